@@ -1,0 +1,67 @@
+//! What a request wants to do, in the words of a SubjectAccessReview.
+//!
+//! The attributes follow the request-info rules of
+//! `k8s.io/apiserver/pkg/endpoints/request/requestinfo.go`; they are computed from the same parse that dispatches the
+//! request, so that what is authorized and what is done cannot differ.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// An RBAC verb. `None` is the empty verb that OPTIONS and unknown methods get: only `verbs: ["*"]` matches it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Verb {
+    Get,
+    List,
+    Watch,
+    Create,
+    Update,
+    Patch,
+    Delete,
+    Impersonate,
+    None,
+}
+
+/// The subject of one access review.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Attributes {
+    Resource(ResourceAttributes),
+    /// `verb` is the lower-case HTTP method.
+    NonResource {
+        path: Arc<str>,
+        verb: Cow<'static, str>,
+    },
+}
+
+/// `spec.resourceAttributes` of a SubjectAccessReview. Empty strings mean "absent".
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ResourceAttributes {
+    pub verb: Verb,
+    pub group: Cow<'static, str>,
+    pub version: Cow<'static, str>,
+    pub resource: Cow<'static, str>,
+    pub subresource: Cow<'static, str>,
+    pub namespace: Option<Arc<str>>,
+    pub name: Option<Arc<str>>,
+    /// Raw `fieldSelector` and `labelSelector` query values of list and watch requests, for `fieldSelector.rawSelector` and
+    /// `labelSelector.rawSelector`.
+    pub field_selector: Option<Arc<str>>,
+    pub label_selector: Option<Arc<str>>,
+}
+
+// === impl Verb ===
+
+impl Verb {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Get => "get",
+            Self::List => "list",
+            Self::Watch => "watch",
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Patch => "patch",
+            Self::Delete => "delete",
+            Self::Impersonate => "impersonate",
+            Self::None => "",
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! The pure types of the gateway's API: what a path asks for, what a Secret says, what we answer.
+//!
+//! No IO and no async runtime here: every function is a table or a parser, tested as such.
+
+pub mod access;
+pub mod cluster_name;
+
+/// API group of every resource served here.
+pub const GROUP: &str = "cluster.core.oam.dev";
+/// The one version of [`GROUP`].
+pub const VERSION: &str = "v1alpha1";
