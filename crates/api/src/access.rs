@@ -1,4 +1,4 @@
-//! What a request wants to do, in the words of a SubjectAccessReview.
+//! What a request wants to do, in the words of a `SubjectAccessReview`.
 //!
 //! The attributes follow the request-info rules of
 //! `k8s.io/apiserver/pkg/endpoints/request/requestinfo.go`; they are computed from the same parse that dispatches the
@@ -17,6 +17,8 @@ pub enum Verb {
     Update,
     Patch,
     Delete,
+    /// DELETE without a name. Nothing here serves it; a request for it must not be reviewed as `delete`.
+    DeleteCollection,
     Impersonate,
     None,
 }
@@ -32,7 +34,7 @@ pub enum Attributes {
     },
 }
 
-/// `spec.resourceAttributes` of a SubjectAccessReview. Empty strings mean "absent".
+/// `spec.resourceAttributes` of a `SubjectAccessReview`. Empty strings mean "absent".
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ResourceAttributes {
     pub verb: Verb,
@@ -60,6 +62,7 @@ impl Verb {
             Self::Update => "update",
             Self::Patch => "patch",
             Self::Delete => "delete",
+            Self::DeleteCollection => "deletecollection",
             Self::Impersonate => "impersonate",
             Self::None => "",
         }

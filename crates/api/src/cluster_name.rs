@@ -12,7 +12,9 @@ pub struct ClusterName(Arc<str>);
 
 /// The text is not a DNS-1123 subdomain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a cluster name must be a lower-case DNS-1123 subdomain (letters, digits, '-' and '.', at most 253 characters)")]
+#[error(
+    "a cluster name must be a lower-case DNS-1123 subdomain (letters, digits, '-' and '.', at most 253 characters)"
+)]
 pub struct InvalidClusterName;
 
 // === impl ClusterName ===
@@ -36,7 +38,9 @@ impl ClusterName {
 fn is_label(label: &str) -> bool {
     let edge = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let bytes = label.as_bytes();
-    bytes.first().is_some_and(edge) && bytes.last().is_some_and(edge) && bytes.iter().all(|byte| edge(byte) || *byte == b'-')
+    bytes.first().is_some_and(edge)
+        && bytes.last().is_some_and(edge)
+        && bytes.iter().all(|byte| edge(byte) || *byte == b'-')
 }
 
 impl std::borrow::Borrow<str> for ClusterName {

@@ -4,6 +4,7 @@
 
 pub mod access;
 pub mod cluster_name;
+pub mod status;
 
 /// API group of every resource served here.
 pub const GROUP: &str = "cluster.core.oam.dev";

@@ -1,0 +1,275 @@
+//! `metav1.Status`: how every error of ours looks on the wire.
+//!
+//! Wording and field order are those of `k8s.io/apimachinery/pkg/api/errors/errors.go` and
+//! `k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go`: clients match on reasons, and people paste messages
+//! into search engines. A status is always a failure here; successes have bodies of their own.
+
+mod go_text;
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use http::StatusCode;
+use serde::{Serialize, Serializer};
+
+use crate::access::Attributes;
+
+/// An error answer. Serialises as `metav1.Status` in the field order Kubernetes prints.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[expect(clippy::struct_field_names, reason = "the fields are the document's")]
+pub struct Status {
+    kind: &'static str,
+    #[serde(rename = "apiVersion")]
+    api_version: &'static str,
+    metadata: Empty,
+    status: &'static str,
+    message: Cow<'static, str>,
+    #[serde(skip_serializing_if = "Reason::is_unknown")]
+    reason: Reason,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    details: Option<Box<Details>>,
+    #[serde(serialize_with = "code_number")]
+    code: StatusCode,
+}
+
+/// `metav1.StatusReason`: what client-go's `errors.Is…` functions look at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+pub enum Reason {
+    /// The empty reason; the field is left out.
+    Unknown,
+    BadRequest,
+    Unauthorized,
+    Forbidden,
+    NotFound,
+    MethodNotAllowed,
+    NotAcceptable,
+    Conflict,
+    Invalid,
+    RequestEntityTooLarge,
+    UnsupportedMediaType,
+    TooManyRequests,
+    /// Also the reason of 502 and of every other 5xx without one of its own.
+    InternalError,
+    ServiceUnavailable,
+    Timeout,
+    /// A resourceVersion or continue token that is too old (410).
+    Expired,
+}
+
+/// `metav1.StatusDetails`. Empty strings and zero mean "absent".
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Details {
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub name: Cow<'static, str>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub group: Cow<'static, str>,
+    /// Kubernetes puts the plural resource name here, in spite of the field's name.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub kind: Cow<'static, str>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub uid: Cow<'static, str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub causes: Vec<Cause>,
+    /// Seconds. With a 5xx, client-go repeats any request (POST too) that carries the header of the same meaning: set
+    /// neither once a byte may have reached a member.
+    #[serde(rename = "retryAfterSeconds", skip_serializing_if = "is_zero")]
+    pub retry_after_seconds: u32,
+}
+
+/// `metav1.StatusCause`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Cause {
+    /// `metav1.CauseType`, for example `FieldValueInvalid`.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub reason: Cow<'static, str>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub message: Cow<'static, str>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub field: Cow<'static, str>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+struct Empty {}
+
+// === impl Status ===
+
+impl Status {
+    /// `Content-Type` of [`Status::to_json`].
+    pub const CONTENT_TYPE: &'static str = "application/json";
+
+    pub fn new(code: StatusCode, reason: Reason, message: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            kind: "Status",
+            api_version: "v1",
+            metadata: Empty {},
+            status: "Failure",
+            message: message.into(),
+            reason,
+            details: None,
+            code,
+        }
+    }
+
+    #[must_use]
+    pub fn with_details(mut self, details: Details) -> Self {
+        self.details = Some(Box::new(details));
+        self
+    }
+
+    /// Replaces the code, for answers whose reason has more than one.
+    #[must_use]
+    pub fn with_code(mut self, code: StatusCode) -> Self {
+        self.code = code;
+        self
+    }
+
+    pub fn code(&self) -> StatusCode {
+        self.code
+    }
+
+    pub fn reason(&self) -> Reason {
+        self.reason
+    }
+
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    pub fn details(&self) -> Option<&Details> {
+        self.details.as_deref()
+    }
+
+    /// 401 as `DefaultBuildHandlerChain` answers it. Says nothing about which authenticator failed, on purpose.
+    pub fn unauthorized() -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, Reason::Unauthorized, "Unauthorized")
+    }
+
+    /// 403 with the words of `responsewriters.Forbidden`. `reason` is the review's `status.reason`, empty when it gave none.
+    ///
+    /// The answer's header `X-Content-Type-Options: nosniff` belongs to it and is the caller's to set.
+    pub fn forbidden(user: &str, attributes: &Attributes, reason: &str) -> Self {
+        let mut what = go_text::html_escaped(&forbidden_sentence(user, attributes));
+        if !reason.is_empty() {
+            what.push_str(": ");
+            what.push_str(reason);
+        }
+        let (message, details) = match attributes {
+            Attributes::NonResource { .. } => (format!("forbidden: {what}"), Details::default()),
+            Attributes::Resource(resource) => {
+                let name = resource.name.as_deref().unwrap_or_default();
+                let object = qualified(&resource.resource, &resource.group);
+                let message = if name.is_empty() {
+                    format!("{object} is forbidden: {what}")
+                } else {
+                    format!("{object} {} is forbidden: {what}", go_text::quoted(name))
+                };
+                (message, Details::of(&resource.group, &resource.resource, name))
+            }
+        };
+        Self::new(StatusCode::FORBIDDEN, Reason::Forbidden, message).with_details(details)
+    }
+
+    /// 400 as `NewBadRequest`.
+    pub fn bad_request(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, Reason::BadRequest, message)
+    }
+
+    /// 404 for a path that nothing serves, as `NewGenericServerResponse`.
+    pub fn path_not_found() -> Self {
+        Self::new(StatusCode::NOT_FOUND, Reason::NotFound, "the server could not find the requested resource")
+    }
+
+    /// 404 for an object of our group that does not exist, as `NewNotFound`; `resource` is the plural.
+    pub fn object_not_found(resource: &'static str, name: &str) -> Self {
+        let message = format!("{} {} not found", qualified(resource, crate::GROUP), go_text::quoted(name));
+        Self::new(StatusCode::NOT_FOUND, Reason::NotFound, message).with_details(Details {
+            name: Cow::Owned(name.to_owned()),
+            group: Cow::Borrowed(crate::GROUP),
+            kind: Cow::Borrowed(resource),
+            ..Details::default()
+        })
+    }
+
+    /// 405 as `NewGenericServerResponse`.
+    pub fn method_not_allowed() -> Self {
+        let message = "the server does not allow this method on the requested resource";
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, Reason::MethodNotAllowed, message)
+    }
+
+    /// 406 as `NewNotAcceptableError`; `accepted` lists media types, separated by `", "`.
+    pub fn not_acceptable(accepted: &str) -> Self {
+        let message = format!("only the following media types are accepted: {accepted}");
+        Self::new(StatusCode::NOT_ACCEPTABLE, Reason::NotAcceptable, message)
+    }
+
+    /// 500 as `NewInternalError`: `error` must already be fit for a client's eyes.
+    pub fn internal_error(error: &str) -> Self {
+        let message = format!("Internal error occurred: {error}");
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, Reason::InternalError, message)
+    }
+
+    /// The JSON document with the final newline of Go's encoder.
+    pub fn to_json(&self) -> Bytes {
+        go_text::json(self)
+    }
+}
+
+fn forbidden_sentence(user: &str, attributes: &Attributes) -> String {
+    let user = go_text::quoted(user);
+    match attributes {
+        Attributes::NonResource { path, verb } => format!("User {user} cannot {verb} path {}", go_text::quoted(path)),
+        Attributes::Resource(attributes) => {
+            let resource = if attributes.subresource.is_empty() {
+                go_text::quoted(&attributes.resource)
+            } else {
+                go_text::quoted(&format!("{}/{}", attributes.resource, attributes.subresource))
+            };
+            let scope = match attributes.namespace.as_deref() {
+                None | Some("") => String::from("at the cluster scope"),
+                Some(namespace) => format!("in the namespace {}", go_text::quoted(namespace)),
+            };
+            let (verb, group) = (attributes.verb.as_str(), go_text::quoted(&attributes.group));
+            format!("User {user} cannot {verb} resource {resource} in API group {group} {scope}")
+        }
+    }
+}
+
+/// `schema.GroupResource.String`.
+fn qualified(resource: &str, group: &str) -> String {
+    if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's serialize_with passes a reference")]
+fn code_number<S: Serializer>(code: &StatusCode, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u16(code.as_u16())
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+// === impl Reason ===
+
+impl Reason {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
+    fn is_unknown(&self) -> bool {
+        *self == Self::Unknown
+    }
+}
+
+// === impl Details ===
+
+impl Details {
+    fn of(group: &str, resource: &str, name: &str) -> Self {
+        Self {
+            name: Cow::Owned(name.to_owned()),
+            group: Cow::Owned(group.to_owned()),
+            kind: Cow::Owned(resource.to_owned()),
+            ..Self::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,93 @@
+use http::StatusCode;
+
+use super::{Cause, Details, Reason, Status};
+use crate::access::{Attributes, ResourceAttributes, Verb};
+
+fn text(status: &Status) -> String {
+    String::from_utf8(status.to_json().to_vec()).expect("JSON is UTF-8")
+}
+
+fn proxy(name: &str) -> ResourceAttributes {
+    ResourceAttributes {
+        verb: Verb::Get,
+        group: crate::GROUP.into(),
+        version: crate::VERSION.into(),
+        resource: "clustergateways".into(),
+        subresource: "proxy".into(),
+        namespace: None,
+        name: Some(name.into()),
+        field_selector: None,
+        label_selector: None,
+    }
+}
+
+#[test]
+fn unauthorized() {
+    insta::assert_snapshot!(text(&Status::unauthorized()));
+}
+
+#[test]
+fn forbidden_subresource_with_reason() {
+    let status = Status::forbidden("u", &Attributes::Resource(proxy("c1")), "no rule matched");
+    assert_eq!(
+        status.message(),
+        "clustergateways.cluster.core.oam.dev \"c1\" is forbidden: User \"u\" cannot get resource \
+         \"clustergateways/proxy\" in API group \"cluster.core.oam.dev\" at the cluster scope: no rule matched"
+    );
+    insta::assert_snapshot!(text(&status));
+}
+
+#[test]
+fn forbidden_without_name_in_a_namespace() {
+    let attributes = ResourceAttributes {
+        verb: Verb::List,
+        subresource: "".into(),
+        namespace: Some("team".into()),
+        name: None,
+        ..proxy("unused")
+    };
+    insta::assert_snapshot!(text(&Status::forbidden("u", &Attributes::Resource(attributes), "")));
+}
+
+#[test]
+fn forbidden_path() {
+    let attributes = Attributes::NonResource { path: "/x".into(), verb: "get".into() };
+    insta::assert_snapshot!(text(&Status::forbidden("system:anonymous", &attributes, "")));
+}
+
+#[test]
+fn hostile_user_name_is_neither_markup_nor_a_new_line() {
+    let status = Status::forbidden("<b>&\"x\"\n\u{202e}\u{1f600}\0", &Attributes::Resource(proxy("c1")), "<i>\u{2028}");
+    insta::assert_snapshot!(text(&status));
+}
+
+#[test]
+fn object_not_found() {
+    insta::assert_snapshot!(text(&Status::object_not_found("clustergateways", "c1")));
+}
+
+#[test]
+fn generic_answers() {
+    let answers = [
+        Status::bad_request("the path has dot segments"),
+        Status::path_not_found(),
+        Status::method_not_allowed(),
+        Status::not_acceptable("application/json"),
+        Status::internal_error("review failed"),
+        Status::new(StatusCode::BAD_GATEWAY, Reason::Unknown, "no reason"),
+    ];
+    insta::assert_snapshot!(answers.iter().map(text).collect::<String>());
+}
+
+#[test]
+fn every_detail_in_kubernetes_order() {
+    let status = Status::new(StatusCode::UNPROCESSABLE_ENTITY, Reason::Invalid, "bad").with_details(Details {
+        name: "c1".into(),
+        group: "g".into(),
+        kind: "clustergateways".into(),
+        uid: "7".into(),
+        causes: vec![Cause { reason: "FieldValueInvalid".into(), message: "m".into(), field: "f".into() }],
+        retry_after_seconds: 1,
+    });
+    insta::assert_snapshot!(text(&status));
+}
