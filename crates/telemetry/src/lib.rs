@@ -1,1 +1,5 @@
-//! Placeholder.
+//! Logs, metrics and readiness: what an operator sees.
+
+pub mod logs;
+pub mod metrics;
+pub mod readiness;

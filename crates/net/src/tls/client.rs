@@ -1,0 +1,123 @@
+//! The dialling side: one configuration per member, holding its trust and, if it uses one, our client certificate.
+
+use std::sync::{Arc, OnceLock};
+
+use rustls::client::Resumption;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::sign::SingleCertAndKey;
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
+
+use super::keypair::{KeyPair, KeyPairError, certificates};
+
+/// Sessions remembered per member: connections are few and long, so a handful is enough.
+const SESSIONS: usize = 8;
+
+/// Whom to believe when dialling.
+#[derive(Debug, Clone, Copy)]
+pub enum Trust<'a> {
+    /// Only the certificates of this PEM text; system roots are never added.
+    Bundle(&'a [u8]),
+    SystemRoots,
+    /// Anybody. Only on explicit request of the operator.
+    Insecure,
+}
+
+/// Why no configuration can be made.
+#[derive(Debug, thiserror::Error)]
+pub enum TrustError {
+    #[error("CA bundle: {0}")]
+    Bundle(KeyPairError),
+    #[error("CA bundle holds no certificate that can serve as a trust anchor: {0}")]
+    Anchor(rustls::Error),
+    #[error("no system root certificates found on this host")]
+    NoSystemRoots,
+}
+
+/// A client configuration without ALPN: each connection says what it offers.
+pub fn config(trust: Trust<'_>, identity: Option<&KeyPair>) -> Result<Arc<ClientConfig>, TrustError> {
+    let provider = super::provider();
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .expect("the provider supports TLS 1.2 and 1.3");
+    let builder = match trust {
+        Trust::Bundle(pem) => builder.with_root_certificates(bundle(pem)?),
+        Trust::SystemRoots => builder.with_root_certificates(system_roots()?),
+        Trust::Insecure => {
+            builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyServerCertificate(provider)))
+        }
+    };
+    let mut config = match identity {
+        Some(pair) => builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(pair.certified_key()))),
+        None => builder.with_no_client_auth(),
+    };
+    config.resumption = Resumption::in_memory_sessions(SESSIONS);
+    Ok(Arc::new(config))
+}
+
+fn bundle(pem: &[u8]) -> Result<Arc<RootCertStore>, TrustError> {
+    let mut roots = RootCertStore::empty();
+    let mut refused = None;
+    for certificate in certificates(pem).map_err(TrustError::Bundle)? {
+        if let Err(error) = roots.add(certificate) {
+            refused = Some(error);
+        }
+    }
+    match refused {
+        // One odd certificate in a bundle of good ones is common and harmless.
+        Some(error) if roots.is_empty() => Err(TrustError::Anchor(error)),
+        _ => Ok(Arc::new(roots)),
+    }
+}
+
+/// Read once: thousands of members may share them.
+fn system_roots() -> Result<Arc<RootCertStore>, TrustError> {
+    static ROOTS: OnceLock<Arc<RootCertStore>> = OnceLock::new();
+    let roots = ROOTS.get_or_init(|| {
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        Arc::new(roots)
+    });
+    if roots.is_empty() { Err(TrustError::NoSystemRoots) } else { Ok(Arc::clone(roots)) }
+}
+
+#[derive(Debug)]
+struct AnyServerCertificate(Arc<CryptoProvider>);
+
+// === impl AnyServerCertificate ===
+
+impl ServerCertVerifier for AnyServerCertificate {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,176 @@
+//! The serving side: asks for a client certificate without requiring or judging one, and follows its files.
+//!
+//! Client certificates are judged per request by the authenticators, against CAs that change while connections live; here
+//! the handshake only proves that the peer holds the key. An empty list of acceptable CAs is sent, because Go clients
+//! offer a certificate only if the list is empty or names their issuer.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use rustls::{DigitallySignedStruct, DistinguishedName, ServerConfig, SignatureScheme};
+use rustls_pki_types::{CertificateDer, UnixTime};
+
+use super::keypair::{KeyPair, KeyPairError};
+
+/// How often the serving files are compared with what is in use. Two small reads: cheaper than a watcher, and right for
+/// the symlink swaps of mounted Secrets.
+pub const RELOAD_INTERVAL: Duration = Duration::from_secs(2);
+
+/// Where the serving certificate and key are.
+#[derive(Debug, Clone)]
+pub struct KeyPairFiles {
+    pub certificate: PathBuf,
+    pub private_key: PathBuf,
+}
+
+/// The certificate in use, replaced by [`ServingCertificate::follow`]; connections already open keep theirs.
+#[derive(Debug)]
+pub struct ServingCertificate {
+    files: KeyPairFiles,
+    current: ArcSwap<Loaded>,
+}
+
+struct Loaded {
+    pem: (Vec<u8>, Vec<u8>),
+    key: Arc<CertifiedKey>,
+}
+
+#[derive(Debug)]
+struct AnyClientCertificate(Arc<CryptoProvider>);
+
+/// A server configuration for `certificate`, offering `alpn` in order of preference.
+pub fn config(certificate: Arc<ServingCertificate>, alpn: &[&[u8]]) -> Arc<ServerConfig> {
+    let provider = super::provider();
+    let mut config = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .expect("the provider supports TLS 1.2 and 1.3")
+        .with_client_cert_verifier(Arc::new(AnyClientCertificate(provider)))
+        .with_cert_resolver(certificate);
+    config.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
+    Arc::new(config)
+}
+
+// === impl ServingCertificate ===
+
+impl ServingCertificate {
+    /// Reads the files once. Fails if they do not hold a matching pair.
+    pub fn load(files: KeyPairFiles) -> Result<Arc<Self>, KeyPairError> {
+        let loaded = Loaded::read(&files)?;
+        Ok(Arc::new(Self { files, current: ArcSwap::from_pointee(loaded) }))
+    }
+
+    /// Re-reads the files for ever. A bad pair (such as a key written before its certificate) is logged once per change
+    /// and the last good one stays in use.
+    pub async fn follow(self: Arc<Self>) {
+        let mut interval = tokio::time::interval(RELOAD_INTERVAL);
+        let mut complained = String::new();
+        loop {
+            interval.tick().await;
+            match self.reload() {
+                Ok(false) => complained.clear(),
+                Ok(true) => {
+                    complained.clear();
+                    tracing::info!(file = %self.files.certificate.display(), "serving certificate reloaded");
+                }
+                Err(error) => {
+                    let text = error.to_string();
+                    if text != complained {
+                        tracing::error!(
+                            error = text,
+                            "serving certificate not reloaded, the last good one stays in use"
+                        );
+                        complained = text;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes over changed files. True if something changed.
+    pub fn reload(&self) -> Result<bool, KeyPairError> {
+        if self.files.read()? == self.current.load().pem {
+            return Ok(false);
+        }
+        self.current.store(Arc::new(Loaded::read(&self.files)?));
+        Ok(true)
+    }
+}
+
+impl ResolvesServerCert for ServingCertificate {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(Arc::clone(&self.current.load().key))
+    }
+}
+
+impl KeyPairFiles {
+    fn read(&self) -> Result<(Vec<u8>, Vec<u8>), KeyPairError> {
+        let read =
+            |path: &PathBuf| std::fs::read(path).map_err(|source| KeyPairError::Read { path: path.clone(), source });
+        Ok((read(&self.certificate)?, read(&self.private_key)?))
+    }
+}
+
+impl Loaded {
+    fn read(files: &KeyPairFiles) -> Result<Self, KeyPairError> {
+        let pem = files.read()?;
+        let key = KeyPair::from_pem(&pem.0, &pem.1)?.certified_key();
+        Ok(Self { pem, key })
+    }
+}
+
+impl fmt::Debug for Loaded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Loaded(..)")
+    }
+}
+
+// === impl AnyClientCertificate ===
+
+impl ClientCertVerifier for AnyClientCertificate {
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn client_auth_mandatory(&self) -> bool {
+        false
+    }
+
+    fn verify_client_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _now: UnixTime,
+    ) -> Result<ClientCertVerified, rustls::Error> {
+        Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

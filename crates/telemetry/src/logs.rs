@@ -1,0 +1,75 @@
+//! Structured logs on standard error: text for people, JSON for collectors; the level changes while running.
+
+use std::str::FromStr;
+
+use tracing_subscriber::filter::EnvFilter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::reload;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Layer, Registry};
+
+/// How a log line is written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Format {
+    #[default]
+    Text,
+    Json,
+}
+
+/// Changes the level of the running process.
+#[derive(Clone)]
+pub struct LogLevel(reload::Handle<EnvFilter, Registry>);
+
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    #[error("invalid log level {text:?}: {source}")]
+    Level { text: String, source: tracing_subscriber::filter::ParseError },
+    #[error("logs are already set up in this process")]
+    AlreadySet,
+    #[error("the log level can no longer be changed")]
+    Gone,
+}
+
+/// Starts logging at `level` (`info`, or a filter such as `info,gateway=debug`).
+pub fn start(level: &str, format: Format) -> Result<LogLevel, LogError> {
+    let (filter, handle) = reload::Layer::new(parse(level)?);
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let lines = match format {
+        Format::Text => lines.with_ansi(false).boxed(),
+        Format::Json => lines.json().flatten_event(true).boxed(),
+    };
+    tracing_subscriber::registry().with(filter).with(lines).try_init().map_err(|_| LogError::AlreadySet)?;
+    Ok(LogLevel(handle))
+}
+
+fn parse(level: &str) -> Result<EnvFilter, LogError> {
+    EnvFilter::from_str(level).map_err(|source| LogError::Level { text: level.to_owned(), source })
+}
+
+// === impl LogLevel ===
+
+impl LogLevel {
+    pub fn set(&self, level: &str) -> Result<(), LogError> {
+        self.0.reload(parse(level)?).map_err(|_| LogError::Gone)
+    }
+
+    /// The filter in force.
+    pub fn get(&self) -> Option<String> {
+        self.0.with_current(ToString::to_string).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_level_is_named_and_changes_nothing() {
+        let logs = start("info", Format::Json).unwrap();
+        let error = logs.set("gateway=loud").unwrap_err().to_string();
+        assert!(error.contains("gateway=loud"), "{error}");
+        assert_eq!(logs.get().as_deref(), Some("info"));
+        logs.set("debug").unwrap();
+        assert_eq!(logs.get().as_deref(), Some("debug"));
+    }
+}

@@ -1,0 +1,27 @@
+//! The metrics registry and its text form.
+
+use prometheus_client::encoding::text::encode;
+use prometheus_client::registry::Registry;
+
+/// Content type of [`Metrics::encode`] (OpenMetrics 1.0, which Prometheus asks for and reads).
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// A finished registry: everything is registered at start-up, nothing after.
+#[derive(Debug)]
+pub struct Metrics(Registry);
+
+// === impl Metrics ===
+
+impl Metrics {
+    pub fn new(registry: Registry) -> Self {
+        Self(registry)
+    }
+
+    /// All metrics as OpenMetrics text.
+    pub fn encode(&self) -> String {
+        let mut text = String::new();
+        // Writing to a String cannot fail; an encoder that reports an error all the same leaves what it wrote so far.
+        let _ = encode(&mut text, &self.0);
+        text
+    }
+}
