@@ -33,6 +33,11 @@ impl ClusterName {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// The same text without a copy, for types that share it.
+    pub fn shared(&self) -> Arc<str> {
+        Arc::clone(&self.0)
+    }
 }
 
 fn is_label(label: &str) -> bool {

@@ -4,6 +4,10 @@
 
 pub mod access;
 pub mod cluster_name;
+pub mod path;
+pub mod query;
+pub mod route;
+pub mod selector;
 pub mod status;
 
 /// API group of every resource served here.

@@ -1,0 +1,83 @@
+//! Query strings of requests we answer ourselves, read the way Go's `net/url.ParseQuery` reads them.
+//!
+//! Only for our own resources: the query of a proxied request is forwarded as received and never goes through here.
+
+use std::borrow::Cow;
+
+/// The decoded `key=value` pairs in order. Pairs that Go drops (a `;` inside, a bad percent escape) are dropped here too, so that
+/// a hub in front and we read the same request.
+pub fn pairs(query: &str) -> impl Iterator<Item = (Cow<'_, str>, Cow<'_, str>)> {
+    query.split('&').filter(|pair| !pair.is_empty() && !pair.contains(';')).filter_map(|pair| {
+        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+        Some((unescape(key)?, unescape(value)?))
+    })
+}
+
+/// The first value of `key`, as `url.Values.Get`.
+pub fn first<'a>(query: Option<&'a str>, key: &str) -> Option<Cow<'a, str>> {
+    pairs(query?).find(|(found, _)| found == key).map(|(_, value)| value)
+}
+
+/// A boolean parameter by `runtime.Convert_Slice_string_To_bool`: absent, `0` and `false` are false, all else (`""` too) is true.
+pub fn flag(query: Option<&str>, key: &str) -> bool {
+    first(query, key).is_some_and(|value| value != "0" && !value.eq_ignore_ascii_case("false"))
+}
+
+fn unescape(text: &str) -> Option<Cow<'_, str>> {
+    if !text.contains(['%', '+']) {
+        return Some(Cow::Borrowed(text));
+    }
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        decoded.push(match byte {
+            b'+' => b' ',
+            b'%' => hex(bytes.next()?)? << 4 | hex(bytes.next()?)?,
+            plain => plain,
+        });
+    }
+    // Go keeps invalid UTF-8; nothing we compare with contains any, so replacing it changes no decision.
+    Some(Cow::Owned(String::from_utf8_lossy(&decoded).into_owned()))
+}
+
+fn hex(digit: u8) -> Option<u8> {
+    char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(query: &str) -> Vec<(String, String)> {
+        pairs(query).map(|(key, value)| (key.into_owned(), value.into_owned())).collect()
+    }
+
+    fn pair(key: &str, value: &str) -> (String, String) {
+        (key.to_owned(), value.to_owned())
+    }
+
+    #[test]
+    fn pairs_are_decoded_and_malformed_ones_dropped() {
+        assert_eq!(
+            read("a=1&a=2&&b&c=x+y%3d&%zz=1&d=%4&e=1;f=2&g=%"),
+            [pair("a", "1"), pair("a", "2"), pair("b", ""), pair("c", "x y=")]
+        );
+    }
+
+    #[test]
+    fn flags_follow_kubernetes() {
+        for (query, expected) in [
+            ("", false),
+            ("watch=0", false),
+            ("watch=False", false),
+            ("watch=false&watch=true", false),
+            ("watch", true),
+            ("watch=", true),
+            ("watch=1", true),
+            ("watch=yes", true),
+        ] {
+            assert_eq!(flag(Some(query), "watch"), expected, "{query}");
+        }
+        assert!(!flag(None, "watch"));
+    }
+}

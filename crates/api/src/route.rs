@@ -1,0 +1,200 @@
+//! The one parse of a request's path: what to review, and what to do.
+//!
+//! Both answers come from the same bytes, because anything dispatched under another label than it was reviewed under is an
+//! authorization bypass. The parse never fails: what is not served is a [`Route`] too, so that a caller learns that only after
+//! it has been authenticated and authorized. Nothing here decodes, cleans or collapses: a path is served in exactly one spelling.
+
+mod request_info;
+
+use std::borrow::Cow;
+
+use http::Method;
+
+use crate::access::{Attributes, ResourceAttributes, Verb};
+use crate::cluster_name::ClusterName;
+use crate::path::has_dot_segment;
+use crate::{GROUP, VERSION};
+
+/// What a request asks for and what its sender must be allowed to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parsed {
+    pub route: Route,
+    pub attributes: Attributes,
+}
+
+/// Where a request goes after it was authorized.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Route {
+    Proxy(ProxyRoute),
+    Clusters(ClustersRoute),
+    Discovery(Discovery),
+    /// `/healthz`, `/livez` or `/readyz`, exactly: these may be open to everyone.
+    Probe(Probe),
+    /// One named check below a probe, such as `/readyz/hub`: never open to everyone.
+    ProbeCheck(ProbeCheck),
+    Version,
+    Metrics,
+    NotFound,
+    MethodNotAllowed,
+    BadRequest(BadPath),
+}
+
+/// A request for a member: `/apis/cluster.core.oam.dev/v1alpha1/clustergateways/<cluster>/proxy[/…]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProxyRoute {
+    pub cluster: ClusterName,
+    /// Byte offset in the path at which the member's part begins: the rest is empty or starts with `/`, and is to be forwarded as
+    /// it is.
+    pub remainder: usize,
+}
+
+/// A read of the `clustergateways` resource.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ClustersRoute {
+    List,
+    Watch,
+    Get(ClusterName),
+}
+
+/// A discovery document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Discovery {
+    /// `/apis`
+    Groups,
+    /// `/apis/cluster.core.oam.dev`
+    Group,
+    /// `/apis/cluster.core.oam.dev/v1alpha1`
+    Version,
+}
+
+/// A health endpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Probe {
+    Healthz,
+    Livez,
+    Readyz,
+}
+
+/// `/<probe>/<check>`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProbeCheck {
+    pub probe: Probe,
+    /// As sent, never empty.
+    pub check: Box<str>,
+}
+
+/// Why a path is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BadPath {
+    #[error("the proxied path must not contain '.' or '..' segments, encoded or not")]
+    DotSegment,
+}
+
+const COLLECTION: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways";
+const RESOURCE: &str = "clustergateways";
+const PROXY: &str = "proxy";
+
+/// Parses the path and query of a request as they were received, still percent-encoded. Total, and without allocation on the
+/// proxy path but for the cluster's name.
+///
+/// The attributes follow Kubernetes' request-info rules. A `HEAD` of a resource is a `get`; of anything else it is a `head`.
+pub fn parse(method: &Method, path: &str, query: Option<&str>) -> Parsed {
+    if let Some(proxy) = ProxyRoute::parse(path) {
+        return proxied(method, path, proxy);
+    }
+    let attributes = request_info::attributes(method, path, query);
+    let route = match path.strip_prefix(COLLECTION) {
+        Some(rest) => clusters(rest, &attributes),
+        None => document(path),
+    };
+    let readable = matches!(route, Route::NotFound) || matches!(*method, Method::GET | Method::HEAD);
+    Parsed { route: if readable { route } else { Route::MethodNotAllowed }, attributes }
+}
+
+fn proxied(method: &Method, path: &str, proxy: ProxyRoute) -> Parsed {
+    let verb = request_info::verb(method);
+    let attributes = Attributes::Resource(ResourceAttributes {
+        verb,
+        group: Cow::Borrowed(GROUP),
+        version: Cow::Borrowed(VERSION),
+        resource: Cow::Borrowed(RESOURCE),
+        subresource: Cow::Borrowed(PROXY),
+        namespace: None,
+        name: Some(proxy.cluster.shared()),
+        field_selector: None,
+        label_selector: None,
+    });
+    let route = if verb == Verb::None && method != Method::OPTIONS {
+        Route::MethodNotAllowed
+    } else if has_dot_segment(proxy.remainder_of(path)) {
+        Route::BadRequest(BadPath::DotSegment)
+    } else {
+        Route::Proxy(proxy)
+    };
+    Parsed { route, attributes }
+}
+
+/// `rest` is what follows the collection's path. One trailing slash is Kubernetes' habit for resources too.
+fn clusters(rest: &str, attributes: &Attributes) -> Route {
+    let Some(name) = rest.strip_prefix('/').filter(|name| !name.is_empty()) else {
+        let watches = matches!(attributes, Attributes::Resource(ResourceAttributes { verb: Verb::Watch, .. }));
+        return match rest {
+            "" | "/" if watches => Route::Clusters(ClustersRoute::Watch),
+            "" | "/" => Route::Clusters(ClustersRoute::List),
+            _ => Route::NotFound,
+        };
+    };
+    let name = ClusterName::parse(name.strip_suffix('/').unwrap_or(name));
+    name.map_or(Route::NotFound, |name| Route::Clusters(ClustersRoute::Get(name)))
+}
+
+fn document(path: &str) -> Route {
+    match path {
+        "/version" | "/version/" => return Route::Version,
+        "/metrics" => return Route::Metrics,
+        _ => {}
+    }
+    match path.strip_suffix('/').unwrap_or(path) {
+        "/apis" => Route::Discovery(Discovery::Groups),
+        "/apis/cluster.core.oam.dev" => Route::Discovery(Discovery::Group),
+        "/apis/cluster.core.oam.dev/v1alpha1" => Route::Discovery(Discovery::Version),
+        _ => probe(path),
+    }
+}
+
+fn probe(path: &str) -> Route {
+    let (name, check) = match path.strip_prefix('/').unwrap_or_default().split_once('/') {
+        Some((name, check)) => (name, Some(check)),
+        None => (path.strip_prefix('/').unwrap_or_default(), None),
+    };
+    let probe = match name {
+        "healthz" => Probe::Healthz,
+        "livez" => Probe::Livez,
+        "readyz" => Probe::Readyz,
+        _ => return Route::NotFound,
+    };
+    match check {
+        None => Route::Probe(probe),
+        Some("") => Route::NotFound,
+        Some(check) => Route::ProbeCheck(ProbeCheck { probe, check: check.into() }),
+    }
+}
+
+// === impl ProxyRoute ===
+
+impl ProxyRoute {
+    /// The member's part of `path`, which must be the path this route was parsed from.
+    pub fn remainder_of<'a>(&self, path: &'a str) -> &'a str {
+        path.get(self.remainder..).unwrap_or_default()
+    }
+
+    fn parse(path: &str) -> Option<Self> {
+        let (name, tail) = path.strip_prefix(COLLECTION)?.strip_prefix('/')?.split_once('/')?;
+        let remainder = tail.strip_prefix(PROXY).filter(|rest| rest.is_empty() || rest.starts_with('/'))?;
+        let cluster = ClusterName::parse(name).ok()?;
+        Some(Self { cluster, remainder: path.len() - remainder.len() })
+    }
+}
+
+#[cfg(test)]
+mod tests;

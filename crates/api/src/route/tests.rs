@@ -1,0 +1,298 @@
+//! Tables for the rules, properties for everything else that could be sent.
+
+use http::Method;
+use proptest::prelude::*;
+
+use super::*;
+
+const G: &str = "/apis/cluster.core.oam.dev/v1alpha1";
+
+fn get(path: &str) -> Route {
+    parse(&Method::GET, path, None).route
+}
+
+fn resource(method: &Method, path: &str, query: Option<&str>) -> ResourceAttributes {
+    match parse(method, path, query).attributes {
+        Attributes::Resource(attributes) => attributes,
+        other @ Attributes::NonResource { .. } => panic!("{method} {path} is a resource request, got {other:?}"),
+    }
+}
+
+fn remainder(path: &str) -> Option<(String, String)> {
+    match get(path) {
+        Route::Proxy(proxy) => Some((proxy.cluster.to_string(), proxy.remainder_of(path).to_owned())),
+        _ => None,
+    }
+}
+
+#[test]
+fn collection_path_is_made_of_the_group_and_version() {
+    assert_eq!(COLLECTION, format!("/apis/{GROUP}/{VERSION}/{RESOURCE}"));
+}
+
+#[test]
+fn proxied_paths_keep_their_bytes() {
+    for tail in ["", "/", "//", "/api/v1/pods", "/a%2Fb/", "//api//v1", "/a%20b;x=1", "/%252e%252e/x", "/...", "/é"] {
+        for name in ["c1", "a.b-c.d", "0"] {
+            let path = format!("{COLLECTION}/{name}/proxy{tail}");
+            assert_eq!(remainder(&path), Some((name.to_owned(), tail.to_owned())), "{path}");
+        }
+    }
+}
+
+#[test]
+fn dot_segments_are_refused_but_reviewed() {
+    for tail in ["/..", "/.", "/x/../y", "/%2e%2e/x", "/..%2fx", "/\\..", "/%5c..", "/.%2E/"] {
+        let path = format!("{COLLECTION}/c1/proxy{tail}");
+        assert_eq!(get(&path), Route::BadRequest(BadPath::DotSegment), "{path}");
+        assert_eq!(resource(&Method::GET, &path, None).subresource, "proxy");
+    }
+}
+
+#[test]
+fn only_the_canonical_spelling_is_served() {
+    for path in [
+        format!("{G}/namespaces/ns/clustergateways/c1/proxy/x"),
+        format!("{G}/namespaces/ns/clustergateways"),
+        format!("{G}/watch/clustergateways/c1/proxy"),
+        format!("{G}/watch/clustergateways"),
+        format!("{G}/proxy/clustergateways/c1"),
+        format!("{G}//clustergateways/c1/proxy"),
+        format!("{G}/clustergateways//c1/proxy"),
+        format!("{G}/clustergateways/c1//proxy"),
+        format!("/{G}/clustergateways/c1/proxy"),
+        format!("{G}/clustergateways/c%31/proxy"),
+        format!("{G}/clustergateways/c1/prox%79"),
+        format!("{G}/cluster%67ateways/c1/proxy"),
+        "/apis/cluster.core.oam.dev/v1alph%61/clustergateways/c1/proxy".to_owned(),
+        "/%61pis/cluster.core.oam.dev/v1alpha1/clustergateways/c1/proxy".to_owned(),
+        "/apis/cluster.core.oam.dev/v1beta1/clustergateways/c1/proxy".to_owned(),
+        "/APIS/cluster.core.oam.dev/v1alpha1/clustergateways/c1/proxy".to_owned(),
+        format!("{G}/clustergateways/C1/proxy"),
+        format!("{G}/clustergateways/c_1/proxy"),
+        format!("{G}/clustergateways/../proxy"),
+        format!("{G}/clustergateways/-/proxy"),
+        format!("{G}/clustergateways/{}/proxy", "a".repeat(254)),
+        format!("{G}/clustergateways/c1/proxyfoo"),
+        format!("{G}/clustergateways/c1/proxy%2Fapi"),
+        format!("{G}/clustergateways/c1/health"),
+        format!("{G}/clustergateways/c1//"),
+        format!("{G}/clustergateways//"),
+        format!("{G}/clustergatewaysx"),
+        format!("{G}//"),
+        format!("{G}/virtualclusters"),
+        "/api".to_owned(),
+        "/api/v1/pods".to_owned(),
+        "/".to_owned(),
+        String::new(),
+        "*".to_owned(),
+        "/healthz/".to_owned(),
+        "/healthzz".to_owned(),
+    ] {
+        for method in [Method::GET, Method::POST, Method::OPTIONS] {
+            assert_eq!(parse(&method, &path, None).route, Route::NotFound, "{method} {path}");
+        }
+    }
+}
+
+#[test]
+fn proxy_verbs() {
+    let path = format!("{COLLECTION}/c1/proxy/x");
+    for (method, verb) in [
+        ("GET", "get"),
+        ("HEAD", "get"),
+        ("POST", "create"),
+        ("PUT", "update"),
+        ("PATCH", "patch"),
+        ("DELETE", "delete"),
+        ("OPTIONS", ""),
+    ] {
+        let method = method.parse().expect("method");
+        let parsed = parse(&method, &path, Some("watch=true&fieldSelector=metadata.name%3Dx&labelSelector=a"));
+        assert!(matches!(parsed.route, Route::Proxy(_)), "{method}");
+        let Attributes::Resource(attributes) = parsed.attributes else { panic!("{method}: a resource") };
+        assert_eq!(attributes.verb.as_str(), verb, "{method}");
+        assert_eq!((attributes.field_selector, attributes.label_selector), (None, None));
+    }
+    for method in ["CONNECT", "TRACE", "QUERY", "get"] {
+        let method = method.parse().expect("method");
+        assert_eq!(parse(&method, &path, None).route, Route::MethodNotAllowed, "{method}");
+        assert_eq!(resource(&method, &path, None).verb, Verb::None, "{method}");
+    }
+}
+
+#[test]
+fn main_resource() {
+    let list = Route::Clusters(ClustersRoute::List);
+    let watch = Route::Clusters(ClustersRoute::Watch);
+    let name = || ClusterName::parse("c1").expect("valid");
+    for (tail, query, route, verb) in [
+        ("", None, &list, "list"),
+        ("/", None, &list, "list"),
+        ("", Some("watch=false"), &list, "list"),
+        ("", Some("watch=true"), &watch, "watch"),
+        ("", Some("limit=1&watch=1"), &watch, "watch"),
+        ("/c1", None, &Route::Clusters(ClustersRoute::Get(name())), "get"),
+        ("/c1/", Some("watch=1"), &Route::Clusters(ClustersRoute::Get(name())), "get"),
+    ] {
+        let path = format!("{COLLECTION}{tail}");
+        for method in [Method::GET, Method::HEAD] {
+            assert_eq!(&parse(&method, &path, query).route, route, "{method} {path}");
+            assert_eq!(resource(&method, &path, query).verb.as_str(), verb, "{method} {path}");
+        }
+    }
+    assert_eq!(resource(&Method::GET, &format!("{COLLECTION}/c1"), None).name.as_deref(), Some("c1"));
+}
+
+#[test]
+fn main_resource_is_read_only() {
+    for (method, tail, verb) in [
+        (Method::POST, "", "create"),
+        (Method::DELETE, "", "deletecollection"),
+        (Method::PUT, "/c1", "update"),
+        (Method::DELETE, "/c1", "delete"),
+        (Method::OPTIONS, "", ""),
+    ] {
+        let path = format!("{COLLECTION}{tail}");
+        assert_eq!(parse(&method, &path, None).route, Route::MethodNotAllowed, "{method} {path}");
+        assert_eq!(resource(&method, &path, None).verb.as_str(), verb);
+    }
+}
+
+#[test]
+fn selectors_of_lists_are_reviewed() {
+    let query = Some("fieldSelector=metadata.name%3Dc1&labelSelector=a%20in%20(b)");
+    let attributes = resource(&Method::GET, COLLECTION, query);
+    assert_eq!(attributes.name.as_deref(), Some("c1"));
+    assert_eq!(attributes.field_selector.as_deref(), Some("metadata.name=c1"));
+    assert_eq!(attributes.label_selector.as_deref(), Some("a in (b)"));
+
+    for query in
+        ["fieldSelector=metadata.name!%3Dc1", "fieldSelector=metadata.name%3D..", "fieldSelector=metadata.name%3D"]
+    {
+        assert_eq!(resource(&Method::GET, COLLECTION, Some(query)).name, None, "{query}");
+    }
+    let named = resource(&Method::GET, &format!("{COLLECTION}/c1"), query);
+    assert_eq!((named.field_selector, named.label_selector), (None, None));
+}
+
+#[test]
+fn documents_and_probes() {
+    let check = |probe, check: &str| Route::ProbeCheck(ProbeCheck { probe, check: check.into() });
+    for (path, route) in [
+        ("/apis", Route::Discovery(Discovery::Groups)),
+        ("/apis/", Route::Discovery(Discovery::Groups)),
+        ("/apis/cluster.core.oam.dev", Route::Discovery(Discovery::Group)),
+        ("/apis/cluster.core.oam.dev/", Route::Discovery(Discovery::Group)),
+        (G, Route::Discovery(Discovery::Version)),
+        ("/apis/cluster.core.oam.dev/v1alpha1/", Route::Discovery(Discovery::Version)),
+        ("/version", Route::Version),
+        ("/metrics", Route::Metrics),
+        ("/healthz", Route::Probe(Probe::Healthz)),
+        ("/livez", Route::Probe(Probe::Livez)),
+        ("/readyz", Route::Probe(Probe::Readyz)),
+        ("/readyz/hub/secrets", check(Probe::Readyz, "hub/secrets")),
+    ] {
+        let parsed = parse(&Method::GET, path, None);
+        assert_eq!(parsed.route, route, "{path}");
+        assert_eq!(parsed.attributes, Attributes::NonResource { path: path.into(), verb: "get".into() }, "{path}");
+        assert_eq!(parse(&Method::DELETE, path, None).route, Route::MethodNotAllowed, "{path}");
+    }
+    let head = parse(&Method::HEAD, "/readyz", None);
+    assert_eq!(head.route, Route::Probe(Probe::Readyz));
+    assert_eq!(head.attributes, Attributes::NonResource { path: "/readyz".into(), verb: "head".into() });
+}
+
+#[test]
+fn unserved_paths_are_reviewed_as_what_they_say() {
+    let namespaced = resource(&Method::GET, &format!("{G}/namespaces/ns/clustergateways/c1/proxy/x"), None);
+    assert_eq!(namespaced.namespace.as_deref(), Some("ns"));
+    assert_eq!((&*namespaced.resource, &*namespaced.subresource), ("clustergateways", "proxy"));
+
+    let watch = resource(&Method::GET, &format!("{G}/watch/clustergateways/c1"), Some("labelSelector=a"));
+    assert_eq!((watch.verb, watch.name.as_deref(), watch.label_selector), (Verb::Watch, Some("c1"), None));
+    let proxy = resource(&Method::GET, &format!("{G}/proxy/clustergateways/c1"), None);
+    assert_eq!((proxy.verb, &*proxy.resource), (Verb::None, "clustergateways"));
+
+    let encoded = resource(&Method::GET, &format!("{G}/cluster%67ateways/c1/proxy"), None);
+    assert_eq!(encoded.resource, "cluster%67ateways");
+    let core = resource(&Method::POST, "/api/v1/namespaces/ns/pods/p/exec", None);
+    assert_eq!((core.verb.as_str(), &*core.group, &*core.version), ("create", "", "v1"));
+    assert_eq!((core.namespace.as_deref(), core.name.as_deref()), (Some("ns"), Some("p")));
+    let namespace = resource(&Method::PUT, "/api/v1/namespaces/ns/status", None);
+    assert_eq!((&*namespace.resource, &*namespace.subresource), ("namespaces", "status"));
+}
+
+/// Paths near the served ones, where mistakes would hide.
+fn nearly_served() -> impl Strategy<Value = String> {
+    let segment = prop_oneof![
+        Just("apis"),
+        Just("api"),
+        Just("cluster.core.oam.dev"),
+        Just("v1alpha1"),
+        Just("clustergateways"),
+        Just("c1"),
+        Just("proxy"),
+        Just("watch"),
+        Just("namespaces"),
+        Just(""),
+        Just("."),
+        Just(".."),
+        Just("%2e%2e"),
+        Just("..%2f"),
+        Just("%252e"),
+        Just("\\.."),
+        Just("%5c%2E"),
+        Just("é"),
+    ];
+    let tail = prop::collection::vec(segment, 0..8).prop_map(|segments| segments.join("/"));
+    let head = prop_oneof![
+        Just(String::from("/")),
+        Just(format!("{G}/")),
+        Just(format!("{COLLECTION}/")),
+        Just(format!("{COLLECTION}/c1/proxy/")),
+        Just(format!("{COLLECTION}/c1/proxy")),
+    ];
+    (head, tail).prop_map(|(head, tail)| head + &tail)
+}
+
+fn any_path() -> impl Strategy<Value = String> {
+    prop_oneof![nearly_served(), ".*", "/[ -~]*", ".*".prop_map(|tail| format!("{COLLECTION}/c1/proxy/{tail}"))]
+}
+
+fn any_method() -> impl Strategy<Value = Method> {
+    prop::sample::select(vec!["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "ODD"])
+        .prop_map(|name| name.parse().expect("method"))
+}
+
+/// An independent reading of the rule, by decoding everything first.
+fn dotted(remainder: &str) -> bool {
+    let decoded: Vec<u8> = percent_encoding::percent_decode_str(remainder).collect();
+    decoded.split(|byte| matches!(byte, b'/' | b'\\')).any(|segment| matches!(segment, b"." | b".."))
+}
+
+proptest! {
+    #[test]
+    fn what_is_proxied_is_canonical_and_reviewed(method in any_method(), path in any_path(), query in prop::option::of(".*")) {
+        let parsed = parse(&method, &path, query.as_deref());
+        if let Route::Proxy(proxy) = &parsed.route {
+            prop_assert_eq!(&path[..proxy.remainder], format!("{COLLECTION}/{}/proxy", proxy.cluster));
+            let remainder = &path[proxy.remainder..];
+            prop_assert!(remainder.is_empty() || remainder.starts_with('/'));
+            prop_assert!(!dotted(remainder));
+            let Attributes::Resource(attributes) = &parsed.attributes else { panic!("a resource") };
+            prop_assert_eq!(attributes.name.as_deref(), Some(proxy.cluster.as_str()));
+            prop_assert_eq!(&*attributes.subresource, "proxy");
+            prop_assert_eq!(&attributes.namespace, &None);
+        }
+        // The short cut for proxied requests must say what the general rules say.
+        prop_assert_eq!(parsed.attributes, request_info::attributes(&method, &path, query.as_deref()));
+    }
+
+    #[test]
+    fn dots_are_all_that_keeps_a_canonical_path_from_its_member(tail in ".*") {
+        let path = format!("{COLLECTION}/c1/proxy/{tail}");
+        let expected = if dotted(&tail) { None } else { Some(("c1".to_owned(), format!("/{tail}"))) };
+        prop_assert_eq!(remainder(&path), expected);
+    }
+}

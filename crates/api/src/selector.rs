@@ -1,0 +1,3 @@
+//! Selectors of list requests.
+
+pub mod field;

@@ -1,0 +1,155 @@
+//! `fieldSelector`, with the grammar of `k8s.io/apimachinery/pkg/fields/selector.go`.
+
+/// A parsed field selector: all requirements must hold. The default selects everything.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FieldSelector {
+    /// In the order Kubernetes evaluates them: sorted by their text.
+    requirements: Vec<Requirement>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Requirement {
+    field: String,
+    equal: bool,
+    value: String,
+}
+
+/// The text is no field selector (a 400 for the client, who gets to see `message`).
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unable to parse the field selector: write FIELD=VALUE, FIELD==VALUE or FIELD!=VALUE, separated by commas")]
+pub struct InvalidFieldSelector;
+
+// === impl FieldSelector ===
+
+impl FieldSelector {
+    pub fn parse(text: &str) -> Result<Self, InvalidFieldSelector> {
+        let mut terms = split_terms(text);
+        terms.sort_unstable();
+        let requirements = terms.into_iter().filter(|term| !term.is_empty()).map(Requirement::parse);
+        Ok(Self { requirements: requirements.collect::<Result<_, _>>()? })
+    }
+
+    /// The value that `field` must have, if the selector says so (`Selector.RequiresExactMatch`).
+    pub fn exact(&self, field: &str) -> Option<&str> {
+        self.requirements.iter().find(|one| one.equal && one.field == field).map(|one| one.value.as_str())
+    }
+
+    /// Names of all fields the selector mentions.
+    pub fn fields(&self) -> impl Iterator<Item = &str> {
+        self.requirements.iter().map(|one| one.field.as_str())
+    }
+
+    /// Whether an object matches, given its fields. A field the object lacks counts as empty.
+    pub fn matches<'a>(&self, value: impl Fn(&str) -> &'a str) -> bool {
+        self.requirements.iter().all(|one| (value(&one.field) == one.value) == one.equal)
+    }
+}
+
+/// Splits at commas that no backslash escapes.
+fn split_terms(text: &str) -> Vec<&str> {
+    let mut terms = Vec::new();
+    let (mut start, mut escaped) = (0, false);
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            b',' => {
+                terms.push(&text[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    terms.push(&text[start..]);
+    terms
+}
+
+// === impl Requirement ===
+
+impl Requirement {
+    fn parse(term: &str) -> Result<Self, InvalidFieldSelector> {
+        let at = term.find(['!', '=']).ok_or(InvalidFieldSelector)?;
+        // `!` not followed by `=` belongs to the field name, as in splitTerm.
+        let at = if term[at..].starts_with('=') || term[at..].starts_with("!=") {
+            at
+        } else {
+            match (term.find("!="), term.find('=')) {
+                (Some(unequal), Some(equal)) => unequal.min(equal),
+                (_, Some(equal)) => equal,
+                _ => return Err(InvalidFieldSelector),
+            }
+        };
+        let (field, rest) = term.split_at(at);
+        let (equal, value) = match rest.strip_prefix("!=") {
+            Some(value) => (false, value),
+            None => (true, rest.strip_prefix("==").unwrap_or(&rest[1..])),
+        };
+        Ok(Self { field: field.to_owned(), equal, value: unescape(value)? })
+    }
+}
+
+/// `UnescapeValue`: only `\\`, `\,` and `\=` are escapes, and a bare `,` or `=` is an error.
+fn unescape(text: &str) -> Result<String, InvalidFieldSelector> {
+    let mut value = String::with_capacity(text.len());
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => match characters.next() {
+                Some(escaped @ ('\\' | ',' | '=')) => value.push(escaped),
+                _ => return Err(InvalidFieldSelector),
+            },
+            ',' | '=' => return Err(InvalidFieldSelector),
+            plain => value.push(plain),
+        }
+    }
+    Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn exact(text: &str) -> Option<String> {
+        FieldSelector::parse(text).ok()?.exact("metadata.name").map(str::to_owned)
+    }
+
+    #[test]
+    fn exact_match_as_kubernetes_reads_it() {
+        for (text, name) in [
+            ("metadata.name=c1", Some("c1")),
+            ("metadata.name==c1", Some("c1")),
+            ("metadata.name=c1,spec.x=1", Some("c1")),
+            ("metadata.name=b,metadata.name=a", Some("a")),
+            ("metadata.name=a\\,b", Some("a,b")),
+            ("metadata.name!=c1", None),
+            ("spec.x=metadata.name", None),
+            ("metadata.name", None),
+            ("metadata.name=a=b", None),
+            ("metadata.name=a\\", None),
+            ("metadata.name=c1,nonsense", None),
+            ("", None),
+        ] {
+            assert_eq!(exact(text).as_deref(), name, "{text}");
+        }
+    }
+
+    #[test]
+    fn matches_all_requirements() {
+        let selector = FieldSelector::parse("metadata.name!=a,metadata.namespace=").expect("valid");
+        let object = |name: &'static str| move |field: &str| if field == "metadata.name" { name } else { "" };
+        assert!(selector.matches(object("b")));
+        assert!(!selector.matches(object("a")));
+        assert!(FieldSelector::default().matches(object("a")));
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics_and_finds_what_was_escaped(noise in ".*", value in "[a-z,=\\\\]{0,8}") {
+            let _ = FieldSelector::parse(&noise);
+            let escaped: String = value.chars().flat_map(|c| (!c.is_ascii_lowercase()).then_some('\\').into_iter().chain([c])).collect();
+            prop_assert_eq!(exact(&format!("metadata.name={escaped}")), Some(value));
+        }
+    }
+}
