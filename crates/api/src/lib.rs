@@ -3,10 +3,15 @@
 //! No IO and no async runtime here: every function is a table or a parser, tested as such.
 
 pub mod access;
+pub mod cluster_gateway;
 pub mod cluster_name;
+mod go_text;
 pub mod path;
 pub mod query;
 pub mod route;
+#[cfg(test)]
+mod samples;
+pub mod secret;
 pub mod selector;
 pub mod status;
 

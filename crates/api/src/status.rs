@@ -4,8 +4,6 @@
 //! `k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go`: clients match on reasons, and people paste messages
 //! into search engines. A status is always a failure here; successes have bodies of their own.
 
-mod go_text;
-
 use std::borrow::Cow;
 
 use bytes::Bytes;
@@ -13,6 +11,7 @@ use http::StatusCode;
 use serde::{Serialize, Serializer};
 
 use crate::access::Attributes;
+use crate::go_text;
 
 /// An error answer. Serialises as `metav1.Status` in the field order Kubernetes prints.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -67,7 +67,7 @@ fn push_quoted(quoted: &mut String, character: char) {
 }
 
 /// The `sanitizer` of `responsewriters/errors.go`.
-pub(super) fn html_escaped(text: &str) -> String {
+pub(crate) fn html_escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match character {

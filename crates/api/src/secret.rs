@@ -1,0 +1,163 @@
+//! The Secret contract: one Secret describes one member cluster.
+//!
+//! Labels and data keys are those of the incumbent, plus `tls-server-name` and `insecure-skip-tls-verify`. A Secret either
+//! becomes a complete [`ClusterSpec`] or a [`SecretError`] that names the key at fault and the way out, and never repeats what
+//! the key holds: these errors reach clients and logs.
+
+mod credential;
+mod endpoint;
+mod error;
+mod trust;
+
+use std::collections::BTreeMap;
+
+pub use credential::{Credential, CredentialType};
+pub use endpoint::{Endpoint, InvalidEndpoint, Scheme};
+pub use error::SecretError;
+pub use trust::Trust;
+
+use crate::cluster_name::ClusterName;
+
+/// Label that makes a Secret a cluster, and the selector of watches: its value is a [`CredentialType`].
+pub const CREDENTIAL_TYPE_LABEL: &str = "cluster.core.oam.dev/cluster-credential-type";
+/// Label saying how the member is reached: `Const` (also when absent) or `ClusterProxy`.
+pub const ENDPOINT_TYPE_LABEL: &str = "cluster.core.oam.dev/cluster-endpoint-type";
+
+/// Data key: URL of the member's API server.
+pub const ENDPOINT_KEY: &str = "endpoint";
+/// Data key: PEM bundle that the member's certificate must chain to.
+pub const CA_KEY: &str = "ca.crt";
+/// Data key: read when [`CA_KEY`] is absent.
+pub const LEGACY_CA_KEY: &str = "ca";
+/// Data key: `true` turns verification of the member's certificate off.
+pub const INSECURE_KEY: &str = "insecure-skip-tls-verify";
+/// Data key: name to verify the member's certificate against, and SNI; default is the endpoint's host.
+pub const TLS_SERVER_NAME_KEY: &str = "tls-server-name";
+/// Data key: PEM client certificate.
+pub const TLS_CERT_KEY: &str = "tls.crt";
+/// Data key: PEM private key of [`TLS_CERT_KEY`].
+pub const TLS_PRIVATE_KEY_KEY: &str = "tls.key";
+/// Data key: bearer token.
+pub const TOKEN_KEY: &str = "token";
+/// Data key: JSON of client-go's `ExecConfig`, for dynamic credentials.
+pub const EXEC_KEY: &str = "exec";
+/// Data key: outbound proxy towards the member.
+pub const PROXY_URL_KEY: &str = "proxy-url";
+
+/// Value of [`ENDPOINT_TYPE_LABEL`] for a fixed URL.
+pub const ENDPOINT_TYPE_CONST: &str = "Const";
+/// Value of [`ENDPOINT_TYPE_LABEL`] for members that are reached through a tunnel.
+pub const ENDPOINT_TYPE_CLUSTER_PROXY: &str = "ClusterProxy";
+
+/// What the conversion needs to see of a Secret, whichever library read it.
+#[derive(Clone, Copy)]
+pub struct SecretView<'a> {
+    pub name: &'a str,
+    pub uid: &'a str,
+    pub resource_version: &'a str,
+    /// RFC 3339; anything else is taken for absent.
+    pub creation_timestamp: Option<&'a str>,
+    pub labels: &'a BTreeMap<String, String>,
+    /// Part of the contract (health, alias), though nothing of a [`ClusterSpec`] comes from them.
+    pub annotations: &'a BTreeMap<String, String>,
+    /// Decoded values (no base64).
+    pub data: &'a BTreeMap<String, Vec<u8>>,
+}
+
+/// What the operator allows Secrets to say.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SecretRules {
+    /// Accept `http://` endpoints: the credential then crosses the network in the clear.
+    pub allow_http: bool,
+    pub missing_ca: MissingCa,
+}
+
+/// What a Secret with neither `ca.crt` nor `ca` means.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum MissingCa {
+    /// Verify against the system's roots.
+    #[default]
+    SystemRoots,
+    /// Do not verify, as the incumbent.
+    Insecure,
+}
+
+/// A member cluster as its Secret describes it.
+#[derive(Debug, Clone)]
+pub struct ClusterSpec {
+    pub name: ClusterName,
+    pub uid: String,
+    pub resource_version: String,
+    /// RFC 3339 with seconds.
+    pub creation_timestamp: Option<String>,
+    /// The Secret's labels, for selectors.
+    pub labels: BTreeMap<String, String>,
+    pub endpoint: Endpoint,
+    pub trust: Trust,
+    /// Name to verify and to send as SNI instead of the endpoint's host: a DNS name or an IP address.
+    pub tls_server_name: Option<String>,
+    pub credential: Credential,
+}
+
+// === impl ClusterSpec ===
+
+impl ClusterSpec {
+    pub fn from_secret(secret: &SecretView<'_>, rules: SecretRules) -> Result<Self, SecretError> {
+        let name = ClusterName::parse(secret.name).map_err(|_| SecretError::Name)?;
+        let label = secret.labels.get(CREDENTIAL_TYPE_LABEL).ok_or(SecretError::NoCredentialType)?;
+        let credential_type = CredentialType::parse(label)?;
+        let data = Data(secret.data);
+        check_endpoint_type(secret.labels)?;
+        if data.text(PROXY_URL_KEY)?.is_some_and(|url| !url.is_empty()) {
+            return Err(SecretError::ProxyUrlNotServed);
+        }
+        let endpoint = data.text(ENDPOINT_KEY)?.filter(|url| !url.is_empty()).ok_or(SecretError::NoEndpoint)?;
+        Ok(Self {
+            name,
+            uid: secret.uid.to_owned(),
+            resource_version: secret.resource_version.to_owned(),
+            creation_timestamp: secret.creation_timestamp.filter(|text| is_rfc3339(text)).map(str::to_owned),
+            labels: secret.labels.clone(),
+            endpoint: Endpoint::parse(endpoint, rules.allow_http)?,
+            trust: Trust::read(data, rules.missing_ca)?,
+            tls_server_name: trust::server_name(data)?,
+            credential: Credential::read(credential_type, data)?,
+        })
+    }
+}
+
+fn check_endpoint_type(labels: &BTreeMap<String, String>) -> Result<(), SecretError> {
+    match labels.get(ENDPOINT_TYPE_LABEL).map(String::as_str) {
+        None | Some(ENDPOINT_TYPE_CONST) => Ok(()),
+        Some(ENDPOINT_TYPE_CLUSTER_PROXY) => Err(SecretError::ClusterProxyNotServed),
+        // A label is no secret, and Kubernetes limits it to 63 harmless characters.
+        Some(other) => Err(SecretError::UnknownEndpointType(other.to_owned())),
+    }
+}
+
+fn is_rfc3339(text: &str) -> bool {
+    time::OffsetDateTime::parse(text, &time::format_description::well_known::Rfc3339).is_ok()
+}
+
+// === impl Data ===
+
+/// The Secret's data, read by key.
+#[derive(Clone, Copy)]
+struct Data<'a>(&'a BTreeMap<String, Vec<u8>>);
+
+impl<'a> Data<'a> {
+    fn bytes(self, key: &str) -> Option<&'a [u8]> {
+        self.0.get(key).map(Vec::as_slice)
+    }
+
+    /// A one-line text: files and `echo` leave one newline at the end, which is no part of it.
+    fn text(self, key: &'static str) -> Result<Option<&'a str>, SecretError> {
+        let Some(bytes) = self.bytes(key) else { return Ok(None) };
+        let text = std::str::from_utf8(bytes).map_err(|_| SecretError::NotText(key))?;
+        let line = text.strip_suffix('\n').map_or(text, |line| line.strip_suffix('\r').unwrap_or(line));
+        Ok(Some(line))
+    }
+}
+
+#[cfg(test)]
+mod tests;

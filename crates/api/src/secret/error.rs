@@ -1,0 +1,69 @@
+//! Why a Secret is no usable cluster. Every text names the key at fault and what to do, and none repeats the value.
+
+use super::{
+    CA_KEY, CREDENTIAL_TYPE_LABEL, ENDPOINT_KEY, ENDPOINT_TYPE_LABEL, INSECURE_KEY, InvalidEndpoint, LEGACY_CA_KEY,
+    PROXY_URL_KEY, TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY, TLS_SERVER_NAME_KEY, TOKEN_KEY,
+};
+
+/// Why a Secret is no usable cluster.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SecretError {
+    #[error("the Secret's name is no cluster name: rename it to a lower-case DNS-1123 subdomain")]
+    Name,
+    /// The Secret was not meant to be a cluster.
+    #[error("the Secret has no label {CREDENTIAL_TYPE_LABEL}: set it to ServiceAccountToken or X509Certificate")]
+    NoCredentialType,
+    /// Begins with the incumbent's words.
+    #[error(
+        "unrecognized secret credential type {0}: set the label {CREDENTIAL_TYPE_LABEL} to ServiceAccountToken or \
+         X509Certificate"
+    )]
+    UnknownCredentialType(String),
+    #[error(
+        "credential type Dynamic is not served by this version: store a token or a certificate, and set the label \
+         {CREDENTIAL_TYPE_LABEL} to ServiceAccountToken or X509Certificate"
+    )]
+    DynamicNotServed,
+    #[error("unsupported cluster gateway endpoint type {0}: remove the label {ENDPOINT_TYPE_LABEL} or set it to Const")]
+    UnknownEndpointType(String),
+    #[error(
+        "endpoint type ClusterProxy is not served by this version: set the label {ENDPOINT_TYPE_LABEL} to Const and \
+         the key {ENDPOINT_KEY:?} to a URL that can be reached"
+    )]
+    ClusterProxyNotServed,
+    #[error(
+        "key {PROXY_URL_KEY:?} is not served by this version: remove it and let {ENDPOINT_KEY:?} be reachable directly"
+    )]
+    ProxyUrlNotServed,
+    #[error("key {0:?} is not UTF-8 text: write it again")]
+    NotText(&'static str),
+    /// Begins like the incumbent's text.
+    #[error("missing label key: api-endpoint: set key {ENDPOINT_KEY:?} to the API server's URL, https://HOST:PORT")]
+    NoEndpoint,
+    #[error("key {ENDPOINT_KEY:?}: {0}")]
+    Endpoint(#[from] InvalidEndpoint),
+    #[error(
+        "key {0:?} holds no PEM certificate: store the CA bundle in PEM form, or leave the key empty to trust the \
+         system's roots"
+    )]
+    CaNotPem(&'static str),
+    #[error("key {INSECURE_KEY:?} must be \"true\" or \"false\"")]
+    InsecureNotBoolean,
+    #[error(
+        "key {INSECURE_KEY:?} contradicts the CA bundle: remove {INSECURE_KEY:?}, or both {CA_KEY:?} and {LEGACY_CA_KEY:?}"
+    )]
+    InsecureWithCa,
+    #[error("key {TLS_SERVER_NAME_KEY:?} must be a DNS name or an IP address, without scheme and port")]
+    ServerName,
+    #[error("key {0:?} is missing or empty: the credential type needs it")]
+    NoCredential(&'static str),
+    #[error(
+        "key {TOKEN_KEY:?} holds characters no bearer token has (white space, control or non-ASCII characters): store \
+         the decoded token alone, on one line"
+    )]
+    TokenNotVisible,
+    #[error("key {TLS_CERT_KEY:?} holds no PEM certificate: store the client certificate in PEM form")]
+    CertificateNotPem,
+    #[error("key {TLS_PRIVATE_KEY_KEY:?} holds no PEM private key: store the unencrypted key in PEM form")]
+    PrivateKeyNotPem,
+}
