@@ -2,9 +2,11 @@
 //!
 //! No IO and no async runtime here: every function is a table or a parser, tested as such.
 
+pub mod accept;
 pub mod access;
 pub mod cluster_gateway;
 pub mod cluster_name;
+pub mod discovery;
 mod go_text;
 pub mod path;
 pub mod query;
@@ -14,6 +16,7 @@ mod samples;
 pub mod secret;
 pub mod selector;
 pub mod status;
+pub mod table;
 
 /// API group of every resource served here.
 pub const GROUP: &str = "cluster.core.oam.dev";

@@ -1,0 +1,118 @@
+//! Content negotiation for the documents we write ourselves; proxied answers are the member's business.
+//!
+//! The rules are those of `k8s.io/apiserver/pkg/endpoints/handlers/negotiation/negotiate.go`: clauses are tried by quality, then
+//! by how specific they are, then in order, and `g`, `v` and `as` ask for a transformed document. Only JSON is written.
+
+mod clause;
+
+use http::HeaderMap;
+use http::header::ACCEPT;
+
+use crate::status::Status;
+use clause::Clause;
+
+/// Form of an object or list of our resources.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Representation {
+    Json,
+    /// `as=Table`, what kubectl asks for.
+    Table(MetaVersion),
+    /// `as=PartialObjectMetadata` or `as=PartialObjectMetadataList`, what metadata clients ask for.
+    Metadata(MetaVersion),
+}
+
+/// A version of the group `meta.k8s.io`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MetaVersion {
+    V1,
+    V1beta1,
+}
+
+/// What a representation is asked for: `as=PartialObjectMetadataList` fits lists only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    Object,
+    List,
+}
+
+/// Form of `/apis`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DiscoveryForm {
+    /// `APIGroupList`
+    Plain,
+    /// `APIGroupDiscoveryList` of `apidiscovery.k8s.io/v2`
+    AggregatedV2,
+}
+
+/// No clause of the Accept header can be served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("only the following media types are accepted: {JSON}")]
+pub struct NotAcceptable;
+
+const JSON: &str = "application/json";
+
+/// Picks the form of our own resource. Without an Accept header it is JSON.
+pub fn representation(headers: &HeaderMap, shape: Shape) -> Result<Representation, NotAcceptable> {
+    if headers.get_all(ACCEPT).iter().all(|line| line.as_bytes().trim_ascii().is_empty()) {
+        return Ok(Representation::Json);
+    }
+    clause::sorted(headers).iter().find_map(|clause| represents(clause, shape)).ok_or(NotAcceptable)
+}
+
+/// Picks the form of `/apis`.
+///
+/// Never refuses: a client that names only forms we lack (`v2beta1`, protobuf) decides by the answer's Content-Type and copes
+/// with the plain document, while a 406 would make it see no resources at all.
+pub fn discovery(headers: &HeaderMap) -> DiscoveryForm {
+    let form = |clause: &Clause<'_>| match clause.target {
+        (None, None, None) => Some(DiscoveryForm::Plain),
+        (Some("apidiscovery.k8s.io"), Some("v2"), Some("APIGroupDiscoveryList")) => Some(DiscoveryForm::AggregatedV2),
+        _ => None,
+    };
+    let clauses = clause::sorted(headers);
+    clauses.iter().filter(|clause| clause.matches(JSON)).find_map(form).unwrap_or(DiscoveryForm::Plain)
+}
+
+fn represents(clause: &Clause<'_>, shape: Shape) -> Option<Representation> {
+    if !clause.matches(JSON) {
+        return None;
+    }
+    let (group, version, kind) = clause.target;
+    if clause.target == (None, None, None) {
+        return Some(Representation::Json);
+    }
+    let version = match (group?, version?) {
+        ("meta.k8s.io", "v1") => MetaVersion::V1,
+        ("meta.k8s.io", "v1beta1") => MetaVersion::V1beta1,
+        _ => return None,
+    };
+    match (kind?, shape) {
+        ("Table", _) => Some(Representation::Table(version)),
+        ("PartialObjectMetadata", Shape::Object) | ("PartialObjectMetadataList", Shape::List) => {
+            Some(Representation::Metadata(version))
+        }
+        _ => None,
+    }
+}
+
+// === impl MetaVersion ===
+
+impl MetaVersion {
+    pub fn api_version(self) -> &'static str {
+        match self {
+            Self::V1 => "meta.k8s.io/v1",
+            Self::V1beta1 => "meta.k8s.io/v1beta1",
+        }
+    }
+}
+
+// === impl NotAcceptable ===
+
+impl From<NotAcceptable> for Status {
+    fn from(_: NotAcceptable) -> Self {
+        Self::not_acceptable(JSON)
+    }
+}
+
+#[cfg(test)]
+mod tests;

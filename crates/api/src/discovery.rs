@@ -1,0 +1,180 @@
+//! Discovery: what we serve, told in the four documents clients ask for.
+//!
+//! All of them come from one table, so they cannot disagree, and the table has only what works: a verb that is advertised but not
+//! served breaks controllers (`watch`) or makes the hub's garbage collector open informers on us (`delete`, `list`, `watch`).
+//! The documents are built once; the hub's availability check reads them, so they depend on nothing.
+
+mod documents;
+
+use std::sync::LazyLock;
+
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+
+use crate::accept::{self, DiscoveryForm};
+use crate::go_text;
+use crate::route::Discovery;
+
+/// A served resource and its subresources.
+#[derive(Debug)]
+pub struct Resource {
+    pub plural: &'static str,
+    pub singular: &'static str,
+    pub kind: &'static str,
+    pub verbs: &'static [&'static str],
+    pub subresources: &'static [Subresource],
+}
+
+/// `<resource>/<name>`.
+#[derive(Debug)]
+pub struct Subresource {
+    pub name: &'static str,
+    pub kind: &'static str,
+    pub verbs: &'static [&'static str],
+}
+
+/// The table: all resources are cluster-scoped and in our group and version.
+pub static RESOURCES: &[Resource] = &[Resource {
+    plural: "clustergateways",
+    singular: "clustergateway",
+    kind: "ClusterGateway",
+    verbs: &["get", "list"],
+    subresources: &[Subresource {
+        name: "proxy",
+        kind: "ClusterGatewayProxyOptions",
+        verbs: &["create", "delete", "get", "patch", "update"],
+    }],
+}];
+
+/// A finished document.
+#[derive(Debug)]
+pub struct Document {
+    pub body: Bytes,
+    pub content_type: HeaderValue,
+    /// Strong: equal tags mean equal bytes.
+    pub etag: HeaderValue,
+}
+
+struct Documents {
+    groups: Document,
+    aggregated: Document,
+    group: Document,
+    version: Document,
+}
+
+static DOCUMENTS: LazyLock<Documents> = LazyLock::new(|| {
+    let json = HeaderValue::from_static("application/json");
+    // Clients parse these parameters in any order, but the base type must be exactly this.
+    let v2 = HeaderValue::from_static("application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList");
+    Documents {
+        groups: Document::new(go_text::json(&documents::groups()), json.clone()),
+        aggregated: Document::new(go_text::json(&documents::aggregated(RESOURCES)), v2),
+        group: Document::new(go_text::json(&documents::group()), json.clone()),
+        version: Document::new(go_text::json(&documents::version(RESOURCES)), json),
+    }
+});
+
+/// The document for a discovery path, in the form that the request's headers accept.
+pub fn document(path: Discovery, headers: &HeaderMap) -> &'static Document {
+    match path {
+        Discovery::Groups => match accept::discovery(headers) {
+            DiscoveryForm::Plain => &DOCUMENTS.groups,
+            DiscoveryForm::AggregatedV2 => &DOCUMENTS.aggregated,
+        },
+        Discovery::Group => &DOCUMENTS.group,
+        Discovery::Version => &DOCUMENTS.version,
+    }
+}
+
+/// The whole answer to a GET (for a HEAD, drop the body): 200, or 304 when `If-None-Match` names the current document.
+pub fn respond(path: Discovery, headers: &HeaderMap) -> Response<Bytes> {
+    let document = document(path, headers);
+    let mut response = Response::new(Bytes::new());
+    let answer = response.headers_mut();
+    answer.insert(ETAG, document.etag.clone());
+    answer.insert(VARY, HeaderValue::from_static("Accept"));
+    answer.insert(CACHE_CONTROL, HeaderValue::from_static("public"));
+    if document.is_known(headers) {
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+    } else {
+        answer.insert(CONTENT_TYPE, document.content_type.clone());
+        *response.body_mut() = document.body.clone();
+    }
+    response
+}
+
+// === impl Document ===
+
+impl Document {
+    fn new(body: Bytes, content_type: HeaderValue) -> Self {
+        let etag = format!("\"{:016X}\"", fnv1a(&body));
+        let etag = HeaderValue::from_str(&etag).expect("quoted hexadecimal digits are a header value");
+        Self { body, content_type, etag }
+    }
+
+    /// `If-None-Match` by RFC 9110 §13.1.2: a list, `*`, and weak comparison.
+    fn is_known(&self, headers: &HeaderMap) -> bool {
+        let lines = headers.get_all(IF_NONE_MATCH).iter().filter_map(|line| line.to_str().ok());
+        lines
+            .flat_map(|line| line.split(','))
+            .map(str::trim)
+            .any(|tag| tag == "*" || tag.strip_prefix("W/").unwrap_or(tag).as_bytes() == self.etag.as_bytes())
+    }
+}
+
+/// FNV-1a: the tag must change with the document and be the same on every replica, and nobody gains from a collision.
+fn fnv1a(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::header::ACCEPT;
+
+    use super::*;
+
+    const V2: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+    fn headers(accept: &str, known: Option<&str>) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        headers.insert(ACCEPT, accept.parse().expect("header"));
+        headers.extend(known.map(|tag| (IF_NONE_MATCH, tag.parse().expect("header"))));
+        headers
+    }
+
+    #[test]
+    fn golden_documents() {
+        let text = |path, accept| {
+            let body = &document(path, &headers(accept, None)).body;
+            String::from_utf8(body.to_vec()).expect("JSON is UTF-8")
+        };
+        insta::assert_snapshot!("groups", text(Discovery::Groups, "*/*"));
+        insta::assert_snapshot!("aggregated", text(Discovery::Groups, V2));
+        insta::assert_snapshot!("group", text(Discovery::Group, V2));
+        insta::assert_snapshot!("version", text(Discovery::Version, V2));
+    }
+
+    #[test]
+    fn aggregated_document_says_what_it_is() {
+        let response = respond(Discovery::Groups, &headers(V2, None));
+        assert_eq!(response.headers()[CONTENT_TYPE], V2);
+        assert_eq!(response.headers()[VARY], "Accept");
+        assert_eq!(respond(Discovery::Groups, &headers("*/*", None)).headers()[CONTENT_TYPE], "application/json");
+    }
+
+    #[test]
+    fn unchanged_documents_are_not_sent_again() {
+        let first = respond(Discovery::Groups, &headers(V2, None));
+        let tag = first.headers()[ETAG].to_str().expect("text").to_owned();
+        for known in [tag.clone(), format!("W/{tag}"), format!("\"x\", {tag}"), "*".to_owned()] {
+            let second = respond(Discovery::Groups, &headers(V2, Some(&known)));
+            assert_eq!(second.status(), StatusCode::NOT_MODIFIED, "{known}");
+            assert!(second.body().is_empty());
+            assert_eq!(second.headers()[ETAG], tag.as_str());
+        }
+        // The same path in the other form is another document.
+        assert_eq!(respond(Discovery::Groups, &headers("*/*", Some(&tag))).status(), StatusCode::OK);
+        assert_eq!(respond(Discovery::Groups, &headers(V2, Some("\"x\""))).status(), StatusCode::OK);
+    }
+}
