@@ -4,4 +4,9 @@
 //! Everything listens on 127.0.0.1:0, stops when dropped, waits for a bounded time only, and panics with a sentence that says
 //! what was awaited: a panic here is a failed test.
 
+pub mod client;
+pub mod io;
+pub mod member;
 pub mod pki;
+mod server;
+pub mod wait;

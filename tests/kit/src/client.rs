@@ -1,0 +1,116 @@
+//! Clients that hide nothing: HTTP/1.1 by hand and raw HTTP/2, over TLS or plain TCP, with or without a client certificate.
+//!
+//! They retry nothing, follow nothing, pool nothing and decode nothing. Every wait is bounded by [`WAIT`](crate::wait::WAIT).
+
+mod h1;
+mod h2;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use rustls::ClientConfig;
+use rustls_pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+pub use self::h1::{H1Connection, H1Error, H1Head};
+pub use self::h2::{H2Body, H2Connection, H2Exchange, H2Options, H2Response, H2Upload};
+
+use crate::pki::{ALPN_H1, ALPN_H2, Issued, Trust, client_config};
+use crate::wait::{WAIT, within};
+
+/// A byte stream of any kind.
+pub trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
+
+/// A byte stream of any kind, owned.
+pub type BoxedIo = Box<dyn Io>;
+
+/// Where and how to connect. Each call of [`Client::h1`] and [`Client::h2`] opens a new connection.
+#[derive(Clone, Debug)]
+pub struct Client {
+    address: SocketAddr,
+    tls: Option<Arc<ClientConfig>>,
+    server_name: ServerName<'static>,
+    h2: H2Options,
+}
+
+// === impl Client ===
+
+impl Client {
+    /// TLS to `address`, expecting the name `localhost`, presenting `identity` if given.
+    pub fn new(address: SocketAddr, trust: Trust<'_>, identity: Option<&Issued>) -> Self {
+        Self { tls: Some(client_config(trust, identity, &[])), ..Self::plain(address) }
+    }
+
+    /// Plain TCP to `address`. HTTP/2 is spoken with prior knowledge.
+    pub fn plain(address: SocketAddr) -> Self {
+        let server_name = ServerName::try_from("localhost").expect("a valid name");
+        Self { address, tls: None, server_name, h2: H2Options::default() }
+    }
+
+    /// Expects (and sends as SNI) another name.
+    #[must_use]
+    pub fn server_name(mut self, name: &str) -> Self {
+        self.server_name = ServerName::try_from(name.to_owned()).expect("a DNS name or an IP address");
+        self
+    }
+
+    /// Opens HTTP/2 connections with these settings.
+    #[must_use]
+    pub fn h2_options(mut self, options: H2Options) -> Self {
+        self.h2 = options;
+        self
+    }
+
+    /// The address connected to.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Opens a connection that offers `alpn` (nothing when empty) and returns its bytes.
+    pub async fn raw(&self, alpn: &[&str]) -> io::Result<BoxedIo> {
+        Ok(self.connect(alpn).await?.0)
+    }
+
+    /// Opens an HTTP/1.1 connection, offering only that.
+    pub async fn h1(&self) -> io::Result<H1Connection> {
+        let (io, selected) = self.connect(ALPN_H1).await?;
+        if selected.as_deref() == Some(b"h2") {
+            return Err(io::Error::other("the server selected h2, which was not offered"));
+        }
+        Ok(H1Connection::over(io))
+    }
+
+    /// Opens an HTTP/2 connection, offering only that; an error if the server does not select it.
+    pub async fn h2(&self) -> io::Result<H2Connection> {
+        let (io, selected) = self.connect(ALPN_H2).await?;
+        if self.tls.is_some() && selected.as_deref() != Some(b"h2") {
+            return Err(io::Error::other(format!("the server selected {selected:?} instead of h2")));
+        }
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        H2Connection::over(io, format!("{scheme}://{}", self.address), self.h2).await.map_err(io::Error::other)
+    }
+
+    async fn connect(&self, alpn: &[&str]) -> io::Result<(BoxedIo, Option<Vec<u8>>)> {
+        let connect = async {
+            let tcp = TcpStream::connect(self.address).await?;
+            tcp.set_nodelay(true)?;
+            let Some(config) = &self.tls else {
+                return Ok((Box::new(tcp) as BoxedIo, None));
+            };
+            let mut config = ClientConfig::clone(config);
+            config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
+            let tls = TlsConnector::from(Arc::new(config)).connect(self.server_name.clone(), tcp).await?;
+            let selected = tls.get_ref().1.alpn_protocol().map(<[u8]>::to_vec);
+            Ok((Box::new(tls) as BoxedIo, selected))
+        };
+        within(WAIT, format_args!("a connection to {}", self.address), connect).await
+    }
+}
+
+#[cfg(test)]
+mod tests;
