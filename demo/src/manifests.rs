@@ -1,0 +1,100 @@
+//! The directory from which the gateway learns its clusters: one Secret manifest for each member.
+//!
+//! The same labels and keys as a Secret on a hub. Files appear whole (written aside, then renamed), so a reader never
+//! sees half a credential.
+
+use std::{
+    fs::{self, OpenOptions},
+    io::{self, Write as _},
+    os::unix::fs::OpenOptionsExt as _,
+    path::{Path, PathBuf},
+};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use secrecy::ExposeSecret as _;
+use serde_json::{Value, json};
+
+use crate::member::Member;
+
+/// A directory of Secret manifests.
+#[derive(Debug)]
+pub struct Manifests {
+    directory: PathBuf,
+}
+
+// === impl Manifests ===
+
+impl Manifests {
+    /// Creates the directory, readable by its owner only.
+    pub fn create(directory: PathBuf) -> io::Result<Self> {
+        use std::os::unix::fs::DirBuilderExt as _;
+        fs::DirBuilder::new().mode(0o700).create(&directory)?;
+        Ok(Self { directory })
+    }
+
+    /// Where the manifests are.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Adds a member, or replaces its manifest.
+    pub fn add(&self, member: &Member) -> io::Result<()> {
+        let name = member.profile().name;
+        // The name of the unfinished file has no extension that a reader of manifests would take.
+        let unfinished = self.directory.join(format!(".{name}.unfinished"));
+        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
+        serde_json::to_writer_pretty(&mut file, &manifest(member))?;
+        file.flush()?;
+        fs::rename(unfinished, self.path(name))
+    }
+
+    /// Removes a member.
+    pub fn remove(&self, member: &Member) -> io::Result<()> {
+        fs::remove_file(self.path(member.profile().name))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.join(format!("{name}.json"))
+    }
+}
+
+fn manifest(member: &Member) -> Value {
+    json!({
+        "kind": "Secret",
+        "apiVersion": "v1",
+        "metadata": {
+            "name": member.profile().name,
+            "labels": {"cluster.core.oam.dev/cluster-credential-type": "ServiceAccountToken"},
+        },
+        "type": "Opaque",
+        "data": {
+            "endpoint": STANDARD.encode(format!("https://{}", member.address())),
+            "ca.crt": STANDARD.encode(member.ca_pem()),
+            "token": STANDARD.encode(member.token().expose_secret()),
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use secrecy::SecretString;
+
+    use super::*;
+    use crate::member::{LIMA, Pace};
+
+    #[tokio::test]
+    async fn a_manifest_has_what_it_takes_to_reach_the_member() {
+        let parent = tempfile::tempdir().unwrap();
+        let manifests = Manifests::create(parent.path().join("clusters")).unwrap();
+        let member = Member::start(&LIMA, SecretString::from("sesame"), Pace::Manual).await.unwrap();
+        manifests.add(&member).unwrap();
+        let written: Value = serde_json::from_slice(&fs::read(manifests.path("lima")).unwrap()).unwrap();
+        let data =
+            |key: &str| String::from_utf8(STANDARD.decode(written["data"][key].as_str().unwrap()).unwrap()).unwrap();
+        assert_eq!(data("endpoint"), format!("https://{}", member.address()));
+        assert_eq!((data("ca.crt").as_str(), data("token").as_str()), (member.ca_pem(), "sesame"));
+        assert_eq!(fs::read_dir(manifests.directory()).unwrap().count(), 1, "nothing unfinished is left");
+        manifests.remove(&member).unwrap();
+        assert_eq!(fs::read_dir(manifests.directory()).unwrap().count(), 0);
+    }
+}

@@ -1,0 +1,243 @@
+//! What the demo shows, step by step, each with a real request through the gateway and a checked answer.
+//!
+//! A step that passes returns the sentence to show; one that fails returns why. Steps are ordered, because the third
+//! cluster has to come before it can go.
+
+use std::{io, time::Duration};
+
+use http::StatusCode;
+use secrecy::SecretString;
+use serde_json::Value;
+use tokio::time::{Instant, sleep};
+
+use crate::{
+    client::{Answer, Client, ClientError},
+    manifests::Manifests,
+    member::Member,
+};
+
+/// Where the gateway serves its clusters.
+pub const CLUSTERS: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways";
+
+/// How long a watch may stay silent: a sample pod changes every two seconds.
+const EVENT_PATIENCE: Duration = Duration::from_secs(6);
+/// How long a followed log may stay silent: it has a line each second.
+const LINE_PATIENCE: Duration = Duration::from_secs(4);
+/// Lines that have to arrive one by one.
+const LINES: u32 = 3;
+/// The least time from the first to the last of them; buffered, they would come together.
+const MIN_SPREAD: Duration = Duration::from_secs(1);
+/// How soon a manifest has to take effect.
+const ROLLOUT: Duration = Duration::from_secs(2);
+/// How often its effect is looked for.
+const ROLLOUT_POLL: Duration = Duration::from_millis(25);
+
+/// Everything the steps work with.
+#[derive(Debug)]
+pub struct Stage {
+    /// A connection to the gateway.
+    pub client: Client,
+    /// An identity that may do everything.
+    pub admin: SecretString,
+    /// An identity that may do nothing.
+    pub stranger: SecretString,
+    /// The members that are there from the start, at least one.
+    pub members: Vec<Member>,
+    /// The member that comes and goes.
+    pub guest: Member,
+    /// The gateway's clusters.
+    pub manifests: Manifests,
+}
+
+/// One thing to show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The gateway lists its clusters.
+    Clusters,
+    /// Each cluster answers with its own pods.
+    Pods,
+    /// A cluster that does not exist.
+    Unknown,
+    /// A watch delivers an event.
+    Watch,
+    /// A followed log grows line by line.
+    Log,
+    /// An identity without rights.
+    Stranger,
+    /// A cluster joins while the gateway runs.
+    Join,
+    /// The cluster leaves again.
+    Leave,
+}
+
+/// Why a step failed.
+#[derive(Debug, thiserror::Error)]
+pub enum StepError {
+    /// A request failed.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// A manifest could not be written or removed.
+    #[error("cannot change the manifests: {0}")]
+    Manifest(#[from] io::Error),
+    /// An answer came, but not the right one.
+    #[error("{0}")]
+    Unexpected(String),
+}
+
+/// The path of `rest` (which starts with `/`) on a member, through the gateway.
+pub fn through(cluster: &str, rest: &str) -> String {
+    format!("{CLUSTERS}/{cluster}/proxy{rest}")
+}
+
+// === impl Step ===
+
+impl Step {
+    /// Every step, in order.
+    pub const ALL: [Self; 8] =
+        [Self::Clusters, Self::Pods, Self::Unknown, Self::Watch, Self::Log, Self::Stranger, Self::Join, Self::Leave];
+
+    /// What the step shows, in a few words.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Clusters => "list the clusters",
+            Self::Pods => "list the pods of each cluster",
+            Self::Unknown => "ask for a cluster that does not exist",
+            Self::Watch => "watch pods",
+            Self::Log => "follow a log",
+            Self::Stranger => "come as somebody without rights",
+            Self::Join => "add a cluster while the gateway runs",
+            Self::Leave => "remove it again",
+        }
+    }
+
+    /// Runs the step; the text says what was seen.
+    pub async fn run(self, stage: &Stage) -> Result<String, StepError> {
+        match self {
+            Self::Clusters => stage.clusters().await,
+            Self::Pods => stage.pods().await,
+            Self::Unknown => stage.unknown().await,
+            Self::Watch => stage.watch().await,
+            Self::Log => stage.log().await,
+            Self::Stranger => stage.stranger().await,
+            Self::Join => stage.join().await,
+            Self::Leave => stage.leave().await,
+        }
+    }
+}
+
+// === impl Stage ===
+
+impl Stage {
+    async fn clusters(&self) -> Result<String, StepError> {
+        let answer = self.get(CLUSTERS).await?;
+        let names: Vec<&str> = answer.items().iter().filter_map(|item| item["metadata"]["name"].as_str()).collect();
+        let expected: Vec<&str> = self.members.iter().map(|member| member.profile().name).collect();
+        check(names == expected, || format!("expected {expected:?}, got {names:?}: {}", answer.message()))?;
+        Ok(names.join(", "))
+    }
+
+    async fn pods(&self) -> Result<String, StepError> {
+        let mut seen = Vec::new();
+        for member in &self.members {
+            let name = member.profile().name;
+            let answer = self.get(&through(name, "/api/v1/pods")).await?;
+            let pods = answer.items();
+            // Nodes are named after their cluster: an answer from the wrong member shows.
+            let own = pods.iter().filter_map(|pod| pod["spec"]["nodeName"].as_str()).all(|node| node.starts_with(name));
+            check(!pods.is_empty() && own, || format!("not the pods of {name}: {}", answer.message()))?;
+            seen.push(format!("{name} {}", pods.len()));
+        }
+        Ok(seen.join(", "))
+    }
+
+    async fn unknown(&self) -> Result<String, StepError> {
+        let answer = self.client.get(&through("atlantis", "/api/v1/pods"), &self.admin).await?;
+        Self::expect_refusal(&answer, StatusCode::NOT_FOUND)?;
+        check(answer.message().contains("no such cluster"), || format!("unclear message {:?}", answer.message()))?;
+        Ok(format!("404: {}", answer.message()))
+    }
+
+    async fn watch(&self) -> Result<String, StepError> {
+        let name = self.first();
+        let path = through(name, "/api/v1/namespaces/default/pods");
+        let list = self.get(&path).await?;
+        let version = list.body["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+        let mut watch = self.client.lines(&format!("{path}?watch=true&resourceVersion={version}"), &self.admin).await?;
+        let line = watch.next(EVENT_PATIENCE).await?;
+        let event: Value = serde_json::from_str(&line).unwrap_or_default();
+        let (kind, pod) = (event["type"].as_str(), event["object"]["metadata"]["name"].as_str());
+        match (kind, pod) {
+            (Some(kind), Some(pod)) => Ok(format!("{kind} {pod} on {name}")),
+            _ => Err(StepError::Unexpected(format!("no event: {line}"))),
+        }
+    }
+
+    async fn log(&self) -> Result<String, StepError> {
+        let name = self.first();
+        let pods = self.get(&through(name, "/api/v1/namespaces/default/pods?labelSelector=app%3Dweb")).await?;
+        let pod = pods.items().first().and_then(|pod| pod["metadata"]["name"].as_str()).unwrap_or_default();
+        let path = through(name, &format!("/api/v1/namespaces/default/pods/{pod}/log?follow=true&tailLines=1"));
+        let mut log = self.client.lines(&path, &self.admin).await?;
+        log.next(LINE_PATIENCE).await?;
+        // From line to line, not from the request: what was there already says nothing about streaming.
+        let first = Instant::now();
+        for _ in 0..LINES {
+            log.next(LINE_PATIENCE).await?;
+        }
+        let spread = first.elapsed();
+        check(spread >= MIN_SPREAD, || format!("{LINES} lines in {} ms: they were buffered", spread.as_millis()))?;
+        Ok(format!("{LINES} new lines of {pod}, one by one over {:.1} s", spread.as_secs_f32()))
+    }
+
+    async fn stranger(&self) -> Result<String, StepError> {
+        let answer = self.client.get(&through(self.first(), "/api/v1/pods"), &self.stranger).await?;
+        Self::expect_refusal(&answer, StatusCode::FORBIDDEN)?;
+        Ok(format!("403: {}", answer.message()))
+    }
+
+    async fn join(&self) -> Result<String, StepError> {
+        self.manifests.add(&self.guest)?;
+        self.until(StatusCode::OK).await
+    }
+
+    async fn leave(&self) -> Result<String, StepError> {
+        self.manifests.remove(&self.guest)?;
+        self.until(StatusCode::NOT_FOUND).await
+    }
+
+    /// Asks the guest until it answers with `status`.
+    async fn until(&self, status: StatusCode) -> Result<String, StepError> {
+        let name = self.guest.profile().name;
+        let started = Instant::now();
+        loop {
+            let answer = self.client.get(&through(name, "/api/v1/nodes"), &self.admin).await?;
+            let waited = started.elapsed();
+            if answer.status == status {
+                return Ok(format!("{name} answers {} after {} ms", status.as_u16(), waited.as_millis()));
+            }
+            check(waited < ROLLOUT, || format!("still {} after {} ms", answer.status.as_u16(), waited.as_millis()))?;
+            sleep(ROLLOUT_POLL).await;
+        }
+    }
+
+    /// A document that has to come with status 200.
+    async fn get(&self, path: &str) -> Result<Answer, StepError> {
+        let answer = self.client.get(path, &self.admin).await?;
+        check(answer.status == StatusCode::OK, || format!("status {}: {}", answer.status.as_u16(), answer.message()))?;
+        Ok(answer)
+    }
+
+    /// A refusal has to be a Status, or kubectl has nothing to say.
+    fn expect_refusal(answer: &Answer, status: StatusCode) -> Result<(), StepError> {
+        let (got, kind) = (answer.status, &answer.body["kind"]);
+        check(got == status && kind == "Status", || format!("expected {status}, got {got}: {}", answer.message()))
+    }
+
+    fn first(&self) -> &'static str {
+        self.members.first().map_or("", |member| member.profile().name)
+    }
+}
+
+fn check(holds: bool, complaint: impl FnOnce() -> String) -> Result<(), StepError> {
+    if holds { Ok(()) } else { Err(StepError::Unexpected(complaint())) }
+}
