@@ -1,0 +1,42 @@
+//! Any path and query: whatever is proxied has the canonical prefix, is reviewed under the cluster's name, and cannot climb.
+//!
+//! Input: one byte for the method, then `path?query`.
+
+#![no_main]
+
+use api::access::Attributes;
+use api::route::{Route, parse};
+use http::Method;
+use libfuzzer_sys::fuzz_target;
+
+const METHODS: [Method; 8] = [
+    Method::GET,
+    Method::HEAD,
+    Method::POST,
+    Method::PUT,
+    Method::PATCH,
+    Method::DELETE,
+    Method::OPTIONS,
+    Method::TRACE,
+];
+
+fuzz_target!(|input: &[u8]| {
+    let Some((first, rest)) = input.split_first() else { return };
+    let Ok(text) = std::str::from_utf8(rest) else { return };
+    let (path, query) = text.split_once('?').map_or((text, None), |(path, query)| (path, Some(query)));
+    let parsed = parse(&METHODS[usize::from(*first) % METHODS.len()], path, query);
+    let Route::Proxy(proxy) = parsed.route else { return };
+
+    let prefix = format!("/apis/cluster.core.oam.dev/v1alpha1/clustergateways/{}/proxy", proxy.cluster);
+    let (head, remainder) = path.split_at(proxy.remainder);
+    assert_eq!(head, prefix);
+    assert!(remainder.is_empty() || remainder.starts_with('/'));
+    let decoded: Vec<u8> = percent_encoding::percent_decode_str(remainder).collect();
+    for segment in decoded.split(|byte| matches!(byte, b'/' | b'\\')) {
+        assert!(segment != b"." && segment != b"..");
+    }
+    let Attributes::Resource(attributes) = parsed.attributes else { panic!("reviewed as a path") };
+    assert_eq!(attributes.name.as_deref(), Some(proxy.cluster.as_str()));
+    assert_eq!((&*attributes.resource, &*attributes.subresource), ("clustergateways", "proxy"));
+    assert_eq!(attributes.namespace, None);
+});
