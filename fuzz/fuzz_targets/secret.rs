@@ -48,7 +48,7 @@ fuzz_target!(|input: &[u8]| {
             assert_eq!(uri.authority().map(http::uri::Authority::as_str), Some(cluster.endpoint.authority.as_str()));
             let _ = object(&cluster, Credentials::Redacted);
         }
-        // Our own words have no tilde (the fuzzer did guess a whole message that had none).
+        // Our own words have no tilde: a message with one has copied a value.
         Err(error) => {
             let error = error.to_string();
             let texts = data.values().filter_map(|value| std::str::from_utf8(value).ok());

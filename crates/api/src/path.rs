@@ -1,4 +1,4 @@
-//! What a path must not contain before it is joined to a member's base path.
+//! What the member's part of a proxied path says, as far as we must know before forwarding it untouched.
 
 use percent_encoding::percent_decode;
 
@@ -23,9 +23,37 @@ pub fn has_dot_segment(raw: &str) -> bool {
     matches!(dots, Some(1 | 2))
 }
 
+/// Whether `raw` names `pods/<name>/exec`, `attach` or `portforward`, for which a WebSocket's GET is no read (KEP-4006).
+///
+/// Errs towards true: empty segments are skipped and more segments may follow, because a member, or what stands before it, may
+/// collapse what we forward as it is.
+pub fn acts_on_pod(raw: &str) -> bool {
+    let decoded: Vec<u8> = percent_decode(raw.as_bytes()).collect();
+    let segments: Vec<&[u8]> = decoded.split(|byte| *byte == b'/').filter(|segment| !segment.is_empty()).collect();
+    segments.windows(3).any(|window| window[0] == b"pods" && matches!(window[2], b"exec" | b"attach" | b"portforward"))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::has_dot_segment;
+    use super::{acts_on_pod, has_dot_segment};
+
+    #[test]
+    fn acting_on_a_pod_is_seen_in_every_spelling() {
+        for raw in [
+            "/api/v1/namespaces/ns/pods/p/exec",
+            "/api/v1/namespaces/ns/pods/p/attach/",
+            "//api/v1/namespaces/ns//pods/p//portforward",
+            "/api/v1/namespaces/ns/pods/p/%65xec",
+            "/api/v1/namespaces/ns/pods%2Fp%2Fexec",
+        ] {
+            assert!(acts_on_pod(raw), "{raw}");
+        }
+        for raw in
+            ["", "/api/v1/namespaces/ns/pods/p/log", "/api/v1/namespaces/ns/pods/exec", "/apis/x/v1/podsets/p/exec"]
+        {
+            assert!(!acts_on_pod(raw), "{raw}");
+        }
+    }
 
     #[test]
     fn finds_dot_segments_in_every_spelling() {

@@ -34,6 +34,8 @@ pub enum Route {
     ProbeCheck(ProbeCheck),
     Version,
     Metrics,
+    /// `PUT /debug/flags/v`, the verbosity switch of Kubernetes components (`k8s.io/apiserver/pkg/server/routes/flags.go`).
+    LogLevel,
     NotFound,
     MethodNotAllowed,
     BadRequest(BadPath),
@@ -107,8 +109,12 @@ pub fn parse(method: &Method, path: &str, query: Option<&str>) -> Parsed {
         Some(rest) => clusters(rest, &attributes),
         None => document(path),
     };
-    let readable = matches!(route, Route::NotFound) || matches!(*method, Method::GET | Method::HEAD);
-    Parsed { route: if readable { route } else { Route::MethodNotAllowed }, attributes }
+    let allowed = match route {
+        Route::NotFound => true,
+        Route::LogLevel => *method == Method::PUT,
+        _ => matches!(*method, Method::GET | Method::HEAD),
+    };
+    Parsed { route: if allowed { route } else { Route::MethodNotAllowed }, attributes }
 }
 
 fn proxied(method: &Method, path: &str, proxy: ProxyRoute) -> Parsed {
@@ -152,6 +158,7 @@ fn document(path: &str) -> Route {
     match path {
         "/version" | "/version/" => return Route::Version,
         "/metrics" => return Route::Metrics,
+        "/debug/flags/v" => return Route::LogLevel,
         _ => {}
     }
     match path.strip_suffix('/').unwrap_or(path) {

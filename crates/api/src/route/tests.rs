@@ -223,6 +223,15 @@ fn unserved_paths_are_reviewed_as_what_they_say() {
     assert_eq!((&*namespace.resource, &*namespace.subresource), ("namespaces", "status"));
 }
 
+#[test]
+fn log_level_is_put_only() {
+    let put = parse(&Method::PUT, "/debug/flags/v", None);
+    assert_eq!(put.route, Route::LogLevel);
+    assert_eq!(put.attributes, Attributes::NonResource { path: "/debug/flags/v".into(), verb: "put".into() });
+    assert_eq!(get("/debug/flags/v"), Route::MethodNotAllowed);
+    assert_eq!(parse(&Method::PUT, "/debug/flags", None).route, Route::NotFound);
+}
+
 /// Paths near the served ones, where mistakes would hide.
 fn nearly_served() -> impl Strategy<Value = String> {
     let segment = prop_oneof![
