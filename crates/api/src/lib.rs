@@ -8,6 +8,7 @@ pub mod cluster_gateway;
 pub mod cluster_name;
 pub mod discovery;
 mod go_text;
+pub mod list_options;
 pub mod path;
 pub mod query;
 pub mod route;

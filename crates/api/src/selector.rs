@@ -1,3 +1,4 @@
 //! Selectors of list requests.
 
 pub mod field;
+pub mod label;

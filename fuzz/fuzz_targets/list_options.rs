@@ -1,0 +1,26 @@
+//! Any query of a list: options or a refusal, and a selector for one name never selects another.
+//!
+//! Input: a query string.
+
+#![no_main]
+
+use api::list_options::ListOptions;
+use api::selector::field::FieldSelector;
+use api::selector::label::LabelSelector;
+use api::status::Status;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|input: &[u8]| {
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    match ListOptions::from_query(Some(text)) {
+        Ok(_) => {}
+        Err(error) => assert!(Status::from(error).code().is_client_error()),
+    }
+    let _ = LabelSelector::parse(text);
+    if let Ok(selector) = FieldSelector::parse(text) {
+        let value = |field: &str| if field == "metadata.name" { "c1" } else { "" };
+        if let Some(name) = selector.exact("metadata.name") {
+            assert!(name == "c1" || !selector.matches(value));
+        }
+    }
+});
