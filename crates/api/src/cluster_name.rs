@@ -1,4 +1,6 @@
 //! Names of member clusters.
+//!
+//! A name that exists as a value is valid: it can be put into a path, a review or a log as it is.
 
 use std::fmt;
 use std::sync::Arc;
@@ -63,5 +65,21 @@ impl fmt::Display for ClusterName {
 impl fmt::Debug for ClusterName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&*self.0, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_kubernetes_objects() {
+        for name in ["a", "0", "c-1", "a.b", "1.2.3", &"a".repeat(253)] {
+            assert_eq!(ClusterName::parse(name).as_ref().map(ClusterName::as_str), Ok(name));
+        }
+        for name in ["", "A", "a_b", "-a", "a-", "a..b", ".a", "a.", "a-.b", "a/b", "a%2f", "é", "..", &"a".repeat(254)]
+        {
+            assert_eq!(ClusterName::parse(name), Err(InvalidClusterName), "{name}");
+        }
     }
 }

@@ -1,4 +1,5 @@
-//! Clusters for the tests of this crate. The secrets in them contain the word `canary`.
+//! Clusters for the tests of this crate.
+//! The secrets in them contain the word `canary`.
 
 use std::collections::BTreeMap;
 

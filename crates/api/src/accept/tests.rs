@@ -1,3 +1,6 @@
+//! Headers of real clients (kubectl, client-go old and new, metadata clients) and malformed ones,
+//! each with the form it must get.
+
 use http::HeaderValue;
 
 use super::*;

@@ -1,4 +1,5 @@
 //! Tables for the rules, properties for everything else that could be sent.
+//! The general request-info rules and the short cut for proxied paths must agree on every input.
 
 use http::Method;
 use proptest::prelude::*;

@@ -1,3 +1,6 @@
+//! What each key means, what is refused and in which words, and that no word repeats a value.
+//! Planted secrets contain `canary`.
+
 use proptest::prelude::*;
 use secrecy::ExposeSecret as _;
 

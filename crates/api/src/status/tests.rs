@@ -1,3 +1,6 @@
+//! Golden bodies: what clients parse and people search for must not change unnoticed.
+//! Hostile names must come out as text, neither markup nor a new line.
+
 use http::StatusCode;
 
 use super::{Cause, Details, Reason, Status};

@@ -1,3 +1,6 @@
+//! Kubernetes' own reading of selectors as a table, refusals with their reason,
+//! and properties for everything else.
+
 use proptest::prelude::*;
 
 use super::*;
