@@ -1,1 +1,19 @@
-//! Placeholder.
+//! The aggregated API server `cluster-gateway`: proxies Kubernetes requests to member clusters.
+//!
+//! A library with a thin `main.rs`, so that tests, the demo and benches start it in their own process.
+
+mod app;
+pub mod args;
+mod clusters;
+mod error;
+mod handler;
+mod hub;
+mod metrics;
+mod proxy;
+mod record;
+mod resources;
+mod server;
+mod shared;
+mod upstream;
+
+pub use self::app::Gateway;

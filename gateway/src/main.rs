@@ -1,1 +1,31 @@
-fn main() {}
+//! The process: allocator, arguments, logs, then the library.
+
+use std::process::ExitCode;
+
+use gateway::Gateway;
+use gateway::args::{self, Config};
+
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            #[expect(
+                clippy::print_stderr,
+                reason = "logs may not be set up, and the operator must see why nothing starts"
+            )]
+            {
+                eprintln!("cluster-gateway: {error:#}");
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> anyhow::Result<()> {
+    let config = Config::try_from(args::parse())?;
+    let logs = telemetry::logs::start(&config.log_level, config.log_format)?;
+    Gateway::start_with(&config, Some(logs))?.run_until_signal()
+}

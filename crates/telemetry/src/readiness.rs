@@ -1,12 +1,19 @@
 //! Readiness as the sum of named conditions, each held by its owner.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 
 /// What still keeps the process from being ready. Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub struct Readiness(Arc<Mutex<Vec<&'static str>>>);
+pub struct Readiness(Arc<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    reasons: Mutex<Vec<&'static str>>,
+    changed: Condvar,
+}
 
 /// Keeps the process unready until dropped.
 #[derive(Debug)]
@@ -20,22 +27,30 @@ pub struct NotReady {
 impl Readiness {
     /// Blocks readiness for `reason` until the returned value is dropped.
     pub fn block(&self, reason: &'static str) -> NotReady {
-        self.0.lock().push(reason);
+        self.0.reasons.lock().push(reason);
         NotReady { readiness: self.clone(), reason }
+    }
+
+    /// Blocks the thread until ready, for at most `patience`. True if ready.
+    pub fn wait(&self, patience: Duration) -> bool {
+        let mut reasons = self.0.reasons.lock();
+        let waited = self.0.changed.wait_while_for(&mut reasons, |reasons| !reasons.is_empty(), patience);
+        !waited.timed_out()
     }
 
     /// The reasons against readiness; empty means ready.
     pub fn blocked_by(&self) -> Vec<&'static str> {
-        self.0.lock().clone()
+        self.0.reasons.lock().clone()
     }
 }
 
 impl Drop for NotReady {
     fn drop(&mut self) {
-        let mut reasons = self.readiness.0.lock();
+        let mut reasons = self.readiness.0.reasons.lock();
         if let Some(index) = reasons.iter().position(|reason| *reason == self.reason) {
             reasons.remove(index);
         }
+        self.readiness.0.changed.notify_all();
     }
 }
 

@@ -1,0 +1,211 @@
+//! Wiring: everything is bound and built in order, then it runs, then it drains.
+
+mod threads;
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use net::drain::Drain;
+use net::listen;
+use net::tls::server::ServingCertificate;
+use net::tls::{self, server as tls_server};
+use prometheus_client::registry::Registry as MetricsRegistry;
+use telemetry::logs::LogLevel;
+use telemetry::readiness::{NotReady, Readiness};
+use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
+
+use self::threads::Threads;
+use crate::args::{self, Config, Source};
+use crate::clusters::cluster::Making;
+use crate::clusters::files::{self, Files};
+use crate::clusters::{Clusters, Registry, watch};
+use crate::hub;
+use crate::metrics::Metrics;
+use crate::server::Server;
+use crate::shared::Shared;
+
+/// A running gateway. Dropping it stops it without draining.
+pub struct Gateway {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    threads: Threads,
+    shutdown_delay: Duration,
+    drain_timeout: Duration,
+    /// Held so that its tasks go on.
+    auth: auth::Auth,
+}
+
+/// What feeds the registry of clusters.
+enum Feed {
+    Hub(kube::Client, String),
+    Files(Files),
+}
+
+// === impl Gateway ===
+
+impl Gateway {
+    /// Starts from command-line arguments, the program's name first. Returns once everything is bound and running; readiness
+    /// comes later. Blocks briefly; may be called inside or outside an async runtime, since it brings its own.
+    pub fn start<I, T>(arguments: I) -> anyhow::Result<Self>
+    where
+        I: IntoIterator<Item = T>,
+        T: Into<OsString> + Clone,
+    {
+        let config = Config::try_from(args::parse_from(arguments)?)?;
+        Self::start_with(&config, None)
+    }
+
+    /// As [`Gateway::start`], from a finished configuration. `log_level` lets requests change the process's log level.
+    pub fn start_with(config: &Config, log_level: Option<LogLevel>) -> anyhow::Result<Self> {
+        for thing in &config.without_effect {
+            tracing::info!("{thing} is accepted for compatibility and has no effect");
+        }
+        let certificate = ServingCertificate::load(config.serving.clone()).context("serving certificate")?;
+        let listeners = listen::reuse_port(config.listen, config.threads)
+            .with_context(|| format!("cannot listen on {}", config.listen))?;
+        let address = listeners[0].local_addr()?;
+        let mut threads = Threads::start(config.threads)?;
+        let (shared, auth) = build(config, threads.control(), log_level, &certificate)?;
+        let tls = tls_server::config(certificate, &[tls::H2, tls::HTTP_11]);
+        for (core, listener) in listeners.into_iter().enumerate() {
+            let server = Server::new(Arc::clone(&shared), Arc::clone(&tls), core);
+            threads.serve(core, listener, server);
+        }
+        tracing::info!(%address, threads = config.threads, "serving");
+        Ok(Self {
+            address,
+            shared,
+            threads,
+            shutdown_delay: config.shutdown_delay,
+            drain_timeout: config.drain_timeout,
+            auth,
+        })
+    }
+
+    /// Where it listens: the port is the real one even if 0 was asked for.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Blocks until the gateway is ready.
+    pub fn wait_ready(&self, patience: Duration) -> anyhow::Result<()> {
+        if self.shared.readiness.wait(patience) {
+            return Ok(());
+        }
+        Err(anyhow!("not ready after {patience:?}: {}", self.shared.readiness.blocked_by().join(", ")))
+    }
+
+    /// Shuts down as SIGTERM does and returns when everything has ended.
+    pub fn stop(self) -> anyhow::Result<()> {
+        let (shared, delay, patience) = (Arc::clone(&self.shared), self.shutdown_delay, self.drain_timeout);
+        let done = self.threads.control().spawn(async move { shut_down(&shared, delay, patience).await });
+        self.threads.join(done, self.shutdown_delay + self.drain_timeout)?;
+        drop(self.auth);
+        Ok(())
+    }
+
+    /// Runs until SIGTERM or SIGINT, then drains. A second signal ends the process at once.
+    pub fn run_until_signal(self) -> anyhow::Result<()> {
+        let signalled = self.threads.block_on_control(wait_for_signal())?;
+        tracing::info!(signal = signalled?, "shutting down");
+        self.threads.control().spawn(async {
+            if wait_for_signal().await.is_ok() {
+                std::process::exit(130);
+            }
+        });
+        self.stop()
+    }
+}
+
+/// Readiness first, so that no new requests are sent here; then what is in flight.
+async fn shut_down(shared: &Shared, delay: Duration, patience: Duration) {
+    let not_ready = shared.readiness.block("shutdown");
+    tokio::time::sleep(delay).await;
+    if shared.drain.finish(patience).await {
+        tracing::info!("drained");
+    } else {
+        tracing::warn!(after = ?patience, "requests and upgrades that had not ended were cut off");
+    }
+    drop(not_ready);
+}
+
+async fn wait_for_signal() -> std::io::Result<&'static str> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    Ok(tokio::select! {
+        _ = terminate.recv() => "SIGTERM",
+        _ = interrupt.recv() => "SIGINT",
+    })
+}
+
+fn build(
+    config: &Config,
+    control: &Handle,
+    log_level: Option<LogLevel>,
+    certificate: &Arc<ServingCertificate>,
+) -> anyhow::Result<(Arc<Shared>, auth::Auth)> {
+    let mut registry = MetricsRegistry::default();
+    let metrics = Metrics::register(&mut registry);
+    let auth_metrics = auth::Metrics::register(&mut registry);
+    let readiness = Readiness::default();
+    let (unlisted, unknown) = (readiness.block("clusters"), readiness.block("identity"));
+
+    let (feed, auth) = sources(config, control, &auth_metrics)?;
+    control.spawn(ready_when_loaded(auth.loaded.clone(), unknown));
+
+    let clusters = Arc::new(Clusters::default());
+    let making = Making { metrics: metrics.clone(), cores: config.threads, dial_timeout: config.dial_timeout };
+    let registered = Registry::new(Arc::clone(&clusters), config.rules, making, unlisted);
+    match feed {
+        Feed::Hub(client, namespace) => drop(control.spawn(watch::run(client, namespace, registered))),
+        Feed::Files(files) => drop(control.spawn(files::run(files, registered))),
+    }
+    control.spawn(Arc::clone(certificate).follow());
+
+    let shared = Arc::new(Shared {
+        authenticator: Arc::clone(&auth.authenticator),
+        authorizer: Arc::clone(&auth.authorizer),
+        clusters,
+        readiness,
+        drain: Drain::new(),
+        own_metrics: metrics.for_cluster("".into()),
+        metrics,
+        exposition: telemetry::metrics::Metrics::new(registry),
+        log_level,
+        control: control.clone(),
+        settings: config.settings.clone(),
+    });
+    Ok((shared, auth))
+}
+
+fn sources(config: &Config, control: &Handle, metrics: &auth::Metrics) -> anyhow::Result<(Feed, auth::Auth)> {
+    match &config.source {
+        Source::Hub { namespace, secrets, authentication, authorization } => {
+            let client = |path: &Option<std::path::PathBuf>| {
+                let path = path.clone();
+                threads::block_on(control, async move { hub::client(path.as_deref()).await })?
+            };
+            let _ = authorization;
+            let hub = client(authentication)?;
+            let auth = auth::Auth::build(&config.auth, Some(hub), control, metrics)?;
+            Ok((Feed::Hub(client(secrets)?, namespace.clone()), auth))
+        }
+        Source::Standalone { directory, kubeconfig } => {
+            let auth = auth::Auth::build(&config.auth, None, control, metrics)?;
+            Ok((Feed::Files(Files { directory: directory.clone(), kubeconfig: kubeconfig.clone() }), auth))
+        }
+    }
+}
+
+async fn ready_when_loaded(mut loaded: tokio::sync::watch::Receiver<bool>, unknown: NotReady) {
+    if loaded.wait_for(|loaded| *loaded).await.is_ok() {
+        drop(unknown);
+    } else {
+        // The task that would have known is gone: never ready is better than ready without knowing whom to trust.
+        CancellationToken::new().cancelled().await;
+    }
+}

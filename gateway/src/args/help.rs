@@ -1,0 +1,28 @@
+//! From process arguments to [`Args`]: each flag gets its environment variable here, so that none can be forgotten.
+
+use std::ffi::OsString;
+
+use clap::{CommandFactory, FromArgMatches};
+
+use super::Args;
+
+/// Parses the process's arguments; prints help or a usage error and ends the process where clap does.
+pub fn parse() -> Args {
+    parse_from(std::env::args_os()).unwrap_or_else(|error| error.exit())
+}
+
+/// Parses `arguments`, the first being the program's name.
+pub fn parse_from<I, T>(arguments: I) -> Result<Args, clap::Error>
+where
+    I: IntoIterator<Item = T>,
+    T: Into<OsString> + Clone,
+{
+    let command = Args::command().mut_args(|argument| match argument.get_long() {
+        Some("help" | "version") | None => argument,
+        Some(long) => {
+            let variable = format!("CLUSTER_GATEWAY_{}", long.to_uppercase().replace('-', "_"));
+            argument.env(variable).hide_env(true)
+        }
+    });
+    Args::from_arg_matches(&command.try_get_matches_from(arguments)?)
+}

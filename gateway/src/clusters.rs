@@ -1,0 +1,96 @@
+//! The member clusters known now: one immutable snapshot, replaced whole on every change.
+//!
+//! Readers take the snapshot that is current when their request arrives and never wait. One owner (a source task) edits a
+//! copy and publishes it.
+
+pub mod cluster;
+pub mod directory;
+pub mod files;
+pub mod kubeconfig;
+mod poll;
+mod registry;
+pub mod watch;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use api::cluster_name::ClusterName;
+use arc_swap::ArcSwap;
+
+pub use self::cluster::Cluster;
+pub use self::registry::Registry;
+use crate::error::Error;
+
+/// All clusters at one moment.
+#[derive(Default)]
+pub struct Snapshot {
+    clusters: HashMap<ClusterName, Entry>,
+    /// `metadata.resourceVersion` of a list of this snapshot.
+    resource_version: String,
+    /// The first complete list is in.
+    complete: bool,
+}
+
+/// A registered name: usable, or registered wrongly.
+#[derive(Clone)]
+pub enum Entry {
+    Ready(Arc<Cluster>),
+    /// The Secret cannot be used; the text says which key is at fault and what to do.
+    Invalid(Arc<str>),
+}
+
+/// The current snapshot, for readers.
+#[derive(Default)]
+pub struct Clusters(ArcSwap<Snapshot>);
+
+// === impl Clusters ===
+
+impl Clusters {
+    /// The cluster to send a request to.
+    pub fn get(&self, name: &ClusterName) -> Result<Arc<Cluster>, Error> {
+        let snapshot = self.0.load();
+        match snapshot.clusters.get(name) {
+            Some(Entry::Ready(cluster)) => Ok(Arc::clone(cluster)),
+            Some(Entry::Invalid(reason)) => {
+                Err(Error::InvalidCluster { cluster: name.clone(), reason: Arc::clone(reason) })
+            }
+            // "No such cluster" makes clients give up what they have there: say it only when it is known to be true.
+            None if !snapshot.complete => Err(Error::ClustersUnknown),
+            None => Err(Error::NoSuchCluster(name.clone())),
+        }
+    }
+
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.0.load_full()
+    }
+
+    fn publish(&self, snapshot: Snapshot) {
+        self.0.store(Arc::new(snapshot));
+    }
+}
+
+// === impl Snapshot ===
+
+impl Snapshot {
+    /// The usable clusters in order of name.
+    pub fn ready(&self) -> Vec<&Arc<Cluster>> {
+        let mut ready: Vec<_> = self
+            .clusters
+            .values()
+            .filter_map(|entry| match entry {
+                Entry::Ready(cluster) => Some(cluster),
+                Entry::Invalid(_) => None,
+            })
+            .collect();
+        ready.sort_by(|a, b| a.name().cmp(b.name()));
+        ready
+    }
+
+    pub fn resource_version(&self) -> &str {
+        &self.resource_version
+    }
+
+    pub fn is_complete(&self) -> bool {
+        self.complete
+    }
+}

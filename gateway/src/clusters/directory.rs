@@ -1,0 +1,154 @@
+//! Clusters from Secret manifests in a directory: the same contract as on a hub, one object per YAML document.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use api::secret::{CREDENTIAL_TYPE_LABEL, SecretView};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+
+use super::Registry;
+use super::poll::Look;
+
+/// Manifests larger than this are not read: a Secret is limited to 1 MiB by Kubernetes.
+const LARGEST: u64 = 2 * 1024 * 1024;
+/// Most files looked at.
+const MOST_FILES: usize = 10_000;
+
+/// A Secret as a manifest writes it.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Manifest {
+    kind: String,
+    metadata: Metadata,
+    #[serde(default)]
+    data: BTreeMap<String, String>,
+    #[serde(default)]
+    string_data: BTreeMap<String, String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata {
+    name: String,
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
+    #[serde(default)]
+    annotations: BTreeMap<String, String>,
+}
+
+/// The manifests of `directory` (`*.yaml`, `*.yml`, `*.json`, no dot files) as they look now, in order of name.
+pub fn look(directory: &Path) -> std::io::Result<Vec<Look>> {
+    let mut paths: Vec<PathBuf> = fs::read_dir(directory)?
+        .filter_map(|entry| entry.ok().map(|entry| entry.path()))
+        .filter(|path| is_manifest(path))
+        .take(MOST_FILES)
+        .collect();
+    paths.sort();
+    Ok(paths.iter().map(|path| Look::at(path)).collect())
+}
+
+fn is_manifest(path: &Path) -> bool {
+    let hidden = path.file_name().and_then(|name| name.to_str()).is_none_or(|name| name.starts_with('.'));
+    let known = path.extension().is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|one| extension == *one));
+    known && !hidden
+}
+
+/// Registers the clusters of one file and returns their names. A document that is no cluster Secret is logged and skipped.
+pub fn apply(registry: &mut Registry, path: &Path, generation: u64) -> Vec<String> {
+    let documents = match read(path) {
+        Ok(documents) => documents,
+        Err(reason) => {
+            tracing::warn!(file = %path.display(), reason, "manifest skipped");
+            return Vec::new();
+        }
+    };
+    let mut names = Vec::new();
+    for manifest in documents {
+        if manifest.kind != "Secret" || !manifest.metadata.labels.contains_key(CREDENTIAL_TYPE_LABEL) {
+            tracing::warn!(
+                file = %path.display(),
+                name = manifest.metadata.name,
+                "document skipped: not a Secret with label {CREDENTIAL_TYPE_LABEL}"
+            );
+            continue;
+        }
+        match manifest.bytes() {
+            Ok(data) => {
+                registry.apply(&manifest.view(&data, &generation.to_string()));
+                names.push(manifest.metadata.name);
+            }
+            Err(key) => {
+                tracing::warn!(file = %path.display(), name = manifest.metadata.name, key, "data is not base64: manifest skipped");
+            }
+        }
+    }
+    names
+}
+
+fn read(path: &Path) -> Result<Vec<Manifest>, String> {
+    let len = fs::metadata(path).map_err(|error| error.to_string())?.len();
+    if len > LARGEST {
+        return Err(format!("larger than {LARGEST} bytes"));
+    }
+    let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
+    // The parser's message may quote the manifest, and so a credential: only the place is told.
+    serde_saphyr::from_multiple(&text).map_err(|error| match error.location() {
+        Some(location) => format!("not a valid manifest near line {}, column {}", location.line(), location.column()),
+        None => "not a valid manifest".to_owned(),
+    })
+}
+
+// === impl Manifest ===
+
+impl Manifest {
+    /// `data` decoded and `stringData` over it, as the API server does on write. Fails with the key at fault.
+    fn bytes(&self) -> Result<BTreeMap<String, Vec<u8>>, String> {
+        let mut bytes = BTreeMap::new();
+        for (key, text) in &self.data {
+            let compact: String = text.split_ascii_whitespace().collect();
+            bytes.insert(key.clone(), STANDARD.decode(compact).map_err(|_| key.clone())?);
+        }
+        bytes.extend(self.string_data.iter().map(|(key, text)| (key.clone(), text.clone().into_bytes())));
+        Ok(bytes)
+    }
+
+    fn view<'a>(&'a self, data: &'a BTreeMap<String, Vec<u8>>, generation: &'a str) -> SecretView<'a> {
+        SecretView {
+            name: &self.metadata.name,
+            uid: &self.metadata.name,
+            resource_version: generation,
+            creation_timestamp: None,
+            labels: &self.metadata.labels,
+            annotations: &self.metadata.annotations,
+            data,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn documents(text: &str) -> Result<Vec<Manifest>, String> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), text).unwrap();
+        read(file.path())
+    }
+
+    #[test]
+    fn string_data_wins_over_data_and_several_documents_are_several_clusters() {
+        let text = "kind: Secret\nmetadata: {name: a}\ndata: {token: b2xk}\nstringData: {token: new}\n---\nkind: Secret\nmetadata: {name: b}\n";
+        let documents = documents(text).unwrap();
+        assert_eq!(documents.len(), 2);
+        assert_eq!(documents[0].bytes().unwrap()["token"], b"new");
+    }
+
+    #[test]
+    fn a_broken_manifest_is_located_but_not_quoted() {
+        let error = documents("kind: Secret\nmetadata: {name: a}\ndata: [hunter2]\n").err().unwrap();
+        assert!(error.contains("line") && !error.contains("hunter2"), "{error}");
+    }
+}

@@ -1,0 +1,104 @@
+//! The one place where clusters come and go: sources report Secrets, readers get snapshots.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use api::cluster_name::ClusterName;
+use api::secret::{ClusterSpec, SecretError, SecretRules, SecretView};
+use telemetry::readiness::NotReady;
+
+use super::cluster::{Cluster, Making};
+use super::{Clusters, Entry, Snapshot};
+
+/// Owns the map that snapshots are copies of. Used by one source task.
+pub struct Registry {
+    clusters: HashMap<ClusterName, Entry>,
+    resource_version: String,
+    rules: SecretRules,
+    making: Making,
+    published: Arc<Clusters>,
+    /// Held until the first complete list.
+    not_ready: Option<NotReady>,
+}
+
+// === impl Registry ===
+
+impl Registry {
+    pub fn new(published: Arc<Clusters>, rules: SecretRules, making: Making, not_ready: NotReady) -> Self {
+        Self {
+            clusters: HashMap::new(),
+            resource_version: "0".to_owned(),
+            rules,
+            making,
+            published,
+            not_ready: Some(not_ready),
+        }
+    }
+
+    /// A Secret exists as shown. Takes effect with the next [`Registry::publish`].
+    pub fn apply(&mut self, view: &SecretView<'_>) {
+        let Ok(name) = ClusterName::parse(view.name) else {
+            tracing::warn!(secret = view.name, "not a cluster: the name is not a DNS-1123 subdomain");
+            return;
+        };
+        let spec = ClusterSpec::from_secret(view, self.rules);
+        self.apply_spec(name, spec);
+    }
+
+    fn apply_spec(&mut self, name: ClusterName, spec: Result<ClusterSpec, SecretError>) {
+        let previous = match self.clusters.get(&name) {
+            Some(Entry::Ready(cluster)) => Some(Arc::clone(cluster)),
+            _ => None,
+        };
+        let made = spec
+            .map_err(|error| error.to_string())
+            .and_then(|spec| Cluster::new(spec, previous.as_deref(), &self.making).map_err(|error| error.to_string()));
+        let entry = match made {
+            Ok(cluster) => {
+                if previous.is_none() {
+                    tracing::info!(cluster = %name, endpoint = %cluster.upstream().target().authority, "cluster registered");
+                }
+                Entry::Ready(Arc::new(cluster))
+            }
+            Err(reason) => {
+                tracing::warn!(cluster = %name, reason, "cluster unusable: its Secret needs to be corrected");
+                Entry::Invalid(reason.into())
+            }
+        };
+        self.clusters.insert(name, entry);
+    }
+
+    /// A Secret is gone.
+    pub fn remove(&mut self, name: &str) {
+        if self.clusters.remove(name).is_some() {
+            tracing::info!(cluster = name, "cluster removed");
+        }
+    }
+
+    /// Keeps only the clusters of a complete list.
+    pub fn retain(&mut self, names: &std::collections::HashSet<String>) {
+        let gone: Vec<_> =
+            self.clusters.keys().filter(|name| !names.contains(name.as_str())).map(ToString::to_string).collect();
+        for name in gone {
+            self.remove(&name);
+        }
+    }
+
+    pub fn saw_resource_version(&mut self, version: &str) {
+        if !version.is_empty() {
+            version.clone_into(&mut self.resource_version);
+        }
+    }
+
+    /// Makes what was applied visible to requests. With `complete`, absent names are known to be absent from now on.
+    pub fn publish(&mut self, complete: bool) {
+        let invalid = self.clusters.values().filter(|entry| matches!(entry, Entry::Invalid(_))).count();
+        self.making.metrics.set_clusters(self.clusters.len() - invalid, invalid);
+        let complete = complete || self.not_ready.is_none();
+        if complete {
+            self.not_ready = None;
+        }
+        let resource_version = self.resource_version.clone();
+        self.published.publish(Snapshot { clusters: self.clusters.clone(), resource_version, complete });
+    }
+}

@@ -1,0 +1,284 @@
+//! Every way a request can fail before a member's own answer, and the one place that turns it into HTTP.
+//!
+//! The client's message names the cluster, the cause and, where there is one, the next step; it never holds credentials.
+//! `Retry-After` is set only where nothing of the request can have reached a member: client-go repeats *any* request,
+//! POST too, that is answered 5xx with it.
+
+use std::sync::Arc;
+
+use api::cluster_name::ClusterName;
+use api::route::BadPath;
+use api::status::{Details, Reason, Status};
+use api::{GROUP, access};
+use auth::{AuthenticationError, AuthorizationError};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
+use http::{HeaderValue, Response, StatusCode};
+
+use crate::proxy::body::ResponseBody;
+use crate::upstream::{ConnectError, SendError};
+
+#[derive(Debug)]
+pub enum Error {
+    Authentication(AuthenticationError),
+    Authorization(AuthorizationError),
+    BadRequest(&'static str),
+    BadPath(BadPath),
+    NotFound,
+    MethodNotAllowed,
+    NotAcceptable,
+    /// A read of one object that does not exist.
+    NoSuchObject(ClusterName),
+    /// A proxied request to a name that is known to be unregistered.
+    NoSuchCluster(ClusterName),
+    /// The first list of Secrets is not in yet.
+    ClustersUnknown,
+    InvalidCluster {
+        cluster: ClusterName,
+        reason: Arc<str>,
+    },
+    Upstream {
+        cluster: ClusterName,
+        error: SendError,
+    },
+    UpgradeDial {
+        cluster: ClusterName,
+        error: ConnectError,
+    },
+    UpgradeBroken {
+        cluster: ClusterName,
+        reason: String,
+    },
+    /// The member answered an upgrade with a success or redirect that is no upgrade.
+    NoUpgrade {
+        cluster: ClusterName,
+        status: StatusCode,
+    },
+    /// The member answered 401: the registered credential is bad.
+    CredentialRejected(ClusterName),
+    /// The member redirects to somewhere outside itself.
+    Redirected(ClusterName),
+    /// The request came through this gateway too often.
+    Loop(ClusterName),
+}
+
+// === impl Error ===
+
+impl Error {
+    pub fn into_response(self) -> Response<ResponseBody> {
+        let retry_after = self.retry_after();
+        let status = self.into_status();
+        let mut response = Response::new(ResponseBody::full(status.to_json()));
+        *response.status_mut() = status.code();
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(Status::CONTENT_TYPE));
+        headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+        if let Some(seconds) = retry_after {
+            headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        response
+    }
+
+    /// Seconds. Only for failures that come before anything was sent to a member.
+    fn retry_after(&self) -> Option<u16> {
+        match self {
+            Self::ClustersUnknown | Self::Upstream { error: SendError::Exhausted(_) | SendError::Refused, .. } => {
+                Some(1)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the caller is nobody we know: such connections are not worth keeping.
+    pub fn is_stranger(&self) -> bool {
+        match self {
+            Self::Authentication(_) => true,
+            Self::Authorization(AuthorizationError::Forbidden { user, .. }) => user.name == "system:anonymous",
+            _ => false,
+        }
+    }
+
+    /// Whether an operator should hear of it in the log: what is our fault or a member's.
+    pub fn is_operational(&self) -> bool {
+        matches!(
+            self,
+            Self::Authorization(AuthorizationError::Review(_))
+                | Self::Authentication(AuthenticationError::Review(_))
+                | Self::InvalidCluster { .. }
+                | Self::Upstream { .. }
+                | Self::UpgradeDial { .. }
+                | Self::UpgradeBroken { .. }
+                | Self::NoUpgrade { .. }
+                | Self::CredentialRejected(_)
+                | Self::Redirected(_)
+                | Self::Loop(_)
+        )
+    }
+
+    pub fn into_status(self) -> Status {
+        match self {
+            Self::Authentication(error) => authentication(error),
+            Self::Authorization(AuthorizationError::Forbidden { user, attributes, reason }) => {
+                Status::forbidden(&user.name, &attributes, &reason)
+            }
+            Self::Authorization(AuthorizationError::Review(reason)) => Status::new(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                Reason::InternalError,
+                format!("Internal error occurred: {reason}"),
+            ),
+            Self::BadRequest(message) => Status::new(StatusCode::BAD_REQUEST, Reason::BadRequest, message),
+            Self::BadPath(error) => Status::new(StatusCode::BAD_REQUEST, Reason::BadRequest, error.to_string()),
+            Self::NotFound => {
+                Status::new(StatusCode::NOT_FOUND, Reason::NotFound, "the server could not find the requested resource")
+            }
+            Self::MethodNotAllowed => Status::new(
+                StatusCode::METHOD_NOT_ALLOWED,
+                Reason::MethodNotAllowed,
+                "the server does not allow this method on the requested resource",
+            ),
+            Self::NotAcceptable => Status::new(
+                StatusCode::NOT_ACCEPTABLE,
+                Reason::NotAcceptable,
+                "only the following media types are accepted: application/json, application/json;as=Table;v=v1;g=meta.k8s.io",
+            ),
+            Self::NoSuchObject(name) => of_cluster(
+                &name,
+                StatusCode::NOT_FOUND,
+                Reason::NotFound,
+                format!("clustergateways.{GROUP} \"{name}\" not found"),
+            ),
+            Self::ClustersUnknown => Status::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                Reason::ServiceUnavailable,
+                "the gateway has not read the registered clusters from the hub yet, try again shortly",
+            ),
+            other => other.member_status(),
+        }
+    }
+
+    /// Failures that concern one cluster.
+    fn member_status(self) -> Status {
+        use StatusCode as Code;
+        match self {
+            Self::NoSuchCluster(cluster) => {
+                of_cluster(&cluster, Code::NOT_FOUND, Reason::NotFound, format!("no such cluster {cluster}"))
+            }
+            Self::InvalidCluster { cluster, reason } => of_cluster(
+                &cluster,
+                Code::SERVICE_UNAVAILABLE,
+                Reason::ServiceUnavailable,
+                format!("cluster {cluster} is registered but its Secret cannot be used: {reason}"),
+            ),
+            Self::Upstream { cluster, error } => upstream(&cluster, &error),
+            Self::UpgradeDial { cluster, error } => unreachable(&cluster, &error),
+            Self::UpgradeBroken { cluster, reason } => broken(&cluster, &reason),
+            Self::NoUpgrade { cluster, status } => of_cluster(
+                &cluster,
+                Code::BAD_GATEWAY,
+                Reason::InternalError,
+                format!("cluster {cluster} answered an upgrade request with {status} instead of switching protocols"),
+            ),
+            Self::CredentialRejected(cluster) => of_cluster(
+                &cluster,
+                Code::BAD_GATEWAY,
+                Reason::InternalError,
+                format!(
+                    "cluster {cluster} rejected the registered credential (401): renew the credential in its Secret"
+                ),
+            ),
+            Self::Redirected(cluster) => of_cluster(
+                &cluster,
+                Code::BAD_GATEWAY,
+                Reason::InternalError,
+                format!(
+                    "cluster {cluster} attempted to redirect this request to another server, which is not permitted"
+                ),
+            ),
+            Self::Loop(cluster) => of_cluster(
+                &cluster,
+                Code::LOOP_DETECTED,
+                Reason::InternalError,
+                format!(
+                    "request for cluster {cluster} keeps coming back to this gateway: does its endpoint point here?"
+                ),
+            ),
+            _ => Status::new(Code::INTERNAL_SERVER_ERROR, Reason::InternalError, "Internal error occurred"),
+        }
+    }
+}
+
+impl From<AuthenticationError> for Error {
+    fn from(error: AuthenticationError) -> Self {
+        Self::Authentication(error)
+    }
+}
+
+impl From<AuthorizationError> for Error {
+    fn from(error: AuthorizationError) -> Self {
+        Self::Authorization(error)
+    }
+}
+
+fn authentication(error: AuthenticationError) -> Status {
+    match error {
+        AuthenticationError::Unauthorized { .. } => Status::unauthorized(),
+        AuthenticationError::Forbidden { user, attributes, reason } => {
+            Status::forbidden(&user.name, &access::Attributes::clone(&attributes), &reason)
+        }
+        AuthenticationError::BadRequest(message) => Status::new(StatusCode::BAD_REQUEST, Reason::BadRequest, message),
+        AuthenticationError::Review(reason) => Status::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            Reason::InternalError,
+            format!("Internal error occurred: {reason}"),
+        ),
+    }
+}
+
+fn upstream(cluster: &ClusterName, error: &SendError) -> Status {
+    match error {
+        SendError::Connect(error) => unreachable(cluster, error),
+        SendError::Exhausted(_) | SendError::Refused => of_cluster(
+            cluster,
+            StatusCode::SERVICE_UNAVAILABLE,
+            Reason::ServiceUnavailable,
+            format!("cluster {cluster} takes no more requests: {error}"),
+        ),
+        SendError::Broken(reason) => broken(cluster, reason),
+        SendError::ClientGone(_) => of_cluster(
+            cluster,
+            StatusCode::BAD_REQUEST,
+            Reason::BadRequest,
+            format!("request to cluster {cluster}: {error}"),
+        ),
+    }
+}
+
+/// Nothing was sent. The text holds `dial tcp`, by which existing clients know a disconnected cluster.
+fn unreachable(cluster: &ClusterName, error: &ConnectError) -> Status {
+    let (code, reason) = if error.is_timeout() {
+        (StatusCode::GATEWAY_TIMEOUT, Reason::Timeout)
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, Reason::ServiceUnavailable)
+    };
+    of_cluster(cluster, code, reason, format!("cluster {cluster} is unreachable: {error}"))
+}
+
+fn broken(cluster: &ClusterName, reason: &str) -> Status {
+    of_cluster(
+        cluster,
+        StatusCode::BAD_GATEWAY,
+        Reason::InternalError,
+        format!(
+            "cluster {cluster} broke off the connection before it answered, it may have acted on the request: {reason}"
+        ),
+    )
+}
+
+fn of_cluster(cluster: &ClusterName, code: StatusCode, reason: Reason, message: String) -> Status {
+    Status::new(code, reason, message).with_details(Details {
+        name: cluster.to_string().into(),
+        group: GROUP.into(),
+        kind: "clustergateways".into(),
+        ..Details::default()
+    })
+}

@@ -1,0 +1,101 @@
+//! One request, from its head to its response.
+
+use std::sync::Arc;
+
+use api::access::Attributes;
+use api::route::{self, Route};
+use auth::Permit;
+use http::{Request, Response};
+use hyper::body::Incoming;
+
+use crate::error::Error;
+use crate::proxy::body::ResponseBody;
+use crate::proxy::upgrade::Upgrade;
+use crate::proxy::{self, framing};
+use crate::record::Record;
+use crate::resources;
+use crate::server::Connection;
+
+/// Answers a request; every failure becomes a `metav1.Status`.
+pub async fn handle(connection: Arc<Connection>, request: Request<Incoming>) -> Response<ResponseBody> {
+    let mut record = Record::start(connection.gateway(), request.method());
+    match respond(&connection, request, &mut record).await {
+        Ok(response) => record.attach(response),
+        Err(error) => {
+            if error.is_operational() {
+                tracing::warn!(cluster = record.cluster(), ?error, "request failed");
+            } else {
+                tracing::debug!(cluster = record.cluster(), ?error, "request refused");
+            }
+            if error.is_stranger() && !connection.peer().is_front_proxy() {
+                connection.close_soon();
+            }
+            record.attach(error.into_response())
+        }
+    }
+}
+
+/// The phases of a request, in order.
+async fn respond(
+    connection: &Connection,
+    mut request: Request<Incoming>,
+    record: &mut Record,
+) -> Result<Response<ResponseBody>, Error> {
+    let gateway = connection.gateway();
+    framing::check(&request)?;
+    let upgrade = Upgrade::requested(&mut request)?;
+    let parsed = route::parse(request.method(), request.uri().path(), request.uri().query());
+    let attributes = match &upgrade {
+        Some(_) => Upgrade::attributes(&parsed, request.uri().path(), gateway.settings.upgrade_verb),
+        None => parsed.attributes,
+    };
+    let user = gateway.authenticator.authenticate(connection.peer(), request.headers_mut()).await?;
+    let permit = gateway.authorizer.authorize(user, attributes).await?;
+    match parsed.route {
+        Route::Proxy(route) => {
+            record.will_use(&route.cluster);
+            let cluster = gateway.clusters.get(&route.cluster)?;
+            record.uses(&cluster);
+            let call = proxy::Call::new(connection, cluster, &route, permit);
+            match upgrade {
+                Some(upgrade) => upgrade.serve(call, request).await,
+                None => proxy::forward::serve(call, request, record).await,
+            }
+        }
+        _ if upgrade.is_some() => Err(Error::BadRequest("this path takes no upgrade")),
+        route => own(connection, route, &permit, request).await,
+    }
+}
+
+/// What the gateway answers itself.
+async fn own(
+    connection: &Connection,
+    route: Route,
+    permit: &Permit,
+    request: Request<Incoming>,
+) -> Result<Response<ResponseBody>, Error> {
+    let gateway = connection.gateway();
+    match route {
+        Route::Clusters(clusters) => resources::clusters(gateway, permit, &clusters, &request),
+        Route::Discovery(document) => Ok(resources::discovery(document, request.headers())),
+        Route::Probe(probe) => Ok(resources::probe(gateway, probe, request.uri().query())),
+        Route::ProbeCheck(check) => resources::probe_check(gateway, &check),
+        Route::Version => Ok(resources::version()),
+        Route::Metrics => Ok(resources::metrics(gateway).await),
+        Route::LogLevel => resources::log_level(gateway, permit, request).await,
+        Route::MethodNotAllowed => Err(Error::MethodNotAllowed),
+        Route::BadRequest(reason) => Err(Error::BadPath(reason)),
+        Route::NotFound | Route::Proxy(_) => Err(Error::NotFound),
+    }
+}
+
+/// The attributes of a request that upgrades as a write where it acts like one.
+pub fn as_create(attributes: Attributes) -> Attributes {
+    match attributes {
+        Attributes::Resource(mut resource) => {
+            resource.verb = api::access::Verb::Create;
+            Attributes::Resource(resource)
+        }
+        other @ Attributes::NonResource { .. } => other,
+    }
+}

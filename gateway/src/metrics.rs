@@ -1,0 +1,252 @@
+//! What the gateway counts. Handles are resolved once per cluster; a request only adds to them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+/// Seconds. From a cached discovery answer to the 60 s an API server gives ordinary requests.
+const DURATION_BUCKETS: [f64; 14] =
+    [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0];
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ClusterLabels {
+    cluster: Arc<str>,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct RequestLabels {
+    cluster: Arc<str>,
+    verb: &'static str,
+    code: u16,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct DialErrorLabels {
+    cluster: Arc<str>,
+    kind: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct StateLabels {
+    state: &'static str,
+}
+
+/// The families. Cheap to clone.
+#[derive(Clone)]
+pub struct Metrics {
+    requests: Family<RequestLabels, Counter>,
+    duration: Family<ClusterLabels, Histogram, fn() -> Histogram>,
+    in_flight: Family<ClusterLabels, Gauge>,
+    upgrades: Family<ClusterLabels, Gauge>,
+    upgrade_bytes: Family<ClusterLabels, Counter>,
+    connections: Family<ClusterLabels, Gauge>,
+    dial_errors: Family<DialErrorLabels, Counter>,
+    clusters: Family<StateLabels, Gauge>,
+    client_connections: Gauge,
+    tls_failures: Counter,
+}
+
+/// The series of one cluster; removed when the cluster is gone.
+pub struct ClusterMetrics {
+    labels: ClusterLabels,
+    families: Metrics,
+    duration: Histogram,
+    in_flight: Gauge,
+    upgrades: Gauge,
+    upgrade_bytes: Counter,
+    connections: Gauge,
+    by_outcome: Mutex<HashMap<(&'static str, u16), Counter>>,
+    by_dial_error: Mutex<HashMap<&'static str, Counter>>,
+}
+
+/// One more of something, until dropped.
+pub struct InFlight(Gauge);
+
+// === impl Metrics ===
+
+impl Metrics {
+    /// Registers all families, their names prefixed `cluster_gateway_`.
+    pub fn register(registry: &mut Registry) -> Self {
+        let metrics = Self {
+            requests: Family::default(),
+            duration: Family::new_with_constructor(|| Histogram::new(DURATION_BUCKETS)),
+            in_flight: Family::default(),
+            upgrades: Family::default(),
+            upgrade_bytes: Family::default(),
+            connections: Family::default(),
+            dial_errors: Family::default(),
+            clusters: Family::default(),
+            client_connections: Gauge::default(),
+            tls_failures: Counter::default(),
+        };
+        metrics.announce(registry);
+        metrics
+    }
+
+    fn announce(&self, registry: &mut Registry) {
+        registry.register(
+            "cluster_gateway_requests",
+            "Requests by cluster (empty: answered by the gateway itself), verb and HTTP status code",
+            self.requests.clone(),
+        );
+        registry.register(
+            "cluster_gateway_request_duration_seconds",
+            "Time from request head to end of response, streams and upgrades excluded",
+            self.duration.clone(),
+        );
+        registry.register(
+            "cluster_gateway_requests_in_flight",
+            "Requests being served, streams included, upgrades excluded",
+            self.in_flight.clone(),
+        );
+        registry.register(
+            "cluster_gateway_upgrades_in_flight",
+            "Open upgraded connections (exec, attach, port-forward)",
+            self.upgrades.clone(),
+        );
+        registry.register(
+            "cluster_gateway_upgrade_bytes",
+            "Bytes moved over upgraded connections, both ways",
+            self.upgrade_bytes.clone(),
+        );
+        registry.register(
+            "cluster_gateway_upstream_connections",
+            "Open pooled connections to the member",
+            self.connections.clone(),
+        );
+        registry.register(
+            "cluster_gateway_upstream_dial_errors",
+            "Connections to the member that could not be opened, by kind",
+            self.dial_errors.clone(),
+        );
+        registry.register(
+            "cluster_gateway_clusters",
+            "Registered clusters by state (ready, invalid)",
+            self.clusters.clone(),
+        );
+        registry.register(
+            "cluster_gateway_client_connections",
+            "Open client connections",
+            self.client_connections.clone(),
+        );
+        registry.register(
+            "cluster_gateway_tls_handshake_failures",
+            "Client connections that failed during the TLS handshake",
+            self.tls_failures.clone(),
+        );
+    }
+
+    /// The series of `cluster`; the empty name is for what the gateway answers itself.
+    pub fn for_cluster(&self, cluster: Arc<str>) -> Arc<ClusterMetrics> {
+        let labels = ClusterLabels { cluster };
+        Arc::new(ClusterMetrics {
+            duration: self.duration.get_or_create_owned(&labels),
+            in_flight: self.in_flight.get_or_create_owned(&labels),
+            upgrades: self.upgrades.get_or_create_owned(&labels),
+            upgrade_bytes: self.upgrade_bytes.get_or_create_owned(&labels),
+            connections: self.connections.get_or_create_owned(&labels),
+            labels,
+            families: self.clone(),
+            by_outcome: Mutex::default(),
+            by_dial_error: Mutex::default(),
+        })
+    }
+
+    pub fn set_clusters(&self, ready: usize, invalid: usize) {
+        for (state, count) in [("ready", ready), ("invalid", invalid)] {
+            self.clusters.get_or_create(&StateLabels { state }).set(i64::try_from(count).unwrap_or(i64::MAX));
+        }
+    }
+
+    pub fn client_connection(&self) -> InFlight {
+        InFlight::new(&self.client_connections)
+    }
+
+    pub fn tls_failed(&self) {
+        self.tls_failures.inc();
+    }
+}
+
+// === impl ClusterMetrics ===
+
+impl ClusterMetrics {
+    pub fn request_done(&self, verb: &'static str, code: u16) {
+        let count = |counter: &Counter| counter.inc();
+        let mut known = self.by_outcome.lock();
+        count(known.entry((verb, code)).or_insert_with(|| {
+            let labels = RequestLabels { cluster: self.labels.cluster.clone(), verb, code };
+            self.families.requests.get_or_create_owned(&labels)
+        }));
+    }
+
+    /// Seconds.
+    pub fn observe_duration(&self, seconds: f64) {
+        self.duration.observe(seconds);
+    }
+
+    pub fn dial_failed(&self, kind: &'static str) {
+        let mut known = self.by_dial_error.lock();
+        known
+            .entry(kind)
+            .or_insert_with(|| {
+                let labels = DialErrorLabels { cluster: self.labels.cluster.clone(), kind };
+                self.families.dial_errors.get_or_create_owned(&labels)
+            })
+            .inc();
+    }
+
+    pub fn request(&self) -> InFlight {
+        InFlight::new(&self.in_flight)
+    }
+
+    pub fn upgrade(&self) -> InFlight {
+        InFlight::new(&self.upgrades)
+    }
+
+    pub fn upgrade_moved(&self, bytes: u64) {
+        self.upgrade_bytes.inc_by(bytes);
+    }
+
+    pub fn connections(&self) -> &Gauge {
+        &self.connections
+    }
+}
+
+impl Drop for ClusterMetrics {
+    fn drop(&mut self) {
+        let (families, labels) = (&self.families, &self.labels);
+        families.duration.remove(labels);
+        families.in_flight.remove(labels);
+        families.upgrades.remove(labels);
+        families.upgrade_bytes.remove(labels);
+        families.connections.remove(labels);
+        for (verb, code) in self.by_outcome.get_mut().keys() {
+            families.requests.remove(&RequestLabels { cluster: labels.cluster.clone(), verb, code: *code });
+        }
+        for kind in self.by_dial_error.get_mut().keys() {
+            families.dial_errors.remove(&DialErrorLabels { cluster: labels.cluster.clone(), kind });
+        }
+    }
+}
+
+// === impl InFlight ===
+
+impl InFlight {
+    pub fn new(gauge: &Gauge) -> Self {
+        gauge.inc();
+        Self(gauge.clone())
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}

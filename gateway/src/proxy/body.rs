@@ -1,0 +1,94 @@
+//! The body of every response: our own bytes, or a member's stream, with the record that ends when it does.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use hyper::body::Body;
+use tokio_util::sync::WaitForCancellationFutureOwned;
+
+use crate::record::Record;
+use crate::upstream::UpstreamBody;
+use crate::upstream::body::Truncated;
+
+pub struct ResponseBody {
+    content: Content,
+    /// Set on streams without an end of their own: they end cleanly when the gateway drains.
+    drain: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
+    record: Option<Box<Record>>,
+}
+
+enum Content {
+    Full(Option<Bytes>),
+    Member(UpstreamBody),
+}
+
+// === impl ResponseBody ===
+
+impl ResponseBody {
+    pub fn empty() -> Self {
+        Self::full(Bytes::new())
+    }
+
+    pub fn full(bytes: impl Into<Bytes>) -> Self {
+        let bytes = bytes.into();
+        Self { content: Content::Full((!bytes.is_empty()).then_some(bytes)), drain: None, record: None }
+    }
+
+    pub fn member(body: UpstreamBody) -> Self {
+        Self { content: Content::Member(body), drain: None, record: None }
+    }
+
+    /// Ends the body cleanly at the first quiet moment after `drain` fires.
+    #[must_use]
+    pub fn ending_with(mut self, drain: WaitForCancellationFutureOwned) -> Self {
+        self.drain = Some(Box::pin(drain));
+        self
+    }
+
+    #[must_use]
+    pub fn recorded(mut self, record: Record) -> Self {
+        self.record = Some(Box::new(record));
+        self
+    }
+}
+
+impl Body for ResponseBody {
+    type Data = Bytes;
+    type Error = Truncated;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Truncated>>> {
+        let this = &mut *self;
+        let polled = match &mut this.content {
+            Content::Full(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Content::Member(body) => Pin::new(body).poll_frame(cx),
+        };
+        if polled.is_pending() {
+            // Nothing is waiting, so the last event was delivered whole: a clean end, after which clients of a watch
+            // simply watch again, elsewhere.
+            if let Some(drain) = &mut this.drain
+                && drain.as_mut().poll(cx).is_ready()
+            {
+                this.content = Content::Full(None);
+                this.drain = None;
+                return Poll::Ready(None);
+            }
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.content {
+            Content::Full(bytes) => bytes.is_none(),
+            Content::Member(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.content {
+            Content::Full(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
+            Content::Member(body) => body.size_hint(),
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Plain requests: one in, one out, bodies streamed both ways.
+
+use api::query;
+use http::header::CONTENT_LENGTH;
+use http::{Request, Response, StatusCode, Uri};
+use hyper::body::Incoming;
+
+use super::body::ResponseBody;
+use super::{Call, credential, headers, location, uri};
+use crate::error::Error;
+use crate::record::Record;
+
+/// Sends the request to the member and returns its response as it begins.
+pub async fn serve(
+    call: Call,
+    request: Request<Incoming>,
+    record: &mut Record,
+) -> Result<Response<ResponseBody>, Error> {
+    let cluster = &call.cluster;
+    let endless = is_endless(request.uri());
+    let prefix = request.uri().path()[..call.remainder].to_owned();
+    let request = prepare(&call, request)?;
+    let response = cluster
+        .upstream()
+        .send(call.core, request)
+        .await
+        .map_err(|error| Error::Upstream { cluster: cluster.name().clone(), error })?;
+    let (mut head, body) = response.into_parts();
+    if head.status == StatusCode::UNAUTHORIZED {
+        return Err(Error::CredentialRejected(cluster.name().clone()));
+    }
+    let base_path = &cluster.spec().endpoint.base_path;
+    location::rewrite(head.status, &mut head.headers, &prefix, base_path, cluster.upstream().target())
+        .map_err(|_| Error::Redirected(cluster.name().clone()))?;
+    headers::to_client(&mut head.headers);
+    let mut body = ResponseBody::member(body);
+    if endless && !head.headers.contains_key(CONTENT_LENGTH) {
+        record.is_stream();
+        body = body.ending_with(call.drain.soft_token().cancelled_owned());
+    }
+    // The version of the member's message says nothing about ours.
+    let mut response = Response::new(body);
+    *response.status_mut() = head.status;
+    *response.headers_mut() = head.headers;
+    Ok(response)
+}
+
+/// The request as the member shall see it, its credential included.
+fn prepare(call: &Call, request: Request<Incoming>) -> Result<Request<Incoming>, Error> {
+    let (mut parts, body) = request.into_parts();
+    parts.uri = Uri::from(uri::rewrite(&call.cluster.spec().endpoint, &parts.uri, call.remainder)?);
+    headers::to_member(&mut parts.headers, call.client).map_err(|_| Error::Loop(call.cluster.name().clone()))?;
+    credential::apply(&call.cluster, &mut parts.headers);
+    Ok(Request::from_parts(parts, body))
+}
+
+/// Watches and followed logs have no end of their own.
+fn is_endless(uri: &Uri) -> bool {
+    let asks = |key| query::flag(uri.query(), key);
+    uri.query().is_some() && (asks("watch") || asks("follow"))
+}

@@ -1,0 +1,124 @@
+//! Upgrades (exec, attach, port-forward, WebSocket watches): a connection of their own to the member, and after its 101 a byte
+//! pipe that understands nothing of what it carries.
+
+mod relay;
+
+use api::access::Attributes;
+use api::route::Parsed;
+use http::header::{CONNECTION, TRANSFER_ENCODING, UPGRADE};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, Version};
+use hyper::body::Incoming;
+use hyper::upgrade::OnUpgrade;
+
+use super::body::ResponseBody;
+use super::{Call, credential, headers, uri};
+use crate::error::Error;
+use crate::handler::as_create;
+
+/// The verb a WebSocket upgrade of exec, attach and port-forward is reviewed as.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum UpgradeVerb {
+    /// As `create`, like the SPDY form of the same request, which is a POST
+    /// (kube-apiserver 1.35 does the same for pods, KEP-4006).
+    #[default]
+    Create,
+    /// As the `get` that the WebSocket request is on its face.
+    Get,
+}
+
+/// A request that asks for an upgrade we know.
+pub struct Upgrade {
+    client: OnUpgrade,
+    protocol: Vec<HeaderValue>,
+}
+
+// === impl Upgrade ===
+
+impl Upgrade {
+    /// Takes the upgrade out of a request, if it asks for one.
+    ///
+    /// Only protocols of Kubernetes pass: forwarding others, such as `h2c`, would smuggle requests past every check made here
+    /// (CVE-2022-41721). A hub sends anything whose `Connection` holds the word on this path, so half-made
+    /// requests are answered rather than served.
+    pub fn requested(request: &mut Request<Incoming>) -> Result<Option<Self>, Error> {
+        if request.version() >= Version::HTTP_2 {
+            return Ok(None);
+        }
+        let asks = request.headers().get_all(CONNECTION).iter().any(|value| headers::has_token(value, "upgrade"));
+        if !asks {
+            return Ok(None);
+        }
+        let protocol: Vec<_> = request.headers().get_all(UPGRADE).iter().cloned().collect();
+        if protocol.is_empty() {
+            return Err(Error::BadRequest("Upgrade request required"));
+        }
+        if !protocol.iter().all(is_known) {
+            return Err(Error::BadRequest("only upgrades to websocket and SPDY/3.1 are served"));
+        }
+        if request.headers().contains_key(TRANSFER_ENCODING) {
+            return Err(Error::BadRequest("an upgrade request must not have a chunked body"));
+        }
+        Ok(Some(Self { client: hyper::upgrade::on(request), protocol }))
+    }
+
+    /// What to review: where an upgrade acts on a pod, a GET is no read.
+    pub fn attributes(parsed: &Parsed, path: &str, verb: UpgradeVerb) -> Attributes {
+        let attributes = parsed.attributes.clone();
+        let acts = || match &parsed.route {
+            api::route::Route::Proxy(proxy) => api::path::acts_on_pod(proxy.remainder_of(path)),
+            _ => false,
+        };
+        if verb == UpgradeVerb::Create && acts() { as_create(attributes) } else { attributes }
+    }
+
+    /// Asks the member, and joins the two connections if it agrees.
+    pub async fn serve(self, call: Call, request: Request<Incoming>) -> Result<Response<ResponseBody>, Error> {
+        let request = self.prepare(&call, request)?;
+        let cluster = call.cluster.name().clone();
+        let transport = call
+            .cluster
+            .upstream()
+            .dial_upgrade()
+            .await
+            .map_err(|error| Error::UpgradeDial { cluster: cluster.clone(), error })?;
+        let response = relay::ask(transport, request)
+            .await
+            .map_err(|reason| Error::UpgradeBroken { cluster: cluster.clone(), reason })?;
+        match response.status() {
+            StatusCode::SWITCHING_PROTOCOLS => Ok(relay::join(self.client, response, &call)),
+            StatusCode::UNAUTHORIZED => Err(Error::CredentialRejected(cluster)),
+            refused if refused.is_client_error() || refused.is_server_error() => {
+                relay::refused(response).await.map_err(|reason| Error::UpgradeBroken { cluster, reason })
+            }
+            status => Err(Error::NoUpgrade { cluster, status }),
+        }
+    }
+
+    /// The upgrade request as the member shall see it: `Connection` and `Upgrade` are built anew, the credential comes last.
+    fn prepare(&self, call: &Call, request: Request<Incoming>) -> Result<Request<Incoming>, Error> {
+        let (mut parts, body) = request.into_parts();
+        let target = call.cluster.upstream().target();
+        parts.uri = Uri::from(uri::rewrite(&call.cluster.spec().endpoint, &parts.uri, call.remainder)?);
+        parts.version = Version::HTTP_11;
+        headers::to_member(&mut parts.headers, call.client).map_err(|_| Error::Loop(call.cluster.name().clone()))?;
+        parts.headers.insert(http::header::HOST, target.host_header.clone());
+        set_upgrade(&mut parts.headers, &self.protocol);
+        credential::apply(&call.cluster, &mut parts.headers);
+        if parts.method == Method::POST && !parts.headers.contains_key(http::header::CONTENT_LENGTH) {
+            parts.headers.insert(http::header::CONTENT_LENGTH, HeaderValue::from_static("0"));
+        }
+        Ok(Request::from_parts(parts, body))
+    }
+}
+
+fn set_upgrade(headers: &mut HeaderMap, protocol: &[HeaderValue]) {
+    headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+    for value in protocol {
+        headers.append(UPGRADE, value.clone());
+    }
+}
+
+fn is_known(value: &HeaderValue) -> bool {
+    let value = value.as_bytes().trim_ascii();
+    value.eq_ignore_ascii_case(b"websocket") || value.eq_ignore_ascii_case(b"SPDY/3.1")
+}

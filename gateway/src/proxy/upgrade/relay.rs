@@ -1,0 +1,128 @@
+//! The member's side of an upgrade: asking, passing on a refusal, joining.
+
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::header::{CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING, UPGRADE};
+use http::{HeaderValue, Request, Response, StatusCode};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper::upgrade::{OnUpgrade, Upgraded};
+use hyper_util::rt::TokioIo;
+use net::pump::{Moved, pump};
+use net::transport::Transport;
+use tokio::time::{Instant, timeout};
+
+use super::Call;
+use crate::proxy::body::ResponseBody;
+use crate::proxy::headers;
+
+/// The member's answer may take as long as it needs to start a container's process, but not for ever.
+const ANSWER_WITHIN: Duration = Duration::from_mins(1);
+/// The body of a refusal is a Status; more than this is not read.
+const REFUSAL_BYTES: usize = 1024 * 1024;
+const REFUSAL_WITHIN: Duration = Duration::from_secs(10);
+/// Between the member's 101 and the client's connection being ours.
+const JOIN_WITHIN: Duration = Duration::from_secs(10);
+
+/// Sends the upgrade request on a connection that serves nothing else, before or after (CVE-2018-1002105).
+pub async fn ask(transport: Transport, request: Request<Incoming>) -> Result<Response<Incoming>, String> {
+    let (mut sender, connection) = http1::Builder::new()
+        .max_headers(2048)
+        .handshake(TokioIo::new(transport))
+        .await
+        .map_err(|error| error.to_string())?;
+    tokio::spawn(connection.with_upgrades());
+    match timeout(ANSWER_WITHIN, sender.send_request(request)).await {
+        Ok(answer) => answer.map_err(|error| error.to_string()),
+        Err(_) => Err(format!("no answer to the upgrade request within {ANSWER_WITHIN:?}")),
+    }
+}
+
+/// The member's refusal, read whole: clients print its Status. The connection to the client closes after it.
+pub async fn refused(response: Response<Incoming>) -> Result<Response<ResponseBody>, String> {
+    let (mut head, body) = response.into_parts();
+    let body = match timeout(REFUSAL_WITHIN, read(body)).await {
+        Ok(body) => body?,
+        Err(_) => return Err(format!("the refusal of the upgrade did not end within {REFUSAL_WITHIN:?}")),
+    };
+    headers::to_client(&mut head.headers);
+    head.headers.remove(CONTENT_LENGTH);
+    head.headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    let mut refusal = Response::new(ResponseBody::full(body));
+    *refusal.status_mut() = head.status;
+    *refusal.headers_mut() = head.headers;
+    Ok(refusal)
+}
+
+async fn read(mut body: Incoming) -> Result<Bytes, String> {
+    let mut read = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.map_err(|error| error.to_string())?.into_data() else { continue };
+        let room = REFUSAL_BYTES - read.len();
+        read.extend_from_slice(&data[..data.len().min(room)]);
+        if data.len() > room {
+            break;
+        }
+    }
+    Ok(read.freeze())
+}
+
+/// Passes the 101 on and joins both connections, in a task of its own: the client's becomes ours only after the 101 left.
+pub fn join(client: OnUpgrade, mut member: Response<Incoming>, call: &Call) -> Response<ResponseBody> {
+    let upgraded = hyper::upgrade::on(&mut member);
+    let mut switching = Response::new(ResponseBody::empty());
+    *switching.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    let protocol: Vec<_> = member.headers().get_all(UPGRADE).iter().cloned().collect();
+    let mut kept = std::mem::take(member.headers_mut());
+    headers::to_client(&mut kept);
+    // RFC 9110 §8.6, RFC 9112 §6.1: a 1xx has neither.
+    kept.remove(CONTENT_LENGTH);
+    kept.remove(TRANSFER_ENCODING);
+    super::set_upgrade(&mut kept, &protocol);
+    *switching.headers_mut() = kept;
+
+    let cluster = call.cluster.clone();
+    let user = call.permit.user().name.clone();
+    let drain = call.drain.clone();
+    let guard = drain.guard();
+    tokio::spawn(async move {
+        let _guard = guard;
+        let open = cluster.metrics().upgrade();
+        let started = Instant::now();
+        tracing::info!(cluster = %cluster.name(), user, "upgrade opened");
+        let mut moved = Moved::default();
+        let end = tokio::select! {
+            biased;
+            () = drain.hard() => "gateway shutting down".to_owned(),
+            end = carry(client, upgraded, &mut moved) => end,
+        };
+        drop(open);
+        cluster.metrics().upgrade_moved(moved.a_to_b + moved.b_to_a);
+        tracing::info!(
+            cluster = %cluster.name(),
+            user,
+            seconds = started.elapsed().as_secs_f64(),
+            bytes_to_member = moved.a_to_b,
+            bytes_to_client = moved.b_to_a,
+            end,
+            "upgrade closed"
+        );
+    });
+    switching
+}
+
+/// Waits for both connections, then copies until one of them ends; says how it ended.
+async fn carry(client: OnUpgrade, member: OnUpgrade, moved: &mut Moved) -> String {
+    let both = timeout(JOIN_WITHIN, async { tokio::try_join!(client, member) });
+    let (client, member): (Upgraded, Upgraded) = match both.await {
+        Ok(Ok(both)) => both,
+        Ok(Err(error)) => return format!("not joined: {error}"),
+        Err(_) => return format!("not joined within {JOIN_WITHIN:?}"),
+    };
+    match pump(&mut TokioIo::new(client), &mut TokioIo::new(member), moved).await {
+        Ok(()) => "closed".to_owned(),
+        Err(error) => error.to_string(),
+    }
+}

@@ -1,0 +1,210 @@
+//! What the gateway answers from memory: its own resource, discovery, probes, version, metrics.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::accept::{self, Representation, Shape};
+use api::cluster_gateway::{self, Credentials};
+use api::cluster_name::ClusterName;
+use api::route::{ClustersRoute, Discovery, Probe, ProbeCheck};
+use api::secret::ClusterSpec;
+use api::table::{self, IncludeObject};
+use api::{discovery as documents, query};
+use auth::Permit;
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Limited};
+use hyper::body::Incoming;
+
+use crate::clusters::Snapshot;
+use crate::error::Error;
+use crate::proxy::body::ResponseBody;
+use crate::shared::Shared;
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+
+/// `get` and `list` of `clustergateways`.
+pub fn clusters(
+    shared: &Shared,
+    _permit: &Permit,
+    route: &ClustersRoute,
+    request: &Request<Incoming>,
+) -> Result<Response<ResponseBody>, Error> {
+    let snapshot = shared.clusters.snapshot();
+    if !snapshot.is_complete() {
+        return Err(Error::ClustersUnknown);
+    }
+    let credentials = if shared.settings.expose_credentials { Credentials::Exposed } else { Credentials::Redacted };
+    let form = Form {
+        headers: request.headers(),
+        include: IncludeObject::from_query(request.uri().query())
+            .map_err(|_| Error::BadRequest("includeObject must be None, Metadata or Object"))?,
+        credentials,
+    };
+    let body = match route {
+        ClustersRoute::List => form.list(&snapshot, selection(request.uri().query())?.as_ref())?,
+        ClustersRoute::Get(name) => form.object(&snapshot, name)?,
+        ClustersRoute::Watch => return Err(Error::MethodNotAllowed),
+    };
+    Ok(answer(StatusCode::OK, JSON, body))
+}
+
+/// How the caller wants to see clusters.
+struct Form<'a> {
+    headers: &'a HeaderMap,
+    include: IncludeObject,
+    credentials: Credentials,
+}
+
+// === impl Form ===
+
+impl Form<'_> {
+    fn list(&self, snapshot: &Snapshot, only: Option<&ClusterName>) -> Result<Bytes, Error> {
+        let ready = snapshot.ready();
+        let chosen =
+            ready.iter().map(|cluster| cluster.spec()).filter(|spec| only.is_none_or(|name| spec.name == *name));
+        let version = snapshot.resource_version();
+        Ok(match self.representation(Shape::List)? {
+            Representation::Json => cluster_gateway::list(chosen, version, self.credentials),
+            Representation::Table(meta) => table::table(chosen, version, meta, self.include, self.credentials),
+            Representation::Metadata(meta) => table::metadata_list(chosen, version, meta),
+        })
+    }
+
+    fn object(&self, snapshot: &Snapshot, name: &ClusterName) -> Result<Bytes, Error> {
+        let ready = snapshot.ready();
+        let found: Option<&ClusterSpec> = ready.iter().map(|cluster| cluster.spec()).find(|spec| spec.name == *name);
+        let spec = found.ok_or_else(|| Error::NoSuchObject(name.clone()))?;
+        Ok(match self.representation(Shape::Object)? {
+            Representation::Json => cluster_gateway::object(spec, self.credentials),
+            Representation::Table(meta) => {
+                table::table([spec], &spec.resource_version, meta, self.include, self.credentials)
+            }
+            Representation::Metadata(meta) => table::metadata(spec, meta),
+        })
+    }
+
+    fn representation(&self, shape: Shape) -> Result<Representation, Error> {
+        accept::representation(self.headers, shape).map_err(|_| Error::NotAcceptable)
+    }
+}
+
+/// The one selector served so far; others are refused rather than ignored, since ignoring them would return too much.
+fn selection(query: Option<&str>) -> Result<Option<ClusterName>, Error> {
+    if query::first(query, "labelSelector").is_some_and(|selector| !selector.is_empty()) {
+        return Err(Error::BadRequest("label selectors are not supported on clustergateways"));
+    }
+    let Some(selector) = query::first(query, "fieldSelector").filter(|selector| !selector.is_empty()) else {
+        return Ok(None);
+    };
+    let name = selector.strip_prefix("metadata.name=").map(|rest| rest.trim_start_matches('='));
+    name.and_then(|name| ClusterName::parse(name).ok())
+        .map(Some)
+        .ok_or(Error::BadRequest("the only field selector supported on clustergateways is metadata.name=NAME"))
+}
+
+pub fn discovery(document: Discovery, headers: &HeaderMap) -> Response<ResponseBody> {
+    documents::respond(document, headers).map(ResponseBody::full)
+}
+
+/// `/healthz` and `/livez` say that requests are answered; `/readyz` that they are answered rightly.
+pub fn probe(shared: &Shared, probe: Probe, query: Option<&str>) -> Response<ResponseBody> {
+    let blocked = match probe {
+        Probe::Healthz | Probe::Livez => Vec::new(),
+        Probe::Readyz => shared.readiness.blocked_by(),
+    };
+    let verbose = query::pairs(query.unwrap_or_default()).any(|(key, _)| key == "verbose");
+    let mut text = String::new();
+    for reason in &blocked {
+        text.extend(["[-]", reason, " not ok\n"]);
+    }
+    match (blocked.is_empty(), verbose) {
+        (true, false) => text.push_str("ok"),
+        (true, true) => text.push_str("[+]ping ok\ncheck passed\n"),
+        (false, _) => text.push_str("check failed\n"),
+    }
+    let status = if blocked.is_empty() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    answer(status, TEXT, text)
+}
+
+/// `/readyz/<reason>`: one condition alone.
+pub fn probe_check(shared: &Shared, check: &ProbeCheck) -> Result<Response<ResponseBody>, Error> {
+    if !matches!(&*check.check, "ping" | "clusters" | "identity" | "shutdown") {
+        return Err(Error::NotFound);
+    }
+    let failed = check.probe == Probe::Readyz && shared.readiness.blocked_by().contains(&&*check.check);
+    Ok(if failed {
+        answer(StatusCode::SERVICE_UNAVAILABLE, TEXT, format!("{} not ok\n", check.check))
+    } else {
+        answer(StatusCode::OK, TEXT, "ok")
+    })
+}
+
+/// In the form of `k8s.io/apimachinery/pkg/version.Info`.
+pub fn version() -> Response<ResponseBody> {
+    const VERSION: &str = concat!(
+        "{\n  \"major\": \"",
+        env!("CARGO_PKG_VERSION_MAJOR"),
+        "\",\n  \"minor\": \"",
+        env!("CARGO_PKG_VERSION_MINOR"),
+        "\",\n  \"gitVersion\": \"v",
+        env!("CARGO_PKG_VERSION"),
+        "\"\n}"
+    );
+    answer(StatusCode::OK, JSON, VERSION)
+}
+
+/// Encoded on the control runtime: a scrape must not hold up the requests of a core.
+pub async fn metrics(shared: &Arc<Shared>) -> Response<ResponseBody> {
+    let owned = Arc::clone(shared);
+    match shared.control.spawn(async move { owned.exposition.encode() }).await {
+        Ok(text) => answer(StatusCode::OK, HeaderValue::from_static(telemetry::metrics::CONTENT_TYPE), text),
+        Err(_) => Error::ClustersUnknown.into_response(),
+    }
+}
+
+fn answer(status: StatusCode, content_type: HeaderValue, body: impl Into<Bytes>) -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody::full(body));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, content_type);
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+    response
+}
+
+/// The level of the running process, as `PUT /debug/flags/v` of Kubernetes components sets it. The body is a level (`debug`), a
+/// filter, or a klog number.
+pub async fn log_level(
+    shared: &Shared,
+    permit: &Permit,
+    request: Request<Incoming>,
+) -> Result<Response<ResponseBody>, Error> {
+    const LONGEST: usize = 1024;
+    const WITHIN: Duration = Duration::from_secs(10);
+    let body = tokio::time::timeout(WITHIN, Limited::new(request.into_body(), LONGEST).collect()).await;
+    let body = body.ok().and_then(Result::ok).ok_or(Error::BadRequest("the body must be a log level"))?.to_bytes();
+    let level = std::str::from_utf8(&body).map_err(|_| Error::BadRequest("the body must be a log level"))?;
+    Ok(set_log_level(shared, permit, level))
+}
+
+fn set_log_level(shared: &Shared, permit: &Permit, level: &str) -> Response<ResponseBody> {
+    let level = match level.trim().parse::<u8>() {
+        Ok(8..) => "trace",
+        Ok(4..) => "debug",
+        Ok(_) => "info",
+        Err(_) => level.trim(),
+    };
+    let Some(logs) = &shared.log_level else {
+        return answer(StatusCode::CONFLICT, TEXT, "the log level is not in this gateway's hands\n");
+    };
+    match logs.set(level) {
+        Ok(()) => {
+            tracing::info!(level, user = permit.user().name, "log level changed");
+            answer(StatusCode::OK, TEXT, format!("log level is now {level}\n"))
+        }
+        Err(error) => answer(StatusCode::BAD_REQUEST, TEXT, format!("{error}\n")),
+    }
+}

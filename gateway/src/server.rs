@@ -1,0 +1,193 @@
+//! The serving side of one core: accept, TLS, HTTP/2 or HTTP/1.1, then the handler.
+
+mod limits;
+
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::time::Duration;
+
+use auth::Peer;
+use http::Response;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use net::tls;
+use rustls::ServerConfig;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+use self::limits::Limits;
+use crate::handler::handle;
+use crate::proxy::body::ResponseBody;
+use crate::proxy::framing;
+use crate::shared::Shared;
+
+/// Accepts connections on one core until the gateway drains.
+pub struct Server {
+    gateway: Arc<Shared>,
+    tls: TlsAcceptor,
+    core: usize,
+    room: Arc<Semaphore>,
+}
+
+/// What the requests of one client connection share.
+pub struct Connection {
+    gateway: Arc<Shared>,
+    peer: Peer,
+    core: usize,
+    close: Notify,
+}
+
+// === impl Server ===
+
+impl Server {
+    pub fn new(gateway: Arc<Shared>, tls: Arc<ServerConfig>, core: usize) -> Self {
+        Self { gateway, tls: tls.into(), core, room: Arc::new(Semaphore::new(Limits::CONNECTIONS)) }
+    }
+
+    pub async fn run(self, listener: TcpListener) {
+        let drain = self.gateway.drain.clone();
+        let mut drained = pin!(drain.soft());
+        let server = Arc::new(self);
+        loop {
+            // At the limit, new connections wait in the kernel's queue.
+            let accepted = async {
+                let permit = Arc::clone(&server.room).acquire_owned().await.expect("never closed");
+                (listener.accept().await, permit)
+            };
+            let (accepted, permit) = tokio::select! {
+                biased;
+                () = &mut drained => return,
+                accepted = accepted => accepted,
+            };
+            match accepted {
+                Ok((stream, address)) => server.spawn(stream, address, permit),
+                Err(error) => pause_after(&error).await,
+            }
+        }
+    }
+
+    fn spawn(self: &Arc<Self>, stream: TcpStream, address: SocketAddr, permit: OwnedSemaphorePermit) {
+        let server = Arc::clone(self);
+        let guard = server.gateway.drain.guard();
+        tokio::spawn(async move {
+            let open = server.gateway.metrics.client_connection();
+            server.connection(stream, address).await;
+            drop((guard, permit, open));
+        });
+    }
+
+    async fn connection(&self, stream: TcpStream, address: SocketAddr) {
+        net::dial::tune(&stream);
+        let handshake = timeout(Limits::TLS_HANDSHAKE, self.tls.accept(stream));
+        let stream = match handshake.await {
+            Ok(Ok(stream)) => stream,
+            failed => {
+                self.gateway.metrics.tls_failed();
+                let reason = match failed {
+                    Ok(Err(error)) => error.to_string(),
+                    _ => format!("not finished within {:?}", Limits::TLS_HANDSHAKE),
+                };
+                return tracing::debug!(%address, reason, "TLS handshake failed");
+            }
+        };
+        let session = stream.get_ref().1;
+        let certificates =
+            session.peer_certificates().unwrap_or_default().iter().map(|der| der.clone().into_owned()).collect();
+        let http2 = session.alpn_protocol() == Some(tls::H2);
+        let connection = Arc::new(Connection {
+            gateway: Arc::clone(&self.gateway),
+            peer: Peer::new(address, certificates),
+            core: self.core,
+            close: Notify::new(),
+        });
+        let end = if http2 { serve_http2(stream, connection).await } else { serve_http1(stream, connection).await };
+        if let Err(error) = end {
+            tracing::debug!(%address, %error, "client connection ended");
+        }
+    }
+}
+
+/// Errors of `accept` are of one connection, or mean that the process is out of something: files, most often.
+async fn pause_after(error: &io::Error) {
+    const PAUSE: Duration = Duration::from_millis(200);
+    if matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset) {
+        return;
+    }
+    tracing::error!(%error, "cannot accept connections, trying again");
+    tokio::time::sleep(PAUSE).await;
+}
+
+// === impl Connection ===
+
+impl Connection {
+    pub fn gateway(&self) -> &Arc<Shared> {
+        &self.gateway
+    }
+
+    pub fn peer(&self) -> &Peer {
+        &self.peer
+    }
+
+    pub fn core(&self) -> usize {
+        self.core
+    }
+
+    /// Takes no further requests on this connection: GOAWAY, or `Connection: close`.
+    pub fn close_soon(&self) {
+        self.close.notify_one();
+    }
+}
+
+async fn serve_http2(stream: TlsStream<TcpStream>, connection: Arc<Connection>) -> hyper::Result<()> {
+    let requests = Arc::clone(&connection);
+    let service = service_fn(move |request: http::Request<Incoming>| {
+        let connection = Arc::clone(&requests);
+        async move { Ok::<Response<ResponseBody>, Infallible>(handle(connection, request).await) }
+    });
+    let streams = connection.gateway.settings.max_streams;
+    let serving = limits::http2(streams).serve_connection(TokioIo::new(stream), service);
+    drive(serving, hyper::server::conn::http2::Connection::graceful_shutdown, &connection).await
+}
+
+async fn serve_http1(stream: TlsStream<TcpStream>, connection: Arc<Connection>) -> hyper::Result<()> {
+    let requests = Arc::clone(&connection);
+    let service = service_fn(move |request: http::Request<Incoming>| {
+        let connection = Arc::clone(&requests);
+        async move {
+            if framing::must_close_after(&request) {
+                connection.close_soon();
+            }
+            Ok::<Response<ResponseBody>, Infallible>(handle(connection, request).await)
+        }
+    });
+    let serving = limits::http1().serve_connection(TokioIo::new(stream), service).with_upgrades();
+    drive(serving, hyper::server::conn::http1::UpgradeableConnection::graceful_shutdown, &connection).await
+}
+
+/// Serves until the client is done; asked to leave, finishes what is in flight; told to, drops it.
+async fn drive<C>(serving: C, leave: impl Fn(Pin<&mut C>), connection: &Connection) -> hyper::Result<()>
+where
+    C: Future<Output = hyper::Result<()>>,
+{
+    let drain = &connection.gateway.drain;
+    let mut serving = pin!(serving);
+    tokio::select! {
+        biased;
+        end = serving.as_mut() => return end,
+        () = drain.soft() => {}
+        () = connection.close.notified() => {}
+    }
+    leave(serving.as_mut());
+    tokio::select! {
+        biased;
+        () = drain.hard() => Ok(()),
+        end = serving => end,
+    }
+}

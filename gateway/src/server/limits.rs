@@ -1,0 +1,59 @@
+//! Every number of the serving side, with its reason.
+
+use std::time::Duration;
+
+use hyper::server::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+
+pub struct Limits;
+
+impl Limits {
+    /// Client connections of one core.
+    pub const CONNECTIONS: usize = 16_384;
+    /// As a kube-apiserver grants its clients.
+    pub const TLS_HANDSHAKE: Duration = Duration::from_secs(10);
+    /// Request heads: Go's limit, which hubs rely on. A front proxy sends one line per group of the user.
+    pub const HEADER_BYTES: u32 = 1024 * 1024;
+    /// Header lines of an HTTP/1.1 head.
+    pub const HEADER_LINES: usize = 2048;
+    /// Hubs keep idle connections for 90 s: closing first would race with their next request.
+    pub const KEEP_ALIVE: Duration = Duration::from_secs(125);
+    /// What one unread upload holds back. The connection's window is this times the streams, so that unread uploads never
+    /// stop another request.
+    pub const STREAM_WINDOW: u32 = 256 * 1024;
+    /// A client that vanished without closing is noticed by an unanswered PING.
+    pub const PING_EVERY: Duration = Duration::from_secs(30);
+    pub const PONG_WITHIN: Duration = Duration::from_secs(15);
+    /// Most that one response may wait in memory for a slow client.
+    pub const SEND_BUFFER: usize = 256 * 1024;
+}
+
+pub fn http2(max_streams: u32) -> http2::Builder<TokioExecutor> {
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    builder
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(max_streams)
+        .initial_stream_window_size(Limits::STREAM_WINDOW)
+        .initial_connection_window_size(connection_window(max_streams))
+        .max_header_list_size(Limits::HEADER_BYTES)
+        .max_send_buf_size(Limits::SEND_BUFFER)
+        .keep_alive_interval(Limits::PING_EVERY)
+        .keep_alive_timeout(Limits::PONG_WITHIN);
+    builder
+}
+
+/// Room for every stream's window at once, within what HTTP/2 allows (RFC 9113 §6.9.1).
+fn connection_window(max_streams: u32) -> u32 {
+    const MAX_WINDOW: u32 = (1 << 31) - 1;
+    Limits::STREAM_WINDOW.saturating_mul(max_streams).min(MAX_WINDOW)
+}
+
+pub fn http1() -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(Limits::KEEP_ALIVE)
+        .max_headers(Limits::HEADER_LINES)
+        .max_buf_size(Limits::HEADER_BYTES as usize);
+    builder
+}

@@ -1,0 +1,92 @@
+//! The way to one member: its address and TLS, and per core a pool of connections to it.
+//!
+//! An `Upstream` is immutable and belongs to one generation of a cluster's endpoint, trust and client certificate. When a
+//! Secret changes any of these, a new `Upstream` takes its place and the old one's connections close as their last
+//! requests end: no request ever travels with one generation's credential over another's connection.
+
+pub mod body;
+pub mod connect;
+pub mod h1;
+pub mod h2;
+pub mod pool;
+
+use std::sync::Arc;
+
+use http::{Request, Response};
+use hyper::body::Incoming;
+use net::transport::Transport;
+
+pub use self::body::UpstreamBody;
+pub use self::connect::{ConnectError, Target};
+use self::pool::{Lease, Pool};
+use crate::metrics::ClusterMetrics;
+
+/// Everything needed to send requests to one member.
+pub struct Upstream {
+    target: Arc<Target>,
+    /// One per core, so that no request waits for another core's lock or task.
+    pools: Box<[Arc<Pool>]>,
+}
+
+/// Why a request got no response head.
+#[derive(Debug, thiserror::Error)]
+pub enum SendError {
+    /// Nothing of the request was sent.
+    #[error(transparent)]
+    Connect(#[from] Arc<ConnectError>),
+    /// Nothing of the request was sent: all connections are in use and no more may be opened.
+    #[error("all {0} connections to the member are in use")]
+    Exhausted(usize),
+    /// The member refused the request unprocessed.
+    #[error("the member refused the stream, it is probably shutting down")]
+    Refused,
+    /// The member, or the network, ended the exchange; it may have acted on the request.
+    #[error("{0}")]
+    Broken(String),
+    /// The client stopped sending its request body.
+    #[error("the client went away while sending its request: {0}")]
+    ClientGone(String),
+}
+
+// === impl Upstream ===
+
+impl Upstream {
+    pub fn new(target: Target, cores: usize, metrics: &Arc<ClusterMetrics>) -> Self {
+        let target = Arc::new(target);
+        let pools = (0..cores).map(|_| Pool::new(Arc::clone(&target), Arc::clone(metrics))).collect();
+        Self { target, pools }
+    }
+
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// Sends one request and returns as soon as the response head is here. The request body is streamed meanwhile, and
+    /// goes on being streamed by the response body. Dropping either future or body cancels the exchange.
+    ///
+    /// `request` carries an origin-form URI and no `Host`; both are set here as the protocol wants them.
+    pub async fn send(&self, core: usize, mut request: Request<Incoming>) -> Result<Response<UpstreamBody>, SendError> {
+        /// A connection may turn out to be closing when the request is handed to it. That happened before anything was
+        /// sent, so trying the next is safe; more than a few in a row means the member is going down.
+        const ATTEMPTS: usize = 4;
+        let mut last = String::new();
+        for _ in 0..ATTEMPTS {
+            match self.pools[core].acquire().await? {
+                Lease::H2(lease) => match h2::send(lease, &self.target, request).await? {
+                    h2::Sent::Response(response) => return Ok(response),
+                    h2::Sent::NotSent(unsent, reason) => (request, last) = (unsent, reason),
+                },
+                Lease::H1(lease) => match h1::send(lease, &self.target, request).await? {
+                    h1::Sent::Response(response) => return Ok(response),
+                    h1::Sent::NotSent(unsent, reason) => (request, last) = (unsent, reason),
+                },
+            }
+        }
+        Err(SendError::Broken(format!("every connection closed before the request was sent: {last}")))
+    }
+
+    /// A connection of its own for an upgrade, speaking HTTP/1.1.
+    pub async fn dial_upgrade(&self) -> Result<Transport, ConnectError> {
+        self.target.connect_http1().await
+    }
+}

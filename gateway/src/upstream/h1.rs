@@ -1,0 +1,137 @@
+//! HTTP/1.1 to members that speak nothing newer: one request at a time per connection, connections used again.
+
+use std::future::poll_fn;
+use std::sync::Weak;
+use std::time::Duration;
+
+use http::header::HOST;
+use http::{Request, Response, Version};
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use net::transport::Transport;
+use tokio::time::timeout;
+
+use super::SendError;
+use super::body::UpstreamBody;
+use super::connect::{ConnectError, Target};
+use super::pool::Pool;
+use crate::metrics::InFlight;
+
+/// Largest response head we accept, as on the HTTP/2 side.
+const HEADER_BYTES: usize = 1024 * 1024;
+/// Most header lines of a response.
+const HEADER_LINES: usize = 2048;
+/// A connection just given back needs a moment to finish its exchange; one that takes longer is not worth waiting for.
+const READY_WITHIN: Duration = Duration::from_millis(100);
+
+/// One idle or leased connection.
+pub struct Connection {
+    sender: http1::SendRequest<Incoming>,
+    #[allow(dead_code, reason = "counts the connection as open until it is dropped")]
+    slot: Slot,
+}
+
+/// A place among the pool's open connections, given back when dropped.
+pub struct Slot {
+    pool: Weak<Pool>,
+    #[allow(dead_code, reason = "held for its drop")]
+    open: InFlight,
+}
+
+/// A connection in exclusive use; goes back to the pool only by [`Lease::give_back`].
+pub struct Lease {
+    connection: Connection,
+    pool: Weak<Pool>,
+}
+
+/// What became of a request.
+pub enum Sent {
+    Response(Response<UpstreamBody>),
+    /// Nothing was sent: the connection was closed while it idled. The request is whole, with the reason.
+    NotSent(Request<Incoming>, String),
+}
+
+/// Sends `request` on the leased connection.
+pub async fn send(mut lease: Lease, target: &Target, mut request: Request<Incoming>) -> Result<Sent, SendError> {
+    let ready = poll_fn(|cx| lease.connection.sender.poll_ready(cx));
+    match timeout(READY_WITHIN, ready).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => return Ok(Sent::NotSent(request, error.to_string())),
+        Err(_) => return Ok(Sent::NotSent(request, "the connection was still busy".into())),
+    }
+    *request.version_mut() = Version::HTTP_11;
+    request.headers_mut().insert(HOST, target.host_header.clone());
+    match lease.connection.sender.try_send_request(request).await {
+        Ok(response) => {
+            let (head, body) = response.into_parts();
+            Ok(Sent::Response(Response::from_parts(head, UpstreamBody::h1(body, lease))))
+        }
+        Err(mut refused) => match refused.take_message() {
+            // hyper hands the request back only if none of it was written.
+            Some(request) => Ok(Sent::NotSent(request, refused.error().to_string())),
+            None => Err(SendError::Broken(text(refused.error()))),
+        },
+    }
+}
+
+/// hyper's errors hide their cause from `Display`.
+fn text(error: &hyper::Error) -> String {
+    match std::error::Error::source(error) {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    }
+}
+
+// === impl Connection ===
+
+impl Connection {
+    pub async fn start(transport: Transport, slot: Slot, target: &Target) -> Result<Self, ConnectError> {
+        let (sender, driver) = http1::Builder::new()
+            .max_buf_size(HEADER_BYTES)
+            .max_headers(HEADER_LINES)
+            .handshake(TokioIo::new(transport))
+            .await
+            .map_err(|error| ConnectError::Http2 { address: target.address(), reason: text(&error) })?;
+        tokio::spawn(async move {
+            if let Err(error) = driver.await {
+                tracing::debug!(reason = text(&error), "connection to member ended");
+            }
+        });
+        Ok(Self { sender, slot })
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.sender.is_closed()
+    }
+}
+
+// === impl Slot ===
+
+impl Slot {
+    pub fn new(pool: Weak<Pool>, open: InFlight) -> Self {
+        Self { pool, open }
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        if let Some(pool) = self.pool.upgrade() {
+            pool.h1_closed();
+        }
+    }
+}
+
+// === impl Lease ===
+
+impl Lease {
+    pub fn new(connection: Connection, pool: Weak<Pool>) -> Self {
+        Self { connection, pool }
+    }
+
+    pub fn give_back(self) {
+        if let Some(pool) = self.pool.upgrade() {
+            pool.put_back(self.connection);
+        }
+    }
+}

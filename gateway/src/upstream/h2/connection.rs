@@ -1,0 +1,185 @@
+//! One HTTP/2 connection to a member: its stream budget and its liveness.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::Poll;
+use std::time::Duration;
+
+use bytes::Bytes;
+use h2::client::{Builder, SendRequest};
+use h2::{Ping, PingPong};
+use net::transport::Transport;
+use tokio::time::timeout;
+
+use crate::metrics::InFlight;
+use crate::upstream::connect::{ConnectError, Target};
+
+/// All numbers of our HTTP/2 connections to members, each with its reason.
+struct Settings;
+
+impl Settings {
+    /// What one unread response may hold back in our memory, and what one fast one may have in flight.
+    const STREAM_WINDOW: u32 = 1024 * 1024;
+    /// The maximum: with less, a few streams that nobody reads would stop every other stream of the connection.
+    const CONNECTION_WINDOW: u32 = (1 << 31) - 1;
+    /// Larger frames, fewer of them; 64 KiB is where it stops paying.
+    const FRAME: u32 = 64 * 1024;
+    /// As Go's http2 transport allows a member's response headers to be.
+    const HEADER_LIST: u32 = 1024 * 1024;
+    /// h2 counts unread DATA frames below 256 bytes against this and ends the *connection* when it is used up: one stalled
+    /// log stream would end every watch. Per-stream flow control is the only limit we want.
+    const DATA_FRAME_BUDGET: usize = usize::MAX / 2;
+    /// Silence after which a PING asks whether the member is still there, and how long it may take to answer (the values
+    /// of `k8s.io/apimachinery/pkg/util/net.SetTransportDefaults`).
+    const PING_AFTER: Duration = Duration::from_secs(30);
+    const PONG_WITHIN: Duration = Duration::from_secs(15);
+    /// A stream limit no member sends; seeing another value means that its SETTINGS are in.
+    const UNKNOWN_STREAM_LIMIT: usize = usize::MAX - 1;
+}
+
+/// One connection, shared by the requests on it.
+pub struct Connection {
+    sender: SendRequest<Bytes>,
+    in_use: AtomicUsize,
+    closing: AtomicBool,
+    /// Something was received since the last look.
+    traffic: AtomicBool,
+}
+
+/// One stream's worth of a connection, given back when dropped.
+pub struct Lease {
+    connection: Arc<Connection>,
+    sender: SendRequest<Bytes>,
+}
+
+// === impl Connection ===
+
+impl Connection {
+    /// Speaks the HTTP/2 preface and waits for the member's SETTINGS, which say how many streams it takes. A task of its
+    /// own then drives the connection for as long as it lives.
+    pub async fn start(transport: Transport, target: &Target, open: InFlight) -> Result<Arc<Self>, ConnectError> {
+        let failed = |reason: String| ConnectError::Http2 { address: target.address(), reason };
+        let handshake = Builder::new()
+            .initial_window_size(Settings::STREAM_WINDOW)
+            .initial_connection_window_size(Settings::CONNECTION_WINDOW)
+            .max_frame_size(Settings::FRAME)
+            .max_header_list_size(Settings::HEADER_LIST)
+            .max_send_buffer_size(Settings::STREAM_WINDOW as usize)
+            .data_frame_budget(Settings::DATA_FRAME_BUDGET)
+            .initial_max_send_streams(Settings::UNKNOWN_STREAM_LIMIT)
+            .enable_push(false)
+            .handshake::<_, Bytes>(transport);
+        let started = async {
+            let (sender, mut driver) = handshake.await.map_err(|error| failed(error.to_string()))?;
+            poll_fn(|cx| match Pin::new(&mut driver).poll(cx) {
+                Poll::Ready(Ok(())) => Poll::Ready(Err(failed("closed by the member at once".into()))),
+                Poll::Ready(Err(error)) => Poll::Ready(Err(failed(error.to_string()))),
+                Poll::Pending if driver.max_concurrent_send_streams() == Settings::UNKNOWN_STREAM_LIMIT => {
+                    Poll::Pending
+                }
+                Poll::Pending => Poll::Ready(Ok(())),
+            })
+            .await?;
+            Ok::<_, ConnectError>((sender, driver))
+        };
+        let (sender, mut driver) = match timeout(target.dial_timeout, started).await {
+            Ok(started) => started?,
+            Err(_) => return Err(failed(format!("no SETTINGS within {:?}", target.dial_timeout))),
+        };
+        if sender.current_max_send_streams() == 0 {
+            return Err(ConnectError::NoStreams { address: target.address() });
+        }
+        let pings = driver.ping_pong().expect("taken once");
+        let connection = Arc::new(Self {
+            sender,
+            in_use: AtomicUsize::new(0),
+            closing: AtomicBool::new(false),
+            traffic: AtomicBool::new(true),
+        });
+        // Weak, so that the connection ends when the pool and the last stream have let go of it.
+        tokio::spawn(drive(driver, pings, Arc::downgrade(&connection), open));
+        Ok(connection)
+    }
+
+    /// A stream of this connection, if it has one to spare.
+    pub fn lease(self: &Arc<Self>) -> Option<Lease> {
+        if self.is_closing() || self.in_use.load(Ordering::Relaxed) >= self.sender.current_max_send_streams() {
+            return None;
+        }
+        // Between the look and this only the pool's lock holder could have added one: `lease` is called under it.
+        self.in_use.fetch_add(1, Ordering::Relaxed);
+        Some(Lease { connection: Arc::clone(self), sender: self.sender.clone() })
+    }
+
+    pub fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Relaxed)
+    }
+
+    /// No new streams; those that are open go on.
+    pub fn close(&self) {
+        self.closing.store(true, Ordering::Relaxed);
+    }
+
+    pub fn saw_traffic(&self) {
+        self.traffic.store(true, Ordering::Relaxed);
+    }
+}
+
+// === impl Lease ===
+
+impl Lease {
+    pub fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    pub fn sender(&mut self) -> &mut SendRequest<Bytes> {
+        &mut self.sender
+    }
+
+    /// Fails if the connection is closing. Does not wait otherwise: the lease is within the peer's stream limit.
+    pub async fn ready(&mut self) -> Result<(), h2::Error> {
+        poll_fn(|cx| self.sender.poll_ready(cx)).await
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.connection.in_use.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Drives the connection to its end. A member that is silent for long is asked for a sign of life; without one the
+/// connection is dropped, which ends its streams with an error instead of leaving watches hanging.
+async fn drive(
+    mut driver: h2::client::Connection<Transport, Bytes>,
+    mut pings: PingPong,
+    connection: std::sync::Weak<Connection>,
+    open: InFlight,
+) {
+    let mut look = tokio::time::interval(Settings::PING_AFTER);
+    let end = loop {
+        tokio::select! {
+            end = &mut driver => break end.err().map(|error| error.to_string()),
+            _ = look.tick() => {}
+        }
+        let quiet = connection.upgrade().is_some_and(|connection| !connection.traffic.swap(false, Ordering::Relaxed));
+        if !quiet {
+            continue;
+        }
+        tokio::select! {
+            end = &mut driver => break end.err().map(|error| error.to_string()),
+            pong = timeout(Settings::PONG_WITHIN, pings.ping(Ping::opaque())) => if !matches!(pong, Ok(Ok(_))) {
+                break Some("no answer to PING".to_owned());
+            },
+        }
+    };
+    if let Some(connection) = connection.upgrade() {
+        connection.close();
+    }
+    if let Some(reason) = end {
+        tracing::debug!(reason, "connection to member ended");
+    }
+    drop((driver, open));
+}

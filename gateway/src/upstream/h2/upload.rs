@@ -1,0 +1,94 @@
+//! Streaming a client's request body into an HTTP/2 stream, no faster than the member reads.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use h2::{Reason, SendStream};
+use hyper::body::{Body, Incoming};
+
+/// A request body on its way. Holds at most the one chunk that the member's window does not admit yet; the client is held
+/// back by its own window meanwhile.
+pub struct Upload {
+    body: Incoming,
+    stream: SendStream<Bytes>,
+    waiting: Bytes,
+}
+
+/// How an upload ended.
+pub enum UploadEnd {
+    Sent,
+    /// The member wants no more of it; its response says why.
+    Stopped,
+    ClientGone(String),
+}
+
+// === impl Upload ===
+
+impl Upload {
+    pub fn new(body: Incoming, stream: SendStream<Bytes>) -> Self {
+        Self { body, stream, waiting: Bytes::new() }
+    }
+
+    /// Moves what can be moved now.
+    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<UploadEnd> {
+        loop {
+            if !ready!(self.poll_send(cx)) {
+                return Poll::Ready(UploadEnd::Stopped);
+            }
+            let frame = match Pin::new(&mut self.body).poll_frame(cx) {
+                Poll::Ready(frame) => frame,
+                Poll::Pending => {
+                    // While waiting for the client, notice a member that reset the stream.
+                    return match self.stream.poll_reset(cx) {
+                        Poll::Ready(_) => Poll::Ready(UploadEnd::Stopped),
+                        Poll::Pending => Poll::Pending,
+                    };
+                }
+            };
+            match frame {
+                None => {
+                    let sent = self.stream.send_data(Bytes::new(), true);
+                    return Poll::Ready(if sent.is_ok() { UploadEnd::Sent } else { UploadEnd::Stopped });
+                }
+                Some(Err(error)) => {
+                    self.stream.send_reset(Reason::CANCEL);
+                    return Poll::Ready(UploadEnd::ClientGone(error.to_string()));
+                }
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => {
+                        let last = self.body.is_end_stream();
+                        if last && self.stream.capacity() >= data.len() {
+                            // The usual small body: data and end in one frame.
+                            let sent = self.stream.send_data(data, true);
+                            return Poll::Ready(if sent.is_ok() { UploadEnd::Sent } else { UploadEnd::Stopped });
+                        }
+                        self.stream.reserve_capacity(data.len());
+                        self.waiting = data;
+                    }
+                    Err(frame) => {
+                        let Ok(trailers) = frame.into_trailers() else { continue };
+                        let sent = self.stream.send_trailers(trailers);
+                        return Poll::Ready(if sent.is_ok() { UploadEnd::Sent } else { UploadEnd::Stopped });
+                    }
+                },
+            }
+        }
+    }
+
+    /// Sends the waiting chunk as the window opens. False if the member closed the stream.
+    fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
+        while !self.waiting.is_empty() {
+            match ready!(self.stream.poll_capacity(cx)) {
+                Some(Ok(granted)) => {
+                    let chunk = self.waiting.split_to(granted.min(self.waiting.len()));
+                    if self.stream.send_data(chunk, false).is_err() {
+                        return Poll::Ready(false);
+                    }
+                }
+                Some(Err(_)) | None => return Poll::Ready(false),
+            }
+        }
+        Poll::Ready(true)
+    }
+}

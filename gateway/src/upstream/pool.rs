@@ -1,0 +1,215 @@
+//! The connections of one core to one member.
+//!
+//! HTTP/2 connections are filled one after the other up to the stream limit the member announced: spreading requests over
+//! half-empty connections would break the batching that makes HTTP/2 cheap, and a request beyond the limit would hang
+//! behind streams that may never end. Whether the member speaks HTTP/2 is learned by the first dial.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use super::SendError;
+use super::connect::{ConnectError, Target};
+use super::{h1, h2};
+use crate::metrics::{ClusterMetrics, InFlight};
+use net::tls;
+
+/// HTTP/2 connections one core may hold to one member: with the customary 100 streams each, 25,600 requests at a time.
+const MAX_H2_CONNECTIONS: usize = 256;
+/// HTTP/1.1 connections one core may hold to one member: one request each.
+const MAX_H1_CONNECTIONS: usize = 1024;
+/// Idle HTTP/1.1 connections kept for the next request.
+const MAX_H1_IDLE: usize = 64;
+
+/// See the module's text.
+pub struct Pool {
+    target: Arc<Target>,
+    metrics: Arc<ClusterMetrics>,
+    state: Mutex<State>,
+    /// Outside the lock: connections are dropped, and so counted, while it is held.
+    h1_open: AtomicUsize,
+    this: Weak<Pool>,
+}
+
+#[derive(Default)]
+struct State {
+    h2: Vec<Arc<h2::Connection>>,
+    h1_idle: Vec<h1::Connection>,
+    /// The last dial ended with HTTP/1.1: every request dials for itself.
+    speaks_h1: bool,
+    dial: Option<DialOutcome>,
+}
+
+type DialOutcome = watch::Receiver<Option<Result<(), Arc<ConnectError>>>>;
+
+/// The right to send one request.
+pub enum Lease {
+    H2(h2::Lease),
+    H1(h1::Lease),
+}
+
+enum Step {
+    Use(Lease),
+    Await(DialOutcome),
+    DialH1(h1::Slot),
+    Exhausted(usize),
+}
+
+// === impl Pool ===
+
+impl Pool {
+    pub fn new(target: Arc<Target>, metrics: Arc<ClusterMetrics>) -> Arc<Self> {
+        Arc::new_cyclic(|this| Self {
+            target,
+            metrics,
+            state: Mutex::default(),
+            h1_open: AtomicUsize::new(0),
+            this: this.clone(),
+        })
+    }
+
+    /// A connection with room for one more request, dialled if there is none. Callers that need the same dial share it,
+    /// and a caller that goes away does not end it.
+    pub async fn acquire(&self) -> Result<Lease, SendError> {
+        loop {
+            match self.step() {
+                Step::Use(lease) => return Ok(lease),
+                Step::Exhausted(limit) => return Err(SendError::Exhausted(limit)),
+                Step::DialH1(slot) => return self.dial_h1(slot).await,
+                Step::Await(mut outcome) => {
+                    // The sender lives in the dialling task and always speaks before it ends, short of a panic.
+                    let outcome = match outcome.wait_for(Option::is_some).await {
+                        Ok(outcome) => outcome.clone(),
+                        Err(_) => None,
+                    };
+                    match outcome {
+                        Some(Ok(())) => {}
+                        Some(Err(error)) => return Err(error.into()),
+                        None => return Err(SendError::Broken("the dialling task ended early".into())),
+                    }
+                }
+            }
+        }
+    }
+
+    fn step(&self) -> Step {
+        let mut state = self.state.lock();
+        state.h2.retain(|connection| !connection.is_closing());
+        if let Some(lease) = state.h2.iter().find_map(h2::Connection::lease) {
+            return Step::Use(Lease::H2(lease));
+        }
+        if state.speaks_h1 {
+            return self.step_h1(&mut state);
+        }
+        if let Some(outcome) = &state.dial {
+            return Step::Await(outcome.clone());
+        }
+        if state.h2.len() >= MAX_H2_CONNECTIONS {
+            return Step::Exhausted(MAX_H2_CONNECTIONS);
+        }
+        let (report, outcome) = watch::channel(None);
+        state.dial = Some(outcome.clone());
+        let (target, pool) = (Arc::clone(&self.target), self.this.clone());
+        tokio::spawn(dial(target, pool, report));
+        Step::Await(outcome)
+    }
+
+    fn step_h1(&self, state: &mut State) -> Step {
+        while let Some(connection) = state.h1_idle.pop() {
+            if !connection.is_closed() {
+                return Step::Use(Lease::H1(h1::Lease::new(connection, self.this.clone())));
+            }
+        }
+        if self.h1_open.load(Ordering::Relaxed) >= MAX_H1_CONNECTIONS {
+            return Step::Exhausted(MAX_H1_CONNECTIONS);
+        }
+        Step::DialH1(self.h1_slot())
+    }
+
+    async fn dial_h1(&self, slot: h1::Slot) -> Result<Lease, SendError> {
+        let connected = async {
+            let transport = self.target.connect_any().await?;
+            if transport.alpn() == Some(tls::H2) {
+                // The member changed its mind, perhaps by an upgrade of its own: learn again.
+                self.state.lock().speaks_h1 = false;
+                return Err(ConnectError::Http2 {
+                    address: self.target.address(),
+                    reason: "the member changed from HTTP/1.1 to HTTP/2, try again".into(),
+                });
+            }
+            h1::Connection::start(transport, slot, &self.target).await
+        };
+        match connected.await {
+            Ok(connection) => Ok(Lease::H1(h1::Lease::new(connection, self.this.clone()))),
+            Err(error) => {
+                self.metrics.dial_failed(error.kind());
+                Err(Arc::new(error).into())
+            }
+        }
+    }
+
+    /// Takes back a connection that finished its exchange.
+    pub(super) fn put_back(&self, connection: h1::Connection) {
+        let mut state = self.state.lock();
+        if !connection.is_closed() && state.h1_idle.len() < MAX_H1_IDLE {
+            state.h1_idle.push(connection);
+        }
+    }
+
+    /// One HTTP/1.1 connection less.
+    pub(super) fn h1_closed(&self) {
+        self.h1_open.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn dialled(&self, outcome: Result<Dialled, ConnectError>) -> Result<(), Arc<ConnectError>> {
+        let mut state = self.state.lock();
+        state.dial = None;
+        match outcome {
+            Ok(Dialled::H2(connection)) => state.h2.push(connection),
+            Ok(Dialled::H1(connection)) => {
+                state.speaks_h1 = true;
+                state.h1_idle.push(connection);
+            }
+            Err(error) => {
+                self.metrics.dial_failed(error.kind());
+                return Err(Arc::new(error));
+            }
+        }
+        Ok(())
+    }
+
+    fn h1_slot(&self) -> h1::Slot {
+        self.h1_open.fetch_add(1, Ordering::Relaxed);
+        h1::Slot::new(self.this.clone(), InFlight::new(self.metrics.connections()))
+    }
+}
+
+enum Dialled {
+    H2(Arc<h2::Connection>),
+    H1(h1::Connection),
+}
+
+/// One shared dial, as a task of its own. Holds the pool weakly: when the cluster is gone, so is the interest.
+async fn dial(target: Arc<Target>, pool: Weak<Pool>, report: watch::Sender<Option<Result<(), Arc<ConnectError>>>>) {
+    let outcome = async {
+        let transport = target.connect_any().await?;
+        let Some(pool) = pool.upgrade() else {
+            return Ok(None);
+        };
+        if transport.alpn() == Some(tls::H2) {
+            let open = InFlight::new(pool.metrics.connections());
+            drop(pool);
+            return h2::Connection::start(transport, &target, open).await.map(Dialled::H2).map(Some);
+        }
+        let slot = pool.h1_slot();
+        drop(pool);
+        h1::Connection::start(transport, slot, &target).await.map(Dialled::H1).map(Some)
+    };
+    let outcome = outcome.await;
+    if let Some(pool) = pool.upgrade() {
+        let outcome = outcome.map(|dialled| dialled.expect("the pool lives, so the dial was carried through"));
+        let _ = report.send(Some(pool.dialled(outcome)));
+    }
+}
