@@ -5,6 +5,7 @@
 //! what was awaited: a panic here is a failed test.
 
 pub mod client;
+pub mod hub;
 pub mod io;
 pub mod member;
 pub mod pki;

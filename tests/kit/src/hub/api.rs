@@ -1,0 +1,164 @@
+//! The hub's request path: authenticate, count, fail if told to, answer.
+
+mod objects;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderValue, Method, Request, Response, header};
+use http_body_util::{BodyExt as _, Limited};
+use hyper::body::Incoming;
+use serde_json::{Value, json};
+
+use super::calls::{Call, Calls, Fault};
+use super::query::Query;
+use super::resource::{Resource, Target};
+use super::reviews::Reviews;
+use super::status::{Refusal, json_response, refuse};
+use super::store::{Key, Store};
+use super::watch::{Watch, Watches};
+use super::{AUTHENTICATION_NAME, AUTHENTICATION_NAMESPACE};
+use crate::server::Body;
+
+/// Largest request body read, as kube-apiserver.
+const MAX_BODY: usize = 3 << 20;
+
+pub(super) type Answer = Result<Response<Body>, Refusal>;
+
+/// Everything behind the listener.
+#[derive(Debug)]
+pub(super) struct Hub {
+    authorization: String,
+    pub(super) store: Arc<Store>,
+    pub(super) reviews: Reviews,
+    pub(super) calls: Calls,
+    pub(super) watches: Arc<Watches>,
+}
+
+// === impl Hub ===
+
+impl Hub {
+    pub(super) fn new(token: &str) -> Self {
+        Self {
+            authorization: format!("Bearer {token}"),
+            store: Arc::new(Store::new()),
+            reviews: Reviews::default(),
+            calls: Calls::default(),
+            watches: Arc::new(Watches::new()),
+        }
+    }
+
+    pub(super) async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Response<Body> {
+        let (parts, body) = request.into_parts();
+        self.serve(&parts, body).await.unwrap_or_else(Response::from)
+    }
+
+    async fn serve(&self, parts: &Parts, body: Incoming) -> Answer {
+        let target = Target::parse(parts.uri.path());
+        let query = match &target {
+            Target::Collection(_, namespace) => {
+                let raw = parts.uri.query().unwrap_or_default();
+                Some(Query::parse(raw, namespace.clone()).map_err(|message| refuse(400, message))?)
+            }
+            _ => None,
+        };
+        let call = call(&parts.method, &target, query.as_ref());
+        self.fault(self.calls.enter(call, format!("{} {}", parts.method, parts.uri))).await?;
+        let authorization = parts.headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
+        if authorization != Some(self.authorization.as_bytes()) {
+            return Err(refuse(401, "Unauthorized"));
+        }
+        let body = Limited::new(body, MAX_BODY).collect().await.map_err(|_| refuse(400, "unreadable body"))?.to_bytes();
+        match (&parts.method, target, query) {
+            (&Method::GET, Target::Collection(resource, _), Some(query)) => self.collection(resource, query),
+            (&Method::GET, Target::Object(resource, namespace, name), _) => {
+                self.get(&Key::new(resource, &namespace, &name))
+            }
+            (method, Target::Object(resource, namespace, name), _) => {
+                self.write(method, &Key::new(resource, &namespace, &name), &body)
+            }
+            (&Method::POST, Target::Collection(resource, namespace), _) => self.create(resource, namespace, &body),
+            (&Method::POST, Target::TokenReviews, _) => {
+                Ok(json_response(201, &self.reviews.review_token(parse(&body)?)))
+            }
+            (&Method::POST, Target::AccessReviews, _) => {
+                Ok(json_response(201, &self.reviews.review_access(parse(&body)?)))
+            }
+            (&Method::GET, Target::Version, _) => {
+                Ok(json_response(200, &json!({"major": "1", "minor": "35", "gitVersion": "v1.35.4"})))
+            }
+            (&Method::GET, Target::Health, _) => Ok(json_response(200, &json!("ok"))),
+            (_, Target::Unknown, _) => Err(refuse(404, "the server could not find the requested resource")),
+            _ => Err(refuse(405, "the server does not allow this method on the requested resource")),
+        }
+    }
+
+    /// Lets happen what the test ordered.
+    async fn fault(&self, fault: Option<Fault>) -> Result<(), Refusal> {
+        match fault {
+            None => Ok(()),
+            Some(Fault::Status(code)) => Err(refuse(code, "the test says so")),
+            Some(Fault::Garbage) => Err(Refusal::Garbage),
+            Some(Fault::Hang) => std::future::pending().await,
+            Some(Fault::Delay(delay)) => {
+                tokio::time::sleep(delay).await;
+                Ok(())
+            }
+            Some(Fault::Until(gate)) => {
+                gate.passed().await;
+                Ok(())
+            }
+        }
+    }
+
+    fn collection(&self, resource: Resource, query: Query) -> Answer {
+        check_access(resource, &query)?;
+        if query.send_initial_events.is_some()
+            && (!query.watch || query.version_match.as_deref() != Some("NotOlderThan"))
+        {
+            let message = "sendInitialEvents is allowed for watch only, with resourceVersionMatch NotOlderThan";
+            return Err(refuse(422, message));
+        }
+        Ok(if query.watch { self.watch(resource, query) } else { self.list(resource, &query) })
+    }
+
+    fn watch(&self, resource: Resource, query: Query) -> Response<Body> {
+        let (watch, body) = Watch::new(resource, query, self.store.clone(), self.watches.clone());
+        tokio::spawn(watch.run()); // ends when the body is dropped, at the latest with its connection
+        let mut response = Response::new(Body::new(body));
+        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        response
+    }
+}
+
+fn call(method: &Method, target: &Target, query: Option<&Query>) -> Call {
+    let reads = method == Method::GET;
+    match target {
+        Target::Collection(resource, _) if reads && query.is_some_and(|query| query.watch) => Call::Watch(*resource),
+        Target::Collection(resource, _) if reads => Call::List(*resource),
+        Target::Object(resource, ..) if reads => Call::Get(*resource),
+        Target::Collection(resource, _) | Target::Object(resource, ..) => Call::Write(*resource),
+        Target::TokenReviews => Call::TokenReview,
+        Target::AccessReviews => Call::AccessReview,
+        Target::Version | Target::Health | Target::Unknown => Call::Other,
+    }
+}
+
+/// The stock Role for the authentication ConfigMap names that one resource, so a list or watch of it needs the matching
+/// selector; without, a real hub answers 403.
+fn check_access(resource: Resource, query: &Query) -> Result<(), Refusal> {
+    let of_kube_system = query.filter.namespace.as_deref() == Some(AUTHENTICATION_NAMESPACE);
+    let allowed = of_kube_system && query.filter.fields.name.as_deref() == Some(AUTHENTICATION_NAME);
+    if resource == Resource::ConfigMaps && !allowed {
+        return Err(refuse(
+            403,
+            "configmaps is forbidden: only the authentication ConfigMap may be listed, by its name",
+        ));
+    }
+    Ok(())
+}
+
+fn parse(body: &Bytes) -> Result<Value, Refusal> {
+    serde_json::from_slice(body).map_err(|error| refuse(400, error.to_string()))
+}

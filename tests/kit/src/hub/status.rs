@@ -1,0 +1,66 @@
+//! Answers of the hub: JSON, and `metav1.Status` for everything that went wrong.
+
+use bytes::Bytes;
+use http::{HeaderValue, Response, StatusCode, header};
+use http_body_util::{BodyExt as _, Full};
+use serde_json::{Value, json};
+
+use crate::server::{Aborted, Body};
+
+/// A JSON answer.
+pub(super) fn json_response(status: u16, body: &Value) -> Response<Body> {
+    respond(status, body.to_string().into())
+}
+
+fn respond(status: u16, bytes: Bytes) -> Response<Body> {
+    let body = Full::new(bytes).map_err(|never| -> Aborted { match never {} }).boxed_unsync();
+    let mut response = Response::new(body);
+    *response.status_mut() = StatusCode::from_u16(status).expect("the hub answers valid statuses");
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// Why there is no proper answer.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// A Status with this code and message.
+    Status(u16, String),
+    /// A body that is no JSON, with status 200.
+    Garbage,
+}
+
+/// A refusal with a Status.
+pub(super) fn refuse(code: u16, message: impl Into<String>) -> Refusal {
+    Refusal::Status(code, message.into())
+}
+
+impl From<Refusal> for Response<Body> {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Status(code, message) => json_response(code, &status(code, &message)),
+            Refusal::Garbage => respond(200, Bytes::from_static(b"<html>")),
+        }
+    }
+}
+
+/// The Status object of a failure.
+pub(super) fn status(code: u16, message: &str) -> Value {
+    let reason = match code {
+        400 => "BadRequest",
+        401 => "Unauthorized",
+        403 => "Forbidden",
+        404 => "NotFound",
+        405 => "MethodNotAllowed",
+        409 => "Conflict",
+        410 => "Expired",
+        415 => "UnsupportedMediaType",
+        422 => "Invalid",
+        429 => "TooManyRequests",
+        500 => "InternalError",
+        503 => "ServiceUnavailable",
+        504 => "Timeout",
+        _ => "",
+    };
+    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": message,
+        "reason": reason, "code": code})
+}
