@@ -64,7 +64,8 @@ impl Hub {
             _ => None,
         };
         let call = call(&parts.method, &target, query.as_ref());
-        self.fault(self.calls.enter(call, format!("{} {}", parts.method, parts.uri))).await?;
+        let line = format!("{} {}", parts.method, parts.uri.path_and_query().map_or("", |target| target.as_str()));
+        self.fault(self.calls.enter(call, line)).await?;
         let authorization = parts.headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
         if authorization != Some(self.authorization.as_bytes()) {
             return Err(refuse(401, "Unauthorized"));
