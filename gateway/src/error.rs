@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use api::cluster_name::ClusterName;
+use api::list_options::InvalidListOptions;
 use api::route::BadPath;
 use api::status::{Details, Reason, Status};
 use api::{GROUP, access};
@@ -26,6 +27,8 @@ pub enum Error {
     NotFound,
     MethodNotAllowed,
     NotAcceptable,
+    /// The parameters of a list cannot be met.
+    List(InvalidListOptions),
     /// A read of one object that does not exist.
     NoSuchObject(ClusterName),
     /// A proxied request to a name that is known to be unregistered.
@@ -127,6 +130,7 @@ impl Error {
                 format!("Internal error occurred: {reason}"),
             ),
             Self::BadRequest(message) => Status::new(StatusCode::BAD_REQUEST, Reason::BadRequest, message),
+            Self::List(error) => error.into(),
             Self::BadPath(error) => Status::new(StatusCode::BAD_REQUEST, Reason::BadRequest, error.to_string()),
             Self::NotFound => {
                 Status::new(StatusCode::NOT_FOUND, Reason::NotFound, "the server could not find the requested resource")

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use api::access::Attributes;
 use api::route::{self, Route};
 use auth::Permit;
-use http::{Request, Response};
+use http::header::CONNECTION;
+use http::{HeaderValue, Request, Response};
 use hyper::body::Incoming;
 
 use crate::error::Error;
@@ -19,6 +20,7 @@ use crate::server::Connection;
 /// Answers a request; every failure becomes a `metav1.Status`.
 pub async fn handle(connection: Arc<Connection>, request: Request<Incoming>) -> Response<ResponseBody> {
     let mut record = Record::start(connection.gateway(), request.method());
+    let upgrades = Upgrade::is_asked_by(&request);
     match respond(&connection, request, &mut record).await {
         Ok(response) => record.attach(response),
         Err(error) => {
@@ -30,7 +32,12 @@ pub async fn handle(connection: Arc<Connection>, request: Request<Incoming>) -> 
             if error.is_stranger() && !connection.peer().is_front_proxy() {
                 connection.close_soon();
             }
-            record.attach(error.into_response())
+            let mut response = error.into_response();
+            if upgrades {
+                // Bytes of the other protocol may follow the request: they must not be read as the next one.
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            record.attach(response)
         }
     }
 }

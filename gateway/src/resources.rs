@@ -6,6 +6,7 @@ use std::time::Duration;
 use api::accept::{self, Representation, Shape};
 use api::cluster_gateway::{self, Credentials};
 use api::cluster_name::ClusterName;
+use api::list_options::ListOptions;
 use api::route::{ClustersRoute, Discovery, Probe, ProbeCheck};
 use api::secret::ClusterSpec;
 use api::table::{self, IncludeObject};
@@ -44,7 +45,9 @@ pub fn clusters(
         credentials,
     };
     let body = match route {
-        ClustersRoute::List => form.list(&snapshot, selection(request.uri().query())?.as_ref())?,
+        ClustersRoute::List => {
+            form.list(&snapshot, &ListOptions::from_query(request.uri().query()).map_err(Error::List)?)?
+        }
         ClustersRoute::Get(name) => form.object(&snapshot, name)?,
         ClustersRoute::Watch => return Err(Error::MethodNotAllowed),
     };
@@ -61,10 +64,9 @@ struct Form<'a> {
 // === impl Form ===
 
 impl Form<'_> {
-    fn list(&self, snapshot: &Snapshot, only: Option<&ClusterName>) -> Result<Bytes, Error> {
+    fn list(&self, snapshot: &Snapshot, options: &ListOptions) -> Result<Bytes, Error> {
         let ready = snapshot.ready();
-        let chosen =
-            ready.iter().map(|cluster| cluster.spec()).filter(|spec| only.is_none_or(|name| spec.name == *name));
+        let chosen = ready.iter().map(|cluster| cluster.spec()).filter(|spec| options.matches(spec));
         let version = snapshot.resource_version();
         Ok(match self.representation(Shape::List)? {
             Representation::Json => cluster_gateway::list(chosen, version, self.credentials),
@@ -89,20 +91,6 @@ impl Form<'_> {
     fn representation(&self, shape: Shape) -> Result<Representation, Error> {
         accept::representation(self.headers, shape).map_err(|_| Error::NotAcceptable)
     }
-}
-
-/// The one selector served so far; others are refused rather than ignored, since ignoring them would return too much.
-fn selection(query: Option<&str>) -> Result<Option<ClusterName>, Error> {
-    if query::first(query, "labelSelector").is_some_and(|selector| !selector.is_empty()) {
-        return Err(Error::BadRequest("label selectors are not supported on clustergateways"));
-    }
-    let Some(selector) = query::first(query, "fieldSelector").filter(|selector| !selector.is_empty()) else {
-        return Ok(None);
-    };
-    let name = selector.strip_prefix("metadata.name=").map(|rest| rest.trim_start_matches('='));
-    name.and_then(|name| ClusterName::parse(name).ok())
-        .map(Some)
-        .ok_or(Error::BadRequest("the only field selector supported on clustergateways is metadata.name=NAME"))
 }
 
 pub fn discovery(document: Discovery, headers: &HeaderMap) -> Response<ResponseBody> {

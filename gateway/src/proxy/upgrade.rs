@@ -35,17 +35,19 @@ pub struct Upgrade {
 // === impl Upgrade ===
 
 impl Upgrade {
+    /// Whether the client wants to leave HTTP (RFC 9110 §7.8). HTTP/2 has no such wish.
+    pub fn is_asked_by(request: &Request<Incoming>) -> bool {
+        let mut connection = request.headers().get_all(CONNECTION).iter();
+        request.version() < Version::HTTP_2 && connection.any(|value| headers::has_token(value, "upgrade"))
+    }
+
     /// Takes the upgrade out of a request, if it asks for one.
     ///
     /// Only protocols of Kubernetes pass: forwarding others, such as `h2c`, would smuggle requests past every check made here
     /// (CVE-2022-41721). A hub sends anything whose `Connection` holds the word on this path, so half-made
     /// requests are answered rather than served.
     pub fn requested(request: &mut Request<Incoming>) -> Result<Option<Self>, Error> {
-        if request.version() >= Version::HTTP_2 {
-            return Ok(None);
-        }
-        let asks = request.headers().get_all(CONNECTION).iter().any(|value| headers::has_token(value, "upgrade"));
-        if !asks {
+        if !Self::is_asked_by(request) {
             return Ok(None);
         }
         let protocol: Vec<_> = request.headers().get_all(UPGRADE).iter().cloned().collect();
