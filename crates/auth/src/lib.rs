@@ -1,1 +1,47 @@
-//! Placeholder.
+//! Who is calling, and may they?
+//!
+//! Authentication and authorization of a request as an aggregated Kubernetes API server does them
+//! (`k8s.io/apiserver/pkg/authentication/authenticatorfactory/delegating.go`,
+//! `k8s.io/apiserver/pkg/authorization/authorizerfactory/delegating.go`): by the hub's front proxy, a client certificate or a
+//! TokenReview, then a SubjectAccessReview. Without a hub, a token file and a policy file take the hub's place.
+//!
+//! [`Auth::build`] makes an [`Authenticator`] and an [`Authorizer`] from a [`Config`]. A [`Permit`] is the only proof that a
+//! request was authorized.
+
+mod assembly;
+mod authenticate;
+mod authorize;
+mod backoff;
+mod ca_bundle;
+mod cache;
+mod certificate;
+mod client_certificate;
+mod clock;
+mod config;
+mod config_map;
+mod credentials;
+mod files;
+mod front_proxy;
+mod impersonation;
+mod metrics;
+mod opinion;
+mod peer;
+mod review;
+mod standalone;
+#[cfg(test)]
+mod testing;
+mod token;
+mod trust;
+mod user;
+
+pub use self::assembly::{Auth, BuildError};
+pub use self::authenticate::{AuthenticationError, Authenticator};
+pub use self::authorize::{AuthorizationError, Authorizer, PathError, Permit};
+pub use self::ca_bundle::CaBundleError;
+pub use self::config::{AuthorizationConfig, Config, FrontProxyConfig, TokenConfig};
+pub use self::metrics::Metrics;
+pub use self::peer::Peer;
+pub use self::review::{Retry, ReviewError, Reviews};
+pub use self::standalone::PolicyError;
+pub use self::token::TokenFileError;
+pub use self::user::User;

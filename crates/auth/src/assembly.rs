@@ -1,0 +1,225 @@
+//! From settings to a working [`Authenticator`] and [`Authorizer`], and the tasks that keep them current.
+//!
+//! Where the authorities come from follows `k8s.io/apiserver/pkg/server/options/authentication.go`: a file given by flag
+//! takes the place of the hub's ConfigMap for that part; without files and with a hub the ConfigMap is followed.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use kube::Client;
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::authenticate::Authenticator;
+use crate::authorize::{AlwaysAllowed, Authorizer, Decider, HubAuthorizer, Lifetimes, PathError};
+use crate::ca_bundle::{CaBundle, CaBundleError};
+use crate::clock::Clock;
+use crate::config::{AuthorizationConfig, Config, FrontProxyConfig, TokenConfig};
+use crate::config_map::{ConfigMapSource, Parts};
+use crate::files::Watched;
+use crate::front_proxy::{FrontProxySettings, IdentityHeaders};
+use crate::metrics::Metrics;
+use crate::review::{HubReviews, Reviewer, Reviews};
+use crate::standalone::{Policy, PolicyError, Standalone};
+use crate::token::{HubTokens, TokenFile, TokenFileError, Tokens};
+use crate::trust::Trust;
+use crate::user::User;
+
+/// The working parts. Dropping it ends its background tasks; the parts then keep what they last knew.
+#[derive(Debug)]
+pub struct Auth {
+    pub authenticator: Arc<Authenticator>,
+    pub authorizer: Arc<Authorizer>,
+    /// Turns true once it is known whom to trust. Not ready before: the hub itself would be taken for a stranger.
+    pub loaded: watch::Receiver<bool>,
+    /// Files that are read again, the watch of the `ConfigMap`.
+    _workers: JoinSet<()>,
+}
+
+/// A setting does not work. The first one found is reported.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    #[error("cannot read {path}: {source}")]
+    Read { path: PathBuf, source: std::io::Error },
+    #[error("{path}: {source}")]
+    CaBundle { path: PathBuf, source: CaBundleError },
+    #[error("{path}: {source}")]
+    TokenFile { path: PathBuf, source: TokenFileError },
+    #[error("{path}: {source}")]
+    Policy { path: PathBuf, source: PolicyError },
+    #[error(transparent)]
+    Path(#[from] PathError),
+}
+
+/// Collects the parts.
+struct Builder<'a> {
+    runtime: &'a Handle,
+    metrics: &'a Metrics,
+    workers: JoinSet<()>,
+    trust: Arc<Trust>,
+}
+
+// === impl Auth ===
+
+impl Auth {
+    /// Builds everything and starts the background tasks on `runtime`, which must be the one that drives `hub`.
+    /// Without a hub, tokens come from the token file and permissions from the policy file only.
+    pub fn build(
+        config: &Config,
+        hub: Option<Client>,
+        runtime: &Handle,
+        metrics: &Metrics,
+    ) -> Result<Self, BuildError> {
+        let reviews = hub.clone().map(|client| Arc::new(HubReviews::new(client)) as Arc<dyn Reviews>);
+        Self::assemble(config, hub, reviews, runtime, metrics)
+    }
+
+    /// As [`Auth::build`] without the hub's ConfigMap, with reviews answered by `reviews`: for programs that ask another
+    /// authority than a hub, and for tests.
+    pub fn with_reviews(
+        config: &Config,
+        reviews: Arc<dyn Reviews>,
+        runtime: &Handle,
+        metrics: &Metrics,
+    ) -> Result<Self, BuildError> {
+        Self::assemble(config, None, Some(reviews), runtime, metrics)
+    }
+
+    fn assemble(
+        config: &Config,
+        hub: Option<Client>,
+        reviews: Option<Arc<dyn Reviews>>,
+        runtime: &Handle,
+        metrics: &Metrics,
+    ) -> Result<Self, BuildError> {
+        let mut builder = Builder { runtime, metrics, workers: JoinSet::new(), trust: Arc::default() };
+        builder.client_ca_file(config.client_ca_file.as_deref())?;
+        builder.front_proxy_file(&config.front_proxy)?;
+        let loaded = builder.config_map(config, hub);
+        let reviewer = reviews.map(|reviews| Arc::new(Reviewer::new(reviews, metrics.clone())));
+        let tokens = builder.tokens(&config.token, reviewer.clone())?;
+        let authorizer = Arc::new(builder.authorizer(&config.authorization, reviewer)?);
+        let authenticator = Arc::new(Authenticator {
+            trust: builder.trust,
+            tokens,
+            anonymous: config.anonymous.then(|| Arc::new(User::anonymous())),
+            authorizer: Arc::clone(&authorizer),
+            clock: Clock::default(),
+            metrics: metrics.clone(),
+        });
+        Ok(Self { authenticator, authorizer, loaded, _workers: builder.workers })
+    }
+}
+
+// === impl Builder ===
+
+impl Builder<'_> {
+    fn client_ca_file(&mut self, path: Option<&Path>) -> Result<(), BuildError> {
+        let Some(path) = path else { return Ok(()) };
+        let (file, pem) = open(path)?;
+        let broken = |source| BuildError::CaBundle { path: path.to_owned(), source };
+        self.trust.publish_clients(Arc::new(CaBundle::parse(&pem).map_err(broken)?));
+        let trust = Arc::clone(&self.trust);
+        self.follow(file, move |pem| {
+            trust.publish_clients(Arc::new(CaBundle::parse(pem).map_err(|error| error.to_string())?));
+            Ok(())
+        });
+        Ok(())
+    }
+
+    fn front_proxy_file(&mut self, config: &FrontProxyConfig) -> Result<(), BuildError> {
+        let Some(path) = &config.ca_file else { return Ok(()) };
+        let (file, pem) = open(path)?;
+        let broken = |source| BuildError::CaBundle { path: path.clone(), source };
+        let settings = FrontProxySettings {
+            authorities: Arc::new(CaBundle::parse(&pem).map_err(broken)?),
+            allowed_names: config.allowed_names.clone(),
+            headers: IdentityHeaders::new(
+                &config.username_headers,
+                &config.uid_headers,
+                &config.group_headers,
+                &config.extra_header_prefixes,
+            ),
+        };
+        self.trust.publish_front_proxy(settings.clone());
+        let trust = Arc::clone(&self.trust);
+        self.follow(file, move |pem| {
+            let authorities = Arc::new(CaBundle::parse(pem).map_err(|error| error.to_string())?);
+            trust.publish_front_proxy(FrontProxySettings { authorities, ..settings.clone() });
+            Ok(())
+        });
+        Ok(())
+    }
+
+    fn config_map(&mut self, config: &Config, hub: Option<Client>) -> watch::Receiver<bool> {
+        let parts =
+            Parts { front_proxy: config.front_proxy.ca_file.is_none(), clients: config.client_ca_file.is_none() };
+        let needed = !config.skip_lookup && (parts.front_proxy || parts.clients);
+        let (sender, loaded) = watch::channel(false);
+        match hub.filter(|_| needed) {
+            Some(client) => {
+                let source = ConfigMapSource::new(Arc::clone(&self.trust), parts, sender);
+                self.workers.spawn_on(source.follow(client), self.runtime);
+            }
+            None => drop(sender.send_replace(true)),
+        }
+        loaded
+    }
+
+    fn tokens(&mut self, config: &TokenConfig, reviewer: Option<Arc<Reviewer>>) -> Result<Tokens, BuildError> {
+        let mut tokens = Tokens { file: None, hub: None };
+        if let Some(path) = &config.file {
+            let (file, csv) = open(path)?;
+            let broken = |source| BuildError::TokenFile { path: path.clone(), source };
+            let known = TokenFile::parse(&csv).map_err(broken)?;
+            let live = known.clone();
+            self.follow(file, move |csv| live.replace(csv).map_err(|error| error.to_string()));
+            tokens.file = Some(known);
+        }
+        tokens.hub = reviewer
+            .map(|reviewer| HubTokens::new(reviewer, config.cache_ttl, self.runtime.clone(), self.metrics.clone()));
+        Ok(tokens)
+    }
+
+    fn authorizer(
+        &mut self,
+        config: &AuthorizationConfig,
+        reviewer: Option<Arc<Reviewer>>,
+    ) -> Result<Authorizer, BuildError> {
+        let always_allowed = AlwaysAllowed::new(config.always_allow_paths.iter().map(String::as_str))?;
+        let lifetimes = Lifetimes { allowed: config.authorized_ttl, denied: config.unauthorized_ttl };
+        let decider = match reviewer {
+            Some(reviewer) => {
+                let runtime = self.runtime.clone();
+                Decider::Hub(HubAuthorizer::new(reviewer, lifetimes, runtime, self.metrics.clone()))
+            }
+            None => Decider::Standalone(self.standalone(config.standalone_policy.as_deref())?),
+        };
+        Ok(Authorizer { masters: config.allow_masters, always_allowed, decider })
+    }
+
+    fn standalone(&mut self, path: Option<&Path>) -> Result<Standalone, BuildError> {
+        let Some(path) = path else { return Ok(Standalone::new(Policy::default())) };
+        let (file, yaml) = open(path)?;
+        let broken = |source| BuildError::Policy { path: path.to_owned(), source };
+        let standalone = Standalone::new(Policy::parse(&yaml).map_err(broken)?);
+        let live = standalone.clone();
+        self.follow(file, move |yaml| {
+            live.replace(Policy::parse(yaml).map_err(|error| error.to_string())?);
+            Ok(())
+        });
+        Ok(standalone)
+    }
+
+    fn follow(&mut self, file: Watched, apply: impl FnMut(&[u8]) -> Result<(), String> + Send + 'static) {
+        self.workers.spawn_on(file.follow(apply), self.runtime);
+    }
+}
+
+fn open(path: &Path) -> Result<(Watched, Vec<u8>), BuildError> {
+    Watched::open(path).map_err(|source| BuildError::Read { path: path.to_owned(), source })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,177 @@
+//! The methods of authentication in their order, and what their opinions add up to.
+//!
+//! `factory.New` in `k8s.io/apiserver/pkg/authentication/authenticatorfactory/delegating.go`: front proxy, client
+//! certificate, bearer token, WebSocket bearer protocol; the first success wins. A request that none of them recognises is
+//! anonymous, but one that any of them refused is unauthorized: a bad credential never falls back to anonymous.
+
+use std::sync::Arc;
+
+use api::access::Attributes;
+use http::HeaderMap;
+
+use crate::authorize::Authorizer;
+use crate::clock::Clock;
+use crate::credentials::{Credentials, ProtocolToken, bearer};
+use crate::metrics::Metrics;
+use crate::opinion::{Method, Opinion};
+use crate::peer::Peer;
+use crate::token::Tokens;
+use crate::trust::Trust;
+use crate::user::User;
+use crate::{client_certificate, front_proxy};
+
+/// Finds out who a request comes from. Share it behind an `Arc`.
+#[derive(Debug)]
+pub struct Authenticator {
+    pub(crate) trust: Arc<Trust>,
+    pub(crate) tokens: Tokens,
+    /// `None` when anonymous requests are switched off.
+    pub(crate) anonymous: Option<Arc<User>>,
+    pub(crate) authorizer: Arc<Authorizer>,
+    pub(crate) clock: Clock,
+    pub(crate) metrics: Metrics,
+}
+
+/// The caller is not known, or not allowed to be who it wants to be.
+#[derive(Debug, thiserror::Error)]
+pub enum AuthenticationError {
+    /// Answer 401. `why` is for the log, not for the caller.
+    #[error("not authenticated: {why}")]
+    Unauthorized { why: String },
+    /// The caller may not impersonate as it asked to. Answer 403.
+    #[error("user {:?} may not impersonate: {reason}", user.name)]
+    Forbidden { user: Arc<User>, attributes: Attributes, reason: String },
+    /// The identity headers contradict themselves. Answer 400; the text is fit for the caller.
+    #[error("{0}")]
+    BadRequest(String),
+    /// The hub could not be asked. Never let the request pass; the text is fit for the caller.
+    #[error("{0}")]
+    Review(String),
+}
+
+/// Nothing proves who the caller is.
+#[derive(Debug)]
+enum Unproven {
+    Refused(String),
+    Failed(String),
+}
+
+/// What was held against a request so far.
+#[derive(Default)]
+struct Objections {
+    refused: Vec<Arc<str>>,
+    failed: Option<String>,
+}
+
+// === impl Authenticator ===
+
+impl Authenticator {
+    /// Authenticates one request of `peer`, and takes its identity claims out of `headers`, whatever the outcome:
+    /// `Authorization`, front-proxy and impersonation headers and the bearer subprotocol. (Headers that `Connection`
+    /// nominates are left alone here.)
+    ///
+    /// Every user but the anonymous one comes out as a member of `system:authenticated`.
+    pub async fn authenticate(&self, peer: &Peer, headers: &mut HeaderMap) -> Result<Arc<User>, AuthenticationError> {
+        // Read, take, and only then wait: a request given up half-way leaves nothing behind.
+        let mut objections = Objections::default();
+        let (by_certificate, credentials) = self.present(peer, headers, &mut objections);
+        let user = match by_certificate {
+            Some(user) => user,
+            None => self.by_token(&credentials, objections).await?,
+        };
+        match credentials.impersonation {
+            Some(impersonation) => impersonation.apply(user, &self.authorizer).await,
+            None => Ok(user),
+        }
+    }
+
+    /// The methods that need no waiting, and the claims of those that do.
+    fn present(
+        &self,
+        peer: &Peer,
+        headers: &mut HeaderMap,
+        objections: &mut Objections,
+    ) -> (Option<Arc<User>>, Credentials) {
+        let now = if peer.certificates().is_empty() { 0 } else { self.clock.now() };
+        let proxy = self.trust.front_proxy();
+        let opinion = match &*proxy {
+            Some(settings) => front_proxy::authenticate(peer, headers, settings, now),
+            None => Opinion::None,
+        };
+        let credentials = Credentials::take(headers, proxy.as_ref().map(|settings| &settings.value.headers));
+        let user = self.weigh(Method::FrontProxy, opinion, objections).or_else(|| {
+            let clients = self.trust.clients();
+            let opinion =
+                clients.as_ref().map_or(Opinion::None, |bundle| client_certificate::authenticate(peer, bundle, now));
+            self.weigh(Method::ClientCertificate, opinion, objections)
+        });
+        (user, credentials)
+    }
+
+    async fn by_token(&self, credentials: &Credentials, mut objections: Objections) -> Result<Arc<User>, Unproven> {
+        if let Some(token) = credentials.authorization.as_ref().and_then(bearer) {
+            let opinion = self.tokens.authenticate(token).await;
+            if let Some(user) = self.weigh(Method::Bearer, opinion, &mut objections) {
+                return Ok(user);
+            }
+        }
+        let opinion = match &credentials.protocol {
+            ProtocolToken::Absent => Opinion::None,
+            ProtocolToken::Malformed(why) => Opinion::Refused(Arc::from(*why)),
+            ProtocolToken::Token(token) => self.tokens.authenticate(token).await,
+        };
+        if let Some(user) = self.weigh(Method::WebSocket, opinion, &mut objections) {
+            return Ok(user);
+        }
+        self.anonymous(objections)
+    }
+
+    fn anonymous(&self, objections: Objections) -> Result<Arc<User>, Unproven> {
+        objections.into_result()?;
+        self.metrics.authenticated(Method::Anonymous, self.anonymous.is_some());
+        let off = || Unproven::Refused("no credential, and anonymous requests are switched off".to_owned());
+        self.anonymous.clone().ok_or_else(off)
+    }
+
+    fn weigh(&self, method: Method, opinion: Opinion, objections: &mut Objections) -> Option<Arc<User>> {
+        match opinion {
+            Opinion::None => return None,
+            Opinion::User(user) => {
+                self.metrics.authenticated(method, true);
+                return Some(user);
+            }
+            Opinion::Refused(why) => objections.refused.push(why),
+            Opinion::Failed(text) => objections.failed = Some(text),
+        }
+        self.metrics.authenticated(method, false);
+        None
+    }
+}
+
+// === impl Unproven ===
+
+impl From<Unproven> for AuthenticationError {
+    fn from(unproven: Unproven) -> Self {
+        match unproven {
+            Unproven::Refused(why) => Self::Unauthorized { why },
+            Unproven::Failed(text) => Self::Review(text),
+        }
+    }
+}
+
+// === impl Objections ===
+
+impl Objections {
+    /// A credential that could not be checked weighs more than one that was refused: it may have been good, and "401" would
+    /// send its owner to fetch another.
+    fn into_result(self) -> Result<(), Unproven> {
+        match self.failed {
+            Some(text) => Err(Unproven::Failed(text)),
+            None if self.refused.is_empty() => Ok(()),
+            None => Err(Unproven::Refused(self.refused.join("; "))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,98 @@
+//! May this user do this? The answer is a [`Permit`], which nothing outside this module can make.
+//!
+//! Order as in `k8s.io/apiserver/pkg/server/options/authorization.go`: privileged groups, always-allowed paths, then the
+//! hub's SubjectAccessReview, or the policy file when there is no hub.
+
+mod hub;
+mod paths;
+
+use std::sync::Arc;
+
+use api::access::Attributes;
+
+use crate::standalone::Standalone;
+use crate::user::{MASTERS, User};
+
+pub(crate) use self::hub::{HubAuthorizer, Lifetimes};
+pub(crate) use self::paths::AlwaysAllowed;
+pub use self::paths::PathError;
+
+/// Decides what users may do. Share it behind an `Arc`.
+#[derive(Debug)]
+pub struct Authorizer {
+    /// Whether `system:masters` may do everything without being reviewed.
+    pub(crate) masters: bool,
+    pub(crate) always_allowed: AlwaysAllowed,
+    pub(crate) decider: Decider,
+}
+
+/// Who decides about everything that is not allowed to everybody.
+#[derive(Debug)]
+pub(crate) enum Decider {
+    Hub(HubAuthorizer),
+    Standalone(Standalone),
+}
+
+/// Proof that `user` may do what `attributes` say.
+#[derive(Debug, Clone)]
+pub struct Permit {
+    user: Arc<User>,
+    attributes: Attributes,
+}
+
+/// The request may not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum AuthorizationError {
+    /// Answer 403. `reason` may be empty.
+    #[error("user {:?} is not allowed: {reason}", user.name)]
+    Forbidden { user: Arc<User>, attributes: Attributes, reason: String },
+    /// The hub could not be asked. Answer 500, never let the request pass; the text is fit for the caller.
+    #[error("{0}")]
+    Review(String),
+}
+
+/// The decider's word. Cheap to clone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Decision {
+    Allowed,
+    Denied { reason: Arc<str> },
+}
+
+// === impl Authorizer ===
+
+impl Authorizer {
+    /// Decides whether `user` may do what `attributes` say, by a cached answer where there is one.
+    pub async fn authorize(&self, user: Arc<User>, attributes: Attributes) -> Result<Permit, AuthorizationError> {
+        if self.masters && user.is_in(MASTERS) || self.always_allowed.contains(&attributes) {
+            return Ok(Permit { user, attributes });
+        }
+        let (user, attributes, decision) = match &self.decider {
+            Decider::Hub(hub) => hub.decide(user, attributes).await?,
+            Decider::Standalone(policy) => {
+                let decision = policy.decide(&user, &attributes);
+                (user, attributes, decision)
+            }
+        };
+        match decision {
+            Decision::Allowed => Ok(Permit { user, attributes }),
+            Decision::Denied { reason } => {
+                Err(AuthorizationError::Forbidden { user, attributes, reason: reason.as_ref().to_owned() })
+            }
+        }
+    }
+}
+
+// === impl Permit ===
+
+impl Permit {
+    pub fn user(&self) -> &Arc<User> {
+        &self.user
+    }
+
+    pub fn attributes(&self) -> &Attributes {
+        &self.attributes
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,147 @@
+//! Decisions by SubjectAccessReview, kept for seconds.
+//!
+//! `k8s.io/apiserver/plugin/pkg/authorizer/webhook/webhook.go`: the cache key is the whole review; a review whose
+//! request-controlled part is large is not kept, so that a caller cannot fill memory with long names.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::access::{Attributes, ResourceAttributes, Verb};
+use k8s_openapi::api::authorization::v1 as k8s;
+use tokio::runtime::Handle;
+
+use super::{AuthorizationError, Decision};
+use crate::cache::{Cache, Loaded};
+use crate::metrics::{Kind, Metrics};
+use crate::review::Reviewer;
+use crate::user::User;
+
+/// Reviews whose request-controlled attributes are this long or longer, in bytes, are not kept (`maxControlledAttrCacheSize`).
+const MAX_CACHED_BYTES: usize = 10_000;
+
+#[derive(Debug)]
+pub(crate) struct HubAuthorizer {
+    cache: Cache<Subject, Decision>,
+    reviewer: Arc<Reviewer>,
+    lifetimes: Lifetimes,
+    metrics: Metrics,
+}
+
+/// How long decisions are kept. Zero: not at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Lifetimes {
+    pub(crate) allowed: Duration,
+    pub(crate) denied: Duration,
+}
+
+/// Everything a review says. Equal subjects get the same decision, and different ones never share it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Subject {
+    user: Arc<User>,
+    attributes: Attributes,
+}
+
+// === impl HubAuthorizer ===
+
+impl HubAuthorizer {
+    pub(crate) fn new(reviewer: Arc<Reviewer>, lifetimes: Lifetimes, runtime: Handle, metrics: Metrics) -> Self {
+        Self { cache: Cache::new(runtime), reviewer, lifetimes, metrics }
+    }
+
+    /// Hands back what it was given, so that a kept decision costs no copy.
+    pub(crate) async fn decide(
+        &self,
+        user: Arc<User>,
+        attributes: Attributes,
+    ) -> Result<(Arc<User>, Attributes, Decision), AuthorizationError> {
+        let subject = Subject { user, attributes };
+        let kept = self.cache.get(&subject);
+        self.metrics.cache_lookup(Kind::Access, kept.is_some());
+        let decision = match kept {
+            Some(decision) => decision,
+            None => self.review(&subject).await?,
+        };
+        Ok((subject.user, subject.attributes, decision))
+    }
+
+    async fn review(&self, subject: &Subject) -> Result<Decision, AuthorizationError> {
+        let spec = spec(subject);
+        let load = review(Arc::clone(&self.reviewer), spec, self.lifetimes);
+        let outcome = if controlled_bytes(&subject.attributes) < MAX_CACHED_BYTES {
+            self.cache.get_or_load(Arc::new(subject.clone()), || load).await
+        } else {
+            self.cache.load_alone(load).await
+        };
+        outcome.map_err(|error| AuthorizationError::Review(error.to_string()))
+    }
+}
+
+/// Only a plain "allowed" allows: an evaluation error beside it changes nothing, a "denied" does.
+async fn review(reviewer: Arc<Reviewer>, spec: k8s::SubjectAccessReviewSpec, lifetimes: Lifetimes) -> Loaded<Decision> {
+    let status = reviewer.access(spec).await?;
+    if let Some(error) = status.evaluation_error.as_deref().filter(|error| !error.is_empty()) {
+        tracing::debug!(error, "the hub could not evaluate every rule of an access review");
+    }
+    if status.allowed && status.denied != Some(true) {
+        return Ok((Decision::Allowed, lifetimes.allowed));
+    }
+    Ok((Decision::Denied { reason: status.reason.unwrap_or_default().into() }, lifetimes.denied))
+}
+
+fn spec(subject: &Subject) -> k8s::SubjectAccessReviewSpec {
+    let user = &*subject.user;
+    let mut spec = k8s::SubjectAccessReviewSpec {
+        user: some(&user.name),
+        uid: user.uid.as_deref().and_then(some),
+        groups: (!user.groups.is_empty()).then(|| user.groups.clone()),
+        extra: (!user.extra.is_empty()).then(|| user.extra.clone()),
+        ..k8s::SubjectAccessReviewSpec::default()
+    };
+    match &subject.attributes {
+        Attributes::Resource(resource) => spec.resource_attributes = Some(resource_attributes(resource)),
+        Attributes::NonResource { path, verb } => {
+            spec.non_resource_attributes = Some(k8s::NonResourceAttributes { path: some(path), verb: some(verb) });
+        }
+    }
+    spec
+}
+
+/// Selectors go raw: the hub parses them by its own rules and ignores what it cannot parse, which leaves the request
+/// unlimited and so never allows more than without a selector.
+fn resource_attributes(resource: &ResourceAttributes) -> k8s::ResourceAttributes {
+    let selectable = matches!(resource.verb, Verb::List | Verb::Watch | Verb::DeleteCollection);
+    let selector =
+        |raw: &Option<Arc<str>>| raw.as_deref().filter(|raw| selectable && !raw.is_empty()).map(str::to_owned);
+    k8s::ResourceAttributes {
+        verb: some(resource.verb.as_str()),
+        group: some(&resource.group),
+        version: some(&resource.version),
+        resource: some(&resource.resource),
+        subresource: some(&resource.subresource),
+        namespace: resource.namespace.as_deref().and_then(some),
+        name: resource.name.as_deref().and_then(some),
+        field_selector: selector(&resource.field_selector)
+            .map(|raw| k8s::FieldSelectorAttributes { raw_selector: Some(raw), requirements: None }),
+        label_selector: selector(&resource.label_selector)
+            .map(|raw| k8s::LabelSelectorAttributes { raw_selector: Some(raw), requirements: None }),
+    }
+}
+
+/// Bytes of a review that its caller chose.
+fn controlled_bytes(attributes: &Attributes) -> usize {
+    let optional = |text: &Option<Arc<str>>| text.as_ref().map_or(0, |text| text.len());
+    match attributes {
+        Attributes::NonResource { path, verb } => path.len() + verb.len(),
+        Attributes::Resource(it) => {
+            [&it.group, &it.version, &it.resource, &it.subresource].iter().map(|text| text.len()).sum::<usize>()
+                + [&it.namespace, &it.name, &it.field_selector, &it.label_selector]
+                    .iter()
+                    .map(|text| optional(text))
+                    .sum::<usize>()
+        }
+    }
+}
+
+fn some(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
+}

@@ -1,0 +1,102 @@
+//! The settings of authentication and authorization, with the defaults of an aggregated API server.
+//!
+//! Each field names the command-line flag it stands for; the flags keep the spelling they have in
+//! `k8s.io/apiserver/pkg/server/options`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Settings of authentication and authorization; [`Config::default`] is what a hub's aggregated API server uses.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// `--anonymous-auth`: whether a request without any credential is `system:anonymous` (and then mostly forbidden).
+    pub anonymous: bool,
+    /// `--client-ca-file`: PEM bundle that signs client certificates, in place of the ConfigMap's.
+    pub client_ca_file: Option<PathBuf>,
+    pub front_proxy: FrontProxyConfig,
+    /// `--authentication-skip-lookup`: do not read the hub's ConfigMap.
+    pub skip_lookup: bool,
+    pub token: TokenConfig,
+    pub authorization: AuthorizationConfig,
+}
+
+/// The front proxy as given by flags. Only used with a `ca_file`; the ConfigMap brings names and headers of its own.
+#[derive(Debug, Clone)]
+pub struct FrontProxyConfig {
+    /// `--requestheader-client-ca-file`
+    pub ca_file: Option<PathBuf>,
+    /// `--requestheader-allowed-names`; empty: any certificate of `ca_file`.
+    pub allowed_names: Vec<String>,
+    /// `--requestheader-username-headers`
+    pub username_headers: Vec<String>,
+    /// `--requestheader-uid-headers`
+    pub uid_headers: Vec<String>,
+    /// `--requestheader-group-headers`
+    pub group_headers: Vec<String>,
+    /// `--requestheader-extra-headers-prefix`
+    pub extra_header_prefixes: Vec<String>,
+}
+
+/// Bearer tokens.
+#[derive(Debug, Clone)]
+pub struct TokenConfig {
+    /// `--token-auth-file`: asked before the hub.
+    pub file: Option<PathBuf>,
+    /// `--authentication-token-webhook-cache-ttl`: how long the hub's word on a token is kept. Zero: not at all.
+    pub cache_ttl: Duration,
+}
+
+/// What users may do.
+#[derive(Debug, Clone)]
+pub struct AuthorizationConfig {
+    /// `--authorization-webhook-cache-authorized-ttl`; zero: not kept.
+    pub authorized_ttl: Duration,
+    /// `--authorization-webhook-cache-unauthorized-ttl`; zero: not kept.
+    pub unauthorized_ttl: Duration,
+    /// `--authorization-always-allow-paths`: non-resource paths open to everybody; a trailing `*` makes a prefix.
+    pub always_allow_paths: Vec<String>,
+    /// Whether `system:masters` is allowed everything without a review.
+    pub allow_masters: bool,
+    /// `--standalone-policy`: YAML rules, used when there is no hub.
+    pub standalone_policy: Option<PathBuf>,
+}
+
+// === impl Config ===
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            anonymous: true,
+            client_ca_file: None,
+            front_proxy: FrontProxyConfig::default(),
+            skip_lookup: false,
+            token: TokenConfig { file: None, cache_ttl: Duration::from_secs(10) },
+            authorization: AuthorizationConfig::default(),
+        }
+    }
+}
+
+impl Default for FrontProxyConfig {
+    fn default() -> Self {
+        Self {
+            ca_file: None,
+            allowed_names: Vec::new(),
+            username_headers: vec!["x-remote-user".to_owned()],
+            uid_headers: Vec::new(),
+            group_headers: vec!["x-remote-group".to_owned()],
+            extra_header_prefixes: vec!["x-remote-extra-".to_owned()],
+        }
+    }
+}
+
+impl Default for AuthorizationConfig {
+    fn default() -> Self {
+        Self {
+            authorized_ttl: Duration::from_secs(10),
+            unauthorized_ttl: Duration::from_secs(10),
+            always_allow_paths: ["/healthz", "/livez", "/readyz"].map(str::to_owned).to_vec(),
+            allow_masters: true,
+            standalone_policy: None,
+        }
+    }
+}

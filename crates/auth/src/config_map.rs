@@ -1,0 +1,192 @@
+//! The hub's own word on whom to trust: ConfigMap `kube-system/extension-apiserver-authentication`, followed live.
+//!
+//! The rules are those of `headerrequest.RequestHeaderAuthRequestController` and
+//! `dynamiccertificates.ConfigMapCAController`: an authority that is missing or broken, a list that is not JSON, or a deleted
+//! ConfigMap change nothing; a list that becomes empty does take effect. Nothing is published anew when nothing changed.
+
+use std::sync::Arc;
+
+use futures_util::StreamExt as _;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::watcher::{Config, Event, watcher};
+use kube::{Api, Client};
+use tokio::sync::watch;
+
+use crate::ca_bundle::CaBundle;
+use crate::front_proxy::{FrontProxySettings, IdentityHeaders};
+use crate::trust::Trust;
+
+const NAMESPACE: &str = "kube-system";
+const NAME: &str = "extension-apiserver-authentication";
+const CLIENT_CA: &str = "client-ca-file";
+const PROXY_CA: &str = "requestheader-client-ca-file";
+
+/// Which parts the ConfigMap decides; the others come from flags.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Parts {
+    pub(crate) front_proxy: bool,
+    pub(crate) clients: bool,
+}
+
+/// Publishes what the ConfigMap says.
+#[derive(Debug)]
+pub(crate) struct ConfigMapSource {
+    trust: Arc<Trust>,
+    parts: Parts,
+    lists: Option<Lists>,
+    proxy: Option<Authorities>,
+    clients: Option<Authorities>,
+    loaded: watch::Sender<bool>,
+}
+
+/// The JSON lists; either all of them are taken from one version of the ConfigMap or none.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Lists {
+    allowed_names: Vec<String>,
+    headers: IdentityHeaders,
+}
+
+#[derive(Debug)]
+struct Authorities {
+    pem: String,
+    bundle: Arc<CaBundle>,
+}
+
+/// What became of one bundle of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Change {
+    None,
+    New,
+    /// Not in the ConfigMap at all.
+    Absent,
+    Broken,
+}
+
+// === impl ConfigMapSource ===
+
+impl ConfigMapSource {
+    /// `loaded` becomes true with the first ConfigMap that leaves no doubt who the front proxy is.
+    pub(crate) fn new(trust: Arc<Trust>, parts: Parts, loaded: watch::Sender<bool>) -> Self {
+        Self { trust, parts, lists: None, proxy: None, clients: None, loaded }
+    }
+
+    /// Follows the ConfigMap for ever, with back-off and jitter after errors.
+    pub(crate) async fn follow(mut self, client: Client) {
+        let api = Api::<ConfigMap>::namespaced(client, NAMESPACE);
+        // The stock Role is restricted by resourceName: list and watch are allowed with this selector only.
+        let config = Config::default().fields(&format!("metadata.name={NAME}"));
+        let mut events = std::pin::pin!(watcher(api, config).default_backoff());
+        while let Some(event) = events.next().await {
+            match event {
+                Ok(Event::Apply(map) | Event::InitApply(map)) => self.apply(&map),
+                Ok(Event::Delete(_)) => {
+                    tracing::warn!(NAMESPACE, NAME, "ConfigMap deleted: its last contents stay in force");
+                }
+                Ok(Event::InitDone) if !*self.loaded.borrow() => {
+                    tracing::warn!(
+                        NAMESPACE,
+                        NAME,
+                        "ConfigMap not found or not usable: the hub's front proxy is unknown"
+                    );
+                }
+                Ok(Event::Init | Event::InitDone) => {}
+                Err(error) => tracing::warn!(NAMESPACE, NAME, %error, "watch of the ConfigMap failed, trying again"),
+            }
+        }
+    }
+
+    pub(crate) fn apply(&mut self, map: &ConfigMap) {
+        if map.metadata.name.as_deref() != Some(NAME) {
+            return;
+        }
+        let get = |key: &str| map.data.as_ref().and_then(|data| data.get(key)).map(String::as_str).unwrap_or_default();
+        if self.parts.clients && update(&mut self.clients, CLIENT_CA, get(CLIENT_CA)) == Change::New {
+            self.publish_clients();
+        }
+        let proxy = if self.parts.front_proxy { self.apply_front_proxy(get) } else { Change::None };
+        match proxy {
+            Change::Broken => {}
+            Change::Absent if self.proxy.is_none() => {
+                tracing::warn!(
+                    NAMESPACE,
+                    NAME,
+                    "the hub names no front proxy: only direct callers can be authenticated"
+                );
+                self.loaded.send_replace(true);
+            }
+            _ => drop(self.loaded.send_replace(true)),
+        }
+    }
+
+    fn apply_front_proxy<'a>(&mut self, get: impl Fn(&str) -> &'a str) -> Change {
+        let change = update(&mut self.proxy, PROXY_CA, get(PROXY_CA));
+        let lists = match Lists::parse(&get) {
+            Ok(lists) => Some(lists),
+            Err(key) => {
+                tracing::warn!(NAMESPACE, NAME, key, "not a JSON list of strings: the last good lists stay in force");
+                self.lists.clone()
+            }
+        };
+        let Some(lists) = lists else { return Change::Broken };
+        let changed = change == Change::New || self.lists.as_ref() != Some(&lists);
+        if let Some(proxy) = self.proxy.as_ref().filter(|_| changed) {
+            self.trust.publish_front_proxy(FrontProxySettings {
+                authorities: Arc::clone(&proxy.bundle),
+                allowed_names: lists.allowed_names.clone(),
+                headers: lists.headers.clone(),
+            });
+            tracing::info!(NAMESPACE, NAME, "front proxy settings loaded");
+        }
+        self.lists = Some(lists);
+        if self.proxy.is_some() { Change::New } else { change }
+    }
+
+    fn publish_clients(&self) {
+        if let Some(clients) = &self.clients {
+            self.trust.publish_clients(Arc::clone(&clients.bundle));
+            tracing::info!(NAMESPACE, NAME, "client authorities loaded");
+        }
+    }
+}
+
+/// Takes over `pem` if it is new and good.
+fn update(known: &mut Option<Authorities>, key: &str, pem: &str) -> Change {
+    if pem.is_empty() {
+        return Change::Absent;
+    }
+    if known.as_ref().is_some_and(|known| known.pem == pem) {
+        return Change::None;
+    }
+    match CaBundle::parse(pem.as_bytes()) {
+        Ok(bundle) => {
+            *known = Some(Authorities { pem: pem.to_owned(), bundle: Arc::new(bundle) });
+            Change::New
+        }
+        Err(error) => {
+            tracing::warn!(NAMESPACE, NAME, key, %error, "authorities not usable: the last good ones stay in force");
+            Change::Broken
+        }
+    }
+}
+
+// === impl Lists ===
+
+impl Lists {
+    /// On an error, the key that is to blame.
+    fn parse<'a>(get: impl Fn(&str) -> &'a str) -> Result<Self, &'static str> {
+        let list = |key: &'static str| match get(key) {
+            "" => Ok(Vec::new()),
+            json => serde_json::from_str::<Vec<String>>(json).map_err(|_| key),
+        };
+        let user = list("requestheader-username-headers")?;
+        let uid = list("requestheader-uid-headers")?;
+        let group = list("requestheader-group-headers")?;
+        let extra = list("requestheader-extra-headers-prefix")?;
+        let allowed_names = list("requestheader-allowed-names")?;
+        Ok(Self { allowed_names, headers: IdentityHeaders::new(&user, &uid, &group, &extra) })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,59 @@
+//! Authentication by the hub's front proxy: identity headers, believed only from a connection whose certificate is the proxy's.
+//!
+//! `k8s.io/apiserver/pkg/authentication/request/headerrequest` behind `…/request/x509.NewDynamicCAVerifier`: a certificate
+//! that is not the proxy's is an error, and without a certificate the headers mean nothing at all. The proxy without a user
+//! name is an error too: upstream has no opinion there and relies on the client certificate method to object, which it
+//! cannot when no client authorities are known, and the hub itself would pass for anonymous.
+
+mod identity;
+mod settings;
+
+use std::sync::Arc;
+
+use http::HeaderMap;
+
+use crate::certificate::Subject;
+use crate::clock::Window;
+use crate::opinion::Opinion;
+use crate::peer::{Peer, Verdict};
+use crate::trust::Snapshot;
+
+pub(crate) use self::identity::{IdentityCache, unescape_key};
+pub(crate) use self::settings::{FrontProxySettings, IdentityHeaders};
+
+/// Judges the peer's certificate and, if it is the front proxy's, reads the user from `headers`.
+pub(crate) fn authenticate(
+    peer: &Peer,
+    headers: &HeaderMap,
+    settings: &Snapshot<FrontProxySettings>,
+    now: u64,
+) -> Opinion {
+    if peer.certificates().is_empty() {
+        return Opinion::None;
+    }
+    let mut memory = peer.memory();
+    let verdict =
+        Verdict::recall(&mut memory.front_proxy, settings.generation, now, || judge(peer, &settings.value, now));
+    peer.set_front_proxy(verdict.is_ok());
+    match verdict {
+        Ok(()) => match memory.identities.user(headers, &settings.value.headers, settings.generation) {
+            Opinion::None => Opinion::Refused(Arc::from("front proxy: the request names no user")),
+            opinion => opinion,
+        },
+        Err(why) => Opinion::Refused(why),
+    }
+}
+
+fn judge(peer: &Peer, settings: &FrontProxySettings, now: u64) -> Result<((), Window), Arc<str>> {
+    let chain = peer.certificates();
+    let refuse = |why: &dyn std::fmt::Display| Arc::from(format!("front proxy: {why}"));
+    let window = settings.authorities.verify(chain, now).map_err(|error| refuse(&error))?;
+    let name = Subject::parse(&chain[0]).map_err(|error| refuse(&error))?.common_name;
+    if !settings.allows(&name) {
+        return Err(refuse(&format_args!("the common name {name:?} is not in the allowed list")));
+    }
+    Ok(((), window))
+}
+
+#[cfg(test)]
+mod tests;

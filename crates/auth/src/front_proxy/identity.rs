@@ -1,0 +1,149 @@
+//! The user in a front proxy's headers, and a small memory of users already read from the same bytes.
+//!
+//! A hub sends the requests of all its users over few connections and repeats the same header lines for each user, so the
+//! common request finds its `User` by one hash of those lines, without allocating.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use super::settings::IdentityHeaders;
+use crate::opinion::Opinion;
+use crate::user::User;
+
+/// Users remembered for one connection; when full, all are forgotten (they cost a microsecond each to read again).
+const MAX_IDENTITIES: usize = 256;
+/// Longest header bytes worth remembering: bounds the memory of one connection to 2 MiB.
+const MAX_REMEMBERED_BYTES: usize = 8 * 1024;
+
+/// Users by the exact bytes of their identity headers.
+#[derive(Debug, Default)]
+pub(crate) struct IdentityCache {
+    generation: u64,
+    users: HashMap<Box<[u8]>, Arc<User>>,
+    scratch: Vec<u8>,
+}
+
+/// A header that names the user is not UTF-8. Reading it with replacement characters would make two users one.
+#[derive(Debug, PartialEq, Eq)]
+struct NotUtf8;
+
+// === impl IdentityCache ===
+
+impl IdentityCache {
+    /// The user in `headers`. `generation` is that of the settings `names` belongs to.
+    pub(crate) fn user(&mut self, headers: &HeaderMap, names: &IdentityHeaders, generation: u64) -> Opinion {
+        if self.generation != generation {
+            self.users.clear();
+            self.generation = generation;
+        }
+        self.write_key(headers, names);
+        if let Some(user) = self.users.get(self.scratch.as_slice()) {
+            return Opinion::User(Arc::clone(user));
+        }
+        match parse(headers, names) {
+            Ok(None) => Opinion::None,
+            Err(NotUtf8) => Opinion::Refused(Arc::from("front proxy: an identity header is not UTF-8")),
+            Ok(Some(user)) => {
+                let user = Arc::new(user);
+                self.remember(&user);
+                Opinion::User(user)
+            }
+        }
+    }
+
+    fn remember(&mut self, user: &Arc<User>) {
+        if self.scratch.len() > MAX_REMEMBERED_BYTES {
+            self.scratch = Vec::new();
+            return;
+        }
+        if self.users.len() >= MAX_IDENTITIES {
+            self.users.clear();
+        }
+        self.users.insert(self.scratch.as_slice().into(), Arc::clone(user));
+    }
+
+    /// Writes everything `parse` looks at, each value with its kind and length so that no two requests share a key by
+    /// moving bytes from one header into the next.
+    fn write_key(&mut self, headers: &HeaderMap, names: &IdentityHeaders) {
+        self.scratch.clear();
+        for (kind, list) in [(b'u', &names.user), (b'i', &names.uid), (b'g', &names.group)] {
+            for name in list {
+                self.write(kind, b"");
+                headers.get_all(name).iter().for_each(|value| self.write(kind, value.as_bytes()));
+            }
+        }
+        for (name, value) in headers {
+            if names.extra_prefixes.iter().any(|prefix| name.as_str().starts_with(&**prefix)) {
+                self.write(b'k', name.as_str().as_bytes());
+                self.write(b'v', value.as_bytes());
+            }
+        }
+    }
+
+    fn write(&mut self, kind: u8, bytes: &[u8]) {
+        self.scratch.push(kind);
+        self.scratch.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
+        self.scratch.extend_from_slice(bytes);
+    }
+}
+
+/// `requestHeaderAuthRequestHandler.AuthenticateRequest`: the first non-empty user name, all non-empty groups, all extras.
+fn parse(headers: &HeaderMap, names: &IdentityHeaders) -> Result<Option<User>, NotUtf8> {
+    let Some(name) = first(headers, &names.user)? else { return Ok(None) };
+    let groups = names
+        .group
+        .iter()
+        .flat_map(|name| headers.get_all(name))
+        .filter(|value| !value.is_empty())
+        .map(text)
+        .collect::<Result<_, _>>()?;
+    let user = User { name, uid: first(headers, &names.uid)?, groups, extra: extra(headers, &names.extra_prefixes)? };
+    Ok(Some(user.with_authenticated_group()))
+}
+
+fn first(headers: &HeaderMap, names: &[HeaderName]) -> Result<Option<String>, NotUtf8> {
+    let mut values = names.iter().filter_map(|name| headers.get(name));
+    values.find(|value| !value.is_empty()).map(text).transpose()
+}
+
+/// Prefixes are walked first, so that values of one key keep the order of the configured prefixes.
+fn extra(headers: &HeaderMap, prefixes: &[Box<str>]) -> Result<BTreeMap<String, Vec<String>>, NotUtf8> {
+    let mut extra = BTreeMap::<String, Vec<String>>::new();
+    for prefix in prefixes {
+        for (name, value) in headers {
+            if let Some(key) = name.as_str().strip_prefix(&**prefix) {
+                extra.entry(unescape_key(key)).or_default().push(text(value)?);
+            }
+        }
+    }
+    Ok(extra)
+}
+
+fn text(value: &HeaderValue) -> Result<String, NotUtf8> {
+    std::str::from_utf8(value.as_bytes()).map(str::to_owned).map_err(|_| NotUtf8)
+}
+
+/// The key of an extra from what follows the prefix in a lower-case header name: percent-decoded as by Go's
+/// `url.PathUnescape`, or as it stands where that fails.
+pub(crate) fn unescape_key(raw: &str) -> String {
+    decode(raw.as_bytes()).and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_else(|| raw.to_owned())
+}
+
+/// `None` where a `%` is not followed by two hexadecimal digits.
+fn decode(mut raw: &[u8]) -> Option<Vec<u8>> {
+    let mut decoded = Vec::with_capacity(raw.len());
+    while let Some((&byte, rest)) = raw.split_first() {
+        raw = rest;
+        if byte != b'%' {
+            decoded.push(byte);
+            continue;
+        }
+        let (digits, rest) = raw.split_at_checked(2)?;
+        let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+        decoded.push(digit(digits[0])? << 4 | digit(digits[1])?);
+        raw = rest;
+    }
+    Some(decoded)
+}

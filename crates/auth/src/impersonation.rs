@@ -1,0 +1,169 @@
+//! `Impersonate-*` headers with the hub's semantics: each thing impersonated needs the `impersonate` permission of its own.
+//!
+//! Follows `k8s.io/apiserver/pkg/endpoints/filters/impersonation/impersonation.go` and differs in two points: a header that
+//! asks for impersonation without a user is answered 400 (not 500), and so is any unknown `Impersonate-*`: none is ignored.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use api::access::{Attributes, ResourceAttributes, Verb};
+use http::{HeaderMap, HeaderValue};
+
+use crate::authenticate::AuthenticationError;
+use crate::authorize::{AuthorizationError, Authorizer};
+use crate::credentials::IMPERSONATE_PREFIX;
+use crate::front_proxy::unescape_key;
+use crate::user::{self, ALL_AUTHENTICATED, ALL_SERVICE_ACCOUNTS, ALL_UNAUTHENTICATED, ANONYMOUS, User};
+
+const USER: &str = "impersonate-user";
+const GROUP: &str = "impersonate-group";
+const UID: &str = "impersonate-uid";
+const EXTRA_PREFIX: &str = "impersonate-extra-";
+/// Groups and extra values one request may impersonate: each costs a review on the hub.
+const MAX_VALUES: usize = 1024;
+
+/// What the headers of one request ask for.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Impersonation {
+    user: Option<HeaderValue>,
+    uid: Option<HeaderValue>,
+    groups: Vec<HeaderValue>,
+    /// Keys as in a [`User`].
+    extra: Vec<(String, HeaderValue)>,
+    unknown: bool,
+}
+
+/// The headers make no sense; the text says why.
+#[derive(Debug, PartialEq, Eq)]
+struct Malformed(&'static str);
+
+// === impl Impersonation ===
+
+impl Impersonation {
+    pub(crate) fn read(headers: &HeaderMap) -> Self {
+        let mut wanted = Self::default();
+        for (name, value) in headers {
+            let name = name.as_str();
+            match name {
+                USER => drop(wanted.user.get_or_insert_with(|| value.clone())),
+                UID => drop(wanted.uid.get_or_insert_with(|| value.clone())),
+                GROUP => wanted.groups.push(value.clone()),
+                _ => match name.strip_prefix(EXTRA_PREFIX) {
+                    Some(key) => wanted.extra.push((unescape_key(key), value.clone())),
+                    None => wanted.unknown |= name.starts_with(IMPERSONATE_PREFIX),
+                },
+            }
+        }
+        wanted
+    }
+
+    /// The impersonated user, once `requestor` is known to be allowed everything that was asked for.
+    pub(crate) async fn apply(
+        self,
+        requestor: Arc<User>,
+        authorizer: &Authorizer,
+    ) -> Result<Arc<User>, AuthenticationError> {
+        let resolved = self.resolve();
+        let (wanted, reviews) = resolved.map_err(|Malformed(why)| AuthenticationError::BadRequest(why.to_owned()))?;
+        for attributes in reviews {
+            authorizer.authorize(Arc::clone(&requestor), attributes).await.map_err(|error| match error {
+                AuthorizationError::Forbidden { user, attributes, reason } => {
+                    AuthenticationError::Forbidden { user, attributes, reason }
+                }
+                AuthorizationError::Review(text) => AuthenticationError::Review(text),
+            })?;
+        }
+        Ok(Arc::new(wanted))
+    }
+
+    /// The user asked for, and the permissions it takes to become that user.
+    fn resolve(self) -> Result<(User, Vec<Attributes>), Malformed> {
+        if self.unknown {
+            return Err(Malformed("unknown Impersonate header"));
+        }
+        if self.groups.len() + self.extra.len() > MAX_VALUES {
+            return Err(Malformed("too many values in Impersonate headers"));
+        }
+        let name = text(self.user.as_ref())?.filter(|name| !name.is_empty());
+        let name = name.ok_or(Malformed("requested impersonation without an Impersonate-User"))?;
+        let uid = text(self.uid.as_ref())?.filter(|uid| !uid.is_empty());
+
+        let mut wanted = User { name, uid, ..User::default() };
+        let mut reviews = vec![user_review(&wanted.name)];
+        if self.groups.is_empty()
+            && let Some((namespace, _)) = user::service_account(&wanted.name)
+        {
+            // A service account's groups follow from its name: no permission of their own.
+            wanted.groups = vec![ALL_SERVICE_ACCOUNTS.to_owned(), format!("{ALL_SERVICE_ACCOUNTS}:{namespace}")];
+        }
+        for group in &self.groups {
+            let group = text(Some(group))?.unwrap_or_default();
+            reviews.push(review("", "groups", Cow::default(), None, &group));
+            wanted.groups.push(group);
+        }
+        wanted.extra = extra(self.extra, &mut reviews)?;
+        if let Some(uid) = &wanted.uid {
+            reviews.push(review("authentication.k8s.io", "uids", Cow::default(), None, uid));
+        }
+        add_system_group(&mut wanted);
+        Ok((wanted, reviews))
+    }
+}
+
+fn extra(
+    values: Vec<(String, HeaderValue)>,
+    reviews: &mut Vec<Attributes>,
+) -> Result<BTreeMap<String, Vec<String>>, Malformed> {
+    let mut extra = BTreeMap::<String, Vec<String>>::new();
+    for (key, value) in values {
+        let value = text(Some(&value))?.unwrap_or_default();
+        reviews.push(review("authentication.k8s.io", "userextras", key.clone().into(), None, &value));
+        extra.entry(key).or_default().push(value);
+    }
+    Ok(extra)
+}
+
+fn user_review(name: &str) -> Attributes {
+    match user::service_account(name) {
+        Some((namespace, name)) => review("", "serviceaccounts", Cow::default(), Some(namespace), name),
+        None => review("", "users", Cow::default(), None, name),
+    }
+}
+
+fn review(
+    group: &'static str,
+    resource: &'static str,
+    subresource: Cow<'static, str>,
+    namespace: Option<&str>,
+    name: &str,
+) -> Attributes {
+    Attributes::Resource(ResourceAttributes {
+        verb: Verb::Impersonate,
+        group: group.into(),
+        version: if group.is_empty() { "".into() } else { "v1".into() },
+        resource: resource.into(),
+        subresource,
+        namespace: namespace.map(Arc::from),
+        name: Some(Arc::from(name)),
+        field_selector: None,
+        label_selector: None,
+    })
+}
+
+/// The impersonated user is an authenticated one, or explicitly not.
+fn add_system_group(user: &mut User) {
+    let group = if user.name == ANONYMOUS { ALL_UNAUTHENTICATED } else { ALL_AUTHENTICATED };
+    if !user.is_in(group) && !user.is_in(ALL_UNAUTHENTICATED) {
+        user.groups.push(group.to_owned());
+    }
+}
+
+fn text(value: Option<&HeaderValue>) -> Result<Option<String>, Malformed> {
+    let Some(value) = value else { return Ok(None) };
+    let text = std::str::from_utf8(value.as_bytes()).map_err(|_| Malformed("an Impersonate header is not UTF-8"))?;
+    Ok(Some(text.to_owned()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,133 @@
+//! Asking the hub: one TokenReview or SubjectAccessReview at a time, with limits on everything.
+//!
+//! Retries follow `k8s.io/apiserver/pkg/util/webhook.DefaultShouldRetry`: only after answers that promise another try may
+//! do better. Results are neither judged nor cached here.
+
+mod hub;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use k8s_openapi::api::authentication::v1::{TokenReviewSpec, TokenReviewStatus};
+use k8s_openapi::api::authorization::v1::{SubjectAccessReviewSpec, SubjectAccessReviewStatus};
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::backoff::Backoff;
+use crate::metrics::{Kind, Metrics};
+
+pub(crate) use self::hub::HubReviews;
+
+/// Longest wait for one answer (`--authentication-token-webhook` request timeout of kube-apiserver).
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Attempts at one review (`DefaultAuthWebhookRetryBackoff.Steps`).
+const MAX_ATTEMPTS: usize = 5;
+/// Longest wait for a review with all its attempts and its place in the queue: callers have given up by then.
+const REVIEW_DEADLINE: Duration = Duration::from_secs(30);
+/// Reviews in flight at the hub. Enough for thousands of new identities a second, few enough not to be a flood.
+const MAX_OUTSTANDING: usize = 100;
+/// Longest `Retry-After` that is honoured; a longer one is cut, as the deadline would end the review anyway.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(10);
+
+/// Whoever answers reviews: the hub, or a test's script. One call is one attempt.
+pub trait Reviews: Send + Sync + 'static {
+    fn token_review(&self, spec: TokenReviewSpec) -> BoxFuture<'_, Result<TokenReviewStatus, ReviewError>>;
+
+    fn subject_access_review(
+        &self,
+        spec: SubjectAccessReviewSpec,
+    ) -> BoxFuture<'_, Result<SubjectAccessReviewStatus, ReviewError>>;
+}
+
+/// A review brought no answer. The texts are fit for the caller's eyes.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReviewError {
+    /// The hub answered with an error, or not at all.
+    #[error("the review on the hub failed: {message}")]
+    Hub { message: Arc<str>, retry: Retry },
+    #[error("the review on the hub timed out")]
+    TimedOut,
+    #[error("too many reviews are waiting for the hub")]
+    Busy,
+    /// The runtime that asks the hub is shutting down.
+    #[error("the review on the hub was given up")]
+    Lost,
+}
+
+/// Whether another attempt may do better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Retry {
+    Never,
+    /// After the next delay of the back-off.
+    Backoff,
+    /// The hub said when.
+    After(Duration),
+}
+
+/// Asks with retries, timeouts and a bound on concurrency.
+pub(crate) struct Reviewer {
+    reviews: Arc<dyn Reviews>,
+    outstanding: Semaphore,
+    metrics: Metrics,
+}
+
+// === impl Reviewer ===
+
+impl Reviewer {
+    pub(crate) fn new(reviews: Arc<dyn Reviews>, metrics: Metrics) -> Self {
+        Self { reviews, outstanding: Semaphore::new(MAX_OUTSTANDING), metrics }
+    }
+
+    pub(crate) async fn token(&self, spec: impl Fn() -> TokenReviewSpec) -> Result<TokenReviewStatus, ReviewError> {
+        self.persist(Kind::Token, || self.reviews.token_review(spec())).await
+    }
+
+    pub(crate) async fn access(&self, spec: SubjectAccessReviewSpec) -> Result<SubjectAccessReviewStatus, ReviewError> {
+        self.persist(Kind::Access, || self.reviews.subject_access_review(spec.clone())).await
+    }
+
+    async fn persist<'a, T>(
+        &'a self,
+        kind: Kind,
+        attempt: impl Fn() -> BoxFuture<'a, Result<T, ReviewError>>,
+    ) -> Result<T, ReviewError> {
+        let start = Instant::now();
+        let outcome = timeout(REVIEW_DEADLINE, self.attempts(attempt)).await.unwrap_or(Err(ReviewError::TimedOut));
+        self.metrics.reviewed(kind, outcome.is_ok(), start.elapsed());
+        if let Err(error) = &outcome {
+            tracing::warn!(?kind, %error, "review failed");
+        }
+        outcome
+    }
+
+    async fn attempts<'a, T>(
+        &'a self,
+        attempt: impl Fn() -> BoxFuture<'a, Result<T, ReviewError>>,
+    ) -> Result<T, ReviewError> {
+        let mut delays = Backoff::for_reviews().take(MAX_ATTEMPTS - 1);
+        loop {
+            let outcome = {
+                // The place is given back while waiting for the next attempt.
+                let _place = self.outstanding.acquire().await.map_err(|_| ReviewError::Lost)?;
+                timeout(ATTEMPT_TIMEOUT, attempt()).await.unwrap_or(Err(ReviewError::TimedOut))
+            };
+            let Err(ReviewError::Hub { retry, .. }) = &outcome else { return outcome };
+            let Some(delay) = delays.next() else { return outcome };
+            match *retry {
+                Retry::Never => return outcome,
+                Retry::Backoff => sleep(delay).await,
+                Retry::After(wish) => sleep(wish.min(MAX_RETRY_AFTER)).await,
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Reviewer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reviewer").field("outstanding", &self.outstanding).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

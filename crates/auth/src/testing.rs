@@ -1,0 +1,193 @@
+//! What this crate's tests share: a scripted hub, certificates in the right places, headers in one line.
+
+pub(crate) mod https;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use k8s_openapi::api::authentication::v1::{TokenReviewSpec, TokenReviewStatus, UserInfo};
+use k8s_openapi::api::authorization::v1::{SubjectAccessReviewSpec, SubjectAccessReviewStatus};
+use kit::pki::Authority;
+use parking_lot::Mutex;
+use prometheus_client::registry::Registry;
+use rustls_pki_types::CertificateDer;
+use tokio::runtime::Handle;
+use tokio::sync::{Semaphore, watch};
+
+use crate::ca_bundle::CaBundle;
+use crate::front_proxy::{FrontProxySettings, IdentityHeaders};
+use crate::{Auth, Config, Metrics, Peer, ReviewError, Reviews, User};
+
+type Judge = dyn Fn(&SubjectAccessReviewSpec) -> SubjectAccessReviewStatus + Send + Sync;
+
+/// A hub that answers from a script and remembers what it was asked.
+pub(crate) struct ScriptedHub {
+    tokens: Mutex<BTreeMap<String, TokenReviewStatus>>,
+    judge: Mutex<Arc<Judge>>,
+    /// Taken by the next attempts, in order, before anything is answered.
+    failures: Mutex<VecDeque<ReviewError>>,
+    /// Each attempt waits for a place here; closed gates make answers wait.
+    gate: Semaphore,
+    token_attempts: watch::Sender<usize>,
+    access_attempts: Mutex<Vec<SubjectAccessReviewSpec>>,
+}
+
+// === impl ScriptedHub ===
+
+impl ScriptedHub {
+    /// Knows no token and allows nothing.
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self {
+            tokens: Mutex::default(),
+            judge: Mutex::new(Arc::new(|_| denied())),
+            failures: Mutex::default(),
+            gate: Semaphore::new(Semaphore::MAX_PERMITS),
+            token_attempts: watch::Sender::new(0),
+            access_attempts: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn token(&self, token: &str, status: TokenReviewStatus) {
+        self.tokens.lock().insert(token.to_owned(), status);
+    }
+
+    pub(crate) fn allow(&self, judge: impl Fn(&SubjectAccessReviewSpec) -> bool + Send + Sync + 'static) {
+        self.judge(move |spec| SubjectAccessReviewStatus {
+            allowed: judge(spec),
+            ..SubjectAccessReviewStatus::default()
+        });
+    }
+
+    pub(crate) fn judge(
+        &self,
+        judge: impl Fn(&SubjectAccessReviewSpec) -> SubjectAccessReviewStatus + Send + Sync + 'static,
+    ) {
+        *self.judge.lock() = Arc::new(judge);
+    }
+
+    pub(crate) fn fail_next(&self, errors: impl IntoIterator<Item = ReviewError>) {
+        self.failures.lock().extend(errors);
+    }
+
+    /// No attempt is answered until [`Self::open`].
+    pub(crate) fn close(&self) {
+        self.gate.forget_permits(usize::MAX);
+    }
+
+    pub(crate) fn open(&self) {
+        self.gate.add_permits(Semaphore::MAX_PERMITS);
+    }
+
+    pub(crate) fn token_attempts(&self) -> usize {
+        *self.token_attempts.borrow()
+    }
+
+    /// Until `count` token reviews have arrived.
+    pub(crate) async fn seen_token_attempts(&self, count: usize) {
+        let mut attempts = self.token_attempts.subscribe();
+        attempts.wait_for(|seen| *seen >= count).await.expect("the hub lives");
+    }
+
+    pub(crate) fn access_attempts(&self) -> Vec<SubjectAccessReviewSpec> {
+        self.access_attempts.lock().clone()
+    }
+
+    async fn pass<T>(&self, answer: impl FnOnce() -> T) -> Result<T, ReviewError> {
+        drop(self.gate.acquire().await.expect("the gate is never closed for good"));
+        match self.failures.lock().pop_front() {
+            Some(error) => Err(error),
+            None => Ok(answer()),
+        }
+    }
+}
+
+impl Reviews for ScriptedHub {
+    fn token_review(&self, spec: TokenReviewSpec) -> BoxFuture<'_, Result<TokenReviewStatus, ReviewError>> {
+        Box::pin(async move {
+            self.token_attempts.send_modify(|attempts| *attempts += 1);
+            let token = spec.token.unwrap_or_default();
+            self.pass(|| self.tokens.lock().get(&token).cloned().unwrap_or_default()).await
+        })
+    }
+
+    fn subject_access_review(
+        &self,
+        spec: SubjectAccessReviewSpec,
+    ) -> BoxFuture<'_, Result<SubjectAccessReviewStatus, ReviewError>> {
+        Box::pin(async move {
+            self.access_attempts.lock().push(spec.clone());
+            let judge = Arc::clone(&self.judge.lock());
+            self.pass(|| judge(&spec)).await
+        })
+    }
+}
+
+pub(crate) fn denied() -> SubjectAccessReviewStatus {
+    SubjectAccessReviewStatus { reason: Some("no RBAC policy matched".to_owned()), ..Default::default() }
+}
+
+/// `authenticated: true` for `name` in `groups`.
+pub(crate) fn authenticated(name: &str, groups: &[&str]) -> TokenReviewStatus {
+    TokenReviewStatus {
+        authenticated: Some(true),
+        user: Some(UserInfo { username: Some(name.to_owned()), groups: Some(strings(groups)), ..UserInfo::default() }),
+        ..TokenReviewStatus::default()
+    }
+}
+
+pub(crate) fn metrics() -> Metrics {
+    Metrics::register(&mut Registry::default())
+}
+
+/// The default configuration with reviews by `hub`.
+pub(crate) fn auth(hub: &Arc<ScriptedHub>) -> Auth {
+    auth_with(hub, &Config::default())
+}
+
+pub(crate) fn auth_with(hub: &Arc<ScriptedHub>, config: &Config) -> Auth {
+    let reviews: Arc<dyn Reviews> = Arc::<ScriptedHub>::clone(hub);
+    Auth::with_reviews(config, reviews, &Handle::current(), &metrics()).expect("the configuration is valid")
+}
+
+pub(crate) fn bundle(authority: &Authority) -> Arc<CaBundle> {
+    Arc::new(CaBundle::parse(authority.certificate_pem().as_bytes()).expect("a valid authority"))
+}
+
+/// The settings of a usual hub, uid header included.
+pub(crate) fn front_proxy(authority: &Authority, allowed_names: &[&str]) -> FrontProxySettings {
+    FrontProxySettings {
+        authorities: bundle(authority),
+        allowed_names: strings(allowed_names),
+        headers: IdentityHeaders::new(
+            &strings(&["X-Remote-User"]),
+            &strings(&["X-Remote-Uid"]),
+            &strings(&["X-Remote-Group"]),
+            &strings(&["X-Remote-Extra-"]),
+        ),
+    }
+}
+
+pub(crate) fn peer(certificates: &[CertificateDer<'static>]) -> Peer {
+    Peer::new(SocketAddr::from((Ipv4Addr::LOCALHOST, 4711)), certificates.to_vec())
+}
+
+/// Values are bytes as UTF-8; repeated names become repeated lines.
+pub(crate) fn headers<'a>(lines: impl IntoIterator<Item = (&'a str, &'a str)>) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for (name, value) in lines {
+        let name: HeaderName = name.parse().expect("a header name");
+        headers.append(name, HeaderValue::from_bytes(value.as_bytes()).expect("a header value"));
+    }
+    headers
+}
+
+pub(crate) fn user(name: &str, groups: &[&str]) -> User {
+    User { name: name.to_owned(), groups: strings(groups), ..User::default() }
+}
+
+pub(crate) fn strings(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|&text| text.to_owned()).collect()
+}

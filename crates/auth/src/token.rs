@@ -1,0 +1,147 @@
+//! Bearer tokens: who holds this one?
+//!
+//! A token file is asked first, then the hub. The hub's answers are kept for seconds under a keyed hash of the token, never
+//! the token itself; the key is drawn at start-up, so that the memory of one process tells nothing about the tokens of
+//! another (`pkg/authentication/token/cache` does the same).
+
+mod file;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aws_lc_rs::hmac;
+use k8s_openapi::api::authentication::v1::{TokenReviewSpec, TokenReviewStatus, UserInfo};
+use secrecy::{ExposeSecret as _, SecretString};
+use tokio::runtime::Handle;
+
+use crate::cache::{Cache, Loaded};
+use crate::metrics::{Kind, Metrics};
+use crate::opinion::Opinion;
+use crate::review::Reviewer;
+use crate::user::User;
+
+pub(crate) use self::file::TokenFile;
+pub use self::file::TokenFileError;
+
+/// How long a refusal is kept that came with an error text: that may be a passing failure of the hub's own authenticators
+/// (upstream does not keep these at all, at the price of one review for each request with a bad token).
+const UNSURE_REFUSAL: Duration = Duration::from_secs(1);
+/// Longest token looked at, in bytes; the hub's own limit on a request head is 1 MiB, real tokens stay below 20 KiB.
+const MAX_TOKEN_BYTES: usize = 64 * 1024;
+
+/// The sources of identity for tokens. With none, every token is refused.
+#[derive(Debug)]
+pub(crate) struct Tokens {
+    pub(crate) file: Option<TokenFile>,
+    pub(crate) hub: Option<HubTokens>,
+}
+
+/// Answers to `TokenReview`s, kept.
+#[derive(Debug)]
+pub(crate) struct HubTokens {
+    cache: Cache<TokenId, Option<Arc<User>>>,
+    reviewer: Arc<Reviewer>,
+    hasher: TokenHasher,
+    lifetime: Duration,
+    metrics: Metrics,
+}
+
+/// Hashes tokens with a key of this process.
+#[derive(Debug, Clone)]
+pub(crate) struct TokenHasher(hmac::Key);
+
+/// What stands for a token in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct TokenId([u8; 32]);
+
+// === impl Tokens ===
+
+impl Tokens {
+    /// The holder of `token`. A token nobody knows is refused: a bad token must not pass for none.
+    pub(crate) async fn authenticate(&self, token: &[u8]) -> Opinion {
+        if token.len() > MAX_TOKEN_BYTES {
+            return Opinion::Refused(Arc::from("bearer token: too long"));
+        }
+        if let Some(user) = self.file.as_ref().and_then(|file| file.find(token)) {
+            return Opinion::User(user);
+        }
+        match &self.hub {
+            Some(hub) => hub.authenticate(token).await,
+            None => refused(),
+        }
+    }
+}
+
+fn refused() -> Opinion {
+    Opinion::Refused(Arc::from("bearer token: invalid"))
+}
+
+// === impl HubTokens ===
+
+impl HubTokens {
+    pub(crate) fn new(reviewer: Arc<Reviewer>, lifetime: Duration, runtime: Handle, metrics: Metrics) -> Self {
+        Self { cache: Cache::new(runtime), reviewer, hasher: TokenHasher::new(), lifetime, metrics }
+    }
+
+    async fn authenticate(&self, token: &[u8]) -> Opinion {
+        let id = self.hasher.id(token);
+        let kept = self.cache.get(&id);
+        self.metrics.cache_lookup(Kind::Token, kept.is_some());
+        let outcome = match kept {
+            Some(user) => Ok(user),
+            None => self.review(id, token).await,
+        };
+        match outcome {
+            Ok(Some(user)) => Opinion::User(user),
+            Ok(None) => refused(),
+            Err(error) => Opinion::Failed(error),
+        }
+    }
+
+    async fn review(&self, id: TokenId, token: &[u8]) -> Result<Option<Arc<User>>, String> {
+        let Ok(token) = std::str::from_utf8(token) else { return Ok(None) };
+        let load = review(Arc::clone(&self.reviewer), SecretString::from(token), self.lifetime);
+        self.cache.get_or_load(Arc::new(id), || load).await.map_err(|error| error.to_string())
+    }
+}
+
+async fn review(reviewer: Arc<Reviewer>, token: SecretString, lifetime: Duration) -> Loaded<Option<Arc<User>>> {
+    let spec = || TokenReviewSpec { audiences: None, token: Some(token.expose_secret().to_owned()) };
+    let status = reviewer.token(spec).await?;
+    let unsure = status.error.as_deref().is_some_and(|error| !error.is_empty());
+    let user = user(status).map(Arc::new);
+    let lifetime = if user.is_none() && unsure { lifetime.min(UNSURE_REFUSAL) } else { lifetime };
+    Ok((user, lifetime))
+}
+
+/// `authenticated` decides, not the 201 nor the presence of a user: a hub that refuses a token may still describe one.
+fn user(status: TokenReviewStatus) -> Option<User> {
+    if status.authenticated != Some(true) {
+        return None;
+    }
+    let UserInfo { username, uid, groups, extra } = status.user?;
+    let name = username.filter(|name| !name.is_empty())?;
+    let uid = uid.filter(|uid| !uid.is_empty());
+    let user = User { name, uid, groups: groups.unwrap_or_default(), extra: extra.unwrap_or_default() };
+    Some(user.with_authenticated_group())
+}
+
+// === impl TokenHasher ===
+
+impl TokenHasher {
+    pub(crate) fn new() -> Self {
+        let mut key = [0; 32];
+        aws_lc_rs::rand::fill(&mut key).expect("the operating system has randomness");
+        Self(hmac::Key::new(hmac::HMAC_SHA256, &key))
+    }
+
+    pub(crate) fn id(&self, token: &[u8]) -> TokenId {
+        let tag = hmac::sign(&self.0, token);
+        let mut id = [0; 32];
+        id.copy_from_slice(tag.as_ref());
+        TokenId(id)
+    }
+}
+
+#[cfg(test)]
+mod tests;

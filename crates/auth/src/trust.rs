@@ -1,0 +1,55 @@
+//! The live snapshots that certificates are judged by: who the front proxy is, and which authorities sign clients.
+//!
+//! Writers (the ConfigMap watch, re-read files) swap whole snapshots; requests load them without waiting. Each snapshot has
+//! a generation of its own, by which remembered verdicts are told to be stale.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arc_swap::{ArcSwapOption, Guard};
+
+use crate::ca_bundle::CaBundle;
+use crate::front_proxy::FrontProxySettings;
+
+/// What is trusted at this moment. Nothing, until somebody publishes.
+#[derive(Debug, Default)]
+pub(crate) struct Trust {
+    front_proxy: ArcSwapOption<Snapshot<FrontProxySettings>>,
+    clients: ArcSwapOption<Snapshot<Arc<CaBundle>>>,
+}
+
+/// A published value and its generation, unique in the process.
+#[derive(Debug)]
+pub(crate) struct Snapshot<T> {
+    pub(crate) generation: u64,
+    pub(crate) value: T,
+}
+
+// === impl Trust ===
+
+impl Trust {
+    pub(crate) fn front_proxy(&self) -> Guard<Option<Arc<Snapshot<FrontProxySettings>>>> {
+        self.front_proxy.load()
+    }
+
+    pub(crate) fn clients(&self) -> Guard<Option<Arc<Snapshot<Arc<CaBundle>>>>> {
+        self.clients.load()
+    }
+
+    pub(crate) fn publish_front_proxy(&self, settings: FrontProxySettings) {
+        self.front_proxy.store(Some(Snapshot::new(settings)));
+    }
+
+    pub(crate) fn publish_clients(&self, bundle: Arc<CaBundle>) {
+        self.clients.store(Some(Snapshot::new(bundle)));
+    }
+}
+
+// === impl Snapshot ===
+
+impl<T> Snapshot<T> {
+    fn new(value: T) -> Arc<Self> {
+        static GENERATIONS: AtomicU64 = AtomicU64::new(0);
+        Arc::new(Self { generation: GENERATIONS.fetch_add(1, Ordering::Relaxed), value })
+    }
+}

@@ -1,0 +1,100 @@
+//! The identity of a caller, as the hub's RBAC sees it.
+//!
+//! Names and groups with a meaning of their own are those of `k8s.io/apiserver/pkg/authentication/user/user.go` and
+//! `…/authentication/serviceaccount/util.go`.
+
+use std::collections::BTreeMap;
+
+pub(crate) const ANONYMOUS: &str = "system:anonymous";
+pub(crate) const ALL_AUTHENTICATED: &str = "system:authenticated";
+pub(crate) const ALL_UNAUTHENTICATED: &str = "system:unauthenticated";
+pub(crate) const MASTERS: &str = "system:masters";
+pub(crate) const ALL_SERVICE_ACCOUNTS: &str = "system:serviceaccounts";
+const SERVICE_ACCOUNT_PREFIX: &str = "system:serviceaccount:";
+/// Longest namespace name (an RFC 1123 label) and longest service account name (a DNS-1123 subdomain), in bytes.
+const MAX_LABEL: usize = 63;
+const MAX_SUBDOMAIN: usize = 253;
+
+/// Who a request comes from. Holds no secret.
+///
+/// `extra` keys are lower case. Groups keep the order in which the authenticator gave them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct User {
+    pub name: String,
+    pub uid: Option<String>,
+    pub groups: Vec<String>,
+    pub extra: BTreeMap<String, Vec<String>>,
+}
+
+// === impl User ===
+
+impl User {
+    pub(crate) fn anonymous() -> Self {
+        Self { name: ANONYMOUS.to_owned(), groups: vec![ALL_UNAUTHENTICATED.to_owned()], ..Self::default() }
+    }
+
+    /// Whether one of the user's groups is `group`.
+    pub fn is_in(&self, group: &str) -> bool {
+        self.groups.iter().any(|own| own == group)
+    }
+
+    /// Adds `system:authenticated` by the rule of `pkg/authentication/group/authenticated_group_adder.go`: not for the
+    /// anonymous user, and not where either of the two system groups is there already.
+    pub(crate) fn with_authenticated_group(mut self) -> Self {
+        if self.name != ANONYMOUS && !self.is_in(ALL_AUTHENTICATED) && !self.is_in(ALL_UNAUTHENTICATED) {
+            self.groups.push(ALL_AUTHENTICATED.to_owned());
+        }
+        self
+    }
+}
+
+/// Namespace and name of `system:serviceaccount:<namespace>:<name>`; `None` for any other user name
+/// (`serviceaccount.SplitUsername`).
+pub(crate) fn service_account(name: &str) -> Option<(&str, &str)> {
+    let (namespace, name) = name.strip_prefix(SERVICE_ACCOUNT_PREFIX)?.split_once(':')?;
+    let valid = namespace.len() <= MAX_LABEL && is_label(namespace) && is_subdomain(name);
+    valid.then_some((namespace, name))
+}
+
+fn is_subdomain(name: &str) -> bool {
+    name.len() <= MAX_SUBDOMAIN && name.split('.').all(is_label)
+}
+
+fn is_label(label: &str) -> bool {
+    let edge = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let bytes = label.as_bytes();
+    bytes.first().is_some_and(edge) && bytes.last().is_some_and(edge) && bytes.iter().all(|b| edge(b) || *b == b'-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn user(name: &str, groups: &[&str]) -> User {
+        User { name: name.to_owned(), groups: groups.iter().map(|&g| g.to_owned()).collect(), ..User::default() }
+    }
+
+    #[test]
+    fn everybody_but_the_anonymous_is_authenticated() {
+        assert_eq!(user("u", &["g"]).with_authenticated_group().groups, ["g", ALL_AUTHENTICATED]);
+        assert_eq!(user("u", &[ALL_AUTHENTICATED]).with_authenticated_group().groups, [ALL_AUTHENTICATED]);
+        assert_eq!(user("u", &[ALL_UNAUTHENTICATED]).with_authenticated_group().groups, [ALL_UNAUTHENTICATED]);
+        assert_eq!(User::anonymous().with_authenticated_group().groups, [ALL_UNAUTHENTICATED]);
+    }
+
+    #[test]
+    fn service_account_names_are_told_from_look_alikes() {
+        assert_eq!(service_account("system:serviceaccount:ci:bot.v1"), Some(("ci", "bot.v1")));
+        for other in [
+            "bot",
+            "system:serviceaccount:ci",
+            "system:serviceaccount:ci:",
+            "system:serviceaccount::bot",
+            "system:serviceaccount:ci:bot:x",
+            "system:serviceaccount:c.i:bot",
+            "system:serviceaccount:CI:bot",
+        ] {
+            assert_eq!(service_account(other), None, "{other}");
+        }
+    }
+}
