@@ -1,1 +1,12 @@
-//! Placeholder.
+//! What tests of the whole gateway stand on: the gateway in this process, scripted members and hubs from the kit, and one client
+//! that speaks HTTP/1.1 or HTTP/2 so that a scenario is written once for all protocol versions.
+//!
+//! Everything listens on 127.0.0.1:0 and every wait is bounded. See [`Rig`] for where to start.
+
+pub mod connection;
+pub mod rig;
+pub mod versions;
+
+pub use self::connection::{Answer, Connection, Failure, Streamed, Upload};
+pub use self::rig::{ADMIN, CLUSTER, MEMBER_TOKEN, Rig, RigBuilder, VIEWER, cluster, proxied};
+pub use self::versions::{Http, Versions};
