@@ -19,6 +19,8 @@ use crate::trust::Trust;
 
 const NAMESPACE: &str = "kube-system";
 const NAME: &str = "extension-apiserver-authentication";
+/// For the log.
+const CONFIG_MAP: &str = "kube-system/extension-apiserver-authentication";
 const CLIENT_CA: &str = "client-ca-file";
 const PROXY_CA: &str = "requestheader-client-ca-file";
 
@@ -81,17 +83,18 @@ impl ConfigMapSource {
             match event {
                 Ok(Event::Apply(map) | Event::InitApply(map)) => self.apply(&map),
                 Ok(Event::Delete(_)) => {
-                    tracing::warn!(NAMESPACE, NAME, "ConfigMap deleted: its last contents stay in force");
+                    tracing::warn!(config_map = CONFIG_MAP, "ConfigMap deleted: its last contents stay in force");
                 }
                 Ok(Event::InitDone) if !*self.loaded.borrow() => {
                     tracing::warn!(
-                        NAMESPACE,
-                        NAME,
+                        config_map = CONFIG_MAP,
                         "ConfigMap not found or not usable: the hub's front proxy is unknown"
                     );
                 }
                 Ok(Event::Init | Event::InitDone) => {}
-                Err(error) => tracing::warn!(NAMESPACE, NAME, %error, "watch of the ConfigMap failed, trying again"),
+                Err(error) => {
+                    tracing::warn!(config_map = CONFIG_MAP, %error, "watch of the ConfigMap failed, trying again")
+                }
             }
         }
     }
@@ -109,8 +112,7 @@ impl ConfigMapSource {
             Change::Broken => {}
             Change::Absent if self.proxy.is_none() => {
                 tracing::warn!(
-                    NAMESPACE,
-                    NAME,
+                    config_map = CONFIG_MAP,
                     "the hub names no front proxy: only direct callers can be authenticated"
                 );
                 self.loaded.send_replace(true);
@@ -124,7 +126,11 @@ impl ConfigMapSource {
         let lists = match Lists::parse(&get) {
             Ok(lists) => Some(lists),
             Err(key) => {
-                tracing::warn!(NAMESPACE, NAME, key, "not a JSON list of strings: the last good lists stay in force");
+                tracing::warn!(
+                    config_map = CONFIG_MAP,
+                    key,
+                    "not a JSON list of strings: the last good lists stay in force"
+                );
                 self.lists.clone()
             }
         };
@@ -136,7 +142,7 @@ impl ConfigMapSource {
                 allowed_names: lists.allowed_names.clone(),
                 headers: lists.headers.clone(),
             });
-            tracing::info!(NAMESPACE, NAME, "front proxy settings loaded");
+            tracing::info!(config_map = CONFIG_MAP, "front proxy settings loaded");
         }
         self.lists = Some(lists);
         if self.proxy.is_some() { Change::New } else { change }
@@ -145,7 +151,7 @@ impl ConfigMapSource {
     fn publish_clients(&self) {
         if let Some(clients) = &self.clients {
             self.trust.publish_clients(Arc::clone(&clients.bundle));
-            tracing::info!(NAMESPACE, NAME, "client authorities loaded");
+            tracing::info!(config_map = CONFIG_MAP, "client authorities loaded");
         }
     }
 }
@@ -164,7 +170,7 @@ fn update(known: &mut Option<Authorities>, key: &str, pem: &str) -> Change {
             Change::New
         }
         Err(error) => {
-            tracing::warn!(NAMESPACE, NAME, key, %error, "authorities not usable: the last good ones stay in force");
+            tracing::warn!(config_map = CONFIG_MAP, key, %error, "authorities not usable: the last good ones stay in force");
             Change::Broken
         }
     }
