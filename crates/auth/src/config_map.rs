@@ -93,7 +93,7 @@ impl ConfigMapSource {
                 }
                 Ok(Event::Init | Event::InitDone) => {}
                 Err(error) => {
-                    tracing::warn!(config_map = CONFIG_MAP, %error, "watch of the ConfigMap failed, trying again")
+                    tracing::warn!(config_map = CONFIG_MAP, %error, "watch of the ConfigMap failed, trying again");
                 }
             }
         }
