@@ -1,0 +1,258 @@
+//! What a hub and a member have in common: a kube-apiserver with an authority of its own on a shared etcd, and the managers
+//! that stand beside it.
+//!
+//! Starting does not wait; `wait_ready` does, so that everything can come up at the same time.
+
+mod manager;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use http::StatusCode;
+use kit::pki::{Authority, Issued, Leaf, PemFiles};
+
+pub use self::manager::{start_controller_manager, start_scheduler};
+use crate::http::Client;
+use crate::kubeconfig::{Credential, Kubeconfig};
+use crate::kubectl::Kubectl;
+use crate::ports;
+use crate::process::Process;
+use crate::tools::{Tool, Tools};
+use crate::wait;
+
+/// For a control plane to be ready on a busy machine; 5 s is usual on an idle one.
+const START_LIMIT: Duration = Duration::from_mins(2);
+/// For a token that was asked for: longer than any run.
+const TOKEN_LIFETIME: &str = "24h";
+
+/// What every program of a run needs to know.
+#[derive(Clone, Debug)]
+pub struct Ground {
+    /// The programs.
+    pub tools: Tools,
+    /// Where files go.
+    pub directory: PathBuf,
+}
+
+/// The store behind all API servers of a run.
+#[derive(Debug)]
+pub struct Etcd {
+    process: Process,
+    url: String,
+}
+
+/// A kube-apiserver and the keys to it.
+#[derive(Debug)]
+pub struct ApiServer {
+    process: Process,
+    name: String,
+    ground: Ground,
+    address: SocketAddr,
+    authority: Authority,
+    authority_file: PathBuf,
+    serving: PemFiles,
+    service_accounts: PemFiles,
+    admin: Issued,
+    admin_kubeconfig: PathBuf,
+}
+
+// === impl Ground ===
+
+impl Ground {
+    pub(crate) fn start<A: AsRef<std::ffi::OsStr>>(
+        &self,
+        name: &str,
+        tool: Tool,
+        args: impl IntoIterator<Item = A>,
+    ) -> Result<Process> {
+        Process::start(name, self.tools.path(tool), args, &self.directory)
+    }
+
+    /// kubectl with the kubeconfig at `kubeconfig`.
+    pub fn kubectl(&self, kubeconfig: &Path) -> Kubectl {
+        Kubectl {
+            binary: self.tools.path(Tool::Kubectl).to_path_buf(),
+            kubeconfig: kubeconfig.to_path_buf(),
+            cache: self.directory.join("kubectl-cache"),
+        }
+    }
+
+    /// The path of a file of this run.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
+    }
+}
+
+// === impl Etcd ===
+
+impl Etcd {
+    /// Starts it. Its users retry, so nobody waits for it.
+    pub fn start(ground: &Ground) -> Result<Self> {
+        let url = format!("http://127.0.0.1:{}", ports::free()?);
+        let peers = format!("http://127.0.0.1:{}", ports::free()?);
+        let data = ground.file("etcd");
+        let args = [
+            format!("--data-dir={}", data.display()),
+            format!("--listen-client-urls={url}"),
+            format!("--advertise-client-urls={url}"),
+            format!("--listen-peer-urls={peers}"),
+            format!("--initial-advertise-peer-urls={peers}"),
+            format!("--initial-cluster=default={peers}"),
+            "--unsafe-no-fsync".to_owned(),
+            "--log-level=warn".to_owned(),
+        ];
+        Ok(Self { process: ground.start("etcd", Tool::Etcd, args)?, url })
+    }
+
+    /// Asks it to end.
+    pub fn release(&mut self) {
+        self.process.release();
+    }
+}
+
+// === impl ApiServer ===
+
+impl ApiServer {
+    /// Starts the API server `name` under its own prefix in `etcd`, with services in `service_range` and `more` flags.
+    pub fn start(ground: &Ground, etcd: &Etcd, name: &str, service_range: &str, more: &[String]) -> Result<Self> {
+        let authority = Authority::new(&format!("{name}-ca"));
+        let authority_file = authority.write_to(&ground.directory, &format!("{name}-ca"))?;
+        let serving = Leaf::server(name).san("kubernetes").san("kubernetes.default.svc");
+        let serving = authority.issue(&serving).write_to(&ground.directory, name)?;
+        // A certificate around the key, because Go reads the public half from it; nobody checks who signed it.
+        let service_accounts = authority.issue(&Leaf::new("service-accounts"));
+        let service_accounts = service_accounts.write_to(&ground.directory, &format!("{name}-service-accounts"))?;
+        let admin = authority.issue(&Leaf::client(format!("{name}-admin")).group("system:masters"));
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, ports::free()?));
+        let admin_kubeconfig = Kubeconfig {
+            server: format!("https://{address}"),
+            authority: authority_file.clone(),
+            credential: Credential::Certificate(admin.write_to(&ground.directory, &format!("{name}-admin"))?),
+        };
+        let admin_kubeconfig = admin_kubeconfig.write(ground.file(&format!("{name}-admin.kubeconfig")))?;
+        let mut args = vec![
+            format!("--etcd-servers={}", etcd.url),
+            format!("--etcd-prefix=/{name}"),
+            format!("--secure-port={}", address.port()),
+            format!("--tls-cert-file={}", serving.certificate.display()),
+            format!("--tls-private-key-file={}", serving.key.display()),
+            format!("--client-ca-file={}", authority_file.display()),
+            format!("--service-cluster-ip-range={service_range}"),
+            format!("--service-account-key-file={}", service_accounts.certificate.display()),
+            format!("--service-account-signing-key-file={}", service_accounts.key.display()),
+            format!("--service-account-issuer=https://{name}.local"),
+        ];
+        args.extend(COMMON_FLAGS.iter().map(|&flag| flag.to_owned()));
+        args.extend_from_slice(more);
+        let process = ground.start(&format!("{name}-apiserver"), Tool::ApiServer, args)?;
+        let (name, ground) = (name.to_owned(), ground.clone());
+        Ok(Self {
+            process,
+            name,
+            ground,
+            address,
+            authority,
+            authority_file,
+            serving,
+            service_accounts,
+            admin,
+            admin_kubeconfig,
+        })
+    }
+
+    /// Waits until it says that it is ready.
+    pub fn wait_ready(&mut self) -> Result<()> {
+        let client = self.client(Some(&self.admin));
+        let process = &mut self.process;
+        let mut ended = None;
+        wait::until(&format!("the API server {}", self.name), START_LIMIT, || {
+            if let Err(error) = process.check() {
+                ended = Some(error);
+                return Ok(()); // it will not come back
+            }
+            client.get("/readyz", &[])?.expect(StatusCode::OK).map(drop)
+        })
+        .with_context(|| process.log_tail())?;
+        ended.map_or(Ok(()), Err)
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Its URL.
+    pub fn url(&self) -> String {
+        format!("https://{}", self.address)
+    }
+
+    /// Signs its serving certificate and its users' certificates.
+    pub fn authority(&self) -> &Authority {
+        &self.authority
+    }
+
+    /// The PEM file with [`ApiServer::authority`]'s certificate.
+    pub fn authority_file(&self) -> &Path {
+        &self.authority_file
+    }
+
+    /// The certificate of a member of `system:masters`.
+    pub fn admin(&self) -> &Issued {
+        &self.admin
+    }
+
+    /// kubectl as a member of `system:masters`.
+    pub fn kubectl(&self) -> Kubectl {
+        self.ground.kubectl(&self.admin_kubeconfig)
+    }
+
+    /// Requests without kubectl, presenting `identity`.
+    pub fn client(&self, identity: Option<&Issued>) -> Client {
+        Client::new(self.address, &self.authority, identity)
+    }
+
+    /// A kubeconfig for this server as another user, written under `name`.
+    pub fn kubeconfig(&self, name: &str, credential: Credential) -> Result<PathBuf> {
+        let (server, authority) = (self.url(), self.authority_file.clone());
+        Kubeconfig { server, authority, credential }.write(self.ground.file(&format!("{name}.kubeconfig")))
+    }
+
+    /// Creates `namespace`; with a controller manager around, also waits until pods can be created in it.
+    pub fn create_namespace(&self, namespace: &str) -> Result<()> {
+        let kubectl = self.kubectl();
+        kubectl.ok(&format!("create namespace {namespace}"))?;
+        wait::until("the namespace's default ServiceAccount", START_LIMIT, || {
+            kubectl.ok(&format!("get serviceaccount default -n {namespace} -o name"))
+        })?;
+        Ok(())
+    }
+
+    /// A token for a ServiceAccount, which is created if it is not there.
+    pub fn service_account_token(&self, namespace: &str, name: &str) -> Result<String> {
+        let kubectl = self.kubectl();
+        kubectl.apply(&format!(
+            "{{apiVersion: v1, kind: ServiceAccount, metadata: {{name: {name}, namespace: {namespace}}}}}"
+        ))?;
+        let token = kubectl.ok(&format!("create token {name} -n {namespace} --duration={TOKEN_LIFETIME}"))?;
+        ensure!(!token.trim().is_empty(), "an empty token");
+        Ok(token.trim().to_owned())
+    }
+
+    /// Asks it to end.
+    pub fn release(&mut self) {
+        self.process.release();
+    }
+}
+
+/// `endpoint-reconciler-type=none`: the Service `kubernetes` would otherwise get the loopback address, which is refused.
+const COMMON_FLAGS: [&str; 7] = [
+    "--bind-address=127.0.0.1",
+    "--advertise-address=127.0.0.1",
+    "--endpoint-reconciler-type=none",
+    "--authorization-mode=RBAC",
+    "--max-requests-inflight=4000",
+    "--max-mutating-requests-inflight=2000",
+    "--v=0",
+];

@@ -1,0 +1,42 @@
+//! kube-controller-manager and kube-scheduler beside an API server.
+
+use anyhow::Result;
+
+use super::{ApiServer, Ground};
+use crate::ports;
+use crate::process::Process;
+use crate::tools::Tool;
+
+/// Starts a kube-controller-manager for `server` that runs `controllers`: the fewer, the more of the machine is left to tests.
+pub fn start_controller_manager(ground: &Ground, server: &ApiServer, controllers: &[&str]) -> Result<Process> {
+    let mut args = common_flags(server)?;
+    args.extend([
+        format!("--controllers={}", controllers.join(",")),
+        format!("--service-account-private-key-file={}", server.service_accounts.key.display()),
+        format!("--root-ca-file={}", server.authority_file.display()),
+        "--use-service-account-credentials".to_owned(),
+        "--kube-api-qps=500".to_owned(),
+        "--kube-api-burst=1000".to_owned(),
+        "--concurrent-namespace-syncs=4".to_owned(),
+    ]);
+    ground.start(&format!("{}-controller-manager", server.name), Tool::ControllerManager, args)
+}
+
+/// Starts a kube-scheduler for `server`, without which pods stay Pending.
+pub fn start_scheduler(ground: &Ground, server: &ApiServer) -> Result<Process> {
+    ground.start(&format!("{}-scheduler", server.name), Tool::Scheduler, common_flags(server)?)
+}
+
+fn common_flags(server: &ApiServer) -> Result<Vec<String>> {
+    let kubeconfig = server.admin_kubeconfig.display();
+    Ok(vec![
+        format!("--kubeconfig={kubeconfig}"),
+        format!("--authentication-kubeconfig={kubeconfig}"),
+        format!("--authorization-kubeconfig={kubeconfig}"),
+        format!("--secure-port={}", ports::free()?),
+        format!("--tls-cert-file={}", server.serving.certificate.display()),
+        format!("--tls-private-key-file={}", server.serving.key.display()),
+        "--bind-address=127.0.0.1".to_owned(),
+        "--leader-elect=false".to_owned(),
+    ])
+}

@@ -1,0 +1,117 @@
+//! HTTPS requests by hand, for what kubectl cannot say: chosen headers, other people's certificates, many streams at a time.
+//!
+//! A request and its answer are blocking, a fresh connection for each request (so that no answer depends on an earlier one), HTTP/1.1, within a time limit.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, StatusCode};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use kit::pki::{self, Authority, Issued, Trust};
+use serde_json::Value;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_rustls::rustls::ClientConfig;
+
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// A caller of one server.
+#[derive(Clone, Debug)]
+pub struct Client {
+    address: SocketAddr,
+    tls: Arc<ClientConfig>,
+}
+
+/// An answer, read to its end.
+#[derive(Clone, Debug)]
+pub struct Response {
+    /// The status.
+    pub status: StatusCode,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The body.
+    pub body: Bytes,
+}
+
+// === impl Client ===
+
+impl Client {
+    /// Calls the server at `address`, whose certificate must be below `authority`, and presents `identity`.
+    pub fn new(address: SocketAddr, authority: &Authority, identity: Option<&Issued>) -> Self {
+        Self { address, tls: pki::client_config(Trust::Authority(authority), identity, pki::ALPN_H1) }
+    }
+
+    /// GET with `headers`.
+    pub fn get(&self, path: &str, headers: &[(&str, &str)]) -> Result<Response> {
+        self.send(&Method::GET, path, headers, Bytes::new())
+    }
+
+    /// Any request.
+    pub fn send(&self, method: &Method, path: &str, headers: &[(&str, &str)], body: Bytes) -> Result<Response> {
+        let request = self.request(method, path, headers)?.body(Full::new(body))?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime
+            .block_on(async { tokio::time::timeout(LIMIT, self.exchange(request)).await })
+            .with_context(|| format!("{method} {path} was not answered within {LIMIT:?}"))?
+            .with_context(|| format!("{method} {path} failed"))
+    }
+
+    /// A connection, for what is not one request and its whole answer.
+    pub async fn connect(&self) -> Result<TlsStream<TcpStream>> {
+        let tcp = TcpStream::connect(self.address).await?;
+        Ok(TlsConnector::from(self.tls.clone()).connect("localhost".try_into()?, tcp).await?)
+    }
+
+    /// Sends a GET and returns when the head of the answer is there. Dropping the body closes the connection.
+    pub async fn open(&self, path: &str, headers: &[(&str, &str)]) -> Result<http::Response<Incoming>> {
+        let request = self.request(&Method::GET, path, headers)?.body(Full::new(Bytes::new()))?;
+        let (mut sender, connection) = http1::handshake(TokioIo::new(self.connect().await?)).await?;
+        tokio::spawn(connection);
+        Ok(sender.send_request(request).await?)
+    }
+
+    async fn exchange(&self, request: Request<Full<Bytes>>) -> Result<Response> {
+        let (mut sender, connection) = http1::handshake(TokioIo::new(self.connect().await?)).await?;
+        tokio::spawn(connection);
+        let (head, body) = sender.send_request(request).await?.into_parts();
+        Ok(Response { status: head.status, headers: head.headers, body: body.collect().await?.to_bytes() })
+    }
+
+    fn request(&self, method: &Method, path: &str, headers: &[(&str, &str)]) -> Result<http::request::Builder> {
+        let mut request = Request::builder().method(method).uri(path).header("host", self.address.to_string());
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        request.headers_ref().context("a header that cannot be sent")?;
+        Ok(request)
+    }
+}
+
+// === impl Response ===
+
+impl Response {
+    /// The body as JSON.
+    pub fn json(&self) -> Result<Value> {
+        serde_json::from_slice(&self.body).with_context(|| format!("{}: not JSON: {}", self.status, self.text()))
+    }
+
+    /// The body as text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    /// Itself if the status is `expected`, an error that quotes it otherwise.
+    pub fn expect(self, expected: StatusCode) -> Result<Self> {
+        if self.status != expected {
+            bail!("expected {expected}, got {}: {}", self.status, self.text());
+        }
+        Ok(self)
+    }
+}

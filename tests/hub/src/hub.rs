@@ -1,0 +1,69 @@
+//! The hub: an API server with its aggregator on, and the controllers that show whether an aggregated API is in anyone's way.
+//!
+//! Namespace deletion is the touchstone: the namespace controller asks every API group, ours included, what to delete.
+
+mod registration;
+
+use anyhow::Result;
+use kit::pki::{Authority, Issued, Leaf};
+
+use crate::control_plane::{ApiServer, Etcd, Ground, start_controller_manager};
+use crate::process::Process;
+
+pub use self::registration::{GATEWAY_HOST, MemberSecret, SECRET_NAMESPACE};
+
+/// Common name of the certificate with which the hub calls aggregated API servers.
+const FRONT_PROXY: &str = "front-proxy-client";
+
+const CONTROLLERS: [&str; 3] = ["namespace-controller", "serviceaccount-controller", "garbage-collector-controller"];
+
+/// A running hub.
+#[derive(Debug)]
+pub struct Hub {
+    /// Its API server.
+    pub server: ApiServer,
+    /// Signs the certificate with which the hub calls aggregated API servers.
+    pub front_proxy_authority: Authority,
+    /// That certificate.
+    pub front_proxy: Issued,
+    managers: Vec<Process>,
+    ground: Ground,
+}
+
+// === impl Hub ===
+
+impl Hub {
+    /// Starts it, without waiting.
+    pub fn start(ground: &Ground, etcd: &Etcd) -> Result<Self> {
+        let front_proxy_authority = Authority::new("front-proxy-ca");
+        let authority_file = front_proxy_authority.write_to(&ground.directory, "front-proxy-ca")?;
+        let front_proxy = front_proxy_authority.issue(&Leaf::client(FRONT_PROXY));
+        let files = front_proxy.write_to(&ground.directory, FRONT_PROXY)?;
+        // No --enable-aggregator-routing: with it the aggregator refuses an ExternalName Service.
+        let flags = [
+            format!("--requestheader-client-ca-file={}", authority_file.display()),
+            format!("--requestheader-allowed-names={FRONT_PROXY}"),
+            "--requestheader-username-headers=X-Remote-User".to_owned(),
+            "--requestheader-uid-headers=X-Remote-Uid".to_owned(),
+            "--requestheader-group-headers=X-Remote-Group".to_owned(),
+            "--requestheader-extra-headers-prefix=X-Remote-Extra-".to_owned(),
+            format!("--proxy-client-cert-file={}", files.certificate.display()),
+            format!("--proxy-client-key-file={}", files.key.display()),
+        ];
+        let server = ApiServer::start(ground, etcd, "hub", "10.96.0.0/16", &flags)?;
+        Ok(Self { server, front_proxy_authority, front_proxy, managers: Vec::new(), ground: ground.clone() })
+    }
+
+    /// Waits until it is ready, starts its controllers, and creates the namespace of the clusters' Secrets.
+    pub fn wait_ready(&mut self) -> Result<()> {
+        self.server.wait_ready()?;
+        self.managers.push(start_controller_manager(&self.ground, &self.server, &CONTROLLERS)?);
+        self.server.create_namespace(SECRET_NAMESPACE)
+    }
+
+    /// Asks everything to end.
+    pub fn release(&mut self) {
+        self.managers.iter_mut().for_each(Process::release);
+        self.server.release();
+    }
+}

@@ -1,0 +1,193 @@
+//! What an operator does on the hub: register the gateway as the server of its API group, and clusters as Secrets.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use kit::pki::{Authority, Issued};
+use serde_json::{Value, json};
+
+use super::Hub;
+use crate::kubeconfig::Credential;
+use crate::member::Member;
+
+/// Where the clusters' Secrets are: the gateway's default.
+pub const SECRET_NAMESPACE: &str = "vela-system";
+/// The name that the gateway's serving certificate must have for the hub: `<service>.<namespace>.svc`.
+pub const GATEWAY_HOST: &str = "gateway.vela-system.svc";
+
+/// A cluster's Secret: how to reach a member, and as whom.
+#[derive(Clone, Debug)]
+pub struct MemberSecret {
+    endpoint: String,
+    authority: String,
+    credential: SecretCredential,
+}
+
+#[derive(Clone, Debug)]
+enum SecretCredential {
+    Token(String),
+    X509 { certificate: String, key: String },
+}
+
+// === impl MemberSecret ===
+
+impl MemberSecret {
+    /// `member`, with a ServiceAccount's token.
+    pub fn with_token(member: &Member, token: &str) -> Self {
+        Self::new(member, SecretCredential::Token(token.to_owned()))
+    }
+
+    /// `member`, with a client certificate.
+    pub fn with_certificate(member: &Member, identity: &Issued) -> Self {
+        let (certificate, key) = (identity.chain_pem.clone(), identity.key_pem.clone());
+        Self::new(member, SecretCredential::X509 { certificate, key })
+    }
+
+    /// The same at another address.
+    #[must_use]
+    pub fn at(mut self, endpoint: &str) -> Self {
+        endpoint.clone_into(&mut self.endpoint);
+        self
+    }
+
+    /// The same with another authority for the member's certificate.
+    #[must_use]
+    pub fn trusting(mut self, authority: &Authority) -> Self {
+        self.authority = authority.root_pem();
+        self
+    }
+
+    fn new(member: &Member, credential: SecretCredential) -> Self {
+        Self { endpoint: member.server.url(), authority: member.server.authority().root_pem(), credential }
+    }
+
+    fn document(&self, name: &str) -> Value {
+        let mut data = json!({"endpoint": self.endpoint, "ca.crt": self.authority});
+        let kind = match &self.credential {
+            SecretCredential::Token(token) => {
+                data["token"] = json!(token);
+                "ServiceAccountToken"
+            }
+            SecretCredential::X509 { certificate, key } => {
+                data["tls.crt"] = json!(certificate);
+                data["tls.key"] = json!(key);
+                "X509Certificate"
+            }
+        };
+        json!({
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": name, "namespace": SECRET_NAMESPACE, "labels": {
+                "cluster.core.oam.dev/cluster-credential-type": kind,
+                "cluster.core.oam.dev/cluster-endpoint-type": "Const",
+            }},
+            "stringData": data,
+        })
+    }
+}
+
+// === impl Hub ===
+
+impl Hub {
+    /// Makes the hub send the API group to 127.0.0.1:`port`, where a certificate below `authority` is expected.
+    pub fn register_gateway(&self, port: u16, authority: &Authority) -> Result<()> {
+        let service = json!({
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": "gateway", "namespace": SECRET_NAMESPACE},
+            "spec": {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": port, "protocol": "TCP"}]},
+        });
+        let api_service = json!({
+            "apiVersion": "apiregistration.k8s.io/v1",
+            "kind": "APIService",
+            "metadata": {"name": "v1alpha1.cluster.core.oam.dev"},
+            "spec": {
+                "group": "cluster.core.oam.dev",
+                "version": "v1alpha1",
+                "groupPriorityMinimum": 2000,
+                "versionPriority": 10,
+                "caBundle": BASE64.encode(authority.root_pem()),
+                "service": {"name": "gateway", "namespace": SECRET_NAMESPACE, "port": port},
+            },
+        });
+        self.apply(&[service, api_service])
+    }
+
+    /// Gives the gateway's ServiceAccount the rights it needs and no more; returns a kubeconfig for it.
+    pub fn create_gateway_account(&self) -> Result<PathBuf> {
+        let token = self.server.service_account_token(SECRET_NAMESPACE, "gateway")?;
+        let account = json!([{"kind": "ServiceAccount", "name": "gateway", "namespace": SECRET_NAMESPACE}]);
+        let secrets = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "Role",
+            "metadata": {"name": "gateway", "namespace": SECRET_NAMESPACE},
+            "rules": [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "list", "watch"]}],
+        });
+        self.apply(&[
+            binding("ClusterRoleBinding", "gateway", None, ("ClusterRole", "system:auth-delegator"), &account),
+            binding(
+                "RoleBinding",
+                "gateway",
+                Some("kube-system"),
+                ("Role", "extension-apiserver-authentication-reader"),
+                &account,
+            ),
+            secrets,
+            binding("RoleBinding", "gateway", Some(SECRET_NAMESPACE), ("Role", "gateway"), &account),
+        ])?;
+        self.server.kubeconfig("gateway", Credential::Token(token))
+    }
+
+    /// Lets the ServiceAccount `default/<name>` use the clusters named `clusters` (all of them if empty) with `verbs`;
+    /// returns a token for it.
+    pub fn create_user(&self, name: &str, clusters: &[&str], verbs: &[&str]) -> Result<String> {
+        let token = self.server.service_account_token("default", name)?;
+        let account = json!([{"kind": "ServiceAccount", "name": name, "namespace": "default"}]);
+        self.allow(name, &account, clusters, verbs)?;
+        Ok(token)
+    }
+
+    /// Lets `subjects` (RBAC subjects) use the clusters named `clusters` (all of them if empty) with `verbs`, by a
+    /// `ClusterRole` and a `ClusterRoleBinding` called `name`.
+    pub fn allow(&self, name: &str, subjects: &Value, clusters: &[&str], verbs: &[&str]) -> Result<()> {
+        let mut rule =
+            json!({"apiGroups": ["cluster.core.oam.dev"], "resources": ["clustergateways/proxy"], "verbs": verbs});
+        if !clusters.is_empty() {
+            rule["resourceNames"] = json!(clusters);
+        }
+        let role = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRole",
+            "metadata": {"name": name},
+            "rules": [rule],
+        });
+        self.apply(&[role, binding("ClusterRoleBinding", name, None, ("ClusterRole", name), subjects)])
+    }
+
+    /// Creates or changes the Secret of the cluster `name`.
+    pub fn register_member(&self, name: &str, secret: &MemberSecret) -> Result<()> {
+        self.apply(&[secret.document(name)])
+    }
+
+    /// Deletes the Secret of the cluster `name`.
+    pub fn forget_member(&self, name: &str) -> Result<()> {
+        self.server.kubectl().ok(&format!("delete secret {name} -n {SECRET_NAMESPACE}")).map(drop)
+    }
+
+    fn apply(&self, documents: &[Value]) -> Result<()> {
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": documents});
+        self.server.kubectl().apply(&list.to_string()).map(drop)
+    }
+}
+
+fn binding(kind: &str, name: &str, namespace: Option<&str>, role: (&str, &str), subjects: &Value) -> Value {
+    json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": kind,
+        "metadata": {"name": name, "namespace": namespace},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": role.0, "name": role.1},
+        "subjects": subjects,
+    })
+}

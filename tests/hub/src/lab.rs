@@ -1,0 +1,160 @@
+//! Everything a test needs, up and registered: hub, member, gateway, users, and kubectl for each way to the member.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result};
+use kit::pki::Leaf;
+
+use crate::control_plane::{Etcd, Ground};
+use crate::hub::{Hub, MemberSecret};
+use crate::kubeconfig::{Credential, Kubeconfig};
+use crate::kubectl::Kubectl;
+use crate::member::{GATEWAY_USER, Member};
+use crate::product::Product;
+use crate::scratch::Scratch;
+use crate::tools::Tools;
+
+/// Under which the hub knows the member, with a token.
+pub const CLUSTER: &str = "member";
+/// Under which the hub knows the same member, with a client certificate.
+pub const CLUSTER_X509: &str = "member-x509";
+/// Common name of that certificate.
+pub const X509_USER: &str = "gateway-x509";
+/// Every verb of `clustergateways/proxy`.
+pub const ALL_VERBS: &[&str] = &["get", "create", "update", "patch", "delete"];
+
+/// A way to the member. All three end as the same user on the member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Route {
+    /// Straight to the member's API server: what the others are compared with.
+    Direct,
+    /// Through the hub's aggregator to the gateway.
+    Hub,
+    /// Straight to the gateway, with a token of the hub.
+    Gateway,
+}
+
+/// The whole arrangement. Ended on drop.
+pub struct Lab {
+    /// The gateway. First, so that it goes first.
+    pub gateway: Product,
+    /// The hub.
+    pub hub: Hub,
+    /// The member.
+    pub member: Member,
+    /// The token of the user on the hub as whom [`Lab::kubectl`] comes.
+    pub token: String,
+    /// The token of the gateway's user on the member, as it is in the Secret of [`CLUSTER`].
+    pub member_token: String,
+    etcd: Etcd,
+    ground: Ground,
+    scratch: Scratch,
+}
+
+// === impl Route ===
+
+impl Route {
+    /// The ways under test.
+    pub const PROXIED: [Self; 2] = [Self::Hub, Self::Gateway];
+    /// All ways, the one to compare with first.
+    pub const ALL: [Self; 3] = [Self::Direct, Self::Hub, Self::Gateway];
+
+    /// A short name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Direct => "direct",
+            Self::Hub => "hub",
+            Self::Gateway => "gateway",
+        }
+    }
+}
+
+// === impl Lab ===
+
+impl Lab {
+    /// Builds what is missing, starts everything, and waits until it is ready.
+    pub fn start() -> Result<Self> {
+        let scratch = Scratch::create()?;
+        let ground = Ground { tools: Tools::prepare()?, directory: scratch.path().to_path_buf() };
+        let etcd = Etcd::start(&ground)?;
+        let mut hub = Hub::start(&ground, &etcd)?;
+        let mut member = Member::start(&ground, &etcd)?;
+        let (gateway, member_token) = std::thread::scope(|scope| {
+            let gateway = scope.spawn(|| {
+                hub.wait_ready().context("the hub did not come up")?;
+                Product::start(&ground, &hub).context("the gateway did not come up")
+            });
+            let token = scope.spawn(|| {
+                member.wait_ready().context("the member did not come up")?;
+                member.create_admin(GATEWAY_USER)
+            });
+            anyhow::Ok((gateway.join().expect("no panic")?, token.join().expect("no panic")?))
+        })?;
+        hub.register_member(CLUSTER, &MemberSecret::with_token(&member, &member_token))?;
+        let identity = member.server.authority().issue(&Leaf::client(X509_USER).group("system:masters"));
+        hub.register_member(CLUSTER_X509, &MemberSecret::with_certificate(&member, &identity))?;
+        let token = hub.create_user("tester", &[], ALL_VERBS)?;
+        let lab = Self { gateway, hub, member, token, member_token, etcd, ground, scratch };
+        for route in Route::ALL {
+            lab.kubeconfig(route, CLUSTER, lab.credential(route)).write(lab.kubeconfig_path(route))?;
+        }
+        Ok(lab)
+    }
+
+    /// kubectl on `route` to the member, as a user who may do everything.
+    pub fn kubectl(&self, route: Route) -> Kubectl {
+        self.ground.kubectl(&self.kubeconfig_path(route))
+    }
+
+    /// kubectl on `route` to `cluster` with another credential, which must be one of the member for [`Route::Direct`] and
+    /// one of the hub otherwise. `name` tells this user from others.
+    pub fn kubectl_as(&self, route: Route, cluster: &str, name: &str, credential: Credential) -> Result<Kubectl> {
+        let path = self.ground.file(&format!("{name}-{cluster}-{}.kubeconfig", route.name()));
+        Ok(self.ground.kubectl(&self.kubeconfig(route, cluster, credential).write(path)?))
+    }
+
+    /// The path under which hub and gateway serve `cluster`'s API.
+    pub fn proxy_path(cluster: &str) -> String {
+        format!("/apis/cluster.core.oam.dev/v1alpha1/clustergateways/{cluster}/proxy")
+    }
+
+    /// A directory for a test's files.
+    pub fn directory(&self, name: &str) -> Result<PathBuf> {
+        let path = self.ground.file(name);
+        std::fs::create_dir_all(&path)?;
+        Ok(path)
+    }
+
+    /// Leaves logs and files behind; returns where.
+    pub fn keep(&mut self) -> PathBuf {
+        self.scratch.keep();
+        self.ground.directory.clone()
+    }
+
+    fn kubeconfig(&self, route: Route, cluster: &str, credential: Credential) -> Kubeconfig {
+        let path = Self::proxy_path(cluster);
+        let (server, authority) = match route {
+            Route::Direct => (self.member.server.url(), self.member.server.authority_file().to_path_buf()),
+            Route::Hub => (self.hub.server.url() + &path, self.hub.server.authority_file().to_path_buf()),
+            Route::Gateway => (format!("https://{}{path}", self.gateway.address()), self.gateway.authority_file()),
+        };
+        Kubeconfig { server, authority, credential }
+    }
+
+    fn credential(&self, route: Route) -> Credential {
+        Credential::Token(if route == Route::Direct { self.member_token.clone() } else { self.token.clone() })
+    }
+
+    fn kubeconfig_path(&self, route: Route) -> PathBuf {
+        self.ground.file(&format!("via-{}.kubeconfig", route.name()))
+    }
+}
+
+impl Drop for Lab {
+    /// All at the same time; each field's own drop then waits for its part.
+    fn drop(&mut self) {
+        self.hub.release();
+        self.member.release();
+        self.etcd.release();
+    }
+}

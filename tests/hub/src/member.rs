@@ -1,0 +1,174 @@
+//! A member cluster: an API server, its controllers and scheduler, two nodes on which pods run without anything behind them,
+//! and a kubelet for the streams into those pods.
+//!
+//! A pod's "container" is a directory of this machine: `exec` runs there, and `<container>.log` in it is the container's log.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use serde_json::{Value, json};
+
+use crate::control_plane::{ApiServer, Etcd, Ground, start_controller_manager, start_scheduler};
+use crate::ports;
+use crate::process::Process;
+use crate::tools::Tool;
+use crate::wait;
+
+const KWOK: &str = include_str!("member/kwok.yaml");
+const NODES: &str = include_str!("member/nodes.yaml");
+
+/// The ServiceAccount in the namespace `default` of the member whose token the gateway uses.
+pub const GATEWAY_USER: &str = "gateway";
+
+const CONTROLLERS: [&str; 8] = [
+    "namespace-controller",
+    "serviceaccount-controller",
+    "node-lifecycle-controller", // takes the taint off new nodes
+    "deployment-controller",
+    "replicaset-controller",
+    "endpointslice-controller",
+    "root-ca-certificate-publisher-controller", // pods mount what it publishes
+    "garbage-collector-controller",
+];
+
+/// For pods and nodes to come up; a second is usual.
+const LIMIT: Duration = Duration::from_mins(1);
+
+/// A running member.
+#[derive(Debug)]
+pub struct Member {
+    /// Its API server.
+    pub server: ApiServer,
+    managers: Vec<Process>,
+    containers: PathBuf,
+    audit_log: PathBuf,
+    ground: Ground,
+}
+
+// === impl Member ===
+
+impl Member {
+    /// Starts it, without waiting.
+    pub fn start(ground: &Ground, etcd: &Etcd) -> Result<Self> {
+        // No --kubelet-certificate-authority: then any kubelet certificate will do.
+        let (policy, audit_log) = (ground.file("member-audit-policy.json"), ground.file("member-audit.log"));
+        std::fs::write(&policy, audit_policy().to_string())?;
+        let flags =
+            [format!("--audit-policy-file={}", policy.display()), format!("--audit-log-path={}", audit_log.display())];
+        let server = ApiServer::start(ground, etcd, "member", "10.97.0.0/16", &flags)?;
+        let containers = ground.file("containers");
+        std::fs::create_dir_all(&containers)?;
+        Ok(Self { server, managers: Vec::new(), containers, audit_log, ground: ground.clone() })
+    }
+
+    /// Waits until it is ready, starts what stands beside it, and waits until its nodes are ready.
+    pub fn wait_ready(&mut self) -> Result<()> {
+        self.server.wait_ready()?;
+        let kubelet_port = ports::free()?;
+        self.managers.push(self.start_kubelet(kubelet_port)?);
+        self.managers.push(self.start_kwok(kubelet_port)?);
+        self.managers.push(start_controller_manager(&self.ground, &self.server, &CONTROLLERS)?);
+        self.managers.push(start_scheduler(&self.ground, &self.server)?);
+        let kubectl = self.server.kubectl();
+        kubectl.apply(NODES)?;
+        kubectl.ok("wait node --all --for=condition=Ready --timeout=60s").with_context(|| self.logs())?;
+        wait::until("the default ServiceAccount", LIMIT, || kubectl.ok("get serviceaccount default -o name"))?;
+        Ok(())
+    }
+
+    /// Runs a pod with one container called `main` and waits until it runs and its log holds `log`.
+    pub fn run_pod(&self, namespace: &str, name: &str, log: &str) -> Result<()> {
+        let directory = self.container(namespace, name);
+        std::fs::create_dir_all(&directory)?;
+        std::fs::write(directory.join("main.log"), log)?;
+        let pod = json!({
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "namespace": namespace, "labels": {"app": name}},
+            "spec": {"terminationGracePeriodSeconds": 0, "containers": [{"name": "main", "image": "none"}]},
+        });
+        let kubectl = self.server.kubectl();
+        kubectl.apply(&pod.to_string())?;
+        kubectl.ok(&format!("wait pod {name} -n {namespace} --for=condition=Ready --timeout=60s"))?;
+        Ok(())
+    }
+
+    /// The directory that stands for the pod's containers.
+    pub fn container(&self, namespace: &str, pod: &str) -> PathBuf {
+        self.containers.join(namespace).join(pod)
+    }
+
+    /// Binds the ServiceAccount `default/<name>` to cluster-admin and returns a token for it.
+    pub fn create_admin(&self, name: &str) -> Result<String> {
+        let token = self.server.service_account_token("default", name)?;
+        self.server.kubectl().ok(&format!(
+            "create clusterrolebinding {name} --clusterrole cluster-admin --serviceaccount default:{name}"
+        ))?;
+        Ok(token)
+    }
+
+    /// Whether a request whose URL contains `marker` came from the gateway's users, or as anyone they might impersonate.
+    pub fn has_seen(&self, marker: &str) -> Result<bool> {
+        Ok(std::fs::read_to_string(&self.audit_log)?.contains(marker))
+    }
+
+    /// How many long-running requests (watches, followed logs) whose URL contains `marker` have begun and not ended.
+    pub fn open_streams(&self, marker: &str) -> Result<usize> {
+        let log = std::fs::read_to_string(&self.audit_log)?;
+        let count = |stage: &str| log.lines().filter(|line| line.contains(marker) && line.contains(stage)).count();
+        let (started, complete) = (count(r#""stage":"ResponseStarted""#), count(r#""stage":"ResponseComplete""#));
+        started.checked_sub(complete).context("more ended than began")
+    }
+
+    /// Asks everything to end.
+    pub fn release(&mut self) {
+        self.managers.iter_mut().for_each(Process::release);
+        self.server.release();
+    }
+
+    fn start_kubelet(&self, port: u16) -> Result<Process> {
+        let args = [
+            format!("--listen=127.0.0.1:{port}"),
+            format!("--tls-cert-file={}", self.ground.file("member.crt").display()),
+            format!("--tls-private-key-file={}", self.ground.file("member.key").display()),
+            format!("--root={}", self.containers.display()),
+        ];
+        self.ground.start("member-kubelet", Tool::Kubelet, args)
+    }
+
+    /// No `--node-name`: it would become a Hostname address, which the API server prefers over the IP address.
+    fn start_kwok(&self, kubelet_port: u16) -> Result<Process> {
+        let config = self.ground.file("kwok.yaml");
+        std::fs::write(&config, KWOK)?;
+        let args = [
+            format!("--kubeconfig={}", self.ground.file("member-admin.kubeconfig").display()),
+            format!("--config={}", config.display()),
+            "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake".to_owned(),
+            "--cidr=10.99.0.0/16".to_owned(),
+            "--node-ip=127.0.0.1".to_owned(),
+            format!("--node-port={kubelet_port}"),
+            format!("--server-address=127.0.0.1:{}", ports::free()?), // else it takes the node port itself
+            "--node-lease-duration-seconds=40".to_owned(),
+        ];
+        self.ground.start("member-kwok", Tool::Kwok, args)
+    }
+
+    fn logs(&self) -> String {
+        self.managers.iter().map(Process::log_tail).collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// One line for each request, with its URL and user but without its body. The control plane's own users say too much.
+fn audit_policy() -> Value {
+    json!({
+        "apiVersion": "audit.k8s.io/v1",
+        "kind": "Policy",
+        "omitStages": ["RequestReceived"],
+        "rules": [
+            {"level": "None", "users": ["member-admin", "system:apiserver"]},
+            {"level": "None", "userGroups": ["system:serviceaccounts:kube-system"]},
+            {"level": "Metadata"},
+        ],
+    })
+}

@@ -1,0 +1,178 @@
+//! Child processes that end when this process ends, however it ends: returning, panicking, or killed outright.
+//!
+//! Each child runs under a shell that holds the reading end of a pipe whose writing end is ours alone. When the pipe closes
+//! (the system closes it for a dead process) the shell kills its process group: the child and whatever the child started.
+//! `PR_SET_PDEATHSIG` was rejected: it needs unsafe code here, is bound to a thread, and exists on Linux only.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+
+use anyhow::{Context as _, Result, bail};
+
+/// `$@` is the program. SIGKILL, because nothing here has state worth saving and kube-apiserver takes seconds to go politely.
+const SUPERVISOR: &str = r#"exec 3<&0
+"$@" </dev/null 3<&- &
+program=$!
+{ read -r _ <&3; kill -KILL 0; } &
+watcher=$!
+wait "$program"
+code=$?
+kill "$watcher"
+exit "$code""#;
+
+/// How much of the end of a log is quoted when its process has failed.
+const LOG_TAIL: usize = 3000;
+
+/// Environment that must not reach a child: it would send its requests somewhere else.
+pub const PROXY_VARIABLES: [&str; 6] =
+    ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"];
+
+/// A running program; ended on drop.
+#[derive(Debug)]
+pub struct Process {
+    name: String,
+    shell: Child,
+    lifeline: Option<ChildStdin>,
+    log: PathBuf,
+}
+
+// === impl Process ===
+
+impl Process {
+    /// Starts `program`, whose output goes to `<directory>/<name>.log`.
+    pub fn start<A: AsRef<OsStr>>(
+        name: &str,
+        program: &Path,
+        args: impl IntoIterator<Item = A>,
+        directory: &Path,
+    ) -> Result<Self> {
+        let log = directory.join(format!("{name}.log"));
+        let output = File::create(&log).with_context(|| format!("cannot create {}", log.display()))?;
+        let mut command = Command::new("sh");
+        command.args(["-c", SUPERVISOR, "sh"]).arg(program).args(args);
+        for variable in PROXY_VARIABLES {
+            command.env_remove(variable);
+        }
+        let mut shell = command
+            .current_dir(directory)
+            .stdin(Stdio::piped())
+            .stdout(output.try_clone()?)
+            .stderr(output)
+            .process_group(0) // so that killing the group reaches the child's children and nobody else
+            .spawn()
+            .with_context(|| format!("cannot start {name}"))?;
+        let lifeline = shell.stdin.take();
+        Ok(Self { name: name.to_owned(), shell, lifeline, log })
+    }
+
+    /// An error with the end of its log if the program has ended by itself.
+    pub fn check(&mut self) -> Result<()> {
+        match self.shell.try_wait()? {
+            None => Ok(()),
+            Some(status) => bail!("{} has ended: {status}\n{}", self.name, self.log_tail()),
+        }
+    }
+
+    /// The end of what it printed.
+    pub fn log_tail(&self) -> String {
+        let mut text = Vec::new();
+        if let Ok(mut file) = File::open(&self.log) {
+            let _ = file.read_to_end(&mut text);
+        }
+        String::from_utf8_lossy(&text[text.len().saturating_sub(LOG_TAIL)..]).into_owned()
+    }
+
+    /// Asks it to end, without waiting: several can go at the same time.
+    pub fn release(&mut self) {
+        drop(self.lifeline.take());
+    }
+
+    /// Ends it and waits until it is gone.
+    pub fn stop(&mut self) -> Result<ExitStatus> {
+        self.release();
+        Ok(self.shell.wait()?)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        drop(self.stop());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::wait;
+
+    const LIMIT: Duration = Duration::from_secs(20);
+
+    fn shell(directory: &TempDir, script: &str) -> Process {
+        Process::start("shell", Path::new("/bin/sh"), ["-c", script], directory.path()).unwrap()
+    }
+
+    fn is_running(process_id: &str) -> bool {
+        Command::new("kill").args(["-0", process_id]).stderr(Stdio::null()).status().unwrap().success()
+    }
+
+    #[test]
+    fn a_program_that_ends_is_reported_with_its_last_words() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut process = shell(&directory, "echo goodbye; exit 3");
+        let ended = wait::until("its end", LIMIT, || match process.check() {
+            Ok(()) => bail!("it runs"),
+            Err(error) => Ok(error.to_string()),
+        });
+        let ended = ended.unwrap();
+        assert!(ended.contains("exit status: 3") && ended.contains("goodbye"), "{ended}");
+    }
+
+    #[test]
+    fn stopping_ends_the_program_and_what_it_started() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut process = shell(&directory, "sleep 1000 & echo $!; wait");
+        let grandchild = wait::until("the grandchild", LIMIT, || {
+            let text = process.log_tail();
+            text.strip_suffix('\n').map(str::to_owned).context("no line yet")
+        });
+        let grandchild = grandchild.unwrap();
+        assert!(is_running(&grandchild));
+        process.stop().unwrap();
+        wait::until_true("the grandchild's end", LIMIT, || Ok(!is_running(&grandchild))).unwrap();
+    }
+
+    /// This test runs itself as another process, which then has no chance to clean up.
+    #[test]
+    fn a_killed_owner_takes_its_programs_along() {
+        const OWNER: &str = "HUB_TESTS_OWNER";
+        if let Some(directory) = std::env::var_os(OWNER) {
+            let script = ["-c", "echo $$ > program.new && mv program.new program; exec sleep 1000"];
+            let _process = Process::start("owned", Path::new("/bin/sh"), script, Path::new(&directory)).unwrap();
+            loop {
+                std::thread::park();
+            }
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let mut owner = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "process::tests::a_killed_owner_takes_its_programs_along"])
+            .env(OWNER, directory.path())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let program = wait::until("the owner's program", LIMIT, || {
+            Ok(std::fs::read_to_string(directory.path().join("program"))?)
+        });
+        owner.kill().unwrap();
+        owner.wait().unwrap();
+        let program = program.unwrap();
+        wait::until_true("the program's end", LIMIT, || Ok(!is_running(program.trim()))).unwrap();
+    }
+}

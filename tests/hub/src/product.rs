@@ -1,0 +1,122 @@
+//! The gateway under test: in this process, on a fixed port, serving the hub's API group.
+
+use std::fs::File;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use gateway::Gateway;
+use kit::pki::{Authority, Issued, Leaf, PemFiles};
+use parking_lot::{RwLock, RwLockReadGuard};
+
+use crate::control_plane::Ground;
+use crate::http::Client;
+use crate::hub::{GATEWAY_HOST, Hub, SECRET_NAMESPACE};
+use crate::ports;
+
+/// For the gateway to read the hub's Secrets and ConfigMap and say that it is ready.
+const START_LIMIT: Duration = Duration::from_secs(30);
+/// For the hub to find it available: it looks every few seconds at an API that failed.
+const AVAILABLE: &str = "wait apiservice v1alpha1.cluster.core.oam.dev --for=condition=Available --timeout=60s";
+
+/// A gateway that tests may also stop and start.
+pub struct Product {
+    authority: Authority,
+    authority_file: PathBuf,
+    flags: Vec<String>,
+    address: SocketAddr,
+    running: RwLock<Option<Gateway>>,
+}
+
+/// While it lives, the gateway is not stopped.
+pub type InUse<'a> = RwLockReadGuard<'a, Option<Gateway>>;
+
+// === impl Product ===
+
+impl Product {
+    /// Starts it with a ServiceAccount of its own on `hub`, registers it there, and waits until the hub calls it available.
+    pub fn start(ground: &Ground, hub: &Hub) -> Result<Self> {
+        let authority = Authority::new("gateway-ca");
+        let authority_file = authority.write_to(&ground.directory, "gateway-ca")?;
+        let serving = authority.issue(&Leaf::server("gateway").san(GATEWAY_HOST));
+        let serving = serving.write_to(&ground.directory, "gateway")?;
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, ports::free()?));
+        log_to(&ground.file("gateway.log"))?;
+        let flags = flags(address, &hub.create_gateway_account()?, &serving);
+        let running = RwLock::new(None);
+        let product = Self { authority, authority_file, flags, address, running };
+        *product.running.write() = Some(product.launch()?);
+        hub.register_gateway(address.port(), &product.authority)?;
+        hub.server.kubectl().ok(AVAILABLE).context("the APIService did not become available")?;
+        Ok(product)
+    }
+
+    /// Keeps others from stopping it.
+    pub fn in_use(&self) -> InUse<'_> {
+        self.running.read()
+    }
+
+    /// Stops it when nobody uses it, calls `while_stopped`, and starts it again.
+    pub fn restart(&self, while_stopped: impl FnOnce() -> Result<()>) -> Result<()> {
+        let mut running = self.running.write();
+        if let Some(gateway) = running.take() {
+            gateway.stop().context("the gateway did not stop in order")?;
+        }
+        let outcome = while_stopped();
+        *running = Some(self.launch()?);
+        outcome
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The PEM file with the authority that signed its certificate.
+    pub fn authority_file(&self) -> PathBuf {
+        self.authority_file.clone()
+    }
+
+    /// Requests straight to it, presenting `identity`.
+    pub fn client(&self, identity: Option<&Issued>) -> Client {
+        Client::new(self.address, &self.authority, identity)
+    }
+
+    fn launch(&self) -> Result<Gateway> {
+        let gateway = Gateway::start(&self.flags)?;
+        gateway.wait_ready(START_LIMIT)?;
+        Ok(gateway)
+    }
+}
+
+impl Drop for Product {
+    fn drop(&mut self) {
+        // Without draining: nobody is left to be waited for.
+        drop(self.running.get_mut().take());
+    }
+}
+
+/// The gateway's own words, beside the logs of the programs around it.
+fn log_to(path: &Path) -> Result<()> {
+    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_env_filter("info,gateway=debug,auth=debug");
+    // Somebody else's subscriber in this process is as good.
+    drop(subscriber.with_writer(Arc::new(File::create(path)?)).try_init());
+    Ok(())
+}
+
+fn flags(address: SocketAddr, kubeconfig: &Path, serving: &PemFiles) -> Vec<String> {
+    let kubeconfig = kubeconfig.display();
+    vec![
+        "cluster-gateway".to_owned(),
+        format!("--secure-port={}", address.port()),
+        format!("--bind-address={}", address.ip()),
+        format!("--kubeconfig={kubeconfig}"),
+        format!("--authentication-kubeconfig={kubeconfig}"),
+        format!("--authorization-kubeconfig={kubeconfig}"),
+        format!("--secret-namespace={SECRET_NAMESPACE}"),
+        format!("--tls-cert-file={}", serving.certificate.display()),
+        format!("--tls-private-key-file={}", serving.key.display()),
+    ]
+}

@@ -1,0 +1,106 @@
+//! One run's directory under the workspace's target directory: keys, databases, logs, the containers' files.
+//!
+//! It is removed when the run ends. A run that was killed cannot do that, so each run first removes the directories of
+//! runs that are gone: a living run holds a lock on a file in its own (the system lets go of it, whatever happens).
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+
+const LOCK: &str = "run.lock";
+
+/// A run's directory; removed on drop unless [`Scratch::keep`] was called.
+#[derive(Debug)]
+pub struct Scratch {
+    path: PathBuf,
+    keep: bool,
+    _lock: File,
+}
+
+/// The workspace's target directory.
+pub fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target"), PathBuf::from)
+}
+
+// === impl Scratch ===
+
+impl Scratch {
+    /// Makes this run's directory, after removing those of dead runs.
+    pub fn create() -> Result<Self> {
+        Self::create_in(&target().join("hub-tests"))
+    }
+
+    fn create_in(parent: &Path) -> Result<Self> {
+        std::fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
+        let parent = parent.canonicalize()?; // programs run elsewhere
+        remove_dead(&parent)?;
+        // Locked under a name that `remove_dead` skips, then named: nobody sees it unlocked.
+        let path = parent.join(std::process::id().to_string());
+        let staging = parent.join(format!(".{}", std::process::id()));
+        for leftover in [&path, &staging] {
+            drop(std::fs::remove_dir_all(leftover)); // of a dead process that had this id
+        }
+        std::fs::create_dir(&staging)?;
+        let lock = File::create(staging.join(LOCK))?;
+        lock.lock()?;
+        std::fs::rename(&staging, &path)?;
+        Ok(Self { path, keep: false, _lock: lock })
+    }
+
+    /// The directory, absolute.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Leaves the directory behind, so that the logs of a failed run can be read. The next run removes it.
+    pub fn keep(&mut self) {
+        self.keep = true;
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if !self.keep {
+            drop(std::fs::remove_dir_all(&self.path));
+        }
+    }
+}
+
+fn remove_dead(parent: &Path) -> Result<()> {
+    for entry in std::fs::read_dir(parent)? {
+        let entry = entry?;
+        let hidden = entry.file_name().to_string_lossy().starts_with('.');
+        let dead = File::open(entry.path().join(LOCK)).is_ok_and(|lock| lock.try_lock().is_ok());
+        if dead && !hidden {
+            drop(std::fs::remove_dir_all(entry.path())); // another run may be removing it too
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dead_runs_directory_goes_and_a_living_ones_stays() {
+        let parent = tempfile::tempdir().unwrap();
+        let parent = parent.path();
+        std::fs::create_dir_all(parent.join("dead")).unwrap();
+        File::create(parent.join("dead").join(LOCK)).unwrap();
+        std::fs::create_dir_all(parent.join("living")).unwrap();
+        let living = File::create(parent.join("living").join(LOCK)).unwrap();
+        living.lock().unwrap();
+
+        let scratch = Scratch::create_in(parent).unwrap();
+        assert!(scratch.path().is_dir());
+        assert!(!parent.join("dead").exists());
+        assert!(parent.join("living").exists());
+
+        let path = scratch.path().to_path_buf();
+        drop(scratch);
+        assert!(!path.exists());
+    }
+}

@@ -1,0 +1,107 @@
+//! The programs of a control plane, and kubectl: built from Go modules that are pinned in `tools/<set>/go.mod`, once per version.
+//!
+//! Binaries are kept in `<target>/hub-tools/<set>-<hash of what they are built from>/bin`, so another version is another
+//! directory and nothing stale is ever run. Files that `KUBEBUILDER_ASSETS` has (the field's convention: etcd,
+//! kube-apiserver, kubectl) are taken from there instead.
+
+mod build;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+
+use self::build::Set;
+
+/// A program this harness runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tool {
+    /// etcd.
+    Etcd,
+    /// kube-apiserver.
+    ApiServer,
+    /// kube-controller-manager.
+    ControllerManager,
+    /// kube-scheduler.
+    Scheduler,
+    /// kubectl.
+    Kubectl,
+    /// kwok: keeps nodes and pods alive without anything behind them.
+    Kwok,
+    /// The kubelet's streaming endpoints, our own program.
+    Kubelet,
+}
+
+/// Every [`Tool`], ready to be run.
+#[derive(Clone, Debug)]
+pub struct Tools {
+    paths: Vec<(Tool, PathBuf)>,
+}
+
+// === impl Tool ===
+
+impl Tool {
+    const ALL: [Self; 7] = [
+        Self::Etcd,
+        Self::ApiServer,
+        Self::ControllerManager,
+        Self::Scheduler,
+        Self::Kubectl,
+        Self::Kwok,
+        Self::Kubelet,
+    ];
+
+    fn binary(self) -> &'static str {
+        match self {
+            Self::Etcd => "etcd",
+            Self::ApiServer => "kube-apiserver",
+            Self::ControllerManager => "kube-controller-manager",
+            Self::Scheduler => "kube-scheduler",
+            Self::Kubectl => "kubectl",
+            Self::Kwok => "kwok",
+            Self::Kubelet => "kubelet",
+        }
+    }
+
+    /// The directory under `tools/` whose `go.mod` pins it.
+    fn set(self) -> &'static str {
+        match self {
+            Self::Etcd => "etcd",
+            Self::Kwok => "kwok",
+            Self::Kubelet => "kubelet",
+            Self::ApiServer | Self::ControllerManager | Self::Scheduler | Self::Kubectl => "kubernetes",
+        }
+    }
+
+    fn package(self) -> String {
+        match self {
+            Self::Etcd => "go.etcd.io/etcd/server/v3".to_owned(),
+            Self::Kwok => "sigs.k8s.io/kwok/cmd/kwok".to_owned(),
+            Self::Kubelet => ".".to_owned(),
+            kubernetes => format!("k8s.io/kubernetes/cmd/{}", kubernetes.binary()),
+        }
+    }
+}
+
+// === impl Tools ===
+
+impl Tools {
+    /// Finds every tool, building what is missing (minutes on the first run).
+    pub fn prepare() -> Result<Self> {
+        let assets = std::env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from);
+        let mut paths = Vec::new();
+        for tool in Tool::ALL {
+            let asset = assets.as_ref().map(|directory| directory.join(tool.binary())).filter(|path| path.is_file());
+            let path = match asset {
+                Some(path) => path,
+                None => Set::read(tool.set())?.provide(tool.binary(), &tool.package())?,
+            };
+            paths.push((tool, path));
+        }
+        Ok(Self { paths })
+    }
+
+    /// Where `tool` is.
+    pub fn path(&self, tool: Tool) -> &Path {
+        self.paths.iter().find_map(|(known, path)| (*known == tool).then_some(path)).expect("all tools were prepared")
+    }
+}

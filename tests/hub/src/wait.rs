@@ -1,0 +1,53 @@
+//! Bounded waiting on a condition of the outside world that nobody announces: a port that answers, an object that appears.
+//!
+//! The condition is asked again after a short pause until it holds; running out of time is an error that names what was
+//! awaited and the last reason why it did not hold.
+
+use std::time::Duration;
+
+use anyhow::{Result, anyhow};
+use tokio::time::Instant;
+
+/// The pause between two looks at a condition. Short, because tests measure delays of about a second with it.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Asks `condition` until it answers `Ok`, for at most `limit`.
+pub fn until<T>(what: &str, limit: Duration, mut condition: impl FnMut() -> Result<T>) -> Result<T> {
+    let start = Instant::now();
+    loop {
+        match condition() {
+            Ok(value) => return Ok(value),
+            Err(reason) if start.elapsed() >= limit => {
+                return Err(reason.context(format!("gave up after {limit:?} waiting for {what}")));
+            }
+            Err(_) => std::thread::park_timeout(PAUSE),
+        }
+    }
+}
+
+/// As [`until`], for conditions without a reason.
+pub fn until_true(what: &str, limit: Duration, mut condition: impl FnMut() -> Result<bool>) -> Result<()> {
+    until(what, limit, || if condition()? { Ok(()) } else { Err(anyhow!("not yet")) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_error_names_what_was_awaited_and_why_it_did_not_come() {
+        let error = until("the moon", Duration::ZERO, || Err::<(), _>(anyhow!("it is cloudy"))).unwrap_err();
+        assert_eq!(format!("{error:#}"), "gave up after 0ns waiting for the moon: it is cloudy");
+    }
+
+    #[test]
+    fn a_condition_that_comes_true_ends_the_wait() {
+        let mut looks = 0;
+        let condition = || {
+            looks += 1;
+            Ok(looks == 3)
+        };
+        until_true("the third look", Duration::from_secs(10), condition).unwrap();
+        assert_eq!(looks, 3);
+    }
+}

@@ -1,0 +1,184 @@
+//! RBAC on the hub decides who reaches which cluster, and a request that it refuses never reaches the member.
+//!
+//! The words of a refusal are the hub's own (RBAC's and the generic API server's), whichever way the request came.
+
+use std::sync::Arc;
+
+use anyhow::{Result, bail, ensure};
+use bytes::Bytes;
+use http::{Method, StatusCode};
+use hub_tests::http::{Client, Response};
+use hub_tests::kubeconfig::Credential;
+use hub_tests::lab::{ALL_VERBS, CLUSTER, CLUSTER_X509, Lab, Route, X509_USER};
+use kit::pki::Leaf;
+use libtest_mimic::Trial;
+use serde_json::json;
+
+use crate::stage::{Stage, test};
+
+pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+    vec![
+        test(stage, "access::without clustergateways/proxy nothing reaches the member", stranger),
+        test(stage, "access::kubectl shows the refusal", stranger_with_kubectl),
+        test(stage, "access::resourceNames limits a user to one cluster", one_cluster),
+        test(stage, "access::the verb of the request decides", verbs),
+        test(stage, "access::a client certificate of the hub is a user of the hub", certificate),
+        test(stage, "access::impersonation needs the hub's permission", impersonation),
+        test(stage, "access::a cluster with a client certificate is used as that user", x509_cluster),
+    ]
+}
+
+/// A client for `route`, without a certificate.
+pub(crate) fn client(lab: &Lab, route: Route) -> Client {
+    match route {
+        Route::Direct => lab.member.server.client(None),
+        Route::Hub => lab.hub.server.client(None),
+        Route::Gateway => lab.gateway.client(None),
+    }
+}
+
+/// The value of an Authorization header.
+pub(crate) fn bearer(token: &str) -> String {
+    format!("Bearer {token}")
+}
+
+/// The path of a list whose URL nobody else asks for: what the member's audit log is searched for.
+pub(crate) fn marked(cluster: &str, marker: &str) -> String {
+    format!("{}/api/v1/namespaces/{marker}/pods", Lab::proxy_path(cluster))
+}
+
+fn is_refusal(response: &Response, user: &str, verb: &str, cluster: &str) -> Result<()> {
+    ensure!(response.status == StatusCode::FORBIDDEN, "{}: {}", response.status, response.text());
+    let status = response.json()?;
+    let message = format!(
+        "clustergateways.cluster.core.oam.dev \"{cluster}\" is forbidden: User \"{user}\" cannot {verb} resource \
+         \"clustergateways/proxy\" in API group \"cluster.core.oam.dev\" at the cluster scope"
+    );
+    let details = json!({"name": cluster, "group": "cluster.core.oam.dev", "kind": "clustergateways"});
+    ensure!(
+        status["kind"] == "Status" && status["reason"] == "Forbidden" && status["code"] == 403,
+        "not a Status: {status}"
+    );
+    ensure!(status["message"] == message, "{status}");
+    ensure!(status["details"] == details, "{status}");
+    Ok(())
+}
+
+fn stranger(lab: &Lab) -> Result<()> {
+    let token = lab.hub.server.service_account_token("default", "stranger")?;
+    for route in Route::PROXIED {
+        let marker = format!("stranger-via-{}", route.name());
+        let path = marked(CLUSTER, &marker);
+        let response = client(lab, route).get(&path, &[("authorization", &bearer(&token))])?;
+        is_refusal(&response, "system:serviceaccount:default:stranger", "get", CLUSTER)?;
+        ensure!(!lab.member.has_seen(&marker)?, "the member has seen a request that was refused");
+        // The same request of a user who may: the search above would have found it.
+        client(lab, route).get(&path, &[("authorization", &bearer(&lab.token))])?.expect(StatusCode::OK)?;
+        ensure!(lab.member.has_seen(&marker)?, "the member's audit log lacks a request that was let through");
+    }
+    Ok(())
+}
+
+fn stranger_with_kubectl(lab: &Lab) -> Result<()> {
+    let token = lab.hub.server.service_account_token("default", "quiet-stranger")?;
+    let mut errors = Vec::new();
+    for route in Route::PROXIED {
+        let kubectl = lab.kubectl_as(route, CLUSTER, "quiet-stranger", Credential::Token(token.clone()))?;
+        let output = kubectl.args(["create", "configmap", "nothing", "-n", "default", "--validate=false"]).run()?;
+        ensure!(output.status == 1, "{output:?}");
+        let words =
+            "User \"system:serviceaccount:default:quiet-stranger\" cannot create resource \"clustergateways/proxy\"";
+        ensure!(output.stderr.contains(words), "{output:?}");
+        errors.push(output.stderr);
+    }
+    ensure!(errors[0] == errors[1], "other words via the hub than via the gateway: {errors:?}");
+    Ok(())
+}
+
+fn one_cluster(lab: &Lab) -> Result<()> {
+    let token = lab.hub.create_user("limited", &[CLUSTER], ALL_VERBS)?;
+    let user = "system:serviceaccount:default:limited";
+    for route in Route::PROXIED {
+        let get = |cluster| client(lab, route).get(&marked(cluster, "default"), &[("authorization", &bearer(&token))]);
+        get(CLUSTER)?.expect(StatusCode::OK)?;
+        is_refusal(&get(CLUSTER_X509)?, user, "get", CLUSTER_X509)?;
+        // The same words for a cluster that is not there: names cannot be probed.
+        is_refusal(&get("absent")?, user, "get", "absent")?;
+    }
+    Ok(())
+}
+
+fn verbs(lab: &Lab) -> Result<()> {
+    let token = lab.hub.create_user("reader", &[CLUSTER], &["get"])?;
+    let user = "system:serviceaccount:default:reader";
+    for route in Route::PROXIED {
+        let marker = format!("reader-via-{}", route.name());
+        let path = marked(CLUSTER, &marker);
+        let bearer = bearer(&token);
+        let send = |method| {
+            let headers = [("authorization", &*bearer), ("content-type", "application/json")];
+            client(lab, route).send(&method, &path, &headers, Bytes::from_static(b"{}"))
+        };
+        for (method, verb) in
+            [(Method::POST, "create"), (Method::PUT, "update"), (Method::PATCH, "patch"), (Method::DELETE, "delete")]
+        {
+            is_refusal(&send(method)?, user, verb, CLUSTER)?;
+        }
+        ensure!(!lab.member.has_seen(&marker)?, "the member has seen a request that was refused");
+        client(lab, route).get(&path, &[("authorization", &bearer)])?.expect(StatusCode::OK)?;
+    }
+    Ok(())
+}
+
+fn certificate(lab: &Lab) -> Result<()> {
+    lab.hub.allow("carol", &json!([{"kind": "User", "name": "carol"}]), &[CLUSTER], &["get"])?;
+    lab.hub.allow("readers", &json!([{"kind": "Group", "name": "readers"}]), &[CLUSTER], &["get"])?;
+    let authority = lab.hub.server.authority();
+    for (leaf, expected) in [
+        (Leaf::client("carol"), StatusCode::OK),
+        (Leaf::client("dave").group("writers").group("readers"), StatusCode::OK),
+        (Leaf::client("erin").group("writers"), StatusCode::FORBIDDEN),
+    ] {
+        let identity = authority.issue(&leaf);
+        for client in [lab.hub.server.client(Some(&identity)), lab.gateway.client(Some(&identity))] {
+            client.get(&marked(CLUSTER, "default"), &[])?.expect(expected)?;
+        }
+    }
+    Ok(())
+}
+
+/// Through the hub, the hub decides; straight to the gateway, the gateway asks the hub the same question.
+fn impersonation(lab: &Lab) -> Result<()> {
+    let marker = "impersonated-by-tester";
+    for route in Route::PROXIED {
+        let headers = [("authorization", &*bearer(&lab.token)), ("impersonate-user", "carol-the-impersonated")];
+        let response = client(lab, route).get(&marked(CLUSTER, marker), &headers)?;
+        ensure!(response.status == StatusCode::FORBIDDEN, "via {}: {}", route.name(), response.text());
+        let text = response.text();
+        ensure!(text.contains("cannot impersonate resource") && text.contains("carol-the-impersonated"), "{text}");
+    }
+    ensure!(!lab.member.has_seen(marker)?, "the member has seen a request that was refused");
+    Ok(())
+}
+
+fn x509_cluster(lab: &Lab) -> Result<()> {
+    for (cluster, expected) in [(CLUSTER, "system:serviceaccount:default:gateway"), (CLUSTER_X509, X509_USER)] {
+        for route in Route::PROXIED {
+            let name = who_am_i(lab, route, cluster, "")?;
+            if name != expected {
+                bail!("{cluster} via {} is used as {name}", route.name());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The member's name for whom `cluster`'s credential makes us.
+pub(crate) fn who_am_i(lab: &Lab, route: Route, cluster: &str, query: &str) -> Result<String> {
+    let path = format!("{}/apis/authentication.k8s.io/v1/selfsubjectreviews{query}", Lab::proxy_path(cluster));
+    let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
+    let headers = [("authorization", &*bearer(&lab.token)), ("content-type", "application/json")];
+    let response = client(lab, route).send(&Method::POST, &path, &headers, Bytes::from(review.to_string()))?;
+    let review = response.expect(StatusCode::CREATED)?.json()?;
+    Ok(review["status"]["userInfo"]["username"].as_str().unwrap_or_default().to_owned())
+}

@@ -1,0 +1,87 @@
+//! The gateway as a part of the hub: its API is available, in discovery, in nobody's way, and back after a restart.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use hub_tests::lab::{CLUSTER, Lab, Route};
+use hub_tests::wait;
+use libtest_mimic::Trial;
+
+use crate::stage::{Stage, exclusive, test};
+
+const API_SERVICE: &str = "get apiservice v1alpha1.cluster.core.oam.dev -o";
+/// For the hub's next look at an API that failed, and some more for a busy machine.
+const RECOVERY: Duration = Duration::from_secs(40);
+
+pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+    vec![
+        test(stage, "aggregation::the APIService is available", available),
+        test(stage, "aggregation::kubectl lists clusters without their credentials", list),
+        test(stage, "aggregation::the API is in the hub's discovery", discovery),
+        test(stage, "aggregation::a namespace of the hub can be deleted", namespace_deletion),
+    ]
+}
+
+/// Apart from the others, to come last: if the gateway does not come back, only this test fails.
+pub(crate) fn last_trial(stage: &Arc<Stage>) -> Vec<Trial> {
+    vec![exclusive(stage, "aggregation::a restarted gateway serves again, the hub untouched", restart)]
+}
+
+fn available(lab: &Lab) -> Result<()> {
+    let condition = r#"jsonpath={.status.conditions[?(@.type=="Available")].status},{.status.conditions[?(@.type=="Available")].reason}"#;
+    let text = lab.hub.server.kubectl().ok(&format!("{API_SERVICE} {condition}"))?;
+    ensure!(text == "True,Passed", "{text}");
+    Ok(())
+}
+
+fn list(lab: &Lab) -> Result<()> {
+    let kubectl = lab.hub.server.kubectl();
+    let table = kubectl.ok("get clustergateways")?;
+    let mut lines = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let heading = lines.next().unwrap_or_default();
+    ensure!(heading == ["NAME", "PROVIDER", "CREDENTIAL-TYPE", "ENDPOINT-TYPE", "HEALTHY"], "{table}");
+    ensure!(lines.any(|line| line.starts_with(&[CLUSTER]) && line.contains(&"ServiceAccountToken")), "{table}");
+    let object = kubectl.ok(&format!("get clustergateway {CLUSTER} -o json"))?;
+    ensure!(object.contains(&lab.member.server.url()), "no endpoint: {object}");
+    ensure!(!object.contains(&lab.member_token), "the token can be read");
+    let absent = kubectl.args(["get", "clustergateway", "absent"]).run()?;
+    ensure!(absent.status == 1 && absent.stderr.contains("(NotFound)"), "{absent:?}");
+    Ok(())
+}
+
+fn discovery(lab: &Lab) -> Result<()> {
+    let words = "api-resources --api-group=cluster.core.oam.dev --no-headers --cached=false";
+    let text = lab.hub.server.kubectl().ok(words)?;
+    let resources: Vec<&str> = text.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    ensure!(resources.contains(&"clustergateways"), "{text}");
+    Ok(())
+}
+
+/// The namespace controller asks every API group what there is to delete, and gives up if one does not answer.
+fn namespace_deletion(lab: &Lab) -> Result<()> {
+    let kubectl = lab.hub.server.kubectl();
+    lab.hub.server.create_namespace("short-lived")?;
+    kubectl.ok("create configmap inside --from-literal=a=b -n short-lived")?;
+    kubectl.ok("delete namespace short-lived --timeout=50s")?;
+    let gone = kubectl.args(["get", "namespace", "short-lived"]).run()?;
+    ensure!(gone.stderr.contains("(NotFound)"), "{gone:?}");
+    Ok(())
+}
+
+fn restart(lab: &Lab) -> Result<()> {
+    let words = "get namespace default -o name";
+    let generation = || lab.hub.server.kubectl().ok(&format!("{API_SERVICE} jsonpath={{.spec}}"));
+    let before = generation()?;
+    lab.gateway.restart(|| {
+        let output = lab.kubectl(Route::Hub).args(words.split(' ')).run()?;
+        ensure!(output.status != 0, "something answers for a stopped gateway: {output:?}");
+        Ok(())
+    })?;
+    let _in_use = lab.gateway.in_use();
+    for route in Route::PROXIED {
+        wait::until(&format!("the way via {}", route.name()), RECOVERY, || lab.kubectl(route).ok(words))?;
+    }
+    ensure!(generation()? == before, "the APIService was changed");
+    Ok(())
+}

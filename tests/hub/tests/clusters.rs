@@ -1,0 +1,118 @@
+//! A cluster is a Secret: created, changed or deleted, it counts within a second.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use http::StatusCode;
+use hub_tests::hub::MemberSecret;
+use hub_tests::kubeconfig::Credential;
+use hub_tests::lab::{Lab, Route};
+use hub_tests::{ports, wait};
+use kit::pki::{Authority, Leaf};
+use libtest_mimic::Trial;
+
+use crate::access::{bearer, client, who_am_i};
+use crate::stage::{Stage, test};
+
+/// From kubectl's return to the effect.
+const PROMPT: Duration = Duration::from_secs(1);
+
+pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+    vec![
+        test(stage, "clusters::a new Secret is a cluster within a second, a deleted one is none", come_and_go),
+        test(stage, "clusters::a changed token is used within a second", rotate),
+        test(stage, "clusters::a change to a client certificate is used within a second", change_kind),
+        test(stage, "clusters::an unknown cluster is not found", unknown),
+        test(stage, "clusters::a member that cannot be used is named with the reason", unusable),
+    ]
+}
+
+fn version(lab: &Lab, route: Route, cluster: &str) -> Result<hub_tests::http::Response> {
+    let path = format!("{}/version", Lab::proxy_path(cluster));
+    client(lab, route).get(&path, &[("authorization", &bearer(&lab.token))])
+}
+
+fn come_and_go(lab: &Lab) -> Result<()> {
+    let secret = MemberSecret::with_token(&lab.member, &lab.member_token);
+    for route in Route::PROXIED {
+        let cluster = &format!("fresh.{}", route.name()); // names with dots are names too
+        version(lab, route, cluster)?.expect(StatusCode::NOT_FOUND)?;
+        lab.hub.register_member(cluster, &secret)?;
+        wait::until("the new cluster", PROMPT, || version(lab, route, cluster)?.expect(StatusCode::OK))?;
+        lab.hub.forget_member(cluster)?;
+        wait::until("the cluster's end", PROMPT, || version(lab, route, cluster)?.expect(StatusCode::NOT_FOUND))?;
+    }
+    Ok(())
+}
+
+fn rotate(lab: &Lab) -> Result<()> {
+    let (first, second) = (lab.member.create_admin("rotation-1")?, lab.member.create_admin("rotation-2")?);
+    for route in Route::PROXIED {
+        let cluster = &format!("rotating-{}", route.name());
+        for (name, token) in [("rotation-1", &first), ("rotation-2", &second), ("rotation-1", &first)] {
+            lab.hub.register_member(cluster, &MemberSecret::with_token(&lab.member, token))?;
+            becomes(lab, route, cluster, &format!("system:serviceaccount:default:{name}"))?;
+        }
+        lab.hub.forget_member(cluster)?;
+    }
+    Ok(())
+}
+
+fn change_kind(lab: &Lab) -> Result<()> {
+    let identity = lab.member.server.authority().issue(&Leaf::client("changed").group("system:masters"));
+    let cluster = "changing";
+    lab.hub.register_member(cluster, &MemberSecret::with_token(&lab.member, &lab.member_token))?;
+    becomes(lab, Route::Gateway, cluster, "system:serviceaccount:default:gateway")?;
+    lab.hub.register_member(cluster, &MemberSecret::with_certificate(&lab.member, &identity))?;
+    for route in Route::PROXIED {
+        becomes(lab, route, cluster, "changed")?;
+    }
+    lab.hub.forget_member(cluster)
+}
+
+fn becomes(lab: &Lab, route: Route, cluster: &str, user: &str) -> Result<()> {
+    wait::until(&format!("{cluster} via {} as {user}", route.name()), PROMPT, || {
+        let name = who_am_i(lab, route, cluster, "")?;
+        ensure!(name == user, "it is {name}");
+        Ok(())
+    })
+}
+
+fn unknown(lab: &Lab) -> Result<()> {
+    for route in Route::PROXIED {
+        let status = version(lab, route, "no-such-one")?.expect(StatusCode::NOT_FOUND)?.json()?;
+        let message = status["message"].as_str().unwrap_or_default();
+        ensure!(status["kind"] == "Status" && status["reason"] == "NotFound", "{status}");
+        // Other programs look for this text (KubeVela's removal of clusters does).
+        ensure!(message.contains("no such cluster"), "{status}");
+    }
+    Ok(())
+}
+
+/// The codes tell whose fault it is; other programs look for `dial tcp` to tell a lost connection from a removed cluster.
+fn unusable(lab: &Lab) -> Result<()> {
+    let secret = || MemberSecret::with_token(&lab.member, &lab.member_token);
+    let nobody_listens = format!("https://127.0.0.1:{}", ports::free()?);
+    let cases = [
+        ("unreachable", secret().at(&nobody_listens), StatusCode::SERVICE_UNAVAILABLE, "dial tcp"),
+        ("mistrusted", secret().trusting(&Authority::new("other-ca")), StatusCode::SERVICE_UNAVAILABLE, ""),
+        ("unauthorized", MemberSecret::with_token(&lab.member, "revoked"), StatusCode::BAD_GATEWAY, ""),
+    ];
+    for (cluster, secret, code, text) in &cases {
+        lab.hub.register_member(cluster, secret)?;
+        for route in Route::PROXIED {
+            let response = wait::until("the cluster", PROMPT, || version(lab, route, cluster)?.expect(*code))?;
+            let status = response.json()?;
+            let message = status["message"].as_str().unwrap_or_default();
+            ensure!(status["kind"] == "Status" && status["code"] == code.as_u16(), "{cluster}: {status}");
+            ensure!(message.contains(cluster) && message.contains(text), "{cluster}: {status}");
+        }
+        // Not `get`: what that prints comes from discovery, which keeps the reason to itself.
+        let kubectl = lab.kubectl_as(Route::Hub, cluster, "unusable", Credential::Token(lab.token.clone()))?;
+        let output = kubectl.args(["create", "configmap", "nothing", "--validate=false"]).run()?;
+        ensure!(output.status == 1 && output.stderr.contains(cluster), "kubectl does not show why: {output:?}");
+        lab.hub.forget_member(cluster)?;
+    }
+    Ok(())
+}

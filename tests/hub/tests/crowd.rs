@@ -1,0 +1,75 @@
+//! Many streams to one member at a time: more than fit into one HTTP/2 connection, none of them in another's way, and none
+//! left behind when its reader has gone.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use http::StatusCode;
+use http_body_util::BodyExt as _;
+use hub_tests::lab::{CLUSTER, Lab, Route};
+use hub_tests::wait;
+use libtest_mimic::Trial;
+use tokio::runtime::Runtime;
+use tokio::time::timeout;
+
+use crate::access::{bearer, client};
+use crate::stage::{Stage, test};
+
+/// More than the 250 streams that kube-apiserver allows on one connection (`--http2-max-streams-per-connection`).
+const WATCHES: usize = 300;
+const LIMIT: Duration = Duration::from_secs(20);
+
+pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+    let trial = |route: Route| {
+        let name = format!("crowd::300 watches via {}: all see a change, a request passes, all end", route.name());
+        test(stage, name, move |lab| crowd(lab, route))
+    };
+    Route::PROXIED.into_iter().map(trial).collect()
+}
+
+fn crowd(lab: &Lab, route: Route) -> Result<()> {
+    let namespace = &format!("crowd-{}", route.name());
+    lab.member.server.create_namespace(namespace)?;
+    let kubectl = lab.member.server.kubectl();
+    let path = format!("{}/api/v1/namespaces/{namespace}/configmaps", Lab::proxy_path(CLUSTER));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let mut bodies = open(&runtime, lab, route, &format!("{path}?fieldSelector=metadata.name=crowded&watch=true"))?;
+    let watches = || lab.member.open_streams(&format!("/namespaces/{namespace}/configmaps?fieldSelector"));
+    ensure!(watches()? == WATCHES, "the member has {} watches", watches()?);
+
+    client(lab, route).get(&path, &[("authorization", &bearer(&lab.token))])?.expect(StatusCode::OK)?;
+    kubectl.ok(&format!("create configmap crowded -n {namespace}"))?;
+    runtime.block_on(async {
+        for (number, body) in bodies.iter_mut().enumerate() {
+            let frame = timeout(LIMIT, body.frame()).await.with_context(|| format!("nothing on watch {number}"))?;
+            let frame = frame.with_context(|| format!("watch {number} ended"))??;
+            let text = frame.into_data().map(|data| String::from_utf8_lossy(&data).into_owned()).unwrap_or_default();
+            ensure!(text.contains("ADDED") && text.contains("crowded"), "watch {number} got {text:?}");
+        }
+        Ok(())
+    })?;
+
+    drop(bodies);
+    drop(runtime); // and with it the connections
+    wait::until("the member's watches to end", LIMIT, || match watches()? {
+        0 => Ok(()),
+        left => bail!("{left} watches are left"),
+    })
+}
+
+fn open(runtime: &Runtime, lab: &Lab, route: Route, path: &str) -> Result<Vec<hyper::body::Incoming>> {
+    let (client, authorization) = (client(lab, route), bearer(&lab.token));
+    let headers = [("authorization", &*authorization)];
+    runtime.block_on(async {
+        let mut bodies = Vec::with_capacity(WATCHES);
+        for number in 0..WATCHES {
+            let opening = client.open(path, &headers);
+            let response =
+                timeout(LIMIT, opening).await.with_context(|| format!("watch {number} was not opened"))??;
+            ensure!(response.status() == StatusCode::OK, "watch {number}: {}", response.status());
+            bodies.push(response.into_body());
+        }
+        Ok(bodies)
+    })
+}

@@ -1,0 +1,108 @@
+//! `port-forward`, over WebSocket and over SPDY: 100 MB both ways at the same time, and what a closed side looks like.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{Shutdown, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use aws_lc_rs::digest::{self, Digest, SHA256};
+use hub_tests::kubectl::Running;
+use hub_tests::lab::{Lab, Route};
+use libtest_mimic::Trial;
+
+use crate::stage::{Stage, test};
+use crate::streams::{self, Protocol};
+
+/// What the kubelet of these tests serves on each port (`tools/kubelet/main.go`).
+const ECHO: u16 = 7;
+const DISCARD: u16 = 9;
+const CHARGEN: u16 = 19;
+
+const VOLUME: usize = 100_000_000;
+const LIMIT: Duration = Duration::from_mins(1);
+
+pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for protocol in [Protocol::WebSocket, Protocol::Spdy] {
+        for route in Route::PROXIED {
+            let name = format!("forward::over {protocol:?} via {}: ", route.name());
+            trials.push(test(stage, name.clone() + "100 MB there and back", move |lab| echo(lab, route, protocol)));
+            trials.push(test(stage, name + "one way", move |lab| one_way(lab, route, protocol)));
+        }
+    }
+    trials
+}
+
+/// A running `kubectl port-forward` and the local port it listens on.
+fn forward(lab: &Lab, route: Route, protocol: Protocol, port: u16) -> Result<(Running, u16)> {
+    streams::pod(lab)?;
+    let words = ["port-forward", "shell", "-n", "streams", "--address=127.0.0.1", &format!(":{port}")];
+    let mut running = protocol.apply(lab.kubectl(route).args(words)).start()?;
+    let line = running.next_line(LIMIT)?; // Forwarding from 127.0.0.1:34567 -> 7
+    let local = line.split(" -> ").next().and_then(|text| text.rsplit(':').next()).and_then(|text| text.parse().ok());
+    Ok((running, local.with_context(|| format!("no port in {line:?}"))?))
+}
+
+fn connect(port: u16) -> Result<TcpStream> {
+    let stream = TcpStream::connect(("127.0.0.1", port))?;
+    stream.set_read_timeout(Some(LIMIT))?;
+    stream.set_write_timeout(Some(LIMIT))?;
+    Ok(stream)
+}
+
+fn echo(lab: &Lab, route: Route, protocol: Protocol) -> Result<()> {
+    let (_running, port) = forward(lab, route, protocol, ECHO)?;
+    let mut stream = connect(port)?;
+    let mut sender = stream.try_clone()?;
+    let sending = std::thread::spawn(move || -> Result<Digest> {
+        let mut hash = digest::Context::new(&SHA256);
+        for number in 0_u32.. {
+            let chunk = chunk(number);
+            let start = usize::try_from(number)? * chunk.len();
+            let Some(left) = VOLUME.checked_sub(start).filter(|left| *left > 0) else { break };
+            let part = &chunk[..left.min(chunk.len())];
+            sender.write_all(part)?;
+            hash.update(part);
+        }
+        Ok(hash.finish())
+    });
+    let mut hash = digest::Context::new(&SHA256);
+    let mut buffer = vec![0; 1 << 16];
+    let mut received = 0;
+    while received < VOLUME {
+        let count = stream.read(&mut buffer).with_context(|| format!("after {received} bytes"))?;
+        ensure!(count > 0, "closed after {received} bytes");
+        hash.update(&buffer[..count]);
+        received += count;
+    }
+    let sent = sending.join().expect("no panic")?;
+    ensure!(received == VOLUME && hash.finish().as_ref() == sent.as_ref(), "other bytes came back than were sent");
+    Ok(())
+}
+
+/// 64 KiB that differ from one number to the next, so that a lost or doubled part is noticed.
+fn chunk(number: u32) -> Vec<u8> {
+    number.to_le_bytes().into_iter().cycle().zip(0_u32..1 << 16).map(|(byte, at)| byte ^ at.to_le_bytes()[1]).collect()
+}
+
+/// The peer's answer arrives after our half of the connection is closed, and its close is seen.
+fn one_way(lab: &Lab, route: Route, protocol: Protocol) -> Result<()> {
+    let (_running, port) = forward(lab, route, protocol, DISCARD)?;
+    let mut stream = connect(port)?;
+    stream.write_all(&vec![7; 300_000])?;
+    stream.shutdown(Shutdown::Write)?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    ensure!(answer.starts_with("300000 "), "the peer got {answer:?}");
+
+    let (_running, port) = forward(lab, route, protocol, CHARGEN)?;
+    let mut stream = BufReader::new(connect(port)?);
+    stream.get_mut().write_all(b"5000000\n")?;
+    let mut text = Vec::new();
+    stream.read_to_end(&mut text)?;
+    let expected = (0..=250_u8).cycle().take(5_000_000);
+    ensure!(text.len() == 5_000_000 && text.iter().copied().eq(expected), "{} bytes, not as sent", text.len());
+    ensure!(stream.fill_buf()?.is_empty(), "more than was asked for");
+    Ok(())
+}

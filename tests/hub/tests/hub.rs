@@ -1,0 +1,51 @@
+//! The product on real control planes: kubectl sees through the gateway what it sees directly, and the hub decides who may.
+//!
+//! One binary with its own main, so that all tests share one hub and one member, and these are stopped at the end whatever
+//! the tests did. They are started by the first test that runs (`--list` starts nothing).
+
+mod access;
+mod aggregation;
+mod clusters;
+mod compare;
+mod crowd;
+mod forward;
+mod identity;
+mod reads;
+mod stage;
+mod streams;
+mod terminal;
+mod watches;
+mod writes;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use libtest_mimic::Arguments;
+
+use self::stage::Stage;
+
+/// Everything here waits for the same two API servers; more at a time only makes single tests slower.
+const THREADS: usize = 3;
+
+fn main() -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads.get_or_insert(THREADS);
+    let stage = Arc::new(Stage::default());
+    let trials = [
+        aggregation::trials(&stage),
+        forward::trials(&stage),
+        reads::trials(&stage),
+        writes::trials(&stage),
+        watches::trials(&stage),
+        streams::trials(&stage),
+        terminal::trials(&stage),
+        crowd::trials(&stage),
+        access::trials(&stage),
+        identity::trials(&stage),
+        clusters::trials(&stage),
+        aggregation::last_trial(&stage),
+    ];
+    let conclusion = libtest_mimic::run(&arguments, trials.into_iter().flatten().collect());
+    stage.close(conclusion.has_failed());
+    conclusion.exit_code()
+}

@@ -1,0 +1,144 @@
+//! Streams into containers: `exec`, `attach`, `cp`, each over WebSocket and over SPDY, compared with the member.
+
+use std::sync::Arc;
+
+use anyhow::{Result, ensure};
+use hub_tests::kubectl::Invocation;
+use hub_tests::lab::{Lab, Route};
+use libtest_mimic::Trial;
+
+use crate::compare;
+use crate::stage::{Stage, test};
+
+/// How kubectl opens its streams.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Protocol {
+    WebSocket,
+    Spdy,
+}
+
+/// Exit code, a shell script, standard input if the command has one.
+const EXEC: &[(&str, i32, &str, Option<&str>)] = &[
+    ("success", 0, "echo done", None),
+    ("exit code", 7, "exit 7", None),
+    ("both outputs", 0, "echo out; echo err >&2", None),
+    ("exit code after output", 3, "echo last words; exit 3", None),
+    ("input", 0, "cat", Some("one\ntwo\nno newline at the end")),
+    ("empty input", 0, "cat; echo ended", Some("")),
+    ("input that is not read", 5, "exit 5", Some("ignored")),
+    ("much output", 0, "seq 1 200000", None),
+    ("no such program", 127, "no-such-program-here", None),
+];
+
+/// Larger than any window on the way, and not compressible into one.
+const BULK: usize = 8 << 20;
+
+pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for protocol in [Protocol::WebSocket, Protocol::Spdy] {
+        for &(name, status, script, stdin) in EXEC {
+            let name = format!("streams::exec over {protocol:?}: {name}");
+            trials.push(test(stage, name, move |lab| exec(lab, protocol, status, script, stdin)));
+        }
+        let name = |what: &str| format!("streams::{what} over {protocol:?}");
+        trials.push(test(stage, name("exec in an absent pod"), move |lab| absent(lab, protocol)));
+        trials.push(test(stage, name("exec of bulk data both ways"), move |lab| bulk(lab, protocol)));
+        trials.push(test(stage, name("attach with input"), move |lab| attach(lab, protocol, Some("typed\n"))));
+        trials.push(test(stage, name("attach without input"), move |lab| attach(lab, protocol, None)));
+        trials.push(test(stage, name("cp to a pod and back"), move |lab| copy(lab, protocol)));
+    }
+    trials
+}
+
+// === impl Protocol ===
+
+impl Protocol {
+    /// `invocation`, told to use this protocol for exec, attach, cp and port-forward.
+    pub(crate) fn apply(self, invocation: Invocation) -> Invocation {
+        let websockets = if matches!(self, Self::WebSocket) { "true" } else { "false" };
+        invocation
+            .env("KUBECTL_REMOTE_COMMAND_WEBSOCKETS", websockets)
+            .env("KUBECTL_PORT_FORWARD_WEBSOCKETS", websockets)
+    }
+}
+
+/// The namespace and pod of these tests, made by the first that asks.
+pub(crate) fn pod(lab: &Lab) -> Result<()> {
+    static READY: parking_lot::Mutex<bool> = parking_lot::Mutex::new(false);
+    let mut ready = READY.lock();
+    if !*ready {
+        lab.member.server.create_namespace("streams")?;
+        lab.member.run_pod("streams", "shell", "")?;
+        *ready = true;
+    }
+    Ok(())
+}
+
+fn exec(lab: &Lab, protocol: Protocol, status: i32, script: &str, stdin: Option<&str>) -> Result<()> {
+    pod(lab)?;
+    compare::everywhere(lab, status, |kubectl, _| match stdin {
+        None => protocol.apply(kubectl.args(["exec", "shell", "-n", "streams", "--", "sh", "-c", script])),
+        Some(text) => {
+            protocol.apply(kubectl.args(["exec", "-i", "shell", "-n", "streams", "--", "sh", "-c", script]).stdin(text))
+        }
+    })
+    .map(drop)
+}
+
+fn absent(lab: &Lab, protocol: Protocol) -> Result<()> {
+    pod(lab)?;
+    let words = ["exec", "absent", "-n", "streams", "--", "true"];
+    compare::everywhere(lab, 1, |kubectl, _| protocol.apply(kubectl.args(words))).map(drop)
+}
+
+fn bulk(lab: &Lab, protocol: Protocol) -> Result<()> {
+    pod(lab)?;
+    let text = noise(BULK);
+    for route in Route::PROXIED {
+        let words = ["exec", "-i", "shell", "-n", "streams", "--", "cat"];
+        let output = protocol.apply(lab.kubectl(route).args(words)).stdin(text.clone()).run()?;
+        let (length, same) = (output.stdout.len(), output.stdout.as_bytes() == text);
+        ensure!(output.status == 0 && same, "via {}: {length} bytes came back: {}", route.name(), output.stderr);
+    }
+    Ok(())
+}
+
+fn attach(lab: &Lab, protocol: Protocol, stdin: Option<&str>) -> Result<()> {
+    pod(lab)?;
+    let output = compare::everywhere(lab, 0, |kubectl, _| match stdin {
+        None => protocol.apply(kubectl.args(["attach", "shell", "-n", "streams"])),
+        Some(text) => protocol.apply(kubectl.args(["attach", "-i", "shell", "-n", "streams"]).stdin(text)),
+    })?;
+    let expected = format!("attached to main\n{}", stdin.unwrap_or_default());
+    ensure!(output.stdout == expected && output.stderr.contains("warnings of main"), "{output:?}");
+    Ok(())
+}
+
+fn copy(lab: &Lab, protocol: Protocol) -> Result<()> {
+    pod(lab)?;
+    let directory = lab.directory(&format!("copy-{protocol:?}"))?;
+    std::fs::create_dir_all(directory.join("sent/inner"))?;
+    let text = noise(1 << 20);
+    std::fs::write(directory.join("sent/inner/file"), &text)?;
+    for route in Route::ALL {
+        let run = |from: &str, to: &str| {
+            let words = ["cp", from, to, "-n", "streams"];
+            protocol.apply(lab.kubectl(route).args(words)).directory(&directory).run()?.success()
+        };
+        let (inside, back) = (format!("{protocol:?}-{}", route.name()), format!("back-{}", route.name()));
+        run("sent", &format!("shell:{inside}"))?;
+        run(&format!("shell:{inside}/inner"), &back)?;
+        ensure!(std::fs::read(directory.join(back).join("file"))? == text, "via {}: another file", route.name());
+    }
+    Ok(())
+}
+
+/// Letters that do not repeat soon (a multiplicative generator), as text so that kubectl's output can be compared.
+fn noise(length: usize) -> Vec<u8> {
+    let mut state = 1_u64;
+    let next = |_| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        b'a' + u8::try_from((state >> 33) % 26).unwrap_or_default()
+    };
+    (0..length).map(next).collect()
+}

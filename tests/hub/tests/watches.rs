@@ -1,0 +1,94 @@
+//! What arrives while it happens: `get -w` and `logs -f`. A route that collects before it passes on fails here.
+
+use std::io::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use hub_tests::lab::{Lab, Route};
+use libtest_mimic::Trial;
+
+use crate::stage::{Stage, test};
+
+/// For something that happened to be seen by kubectl; a tenth of a second is usual.
+const LIMIT: Duration = Duration::from_secs(10);
+
+pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+    vec![
+        test(stage, "watches::get -w shows every change as it happens", watch),
+        test(stage, "watches::get -w of a Table", watch_table),
+        test(stage, "watches::logs -f grows line by line", follow),
+    ]
+}
+
+fn watch(lab: &Lab) -> Result<()> {
+    let kubectl = lab.member.server.kubectl();
+    for route in Route::ALL {
+        let namespace = format!("watch-{}", route.name());
+        lab.member.server.create_namespace(&namespace)?;
+        let words = format!("get configmaps -n {namespace} -l seen=yes -w --output-watch-events");
+        let mut watch = lab.kubectl(route).args(words.split(' ')).start()?;
+        for (change, line) in [
+            ("create configmap first", None),
+            ("label configmap first seen=yes", Some("ADDED first")),
+            ("annotate configmap first note=changed", Some("MODIFIED first")),
+            ("delete configmap first", Some("DELETED first")),
+        ] {
+            kubectl.ok(&format!("{change} -n {namespace}"))?;
+            let Some(expected) = line else { continue };
+            let mut seen = watch.next_line(LIMIT).with_context(|| format!("{} after {change}", route.name()))?;
+            if seen.starts_with("EVENT") {
+                seen = watch.next_line(LIMIT)?; // the heading comes with the first event
+            }
+            let seen = seen.split_whitespace().take(2).collect::<Vec<_>>().join(" "); // event and name
+            ensure!(seen == expected, "via {}: {seen:?} instead of {expected:?}", route.name());
+        }
+    }
+    Ok(())
+}
+
+fn watch_table(lab: &Lab) -> Result<()> {
+    lab.member.server.create_namespace("watch-table")?;
+    let start =
+        |route: Route| lab.kubectl(route).args(["get", "pods", "-n", "watch-table", "-w", "-o", "wide"]).start();
+    let mut watches = Vec::new();
+    lab.member.run_pod("watch-table", "first", "")?;
+    for route in Route::ALL {
+        let mut watch = start(route)?;
+        watch.next_line(LIMIT)?; // heading
+        let line = watch.next_line(LIMIT)?;
+        ensure!(line.starts_with("first") && line.contains("Running"), "via {}: {line}", route.name());
+        watches.push((route, watch));
+    }
+    lab.member.server.kubectl().ok("label pod first -n watch-table changed=yes")?;
+    for (route, watch) in &mut watches {
+        let line = watch.next_line(LIMIT)?;
+        ensure!(line.starts_with("first") && line.contains("Running"), "via {}: {line}", route.name());
+    }
+    Ok(())
+}
+
+fn follow(lab: &Lab) -> Result<()> {
+    lab.member.server.create_namespace("follow")?;
+    lab.member.run_pod("follow", "talker", "before\n")?;
+    let mut log = std::fs::OpenOptions::new()
+        .append(true)
+        .open(lab.member.container("follow", "talker").join("main.log"))
+        .context("the log")?;
+    let mut followers = Vec::new();
+    for route in Route::ALL {
+        let follower = lab.kubectl(route).args(["logs", "-f", "talker", "-n", "follow"]).start()?;
+        followers.push((route, follower));
+    }
+    // One line at a time: nothing larger comes that could push a collected line out.
+    for text in ["before", "first", "second", "third"] {
+        if text != "before" {
+            writeln!(log, "{text}")?;
+        }
+        for (route, follower) in &mut followers {
+            let line = follower.next_line(LIMIT).with_context(|| format!("via {}", route.name()))?;
+            ensure!(line == text, "via {}: {line:?} instead of {text:?}", route.name());
+        }
+    }
+    Ok(())
+}

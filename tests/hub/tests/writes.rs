@@ -1,0 +1,113 @@
+//! kubectl's changing commands: one script, in a namespace for each route, with the same words at every step and the same
+//! objects in the end.
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result};
+use hub_tests::lab::{Lab, Route};
+use libtest_mimic::Trial;
+
+use crate::compare;
+use crate::stage::{Stage, test};
+
+const DEPLOYMENT: &str = r"
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, labels: {app: web}}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: main, image: one}]}
+";
+const SETTINGS: &str =
+    "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {colour: red, size: small}}";
+const SETTINGS_GREEN: &str =
+    "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {colour: green, size: small}}";
+const MISSPELT: &str = "{apiVersion: v1, kind: ConfigMap, metadata: {name: misspelt}, date: {colour: red}}";
+const NOT_VALID: &str = "{apiVersion: v1, kind: ConfigMap, metadata: {name: Not_Valid}}";
+
+/// One step: exit code, words, standard input. `-n <namespace of the route>` is added.
+type Step = (i32, &'static str, &'static str);
+
+const APPLY: &[Step] = &[
+    (0, "apply -f -", SETTINGS),
+    (0, "apply -f -", SETTINGS),
+    (0, "diff -f -", SETTINGS),
+    (1, "diff -f -", SETTINGS_GREEN),
+    (0, "apply --dry-run=server -f -", SETTINGS_GREEN),
+    (0, "get configmap settings -o jsonpath={.data}", ""),
+    (0, "apply -f -", SETTINGS_GREEN),
+    (1, "apply -f -", MISSPELT),
+    (1, "apply -f -", NOT_VALID),
+    (1, "create -f -", SETTINGS),
+    (0, "replace -f -", SETTINGS),
+    (1, "apply --server-side -f -", SETTINGS_GREEN),
+    (0, "apply --server-side --force-conflicts --field-manager=tester -f -", SETTINGS_GREEN),
+    (0, "apply --server-side --force-conflicts --field-manager=tester -f -", SETTINGS_GREEN),
+    (1, "diff --server-side --force-conflicts --field-manager=tester -f -", SETTINGS),
+    (0, "get configmap settings -o yaml --show-managed-fields", ""),
+    (0, "delete -f -", SETTINGS),
+    (1, "delete -f -", SETTINGS),
+    (0, "delete -f - --ignore-not-found", SETTINGS),
+    (1, "get configmap settings", ""),
+];
+
+const CHANGE: &[Step] = &[
+    (0, "create configmap settings --from-literal=colour=red", ""),
+    (0, r#"patch configmap settings --type=strategic -p {"data":{"colour":"blue"}}"#, ""),
+    (0, r#"patch configmap settings --type=merge -p {"data":{"size":"large","colour":null}}"#, ""),
+    (0, r#"patch configmap settings --type=json -p [{"op":"add","path":"/data/shape","value":"round"}]"#, ""),
+    (1, r#"patch configmap settings --type=json -p [{"op":"test","path":"/data/shape","value":"flat"}]"#, ""),
+    (1, r#"patch configmap absent --type=merge -p {"data":{}}"#, ""),
+    (0, "label configmap settings tier=front", ""),
+    (1, "label configmap settings tier=back", ""),
+    (0, "label configmap settings tier=back --overwrite", ""),
+    (0, "annotate configmap settings note=kept", ""),
+    (0, "get configmap settings -o yaml", ""),
+    (0, "create configmap other --from-literal=a=b", ""),
+    (0, "label configmap other tier=back", ""),
+    (0, "delete configmaps -l tier=back", ""),
+    (0, "get configmaps -l tier=back", ""),
+];
+
+const WORKLOAD: &[Step] = &[
+    (0, "apply -f -", DEPLOYMENT),
+    (0, "wait deployment/web --for=condition=Available --timeout=60s", ""),
+    (0, "scale deployment/web --replicas=3", ""),
+    (1, "scale deployment/web --replicas=4 --current-replicas=1", ""),
+    (0, "wait deployment/web --for=jsonpath={.status.readyReplicas}=3 --timeout=60s", ""),
+    (0, "set image deployment/web main=two", ""),
+    (0, "wait deployment/web --for=jsonpath={.status.updatedReplicas}=3 --timeout=60s", ""),
+    (0, "rollout history deployment/web", ""),
+    (0, "rollout undo deployment/web", ""),
+    (0, "get deployment web -o jsonpath={.spec.template.spec.containers[0].image},{.spec.replicas}", ""),
+    (1, "wait deployment/web --for=jsonpath={.spec.replicas}=9 --timeout=1s", ""),
+    (0, "delete deployment web --cascade=foreground --timeout=60s", ""),
+    (0, "wait pods -l app=web --for=delete --timeout=60s", ""),
+    (0, "get pods -l app=web", ""),
+];
+
+pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+    vec![
+        test(stage, "writes::apply, diff, replace, delete", |lab| script(lab, "apply", APPLY)),
+        test(stage, "writes::create, patch, label, annotate", |lab| script(lab, "change", CHANGE)),
+        test(stage, "writes::scale, wait, set image, rollout", |lab| script(lab, "workload", WORKLOAD)),
+    ]
+}
+
+fn script(lab: &Lab, name: &str, steps: &[Step]) -> Result<()> {
+    for route in Route::ALL {
+        lab.member.server.create_namespace(&format!("{name}-{}", compare::scope(route)))?;
+    }
+    for (number, &(status, line, stdin)) in steps.iter().enumerate() {
+        compare::everywhere(lab, status, |kubectl, scope| {
+            let words = line.split(' ').map(str::to_owned).chain(["-n".to_owned(), format!("{name}-{scope}")]);
+            // The default prints the names and times of temporary files.
+            kubectl.args(words).stdin(stdin).env("KUBECTL_EXTERNAL_DIFF", "diff -r -U1 --label=live --label=merged")
+        })
+        .with_context(|| format!("step {}: {line}", number + 1))?;
+    }
+    Ok(())
+}
