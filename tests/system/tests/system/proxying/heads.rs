@@ -1,0 +1,70 @@
+//! Large request heads: what a hub sends for a user with many groups passes, what is absurd is refused without harm.
+
+use std::fmt::Write as _;
+
+use kit::client::H1Error;
+use system_tests::{ADMIN, CLUSTER, Http, Rig, Versions, across_versions, proxied};
+
+use super::agreeable;
+
+across_versions!(six_hundred_groups_and_a_large_header_are_accepted);
+
+async fn six_hundred_groups_and_a_large_header_are_accepted(versions: Versions) {
+    let member = agreeable(versions.member).await;
+    let rig = Rig::with(&member).await;
+    let mut connection = rig.connect(versions.client).await;
+    let groups: Vec<String> = (0..600).map(|number| format!("oidc:organisation/team-{number}")).collect();
+    let headers: Vec<_> = groups.iter().map(|group| ("x-remote-group", group.as_str())).collect();
+    let answer = connection.call("GET", &proxied(CLUSTER, "/groups"), &headers, b"").await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert_eq!(member.next_request().await.header("x-remote-group"), None);
+
+    let large = "x".repeat(200 << 10);
+    let answer = connection.call("GET", &proxied(CLUSTER, "/large"), &[("x-large", &large)], b"").await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert!(member.next_request().await.header("x-large") == Some(&large), "not the same 200 KiB");
+
+    let query = format!("/q?fieldSelector={}", "x".repeat(60_000));
+    assert_eq!(connection.get(&proxied(CLUSTER, &query)).await.status, 200);
+    assert!(member.next_request().await.target == query, "not the same query");
+}
+
+/// A request head with this many header lines beyond those that every request has.
+fn many_lines(lines: usize) -> String {
+    let target = proxied(CLUSTER, "/x");
+    let mut head = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {ADMIN}\r\n");
+    for number in 0..lines {
+        write!(head, "X-Line-{number}: 1\r\n").expect("a String takes everything");
+    }
+    head + "\r\n"
+}
+
+#[tokio::test]
+async fn two_thousand_header_lines_are_served_and_three_thousand_refused() {
+    let member = agreeable(Http::H2).await;
+    let rig = Rig::with(&member).await;
+    let mut connection = rig.client().h1().await.expect("a connection");
+    connection.send(many_lines(2000)).await.expect("taken");
+    assert_eq!(connection.head().await.expect("an answer").status, 200);
+
+    let mut connection = rig.client().h1().await.expect("a connection");
+    connection.send(many_lines(3000)).await.expect("taken");
+    assert_eq!(connection.head().await.expect("a clean refusal").status, 431);
+    connection.body().await.expect("a whole refusal");
+    connection.send(many_lines(0)).await.ok();
+    let end = connection.head().await.expect_err("the connection ends with the refusal");
+    assert!(matches!(end, H1Error::NoAnswer | H1Error::Io(_)), "{end:?}");
+    assert_eq!(member.request_count(), 1);
+}
+
+#[tokio::test]
+async fn more_than_a_mebibyte_of_headers_is_refused_and_the_connection_goes_on() {
+    let member = agreeable(Http::H2).await;
+    let rig = Rig::with(&member).await;
+    let mut connection = rig.connect(Http::H2).await;
+    let large = "x".repeat(300 << 10);
+    let headers: Vec<_> = ["x-a", "x-b", "x-c", "x-d"].iter().map(|name| (*name, large.as_str())).collect();
+    let answer = connection.call("GET", &proxied(CLUSTER, "/x"), &headers, b"").await;
+    assert_eq!((answer.status, member.request_count()), (431, 0));
+    assert_eq!(connection.get(&proxied(CLUSTER, "/x")).await.status, 200, "other requests are not harmed");
+}
