@@ -3,11 +3,13 @@
 //! Written as JSON, which every kubeconfig reader accepts because YAML includes it, so nothing has to be
 //! escaped by hand. The file holds tokens and is readable by its owner only.
 
-use std::{fs::OpenOptions, io, io::Write as _, os::unix::fs::OpenOptionsExt as _, path::Path};
+use std::{io, io::Write as _, path::Path};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
+
+use crate::private_file;
 
 /// A kubeconfig under construction: one context for each server, one user for each identity.
 #[derive(Debug, Default)]
@@ -39,7 +41,7 @@ impl Kubeconfig {
 
     /// Writes the file with mode 0600; the first context is the current one.
     pub fn write(&self, path: &Path) -> io::Result<()> {
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+        let mut file = private_file::create(path)?;
         serde_json::to_writer_pretty(&mut file, &self.document())?;
         file.write_all(b"\n")
     }

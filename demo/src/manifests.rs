@@ -4,9 +4,8 @@
 //! sees half a credential.
 
 use std::{
-    fs::{self, OpenOptions},
+    fs,
     io::{self, Write as _},
-    os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
 };
 
@@ -14,7 +13,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
 
-use crate::member::Member;
+use crate::{member::Member, private_file};
 
 /// A directory of Secret manifests.
 #[derive(Debug)]
@@ -42,7 +41,7 @@ impl Manifests {
         let name = member.profile().name;
         // The name of the unfinished file has no extension that a reader of manifests would take.
         let unfinished = self.directory.join(format!(".{name}.unfinished"));
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
+        let mut file = private_file::create(&unfinished)?;
         serde_json::to_writer_pretty(&mut file, &manifest(member))?;
         file.flush()?;
         fs::rename(unfinished, self.path(name))
@@ -53,7 +52,8 @@ impl Manifests {
         fs::remove_file(self.path(member.profile().name))
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    /// The manifest of the cluster `name`, whether there is one or not.
+    pub fn path(&self, name: &str) -> PathBuf {
         self.directory.join(format!("{name}.json"))
     }
 }

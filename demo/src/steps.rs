@@ -27,7 +27,7 @@ const LINE_PATIENCE: Duration = Duration::from_secs(4);
 const LINES: u32 = 3;
 /// The least time from the first to the last of them; buffered, they would come together.
 const MIN_SPREAD: Duration = Duration::from_secs(1);
-/// How soon a manifest has to take effect.
+/// How soon a manifest has to take effect. Usually a quarter of a second; a busy machine has been seen to take a whole one.
 const ROLLOUT: Duration = Duration::from_secs(2);
 /// How often its effect is looked for.
 const ROLLOUT_POLL: Duration = Duration::from_millis(25);

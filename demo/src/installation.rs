@@ -1,0 +1,141 @@
+//! The whole product in this process: sample members, a gateway in front of them, and the files between the two.
+//!
+//! Listens on 127.0.0.1 only. All files are in one private temporary directory that goes when the installation goes,
+//! however it goes.
+
+use std::{
+    fs::Permissions,
+    net::SocketAddr,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result};
+use gateway::Gateway;
+use tempfile::TempDir;
+use tokio::{task::spawn_blocking, time::Instant};
+
+use crate::{
+    client::Client,
+    identities::{Identities, random_token},
+    kubeconfig::Kubeconfig,
+    manifests::Manifests,
+    member::{BERLIN, LIMA, Member, OSAKA, Pace, Profile},
+    steps::{Stage, through},
+};
+
+/// How long the gateway may take to become ready: it has a handful of small files to read.
+const READY_PATIENCE: Duration = Duration::from_secs(10);
+/// What requests in flight get at the end: nobody waits long for a demo to stop.
+const DRAIN: &str = "2s";
+
+/// Running members and a running gateway. Dropping it stops them at once, [`Installation::stop`] in order.
+pub struct Installation {
+    /// What the steps work with.
+    pub stage: Stage,
+    /// Where the gateway listens.
+    pub address: SocketAddr,
+    /// From the gateway's start until it was ready.
+    pub ready_after: Duration,
+    /// A kubeconfig with a context for each cluster and one for the gateway itself.
+    pub kubeconfig: PathBuf,
+    /// The files with which a client proves who it is, and knows the gateway.
+    pub identities: Identities,
+    /// The guest's manifest, where the gateway does not look.
+    pub spare: PathBuf,
+    gateway: Gateway,
+    directory: TempDir,
+}
+
+// === impl Installation ===
+
+impl Installation {
+    /// Starts everything; the gateway listens on `port`, or on a free one if that is 0. Ready when it returns.
+    pub async fn start(port: u16) -> Result<Self> {
+        let mut builder = tempfile::Builder::new();
+        builder.prefix("cluster-gateway-demo-").permissions(Permissions::from_mode(0o700));
+        let directory = builder.tempdir().context("cannot create a temporary directory")?;
+        let root = directory.path();
+
+        let identities = Identities::create(root)?;
+        let (members, guest) = (vec![member(&BERLIN).await?, member(&OSAKA).await?], member(&LIMA).await?);
+        let manifests = Manifests::create(root.join("clusters"))?;
+        for member in &members {
+            manifests.add(member)?;
+        }
+        let spare = Manifests::create(root.join("spare"))?;
+        spare.add(&guest)?;
+
+        let started = Instant::now();
+        let gateway = start_gateway(arguments(port, manifests.directory(), &identities)).await?;
+        let (ready_after, address) = (started.elapsed(), gateway.address());
+
+        let client = Client::connect(address, &identities.authority_pem).await.context("cannot reach the gateway")?;
+        let stage = Stage {
+            client,
+            admin: identities.admin.clone(),
+            stranger: identities.stranger.clone(),
+            members,
+            guest,
+            manifests,
+        };
+        let kubeconfig = root.join("kubeconfig");
+        contexts(address, &identities, &stage).write(&kubeconfig)?;
+        let spare = spare.path(LIMA.name);
+        Ok(Self { stage, address, ready_after, kubeconfig, identities, spare, gateway, directory })
+    }
+
+    /// Stops the gateway, then the members, and removes the files.
+    pub async fn stop(self) -> Result<()> {
+        let Self { stage: Stage { client, members, guest, .. }, gateway, directory, .. } = self;
+        // A connection that is still open is one that the gateway would wait for.
+        drop(client);
+        spawn_blocking(move || gateway.stop()).await.context("the gateway panicked")??;
+        for member in members.into_iter().chain([guest]) {
+            member.stop().await;
+        }
+        directory.close().context("cannot remove the temporary directory")
+    }
+}
+
+async fn member(profile: &'static Profile) -> Result<Member> {
+    let started = Member::start(profile, random_token(), Pace::Seconds).await;
+    started.with_context(|| format!("cannot start the member {}", profile.name))
+}
+
+/// The command line, as a shell would give it to the binary.
+fn arguments(port: u16, clusters: &Path, identities: &Identities) -> Vec<String> {
+    let file = |flag: &str, path: &Path| format!("--{flag}={}", path.display());
+    vec![
+        "cluster-gateway".to_owned(),
+        "--standalone".to_owned(),
+        "--bind-address=127.0.0.1".to_owned(),
+        format!("--secure-port={port}"),
+        format!("--drain-timeout={DRAIN}"),
+        file("clusters-dir", clusters),
+        file("tls-cert-file", &identities.serving.certificate),
+        file("tls-private-key-file", &identities.serving.key),
+        file("client-ca-file", &identities.client_authority),
+        file("token-auth-file", &identities.tokens),
+    ]
+}
+
+/// The gateway brings its own threads and blocks the caller's: not this one, on which the members run.
+async fn start_gateway(arguments: Vec<String>) -> Result<Gateway> {
+    let start = move || {
+        let gateway = Gateway::start(arguments)?;
+        gateway.wait_ready(READY_PATIENCE)?;
+        anyhow::Ok(gateway)
+    };
+    spawn_blocking(start).await.context("the gateway panicked")?.context("cannot start the gateway")
+}
+
+fn contexts(address: SocketAddr, identities: &Identities, stage: &Stage) -> Kubeconfig {
+    let members = stage.members.iter().chain([&stage.guest]).map(|member| member.profile().name);
+    let servers = members.map(|name| (name, through(name, ""))).chain([("gateway", String::new())]);
+    let kubeconfig = Kubeconfig::default().user("admin", &identities.admin).user("stranger", &identities.stranger);
+    servers.fold(kubeconfig, |kubeconfig, (name, path)| {
+        kubeconfig.context(name, &format!("https://{address}{path}"), &identities.authority_pem, "admin")
+    })
+}

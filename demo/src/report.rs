@@ -1,0 +1,132 @@
+//! What the demo says: what runs where, how each step went, and what to try next.
+//!
+//! Plain text without terminal codes, written line by line, so that it can be followed, piped and kept.
+
+use std::{
+    io::{self, Write},
+    path::Path,
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+use crate::{
+    installation::Installation,
+    steps::{CLUSTERS, Stage, Step, StepError, through},
+};
+
+/// Where the text goes.
+#[derive(Debug)]
+pub struct Report<W> {
+    out: W,
+}
+
+/// How the steps went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Steps that were run.
+    pub run: usize,
+    /// Steps that failed.
+    pub failed: usize,
+}
+
+// === impl Report ===
+
+impl<W: Write> Report<W> {
+    /// A report that is written to `out`.
+    pub fn new(out: W) -> Self {
+        Self { out }
+    }
+
+    /// Says what runs where.
+    pub fn introduce(&mut self, installation: &Installation) -> io::Result<()> {
+        let out = &mut self.out;
+        writeln!(out, "Sample clusters and a gateway in front of them, all in this process:\n")?;
+        let Stage { members, guest, .. } = &installation.stage;
+        for member in members.iter().chain([guest]) {
+            let (profile, address) = (member.profile(), member.address());
+            writeln!(out, "  {:<8} https://{address}  Kubernetes {}", profile.name, profile.version)?;
+        }
+        let ready = installation.ready_after.as_millis();
+        writeln!(out, "  {:<8} https://{}  ready in {ready} ms\n", "gateway", installation.address)
+    }
+
+    /// Runs every step, in order, and says how each went. A failure does not keep the next ones from running.
+    pub async fn steps(&mut self, stage: &Stage) -> io::Result<Tally> {
+        let mut tally = Tally::default();
+        for step in Step::ALL {
+            let started = Instant::now();
+            let outcome = step.run(stage).await;
+            self.step(step, started.elapsed(), &outcome)?;
+            tally.run += 1;
+            tally.failed += usize::from(outcome.is_err());
+        }
+        let passed = tally.run - tally.failed;
+        writeln!(self.out, "\n{passed} of {} steps passed.", tally.run)?;
+        Ok(tally)
+    }
+
+    fn step(&mut self, step: Step, took: Duration, outcome: &Result<String, StepError>) -> io::Result<()> {
+        let (mark, seen) = match outcome {
+            Ok(seen) => ('✓', seen.clone()),
+            Err(error) => ('✗', error.to_string()),
+        };
+        writeln!(self.out, "  {mark} {:<37} {:>5} ms  {seen}", step.title(), took.as_millis())
+    }
+
+    /// Says what to try, with commands to paste.
+    pub fn invite(&mut self, installation: &Installation) -> io::Result<()> {
+        let Installation { address, kubeconfig, identities, spare, stage, .. } = installation;
+        let (berlin, clusters) = (through("berlin", "/api/v1/nodes"), stage.manifests.directory());
+        let out = &mut self.out;
+        writeln!(out, "\nTry it, in another terminal:\n")?;
+        writeln!(out, "  export KUBECONFIG={}", quoted(kubeconfig))?;
+        for line in [
+            "--context gateway get clustergateways -o wide",
+            "--context berlin get pods -A -o wide",
+            "--context osaka get pods -n sensors --watch",
+            "--context berlin logs -l app=web --prefix --follow",
+            "--context osaka describe nodes",
+            "--context osaka --user stranger get nodes",
+        ] {
+            writeln!(out, "  kubectl {line}")?;
+        }
+        writeln!(out, "\nLet a cluster come and go:\n")?;
+        let guest = stage.guest.profile().name;
+        writeln!(out, "  cp {} {}", quoted(spare), quoted(clusters))?;
+        writeln!(out, "  kubectl --context {guest} get pods -A")?;
+        writeln!(out, "  rm {}", quoted(&stage.manifests.path(guest)))?;
+        writeln!(out, "\nOr without kubectl, with a client certificate:\n")?;
+        let curl = format!("curl -K {} https://{address}", quoted(&identities.curl));
+        writeln!(out, "  {curl}{CLUSTERS}")?;
+        writeln!(out, "  {curl}{berlin}")?;
+        writeln!(out, "\nCtrl-C ends it.")
+    }
+}
+
+/// A path as a shell takes it. `TMPDIR` may hold anything.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+    if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_step_shows_and_says_why() {
+        let mut report = Report::new(Vec::new());
+        let took = Duration::from_millis(1204);
+        report.step(Step::Clusters, took, &Ok("berlin, osaka".into())).unwrap();
+        report.step(Step::Watch, took, &Err(StepError::Unexpected("no event: {}".into()))).unwrap();
+        insta::assert_snapshot!(String::from_utf8(report.out).unwrap());
+    }
+
+    #[test]
+    fn paths_survive_a_shell() {
+        assert_eq!(quoted(Path::new("/tmp/a-b_c.1/d")), "/tmp/a-b_c.1/d");
+        assert_eq!(quoted(Path::new("/tmp/it's $HOME")), r"'/tmp/it'\''s $HOME'");
+    }
+}
