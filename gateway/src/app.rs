@@ -16,6 +16,7 @@ use prometheus_client::registry::Registry as MetricsRegistry;
 use telemetry::logs::LogLevel;
 use telemetry::readiness::{NotReady, Readiness};
 use tokio::runtime::Handle;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use self::threads::Threads;
@@ -110,13 +111,13 @@ impl Gateway {
 
     /// Runs until SIGTERM or SIGINT, then drains. A second signal ends the process at once.
     pub fn run_until_signal(self) -> anyhow::Result<()> {
-        let signalled = self.threads.block_on_control(wait_for_signal())?;
-        tracing::info!(signal = signalled?, "shutting down");
-        self.threads.control().spawn(async {
-            if wait_for_signal().await.is_ok() {
-                std::process::exit(130);
-            }
-        });
+        let mut signals = self.threads.block_on_control(async { Signals::new() })??;
+        let (signals, first) = self.threads.block_on_control(async move {
+            let first = signals.next().await;
+            (signals, first)
+        })?;
+        tracing::info!(signal = first, "shutting down");
+        self.threads.control().spawn(exit_at_next(signals));
         self.stop()
     }
 }
@@ -133,13 +134,29 @@ async fn shut_down(shared: &Shared, delay: Duration, patience: Duration) {
     drop(not_ready);
 }
 
-async fn wait_for_signal() -> std::io::Result<&'static str> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    Ok(tokio::select! {
-        _ = terminate.recv() => "SIGTERM",
-        _ = interrupt.recv() => "SIGINT",
-    })
+/// The signals that end the process. One value sees them all: none is lost between the first and the second.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+        }
+    }
+}
+
+/// Whoever asks twice does not want to wait.
+async fn exit_at_next(mut signals: Signals) {
+    signals.next().await;
+    std::process::exit(130);
 }
 
 fn build(

@@ -286,3 +286,6 @@ fn of_cluster(cluster: &ClusterName, code: StatusCode, reason: Reason, message: 
         ..Details::default()
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,24 +5,24 @@ use std::sync::Arc;
 use api::access::Attributes;
 use api::route::{self, Route};
 use auth::Permit;
-use http::header::CONNECTION;
-use http::{HeaderValue, Request, Response};
+use http::{Request, Response};
 use hyper::body::Incoming;
+use hyper::upgrade::OnUpgrade;
 
 use crate::error::Error;
 use crate::proxy::body::ResponseBody;
-use crate::proxy::upgrade::Upgrade;
+use crate::proxy::upgrade::{self, Upgrade};
 use crate::proxy::{self, framing};
 use crate::record::Record;
 use crate::resources;
 use crate::server::Connection;
 
 /// Answers a request; every failure becomes a `metav1.Status`.
-pub async fn handle(connection: Arc<Connection>, request: Request<Incoming>) -> Response<ResponseBody> {
+pub async fn handle(connection: Arc<Connection>, mut request: Request<Incoming>) -> Response<ResponseBody> {
     let mut record = Record::start(connection.gateway(), request.method());
-    let upgrades = Upgrade::is_asked_by(&request);
-    match respond(&connection, request, &mut record).await {
-        Ok(response) => record.attach(response),
+    let mut client = upgrade::client(&mut request);
+    let response = match respond(&connection, request, &mut client, &mut record).await {
+        Ok(response) => response,
         Err(error) => {
             if error.is_operational() {
                 tracing::warn!(cluster = record.cluster(), ?error, "request failed");
@@ -32,25 +32,22 @@ pub async fn handle(connection: Arc<Connection>, request: Request<Incoming>) -> 
             if error.is_stranger() && !connection.peer().is_front_proxy() {
                 connection.close_soon();
             }
-            let mut response = error.into_response();
-            if upgrades {
-                // Bytes of the other protocol may follow the request: they must not be read as the next one.
-                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-            }
-            record.attach(response)
+            error.into_response()
         }
-    }
+    };
+    record.attach(upgrade::or_close(client, response))
 }
 
 /// The phases of a request, in order.
 async fn respond(
     connection: &Connection,
     mut request: Request<Incoming>,
+    client: &mut Option<OnUpgrade>,
     record: &mut Record,
 ) -> Result<Response<ResponseBody>, Error> {
     let gateway = connection.gateway();
     framing::check(&request)?;
-    let upgrade = Upgrade::requested(&mut request)?;
+    let upgrade = Upgrade::requested(&request)?;
     let parsed = route::parse(request.method(), request.uri().path(), request.uri().query());
     let attributes = match &upgrade {
         Some(_) => Upgrade::attributes(&parsed, request.uri().path(), gateway.settings.upgrade_verb),
@@ -65,7 +62,7 @@ async fn respond(
             record.uses(&cluster);
             let call = proxy::Call::new(connection, cluster, &route, permit);
             match upgrade {
-                Some(upgrade) => upgrade.serve(call, request).await,
+                Some(upgrade) => upgrade.serve(call, request, client).await,
                 None => proxy::forward::serve(call, request, record).await,
             }
         }

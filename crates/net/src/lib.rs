@@ -5,3 +5,4 @@ pub mod drain;
 pub mod listen;
 pub mod pump;
 pub mod tls;
+pub mod transport;

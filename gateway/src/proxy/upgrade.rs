@@ -28,26 +28,40 @@ pub enum UpgradeVerb {
 
 /// A request that asks for an upgrade we know.
 pub struct Upgrade {
-    client: OnUpgrade,
     protocol: Vec<HeaderValue>,
+}
+
+/// The client's connection, for when it stops being HTTP; `None` if the request does not ask for that (RFC 9110 §7.8). HTTP/2 has
+/// no such wish.
+pub fn client(request: &mut Request<Incoming>) -> Option<OnUpgrade> {
+    is_asked_by(request).then(|| hyper::upgrade::on(request))
+}
+
+/// Makes the answer to a request for an upgrade the last on its connection, unless `client` was taken for one: bytes of the
+/// other protocol may follow the request, and must not be read as the next.
+pub fn or_close(client: Option<OnUpgrade>, mut response: Response<ResponseBody>) -> Response<ResponseBody> {
+    if let Some(client) = client {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        tokio::spawn(relay::close(client));
+    }
+    response
+}
+
+fn is_asked_by(request: &Request<Incoming>) -> bool {
+    let mut connection = request.headers().get_all(CONNECTION).iter();
+    request.version() < Version::HTTP_2 && connection.any(|value| headers::has_token(value, "upgrade"))
 }
 
 // === impl Upgrade ===
 
 impl Upgrade {
-    /// Whether the client wants to leave HTTP (RFC 9110 §7.8). HTTP/2 has no such wish.
-    pub fn is_asked_by(request: &Request<Incoming>) -> bool {
-        let mut connection = request.headers().get_all(CONNECTION).iter();
-        request.version() < Version::HTTP_2 && connection.any(|value| headers::has_token(value, "upgrade"))
-    }
-
     /// Takes the upgrade out of a request, if it asks for one.
     ///
     /// Only protocols of Kubernetes pass: forwarding others, such as `h2c`, would smuggle requests past every check made here
     /// (CVE-2022-41721). A hub sends anything whose `Connection` holds the word on this path, so half-made
     /// requests are answered rather than served.
-    pub fn requested(request: &mut Request<Incoming>) -> Result<Option<Self>, Error> {
-        if !Self::is_asked_by(request) {
+    pub fn requested(request: &Request<Incoming>) -> Result<Option<Self>, Error> {
+        if !is_asked_by(request) {
             return Ok(None);
         }
         let protocol: Vec<_> = request.headers().get_all(UPGRADE).iter().cloned().collect();
@@ -60,7 +74,7 @@ impl Upgrade {
         if request.headers().contains_key(TRANSFER_ENCODING) {
             return Err(Error::BadRequest("an upgrade request must not have a chunked body"));
         }
-        Ok(Some(Self { client: hyper::upgrade::on(request), protocol }))
+        Ok(Some(Self { protocol }))
     }
 
     /// What to review: where an upgrade acts on a pod, a GET is no read.
@@ -74,7 +88,13 @@ impl Upgrade {
     }
 
     /// Asks the member, and joins the two connections if it agrees.
-    pub async fn serve(self, call: Call, request: Request<Incoming>) -> Result<Response<ResponseBody>, Error> {
+    /// Takes `client` only then.
+    pub async fn serve(
+        self,
+        call: Call,
+        request: Request<Incoming>,
+        client: &mut Option<OnUpgrade>,
+    ) -> Result<Response<ResponseBody>, Error> {
         let request = self.prepare(&call, request)?;
         let cluster = call.cluster.name().clone();
         let transport = call
@@ -87,7 +107,10 @@ impl Upgrade {
             .await
             .map_err(|reason| Error::UpgradeBroken { cluster: cluster.clone(), reason })?;
         match response.status() {
-            StatusCode::SWITCHING_PROTOCOLS => Ok(relay::join(self.client, response, &call)),
+            StatusCode::SWITCHING_PROTOCOLS => {
+                let client = client.take().ok_or(Error::BadRequest("Upgrade request required"))?;
+                Ok(relay::join(client, response, &call))
+            }
             StatusCode::UNAUTHORIZED => Err(Error::CredentialRejected(cluster)),
             refused if refused.is_client_error() || refused.is_server_error() => {
                 relay::refused(response).await.map_err(|reason| Error::UpgradeBroken { cluster, reason })

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::header::{CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING, UPGRADE};
-use http::{HeaderValue, Request, Response, StatusCode};
+use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING, UPGRADE};
+use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
@@ -12,6 +12,7 @@ use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
 use net::pump::{Moved, pump};
 use net::transport::Transport;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, timeout};
 
 use super::Call;
@@ -25,6 +26,9 @@ const REFUSAL_BYTES: usize = 1024 * 1024;
 const REFUSAL_WITHIN: Duration = Duration::from_secs(10);
 /// Between the member's 101 and the client's connection being ours.
 const JOIN_WITHIN: Duration = Duration::from_secs(10);
+/// After a refusal, time and bytes for the client to notice it: includes the refusal's own way out.
+const LINGER: Duration = Duration::from_secs(15);
+const LINGER_BYTES: u64 = 1024 * 1024;
 
 /// Sends the upgrade request on a connection that serves nothing else, before or after (CVE-2018-1002105).
 pub async fn ask(transport: Transport, request: Request<Incoming>) -> Result<Response<Incoming>, String> {
@@ -49,7 +53,6 @@ pub async fn refused(response: Response<Incoming>) -> Result<Response<ResponseBo
     };
     headers::to_client(&mut head.headers);
     head.headers.remove(CONTENT_LENGTH);
-    head.headers.insert(CONNECTION, HeaderValue::from_static("close"));
     let mut refusal = Response::new(ResponseBody::full(body));
     *refusal.status_mut() = head.status;
     *refusal.headers_mut() = head.headers;
@@ -67,6 +70,21 @@ async fn read(mut body: Incoming) -> Result<Bytes, String> {
         }
     }
     Ok(read.freeze())
+}
+
+/// Ends the client's connection after a refusal.
+///
+/// A connection with a pending upgrade is handed over when its last answer has left, whatever that was, and dropping it would end
+/// it without TLS's closing message; with unread bytes in the socket, by a reset that may overtake the answer. So it
+/// is shut down, and what the client still sends is read for a moment.
+pub async fn close(client: OnUpgrade) {
+    let closing = async {
+        let mut client = TokioIo::new(client.await?);
+        let _ = client.shutdown().await;
+        let _ = tokio::io::copy(&mut client.take(LINGER_BYTES), &mut tokio::io::sink()).await;
+        Ok::<_, hyper::Error>(())
+    };
+    let _ = timeout(LINGER, closing).await;
 }
 
 /// Passes the 101 on and joins both connections, in a task of its own: the client's becomes ours only after the 101 left.

@@ -1,0 +1,78 @@
+use std::fmt::Write;
+
+use http_body_util::BodyExt;
+
+use super::*;
+
+fn name() -> ClusterName {
+    ClusterName::parse("berlin").unwrap()
+}
+
+fn refused() -> Arc<ConnectError> {
+    Arc::new(ConnectError::Dial(net::dial::DialError::Connect {
+        address: "10.0.0.7:6443".into(),
+        source: std::io::Error::from_raw_os_error(111),
+    }))
+}
+
+fn timed_out() -> Arc<ConnectError> {
+    Arc::new(ConnectError::Dial(net::dial::DialError::Timeout { address: "10.0.0.7:6443".into() }))
+}
+
+fn every_kind() -> Vec<Error> {
+    let upstream = |error| Error::Upstream { cluster: name(), error };
+    vec![
+        Error::Authentication(AuthenticationError::Unauthorized { why: "secret detail".into() }),
+        Error::Authorization(AuthorizationError::Review("the hub did not answer the access review".into())),
+        Error::BadRequest("Upgrade request required"),
+        Error::BadPath(BadPath::DotSegment),
+        Error::NotFound,
+        Error::MethodNotAllowed,
+        Error::NotAcceptable,
+        Error::NoSuchObject(name()),
+        Error::NoSuchCluster(name()),
+        Error::ClustersUnknown,
+        Error::InvalidCluster { cluster: name(), reason: "data key \"token\" is missing".into() },
+        upstream(SendError::Connect(refused())),
+        upstream(SendError::Connect(timed_out())),
+        upstream(SendError::Exhausted(256)),
+        upstream(SendError::Refused),
+        upstream(SendError::Broken("connection reset by peer".into())),
+        Error::UpgradeBroken { cluster: name(), reason: "connection closed".into() },
+        Error::NoUpgrade { cluster: name(), status: StatusCode::FOUND },
+        Error::CredentialRejected(name()),
+        Error::Redirected(name()),
+        Error::Loop(name()),
+    ]
+}
+
+#[tokio::test]
+async fn the_text_of_every_error() {
+    let mut all = String::new();
+    for error in every_kind() {
+        let response = error.into_response();
+        let retry = response.headers().get(RETRY_AFTER).map_or("", |_| " Retry-After");
+        let status = response.status();
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        writeln!(all, "{status}{retry}\n{}\n", String::from_utf8_lossy(&body)).unwrap();
+    }
+    insta::assert_snapshot!(all);
+}
+
+#[test]
+fn nothing_that_may_have_reached_a_member_invites_a_repetition() {
+    for error in every_kind() {
+        let text = format!("{error:?}");
+        if text.contains("Broken") || text.contains("CredentialRejected") || text.contains("Redirected") {
+            assert!(error.into_response().headers().get(RETRY_AFTER).is_none(), "{text}");
+        }
+    }
+}
+
+#[test]
+fn unreachable_members_are_known_by_their_text() {
+    for error in [refused(), timed_out()] {
+        let status = Error::Upstream { cluster: name(), error: SendError::Connect(error) }.into_status();
+        assert!(String::from_utf8_lossy(&status.to_json()).contains("dial tcp"), "{status:?}");
+    }
+}

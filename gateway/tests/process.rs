@@ -1,0 +1,149 @@
+//! The binary as a process: its exit codes, its complaints, its signals.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use kit::client::Client;
+use kit::pki::{Authority, Leaf, Trust};
+use tempfile::TempDir;
+
+/// A process that is killed if the test fails.
+struct Process {
+    child: Child,
+    lines: mpsc::Receiver<String>,
+    authority: Authority,
+    #[allow(dead_code, reason = "the files of the process live in it")]
+    directory: TempDir,
+}
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+// === impl Process ===
+
+impl Process {
+    fn start(extra: &[&str]) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let authority = Authority::new("gateway-ca");
+        let files = authority.issue(&Leaf::server("gateway")).write_to(directory.path(), "gateway").unwrap();
+        let mut child = command()
+            .args(["--standalone", "--clusters-dir"])
+            .arg(directory.path())
+            .args(["--secure-port=0", "--bind-address=127.0.0.1", "--log-format=json"])
+            .arg("--tls-cert-file")
+            .arg(files.certificate)
+            .arg("--tls-private-key-file")
+            .arg(files.key)
+            .args(extra)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = follow(child.stderr.take().unwrap());
+        Self { child, lines, authority, directory }
+    }
+
+    /// The first log line with `message`, as JSON.
+    fn line(&self, message: &str) -> serde_json::Value {
+        loop {
+            let line = self.lines.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("no log line {message:?}"));
+            let line: serde_json::Value = serde_json::from_str(&line).unwrap_or_else(|_| panic!("not JSON: {line}"));
+            if line["message"] == message {
+                return line;
+            }
+        }
+    }
+
+    fn address(&self) -> SocketAddr {
+        self.line("serving")["address"].as_str().unwrap().parse().unwrap()
+    }
+
+    fn signal(&self, name: &str) {
+        let killed = Command::new("kill").arg(format!("-{name}")).arg(self.child.id().to_string()).status().unwrap();
+        assert!(killed.success());
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn command() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cluster-gateway"));
+    command.env_clear();
+    command
+}
+
+fn follow(stderr: ChildStderr) -> mpsc::Receiver<String> {
+    let (sender, lines) = mpsc::channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    lines
+}
+
+fn refused(arguments: &[&str], environment: &[(&str, &str)]) -> (Output, String) {
+    let output = command().args(arguments).envs(environment.iter().copied()).output().unwrap();
+    let complaint = String::from_utf8(output.stderr.clone()).unwrap();
+    assert!(!output.status.success(), "{complaint}");
+    (output, complaint)
+}
+
+#[test]
+fn all_mistakes_are_told_at_once() {
+    let (_, complaint) = refused(&["--standalone", "--feature-gates=Oops"], &[]);
+    for part in ["--tls-cert-file is required", "--tls-private-key-file is required", "--clusters-dir", "Oops"] {
+        assert!(complaint.contains(part), "{part} missing in: {complaint}");
+    }
+}
+
+#[test]
+fn outside_a_pod_the_way_out_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let files = Authority::new("ca").issue(&Leaf::server("gateway")).write_to(directory.path(), "gateway").unwrap();
+    let pair = [("--tls-cert-file", files.certificate), ("--tls-private-key-file", files.key)];
+    let pair = pair.map(|(flag, path)| format!("{flag}={}", path.display()));
+    let (_, complaint) = refused(&["--secure-port=0", &pair[0], &pair[1]], &[]);
+    assert!(complaint.contains("--kubeconfig") && complaint.contains("--standalone"), "{complaint}");
+}
+
+#[test]
+fn every_flag_reads_the_environment() {
+    let (_, complaint) = refused(&["--standalone"], &[("CLUSTER_GATEWAY_DRAIN_TIMEOUT", "soon")]);
+    assert!(complaint.contains("soon") && complaint.contains("--drain-timeout"), "{complaint}");
+}
+
+#[tokio::test]
+async fn sigterm_asks_clients_to_leave_and_exits_with_success() {
+    let mut process = Process::start(&["--shutdown-delay-duration=0s"]);
+    let address = process.address();
+    let client = Client::new(address, Trust::Authority(&process.authority), None);
+    let idle = client.h2().await.unwrap();
+    assert_eq!(idle.get("/readyz", &[]).await.unwrap().status(), 200);
+    process.signal("TERM");
+    process.line("shutting down");
+    // How the client's own last words fare depends on who closes first; that it ends is what counts.
+    let _ = idle.closed().await;
+    process.line("drained");
+    let exit = process.child.wait().unwrap();
+    assert!(exit.success(), "{exit}");
+}
+
+#[tokio::test]
+async fn a_second_signal_does_not_wait() {
+    let mut process = Process::start(&["--shutdown-delay-duration=1h"]);
+    process.address();
+    process.signal("TERM");
+    process.line("shutting down");
+    process.signal("TERM");
+    let exit = process.child.wait().unwrap();
+    assert_eq!(exit.code(), Some(130));
+}
