@@ -206,8 +206,7 @@ fn sources(config: &Config, control: &Handle, metrics: &auth::Metrics) -> anyhow
                 let path = path.clone();
                 threads::block_on(control, async move { hub::client(path.as_deref()).await })?
             };
-            let _ = authorization;
-            let hub = client(authentication)?;
+            let hub = auth::Hub { authentication: client(authentication)?, authorization: client(authorization)? };
             let auth = auth::Auth::build(&config.auth, Some(hub), control, metrics)?;
             Ok((Feed::Hub(client(secrets)?, namespace.clone()), auth))
         }

@@ -26,6 +26,15 @@ use crate::token::{HubTokens, TokenFile, TokenFileError, Tokens};
 use crate::trust::Trust;
 use crate::user::User;
 
+/// Clients of the hub; they may be clones of one.
+#[derive(Clone)]
+pub struct Hub {
+    /// For TokenReviews and the authentication ConfigMap (`--authentication-kubeconfig`).
+    pub authentication: Client,
+    /// For SubjectAccessReviews (`--authorization-kubeconfig`).
+    pub authorization: Client,
+}
+
 /// The working parts. Dropping it ends its background tasks; the parts then keep what they last knew.
 #[derive(Debug)]
 pub struct Auth {
@@ -60,19 +69,23 @@ struct Builder<'a> {
     trust: Arc<Trust>,
 }
 
+// === impl Hub ===
+
+impl From<Client> for Hub {
+    fn from(client: Client) -> Self {
+        Self { authentication: client.clone(), authorization: client }
+    }
+}
+
 // === impl Auth ===
 
 impl Auth {
-    /// Builds everything and starts the background tasks on `runtime`, which must be the one that drives `hub`.
+    /// Builds everything and starts the background tasks on `runtime`, which must be the one that drives the clients of `hub`.
     /// Without a hub, tokens come from the token file and permissions from the policy file only.
-    pub fn build(
-        config: &Config,
-        hub: Option<Client>,
-        runtime: &Handle,
-        metrics: &Metrics,
-    ) -> Result<Self, BuildError> {
-        let reviews = hub.clone().map(|client| Arc::new(HubReviews::new(client)) as Arc<dyn Reviews>);
-        Self::assemble(config, hub, reviews, runtime, metrics)
+    pub fn build(config: &Config, hub: Option<Hub>, runtime: &Handle, metrics: &Metrics) -> Result<Self, BuildError> {
+        let client = hub.as_ref().map(|hub| hub.authentication.clone());
+        let reviews = hub.map(|hub| Arc::new(HubReviews::new(hub)) as Arc<dyn Reviews>);
+        Self::assemble(config, client, reviews, runtime, metrics)
     }
 
     /// As [`Auth::build`] without the hub's ConfigMap, with reviews answered by `reviews`: for programs that ask another

@@ -34,7 +34,7 @@ mod token;
 mod trust;
 mod user;
 
-pub use self::assembly::{Auth, BuildError};
+pub use self::assembly::{Auth, BuildError, Hub};
 pub use self::authenticate::{AuthenticationError, Authenticator};
 pub use self::authorize::{AuthorizationError, Authorizer, PathError, Permit};
 pub use self::ca_bundle::CaBundleError;

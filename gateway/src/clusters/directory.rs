@@ -57,14 +57,11 @@ fn is_manifest(path: &Path) -> bool {
 }
 
 /// Registers the clusters of one file and returns their names. A document that is no cluster Secret is logged and skipped.
-pub fn apply(registry: &mut Registry, path: &Path, generation: u64) -> Vec<String> {
-    let documents = match read(path) {
-        Ok(documents) => documents,
-        Err(reason) => {
-            tracing::warn!(file = %path.display(), reason, "manifest skipped");
-            return Vec::new();
-        }
-    };
+///
+/// # Errors
+/// The file cannot be read or parsed, with the place: nothing was changed.
+pub fn apply(registry: &mut Registry, path: &Path, generation: u64) -> Result<Vec<String>, String> {
+    let documents = read(path)?;
     let mut names = Vec::new();
     for manifest in documents {
         if manifest.kind != "Secret" || !manifest.metadata.labels.contains_key(CREDENTIAL_TYPE_LABEL) {
@@ -76,16 +73,12 @@ pub fn apply(registry: &mut Registry, path: &Path, generation: u64) -> Vec<Strin
             continue;
         }
         match manifest.bytes() {
-            Ok(data) => {
-                registry.apply(&manifest.view(&data, &generation.to_string()));
-                names.push(manifest.metadata.name);
-            }
-            Err(key) => {
-                tracing::warn!(file = %path.display(), name = manifest.metadata.name, key, "data is not base64: manifest skipped");
-            }
+            Ok(data) => registry.apply(&manifest.view(&data, &generation.to_string())),
+            Err(key) => registry.reject(&manifest.metadata.name, &format!("data key {key:?} is not base64")),
         }
+        names.push(manifest.metadata.name);
     }
-    names
+    Ok(names)
 }
 
 fn read(path: &Path) -> Result<Vec<Manifest>, String> {

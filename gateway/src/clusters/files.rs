@@ -1,7 +1,7 @@
 //! Clusters without a hub: manifests and kubeconfig contexts, followed as their files change.
 
-use std::collections::HashSet;
-use std::path::PathBuf;
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
 
 use super::poll::{INTERVAL, Look};
 use super::{Registry, directory, kubeconfig};
@@ -17,6 +17,7 @@ pub struct Files {
 pub async fn run(files: Files, mut registry: Registry) {
     let mut interval = tokio::time::interval(INTERVAL);
     let mut last = None;
+    let mut held = Held::new();
     let mut generation = 0;
     loop {
         interval.tick().await;
@@ -25,10 +26,14 @@ pub async fn run(files: Files, mut registry: Registry) {
             continue;
         }
         generation += 1;
-        files.load(&mut registry, &now, generation);
+        files.load(&mut registry, &mut held, &now, generation);
         last = Some(now);
     }
 }
+
+/// The clusters each file held when it could last be read: a file that cannot be read now, perhaps half written, does not mean that its
+/// clusters are gone.
+type Held = HashMap<PathBuf, Vec<String>>;
 
 /// All files as they look now, or why the directory cannot be listed.
 type State = (Result<Vec<Look>, String>, Option<Look>);
@@ -44,27 +49,33 @@ impl Files {
         (manifests, self.kubeconfig.as_deref().map(Look::at))
     }
 
-    fn load(&self, registry: &mut Registry, state: &State, generation: u64) {
+    fn load(&self, registry: &mut Registry, held: &mut Held, state: &State, generation: u64) {
         let (manifests, kubeconfig) = state;
-        let mut names = HashSet::new();
-        match manifests {
-            Ok(manifests) => {
-                for manifest in manifests {
-                    names.extend(directory::apply(registry, manifest.path(), generation));
-                }
-            }
+        let manifests = match manifests {
+            Ok(manifests) => manifests,
             Err(reason) => {
-                // Keep what is known: an unreadable directory does not mean that the clusters are gone.
+                // An unreadable directory does not mean that the clusters are gone either.
                 let directory = self.directory.as_deref().map(|path| path.display().to_string());
-                tracing::error!(directory, reason, "cannot list the clusters directory, the last state stays");
-                return;
+                return tracing::error!(directory, reason, "cannot list the clusters directory, the last state stays");
             }
+        };
+        let mut now = Held::new();
+        for path in manifests.iter().map(Look::path) {
+            now.insert(path.to_owned(), names(directory::apply(registry, path, generation), path, held));
         }
-        if let Some(kubeconfig) = kubeconfig {
-            names.extend(kubeconfig::apply(registry, kubeconfig.path(), generation));
+        if let Some(path) = kubeconfig.as_ref().map(Look::path) {
+            now.insert(path.to_owned(), names(kubeconfig::apply(registry, path, generation), path, held));
         }
+        *held = now;
         registry.saw_resource_version(&generation.to_string());
-        registry.retain(&names);
+        registry.retain(&held.values().flatten().cloned().collect::<HashSet<_>>());
         registry.publish(true);
     }
+}
+
+fn names(read: Result<Vec<String>, String>, path: &Path, held: &mut Held) -> Vec<String> {
+    read.unwrap_or_else(|reason| {
+        tracing::warn!(file = %path.display(), reason, "file skipped, clusters it held before stay as they are");
+        held.remove(path).unwrap_or_default()
+    })
 }

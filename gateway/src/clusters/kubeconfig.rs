@@ -17,16 +17,13 @@ use super::Registry;
 
 type Data = BTreeMap<String, Vec<u8>>;
 
-/// Registers the file's contexts and returns their names. A context that cannot be used is logged and skipped.
-pub fn apply(registry: &mut Registry, path: &Path, generation: u64) -> Vec<String> {
+/// Registers the file's contexts and returns their names. A context that cannot be used is registered with the reason.
+///
+/// # Errors
+/// The file cannot be read or parsed: nothing was changed.
+pub fn apply(registry: &mut Registry, path: &Path, generation: u64) -> Result<Vec<String>, String> {
     // Relative file names inside are resolved against the file's directory by this call.
-    let kubeconfig = match Kubeconfig::read_from(path) {
-        Ok(kubeconfig) => kubeconfig,
-        Err(error) => {
-            tracing::warn!(file = %path.display(), %error, "kubeconfig skipped");
-            return Vec::new();
-        }
-    };
+    let kubeconfig = Kubeconfig::read_from(path).map_err(|error| error.to_string())?;
     let mut names = Vec::new();
     for context in &kubeconfig.contexts {
         match secret(&kubeconfig, &context.name) {
@@ -41,14 +38,12 @@ pub fn apply(registry: &mut Registry, path: &Path, generation: u64) -> Vec<Strin
                     annotations: &BTreeMap::new(),
                     data: &data,
                 });
-                names.push(context.name.clone());
             }
-            Err(reason) => {
-                tracing::warn!(file = %path.display(), context = context.name, reason, "context skipped");
-            }
+            Err(reason) => registry.reject(&context.name, &reason),
         }
+        names.push(context.name.clone());
     }
-    names
+    Ok(names)
 }
 
 /// The Secret's credential type and data for one context.

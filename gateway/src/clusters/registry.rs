@@ -45,6 +45,13 @@ impl Registry {
         self.apply_spec(name, spec);
     }
 
+    /// A cluster is meant, but what describes it cannot be read as a Secret: whoever asks for it learns why.
+    pub fn reject(&mut self, name: &str, reason: &str) {
+        let Ok(name) = ClusterName::parse(name) else { return };
+        tracing::warn!(cluster = %name, reason, "cluster unusable");
+        self.clusters.insert(name, Entry::Invalid(reason.into()));
+    }
+
     fn apply_spec(&mut self, name: ClusterName, spec: Result<ClusterSpec, SecretError>) {
         let previous = match self.clusters.get(&name) {
             Some(Entry::Ready(cluster)) => Some(Arc::clone(cluster)),

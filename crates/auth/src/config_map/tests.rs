@@ -168,8 +168,8 @@ async fn the_hubs_config_map_is_found_with_the_stock_permissions() {
     let (proxies, clients) = authorities();
     let data = data(&proxies, &clients);
     let hub = HttpsHub::start(move |request, _| answer(&request, &data)).await;
-    let mut auth =
-        Auth::build(&Config::default(), Some(hub.client()), &Handle::current(), &metrics()).expect("valid settings");
+    let mut auth = Auth::build(&Config::default(), Some(hub.client().into()), &Handle::current(), &metrics())
+        .expect("valid settings");
     auth.loaded.wait_for(|loaded| *loaded).await.expect("the watch goes on");
     let peer = peer(&proxies.issue(&Leaf::client("front-proxy-client")).chain_der);
     let mut lines = headers([("X-Remote-User", "alice")]);

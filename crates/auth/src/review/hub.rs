@@ -10,7 +10,9 @@ use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, TokenRe
 use k8s_openapi::api::authorization::v1::{SubjectAccessReview, SubjectAccessReviewSpec, SubjectAccessReviewStatus};
 use kube::api::PostParams;
 use kube::core::Status;
-use kube::{Api, Client};
+use kube::Api;
+
+use crate::assembly::Hub;
 
 use super::{Retry, ReviewError, Reviews};
 
@@ -23,8 +25,9 @@ pub(crate) struct HubReviews {
 // === impl HubReviews ===
 
 impl HubReviews {
-    pub(crate) fn new(client: Client) -> Self {
-        Self { tokens: Api::all(client.clone()), access: Api::all(client) }
+    pub(crate) fn new(hub: impl Into<Hub>) -> Self {
+        let hub = hub.into();
+        Self { tokens: Api::all(hub.authentication), access: Api::all(hub.authorization) }
     }
 }
 
