@@ -95,8 +95,9 @@ impl Error {
     /// Whether the caller is nobody we know: such connections are not worth keeping.
     pub fn is_stranger(&self) -> bool {
         match self {
-            Self::Authentication(_) => true,
-            Self::Authorization(AuthorizationError::Forbidden { user, .. }) => user.name == "system:anonymous",
+            Self::Authentication(AuthenticationError::Unauthorized { .. }) => true,
+            Self::Authentication(AuthenticationError::Forbidden { user, .. })
+            | Self::Authorization(AuthorizationError::Forbidden { user, .. }) => user.name == "system:anonymous",
             _ => false,
         }
     }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use api::access::Attributes;
 use api::route::{self, Route};
 use auth::Permit;
-use http::{Request, Response};
+use http::header::CONTENT_LENGTH;
+use http::{HeaderValue, Method, Request, Response};
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
 
@@ -21,7 +22,8 @@ use crate::server::Connection;
 pub async fn handle(connection: Arc<Connection>, mut request: Request<Incoming>) -> Response<ResponseBody> {
     let mut record = Record::start(connection.gateway(), request.method());
     let mut client = upgrade::client(&mut request);
-    let response = match respond(&connection, request, &mut client, &mut record).await {
+    let bodyless = request.method() == Method::HEAD;
+    let mut response = match respond(&connection, request, &mut client, &mut record).await {
         Ok(response) => response,
         Err(error) => {
             if error.is_operational() {
@@ -35,6 +37,9 @@ pub async fn handle(connection: Arc<Connection>, mut request: Request<Incoming>)
             error.into_response()
         }
     };
+    if bodyless && let Some(length) = response.body_mut().without_own_bytes() {
+        response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
+    }
     record.attach(upgrade::or_close(client, response))
 }
 

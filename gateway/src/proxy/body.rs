@@ -40,6 +40,14 @@ impl ResponseBody {
         Self { content: Content::Member(body), drain: None, record: None }
     }
 
+    /// Leaves our own bytes out, for the answer to a HEAD; says how many they would have been, if any.
+    pub fn without_own_bytes(&mut self) -> Option<usize> {
+        match &mut self.content {
+            Content::Full(bytes) => bytes.take().map(|bytes| bytes.len()),
+            Content::Member(_) => None,
+        }
+    }
+
     /// Ends the body cleanly at the first quiet moment after `drain` fires.
     #[must_use]
     pub fn ending_with(mut self, drain: WaitForCancellationFutureOwned) -> Self {

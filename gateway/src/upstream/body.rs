@@ -29,7 +29,8 @@ struct H2Body {
 
 struct H1Body {
     incoming: Incoming,
-    lease: Option<h1::Lease>,
+    /// Gone when the response has ended or failed.
+    exchange: Option<h1::Exchange>,
 }
 
 /// The member or the network broke off in mid-body. Passed on as an aborted stream, never as a clean end: a list cut short
@@ -45,8 +46,8 @@ impl UpstreamBody {
         Self(Inner::H2(Box::new(H2Body { stream, upload, lease, data_ended: false })))
     }
 
-    pub fn h1(incoming: Incoming, lease: h1::Lease) -> Self {
-        Self(Inner::H1(Box::new(H1Body { incoming, lease: Some(lease) })))
+    pub fn h1(incoming: Incoming, exchange: h1::Exchange) -> Self {
+        Self(Inner::H1(Box::new(H1Body { incoming, exchange: Some(exchange) })))
     }
 }
 
@@ -120,25 +121,24 @@ impl H1Body {
         match frame {
             Some(Ok(frame)) => {
                 if self.incoming.is_end_stream() {
-                    self.give_back();
+                    self.end();
                 }
                 Poll::Ready(Some(Ok(frame)))
             }
             Some(Err(error)) => {
-                self.lease = None;
+                self.exchange = None;
                 Poll::Ready(Some(Err(Truncated(error.to_string()))))
             }
             None => {
-                self.give_back();
+                self.end();
                 Poll::Ready(None)
             }
         }
     }
 
-    /// Only a response read to its end leaves a connection that can be used again.
-    fn give_back(&mut self) {
-        if let Some(lease) = self.lease.take() {
-            lease.give_back();
+    fn end(&mut self) {
+        if let Some(mut exchange) = self.exchange.take() {
+            exchange.end();
         }
     }
 }
@@ -147,7 +147,7 @@ impl Drop for H1Body {
     fn drop(&mut self) {
         // Bodyless responses (HEAD, 204, 304) are often dropped without being polled.
         if self.incoming.is_end_stream() {
-            self.give_back();
+            self.end();
         }
     }
 }

@@ -1,5 +1,7 @@
 //! HTTP/1.1 to members that speak nothing newer: one request at a time per connection, connections used again.
 
+mod cut;
+
 use std::future::poll_fn;
 use std::sync::Weak;
 use std::time::Duration;
@@ -12,6 +14,7 @@ use hyper_util::rt::TokioIo;
 use net::transport::Transport;
 use tokio::time::timeout;
 
+use self::cut::{Cut, Cuttable, cuttable};
 use super::SendError;
 use super::body::UpstreamBody;
 use super::connect::{ConnectError, Target};
@@ -27,7 +30,7 @@ const READY_WITHIN: Duration = Duration::from_millis(100);
 
 /// One idle or leased connection.
 pub struct Connection {
-    sender: http1::SendRequest<Incoming>,
+    sender: http1::SendRequest<Cuttable>,
     #[allow(dead_code, reason = "counts the connection as open until it is dropped")]
     slot: Slot,
 }
@@ -62,17 +65,16 @@ pub async fn send(mut lease: Lease, target: &Target, mut request: Request<Incomi
     }
     *request.version_mut() = Version::HTTP_11;
     request.headers_mut().insert(HOST, target.host_header.clone());
-    match lease.connection.sender.try_send_request(request).await {
-        Ok(response) => {
-            let (head, body) = response.into_parts();
-            Ok(Sent::Response(Response::from_parts(head, UpstreamBody::h1(body, lease))))
-        }
-        Err(mut refused) => match refused.take_message() {
-            // hyper hands the request back only if none of it was written.
-            Some(request) => Ok(Sent::NotSent(request, refused.error().to_string())),
-            None => Err(SendError::Broken(text(refused.error()))),
-        },
-    }
+    let (head, body) = request.into_parts();
+    let (body, cut) = cuttable(body);
+    let exchange = Exchange { lease: Some(lease), cut };
+    exchange.send(Request::from_parts(head, body)).await
+}
+
+/// One request on one connection. Dropped before [`Exchange::end`], it takes the connection with it.
+pub struct Exchange {
+    lease: Option<Lease>,
+    cut: Cut,
 }
 
 /// hyper's errors hide their cause from `Display`.
@@ -80,6 +82,44 @@ fn text(error: &hyper::Error) -> String {
     match std::error::Error::source(error) {
         Some(source) => format!("{error}: {source}"),
         None => error.to_string(),
+    }
+}
+
+// === impl Exchange ===
+
+impl Exchange {
+    async fn send(mut self, request: Request<Cuttable>) -> Result<Sent, SendError> {
+        let lease = self.lease.as_mut().expect("held until the end");
+        match lease.connection.sender.try_send_request(request).await {
+            Ok(response) => {
+                let (head, body) = response.into_parts();
+                Ok(Sent::Response(Response::from_parts(head, UpstreamBody::h1(body, self))))
+            }
+            Err(mut refused) => {
+                let reason = text(refused.error());
+                // hyper hands the request back only if none of it was written.
+                let unsent = refused.take_message().and_then(|request| {
+                    let (head, body) = request.into_parts();
+                    Some(Request::from_parts(head, body.into_inner()?))
+                });
+                unsent.map_or(Err(SendError::Broken(reason.clone())), |request| Ok(Sent::NotSent(request, reason)))
+            }
+        }
+    }
+
+    /// The response was read to its end: the connection serves the next request, unless this one's body is still under way.
+    pub fn end(&mut self) {
+        if self.cut.has_ended()
+            && let Some(lease) = self.lease.take()
+        {
+            lease.give_back();
+        }
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        self.cut.cut();
     }
 }
 

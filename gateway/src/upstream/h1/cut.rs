@@ -1,0 +1,98 @@
+//! A request body that can be cut off.
+//!
+//! hyper's HTTP/1.1 client owns the body it sends and would go on sending it after the member's response has ended. Once that has
+//! happened nobody wants the rest (RFC 9112 §9.3): cutting the body ends the member's connection, and dropping the client's end of it
+//! ends the client's.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use hyper::body::{Body, Incoming};
+use parking_lot::Mutex;
+
+/// The body, as hyper sends it.
+pub struct Cuttable {
+    body: Option<Incoming>,
+    state: Arc<Mutex<State>>,
+}
+
+/// The knife.
+pub struct Cut(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    cut: bool,
+    ended: bool,
+    waker: Option<Waker>,
+}
+
+/// A body and the means to end it early.
+pub fn cuttable(body: Incoming) -> (Cuttable, Cut) {
+    let state = Arc::new(Mutex::new(State { ended: body.is_end_stream(), ..State::default() }));
+    (Cuttable { body: Some(body), state: Arc::clone(&state) }, Cut(state))
+}
+
+// === impl Cut ===
+
+impl Cut {
+    /// Whether all of the body was sent.
+    pub fn has_ended(&self) -> bool {
+        self.0.lock().ended
+    }
+
+    /// Ends the body with an error, if it has not ended yet.
+    pub fn cut(&self) {
+        let waker = {
+            let mut state = self.0.lock();
+            state.cut = true;
+            state.waker.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+// === impl Cuttable ===
+
+impl Cuttable {
+    /// The body again, if it was not touched.
+    pub fn into_inner(self) -> Option<Incoming> {
+        self.body
+    }
+}
+
+impl Body for Cuttable {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        let this = &mut *self;
+        let Some(body) = &mut this.body else { return Poll::Ready(None) };
+        let polled = Pin::new(&mut *body).poll_frame(cx);
+        let mut state = this.state.lock();
+        if state.cut {
+            drop(state);
+            this.body = None;
+            return Poll::Ready(Some(Err(io::Error::new(io::ErrorKind::ConnectionAborted, "no longer wanted"))));
+        }
+        match &polled {
+            Poll::Ready(None) => state.ended = true,
+            Poll::Ready(Some(_)) => state.ended = body.is_end_stream(),
+            Poll::Pending => state.waker = Some(cx.waker().clone()),
+        }
+        polled.map_err(io::Error::other)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.as_ref().is_none_or(Body::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.as_ref().map_or_else(|| SizeHint::with_exact(0), Body::size_hint)
+    }
+}
