@@ -2,4 +2,8 @@
 //!
 //! One binary, so that it links once. Each module is one promise to users; each test has its own gateway and members.
 
+mod clusters;
+mod identity;
 mod proxying;
+mod shutdown;
+mod upgrades;

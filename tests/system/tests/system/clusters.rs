@@ -1,0 +1,32 @@
+//! Clusters come, change and go while the gateway runs, and nobody else's requests notice.
+
+mod hub;
+mod manifests;
+mod rotation;
+
+use std::time::Duration;
+
+use kit::hub::ClusterSecret;
+use kit::member::{FakeMember, MemberOptions, Reply};
+use system_tests::{Answer, cluster};
+
+/// How soon a change of a cluster takes effect.
+const EFFECTIVE: Duration = Duration::from_secs(1);
+/// A path of the members.
+const PATH: &str = "/api/v1/nodes";
+
+/// A member that answers everything.
+async fn member(options: MemberOptions) -> FakeMember {
+    let member = FakeMember::start(options).await;
+    member.on_any(|_| Reply::full(200, &[], ""));
+    member
+}
+
+/// The Secret of [`CLUSTER`](system_tests::CLUSTER) at `member` with this token.
+fn secret(member: &FakeMember, token: &str) -> ClusterSecret {
+    cluster(system_tests::CLUSTER, member).token(token)
+}
+
+fn is_ok(answer: &Answer) -> bool {
+    answer.status == 200
+}

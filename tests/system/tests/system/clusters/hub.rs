@@ -1,0 +1,134 @@
+//! Clusters of a hub: its Secrets, followed live, and remembered while the hub is away.
+
+use std::time::Duration;
+
+use kit::hub::{Call, ClusterSecret, FakeHub, Fault, Resource};
+use kit::member::{FakeMember, MemberOptions};
+use kit::wait::{Gate, within};
+use system_tests::{Answer, CLUSTER, Connection, Http, Rig, cluster, proxied};
+
+use super::{EFFECTIVE, PATH, is_ok, member};
+
+/// Namespace of the Secrets.
+const NAMESPACE: &str = "vela-system";
+const SECRETS: Resource = Resource::Secrets;
+/// Failed calls are repeated with back-off: one second, then two, with as much jitter.
+const BACK_OFF: Duration = Duration::from_secs(15);
+
+/// A hub with one cluster, and the gateway before its aggregator.
+struct Stage {
+    hub: FakeHub,
+    member: FakeMember,
+    rig: Rig,
+}
+
+// === impl Stage ===
+
+impl Stage {
+    async fn set() -> Self {
+        let hub = FakeHub::start().await;
+        let member = member(MemberOptions::default()).await;
+        hub.put_secret(cluster(CLUSTER, &member));
+        let rig = Rig::builder().hub(&hub).start().await;
+        Self { hub, member, rig }
+    }
+
+    fn secret(&self, name: &str) -> ClusterSecret {
+        cluster(name, &self.member)
+    }
+
+    /// The hub's aggregator, for a user who needs no review.
+    async fn connect(&self) -> Connection {
+        let client = self.rig.client_with(&self.hub.front_proxy_identity());
+        let connection = Http::H2.connect(&client).await.expect("the gateway accepts connections");
+        connection.with("x-remote-user", "admin").with("x-remote-group", "system:masters")
+    }
+
+    /// Asks for [`PATH`] of a cluster until it is answered as `expected`.
+    async fn until(&self, limit: Duration, name: &str, expected: impl Fn(&Answer) -> bool) -> Answer {
+        let mut connection = self.connect().await;
+        let target = proxied(name, PATH);
+        let asking = async {
+            let mut interval = tokio::time::interval(Duration::from_millis(10));
+            loop {
+                interval.tick().await;
+                let answer = connection.get(&target).await;
+                if expected(&answer) {
+                    return answer;
+                }
+            }
+        };
+        within(limit, format_args!("the expected answer of {name}"), asking).await
+    }
+}
+
+#[tokio::test]
+async fn secrets_come_change_and_go_within_a_second() {
+    let stage = Stage::set().await;
+    stage.until(EFFECTIVE, CLUSTER, is_ok).await;
+    stage.hub.put_secret(stage.secret("late"));
+    stage.until(EFFECTIVE, "late", is_ok).await;
+
+    stage.hub.put_secret(stage.secret("late").token("renewed"));
+    let latest = || stage.member.requests().pop().expect("a request was made");
+    stage.until(EFFECTIVE, "late", |_| latest().header("authorization") == Some("Bearer renewed")).await;
+
+    stage.hub.put_secret(stage.secret("late").data("endpoint", "nowhere"));
+    let answer = stage.until(EFFECTIVE, "late", |answer| answer.status == 503).await;
+    assert!(answer.status_message(503, "ServiceUnavailable").contains("endpoint"));
+
+    assert!(stage.hub.delete_secret(NAMESPACE, "late"));
+    let answer = stage.until(EFFECTIVE, "late", |answer| answer.status == 404).await;
+    assert!(answer.status_message(404, "NotFound").contains("no such cluster"));
+    stage.until(EFFECTIVE, CLUSTER, is_ok).await;
+}
+
+#[tokio::test]
+async fn only_labelled_secrets_of_the_namespace_are_clusters() {
+    let stage = Stage::set().await;
+    let unlabelled = ClusterSecret::new(NAMESPACE, "unlabelled").endpoint(&stage.member.url()).data("token", "t");
+    let elsewhere = ClusterSecret::new("default", "elsewhere").endpoint(&stage.member.url()).token("t");
+    stage.hub.put_secret(unlabelled);
+    stage.hub.put_secret(elsewhere);
+    stage.hub.put_secret(stage.secret("last"));
+    stage.until(EFFECTIVE, "last", is_ok).await; // watched in order: the others would be there
+    for name in ["unlabelled", "elsewhere"] {
+        stage.until(EFFECTIVE, name, |answer| answer.status == 404).await;
+    }
+}
+
+#[tokio::test]
+async fn known_clusters_go_on_working_while_the_hub_is_away() {
+    let stage = Stage::set().await;
+    stage.until(EFFECTIVE, CLUSTER, is_ok).await;
+    for call in [Call::Watch(SECRETS), Call::List(SECRETS)] {
+        stage.hub.fail(call, Fault::Status(500));
+    }
+    stage.hub.close_connections();
+    stage.hub.called(Call::Watch(SECRETS), 2).await; // it noticed
+    stage.until(EFFECTIVE, CLUSTER, is_ok).await;
+    stage.until(EFFECTIVE, "unheard-of", |answer| answer.status == 404).await;
+
+    stage.hub.put_secret(stage.secret("late"));
+    for call in [Call::Watch(SECRETS), Call::List(SECRETS)] {
+        stage.hub.heal(call);
+    }
+    stage.until(BACK_OFF, "late", is_ok).await;
+}
+
+#[tokio::test]
+async fn what_happened_while_nobody_watched_is_learned_from_a_new_list() {
+    let stage = Stage::set().await;
+    stage.until(EFFECTIVE, CLUSTER, is_ok).await;
+    stage.hub.watching(SECRETS, 1).await;
+    let gate = Gate::new();
+    stage.hub.fail_next(Call::Watch(SECRETS), 1, Fault::Until(gate.clone()));
+    stage.hub.end_watches();
+    stage.hub.called(Call::Watch(SECRETS), 2).await;
+    stage.hub.put_secret(stage.secret("late"));
+    assert!(stage.hub.delete_secret(NAMESPACE, CLUSTER));
+    stage.hub.compact(); // the watch is answered by 410: too old
+    gate.open();
+    stage.until(BACK_OFF, "late", is_ok).await;
+    stage.until(EFFECTIVE, CLUSTER, |answer| answer.status == 404).await;
+}

@@ -1,0 +1,105 @@
+//! Clusters of a directory: what is wrong with one is said where it is asked for, and harms no other.
+
+use kit::member::MemberOptions;
+use serde_json::{Value, json};
+use system_tests::{CLUSTER, Http, Rig, across_http, cluster, proxied};
+
+use super::{EFFECTIVE, PATH, is_ok, member, secret};
+
+/// A cluster whose manifest is wrong.
+const BROKEN: &str = "broken";
+
+/// A manifest of [`BROKEN`] with one member of `data` replaced.
+fn manifest(good: &Value, key: &str, value: &str) -> String {
+    let mut manifest = good.clone();
+    manifest["kind"] = json!("Secret");
+    manifest["data"][key] = json!(value);
+    manifest.to_string()
+}
+
+#[tokio::test]
+async fn a_cluster_with_a_wrong_secret_says_what_is_wrong_until_it_is_corrected() {
+    let member = member(MemberOptions::default()).await;
+    let good = Value::from(cluster(BROKEN, &member));
+    let rig = Rig::builder()
+        .cluster(CLUSTER, cluster(CLUSTER, &member))
+        .cluster(BROKEN, cluster(BROKEN, &member))
+        .start()
+        .await;
+    // Empty, "no URL", "no PEM", empty, "not valid", no base64 at all.
+    let wrong = [
+        ("endpoint", ""),
+        ("endpoint", "bm8gVVJM"),
+        ("ca.crt", "bm8gUEVN"),
+        ("token", ""),
+        ("token", "bm90IHZhbGlk"),
+        ("token", "%%%"),
+    ];
+    for (key, value) in wrong {
+        rig.write_manifest(BROKEN, &manifest(&good, key, value));
+        let answer = rig.until(EFFECTIVE, &proxied(BROKEN, PATH), |answer| answer.status != 200).await;
+        assert_eq!(answer.status, 503, "{key}={value:?}: {}", answer.text());
+        let message = answer.status_message(503, "ServiceUnavailable");
+        assert!(message.contains(BROKEN) && message.contains(key), "{key}={value:?}: {message}");
+        assert_eq!(answer.json()["details"]["name"], BROKEN);
+        assert_eq!(rig.get(&proxied(CLUSTER, PATH)).await.status, 200, "the other cluster works");
+        let seen = member.request_count();
+        rig.get(&proxied(BROKEN, PATH)).await.status_message(503, "ServiceUnavailable");
+        assert_eq!(member.request_count(), seen, "nothing is sent with half a Secret");
+        rig.register(BROKEN, cluster(BROKEN, &member));
+        rig.until(EFFECTIVE, &proxied(BROKEN, PATH), is_ok).await;
+    }
+}
+
+#[tokio::test]
+async fn a_cluster_whose_manifest_breaks_is_not_taken_for_deleted() {
+    // Whoever reads "no such cluster" gives up what it has there.
+    let member = member(MemberOptions::default()).await;
+    let good = Value::from(cluster(BROKEN, &member));
+    for broken in ["{\"kind\": \"Secret\", \"metadata\": {\"name\"".to_owned(), manifest(&good, "token", "%%%")] {
+        let rig = Rig::builder().cluster(BROKEN, cluster(BROKEN, &member)).start().await;
+        let mut connection = rig.connect(Http::H2).await;
+        assert_eq!(connection.get(&proxied(BROKEN, PATH)).await.status, 200);
+        rig.write_manifest(BROKEN, &broken);
+        // Written later, so the gateway has looked at both once this one is there.
+        rig.register(CLUSTER, cluster(CLUSTER, &member));
+        rig.until(EFFECTIVE, &proxied(CLUSTER, PATH), is_ok).await;
+        let answer = connection.get(&proxied(BROKEN, PATH)).await;
+        if answer.status != 200 {
+            let message = answer.status_message(503, "ServiceUnavailable");
+            assert!(message.contains(BROKEN), "{message}");
+        }
+    }
+}
+
+across_http!(a_cluster_works_from_its_creation_to_its_deletion);
+
+async fn a_cluster_works_from_its_creation_to_its_deletion(http: Http) {
+    let member = member(http.member_options()).await;
+    let rig = Rig::builder().start().await;
+    let mut connection = rig.connect(http).await;
+    let target = proxied(CLUSTER, PATH);
+
+    let answer = connection.get(&target).await;
+    assert!(answer.status_message(404, "NotFound").contains("no such cluster"));
+    assert_eq!(answer.json()["details"]["name"], CLUSTER);
+
+    rig.register(CLUSTER, secret(&member, "first"));
+    rig.until(EFFECTIVE, &target, is_ok).await;
+    assert_eq!(connection.get(&target).await.status, 200);
+
+    rig.register(CLUSTER, secret(&member, "second"));
+    rig.until(EFFECTIVE, &target, |_| authorization(&member) == "Bearer second").await;
+
+    rig.unregister(CLUSTER);
+    rig.until(EFFECTIVE, &target, |answer| answer.status == 404).await;
+    let seen = member.request_count();
+    let answer = connection.get(&target).await;
+    assert!(answer.status_message(404, "NotFound").contains("no such cluster"));
+    assert_eq!(member.request_count(), seen);
+}
+
+/// The credential of the latest request.
+fn authorization(member: &kit::member::FakeMember) -> String {
+    member.requests().last().and_then(|request| request.header("authorization").map(str::to_owned)).unwrap_or_default()
+}

@@ -1,0 +1,160 @@
+//! The hub's aggregator is believed what it says of its callers; nobody else is.
+
+use std::time::Duration;
+
+use kit::hub::{Decision, TokenUser};
+use kit::pki::{Authority, Issued, Leaf};
+use kit::wait::{WAIT, within};
+use serde_json::json;
+use system_tests::{Http, MEMBER_TOKEN, across_http};
+
+use super::{PATH, Stage, target};
+
+/// An identity as somebody might forge it.
+const FORGED: &[(&str, &str)] = &[
+    ("X-Remote-User", "root"),
+    ("x-remote-group", "system:masters"),
+    ("X-Remote-Uid", "0"),
+    ("X-Remote-Extra-Scopes", "all"),
+    ("X_Remote_User", "root"),
+];
+
+across_http!(the_aggregators_word_is_taken, forged_identities_have_no_effect);
+
+async fn the_aggregators_word_is_taken(http: Http) {
+    let stage = Stage::set().await;
+    stage.hub.allow_all();
+    let mut connection = stage.front_proxy(http).await;
+    let identity = [
+        ("X-Remote-User", "jörg"),
+        ("X-Remote-Uid", "u-1"),
+        ("X-Remote-Group", "developers"),
+        ("X-Remote-Group", "system:authenticated"),
+        ("X-Remote-Extra-Example.com%2fscopes", "read"),
+        ("X-Remote-Extra-Example.com%2fscopes", "write"),
+    ];
+    let answer = connection.call("DELETE", &target(), &identity, b"").await;
+    assert_eq!((answer.status, answer.text()), (200, "from the member".to_owned()));
+    let spec = stage.reviewed();
+    assert_eq!((&spec["user"], &spec["uid"]), (&json!("jörg"), &json!("u-1")));
+    assert_eq!(spec["groups"], json!(["developers", "system:authenticated"]));
+    assert_eq!(spec["extra"], json!({"example.com/scopes": ["read", "write"]}));
+    let attributes = json!({"verb": "delete", "group": "cluster.core.oam.dev", "version": "v1alpha1",
+        "resource": "clustergateways", "subresource": "proxy", "name": "c1"});
+    for (key, value) in attributes.as_object().unwrap() {
+        assert_eq!(&spec["resourceAttributes"][key], value, "{key}: {spec}");
+    }
+    let request = stage.member.next_request().await;
+    assert_eq!((request.path(), request.header("authorization")), (PATH, Some(&*format!("Bearer {MEMBER_TOKEN}"))));
+    let crossed = request.headers.keys().find(|name| name.as_str().starts_with("x-remote"));
+    assert_eq!(crossed, None);
+}
+
+async fn forged_identities_have_no_effect(http: Http) {
+    let stage = Stage::set().await;
+    stage.hub.add_token("alices-token", TokenUser::new("alice", &["developers"]));
+    stage.hub.on_access(|spec| match spec["user"].as_str() {
+        Some("alice" | "bob") => Decision::allow(),
+        _ => Decision::no_opinion(""),
+    });
+    // Nobody at all.
+    let mut connection = stage.connect(http, None).await;
+    let message = connection.call("GET", &target(), FORGED, b"").await.status_message(403, "Forbidden");
+    assert!(message.contains("User \"system:anonymous\""), "{message}");
+    assert_eq!(stage.reviewed()["groups"], json!(["system:unauthenticated"]));
+    assert_eq!(stage.member.request_count(), 0);
+
+    // A user with a token, and one with a certificate.
+    let mut connection = stage.connect(http, None).await.bearer("alices-token");
+    assert_eq!(connection.call("GET", &target(), FORGED, b"").await.status, 200);
+    assert_reviewed(&stage, "alice", &["developers", "system:authenticated"]);
+
+    let bob = stage.hub.clients().issue(&Leaf::client("bob").group("testers"));
+    let mut connection = stage.connect(http, Some(&bob)).await;
+    assert_eq!(connection.call("GET", &target(), FORGED, b"").await.status, 200);
+    assert_reviewed(&stage, "bob", &["testers", "system:authenticated"]);
+    for request in stage.member.requests() {
+        let crossed = request.headers.keys().find(|name| name.as_str().replace('_', "-").starts_with("x-remote"));
+        assert_eq!(crossed, None);
+    }
+}
+
+fn assert_reviewed(stage: &Stage, user: &str, groups: &[&str]) {
+    let spec = stage.reviewed();
+    assert_eq!((&spec["user"], &spec["groups"]), (&json!(user), &json!(groups)));
+    assert_eq!((spec.get("uid"), spec["extra"].get("scopes")), (None, None), "{spec}");
+}
+
+/// Certificates that look like the aggregator's and are not.
+fn impostors(stage: &Stage) -> Vec<(&'static str, Issued)> {
+    let (proxy, name) = (stage.hub.front_proxy(), "front-proxy-client");
+    vec![
+        ("another authority", Authority::new("front-proxy-ca").issue(&Leaf::client(name))),
+        ("another name", proxy.issue(&Leaf::client("front-proxy-clients"))),
+        ("no name", proxy.issue(&Leaf::client(""))),
+        ("expired", proxy.issue(&Leaf::client(name).expired())),
+        ("not valid yet", proxy.issue(&Leaf::client(name).not_yet_valid())),
+        ("a server's", proxy.issue(&Leaf::server(name))),
+        ("an authority's", proxy.issue(&Leaf::client(name).authority())),
+    ]
+}
+
+across_http!(a_certificate_that_is_not_the_aggregators_is_refused);
+
+async fn a_certificate_that_is_not_the_aggregators_is_refused(http: Http) {
+    let stage = Stage::set().await;
+    stage.hub.allow_all();
+    for (what, impostor) in impostors(&stage) {
+        let mut connection = stage.connect(http, Some(&impostor)).await;
+        let answer = connection.call("GET", &target(), FORGED, b"").await;
+        assert_eq!(answer.status, 401, "{what}: {}", answer.text());
+        answer.status_message(401, "Unauthorized");
+    }
+    assert_eq!((stage.member.request_count(), stage.hub.access_reviews().len()), (0, 0));
+}
+
+#[tokio::test]
+async fn the_aggregators_name_below_the_users_authority_is_a_user() {
+    let stage = Stage::set().await;
+    let user = stage.hub.clients().issue(&Leaf::client("front-proxy-client"));
+    let mut connection = stage.connect(Http::H2, Some(&user)).await;
+    let message = connection.call("GET", &target(), FORGED, b"").await.status_message(403, "Forbidden");
+    assert!(message.contains("User \"front-proxy-client\""), "{message}");
+    assert_reviewed(&stage, "front-proxy-client", &["system:authenticated"]);
+}
+
+#[tokio::test]
+async fn the_aggregator_without_a_user_is_nobody() {
+    let stage = Stage::set().await;
+    stage.hub.allow_all();
+    let mut connection = stage.front_proxy(Http::H2).await;
+    for headers in [&[][..], &[("X-Remote-Group", "system:masters")], &[("X-Remote-User", "")]] {
+        connection.call("GET", &target(), headers, b"").await.status_message(401, "Unauthorized");
+    }
+    assert_eq!(stage.member.request_count(), 0);
+}
+
+#[tokio::test]
+async fn a_new_authority_counts_for_connections_that_are_open_already() {
+    let stage = Stage::set().await;
+    stage.hub.allow_all();
+    let user = [("X-Remote-User", "alice")];
+    let mut before = stage.front_proxy(Http::H2).await;
+    assert_eq!(before.call("GET", &target(), &user, b"").await.status, 200);
+
+    let renewed = Authority::new("front-proxy-ca");
+    let root = renewed.root_pem();
+    stage.hub.change_authentication(|data| drop(data.insert("requestheader-client-ca-file".to_owned(), root)));
+    let identity = renewed.issue(&Leaf::client("front-proxy-client"));
+    let taken_over = async {
+        let mut interval = tokio::time::interval(Duration::from_millis(10));
+        // Who is refused loses the connection.
+        while stage.connect(Http::H2, Some(&identity)).await.call("GET", &target(), &user, b"").await.status != 200 {
+            interval.tick().await;
+        }
+    };
+    within(WAIT, "the new authority", taken_over).await;
+    let seen = stage.member.request_count();
+    before.call("GET", &target(), &user, b"").await.status_message(401, "Unauthorized");
+    assert_eq!(stage.member.request_count(), seen);
+}

@@ -1,0 +1,85 @@
+//! Direct callers who want to be somebody else: allowed by review only, and never by the member.
+
+use kit::hub::{Call, Decision, Fault, TokenUser};
+use serde_json::{Value, json};
+use system_tests::{Http, across_http};
+
+use super::{Stage, target};
+
+/// Who impersonates whom.
+const HEADERS: &[(&str, &str)] =
+    &[("Impersonate-User", "bob"), ("Impersonate-Group", "testers"), ("Impersonate-Extra-Scopes", "read")];
+
+fn is_impersonation(spec: &Value) -> bool {
+    spec["resourceAttributes"]["verb"] == "impersonate"
+}
+
+across_http!(who_may_impersonate_acts_as_the_other);
+
+async fn who_may_impersonate_acts_as_the_other(http: Http) {
+    let stage = Stage::set().await;
+    stage.hub.add_token("alices-token", TokenUser::new("alice", &[]));
+    stage.hub.on_access(|spec| match (spec["user"].as_str(), is_impersonation(spec)) {
+        (Some("alice"), true) | (Some("bob"), false) => Decision::allow(),
+        _ => Decision::deny("not this one"),
+    });
+    let mut connection = stage.connect(http, None).await.bearer("alices-token");
+    assert_eq!(connection.call("GET", &target(), HEADERS, b"").await.status, 200);
+
+    let reviews = stage.hub.access_reviews();
+    let asked: Vec<_> = reviews
+        .iter()
+        .filter(|spec| is_impersonation(spec))
+        .map(|spec| {
+            let attributes = &spec["resourceAttributes"];
+            assert_eq!(spec["user"], "alice");
+            (attributes["resource"].as_str().unwrap(), attributes["name"].as_str().unwrap())
+        })
+        .collect();
+    assert_eq!(asked, [("users", "bob"), ("groups", "testers"), ("userextras", "read")]);
+    let last = reviews.last().unwrap();
+    assert_eq!((&last["user"], &last["extra"]), (&json!("bob"), &json!({"scopes": ["read"]})));
+    assert_eq!(last["groups"], json!(["testers", "system:authenticated"]));
+
+    let request = stage.member.next_request().await;
+    let crossed = request.headers.keys().find(|name| name.as_str().starts_with("impersonate"));
+    assert_eq!(crossed, None, "the member knows the gateway alone");
+}
+
+across_http!(who_may_not_impersonate_reaches_nobody);
+
+async fn who_may_not_impersonate_reaches_nobody(http: Http) {
+    let stage = Stage::set().await;
+    stage.hub.add_token("alices-token", TokenUser::new("alice", &[]));
+    stage.hub.on_access(|spec| if is_impersonation(spec) { Decision::no_opinion("") } else { Decision::allow() });
+    let mut connection = stage.connect(http, None).await.bearer("alices-token");
+    let message = connection.call("GET", &target(), HEADERS, b"").await.status_message(403, "Forbidden");
+    assert!(message.contains("User \"alice\" cannot impersonate"), "{message}");
+    // Nor by a header that names no user, nor by one hidden among hop-by-hop headers. Who is known keeps the connection.
+    let headers = [("Impersonate-Group", "system:masters")];
+    connection.call("GET", &target(), &headers, b"").await.status_message(400, "BadRequest");
+    if http == Http::H1 {
+        let headers = [("Impersonate-User", "bob"), ("Connection", "Impersonate-User")];
+        connection.call("GET", &target(), &headers, b"").await.status_message(403, "Forbidden");
+    }
+    assert_eq!(stage.member.request_count(), 0);
+}
+
+#[tokio::test]
+async fn a_review_that_cannot_be_had_lets_nobody_pass() {
+    let stage = Stage::set().await;
+    stage.hub.allow_all();
+    stage.hub.add_token("alices-token", TokenUser::new("alice", &[]));
+    stage.hub.fail(Call::AccessReview, Fault::Status(500));
+    let mut connection = stage.connect(Http::H2, None).await.bearer("alices-token");
+    connection.get(&target()).await.status_message(500, "InternalError");
+    stage.hub.heal(Call::AccessReview);
+    stage.hub.fail(Call::TokenReview, Fault::Garbage);
+    let mut connection = stage.connect(Http::H2, None).await.bearer("bobs-token");
+    connection.get(&target()).await.status_message(500, "InternalError");
+    assert_eq!(stage.member.request_count(), 0);
+
+    stage.hub.heal(Call::TokenReview);
+    let mut connection = stage.connect(Http::H2, None).await.bearer("alices-token");
+    assert_eq!(connection.get(&target()).await.status, 200, "a failed review is not remembered");
+}

@@ -1,0 +1,92 @@
+//! Before it knows its clusters and whom to trust, the gateway says that it does not know, and nothing else.
+
+use std::time::Duration;
+
+use kit::hub::{Call, Decision, FakeHub, Fault, Resource};
+use kit::member::{FakeMember, MemberOptions, Reply};
+use kit::wait::{Gate, WAIT, within};
+use system_tests::{Answer, CLUSTER, Connection, Http, Rig, cluster};
+
+use super::target;
+
+/// A gateway whose hub does not answer `call` until the gate opens.
+async fn waiting_for(call: Call) -> (FakeHub, FakeMember, Rig, Gate) {
+    let (hub, member, gate) = (FakeHub::start().await, FakeMember::start(MemberOptions::default()).await, Gate::new());
+    member.on_any(|_| Reply::full(200, &[], ""));
+    hub.put_secret(cluster(CLUSTER, &member));
+    hub.on_access(|spec| if spec["user"] == "alice" { Decision::allow() } else { Decision::no_opinion("") });
+    hub.fail(call, Fault::Until(gate.clone()));
+    let rig = Rig::builder().hub(&hub).launch().await;
+    hub.called(call, 1).await;
+    (hub, member, rig, gate)
+}
+
+async fn aggregator(rig: &Rig, hub: &FakeHub) -> Connection {
+    let connection = Http::H2.connect(&rig.client_with(&hub.front_proxy_identity())).await;
+    connection.expect("it listens before it is ready").with("x-remote-user", "alice")
+}
+
+async fn until(connection: &mut Connection, target: &str, expected: impl Fn(&Answer) -> bool) -> Answer {
+    let asking = async {
+        let mut interval = tokio::time::interval(Duration::from_millis(10));
+        loop {
+            interval.tick().await;
+            let answer = connection.get(target).await;
+            if expected(&answer) {
+                return answer;
+            }
+        }
+    };
+    within(WAIT, format_args!("the expected answer of {target}"), asking).await
+}
+
+#[tokio::test]
+async fn a_request_before_the_first_list_is_told_to_come_again() {
+    let (hub, member, rig, gate) = waiting_for(Call::List(Resource::Secrets)).await;
+    let mut connection = aggregator(&rig, &hub).await;
+    let answer = until(&mut connection, "/readyz?verbose", |answer| !answer.text().contains("identity")).await;
+    assert_eq!(answer.status, 503);
+    assert!(answer.text().contains("[-]clusters"), "{}", answer.text());
+    assert_eq!(connection.get("/livez").await.status, 200);
+
+    let answer = connection.get(&target()).await;
+    let message = answer.status_message(503, "ServiceUnavailable");
+    assert!(!message.contains("no such cluster"), "{message}");
+    assert_eq!(answer.header("retry-after"), Some("1"));
+    // The hub asks for this to know whether the API is there at all.
+    assert_eq!(connection.get("/apis/cluster.core.oam.dev/v1alpha1").await.status, 200);
+
+    gate.open();
+    until(&mut connection, "/readyz", |answer| answer.status == 200).await;
+    assert_eq!(connection.get(&target()).await.status, 200);
+    assert_eq!(member.request_count(), 1);
+}
+
+#[tokio::test]
+async fn it_is_not_ready_before_it_knows_the_front_proxy() {
+    let (hub, member, rig, gate) = waiting_for(Call::List(Resource::ConfigMaps)).await;
+    let answer =
+        until(&mut rig.anonymous(Http::H2).await, "/readyz?verbose", |answer| !answer.text().contains("clusters"))
+            .await;
+    assert_eq!(answer.status, 503);
+    assert!(answer.text().contains("[-]identity"), "{answer:?}");
+    let answer = aggregator(&rig, &hub).await.get(&target()).await;
+    assert!(matches!(answer.status, 401 | 403 | 503), "{}", answer.text());
+    assert_eq!(member.request_count(), 0);
+
+    gate.open();
+    until(&mut rig.anonymous(Http::H2).await, "/readyz", |answer| answer.status == 200).await;
+    assert_eq!(aggregator(&rig, &hub).await.get(&target()).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_hub_that_refuses_at_first_is_asked_again() {
+    let (hub, member) = (FakeHub::start().await, FakeMember::start(MemberOptions::default()).await);
+    member.on_any(|_| Reply::full(200, &[], ""));
+    hub.put_secret(cluster(CLUSTER, &member));
+    hub.allow_all();
+    hub.fail_next(Call::List(Resource::Secrets), 1, Fault::Status(503));
+    hub.fail_next(Call::List(Resource::ConfigMaps), 1, Fault::Garbage);
+    let rig = Rig::builder().hub(&hub).start().await;
+    assert_eq!(aggregator(&rig, &hub).await.get(&target()).await.status, 200);
+}

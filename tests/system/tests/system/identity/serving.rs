@@ -1,0 +1,58 @@
+//! The gateway's own certificate is replaced on disk while it serves.
+
+use std::time::Duration;
+
+use kit::client::Client;
+use kit::pki::{Authority, Trust};
+use kit::wait::{WAIT, within};
+use system_tests::{CLUSTER, Http, Rig, RigBuilder, Versions, across_versions, proxied};
+
+across_versions!(new_connections_see_the_new_certificate_and_open_watches_live_on);
+
+async fn new_connections_see_the_new_certificate_and_open_watches_live_on(versions: Versions) {
+    let member = versions.member.member().await;
+    let mut watches = member.streams("/api/v1/pods");
+    let rig = Rig::with(&member).await;
+    let mut connection = rig.connect(versions.client).await;
+    let mut watch = connection.open("GET", &proxied(CLUSTER, "/api/v1/pods?watch=1"), &[]).await.unwrap();
+    let (_, sender) = watches.next().await;
+    assert!(sender.send("before\n").await);
+    assert_eq!(watch.line().await.unwrap().as_deref(), Some("before\n"));
+
+    let renewed = Authority::new("renewed-serving-ca");
+    let client = Client::new(rig.address(), Trust::Authority(&renewed), None);
+    assert!(versions.client.connect(&client).await.is_err(), "the new authority is not in use yet");
+    rig.replace_serving_certificate(&renewed.issue(&RigBuilder::serving_leaf()));
+    let taken_over = async {
+        let mut interval = tokio::time::interval(Duration::from_millis(50));
+        while versions.client.connect(&client).await.is_err() {
+            interval.tick().await;
+        }
+    };
+    within(WAIT, "the new certificate", taken_over).await;
+
+    assert!(sender.send("after\n").await);
+    assert_eq!(watch.line().await.unwrap().as_deref(), Some("after\n"));
+    drop(sender);
+    assert_eq!(watch.line().await.unwrap(), None, "a proper end");
+}
+
+#[tokio::test]
+async fn files_that_do_not_fit_together_change_nothing() {
+    let rig = Rig::builder().start().await;
+    let renewed = Authority::new("renewed-serving-ca");
+    let issued = renewed.issue(&RigBuilder::serving_leaf());
+    let certificate = rig.directory().join("serving.crt");
+    std::fs::write(&certificate, &issued.chain_pem).unwrap();
+    // The reload is noticed by nothing outside: the pair that follows it is.
+    assert!(Http::H2.connect(&rig.client()).await.is_ok(), "the old pair still serves");
+    rig.replace_serving_certificate(&issued);
+    let client = Client::new(rig.address(), Trust::Authority(&renewed), None);
+    let taken_over = async {
+        let mut interval = tokio::time::interval(Duration::from_millis(50));
+        while Http::H2.connect(&client).await.is_err() {
+            interval.tick().await;
+        }
+    };
+    within(WAIT, "the new certificate", taken_over).await;
+}

@@ -1,0 +1,47 @@
+//! The gateway is asked to leave: those who rely on it are told in time, what is under way comes to its end, the rest is cut off.
+
+mod deadline;
+mod finishing;
+mod readiness;
+
+use std::time::Duration;
+
+use kit::client::Client;
+use kit::wait::{WAIT, within};
+use system_tests::Rig;
+use tokio::task::JoinHandle;
+
+/// Longer than anything here takes by itself: what ends sooner was not waited for.
+const LONG: Duration = Duration::from_secs(30);
+
+/// A gateway that is leaving.
+struct Leaving {
+    client: Client,
+    ended: JoinHandle<()>,
+}
+
+// === impl Leaving ===
+
+impl Leaving {
+    /// Starts the shutdown and returns once nobody new is let in.
+    async fn start(rig: Rig) -> Self {
+        let leaving = Self { client: rig.client(), ended: tokio::spawn(rig.stop()) };
+        let refused = async {
+            let mut interval = tokio::time::interval(Duration::from_millis(5));
+            while tokio::net::TcpStream::connect(leaving.client.address()).await.is_ok() {
+                interval.tick().await;
+            }
+        };
+        within(WAIT, "new connections being refused", refused).await;
+        leaving
+    }
+
+    fn has_ended(&self) -> bool {
+        self.ended.is_finished()
+    }
+
+    /// Waits for the end.
+    async fn ended(self) {
+        within(WAIT, "the end of the gateway", self.ended).await.expect("it stops in time");
+    }
+}

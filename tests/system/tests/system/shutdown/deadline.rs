@@ -1,0 +1,92 @@
+//! What does not end by itself is cut off when the time for draining is over, and never before.
+
+use std::time::Duration;
+
+use kit::client::H1Connection;
+use kit::member::raw::{Act, RawMember};
+use kit::member::{Ending, Reply};
+use kit::wait::WAIT;
+use system_tests::{ADMIN, CLUSTER, Rig, Versions, across_versions, cluster, proxied};
+use tokio::time::Instant;
+
+use super::Leaving;
+
+/// Long compared to what happens meanwhile.
+const DRAIN: Duration = Duration::from_secs(2);
+
+async fn rig(secret: kit::hub::ClusterSecret) -> Rig {
+    Rig::builder().cluster(CLUSTER, secret).arg(&format!("--drain-timeout={}s", DRAIN.as_secs())).start().await
+}
+
+async fn exec(rig: &Rig) -> H1Connection {
+    let mut connection = rig.client().h1().await.unwrap();
+    let authorization = format!("Bearer {ADMIN}");
+    let target = proxied(CLUSTER, "/api/v1/namespaces/ns/pods/p/exec?command=sh");
+    let head = connection.upgrade("GET", &target, "websocket", &[("Authorization", &authorization)]).await.unwrap();
+    assert_eq!(head.status, 101);
+    connection
+}
+
+#[tokio::test]
+async fn upgrades_work_until_the_deadline_and_are_closed_then() {
+    let member = RawMember::always(Act::upgrade("websocket", b"")).await;
+    let rig = rig(cluster(CLUSTER, &member)).await;
+    let mut connection = exec(&rig).await;
+    let started = Instant::now();
+    let leaving = Leaving::start(rig).await;
+    connection.send("still here").await.unwrap();
+    assert_eq!(connection.read_exact(10).await.unwrap(), "still here");
+
+    let end = connection.read().await;
+    assert!(end.as_ref().is_ok_and(bytes::Bytes::is_empty) || end.is_err(), "{end:?}");
+    assert!(started.elapsed() >= DRAIN, "closed after {:?}", started.elapsed());
+    member.until(0, |connection| connection.caller_closed).await;
+    leaving.ended().await;
+    assert!(started.elapsed() < DRAIN + WAIT);
+}
+
+#[tokio::test]
+async fn an_upgrade_that_ends_by_itself_is_not_waited_for() {
+    let member = RawMember::always(Act::upgrade("websocket", b"")).await;
+    let rig = Rig::with(&member).await; // with half a minute for draining
+    let connection = exec(&rig).await;
+    let leaving = Leaving::start(rig).await;
+    drop(connection);
+    leaving.ended().await;
+}
+
+across_versions!(an_answer_that_never_comes_is_given_up_without_a_proper_end);
+
+async fn an_answer_that_never_comes_is_given_up_without_a_proper_end(versions: Versions) {
+    let member = versions.member.member().await;
+    member.on_any(|_| Reply::Never);
+    let rig = rig(cluster(CLUSTER, &member)).await;
+    let mut connection = rig.connect(versions.client).await;
+    let target = proxied(CLUSTER, "/api/v1/pods");
+    let asking = tokio::spawn(async move { connection.try_call("GET", &target, &[], b"").await });
+    let request = member.next_request().await;
+    let started = Instant::now();
+    let leaving = Leaving::start(rig).await;
+    let outcome = asking.await.unwrap();
+    assert!(outcome.is_err(), "{outcome:?}");
+    assert!(started.elapsed() >= DRAIN, "given up after {:?}", started.elapsed());
+    assert_eq!(request.ended().await.0, Ending::Cancelled);
+    leaving.ended().await;
+}
+
+across_versions!(half_an_answer_is_never_passed_off_as_a_whole_one);
+
+async fn half_an_answer_is_never_passed_off_as_a_whole_one(versions: Versions) {
+    let member = versions.member.member().await;
+    let mut lists = member.streams("/api/v1/pods");
+    let rig = rig(cluster(CLUSTER, &member)).await;
+    let mut connection = rig.connect(versions.client).await;
+    // No watch: a list has an end of its own, which the client waits for.
+    let mut list = connection.open("GET", &proxied(CLUSTER, "/api/v1/pods?limit=500"), &[]).await.unwrap();
+    let (_, sender) = lists.next().await;
+    assert!(sender.send("{\"items\": [").await);
+    assert_eq!(list.chunk().await.unwrap().as_deref(), Some(&b"{\"items\": ["[..]));
+    let leaving = Leaving::start(rig).await;
+    assert!(list.chunk().await.is_err(), "the list is not complete");
+    leaving.ended().await;
+}

@@ -1,0 +1,54 @@
+//! First of all the probes fail, while everything else goes on: load balancers need time to look elsewhere.
+
+use std::time::Duration;
+
+use kit::member::Reply;
+use kit::wait::{WAIT, within};
+use system_tests::{ADMIN, CLUSTER, Http, Rig, across_http, cluster, proxied};
+use tokio::time::Instant;
+
+/// Long compared to what happens meanwhile.
+const DELAY: Duration = Duration::from_secs(2);
+
+across_http!(it_serves_on_for_the_delay_but_is_not_ready);
+
+async fn it_serves_on_for_the_delay_but_is_not_ready(http: Http) {
+    let member = http.member().await;
+    member.on_any(|_| Reply::full(200, &[], ""));
+    let rig = Rig::builder()
+        .cluster(CLUSTER, cluster(CLUSTER, &member))
+        .arg(&format!("--shutdown-delay-duration={}s", DELAY.as_secs()))
+        .start()
+        .await;
+    let mut probe = rig.anonymous(http).await;
+    let mut user = rig.connect(http).await;
+    let (client, target) = (rig.client(), proxied(CLUSTER, "/api/v1/pods"));
+    let started = Instant::now();
+    let ended = tokio::spawn(rig.stop());
+
+    let unready = async {
+        let mut interval = tokio::time::interval(Duration::from_millis(5));
+        loop {
+            interval.tick().await;
+            let answer = probe.get("/readyz?verbose").await;
+            if answer.status != 200 {
+                return answer;
+            }
+        }
+    };
+    let answer = within(DELAY, "readiness turning false", unready).await;
+    assert_eq!(answer.status, 503);
+    assert!(answer.text().contains("[-]shutdown"), "{}", answer.text());
+    assert_eq!(probe.get("/livez").await.status, 200, "a pod that leaves must not be killed for it");
+
+    let answer = user.get(&target).await;
+    assert_eq!((answer.status, answer.header("connection")), (200, None));
+    let mut late = http.connect(&client).await.expect("endpoints still point here").bearer(ADMIN);
+    assert_eq!(late.get(&target).await.status, 200);
+    assert!(started.elapsed() < DELAY, "this machine is too slow for this test");
+
+    drop((probe, user, late));
+    within(WAIT, "the end of the gateway", ended).await.unwrap();
+    assert!(started.elapsed() >= DELAY);
+    assert!(tokio::net::TcpStream::connect(client.address()).await.is_err());
+}

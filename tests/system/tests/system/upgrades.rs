@@ -1,0 +1,89 @@
+//! Upgrades: exec, attach, port-forward and WebSocket watches reach the member on a connection of their own, and after its 101
+//! every byte arrives on the other side.
+//!
+//! The members speak bytes, so that a test sees what went over the wire and not what a library made of it.
+
+mod bytes;
+mod heads;
+mod refusals;
+mod rights;
+mod websocket;
+
+use ::bytes::Bytes;
+use kit::client::{H1Connection, H1Head};
+use system_tests::{ADMIN, Answer, CLUSTER, Rig, proxied};
+
+/// Path and query of an exec.
+const EXEC: &str = "/api/v1/namespaces/ns/pods/p/exec?command=sh&stdin=true&stdout=true";
+/// The protocol of kubectl's fallback.
+const SPDY: &str = "SPDY/3.1";
+
+/// A request head as a raw member received it.
+#[derive(Debug)]
+struct Head {
+    /// Method, target and version.
+    line: String,
+    /// Names in lower case.
+    headers: Vec<(String, String)>,
+}
+
+// === impl Head ===
+
+impl Head {
+    fn parse(raw: &Bytes) -> Self {
+        let text = std::str::from_utf8(raw).expect("the head is ASCII");
+        let mut lines = text.trim_end().split("\r\n");
+        let line = lines.next().expect("a request line").to_owned();
+        let header = |line: &str| {
+            let (name, value) = line.split_once(':').expect("a header line has a colon");
+            (name.to_ascii_lowercase(), value.trim().to_owned())
+        };
+        Self { line, headers: lines.map(header).collect() }
+    }
+
+    /// The values of all lines of a header, in order.
+    fn values(&self, name: &str) -> Vec<&str> {
+        self.headers.iter().filter(|(found, _)| found == name).map(|(_, value)| value.as_str()).collect()
+    }
+
+    fn names(&self) -> Vec<&str> {
+        self.headers.iter().map(|(name, _)| name.as_str()).collect()
+    }
+}
+
+/// Asks for an upgrade, by a bearer token, on a connection of its own.
+async fn upgrade_as(
+    token: &str,
+    rig: &Rig,
+    (method, target): (&str, &str),
+    protocol: &str,
+    headers: &[(&str, &str)],
+) -> (H1Connection, H1Head) {
+    let mut connection = rig.client().h1().await.expect("the gateway accepts connections");
+    let authorization = format!("Bearer {token}");
+    let headers = [&[("Authorization", authorization.as_str())], headers].concat();
+    let head = connection.upgrade(method, target, protocol, &headers).await.expect("an answer to the upgrade request");
+    (connection, head)
+}
+
+/// As [`upgrade_as`], by the administrator.
+async fn upgrade(rig: &Rig, method: &str, rest: &str, protocol: &str) -> (H1Connection, H1Head) {
+    upgrade_as(ADMIN, rig, (method, &proxied(CLUSTER, rest)), protocol, &[]).await
+}
+
+/// An exec by WebSocket that succeeds.
+async fn exec(rig: &Rig) -> H1Connection {
+    let (connection, head) = upgrade(rig, "GET", EXEC, "websocket").await;
+    assert_eq!(head.status, 101, "{head:?}");
+    connection
+}
+
+/// The whole answer to an upgrade that was refused; asserts that the connection is closed after it.
+async fn refusal((mut connection, head): (H1Connection, H1Head)) -> Answer {
+    assert_ne!(head.status, 101);
+    let body = connection.body().await.expect("a whole body");
+    assert_eq!(head.header("connection"), Some("close"), "{head:?}");
+    let rest = connection.read_to_end().await.expect("a proper end of the connection");
+    assert!(rest.is_empty(), "something came after the refusal: {rest:?}");
+    Answer { status: head.status, headers: head.headers, body, trailers: connection.trailers().clone() }
+}
