@@ -87,6 +87,10 @@ fn read(path: &Path) -> Result<Vec<Manifest>, String> {
         return Err(format!("larger than {LARGEST} bytes"));
     }
     let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
+    if text.trim().is_empty() {
+        // An editor or a copy that truncated the file and has not written it yet.
+        return Err("empty: remove the file to remove its clusters".into());
+    }
     // The parser's message may quote the manifest, and so a credential: only the place is told.
     serde_saphyr::from_multiple(&text).map_err(|error| match error.location() {
         Some(location) => format!("not a valid manifest near line {}, column {}", location.line(), location.column()),
