@@ -19,7 +19,6 @@ use arc_swap::ArcSwap;
 
 pub use self::cluster::Cluster;
 pub use self::registry::Registry;
-use crate::error::Error;
 
 /// All clusters at one moment.
 #[derive(Default)]
@@ -39,6 +38,17 @@ pub enum Entry {
     Invalid(Arc<str>),
 }
 
+/// Why there is no cluster to send a request to.
+#[derive(Debug)]
+pub enum LookupError {
+    /// The first list of Secrets is not in yet.
+    Unknown,
+    /// Known not to be registered.
+    Absent,
+    /// Registered, but unusable for this reason.
+    Invalid(Arc<str>),
+}
+
 /// The current snapshot, for readers.
 #[derive(Default)]
 pub struct Clusters(ArcSwap<Snapshot>);
@@ -47,16 +57,14 @@ pub struct Clusters(ArcSwap<Snapshot>);
 
 impl Clusters {
     /// The cluster to send a request to.
-    pub fn get(&self, name: &ClusterName) -> Result<Arc<Cluster>, Error> {
+    pub fn get(&self, name: &ClusterName) -> Result<Arc<Cluster>, LookupError> {
         let snapshot = self.0.load();
         match snapshot.clusters.get(name) {
             Some(Entry::Ready(cluster)) => Ok(Arc::clone(cluster)),
-            Some(Entry::Invalid(reason)) => {
-                Err(Error::InvalidCluster { cluster: name.clone(), reason: Arc::clone(reason) })
-            }
+            Some(Entry::Invalid(reason)) => Err(LookupError::Invalid(Arc::clone(reason))),
             // "No such cluster" makes clients give up what they have there: say it only when it is known to be true.
-            None if !snapshot.complete => Err(Error::ClustersUnknown),
-            None => Err(Error::NoSuchCluster(name.clone())),
+            None if !snapshot.complete => Err(LookupError::Unknown),
+            None => Err(LookupError::Absent),
         }
     }
 

@@ -15,7 +15,8 @@ use auth::{AuthenticationError, AuthorizationError};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderValue, Response, StatusCode};
 
-use crate::proxy::body::ResponseBody;
+use crate::body::ResponseBody;
+use crate::clusters::LookupError;
 use crate::upstream::{ConnectError, SendError};
 
 #[derive(Debug)]
@@ -67,6 +68,14 @@ pub enum Error {
 // === impl Error ===
 
 impl Error {
+    pub fn lookup(cluster: &ClusterName, error: LookupError) -> Self {
+        match error {
+            LookupError::Unknown => Self::ClustersUnknown,
+            LookupError::Absent => Self::NoSuchCluster(cluster.clone()),
+            LookupError::Invalid(reason) => Self::InvalidCluster { cluster: cluster.clone(), reason },
+        }
+    }
+
     pub fn into_response(self) -> Response<ResponseBody> {
         let retry_after = self.retry_after();
         let status = self.into_status();

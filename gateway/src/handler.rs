@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use api::access::Attributes;
 use api::route::{self, Route};
 use auth::Permit;
 use http::header::CONTENT_LENGTH;
@@ -10,17 +9,17 @@ use http::{HeaderValue, Method, Request, Response};
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
 
+use crate::body::ResponseBody;
+use crate::connection::Connection;
 use crate::error::Error;
-use crate::proxy::body::ResponseBody;
 use crate::proxy::upgrade::{self, Upgrade};
 use crate::proxy::{self, framing};
 use crate::record::Record;
 use crate::resources;
-use crate::server::Connection;
 
 /// Answers a request; every failure becomes a `metav1.Status`.
 pub async fn handle(connection: Arc<Connection>, mut request: Request<Incoming>) -> Response<ResponseBody> {
-    let mut record = Record::start(connection.gateway(), request.method());
+    let mut record = Record::start(&connection.gateway().own_metrics, request.method());
     let mut client = upgrade::client(&mut request);
     let bodyless = request.method() == Method::HEAD;
     let mut response = match respond(&connection, request, &mut client, &mut record).await {
@@ -40,7 +39,9 @@ pub async fn handle(connection: Arc<Connection>, mut request: Request<Incoming>)
     if bodyless && let Some(length) = response.body_mut().without_own_bytes() {
         response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
     }
-    record.attach(upgrade::or_close(client, response))
+    let response = upgrade::or_close(client, response);
+    record.answered(response.status());
+    response.map(|body| body.recorded(record))
 }
 
 /// The phases of a request, in order.
@@ -63,8 +64,8 @@ async fn respond(
     match parsed.route {
         Route::Proxy(route) => {
             record.will_use(&route.cluster);
-            let cluster = gateway.clusters.get(&route.cluster)?;
-            record.uses(&cluster);
+            let cluster = gateway.clusters.get(&route.cluster).map_err(|error| Error::lookup(&route.cluster, error))?;
+            record.uses(cluster.metrics());
             let call = proxy::Call::new(connection, cluster, &route, permit);
             match upgrade {
                 Some(upgrade) => upgrade.serve(call, request, client).await,
@@ -95,16 +96,5 @@ async fn own(
         Route::MethodNotAllowed => Err(Error::MethodNotAllowed),
         Route::BadRequest(reason) => Err(Error::BadPath(reason)),
         Route::NotFound | Route::Proxy(_) => Err(Error::NotFound),
-    }
-}
-
-/// The attributes of a request that upgrades as a write where it acts like one.
-pub fn as_create(attributes: Attributes) -> Attributes {
-    match attributes {
-        Attributes::Resource(mut resource) => {
-            resource.verb = api::access::Verb::Create;
-            Attributes::Resource(resource)
-        }
-        other @ Attributes::NonResource { .. } => other,
     }
 }

@@ -4,7 +4,9 @@
 
 mod app;
 pub mod args;
+mod body;
 mod clusters;
+mod connection;
 mod error;
 mod handler;
 mod hub;
@@ -13,6 +15,7 @@ mod proxy;
 mod record;
 mod resources;
 mod server;
+mod settings;
 mod shared;
 mod upstream;
 

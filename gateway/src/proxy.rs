@@ -1,6 +1,5 @@
 //! Carrying a permitted request to its member and the answer back.
 
-pub mod body;
 pub mod credential;
 pub mod forward;
 pub mod framing;
@@ -17,7 +16,7 @@ use auth::Permit;
 use net::drain::Drain;
 
 use crate::clusters::Cluster;
-use crate::server::Connection;
+use crate::connection::Connection;
 
 /// A permitted call to one cluster: what both the plain and the upgrading path need.
 pub struct Call {

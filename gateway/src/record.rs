@@ -3,13 +3,10 @@
 use std::sync::Arc;
 
 use api::cluster_name::ClusterName;
-use http::{Method, Response};
+use http::{Method, StatusCode};
 use tokio::time::Instant;
 
-use crate::clusters::Cluster;
 use crate::metrics::{ClusterMetrics, InFlight};
-use crate::proxy::body::ResponseBody;
-use crate::shared::Shared;
 
 /// Lives in the handler until the response head is known, then in the response body.
 pub struct Record {
@@ -30,8 +27,9 @@ const CLIENT_CLOSED_REQUEST: u16 = 499;
 // === impl Record ===
 
 impl Record {
-    pub fn start(gateway: &Shared, method: &Method) -> Self {
-        let metrics = Arc::clone(&gateway.own_metrics);
+    /// `own` is where requests count that concern no registered cluster.
+    pub fn start(own: &Arc<ClusterMetrics>, method: &Method) -> Self {
+        let metrics = Arc::clone(own);
         let in_flight = metrics.request();
         Self {
             metrics,
@@ -50,8 +48,8 @@ impl Record {
     }
 
     /// The cluster that exists: it gets the counts.
-    pub fn uses(&mut self, cluster: &Cluster) {
-        self.metrics = Arc::clone(cluster.metrics());
+    pub fn uses(&mut self, metrics: &Arc<ClusterMetrics>) {
+        self.metrics = Arc::clone(metrics);
         self.in_flight = self.metrics.request();
     }
 
@@ -63,10 +61,9 @@ impl Record {
         self.stream = true;
     }
 
-    /// Hands the record to the body, which keeps it until its end.
-    pub fn attach(mut self, response: Response<ResponseBody>) -> Response<ResponseBody> {
-        self.code = response.status().as_u16();
-        response.map(|body| body.recorded(self))
+    /// The response head is known. From here on the body keeps the record, until its end.
+    pub fn answered(&mut self, status: StatusCode) {
+        self.code = status.as_u16();
     }
 }
 

@@ -18,9 +18,9 @@ use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 
+use crate::body::ResponseBody;
 use crate::clusters::Snapshot;
 use crate::error::Error;
-use crate::proxy::body::ResponseBody;
 use crate::shared::Shared;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");

@@ -17,14 +17,15 @@ use hyper_util::rt::TokioIo;
 use net::tls;
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use self::limits::Limits;
+use crate::body::ResponseBody;
+use crate::connection::Connection;
 use crate::handler::handle;
-use crate::proxy::body::ResponseBody;
 use crate::proxy::framing;
 use crate::shared::Shared;
 
@@ -34,14 +35,6 @@ pub struct Server {
     tls: TlsAcceptor,
     core: usize,
     room: Arc<Semaphore>,
-}
-
-/// What the requests of one client connection share.
-pub struct Connection {
-    gateway: Arc<Shared>,
-    peer: Peer,
-    core: usize,
-    close: Notify,
 }
 
 // === impl Server ===
@@ -101,12 +94,8 @@ impl Server {
         let certificates =
             session.peer_certificates().unwrap_or_default().iter().map(|der| der.clone().into_owned()).collect();
         let http2 = session.alpn_protocol() == Some(tls::H2);
-        let connection = Arc::new(Connection {
-            gateway: Arc::clone(&self.gateway),
-            peer: Peer::new(address, certificates),
-            core: self.core,
-            close: Notify::new(),
-        });
+        let peer = Peer::new(address, certificates);
+        let connection = Arc::new(Connection::new(Arc::clone(&self.gateway), peer, self.core));
         let end = if http2 { serve_http2(stream, connection).await } else { serve_http1(stream, connection).await };
         if let Err(error) = end {
             tracing::debug!(%address, %error, "client connection ended");
@@ -124,34 +113,13 @@ async fn pause_after(error: &io::Error) {
     tokio::time::sleep(PAUSE).await;
 }
 
-// === impl Connection ===
-
-impl Connection {
-    pub fn gateway(&self) -> &Arc<Shared> {
-        &self.gateway
-    }
-
-    pub fn peer(&self) -> &Peer {
-        &self.peer
-    }
-
-    pub fn core(&self) -> usize {
-        self.core
-    }
-
-    /// Takes no further requests on this connection: GOAWAY, or `Connection: close`.
-    pub fn close_soon(&self) {
-        self.close.notify_one();
-    }
-}
-
 async fn serve_http2(stream: TlsStream<TcpStream>, connection: Arc<Connection>) -> hyper::Result<()> {
     let requests = Arc::clone(&connection);
     let service = service_fn(move |request: http::Request<Incoming>| {
         let connection = Arc::clone(&requests);
         async move { Ok::<Response<ResponseBody>, Infallible>(handle(connection, request).await) }
     });
-    let streams = connection.gateway.settings.max_streams;
+    let streams = connection.gateway().settings.max_streams;
     let serving = limits::http2(streams).serve_connection(TokioIo::new(stream), service);
     drive(serving, hyper::server::conn::http2::Connection::graceful_shutdown, &connection).await
 }
@@ -176,13 +144,13 @@ async fn drive<C>(serving: C, leave: impl Fn(Pin<&mut C>), connection: &Connecti
 where
     C: Future<Output = hyper::Result<()>>,
 {
-    let drain = &connection.gateway.drain;
+    let drain = &connection.gateway().drain;
     let mut serving = pin!(serving);
     tokio::select! {
         biased;
         end = serving.as_mut() => return end,
         () = drain.soft() => {}
-        () = connection.close.notified() => {}
+        () = connection.should_close() => {}
     }
     leave(serving.as_mut());
     tokio::select! {

@@ -11,7 +11,7 @@ use tokio::runtime::Handle;
 
 use crate::clusters::Clusters;
 use crate::metrics::{ClusterMetrics, Metrics};
-use crate::proxy::upgrade::UpgradeVerb;
+use crate::settings::Settings;
 
 pub struct Shared {
     pub authenticator: Arc<Authenticator>,
@@ -28,13 +28,4 @@ pub struct Shared {
     /// The runtime of everything that is not a request.
     pub control: Handle,
     pub settings: Settings,
-}
-
-/// Settings that requests look at.
-#[derive(Debug, Clone)]
-pub struct Settings {
-    pub upgrade_verb: UpgradeVerb,
-    pub expose_credentials: bool,
-    /// HTTP/2 streams per client connection.
-    pub max_streams: u32,
 }

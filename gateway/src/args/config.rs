@@ -10,8 +10,7 @@ use net::tls::server::KeyPairFiles;
 use telemetry::logs;
 
 use super::{Args, LogFormat, MissingCa, UpgradeVerb};
-use crate::proxy::upgrade;
-use crate::shared::Settings;
+use crate::settings::{self, Settings};
 
 /// A gateway ready to be started.
 #[derive(Debug)]
@@ -87,8 +86,8 @@ impl TryFrom<Args> for Config {
             dial_timeout: args.members.dial_timeout,
             settings: Settings {
                 upgrade_verb: match args.authorization.upgrade_verb {
-                    UpgradeVerb::Create => upgrade::UpgradeVerb::Create,
-                    UpgradeVerb::Get => upgrade::UpgradeVerb::Get,
+                    UpgradeVerb::Create => settings::UpgradeVerb::Create,
+                    UpgradeVerb::Get => settings::UpgradeVerb::Get,
                 },
                 expose_credentials: args.hub.expose_credentials,
                 max_streams: args.serving.http2_max_streams_per_connection,

@@ -5,8 +5,8 @@ use http::header::CONTENT_LENGTH;
 use http::{Request, Response, StatusCode, Uri};
 use hyper::body::Incoming;
 
-use super::body::ResponseBody;
 use super::{Call, credential, headers, location, uri};
+use crate::body::ResponseBody;
 use crate::error::Error;
 use crate::record::Record;
 

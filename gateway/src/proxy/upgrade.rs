@@ -3,28 +3,17 @@
 
 mod relay;
 
-use api::access::Attributes;
+use api::access::{Attributes, ResourceAttributes, Verb};
 use api::route::Parsed;
 use http::header::{CONNECTION, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, Version};
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
 
-use super::body::ResponseBody;
 use super::{Call, credential, headers, uri};
+use crate::body::ResponseBody;
 use crate::error::Error;
-use crate::handler::as_create;
-
-/// The verb a WebSocket upgrade of exec, attach and port-forward is reviewed as.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum UpgradeVerb {
-    /// As `create`, like the SPDY form of the same request, which is a POST
-    /// (kube-apiserver 1.35 does the same for pods, KEP-4006).
-    #[default]
-    Create,
-    /// As the `get` that the WebSocket request is on its face.
-    Get,
-}
+use crate::settings::UpgradeVerb;
 
 /// A request that asks for an upgrade we know.
 pub struct Upgrade {
@@ -133,6 +122,13 @@ impl Upgrade {
             parts.headers.insert(http::header::CONTENT_LENGTH, HeaderValue::from_static("0"));
         }
         Ok(Request::from_parts(parts, body))
+    }
+}
+
+fn as_create(attributes: Attributes) -> Attributes {
+    match attributes {
+        Attributes::Resource(resource) => Attributes::Resource(ResourceAttributes { verb: Verb::Create, ..resource }),
+        other @ Attributes::NonResource { .. } => other,
     }
 }
 

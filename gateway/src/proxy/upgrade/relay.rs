@@ -16,7 +16,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, timeout};
 
 use super::Call;
-use crate::proxy::body::ResponseBody;
+use crate::body::ResponseBody;
 use crate::proxy::headers;
 
 /// The member's answer may take as long as it needs to start a container's process, but not for ever.

@@ -1,0 +1,20 @@
+//! Settings that requests look at.
+
+#[derive(Debug, Clone)]
+pub struct Settings {
+    pub upgrade_verb: UpgradeVerb,
+    pub expose_credentials: bool,
+    /// HTTP/2 streams per client connection.
+    pub max_streams: u32,
+}
+
+/// The verb a WebSocket upgrade of exec, attach and port-forward is reviewed as.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum UpgradeVerb {
+    /// As `create`, like the SPDY form of the same request, which is a POST
+    /// (kube-apiserver 1.35 does the same for pods, KEP-4006).
+    #[default]
+    Create,
+    /// As the `get` that the WebSocket request is on its face.
+    Get,
+}
