@@ -5,7 +5,7 @@
 
 mod manager;
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -47,6 +47,7 @@ pub struct Etcd {
 #[derive(Debug)]
 pub struct ApiServer {
     process: Process,
+    args: Vec<String>,
     name: String,
     ground: Ground,
     address: SocketAddr,
@@ -146,10 +147,11 @@ impl ApiServer {
         ];
         args.extend(COMMON_FLAGS.iter().map(|&flag| flag.to_owned()));
         args.extend_from_slice(more);
-        let process = ground.start(&format!("{name}-apiserver"), Tool::ApiServer, args)?;
+        let process = ground.start(&format!("{name}-apiserver"), Tool::ApiServer, &args)?;
         let (name, ground) = (name.to_owned(), ground.clone());
         Ok(Self {
             process,
+            args,
             name,
             ground,
             address,
@@ -238,6 +240,19 @@ impl ApiServer {
         let token = kubectl.ok(&format!("create token {name} -n {namespace} --duration={TOKEN_LIFETIME}"))?;
         ensure!(!token.trim().is_empty(), "an empty token");
         Ok(token.trim().to_owned())
+    }
+
+    /// Kills it and waits until its port refuses connections.
+    pub fn stop(&mut self) -> Result<()> {
+        self.process.stop()?;
+        // Its supervisor goes a moment before the sockets of a large process do.
+        wait::until_true("its port to be free", START_LIMIT, || Ok(TcpStream::connect(self.address).is_err()))
+    }
+
+    /// Starts it on the same port with the same keys and objects, after [`ApiServer::stop`].
+    pub fn start_again(&mut self) -> Result<()> {
+        self.process = self.ground.start(&format!("{}-apiserver", self.name), Tool::ApiServer, &self.args)?;
+        Ok(())
     }
 
     /// Asks it to end.

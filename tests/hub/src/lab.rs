@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result};
 use kit::pki::Leaf;
 
-use crate::control_plane::{Etcd, Ground};
+use crate::control_plane::{ApiServer, Etcd, Ground};
 use crate::hub::{Hub, MemberSecret};
 use crate::kubeconfig::{Credential, Kubeconfig};
 use crate::kubectl::Kubectl;
@@ -90,9 +90,9 @@ impl Lab {
             });
             anyhow::Ok((gateway.join().expect("no panic")?, token.join().expect("no panic")?))
         })?;
-        hub.register_member(CLUSTER, &MemberSecret::with_token(&member, &member_token))?;
+        hub.register_member(CLUSTER, &MemberSecret::with_token(&member.server, &member_token))?;
         let identity = member.server.authority().issue(&Leaf::client(X509_USER).group("system:masters"));
-        hub.register_member(CLUSTER_X509, &MemberSecret::with_certificate(&member, &identity))?;
+        hub.register_member(CLUSTER_X509, &MemberSecret::with_certificate(&member.server, &identity))?;
         let token = hub.create_user("tester", &[], ALL_VERBS)?;
         let lab = Self { gateway, hub, member, token, member_token, etcd, ground, scratch };
         for route in Route::ALL {
@@ -111,6 +111,11 @@ impl Lab {
     pub fn kubectl_as(&self, route: Route, cluster: &str, name: &str, credential: Credential) -> Result<Kubectl> {
         let path = self.ground.file(&format!("{name}-{cluster}-{}.kubeconfig", route.name()));
         Ok(self.ground.kubectl(&self.kubeconfig(route, cluster, credential).write(path)?))
+    }
+
+    /// Starts another API server beside the member's, without controllers, and does not wait for it.
+    pub fn start_api_server(&self, name: &str) -> Result<ApiServer> {
+        ApiServer::start(&self.ground, &self.etcd, name, "10.98.0.0/16", &[])
     }
 
     /// The path under which hub and gateway serve `cluster`'s API.

@@ -34,7 +34,7 @@ fn version(lab: &Lab, route: Route, cluster: &str) -> Result<hub_tests::http::Re
 }
 
 fn come_and_go(lab: &Lab) -> Result<()> {
-    let secret = MemberSecret::with_token(&lab.member, &lab.member_token);
+    let secret = MemberSecret::with_token(&lab.member.server, &lab.member_token);
     for route in Route::PROXIED {
         let cluster = &format!("fresh.{}", route.name()); // names with dots are names too
         version(lab, route, cluster)?.expect(StatusCode::NOT_FOUND)?;
@@ -51,7 +51,7 @@ fn rotate(lab: &Lab) -> Result<()> {
     for route in Route::PROXIED {
         let cluster = &format!("rotating-{}", route.name());
         for (name, token) in [("rotation-1", &first), ("rotation-2", &second), ("rotation-1", &first)] {
-            lab.hub.register_member(cluster, &MemberSecret::with_token(&lab.member, token))?;
+            lab.hub.register_member(cluster, &MemberSecret::with_token(&lab.member.server, token))?;
             becomes(lab, route, cluster, &format!("system:serviceaccount:default:{name}"))?;
         }
         lab.hub.forget_member(cluster)?;
@@ -62,9 +62,9 @@ fn rotate(lab: &Lab) -> Result<()> {
 fn change_kind(lab: &Lab) -> Result<()> {
     let identity = lab.member.server.authority().issue(&Leaf::client("changed").group("system:masters"));
     let cluster = "changing";
-    lab.hub.register_member(cluster, &MemberSecret::with_token(&lab.member, &lab.member_token))?;
+    lab.hub.register_member(cluster, &MemberSecret::with_token(&lab.member.server, &lab.member_token))?;
     becomes(lab, Route::Gateway, cluster, "system:serviceaccount:default:gateway")?;
-    lab.hub.register_member(cluster, &MemberSecret::with_certificate(&lab.member, &identity))?;
+    lab.hub.register_member(cluster, &MemberSecret::with_certificate(&lab.member.server, &identity))?;
     for route in Route::PROXIED {
         becomes(lab, route, cluster, "changed")?;
     }
@@ -92,12 +92,12 @@ fn unknown(lab: &Lab) -> Result<()> {
 
 /// The codes tell whose fault it is; other programs look for `dial tcp` to tell a lost connection from a removed cluster.
 fn unusable(lab: &Lab) -> Result<()> {
-    let secret = || MemberSecret::with_token(&lab.member, &lab.member_token);
+    let secret = || MemberSecret::with_token(&lab.member.server, &lab.member_token);
     let nobody_listens = format!("https://127.0.0.1:{}", ports::free()?);
     let cases = [
         ("unreachable", secret().at(&nobody_listens), StatusCode::SERVICE_UNAVAILABLE, "dial tcp"),
         ("mistrusted", secret().trusting(&Authority::new("other-ca")), StatusCode::SERVICE_UNAVAILABLE, ""),
-        ("unauthorized", MemberSecret::with_token(&lab.member, "revoked"), StatusCode::BAD_GATEWAY, ""),
+        ("unauthorized", MemberSecret::with_token(&lab.member.server, "revoked"), StatusCode::BAD_GATEWAY, ""),
     ];
     for (cluster, secret, code, text) in &cases {
         lab.hub.register_member(cluster, secret)?;

@@ -5,11 +5,13 @@
 
 mod access;
 mod aggregation;
+mod bytes;
 mod clusters;
 mod compare;
 mod crowd;
 mod forward;
 mod identity;
+mod outage;
 mod reads;
 mod stage;
 mod streams;
@@ -43,6 +45,8 @@ fn main() -> ExitCode {
         access::trials(&stage),
         identity::trials(&stage),
         clusters::trials(&stage),
+        outage::trials(&stage),
+        bytes::trials(&stage),
         aggregation::last_trial(&stage),
     ];
     let conclusion = libtest_mimic::run(&arguments, trials.into_iter().flatten().collect());

@@ -28,6 +28,25 @@ const SETTINGS_GREEN: &str =
 const MISSPELT: &str = "{apiVersion: v1, kind: ConfigMap, metadata: {name: misspelt}, date: {colour: red}}";
 const NOT_VALID: &str = "{apiVersion: v1, kind: ConfigMap, metadata: {name: Not_Valid}}";
 
+/// `SCOPE` stands for what belongs to one route only: the kind is known to the whole cluster.
+const KIND: &str = r"
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.SCOPE.example.com}
+spec:
+  group: SCOPE.example.com
+  scope: Namespaced
+  names: {plural: widgets, singular: widget, kind: Widget}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    additionalPrinterColumns: [{name: Colour, type: string, jsonPath: .spec.colour}]
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+";
+const WIDGET: &str = "{apiVersion: SCOPE.example.com/v1, kind: Widget, metadata: {name: first}, spec: {colour: red}}";
+
 /// One step: exit code, words, standard input. `-n <namespace of the route>` is added.
 type Step = (i32, &'static str, &'static str);
 
@@ -89,10 +108,24 @@ const WORKLOAD: &[Step] = &[
     (0, "get pods -l app=web", ""),
 ];
 
+const CUSTOM: &[Step] = &[
+    (0, "apply -f -", KIND),
+    (0, "wait crd/widgets.SCOPE.example.com --for=condition=Established --timeout=60s", ""),
+    (0, "apply -f -", WIDGET),
+    (0, "get widgets.SCOPE.example.com", ""),
+    (0, r#"patch widgets.SCOPE.example.com first --type=merge -p {"spec":{"colour":"blue"}}"#, ""),
+    (0, r#"patch widgets.SCOPE.example.com first --subresource=status --type=merge -p {"status":{"ready":true}}"#, ""),
+    (0, "get widgets.SCOPE.example.com first -o yaml", ""),
+    (0, "wait widgets.SCOPE.example.com/first --for=jsonpath={.status.ready}=true --timeout=10s", ""),
+    (0, "delete crd widgets.SCOPE.example.com --timeout=60s", ""),
+    (1, "get widgets.SCOPE.example.com", ""),
+];
+
 pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
     vec![
         test(stage, "writes::apply, diff, replace, delete", |lab| script(lab, "apply", APPLY)),
         test(stage, "writes::create, patch, label, annotate", |lab| script(lab, "change", CHANGE)),
+        test(stage, "writes::a kind of one's own", |lab| script(lab, "custom", CUSTOM)),
         test(stage, "writes::scale, wait, set image, rollout", |lab| script(lab, "workload", WORKLOAD)),
     ]
 }
@@ -103,9 +136,15 @@ fn script(lab: &Lab, name: &str, steps: &[Step]) -> Result<()> {
     }
     for (number, &(status, line, stdin)) in steps.iter().enumerate() {
         compare::everywhere(lab, status, |kubectl, scope| {
-            let words = line.split(' ').map(str::to_owned).chain(["-n".to_owned(), format!("{name}-{scope}")]);
+            let words = line
+                .split(' ')
+                .map(|word| word.replace("SCOPE", scope))
+                .chain(["-n".to_owned(), format!("{name}-{scope}")]);
             // The default prints the names and times of temporary files.
-            kubectl.args(words).stdin(stdin).env("KUBECTL_EXTERNAL_DIFF", "diff -r -U1 --label=live --label=merged")
+            kubectl
+                .args(words)
+                .stdin(stdin.replace("SCOPE", scope))
+                .env("KUBECTL_EXTERNAL_DIFF", "diff -r -U1 --label=live --label=merged")
         })
         .with_context(|| format!("step {}: {line}", number + 1))?;
     }

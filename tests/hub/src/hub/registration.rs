@@ -9,8 +9,8 @@ use kit::pki::{Authority, Issued};
 use serde_json::{Value, json};
 
 use super::Hub;
+use crate::control_plane::ApiServer;
 use crate::kubeconfig::Credential;
-use crate::member::Member;
 
 /// Where the clusters' Secrets are: the gateway's default.
 pub const SECRET_NAMESPACE: &str = "vela-system";
@@ -34,15 +34,15 @@ enum SecretCredential {
 // === impl MemberSecret ===
 
 impl MemberSecret {
-    /// `member`, with a ServiceAccount's token.
-    pub fn with_token(member: &Member, token: &str) -> Self {
-        Self::new(member, SecretCredential::Token(token.to_owned()))
+    /// The member with this API server, with a ServiceAccount's token.
+    pub fn with_token(server: &ApiServer, token: &str) -> Self {
+        Self::new(server, SecretCredential::Token(token.to_owned()))
     }
 
-    /// `member`, with a client certificate.
-    pub fn with_certificate(member: &Member, identity: &Issued) -> Self {
+    /// The member with this API server, with a client certificate.
+    pub fn with_certificate(server: &ApiServer, identity: &Issued) -> Self {
         let (certificate, key) = (identity.chain_pem.clone(), identity.key_pem.clone());
-        Self::new(member, SecretCredential::X509 { certificate, key })
+        Self::new(server, SecretCredential::X509 { certificate, key })
     }
 
     /// The same at another address.
@@ -59,8 +59,8 @@ impl MemberSecret {
         self
     }
 
-    fn new(member: &Member, credential: SecretCredential) -> Self {
-        Self { endpoint: member.server.url(), authority: member.server.authority().root_pem(), credential }
+    fn new(server: &ApiServer, credential: SecretCredential) -> Self {
+        Self { endpoint: server.url(), authority: server.authority().root_pem(), credential }
     }
 
     fn document(&self, name: &str) -> Value {

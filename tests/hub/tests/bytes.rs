@@ -1,0 +1,99 @@
+//! Answers come back as the member sent them: status, type, encoding and every byte, for what controllers and kubectl ask in
+//! other formats than JSON.
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, ensure};
+use http::StatusCode;
+use hub_tests::http::Response;
+use hub_tests::lab::{CLUSTER, Lab, Route};
+use libtest_mimic::Trial;
+
+use crate::access::{bearer, client};
+use crate::stage::{Stage, test};
+
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+/// Status, path and query, one header.
+const REQUESTS: &[(u16, &str, (&str, &str))] = &[
+    (200, "/api/v1/namespaces/default", ("accept", "application/json")),
+    (200, "/api/v1/namespaces/default", ("accept", "application/yaml")),
+    (200, "/api/v1/namespaces/default", ("accept", PROTOBUF)),
+    (200, "/api/v1/namespaces/default", ("accept", "application/cbor, application/json")),
+    (200, "/api/v1/namespaces/default", ("accept", TABLE)),
+    (200, "/api/v1/namespaces?fieldSelector=metadata.name%3Ddefault&pretty=true", ("accept", PROTOBUF)),
+    (
+        200,
+        "/apis/rbac.authorization.k8s.io/v1/clusterroles?labelSelector=kubernetes.io%2Fbootstrapping+in+(rbac-defaults)",
+        ("accept-encoding", "gzip"),
+    ),
+    (200, "/apis/rbac.authorization.k8s.io/v1/clusterroles?labelSelector=nowhere%20in%20(a%2Cb)", ("accept", "*/*")),
+    (200, "/apis", ("accept", AGGREGATED)),
+    (200, "/api", ("accept", "application/json")),
+    (200, "/openapi/v3", ("accept", "application/json")),
+    (200, "/openapi/v3/apis/apps/v1", ("accept-encoding", "gzip")),
+    (200, "/openapi/v2", ("accept", "application/com.github.proto-openapi.spec.v2@v1.0+protobuf")),
+    (200, "/healthz", ("accept", "*/*")),
+    (200, "/readyz?verbose&exclude=etcd", ("accept", "*/*")),
+    (200, "/version", ("accept", "*/*")),
+    (404, "/api/v1/namespaces/absent", ("accept", "application/json")),
+    (404, "/api/v1/namespaces/absent", ("accept", PROTOBUF)),
+    (404, "/nowhere/at/all", ("accept", "*/*")),
+    (406, "/api/v1/namespaces/default", ("accept", "text/csv")),
+    (400, "/api/v1/namespaces?limit=many", ("accept", "application/json")),
+];
+
+/// Of an answer's headers, those that say what the body is.
+const HEADERS: [&str; 4] = ["content-type", "content-encoding", "etag", "vary"];
+
+pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+    let trial = |&(status, path, header): &'static (u16, &'static str, (&'static str, &'static str))| {
+        let name = format!("bytes::{path} with {}: {}", header.0, header.1);
+        test(stage, name, move |lab| same_bytes(lab, status, path, header))
+    };
+    let mut trials: Vec<Trial> = REQUESTS.iter().map(trial).collect();
+    trials.push(test(stage, "bytes::a document that has not changed is not sent again", not_modified));
+    trials
+}
+
+fn get(lab: &Lab, route: Route, path: &str, headers: &[(&str, &str)]) -> Result<Response> {
+    let (prefix, token) = match route {
+        Route::Direct => (String::new(), &lab.member_token),
+        Route::Hub | Route::Gateway => (Lab::proxy_path(CLUSTER), &lab.token),
+    };
+    let authorization = bearer(token);
+    let headers: Vec<(&str, &str)> = headers.iter().copied().chain([("authorization", &*authorization)]).collect();
+    client(lab, route).get(&format!("{prefix}{path}"), &headers)
+}
+
+fn same_bytes(lab: &Lab, status: u16, path: &str, header: (&str, &str)) -> Result<()> {
+    let direct = get(lab, Route::Direct, path, &[header])?.expect(StatusCode::from_u16(status)?)?;
+    for route in Route::PROXIED {
+        let proxied = get(lab, route, path, &[header])?;
+        let via = route.name();
+        ensure!(proxied.status == direct.status, "via {via}: {}: {}", proxied.status, proxied.text());
+        for name in HEADERS {
+            let (sent, expected) = (proxied.headers.get(name), direct.headers.get(name));
+            ensure!(sent == expected, "via {via}: {name} is {sent:?} instead of {expected:?}");
+        }
+        ensure!(proxied.body == direct.body, "via {via}:\n{}\ninstead of\n{}", proxied.text(), direct.text());
+    }
+    Ok(())
+}
+
+fn not_modified(lab: &Lab) -> Result<()> {
+    for (path, accept) in [("/apis", AGGREGATED), ("/openapi/v3/apis/apps/v1", "application/json")] {
+        for route in Route::ALL {
+            let first = get(lab, route, path, &[("accept", accept)])?.expect(StatusCode::OK)?;
+            let tag = first.headers.get("etag").map(http::HeaderValue::to_str).transpose()?;
+            let tag = tag.with_context(|| format!("{path} via {}: no ETag", route.name()))?;
+            let second = get(lab, route, path, &[("accept", accept), ("if-none-match", tag)])?;
+            let (status, body) = (second.status, second.body.len());
+            let same = status == StatusCode::NOT_MODIFIED && body == 0;
+            ensure!(same, "{path} via {}: {status} with {body} bytes", route.name());
+        }
+    }
+    Ok(())
+}

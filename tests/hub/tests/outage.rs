@@ -1,0 +1,47 @@
+//! A member that goes away and comes back: callers are told, and the next request after its return is served.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use http::StatusCode;
+use hub_tests::http::Response;
+use hub_tests::hub::MemberSecret;
+use hub_tests::lab::{Lab, Route};
+use hub_tests::wait;
+use libtest_mimic::Trial;
+
+use crate::access::{bearer, client};
+use crate::stage::{Stage, test};
+
+const CLUSTER: &str = "unsteady";
+/// For pooled connections that died with the member to be noticed.
+const LIMIT: Duration = Duration::from_secs(5);
+
+pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+    vec![test(stage, "outage::a killed member is unreachable, a restarted one is used at once", outage)]
+}
+
+fn outage(lab: &Lab) -> Result<()> {
+    let mut server = lab.start_api_server(CLUSTER)?;
+    server.wait_ready()?;
+    lab.hub.register_member(CLUSTER, &MemberSecret::with_certificate(&server, server.admin()))?;
+    let version = |route| -> Result<Response> {
+        let path = format!("{}/version", Lab::proxy_path(CLUSTER));
+        client(lab, route).get(&path, &[("authorization", &bearer(&lab.token))])
+    };
+    for route in Route::PROXIED {
+        wait::until("the cluster", LIMIT, || version(route)?.expect(StatusCode::OK))?;
+    }
+    server.stop()?;
+    for route in Route::PROXIED {
+        let status = version(route)?.expect(StatusCode::SERVICE_UNAVAILABLE)?.json()?;
+        ensure!(status["message"].as_str().unwrap_or_default().contains("dial tcp"), "{status}");
+    }
+    server.start_again()?;
+    server.wait_ready()?;
+    for route in Route::PROXIED {
+        version(route)?.expect(StatusCode::OK)?;
+    }
+    lab.hub.forget_member(CLUSTER)
+}
