@@ -118,5 +118,7 @@ fn flags(address: SocketAddr, kubeconfig: &Path, serving: &PemFiles) -> Vec<Stri
         format!("--secret-namespace={SECRET_NAMESPACE}"),
         format!("--tls-cert-file={}", serving.certificate.display()),
         format!("--tls-private-key-file={}", serving.key.display()),
+        "--shutdown-delay-duration=0s".to_owned(), // nobody has to learn that it is going
+        "--drain-timeout=3s".to_owned(),
     ]
 }

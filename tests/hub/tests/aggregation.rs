@@ -3,16 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use hub_tests::lab::{CLUSTER, Lab, Route};
 use hub_tests::wait;
 use libtest_mimic::Trial;
 
 use crate::stage::{Stage, exclusive, test};
+use crate::streams;
 
 const API_SERVICE: &str = "get apiservice v1alpha1.cluster.core.oam.dev -o";
 /// For the hub's next look at an API that failed, and some more for a busy machine.
 const RECOVERY: Duration = Duration::from_secs(40);
+/// For a stream's first line, and for its end after the gateway's.
+const STREAM: Duration = Duration::from_secs(20);
 
 pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
     vec![
@@ -25,7 +28,11 @@ pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
 
 /// Apart from the others, to come last: if the gateway does not come back, only this test fails.
 pub(crate) fn last_trial(stage: &Arc<Stage>) -> Vec<Trial> {
-    vec![exclusive(stage, "aggregation::a restarted gateway serves again, the hub untouched", restart)]
+    vec![exclusive(
+        stage,
+        "aggregation::a stopped gateway ends its streams, a restarted one serves, the hub untouched",
+        restart,
+    )]
 }
 
 fn available(lab: &Lab) -> Result<()> {
@@ -73,11 +80,23 @@ fn restart(lab: &Lab) -> Result<()> {
     let words = "get namespace default -o name";
     let generation = || lab.hub.server.kubectl().ok(&format!("{API_SERVICE} jsonpath={{.spec}}"));
     let before = generation()?;
+    streams::pod(lab)?;
+    let mut open = Vec::new();
+    for route in Route::PROXIED {
+        for words in ["get pods -n streams -w -o name", "exec shell -n streams -- sh -c echo;sleep${IFS}600"] {
+            let mut running = lab.kubectl(route).args(words.split(' ')).start()?;
+            running.next_line(STREAM)?;
+            open.push((route, words, running));
+        }
+    }
     lab.gateway.restart(|| {
         let output = lab.kubectl(Route::Hub).args(words.split(' ')).run()?;
         ensure!(output.status != 0, "something answers for a stopped gateway: {output:?}");
         Ok(())
     })?;
+    for (route, words, running) in open {
+        running.wait(STREAM).with_context(|| format!("{words} via {} outlived the gateway", route.name()))?;
+    }
     let _in_use = lab.gateway.in_use();
     for route in Route::PROXIED {
         wait::until(&format!("the way via {}", route.name()), RECOVERY, || lab.kubectl(route).ok(words))?;
