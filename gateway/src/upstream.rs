@@ -73,11 +73,11 @@ impl Upstream {
         for _ in 0..ATTEMPTS {
             match self.pools[core].acquire().await? {
                 Lease::H2(lease) => match h2::send(lease, &self.target, request).await? {
-                    h2::Sent::Response(response) => return Ok(response),
+                    h2::Sent::Response(response) => return Ok(response.map(|body| UpstreamBody::H2(Box::new(body)))),
                     h2::Sent::NotSent(unsent, reason) => (request, last) = (unsent, reason),
                 },
                 Lease::H1(lease) => match h1::send(lease, &self.target, request).await? {
-                    h1::Sent::Response(response) => return Ok(response),
+                    h1::Sent::Response(response) => return Ok(response.map(|body| UpstreamBody::H1(Box::new(body)))),
                     h1::Sent::NotSent(unsent, reason) => (request, last) = (unsent, reason),
                 },
             }

@@ -44,6 +44,8 @@ pub enum ConnectError {
     Http2 { address: String, reason: String },
     #[error("dial tcp {address}: the member allows no request at all (SETTINGS_MAX_CONCURRENT_STREAMS is 0)")]
     NoStreams { address: String },
+    #[error("dial tcp {address}: {limit} connections are open already")]
+    Exhausted { address: String, limit: usize },
 }
 
 // === impl Target ===
@@ -92,7 +94,11 @@ impl ConnectError {
         match self {
             Self::Dial(error) => error.is_timeout(),
             Self::TlsTimeout { .. } => true,
-            Self::Tls { .. } | Self::NoHttp1 { .. } | Self::Http2 { .. } | Self::NoStreams { .. } => false,
+            Self::Tls { .. }
+            | Self::NoHttp1 { .. }
+            | Self::Http2 { .. }
+            | Self::NoStreams { .. }
+            | Self::Exhausted { .. } => false,
         }
     }
 
@@ -105,6 +111,7 @@ impl ConnectError {
             Self::Tls { .. } => "tls",
             Self::TlsTimeout { .. } => "timeout",
             Self::NoHttp1 { .. } | Self::Http2 { .. } | Self::NoStreams { .. } => "protocol",
+            Self::Exhausted { .. } => "exhausted",
         }
     }
 }

@@ -1,6 +1,8 @@
 //! HTTP/1.1 to members that speak nothing newer: one request at a time per connection, connections used again.
 
+mod body;
 mod cut;
+mod idle;
 
 use std::future::poll_fn;
 use std::sync::Weak;
@@ -14,12 +16,11 @@ use hyper_util::rt::TokioIo;
 use net::transport::Transport;
 use tokio::time::timeout;
 
+pub use self::body::H1Body;
 use self::cut::{Cut, Cuttable, cuttable};
+pub use self::idle::{Idle, MAX_OPEN, Slot};
 use super::SendError;
-use super::body::UpstreamBody;
 use super::connect::{ConnectError, Target};
-use super::pool::Pool;
-use crate::metrics::InFlight;
 
 /// Largest response head we accept, as on the HTTP/2 side.
 const HEADER_BYTES: usize = 1024 * 1024;
@@ -35,22 +36,15 @@ pub struct Connection {
     slot: Slot,
 }
 
-/// A place among the pool's open connections, given back when dropped.
-pub struct Slot {
-    pool: Weak<Pool>,
-    #[allow(dead_code, reason = "held for its drop")]
-    open: InFlight,
-}
-
-/// A connection in exclusive use; goes back to the pool only by [`Lease::give_back`].
+/// A connection in exclusive use; is used again only after [`Lease::give_back`].
 pub struct Lease {
     connection: Connection,
-    pool: Weak<Pool>,
+    idle: Weak<Idle>,
 }
 
 /// What became of a request.
 pub enum Sent {
-    Response(Response<UpstreamBody>),
+    Response(Response<H1Body>),
     /// Nothing was sent: the connection was closed while it idled. The request is whole, with the reason.
     NotSent(Request<Incoming>, String),
 }
@@ -93,7 +87,7 @@ impl Exchange {
         match lease.connection.sender.try_send_request(request).await {
             Ok(response) => {
                 let (head, body) = response.into_parts();
-                Ok(Sent::Response(Response::from_parts(head, UpstreamBody::h1(body, self))))
+                Ok(Sent::Response(Response::from_parts(head, H1Body::new(body, self))))
             }
             Err(mut refused) => {
                 let reason = text(refused.error());
@@ -108,7 +102,7 @@ impl Exchange {
     }
 
     /// The response was read to its end: the connection serves the next request, unless this one's body is still under way.
-    pub fn end(&mut self) {
+    pub fn end(mut self) {
         if self.cut.has_ended()
             && let Some(lease) = self.lease.take()
         {
@@ -146,32 +140,16 @@ impl Connection {
     }
 }
 
-// === impl Slot ===
-
-impl Slot {
-    pub fn new(pool: Weak<Pool>, open: InFlight) -> Self {
-        Self { pool, open }
-    }
-}
-
-impl Drop for Slot {
-    fn drop(&mut self) {
-        if let Some(pool) = self.pool.upgrade() {
-            pool.h1_closed();
-        }
-    }
-}
-
 // === impl Lease ===
 
 impl Lease {
-    pub fn new(connection: Connection, pool: Weak<Pool>) -> Self {
-        Self { connection, pool }
+    pub fn new(connection: Connection, idle: Weak<Idle>) -> Self {
+        Self { connection, idle }
     }
 
     pub fn give_back(self) {
-        if let Some(pool) = self.pool.upgrade() {
-            pool.put_back(self.connection);
+        if let Some(idle) = self.idle.upgrade() {
+            idle.put(self.connection);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! HTTP/2 to members, on the `h2` crate itself: hyper's client costs a fifth more per request and hides the frame budget.
 
+mod body;
 mod connection;
 mod upload;
 
@@ -11,16 +12,16 @@ use http::uri::PathAndQuery;
 use http::{Request, Response, Uri, Version};
 use hyper::body::{Body, Incoming};
 
+pub use self::body::H2Body;
 pub use self::connection::{Connection, Lease};
 pub use self::upload::Upload;
 use self::upload::UploadEnd;
 use super::SendError;
-use super::body::UpstreamBody;
 use super::connect::Target;
 
 /// What became of a request.
 pub enum Sent {
-    Response(Response<UpstreamBody>),
+    Response(Response<H2Body>),
     /// Nothing was sent: the connection was closing (RFC 9113 §6.8). The request is whole, with the reason.
     NotSent(Request<Incoming>, String),
 }
@@ -60,7 +61,7 @@ pub async fn send(mut lease: Lease, target: &Target, request: Request<Incoming>)
         Ok(answer) => {
             lease.connection().saw_traffic();
             let (head, stream) = answer.into_parts();
-            Ok(Sent::Response(Response::from_parts(head, UpstreamBody::h2(stream, upload, lease))))
+            Ok(Sent::Response(Response::from_parts(head, H2Body::new(stream, upload, lease))))
         }
         Err(Failure::Client(error)) => Err(SendError::ClientGone(error)),
         // The member itself says that it did nothing with the request (RFC 9113 §8.7).

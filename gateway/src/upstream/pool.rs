@@ -4,7 +4,6 @@
 //! half-empty connections would break the batching that makes HTTP/2 cheap, and a request beyond the limit would hang
 //! behind streams that may never end. Whether the member speaks HTTP/2 is learned by the first dial.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
@@ -18,25 +17,19 @@ use net::tls;
 
 /// HTTP/2 connections one core may hold to one member: with the customary 100 streams each, 25,600 requests at a time.
 const MAX_H2_CONNECTIONS: usize = 256;
-/// HTTP/1.1 connections one core may hold to one member: one request each.
-const MAX_H1_CONNECTIONS: usize = 1024;
-/// Idle HTTP/1.1 connections kept for the next request.
-const MAX_H1_IDLE: usize = 64;
 
 /// See the module's text.
 pub struct Pool {
     target: Arc<Target>,
     metrics: Arc<ClusterMetrics>,
     state: Mutex<State>,
-    /// Outside the lock: connections are dropped, and so counted, while it is held.
-    h1_open: AtomicUsize,
+    h1: Arc<h1::Idle>,
     this: Weak<Pool>,
 }
 
 #[derive(Default)]
 struct State {
     h2: Vec<Arc<h2::Connection>>,
-    h1_idle: Vec<h1::Connection>,
     /// The last dial ended with HTTP/1.1: every request dials for itself.
     speaks_h1: bool,
     dial: Option<DialOutcome>,
@@ -65,7 +58,7 @@ impl Pool {
             target,
             metrics,
             state: Mutex::default(),
-            h1_open: AtomicUsize::new(0),
+            h1: Arc::default(),
             this: this.clone(),
         })
     }
@@ -101,7 +94,7 @@ impl Pool {
             return Step::Use(Lease::H2(lease));
         }
         if state.speaks_h1 {
-            return self.step_h1(&mut state);
+            return self.step_h1();
         }
         if let Some(outcome) = &state.dial {
             return Step::Await(outcome.clone());
@@ -116,16 +109,11 @@ impl Pool {
         Step::Await(outcome)
     }
 
-    fn step_h1(&self, state: &mut State) -> Step {
-        while let Some(connection) = state.h1_idle.pop() {
-            if !connection.is_closed() {
-                return Step::Use(Lease::H1(h1::Lease::new(connection, self.this.clone())));
-            }
+    fn step_h1(&self) -> Step {
+        match self.h1.take() {
+            Some(lease) => Step::Use(Lease::H1(lease)),
+            None => self.h1_slot().map_or(Step::Exhausted(h1::MAX_OPEN), Step::DialH1),
         }
-        if self.h1_open.load(Ordering::Relaxed) >= MAX_H1_CONNECTIONS {
-            return Step::Exhausted(MAX_H1_CONNECTIONS);
-        }
-        Step::DialH1(self.h1_slot())
     }
 
     async fn dial_h1(&self, slot: h1::Slot) -> Result<Lease, SendError> {
@@ -142,25 +130,12 @@ impl Pool {
             h1::Connection::start(transport, slot, &self.target).await
         };
         match connected.await {
-            Ok(connection) => Ok(Lease::H1(h1::Lease::new(connection, self.this.clone()))),
+            Ok(connection) => Ok(Lease::H1(h1::Lease::new(connection, Arc::downgrade(&self.h1)))),
             Err(error) => {
                 self.metrics.dial_failed(error.kind());
                 Err(Arc::new(error).into())
             }
         }
-    }
-
-    /// Takes back a connection that finished its exchange.
-    pub(super) fn put_back(&self, connection: h1::Connection) {
-        let mut state = self.state.lock();
-        if !connection.is_closed() && state.h1_idle.len() < MAX_H1_IDLE {
-            state.h1_idle.push(connection);
-        }
-    }
-
-    /// One HTTP/1.1 connection less.
-    pub(super) fn h1_closed(&self) {
-        self.h1_open.fetch_sub(1, Ordering::Relaxed);
     }
 
     fn dialled(&self, outcome: Result<Dialled, ConnectError>) -> Result<(), Arc<ConnectError>> {
@@ -170,7 +145,7 @@ impl Pool {
             Ok(Dialled::H2(connection)) => state.h2.push(connection),
             Ok(Dialled::H1(connection)) => {
                 state.speaks_h1 = true;
-                state.h1_idle.push(connection);
+                self.h1.put(connection);
             }
             Err(error) => {
                 self.metrics.dial_failed(error.kind());
@@ -180,9 +155,8 @@ impl Pool {
         Ok(())
     }
 
-    fn h1_slot(&self) -> h1::Slot {
-        self.h1_open.fetch_add(1, Ordering::Relaxed);
-        h1::Slot::new(self.this.clone(), InFlight::new(self.metrics.connections()))
+    fn h1_slot(&self) -> Option<h1::Slot> {
+        self.h1.slot(InFlight::new(self.metrics.connections()))
     }
 }
 
@@ -203,7 +177,7 @@ async fn dial(target: Arc<Target>, pool: Weak<Pool>, report: watch::Sender<Optio
             drop(pool);
             return h2::Connection::start(transport, &target, open).await.map(Dialled::H2).map(Some);
         }
-        let slot = pool.h1_slot();
+        let slot = pool.h1_slot().ok_or(ConnectError::Exhausted { address: target.address(), limit: h1::MAX_OPEN })?;
         drop(pool);
         h1::Connection::start(transport, slot, &target).await.map(Dialled::H1).map(Some)
     };

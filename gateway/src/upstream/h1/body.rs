@@ -1,0 +1,67 @@
+//! A response over HTTP/1.1, and the exchange it belongs to.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use hyper::body::{Body, Incoming};
+
+use super::Exchange;
+use crate::upstream::body::Truncated;
+
+pub struct H1Body {
+    incoming: Incoming,
+    /// Gone when the response has ended or failed.
+    exchange: Option<Exchange>,
+}
+
+// === impl H1Body ===
+
+impl H1Body {
+    pub fn new(incoming: Incoming, exchange: Exchange) -> Self {
+        Self { incoming, exchange: Some(exchange) }
+    }
+
+    pub fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Truncated>>> {
+        match ready!(Pin::new(&mut self.incoming).poll_frame(cx)) {
+            Some(Ok(frame)) => {
+                if self.incoming.is_end_stream() {
+                    self.end();
+                }
+                Poll::Ready(Some(Ok(frame)))
+            }
+            Some(Err(error)) => {
+                self.exchange = None;
+                Poll::Ready(Some(Err(Truncated(error.to_string()))))
+            }
+            None => {
+                self.end();
+                Poll::Ready(None)
+            }
+        }
+    }
+
+    pub fn is_end_stream(&self) -> bool {
+        self.incoming.is_end_stream()
+    }
+
+    pub fn size_hint(&self) -> SizeHint {
+        self.incoming.size_hint()
+    }
+
+    fn end(&mut self) {
+        if let Some(exchange) = self.exchange.take() {
+            exchange.end();
+        }
+    }
+}
+
+impl Drop for H1Body {
+    fn drop(&mut self) {
+        // Bodyless responses (HEAD, 204, 304) are often dropped without being polled.
+        if self.incoming.is_end_stream() {
+            self.end();
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! A response over HTTP/2, and what is left of its request.
+
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use h2::{Reason, RecvStream};
+use http_body::Frame;
+
+use super::{Lease, Upload};
+use crate::upstream::body::Truncated;
+
+pub struct H2Body {
+    stream: RecvStream,
+    /// Dropped with the response: after its end the member has no use for the rest of the request (RFC 9113 §8.1).
+    upload: Option<Upload>,
+    lease: Lease,
+    data_ended: bool,
+}
+
+// === impl H2Body ===
+
+impl H2Body {
+    pub fn new(stream: RecvStream, upload: Option<Upload>, lease: Lease) -> Self {
+        Self { stream, upload, lease, data_ended: false }
+    }
+
+    pub fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Truncated>>> {
+        if self.upload.as_mut().is_some_and(|upload| upload.poll(cx).is_ready()) {
+            self.upload = None;
+        }
+        if !self.data_ended {
+            match ready!(self.stream.poll_data(cx)) {
+                Some(Ok(data)) => {
+                    self.lease.connection().saw_traffic();
+                    // Given back when handed on: the client's own window holds it from here.
+                    let _ = self.stream.flow_control().release_capacity(data.len());
+                    return Poll::Ready(Some(Ok(Frame::data(data))));
+                }
+                Some(Err(error)) => return Poll::Ready(self.cut_off(&error)),
+                None => self.data_ended = true,
+            }
+        }
+        match ready!(self.stream.poll_trailers(cx)) {
+            Ok(Some(trailers)) => Poll::Ready(Some(Ok(Frame::trailers(trailers)))),
+            Ok(None) => Poll::Ready(None),
+            Err(error) => Poll::Ready(self.cut_off(&error)),
+        }
+    }
+
+    pub fn is_end_stream(&self) -> bool {
+        self.stream.is_end_stream()
+    }
+
+    fn cut_off(&self, error: &h2::Error) -> Option<Result<Frame<Bytes>, Truncated>> {
+        // A server that answered early resets with NO_ERROR to stop the upload; its response was complete (RFC 9113 §8.1).
+        if error.is_reset() && error.reason() == Some(Reason::NO_ERROR) && self.stream.is_end_stream() {
+            return None;
+        }
+        Some(Err(Truncated(error.to_string())))
+    }
+}
