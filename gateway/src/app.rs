@@ -66,7 +66,7 @@ impl Gateway {
             tracing::info!("{thing} is accepted for compatibility and has no effect");
         }
         let certificate = ServingCertificate::load(config.serving.clone()).context("serving certificate")?;
-        let listeners = listen::reuse_port(config.listen, config.threads)
+        let listeners = listen::reuse_port(config.listen, config.threads, config.sharing)
             .with_context(|| format!("cannot listen on {}", config.listen))?;
         let address = listeners[0].local_addr()?;
         let mut threads = Threads::start(config.threads)?;

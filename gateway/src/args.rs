@@ -59,6 +59,9 @@ pub struct Serving {
     /// Threads that serve requests, each with its own runtime; 0 means one per core
     #[arg(long, default_value_t = 0)]
     pub serving_threads: usize,
+    /// Let other processes listen on the same port; connections are spread over all of them
+    #[arg(long)]
+    pub permit_port_sharing: bool,
     /// After SIGTERM, time to go on serving while endpoints are updated (default 5s, 0s with --standalone)
     #[arg(long, value_parser = duration, value_name = "DURATION")]
     pub shutdown_delay_duration: Option<Duration>,

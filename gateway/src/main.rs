@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use gateway::Gateway;
 use gateway::args::{self, Config};
 
+#[cfg(feature = "jemalloc")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

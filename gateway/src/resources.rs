@@ -97,34 +97,37 @@ pub fn discovery(document: Discovery, headers: &HeaderMap) -> Response<ResponseB
     documents::respond(document, headers).map(ResponseBody::full)
 }
 
+/// The conditions of readiness, as their owners name them.
+const CONDITIONS: [&str; 3] = ["clusters", "identity", "shutdown"];
+
 /// `/healthz` and `/livez` say that requests are answered; `/readyz` that they are answered rightly.
 pub fn probe(shared: &Shared, probe: Probe, query: Option<&str>) -> Response<ResponseBody> {
-    let blocked = match probe {
-        Probe::Healthz | Probe::Livez => Vec::new(),
-        Probe::Readyz => shared.readiness.blocked_by(),
+    let (blocked, conditions): (_, &[&str]) = match probe {
+        Probe::Healthz | Probe::Livez => (Vec::new(), &[]),
+        Probe::Readyz => (shared.readiness.blocked_by(), &CONDITIONS),
     };
     let verbose = query::pairs(query.unwrap_or_default()).any(|(key, _)| key == "verbose");
-    let mut text = String::new();
-    for reason in &blocked {
-        text.extend(["[-]", reason, " not ok\n"]);
-    }
-    match (blocked.is_empty(), verbose) {
-        (true, false) => text.push_str("ok"),
-        (true, true) => text.push_str("[+]ping ok\ncheck passed\n"),
-        (false, _) => text.push_str("check failed\n"),
-    }
     let status = if blocked.is_empty() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    if blocked.is_empty() && !verbose {
+        return answer(status, TEXT, "ok");
+    }
+    let mut text = String::from("[+]ping ok\n");
+    for condition in conditions {
+        let failed = blocked.contains(condition);
+        text.extend(if failed { ["[-]", condition, " failed\n"] } else { ["[+]", condition, " ok\n"] });
+    }
+    text.push_str(if blocked.is_empty() { "check passed\n" } else { "check failed\n" });
     answer(status, TEXT, text)
 }
 
-/// `/readyz/<reason>`: one condition alone.
+/// `/readyz/<condition>`: one condition alone.
 pub fn probe_check(shared: &Shared, check: &ProbeCheck) -> Result<Response<ResponseBody>, Error> {
-    if !matches!(&*check.check, "ping" | "clusters" | "identity" | "shutdown") {
+    let known = &*check.check == "ping" || (check.probe == Probe::Readyz && CONDITIONS.contains(&&*check.check));
+    if !known {
         return Err(Error::NotFound);
     }
-    let failed = check.probe == Probe::Readyz && shared.readiness.blocked_by().contains(&&*check.check);
-    Ok(if failed {
-        answer(StatusCode::SERVICE_UNAVAILABLE, TEXT, format!("{} not ok\n", check.check))
+    Ok(if shared.readiness.blocked_by().contains(&&*check.check) {
+        answer(StatusCode::SERVICE_UNAVAILABLE, TEXT, format!("{} failed\n", check.check))
     } else {
         answer(StatusCode::OK, TEXT, "ok")
     })

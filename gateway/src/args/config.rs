@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use api::secret::{self, SecretRules};
+use net::listen::Sharing;
 use net::tls::server::KeyPairFiles;
 use telemetry::logs;
 
@@ -17,6 +18,7 @@ use crate::settings::{self, Settings};
 pub struct Config {
     pub listen: SocketAddr,
     pub serving: KeyPairFiles,
+    pub sharing: Sharing,
     pub threads: usize,
     pub shutdown_delay: Duration,
     pub drain_timeout: Duration,
@@ -68,6 +70,7 @@ impl TryFrom<Args> for Config {
         Ok(Self {
             listen: SocketAddr::new(args.serving.bind_address, args.serving.secure_port),
             serving,
+            sharing: if args.serving.permit_port_sharing { Sharing::Permitted } else { Sharing::Refused },
             threads: threads(args.serving.serving_threads),
             shutdown_delay: args.serving.shutdown_delay_duration.unwrap_or(if standalone {
                 Duration::ZERO
