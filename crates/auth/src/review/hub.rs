@@ -8,9 +8,9 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, TokenReviewStatus};
 use k8s_openapi::api::authorization::v1::{SubjectAccessReview, SubjectAccessReviewSpec, SubjectAccessReviewStatus};
+use kube::Api;
 use kube::api::PostParams;
 use kube::core::Status;
-use kube::Api;
 
 use crate::assembly::Hub;
 
