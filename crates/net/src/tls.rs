@@ -3,6 +3,7 @@
 pub mod client;
 pub mod keypair;
 pub mod server;
+mod signatures;
 
 use std::sync::Arc;
 

@@ -4,12 +4,12 @@ use std::sync::{Arc, OnceLock};
 
 use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::sign::SingleCertAndKey;
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
 use super::keypair::{KeyPair, KeyPairError, certificates};
+use super::signatures::Signatures;
 
 /// Sessions remembered per member: connections are few and long, so a handful is enough.
 const SESSIONS: usize = 8;
@@ -45,7 +45,7 @@ pub fn config(trust: Trust<'_>, identity: Option<&KeyPair>) -> Result<Arc<Client
         Trust::Bundle(pem) => builder.with_root_certificates(bundle(pem)?),
         Trust::SystemRoots => builder.with_root_certificates(system_roots()?),
         Trust::Insecure => {
-            builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyServerCertificate(provider)))
+            builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyServerCertificate(Signatures(provider))))
         }
     };
     let mut config = match identity {
@@ -83,7 +83,7 @@ fn system_roots() -> Result<Arc<RootCertStore>, TrustError> {
 }
 
 #[derive(Debug)]
-struct AnyServerCertificate(Arc<CryptoProvider>);
+struct AnyServerCertificate(Signatures);
 
 // === impl AnyServerCertificate ===
 
@@ -105,7 +105,7 @@ impl ServerCertVerifier for AnyServerCertificate {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+        self.0.tls12(message, certificate, signature)
     }
 
     fn verify_tls13_signature(
@@ -114,10 +114,10 @@ impl ServerCertVerifier for AnyServerCertificate {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+        self.0.tls13(message, certificate, signature)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
+        self.0.schemes()
     }
 }

@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use rustls::client::danger::HandshakeSignatureValid;
-use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
@@ -19,6 +18,7 @@ use rustls::{DigitallySignedStruct, DistinguishedName, ServerConfig, SignatureSc
 use rustls_pki_types::{CertificateDer, UnixTime};
 
 use super::keypair::{KeyPair, KeyPairError};
+use super::signatures::Signatures;
 
 /// How often the serving files are compared with what is in use. Two small reads: cheaper than a watcher, and right for
 /// the symlink swaps of mounted Secrets.
@@ -44,7 +44,7 @@ struct Loaded {
 }
 
 #[derive(Debug)]
-struct AnyClientCertificate(Arc<CryptoProvider>);
+struct AnyClientCertificate(Signatures);
 
 /// A server configuration for `certificate`, offering `alpn` in order of preference.
 pub fn config(certificate: Arc<ServingCertificate>, alpn: &[&[u8]]) -> Arc<ServerConfig> {
@@ -52,7 +52,7 @@ pub fn config(certificate: Arc<ServingCertificate>, alpn: &[&[u8]]) -> Arc<Serve
     let mut config = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .expect("the provider supports TLS 1.2 and 1.3")
-        .with_client_cert_verifier(Arc::new(AnyClientCertificate(provider)))
+        .with_client_cert_verifier(Arc::new(AnyClientCertificate(Signatures(provider))))
         .with_cert_resolver(certificate);
     config.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
     Arc::new(config)
@@ -158,7 +158,7 @@ impl ClientCertVerifier for AnyClientCertificate {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+        self.0.tls12(message, certificate, signature)
     }
 
     fn verify_tls13_signature(
@@ -167,10 +167,10 @@ impl ClientCertVerifier for AnyClientCertificate {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+        self.0.tls13(message, certificate, signature)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
+        self.0.schemes()
     }
 }

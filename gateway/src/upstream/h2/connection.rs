@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use h2::client::{Builder, SendRequest};
 use h2::{Ping, PingPong};
-use net::transport::Transport;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 
 use crate::metrics::InFlight;
@@ -34,6 +34,9 @@ impl Settings {
     /// Silence after which a PING asks whether the member is still there, and how long it may take to answer (the values
     /// of `k8s.io/apimachinery/pkg/util/net.SetTransportDefaults`).
     const PING_AFTER: Duration = Duration::from_secs(30);
+    /// So many looks in a row without a stream end an idle connection: thousands of members must not cost a
+    /// connection each for being used once a day.
+    const IDLE_LOOKS: u32 = 10;
     const PONG_WITHIN: Duration = Duration::from_secs(15);
     /// A stream limit no member sends; seeing another value means that its SETTINGS are in.
     const UNKNOWN_STREAM_LIMIT: usize = usize::MAX - 1;
@@ -59,7 +62,10 @@ pub struct Lease {
 impl Connection {
     /// Speaks the HTTP/2 preface and waits for the member's SETTINGS, which say how many streams it takes. A task of its
     /// own then drives the connection for as long as it lives.
-    pub async fn start(transport: Transport, target: &Target, open: InFlight) -> Result<Arc<Self>, ConnectError> {
+    pub async fn start<T>(transport: T, target: &Target, open: InFlight) -> Result<Arc<Self>, ConnectError>
+    where
+        T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
         let failed = |reason: String| ConnectError::Http2 { address: target.address(), reason };
         let handshake = Builder::new()
             .initial_window_size(Settings::STREAM_WINDOW)
@@ -122,6 +128,10 @@ impl Connection {
         self.closing.store(true, Ordering::Relaxed);
     }
 
+    fn is_unused(&self) -> bool {
+        self.in_use.load(Ordering::Relaxed) == 0
+    }
+
     pub fn saw_traffic(&self) {
         self.traffic.store(true, Ordering::Relaxed);
     }
@@ -152,22 +162,31 @@ impl Drop for Lease {
 
 /// Drives the connection to its end. A member that is silent for long is asked for a sign of life; without one the
 /// connection is dropped, which ends its streams with an error instead of leaving watches hanging.
-async fn drive(
-    mut driver: h2::client::Connection<Transport, Bytes>,
+async fn drive<T: AsyncRead + AsyncWrite + Unpin>(
+    mut driver: h2::client::Connection<T, Bytes>,
     mut pings: PingPong,
     connection: std::sync::Weak<Connection>,
     open: InFlight,
 ) {
     let mut look = tokio::time::interval(Settings::PING_AFTER);
+    let mut idle_looks = 0;
     let end = loop {
         tokio::select! {
             end = &mut driver => break end.err().map(|error| error.to_string()),
             _ = look.tick() => {}
         }
-        let quiet = connection.upgrade().is_some_and(|connection| !connection.traffic.swap(false, Ordering::Relaxed));
-        if !quiet {
+        let Some(shared) = connection.upgrade() else { continue };
+        if shared.traffic.swap(false, Ordering::Relaxed) {
+            idle_looks = 0;
             continue;
         }
+        idle_looks = if shared.is_unused() { idle_looks + 1 } else { 0 };
+        if idle_looks >= Settings::IDLE_LOOKS {
+            // Leases are made on this core's thread, so none can come between the look at the count and this.
+            shared.close();
+            break None;
+        }
+        drop(shared);
         tokio::select! {
             end = &mut driver => break end.err().map(|error| error.to_string()),
             pong = timeout(Settings::PONG_WITHIN, pings.ping(Ping::opaque())) => if !matches!(pong, Ok(Ok(_))) {
@@ -183,3 +202,6 @@ async fn drive(
     }
     drop((driver, open));
 }
+
+#[cfg(test)]
+mod tests;

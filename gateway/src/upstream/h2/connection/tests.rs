@@ -1,0 +1,107 @@
+use http::{HeaderValue, Request, Response};
+use prometheus_client::metrics::gauge::Gauge;
+use tokio::io::{DuplexStream, duplex};
+use tokio::time::Instant;
+
+use super::*;
+
+fn target() -> Target {
+    Target {
+        host: "member".into(),
+        port: 6443,
+        scheme: http::uri::Scheme::HTTPS,
+        authority: "member:6443".parse().unwrap(),
+        host_header: HeaderValue::from_static("member:6443"),
+        tls: None,
+        dial_timeout: Duration::from_secs(10),
+    }
+}
+
+/// A member that answers every request with a head and keeps the stream open, taking `streams` at a time.
+async fn member(io: DuplexStream, streams: u32) {
+    let mut connection =
+        h2::server::Builder::new().max_concurrent_streams(streams).handshake::<_, Bytes>(io).await.unwrap();
+    let mut open = Vec::new();
+    while let Some(Ok((_, mut respond))) = connection.accept().await {
+        open.push(respond.send_response(Response::new(()), false).unwrap());
+    }
+}
+
+async fn connected(streams: u32) -> (Arc<Connection>, Gauge) {
+    let (ours, theirs) = duplex(64 * 1024);
+    tokio::spawn(member(theirs, streams));
+    let open = Gauge::default();
+    (Connection::start(ours, &target(), InFlight::new(&open)).await.unwrap(), open)
+}
+
+async fn until_closed(open: &Gauge) -> Duration {
+    let started = Instant::now();
+    while open.get() > 0 {
+        tokio::time::advance(Duration::from_secs(1)).await;
+        tokio::task::yield_now().await;
+        assert!(started.elapsed() < Duration::from_hours(1), "never closed");
+    }
+    started.elapsed()
+}
+
+fn request() -> Request<()> {
+    Request::get("https://member:6443/api").body(()).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_stream_limit_of_the_member_is_known_before_the_first_request() {
+    let (connection, _) = connected(3).await;
+    let leases: Vec<_> = std::iter::from_fn(|| connection.lease()).collect();
+    assert_eq!(leases.len(), 3);
+    drop(leases);
+    assert!(connection.lease().is_some(), "leases are given back");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unused_connection_is_closed_in_the_end() {
+    let (_connection, open) = connected(100).await;
+    let after = until_closed(&open).await;
+    let expected = Settings::PING_AFTER * (Settings::IDLE_LOOKS + 1);
+    assert!(after <= expected && after >= expected / 2, "{after:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_with_an_idle_stream_lives_on() {
+    let (connection, open) = connected(100).await;
+    let mut lease = connection.lease().unwrap();
+    lease.ready().await.unwrap();
+    let (response, _stream) = lease.sender().send_request(request(), true).unwrap();
+    let _body = response.await.unwrap().into_body();
+    for _ in 0..3600 {
+        tokio::time::advance(Duration::from_secs(1)).await;
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(open.get(), 1, "a watch without events is no reason to close");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_member_that_falls_silent_ends_its_streams() {
+    let (ours, theirs) = duplex(64 * 1024);
+    let (freeze, frozen) = tokio::sync::oneshot::channel::<()>();
+    let server = tokio::spawn(async move {
+        let mut member = std::pin::pin!(member(theirs, 100));
+        tokio::select! {
+            () = &mut member => {}
+            // The connection stays open and nobody reads it any more.
+            _ = frozen => std::future::pending().await,
+        }
+    });
+    let open = Gauge::default();
+    let connection = Connection::start(ours, &target(), InFlight::new(&open)).await.unwrap();
+    let mut lease = connection.lease().unwrap();
+    lease.ready().await.unwrap();
+    let (response, _stream) = lease.sender().send_request(request(), true).unwrap();
+    let mut body = response.await.unwrap().into_body();
+    drop(freeze);
+    let after = until_closed(&open).await;
+    assert!(after >= Settings::PONG_WITHIN, "{after:?}");
+    assert!(after <= Settings::PING_AFTER * 2 + Settings::PONG_WITHIN + Duration::from_secs(5), "{after:?}");
+    assert!(body.data().await.is_none_or(|data| data.is_err()), "the stream ended with an error");
+    assert!(connection.lease().is_none(), "and nobody gets another");
+    server.abort();
+}
