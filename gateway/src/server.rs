@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use auth::Peer;
-use http::Response;
+use http::header::CONNECTION;
+use http::{HeaderValue, Response};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -129,10 +130,13 @@ async fn serve_http1(stream: TlsStream<TcpStream>, connection: Arc<Connection>) 
     let service = service_fn(move |request: http::Request<Incoming>| {
         let connection = Arc::clone(&requests);
         async move {
-            if framing::must_close_after(&request) {
-                connection.close_soon();
+            let last = framing::must_close_after(&request);
+            let mut response = handle(connection, request).await;
+            if last {
+                // By the header and not by asking the connection to leave: what is in its buffer already must not be parsed.
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
-            Ok::<Response<ResponseBody>, Infallible>(handle(connection, request).await)
+            Ok::<Response<ResponseBody>, Infallible>(response)
         }
     });
     let serving = limits::http1().serve_connection(TokioIo::new(stream), service).with_upgrades();

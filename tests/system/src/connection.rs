@@ -126,6 +126,17 @@ impl Connection {
         }
     }
 
+    /// As [`Connection::open`], beside whatever else is open on this connection, which must be HTTP/2.
+    pub async fn open_beside(&self, method: &str, target: &str) -> Result<Streamed<'static>, Failure> {
+        let exchange = self.h2().send(parse(method), target, &lines(&self.headers, &[]), true).await?;
+        Ok(Streamed::h2(exchange.response().await?))
+    }
+
+    /// As [`Connection::upload`], beside whatever else is open on this connection, which must be HTTP/2.
+    pub async fn upload_beside(&self, method: &str, target: &str) -> Result<Upload<'static>, Failure> {
+        Ok(Upload::h2(self.h2().send(parse(method), target, &lines(&self.headers, &[]), false).await?))
+    }
+
     /// Sends a request whose body follows: chunked on HTTP/1.1, unless `headers` announce a length.
     pub async fn upload(
         &mut self,
