@@ -68,6 +68,9 @@ pub enum Error {
 // === impl Error ===
 
 impl Error {
+    /// For a caller whose name, as its authenticator has it, cannot be passed on.
+    pub const IDENTITY: Self = Self::BadRequest("the caller's identity cannot be sent to the member in a header");
+
     pub fn lookup(cluster: &ClusterName, error: LookupError) -> Self {
         match error {
             LookupError::Unknown => Self::ClustersUnknown,

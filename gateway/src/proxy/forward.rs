@@ -50,7 +50,8 @@ fn prepare(call: &Call, request: Request<Incoming>) -> Result<Request<Incoming>,
     let (mut parts, body) = request.into_parts();
     parts.uri = Uri::from(uri::rewrite(&call.cluster.spec().endpoint, &parts.uri, call.remainder)?);
     headers::to_member(&mut parts.headers, call.client).map_err(|_| Error::Loop(call.cluster.name().clone()))?;
-    credential::apply(&call.cluster, &mut parts.headers);
+    credential::apply(&call.cluster, parts.uri.query(), call.permit.user(), &mut parts.headers)
+        .map_err(|credential::NotAHeader| Error::IDENTITY)?;
     Ok(Request::from_parts(parts, body))
 }
 

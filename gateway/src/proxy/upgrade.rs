@@ -117,7 +117,8 @@ impl Upgrade {
         headers::to_member(&mut parts.headers, call.client).map_err(|_| Error::Loop(call.cluster.name().clone()))?;
         parts.headers.insert(http::header::HOST, target.host_header.clone());
         set_upgrade(&mut parts.headers, &self.protocol);
-        credential::apply(&call.cluster, &mut parts.headers);
+        credential::apply(&call.cluster, parts.uri.query(), call.permit.user(), &mut parts.headers)
+            .map_err(|credential::NotAHeader| Error::IDENTITY)?;
         if parts.method == Method::POST && !parts.headers.contains_key(http::header::CONTENT_LENGTH) {
             parts.headers.insert(http::header::CONTENT_LENGTH, HeaderValue::from_static("0"));
         }

@@ -25,6 +25,7 @@ pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
         test(stage, "access::a client certificate of the hub is a user of the hub", certificate),
         test(stage, "access::impersonation needs the hub's permission", impersonation),
         test(stage, "access::a cluster with a client certificate is used as that user", x509_cluster),
+        test(stage, "access::with impersonate=true the member sees the caller", caller_on_member),
     ]
 }
 
@@ -169,6 +170,14 @@ fn x509_cluster(lab: &Lab) -> Result<()> {
                 bail!("{cluster} via {} is used as {name}", route.name());
             }
         }
+    }
+    Ok(())
+}
+
+fn caller_on_member(lab: &Lab) -> Result<()> {
+    for route in Route::PROXIED {
+        let name = who_am_i(lab, route, CLUSTER, "?impersonate=true")?;
+        ensure!(name == "system:serviceaccount:default:tester", "via {}: {name}", route.name());
     }
     Ok(())
 }
