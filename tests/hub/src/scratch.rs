@@ -3,7 +3,8 @@
 //! It is removed when the run ends. A run that was killed cannot do that, so each run first removes the directories of
 //! runs that are gone: a living run holds a lock on a file in its own (the system lets go of it, whatever happens).
 
-use std::fs::File;
+use std::fs::{DirBuilder, File};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
@@ -42,7 +43,8 @@ impl Scratch {
         for leftover in [&path, &staging] {
             drop(std::fs::remove_dir_all(leftover)); // of a dead process that had this id
         }
-        std::fs::create_dir(&staging)?;
+        // Keys and tokens are in it, and whoever reads them may run commands here as this user.
+        DirBuilder::new().mode(0o700).create(&staging)?;
         let lock = File::create(staging.join(LOCK))?;
         lock.lock()?;
         std::fs::rename(&staging, &path)?;

@@ -25,7 +25,9 @@ const EXEC: &[(&str, i32, &str, Option<&str>)] = &[
     ("exit code after output", 3, "echo last words; exit 3", None),
     ("input", 0, "cat", Some("one\ntwo\nno newline at the end")),
     ("empty input", 0, "cat; echo ended", Some("")),
-    ("input that is not read", 5, "exit 5", Some("ignored")),
+    // A command that ends before its input has arrived races inside kubectl itself, with or without a gateway: over SPDY the
+    // exit code is sometimes lost even directly on the member.
+    ("input that is not read", 5, "sleep 0.3; exit 5", Some("ignored")),
     ("much output", 0, "seq 1 200000", None),
     ("no such program", 127, "no-such-program-here", None),
 ];
