@@ -1,8 +1,8 @@
 //! A sample member cluster: an API server in this process that looks like Kubernetes to kubectl.
 //!
-//! It serves discovery, namespaces, nodes, pods, (no) events and container logs over TLS to whoever brings its
-//! token; lists come as JSON or as Tables, watches show a pod that comes and goes every few seconds, logs grow
-//! by a line a second. It stores nothing and runs nothing: there is no exec.
+//! It serves discovery, namespaces, nodes and their leases, pods, (no) events and container logs over TLS to whoever
+//! brings its token; lists come as JSON or as Tables, watches show a pod that comes and goes every few seconds, logs
+//! grow by a line a second. It stores nothing and runs nothing: there is no exec.
 
 mod clock;
 mod documents;

@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-use super::kind::Kind;
+use super::kind::{Group, Kind};
 
 /// The Content-Type by which a client recognises aggregated discovery.
 pub(crate) const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
@@ -33,15 +33,22 @@ pub(crate) fn core_versions() -> Value {
     json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []})
 }
 
-/// `/apis`, plain: no named groups.
+/// `/apis`, plain.
 pub(crate) fn groups() -> Value {
-    json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": []})
+    let groups: Vec<Value> = Group::NAMED
+        .into_iter()
+        .map(|group| {
+            let version = json!({"groupVersion": group.api_version(), "version": "v1"});
+            json!({"name": group.name(), "versions": [version], "preferredVersion": version})
+        })
+        .collect();
+    json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
-/// `/api/v1`.
-pub(crate) fn core_resources() -> Value {
-    let mut resources: Vec<Value> = Kind::ALL
-        .into_iter()
+/// `/api/v1`, or `/apis/<group>/v1`.
+pub(crate) fn resources(group: Group) -> Value {
+    let mut resources: Vec<Value> = group
+        .kinds()
         .map(|kind| {
             let traits = kind.traits();
             json!({
@@ -55,23 +62,21 @@ pub(crate) fn core_resources() -> Value {
             })
         })
         .collect();
-    resources
-        .push(json!({"name": "pods/log", "singularName": "", "namespaced": true, "kind": "Pod", "verbs": ["get"]}));
-    json!({"kind": "APIResourceList", "groupVersion": "v1", "resources": resources})
+    if group == Group::Core {
+        let log = json!({"name": "pods/log", "singularName": "", "namespaced": true, "kind": "Pod", "verbs": ["get"]});
+        resources.push(log);
+    }
+    json!({"kind": "APIResourceList", "groupVersion": group.api_version(), "resources": resources})
 }
 
 /// `/api`, aggregated.
 pub(crate) fn aggregated_core() -> Value {
-    let resources: Vec<Value> = Kind::ALL.into_iter().map(aggregated_resource).collect();
-    aggregated(&json!([{
-        "metadata": {"name": ""},
-        "versions": [{"version": "v1", "freshness": "Current", "resources": resources}],
-    }]))
+    aggregated(&[Group::Core])
 }
 
 /// `/apis`, aggregated.
 pub(crate) fn aggregated_groups() -> Value {
-    aggregated(&json!([]))
+    aggregated(&Group::NAMED)
 }
 
 /// `/openapi/v3`: a root without documents.
@@ -79,13 +84,23 @@ pub(crate) fn openapi() -> Value {
     json!({"paths": {}})
 }
 
-fn aggregated(items: &Value) -> Value {
+fn aggregated(groups: &[Group]) -> Value {
+    let items: Vec<Value> = groups
+        .iter()
+        .map(|group| {
+            let resources: Vec<Value> = group.kinds().map(aggregated_resource).collect();
+            json!({
+                "metadata": {"name": group.name()},
+                "versions": [{"version": "v1", "freshness": "Current", "resources": resources}],
+            })
+        })
+        .collect();
     json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items})
 }
 
 fn aggregated_resource(kind: Kind) -> Value {
     let traits = kind.traits();
-    let response_kind = |name: &str| json!({"group": "", "version": "v1", "kind": name});
+    let response_kind = |name: &str| json!({"group": traits.group.name(), "version": "v1", "kind": name});
     let mut resource = json!({
         "resource": traits.plural,
         "responseKind": response_kind(traits.kind),
@@ -108,8 +123,11 @@ mod tests {
 
     #[test]
     fn both_spellings_of_discovery() {
-        insta::assert_json_snapshot!("core_resources", core_resources());
+        insta::assert_json_snapshot!("core_resources", resources(Group::Core));
         insta::assert_json_snapshot!("aggregated_core", aggregated_core());
+        insta::assert_json_snapshot!("groups", groups());
+        insta::assert_json_snapshot!("lease_resources", resources(Group::Coordination));
+        insta::assert_json_snapshot!("aggregated_groups", aggregated_groups());
     }
 
     #[test]

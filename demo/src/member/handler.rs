@@ -78,7 +78,7 @@ impl Shared {
             Route::Version => Ok(document(JSON, &documents::version(self.profile.version))),
             Route::Core => Ok(discovery(documents::aggregated_core, documents::core_versions)),
             Route::Groups => Ok(discovery(documents::aggregated_groups, documents::groups)),
-            Route::CoreResources => Ok(document(JSON, &documents::core_resources())),
+            Route::Resources(group) => Ok(document(JSON, &documents::resources(group))),
             Route::OpenApi => Ok(document(JSON, &documents::openapi())),
             Route::Collection { kind, namespace } => {
                 let selection =

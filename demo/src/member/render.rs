@@ -55,7 +55,7 @@ impl Render {
         let items: Vec<&Value> = objects.iter().map(|object| &object.body).collect();
         json!({
             "kind": format!("{}List", kind.traits().kind),
-            "apiVersion": "v1",
+            "apiVersion": kind.traits().group.api_version(),
             "metadata": {"resourceVersion": version},
             "items": items,
         })
@@ -85,7 +85,12 @@ impl Render {
         if self.table {
             return table_of(&version, None, &[]);
         }
-        json!({"kind": kind.traits().kind, "apiVersion": "v1", "metadata": {"resourceVersion": version}})
+        let traits = kind.traits();
+        json!({
+            "kind": traits.kind,
+            "apiVersion": traits.group.api_version(),
+            "metadata": {"resourceVersion": version},
+        })
     }
 
     fn row(&self, kind: Kind, body: &Value, now: OffsetDateTime) -> Value {

@@ -7,7 +7,10 @@
 use http::Method;
 use percent_encoding::percent_decode_str;
 
-use super::{kind::Kind, status::Refusal};
+use super::{
+    kind::{Group, Kind},
+    status::Refusal,
+};
 
 /// The thing a path names.
 #[derive(Debug, PartialEq, Eq)]
@@ -20,8 +23,8 @@ pub(crate) enum Route {
     Core,
     /// `/apis`.
     Groups,
-    /// `/api/v1`.
-    CoreResources,
+    /// `/api/v1`, or `/apis/<group>/v1`.
+    Resources(Group),
     /// `/openapi/v3`.
     OpenApi,
     /// A list or a watch; `namespace` is `None` across namespaces.
@@ -65,21 +68,24 @@ impl Route {
             ["api"] => Self::Core,
             ["apis"] => Self::Groups,
             ["openapi", "v3"] => Self::OpenApi,
-            ["api", "v1"] => Self::CoreResources,
-            ["api", "v1", rest @ ..] => Self::core(rest)?,
+            ["api", "v1", rest @ ..] => Self::resource(Group::Core, rest)?,
+            ["apis", group, "v1", rest @ ..] => {
+                Self::resource(Group::from_name(group).ok_or(Refusal::NoSuchPath)?, rest)?
+            }
             _ => return Err(Refusal::NoSuchPath),
         };
         if method == Method::GET { Ok(route) } else { Err(Refusal::MethodNotAllowed) }
     }
 
-    fn core(segments: &[&str]) -> Result<Self, Refusal> {
-        let kind = |plural: &str, namespaced: bool| {
-            Kind::from_plural(plural).filter(|kind| kind.traits().namespaced == namespaced).ok_or(Refusal::NoSuchPath)
+    fn resource(group: Group, segments: &[&str]) -> Result<Self, Refusal> {
+        let any = |plural: &str| Kind::from_plural(group, plural).ok_or(Refusal::NoSuchPath);
+        let kind = |plural: &str, namespaced: bool| match any(plural)? {
+            kind if kind.traits().namespaced == namespaced => Ok(kind),
+            _ => Err(Refusal::NoSuchPath),
         };
         match *segments {
-            [plural] => {
-                Ok(Self::Collection { kind: Kind::from_plural(plural).ok_or(Refusal::NoSuchPath)?, namespace: None })
-            }
+            [] => Ok(Self::Resources(group)),
+            [plural] => Ok(Self::Collection { kind: any(plural)?, namespace: None }),
             [plural, name] => {
                 Ok(Self::Object { kind: kind(plural, false)?, namespace: String::new(), name: name.into() })
             }
@@ -89,6 +95,7 @@ impl Route {
             ["namespaces", namespace, plural, name] => {
                 Ok(Self::Object { kind: kind(plural, true)?, namespace: namespace.into(), name: name.into() })
             }
+            _ if group != Group::Core => Err(Refusal::NoSuchPath),
             ["namespaces", namespace, "pods", name, "log"] => {
                 Ok(Self::Log { namespace: namespace.into(), name: name.into() })
             }
@@ -156,6 +163,10 @@ mod tests {
         assert_eq!(get("/api/v1/namespaces/shop"), Ok(object(Kind::Namespace, "", "shop")));
         assert_eq!(get("/api/v1/nodes/n1"), Ok(object(Kind::Node, "", "n1")));
         assert_eq!(get("/api/v1/namespaces/shop/pods/web"), Ok(object(Kind::Pod, "shop", "web")));
+        let leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
+        assert_eq!(get(leases), Ok(collection(Kind::Lease, Some("kube-node-lease"))));
+        assert_eq!(get(&format!("{leases}/n1")), Ok(object(Kind::Lease, "kube-node-lease", "n1")));
+        assert_eq!(get("/apis/coordination.k8s.io/v1"), Ok(Route::Resources(Group::Coordination)));
         let log = Route::Log { namespace: "shop".into(), name: "web".into() };
         assert_eq!(get("/api/v1/namespaces/shop/pods/web/log"), Ok(log));
     }
@@ -168,6 +179,9 @@ mod tests {
             "/apis/apps/v1",
             "/openapi/v2",
             "/api/v1/secrets",
+            "/api/v1/leases",
+            "/apis/coordination.k8s.io/v1/pods",
+            "/apis/coordination.k8s.io/v1/namespaces/shop/pods/web/log",
             "/api/v1/pods/web",
             "/api/v1/namespaces/shop/nodes",
             "/api/v1/namespaces/shop/pods/web/status",

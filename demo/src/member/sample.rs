@@ -100,6 +100,9 @@ pub static LIMA: Profile = Profile {
 
 const MESH: Container = container("proxy", "example/mesh-proxy:1.8");
 
+/// The namespace of the nodes' leases (`k8s.io/api/core/v1`, `NamespaceNodeLease`).
+const LEASES: &str = "kube-node-lease";
+
 /// The resource version a sample cluster starts at: one that looks as if it had lived a while.
 const FIRST_VERSION: u64 = 48_200;
 
@@ -114,6 +117,7 @@ impl Profile {
         }
         for (index, name) in (1..).zip(self.nodes) {
             model.put(Kind::Node, self.node(name, index, now));
+            model.put(Kind::Lease, self.lease(name, index, now));
         }
         let replicas = self.apps.iter().flat_map(|app| (0..app.replicas).map(move |replica| (app, replica)));
         for (index, (app, replica)) in (0..).zip(replicas) {
@@ -122,9 +126,9 @@ impl Profile {
         model
     }
 
-    /// The namespaces that workloads live in, sorted, `default` always among them.
+    /// The namespaces that workloads and leases live in, sorted, `default` always among them.
     fn namespaces(&self) -> Vec<&'static str> {
-        let mut namespaces: Vec<_> = self.apps.iter().map(|app| app.namespace).chain(["default"]).collect();
+        let mut namespaces: Vec<_> = self.apps.iter().map(|app| app.namespace).chain(["default", LEASES]).collect();
         namespaces.sort_unstable();
         namespaces.dedup();
         namespaces

@@ -18,7 +18,7 @@ pub(crate) enum Refusal {
     #[error("the server could not find the requested resource")]
     NoSuchPath,
     /// An object that does not exist.
-    #[error("{} {name:?} not found", kind.traits().plural)]
+    #[error("{} {name:?} not found", qualified(*kind))]
     NoSuchObject {
         /// Its type.
         kind: Kind,
@@ -81,7 +81,10 @@ impl Refusal {
     /// The body.
     pub(crate) fn to_status(&self) -> Value {
         let details = match self {
-            Self::NoSuchObject { kind, name } => json!({"name": name, "kind": kind.traits().plural}),
+            Self::NoSuchObject { kind, name } => match kind.traits().group.name() {
+                "" => json!({"name": name, "kind": kind.traits().plural}),
+                group => json!({"name": name, "group": group, "kind": kind.traits().plural}),
+            },
             _ => json!({}),
         };
         json!({
@@ -97,6 +100,15 @@ impl Refusal {
     }
 }
 
+/// The resource with its group, as `schema.GroupResource` prints it.
+fn qualified(kind: Kind) -> String {
+    let traits = kind.traits();
+    match traits.group.name() {
+        "" => traits.plural.to_owned(),
+        group => format!("{}.{group}", traits.plural),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -107,5 +119,8 @@ mod tests {
         assert_eq!(status["message"], "pods \"web\" not found");
         assert_eq!(status["details"], json!({"name": "web", "kind": "pods"}));
         assert_eq!((&status["code"], &status["reason"]), (&json!(404), &json!("NotFound")));
+        let status = Refusal::NoSuchObject { kind: Kind::Lease, name: "n1".into() }.to_status();
+        assert_eq!(status["message"], "leases.coordination.k8s.io \"n1\" not found");
+        assert_eq!(status["details"], json!({"name": "n1", "group": "coordination.k8s.io", "kind": "leases"}));
     }
 }

@@ -38,6 +38,7 @@ pub(crate) fn cells(kind: Kind, body: &Value, now: OffsetDateTime) -> Vec<Value>
     let age = Value::from(age_of(&body["metadata"]["creationTimestamp"], now));
     match kind {
         Kind::Event => Vec::new(),
+        Kind::Lease => vec![name, or_none(&body["spec"]["holderIdentity"]), age],
         Kind::Namespace => vec![name, body["status"]["phase"].clone(), age],
         Kind::Node => node::cells(body, name, age),
         Kind::Pod => pod::cells(body, name, age, now),
@@ -47,6 +48,7 @@ pub(crate) fn cells(kind: Kind, body: &Value, now: OffsetDateTime) -> Vec<Value>
 fn layout(kind: Kind) -> &'static [Column] {
     match kind {
         Kind::Event => &EVENT,
+        Kind::Lease => &LEASE,
         Kind::Namespace => &NAMESPACE,
         Kind::Node => &node::COLUMNS,
         Kind::Pod => &pod::COLUMNS,
@@ -64,6 +66,7 @@ const fn wide(name: &'static str) -> Column {
 /// The name column: its format tells kubectl which cell to prefix with the resource in mixed output.
 const NAME: Column = Column { name: "Name", format: "name", priority: 0 };
 
+const LEASE: [Column; 3] = [NAME, shown("Holder"), shown("Age")];
 const NAMESPACE: [Column; 3] = [NAME, shown("Status"), shown("Age")];
 const EVENT: [Column; 5] = [shown("Last Seen"), shown("Type"), shown("Reason"), shown("Object"), shown("Message")];
 

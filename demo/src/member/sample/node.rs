@@ -1,19 +1,20 @@
-//! The Node objects of a sample cluster.
+//! The Node objects of a sample cluster, and their Leases.
 
 use serde_json::{Value, json};
 use time::{Duration, OffsetDateTime};
 
-use super::{Profile, uid};
+use super::{LEASES, Profile, uid};
 use crate::member::clock::timestamp;
 
 /// How long ago a node's kubelet last reported.
 const HEARTBEAT: Duration = Duration::seconds(20);
+/// What a kubelet asks for unless it is told otherwise (`nodeLeaseDurationSeconds`).
+const LEASE_SECONDS: u32 = 40;
 
 impl Profile {
     /// The `index`-th node (from 1); the first of several is the control plane.
     pub(super) fn node(&self, name: &str, index: u8, now: OffsetDateTime) -> Value {
-        let created =
-            timestamp(now - Duration::days(i64::from(self.network) * 4) - Duration::minutes(i64::from(index)));
+        let created = self.node_created(index, now);
         let mut labels = json!({
             "kubernetes.io/hostname": name,
             "kubernetes.io/os": "linux",
@@ -45,6 +46,32 @@ impl Profile {
                 "nodeInfo": self.node_info(name),
             },
         })
+    }
+
+    /// The lease by which the `index`-th node says that it lives; like the node's conditions, it is not renewed.
+    pub(super) fn lease(&self, name: &str, index: u8, now: OffsetDateTime) -> Value {
+        let owner = json!({"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid(&[self.name, "node", name])});
+        json!({
+            "kind": "Lease",
+            "apiVersion": "coordination.k8s.io/v1",
+            "metadata": {
+                "name": name,
+                "namespace": LEASES,
+                "uid": uid(&[self.name, "lease", name]),
+                "creationTimestamp": self.node_created(index, now),
+                "ownerReferences": [owner],
+            },
+            "spec": {
+                "holderIdentity": name,
+                "leaseDurationSeconds": LEASE_SECONDS,
+                // A MicroTime: clients refuse one without six digits of fraction.
+                "renewTime": timestamp(now - HEARTBEAT).replace('Z', ".000000Z"),
+            },
+        })
+    }
+
+    fn node_created(&self, index: u8, now: OffsetDateTime) -> String {
+        timestamp(now - Duration::days(i64::from(self.network) * 4) - Duration::minutes(i64::from(index)))
     }
 
     fn node_info(&self, name: &str) -> Value {

@@ -52,6 +52,12 @@ fn suffixes_look_like_kubernetes() {
 }
 
 #[test]
+fn the_lease_of_a_node_as_its_describe_reads_it() {
+    let model = BERLIN.populate(now());
+    insta::assert_json_snapshot!("lease", model.list(&Selection::all(Kind::Lease, Some(LEASES.into())))[0].body);
+}
+
+#[test]
 fn a_finished_pod_as_its_describe_shows_it() {
     let model = BERLIN.populate(now());
     let selection = Selection::all(Kind::Pod, Some("shop".into())).narrow("app=import", "").unwrap();

@@ -23,6 +23,7 @@ fn tables_of_the_sample_clusters() {
     insta::assert_snapshot!("berlin_pods", printed(&BERLIN, Kind::Pod));
     insta::assert_snapshot!("osaka_pods", printed(&OSAKA, Kind::Pod));
     insta::assert_snapshot!("berlin_nodes", printed(&BERLIN, Kind::Node));
+    insta::assert_snapshot!("berlin_leases", printed(&BERLIN, Kind::Lease));
     insta::assert_snapshot!("lima_namespaces", printed(&LIMA, Kind::Namespace));
 }
 
