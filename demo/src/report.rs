@@ -3,6 +3,7 @@
 //! Plain text without terminal codes, written line by line, so that it can be followed, piped and kept.
 
 use std::{
+    fmt::Display,
     io::{self, Write},
     path::Path,
     time::Duration,
@@ -12,13 +13,13 @@ use tokio::time::Instant;
 
 use crate::{
     installation::Installation,
-    steps::{CLUSTERS, Stage, Step, StepError, through},
+    steps::{CLUSTERS, Stage, Step, through},
 };
 
 /// Where the text goes.
 #[derive(Debug)]
 pub struct Report<W> {
-    out: W,
+    pub(crate) out: W,
 }
 
 /// How the steps went.
@@ -57,21 +58,32 @@ impl<W: Write> Report<W> {
         for step in Step::ALL {
             let started = Instant::now();
             let outcome = step.run(stage).await;
-            self.step(step, started.elapsed(), &outcome)?;
-            tally.run += 1;
-            tally.failed += usize::from(outcome.is_err());
+            self.step(&mut tally, step.title(), started.elapsed(), &outcome)?;
         }
-        let passed = tally.run - tally.failed;
-        writeln!(self.out, "\n{passed} of {} steps passed.", tally.run)?;
+        self.sum(tally)?;
         Ok(tally)
     }
 
-    fn step(&mut self, step: Step, took: Duration, outcome: &Result<String, StepError>) -> io::Result<()> {
+    /// Says how a step went, and counts it.
+    pub(crate) fn step(
+        &mut self,
+        tally: &mut Tally,
+        title: &str,
+        took: Duration,
+        outcome: &Result<String, impl Display>,
+    ) -> io::Result<()> {
+        tally.run += 1;
+        tally.failed += usize::from(outcome.is_err());
         let (mark, seen) = match outcome {
             Ok(seen) => ('✓', seen.clone()),
             Err(error) => ('✗', error.to_string()),
         };
-        writeln!(self.out, "  {mark} {:<37} {:>5} ms  {seen}", step.title(), took.as_millis())
+        writeln!(self.out, "  {mark} {title:<37} {:>5} ms  {seen}", took.as_millis())
+    }
+
+    /// Says how all of them went.
+    pub(crate) fn sum(&mut self, tally: Tally) -> io::Result<()> {
+        writeln!(self.out, "\n{} of {} steps passed.", tally.run - tally.failed, tally.run)
     }
 
     /// Says what to try, with commands to paste.
@@ -105,7 +117,7 @@ impl<W: Write> Report<W> {
 }
 
 /// A path as a shell takes it. `TMPDIR` may hold anything.
-fn quoted(path: &Path) -> String {
+pub(crate) fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
     if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
@@ -114,13 +126,18 @@ fn quoted(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::steps::StepError;
 
     #[test]
     fn a_failed_step_shows_and_says_why() {
         let mut report = Report::new(Vec::new());
         let took = Duration::from_millis(1204);
-        report.step(Step::Clusters, took, &Ok("berlin, osaka".into())).unwrap();
-        report.step(Step::Watch, took, &Err(StepError::Unexpected("no event: {}".into()))).unwrap();
+        let mut tally = Tally::default();
+        let outcomes = [Ok("berlin, osaka".into()), Err(StepError::Unexpected("no event: {}".into()))];
+        for (step, outcome) in [Step::Clusters, Step::Watch].into_iter().zip(outcomes) {
+            report.step(&mut tally, step.title(), took, &outcome).unwrap();
+        }
+        assert_eq!(tally, Tally { run: 2, failed: 1 });
         insta::assert_snapshot!(String::from_utf8(report.out).unwrap());
     }
 

@@ -1,0 +1,84 @@
+//! The whole product on real control planes of this machine: a hub and a member run from Kubernetes' own programs, the
+//! gateway behind the hub's aggregator, the member registered by a Secret.
+//!
+//! The arrangement is the one that the project's tests use ([`hub_tests::lab`]). Everything listens on 127.0.0.1 and ends
+//! with this process; its files are readable by their owner only and go when [`Real`] goes.
+
+mod report;
+mod session;
+mod steps;
+
+use std::{path::PathBuf, time::Duration};
+
+use anyhow::{Context as _, Result};
+use hub_tests::{
+    kubectl::Kubectl,
+    lab::{CLUSTER, Lab, Route},
+};
+use secrecy::SecretString;
+use tokio::time::Instant;
+
+pub use self::{
+    session::{Ending, Session},
+    steps::Step,
+};
+use crate::kubeconfig::Kubeconfig;
+
+/// The pod that is there from the start, in the namespace `default` of the member.
+const POD: &str = "web";
+/// What its container has said before anybody listens.
+const GREETING: &str = "level=info msg=\"listening\" port=8080\n";
+/// A user of the hub with every right on it.
+const OPERATOR: &str = "operator";
+/// A user of the hub without rights.
+const STRANGER: &str = "stranger";
+
+/// A running hub, member and gateway. Dropping it ends all of them and blocks until they are gone.
+pub struct Real {
+    /// Control planes and gateway.
+    pub lab: Lab,
+    /// kubectl with a kubeconfig that has the contexts `member` (through hub and gateway), `direct` and `hub`.
+    pub kubectl: Kubectl,
+    /// From the start of the first program until the hub called the gateway available and the member's pod ran.
+    pub ready_after: Duration,
+}
+
+// === impl Real ===
+
+impl Real {
+    /// Builds the programs that are missing, starts everything and waits until it is ready. Blocks; needs no runtime.
+    pub fn start() -> Result<Self> {
+        let started = Instant::now();
+        let lab = Lab::start()?;
+        lab.member.run_pod("default", POD, GREETING).context("the member runs no pod")?;
+        let kubeconfig = lab.directory("demo")?.join("kubeconfig");
+        contexts(&lab)?.write(&kubeconfig).context("cannot write the kubeconfig")?;
+        let kubectl = Kubectl { kubeconfig, ..lab.kubectl(Route::Hub) };
+        Ok(Self { lab, kubectl, ready_after: started.elapsed() })
+    }
+
+    /// The file that is the log of the pod's container.
+    pub fn log(&self) -> PathBuf {
+        self.lab.member.container("default", POD).join("main.log")
+    }
+}
+
+/// The ways to the member, and to the hub itself.
+fn contexts(lab: &Lab) -> Result<Kubeconfig> {
+    let (hub, member) = (&lab.hub.server, &lab.member.server);
+    let operator = hub.service_account_token("default", OPERATOR)?;
+    hub.kubectl().ok(&format!(
+        "create clusterrolebinding {OPERATOR} --clusterrole cluster-admin --serviceaccount default:{OPERATOR}"
+    ))?;
+    let stranger = hub.service_account_token("default", STRANGER)?;
+    let proxy = hub.url() + &Lab::proxy_path(CLUSTER);
+    let users = [("tester", &lab.token), (OPERATOR, &operator), (STRANGER, &stranger), ("direct", &lab.member_token)];
+    let config = users
+        .into_iter()
+        .fold(Kubeconfig::default(), |config, (name, token)| config.user(name, &SecretString::from(token.as_str())));
+    let (hub_authority, member_authority) = (hub.authority().root_pem(), member.authority().root_pem());
+    Ok(config
+        .context(CLUSTER, &proxy, &hub_authority, "tester")
+        .context("direct", &member.url(), &member_authority, "direct")
+        .context("hub", &hub.url(), &hub_authority, OPERATOR))
+}

@@ -1,0 +1,82 @@
+//! What the demo says about real control planes: what runs where, and what to try next.
+
+use std::{
+    io::{self, Write},
+    path::Path,
+};
+
+use hub_tests::lab::{CLUSTER, Lab};
+use tokio::time::Instant;
+
+use super::{OPERATOR, POD, Real, STRANGER, Step};
+use crate::report::{Report, Tally, quoted};
+
+impl<W: Write> Report<W> {
+    /// Says what the user may have to wait for.
+    pub(super) fn prepare(&mut self) -> io::Result<()> {
+        let text = "Looking for etcd, kube-apiserver, kubectl and the others; the first run\n\
+                    builds them from Go modules, which takes some minutes ...";
+        writeln!(self.out, "{text}")
+    }
+
+    /// Says that the wait is over.
+    pub(super) fn prepared(&mut self) -> io::Result<()> {
+        writeln!(self.out, "They are there. Starting two control planes ...\n")
+    }
+
+    /// Says what runs where.
+    pub fn arrangement(&mut self, real: &Real) -> io::Result<()> {
+        let (lab, out) = (&real.lab, &mut self.out);
+        writeln!(out, "A hub and a member from Kubernetes' own programs, the gateway behind the hub's aggregator:\n")?;
+        writeln!(out, "  {:<8} {}  kube-apiserver, kube-controller-manager, etcd", "hub", lab.hub.server.url())?;
+        let rest = "kube-apiserver, kube-controller-manager, kube-scheduler, kwok";
+        writeln!(out, "  {:<8} {}  {rest}", CLUSTER, lab.member.server.url())?;
+        writeln!(out, "  {:<8} https://{}  in this process", "gateway", lab.gateway.address())?;
+        writeln!(out, "\nReady after {:.1} s.\n", real.ready_after.as_secs_f32())
+    }
+
+    /// Runs every step, in order, until `stop` says so, and says how each went. Blocks.
+    pub fn real_steps(&mut self, real: &Real, stop: impl Fn() -> bool) -> io::Result<Tally> {
+        let mut tally = Tally::default();
+        for step in Step::ALL.into_iter().take_while(|_| !stop()) {
+            let started = Instant::now();
+            let outcome = step.run(real);
+            self.step(&mut tally, step.title(), started.elapsed(), &outcome)?;
+        }
+        self.sum(tally)?;
+        Ok(tally)
+    }
+
+    /// Says where the programs' logs stay.
+    pub(super) fn logs(&mut self, directory: &Path) -> io::Result<()> {
+        writeln!(self.out, "The logs stay in {} until the next run.", directory.display())
+    }
+
+    /// Says what to try, with commands to paste.
+    pub fn real_invitation(&mut self, real: &Real) -> io::Result<()> {
+        let out = &mut self.out;
+        let (kubectl, server) = (&real.kubectl, real.lab.hub.server.url());
+        writeln!(out, "\nTry it, in another terminal:\n")?;
+        writeln!(out, "  export KUBECONFIG={}", quoted(&kubectl.kubeconfig))?;
+        writeln!(out, "  alias kubectl={}  # or your own", quoted(&kubectl.binary))?;
+        writeln!(out, "\nThe context `{CLUSTER}` goes to {server}{}", Lab::proxy_path(CLUSTER))?;
+        writeln!(out, "(`direct` goes straight to the member):\n")?;
+        for line in [
+            "get pods -A -o wide",
+            "scale deployment shop --replicas=5",
+            "get pods --watch",
+            &format!("exec -it {POD} -- sh  # a shell of yours on this machine plays the container"),
+            &format!("--user {STRANGER} get pods"),
+        ] {
+            writeln!(out, "  kubectl --context {CLUSTER} {line}")?;
+        }
+        writeln!(out, "\nFollow a log, and write it:\n")?;
+        writeln!(out, "  kubectl --context {CLUSTER} logs --follow {POD}")?;
+        writeln!(out, "  echo hello >> {}", quoted(&real.log()))?;
+        writeln!(out, "\nThe hub, as {OPERATOR}:\n")?;
+        for line in ["get clustergateways -o wide", "get secrets -n vela-system", "get apiservices"] {
+            writeln!(out, "  kubectl --context hub {line}")?;
+        }
+        writeln!(out, "\nCtrl-C ends it.")
+    }
+}
