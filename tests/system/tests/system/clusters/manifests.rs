@@ -56,7 +56,9 @@ async fn a_cluster_whose_manifest_breaks_is_not_taken_for_deleted() {
     // Whoever reads "no such cluster" gives up what it has there.
     let member = member(MemberOptions::default()).await;
     let good = Value::from(cluster(BROKEN, &member));
-    for broken in ["{\"kind\": \"Secret\", \"metadata\": {\"name\"".to_owned(), manifest(&good, "token", "%%%")] {
+    // Half an edit, a value that cannot be decoded, and a file that was truncated to be written anew.
+    let half = r#"{"kind": "Secret", "metadata": {"name""#.to_owned();
+    for broken in [half, manifest(&good, "token", "%%%"), String::new()] {
         let rig = Rig::builder().cluster(BROKEN, cluster(BROKEN, &member)).start().await;
         let mut connection = rig.connect(Http::H2).await;
         assert_eq!(connection.get(&proxied(BROKEN, PATH)).await.status, 200);

@@ -44,7 +44,7 @@ async fn until(connection: &mut Connection, target: &str, expected: impl Fn(&Ans
 async fn a_request_before_the_first_list_is_told_to_come_again() {
     let (hub, member, rig, gate) = waiting_for(Call::List(Resource::Secrets)).await;
     let mut connection = aggregator(&rig, &hub).await;
-    let answer = until(&mut connection, "/readyz?verbose", |answer| !answer.text().contains("identity")).await;
+    let answer = until(&mut connection, "/readyz?verbose", |answer| !answer.text().contains("[-]identity")).await;
     assert_eq!(answer.status, 503);
     assert!(answer.text().contains("[-]clusters"), "{}", answer.text());
     assert_eq!(connection.get("/livez").await.status, 200);
@@ -66,7 +66,7 @@ async fn a_request_before_the_first_list_is_told_to_come_again() {
 async fn it_is_not_ready_before_it_knows_the_front_proxy() {
     let (hub, member, rig, gate) = waiting_for(Call::List(Resource::ConfigMaps)).await;
     let answer =
-        until(&mut rig.anonymous(Http::H2).await, "/readyz?verbose", |answer| !answer.text().contains("clusters"))
+        until(&mut rig.anonymous(Http::H2).await, "/readyz?verbose", |answer| !answer.text().contains("[-]clusters"))
             .await;
     assert_eq!(answer.status, 503);
     assert!(answer.text().contains("[-]identity"), "{answer:?}");
