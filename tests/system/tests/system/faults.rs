@@ -1,0 +1,22 @@
+//! What a user is told when a member fails, and what a failing member must never cause: a retry that acts twice, a redirect
+//! elsewhere, an endless wait, a lost request of somebody else.
+
+mod answers;
+mod broken;
+mod leaving;
+mod unreachable;
+
+use system_tests::{Answer, CLUSTER, MEMBER_TOKEN};
+
+/// Asserts a Status about [`CLUSTER`] that invites nobody to send the request again; returns its message.
+#[track_caller]
+fn assert_names_the_cluster(answer: &Answer, code: u16, reason: &str) -> String {
+    let message = answer.status_message(code, reason);
+    let details = &answer.json()["details"];
+    assert_eq!((&details["name"], &details["kind"]), (&CLUSTER.into(), &"clustergateways".into()), "{details}");
+    assert_eq!(details["group"], "cluster.core.oam.dev");
+    assert!(message.contains(&format!("cluster {CLUSTER}")), "{message}");
+    assert!(!message.contains(MEMBER_TOKEN), "the credential is told: {message}");
+    assert_eq!(answer.header("retry-after"), None);
+    message
+}

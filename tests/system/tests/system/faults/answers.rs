@@ -1,0 +1,95 @@
+//! Answers of a member that are passed on as they are, and the few that are not: 401 and redirects.
+
+use kit::hub::ClusterSecret;
+use kit::member::Reply;
+use serde_json::json;
+use system_tests::{CLUSTER, Http, MEMBER_TOKEN, Rig, Versions, across_versions, proxied};
+
+use super::assert_names_the_cluster;
+
+across_versions!(
+    refusals_of_the_member_are_its_own_words,
+    a_rejected_credential_is_not_the_callers_fault,
+    redirects_stay_below_the_proxy_path_or_end_here,
+);
+
+async fn refusals_of_the_member_are_its_own_words(versions: Versions) {
+    let member = versions.member.member().await;
+    let rig = Rig::with(&member).await;
+    let mut connection = rig.connect(versions.client).await;
+    for (code, reason) in [
+        (400, "BadRequest"),
+        (403, "Forbidden"),
+        (404, "NotFound"),
+        (409, "AlreadyExists"),
+        (410, "Expired"),
+        (413, "RequestEntityTooLarge"),
+        (422, "Invalid"),
+        (429, "TooManyRequests"),
+        (500, "InternalError"),
+        (503, "ServiceUnavailable"),
+        (504, "Timeout"),
+    ] {
+        let status = json!({"kind": "Status", "status": "Failure", "reason": reason, "code": code, "message": "no"});
+        let body = status.to_string();
+        member.on("/x", move |_| {
+            Reply::full(code, &[("content-type", "application/json"), ("retry-after", "3")], body.clone())
+        });
+        let answer = connection.call("POST", &proxied(CLUSTER, "/x"), &[], b"{}").await;
+        assert_eq!((answer.status, answer.json(), answer.header("retry-after")), (code, status, Some("3")));
+    }
+    assert_eq!(member.request_count(), 11, "each was asked once");
+}
+
+async fn a_rejected_credential_is_not_the_callers_fault(versions: Versions) {
+    let member = versions.member.member().await;
+    member.on("/x", |_| Reply::full(401, &[("www-authenticate", "Bearer"), ("retry-after", "1")], "Unauthorized"));
+    let rig = Rig::with(&member).await;
+    let mut connection = rig.connect(versions.client).await;
+    for (method, body) in [("GET", &b""[..]), ("POST", b"{}")] {
+        let answer = connection.call(method, &proxied(CLUSTER, "/x"), &[], body).await;
+        let message = assert_names_the_cluster(&answer, 502, "InternalError");
+        assert!(message.contains("credential") && message.contains("Secret"), "{message}");
+        assert_eq!(answer.header("www-authenticate"), None);
+    }
+    assert_eq!(member.request_count(), 2);
+}
+
+async fn redirects_stay_below_the_proxy_path_or_end_here(versions: Versions) {
+    let member = versions.member.member().await;
+    let elsewhere = Http::H2.member().await;
+    let (base, other) = (member.url(), elsewhere.url());
+    let secret = ClusterSecret::new("vela-system", CLUSTER)
+        .endpoint(&format!("{base}/base"))
+        .ca(&member.ca_pem())
+        .token(MEMBER_TOKEN);
+    let rig = Rig::builder().cluster(CLUSTER, secret).start().await;
+    let mut connection = rig.connect(versions.client).await;
+    let mut redirected = async |code: u16, location: String| {
+        member.on_any(move |_| Reply::full(code, &[("location", &location)], ""));
+        connection.get(&proxied(CLUSTER, "/x")).await
+    };
+    for (code, location) in [
+        (301, "/base/y?a=%2F".to_owned()),
+        (302, format!("{base}/base/y?a=%2F")),
+        (307, "/base/y?a=%2F".to_owned()),
+        (308, format!("{base}/base/y?a=%2F")),
+    ] {
+        let answer = redirected(code, location).await;
+        let below = proxied(CLUSTER, "/y?a=%2F");
+        assert_eq!((answer.status, answer.header("location")), (code, Some(below.as_str())));
+    }
+    for location in [
+        format!("{other}/base/y"),
+        format!("//{}/base/y", elsewhere.address()),
+        format!("/\\{}/base/y", elsewhere.address()),
+        "https://evil.example/base/".to_owned(),
+        base.replace("https", "http") + "/base/y",
+        "/y".to_owned(),
+    ] {
+        let answer = redirected(302, location.clone()).await;
+        assert_names_the_cluster(&answer, 502, "InternalError");
+        assert_eq!(answer.header("location"), None, "{location}");
+    }
+    assert_eq!((member.request_count(), elsewhere.connections_accepted()), (10, 0), "no redirect is followed");
+}

@@ -1,0 +1,120 @@
+//! Clients that stop reading hold back their own answers and nothing else, also on the connections they share with others.
+
+use bytes::Bytes;
+use kit::client::H2Options;
+use kit::member::{Reply, StreamSender, Streams};
+use serde_json::json;
+use system_tests::{ADMIN, CLUSTER, Connection, Http, Rig, Streamed, Versions, across_http, across_versions, proxied};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use super::{QUIET, assert_others_are_served};
+
+across_versions!(unread_large_answers_hold_nobody_back);
+across_http!(unread_floods_of_small_frames_hold_nobody_back);
+
+/// Clients that read nothing.
+const STALLED: usize = 10;
+/// What may wait on the way to one client that reads nothing: both HTTP/2 windows and the gateway's send buffer, or the
+/// kernel's buffers of HTTP/1.1 connections.
+const MAX_HELD: usize = 32 << 20;
+/// Bytes of a log line: many of them are many HTTP/2 frames.
+const LINE: usize = 100;
+/// Lines per stream: a hundred thousand frames in all, far beyond what HTTP/2 libraries take for an attack.
+const LINES: usize = 10_000;
+
+/// Sends pieces until there has been no room for a while or `limit` bytes are gone; returns how many are.
+async fn feed(stream: &StreamSender, piece: usize, limit: usize) -> usize {
+    let piece = Bytes::from(vec![b'x'; piece]);
+    let mut sent = 0;
+    while sent < limit {
+        match timeout(QUIET, stream.send(piece.clone())).await {
+            Ok(taken) => assert!(taken, "the stream was given up"),
+            Err(_) => break,
+        }
+        sent += piece.len();
+    }
+    sent
+}
+
+/// Answers under way to clients that do not read them.
+struct Unread {
+    /// The connection of all of them, if they share one.
+    shared: Option<Connection>,
+    answers: Vec<Streamed<'static>>,
+    /// Held, so that they stay open.
+    alone: Vec<Connection>,
+}
+
+impl Unread {
+    /// On one HTTP/2 connection.
+    async fn together(connection: Connection) -> Self {
+        let mut answers = Vec::new();
+        for _ in 0..STALLED {
+            answers.push(connection.open_beside("GET", &proxied(CLUSTER, "/stream")).await.expect("a head"));
+        }
+        Self { shared: Some(connection), answers, alone: Vec::new() }
+    }
+
+    /// On an HTTP/1.1 connection each.
+    async fn apart(rig: &Rig) -> Self {
+        let mut alone = Vec::new();
+        for _ in 0..STALLED {
+            let mut connection = rig.connect(Http::H1).await;
+            connection.open("GET", &proxied(CLUSTER, "/stream"), &[]).await.expect("a head");
+            alone.push(connection);
+        }
+        Self { shared: None, answers: Vec::new(), alone }
+    }
+}
+
+/// Feeds all of them at once; returns how many bytes of each were sent, and what keeps them open.
+async fn feed_all(streams: &mut Streams, piece: usize, limit: usize) -> (Vec<usize>, Vec<StreamSender>) {
+    let mut feeding = JoinSet::new();
+    for _ in 0..STALLED {
+        let (_, stream) = streams.next().await;
+        feeding.spawn(async move { (feed(&stream, piece, limit).await, stream) });
+    }
+    feeding.join_all().await.into_iter().unzip()
+}
+
+async fn unread_large_answers_hold_nobody_back(versions: Versions) {
+    let member = versions.member.member().await;
+    member.on("/small", |_| Reply::json(200, &json!({})));
+    let mut streams = member.streams("/stream");
+    let rig = Rig::with(&member).await;
+    let unread = match versions.client {
+        Http::H1 => Unread::apart(&rig).await,
+        Http::H2 => Unread::together(rig.connect(Http::H2).await).await,
+    };
+    let (sent, _open) = feed_all(&mut streams, 64 << 10, MAX_HELD).await;
+    for sent in sent {
+        assert!((64 << 10..MAX_HELD).contains(&sent), "{sent} bytes wait for a client that reads nothing");
+    }
+    assert_others_are_served(&rig, unread.shared.as_ref()).await;
+    drop(unread.alone);
+}
+
+async fn unread_floods_of_small_frames_hold_nobody_back(member: Http) {
+    let member = member.member().await;
+    member.on("/small", |_| Reply::json(200, &json!({})));
+    let mut streams = member.streams("/stream");
+    let rig = Rig::with(&member).await;
+    // The client takes few, so the others wait in the gateway.
+    let options = H2Options { stream_window: 16 << 10, ..H2Options::default() };
+    let connection = rig.client().h2_options(options).h2().await.expect("a connection");
+    let unread = Unread::together(Connection::from(connection).bearer(ADMIN)).await;
+    let (sent, open) = feed_all(&mut streams, LINE, LINE * LINES).await;
+    assert_others_are_served(&rig, unread.shared.as_ref()).await;
+
+    // Who reads at last finds everything.
+    drop(open);
+    let total: usize = sent.iter().sum();
+    assert!(total > STALLED * LINE * LINES / 2, "{total} bytes are no flood");
+    let mut received = 0;
+    for answer in unread.answers {
+        received += answer.whole().await.expect("a clean end").body.len();
+    }
+    // A piece whose sending was given up may still have been taken.
+    assert!((total..=total + STALLED * LINE).contains(&received), "{received} of {total} bytes arrived");
+}

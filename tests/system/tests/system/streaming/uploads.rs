@@ -1,0 +1,94 @@
+//! Request bodies stream: the member reads while the client still sends, a member that does not read holds the client back, and
+//! one that answers early is heard at once.
+
+use std::time::Duration;
+
+use kit::member::{BodyEnd, Reply};
+use kit::wait::{Gate, within};
+use serde_json::json;
+use system_tests::{CLUSTER, Connection, Failure, Http, Rig, Versions, across_http, across_versions, proxied};
+
+across_versions!(a_member_reads_while_the_client_sends, an_unread_upload_is_held_back);
+across_http!(an_upload_goes_on_when_the_member_reads_again, an_early_answer_over_http2_is_relayed_at_once,);
+
+/// After this long without room, an upload counts as held back.
+const QUIET: Duration = Duration::from_millis(300);
+/// What the gateway's and the member's HTTP/2 windows for one request hold, with room for frames in between.
+const WINDOWS: usize = 1 << 20;
+/// What the kernel's buffers of one loopback connection hold at most, both ends together (`tcp_rmem` and `tcp_wmem`).
+const SOCKET: usize = 12 << 20;
+
+async fn a_member_reads_while_the_client_sends(versions: Versions) {
+    let member = versions.member.member().await;
+    member.on("/x", |_| Reply::json(201, &json!({})));
+    let rig = Rig::with(&member).await;
+    let mut connection = rig.connect(versions.client).await;
+    let target = proxied(CLUSTER, "/x");
+    let mut upload = connection.upload("POST", &target, &[]).await.expect("sent");
+    let request = member.next_request().await;
+    for number in 1..=5 {
+        upload.send("piece").await.expect("taken");
+        request.body_reached(number * 5).await;
+    }
+    assert_eq!(upload.answer().await.expect("an answer").status, 201);
+    assert_eq!((request.body_ended().await, request.body_bytes()), (BodyEnd::Complete, 25));
+}
+
+async fn an_unread_upload_is_held_back(versions: Versions) {
+    let member = versions.member.member().await;
+    member.on("/x", |_| Reply::Never);
+    let rig = Rig::with(&member).await;
+    let mut connection = rig.connect(versions.client).await;
+    let target = proxied(CLUSTER, "/x");
+    let mut upload = connection.upload("POST", &target, &[]).await.expect("sent");
+    let taken = upload.fill(QUIET).await.expect("open");
+    let sockets = [versions.client, versions.member].iter().filter(|http| **http == Http::H1).count();
+    let bound = WINDOWS + sockets * SOCKET;
+    assert!(taken <= bound, "{taken} bytes wait on the way to a member that reads nothing, more than {bound}");
+    assert_eq!(member.next_request().await.body_bytes(), 0);
+}
+
+async fn an_upload_goes_on_when_the_member_reads_again(member: Http) {
+    let member = member.member().await;
+    let gate = Gate::new();
+    let script_gate = gate.clone();
+    member.on("/x", move |_| Reply::json(201, &json!({})).after(&script_gate));
+    let rig = Rig::with(&member).await;
+    let mut connection = rig.connect(Http::H2).await;
+    let target = proxied(CLUSTER, "/x");
+    let mut upload = connection.upload("POST", &target, &[]).await.expect("sent");
+    let held = upload.fill(QUIET).await.expect("open");
+    let request = member.next_request().await;
+    gate.open();
+    let rest = 4 << 20;
+    upload.send(vec![1; rest]).await.expect("taken");
+    assert_eq!(upload.answer().await.expect("an answer").status, 201);
+    assert_eq!((request.body_ended().await, request.body_bytes()), (BodyEnd::Complete, (held + rest) as u64));
+}
+
+async fn an_early_answer_over_http2_is_relayed_at_once(client: Http) {
+    let member = Http::H2.member().await;
+    member.on("/large", |_| Reply::early(413, "limit is 3145728"));
+    member.on("/small", |_| Reply::json(201, &json!({})));
+    let rig = Rig::with(&member).await;
+    let mut connection = rig.connect(client).await;
+    assert_refused_early(&mut connection).await;
+    let again = connection.try_call("POST", &proxied(CLUSTER, "/small"), &[], b"x").await;
+    match client {
+        Http::H2 => assert_eq!(again.expect("other requests go on").status, 201),
+        // What follows would be read as the rest of the body: the connection has to end (RFC 9112 section 9.3).
+        Http::H1 => assert!(matches!(again, Err(Failure::H1(_))), "{again:?}"),
+    }
+    let answer = rig.connect(client).await.call("POST", &proxied(CLUSTER, "/small"), &[], b"x").await;
+    assert_eq!((answer.status, member.connections_accepted()), (201, 1), "the way to the member is not harmed");
+}
+
+/// Begins an upload of 100 MB, sends a little of it, and expects the refusal.
+pub(super) async fn assert_refused_early(connection: &mut Connection) {
+    let target = proxied(CLUSTER, "/large");
+    let mut upload = connection.upload("POST", &target, &[("content-length", "104857600")]).await.expect("sent");
+    upload.send(vec![0; 64 << 10]).await.expect("taken");
+    let head = within(Duration::from_secs(1), "an answer while the upload is open", upload.head()).await;
+    let answer = head.expect("an answer").whole().await.expect("a whole one");
+    assert_eq!((answer.status, answer.text().as_str()), (413, "limit is 3145728"));
+}
