@@ -38,7 +38,7 @@ pub enum SendError {
     #[error("all {0} connections to the member are in use")]
     Exhausted(usize),
     /// The member refused the request unprocessed.
-    #[error("the member refused the stream, it is probably shutting down")]
+    #[error("the member refused the request unprocessed, it is probably shutting down")]
     Refused,
     /// The member, or the network, ended the exchange; it may have acted on the request.
     #[error("{0}")]
@@ -69,20 +69,21 @@ impl Upstream {
         /// A connection may turn out to be closing when the request is handed to it. That happened before anything was
         /// sent, so trying the next is safe; more than a few in a row means the member is going down.
         const ATTEMPTS: usize = 4;
-        let mut last = String::new();
         for _ in 0..ATTEMPTS {
-            match self.pools[core].acquire().await? {
+            let (unsent, reason) = match self.pools[core].acquire().await? {
                 Lease::H2(lease) => match h2::send(lease, &self.target, request).await? {
                     h2::Sent::Response(response) => return Ok(response.map(|body| UpstreamBody::H2(Box::new(body)))),
-                    h2::Sent::NotSent(unsent, reason) => (request, last) = (unsent, reason),
+                    h2::Sent::NotSent(unsent, reason) => (unsent, reason),
                 },
                 Lease::H1(lease) => match h1::send(lease, &self.target, request).await? {
                     h1::Sent::Response(response) => return Ok(response.map(|body| UpstreamBody::H1(Box::new(body)))),
-                    h1::Sent::NotSent(unsent, reason) => (request, last) = (unsent, reason),
+                    h1::Sent::NotSent(unsent, reason) => (unsent, reason),
                 },
-            }
+            };
+            tracing::debug!(address = self.target.address(), reason, "request not sent, trying another connection");
+            request = unsent;
         }
-        Err(SendError::Broken(format!("every connection closed before the request was sent: {last}")))
+        Err(SendError::Refused)
     }
 
     /// A connection of its own for an upgrade, speaking HTTP/1.1.

@@ -2,6 +2,7 @@
 
 pub mod client;
 pub mod keypair;
+mod pinned;
 pub mod server;
 mod signatures;
 

@@ -29,6 +29,10 @@ pub fn rewrite(
     };
     let location = location.to_str().map_err(|_| LeadsAway)?;
     let path = own_path(location, target).ok_or(LeadsAway)?;
+    if api::path::has_dot_segment(path.split(['?', '#']).next().unwrap_or_default()) {
+        // A client resolves `..` before it follows: out of the proxy path, to the hub itself.
+        return Err(LeadsAway);
+    }
     let below = path.strip_prefix(base_path).filter(|rest| rest.starts_with('/')).ok_or(LeadsAway)?;
     let rewritten = HeaderValue::from_str(&format!("{prefix}{below}")).map_err(|_| LeadsAway)?;
     headers.insert(LOCATION, rewritten);
@@ -89,6 +93,9 @@ mod tests {
             "https://member.example:6443@evil.example/",
             "relative",
             "javascript:alert(1)",
+            "/../../../api/v1/secrets",
+            "/a/%2e%2e/b",
+            "https://member.example:6443/a/../b",
         ] {
             assert_eq!(rewritten(location, ""), Err(LeadsAway), "{location}");
         }

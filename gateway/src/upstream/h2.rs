@@ -22,7 +22,7 @@ use super::connect::Target;
 /// What became of a request.
 pub enum Sent {
     Response(Response<H2Body>),
-    /// Nothing was sent: the connection was closing (RFC 9113 §6.8). The request is whole, with the reason.
+    /// Nothing was processed: the connection was closing (RFC 9113 §6.8). The request is whole, with the reason.
     NotSent(Request<Incoming>, String),
 }
 
@@ -32,16 +32,17 @@ pub async fn send(mut lease: Lease, target: &Target, request: Request<Incoming>)
         lease.connection().close();
         return Ok(Sent::NotSent(request, error.to_string()));
     }
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
     let ends = body.is_end_stream();
     let mut head = Request::new(());
-    *head.method_mut() = parts.method;
+    *head.method_mut() = parts.method.clone();
     *head.uri_mut() = absolute(target, parts.uri.path_and_query());
     *head.version_mut() = Version::HTTP_2;
-    *head.headers_mut() = parts.headers;
+    // Kept in case the member leaves the request out; one with a body is not sent twice, it may have been read in part.
+    *head.headers_mut() = if ends { parts.headers.clone() } else { std::mem::take(&mut parts.headers) };
     let (mut response, stream) =
         lease.sender().send_request(head, ends).map_err(|error| SendError::Broken(error.to_string()))?;
-    let mut upload = (!ends).then(|| Upload::new(body, stream));
+    let (mut upload, unread) = if ends { (None, Some(body)) } else { (Some(Upload::new(body, stream)), None) };
     let answer = poll_fn(|cx| {
         // The head is polled first: a member that answers early must not wait for a slow client.
         if let Poll::Ready(answer) = Pin::new(&mut response).poll(cx) {
@@ -68,6 +69,12 @@ pub async fn send(mut lease: Lease, target: &Target, request: Request<Incoming>)
         Err(Failure::Upstream(error)) if error.is_remote() && error.reason() == Some(::h2::Reason::REFUSED_STREAM) => {
             Err(SendError::Refused)
         }
+        // A GOAWAY whose last stream is an earlier one: this one was not processed either (RFC 9113 §6.8). Go's servers leave
+        // out what is on its way when they end a connection, so this is no rarity. h2 reports it for such streams only.
+        Err(Failure::Upstream(error)) if error.is_remote() && error.is_go_away() => match unread {
+            Some(body) => Ok(Sent::NotSent(Request::from_parts(parts, body), error.to_string())),
+            None => Err(SendError::Refused),
+        },
         Err(Failure::Upstream(error)) => Err(SendError::Broken(error.to_string())),
     }
 }

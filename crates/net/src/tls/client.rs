@@ -2,13 +2,15 @@
 
 use std::sync::{Arc, OnceLock};
 
-use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{Resumption, WebPkiServerVerifier};
+use rustls::crypto::CryptoProvider;
 use rustls::sign::SingleCertAndKey;
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
 use super::keypair::{KeyPair, KeyPairError, certificates};
+use super::pinned::OrPinned;
 use super::signatures::Signatures;
 
 /// Sessions remembered per member: connections are few and long, so a handful is enough.
@@ -42,7 +44,7 @@ pub fn config(trust: Trust<'_>, identity: Option<&KeyPair>) -> Result<Arc<Client
         .with_safe_default_protocol_versions()
         .expect("the provider supports TLS 1.2 and 1.3");
     let builder = match trust {
-        Trust::Bundle(pem) => builder.with_root_certificates(bundle(pem)?),
+        Trust::Bundle(pem) => builder.dangerous().with_custom_certificate_verifier(bundle(pem, provider)?),
         Trust::SystemRoots => builder.with_root_certificates(system_roots()?),
         Trust::Insecure => {
             builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyServerCertificate(Signatures(provider))))
@@ -56,18 +58,22 @@ pub fn config(trust: Trust<'_>, identity: Option<&KeyPair>) -> Result<Arc<Client
     Ok(Arc::new(config))
 }
 
-fn bundle(pem: &[u8]) -> Result<Arc<RootCertStore>, TrustError> {
+fn bundle(pem: &[u8], provider: Arc<CryptoProvider>) -> Result<Arc<OrPinned>, TrustError> {
+    let bundle = certificates(pem).map_err(TrustError::Bundle)?;
     let mut roots = RootCertStore::empty();
     let mut refused = None;
-    for certificate in certificates(pem).map_err(TrustError::Bundle)? {
-        if let Err(error) = roots.add(certificate) {
+    for certificate in &bundle {
+        if let Err(error) = roots.add(certificate.clone()) {
             refused = Some(error);
         }
     }
     match refused {
         // One odd certificate in a bundle of good ones is common and harmless.
         Some(error) if roots.is_empty() => Err(TrustError::Anchor(error)),
-        _ => Ok(Arc::new(roots)),
+        _ => {
+            let webpki = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
+            Ok(Arc::new(OrPinned { webpki: webpki.expect("there are roots, and no revocation lists"), bundle }))
+        }
     }
 }
 
