@@ -3,7 +3,11 @@
 
 mod answers;
 mod broken;
+mod frames;
 mod leaving;
+mod left_out;
+mod redirects;
+mod self_signed;
 mod unreachable;
 
 use system_tests::{Answer, CLUSTER, MEMBER_TOKEN};

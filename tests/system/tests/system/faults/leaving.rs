@@ -6,7 +6,7 @@ use kit::member::{FakeMember, MemberOptions, Reply};
 use kit::pki::Authority;
 use kit::wait::{Gate, WAIT, eventually, within};
 use serde_json::json;
-use system_tests::{CLUSTER, Http, Rig, across_http, proxied};
+use system_tests::{CLUSTER, Http, Rig, across_http, cluster, proxied};
 use tokio::task::JoinSet;
 
 across_http!(a_member_that_restarts_is_found_again, a_member_that_says_goodbye_is_asked_on_a_new_connection);
@@ -71,7 +71,7 @@ async fn goodbyes_under_load_cost_no_request() {
     const REQUESTS: usize = 250;
     let member = Http::H2.member().await;
     member.on_any(|_| Reply::json(200, &json!({})));
-    let rig = Rig::with(&member).await;
+    let rig = Rig::builder().cluster(CLUSTER, cluster(CLUSTER, &member)).threads(2).start().await;
     let mut clients = JoinSet::new();
     for _ in 0..CLIENTS {
         let mut connection = rig.connect(Http::H2).await;
