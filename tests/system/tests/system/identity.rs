@@ -1,5 +1,6 @@
 //! Who is calling, over the wire: what proves an identity, what proves nothing, and what those learn who prove none.
 
+mod flags;
 mod front_proxy;
 mod impersonation;
 mod readiness;

@@ -5,15 +5,15 @@ use std::time::Duration;
 use kit::client::Client;
 use kit::pki::{Authority, Trust};
 use kit::wait::{WAIT, within};
-use system_tests::{CLUSTER, Http, Rig, RigBuilder, Versions, across_versions, proxied};
+use system_tests::{CLUSTER, Http, Rig, RigBuilder, across_http, proxied};
 
-across_versions!(new_connections_see_the_new_certificate_and_open_watches_live_on);
+across_http!(new_connections_see_the_new_certificate_and_open_watches_live_on);
 
-async fn new_connections_see_the_new_certificate_and_open_watches_live_on(versions: Versions) {
-    let member = versions.member.member().await;
+async fn new_connections_see_the_new_certificate_and_open_watches_live_on(http: Http) {
+    let member = Http::H2.member().await;
     let mut watches = member.streams("/api/v1/pods");
     let rig = Rig::with(&member).await;
-    let mut connection = rig.connect(versions.client).await;
+    let mut connection = rig.connect(http).await;
     let mut watch = connection.open("GET", &proxied(CLUSTER, "/api/v1/pods?watch=1"), &[]).await.unwrap();
     let (_, sender) = watches.next().await;
     assert!(sender.send("before\n").await);
@@ -21,11 +21,11 @@ async fn new_connections_see_the_new_certificate_and_open_watches_live_on(versio
 
     let renewed = Authority::new("renewed-serving-ca");
     let client = Client::new(rig.address(), Trust::Authority(&renewed), None);
-    assert!(versions.client.connect(&client).await.is_err(), "the new authority is not in use yet");
+    assert!(http.connect(&client).await.is_err(), "the new authority is not in use yet");
     rig.replace_serving_certificate(&renewed.issue(&RigBuilder::serving_leaf()));
     let taken_over = async {
         let mut interval = tokio::time::interval(Duration::from_millis(50));
-        while versions.client.connect(&client).await.is_err() {
+        while http.connect(&client).await.is_err() {
             interval.tick().await;
         }
     };
