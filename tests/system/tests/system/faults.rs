@@ -8,6 +8,7 @@ mod leaving;
 mod left_out;
 mod redirects;
 mod self_signed;
+mod smuggling;
 mod unreachable;
 
 use system_tests::{Answer, CLUSTER, MEMBER_TOKEN};

@@ -2,6 +2,7 @@
 
 mod bodies;
 mod credentials;
+mod framing;
 mod headers;
 mod heads;
 mod paths;

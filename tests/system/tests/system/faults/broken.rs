@@ -6,8 +6,13 @@ use kit::pki::ALPN_H1;
 use system_tests::{CLUSTER, Http, Rig, Versions, across_http, across_versions, proxied};
 
 use super::assert_names_the_cluster;
+use super::frames::{FrameMember, OnRequest};
 
-across_http!(an_answer_that_never_comes_is_502_and_asked_for_once, a_list_cut_short_is_an_error);
+across_http!(
+    an_answer_that_never_comes_is_502_and_asked_for_once,
+    a_list_cut_short_is_an_error,
+    a_stream_shorter_than_it_said_is_an_error
+);
 across_versions!(a_connection_lost_before_the_answer_is_502);
 
 /// Ways to take a request and give no answer.
@@ -74,4 +79,11 @@ async fn a_list_cut_short_is_an_error(client: Http) {
     }
     assert_eq!(passed_on, list.as_bytes());
     assert_eq!(member.connection_count(), 1);
+}
+
+async fn a_stream_shorter_than_it_said_is_an_error(client: Http) {
+    let member = FrameMember::start(|_| OnRequest::Shorten).await;
+    let rig = Rig::with(&member).await;
+    let answer = rig.connect(client).await.try_call("GET", &proxied(CLUSTER, "/x"), &[], b"").await;
+    answer.expect_err("five of ten bytes are not an answer");
 }

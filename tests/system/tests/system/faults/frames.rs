@@ -9,18 +9,23 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 
 const PREFACE: usize = 24;
+const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
 const SETTINGS: u8 = 4;
 const GOAWAY: u8 = 7;
-/// SETTINGS and PING; `END_STREAM` of HEADERS has the same bit.
+/// Of SETTINGS and PING.
 const ACK: u8 = 1;
-const END_STREAM_AND_HEADERS: u8 = 5;
+const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
 const REFUSED_STREAM: u32 = 7;
 /// `:status: 200` by its index in the static table (RFC 7541 appendix A).
 const STATUS_200: &[u8] = &[0x88];
+/// The same and `content-length: 10`, a literal with an indexed name.
+const LENGTH_10: &[u8] = &[0x88, 0x0f, 0x0d, 2, b'1', b'0'];
 
 /// What a connection does with each request.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +34,10 @@ pub(super) enum OnRequest {
     Answer,
     /// GOAWAY that names an earlier stream as the last one, then the end.
     LeaveOut,
+    /// GOAWAY that names this stream as the last one, with this error code, then the end.
+    GiveUp(u32),
+    /// 200 with a length of ten, five bytes, and the end of the stream.
+    Shorten,
     /// `RST_STREAM` with `REFUSED_STREAM`.
     Refuse,
 }
@@ -99,15 +108,16 @@ async fn serve(tls: TlsAcceptor, tcp: TcpStream, on_request: OnRequest, requests
                 let stream = u32::from_be_bytes(stream);
                 match on_request {
                     OnRequest::Answer => {
-                        io.write_all(&frame(HEADERS, END_STREAM_AND_HEADERS, stream, STATUS_200)).await?;
+                        io.write_all(&frame(HEADERS, END_STREAM | END_HEADERS, stream, STATUS_200)).await?;
                     }
                     OnRequest::Refuse => {
                         io.write_all(&frame(RST_STREAM, 0, stream, &REFUSED_STREAM.to_be_bytes())).await?;
                     }
-                    OnRequest::LeaveOut => {
-                        // Last stream 0: nothing was or will be acted on. NO_ERROR.
-                        io.write_all(&frame(GOAWAY, 0, 0, &[0; 8])).await?;
-                        io.shutdown().await?;
+                    OnRequest::LeaveOut => leave(&mut io, 0, 0).await?,
+                    OnRequest::GiveUp(code) => leave(&mut io, stream, code).await?,
+                    OnRequest::Shorten => {
+                        io.write_all(&frame(HEADERS, END_HEADERS, stream, LENGTH_10)).await?;
+                        io.write_all(&frame(DATA, END_STREAM, stream, b"hello")).await?;
                     }
                 }
             }
@@ -115,6 +125,13 @@ async fn serve(tls: TlsAcceptor, tcp: TcpStream, on_request: OnRequest, requests
         }
         io.flush().await?;
     }
+}
+
+/// Says goodbye: streams after `last` were not and will not be acted on.
+async fn leave(io: &mut TlsStream<TcpStream>, last: u32, code: u32) -> std::io::Result<()> {
+    let payload = [last.to_be_bytes(), code.to_be_bytes()].concat();
+    io.write_all(&frame(GOAWAY, 0, 0, &payload)).await?;
+    io.shutdown().await
 }
 
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use kit::wait::within;
 use system_tests::{CLUSTER, Http, Rig, proxied};
 
+use super::assert_names_the_cluster;
 use super::frames::{FrameMember, OnRequest};
 
 #[tokio::test]
@@ -18,6 +19,39 @@ async fn a_request_that_a_goaway_leaves_out_is_sent_again() {
     let answer = within(Duration::from_secs(1), "an answer on a new connection", asking).await;
     assert_eq!(answer.status, 200, "the member says that it did nothing (RFC 9113 section 6.8): {}", answer.text());
     assert_eq!(member.requests(), 2);
+}
+
+#[tokio::test]
+async fn a_left_out_request_with_a_body_may_be_sent_again_and_says_so() {
+    let member = FrameMember::start(|_| OnRequest::LeaveOut).await;
+    let rig = Rig::with(&member).await;
+    let answer = rig.connect(Http::H2).await.call("POST", &proxied(CLUSTER, "/x"), &[], b"{}").await;
+    answer.status_message(503, "ServiceUnavailable");
+    assert_eq!((answer.header("retry-after"), member.requests()), (Some("1"), 1), "the body is not kept");
+}
+
+#[tokio::test]
+async fn a_member_that_leaves_everything_out_is_not_asked_for_ever() {
+    let member = FrameMember::start(|_| OnRequest::LeaveOut).await;
+    let rig = Rig::with(&member).await;
+    let answer = rig.get(&proxied(CLUSTER, "/x")).await;
+    let message = answer.status_message(503, "ServiceUnavailable");
+    assert!(!message.contains("may have acted"), "it says that it did not: {message}");
+    assert!((2..10).contains(&member.requests()), "asked {} times", member.requests());
+}
+
+#[tokio::test]
+async fn a_request_that_a_goaway_includes_is_never_sent_again() {
+    const NO_ERROR: u32 = 0;
+    const INTERNAL_ERROR: u32 = 2;
+    for code in [NO_ERROR, INTERNAL_ERROR] {
+        let member = FrameMember::start(move |_| OnRequest::GiveUp(code)).await;
+        let rig = Rig::with(&member).await;
+        let answer = rig.get(&proxied(CLUSTER, "/x")).await;
+        let message = assert_names_the_cluster(&answer, 502, "InternalError");
+        assert!(message.contains("may have acted"), "{message}");
+        assert_eq!(member.requests(), 1);
+    }
 }
 
 #[tokio::test]

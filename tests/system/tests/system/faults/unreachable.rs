@@ -127,3 +127,12 @@ async fn verification_is_skipped_only_where_the_secret_says_so() {
     assert_unreachable(&system_roots, Http::H2, 503, "ServiceUnavailable").await;
     assert_eq!(member.request_count(), 1);
 }
+
+#[tokio::test]
+async fn a_member_that_allows_no_request_at_all_says_so() {
+    let options = MemberOptions { max_concurrent_streams: 0, ..MemberOptions::default() };
+    let member = FakeMember::start(options).await;
+    let message = assert_unreachable(&rig(cluster(CLUSTER, &member)).await, Http::H2, 503, "ServiceUnavailable").await;
+    assert!(message.contains("MAX_CONCURRENT_STREAMS"), "{message}");
+    assert_eq!(member.request_count(), 0);
+}

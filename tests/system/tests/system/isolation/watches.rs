@@ -61,3 +61,19 @@ async fn a_member_that_takes_one_request_at_a_time_gets_a_connection_for_each() 
     assert_others_are_served(&rig, Some(&connection)).await;
     assert_eq!(member.connections_open(), 6, "the idle one is used again");
 }
+
+#[tokio::test]
+async fn a_crowd_of_first_requests_shares_one_connection() {
+    let member = Http::H2.member().await;
+    member.on("/small", |_| Reply::json(200, &json!({})));
+    let rig = Rig::with(&member).await;
+    let connection = rig.connect(Http::H2).await;
+    let mut crowd = Vec::new();
+    for _ in 0..50 {
+        crowd.push(connection.upload_beside("POST", &proxied(CLUSTER, "/small")).await.expect("sent"));
+    }
+    for one in crowd {
+        assert_eq!(one.answer().await.expect("an answer").status, 200);
+    }
+    assert_eq!((member.request_count(), member.connections_accepted()), (50, 1));
+}

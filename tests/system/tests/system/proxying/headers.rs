@@ -50,7 +50,7 @@ const RELAYED: &[(&str, &str)] = &[
     ("cache-control", "no-cache, private"),
     ("last-modified", "Sat, 01 Nov 2025 00:00:00 GMT"),
     ("warning", "299 - \"deprecated\""),
-    ("warning", "299 - \"also unwise\""),
+    ("warning", "299 - \"also unwise: \u{fc}\""),
     ("audit-id", "9f0f4c1e"),
     ("x-kubernetes-pf-flowschema-uid", "a"),
     ("x-kubernetes-pf-prioritylevel-uid", "b"),

@@ -3,11 +3,12 @@
 use std::fmt::Write as _;
 
 use kit::client::H1Error;
+use kit::member::Reply;
 use system_tests::{ADMIN, CLUSTER, Http, Rig, Versions, across_versions, proxied};
 
 use super::agreeable;
 
-across_versions!(six_hundred_groups_and_a_large_header_are_accepted);
+across_versions!(six_hundred_groups_and_a_large_header_are_accepted, a_large_head_of_an_answer_is_relayed);
 
 async fn six_hundred_groups_and_a_large_header_are_accepted(versions: Versions) {
     let member = agreeable(versions.member).await;
@@ -67,4 +68,15 @@ async fn more_than_a_mebibyte_of_headers_is_refused_and_the_connection_goes_on()
     let answer = connection.call("GET", &proxied(CLUSTER, "/x"), &headers, b"").await;
     assert_eq!((answer.status, member.request_count()), (431, 0));
     assert_eq!(connection.get(&proxied(CLUSTER, "/x")).await.status, 200, "other requests are not harmed");
+}
+
+async fn a_large_head_of_an_answer_is_relayed(versions: Versions) {
+    let member = versions.member.member().await;
+    let large = "x".repeat(200 << 10);
+    let told = large.clone();
+    member.on_any(move |_| Reply::full(200, &[("x-large", &told)], "body"));
+    let rig = Rig::with(&member).await;
+    let answer = rig.connect(versions.client).await.get(&proxied(CLUSTER, "/x")).await;
+    assert_eq!((answer.status, answer.text().as_str()), (200, "body"));
+    assert!(answer.header("x-large") == Some(&large), "not the same 200 KiB");
 }

@@ -25,6 +25,7 @@ const TARGETS: &[&str] = &[
     "/%20%25%3F%23%e2%82%AC",
     "/apis/rbac.authorization.k8s.io/v1/clusterroles/system:node,@&=+$",
     "/~!*'()-._",
+    "/api/v1/namespaces/ns/pods?dryRun=All&fieldManager=a%20b&timeout=5s",
     "/a..b/.../..c/d..",
     "/%252e%252e/x",
     "/a{b}\"c^d|e",

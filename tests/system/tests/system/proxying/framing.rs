@@ -1,0 +1,89 @@
+//! HTTP/1.1 requests whose end two servers might see in different places: refused, or the last on their connection. What hides in
+//! them is never a request (RFC 9112 section 11.2).
+
+use kit::client::{H1Connection, H1Error};
+use system_tests::{ADMIN, CLUSTER, Http, Rig, across_http, proxied};
+
+use super::agreeable;
+
+across_http!(a_request_hidden_in_a_body_reaches_nobody, what_is_not_http_reaches_nobody);
+
+/// The heads of a POST with `lines` beside the usual ones.
+fn post(lines: &str) -> String {
+    let target = proxied(CLUSTER, "/outer");
+    format!("POST {target} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {ADMIN}\r\n{lines}\r\n")
+}
+
+/// A whole request that must not be seen as one.
+fn hidden() -> String {
+    format!("GET {} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {ADMIN}\r\n\r\n", proxied(CLUSTER, "/hidden"))
+}
+
+/// Reads answers until the connection ends; returns their statuses.
+async fn statuses(connection: &mut H1Connection) -> Vec<u16> {
+    let mut statuses = Vec::new();
+    loop {
+        match connection.head().await {
+            Ok(head) => statuses.push(head.status),
+            Err(H1Error::NoAnswer | H1Error::Io(_)) => return statuses,
+            Err(error) => panic!("{error}"),
+        }
+        if connection.body().await.is_err() {
+            return statuses;
+        }
+    }
+}
+
+async fn a_request_hidden_in_a_body_reaches_nobody(member: Http) {
+    let member = agreeable(member).await;
+    let rig = Rig::with(&member).await;
+    let hidden = hidden();
+    let chunked = "Transfer-Encoding: chunked\r\n";
+    for (case, request) in [
+        // Who goes by the length takes what follows the last chunk for the body, who goes by the chunks for a request.
+        (
+            "length and chunks",
+            post(&format!("Content-Length: {}\r\n{chunked}", 5 + hidden.len())) + "0\r\n\r\n" + &hidden,
+        ),
+        ("chunks and length", post(&format!("{chunked}Content-Length: 4\r\n")) + "0\r\n\r\n" + &hidden),
+        ("two lengths", post("Content-Length: 0\r\nContent-Length: 4\r\n") + &hidden),
+        ("a list of lengths", post("Content-Length: 0, 4\r\n") + &hidden),
+        ("a signed length", post("Content-Length: +0\r\n") + &hidden),
+        ("an odd length", post("Content-Length: 0x0\r\n") + &hidden),
+        ("another coding", post("Transfer-Encoding: xchunked\r\n") + "0\r\n\r\n" + &hidden),
+        ("chunked is not the last coding", post("Transfer-Encoding: chunked, gzip\r\n") + "0\r\n\r\n" + &hidden),
+        ("a space before the colon", post("Transfer-Encoding : chunked\r\n") + "0\r\n\r\n" + &hidden),
+        ("a folded line", post("X-Folded: a\r\n Content-Length: 0\r\n") + &hidden),
+    ] {
+        let mut connection = rig.client().h1().await.expect("a connection");
+        connection.send(request).await.expect("taken");
+        let statuses = statuses(&mut connection).await;
+        assert!(statuses.len() <= 1, "{case}: answered {statuses:?}");
+        let seen: Vec<_> = member.requests().into_iter().filter(|request| request.path() != "/outer").collect();
+        assert!(seen.is_empty(), "{case}: {seen:?}");
+    }
+}
+
+async fn what_is_not_http_reaches_nobody(member: Http) {
+    let member = agreeable(member).await;
+    let rig = Rig::with(&member).await;
+    let target = proxied(CLUSTER, "/x");
+    for request in [
+        format!("GET {target} HTTP/1.1\r\nAuthorization: Bearer {ADMIN}\r\n\r\n"),
+        format!("GET {target} HTTP/1.1\r\nHost: a\r\nHost : b\r\nAuthorization: Bearer {ADMIN}\r\n\r\n"),
+        format!("GET {target} b HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {ADMIN}\r\n\r\n"),
+        format!("GET {target}<x> HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {ADMIN}\r\n\r\n"),
+        format!("GET {target}\u{0} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {ADMIN}\r\n\r\n"),
+        format!("GET {target} HTTP/1.1\r\nHost: a\r\nX: a\u{0}b\r\nAuthorization: Bearer {ADMIN}\r\n\r\n"),
+        format!("GET {target} HTTP/3.0\r\nHost: a\r\nAuthorization: Bearer {ADMIN}\r\n\r\n"),
+        "\u{16}\u{3}\u{1}not TLS in TLS\r\n\r\n".to_owned(),
+    ] {
+        let mut connection = rig.client().h1().await.expect("a connection");
+        connection.send(&request).await.expect("taken");
+        match connection.head().await {
+            Ok(head) => assert!((400..500).contains(&head.status), "{request}: {}", head.status),
+            Err(error) => assert!(matches!(error, H1Error::NoAnswer | H1Error::Io(_)), "{request}: {error}"),
+        }
+    }
+    assert_eq!(member.request_count(), 0);
+}
