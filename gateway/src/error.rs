@@ -57,6 +57,11 @@ pub enum Error {
         cluster: ClusterName,
         status: StatusCode,
     },
+    /// The member switched protocols although nobody asked it to.
+    Unasked {
+        cluster: ClusterName,
+        status: StatusCode,
+    },
     /// The member answered 401: the registered credential is bad.
     CredentialRejected(ClusterName),
     /// The member redirects to somewhere outside itself.
@@ -125,6 +130,7 @@ impl Error {
                 | Self::UpgradeDial { .. }
                 | Self::UpgradeBroken { .. }
                 | Self::NoUpgrade { .. }
+                | Self::Unasked { .. }
                 | Self::CredentialRejected(_)
                 | Self::Redirected(_)
                 | Self::Loop(_)
@@ -194,6 +200,12 @@ impl Error {
                 Code::BAD_GATEWAY,
                 Reason::InternalError,
                 format!("cluster {cluster} answered an upgrade request with {status} instead of switching protocols"),
+            ),
+            Self::Unasked { cluster, status } => of_cluster(
+                &cluster,
+                Code::BAD_GATEWAY,
+                Reason::InternalError,
+                format!("cluster {cluster} answered with {status}, which is no answer to this request"),
             ),
             Self::CredentialRejected(cluster) => of_cluster(
                 &cluster,

@@ -15,6 +15,7 @@ use http::{HeaderValue, Response};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use net::linger::Linger;
 use net::tls;
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
@@ -121,7 +122,7 @@ async fn serve_http2(stream: TlsStream<TcpStream>, connection: Arc<Connection>) 
         async move { Ok::<Response<ResponseBody>, Infallible>(handle(connection, request).await) }
     });
     let streams = connection.gateway().settings.max_streams;
-    let serving = limits::http2(streams).serve_connection(TokioIo::new(stream), service);
+    let serving = limits::http2(streams).serve_connection(TokioIo::new(Linger::new(stream)), service);
     drive(serving, hyper::server::conn::http2::Connection::graceful_shutdown, &connection).await
 }
 
@@ -139,7 +140,7 @@ async fn serve_http1(stream: TlsStream<TcpStream>, connection: Arc<Connection>) 
             Ok::<Response<ResponseBody>, Infallible>(response)
         }
     });
-    let serving = limits::http1().serve_connection(TokioIo::new(stream), service).with_upgrades();
+    let serving = limits::http1().serve_connection(TokioIo::new(Linger::new(stream)), service).with_upgrades();
     drive(serving, hyper::server::conn::http1::UpgradeableConnection::graceful_shutdown, &connection).await
 }
 

@@ -2,6 +2,7 @@
 
 pub mod dial;
 pub mod drain;
+pub mod linger;
 pub mod listen;
 pub mod pump;
 pub mod tls;

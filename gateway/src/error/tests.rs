@@ -40,6 +40,7 @@ fn every_kind() -> Vec<Error> {
         upstream(SendError::Broken("connection reset by peer".into())),
         Error::UpgradeBroken { cluster: name(), reason: "connection closed".into() },
         Error::NoUpgrade { cluster: name(), status: StatusCode::FOUND },
+        Error::Unasked { cluster: name(), status: StatusCode::SWITCHING_PROTOCOLS },
         Error::CredentialRejected(name()),
         Error::Redirected(name()),
         Error::Loop(name()),

@@ -26,6 +26,9 @@ pub async fn serve(
         .await
         .map_err(|error| Error::Upstream { cluster: cluster.name().clone(), error })?;
     let (mut head, body) = response.into_parts();
+    if head.status.is_informational() {
+        return Err(Error::Unasked { cluster: cluster.name().clone(), status: head.status });
+    }
     if head.status == StatusCode::UNAUTHORIZED {
         return Err(Error::CredentialRejected(cluster.name().clone()));
     }

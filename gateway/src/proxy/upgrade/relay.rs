@@ -12,7 +12,7 @@ use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
 use net::pump::{Moved, pump};
 use net::transport::Transport;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 use tokio::time::{Instant, timeout};
 
 use super::Call;
@@ -26,9 +26,8 @@ const REFUSAL_BYTES: usize = 1024 * 1024;
 const REFUSAL_WITHIN: Duration = Duration::from_secs(10);
 /// Between the member's 101 and the client's connection being ours.
 const JOIN_WITHIN: Duration = Duration::from_secs(10);
-/// After a refusal, time and bytes for the client to notice it: includes the refusal's own way out.
-const LINGER: Duration = Duration::from_secs(15);
-const LINGER_BYTES: u64 = 1024 * 1024;
+/// From a refusal to the end of its connection: the refusal has to leave first.
+const CLOSE_WITHIN: Duration = Duration::from_secs(15);
 
 /// Sends the upgrade request on a connection that serves nothing else, before or after (CVE-2018-1002105).
 pub async fn ask(transport: Transport, request: Request<Incoming>) -> Result<Response<Incoming>, String> {
@@ -75,16 +74,10 @@ async fn read(mut body: Incoming) -> Result<Bytes, String> {
 /// Ends the client's connection after a refusal.
 ///
 /// A connection with a pending upgrade is handed over when its last answer has left, whatever that was, and dropping it would end
-/// it without TLS's closing message; with unread bytes in the socket, by a reset that may overtake the answer. So it
-/// is shut down, and what the client still sends is read for a moment.
+/// it without TLS's closing message and without lingering. So it is shut down as any other.
 pub async fn close(client: OnUpgrade) {
-    let closing = async {
-        let mut client = TokioIo::new(client.await?);
-        let _ = client.shutdown().await;
-        let _ = tokio::io::copy(&mut client.take(LINGER_BYTES), &mut tokio::io::sink()).await;
-        Ok::<_, hyper::Error>(())
-    };
-    let _ = timeout(LINGER, closing).await;
+    let closing = async { TokioIo::new(client.await.ok()?).shutdown().await.ok() };
+    let _ = timeout(CLOSE_WITHIN, closing).await;
 }
 
 /// Passes the 101 on and joins both connections, in a task of its own: the client's becomes ours only after the 101 left.

@@ -9,6 +9,7 @@ mod left_out;
 mod redirects;
 mod self_signed;
 mod smuggling;
+mod switching;
 mod unreachable;
 
 use system_tests::{Answer, CLUSTER, MEMBER_TOKEN};

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use kit::member::{Ending, Reply};
 use kit::wait::Gate;
 use system_tests::{ADMIN, CLUSTER, Http, Rig, Versions, across_http, across_versions, proxied};
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::{LONG, Leaving};
@@ -29,6 +30,8 @@ async fn watches_end_properly(versions: Versions) {
 }
 
 async fn a_request_in_flight_is_answered(versions: Versions) {
+    /// Each on a connection of its own, since it is the end of a connection that may cut an answer off.
+    const REQUESTS: usize = 8;
     let member = versions.member.member().await;
     let gate = Gate::new();
     let opened = gate.clone();
@@ -36,21 +39,25 @@ async fn a_request_in_flight_is_answered(versions: Versions) {
     let body = answer.clone();
     member.on_any(move |_| Reply::full(200, &[], body.clone()).after(&opened));
     let rig = Rig::with(&member).await;
-    let mut connection = rig.connect(versions.client).await;
-    let target = proxied(CLUSTER, "/api/v1/pods");
-    let (client, asking) =
-        (rig.client(), tokio::spawn(async move { (connection.try_call("GET", &target, &[], b"").await, connection) }));
-    member.next_request().await;
+    let mut asking = JoinSet::new();
+    for _ in 0..REQUESTS {
+        let mut connection = rig.connect(versions.client).await;
+        asking.spawn(async move { connection.try_call("GET", &proxied(CLUSTER, "/api/v1/pods"), &[], b"").await });
+    }
+    for _ in 0..REQUESTS {
+        member.next_request().await;
+    }
 
+    let client = rig.client();
     let leaving = Leaving::start(rig).await;
     assert!(client.h1().await.is_err() && client.h2().await.is_err(), "nobody new is let in");
-    assert!(!leaving.has_ended() && !asking.is_finished());
+    assert!(!leaving.has_ended() && asking.try_join_next().is_none());
     gate.open();
-    let (whole, connection) = asking.await.unwrap();
-    let whole = whole.expect("a whole answer");
-    assert!(whole.status == 200 && whole.body == answer);
+    while let Some(whole) = asking.join_next().await {
+        let whole = whole.unwrap().expect("a whole answer");
+        assert!(whole.status == 200 && whole.body == answer);
+    }
     leaving.ended().await;
-    drop(connection);
 }
 
 async fn an_upload_in_flight_arrives_whole(versions: Versions) {

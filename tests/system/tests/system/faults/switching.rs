@@ -1,0 +1,19 @@
+//! A member that switches protocols without being asked to: what follows is no HTTP, and no client's business.
+
+use kit::member::raw::{Act, RawMember};
+use kit::wait::{WAIT, within};
+use system_tests::{CLUSTER, Http, Rig, across_http, proxied};
+
+use super::assert_names_the_cluster;
+
+across_http!(a_switch_that_nobody_asked_for_is_no_answer);
+
+async fn a_switch_that_nobody_asked_for_is_no_answer(client: Http) {
+    let switch = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\ntunnelled";
+    let member = RawMember::always(Act::answer(switch, Act::ReadToEnd)).await;
+    let rig = Rig::with(&member).await;
+    let mut connection = rig.connect(client).await;
+    let answer = within(WAIT, "an answer", connection.get(&proxied(CLUSTER, "/x"))).await;
+    assert_names_the_cluster(&answer, 502, "InternalError");
+    assert!(!answer.text().contains("tunnelled"));
+}
