@@ -57,11 +57,19 @@ impl Gateway {
         T: Into<OsString> + Clone,
     {
         let config = Config::try_from(args::parse_from(arguments)?)?;
-        Self::start_with(&config, None)
+        Self::assemble(&config, Threads::start(config.threads)?, None)
     }
 
-    /// As [`Gateway::start`], from a finished configuration. `log_level` lets requests change the process's log level.
-    pub fn start_with(config: &Config, log_level: Option<LogLevel>) -> anyhow::Result<Self> {
+    /// Runs as the process's only purpose: until SIGTERM or SIGINT, then drains. A second signal ends the process at once. Requests may change
+    /// the process's log level by `log_level`.
+    pub fn run(config: &Config, log_level: LogLevel) -> anyhow::Result<()> {
+        let threads = Threads::start(config.threads)?;
+        // Before anything else: a signal that comes while starting must not be lost, nor end the process unasked.
+        let signals = threads.block_on_control(async { Signals::new() })??;
+        Self::assemble(config, threads, Some(log_level))?.until_signalled(signals)
+    }
+
+    fn assemble(config: &Config, mut threads: Threads, log_level: Option<LogLevel>) -> anyhow::Result<Self> {
         for thing in &config.without_effect {
             tracing::info!("{thing} is accepted for compatibility and has no effect");
         }
@@ -69,7 +77,6 @@ impl Gateway {
         let listeners = listen::reuse_port(config.listen, config.threads, config.sharing)
             .with_context(|| format!("cannot listen on {}", config.listen))?;
         let address = listeners[0].local_addr()?;
-        let mut threads = Threads::start(config.threads)?;
         let (shared, auth) = build(config, threads.control(), log_level, &certificate)?;
         let tls = tls_server::config(certificate, &[tls::H2, tls::HTTP_11]);
         for (core, listener) in listeners.into_iter().enumerate() {
@@ -109,9 +116,7 @@ impl Gateway {
         Ok(())
     }
 
-    /// Runs until SIGTERM or SIGINT, then drains. A second signal ends the process at once.
-    pub fn run_until_signal(self) -> anyhow::Result<()> {
-        let mut signals = self.threads.block_on_control(async { Signals::new() })??;
+    fn until_signalled(self, mut signals: Signals) -> anyhow::Result<()> {
         let (signals, first) = self.threads.block_on_control(async move {
             let first = signals.next().await;
             (signals, first)

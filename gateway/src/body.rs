@@ -8,6 +8,7 @@ use http_body::{Frame, SizeHint};
 use hyper::body::Body;
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
+use crate::headers;
 use crate::record::Record;
 use crate::upstream::UpstreamBody;
 use crate::upstream::body::Truncated;
@@ -15,8 +16,14 @@ use crate::upstream::body::Truncated;
 pub struct ResponseBody {
     content: Content,
     /// Set on streams without an end of their own: they end cleanly when the gateway drains.
-    drain: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
+    drain: Option<Drain>,
     record: Option<Box<Record>>,
+}
+
+struct Drain {
+    started: Pin<Box<WaitForCancellationFutureOwned>>,
+    /// The stream is made of lines, and the last one is whole. Other streams are always taken to be between messages.
+    between_lines: Option<bool>,
 }
 
 enum Content {
@@ -48,10 +55,10 @@ impl ResponseBody {
         }
     }
 
-    /// Ends the body cleanly at the first quiet moment after `drain` fires.
+    /// Ends the body cleanly at the first quiet moment after `drain` fires; if it is made of lines, never inside one.
     #[must_use]
-    pub fn ending_with(mut self, drain: WaitForCancellationFutureOwned) -> Self {
-        self.drain = Some(Box::pin(drain));
+    pub fn ending_with(mut self, drain: WaitForCancellationFutureOwned, lines: bool) -> Self {
+        self.drain = Some(Drain { started: Box::pin(drain), between_lines: lines.then_some(true) });
         self
     }
 
@@ -68,20 +75,21 @@ impl Body for ResponseBody {
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Truncated>>> {
         let this = &mut *self;
-        let polled = match &mut this.content {
+        let mut polled = match &mut this.content {
             Content::Full(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Content::Member(body) => Pin::new(body).poll_frame(cx),
         };
-        if polled.is_pending() {
-            // Nothing is waiting, so the last event was delivered whole: a clean end, after which clients of a watch
-            // simply watch again, elsewhere.
-            if let Some(drain) = &mut this.drain
-                && drain.as_mut().poll(cx).is_ready()
-            {
-                this.content = Content::Full(None);
-                this.drain = None;
-                return Poll::Ready(None);
-            }
+        if let Poll::Ready(Some(Ok(frame))) = &mut polled
+            && let Some(trailers) = frame.trailers_mut()
+        {
+            headers::to_client(trailers);
+        }
+        if let Some(drain) = &mut this.drain
+            && drain.ends(&polled, cx)
+        {
+            this.content = Content::Full(None);
+            this.drain = None;
+            return Poll::Ready(None);
         }
         polled
     }
@@ -97,6 +105,28 @@ impl Body for ResponseBody {
         match &self.content {
             Content::Full(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
             Content::Member(body) => body.size_hint(),
+        }
+    }
+}
+
+// === impl Drain ===
+
+impl Drain {
+    /// Whether the stream should end instead of waiting: nothing has come, and what came before was whole. Clients of a watch then simply
+    /// watch again, elsewhere.
+    fn ends(&mut self, polled: &Poll<Option<Result<Frame<Bytes>, Truncated>>>, cx: &mut Context<'_>) -> bool {
+        match (polled, &mut self.between_lines) {
+            (Poll::Ready(Some(Ok(frame))), Some(between_lines)) => {
+                if let Some(last) = frame.data_ref().and_then(|data| data.last()) {
+                    *between_lines = *last == b'\n';
+                }
+                false
+            }
+            (Poll::Pending, between_lines) => {
+                // Polled in any case: this is what wakes an idle stream.
+                self.started.as_mut().poll(cx).is_ready() && between_lines.unwrap_or(true)
+            }
+            _ => false,
         }
     }
 }

@@ -17,6 +17,7 @@ use http::{HeaderValue, Response, StatusCode};
 
 use crate::body::ResponseBody;
 use crate::clusters::LookupError;
+use crate::headers;
 use crate::upstream::{ConnectError, SendError};
 
 #[derive(Debug)]
@@ -25,6 +26,7 @@ pub enum Error {
     Authorization(AuthorizationError),
     BadRequest(&'static str),
     BadPath(BadPath),
+    TooManyHeaders,
     NotFound,
     MethodNotAllowed,
     NotAcceptable,
@@ -150,6 +152,11 @@ impl Error {
             ),
             Self::BadRequest(message) => Status::new(StatusCode::BAD_REQUEST, Reason::BadRequest, message),
             Self::List(error) => error.into(),
+            Self::TooManyHeaders => Status::new(
+                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+                Reason::BadRequest,
+                format!("the request has more than {} header lines", headers::MOST_LINES),
+            ),
             Self::BadPath(error) => Status::new(StatusCode::BAD_REQUEST, Reason::BadRequest, error.to_string()),
             Self::NotFound => {
                 Status::new(StatusCode::NOT_FOUND, Reason::NotFound, "the server could not find the requested resource")

@@ -56,7 +56,7 @@ async fn respond(
     let upgrade = Upgrade::requested(&request)?;
     let parsed = route::parse(request.method(), request.uri().path(), request.uri().query());
     let attributes = match &upgrade {
-        Some(_) => Upgrade::attributes(&parsed, request.uri().path(), gateway.settings.upgrade_verb),
+        Some(_) => Upgrade::attributes(&parsed, request.uri(), gateway.settings.upgrade_verb),
         None => parsed.attributes,
     };
     let user = gateway.authenticator.authenticate(connection.peer(), request.headers_mut()).await?;

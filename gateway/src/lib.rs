@@ -9,6 +9,7 @@ mod clusters;
 mod connection;
 mod error;
 mod handler;
+mod headers;
 mod hub;
 mod metrics;
 mod proxy;
@@ -18,5 +19,6 @@ mod server;
 mod settings;
 mod shared;
 mod upstream;
+mod yaml;
 
 pub use self::app::Gateway;

@@ -28,5 +28,5 @@ fn main() -> ExitCode {
 fn run() -> anyhow::Result<()> {
     let config = Config::try_from(args::parse())?;
     let logs = telemetry::logs::start(&config.log_level, config.log_format)?;
-    Gateway::start_with(&config, Some(logs))?.run_until_signal()
+    Gateway::run(&config, logs)
 }

@@ -3,7 +3,6 @@
 pub mod credential;
 pub mod forward;
 pub mod framing;
-pub mod headers;
 pub mod location;
 pub mod upgrade;
 pub mod uri;

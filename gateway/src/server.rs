@@ -1,5 +1,6 @@
 //! The serving side of one core: accept, TLS, HTTP/2 or HTTP/1.1, then the handler.
 
+mod heard;
 mod limits;
 
 use std::convert::Infallible;
@@ -24,6 +25,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
+use self::heard::{Ear, Heard};
 use self::limits::Limits;
 use crate::body::ResponseBody;
 use crate::connection::Connection;
@@ -122,8 +124,23 @@ async fn serve_http2(stream: TlsStream<TcpStream>, connection: Arc<Connection>) 
         async move { Ok::<Response<ResponseBody>, Infallible>(handle(connection, request).await) }
     });
     let streams = connection.gateway().settings.max_streams;
-    let serving = limits::http2(streams).serve_connection(TokioIo::new(Linger::new(stream)), service);
-    drive(serving, hyper::server::conn::http2::Connection::graceful_shutdown, &connection).await
+    let ear = Ear::default();
+    let io = Heard::new(Linger::new(stream), ear.clone());
+    let serving = limits::http2(streams).serve_connection(TokioIo::new(io), service);
+    let serving = drive(serving, hyper::server::conn::http2::Connection::graceful_shutdown, &connection);
+    tokio::select! {
+        end = serving => end,
+        // Before the preface no PING asks whether anybody is there.
+        () = silence(&ear) => Ok(()),
+    }
+}
+
+/// Completes if the client has not said its preface in time.
+async fn silence(ear: &Ear) {
+    tokio::time::sleep(Limits::PREFACE).await;
+    if ear.heard_preface() {
+        std::future::pending::<()>().await;
+    }
 }
 
 async fn serve_http1(stream: TlsStream<TcpStream>, connection: Arc<Connection>) -> hyper::Result<()> {

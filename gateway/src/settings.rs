@@ -8,7 +8,7 @@ pub struct Settings {
     pub max_streams: u32,
 }
 
-/// The verb a WebSocket upgrade of exec, attach and port-forward is reviewed as.
+/// The verb an upgrade is reviewed as, unless it is a watch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum UpgradeVerb {
     /// As `create`, like the SPDY form of the same request, which is a POST

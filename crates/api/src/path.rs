@@ -23,35 +23,39 @@ pub fn has_dot_segment(raw: &str) -> bool {
     matches!(dots, Some(1 | 2))
 }
 
-/// Whether `raw` names `pods/<name>/exec`, `attach` or `portforward`, for which a WebSocket's GET is no read (KEP-4006).
+/// Whether `raw` has a segment by which an upgrade acts on a workload instead of reading: `exec`, `attach` and `portforward` of pods, and
+/// `proxy` of pods, services and nodes, behind which anything may be, a kubelet's own exec among it.
 ///
-/// Errs towards true: empty segments are skipped and more segments may follow, because a member, or what stands before it, may
-/// collapse what we forward as it is.
-pub fn acts_on_pod(raw: &str) -> bool {
+/// Errs towards true: where the segment stands does not matter, because a member, or what stands before it, may collapse what
+/// we forward as it is.
+pub fn may_act(raw: &str) -> bool {
     let decoded: Vec<u8> = percent_decode(raw.as_bytes()).collect();
-    let segments: Vec<&[u8]> = decoded.split(|byte| *byte == b'/').filter(|segment| !segment.is_empty()).collect();
-    segments.windows(3).any(|window| window[0] == b"pods" && matches!(window[2], b"exec" | b"attach" | b"portforward"))
+    let acts = |segment: &[u8]| {
+        [&b"exec"[..], b"attach", b"portforward", b"proxy"].iter().any(|name| segment.eq_ignore_ascii_case(name))
+    };
+    decoded.split(|byte| matches!(byte, b'/' | b'\\')).any(acts)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{acts_on_pod, has_dot_segment};
+    use super::{has_dot_segment, may_act};
 
     #[test]
-    fn acting_on_a_pod_is_seen_in_every_spelling() {
+    fn what_acts_on_a_workload_is_seen_in_every_spelling() {
         for raw in [
             "/api/v1/namespaces/ns/pods/p/exec",
             "/api/v1/namespaces/ns/pods/p/attach/",
             "//api/v1/namespaces/ns//pods/p//portforward",
             "/api/v1/namespaces/ns/pods/p/%65xec",
             "/api/v1/namespaces/ns/pods%2Fp%2Fexec",
+            "/api/v1/nodes/n/proxy/exec/ns/p/c",
+            "/api/v1/nodes/n/proxy/portForward/ns/p",
+            "/api/v1/namespaces/ns/services/s/proxy/socket",
         ] {
-            assert!(acts_on_pod(raw), "{raw}");
+            assert!(may_act(raw), "{raw}");
         }
-        for raw in
-            ["", "/api/v1/namespaces/ns/pods/p/log", "/api/v1/namespaces/ns/pods/exec", "/apis/x/v1/podsets/p/exec"]
-        {
-            assert!(!acts_on_pod(raw), "{raw}");
+        for raw in ["", "/api/v1/namespaces/ns/pods", "/api/v1/namespaces/ns/pods/p/log", "/apis/x/v1/executions/e"] {
+            assert!(!may_act(raw), "{raw}");
         }
     }
 

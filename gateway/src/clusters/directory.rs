@@ -11,6 +11,7 @@ use serde::Deserialize;
 
 use super::Registry;
 use super::poll::Look;
+use crate::yaml;
 
 /// Manifests larger than this are not read: a Secret is limited to 1 MiB by Kubernetes.
 const LARGEST: u64 = 2 * 1024 * 1024;
@@ -44,9 +45,13 @@ pub fn look(directory: &Path) -> std::io::Result<Vec<Look>> {
     let mut paths: Vec<PathBuf> = fs::read_dir(directory)?
         .filter_map(|entry| entry.ok().map(|entry| entry.path()))
         .filter(|path| is_manifest(path))
-        .take(MOST_FILES)
         .collect();
+    // Sorted first: which files are beyond the limit must not depend on the order the directory has them in.
     paths.sort();
+    if paths.len() > MOST_FILES {
+        tracing::error!(directory = %directory.display(), files = paths.len(), "only the first {MOST_FILES} manifests are read");
+        paths.truncate(MOST_FILES);
+    }
     Ok(paths.iter().map(|path| Look::at(path)).collect())
 }
 
@@ -91,11 +96,7 @@ fn read(path: &Path) -> Result<Vec<Manifest>, String> {
         // An editor or a copy that truncated the file and has not written it yet.
         return Err("empty: remove the file to remove its clusters".into());
     }
-    // The parser's message may quote the manifest, and so a credential: only the place is told.
-    serde_saphyr::from_multiple(&text).map_err(|error| match error.location() {
-        Some(location) => format!("not a valid manifest near line {}, column {}", location.line(), location.column()),
-        None => "not a valid manifest".to_owned(),
-    })
+    serde_saphyr::from_multiple(&text).map_err(|error| format!("the manifest is {}", yaml::place(&error)))
 }
 
 // === impl Manifest ===

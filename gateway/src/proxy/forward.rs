@@ -1,14 +1,16 @@
 //! Plain requests: one in, one out, bodies streamed both ways.
 
 use api::query;
-use http::header::CONTENT_LENGTH;
-use http::{Request, Response, StatusCode, Uri};
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use http::{HeaderMap, Request, Response, StatusCode, Uri};
 use hyper::body::Incoming;
 
-use super::{Call, credential, headers, location, uri};
+use super::{Call, credential, location, uri};
 use crate::body::ResponseBody;
 use crate::error::Error;
+use crate::headers;
 use crate::record::Record;
+use crate::upstream::SendError;
 
 /// Sends the request to the member and returns its response as it begins.
 pub async fn serve(
@@ -26,6 +28,10 @@ pub async fn serve(
         .await
         .map_err(|error| Error::Upstream { cluster: cluster.name().clone(), error })?;
     let (mut head, body) = response.into_parts();
+    if head.headers.len() > headers::MOST_LINES {
+        let error = SendError::Broken(format!("its response has more than {} header lines", headers::MOST_LINES));
+        return Err(Error::Upstream { cluster: cluster.name().clone(), error });
+    }
     if head.status.is_informational() {
         return Err(Error::Unasked { cluster: cluster.name().clone(), status: head.status });
     }
@@ -39,7 +45,7 @@ pub async fn serve(
     let mut body = ResponseBody::member(body);
     if endless && !head.headers.contains_key(CONTENT_LENGTH) {
         record.is_stream();
-        body = body.ending_with(call.drain.soft_token().cancelled_owned());
+        body = body.ending_with(call.drain.soft_token().cancelled_owned(), is_lines(&head.headers));
     }
     // The version of the member's message says nothing about ours.
     let mut response = Response::new(body);
@@ -56,6 +62,13 @@ fn prepare(call: &Call, request: Request<Incoming>) -> Result<Request<Incoming>,
     credential::apply(&call.cluster, parts.uri.query(), call.permit.user(), &mut parts.headers)
         .map_err(|credential::NotAHeader| Error::IDENTITY)?;
     Ok(Request::from_parts(parts, body))
+}
+
+/// JSON watches and logs are lines; protobuf, and anything compressed, is not.
+fn is_lines(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).map_or(&b""[..], |kind| kind.as_bytes());
+    !headers.contains_key(CONTENT_ENCODING)
+        && (kind.starts_with(b"application/json") || kind.starts_with(b"text/plain"))
 }
 
 /// Watches and followed logs have no end of their own.

@@ -5,11 +5,15 @@ use http::{Method, Request, Version};
 use hyper::body::Incoming;
 
 use crate::error::Error;
+use crate::headers;
 
 /// Refuses requests without `Host` (RFC 9112 §3.2), `CONNECT`, and targets that are neither a path nor an absolute URI.
 pub fn check(request: &Request<Incoming>) -> Result<(), Error> {
     if request.method() == Method::CONNECT {
         return Err(Error::MethodNotAllowed);
+    }
+    if request.headers().len() > headers::MOST_LINES {
+        return Err(Error::TooManyHeaders);
     }
     if request.version() == Version::HTTP_11 && !request.headers().contains_key(HOST) {
         return Err(Error::BadRequest("an HTTP/1.1 request must have a Host header"));

@@ -4,15 +4,17 @@
 mod relay;
 
 use api::access::{Attributes, ResourceAttributes, Verb};
-use api::route::Parsed;
+use api::route::{Parsed, Route};
+use api::{path, query};
 use http::header::{CONNECTION, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, Version};
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
 
-use super::{Call, credential, headers, uri};
+use super::{Call, credential, uri};
 use crate::body::ResponseBody;
 use crate::error::Error;
+use crate::headers;
 use crate::settings::UpgradeVerb;
 
 /// A request that asks for an upgrade we know.
@@ -66,14 +68,14 @@ impl Upgrade {
         Ok(Some(Self { protocol }))
     }
 
-    /// What to review: where an upgrade acts on a pod, a GET is no read.
-    pub fn attributes(parsed: &Parsed, path: &str, verb: UpgradeVerb) -> Attributes {
+    /// What to review: an upgrade acts on something, unless it is a watch and nothing else.
+    pub fn attributes(parsed: &Parsed, uri: &Uri, verb: UpgradeVerb) -> Attributes {
         let attributes = parsed.attributes.clone();
-        let acts = || match &parsed.route {
-            api::route::Route::Proxy(proxy) => api::path::acts_on_pod(proxy.remainder_of(path)),
-            _ => false,
+        let reads = match &parsed.route {
+            Route::Proxy(proxy) => query::flag(uri.query(), "watch") && !path::may_act(proxy.remainder_of(uri.path())),
+            _ => true,
         };
-        if verb == UpgradeVerb::Create && acts() { as_create(attributes) } else { attributes }
+        if verb == UpgradeVerb::Create && !reads { as_create(attributes) } else { attributes }
     }
 
     /// Asks the member, and joins the two connections if it agrees.

@@ -18,9 +18,17 @@ impl Limits {
     pub const HEADER_LINES: usize = 2048;
     /// Hubs keep idle connections for 90 s: closing first would race with their next request.
     pub const KEEP_ALIVE: Duration = Duration::from_secs(125);
-    /// What one unread upload holds back. The connection's window is this times the streams, so that unread uploads never
-    /// stop another request.
+    /// What one unread upload holds back.
     pub const STREAM_WINDOW: u32 = 256 * 1024;
+    /// The maximum (RFC 9113 §6.9.1), so that unread uploads never stop another request: what they can hold back in all is bounded by
+    /// the streams' windows. h2 also takes half of it as the budget for the overhead of small unread frames.
+    pub const CONNECTION_WINDOW: u32 = (1 << 31) - 1;
+    /// Uploads that are answered early are reset, and what arrives for them afterwards counts against this over the connection's
+    /// lifetime: with h2's default of 1,024, one user's refused uploads would end the hub's connection for all its users. The
+    /// work of a reset stream is dropped at once, so resets buy an attacker nothing.
+    pub const LOCAL_RESETS: usize = 1 << 20;
+    /// From the end of the TLS handshake to the HTTP/2 preface. HTTP/1.1 has its keep-alive limit.
+    pub const PREFACE: Duration = Duration::from_secs(10);
     /// A client that vanished without closing is noticed by an unanswered PING.
     pub const PING_EVERY: Duration = Duration::from_secs(30);
     pub const PONG_WITHIN: Duration = Duration::from_secs(15);
@@ -34,18 +42,13 @@ pub fn http2(max_streams: u32) -> http2::Builder<TokioExecutor> {
         .timer(TokioTimer::new())
         .max_concurrent_streams(max_streams)
         .initial_stream_window_size(Limits::STREAM_WINDOW)
-        .initial_connection_window_size(connection_window(max_streams))
+        .initial_connection_window_size(Limits::CONNECTION_WINDOW)
+        .max_local_error_reset_streams(Limits::LOCAL_RESETS)
         .max_header_list_size(Limits::HEADER_BYTES)
         .max_send_buf_size(Limits::SEND_BUFFER)
         .keep_alive_interval(Limits::PING_EVERY)
         .keep_alive_timeout(Limits::PONG_WITHIN);
     builder
-}
-
-/// Room for every stream's window at once, within what HTTP/2 allows (RFC 9113 §6.9.1).
-fn connection_window(max_streams: u32) -> u32 {
-    const MAX_WINDOW: u32 = (1 << 31) - 1;
-    Limits::STREAM_WINDOW.saturating_mul(max_streams).min(MAX_WINDOW)
 }
 
 pub fn http1() -> http1::Builder {

@@ -1,5 +1,6 @@
 //! The member's side of an upgrade: asking, passing on a refusal, joining.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -17,7 +18,7 @@ use tokio::time::{Instant, timeout};
 
 use super::Call;
 use crate::body::ResponseBody;
-use crate::proxy::headers;
+use crate::headers;
 
 /// The member's answer may take as long as it needs to start a container's process, but not for ever.
 const ANSWER_WITHIN: Duration = Duration::from_mins(1);
@@ -94,15 +95,16 @@ pub fn join(client: OnUpgrade, mut member: Response<Incoming>, call: &Call) -> R
     super::set_upgrade(&mut kept, &protocol);
     *switching.headers_mut() = kept;
 
-    let cluster = call.cluster.clone();
+    // Not the cluster itself: its pooled connections must go when it goes, however long this lasts.
+    let (name, metrics) = (call.cluster.name().clone(), Arc::clone(call.cluster.metrics()));
     let user = call.permit.user().name.clone();
     let drain = call.drain.clone();
     let guard = drain.guard();
     tokio::spawn(async move {
         let _guard = guard;
-        let open = cluster.metrics().upgrade();
+        let open = metrics.upgrade();
         let started = Instant::now();
-        tracing::info!(cluster = %cluster.name(), user, "upgrade opened");
+        tracing::info!(cluster = %name, user, "upgrade opened");
         let mut moved = Moved::default();
         let end = tokio::select! {
             biased;
@@ -110,9 +112,9 @@ pub fn join(client: OnUpgrade, mut member: Response<Incoming>, call: &Call) -> R
             end = carry(client, upgraded, &mut moved) => end,
         };
         drop(open);
-        cluster.metrics().upgrade_moved(moved.a_to_b + moved.b_to_a);
+        metrics.upgrade_moved(moved.a_to_b + moved.b_to_a);
         tracing::info!(
-            cluster = %cluster.name(),
+            cluster = %name,
             user,
             seconds = started.elapsed().as_secs_f64(),
             bytes_to_member = moved.a_to_b,

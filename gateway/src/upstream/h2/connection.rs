@@ -21,16 +21,22 @@ struct Settings;
 
 impl Settings {
     /// What one unread response may hold back in our memory, and what one fast one may have in flight.
-    const STREAM_WINDOW: u32 = 1024 * 1024;
+    const STREAM_WINDOW: u32 = 512 * 1024;
     /// The maximum: with less, a few streams that nobody reads would stop every other stream of the connection.
     const CONNECTION_WINDOW: u32 = (1 << 31) - 1;
     /// Larger frames, fewer of them; 64 KiB is where it stops paying.
     const FRAME: u32 = 64 * 1024;
     /// As Go's http2 transport allows a member's response headers to be.
     const HEADER_LIST: u32 = 1024 * 1024;
-    /// h2 counts unread DATA frames below 256 bytes against this and ends the *connection* when it is used up: one stalled
-    /// log stream would end every watch. Per-stream flow control is the only limit we want.
-    const DATA_FRAME_BUDGET: usize = usize::MAX / 2;
+    /// h2 counts what unread DATA frames below 256 bytes lack to that size against this, and ends the *connection* when it is used
+    /// up. The default would let one stalled log stream end every watch; no limit would let one-byte frames, some 200 bytes each
+    /// in memory, fill it. This is room for a hundred stalled streams of 100-byte lines, or about 100 MiB of the worst.
+    const DATA_FRAME_BUDGET: usize = 128 * 1024 * 1024;
+    /// Streams that we reset are remembered for the frames that are still under way. h2 counts frames of forgotten ones as errors over
+    /// the connection's lifetime, and by default a thousand of them end it: a few dozen log followers that leave at once
+    /// would end everybody's watches. Our own resets are no attack on us.
+    const RESET_STREAMS: usize = 4096;
+    const LOCAL_RESETS: usize = 1 << 20;
     /// Silence after which a PING asks whether the member is still there, and how long it may take to answer (the values
     /// of `k8s.io/apimachinery/pkg/util/net.SetTransportDefaults`).
     const PING_AFTER: Duration = Duration::from_secs(30);
@@ -74,6 +80,8 @@ impl Connection {
             .max_header_list_size(Settings::HEADER_LIST)
             .max_send_buffer_size(Settings::STREAM_WINDOW as usize)
             .data_frame_budget(Settings::DATA_FRAME_BUDGET)
+            .max_concurrent_reset_streams(Settings::RESET_STREAMS)
+            .max_local_error_reset_streams(Some(Settings::LOCAL_RESETS))
             .initial_max_send_streams(Settings::UNKNOWN_STREAM_LIMIT)
             .enable_push(false)
             .handshake::<_, Bytes>(transport);

@@ -7,6 +7,8 @@ use bytes::Bytes;
 use h2::{Reason, SendStream};
 use hyper::body::{Body, Incoming};
 
+use crate::headers;
+
 /// A request body on its way. Holds at most the one chunk that the member's window does not admit yet; the client is held
 /// back by its own window meanwhile.
 pub struct Upload {
@@ -57,17 +59,18 @@ impl Upload {
                 }
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(data) => {
-                        let last = self.body.is_end_stream();
-                        if last && self.stream.capacity() >= data.len() {
+                        // Asking for room is what assigns it, if the window has any.
+                        self.stream.reserve_capacity(data.len());
+                        if self.body.is_end_stream() && self.stream.capacity() >= data.len() {
                             // The usual small body: data and end in one frame.
                             let sent = self.stream.send_data(data, true);
                             return Poll::Ready(if sent.is_ok() { UploadEnd::Sent } else { UploadEnd::Stopped });
                         }
-                        self.stream.reserve_capacity(data.len());
                         self.waiting = data;
                     }
                     Err(frame) => {
-                        let Ok(trailers) = frame.into_trailers() else { continue };
+                        let Ok(mut trailers) = frame.into_trailers() else { continue };
+                        headers::trailers_to_member(&mut trailers);
                         let sent = self.stream.send_trailers(trailers);
                         return Poll::Ready(if sent.is_ok() { UploadEnd::Sent } else { UploadEnd::Stopped });
                     }

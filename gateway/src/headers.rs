@@ -15,6 +15,10 @@ const PSEUDONYM: &str = "cluster-gateway";
 const MAX_HOPS: usize = 8;
 static X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
+/// More header lines than this in one message are refused: beside the limit on bytes, because tables of headers have one of their own, and
+/// exceeding that is no error but a panic (`http::HeaderMap`: 24,576).
+pub const MOST_LINES: usize = 8192;
+
 /// The request came through gateways like this one too often.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TooManyHops;
@@ -39,6 +43,11 @@ pub fn to_client(headers: &mut HeaderMap) {
     remove(headers, |name| {
         is_hop_by_hop(name) || matches!(*name, header::SET_COOKIE | header::ALT_SVC | header::STRICT_TRANSPORT_SECURITY)
     });
+}
+
+/// Makes a client's trailers fit for the member: what may not come as a header may not come as a trailer.
+pub fn trailers_to_member(trailers: &mut HeaderMap) {
+    remove(trailers, stays_here);
 }
 
 /// Whether a comma-separated header value holds `token`, in any case.
