@@ -26,7 +26,9 @@ pub struct Snapshot {
     clusters: HashMap<ClusterName, Entry>,
     /// `metadata.resourceVersion` of a list of this snapshot.
     resource_version: String,
-    /// The first complete list is in.
+    /// The first list is in.
+    listed: bool,
+    /// Nothing is missing from it: what is not here is not registered.
     complete: bool,
 }
 
@@ -98,7 +100,7 @@ impl Snapshot {
         &self.resource_version
     }
 
-    pub fn is_complete(&self) -> bool {
-        self.complete
+    pub fn is_listed(&self) -> bool {
+        self.listed
     }
 }

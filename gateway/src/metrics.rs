@@ -1,7 +1,7 @@
 //! What the gateway counts. Handles are resolved once per cluster; a request only adds to them.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -51,6 +51,8 @@ pub struct Metrics {
     clusters: Family<StateLabels, Gauge>,
     client_connections: Gauge,
     tls_failures: Counter,
+    /// The series in use, by cluster: a cluster that comes back while a request of its former self is open goes on counting there.
+    live: Arc<Mutex<HashMap<Arc<str>, Weak<ClusterMetrics>>>>,
 }
 
 /// The series of one cluster; removed when the cluster is gone.
@@ -85,6 +87,7 @@ impl Metrics {
             clusters: Family::default(),
             client_connections: Gauge::default(),
             tls_failures: Counter::default(),
+            live: Arc::default(),
         };
         metrics.announce(registry);
         metrics
@@ -145,7 +148,16 @@ impl Metrics {
 
     /// The series of `cluster`; the empty name is for what the gateway answers itself.
     pub fn for_cluster(&self, cluster: Arc<str>) -> Arc<ClusterMetrics> {
-        let labels = ClusterLabels { cluster };
+        let mut live = self.live.lock();
+        if let Some(metrics) = live.get(&cluster).and_then(Weak::upgrade) {
+            return metrics;
+        }
+        let metrics = self.series(ClusterLabels { cluster: Arc::clone(&cluster) });
+        live.insert(cluster, Arc::downgrade(&metrics));
+        metrics
+    }
+
+    fn series(&self, labels: ClusterLabels) -> Arc<ClusterMetrics> {
         Arc::new(ClusterMetrics {
             duration: self.duration.get_or_create_owned(&labels),
             in_flight: self.in_flight.get_or_create_owned(&labels),
@@ -222,6 +234,12 @@ impl ClusterMetrics {
 impl Drop for ClusterMetrics {
     fn drop(&mut self) {
         let (families, labels) = (&self.families, &self.labels);
+        let mut live = families.live.lock();
+        // Somebody may have begun to use the same series between the last handle's end and this.
+        if live.get(&labels.cluster).is_some_and(|other| !std::ptr::eq(other.as_ptr(), self)) {
+            return;
+        }
+        live.remove(&labels.cluster);
         families.duration.remove(labels);
         families.in_flight.remove(labels);
         families.upgrades.remove(labels);

@@ -34,7 +34,7 @@ pub fn clusters(
     request: &Request<Incoming>,
 ) -> Result<Response<ResponseBody>, Error> {
     let snapshot = shared.clusters.snapshot();
-    if !snapshot.is_complete() {
+    if !snapshot.is_listed() {
         return Err(Error::ClustersUnknown);
     }
     let credentials = if shared.settings.expose_credentials { Credentials::Exposed } else { Credentials::Redacted };

@@ -17,7 +17,7 @@ use hyper::body::Incoming;
 use net::transport::Transport;
 
 pub use self::body::UpstreamBody;
-pub use self::connect::{ConnectError, Target};
+pub use self::connect::{ConnectError, MAX_DIALS, Target};
 use self::pool::{Lease, Pool};
 use crate::metrics::ClusterMetrics;
 

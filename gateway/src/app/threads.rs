@@ -15,6 +15,7 @@ use crate::server::Server;
 
 /// After the time given for draining, threads that have not ended are left behind.
 const AFTER_DRAIN: Duration = Duration::from_secs(5);
+const LOOKUPS: Duration = Duration::from_secs(1);
 
 pub struct Threads {
     control: Handle,
@@ -40,7 +41,7 @@ impl Threads {
         for core in 0..cores {
             let (sender, receiver) = mpsc::channel();
             running.push(spawn(format!("core-{core}"), end.clone(), move |runtime, end| {
-                serve(&runtime, &end, &receiver);
+                serve(runtime, end, &receiver);
             })?);
             senders.push(sender);
         }
@@ -105,10 +106,17 @@ where
 fn spawn(
     name: String,
     end: CancellationToken,
-    body: impl FnOnce(tokio::runtime::Runtime, CancellationToken) + Send + 'static,
+    body: impl FnOnce(&tokio::runtime::Runtime, &CancellationToken) + Send + 'static,
 ) -> anyhow::Result<JoinHandle<()>> {
     let runtime = Builder::new_current_thread().enable_all().build().context("cannot build a runtime")?;
-    std::thread::Builder::new().name(name).spawn(move || body(runtime, end)).context("cannot start a thread")
+    std::thread::Builder::new()
+        .name(name)
+        .spawn(move || {
+            body(&runtime, &end);
+            // Name look-ups cannot be interrupted: a thread of theirs must not hold up the end.
+            runtime.shutdown_timeout(LOOKUPS);
+        })
+        .context("cannot start a thread")
 }
 
 fn serve(

@@ -11,9 +11,10 @@ use net::tls::client;
 use net::tls::keypair::{KeyPair, KeyPairError};
 use rustls_pki_types::ServerName;
 use secrecy::ExposeSecret;
+use tokio::sync::Semaphore;
 
 use crate::metrics::{ClusterMetrics, Metrics};
-use crate::upstream::{Target, Upstream};
+use crate::upstream::{MAX_DIALS, Target, Upstream};
 
 /// A cluster as one generation of its Secret describes it. Immutable.
 pub struct Cluster {
@@ -128,6 +129,7 @@ fn target(spec: &ClusterSpec, dial_timeout: Duration) -> Result<Target, ClusterE
         host_header,
         tls,
         dial_timeout,
+        dials: Semaphore::new(MAX_DIALS),
     })
 }
 

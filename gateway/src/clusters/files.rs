@@ -60,22 +60,35 @@ impl Files {
             }
         };
         let mut now = Held::new();
+        let mut complete = true;
         for path in manifests.iter().map(Look::path) {
-            now.insert(path.to_owned(), names(directory::apply(registry, path, generation), path, held));
+            let read = directory::apply(registry, path, generation);
+            match names(read, path, held) {
+                Some(names) => drop(now.insert(path.to_owned(), names)),
+                None => complete = false,
+            }
         }
         if let Some(path) = kubeconfig.as_ref().map(Look::path) {
-            now.insert(path.to_owned(), names(kubeconfig::apply(registry, path, generation), path, held));
+            let read = kubeconfig::apply(registry, path, generation);
+            match names(read, path, held) {
+                Some(names) => drop(now.insert(path.to_owned(), names)),
+                None => complete = false,
+            }
         }
         *held = now;
         registry.saw_resource_version(&generation.to_string());
         registry.retain(&held.values().flatten().cloned().collect::<HashSet<_>>());
-        registry.publish(true);
+        registry.publish(complete);
     }
 }
 
-fn names(read: Result<Vec<String>, String>, path: &Path, held: &mut Held) -> Vec<String> {
-    read.unwrap_or_else(|reason| {
-        tracing::warn!(file = %path.display(), reason, "file skipped, clusters it held before stay as they are");
-        held.remove(path).unwrap_or_default()
-    })
+/// The clusters a file holds, or held when it could last be read; `None` if it never could: they are unknown then, not absent.
+fn names(read: Result<Vec<String>, String>, path: &Path, held: &mut Held) -> Option<Vec<String>> {
+    match read {
+        Ok(names) => Some(names),
+        Err(reason) => {
+            tracing::warn!(file = %path.display(), reason, "file skipped, clusters it held before stay as they are");
+            held.remove(path)
+        }
+    }
 }

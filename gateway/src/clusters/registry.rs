@@ -97,15 +97,13 @@ impl Registry {
         }
     }
 
-    /// Makes what was applied visible to requests. With `complete`, absent names are known to be absent from now on.
+    /// Makes what was applied visible to requests. With `complete`, names that are not in it are known not to be registered; without,
+    /// something that was never read may hold them.
     pub fn publish(&mut self, complete: bool) {
         let invalid = self.clusters.values().filter(|entry| matches!(entry, Entry::Invalid(_))).count();
         self.making.metrics.set_clusters(self.clusters.len() - invalid, invalid);
-        let complete = complete || self.not_ready.is_none();
-        if complete {
-            self.not_ready = None;
-        }
+        self.not_ready = None;
         let resource_version = self.resource_version.clone();
-        self.published.publish(Snapshot { clusters: self.clusters.clone(), resource_version, complete });
+        self.published.publish(Snapshot { clusters: self.clusters.clone(), resource_version, listed: true, complete });
     }
 }

@@ -9,46 +9,78 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client};
+use tokio::time::{Instant, timeout};
 
 use super::Registry;
 
 /// Errors are logged at most this often: a hub that is down must not fill the log.
 const COMPLAIN_EVERY: Duration = Duration::from_secs(30);
 
+/// A hub that takes a list and says nothing for this long is asked anew. Above the back-off between attempts.
+const LIST_WITHIN: Duration = Duration::from_secs(90);
+/// As long as a watch may be silent; the watcher itself asks the hub to end it after 290 s.
+const WATCH_WITHIN: Duration = Duration::from_mins(10);
+
 /// Follows the Secrets for ever. Errors of the hub are retried with back-off; meanwhile the last snapshot stays.
-pub async fn run(client: Client, namespace: String, mut registry: Registry) {
-    let secrets: Api<Secret> = Api::namespaced(client, &namespace);
-    let config = watcher::Config::default().labels(CREDENTIAL_TYPE_LABEL);
-    let mut events = std::pin::pin!(watcher::watcher(secrets, config).default_backoff());
-    let mut listed = HashSet::new();
-    let mut complained = None::<tokio::time::Instant>;
-    while let Some(event) = events.next().await {
-        match event {
-            Ok(Event::Init) => listed.clear(),
-            Ok(Event::InitApply(secret)) => {
-                listed.extend(secret.metadata.name.clone());
-                apply(&mut registry, secret);
-            }
-            Ok(Event::InitDone) => {
-                registry.retain(&listed);
-                listed.clear();
-                registry.publish(true);
-            }
-            Ok(Event::Apply(secret)) => {
-                apply(&mut registry, secret);
-                registry.publish(false);
-            }
-            Ok(Event::Delete(secret)) => {
-                registry.saw_resource_version(secret.metadata.resource_version.as_deref().unwrap_or_default());
-                registry.remove(secret.metadata.name.as_deref().unwrap_or_default());
-                registry.publish(false);
-            }
-            Err(error) => {
-                if complained.is_none_or(|last| last.elapsed() >= COMPLAIN_EVERY) {
-                    complained = Some(tokio::time::Instant::now());
-                    tracing::warn!(namespace, %error, "cannot watch cluster Secrets on the hub, trying again");
+pub async fn run(client: Client, namespace: String, registry: Registry) {
+    let mut following = Following { registry, listed: None, complained: None };
+    loop {
+        let secrets: Api<Secret> = Api::namespaced(client.clone(), &namespace);
+        let config = watcher::Config::default().labels(CREDENTIAL_TYPE_LABEL);
+        let mut events = std::pin::pin!(watcher::watcher(secrets, config).default_backoff());
+        following.listed = Some(HashSet::new());
+        loop {
+            let patience = if following.listed.is_some() { LIST_WITHIN } else { WATCH_WITHIN };
+            match timeout(patience, events.next()).await {
+                Ok(Some(Ok(event))) => following.event(event),
+                Ok(Some(Err(error))) => following.complain(&namespace, &error.to_string()),
+                Ok(None) => break,
+                Err(_) => {
+                    following.complain(&namespace, &format!("no answer for {patience:?}"));
+                    break;
                 }
             }
+        }
+    }
+}
+
+struct Following {
+    registry: Registry,
+    /// The names of a list that is under way.
+    listed: Option<HashSet<String>>,
+    complained: Option<Instant>,
+}
+
+// === impl Following ===
+
+impl Following {
+    fn event(&mut self, event: Event<Secret>) {
+        match event {
+            Event::Init => self.listed = Some(HashSet::new()),
+            Event::InitApply(secret) => {
+                self.listed.get_or_insert_default().extend(secret.metadata.name.clone());
+                apply(&mut self.registry, secret);
+            }
+            Event::InitDone => {
+                self.registry.retain(&self.listed.take().unwrap_or_default());
+                self.registry.publish(true);
+            }
+            Event::Apply(secret) => {
+                apply(&mut self.registry, secret);
+                self.registry.publish(true);
+            }
+            Event::Delete(secret) => {
+                self.registry.saw_resource_version(secret.metadata.resource_version.as_deref().unwrap_or_default());
+                self.registry.remove(secret.metadata.name.as_deref().unwrap_or_default());
+                self.registry.publish(true);
+            }
+        }
+    }
+
+    fn complain(&mut self, namespace: &str, error: &str) {
+        if self.complained.is_none_or(|last| last.elapsed() >= COMPLAIN_EVERY) {
+            self.complained = Some(Instant::now());
+            tracing::warn!(namespace, error, "cannot watch cluster Secrets on the hub, trying again");
         }
     }
 }

@@ -68,6 +68,7 @@ mod tests {
             host_header: HeaderValue::from_static("member.example:6443"),
             tls: None,
             dial_timeout: Duration::from_secs(1),
+            dials: tokio::sync::Semaphore::new(1),
         };
         let mut headers = HeaderMap::new();
         headers.insert(LOCATION, location.parse().unwrap());

@@ -11,6 +11,7 @@ use net::tls;
 use net::transport::Transport;
 use rustls::ClientConfig;
 use rustls_pki_types::ServerName;
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
 
@@ -27,7 +28,13 @@ pub struct Target {
     pub tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
     /// For TCP and TLS together.
     pub dial_timeout: Duration,
+    /// Dials that may be under way at a time, upgrades' included.
+    pub dials: Semaphore,
 }
+
+/// What [`Target::dials`] starts with: a member that answers takes more than this in the blink of an eye, one that does not must not
+/// gather sockets.
+pub const MAX_DIALS: usize = 64;
 
 /// Why no connection came about. Texts start with `dial tcp`: clients of the Go cluster-gateway look for it.
 #[derive(Debug, thiserror::Error)]
@@ -72,6 +79,9 @@ impl Target {
 
     async fn connect(&self, alpn: &[&[u8]]) -> Result<Transport, ConnectError> {
         let deadline = Instant::now() + self.dial_timeout;
+        let Ok(_dialling) = timeout_at(deadline, self.dials.acquire()).await else {
+            return Err(DialError::Timeout { address: self.address() }.into());
+        };
         let stream = dial::connect(&self.host, self.port, deadline).await?;
         let Some((config, name)) = &self.tls else {
             return Ok(Transport::Plain(stream));

@@ -7,7 +7,7 @@
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use super::SendError;
 use super::connect::{ConnectError, Target};
@@ -24,6 +24,8 @@ pub struct Pool {
     metrics: Arc<ClusterMetrics>,
     state: Mutex<State>,
     h1: Arc<h1::Idle>,
+    /// Told when a stream of any connection is given back.
+    room: Arc<Notify>,
     this: Weak<Pool>,
 }
 
@@ -59,6 +61,7 @@ impl Pool {
             metrics,
             state: Mutex::default(),
             h1: Arc::default(),
+            room: Arc::default(),
             this: this.clone(),
         })
     }
@@ -71,20 +74,33 @@ impl Pool {
                 Step::Use(lease) => return Ok(lease),
                 Step::Exhausted(limit) => return Err(SendError::Exhausted(limit)),
                 Step::DialH1(slot) => return self.dial_h1(slot).await,
-                Step::Await(mut outcome) => {
-                    // The sender lives in the dialling task and always speaks before it ends, short of a panic.
-                    let outcome = match outcome.wait_for(Option::is_some).await {
-                        Ok(outcome) => outcome.clone(),
-                        Err(_) => None,
-                    };
-                    match outcome {
-                        Some(Ok(())) => {}
-                        Some(Err(error)) => return Err(error.into()),
-                        None => return Err(SendError::Broken("the dialling task ended early".into())),
-                    }
-                }
+                Step::Await(outcome) => self.wait(outcome).await?,
             }
         }
+    }
+
+    /// Waits until it is worth looking again: the dial is done, or a stream of an open connection was given back meanwhile.
+    /// Fails if the dial did, and there is no other way.
+    async fn wait(&self, mut outcome: DialOutcome) -> Result<(), SendError> {
+        let dialled = tokio::select! {
+            biased;
+            // The sender lives in the dialling task and always speaks before it ends, short of a panic.
+            dialled = outcome.wait_for(Option::is_some) => dialled.ok().and_then(|dialled| dialled.clone()),
+            () = self.room.notified() => return Ok(()),
+        };
+        match dialled {
+            Some(Ok(())) => Ok(()),
+            Some(Err(_)) if self.has_room() => Ok(()),
+            Some(Err(error)) => Err(error.into()),
+            None => {
+                self.state.lock().dial = None;
+                Err(SendError::Broken("the dialling task ended early".into()))
+            }
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        self.state.lock().h2.iter().any(|connection| connection.has_room())
     }
 
     fn step(&self) -> Step {
@@ -173,9 +189,9 @@ async fn dial(target: Arc<Target>, pool: Weak<Pool>, report: watch::Sender<Optio
             return Ok(None);
         };
         if transport.alpn() == Some(tls::H2) {
-            let open = InFlight::new(pool.metrics.connections());
+            let (open, room) = (InFlight::new(pool.metrics.connections()), Arc::clone(&pool.room));
             drop(pool);
-            return h2::Connection::start(transport, &target, open).await.map(Dialled::H2).map(Some);
+            return h2::Connection::start(transport, &target, open, room).await.map(Dialled::H2).map(Some);
         }
         let slot = pool.h1_slot().ok_or(ConnectError::Exhausted { address: target.address(), limit: h1::MAX_OPEN })?;
         drop(pool);

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use h2::client::{Builder, SendRequest};
 use h2::{Ping, PingPong};
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use crate::metrics::InFlight;
@@ -55,6 +56,8 @@ pub struct Connection {
     closing: AtomicBool,
     /// Something was received since the last look.
     traffic: AtomicBool,
+    /// Told of every stream that is given back.
+    room: Arc<Notify>,
 }
 
 /// One stream's worth of a connection, given back when dropped.
@@ -68,7 +71,12 @@ pub struct Lease {
 impl Connection {
     /// Speaks the HTTP/2 preface and waits for the member's SETTINGS, which say how many streams it takes. A task of its
     /// own then drives the connection for as long as it lives.
-    pub async fn start<T>(transport: T, target: &Target, open: InFlight) -> Result<Arc<Self>, ConnectError>
+    pub async fn start<T>(
+        transport: T,
+        target: &Target,
+        open: InFlight,
+        room: Arc<Notify>,
+    ) -> Result<Arc<Self>, ConnectError>
     where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -111,6 +119,7 @@ impl Connection {
             in_use: AtomicUsize::new(0),
             closing: AtomicBool::new(false),
             traffic: AtomicBool::new(true),
+            room,
         });
         // Weak, so that the connection ends when the pool and the last stream have let go of it.
         tokio::spawn(drive(driver, pings, Arc::downgrade(&connection), open));
@@ -119,12 +128,16 @@ impl Connection {
 
     /// A stream of this connection, if it has one to spare.
     pub fn lease(self: &Arc<Self>) -> Option<Lease> {
-        if self.is_closing() || self.in_use.load(Ordering::Relaxed) >= self.sender.current_max_send_streams() {
+        if !self.has_room() {
             return None;
         }
         // Between the look and this only the pool's lock holder could have added one: `lease` is called under it.
         self.in_use.fetch_add(1, Ordering::Relaxed);
         Some(Lease { connection: Arc::clone(self), sender: self.sender.clone() })
+    }
+
+    pub fn has_room(&self) -> bool {
+        !self.is_closing() && self.in_use.load(Ordering::Relaxed) < self.sender.current_max_send_streams()
     }
 
     pub fn is_closing(&self) -> bool {
@@ -165,6 +178,8 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         self.connection.in_use.fetch_sub(1, Ordering::Relaxed);
+        // One stream is room for one request: waking all that wait for a dial would make them fight for it.
+        self.connection.room.notify_one();
     }
 }
 

@@ -14,6 +14,7 @@ fn target() -> Target {
         host_header: HeaderValue::from_static("member:6443"),
         tls: None,
         dial_timeout: Duration::from_secs(10),
+        dials: tokio::sync::Semaphore::new(1),
     }
 }
 
@@ -31,7 +32,7 @@ async fn connected(streams: u32) -> (Arc<Connection>, Gauge) {
     let (ours, theirs) = duplex(64 * 1024);
     tokio::spawn(member(theirs, streams));
     let open = Gauge::default();
-    (Connection::start(ours, &target(), InFlight::new(&open)).await.unwrap(), open)
+    (Connection::start(ours, &target(), InFlight::new(&open), Arc::default()).await.unwrap(), open)
 }
 
 async fn until_closed(open: &Gauge) -> Duration {
@@ -92,7 +93,7 @@ async fn a_member_that_falls_silent_ends_its_streams() {
         }
     });
     let open = Gauge::default();
-    let connection = Connection::start(ours, &target(), InFlight::new(&open)).await.unwrap();
+    let connection = Connection::start(ours, &target(), InFlight::new(&open), Arc::default()).await.unwrap();
     let mut lease = connection.lease().unwrap();
     lease.ready().await.unwrap();
     let (response, _stream) = lease.sender().send_request(request(), true).unwrap();
