@@ -190,8 +190,8 @@ impl Builder<'_> {
             self.follow(file, move |csv| live.replace(csv).map_err(|error| error.to_string()));
             tokens.file = Some(known);
         }
-        tokens.hub = reviewer
-            .map(|reviewer| HubTokens::new(reviewer, config.cache_ttl, self.runtime.clone(), self.metrics.clone()));
+        tokens.hub =
+            reviewer.map(|reviewer| HubTokens::new(reviewer, config.cache_ttl, self.runtime, self.metrics.clone()));
         Ok(tokens)
     }
 
@@ -204,8 +204,8 @@ impl Builder<'_> {
         let lifetimes = Lifetimes { allowed: config.authorized_ttl, denied: config.unauthorized_ttl };
         let decider = match reviewer {
             Some(reviewer) => {
-                let runtime = self.runtime.clone();
-                Decider::Hub(HubAuthorizer::new(reviewer, lifetimes, runtime, self.metrics.clone()))
+                let hub = HubAuthorizer::new(reviewer, lifetimes, self.runtime, self.metrics.clone());
+                Decider::Hub(Box::new(hub))
             }
             None => Decider::Standalone(self.standalone(config.standalone_policy.as_deref())?),
         };

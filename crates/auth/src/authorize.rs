@@ -29,7 +29,7 @@ pub struct Authorizer {
 /// Who decides about everything that is not allowed to everybody.
 #[derive(Debug)]
 pub(crate) enum Decider {
-    Hub(HubAuthorizer),
+    Hub(Box<HubAuthorizer>),
     Standalone(Standalone),
 }
 

@@ -4,6 +4,8 @@
 //! do better. Results are neither judged nor cached here.
 
 mod hub;
+mod places;
+mod stage;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,13 +13,16 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use k8s_openapi::api::authentication::v1::{TokenReviewSpec, TokenReviewStatus};
 use k8s_openapi::api::authorization::v1::{SubjectAccessReviewSpec, SubjectAccessReviewStatus};
-use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::backoff::Backoff;
 use crate::metrics::{Kind, Metrics};
 
+use self::places::Places;
+
 pub(crate) use self::hub::HubReviews;
+pub(crate) use self::places::Line;
+pub(crate) use self::stage::Stage;
 
 /// Longest wait for one answer (`--authentication-token-webhook` request timeout of kube-apiserver).
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -25,8 +30,6 @@ const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_ATTEMPTS: usize = 5;
 /// Longest wait for a review with all its attempts and its place in the queue: callers have given up by then.
 const REVIEW_DEADLINE: Duration = Duration::from_secs(30);
-/// Reviews in flight at the hub. Enough for thousands of new identities a second, few enough not to be a flood.
-const MAX_OUTSTANDING: usize = 100;
 /// Longest `Retry-After` that is honoured; a longer one is cut, as the deadline would end the review anyway.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(10);
 
@@ -68,7 +71,7 @@ pub enum Retry {
 /// Asks with retries, timeouts and a bound on concurrency.
 pub(crate) struct Reviewer {
     reviews: Arc<dyn Reviews>,
-    outstanding: Semaphore,
+    places: Places,
     metrics: Metrics,
 }
 
@@ -76,24 +79,35 @@ pub(crate) struct Reviewer {
 
 impl Reviewer {
     pub(crate) fn new(reviews: Arc<dyn Reviews>, metrics: Metrics) -> Self {
-        Self { reviews, outstanding: Semaphore::new(MAX_OUTSTANDING), metrics }
+        Self { reviews, places: Places::new(), metrics }
     }
 
-    pub(crate) async fn token(&self, spec: impl Fn() -> TokenReviewSpec) -> Result<TokenReviewStatus, ReviewError> {
-        self.persist(Kind::Token, || self.reviews.token_review(spec())).await
+    pub(crate) async fn token(
+        &self,
+        line: Line,
+        stage: &Stage,
+        spec: impl Fn() -> TokenReviewSpec,
+    ) -> Result<TokenReviewStatus, ReviewError> {
+        self.persist(Kind::Token, self.attempts(line, stage, || self.reviews.token_review(spec()))).await
     }
 
-    pub(crate) async fn access(&self, spec: SubjectAccessReviewSpec) -> Result<SubjectAccessReviewStatus, ReviewError> {
-        self.persist(Kind::Access, || self.reviews.subject_access_review(spec.clone())).await
+    pub(crate) async fn access(
+        &self,
+        line: Line,
+        stage: &Stage,
+        spec: SubjectAccessReviewSpec,
+    ) -> Result<SubjectAccessReviewStatus, ReviewError> {
+        let attempt = || self.reviews.subject_access_review(spec.clone());
+        self.persist(Kind::Access, self.attempts(line, stage, attempt)).await
     }
 
-    async fn persist<'a, T>(
-        &'a self,
+    async fn persist<T>(
+        &self,
         kind: Kind,
-        attempt: impl Fn() -> BoxFuture<'a, Result<T, ReviewError>>,
+        attempts: impl Future<Output = Result<T, ReviewError>>,
     ) -> Result<T, ReviewError> {
         let start = Instant::now();
-        let outcome = timeout(REVIEW_DEADLINE, self.attempts(attempt)).await.unwrap_or(Err(ReviewError::TimedOut));
+        let outcome = timeout(REVIEW_DEADLINE, attempts).await.unwrap_or(Err(ReviewError::TimedOut));
         self.metrics.reviewed(kind, outcome.is_ok(), start.elapsed());
         if let Err(error) = &outcome {
             tracing::warn!(?kind, %error, "review failed");
@@ -103,13 +117,16 @@ impl Reviewer {
 
     async fn attempts<'a, T>(
         &'a self,
+        line: Line,
+        stage: &Stage,
         attempt: impl Fn() -> BoxFuture<'a, Result<T, ReviewError>>,
     ) -> Result<T, ReviewError> {
         let mut delays = Backoff::for_reviews().take(MAX_ATTEMPTS - 1);
         loop {
             let outcome = {
                 // The place is given back while waiting for the next attempt.
-                let _place = self.outstanding.acquire().await.map_err(|_| ReviewError::Lost)?;
+                let _place = self.places.take(line).await.ok_or(ReviewError::Lost)?;
+                let _at_hub = stage.enter_hub();
                 timeout(ATTEMPT_TIMEOUT, attempt()).await.unwrap_or(Err(ReviewError::TimedOut))
             };
             let Err(ReviewError::Hub { retry, .. }) = &outcome else { return outcome };
@@ -125,7 +142,7 @@ impl Reviewer {
 
 impl std::fmt::Debug for Reviewer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Reviewer").field("outstanding", &self.outstanding).finish_non_exhaustive()
+        f.debug_struct("Reviewer").field("places", &self.places).finish_non_exhaustive()
     }
 }
 

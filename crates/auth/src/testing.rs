@@ -23,6 +23,8 @@ use crate::{Auth, Config, Metrics, Peer, ReviewError, Reviews, User};
 
 type Judge = dyn Fn(&SubjectAccessReviewSpec) -> SubjectAccessReviewStatus + Send + Sync;
 
+type Held = dyn Fn(&str) -> bool + Send + Sync;
+
 /// A hub that answers from a script and remembers what it was asked.
 pub(crate) struct ScriptedHub {
     tokens: Mutex<BTreeMap<String, TokenReviewStatus>>,
@@ -31,9 +33,16 @@ pub(crate) struct ScriptedHub {
     failures: Mutex<VecDeque<ReviewError>>,
     /// Each attempt waits for a place here; closed gates make answers wait.
     gate: Semaphore,
+    /// Attempts about these tokens or users are never answered.
+    held: Mutex<Arc<Held>>,
+    /// Attempts that are here now.
+    present: watch::Sender<usize>,
     token_attempts: watch::Sender<usize>,
     access_attempts: Mutex<Vec<SubjectAccessReviewSpec>>,
 }
+
+/// One attempt, until it is answered or given up.
+struct Visit<'a>(&'a watch::Sender<usize>);
 
 // === impl ScriptedHub ===
 
@@ -45,6 +54,8 @@ impl ScriptedHub {
             judge: Mutex::new(Arc::new(|_| denied())),
             failures: Mutex::default(),
             gate: Semaphore::new(Semaphore::MAX_PERMITS),
+            held: Mutex::new(Arc::new(|_| false)),
+            present: watch::Sender::new(0),
             token_attempts: watch::Sender::new(0),
             access_attempts: Mutex::default(),
         })
@@ -81,6 +92,20 @@ impl ScriptedHub {
         self.gate.add_permits(Semaphore::MAX_PERMITS);
     }
 
+    /// From now on, attempts about tokens or users of which `held` is true are never answered.
+    pub(crate) fn hold(&self, held: impl Fn(&str) -> bool + Send + Sync + 'static) {
+        *self.held.lock() = Arc::new(held);
+    }
+
+    pub(crate) fn present(&self) -> usize {
+        *self.present.borrow()
+    }
+
+    /// Until exactly `count` attempts are here.
+    pub(crate) async fn seen_present(&self, count: usize) {
+        self.present.subscribe().wait_for(|present| *present == count).await.expect("the hub lives");
+    }
+
     pub(crate) fn token_attempts(&self) -> usize {
         *self.token_attempts.borrow()
     }
@@ -95,7 +120,12 @@ impl ScriptedHub {
         self.access_attempts.lock().clone()
     }
 
-    async fn pass<T>(&self, answer: impl FnOnce() -> T) -> Result<T, ReviewError> {
+    async fn pass<T>(&self, subject: &str, answer: impl FnOnce() -> T) -> Result<T, ReviewError> {
+        let _visit = Visit::begin(&self.present);
+        let held = self.held.lock()(subject);
+        if held {
+            std::future::pending::<()>().await;
+        }
         drop(self.gate.acquire().await.expect("the gate is never closed for good"));
         match self.failures.lock().pop_front() {
             Some(error) => Err(error),
@@ -109,7 +139,7 @@ impl Reviews for ScriptedHub {
         Box::pin(async move {
             self.token_attempts.send_modify(|attempts| *attempts += 1);
             let token = spec.token.unwrap_or_default();
-            self.pass(|| self.tokens.lock().get(&token).cloned().unwrap_or_default()).await
+            self.pass(&token, || self.tokens.lock().get(&token).cloned().unwrap_or_default()).await
         })
     }
 
@@ -120,8 +150,23 @@ impl Reviews for ScriptedHub {
         Box::pin(async move {
             self.access_attempts.lock().push(spec.clone());
             let judge = Arc::clone(&self.judge.lock());
-            self.pass(|| judge(&spec)).await
+            self.pass(spec.user.as_deref().unwrap_or_default(), || judge(&spec)).await
         })
+    }
+}
+
+// === impl Visit ===
+
+impl<'a> Visit<'a> {
+    fn begin(present: &'a watch::Sender<usize>) -> Self {
+        present.send_modify(|present| *present += 1);
+        Self(present)
+    }
+}
+
+impl Drop for Visit<'_> {
+    fn drop(&mut self) {
+        self.0.send_modify(|present| *present -= 1);
     }
 }
 

@@ -5,6 +5,7 @@
 //! another (`pkg/authentication/token/cache` does the same).
 
 mod file;
+mod memory;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +15,11 @@ use k8s_openapi::api::authentication::v1::{TokenReviewSpec, TokenReviewStatus, U
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::runtime::Handle;
 
-use crate::cache::{Cache, Loaded};
+use self::memory::{Holder, Memory};
+use crate::cache::Loaded;
 use crate::metrics::{Kind, Metrics};
 use crate::opinion::Opinion;
-use crate::review::Reviewer;
+use crate::review::{Line, Reviewer, Stage};
 use crate::user::User;
 
 pub(crate) use self::file::TokenFile;
@@ -39,7 +41,7 @@ pub(crate) struct Tokens {
 /// Answers to `TokenReview`s, kept.
 #[derive(Debug)]
 pub(crate) struct HubTokens {
-    cache: Cache<TokenId, Option<Arc<User>>>,
+    memory: Arc<Memory>,
     reviewer: Arc<Reviewer>,
     hasher: TokenHasher,
     lifetime: Duration,
@@ -79,13 +81,13 @@ fn refused() -> Opinion {
 // === impl HubTokens ===
 
 impl HubTokens {
-    pub(crate) fn new(reviewer: Arc<Reviewer>, lifetime: Duration, runtime: Handle, metrics: Metrics) -> Self {
-        Self { cache: Cache::new(runtime), reviewer, hasher: TokenHasher::new(), lifetime, metrics }
+    pub(crate) fn new(reviewer: Arc<Reviewer>, lifetime: Duration, runtime: &Handle, metrics: Metrics) -> Self {
+        Self { memory: Arc::new(Memory::new(runtime)), reviewer, hasher: TokenHasher::new(), lifetime, metrics }
     }
 
     async fn authenticate(&self, token: &[u8]) -> Opinion {
         let id = self.hasher.id(token);
-        let kept = self.cache.get(&id);
+        let kept = self.memory.get(&id);
         self.metrics.cache_lookup(Kind::Token, kept.is_some());
         let outcome = match kept {
             Some(user) => Ok(user),
@@ -98,16 +100,31 @@ impl HubTokens {
         }
     }
 
-    async fn review(&self, id: TokenId, token: &[u8]) -> Result<Option<Arc<User>>, String> {
+    async fn review(&self, id: TokenId, token: &[u8]) -> Result<Holder, String> {
         let Ok(token) = std::str::from_utf8(token) else { return Ok(None) };
-        let load = review(Arc::clone(&self.reviewer), SecretString::from(token), self.lifetime);
-        self.cache.get_or_load(Arc::new(id), || load).await.map_err(|error| error.to_string())
+        let (line, cache) = self.memory.line(&id);
+        let load = |stage| {
+            let (reviewer, memory, lifetime) = (Arc::clone(&self.reviewer), Arc::clone(&self.memory), self.lifetime);
+            let token = SecretString::from(token);
+            async move {
+                let (holder, lifetime) = review(&reviewer, line, &stage, token, lifetime).await?;
+                let lifetime = memory.learn(id, line, &holder, lifetime);
+                Ok((holder, lifetime))
+            }
+        };
+        cache.get_or_load(Arc::new(id), load).await.map_err(|error| error.to_string())
     }
 }
 
-async fn review(reviewer: Arc<Reviewer>, token: SecretString, lifetime: Duration) -> Loaded<Option<Arc<User>>> {
+async fn review(
+    reviewer: &Reviewer,
+    line: Line,
+    stage: &Stage,
+    token: SecretString,
+    lifetime: Duration,
+) -> Loaded<Holder> {
     let spec = || TokenReviewSpec { audiences: None, token: Some(token.expose_secret().to_owned()) };
-    let status = reviewer.token(spec).await?;
+    let status = reviewer.token(line, stage, spec).await?;
     let unsure = status.error.as_deref().is_some_and(|error| !error.is_empty());
     let user = user(status).map(Arc::new);
     let lifetime = if user.is_none() && unsure { lifetime.min(UNSURE_REFUSAL) } else { lifetime };

@@ -33,6 +33,11 @@ impl User {
         Self { name: ANONYMOUS.to_owned(), groups: vec![ALL_UNAUTHENTICATED.to_owned()], ..Self::default() }
     }
 
+    /// Whether nothing proves who this is: the anonymous user, or one of `system:unauthenticated`.
+    pub(crate) fn is_anonymous(&self) -> bool {
+        self.name == ANONYMOUS || self.is_in(ALL_UNAUTHENTICATED)
+    }
+
     /// Whether one of the user's groups is `group`.
     pub fn is_in(&self, group: &str) -> bool {
         self.groups.iter().any(|own| own == group)

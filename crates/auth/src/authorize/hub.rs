@@ -11,17 +11,21 @@ use k8s_openapi::api::authorization::v1 as k8s;
 use tokio::runtime::Handle;
 
 use super::{AuthorizationError, Decision};
-use crate::cache::{Cache, Loaded};
+use crate::cache::{Cache, Limits, Loaded};
 use crate::metrics::{Kind, Metrics};
-use crate::review::Reviewer;
+use crate::review::{Line, Reviewer, Stage};
 use crate::user::User;
 
 /// Reviews whose request-controlled attributes are this long or longer, in bytes, are not kept (`maxControlledAttrCacheSize`).
 const MAX_CACHED_BYTES: usize = 10_000;
+/// Decisions about anonymous users: they choose what is asked, so they have few, and none at the cost of users. Ten wait for
+/// each place at the hub.
+const ANONYMOUS: Limits = Limits { kept: 1024, pending: 100 };
 
 #[derive(Debug)]
 pub(crate) struct HubAuthorizer {
-    cache: Cache<Subject, Decision>,
+    users: Cache<Subject, Decision>,
+    anonymous: Cache<Subject, Decision>,
     reviewer: Arc<Reviewer>,
     lifetimes: Lifetimes,
     metrics: Metrics,
@@ -44,8 +48,10 @@ struct Subject {
 // === impl HubAuthorizer ===
 
 impl HubAuthorizer {
-    pub(crate) fn new(reviewer: Arc<Reviewer>, lifetimes: Lifetimes, runtime: Handle, metrics: Metrics) -> Self {
-        Self { cache: Cache::new(runtime), reviewer, lifetimes, metrics }
+    pub(crate) fn new(reviewer: Arc<Reviewer>, lifetimes: Lifetimes, runtime: &Handle, metrics: Metrics) -> Self {
+        let users = Cache::new(runtime.clone(), Limits::USERS);
+        let anonymous = Cache::new(runtime.clone(), ANONYMOUS);
+        Self { users, anonymous, reviewer, lifetimes, metrics }
     }
 
     /// Hands back what it was given, so that a kept decision costs no copy.
@@ -55,7 +61,7 @@ impl HubAuthorizer {
         attributes: Attributes,
     ) -> Result<(Arc<User>, Attributes, Decision), AuthorizationError> {
         let subject = Subject { user, attributes };
-        let kept = self.cache.get(&subject);
+        let kept = self.line(&subject.user).1.get(&subject);
         self.metrics.cache_lookup(Kind::Access, kept.is_some());
         let decision = match kept {
             Some(decision) => decision,
@@ -65,20 +71,34 @@ impl HubAuthorizer {
     }
 
     async fn review(&self, subject: &Subject) -> Result<Decision, AuthorizationError> {
-        let spec = spec(subject);
-        let load = review(Arc::clone(&self.reviewer), spec, self.lifetimes);
-        let outcome = if controlled_bytes(&subject.attributes) < MAX_CACHED_BYTES {
-            self.cache.get_or_load(Arc::new(subject.clone()), || load).await
+        let (line, cache) = self.line(&subject.user);
+        let load = |stage| review(Arc::clone(&self.reviewer), line, stage, spec(subject), self.lifetimes);
+        let bytes = controlled_bytes(&subject.attributes);
+        let outcome = if bytes < MAX_CACHED_BYTES {
+            cache.get_or_load(Arc::new(subject.clone()), load).await
         } else {
-            self.cache.load_alone(load).await
+            // Counted by size: a limit on how many wait is then one on memory too.
+            cache.load_alone(bytes.div_ceil(MAX_CACHED_BYTES), load).await
         };
         outcome.map_err(|error| AuthorizationError::Review(error.to_string()))
+    }
+
+    /// Anonymous users have a queue and a memory of their own, however they got that name: through the hub's front proxy
+    /// too, behind which they are as many and as nameless.
+    fn line(&self, user: &User) -> (Line, &Cache<Subject, Decision>) {
+        if user.is_anonymous() { (Line::Anonymous, &self.anonymous) } else { (Line::Users, &self.users) }
     }
 }
 
 /// Only a plain "allowed" allows: an evaluation error beside it changes nothing, a "denied" does.
-async fn review(reviewer: Arc<Reviewer>, spec: k8s::SubjectAccessReviewSpec, lifetimes: Lifetimes) -> Loaded<Decision> {
-    let status = reviewer.access(spec).await?;
+async fn review(
+    reviewer: Arc<Reviewer>,
+    line: Line,
+    stage: Stage,
+    spec: k8s::SubjectAccessReviewSpec,
+    lifetimes: Lifetimes,
+) -> Loaded<Decision> {
+    let status = reviewer.access(line, &stage, spec).await?;
     if let Some(error) = status.evaluation_error.as_deref().filter(|error| !error.is_empty()) {
         tracing::debug!(error, "the hub could not evaluate every rule of an access review");
     }

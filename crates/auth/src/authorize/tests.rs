@@ -1,5 +1,7 @@
 //! Who is allowed what, what the hub is asked, and what is kept of its answers.
 
+mod strangers;
+
 use std::borrow::Cow;
 use std::time::Duration;
 

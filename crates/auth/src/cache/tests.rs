@@ -12,7 +12,7 @@ use crate::review::Retry;
 const LIFETIME: Duration = Duration::from_secs(10);
 
 fn cache() -> Arc<Cache<u32, String>> {
-    Arc::new(Cache::new(Handle::current()))
+    Arc::new(Cache::new(Handle::current(), Limits::USERS))
 }
 
 fn kept(text: &str) -> (String, Duration) {
@@ -24,7 +24,7 @@ fn failure() -> ReviewError {
 }
 
 async fn load(cache: &Cache<u32, String>, key: u32, loaded: Loaded<String>) -> Result<String, ReviewError> {
-    cache.get_or_load(Arc::new(key), || async { loaded }).await
+    cache.get_or_load(Arc::new(key), |_| async { loaded }).await
 }
 
 #[tokio::test(start_paused = true)]
@@ -56,7 +56,7 @@ async fn a_hundred_callers_share_one_call() {
         .map(|_| {
             let (cache, calls, gate) = (Arc::clone(&cache), Arc::clone(&calls), gate.take());
             tokio::spawn(async move {
-                let load = || async move {
+                let load = |_| async move {
                     calls.fetch_add(1, Ordering::SeqCst);
                     gate.expect("only the first caller calls").await.expect("the gate opens");
                     Ok(kept("shared"))
@@ -81,7 +81,7 @@ async fn a_caller_that_leaves_does_not_take_the_call_with_it() {
     let first = tokio::spawn({
         let cache = Arc::clone(&cache);
         async move {
-            let load = || async move {
+            let load = |_| async move {
                 started.send(()).expect("the test waits");
                 gate.await.expect("the gate opens");
                 Ok(kept("shared"))
@@ -90,12 +90,13 @@ async fn a_caller_that_leaves_does_not_take_the_call_with_it() {
         }
     });
     start.await.expect("the call starts");
-    first.abort();
-    first.await.expect_err("cancelled");
     let second = tokio::spawn({
         let cache = Arc::clone(&cache);
         async move { load(&cache, 7, Err(failure())).await }
     });
+    tokio::task::yield_now().await;
+    first.abort();
+    first.await.expect_err("cancelled");
     tokio::task::yield_now().await;
     go.send(()).expect("the call survived its caller");
     assert_eq!(second.await.expect("no panic"), Ok("shared".to_owned()));
@@ -104,7 +105,7 @@ async fn a_caller_that_leaves_does_not_take_the_call_with_it() {
 #[tokio::test]
 async fn a_call_that_panics_is_lost_and_leaves_nothing_behind() {
     let cache = cache();
-    let lost = cache.get_or_load(Arc::new(1), || async { panic!("a bug in the call") }).await;
+    let lost = cache.get_or_load(Arc::new(1), |_| async { panic!("a bug in the call") }).await;
     assert_eq!(lost, Err(ReviewError::Lost));
     assert_eq!(load(&cache, 1, Ok(kept("works again"))).await, Ok("works again".to_owned()));
     assert_eq!(cache.entries.lock().pending, 0);
@@ -113,7 +114,7 @@ async fn a_call_that_panics_is_lost_and_leaves_nothing_behind() {
 #[test]
 fn a_runtime_that_is_gone_loses_calls_without_hanging() {
     let owner = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-    let cache = Cache::<u32, String>::new(owner.handle().clone());
+    let cache = Cache::<u32, String>::new(owner.handle().clone(), Limits::USERS);
     drop(owner);
     let caller = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     assert_eq!(caller.block_on(load(&cache, 1, Ok(kept("never")))), Err(ReviewError::Lost));
@@ -123,10 +124,10 @@ fn a_runtime_that_is_gone_loses_calls_without_hanging() {
 async fn the_oldest_entries_leave_a_full_cache() {
     let cache = cache();
     let more = 10;
-    for key in 0..u32::try_from(CAPACITY + more).expect("fits") {
+    for key in 0..u32::try_from(Limits::USERS.kept + more).expect("fits") {
         load(&cache, key, Ok(kept("kept"))).await.expect("loaded");
     }
-    assert_eq!(cache.entries.lock().slots.len(), CAPACITY);
+    assert_eq!(cache.entries.lock().slots.len(), Limits::USERS.kept);
     assert_eq!(cache.get(&9), None);
     assert!(cache.get(&10).is_some());
 }
@@ -148,10 +149,133 @@ async fn expired_entries_make_room_before_the_cache_is_full() {
 #[tokio::test]
 async fn calls_beyond_the_limit_are_turned_away_and_the_others_go_on() {
     let cache = cache();
-    for key in 0..u32::try_from(MAX_PENDING).expect("fits") {
-        let caller = cache.get_or_load(Arc::new(key), std::future::pending);
-        assert_eq!(caller.now_or_never(), None, "the call of key {key} is under way");
+    let mut callers: Vec<_> = (0..Limits::USERS.pending)
+        .map(|key| {
+            let key = Arc::new(u32::try_from(key).expect("fits"));
+            Box::pin(cache.get_or_load(key, |_| std::future::pending()))
+        })
+        .collect();
+    for caller in &mut callers {
+        assert_eq!(caller.now_or_never(), None, "the call is under way");
     }
+    tokio::task::yield_now().await;
     assert_eq!(load(&cache, u32::MAX, Ok(kept("late"))).await, Err(ReviewError::Busy));
-    assert_eq!(cache.entries.lock().pending, MAX_PENDING);
+    let alone = cache.load_alone(1, |_| async { Ok(kept("late")) });
+    assert_eq!(alone.await, Err(ReviewError::Busy));
+    assert_eq!(cache.entries.lock().pending, Limits::USERS.pending);
+    drop(callers);
+    all_clear(&cache).await;
+    assert_eq!(load(&cache, u32::MAX, Ok(kept("late"))).await, Ok("late".to_owned()));
+}
+
+#[tokio::test]
+async fn calls_for_one_caller_count_by_their_weight() {
+    let cache = Arc::new(Cache::<u32, String>::new(Handle::current(), Limits { kept: 1, pending: 10 }));
+    let alone = |weight| Box::pin(cache.load_alone(weight, |_| std::future::pending()));
+    let mut callers = [alone(4), alone(5), alone(100)];
+    for caller in &mut callers {
+        assert_eq!(caller.now_or_never(), None, "there was room before it came");
+    }
+    assert_eq!(load(&cache, 1, Ok(kept("late"))).await, Err(ReviewError::Busy));
+    drop(callers);
+    all_clear(&cache).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_waits_for_its_turn_ends_with_its_last_caller() {
+    let cache = cache();
+    let (turn, gone) = oneshot::channel::<()>();
+    let mut turn = Some(turn);
+    let mut callers: Vec<_> = (0..3)
+        .map(|_| {
+            let turn = turn.take();
+            let load = move |_| async move {
+                let _turn = turn;
+                std::future::pending().await
+            };
+            Box::pin(cache.get_or_load(Arc::new(7), load))
+        })
+        .collect();
+    for caller in &mut callers {
+        assert_eq!(caller.now_or_never(), None);
+    }
+    callers.truncate(1);
+    for _ in 0..10 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(cache.entries.lock().pending, 1, "somebody still waits");
+    let start = Instant::now();
+    callers.clear();
+    gone.await.expect_err("dropped");
+    all_clear(&cache).await;
+    assert_eq!(start.elapsed(), Duration::ZERO);
+    assert_eq!(load(&cache, 7, Ok(kept("anew"))).await, Ok("anew".to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_at_the_hub_ends_a_moment_after_its_last_caller() {
+    for alone in [true, false] {
+        let cache = cache();
+        let (begun, begin) = oneshot::channel();
+        let (there, gone) = oneshot::channel::<()>();
+        let load = move |stage: Stage| async move {
+            let _there = there;
+            let _at_hub = stage.enter_hub();
+            begun.send(()).expect("the test waits");
+            std::future::pending().await
+        };
+        let caller = tokio::spawn({
+            let cache = Arc::clone(&cache);
+            async move { if alone { cache.load_alone(1, load).await } else { cache.get_or_load(Arc::new(7), load).await } }
+        });
+        begin.await.expect("the call begins");
+        let start = Instant::now();
+        caller.abort();
+        gone.await.expect_err("dropped");
+        let took = start.elapsed();
+        assert!(took.abs_diff(flight::ABANDONED_GRACE) < Duration::from_millis(10), "alone: {alone}, {took:?}");
+        all_clear(&cache).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_joins_a_call_that_was_left_gets_its_answer() {
+    let cache = cache();
+    let (begun, begin) = oneshot::channel();
+    let load_slowly = move |stage: Stage| async move {
+        let _at_hub = stage.enter_hub();
+        begun.send(()).expect("the test waits");
+        tokio::time::sleep(flight::ABANDONED_GRACE * 3).await;
+        Ok(kept("shared"))
+    };
+    let first = tokio::spawn({
+        let cache = Arc::clone(&cache);
+        async move { cache.get_or_load(Arc::new(7), load_slowly).await }
+    });
+    begin.await.expect("the call begins");
+    first.abort();
+    first.await.expect_err("cancelled");
+    tokio::time::sleep(flight::ABANDONED_GRACE / 2).await;
+    assert_eq!(load(&cache, 7, Err(failure())).await, Ok("shared".to_owned()));
+}
+
+#[tokio::test]
+async fn a_call_whose_caller_has_gone_before_it_began_never_begins() {
+    let cache = cache();
+    let never = |_: Stage| async { panic!("nobody wants this") };
+    assert_eq!(cache.load_alone(1, never).now_or_never(), None);
+    assert_eq!(cache.get_or_load(Arc::new(1), never).now_or_never(), None);
+    all_clear(&cache).await;
+}
+
+/// Until no call is under way; within a few turns of the runtime, without time.
+async fn all_clear(cache: &Cache<u32, String>) {
+    for _ in 0..100 {
+        if cache.entries.lock().pending == 0 {
+            assert!(!cache.entries.lock().slots.values().any(|slot| matches!(slot, Slot::Pending { .. })));
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
+    panic!("{} calls left", cache.entries.lock().pending);
 }

@@ -1,5 +1,7 @@
 //! What is kept of the hub's word on tokens, and for how long.
 
+mod strangers;
+
 use k8s_openapi::api::authentication::v1::TokenReviewStatus;
 use tokio::time::advance;
 

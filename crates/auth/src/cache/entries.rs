@@ -1,0 +1,90 @@
+//! What a cache holds: answers by key, and calls under way.
+//!
+//! Entries leave in the order they came. With one lifetime of seconds for all, the oldest is also the next to expire, and
+//! recency would not be worth a second lock or a write per hit.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::Hash;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::Outcome;
+
+/// Expired entries removed with each insertion: more than one, so that the cache shrinks after a rush.
+const EXPIRED_PER_INSERT: usize = 4;
+
+#[derive(Debug)]
+pub(super) struct Entries<K, V> {
+    pub(super) slots: HashMap<Arc<K>, Slot<V>>,
+    /// Keys of `Ready` slots by age. An id that no longer matches its slot is left over from an earlier entry.
+    pub(super) order: VecDeque<(Arc<K>, u64)>,
+    /// Weight of the calls under way.
+    pub(super) pending: usize,
+    next_id: u64,
+    capacity: usize,
+}
+
+#[derive(Debug)]
+pub(super) enum Slot<V> {
+    Ready {
+        value: V,
+        expires: Instant,
+        id: u64,
+    },
+    /// Holds no receiver: those that exist are callers who wait.
+    Pending {
+        outcome: Arc<watch::Sender<Outcome<V>>>,
+        id: u64,
+    },
+}
+
+// === impl Entries ===
+
+impl<K: Hash + Eq, V> Entries<K, V> {
+    pub(super) fn new(capacity: usize) -> Self {
+        Self { slots: HashMap::new(), order: VecDeque::new(), pending: 0, next_id: 0, capacity }
+    }
+
+    pub(super) fn new_id(&mut self) -> u64 {
+        self.next_id += 1;
+        self.next_id
+    }
+
+    pub(super) fn add_pending(&mut self, key: &Arc<K>, outcome: &Arc<watch::Sender<Outcome<V>>>) -> u64 {
+        let id = self.new_id();
+        self.pending += 1;
+        self.slots.insert(Arc::clone(key), Slot::Pending { outcome: Arc::clone(outcome), id });
+        id
+    }
+
+    /// Does nothing once the slot is another's, or `Ready`.
+    pub(super) fn remove_pending(&mut self, key: &K, id: u64) {
+        if matches!(self.slots.get(key), Some(Slot::Pending { id: own, .. }) if *own == id) {
+            self.slots.remove(key);
+        }
+    }
+
+    pub(super) fn add_ready(&mut self, key: Arc<K>, id: u64, value: V, lifetime: Duration) {
+        let now = Instant::now();
+        self.order.push_back((Arc::clone(&key), id));
+        self.slots.insert(key, Slot::Ready { value, expires: now + lifetime, id });
+        for _ in 0..EXPIRED_PER_INSERT {
+            let Some((key, id)) = self.order.front() else { break };
+            let current = match self.slots.get(key) {
+                Some(Slot::Ready { expires, id: own, .. }) if own == id => Some(*expires),
+                _ => None,
+            };
+            if self.order.len() <= self.capacity && current.is_some_and(|expires| now < expires) {
+                break;
+            }
+            if let Some((key, _)) = self.order.pop_front()
+                && current.is_some()
+            {
+                self.slots.remove(&key);
+            }
+        }
+    }
+}

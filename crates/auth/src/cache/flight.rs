@@ -1,0 +1,88 @@
+//! One call under way: until it lands, or until nobody waits for it any more.
+
+use std::hash::Hash;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use super::entries::Entries;
+use super::{Loaded, Outcome};
+use crate::review::Stage;
+
+/// How long a call that is at the hub may go on for nobody. To end it breaks the connection it is on (HTTP/1.1 has no other
+/// way), so callers who come and go at once would cost a TLS handshake each. This bounds both: handshakes to the number of
+/// places a second, and the time a place is held for nobody.
+pub(super) const ABANDONED_GRACE: Duration = Duration::from_secs(1);
+
+/// Dropped without landing (given up, its task panicked or was shut down), it clears its slot.
+pub(super) struct Flight<K: Hash + Eq, V> {
+    pub(super) entries: Arc<Mutex<Entries<K, V>>>,
+    /// The slot of a shared call.
+    pub(super) own: Option<(Arc<K>, u64)>,
+    pub(super) weight: usize,
+    /// Its receivers are the callers who wait.
+    pub(super) outcome: Arc<watch::Sender<Outcome<V>>>,
+}
+
+// === impl Flight ===
+
+impl<K: Hash + Eq, V: Clone> Flight<K, V> {
+    /// Runs `load`, which says by `stage` how far it is.
+    pub(super) async fn fly<F: Future<Output = Loaded<V>>>(self, stage: Stage, load: F) {
+        let mut load = pin!(load);
+        loop {
+            tokio::select! {
+                // First, so that a call whose caller has gone before it began never begins.
+                biased;
+                () = self.outcome.closed() => {}
+                loaded = &mut load => return self.land(loaded),
+            }
+            if stage.is_at_hub()
+                && let Ok(loaded) = timeout(ABANDONED_GRACE, &mut load).await
+            {
+                return self.land(loaded);
+            }
+            if self.is_abandoned() {
+                return;
+            }
+        }
+    }
+
+    /// Callers join under the same lock, so none can join a call that was found abandoned.
+    fn is_abandoned(&self) -> bool {
+        let mut entries = self.entries.lock();
+        if self.outcome.receiver_count() > 0 {
+            return false;
+        }
+        if let Some((key, id)) = &self.own {
+            entries.remove_pending(key, *id);
+        }
+        true
+    }
+
+    fn land(self, loaded: Loaded<V>) {
+        let outcome = Arc::clone(&self.outcome);
+        if let (Ok((value, lifetime)), Some((key, id))) = (&loaded, &self.own)
+            && !lifetime.is_zero()
+        {
+            self.entries.lock().add_ready(Arc::clone(key), *id, value.clone(), *lifetime);
+        }
+        // Before the callers know: the next one to ask finds no call that is over.
+        drop(self);
+        let _ = outcome.send(Some(loaded.map(|(value, _)| value))); // nobody may be waiting any more
+    }
+}
+
+impl<K: Hash + Eq, V> Drop for Flight<K, V> {
+    fn drop(&mut self) {
+        let mut entries = self.entries.lock();
+        entries.pending = entries.pending.saturating_sub(self.weight);
+        if let Some((key, id)) = &self.own {
+            entries.remove_pending(key, *id);
+        }
+    }
+}

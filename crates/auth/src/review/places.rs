@@ -1,0 +1,64 @@
+//! Places at the hub, so that a crowd of strangers waits for itself and never for users, nor users for it.
+//!
+//! Whoever sends no credential, or a token made up on the spot, can ask for as many reviews as it likes. First come, first
+//! served over all of them would make the hub's answers to known users wait for thousands of answers nobody needs.
+
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+/// Reviews of users and tokens in flight at the hub. Enough for thousands of new identities a second, few enough not to be
+/// a flood.
+pub(crate) const MAX_OUTSTANDING: usize = 100;
+/// Those of them that may be for tokens not known to be good: the rest is left to users whatever strangers send.
+pub(crate) const MAX_NEW_TOKENS: usize = 50;
+/// Reviews of anonymous users in flight, beside the others: it takes only a few to answer honest ones.
+pub(crate) const MAX_ANONYMOUS: usize = 10;
+
+/// Whom a review is for, and so where it queues.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Line {
+    /// Users, and tokens that were good not long ago.
+    Users,
+    /// Tokens not seen before, or only refused.
+    NewTokens,
+    /// Users without a credential.
+    Anonymous,
+}
+
+#[derive(Debug)]
+pub(crate) struct Places {
+    outstanding: Semaphore,
+    new_tokens: Semaphore,
+    anonymous: Semaphore,
+}
+
+/// May ask the hub. Dropping it lets the next one ask.
+#[derive(Debug)]
+pub(crate) struct Place<'a> {
+    _places: (SemaphorePermit<'a>, Option<SemaphorePermit<'a>>),
+}
+
+// === impl Places ===
+
+impl Places {
+    pub(crate) fn new() -> Self {
+        Self {
+            outstanding: Semaphore::new(MAX_OUTSTANDING),
+            new_tokens: Semaphore::new(MAX_NEW_TOKENS),
+            anonymous: Semaphore::new(MAX_ANONYMOUS),
+        }
+    }
+
+    /// Waits for a place, first come first served within `line`. `None` never comes while the semaphores stay open.
+    pub(crate) async fn take(&self, line: Line) -> Option<Place<'_>> {
+        let places = match line {
+            Line::Users => (self.outstanding.acquire().await.ok()?, None),
+            // In this order: only those that have one of the few places stand in the users' queue.
+            Line::NewTokens => {
+                let own = self.new_tokens.acquire().await.ok()?;
+                (own, Some(self.outstanding.acquire().await.ok()?))
+            }
+            Line::Anonymous => (self.anonymous.acquire().await.ok()?, None),
+        };
+        Some(Place { _places: places })
+    }
+}

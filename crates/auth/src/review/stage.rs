@@ -1,0 +1,33 @@
+//! How far a review is, for whoever decides whether to give it up.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether the review is at the hub just now, or waits for a place or its next attempt. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Stage(Arc<AtomicBool>);
+
+/// The review is at the hub until this is dropped.
+#[derive(Debug)]
+pub(crate) struct AtHub<'a>(&'a AtomicBool);
+
+// === impl Stage ===
+
+impl Stage {
+    pub(crate) fn enter_hub(&self) -> AtHub<'_> {
+        self.0.store(true, Ordering::Relaxed);
+        AtHub(&self.0)
+    }
+
+    pub(crate) fn is_at_hub(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+// === impl AtHub ===
+
+impl Drop for AtHub<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+}

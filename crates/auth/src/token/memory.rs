@@ -1,0 +1,66 @@
+//! What is remembered of tokens: the hub's answers for seconds, and which tokens were good for longer.
+//!
+//! Answers about users and refusals are kept apart. Anybody can send made-up tokens, and the refusals they earn must not
+//! push out what is known of users.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+
+use super::TokenId;
+use crate::cache::{Cache, Limits};
+use crate::review::Line;
+use crate::user::User;
+
+/// Refusals kept (32 bytes each), and new tokens under review: honest ones come in a rush only when the gateway starts, and
+/// at 64 KiB at most they hold no more than 64 MiB while they wait.
+const STRANGERS: Limits = Limits { kept: 8192, pending: 1024 };
+/// How long a token that was good is reviewed among the users', from one proof to the next. Says nothing about what it is
+/// worth now.
+const KNOWN_FOR: Duration = Duration::from_hours(1);
+
+/// Who holds a token; `None`: it was refused.
+pub(super) type Holder = Option<Arc<User>>;
+
+#[derive(Debug)]
+pub(super) struct Memory {
+    users: Cache<TokenId, Holder>,
+    strangers: Cache<TokenId, Holder>,
+    known: Cache<TokenId, ()>,
+}
+
+// === impl Memory ===
+
+impl Memory {
+    pub(super) fn new(runtime: &Handle) -> Self {
+        Self {
+            users: Cache::new(runtime.clone(), Limits::USERS),
+            strangers: Cache::new(runtime.clone(), STRANGERS),
+            known: Cache::new(runtime.clone(), Limits::USERS),
+        }
+    }
+
+    pub(super) fn get(&self, id: &TokenId) -> Option<Holder> {
+        self.users.get(id).or_else(|| self.strangers.get(id))
+    }
+
+    /// Where a token that needs a review queues.
+    pub(super) fn line(&self, id: &TokenId) -> (Line, &Cache<TokenId, Holder>) {
+        match self.known.get(id) {
+            Some(()) => (Line::Users, &self.users),
+            None => (Line::NewTokens, &self.strangers),
+        }
+    }
+
+    /// Takes in what came out of a review in `line`. Returns how long the cache of that line is to keep it itself.
+    pub(super) fn learn(&self, id: TokenId, line: Line, holder: &Holder, lifetime: Duration) -> Duration {
+        if holder.is_none() || line == Line::Users {
+            return lifetime;
+        }
+        // In this order: who finds the token known also finds its holder.
+        self.users.put(id, holder.clone(), lifetime);
+        self.known.put(id, (), KNOWN_FOR);
+        Duration::ZERO
+    }
+}

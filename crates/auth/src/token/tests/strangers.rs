@@ -1,0 +1,74 @@
+//! Made-up tokens wait for each other; tokens that were good do not wait for them.
+
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+
+use super::*;
+
+/// More than may wait.
+const CROWD: usize = 5000;
+
+/// A hub that knows one good token and never gets to tokens that begin with `junk`.
+fn hub() -> (Arc<ScriptedHub>, Arc<Auth>) {
+    let hub = ScriptedHub::new();
+    hub.token("good", authenticated("u", &[]));
+    hub.hold(|token| token.starts_with("junk"));
+    let auth = Arc::new(auth(&hub));
+    (hub, auth)
+}
+
+fn crowd(auth: &Arc<Auth>) -> JoinSet<Opinion> {
+    let mut crowd = JoinSet::new();
+    for number in 0..CROWD {
+        let auth = Arc::clone(auth);
+        crowd.spawn(async move { ask(&auth, &format!("junk{number}")).await });
+    }
+    crowd
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_that_was_good_is_reviewed_at_once_while_made_up_ones_wait() {
+    let (hub, auth) = hub();
+    assert!(is_user(&ask(&auth, "good").await));
+    advance(Duration::from_secs(9)).await;
+    let _crowd = crowd(&auth);
+    hub.seen_present(50).await;
+    let start = Instant::now();
+    assert!(is_user(&ask(&auth, "good").await), "kept");
+    assert_eq!(start.elapsed(), Duration::ZERO);
+    advance(Duration::from_secs(1)).await;
+    let (start, asked) = (Instant::now(), hub.token_attempts());
+    assert!(is_user(&ask(&auth, "good").await), "asked again");
+    assert_eq!((start.elapsed(), hub.token_attempts(), hub.present()), (Duration::ZERO, asked + 1, 50));
+}
+
+#[tokio::test(start_paused = true)]
+async fn made_up_tokens_beyond_the_limit_are_turned_away_at_once() {
+    let (hub, auth) = hub();
+    let mut crowd = crowd(&auth);
+    let start = Instant::now();
+    for _ in 1024..CROWD {
+        let busy = Opinion::Failed("too many reviews are waiting for the hub".to_owned());
+        assert_eq!(crowd.join_next().await.expect("one is left").expect("no panic"), busy);
+    }
+    hub.seen_present(50).await;
+    assert_eq!(start.elapsed(), Duration::ZERO);
+    assert_eq!((crowd.len(), hub.token_attempts()), (1024, 50));
+
+    crowd.shutdown().await;
+    sleep(Duration::from_secs(2)).await;
+    assert_eq!((hub.present(), hub.token_attempts()), (0, 50), "those in the queue never came to the hub");
+    assert!(is_user(&ask(&auth, "good").await), "there is room again");
+}
+
+#[tokio::test]
+async fn what_is_kept_of_users_is_not_pushed_out_by_refusals() {
+    let (hub, auth) = hub();
+    assert!(is_user(&ask(&auth, "good").await));
+    for number in 0..10_000 {
+        assert_eq!(ask(&auth, &format!("bad{number}")).await, refused());
+    }
+    let asked = hub.token_attempts();
+    assert!(is_user(&ask(&auth, "good").await));
+    assert_eq!(hub.token_attempts(), asked);
+}
