@@ -4,6 +4,7 @@
 //! Everything listens on 127.0.0.1:0 and every wait is bounded. See [`Rig`] for where to start.
 
 pub mod connection;
+pub mod frames;
 pub mod rig;
 pub mod versions;
 

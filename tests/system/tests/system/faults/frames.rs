@@ -1,30 +1,15 @@
-//! A member that speaks HTTP/2 frame by frame, for what no library's server does on purpose (RFC 9113).
+//! A member that treats requests as no library's server does on purpose (RFC 9113).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use kit::pki::{ALPN_H2, Authority, ClientAuth, Leaf, server_config};
+use system_tests::frames::{
+    self, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, MemberFrames, RST_STREAM, STATUS_200,
+};
 use system_tests::rig::Reachable;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinSet;
-use tokio_rustls::TlsAcceptor;
-use tokio_rustls::server::TlsStream;
 
-const PREFACE: usize = 24;
-const DATA: u8 = 0;
-const HEADERS: u8 = 1;
-const RST_STREAM: u8 = 3;
-const SETTINGS: u8 = 4;
-const GOAWAY: u8 = 7;
-/// Of SETTINGS and PING.
-const ACK: u8 = 1;
-const END_STREAM: u8 = 1;
-const END_HEADERS: u8 = 4;
 const REFUSED_STREAM: u32 = 7;
-/// `:status: 200` by its index in the static table (RFC 7541 appendix A).
-const STATUS_200: &[u8] = &[0x88];
-/// The same and `content-length: 10`, a literal with an indexed name.
+/// `:status: 200`, and `content-length: 10`, a literal with an indexed name (RFC 7541 appendix A).
 const LENGTH_10: &[u8] = &[0x88, 0x0f, 0x0d, 2, b'1', b'0'];
 
 /// What a connection does with each request.
@@ -44,35 +29,19 @@ pub(super) enum OnRequest {
 
 /// A running member. It stops when dropped.
 pub(super) struct FrameMember {
-    url: String,
-    authority: Authority,
+    inner: frames::FrameMember,
     requests: Arc<AtomicUsize>,
-    _connections: JoinSet<()>,
 }
 
 // === impl FrameMember ===
 
 impl FrameMember {
     /// Starts a member whose connections, numbered from 0, treat requests as `script` says.
-    pub(super) async fn start(script: impl Fn(usize) -> OnRequest + Send + 'static) -> Self {
-        let authority = Authority::new("member-ca");
-        let identity = authority.issue(&Leaf::server("kube-apiserver"));
-        let tls = TlsAcceptor::from(server_config(&identity, ClientAuth::None, ALPN_H2));
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has free ports");
-        let url = format!("https://{}", listener.local_addr().expect("bound"));
+    pub(super) async fn start(script: impl Fn(usize) -> OnRequest + Send + Sync + 'static) -> Self {
         let requests = Arc::new(AtomicUsize::new(0));
-        let mut connections = JoinSet::new();
         let counted = requests.clone();
-        connections.spawn(async move {
-            let mut open = JoinSet::new();
-            for number in 0.. {
-                let Ok((tcp, _)) = listener.accept().await else { return };
-                let (tls, counted, on_request) = (tls.clone(), counted.clone(), script(number));
-                // An error is the caller leaving.
-                open.spawn(async move { serve(tls, tcp, on_request, &counted).await.ok() });
-            }
-        });
-        Self { url, authority, requests, _connections: connections }
+        let connection = move |number, frames| serve(frames, script(number), counted.clone());
+        Self { inner: frames::FrameMember::start(connection).await, requests }
     }
 
     /// Requests seen on all connections.
@@ -83,58 +52,38 @@ impl FrameMember {
 
 impl Reachable for FrameMember {
     fn url(&self) -> String {
-        self.url.clone()
+        self.inner.url()
     }
 
     fn ca_pem(&self) -> String {
-        self.authority.root_pem()
+        self.inner.ca_pem()
     }
 }
 
-async fn serve(tls: TlsAcceptor, tcp: TcpStream, on_request: OnRequest, requests: &AtomicUsize) -> std::io::Result<()> {
-    let mut io = tls.accept(tcp).await?;
-    io.write_all(&frame(SETTINGS, 0, 0, &[])).await?;
-    io.read_exact(&mut [0; PREFACE]).await?;
+async fn serve(mut frames: MemberFrames, on_request: OnRequest, requests: Arc<AtomicUsize>) -> std::io::Result<()> {
     loop {
-        let mut head = [0; 9];
-        io.read_exact(&mut head).await?;
-        let [a, b, c, kind, flags, stream @ ..] = head;
-        let mut payload = vec![0; u32::from_be_bytes([0, a, b, c]) as usize];
-        io.read_exact(&mut payload).await?;
-        match (kind, flags & ACK) {
-            (SETTINGS, 0) => io.write_all(&frame(SETTINGS, ACK, 0, &[])).await?,
-            (HEADERS, _) => {
-                requests.fetch_add(1, Ordering::SeqCst);
-                let stream = u32::from_be_bytes(stream);
-                match on_request {
-                    OnRequest::Answer => {
-                        io.write_all(&frame(HEADERS, END_STREAM | END_HEADERS, stream, STATUS_200)).await?;
-                    }
-                    OnRequest::Refuse => {
-                        io.write_all(&frame(RST_STREAM, 0, stream, &REFUSED_STREAM.to_be_bytes())).await?;
-                    }
-                    OnRequest::LeaveOut => leave(&mut io, 0, 0).await?,
-                    OnRequest::GiveUp(code) => leave(&mut io, stream, code).await?,
-                    OnRequest::Shorten => {
-                        io.write_all(&frame(HEADERS, END_HEADERS, stream, LENGTH_10)).await?;
-                        io.write_all(&frame(DATA, END_STREAM, stream, b"hello")).await?;
-                    }
-                }
-            }
-            _ => {}
+        let frame = frames.read().await?;
+        if frame.kind != HEADERS {
+            continue;
         }
-        io.flush().await?;
+        requests.fetch_add(1, Ordering::SeqCst);
+        let stream = frame.stream;
+        match on_request {
+            OnRequest::Answer => frames.send(HEADERS, END_STREAM | END_HEADERS, stream, STATUS_200).await?,
+            OnRequest::Refuse => frames.send(RST_STREAM, 0, stream, &REFUSED_STREAM.to_be_bytes()).await?,
+            OnRequest::LeaveOut => leave(&mut frames, 0, 0).await?,
+            OnRequest::GiveUp(code) => leave(&mut frames, stream, code).await?,
+            OnRequest::Shorten => {
+                frames.send(HEADERS, END_HEADERS, stream, LENGTH_10).await?;
+                frames.send(DATA, END_STREAM, stream, b"hello").await?;
+            }
+        }
     }
 }
 
 /// Says goodbye: streams after `last` were not and will not be acted on.
-async fn leave(io: &mut TlsStream<TcpStream>, last: u32, code: u32) -> std::io::Result<()> {
+async fn leave(frames: &mut MemberFrames, last: u32, code: u32) -> std::io::Result<()> {
     let payload = [last.to_be_bytes(), code.to_be_bytes()].concat();
-    io.write_all(&frame(GOAWAY, 0, 0, &payload)).await?;
-    io.shutdown().await
-}
-
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(payload.len()).expect("a small frame").to_be_bytes();
-    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+    frames.send(GOAWAY, 0, 0, &payload).await?;
+    frames.shutdown().await
 }
