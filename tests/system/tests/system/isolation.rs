@@ -1,5 +1,7 @@
 //! No request waits for another: not for streams that never end, not for clients that do not read, not for members that do not.
 
+mod room;
+mod shared;
 mod unread;
 mod uploads;
 mod watches;

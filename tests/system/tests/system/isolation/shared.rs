@@ -1,0 +1,129 @@
+//! Connections are shared: with a hub's other users on one side, with a member's other users on the other. What one of them
+//! begins and gives up, or sends in the smallest of pieces, does not end the connection of all.
+
+use std::io;
+
+use kit::hub::ClusterSecret;
+use kit::member::{BlackHole, FakeMember, MemberOptions, Reply, StreamSender};
+use kit::wait::{WAIT, within};
+use system_tests::frames::{
+    DATA, END_HEADERS, FrameClient, FrameMember, HEADERS, MemberFrames, RST_STREAM, STATUS_200, encode,
+};
+use system_tests::{CLUSTER, Http, MEMBER_TOKEN, Rig, cluster, proxied};
+
+/// Streams given up at once: twice as many as h2 remembers by default (`DEFAULT_RESET_STREAM_MAX`).
+const GIVEN_UP: usize = 100;
+/// How often something arrives for each of them that was on its way. What arrives for forgotten streams is more than the 1024
+/// frames that h2 by default forgives a connection in all its life (`DEFAULT_LOCAL_RESET_COUNT_MAX`).
+const LATE: usize = 30;
+/// Pieces of one byte: the whole window of one upload.
+const TINY: usize = 256 << 10;
+
+/// One byte for each stream. More at once would be one error: h2 answers what it reads together by one reset.
+fn late(streams: &[u32]) -> Vec<u8> {
+    streams.iter().flat_map(|stream| encode(DATA, 0, *stream, b"x")).collect()
+}
+
+#[tokio::test]
+async fn streams_given_up_do_not_end_those_of_others() {
+    let member = FrameMember::start(|_, frames| send_late(frames)).await;
+    let rig = Rig::with(&member).await;
+    let connection = rig.connect(Http::H2).await;
+    let mut watch = connection.open_beside("GET", &proxied(CLUSTER, "/watch?watch=1")).await.expect("a head");
+    let mut logs = Vec::new();
+    for _ in 0..GIVEN_UP {
+        logs.push(connection.open_beside("GET", &proxied(CLUSTER, "/log?follow=true")).await.expect("a head"));
+    }
+    drop(logs);
+    let line = within(WAIT, "an event of the watch", watch.line()).await.expect("the watch goes on");
+    assert_eq!(line.as_deref(), Some("event\n"));
+}
+
+/// Answers every request at once and, when all but the first were given up, sends what was on its way to them; then an event
+/// on the first.
+async fn send_late(mut frames: MemberFrames) -> io::Result<()> {
+    let (mut first, mut given_up) = (None, Vec::new());
+    while given_up.len() < GIVEN_UP {
+        let frame = frames.read().await?;
+        match frame.kind {
+            HEADERS => {
+                first.get_or_insert(frame.stream);
+                frames.send(HEADERS, END_HEADERS, frame.stream, STATUS_200).await?;
+            }
+            RST_STREAM => given_up.push(frame.stream),
+            _ => {}
+        }
+    }
+    let late = late(&given_up);
+    for _ in 0..LATE {
+        frames.send_all(&late).await?;
+        frames.settled().await?;
+    }
+    frames.send(DATA, 0, first.expect("asked before the others"), b"event\n").await?;
+    loop {
+        frames.read().await?;
+    }
+}
+
+/// The connection of a hub, with the watch of one of its users.
+struct Hub {
+    client: FrameClient,
+    watch: u32,
+    events: StreamSender,
+}
+
+// === impl Hub ===
+
+impl Hub {
+    async fn connect(rig: &Rig, member: &FakeMember) -> Self {
+        let mut streams = member.streams("/watch");
+        let mut client = FrameClient::connect(rig).await;
+        let watch = client.request("GET", &proxied(CLUSTER, "/watch?watch=1"), true).await;
+        let (_, events) = streams.next().await;
+        Self { client, watch, events }
+    }
+
+    async fn assert_goes_on(&mut self) {
+        self.client.settled().await;
+        assert!(self.events.send("event\n").await, "the watch was given up");
+        let watch = self.watch;
+        let event = self.client.until("an event", |frame| (frame.kind, frame.stream) == (DATA, watch)).await;
+        assert_eq!(event.payload, b"event\n");
+    }
+}
+
+#[tokio::test]
+async fn uploads_that_are_answered_early_do_not_end_the_hubs_connection() {
+    let member = FakeMember::start(MemberOptions::default()).await;
+    member.on("/early", |_| Reply::early(413, "too large"));
+    let rig = Rig::with(&member).await;
+    let mut hub = Hub::connect(&rig, &member).await;
+    let mut uploads = Vec::new();
+    for _ in 0..GIVEN_UP {
+        uploads.push(hub.client.request("POST", &proxied(CLUSTER, "/early"), false).await);
+    }
+    for _ in 0..GIVEN_UP {
+        let answered = |stream| uploads.contains(&stream);
+        hub.client.until("the end of an upload", |frame| frame.kind == RST_STREAM && answered(frame.stream)).await;
+    }
+    let late = late(&uploads);
+    for _ in 0..LATE {
+        hub.client.send_all(&late).await;
+        hub.client.settled().await;
+    }
+    hub.assert_goes_on().await;
+}
+
+#[tokio::test]
+async fn an_upload_in_tiny_pieces_does_not_end_the_hubs_connection() {
+    let member = FakeMember::start(MemberOptions::default()).await;
+    let hole = BlackHole::start().await;
+    // Nobody reads an upload before its member can be reached.
+    let url = format!("https://{}", hole.address());
+    let lost = ClusterSecret::new("vela-system", "lost").endpoint(&url).ca(&member.ca_pem()).token(MEMBER_TOKEN);
+    let rig = Rig::builder().cluster("lost", lost).cluster(CLUSTER, cluster(CLUSTER, &member)).start().await;
+    let mut hub = Hub::connect(&rig, &member).await;
+    let upload = hub.client.request("POST", &proxied("lost", "/x"), false).await;
+    hub.client.send_all(&encode(DATA, 0, upload, b"x").repeat(TINY)).await;
+    hub.assert_goes_on().await;
+}
