@@ -1,11 +1,13 @@
 //! Who is calling, over the wire: what proves an identity, what proves nothing, and what those learn who prove none.
 
+mod crowds;
 mod flags;
 mod front_proxy;
 mod impersonation;
 mod readiness;
 mod serving;
 mod strangers;
+mod trailers;
 
 use kit::hub::FakeHub;
 use kit::member::{FakeMember, MemberOptions, Reply};

@@ -10,7 +10,7 @@ async fn agreeable() -> RawMember {
 }
 
 #[tokio::test]
-async fn who_may_only_read_may_not_act_on_pods() {
+async fn who_may_only_read_may_upgrade_nothing_but_watches() {
     let member = agreeable().await;
     let rig = Rig::with(&member).await;
     for (method, protocol, rest) in [
@@ -20,6 +20,18 @@ async fn who_may_only_read_may_not_act_on_pods() {
         ("GET", "websocket", "/api/v1/namespaces/ns/pods/p/portforward?ports=80"),
         ("GET", "websocket", "/api/v1/namespaces/ns/pods/p/%65xec?command=sh"),
         ("GET", "websocket", "//api/v1/namespaces/ns/pods/p/exec/"),
+        // A kubelet serves exec, attach and port-forward by paths of its own, and asks nobody for more than `get nodes/proxy`.
+        ("GET", "websocket", "/api/v1/nodes/n/proxy/exec/ns/p/c?command=id&output=1"),
+        ("GET", "websocket", "/api/v1/nodes/n/proxy/exec/ns/p/c?command=id&output=1&watch=true"),
+        ("GET", "websocket", "/api/v1/nodes/n/%70roxy/e%78ec/ns/p/c?command=id&watch=1"),
+        ("GET", "websocket", "/api/v1/nodes/n:10250/proxy/attach/ns/p/c?input=1"),
+        ("GET", "websocket", "/api/v1/nodes/https:n:10250/proxy/portForward/ns/p?port=80"),
+        ("GET", "websocket", "/api/v1/namespaces/ns/services/s/proxy/terminal?watch=true"),
+        ("GET", "websocket", "/api/v1/namespaces/ns/pods/p/exec?command=sh&watch=true"),
+        // Whatever it may be, it is no watch.
+        ("GET", "websocket", "/apis/example.com/v1/namespaces/ns/things/t/terminal"),
+        ("GET", "websocket", "/api/v1/pods?watch=false"),
+        ("GET", "websocket", "/api/v1/pods?command=watch%3Dtrue"),
     ] {
         let asked = upgrade_as(VIEWER, &rig, (method, &proxied(CLUSTER, rest)), protocol, &[]).await;
         let message = refusal(asked).await.status_message(403, "Forbidden");
@@ -36,9 +48,11 @@ async fn who_may_only_read_may_not_act_on_pods() {
 async fn who_may_read_may_watch_by_websocket() {
     let member = agreeable().await;
     let rig = Rig::with(&member).await;
-    let target = proxied(CLUSTER, "/api/v1/pods?watch=true");
-    let (_connection, head) = upgrade_as(VIEWER, &rig, ("GET", &target), "websocket", &[]).await;
-    assert_eq!(head.status, 101);
+    for rest in ["/api/v1/pods?watch=true", "/api/v1/namespaces/ns/pods?resourceVersion=1&watch=1"] {
+        let target = proxied(CLUSTER, rest);
+        let (_connection, head) = upgrade_as(VIEWER, &rig, ("GET", &target), "websocket", &[]).await;
+        assert_eq!(head.status, 101, "{rest}");
+    }
 }
 
 #[tokio::test]

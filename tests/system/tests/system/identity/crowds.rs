@@ -1,0 +1,88 @@
+//! Crowds of strangers ask the hub's reviews for nothing that users have to wait for.
+
+use std::time::Duration;
+
+use http::Method;
+use kit::hub::{Call, Decision, Fault, TokenUser};
+use kit::wait::within;
+use system_tests::{CLUSTER, Connection, Http, proxied};
+
+use super::{Stage, target};
+
+/// What the hub takes for a review.
+const REVIEW: Duration = Duration::from_millis(500);
+/// What a user may have to wait: a few reviews, not those of the crowd, which are 8 s when made a hundred at a time.
+const SOON: Duration = Duration::from_secs(3);
+/// Connections of strangers.
+const STRANGERS: usize = 16;
+/// Requests of each.
+const EACH: usize = 100;
+/// Bytes of a path that no review is remembered for.
+const LONG: usize = 12_000;
+
+impl Stage {
+    /// A hub that allows alice everything, and alice's connection, whose token it knows already.
+    async fn with_alice() -> (Self, Connection) {
+        let stage = Self::set().await;
+        stage.hub.add_token("alices", TokenUser::new("alice", &[]));
+        stage.hub.on_access(|spec| if spec["user"] == "alice" { Decision::allow() } else { Decision::no_opinion("") });
+        let mut alice = stage.connect(Http::H2, None).await.bearer("alices");
+        assert_eq!(alice.get(&target()).await.status, 200);
+        (stage, alice)
+    }
+
+    /// Strangers who ask, each for something else, and leave without waiting for an answer.
+    async fn crowd(&self, request: impl Fn(usize, usize) -> (String, Vec<(&'static str, String)>)) {
+        for stranger in 0..STRANGERS {
+            let mut connection = self.connect(Http::H2, None).await;
+            let mut asked = Vec::new();
+            for number in 0..EACH {
+                let (path, headers) = request(stranger, number);
+                let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+                // An error is a stranger being shown the door.
+                asked.push(connection.h2().send(Method::GET, &path, &headers, true).await.ok());
+            }
+            // Requests are taken in their order: answered after the others have been.
+            connection.try_call("GET", "/livez", &[], b"").await.ok();
+            drop(asked);
+        }
+    }
+}
+
+/// Asserts that alice is served soon what she never asked for before.
+async fn assert_is_served(mut alice: Connection) {
+    let target = target();
+    let asking = alice.call("POST", &target, &[], b"{}");
+    assert_eq!(within(SOON, "the answer to a user", asking).await.status, 200);
+}
+
+#[tokio::test]
+async fn those_without_a_credential_do_not_hold_up_users() {
+    let (stage, alice) = Stage::with_alice().await;
+    stage.hub.fail(Call::AccessReview, Fault::Delay(REVIEW));
+    stage
+        .crowd(|stranger, number| {
+            let width = if number % 2 == 0 { LONG } else { 0 };
+            (format!("/{stranger}/{number:0width$}"), Vec::new())
+        })
+        .await;
+    assert_is_served(alice).await;
+}
+
+#[tokio::test]
+async fn those_without_a_credential_who_ask_for_clusters_do_not_hold_up_users() {
+    let (stage, alice) = Stage::with_alice().await;
+    stage.hub.fail(Call::AccessReview, Fault::Delay(REVIEW));
+    stage.crowd(|stranger, number| (proxied(&format!("{CLUSTER}-{stranger}-{number}"), "/x"), Vec::new())).await;
+    assert_is_served(alice).await;
+}
+
+#[tokio::test]
+async fn those_with_junk_for_tokens_do_not_hold_up_users() {
+    let (stage, alice) = Stage::with_alice().await;
+    stage.hub.fail(Call::TokenReview, Fault::Delay(REVIEW));
+    stage
+        .crowd(|stranger, number| (target(), vec![("authorization", format!("Bearer junk-{stranger}-{number}"))]))
+        .await;
+    assert_is_served(alice).await;
+}

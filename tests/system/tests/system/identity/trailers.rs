@@ -1,0 +1,31 @@
+//! What would be an identity in a header is none in a trailer, and does not cross as one either.
+
+use http::Method;
+use system_tests::{ADMIN, CLUSTER, Rig, proxied};
+
+#[tokio::test]
+async fn identity_does_not_cross_in_trailers() {
+    let member = system_tests::Http::H2.member().await;
+    let mut streams = member.streams("/x");
+    let rig = Rig::with(&member).await;
+    let connection = rig.client().h2().await.expect("the gateway accepts connections");
+    let bearer = format!("Bearer {ADMIN}");
+    let headers = [("authorization", bearer.as_str())];
+    let mut exchange = connection.send(Method::POST, &proxied(CLUSTER, "/x"), &headers, false).await.expect("sent");
+    exchange.send("body", false).await.expect("taken");
+    let mut response = exchange.response().await.expect("a head");
+    let (request, _stream) = streams.next().await;
+    let trailers = [
+        ("impersonate-user", "root"),
+        ("authorization", "Bearer mine"),
+        ("x-remote-user", "root"),
+        ("x-remote-group", "system:masters"),
+        ("cookie", "session=mine"),
+        ("x-checksum", "1234"),
+    ];
+    response.upload.trailers(&trailers).expect("sent");
+    request.body_ended().await;
+    let crossed = request.trailers().unwrap_or_default();
+    let names: Vec<_> = crossed.keys().map(http::HeaderName::as_str).collect();
+    assert_eq!(names, ["x-checksum"]);
+}
