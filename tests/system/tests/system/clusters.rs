@@ -2,6 +2,7 @@
 
 mod hub;
 mod manifests;
+mod removed;
 mod rotation;
 
 use std::time::Duration;

@@ -105,3 +105,24 @@ async fn a_cluster_works_from_its_creation_to_its_deletion(http: Http) {
 fn authorization(member: &kit::member::FakeMember) -> String {
     member.requests().last().and_then(|request| request.header("authorization").map(str::to_owned)).unwrap_or_default()
 }
+
+#[tokio::test]
+async fn a_manifest_that_cannot_be_read_at_the_start_is_no_absence() {
+    let member = member(MemberOptions::default()).await;
+    // Named only in the file, or nowhere: what nobody could read may be about any cluster.
+    let rig = Rig::builder()
+        .cluster(CLUSTER, cluster(CLUSTER, &member))
+        .manifest(BROKEN, "kind: Secret\nmetadata: {name: broken")
+        .launch()
+        .await;
+    rig.until(EFFECTIVE, &proxied(CLUSTER, PATH), is_ok).await;
+    let answer = rig.get(&proxied(BROKEN, PATH)).await;
+    let message = answer.status_message(503, "ServiceUnavailable");
+    assert!(!message.contains("no such cluster"), "{message}");
+
+    rig.register(BROKEN, cluster(BROKEN, &member));
+    rig.until(EFFECTIVE, &proxied(BROKEN, PATH), is_ok).await;
+    rig.unregister(BROKEN);
+    let answer = rig.until(EFFECTIVE, &proxied(BROKEN, PATH), |answer| answer.status == 404).await;
+    assert!(answer.status_message(404, "NotFound").contains("no such cluster"));
+}

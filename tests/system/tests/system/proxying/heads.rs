@@ -4,9 +4,22 @@ use std::fmt::Write as _;
 
 use kit::client::H1Error;
 use kit::member::Reply;
+use system_tests::frames::{
+    CONTINUATION, END_HEADERS, END_STREAM, FrameMember, HEADERS, MemberFrames, STATUS_200, encode, literals,
+};
 use system_tests::{ADMIN, CLUSTER, Http, Rig, Versions, across_versions, proxied};
 
 use super::agreeable;
+
+/// As many lines as a header map holds: whatever is added to a request with them has no room.
+const FULL: u32 = 24_575;
+
+/// Names of four bytes, all different: this many lines still fit a head of a mebibyte.
+fn short_names(lines: u32) -> Vec<String> {
+    let digit = |number: u32| char::from_digit(number % 36, 36).expect("less than 36");
+    let name = |number: u32| ['q', digit(number / 1296), digit(number / 36), digit(number)];
+    (0..lines).map(|number| name(number).iter().collect()).collect()
+}
 
 across_versions!(six_hundred_groups_and_a_large_header_are_accepted, a_large_head_of_an_answer_is_relayed);
 
@@ -79,4 +92,46 @@ async fn a_large_head_of_an_answer_is_relayed(versions: Versions) {
     let answer = rig.connect(versions.client).await.get(&proxied(CLUSTER, "/x")).await;
     assert_eq!((answer.status, answer.text().as_str()), (200, "body"));
     assert!(answer.header("x-large") == Some(&large), "not the same 200 KiB");
+}
+
+#[tokio::test]
+async fn as_many_header_lines_as_fit_are_answered_and_the_connection_goes_on() {
+    let member = agreeable(Http::H2).await;
+    let rig = Rig::with(&member).await;
+    let mut connection = rig.connect(Http::H2).await;
+    let names = short_names(FULL);
+    let headers: Vec<_> = names.iter().map(|name| (name.as_str(), "")).collect();
+    let answer = connection.try_call("GET", &proxied(CLUSTER, "/x"), &headers, b"").await.expect("an answer");
+    assert!(matches!(answer.status, 200 | 431), "{}", answer.status);
+    assert_eq!(connection.get(&proxied(CLUSTER, "/x")).await.status, 200, "other requests are not harmed");
+}
+
+#[tokio::test]
+async fn as_many_header_lines_of_a_member_as_fit_are_answered() {
+    let member = FrameMember::start(|_, frames| answer_by_short_names(frames)).await;
+    let rig = Rig::with(&member).await;
+    let mut connection = rig.connect(Http::H2).await;
+    let answer = connection.try_call("GET", &proxied(CLUSTER, "/x"), &[], b"").await.expect("an answer");
+    assert!(matches!(answer.status, 200 | 502), "{}", answer.status);
+}
+
+/// Answers every request by 200 and as many lines.
+async fn answer_by_short_names(mut frames: MemberFrames) -> std::io::Result<()> {
+    /// What every peer takes in one frame (RFC 9113 section 4.2).
+    const FRAME: usize = 16 << 10;
+    let names = short_names(FULL + 1);
+    let lines: Vec<_> = names.iter().map(|name| (name.as_str(), "")).collect();
+    let lines = literals(&lines);
+    loop {
+        let frame = frames.read().await?;
+        if frame.kind != HEADERS {
+            continue;
+        }
+        let mut head = encode(HEADERS, END_STREAM, frame.stream, STATUS_200);
+        for part in lines.chunks(FRAME) {
+            head.extend(encode(CONTINUATION, 0, frame.stream, part));
+        }
+        head.extend(encode(CONTINUATION, END_HEADERS, frame.stream, &[]));
+        frames.send_all(&head).await?;
+    }
 }
