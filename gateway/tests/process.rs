@@ -28,7 +28,10 @@ impl Process {
         let directory = tempfile::tempdir().unwrap();
         let authority = Authority::new("gateway-ca");
         let files = authority.issue(&Leaf::server("gateway")).write_to(directory.path(), "gateway").unwrap();
+        let tokens = directory.path().join("tokens.csv");
+        std::fs::write(&tokens, "admin-token,admin,1,system:masters\nother-token,other,2\n").unwrap();
         let mut child = command()
+            .arg(format!("--token-auth-file={}", tokens.display()))
             .args(["--standalone", "--clusters-dir"])
             .arg(directory.path())
             .args(["--secure-port=0", "--bind-address=127.0.0.1", "--log-format=json"])
@@ -135,6 +138,24 @@ async fn sigterm_asks_clients_to_leave_and_exits_with_success() {
     process.line("drained");
     let exit = process.child.wait().unwrap();
     assert!(exit.success(), "{exit}");
+}
+
+#[tokio::test]
+async fn who_may_changes_the_log_level_of_the_running_process() {
+    let process = Process::start(&[]);
+    let client = Client::new(process.address(), Trust::Authority(&process.authority), None);
+    let connection = client.h2().await.unwrap();
+    let set = async |token: &str, level: &'static str| {
+        let token = format!("Bearer {token}");
+        let headers = [("authorization", token.as_str())];
+        connection.call(http::Method::PUT, "/debug/flags/v", &headers, level).await.unwrap().status()
+    };
+    assert_eq!(set("other-token", "debug").await, 403);
+    assert_eq!(set("admin-token", "gateway=loud").await, 400);
+    assert_eq!(set("admin-token", "debug").await, 200);
+    assert_eq!(process.line("log level changed")["level"], "debug");
+    connection.get("/livez", &[]).await.unwrap();
+    assert_eq!(process.line("request done")["level"], "DEBUG");
 }
 
 #[tokio::test]
