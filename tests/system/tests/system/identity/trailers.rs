@@ -1,11 +1,11 @@
-//! What would be an identity in a header is none in a trailer, and does not cross as one either.
+//! What would be an identity or a session in a header is none in a trailer, and does not cross as one either.
 
 use http::Method;
-use system_tests::{ADMIN, CLUSTER, Rig, proxied};
+use system_tests::{ADMIN, CLUSTER, Http, Rig, proxied};
 
 #[tokio::test]
 async fn identity_does_not_cross_in_trailers() {
-    let member = system_tests::Http::H2.member().await;
+    let member = Http::H2.member().await;
     let mut streams = member.streams("/x");
     let rig = Rig::with(&member).await;
     let connection = rig.client().h2().await.expect("the gateway accepts connections");
@@ -27,5 +27,19 @@ async fn identity_does_not_cross_in_trailers() {
     request.body_ended().await;
     let crossed = request.trailers().unwrap_or_default();
     let names: Vec<_> = crossed.keys().map(http::HeaderName::as_str).collect();
+    assert_eq!(names, ["x-checksum"]);
+}
+
+#[tokio::test]
+async fn cookies_do_not_come_back_in_trailers() {
+    let member = Http::H2.member().await;
+    let mut streams = member.streams("/x");
+    let rig = Rig::with(&member).await;
+    let connection = rig.connect(Http::H2).await;
+    let answer = connection.open_beside("GET", &proxied(CLUSTER, "/x")).await.expect("a head");
+    let (_, stream) = streams.next().await;
+    assert!(stream.trailers(&[("set-cookie", "session=ours"), ("x-checksum", "1234")]).await);
+    let answer = answer.whole().await.expect("a proper end");
+    let names: Vec<_> = answer.trailers.keys().map(http::HeaderName::as_str).collect();
     assert_eq!(names, ["x-checksum"]);
 }
