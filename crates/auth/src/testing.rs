@@ -5,6 +5,7 @@ pub(crate) mod https;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -16,6 +17,7 @@ use prometheus_client::registry::Registry;
 use rustls_pki_types::CertificateDer;
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
+use tokio::time::timeout;
 
 use crate::ca_bundle::CaBundle;
 use crate::front_proxy::{FrontProxySettings, IdentityHeaders};
@@ -103,7 +105,9 @@ impl ScriptedHub {
 
     /// Until exactly `count` attempts are here.
     pub(crate) async fn seen_present(&self, count: usize) {
-        self.present.subscribe().wait_for(|present| *present == count).await.expect("the hub lives");
+        let mut present = self.present.subscribe();
+        let seen = timeout(Duration::from_mins(1), present.wait_for(|present| *present == count)).await;
+        seen.unwrap_or_else(|_| panic!("{} instead of {count}", self.present())).expect("the hub lives");
     }
 
     pub(crate) fn token_attempts(&self) -> usize {

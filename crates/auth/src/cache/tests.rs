@@ -206,7 +206,7 @@ async fn a_call_that_waits_for_its_turn_ends_with_its_last_caller() {
     assert_eq!(cache.entries.lock().pending, 1, "somebody still waits");
     let start = Instant::now();
     callers.clear();
-    gone.await.expect_err("dropped");
+    ended(gone).await;
     all_clear(&cache).await;
     assert_eq!(start.elapsed(), Duration::ZERO);
     assert_eq!(load(&cache, 7, Ok(kept("anew"))).await, Ok("anew".to_owned()));
@@ -231,7 +231,7 @@ async fn a_call_at_the_hub_ends_a_moment_after_its_last_caller() {
         begin.await.expect("the call begins");
         let start = Instant::now();
         caller.abort();
-        gone.await.expect_err("dropped");
+        ended(gone).await;
         let took = start.elapsed();
         assert!(took.abs_diff(flight::ABANDONED_GRACE) < Duration::from_millis(10), "alone: {alone}, {took:?}");
         all_clear(&cache).await;
@@ -266,6 +266,12 @@ async fn a_call_whose_caller_has_gone_before_it_began_never_begins() {
     assert_eq!(cache.load_alone(1, never).now_or_never(), None);
     assert_eq!(cache.get_or_load(Arc::new(1), never).now_or_never(), None);
     all_clear(&cache).await;
+}
+
+/// Until the call that holds the other end is dropped.
+async fn ended(gone: oneshot::Receiver<()>) {
+    let outcome = tokio::time::timeout(Duration::from_mins(1), gone).await;
+    outcome.expect("the call ends").expect_err("dropped");
 }
 
 /// Until no call is under way; within a few turns of the runtime, without time.
