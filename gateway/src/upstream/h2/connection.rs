@@ -30,9 +30,10 @@ impl Settings {
     /// As Go's http2 transport allows a member's response headers to be.
     const HEADER_LIST: u32 = 1024 * 1024;
     /// h2 counts what unread DATA frames below 256 bytes lack to that size against this, and ends the *connection* when it is used
-    /// up. The default, half the connection's window, would let one-byte frames, some 250 bytes each in memory, take gigabytes;
-    /// this is room for forty stalled streams of 100-byte lines, or about 33 MiB of the worst.
-    const DATA_FRAME_BUDGET: usize = 32 * 1024 * 1024;
+    /// up. No limit would let one-byte frames, some 250 bytes each in memory, take 130 MiB for every stream that nobody reads; less
+    /// than this, and stalled log streams end everybody's watches. It is room for 150 of them with 100-byte lines, or one of the
+    /// worst: 130 MiB, once a connection.
+    const DATA_FRAME_BUDGET: usize = 128 * 1024 * 1024;
     /// Streams that we reset are remembered for the frames that are still under way. h2 counts frames of forgotten ones as errors over
     /// the connection's lifetime, and by default a thousand of them end it: a few dozen log followers that leave at once
     /// would end everybody's watches. Our own resets are no attack on us.

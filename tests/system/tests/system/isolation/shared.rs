@@ -3,13 +3,14 @@
 
 use std::io;
 
+use kit::client::H2Options;
 use kit::hub::ClusterSecret;
 use kit::member::{BlackHole, FakeMember, MemberOptions, Reply, StreamSender};
 use kit::wait::{WAIT, within};
 use system_tests::frames::{
     DATA, END_HEADERS, FrameClient, FrameMember, HEADERS, MemberFrames, RST_STREAM, STATUS_200, encode,
 };
-use system_tests::{CLUSTER, Http, MEMBER_TOKEN, Rig, cluster, proxied};
+use system_tests::{ADMIN, CLUSTER, Connection, Http, MEMBER_TOKEN, Rig, cluster, proxied};
 
 /// Streams given up at once: twice as many as h2 remembers by default (`DEFAULT_RESET_STREAM_MAX`).
 const GIVEN_UP: usize = 100;
@@ -126,4 +127,52 @@ async fn an_upload_in_tiny_pieces_does_not_end_the_hubs_connection() {
     let upload = hub.client.request("POST", &proxied("lost", "/x"), false).await;
     hub.client.send_all(&encode(DATA, 0, upload, b"x").repeat(TINY)).await;
     hub.assert_goes_on().await;
+}
+
+#[tokio::test]
+async fn a_stream_of_bytes_that_nobody_reads_ends_no_others() {
+    unread(1, 1).await;
+}
+
+#[tokio::test]
+async fn followed_logs_that_nobody_reads_end_no_others() {
+    unread(90, 100).await;
+}
+
+/// A watch goes on beside `floods` streams of `length` bytes a frame whose client has stopped reading.
+async fn unread(floods: usize, length: usize) {
+    let member = FrameMember::start(move |_, frames| flood(frames, floods, length)).await;
+    let rig = Rig::with(&member).await;
+    let connection = rig.connect(Http::H2).await;
+    let mut watch = connection.open_beside("GET", &proxied(CLUSTER, "/watch?watch=1")).await.expect("a head");
+    let options = H2Options { stream_window: 1 << 10, ..H2Options::default() };
+    let stalled = Connection::from(rig.client().h2_options(options).h2().await.expect("a connection")).bearer(ADMIN);
+    let mut unread = Vec::new();
+    for _ in 0..floods {
+        unread.push(stalled.open_beside("GET", &proxied(CLUSTER, "/log?follow=true")).await.expect("a head"));
+    }
+    let line = within(WAIT, "an event of the watch", watch.line()).await.expect("the watch goes on");
+    assert_eq!(line.as_deref(), Some("event\n"));
+}
+
+/// Answers the first request with a watch, the others with what fills their windows; then the watch has an event.
+async fn flood(mut frames: MemberFrames, floods: usize, length: usize) -> io::Result<()> {
+    let mut streams = Vec::new();
+    while streams.len() <= floods {
+        let frame = frames.read().await?;
+        if frame.kind == HEADERS {
+            streams.push(frame.stream);
+            frames.send(HEADERS, END_HEADERS, frame.stream, STATUS_200).await?;
+        }
+    }
+    for stream in &streams[1..] {
+        for _ in 0..500 * 1024 / length / 512 {
+            frames.send_all(&encode(DATA, 0, *stream, &vec![b'x'; length]).repeat(512)).await?;
+        }
+        frames.settled().await?;
+    }
+    frames.send(DATA, 0, streams[0], b"event\n").await?;
+    loop {
+        frames.read().await?;
+    }
 }
