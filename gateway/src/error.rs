@@ -6,11 +6,11 @@
 
 use std::sync::Arc;
 
+use api::GROUP;
 use api::cluster_name::ClusterName;
 use api::list_options::InvalidListOptions;
 use api::route::BadPath;
 use api::status::{Details, Reason, Status};
-use api::{GROUP, access};
 use auth::{AuthenticationError, AuthorizationError};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderValue, Response, StatusCode};
@@ -145,38 +145,21 @@ impl Error {
             Self::Authorization(AuthorizationError::Forbidden { user, attributes, reason }) => {
                 Status::forbidden(&user.name, &attributes, &reason)
             }
-            Self::Authorization(AuthorizationError::Review(reason)) => Status::new(
-                StatusCode::INTERNAL_SERVER_ERROR,
-                Reason::InternalError,
-                format!("Internal error occurred: {reason}"),
-            ),
-            Self::BadRequest(message) => Status::new(StatusCode::BAD_REQUEST, Reason::BadRequest, message),
+            Self::Authorization(AuthorizationError::Review(reason)) => Status::internal_error(&reason),
+            Self::BadRequest(message) => Status::bad_request(message),
             Self::List(error) => error.into(),
             Self::TooManyHeaders => Status::new(
                 StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
                 Reason::BadRequest,
                 format!("the request has more than {} header lines", headers::MOST_LINES),
             ),
-            Self::BadPath(error) => Status::new(StatusCode::BAD_REQUEST, Reason::BadRequest, error.to_string()),
-            Self::NotFound => {
-                Status::new(StatusCode::NOT_FOUND, Reason::NotFound, "the server could not find the requested resource")
+            Self::BadPath(error) => Status::bad_request(error.to_string()),
+            Self::NotFound => Status::path_not_found(),
+            Self::MethodNotAllowed => Status::method_not_allowed(),
+            Self::NotAcceptable => {
+                Status::not_acceptable("application/json, application/json;as=Table;v=v1;g=meta.k8s.io")
             }
-            Self::MethodNotAllowed => Status::new(
-                StatusCode::METHOD_NOT_ALLOWED,
-                Reason::MethodNotAllowed,
-                "the server does not allow this method on the requested resource",
-            ),
-            Self::NotAcceptable => Status::new(
-                StatusCode::NOT_ACCEPTABLE,
-                Reason::NotAcceptable,
-                "only the following media types are accepted: application/json, application/json;as=Table;v=v1;g=meta.k8s.io",
-            ),
-            Self::NoSuchObject(name) => of_cluster(
-                &name,
-                StatusCode::NOT_FOUND,
-                Reason::NotFound,
-                format!("clustergateways.{GROUP} \"{name}\" not found"),
-            ),
+            Self::NoSuchObject(name) => Status::object_not_found("clustergateways", name.as_str()),
             Self::ClustersUnknown => Status::new(
                 StatusCode::SERVICE_UNAVAILABLE,
                 Reason::ServiceUnavailable,
@@ -259,14 +242,10 @@ fn authentication(error: AuthenticationError) -> Status {
     match error {
         AuthenticationError::Unauthorized { .. } => Status::unauthorized(),
         AuthenticationError::Forbidden { user, attributes, reason } => {
-            Status::forbidden(&user.name, &access::Attributes::clone(&attributes), &reason)
+            Status::forbidden(&user.name, &attributes, &reason)
         }
-        AuthenticationError::BadRequest(message) => Status::new(StatusCode::BAD_REQUEST, Reason::BadRequest, message),
-        AuthenticationError::Review(reason) => Status::new(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            Reason::InternalError,
-            format!("Internal error occurred: {reason}"),
-        ),
+        AuthenticationError::BadRequest(message) => Status::bad_request(message),
+        AuthenticationError::Review(reason) => Status::internal_error(&reason),
     }
 }
 

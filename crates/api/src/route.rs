@@ -195,6 +195,11 @@ impl ProxyRoute {
         path.get(self.remainder..).unwrap_or_default()
     }
 
+    /// The path of a cluster's proxy, up to and including `/proxy`: the one prefix that [`parse`] accepts for it.
+    pub fn prefix(cluster: &ClusterName) -> String {
+        format!("{COLLECTION}/{cluster}/{PROXY}")
+    }
+
     fn parse(path: &str) -> Option<Self> {
         let (name, tail) = path.strip_prefix(COLLECTION)?.strip_prefix('/')?.split_once('/')?;
         let remainder = tail.strip_prefix(PROXY).filter(|rest| rest.is_empty() || rest.starts_with('/'))?;

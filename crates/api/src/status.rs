@@ -115,13 +115,6 @@ impl Status {
         self
     }
 
-    /// Replaces the code, for answers whose reason has more than one.
-    #[must_use]
-    pub fn with_code(mut self, code: StatusCode) -> Self {
-        self.code = code;
-        self
-    }
-
     pub fn code(&self) -> StatusCode {
         self.code
     }

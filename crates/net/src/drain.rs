@@ -42,10 +42,6 @@ impl Drain {
         self.hard.cancelled()
     }
 
-    pub fn is_draining(&self) -> bool {
-        self.soft.is_cancelled()
-    }
-
     /// The soft signal as a token, for owners that need a `'static` future of it.
     pub fn soft_token(&self) -> CancellationToken {
         self.soft.clone()

@@ -20,7 +20,6 @@ pub async fn serve(
 ) -> Result<Response<ResponseBody>, Error> {
     let cluster = &call.cluster;
     let endless = is_endless(request.uri());
-    let prefix = request.uri().path()[..call.remainder].to_owned();
     let request = prepare(&call, request)?;
     let response = cluster
         .upstream()
@@ -39,7 +38,7 @@ pub async fn serve(
         return Err(Error::CredentialRejected(cluster.name().clone()));
     }
     let base_path = &cluster.spec().endpoint.base_path;
-    location::rewrite(head.status, &mut head.headers, &prefix, base_path, cluster.upstream().target())
+    location::rewrite(head.status, &mut head.headers, cluster.name(), base_path, cluster.upstream().target())
         .map_err(|_| Error::Redirected(cluster.name().clone()))?;
     headers::to_client(&mut head.headers);
     let mut body = ResponseBody::member(body);

@@ -3,6 +3,8 @@
 //! A `Location` is written for clients that speak to the member itself. Passed on unchanged, it would send a client to the
 //! hub's root with its hub credential, or to any server a member names (CVE-2022-3172).
 
+use api::cluster_name::ClusterName;
+use api::route::ProxyRoute;
 use http::header::LOCATION;
 use http::{HeaderMap, HeaderValue, StatusCode, Uri};
 
@@ -12,12 +14,11 @@ use crate::upstream::Target;
 #[derive(Debug, PartialEq, Eq)]
 pub struct LeadsAway;
 
-/// Rewrites a redirect to stay below `prefix`, the request path up to and including `/proxy`. `base_path` is the member's own
-/// prefix in its endpoint.
+/// Rewrites a redirect to stay below the proxy path of `cluster`. `base_path` is the member's own prefix in its endpoint.
 pub fn rewrite(
     status: StatusCode,
     headers: &mut HeaderMap,
-    prefix: &str,
+    cluster: &ClusterName,
     base_path: &str,
     target: &Target,
 ) -> Result<(), LeadsAway> {
@@ -34,7 +35,7 @@ pub fn rewrite(
         return Err(LeadsAway);
     }
     let below = path.strip_prefix(base_path).filter(|rest| rest.starts_with('/')).ok_or(LeadsAway)?;
-    let rewritten = HeaderValue::from_str(&format!("{prefix}{below}")).map_err(|_| LeadsAway)?;
+    let rewritten = HeaderValue::from_str(&format!("{}{below}", ProxyRoute::prefix(cluster))).map_err(|_| LeadsAway)?;
     headers.insert(LOCATION, rewritten);
     Ok(())
 }
@@ -72,7 +73,8 @@ mod tests {
         };
         let mut headers = HeaderMap::new();
         headers.insert(LOCATION, location.parse().unwrap());
-        rewrite(StatusCode::MOVED_PERMANENTLY, &mut headers, PREFIX, base_path, &target)?;
+        let cluster = ClusterName::parse("c1").unwrap();
+        rewrite(StatusCode::MOVED_PERMANENTLY, &mut headers, &cluster, base_path, &target)?;
         Ok(headers[LOCATION].to_str().unwrap().to_owned())
     }
 
