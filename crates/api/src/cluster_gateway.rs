@@ -11,7 +11,7 @@ use secrecy::ExposeSecret as _;
 use serde::Serialize;
 
 use crate::go_text;
-use crate::secret::{ClusterSpec, Credential, ENDPOINT_TYPE_CONST, Trust};
+use crate::secret::{ClusterEndpoint, ClusterSpec, ConstEndpoint as Fixed, Credential, Trust};
 
 /// `apiVersion` of everything in our group.
 pub const API_VERSION: &str = "cluster.core.oam.dev/v1alpha1";
@@ -105,7 +105,8 @@ struct Access<'a> {
 #[derive(Serialize)]
 struct EndpointField {
     r#type: &'static str,
-    r#const: ConstEndpoint,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    r#const: Option<ConstEndpoint>,
 }
 
 #[derive(Serialize)]
@@ -144,7 +145,11 @@ struct Status {
 
 impl<'a> ClusterGateway<'a> {
     pub(crate) fn new(cluster: &'a ClusterSpec, credentials: Credentials) -> Self {
-        let endpoint = EndpointField { r#type: ENDPOINT_TYPE_CONST, r#const: ConstEndpoint::new(cluster) };
+        let fixed = match &cluster.endpoint {
+            ClusterEndpoint::Const(fixed) => Some(ConstEndpoint::new(fixed, &cluster.trust)),
+            ClusterEndpoint::ClusterProxy => None,
+        };
+        let endpoint = EndpointField { r#type: cluster.endpoint.kind(), r#const: fixed };
         let credential = CredentialField::new(&cluster.credential, credentials);
         Self {
             kind: None,
@@ -176,12 +181,12 @@ impl<'a> ObjectMeta<'a> {
 // === impl ConstEndpoint ===
 
 impl ConstEndpoint {
-    fn new(cluster: &ClusterSpec) -> Self {
-        let ca_bundle = match &cluster.trust {
+    fn new(fixed: &Fixed, trust: &Trust) -> Self {
+        let ca_bundle = match trust {
             Trust::Bundle(pem) => Some(STANDARD.encode(pem)),
             Trust::SystemRoots | Trust::Insecure => None,
         };
-        Self { address: cluster.endpoint.to_string(), ca_bundle, insecure: cluster.trust == Trust::Insecure }
+        Self { address: fixed.url.to_string(), ca_bundle, insecure: *trust == Trust::Insecure }
     }
 }
 
@@ -191,7 +196,7 @@ impl<'a> CredentialField<'a> {
     fn new(credential: &'a Credential, credentials: Credentials) -> Self {
         let redacted = Self { r#type: credential.kind().as_str(), service_account_token: None, x509: None };
         match (credentials, credential) {
-            (Credentials::Redacted, _) => redacted,
+            (Credentials::Redacted, _) | (_, Credential::Exec(_)) => redacted,
             (Credentials::Exposed, Credential::Token(token)) => {
                 Self { service_account_token: Some(token.expose_secret()), ..redacted }
             }

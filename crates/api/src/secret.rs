@@ -7,6 +7,8 @@
 mod credential;
 mod endpoint;
 mod error;
+mod exec;
+mod proxy_url;
 mod trust;
 
 use std::collections::BTreeMap;
@@ -14,6 +16,8 @@ use std::collections::BTreeMap;
 pub use credential::{Credential, CredentialType};
 pub use endpoint::{Endpoint, InvalidEndpoint, Scheme};
 pub use error::SecretError;
+pub use exec::{ExecApiVersion, ExecConfig};
+pub use proxy_url::{InvalidProxyUrl, ProxyCredentials, ProxyScheme, ProxyUrl};
 pub use trust::Trust;
 
 use crate::cluster_name::ClusterName;
@@ -44,6 +48,15 @@ pub const EXEC_KEY: &str = "exec";
 /// Data key: outbound proxy towards the member.
 pub const PROXY_URL_KEY: &str = "proxy-url";
 
+/// Annotation: `true` or `false`, what was last reported of the member's health.
+pub const HEALTHY_ANNOTATION: &str = "status.cluster.core.oam.dev/healthy";
+/// Annotation: why, in a word or a sentence.
+pub const HEALTHY_REASON_ANNOTATION: &str = "status.cluster.core.oam.dev/healthy-reason";
+/// Annotation: the name users know the cluster by.
+pub const ALIAS_ANNOTATION: &str = "cluster.core.oam.dev/cluster-alias";
+/// Annotation: identity rules of this cluster, a `ClusterGatewayProxyConfiguration`.
+pub const IDENTITY_RULES_ANNOTATION: &str = "cluster.core.oam.dev/cluster-gateway-proxy-configuration";
+
 /// Value of [`ENDPOINT_TYPE_LABEL`] for a fixed URL.
 pub const ENDPOINT_TYPE_CONST: &str = "Const";
 /// Value of [`ENDPOINT_TYPE_LABEL`] for members that are reached through a tunnel.
@@ -58,7 +71,6 @@ pub struct SecretView<'a> {
     /// RFC 3339; anything else is taken for absent.
     pub creation_timestamp: Option<&'a str>,
     pub labels: &'a BTreeMap<String, String>,
-    /// Part of the contract (health, alias), though nothing of a [`ClusterSpec`] comes from them.
     pub annotations: &'a BTreeMap<String, String>,
     /// Decoded values (no base64).
     pub data: &'a BTreeMap<String, Vec<u8>>,
@@ -92,11 +104,35 @@ pub struct ClusterSpec {
     pub creation_timestamp: Option<String>,
     /// The Secret's labels, for selectors.
     pub labels: BTreeMap<String, String>,
-    pub endpoint: Endpoint,
+    pub endpoint: ClusterEndpoint,
     pub trust: Trust,
     /// Name to verify and to send as SNI instead of the endpoint's host: a DNS name or an IP address.
     pub tls_server_name: Option<String>,
     pub credential: Credential,
+    /// Text of the annotation [`IDENTITY_RULES_ANNOTATION`].
+    pub identity_rules: Option<String>,
+    /// Annotations [`HEALTHY_ANNOTATION`] and [`HEALTHY_REASON_ANNOTATION`], as written.
+    pub healthy: Option<String>,
+    pub healthy_reason: Option<String>,
+}
+
+/// How a member is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ClusterEndpoint {
+    Const(ConstEndpoint),
+    /// Through a tunnel that the member's agent opened.
+    ClusterProxy,
+}
+
+/// A fixed URL.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConstEndpoint {
+    pub url: Endpoint,
+    /// The forward proxy on the way there.
+    pub proxy: Option<ProxyUrl>,
+    /// Further URLs of the same API server with their own trust, to be tried when the first cannot be dialled. Their base
+    /// paths are those of `url`.
+    pub fallbacks: Vec<(Endpoint, Trust)>,
 }
 
 // === impl ClusterSpec ===
@@ -107,36 +143,51 @@ impl ClusterSpec {
         let label = secret.labels.get(CREDENTIAL_TYPE_LABEL).ok_or(SecretError::NoCredentialType)?;
         let credential_type = CredentialType::parse(label)?;
         let data = Data(secret.data);
-        check_endpoint_type(secret.labels)?;
-        if data.text(PROXY_URL_KEY)?.is_some_and(|url| !url.is_empty()) {
-            return Err(SecretError::ProxyUrlNotServed);
-        }
-        let endpoint = data.text(ENDPOINT_KEY)?.filter(|url| !url.is_empty()).ok_or(SecretError::NoEndpoint)?;
+        let annotation = |key: &str| secret.annotations.get(key).filter(|text| !text.is_empty()).cloned();
         Ok(Self {
             name,
             uid: secret.uid.to_owned(),
             resource_version: secret.resource_version.to_owned(),
             creation_timestamp: secret.creation_timestamp.filter(|text| is_rfc3339(text)).map(str::to_owned),
             labels: secret.labels.clone(),
-            endpoint: Endpoint::parse(endpoint, rules.allow_http)?,
+            endpoint: ClusterEndpoint::read(secret.labels, data, rules)?,
             trust: Trust::read(data, rules.missing_ca)?,
             tls_server_name: trust::server_name(data)?,
             credential: Credential::read(credential_type, data)?,
+            identity_rules: annotation(IDENTITY_RULES_ANNOTATION),
+            healthy: annotation(HEALTHY_ANNOTATION),
+            healthy_reason: annotation(HEALTHY_REASON_ANNOTATION),
         })
-    }
-}
-
-fn check_endpoint_type(labels: &BTreeMap<String, String>) -> Result<(), SecretError> {
-    match labels.get(ENDPOINT_TYPE_LABEL).map(String::as_str) {
-        None | Some(ENDPOINT_TYPE_CONST) => Ok(()),
-        Some(ENDPOINT_TYPE_CLUSTER_PROXY) => Err(SecretError::ClusterProxyNotServed),
-        // A label is no secret, and Kubernetes limits it to 63 harmless characters.
-        Some(other) => Err(SecretError::UnknownEndpointType(other.to_owned())),
     }
 }
 
 fn is_rfc3339(text: &str) -> bool {
     time::OffsetDateTime::parse(text, &time::format_description::well_known::Rfc3339).is_ok()
+}
+
+// === impl ClusterEndpoint ===
+
+impl ClusterEndpoint {
+    fn read(labels: &BTreeMap<String, String>, data: Data<'_>, rules: SecretRules) -> Result<Self, SecretError> {
+        match labels.get(ENDPOINT_TYPE_LABEL).map(String::as_str) {
+            None | Some(ENDPOINT_TYPE_CONST) => {}
+            Some(ENDPOINT_TYPE_CLUSTER_PROXY) => return Ok(Self::ClusterProxy),
+            // A label is no secret, and Kubernetes limits it to 63 harmless characters.
+            Some(other) => return Err(SecretError::UnknownEndpointType(other.to_owned())),
+        }
+        let url = data.text(ENDPOINT_KEY)?.filter(|url| !url.is_empty()).ok_or(SecretError::NoEndpoint)?;
+        let url = Endpoint::parse(url, rules.allow_http)?;
+        let proxy = data.text(PROXY_URL_KEY)?.filter(|url| !url.is_empty()).map(ProxyUrl::parse).transpose()?;
+        Ok(Self::Const(ConstEndpoint { url, proxy, fallbacks: Vec::new() }))
+    }
+
+    /// The value of [`ENDPOINT_TYPE_LABEL`] that means this.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Const(_) => ENDPOINT_TYPE_CONST,
+            Self::ClusterProxy => ENDPOINT_TYPE_CLUSTER_PROXY,
+        }
+    }
 }
 
 // === impl Data ===

@@ -10,7 +10,7 @@ use crate::accept::MetaVersion;
 use crate::cluster_gateway::{ClusterGateway, Credentials, ListMeta, ObjectMeta};
 use crate::go_text;
 use crate::query;
-use crate::secret::{ClusterSpec, ENDPOINT_TYPE_CONST};
+use crate::secret::ClusterSpec;
 use crate::status::Status;
 
 /// What each row carries besides its cells (`?includeObject=`).
@@ -128,7 +128,7 @@ const fn column(name: &'static str, description: &'static str) -> Column {
 }
 
 fn cells(cluster: &ClusterSpec) -> [&str; 5] {
-    [cluster.name.as_str(), "", cluster.credential.kind().as_str(), ENDPOINT_TYPE_CONST, "false"]
+    [cluster.name.as_str(), "", cluster.credential.kind().as_str(), cluster.endpoint.kind(), "false"]
 }
 
 // === impl IncludeObject ===

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::cluster_name::ClusterName;
-use api::secret::{ClusterSpec, Credential, Endpoint, Scheme, Trust};
+use api::secret::{ClusterEndpoint, ClusterSpec, Credential, Endpoint, Scheme, Trust};
 use http::HeaderValue;
 use http::uri::Authority;
 use net::tls::client;
@@ -19,6 +19,7 @@ use crate::upstream::{MAX_DIALS, Target, Upstream};
 /// A cluster as one generation of its Secret describes it. Immutable.
 pub struct Cluster {
     spec: ClusterSpec,
+    endpoint: Endpoint,
     /// `Bearer …`, marked sensitive. Absent when a client certificate is the credential.
     authorization: Option<HeaderValue>,
     upstream: Arc<Upstream>,
@@ -38,6 +39,8 @@ pub enum ClusterError {
     KeyPair(#[from] KeyPairError),
     #[error("data key \"token\" cannot be sent in a header")]
     Token,
+    #[error("it is reached through a tunnel (endpoint type ClusterProxy), and this gateway has none")]
+    NoTunnel,
 }
 
 /// What all clusters are made with.
@@ -57,7 +60,7 @@ impl Cluster {
     pub fn new(spec: ClusterSpec, previous: Option<&Self>, making: &Making) -> Result<Self, ClusterError> {
         let authorization = match &spec.credential {
             Credential::Token(token) => Some(bearer(token.expose_secret())?),
-            Credential::X509 { .. } => None,
+            Credential::X509 { .. } | Credential::Exec(_) => None,
         };
         let metrics = previous
             .map_or_else(|| making.metrics.for_cluster(spec.name.shared()), |previous| Arc::clone(&previous.metrics));
@@ -65,7 +68,8 @@ impl Cluster {
             Some(previous) if connects_alike(&previous.spec, &spec) => Arc::clone(&previous.upstream),
             _ => Arc::new(Upstream::new(target(&spec, making.dial_timeout)?, making.cores, &metrics)),
         };
-        Ok(Self { spec, authorization, upstream, metrics })
+        let endpoint = url(&spec)?.clone();
+        Ok(Self { spec, endpoint, authorization, upstream, metrics })
     }
 
     pub fn name(&self) -> &ClusterName {
@@ -74,6 +78,11 @@ impl Cluster {
 
     pub fn spec(&self) -> &ClusterSpec {
         &self.spec
+    }
+
+    /// The URL that proxied paths are appended to.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
     }
 
     pub fn authorization(&self) -> Option<&HeaderValue> {
@@ -102,6 +111,13 @@ fn connects_alike(a: &ClusterSpec, b: &ClusterSpec) -> bool {
     same_certificate && a.endpoint == b.endpoint && a.trust == b.trust && a.tls_server_name == b.tls_server_name
 }
 
+fn url(spec: &ClusterSpec) -> Result<&Endpoint, ClusterError> {
+    match &spec.endpoint {
+        ClusterEndpoint::Const(fixed) => Ok(&fixed.url),
+        ClusterEndpoint::ClusterProxy => Err(ClusterError::NoTunnel),
+    }
+}
+
 fn bearer(token: &str) -> Result<HeaderValue, ClusterError> {
     let mut value = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| ClusterError::Token)?;
     value.set_sensitive(true);
@@ -109,7 +125,7 @@ fn bearer(token: &str) -> Result<HeaderValue, ClusterError> {
 }
 
 fn target(spec: &ClusterSpec, dial_timeout: Duration) -> Result<Target, ClusterError> {
-    let Endpoint { scheme, host, port, authority, .. } = &spec.endpoint;
+    let Endpoint { scheme, host, port, authority, .. } = url(spec)?;
     let authority = Authority::try_from(authority.as_str()).map_err(|_| ClusterError::Endpoint)?;
     let host_header = HeaderValue::from_str(authority.as_str()).map_err(|_| ClusterError::Endpoint)?;
     let tls = match scheme {
@@ -146,6 +162,6 @@ fn identity(spec: &ClusterSpec) -> Result<Option<KeyPair>, ClusterError> {
         Credential::X509 { certificate, private_key } => {
             Ok(Some(KeyPair::from_pem(certificate, private_key.expose_secret())?))
         }
-        Credential::Token(_) => Ok(None),
+        Credential::Token(_) | Credential::Exec(_) => Ok(None),
     }
 }

@@ -37,7 +37,7 @@ pub async fn serve(
     if head.status == StatusCode::UNAUTHORIZED {
         return Err(Error::CredentialRejected(cluster.name().clone()));
     }
-    let base_path = &cluster.spec().endpoint.base_path;
+    let base_path = &cluster.endpoint().base_path;
     location::rewrite(head.status, &mut head.headers, cluster.name(), base_path, cluster.upstream().target())
         .map_err(|_| Error::Redirected(cluster.name().clone()))?;
     headers::to_client(&mut head.headers);
@@ -56,7 +56,7 @@ pub async fn serve(
 /// The request as the member shall see it, its credential included.
 fn prepare(call: &Call, request: Request<Incoming>) -> Result<Request<Incoming>, Error> {
     let (mut parts, body) = request.into_parts();
-    parts.uri = Uri::from(uri::rewrite(&call.cluster.spec().endpoint, &parts.uri, call.remainder)?);
+    parts.uri = Uri::from(uri::rewrite(call.cluster.endpoint(), &parts.uri, call.remainder)?);
     headers::to_member(&mut parts.headers, call.client).map_err(|_| Error::Loop(call.cluster.name().clone()))?;
     credential::apply(&call.cluster, parts.uri.query(), call.permit.user(), &mut parts.headers)
         .map_err(|credential::NotAHeader| Error::IDENTITY)?;

@@ -114,7 +114,7 @@ impl Upgrade {
     fn prepare(&self, call: &Call, request: Request<Incoming>) -> Result<Request<Incoming>, Error> {
         let (mut parts, body) = request.into_parts();
         let target = call.cluster.upstream().target();
-        parts.uri = Uri::from(uri::rewrite(&call.cluster.spec().endpoint, &parts.uri, call.remainder)?);
+        parts.uri = Uri::from(uri::rewrite(call.cluster.endpoint(), &parts.uri, call.remainder)?);
         parts.version = Version::HTTP_11;
         headers::to_member(&mut parts.headers, call.client).map_err(|_| Error::Loop(call.cluster.name().clone()))?;
         parts.headers.insert(http::header::HOST, target.host_header.clone());

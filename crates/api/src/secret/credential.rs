@@ -4,8 +4,9 @@ use std::fmt;
 
 use secrecy::{SecretSlice, SecretString};
 
+use super::exec::ExecConfig;
 use super::trust::has_pem;
-use super::{Data, SecretError, TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY, TOKEN_KEY};
+use super::{Data, EXEC_KEY, SecretError, TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY, TOKEN_KEY};
 
 /// A credential for a member. Cannot be printed.
 #[derive(Debug, Clone)]
@@ -14,13 +15,16 @@ pub enum Credential {
     Token(SecretString),
     /// Client certificate chain and its key, both PEM.
     X509 { certificate: Vec<u8>, private_key: SecretSlice<u8> },
+    /// Issued by a program when it is needed.
+    Exec(ExecConfig),
 }
 
-/// Values of the label [`super::CREDENTIAL_TYPE_LABEL`] that this version serves.
+/// Values of the label [`super::CREDENTIAL_TYPE_LABEL`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CredentialType {
     ServiceAccountToken,
     X509Certificate,
+    Dynamic,
 }
 
 // === impl Credential ===
@@ -30,6 +34,7 @@ impl Credential {
         match self {
             Self::Token(_) => CredentialType::ServiceAccountToken,
             Self::X509 { .. } => CredentialType::X509Certificate,
+            Self::Exec(_) => CredentialType::Dynamic,
         }
     }
 
@@ -37,6 +42,7 @@ impl Credential {
         let required = |key| data.bytes(key).filter(|value| !value.is_empty()).ok_or(SecretError::NoCredential(key));
         match kind {
             CredentialType::ServiceAccountToken => token(required(TOKEN_KEY)?),
+            CredentialType::Dynamic => ExecConfig::parse(required(EXEC_KEY)?).map(Self::Exec),
             CredentialType::X509Certificate => {
                 let (certificate, private_key) = (required(TLS_CERT_KEY)?, required(TLS_PRIVATE_KEY_KEY)?);
                 if !has_pem(certificate, b"CERTIFICATE-----") {
@@ -72,6 +78,7 @@ impl CredentialType {
         match self {
             Self::ServiceAccountToken => "ServiceAccountToken",
             Self::X509Certificate => "X509Certificate",
+            Self::Dynamic => "Dynamic",
         }
     }
 
@@ -79,7 +86,7 @@ impl CredentialType {
         match label {
             "ServiceAccountToken" => Ok(Self::ServiceAccountToken),
             "X509Certificate" => Ok(Self::X509Certificate),
-            "Dynamic" => Err(SecretError::DynamicNotServed),
+            "Dynamic" => Ok(Self::Dynamic),
             other => Err(SecretError::UnknownCredentialType(other.to_owned())),
         }
     }

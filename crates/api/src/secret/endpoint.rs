@@ -96,7 +96,7 @@ impl fmt::Display for Endpoint {
 }
 
 /// Splits `host[:port]`; brackets stay on the host.
-fn split_port(authority: &str) -> Result<(&str, Option<u16>), InvalidEndpoint> {
+pub(super) fn split_port(authority: &str) -> Result<(&str, Option<u16>), InvalidEndpoint> {
     let after_brackets = authority.rfind(']').map_or(0, |at| at + 1);
     let Some(colon) = authority[after_brackets..].find(':') else { return Ok((authority, None)) };
     let (host, port) = authority.split_at(after_brackets + colon);
@@ -113,7 +113,7 @@ fn split_port(authority: &str) -> Result<(&str, Option<u16>), InvalidEndpoint> {
     }
 }
 
-fn canonical_host(host: &str) -> Result<String, InvalidEndpoint> {
+pub(super) fn canonical_host(host: &str) -> Result<String, InvalidEndpoint> {
     if let Some(inner) = host.strip_prefix('[') {
         let inner = inner.strip_suffix(']').ok_or(InvalidEndpoint::Host)?;
         return inner.parse::<Ipv6Addr>().map(|address| address.to_string()).map_err(|_| InvalidEndpoint::Host);

@@ -1,8 +1,8 @@
 //! Why a Secret is no usable cluster. Every text names the key at fault and what to do, and none repeats the value.
 
 use super::{
-    CA_KEY, CREDENTIAL_TYPE_LABEL, ENDPOINT_KEY, ENDPOINT_TYPE_LABEL, INSECURE_KEY, InvalidEndpoint, LEGACY_CA_KEY,
-    PROXY_URL_KEY, TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY, TLS_SERVER_NAME_KEY, TOKEN_KEY,
+    CA_KEY, CREDENTIAL_TYPE_LABEL, ENDPOINT_KEY, ENDPOINT_TYPE_LABEL, EXEC_KEY, INSECURE_KEY, InvalidEndpoint,
+    InvalidProxyUrl, LEGACY_CA_KEY, PROXY_URL_KEY, TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY, TLS_SERVER_NAME_KEY, TOKEN_KEY,
 };
 
 /// Why a Secret is no usable cluster.
@@ -11,30 +11,30 @@ pub enum SecretError {
     #[error("the Secret's name is no cluster name: rename it to a lower-case DNS-1123 subdomain")]
     Name,
     /// The Secret was not meant to be a cluster.
-    #[error("the Secret has no label {CREDENTIAL_TYPE_LABEL}: set it to ServiceAccountToken or X509Certificate")]
+    #[error(
+        "the Secret has no label {CREDENTIAL_TYPE_LABEL}: set it to ServiceAccountToken, X509Certificate or Dynamic"
+    )]
     NoCredentialType,
     /// Begins with the incumbent's words.
     #[error(
-        "unrecognized secret credential type {0}: set the label {CREDENTIAL_TYPE_LABEL} to ServiceAccountToken or \
-         X509Certificate"
+        "unrecognized secret credential type {0}: set the label {CREDENTIAL_TYPE_LABEL} to ServiceAccountToken, \
+         X509Certificate or Dynamic"
     )]
     UnknownCredentialType(String),
     #[error(
-        "credential type Dynamic is not served by this version: store a token or a certificate, and set the label \
-         {CREDENTIAL_TYPE_LABEL} to ServiceAccountToken or X509Certificate"
+        "unsupported cluster gateway endpoint type {0}: remove the label {ENDPOINT_TYPE_LABEL} or set it to Const or ClusterProxy"
     )]
-    DynamicNotServed,
-    #[error("unsupported cluster gateway endpoint type {0}: remove the label {ENDPOINT_TYPE_LABEL} or set it to Const")]
     UnknownEndpointType(String),
+    #[error("key {PROXY_URL_KEY:?}: {0}")]
+    ProxyUrl(#[from] InvalidProxyUrl),
+    #[error("key {EXEC_KEY:?} holds no JSON of an ExecConfig: write it again")]
+    ExecNotJson,
     #[error(
-        "endpoint type ClusterProxy is not served by this version: set the label {ENDPOINT_TYPE_LABEL} to Const and \
-         the key {ENDPOINT_KEY:?} to a URL that can be reached"
+        "key {EXEC_KEY:?}: apiVersion must be client.authentication.k8s.io/v1 or client.authentication.k8s.io/v1beta1"
     )]
-    ClusterProxyNotServed,
-    #[error(
-        "key {PROXY_URL_KEY:?} is not served by this version: remove it and let {ENDPOINT_KEY:?} be reachable directly"
-    )]
-    ProxyUrlNotServed,
+    ExecApiVersion,
+    #[error("key {EXEC_KEY:?}: missing \"command\" property on exec config object")]
+    ExecNoCommand,
     #[error("key {0:?} is not UTF-8 text: write it again")]
     NotText(&'static str),
     /// Begins like the incumbent's text.

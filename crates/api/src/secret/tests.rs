@@ -45,7 +45,8 @@ fn token_cluster_is_read_whole() {
         .expect("a valid cluster");
     assert_eq!((cluster.name.as_str(), &*cluster.uid, &*cluster.resource_version), ("c1", "u-1", "42"));
     assert_eq!(cluster.creation_timestamp.as_deref(), Some("2026-11-21T10:00:00Z"));
-    assert_eq!(cluster.endpoint.to_string(), "https://member.example:6443/prefix");
+    let ClusterEndpoint::Const(fixed) = &cluster.endpoint else { panic!("a fixed URL") };
+    assert_eq!((fixed.url.to_string().as_str(), &fixed.proxy), ("https://member.example:6443/prefix", &None));
     assert_eq!(cluster.trust, Trust::Bundle(CA.as_bytes().to_vec()));
     assert_eq!(cluster.tls_server_name, None);
     let Credential::Token(token) = &cluster.credential else { panic!("a token") };
@@ -59,6 +60,13 @@ fn certificate_cluster_is_read_whole() {
     let cluster = convert(&labels, &data, SecretRules::default()).expect("a valid cluster");
     let Credential::X509 { certificate, private_key } = &cluster.credential else { panic!("a certificate") };
     assert_eq!((certificate.as_slice(), private_key.expose_secret()), (CA.as_bytes(), KEY.as_bytes()));
+}
+
+#[test]
+fn a_tunnelled_cluster_needs_no_endpoint() {
+    let labels = [(CREDENTIAL_TYPE_LABEL, "ServiceAccountToken"), (ENDPOINT_TYPE_LABEL, "ClusterProxy")];
+    let cluster = convert(&labels, &[("token", "t")], SecretRules::default()).expect("a valid cluster");
+    assert_eq!(cluster.endpoint, ClusterEndpoint::ClusterProxy);
 }
 
 #[test]
@@ -190,14 +198,19 @@ fn every_refusal_names_the_key_and_the_next_step() {
         let data = [("endpoint", "https://m"), ("tls.crt", certificate), ("tls.key", key)];
         convert(&[(CREDENTIAL_TYPE_LABEL, "X509Certificate")], &data, SecretRules::default()).expect_err("refused")
     };
+    let exec = |json| {
+        let data = [("endpoint", "https://m"), ("exec", json)];
+        convert(&[(CREDENTIAL_TYPE_LABEL, "Dynamic")], &data, SecretRules::default()).expect_err("refused")
+    };
     let errors = [
         typed(&[]),
         typed(&[(CREDENTIAL_TYPE_LABEL, "X")]),
-        typed(&[(CREDENTIAL_TYPE_LABEL, "Dynamic")]),
-        typed(&[kind, (ENDPOINT_TYPE_LABEL, "ClusterProxy")]),
+        exec("planted-canary"),
+        exec(r#"{"apiVersion":"planted-canary","command":"aws"}"#),
+        exec(r#"{"apiVersion":"client.authentication.k8s.io/v1"}"#),
         typed(&[kind, (ENDPOINT_TYPE_LABEL, "Y")]),
         typed(&[kind]),
-        token(&[("proxy-url", "socks5://planted-canary")]),
+        token(&[("proxy-url", "socks4://planted-canary")]),
         token(&[("endpoint", "planted-canary:6443")]),
         token(&[("endpoint", "https://u:planted-canary@m")]),
         token(&[("ca.crt", "planted-canary")]),
