@@ -95,6 +95,7 @@ async fn own(
         Route::LogLevel => resources::log_level(gateway, permit, request).await,
         Route::MethodNotAllowed => Err(Error::MethodNotAllowed),
         Route::BadRequest(reason) => Err(Error::BadPath(reason)),
+        Route::Health { .. } | Route::VirtualClusters(_) | Route::OpenApi(_) => Err(Error::NotFound),
         Route::NotFound | Route::Proxy(_) => Err(Error::NotFound),
     }
 }

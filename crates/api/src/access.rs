@@ -20,6 +20,8 @@ pub enum Verb {
     /// DELETE without a name. Nothing here serves it; a request for it must not be reviewed as `delete`.
     DeleteCollection,
     Impersonate,
+    /// The `proxy/` prefix of API servers before 1.10. Nothing serves it, and no request may be reviewed as anything else for it.
+    Proxy,
     None,
 }
 
@@ -64,6 +66,7 @@ impl Verb {
             Self::Delete => "delete",
             Self::DeleteCollection => "deletecollection",
             Self::Impersonate => "impersonate",
+            Self::Proxy => "proxy",
             Self::None => "",
         }
     }

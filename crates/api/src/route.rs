@@ -4,6 +4,7 @@
 //! authorization bypass. The parse never fails: what is not served is a [`Route`] too, so that a caller learns that only after
 //! it has been authenticated and authorized. Nothing here decodes, cleans or collapses: a path is served in exactly one spelling.
 
+mod member;
 mod request_info;
 
 use std::borrow::Cow;
@@ -14,6 +15,8 @@ use crate::access::{Attributes, ResourceAttributes, Verb};
 use crate::cluster_name::ClusterName;
 use crate::path::has_dot_segment;
 use crate::{GROUP, VERSION};
+
+pub use self::member::member_attributes;
 
 /// What a request asks for and what its sender must be allowed to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,7 +30,13 @@ pub struct Parsed {
 pub enum Route {
     Proxy(ProxyRoute),
     Clusters(ClustersRoute),
+    Health {
+        cluster: ClusterName,
+        action: HealthAction,
+    },
+    VirtualClusters(ClustersRoute),
     Discovery(Discovery),
+    OpenApi(OpenApi),
     /// `/healthz`, `/livez` or `/readyz`, exactly: these may be open to everyone.
     Probe(Probe),
     /// One named check below a probe, such as `/readyz/hub`: never open to everyone.
@@ -50,12 +59,22 @@ pub struct ProxyRoute {
     pub remainder: usize,
 }
 
-/// A read of the `clustergateways` resource.
+/// A read of the `clustergateways` or `virtualclusters` resource.
+///
+/// A GET of one object is a `Get` whatever its query says: Kubernetes looks at `watch=true` only on collections.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClustersRoute {
     List,
     Watch,
     Get(ClusterName),
+}
+
+/// What is done with `/apis/cluster.core.oam.dev/v1alpha1/clustergateways/<cluster>/health`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HealthAction {
+    Get,
+    Update,
+    Patch,
 }
 
 /// A discovery document.
@@ -67,6 +86,15 @@ pub enum Discovery {
     Group,
     /// `/apis/cluster.core.oam.dev/v1alpha1`
     Version,
+}
+
+/// An OpenAPI v3 document. Version 2 is not served: a hub takes the 404 as a reason to stop asking for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OpenApi {
+    /// `/openapi/v3`, the list of documents.
+    Root,
+    /// `/openapi/v3/apis/cluster.core.oam.dev/v1alpha1`
+    Document,
 }
 
 /// A health endpoint.
@@ -93,8 +121,11 @@ pub enum BadPath {
 }
 
 const COLLECTION: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways";
+const VIRTUAL: &str = "/apis/cluster.core.oam.dev/v1alpha1/virtualclusters";
 const RESOURCE: &str = "clustergateways";
 const PROXY: &str = "proxy";
+const HEALTH: &str = "health";
+const VIRTUAL_CLUSTERS: &str = "virtualclusters";
 
 /// Parses the path and query of a request as they were received, still percent-encoded. Total, and without allocation on the
 /// proxy path but for the cluster's name.
@@ -105,12 +136,15 @@ pub fn parse(method: &Method, path: &str, query: Option<&str>) -> Parsed {
         return proxied(method, path, proxy);
     }
     let attributes = request_info::attributes(method, path, query);
-    let route = match path.strip_prefix(COLLECTION) {
-        Some(rest) => clusters(rest, &attributes),
-        None => document(path),
+    let route = if let Some(rest) = path.strip_prefix(COLLECTION) {
+        health(method, rest).unwrap_or_else(|| read(rest, &attributes, Route::Clusters))
+    } else if let Some(rest) = path.strip_prefix(VIRTUAL) {
+        read(rest, &attributes, Route::VirtualClusters)
+    } else {
+        document(path)
     };
     let allowed = match route {
-        Route::NotFound => true,
+        Route::NotFound | Route::MethodNotAllowed | Route::Health { .. } => true,
         Route::LogLevel => *method == Method::PUT,
         _ => matches!(*method, Method::GET | Method::HEAD),
     };
@@ -141,17 +175,33 @@ fn proxied(method: &Method, path: &str, proxy: ProxyRoute) -> Parsed {
 }
 
 /// `rest` is what follows the collection's path. One trailing slash is Kubernetes' habit for resources too.
-fn clusters(rest: &str, attributes: &Attributes) -> Route {
+fn read(rest: &str, attributes: &Attributes, route: fn(ClustersRoute) -> Route) -> Route {
     let Some(name) = rest.strip_prefix('/').filter(|name| !name.is_empty()) else {
         let watches = matches!(attributes, Attributes::Resource(ResourceAttributes { verb: Verb::Watch, .. }));
         return match rest {
-            "" | "/" if watches => Route::Clusters(ClustersRoute::Watch),
-            "" | "/" => Route::Clusters(ClustersRoute::List),
+            "" | "/" if watches => route(ClustersRoute::Watch),
+            "" | "/" => route(ClustersRoute::List),
             _ => Route::NotFound,
         };
     };
     let name = ClusterName::parse(name.strip_suffix('/').unwrap_or(name));
-    name.map_or(Route::NotFound, |name| Route::Clusters(ClustersRoute::Get(name)))
+    name.map_or(Route::NotFound, |name| route(ClustersRoute::Get(name)))
+}
+
+/// `None` if `rest`, what follows the collection's path, is not a cluster's health.
+fn health(method: &Method, rest: &str) -> Option<Route> {
+    let (name, subresource) = rest.strip_prefix('/')?.split_once('/')?;
+    let cluster = ClusterName::parse(name).ok()?;
+    if subresource.strip_suffix('/').unwrap_or(subresource) != HEALTH {
+        return None;
+    }
+    let action = match *method {
+        Method::GET | Method::HEAD => HealthAction::Get,
+        Method::PUT => HealthAction::Update,
+        Method::PATCH => HealthAction::Patch,
+        _ => return Some(Route::MethodNotAllowed),
+    };
+    Some(Route::Health { cluster, action })
 }
 
 fn document(path: &str) -> Route {
@@ -165,6 +215,8 @@ fn document(path: &str) -> Route {
         "/apis" => Route::Discovery(Discovery::Groups),
         "/apis/cluster.core.oam.dev" => Route::Discovery(Discovery::Group),
         "/apis/cluster.core.oam.dev/v1alpha1" => Route::Discovery(Discovery::Version),
+        "/openapi/v3" => Route::OpenApi(OpenApi::Root),
+        "/openapi/v3/apis/cluster.core.oam.dev/v1alpha1" => Route::OpenApi(OpenApi::Document),
         _ => probe(path),
     }
 }

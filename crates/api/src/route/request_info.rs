@@ -1,7 +1,8 @@
 //! `k8s.io/apiserver/pkg/endpoints/request/requestinfo.go`: any request's attributes for the access review.
 //!
-//! Differs from it on purpose in one point: segments are read as sent, not percent-decoded. Only paths without a percent sign in
-//! these segments are served, and for all others the review then speaks of a resource that nobody has been granted.
+//! Segments are taken as given: for a proxied request the caller decodes the path first, as the member will, and for our own
+//! paths nobody does. Of these only paths without a percent sign are served, and for all others the review then speaks of a
+//! resource that nobody has been granted.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use http::Method;
 
 use crate::access::{Attributes, ResourceAttributes, Verb};
 use crate::selector::field::FieldSelector;
+use crate::selector::label::LabelSelector;
 use crate::{GROUP, VERSION, query};
 
 /// The attributes of `method path?query`, whether or not anything here serves it.
@@ -41,7 +43,7 @@ pub(super) fn verb(method: &Method) -> Verb {
     }
 }
 
-fn lower_case(method: &Method) -> Cow<'static, str> {
+pub(super) fn lower_case(method: &Method) -> Cow<'static, str> {
     match *method {
         Method::GET => Cow::Borrowed("get"),
         Method::HEAD => Cow::Borrowed("head"),
@@ -65,8 +67,7 @@ impl<'a> Found<'a> {
     /// `parts[0]` holds the first segment after the version, `rest` the others.
     fn read(&mut self, mut rest: impl Iterator<Item = &'a str>) {
         if let prefix @ ("watch" | "proxy") = self.parts[0] {
-            // The verb `proxy` has no meaning for RBAC since Kubernetes 1.10: empty, so that only `*` grants it.
-            self.verb = if prefix == "watch" { Verb::Watch } else { Verb::None };
+            self.verb = if prefix == "watch" { Verb::Watch } else { Verb::Proxy };
             self.by_path = true;
             self.parts[0] = rest.next().unwrap_or_default();
         }
@@ -81,7 +82,8 @@ impl<'a> Found<'a> {
             }
         }
         self.parts[1] = name.unwrap_or_default();
-        self.parts[2] = subresource.unwrap_or_default();
+        // `specialVerbsNoSubresources`: behind `proxy/` everything after the name is the path to be proxied.
+        self.parts[2] = subresource.filter(|_| self.verb != Verb::Proxy).unwrap_or_default();
     }
 
     fn into_attributes(self, group: &str, version: &str, query: Option<&str>) -> ResourceAttributes {
@@ -110,15 +112,26 @@ impl<'a> Found<'a> {
     }
 }
 
-/// The name in `fieldSelector=metadata.name=<name>`, if it could be one (`path.IsValidPathSegmentName`).
+/// The name in `fieldSelector=metadata.name=<name>`, if it could be one (`content.IsPathSegmentName`).
+///
+/// Kubernetes takes it from the decoded `ListOptions`, hence from none of a query in which any option does not decode.
 fn selected_name(query: Option<&str>) -> Option<Arc<str>> {
     let selector = FieldSelector::parse(&query::first(query, "fieldSelector")?).ok()?;
     let name = selector.exact("metadata.name")?;
     let valid = !matches!(name, "" | "." | "..") && !name.contains(['/', '%']);
-    valid.then(|| Arc::from(name))
+    (valid && decodes(query)).then(|| Arc::from(name))
+}
+
+/// Whether the options of a list other than `fieldSelector` decode: booleans and plain text always do.
+fn decodes(query: Option<&str>) -> bool {
+    let number = |key| query::first(query, key).is_none_or(|value| value.parse::<i64>().is_ok());
+    number("limit")
+        && number("timeoutSeconds")
+        && query::first(query, "labelSelector").is_none_or(|text| LabelSelector::parse(&text).is_ok())
 }
 
 fn shared(text: &str) -> Cow<'static, str> {
-    const KNOWN: [&str; 5] = [super::RESOURCE, super::PROXY, GROUP, VERSION, ""];
+    const KNOWN: [&str; 7] =
+        [super::RESOURCE, super::PROXY, super::HEALTH, super::VIRTUAL_CLUSTERS, GROUP, VERSION, ""];
     KNOWN.into_iter().find(|known| *known == text).map_or_else(|| Cow::Owned(text.to_owned()), Cow::Borrowed)
 }

@@ -29,6 +29,7 @@ fn remainder(path: &str) -> Option<(String, String)> {
 #[test]
 fn collection_path_is_made_of_the_group_and_version() {
     assert_eq!(COLLECTION, format!("/apis/{GROUP}/{VERSION}/{RESOURCE}"));
+    assert_eq!(VIRTUAL, format!("/apis/{GROUP}/{VERSION}/{VIRTUAL_CLUSTERS}"));
 }
 
 #[test]
@@ -76,12 +77,27 @@ fn only_the_canonical_spelling_is_served() {
         format!("{G}/clustergateways/{}/proxy", "a".repeat(254)),
         format!("{G}/clustergateways/c1/proxyfoo"),
         format!("{G}/clustergateways/c1/proxy%2Fapi"),
-        format!("{G}/clustergateways/c1/health"),
+        format!("{G}/clustergateways/c1/healthz"),
+        format!("{G}/clustergateways/c1/health/x"),
+        format!("{G}/clustergateways/c1/health//"),
+        format!("{G}/clustergateways/C1/health"),
+        format!("{G}/clustergateways/c1/status"),
+        format!("{G}/namespaces/ns/clustergateways/c1/health"),
+        format!("{G}/clustergateways//health"),
         format!("{G}/clustergateways/c1//"),
         format!("{G}/clustergateways//"),
         format!("{G}/clustergatewaysx"),
         format!("{G}//"),
-        format!("{G}/virtualclusters"),
+        format!("{G}/virtualclusters/c1/proxy"),
+        format!("{G}/virtualclusters/c1/health"),
+        format!("{G}/virtualclusters/C1"),
+        format!("{G}/virtualclustersx"),
+        format!("{G}/watch/virtualclusters"),
+        "/openapi/v2".to_owned(),
+        "/openapi".to_owned(),
+        "/openapi/v3/version".to_owned(),
+        "/openapi/v3/apis/cluster.core.oam.dev".to_owned(),
+        "/openapi/v3/apis/cluster.core.oam.dev/v1alpha1/x".to_owned(),
         "/api".to_owned(),
         "/api/v1/pods".to_owned(),
         "/".to_owned(),
@@ -123,40 +139,71 @@ fn proxy_verbs() {
 }
 
 #[test]
-fn main_resource() {
-    let list = Route::Clusters(ClustersRoute::List);
-    let watch = Route::Clusters(ClustersRoute::Watch);
+fn both_resources_are_read_alike() {
     let name = || ClusterName::parse("c1").expect("valid");
-    for (tail, query, route, verb) in [
-        ("", None, &list, "list"),
-        ("/", None, &list, "list"),
-        ("", Some("watch=false"), &list, "list"),
-        ("", Some("watch=true"), &watch, "watch"),
-        ("", Some("limit=1&watch=1"), &watch, "watch"),
-        ("/c1", None, &Route::Clusters(ClustersRoute::Get(name())), "get"),
-        ("/c1/", Some("watch=1"), &Route::Clusters(ClustersRoute::Get(name())), "get"),
-    ] {
-        let path = format!("{COLLECTION}{tail}");
-        for method in [Method::GET, Method::HEAD] {
-            assert_eq!(&parse(&method, &path, query).route, route, "{method} {path}");
-            assert_eq!(resource(&method, &path, query).verb.as_str(), verb, "{method} {path}");
+    let resources: [(&str, &str, fn(ClustersRoute) -> Route); 2] =
+        [(COLLECTION, RESOURCE, Route::Clusters), (VIRTUAL, VIRTUAL_CLUSTERS, Route::VirtualClusters)];
+    for (collection, plural, route) in resources {
+        for (tail, query, asked, verb) in [
+            ("", None, ClustersRoute::List, "list"),
+            ("/", None, ClustersRoute::List, "list"),
+            ("", Some("watch=false"), ClustersRoute::List, "list"),
+            ("", Some("watch=true"), ClustersRoute::Watch, "watch"),
+            ("", Some("limit=1&watch=1"), ClustersRoute::Watch, "watch"),
+            ("/c1", None, ClustersRoute::Get(name()), "get"),
+            // `requestinfo.go` looks at `watch` only where there is no name.
+            ("/c1/", Some("watch=1"), ClustersRoute::Get(name()), "get"),
+        ] {
+            let path = format!("{collection}{tail}");
+            for method in [Method::GET, Method::HEAD] {
+                assert_eq!(parse(&method, &path, query).route, route(asked.clone()), "{method} {path}");
+                let attributes = resource(&method, &path, query);
+                assert_eq!((attributes.verb.as_str(), &*attributes.resource), (verb, plural), "{method} {path}");
+                assert_eq!(attributes.name.is_some(), matches!(asked, ClustersRoute::Get(_)));
+            }
         }
     }
-    assert_eq!(resource(&Method::GET, &format!("{COLLECTION}/c1"), None).name.as_deref(), Some("c1"));
 }
 
 #[test]
-fn main_resource_is_read_only() {
-    for (method, tail, verb) in [
-        (Method::POST, "", "create"),
-        (Method::DELETE, "", "deletecollection"),
-        (Method::PUT, "/c1", "update"),
-        (Method::DELETE, "/c1", "delete"),
-        (Method::OPTIONS, "", ""),
+fn both_resources_are_read_only() {
+    for collection in [COLLECTION, VIRTUAL] {
+        for (method, tail, verb) in [
+            (Method::POST, "", "create"),
+            (Method::DELETE, "", "deletecollection"),
+            (Method::PUT, "/c1", "update"),
+            (Method::PATCH, "/c1", "patch"),
+            (Method::DELETE, "/c1", "delete"),
+            (Method::OPTIONS, "", ""),
+        ] {
+            let path = format!("{collection}{tail}");
+            assert_eq!(parse(&method, &path, None).route, Route::MethodNotAllowed, "{method} {path}");
+            assert_eq!(resource(&method, &path, None).verb.as_str(), verb);
+        }
+    }
+}
+
+#[test]
+fn health_is_read_and_written() {
+    let cluster = || ClusterName::parse("c.1").expect("valid");
+    for (method, action, verb) in [
+        ("GET", Some(HealthAction::Get), "get"),
+        ("HEAD", Some(HealthAction::Get), "get"),
+        ("PUT", Some(HealthAction::Update), "update"),
+        ("PATCH", Some(HealthAction::Patch), "patch"),
+        ("POST", None, "create"),
+        ("DELETE", None, "delete"),
+        ("OPTIONS", None, ""),
     ] {
-        let path = format!("{COLLECTION}{tail}");
-        assert_eq!(parse(&method, &path, None).route, Route::MethodNotAllowed, "{method} {path}");
-        assert_eq!(resource(&method, &path, None).verb.as_str(), verb);
+        let method = method.parse().expect("method");
+        let route = action.map_or(Route::MethodNotAllowed, |action| Route::Health { cluster: cluster(), action });
+        for tail in ["/c.1/health", "/c.1/health/"] {
+            let path = format!("{COLLECTION}{tail}");
+            assert_eq!(parse(&method, &path, Some("watch=true")).route, route, "{method} {path}");
+            let attributes = resource(&method, &path, None);
+            assert_eq!((attributes.verb.as_str(), &*attributes.subresource), (verb, "health"), "{method} {path}");
+            assert_eq!((&*attributes.resource, attributes.name.as_deref()), (RESOURCE, Some("c.1")));
+        }
     }
 }
 
@@ -187,6 +234,9 @@ fn documents_and_probes() {
         ("/apis/cluster.core.oam.dev/", Route::Discovery(Discovery::Group)),
         (G, Route::Discovery(Discovery::Version)),
         ("/apis/cluster.core.oam.dev/v1alpha1/", Route::Discovery(Discovery::Version)),
+        ("/openapi/v3", Route::OpenApi(OpenApi::Root)),
+        ("/openapi/v3/", Route::OpenApi(OpenApi::Root)),
+        ("/openapi/v3/apis/cluster.core.oam.dev/v1alpha1", Route::OpenApi(OpenApi::Document)),
         ("/version", Route::Version),
         ("/metrics", Route::Metrics),
         ("/healthz", Route::Probe(Probe::Healthz)),
@@ -213,7 +263,7 @@ fn unserved_paths_are_reviewed_as_what_they_say() {
     let watch = resource(&Method::GET, &format!("{G}/watch/clustergateways/c1"), Some("labelSelector=a"));
     assert_eq!((watch.verb, watch.name.as_deref(), watch.label_selector), (Verb::Watch, Some("c1"), None));
     let proxy = resource(&Method::GET, &format!("{G}/proxy/clustergateways/c1"), None);
-    assert_eq!((proxy.verb, &*proxy.resource), (Verb::None, "clustergateways"));
+    assert_eq!((proxy.verb, &*proxy.resource), (Verb::Proxy, "clustergateways"));
 
     let encoded = resource(&Method::GET, &format!("{G}/cluster%67ateways/c1/proxy"), None);
     assert_eq!(encoded.resource, "cluster%67ateways");
