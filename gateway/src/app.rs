@@ -73,6 +73,9 @@ impl Gateway {
         for thing in &config.without_effect {
             tracing::info!("{thing} is accepted for compatibility and has no effect");
         }
+        for warning in &config.warnings {
+            tracing::warn!("{warning}");
+        }
         let certificate = ServingCertificate::load(config.serving.clone()).context("serving certificate")?;
         let listeners = listen::reuse_port(config.listen, config.threads, config.sharing)
             .with_context(|| format!("cannot listen on {}", config.listen))?;

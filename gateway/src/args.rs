@@ -4,6 +4,7 @@
 
 mod config;
 mod duration;
+mod gates;
 mod help;
 
 use std::net::IpAddr;
@@ -13,12 +14,15 @@ use std::time::Duration;
 use clap::{Args as Group, Parser, ValueEnum};
 
 pub use self::config::{Config, InvalidConfig, Source};
-use self::duration::parse as duration;
+pub(crate) use self::duration::parse as duration;
+pub use self::gates::Gates;
+pub(crate) use self::help::with_environment;
 pub use self::help::{parse, parse_from};
 
 /// Aggregated API server that proxies Kubernetes requests to member clusters.
 #[derive(Debug, Parser)]
 #[command(name = "cluster-gateway", version, max_term_width = 120)]
+#[command(after_help = "`cluster-gateway patch` writes the CA of its certificate into the APIService: see its own --help.")]
 pub struct Args {
     /// Ignored; some charts pass `apiserver`
     #[arg(hide = true)]

@@ -10,7 +10,7 @@ use net::listen::Sharing;
 use net::tls::server::KeyPairFiles;
 use telemetry::logs;
 
-use super::{Args, LogFormat, MissingCa, UpgradeVerb};
+use super::{Args, Gates, LogFormat, MissingCa, UpgradeVerb};
 use crate::settings::{self, Settings};
 
 /// A gateway ready to be started.
@@ -29,8 +29,11 @@ pub struct Config {
     pub settings: Settings,
     pub log_format: logs::Format,
     pub log_level: String,
+    pub gates: Gates,
     /// Things given that have no effect, for the log.
     pub without_effect: Vec<String>,
+    /// Things given that the operator should think about again, for the log.
+    pub warnings: Vec<String>,
 }
 
 /// Where clusters, and with them identities, come from.
@@ -62,7 +65,7 @@ impl TryFrom<Args> for Config {
         let mut wrong = Vec::new();
         let serving = serving(&args, &mut wrong);
         let source = source(&args, &mut wrong);
-        let without_effect = without_effect(&args, &mut wrong);
+        let (gates, without_effect, warnings) = gates(&args, &mut wrong);
         if !wrong.is_empty() {
             return Err(InvalidConfig(wrong));
         }
@@ -101,7 +104,9 @@ impl TryFrom<Args> for Config {
             },
             log_level: log_level(&args),
             auth: auth_config(args),
+            gates,
             without_effect,
+            warnings,
         })
     }
 }
@@ -145,16 +150,15 @@ fn source(args: &Args, wrong: &mut Vec<String>) -> Source {
     }
 }
 
-/// Gates of the Go cluster-gateway and of the API server library inside it are accepted, so that its charts go on working.
-fn without_effect(args: &Args, wrong: &mut Vec<String>) -> Vec<String> {
+/// The gates, what else was given without effect, and what looks like a mistake.
+fn gates(args: &Args, wrong: &mut Vec<String>) -> (Gates, Vec<String>, Vec<String>) {
+    let parsed = Gates::parse(&args.hub.feature_gates);
+    let form = |gate: &String| format!("--feature-gates: {gate:?} is not of the form Gate=true or Gate=false");
+    wrong.extend(parsed.malformed.iter().map(form));
     let mut idle: Vec<_> = args.positional.iter().map(|word| format!("argument {word:?}")).collect();
-    for gate in args.hub.feature_gates.iter().filter(|gate| !gate.is_empty()) {
-        match gate.split_once('=') {
-            Some((name, "true" | "false")) if !name.is_empty() => idle.push(format!("feature gate {gate}")),
-            _ => wrong.push(format!("--feature-gates: {gate:?} is not of the form Gate=true or Gate=false")),
-        }
-    }
-    idle
+    idle.extend(parsed.idle.iter().map(|gate| format!("feature gate {gate}")));
+    let unknown = |gate: &String| format!("feature gate {gate} is not known and has no effect");
+    (parsed.gates, idle, parsed.unknown.iter().map(unknown).collect())
 }
 
 fn threads(asked: usize) -> usize {
@@ -242,7 +246,9 @@ mod tests {
         ])
         .unwrap();
         assert_eq!(config.listen.port(), 9443);
-        assert_eq!(config.without_effect.len(), 3, "{:?}", config.without_effect);
+        assert!(config.gates.client_identity_penetration);
+        assert_eq!(config.without_effect.len(), 2, "{:?}", config.without_effect);
+        assert!(config.warnings.is_empty(), "{:?}", config.warnings);
         assert!(config.auth.authorization.always_allow_paths.contains(&"/metrics".to_owned()));
     }
 
