@@ -12,6 +12,7 @@ mod handler;
 mod headers;
 mod hub;
 mod metrics;
+pub mod patch;
 mod proxy;
 mod record;
 mod resources;

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use gateway::Gateway;
 use gateway::args::{self, Config};
+use gateway::patch;
 
 #[cfg(feature = "jemalloc")]
 #[global_allocator]
@@ -26,6 +27,9 @@ fn main() -> ExitCode {
 }
 
 fn run() -> anyhow::Result<()> {
+    if let Some(arguments) = patch::requested(std::env::args_os()) {
+        return patch::run(arguments);
+    }
     let config = Config::try_from(args::parse())?;
     let logs = telemetry::logs::start(&config.log_level, config.log_format)?;
     Gateway::run(&config, logs)

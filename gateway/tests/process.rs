@@ -118,6 +118,24 @@ fn outside_a_pod_the_way_out_is_named() {
     assert!(complaint.contains("--kubeconfig") && complaint.contains("--standalone"), "{complaint}");
 }
 
+/// The image has `/patch` and `/apiserver` as links to the program.
+#[test]
+fn a_links_name_chooses_what_runs() {
+    let directory = tempfile::tempdir().unwrap();
+    let call = |name: &str, arguments: &[&str]| {
+        let link = directory.path().join(name);
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_cluster-gateway"), &link).unwrap();
+        let output = Command::new(link).args(arguments).env_clear().output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, complaint) = call("patch", &["--secret-name=tls", "--secret-namespace=vela-system"]);
+    assert_eq!(code, Some(1), "{complaint}");
+    assert!(complaint.contains("--kubeconfig"), "outside a pod the way out is named: {complaint}");
+    let (code, complaint) = call("apiserver", &["apiserver", "--secret-namespace="]);
+    assert_eq!(code, Some(1), "{complaint}");
+    assert!(complaint.contains("--secret-namespace must not be empty"), "{complaint}");
+}
+
 #[test]
 fn every_flag_reads_the_environment() {
     let (_, complaint) = refused(&["--standalone"], &[("CLUSTER_GATEWAY_DRAIN_TIMEOUT", "soon")]);

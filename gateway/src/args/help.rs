@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use clap::{CommandFactory, FromArgMatches};
+use clap::{Command, CommandFactory, FromArgMatches};
 
 use super::Args;
 
@@ -17,12 +17,17 @@ where
     I: IntoIterator<Item = T>,
     T: Into<OsString> + Clone,
 {
-    let command = Args::command().mut_args(|argument| match argument.get_long() {
+    let command = with_environment(Args::command(), "CLUSTER_GATEWAY_");
+    Args::from_arg_matches(&command.try_get_matches_from(arguments)?)
+}
+
+/// Lets every flag of `command` also be given as an environment variable: `prefix`, then its name.
+pub fn with_environment(command: Command, prefix: &str) -> Command {
+    command.mut_args(|argument| match argument.get_long() {
         Some("help" | "version") | None => argument,
         Some(long) => {
-            let variable = format!("CLUSTER_GATEWAY_{}", long.to_uppercase().replace('-', "_"));
+            let variable = format!("{prefix}{}", long.to_uppercase().replace('-', "_"));
             argument.env(variable).hide_env(true)
         }
-    });
-    Args::from_arg_matches(&command.try_get_matches_from(arguments)?)
+    })
 }

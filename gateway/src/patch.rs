@@ -1,0 +1,128 @@
+//! `cluster-gateway patch`: writes the CA of the gateway's serving certificate into the APIService, from the Secret it is in.
+//!
+//! For installations whose certificate is made in the cluster, after the APIService: KubeVela's chart creates that one with a
+//! placeholder and runs `/patch` as a Job. Secret, APIService and the Job's own rights may all come later than the process,
+//! so whatever fails is tried again until the timeout, and the last reason is told.
+
+mod api_service;
+mod args;
+mod bundle;
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Context;
+use kube::Client;
+use telemetry::logs;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::{Instant, sleep, timeout_at};
+
+use self::api_service::{Change, Obstacle};
+pub use self::args::Args;
+use crate::hub;
+
+/// Name of the subcommand, and of the program when it is called by a link.
+const NAME: &str = "patch";
+/// Between the first two attempts; then twice as long each time.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+/// An object that appears is noticed within this.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// For one attempt, three requests: a hub that hangs is asked again.
+const ATTEMPT: Duration = Duration::from_secs(30);
+
+/// The APIService could not be made right in time.
+#[derive(Debug, thiserror::Error)]
+#[error("gave up after {patience:?}: {reason}")]
+pub struct GaveUp {
+    patience: Duration,
+    reason: Reason,
+}
+
+#[derive(Debug)]
+enum Reason {
+    Obstacle(Obstacle),
+    Silence,
+}
+
+/// The arguments of `patch`, its name first, if that is what the process was asked for: by a link of this name, or as the
+/// first argument.
+pub fn requested(arguments: impl IntoIterator<Item = OsString>) -> Option<Vec<OsString>> {
+    let mut arguments: Vec<_> = arguments.into_iter().collect();
+    let program = arguments.first().map(Path::new).and_then(Path::file_name);
+    if program.is_some_and(|name| name == NAME) {
+        return Some(arguments);
+    }
+    (arguments.get(1)? == NAME).then(|| arguments.split_off(1))
+}
+
+/// Runs as the process's only purpose, until the APIService is right, the timeout, SIGTERM or SIGINT.
+pub fn run(arguments: Vec<OsString>) -> anyhow::Result<()> {
+    let args = Args::parse_from(arguments).unwrap_or_else(|error| error.exit());
+    logs::start("info", logs::Format::Text)?;
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+        // The first process of a container is not ended by a signal that it does not handle.
+        let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        let client = hub::client(args.kubeconfig.as_deref()).await?;
+        tokio::select! {
+            done = until_done(&client, &args) => done.context("the APIService was not patched"),
+            _ = terminate.recv() => Err(anyhow::anyhow!("ended by SIGTERM before the APIService was patched")),
+            _ = interrupt.recv() => Err(anyhow::anyhow!("ended by SIGINT before the APIService was patched")),
+        }
+    })
+}
+
+/// Tries until it succeeds or `args.timeout` is over.
+async fn until_done(client: &Client, args: &Args) -> Result<(), GaveUp> {
+    let deadline = Instant::now() + args.timeout;
+    let mut pause = FIRST_PAUSE;
+    let mut reason = Reason::Silence;
+    loop {
+        let limit = deadline.min(Instant::now() + ATTEMPT);
+        match timeout_at(limit, api_service::put_right(client, args)).await {
+            Ok(Ok(change)) => {
+                report(change, args);
+                return Ok(());
+            }
+            Ok(Err(obstacle)) => {
+                tracing::info!("waiting: {obstacle}");
+                reason = Reason::Obstacle(obstacle);
+            }
+            Err(_) => {}
+        }
+        let next = Instant::now() + pause;
+        if next >= deadline {
+            return Err(GaveUp { patience: args.timeout, reason });
+        }
+        sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+fn report(change: Change, args: &Args) {
+    let name = &args.api_service;
+    match change {
+        Change::Patched => tracing::info!(
+            "APIService {name} now trusts the certificates in key {:?} of Secret {}/{}",
+            args.key,
+            args.namespace,
+            args.secret
+        ),
+        Change::None => tracing::info!("APIService {name} trusts the right certificates already"),
+    }
+}
+
+// === impl Reason ===
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Obstacle(obstacle) => obstacle.fmt(f),
+            Self::Silence => f.write_str("the hub gave no answer: check its address and the network in between"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

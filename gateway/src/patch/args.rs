@@ -1,0 +1,44 @@
+//! The flags of `patch`: those of the Go cluster-gateway's helper with their spelling, and ours.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{CommandFactory, FromArgMatches, Parser};
+
+use crate::args::{duration, with_environment};
+
+/// Writes the CA of the gateway's serving certificate into its APIService.
+#[derive(Debug, Parser)]
+#[command(name = "cluster-gateway patch", version, max_term_width = 120)]
+pub struct Args {
+    /// APIService to write it into
+    #[arg(long = "target-APIService", default_value = "v1alpha1.cluster.core.oam.dev", value_name = "NAME")]
+    pub api_service: String,
+    /// Secret with the CA
+    #[arg(long = "secret-name", value_name = "NAME")]
+    pub secret: String,
+    /// Namespace of the Secret
+    #[arg(long = "secret-namespace", value_name = "NAMESPACE")]
+    pub namespace: String,
+    /// Key of the Secret with the CA as PEM
+    #[arg(long = "secret-ca-bundle-key", default_value = "ca", value_name = "KEY")]
+    pub key: String,
+    /// Kubeconfig of the hub; in-cluster configuration when absent
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// How long to wait for Secret, key and APIService
+    #[arg(long, value_parser = duration, default_value = "5m", value_name = "DURATION")]
+    pub timeout: Duration,
+}
+
+// === impl Args ===
+
+impl Args {
+    /// Parses `arguments`, the name of the subcommand first. Flags not given are read from `CLUSTER_GATEWAY_PATCH_…`: a prefix
+    /// of its own, because the server's `--secret-namespace` means another namespace.
+    pub fn parse_from(arguments: Vec<OsString>) -> Result<Self, clap::Error> {
+        let command = with_environment(Self::command(), "CLUSTER_GATEWAY_PATCH_");
+        Self::from_arg_matches(&command.try_get_matches_from(arguments)?)
+    }
+}
