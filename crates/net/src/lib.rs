@@ -1,9 +1,12 @@
-//! Sockets, TLS that reloads while running, drain and byte pumps. Knows HTTP only by its ALPN names, Kubernetes not at all.
+//! Sockets, TLS that reloads while running, drain and byte pumps. Knows of HTTP its ALPN names and the
+//! `CONNECT` of proxies, of Kubernetes nothing.
 
 pub mod dial;
 pub mod drain;
 pub mod linger;
 pub mod listen;
+pub mod proxy;
 pub mod pump;
+pub mod random;
 pub mod tls;
 pub mod transport;

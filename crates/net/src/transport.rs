@@ -1,4 +1,4 @@
-//! A byte stream to a member: TLS, or plain TCP where the operator allowed it.
+//! A byte stream to a member: TLS, or plain TCP where the operator allowed it; either may run inside a proxy's stream.
 
 use std::io;
 use std::pin::Pin;
@@ -8,10 +8,15 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
-/// One connection to a member. TLS is boxed: its state is large and the enum is moved about while connecting.
+use crate::proxy::Proxied;
+
+/// One connection to a member. TLS is boxed: its state is large and the enum is moved about while connecting. What comes through a
+/// proxy has variants of its own, so that the direct way has no further layer.
 pub enum Transport {
     Tls(Box<TlsStream<TcpStream>>),
     Plain(TcpStream),
+    ProxiedTls(Box<TlsStream<Proxied>>),
+    Proxied(Box<Proxied>),
 }
 
 // === impl Transport ===
@@ -21,7 +26,8 @@ impl Transport {
     pub fn alpn(&self) -> Option<&[u8]> {
         match self {
             Self::Tls(stream) => stream.get_ref().1.alpn_protocol(),
-            Self::Plain(_) => None,
+            Self::ProxiedTls(stream) => stream.get_ref().1.alpn_protocol(),
+            Self::Plain(_) | Self::Proxied(_) => None,
         }
     }
 }
@@ -36,6 +42,14 @@ macro_rules! either {
             }
             Transport::Plain(stream) => {
                 let $stream = Pin::new(stream);
+                $call
+            }
+            Transport::ProxiedTls(stream) => {
+                let $stream = Pin::new(stream.as_mut());
+                $call
+            }
+            Transport::Proxied(stream) => {
+                let $stream = Pin::new(stream.as_mut());
                 $call
             }
         }
@@ -74,6 +88,8 @@ impl AsyncWrite for Transport {
         match self {
             Self::Tls(stream) => stream.is_write_vectored(),
             Self::Plain(stream) => stream.is_write_vectored(),
+            Self::ProxiedTls(stream) => stream.is_write_vectored(),
+            Self::Proxied(stream) => stream.is_write_vectored(),
         }
     }
 }

@@ -1,0 +1,129 @@
+//! Forward proxies on the way to a member: HTTP `CONNECT`, in the clear or inside TLS, and SOCKS5.
+//!
+//! A proxy is asked for a byte stream and sees nothing but the TLS to the member inside it. Names are resolved by the proxy. Everything
+//! happens before the dial's deadline, what a proxy may answer is bounded, and no error holds a credential.
+
+mod error;
+mod http;
+mod socks;
+mod stream;
+
+use std::fmt;
+use std::net::Ipv6Addr;
+use std::sync::Arc;
+
+use rustls::ClientConfig;
+use rustls_pki_types::ServerName;
+use secrecy::SecretString;
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout_at};
+use tokio_rustls::TlsConnector;
+
+pub use self::error::{ProxyError, Refusal};
+pub use self::stream::{Opened, Proxied};
+use crate::{dial, tls};
+
+/// A proxy and what it wants to know of us.
+#[derive(Debug)]
+pub struct Proxy {
+    pub protocol: Protocol,
+    /// DNS name or IP address, IPv6 without brackets.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+    pub credentials: Option<Credentials>,
+}
+
+/// How a proxy is spoken to.
+#[derive(Debug)]
+pub enum Protocol {
+    /// `CONNECT` (RFC 9110 §9.3.6) in the clear.
+    Http,
+    /// `CONNECT` inside TLS, with the trust of the configuration.
+    Https(Arc<ClientConfig>),
+    /// RFC 1928.
+    Socks5,
+}
+
+/// User and password: `Proxy-Authorization: Basic` (RFC 7617), or RFC 1929.
+#[derive(Debug)]
+pub struct Credentials {
+    pub user: String,
+    pub password: SecretString,
+}
+
+/// Where the proxy shall connect to. Displayed as `host:port`, IPv6 in brackets.
+#[derive(Debug, Clone, Copy)]
+struct Destination<'a> {
+    host: &'a str,
+    port: u16,
+}
+
+// === impl Proxy ===
+
+impl Proxy {
+    /// A byte stream to `host:port` through this proxy, before `deadline`.
+    pub async fn connect(&self, host: &str, port: u16, deadline: Instant) -> Result<Opened, ProxyError> {
+        let destination = Destination { host, port };
+        let opened = async {
+            let tcp = dial::connect(&self.host, self.port, deadline).await.map_err(Refusal::Unreachable)?;
+            timeout_at(deadline, self.ask(tcp, destination)).await.unwrap_or(Err(Refusal::Timeout))
+        };
+        opened.await.map_err(|refusal| ProxyError {
+            destination: destination.to_string(),
+            proxy: self.to_string(),
+            refusal,
+        })
+    }
+
+    async fn ask(&self, mut tcp: TcpStream, destination: Destination<'_>) -> Result<Opened, Refusal> {
+        let credentials = self.credentials.as_ref();
+        match &self.protocol {
+            Protocol::Http => {
+                let early = http::connect(&mut tcp, destination, credentials).await?;
+                Ok(Opened::through_tcp(tcp, early))
+            }
+            Protocol::Https(config) => {
+                let name = ServerName::try_from(self.host.clone()).map_err(|_| Refusal::Name)?;
+                // Only HTTP/1.1 is spoken here; a proxy left to choose might take HTTP/2.
+                let alpn = vec![tls::HTTP_11.to_vec()];
+                let connector = TlsConnector::from(Arc::clone(config));
+                let handshake = connector.with_alpn(alpn).connect(name, tcp);
+                let mut stream = Box::new(handshake.await.map_err(Refusal::Tls)?);
+                let early = http::connect(&mut stream, destination, credentials).await?;
+                Ok(Opened::through_tls(stream, early))
+            }
+            Protocol::Socks5 => {
+                socks::connect(&mut tcp, destination, credentials).await?;
+                Ok(Opened::Tcp(tcp))
+            }
+        }
+    }
+}
+
+/// Without user and password.
+impl fmt::Display for Proxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = match &self.protocol {
+            Protocol::Http => "http",
+            Protocol::Https(_) => "https",
+            Protocol::Socks5 => "socks5",
+        };
+        write!(f, "{scheme}://{}", Destination { host: &self.host, port: self.port })
+    }
+}
+
+// === impl Destination ===
+
+impl fmt::Display for Destination<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.host.parse::<Ipv6Addr>().is_ok() {
+            write!(f, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(f, "{}:{}", self.host, self.port)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,123 @@
+//! `CONNECT` over HTTP/1.1 (RFC 9110 §9.3.6): one request, the head of one answer, then bytes of the destination.
+//!
+//! What follows the head belongs to the destination, whatever `Content-Length` or `Transfer-Encoding` say (they are meaningless in a
+//! successful answer), and is handed on.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use bytes::{BufMut as _, Bytes, BytesMut};
+use secrecy::{ExposeSecret as _, SecretString};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+
+use super::{Credentials, Destination, Refusal};
+
+/// All that a proxy may send up to the end of its answer's head, interim responses included.
+const MOST_HEAD: usize = 16 * 1024;
+/// Header lines of an answer.
+const MOST_LINES: usize = 100;
+/// Characters kept of a reason phrase.
+const MOST_REASON: usize = 120;
+
+/// A response's head.
+#[derive(Debug, PartialEq, Eq)]
+struct Answer {
+    status: u16,
+    reason: String,
+}
+
+/// Asks for `destination`; returns what the proxy sent beyond its answer.
+pub(super) async fn connect<S>(
+    stream: &mut S,
+    destination: Destination<'_>,
+    credentials: Option<&Credentials>,
+) -> Result<Bytes, Refusal>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let basic = credentials.map(Credentials::basic);
+    let authorization = basic
+        .as_ref()
+        .map_or_else(String::new, |basic| format!("Proxy-Authorization: Basic {}\r\n", basic.expose_secret()));
+    let request = format!("CONNECT {destination} HTTP/1.1\r\nHost: {destination}\r\n{authorization}\r\n");
+    stream.write_all(request.as_bytes()).await?;
+    stream.flush().await?;
+    let (answer, early) = answer(stream).await?;
+    match answer.status {
+        200..=299 => Ok(early),
+        407 if credentials.is_some() => Err(Refusal::CredentialsRefused),
+        407 => Err(Refusal::CredentialsWanted),
+        status => {
+            // A proxy that repeats what it was sent must not make us print it.
+            let told = credentials.zip(basic).is_some_and(|(credentials, basic)| {
+                let said = |secret: &SecretString| answer.reason.contains(secret.expose_secret());
+                said(&basic) || said(&credentials.password)
+            });
+            Err(Refusal::Status { status, reason: if told { String::new() } else { answer.reason } })
+        }
+    }
+}
+
+/// The final answer's head, and what came after it.
+async fn answer<S: AsyncRead + Unpin>(stream: &mut S) -> Result<(Answer, Bytes), Refusal> {
+    let mut received = BytesMut::with_capacity(1024);
+    let (mut room, mut searched) = (MOST_HEAD, 0);
+    loop {
+        while let Some(answer) = take_head(&mut received, &mut searched)? {
+            // Interim responses may come before any final one (RFC 9110 §15.2); an upgrade was not asked for.
+            if !(100..=199).contains(&answer.status) || answer.status == 101 {
+                return Ok((answer, received.freeze()));
+            }
+        }
+        if room == 0 {
+            return Err(Refusal::TooLarge(MOST_HEAD));
+        }
+        match stream.read_buf(&mut (&mut received).limit(room)).await? {
+            0 => return Err(Refusal::Closed),
+            read => room -= read,
+        }
+    }
+}
+
+/// Takes the first head off `received` if it is there whole. `searched` are the bytes known not to hold its end, so that a head that
+/// comes byte by byte is not searched again and again.
+fn take_head(received: &mut BytesMut, searched: &mut usize) -> Result<Option<Answer>, Refusal> {
+    let from = searched.saturating_sub(2);
+    let Some(end) = end_of_head(&received[from..]) else {
+        *searched = received.len();
+        return Ok(None);
+    };
+    *searched = 0;
+    let head = received.split_to(from + end);
+    let mut lines = [httparse::EMPTY_HEADER; MOST_LINES];
+    let mut response = httparse::Response::new(&mut lines);
+    let malformed = |what| Refusal::Malformed { protocol: "HTTP/1.1", what };
+    match response.parse(&head) {
+        Ok(httparse::Status::Complete(_)) => {}
+        Ok(httparse::Status::Partial) => return Err(malformed("empty head")),
+        Err(httparse::Error::TooManyHeaders) => return Err(malformed("too many header lines")),
+        Err(_) => return Err(malformed("no response head")),
+    }
+    let reason = response.reason.unwrap_or_default().chars().filter(|c| !c.is_control()).take(MOST_REASON).collect();
+    Ok(Some(Answer { status: response.code.unwrap_or_default(), reason }))
+}
+
+/// The length of a head, up to and with its empty line. Bare line feeds count too (RFC 9112 §2.2).
+fn end_of_head(bytes: &[u8]) -> Option<usize> {
+    let mut feeds = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at);
+    feeds.find_map(|at| match &bytes[at + 1..] {
+        [b'\n', ..] => Some(at + 2),
+        [b'\r', b'\n', ..] => Some(at + 3),
+        _ => None,
+    })
+}
+
+// === impl Credentials ===
+
+impl Credentials {
+    fn basic(&self) -> SecretString {
+        BASE64_STANDARD.encode(format!("{}:{}", self.user, self.password.expose_secret())).into()
+    }
+}
+
+#[cfg(test)]
+mod tests;
