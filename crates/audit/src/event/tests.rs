@@ -1,0 +1,106 @@
+use api::access::Verb;
+use http::HeaderMap;
+
+use super::*;
+
+fn user(name: &str) -> Arc<User> {
+    Arc::new(User { name: name.to_owned(), ..User::default() })
+}
+
+/// A small event that says `uri`.
+pub(crate) fn event(uri: &str) -> Box<Event> {
+    Box::new(Event {
+        id: AuditId::of(&HeaderMap::new()),
+        stage: Stage::ResponseComplete,
+        request_uri: uri.into(),
+        verb: Cow::Borrowed("get"),
+        user: None,
+        impersonated: None,
+        source_ips: vec!["10.0.0.9".parse().unwrap()],
+        user_agent: Box::default(),
+        object: None,
+        code: 200,
+        received: SystemTime::UNIX_EPOCH + Duration::from_micros(1_782_907_445_000_042),
+        latency: Duration::from_micros(1234),
+        cluster: None,
+        decision: None,
+    })
+}
+
+fn text(event: &Event) -> String {
+    let mut line = Vec::new();
+    event.write_line(&mut line);
+    String::from_utf8(line).expect("JSON is text")
+}
+
+fn with_id(mut event: Box<Event>) -> Box<Event> {
+    let headers = HeaderMap::from_iter([(crate::AUDIT_ID, http::HeaderValue::from_static("id-1"))]);
+    event.id = AuditId::of(&headers);
+    event
+}
+
+#[test]
+fn a_proxied_request_in_full() {
+    let mut event = with_id(event("/apis/cluster.core.oam.dev/v1alpha1/clustergateways/c1/proxy/api/v1/x"));
+    event.asks(&Attributes::Resource(ResourceAttributes {
+        verb: Verb::Watch,
+        group: "apps".into(),
+        version: "v1".into(),
+        resource: "deployments".into(),
+        subresource: "status".into(),
+        namespace: Some("ns".into()),
+        name: Some("web".into()),
+        field_selector: None,
+        label_selector: None,
+    }));
+    let extra = BTreeMap::from([("scopes".to_owned(), vec!["a".to_owned(), "b".to_owned()])]);
+    let groups = vec!["devs".to_owned(), "system:authenticated".to_owned()];
+    event.user = Some(Arc::new(User { name: "alice".to_owned(), uid: Some("7".to_owned()), groups, extra }));
+    event.impersonated = Some(user("bob"));
+    event.user_agent = "kubectl/v1.33".into();
+    event.stage = Stage::ResponseStarted;
+    event.cluster = Some("c1".into());
+    event.decision = Some(Decision::Allow);
+    insta::assert_snapshot!(text(&event));
+}
+
+#[test]
+fn a_stranger_in_full() {
+    let mut event = with_id(event("/version"));
+    event.asks(&Attributes::NonResource { path: "/version".into(), verb: "get".into() });
+    event.code = 403;
+    event.decision = Some(Decision::Forbid { reason: "no rule".into() });
+    insta::assert_snapshot!(text(&event));
+}
+
+#[test]
+fn whatever_a_caller_writes_stays_on_one_line() {
+    let mut event = event("/x\n{\"kind\":\"Event\"}");
+    event.user = Some(user("eve\r\n\u{2028}{\"forged\":true}\0"));
+    event.user_agent = "a\nb\"".into();
+    let text = text(&event);
+    assert_eq!(text.lines().count(), 1);
+    let read: serde_json::Value = serde_json::from_str(&text).expect("valid JSON");
+    assert_eq!(read["user"]["username"], "eve\r\n\u{2028}{\"forged\":true}\0");
+    assert_eq!(read["userAgent"], "a\nb\"");
+}
+
+#[test]
+fn parts_of_an_absurd_size_are_cut() {
+    let mut event = event("/x");
+    event.asks(&Attributes::NonResource { path: "/".into(), verb: "x".repeat(60_000).into() });
+    assert!(text(&event).len() < 2000);
+    let huge: Arc<str> = "n".repeat(60_000).into();
+    event.asks(&Attributes::Resource(ResourceAttributes {
+        verb: Verb::Get,
+        group: huge.to_string().into(),
+        version: huge.to_string().into(),
+        resource: huge.to_string().into(),
+        subresource: huge.to_string().into(),
+        namespace: Some(Arc::clone(&huge)),
+        name: Some(huge),
+        field_selector: None,
+        label_selector: None,
+    }));
+    assert!(text(&event).len() < 6 * LONGEST_PART + 2000);
+}

@@ -1,0 +1,117 @@
+//! The log itself: a bounded queue, the thread behind it, and where that writes.
+
+mod file;
+mod queue;
+mod writer;
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use self::file::RotatingFile;
+use self::queue::Queue;
+use self::writer::{Output, Stdout, Writer};
+use crate::event::Event;
+use crate::metrics::Metrics;
+
+/// How long closing waits for what is queued to be written.
+const FLUSH_WITHIN: Duration = Duration::from_secs(5);
+
+/// Where to write, and how much to keep.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    pub target: Target,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    Stdout,
+    File(FileConfig),
+}
+
+/// A file that is rotated as `gopkg.in/natefinch/lumberjack` does it, which is behind kube-apiserver's flags of these names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileConfig {
+    /// Its directory must exist.
+    pub path: PathBuf,
+    /// Bytes after which the file is renamed and a new one begun.
+    pub max_size: u64,
+    /// Renamed files kept; 0 keeps all.
+    pub max_backups: usize,
+    /// Time renamed files are kept; zero keeps them for ever.
+    pub max_age: Duration,
+}
+
+/// The log cannot be started.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error("audit log: the directory of {} does not exist: create it, or mount a volume there", .0.display())]
+    NoDirectory(PathBuf),
+    #[error("audit log: cannot append to {}", path.display())]
+    Open { path: PathBuf, source: io::Error },
+    #[error("audit log: cannot start its thread")]
+    Thread(#[source] io::Error),
+}
+
+/// An open log. Dropping it writes what is queued, for a bounded time.
+#[derive(Debug)]
+pub struct Log {
+    queue: Arc<Queue>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Takes events, from any thread, without waiting. Clones share the queue.
+#[derive(Debug, Clone)]
+pub struct Sink(Arc<Queue>);
+
+// === impl Log ===
+
+impl Log {
+    pub fn start(config: &Config, metrics: Metrics) -> Result<Self, OpenError> {
+        match &config.target {
+            Target::Stdout => Self::on(Stdout, metrics),
+            Target::File(file) => Self::on(RotatingFile::open(file.clone())?, metrics),
+        }
+    }
+
+    fn on(output: impl Output, metrics: Metrics) -> Result<Self, OpenError> {
+        let queue = Arc::new(Queue::new(metrics.clone()));
+        let mut writer = Writer::new(output, metrics);
+        let events = Arc::clone(&queue);
+        let thread = std::thread::Builder::new()
+            .name("audit".into())
+            .spawn(move || events.consume(|batch| writer.write(batch)))
+            .map_err(OpenError::Thread)?;
+        Ok(Self { queue, thread: Some(thread) })
+    }
+
+    pub fn sink(&self) -> Sink {
+        Sink(Arc::clone(&self.queue))
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        if !self.queue.close(FLUSH_WITHIN) {
+            // The thread hangs in a write and ends with the process.
+            return tracing::warn!(after = ?FLUSH_WITHIN, "audit events were left unwritten");
+        }
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+// === impl Sink ===
+
+impl Sink {
+    /// Queues an event, or drops and counts it: a request never waits for a disk.
+    pub fn record(&self, event: Box<Event>) {
+        self.0.push(event);
+    }
+}
+
+#[cfg(test)]
+mod tests;

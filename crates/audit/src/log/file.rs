@@ -1,0 +1,139 @@
+//! An append-only file that is set aside when it has its size: `audit.log` becomes `audit-2006-01-02T15-04-05.000.log`.
+//!
+//! Names and rules are lumberjack's, so that whatever collects kube-apiserver's audit log collects this one. In one point it is
+//! stricter: no file is ever replaced by a rename.
+
+use std::ffi::OsStr;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use super::writer::Output;
+use super::{FileConfig, OpenError};
+use crate::timestamp::FileStamp;
+
+/// Nobody but the owner reads who did what.
+const MODE: u32 = 0o600;
+/// Names tried for a file to be set aside, a millisecond apart.
+const MOST_NAMES: u32 = 1000;
+
+#[derive(Debug)]
+pub struct RotatingFile {
+    config: FileConfig,
+    names: Names,
+    file: File,
+    size: u64,
+}
+
+/// How files set aside are called.
+#[derive(Debug)]
+struct Names {
+    directory: PathBuf,
+    prefix: String,
+    suffix: String,
+}
+
+// === impl RotatingFile ===
+
+impl RotatingFile {
+    pub fn open(config: FileConfig) -> Result<Self, OpenError> {
+        let names = Names::of(&config.path);
+        if !names.directory.is_dir() {
+            return Err(OpenError::NoDirectory(config.path));
+        }
+        let opened = append(&config.path).and_then(|file| Ok((file.metadata()?.len(), file)));
+        let (size, file) = opened.map_err(|source| OpenError::Open { path: config.path.clone(), source })?;
+        let log = Self { config, names, file, size };
+        if let Err(error) = log.prune() {
+            tracing::warn!(%error, "old audit logs cannot be deleted");
+        }
+        Ok(log)
+    }
+
+    /// After a failure in the middle everything goes on in the file that is open, and the next attempt starts over.
+    fn rotate(&mut self) -> io::Result<()> {
+        if fs::exists(&self.config.path)? {
+            fs::rename(&self.config.path, self.names.free(SystemTime::now())?)?;
+        }
+        self.file = append(&self.config.path)?;
+        self.size = self.file.metadata()?.len();
+        self.prune()
+    }
+
+    /// Deletes the files set aside that are too many or too old.
+    fn prune(&self) -> io::Result<()> {
+        let FileConfig { max_backups, max_age, .. } = self.config;
+        let mut aside = self.names.aside()?;
+        aside.sort_by(|(one, _), (other, _)| other.cmp(one));
+        let oldest = SystemTime::now().checked_sub(max_age).filter(|_| !max_age.is_zero());
+        let oldest = oldest.map(|at| FileStamp(at).to_string());
+        for (number, (stamp, path)) in aside.iter().enumerate() {
+            let too_many = max_backups > 0 && number >= max_backups;
+            if too_many || oldest.as_ref().is_some_and(|oldest| stamp < oldest) {
+                fs::remove_file(path)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Output for RotatingFile {
+    fn prepare(&mut self, bytes: usize) -> io::Result<()> {
+        let full = self.size > 0 && self.size + bytes as u64 > self.config.max_size;
+        if full { self.rotate() } else { Ok(()) }
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes)?;
+        self.size += written as u64;
+        Ok(written)
+    }
+}
+
+fn append(path: &Path) -> io::Result<File> {
+    OpenOptions::new().append(true).create(true).mode(MODE).open(path)
+}
+
+// === impl Names ===
+
+impl Names {
+    fn of(path: &Path) -> Self {
+        let text = |part: Option<&OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
+        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let suffix = path.extension().map(|extension| format!(".{}", extension.to_string_lossy()));
+        Self {
+            directory: directory.to_owned(),
+            prefix: format!("{}-", text(path.file_stem())),
+            suffix: suffix.unwrap_or_default(),
+        }
+    }
+
+    /// A name nobody has, for a file set aside at `at` or a little later.
+    fn free(&self, at: SystemTime) -> io::Result<PathBuf> {
+        for later in 0..MOST_NAMES {
+            let stamp = FileStamp(at + Duration::from_millis(1) * later);
+            let path = self.directory.join(format!("{}{stamp}{}", self.prefix, self.suffix));
+            if !fs::exists(&path)? {
+                return Ok(path);
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+
+    /// The files set aside, with their stamps.
+    fn aside(&self) -> io::Result<Vec<(String, PathBuf)>> {
+        let mut found = Vec::new();
+        for entry in fs::read_dir(&self.directory)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            let name = name.to_str().unwrap_or_default();
+            let stamp = name.strip_prefix(&self.prefix).and_then(|rest| rest.strip_suffix(&self.suffix));
+            if let Some(stamp) = stamp.filter(|stamp| FileStamp::is_one(stamp)) {
+                found.push((stamp.to_owned(), entry.path()));
+            }
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,119 @@
+//! From events to bytes on an output that may fail: nothing is written twice, half a line spoils no other, and a full disk is no
+//! reason to fill the process's own log too.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::queue::Batch;
+use crate::metrics::Metrics;
+
+/// Lines are handed over in pieces of about this many bytes.
+const PIECE: usize = 64 * 1024;
+/// Least time between two complaints about writing.
+const COMPLAIN_EVERY: Duration = Duration::from_secs(30);
+
+/// Where lines go.
+pub trait Output: Send + 'static {
+    /// Whole lines of `bytes` in all come next.
+    fn prepare(&mut self, _bytes: usize) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
+}
+
+/// The process's standard output, written as one piece at a time.
+#[derive(Debug)]
+pub struct Stdout;
+
+/// Writes batches to an output.
+#[derive(Debug)]
+pub struct Writer<O> {
+    output: O,
+    metrics: Metrics,
+    piece: Vec<u8>,
+    /// Where in `piece` each line ends.
+    ends: Vec<usize>,
+    /// The last thing written is half a line.
+    torn: bool,
+    complained: Option<Instant>,
+}
+
+// === impl Stdout ===
+
+impl Output for Stdout {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut stdout = io::stdout().lock();
+        let written = stdout.write(bytes)?;
+        stdout.flush().map(|()| written)
+    }
+}
+
+// === impl Writer ===
+
+impl<O: Output> Writer<O> {
+    pub fn new(output: O, metrics: Metrics) -> Self {
+        Self { output, metrics, piece: Vec::new(), ends: Vec::new(), torn: false, complained: None }
+    }
+
+    pub fn write(&mut self, batch: &mut Batch) {
+        for event in batch.drain(..) {
+            if self.piece.is_empty() && self.torn {
+                self.piece.push(b'\n');
+            }
+            event.write_line(&mut self.piece);
+            self.ends.push(self.piece.len());
+            if self.piece.len() >= PIECE {
+                self.hand_over();
+            }
+        }
+        if !self.ends.is_empty() {
+            self.hand_over();
+        }
+        // One event with a huge user must not be remembered for ever.
+        self.piece.shrink_to(2 * PIECE);
+    }
+
+    fn hand_over(&mut self) {
+        if let Err(error) = self.output.prepare(self.piece.len()) {
+            self.complain(&error, "the audit log cannot be rotated, it goes on in the same file");
+        }
+        let (written, failure) = write_all(&mut self.output, &self.piece);
+        let whole = self.ends.partition_point(|end| *end <= written);
+        self.metrics.written.inc_by(whole as u64);
+        if written > 0 {
+            // What mends a torn line comes first.
+            let begin = usize::from(self.piece.first() == Some(&b'\n'));
+            self.torn = whole.checked_sub(1).map_or(begin, |last| self.ends[last]) != written;
+        }
+        if let Some(error) = failure {
+            self.metrics.write_errors.inc_by((self.ends.len() - whole) as u64);
+            self.complain(&error, "audit events cannot be written and are lost");
+        }
+        self.piece.clear();
+        self.ends.clear();
+    }
+
+    fn complain(&mut self, error: &io::Error, what: &'static str) {
+        if self.complained.is_none_or(|last| last.elapsed() >= COMPLAIN_EVERY) {
+            self.complained = Some(Instant::now());
+            tracing::error!(%error, "{what}");
+        }
+    }
+}
+
+/// How many bytes got out, and why not all of them.
+fn write_all(output: &mut impl Output, bytes: &[u8]) -> (usize, Option<io::Error>) {
+    let mut written = 0;
+    while written < bytes.len() {
+        match output.write(&bytes[written..]) {
+            Ok(0) => return (written, Some(io::ErrorKind::WriteZero.into())),
+            Ok(more) => written += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return (written, Some(error)),
+        }
+    }
+    (written, None)
+}
