@@ -1,0 +1,88 @@
+{{- define "cluster-gateway.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" }}
+{{- end }}
+
+{{- define "cluster-gateway.fullname" -}}
+{{- $name := include "cluster-gateway.name" . -}}
+{{- $default := contains $name .Release.Name | ternary .Release.Name (printf "%s-%s" .Release.Name $name) -}}
+{{- default $default .Values.fullnameOverride | trunc 52 | trimSuffix "-" }}
+{{- end }}
+
+{{- define "cluster-gateway.serviceName" -}}
+{{- default (include "cluster-gateway.fullname" .) .Values.service.name }}
+{{- end }}
+
+{{- define "cluster-gateway.serviceAccountName" -}}
+{{- $default := .Values.serviceAccount.create | ternary (include "cluster-gateway.fullname" .) "default" -}}
+{{- default $default .Values.serviceAccount.name }}
+{{- end }}
+
+{{- define "cluster-gateway.secretNamespace" -}}
+{{- default .Release.Namespace .Values.secretNamespace }}
+{{- end }}
+
+{{/* The name that the hub expects in the serving certificate. */}}
+{{- define "cluster-gateway.host" -}}
+{{- printf "%s.%s.svc" (include "cluster-gateway.serviceName" .) .Release.Namespace }}
+{{- end }}
+
+{{- define "cluster-gateway.selectorLabels" -}}
+{{- if .Values.selectorLabels -}}
+{{- toYaml .Values.selectorLabels }}
+{{- else -}}
+app.kubernetes.io/name: {{ include "cluster-gateway.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+{{- end }}
+
+{{- define "cluster-gateway.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{ include "cluster-gateway.selectorLabels" . }}
+{{- end }}
+
+{{/*
+Where the serving certificate comes from: existing, cert-manager or generated. With `auto`, a release that has a generated
+pair keeps it when cert-manager is installed later.
+*/}}
+{{- define "cluster-gateway.tls.source" -}}
+{{- $wanted := .Values.tls.certManager.enabled | toString -}}
+{{- if .Values.tls.existingSecret -}}
+existing
+{{- else if eq $wanted "true" -}}
+cert-manager
+{{- else if and (eq $wanted "auto") (.Capabilities.APIVersions.Has "cert-manager.io/v1") (not (include "cluster-gateway.tls.generated" .)) -}}
+cert-manager
+{{- else -}}
+generated
+{{- end }}
+{{- end }}
+
+{{- define "cluster-gateway.tls.baseName" -}}
+{{- default (printf "%s-tls" (include "cluster-gateway.fullname" .)) .Values.tls.secretName }}
+{{- end }}
+
+{{- define "cluster-gateway.tls.secretName" -}}
+{{- $source := include "cluster-gateway.tls.source" . -}}
+{{- if eq $source "existing" -}}
+{{ .Values.tls.existingSecret }}
+{{- else if eq $source "cert-manager" -}}
+{{- /* Another name than the generated one, which helm removes when a release changes over. */ -}}
+{{ include "cluster-gateway.tls.baseName" . }}-issued
+{{- else -}}
+{{ include "cluster-gateway.tls.baseName" . }}
+{{- end }}
+{{- end }}
+
+{{/* The generated pair that the hub has for this host, as JSON; empty if there is none. */}}
+{{- define "cluster-gateway.tls.generated" -}}
+{{- $secret := lookup "v1" "Secret" .Release.Namespace (include "cluster-gateway.tls.baseName" .) -}}
+{{- if $secret -}}
+{{- $host := dig "metadata" "annotations" "cluster.core.oam.dev/generated-for" "" $secret -}}
+{{- $data := default dict $secret.data -}}
+{{- if and (eq $host (include "cluster-gateway.host" .)) (hasKey $data "tls.crt") (hasKey $data "tls.key") (hasKey $data .Values.tls.caKey) -}}
+{{- toJson $data }}
+{{- end }}
+{{- end }}
+{{- end }}
