@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use api::GROUP;
+use api::accept::StatusForm;
 use api::cluster_name::ClusterName;
 use api::list_options::InvalidListOptions;
 use api::route::BadPath;
@@ -87,12 +88,18 @@ impl Error {
     }
 
     pub fn into_response(self) -> Response<ResponseBody> {
+        self.into_response_as(StatusForm::Json)
+    }
+
+    /// The answer in the form that [`api::accept::status`] chose for its reader.
+    pub fn into_response_as(self, form: StatusForm) -> Response<ResponseBody> {
         let retry_after = self.retry_after();
         let status = self.into_status();
-        let mut response = Response::new(ResponseBody::full(status.to_json()));
+        let (body, content_type) = status.to_body(form);
+        let mut response = Response::new(ResponseBody::full(body));
         *response.status_mut() = status.code();
         let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static(Status::CONTENT_TYPE));
+        headers.insert(CONTENT_TYPE, content_type);
         headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
         if let Some(seconds) = retry_after {

@@ -44,12 +44,21 @@ pub enum DiscoveryForm {
     AggregatedV2,
 }
 
+/// Form of an error.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum StatusForm {
+    #[default]
+    Json,
+    Protobuf,
+}
+
 /// No clause of the Accept header can be served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("only the following media types are accepted: {JSON}")]
 pub struct NotAcceptable;
 
 const JSON: &str = "application/json";
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
 /// Picks the form of our own resource. Without an Accept header it is JSON.
 pub fn representation(headers: &HeaderMap, shape: Shape) -> Result<Representation, NotAcceptable> {
@@ -71,6 +80,27 @@ pub fn discovery(headers: &HeaderMap) -> DiscoveryForm {
     };
     let clauses = clause::sorted(headers);
     clauses.iter().filter(|clause| clause.matches(JSON)).find_map(form).unwrap_or(DiscoveryForm::Plain)
+}
+
+/// Picks the form of an error: JSON, unless the header accepts protobuf and not JSON. Never refuses, and allocates nothing, since
+/// it is asked before anybody knows whether there will be an error.
+pub fn status(headers: &HeaderMap) -> StatusForm {
+    let mut form = StatusForm::Json;
+    for clause in clause::all(headers) {
+        if clause.matches(JSON) {
+            return StatusForm::Json;
+        }
+        if clause.matches(PROTOBUF) {
+            form = StatusForm::Protobuf;
+        }
+    }
+    form
+}
+
+/// Whether plain JSON is accepted; so it is without an Accept header. Parameters of the clauses are not looked at.
+pub fn json(headers: &HeaderMap) -> Result<(), NotAcceptable> {
+    let absent = headers.get_all(ACCEPT).iter().all(|line| line.as_bytes().trim_ascii().is_empty());
+    if absent || clause::all(headers).any(|clause| clause.matches(JSON)) { Ok(()) } else { Err(NotAcceptable) }
 }
 
 fn represents(clause: &Clause<'_>, shape: Shape) -> Option<Representation> {

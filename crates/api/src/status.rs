@@ -4,12 +4,16 @@
 //! `k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go`: clients match on reasons, and people paste messages
 //! into search engines. A status is always a failure here; successes have bodies of their own.
 
+mod protobuf;
+mod refusals;
+
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use http::StatusCode;
+use http::{HeaderValue, StatusCode};
 use serde::{Serialize, Serializer};
 
+use crate::accept::StatusForm;
 use crate::access::Attributes;
 use crate::go_text;
 
@@ -32,7 +36,7 @@ pub struct Status {
 }
 
 /// `metav1.StatusReason`: what client-go's `errors.Is…` functions look at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reason {
     /// The empty reason; the field is left out.
     Unknown,
@@ -174,12 +178,11 @@ impl Status {
     /// 404 for an object of our group that does not exist, as `NewNotFound`; `resource` is the plural.
     pub fn object_not_found(resource: &'static str, name: &str) -> Self {
         let message = format!("{} {} not found", qualified(resource, crate::GROUP), go_text::quoted(name));
-        Self::new(StatusCode::NOT_FOUND, Reason::NotFound, message).with_details(Details {
-            name: Cow::Owned(name.to_owned()),
-            group: Cow::Borrowed(crate::GROUP),
-            kind: Cow::Borrowed(resource),
-            ..Details::default()
-        })
+        Self::new(StatusCode::NOT_FOUND, Reason::NotFound, message).with_details(Details::of(
+            crate::GROUP,
+            resource,
+            name,
+        ))
     }
 
     /// 405 as `NewGenericServerResponse`.
@@ -198,6 +201,14 @@ impl Status {
     pub fn internal_error(error: &str) -> Self {
         let message = format!("Internal error occurred: {error}");
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, Reason::InternalError, message)
+    }
+
+    /// The body in a form that [`crate::accept::status`] chose, and its `Content-Type`.
+    pub fn to_body(&self, form: StatusForm) -> (Bytes, HeaderValue) {
+        match form {
+            StatusForm::Json => (self.to_json(), HeaderValue::from_static(Self::CONTENT_TYPE)),
+            StatusForm::Protobuf => (protobuf::encoded(self), HeaderValue::from_static(protobuf::CONTENT_TYPE)),
+        }
     }
 
     /// The JSON document with the final newline of Go's encoder.
@@ -244,9 +255,37 @@ fn is_zero(number: &u32) -> bool {
 // === impl Reason ===
 
 impl Reason {
+    /// As it is written, empty for [`Reason::Unknown`].
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Unknown => "",
+            Self::BadRequest => "BadRequest",
+            Self::Unauthorized => "Unauthorized",
+            Self::Forbidden => "Forbidden",
+            Self::NotFound => "NotFound",
+            Self::MethodNotAllowed => "MethodNotAllowed",
+            Self::NotAcceptable => "NotAcceptable",
+            Self::Conflict => "Conflict",
+            Self::Invalid => "Invalid",
+            Self::RequestEntityTooLarge => "RequestEntityTooLarge",
+            Self::UnsupportedMediaType => "UnsupportedMediaType",
+            Self::TooManyRequests => "TooManyRequests",
+            Self::InternalError => "InternalError",
+            Self::ServiceUnavailable => "ServiceUnavailable",
+            Self::Timeout => "Timeout",
+            Self::Expired => "Expired",
+        }
+    }
+
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
     fn is_unknown(&self) -> bool {
         *self == Self::Unknown
+    }
+}
+
+impl Serialize for Reason {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
     }
 }
 

@@ -22,11 +22,16 @@ pub(super) struct Clause<'a> {
     quality: u16,
 }
 
-/// All clauses with a quality above 0, best first.
-pub(super) fn sorted(headers: &HeaderMap) -> Vec<Clause<'_>> {
+/// All clauses with a quality above 0, as they come.
+pub(super) fn all(headers: &HeaderMap) -> impl Iterator<Item = Clause<'_>> {
     let lines = headers.get_all(ACCEPT).iter().filter_map(|line| line.to_str().ok());
     let clauses = lines.flat_map(|line| split(line, ',')).filter_map(Clause::parse).take(MAX_CLAUSES);
-    let mut clauses: Vec<_> = clauses.filter(|clause| clause.quality > 0).collect();
+    clauses.filter(|clause| clause.quality > 0)
+}
+
+/// All clauses with a quality above 0, best first.
+pub(super) fn sorted(headers: &HeaderMap) -> Vec<Clause<'_>> {
+    let mut clauses: Vec<_> = all(headers).collect();
     clauses.sort_by_key(|clause| Reverse((clause.quality, clause.main != "*", clause.sub != "*")));
     clauses
 }
@@ -50,11 +55,11 @@ impl<'a> Clause<'a> {
         }
         for (key, value) in parts.filter_map(|part| part.split_once('=')) {
             let (key, value) = (key.trim(), unquoted(value.trim()));
-            match key.to_ascii_lowercase().as_str() {
-                "g" => clause.target.0 = Some(value),
-                "v" => clause.target.1 = Some(value),
-                "as" => clause.target.2 = Some(value),
-                "q" => clause.quality = quality(value).unwrap_or(1000),
+            match key {
+                "g" | "G" => clause.target.0 = Some(value),
+                "v" | "V" => clause.target.1 = Some(value),
+                "q" | "Q" => clause.quality = quality(value).unwrap_or(1000),
+                key if key.eq_ignore_ascii_case("as") => clause.target.2 = Some(value),
                 _ => {}
             }
         }

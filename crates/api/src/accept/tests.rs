@@ -79,3 +79,23 @@ fn discovery_forms() {
         assert_eq!(discovery(&accept(lines)), expected, "{lines:?}");
     }
 }
+
+#[test]
+fn errors_are_protobuf_for_those_who_read_nothing_else() {
+    const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+    for (lines, expected) in [
+        (&[][..], StatusForm::Json),
+        (&[""], StatusForm::Json),
+        (&["*/*"], StatusForm::Json),
+        (&["text/html"], StatusForm::Json),
+        (&[PROTOBUF], StatusForm::Protobuf),
+        (&["application/vnd.kubernetes.protobuf;stream=watch"], StatusForm::Protobuf),
+        (&["application/vnd.kubernetes.protobuf, application/cbor"], StatusForm::Protobuf),
+        (&["application/json;q=0", PROTOBUF], StatusForm::Protobuf),
+        (&["application/vnd.kubernetes.protobuf,application/json;q=0.1"], StatusForm::Json),
+        (&[PROTOBUF, "application/*"], StatusForm::Json),
+        (&["application/vnd.kubernetes.protobuf, */*"], StatusForm::Json),
+    ] {
+        assert_eq!(status(&accept(lines)), expected, "{lines:?}");
+    }
+}

@@ -43,3 +43,6 @@ fn decoded(raw: &str) -> Option<Cow<'_, str>> {
     let valid = escapes.all(|digits| digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)));
     valid.then(|| percent_decode_str(raw).decode_utf8_lossy())
 }
+
+#[cfg(test)]
+mod tests;

@@ -83,6 +83,30 @@ fn generic_answers() {
 }
 
 #[test]
+fn refused_writes() {
+    let cause = |field: &'static str, message: &'static str| Cause {
+        reason: "FieldValueRequired".into(),
+        message: message.into(),
+        field: field.into(),
+    };
+    let (name, value) = (cause("metadata.name", "Required value"), cause("status", "Required value: write it"));
+    let answers = [
+        Status::conflict(
+            "clustergateways",
+            "c1",
+            "the object has been modified; please apply your changes to the latest",
+        ),
+        Status::expired("too old resource version: 1 (5)"),
+        Status::too_large(3 << 20),
+        Status::unsupported_media_type("application/json"),
+        Status::invalid("ClusterGateway", "c1", vec![name.clone()]),
+        Status::invalid("ClusterGateway", "c1", vec![name, value]),
+        Status::invalid("ClusterGateway", "", Vec::new()),
+    ];
+    insta::assert_snapshot!(answers.iter().map(text).collect::<String>());
+}
+
+#[test]
 fn every_detail_in_kubernetes_order() {
     let status = Status::new(StatusCode::UNPROCESSABLE_ENTITY, Reason::Invalid, "bad").with_details(Details {
         name: "c1".into(),

@@ -68,9 +68,9 @@ fn exact_value<'a>(tokens: &mut Tokens<'a>) -> Result<&'a str, Error> {
     }
 }
 
-/// `parseValues`: a list in parentheses, in which nothing between two commas is the empty value.
+/// `parseValues`: a list in parentheses, in which nothing between two commas, or at all, is the empty value.
 fn values(tokens: &mut Tokens<'_>) -> Result<Vec<String>, Error> {
-    if tokens.next() != Some(Token::Symbol("(")) || tokens.peek() == Some(Token::Symbol(")")) {
+    if tokens.next() != Some(Token::Symbol("(")) {
         return Err(Error::Syntax);
     }
     let mut values = Vec::new();

@@ -1,0 +1,257 @@
+//! A table of what kube-apiserver makes of paths, and properties of everything else.
+//!
+//! The rows were compared with what `RequestInfoFactory` of k8s.io/apiserver 0.37 answers.
+
+use http::Method;
+use proptest::prelude::*;
+
+use super::member_attributes;
+use crate::access::{Attributes, ResourceAttributes};
+
+/// `verb group/version resource/subresource namespace name`, or `verb path`; `-` where there is nothing.
+fn told(attributes: &Attributes) -> String {
+    let dash = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
+    match attributes {
+        Attributes::NonResource { path, verb } => format!("{verb} {path}"),
+        Attributes::Resource(it) => format!(
+            "{} {}/{} {}/{} {} {}",
+            dash(it.verb.as_str()),
+            dash(&it.group),
+            dash(&it.version),
+            dash(&it.resource),
+            dash(&it.subresource),
+            dash(it.namespace.as_deref().unwrap_or_default()),
+            dash(it.name.as_deref().unwrap_or_default()),
+        ),
+    }
+}
+
+/// `request` is `METHOD path[?query]`.
+fn label(request: &str, upgrade: bool) -> String {
+    let (method, target) = request.split_once(' ').expect("a method");
+    let (path, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
+    told(&member_attributes(&method.parse().expect("a method"), path, query, upgrade))
+}
+
+fn resource(request: &str) -> ResourceAttributes {
+    let (path, query) = request.split_once('?').map_or((request, None), |(path, query)| (path, Some(query)));
+    match member_attributes(&Method::GET, path, query, false) {
+        Attributes::Resource(attributes) => attributes,
+        other @ Attributes::NonResource { .. } => panic!("{request} is a resource request, got {other:?}"),
+    }
+}
+
+#[test]
+fn requests_are_labelled_as_kube_apiserver_labels_them() {
+    for (request, expected) in TABLE {
+        assert_eq!(label(request, false), *expected, "{request}");
+    }
+}
+
+const TABLE: &[(&str, &str)] = &[
+    // Verbs by method and by whether there is a name.
+    ("GET /api/v1/pods", "list -/v1 pods/- - -"),
+    ("HEAD /api/v1/pods", "list -/v1 pods/- - -"),
+    ("GET /api/v1/pods/", "list -/v1 pods/- - -"),
+    ("POST /api/v1/namespaces/ns/pods", "create -/v1 pods/- ns -"),
+    ("DELETE /api/v1/namespaces/ns/pods", "deletecollection -/v1 pods/- ns -"),
+    ("DELETE /api/v1/nodes", "deletecollection -/v1 nodes/- - -"),
+    ("GET /api/v1/namespaces/ns/pods/p", "get -/v1 pods/- ns p"),
+    ("HEAD /api/v1/namespaces/ns/pods/p", "get -/v1 pods/- ns p"),
+    ("PUT /api/v1/namespaces/ns/pods/p", "update -/v1 pods/- ns p"),
+    ("PATCH /apis/apps/v1/namespaces/ns/deployments/d", "patch apps/v1 deployments/- ns d"),
+    ("DELETE /apis/apps/v1/namespaces/ns/deployments/d", "delete apps/v1 deployments/- ns d"),
+    ("OPTIONS /api/v1/pods", "- -/v1 pods/- - -"),
+    ("QUERY /api/v1/namespaces/ns/pods/p", "- -/v1 pods/- ns p"),
+    // Subresources; what follows them is not looked at.
+    ("GET /api/v1/namespaces/ns/pods/p/log?follow=true", "get -/v1 pods/log ns p"),
+    ("POST /api/v1/namespaces/ns/pods/p/exec?command=a", "create -/v1 pods/exec ns p"),
+    ("GET /api/v1/namespaces/ns/pods/p/exec?command=a", "get -/v1 pods/exec ns p"),
+    ("POST /api/v1/namespaces/ns/pods/p/eviction", "create -/v1 pods/eviction ns p"),
+    ("GET /api/v1/namespaces/ns/services/s/proxy/a/b", "get -/v1 services/proxy ns s"),
+    ("GET /apis/apps/v1/namespaces/ns/deployments/d/scale", "get apps/v1 deployments/scale ns d"),
+    // A namespace is an object and a scope.
+    ("GET /api/v1/namespaces", "list -/v1 namespaces/- - -"),
+    ("GET /api/v1/namespaces/", "list -/v1 namespaces/- - -"),
+    ("GET /api/v1/namespaces/ns", "get -/v1 namespaces/- ns ns"),
+    ("DELETE /api/v1/namespaces/ns", "delete -/v1 namespaces/- ns ns"),
+    ("PUT /api/v1/namespaces/ns/status", "update -/v1 namespaces/status ns ns"),
+    ("PUT /api/v1/namespaces/ns/finalize", "update -/v1 namespaces/finalize ns ns"),
+    ("GET /apis/x.io/v1/namespaces/ns/status/s", "get x.io/v1 namespaces/status ns ns"),
+    ("GET /api/v1/namespaces/ns/namespaces/x", "get -/v1 namespaces/- ns x"),
+    // Watches: the first value counts, and only without a name.
+    ("GET /api/v1/pods?watch=true", "watch -/v1 pods/- - -"),
+    ("GET /api/v1/pods?watch", "watch -/v1 pods/- - -"),
+    ("GET /api/v1/pods?watch=1&watch=0", "watch -/v1 pods/- - -"),
+    ("GET /api/v1/pods?watch=0&watch=1", "list -/v1 pods/- - -"),
+    ("GET /api/v1/pods?watch=False", "list -/v1 pods/- - -"),
+    ("GET /api/v1/pods?w%61tch=1", "watch -/v1 pods/- - -"),
+    ("GET /api/v1/pods?watch=1;x", "list -/v1 pods/- - -"),
+    ("GET /api/v1/namespaces/ns/pods/p?watch=true", "get -/v1 pods/- ns p"),
+    ("DELETE /api/v1/pods?watch=true", "deletecollection -/v1 pods/- - -"),
+    // A selected name, unless one of the options does not decode.
+    ("GET /api/v1/pods?fieldSelector=metadata.name=p", "list -/v1 pods/- - p"),
+    ("GET /api/v1/pods?watch=1&fieldSelector=metadata.name%3Dp,spec.x!%3Dy", "watch -/v1 pods/- - p"),
+    ("GET /api/v1/pods?fieldSelector=metadata.name!=p", "list -/v1 pods/- - -"),
+    ("GET /api/v1/pods?fieldSelector=metadata.name=a/b", "list -/v1 pods/- - -"),
+    ("GET /api/v1/pods?fieldSelector=metadata.name=p,x", "list -/v1 pods/- - -"),
+    ("GET /api/v1/pods?limit=x&fieldSelector=metadata.name=p", "list -/v1 pods/- - -"),
+    ("GET /api/v1/pods?limit=5&fieldSelector=metadata.name=p", "list -/v1 pods/- - p"),
+    ("GET /api/v1/pods?timeoutSeconds=&watch=1&fieldSelector=metadata.name=p", "watch -/v1 pods/- - -"),
+    ("GET /api/v1/pods?labelSelector=a+in+()&fieldSelector=metadata.name=p", "list -/v1 pods/- - p"),
+    ("GET /api/v1/pods?labelSelector=a+b&fieldSelector=metadata.name=p", "list -/v1 pods/- - -"),
+    ("DELETE /api/v1/pods?fieldSelector=metadata.name=p", "deletecollection -/v1 pods/- - -"),
+    // The verbs in paths of old.
+    ("GET /api/v1/watch/pods", "watch -/v1 pods/- - -"),
+    ("DELETE /api/v1/watch/pods", "watch -/v1 pods/- - -"),
+    ("GET /api/v1/watch/namespaces/ns/pods/p", "watch -/v1 pods/- ns p"),
+    ("GET /api/v1/watch/namespaces/ns", "watch -/v1 namespaces/- ns ns"),
+    ("GET /api/v1/proxy/namespaces/ns/pods/p/x/y", "proxy -/v1 pods/- ns p"),
+    ("POST /api/v1/proxy/nodes/n", "proxy -/v1 nodes/- - n"),
+    ("GET /apis/g/v1/namespaces/ns/watch/w", "get g/v1 watch/- ns w"),
+    // Slashes at the ends do not count, others do.
+    ("GET //api/v1/pods//", "list -/v1 pods/- - -"),
+    ("GET /api//v1/pods", "get -/- v1/- - pods"),
+    ("GET /api/v1//pods", "get -/v1 -/- - pods"),
+    ("GET /api/v1/namespaces//pods/p", "get -/v1 pods/- - p"),
+    ("GET /api/v1/pods//log", "list -/v1 pods/log - -"),
+    ("DELETE /api/v1/namespaces/ns/pods//x", "deletecollection -/v1 pods/x ns -"),
+    // One decoding, of everything.
+    ("GET /api/v1/namespaces%2Fns%2Fsecrets/s", "get -/v1 secrets/- ns s"),
+    ("GET /%61pi/v1/n%61mespaces/ns/pods", "list -/v1 pods/- ns -"),
+    (
+        "GET /apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Anode",
+        "get rbac.authorization.k8s.io/v1 clusterroles/- - system:node",
+    ),
+    ("GET /api/v1/pods%2fp", "get -/v1 pods/- - p"),
+    ("GET /api/v1/namespaces/ns/pods/%252F", "get -/v1 pods/- ns %2F"),
+    ("GET /api/v1/namespaces/ns/pods/a+b", "get -/v1 pods/- ns a+b"),
+    ("GET /api/v1/watch%2Fpods", "watch -/v1 pods/- - -"),
+    ("GET /api/v1/pods/p%3Fwatch=1", "get -/v1 pods/- - p?watch=1"),
+    // What a member refuses for its escapes is not taken apart.
+    ("GET /api/v1/pods/%zz", "get /api/v1/pods/%zz"),
+    ("GET /api/v1/pods/%2", "get /api/v1/pods/%2"),
+    ("DELETE /api/v1/pods/%", "delete /api/v1/pods/%"),
+    // Paths that are no resource, as they are after decoding.
+    ("GET /", "get /"),
+    ("GET /api", "get /api"),
+    ("GET /api/v1", "get /api/v1"),
+    ("GET /api/v1/", "get /api/v1/"),
+    ("GET /apis/apps/v1", "get /apis/apps/v1"),
+    ("GET /apis/apps/v1/", "get /apis/apps/v1/"),
+    ("GET /apis/v1/pods", "get /apis/v1/pods"),
+    ("HEAD /version", "head /version"),
+    ("POST /healthz/x%2fy", "post /healthz/x/y"),
+    ("GET /API/v1/pods", "get /API/v1/pods"),
+    ("GET /openapi/v3/apis/apps/v1?hash=x", "get /openapi/v3/apis/apps/v1"),
+    ("ODD /logs/", "odd /logs/"),
+];
+
+#[test]
+fn an_empty_path_is_the_members_root() {
+    assert_eq!(told(&member_attributes(&Method::GET, "", None, false)), "get /");
+}
+
+#[test]
+fn opening_a_stream_is_a_create() {
+    for subresource in ["exec", "attach", "portforward", "ex%65c", "exec/", "exec/x"] {
+        let request = format!("GET /api/v1/namespaces/ns/pods/p/{subresource}?command=a");
+        assert!(label(&request, true).starts_with("create -/v1 pods/"), "{request}");
+        assert!(label(&request, false).starts_with("get -/v1 pods/"), "{request}");
+    }
+    for (request, expected) in [
+        ("GET /api/v1/pods?watch=1", "watch -/v1 pods/- - -"),
+        ("GET /api/v1/namespaces/ns/pods/p/log", "get -/v1 pods/log ns p"),
+        ("GET /api/v1/nodes/n/proxy/exec/ns/p/c", "get -/v1 nodes/proxy - n"),
+        ("GET /apis/x.io/v1/namespaces/ns/pods/p/exec", "get x.io/v1 pods/exec ns p"),
+    ] {
+        assert_eq!(label(request, true), expected, "{request}");
+    }
+}
+
+#[test]
+fn selectors_belong_to_lists_watches_and_deletions_of_collections() {
+    let query = "?fieldSelector=spec.x%3D1&labelSelector=a%20in%20(b)";
+    let selected = resource(&format!("/api/v1/pods{query}"));
+    assert_eq!(selected.field_selector.as_deref(), Some("spec.x=1"));
+    assert_eq!(selected.label_selector.as_deref(), Some("a in (b)"));
+    for path in ["/api/v1/watch/pods", "/api/v1/namespaces/ns/pods/p"] {
+        let unselected = resource(&format!("{path}{query}"));
+        assert_eq!((unselected.field_selector, unselected.label_selector), (None, None), "{path}");
+    }
+}
+
+#[test]
+fn bytes_that_are_no_text_name_nothing_that_exists() {
+    assert_eq!(resource("/api/v1/namespaces/ns/pods/p%ff").name.as_deref(), Some("p\u{fffd}"));
+}
+
+/// Paths in which mistakes would hide, before any encoding.
+fn plain_path() -> impl Strategy<Value = String> {
+    let segment = prop::sample::select(vec![
+        "api",
+        "apis",
+        "v1",
+        "apps",
+        "namespaces",
+        "ns",
+        "pods",
+        "p",
+        "exec",
+        "status",
+        "watch",
+        "proxy",
+        "",
+        "é",
+        ":",
+        "+",
+    ]);
+    prop::collection::vec(segment, 0..9).prop_map(|segments| format!("/{}", segments.join("/")))
+}
+
+/// `path` with the characters whose bit is set in `which` percent-encoded.
+fn encoded(path: &str, which: u64) -> String {
+    let encode = |(at, byte): (usize, u8)| match byte {
+        plain if plain.is_ascii() && which >> (at % 64) & 1 == 0 => char::from(plain).to_string(),
+        byte if which >> (at % 63) & 1 == 0 => format!("%{byte:02x}"),
+        byte => format!("%{byte:02X}"),
+    };
+    path.bytes().enumerate().map(encode).collect()
+}
+
+fn any_method() -> impl Strategy<Value = Method> {
+    prop::sample::select(vec!["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "ODD"])
+        .prop_map(|name| name.parse().expect("method"))
+}
+
+proptest! {
+    #[test]
+    fn every_spelling_of_a_path_has_one_label(
+        method in any_method(), path in plain_path(), which in any::<u64>(), upgrade in any::<bool>()
+    ) {
+        let plain = member_attributes(&method, &path, None, upgrade);
+        prop_assert_eq!(member_attributes(&method, &encoded(&path, which), None, upgrade), plain);
+    }
+
+    #[test]
+    fn slashes_around_a_path_do_not_change_its_label(method in any_method(), path in plain_path(), upgrade in any::<bool>()) {
+        let label = |path: String| member_attributes(&method, &path, None, upgrade);
+        let (plain, more) = (label(format!("/{}", path.trim_matches('/'))), label(format!("//{path}//")));
+        let paths = |one: &Attributes| matches!(one, Attributes::NonResource { .. });
+        // A path that is no resource is itself what is reviewed, so it stays as it is.
+        prop_assert!(plain == more || (paths(&plain) && paths(&more)), "{plain:?} {more:?}");
+    }
+
+    #[test]
+    fn any_request_has_a_label(
+        method in any_method(), path in ".*", query in prop::option::of(".*"), upgrade in any::<bool>()
+    ) {
+        let attributes = member_attributes(&method, &path, query.as_deref(), upgrade);
+        if let Attributes::Resource(resource) = attributes {
+            // What decides a review is never split differently than at the slashes.
+            for part in [&*resource.group, &*resource.version, &*resource.resource, &*resource.subresource] {
+                prop_assert!(!part.contains('/'));
+            }
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! What is answered to a write that cannot be done, in the words of `k8s.io/apimachinery/pkg/api/errors` and
+//! `k8s.io/apiserver/pkg/endpoints/handlers`.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use http::StatusCode;
+
+use super::{Cause, Details, Reason, Status, qualified};
+use crate::{GROUP, go_text};
+
+// === impl Status ===
+
+impl Status {
+    /// 409 as `NewConflict`; `resource` is the plural. Clients read again and repeat.
+    pub fn conflict(resource: &'static str, name: &str, why: &str) -> Self {
+        let object = qualified(resource, GROUP);
+        let message = format!("Operation cannot be fulfilled on {object} {}: {why}", go_text::quoted(name));
+        Self::new(StatusCode::CONFLICT, Reason::Conflict, message).with_details(Details::of(GROUP, resource, name))
+    }
+
+    /// 410 as `NewResourceExpired`: clients list anew.
+    pub fn expired(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::GONE, Reason::Expired, message)
+    }
+
+    /// 413 as `NewRequestEntityTooLargeError`; `limit` in bytes.
+    pub fn too_large(limit: usize) -> Self {
+        let message = format!("Request entity too large: limit is {limit}");
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, Reason::RequestEntityTooLarge, message)
+    }
+
+    /// 415 as `NewUnsupportedMediaTypeError`; `accepted` lists media types, separated by `", "`. A client that prefers CBOR
+    /// sends JSON from then on.
+    pub fn unsupported_media_type(accepted: &str) -> Self {
+        let message =
+            format!("the body of the request was in an unknown format - accepted media types include: {accepted}");
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, Reason::UnsupportedMediaType, message)
+    }
+
+    /// 422 as `NewInvalid`. `kind` is the object's kind, and each cause's message begins with its error's name, such as
+    /// `Required value`.
+    pub fn invalid(kind: &'static str, name: &str, causes: Vec<Cause>) -> Self {
+        let mut message = format!("{} {} is invalid", qualified(kind, GROUP), go_text::quoted(name));
+        let texts: Vec<_> = causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
+        let _ = match &texts[..] {
+            [] => Ok(()),
+            [one] => write!(message, ": {one}"),
+            // `utilerrors.Aggregate` brackets several.
+            several => write!(message, ": [{}]", several.join(", ")),
+        };
+        let details = Details { causes, ..Details::of(GROUP, kind, name) };
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, Reason::Invalid, message).with_details(details)
+    }
+}
