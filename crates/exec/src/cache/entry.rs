@@ -1,0 +1,213 @@
+//! One plugin with its arguments, and what it issued last.
+//!
+//! Requests read the current credential without a lock; everything else is decided under one, by [`State`], and waited for outside of it.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use arc_swap::ArcSwapOption;
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+use super::{Credentials, Observer};
+use crate::credential::Issued;
+use crate::error::ExecError;
+use crate::plugins::Standing;
+use crate::request::{Fingerprint, Request};
+
+/// How long a failed plugin is left alone: doubled with each failure in a row.
+const BACK_OFF: Duration = Duration::from_secs(1);
+const LONGEST_BACK_OFF: Duration = Duration::from_secs(30);
+/// A credential that served this long before it was rejected was a good one.
+const PROVEN: Duration = Duration::from_mins(1);
+
+type Outcome = Result<Arc<Issued>, Arc<ExecError>>;
+type Landing = watch::Receiver<Option<Outcome>>;
+
+pub(super) struct Entry {
+    fingerprint: Fingerprint,
+    request: Arc<Request>,
+    credentials: Arc<Credentials>,
+    current: ArcSwapOption<Issued>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The run under way.
+    flight: Option<Flight>,
+    /// The last run's failure, and when the next may begin.
+    failure: Option<(Arc<ExecError>, Instant)>,
+    /// Failed runs in a row.
+    failures: u32,
+    /// Renewals in a row because of a credential that was rejected soon after it was issued.
+    rejections: u32,
+}
+
+struct Flight {
+    landing: Landing,
+    task: AbortHandle,
+}
+
+/// What to do about a credential that is needed.
+enum Step {
+    Wait(Landing),
+    Fail(Arc<ExecError>),
+}
+
+// === impl Entry ===
+
+impl Entry {
+    pub(super) fn new(fingerprint: Fingerprint, request: Request, credentials: Arc<Credentials>) -> Self {
+        let (current, state) = (ArcSwapOption::empty(), Mutex::default());
+        Self { fingerprint, request: Arc::new(request), credentials, current, state }
+    }
+
+    /// The credential, if it need not even be thought about.
+    pub(super) fn current(&self) -> Option<Arc<Issued>> {
+        self.current.load_full().filter(|issued| issued.is_fresh())
+    }
+
+    fn valid(&self) -> Option<Arc<Issued>> {
+        self.current.load_full().filter(|issued| issued.is_valid())
+    }
+
+    pub(super) async fn get(self: &Arc<Self>, observer: &Observer) -> Outcome {
+        let step = {
+            let mut state = self.state.lock();
+            match self.valid() {
+                Some(issued) if issued.is_fresh() => return Ok(issued),
+                Some(issued) => {
+                    // The one there is serves until its end, so a failure is of no concern yet.
+                    let _ = self.next(&mut state, observer);
+                    return Ok(issued);
+                }
+                None => self.next(&mut state, observer),
+            }
+        };
+        self.follow(step).await
+    }
+
+    pub(super) async fn renew(
+        self: &Arc<Self>,
+        rejected: &Arc<Issued>,
+        observer: &Observer,
+    ) -> Result<Option<Arc<Issued>>, Arc<ExecError>> {
+        let step = {
+            let mut state = self.state.lock();
+            if let Some(issued) = self.valid().filter(|issued| !Arc::ptr_eq(issued, rejected)) {
+                return Ok(Some(issued));
+            }
+            match state.flight() {
+                Some(landing) => Step::Wait(landing),
+                None if state.failed().is_none() && state.is_too_soon(rejected) => return Ok(None),
+                None => {
+                    let step = self.next(&mut state, observer);
+                    if matches!(step, Step::Wait(_)) {
+                        state.rejections = state.rejections.saturating_add(1);
+                    }
+                    step
+                }
+            }
+        };
+        self.follow(step).await.map(Some)
+    }
+
+    /// Joins the run under way, or begins one unless the last has just failed.
+    fn next(self: &Arc<Self>, state: &mut State, observer: &Observer) -> Step {
+        if let Some(landing) = state.flight() {
+            return Step::Wait(landing);
+        }
+        if let Some(error) = state.failed() {
+            return Step::Fail(error);
+        }
+        let standing = if state.failures == 0 { Standing::Good } else { Standing::Suspect };
+        let flight = self.take_off(standing, observer);
+        Step::Wait(state.flight.insert(flight).landing.clone())
+    }
+
+    /// The task holds the entry weakly: when the last cluster is gone, nobody wants its credential.
+    fn take_off(self: &Arc<Self>, standing: Standing, observer: &Observer) -> Flight {
+        let (report, landing) = watch::channel(None);
+        let runner = Arc::clone(&self.credentials.runner);
+        let (request, entry, observer) = (Arc::clone(&self.request), Arc::downgrade(self), Arc::clone(observer));
+        let task = self.credentials.runtime.spawn(async move {
+            let outcome = runner.run(request, standing).await.map(Arc::new).map_err(Arc::new);
+            observer(&outcome);
+            land(&entry, &outcome);
+            report.send_replace(Some(outcome));
+        });
+        Flight { landing, task: task.abort_handle() }
+    }
+
+    async fn follow(&self, step: Step) -> Outcome {
+        let mut landing = match step {
+            Step::Wait(landing) => landing,
+            Step::Fail(error) => return Err(error),
+        };
+        // The sender lives in the task and speaks before it ends, unless the runtime ends first.
+        let outcome = landing.wait_for(Option::is_some).await.ok().and_then(|outcome| outcome.clone());
+        outcome.unwrap_or_else(|| Err(Arc::new(ExecError::Ended)))
+    }
+}
+
+/// Before the waiting hear of it: who asks next must find what they got.
+fn land(entry: &Weak<Entry>, outcome: &Outcome) {
+    let Some(entry) = entry.upgrade() else { return };
+    let mut state = entry.state.lock();
+    state.flight = None;
+    match outcome {
+        Ok(issued) => {
+            entry.current.store(Some(Arc::clone(issued)));
+            state.failure = None;
+            state.failures = 0;
+        }
+        Err(error) => {
+            let until = Instant::now() + back_off(state.failures);
+            state.failure = Some((Arc::clone(error), until));
+            state.failures = state.failures.saturating_add(1);
+        }
+    }
+    drop(state);
+}
+
+fn back_off(times: u32) -> Duration {
+    BACK_OFF.saturating_mul(2_u32.saturating_pow(times)).min(LONGEST_BACK_OFF)
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        if let Some(flight) = self.state.get_mut().flight.take() {
+            flight.task.abort();
+        }
+        self.credentials.forget(&self.fingerprint);
+    }
+}
+
+// === impl State ===
+
+impl State {
+    /// The run under way. One whose task was lost, to a panic, is none.
+    fn flight(&mut self) -> Option<Landing> {
+        if self.flight.as_ref().is_some_and(|flight| flight.task.is_finished()) {
+            self.flight = None;
+        }
+        self.flight.as_ref().map(|flight| flight.landing.clone())
+    }
+
+    /// Why the plugin is left alone.
+    fn failed(&self) -> Option<Arc<ExecError>> {
+        self.failure.as_ref().filter(|(_, until)| Instant::now() < *until).map(|(error, _)| Arc::clone(error))
+    }
+
+    /// The first rejection is believed at once: the plugin may have had an old credential at hand. A member that rejects whatever comes
+    /// must not have a program run for each request.
+    fn is_too_soon(&mut self, rejected: &Issued) -> bool {
+        if rejected.age() >= PROVEN {
+            self.rejections = 0;
+        }
+        self.rejections.checked_sub(1).is_some_and(|times| rejected.age() < back_off(times))
+    }
+}

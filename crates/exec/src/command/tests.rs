@@ -1,0 +1,96 @@
+//! Which commands are found and which are allowed.
+
+use super::*;
+use crate::testing::{config, with_env};
+
+fn listed(list: &[&str]) -> Commands {
+    Commands::parse(&list.iter().map(ToString::to_string).collect::<Vec<_>>())
+}
+
+#[test]
+fn lists() {
+    assert_eq!(listed(&["*"]), Commands::Any);
+    assert_eq!(listed(&["aws", " * "]), Commands::Any);
+    assert_eq!(listed(&[""]), Commands::Listed(Vec::new()));
+    assert_eq!(listed(&["aws", "", " /opt/x "]), Commands::Listed(vec!["aws".into(), "/opt/x".into()]));
+}
+
+#[test]
+fn only_listed_commands_are_allowed() {
+    let sh = locate(&config("sh", &[])).unwrap();
+    let sh = sh.to_str().unwrap();
+    for (list, command, allowed) in [
+        (&["*"][..], "anything", true),
+        (&[], "sh", false),
+        (&["sh"], "sh", true),
+        (&["sh"], sh, false), // a name is not any file of that name
+        (&[sh], sh, true),
+        (&[sh], "sh", true),
+        (&["/elsewhere/sh"], "sh", false),
+        (&["sh"], "bash", false),
+        (&["sh"], "./sh", false),
+    ] {
+        let outcome = listed(list).check(&config(command, &[]));
+        assert_eq!(outcome.is_ok(), allowed, "{list:?} {command}: {outcome:?}");
+    }
+    let refused = listed(&["aws"]).check(&config("sh", &["-c", "canary"])).unwrap_err().to_string();
+    assert!(refused.contains("exec: executable sh is not allowed") && refused.contains("--exec-commands"), "{refused}");
+    assert!(!refused.contains("canary"));
+}
+
+#[test]
+fn the_environment_is_no_way_around_the_list() {
+    for (name, harmless) in [("LD_PRELOAD", false), ("LD_LIBRARY_PATH", false), ("PATH", false), ("AWS_PROFILE", true)]
+    {
+        let config = with_env(config("sh", &[]), &[("FIRST", "1"), (name, "canary")]);
+        let outcome = listed(&["sh"]).check(&config);
+        assert_eq!(outcome.is_ok(), harmless, "{name}");
+        if let Err(error) = outcome {
+            assert!(error.to_string().contains(name) && !error.to_string().contains("canary"), "{error}");
+        }
+        assert!(Commands::Any.check(&config).is_ok(), "{name}");
+    }
+}
+
+#[test]
+fn commands_are_found_by_path_or_name() {
+    assert!(locate(&config("sh", &[])).unwrap().is_absolute());
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("plugin");
+    std::fs::write(&file, "").unwrap();
+    let absolute = config(file.to_str().unwrap(), &[]);
+    assert!(matches!(locate(&absolute), Err(ExecError::NotFound { .. })), "not executable");
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+    assert_eq!(locate(&absolute).unwrap(), file);
+    let directory = config(directory.path().to_str().unwrap(), &[]);
+    assert!(matches!(locate(&directory), Err(ExecError::NotFound { .. })));
+}
+
+#[test]
+fn a_missing_command_comes_with_the_hint() {
+    let missing = ExecConfig { install_hint: Some("get it there".into()), ..config("no-such-plugin", &[]) };
+    let error = locate(&missing).unwrap_err().to_string();
+    assert_eq!(error, "exec: executable no-such-plugin not found: get it there");
+    let error = locate(&config("no-such-plugin", &[])).unwrap_err().to_string();
+    assert_eq!(error, "exec: executable no-such-plugin not found");
+    let error = locate(&config("./plugin", &[])).unwrap_err().to_string();
+    assert!(error.contains("./plugin is a relative path"), "{error}");
+}
+
+#[test]
+fn the_working_directory_is_never_searched() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("plugin");
+    std::fs::write(&file, "").unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let relative = seen_from_here(directory.path());
+    assert!(relative.join("plugin").exists());
+    assert_eq!(find("plugin", relative.as_os_str()), None);
+    assert_eq!(find("plugin", directory.path().as_os_str()), Some(file));
+}
+
+/// `path` as seen from the working directory.
+fn seen_from_here(path: &Path) -> PathBuf {
+    let up = env::current_dir().unwrap().components().skip(1).map(|_| "..").collect::<PathBuf>();
+    up.join(path.strip_prefix("/").unwrap())
+}
