@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::accept::{self, Representation, Shape};
-use api::cluster_gateway::{self, Credentials};
-use api::cluster_name::ClusterName;
+use api::accept::{self, Shape};
+use api::cluster_gateway::{ClusterGateway, Credentials};
+use api::health::Health;
 use api::list_options::ListOptions;
 use api::route::{ClustersRoute, Discovery, Probe, ProbeCheck};
-use api::secret::ClusterSpec;
-use api::table::{self, IncludeObject};
+use api::served::{Form, ListMeta};
+use api::table::IncludeObject;
 use api::{discovery as documents, query};
 use auth::Permit;
 use bytes::Bytes;
@@ -19,7 +19,6 @@ use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 
 use crate::body::ResponseBody;
-use crate::clusters::Snapshot;
 use crate::error::Error;
 use crate::shared::Shared;
 
@@ -38,59 +37,28 @@ pub fn clusters(
         return Err(Error::ClustersUnknown);
     }
     let credentials = if shared.settings.expose_credentials { Credentials::Exposed } else { Credentials::Redacted };
+    let shape = if matches!(route, ClustersRoute::List) { Shape::List } else { Shape::Object };
     let form = Form {
-        headers: request.headers(),
+        representation: accept::representation(request.headers(), shape).map_err(|_| Error::NotAcceptable)?,
         include: IncludeObject::from_query(request.uri().query())
             .map_err(|_| Error::BadRequest("includeObject must be None, Metadata or Object"))?,
-        credentials,
     };
+    let ready = snapshot.ready();
+    let shown = |spec| ClusterGateway::new(spec, Health::default(), credentials);
     let body = match route {
         ClustersRoute::List => {
-            form.list(&snapshot, &ListOptions::from_query(request.uri().query()).map_err(Error::List)?)?
+            let options = ListOptions::from_query(request.uri().query()).map_err(Error::List)?;
+            let specs = ready.iter().map(|cluster| cluster.spec()).filter(|spec| options.matches(spec));
+            let objects: Vec<_> = specs.map(shown).collect();
+            form.list(&objects, ListMeta { resource_version: snapshot.resource_version(), ..ListMeta::default() })
         }
-        ClustersRoute::Get(name) => form.object(&snapshot, name)?,
+        ClustersRoute::Get(name) => {
+            let found = ready.iter().map(|cluster| cluster.spec()).find(|spec| spec.name == *name);
+            form.object(&shown(found.ok_or_else(|| Error::NoSuchObject(name.clone()))?))
+        }
         ClustersRoute::Watch => return Err(Error::MethodNotAllowed),
     };
     Ok(answer(StatusCode::OK, JSON, body))
-}
-
-/// How the caller wants to see clusters.
-struct Form<'a> {
-    headers: &'a HeaderMap,
-    include: IncludeObject,
-    credentials: Credentials,
-}
-
-// === impl Form ===
-
-impl Form<'_> {
-    fn list(&self, snapshot: &Snapshot, options: &ListOptions) -> Result<Bytes, Error> {
-        let ready = snapshot.ready();
-        let chosen = ready.iter().map(|cluster| cluster.spec()).filter(|spec| options.matches(spec));
-        let version = snapshot.resource_version();
-        Ok(match self.representation(Shape::List)? {
-            Representation::Json => cluster_gateway::list(chosen, version, self.credentials),
-            Representation::Table(meta) => table::table(chosen, version, meta, self.include, self.credentials),
-            Representation::Metadata(meta) => table::metadata_list(chosen, version, meta),
-        })
-    }
-
-    fn object(&self, snapshot: &Snapshot, name: &ClusterName) -> Result<Bytes, Error> {
-        let ready = snapshot.ready();
-        let found: Option<&ClusterSpec> = ready.iter().map(|cluster| cluster.spec()).find(|spec| spec.name == *name);
-        let spec = found.ok_or_else(|| Error::NoSuchObject(name.clone()))?;
-        Ok(match self.representation(Shape::Object)? {
-            Representation::Json => cluster_gateway::object(spec, self.credentials),
-            Representation::Table(meta) => {
-                table::table([spec], &spec.resource_version, meta, self.include, self.credentials)
-            }
-            Representation::Metadata(meta) => table::metadata(spec, meta),
-        })
-    }
-
-    fn representation(&self, shape: Shape) -> Result<Representation, Error> {
-        accept::representation(self.headers, shape).map_err(|_| Error::NotAcceptable)
-    }
 }
 
 pub fn discovery(document: Discovery, headers: &HeaderMap) -> Response<ResponseBody> {

@@ -6,17 +6,21 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bytes::Bytes;
-use secrecy::ExposeSecret as _;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use secrecy::ExposeSecret;
 use serde::Serialize;
 
-use crate::go_text;
-use crate::secret::{ClusterEndpoint, ClusterSpec, ConstEndpoint as Fixed, Credential, Trust};
+use crate::health::Health;
+use crate::secret::{ClusterEndpoint, ClusterSpec, ConstEndpoint as Fixed, Credential, ProxyUrl, Trust};
+use crate::served::{ObjectMeta, Served};
+use crate::table::{Cell, Column};
 
 /// `apiVersion` of everything in our group.
 pub const API_VERSION: &str = "cluster.core.oam.dev/v1alpha1";
 /// Kind of a single object.
 pub const KIND: &str = "ClusterGateway";
+/// Plural name of the resource.
+pub const RESOURCE: &str = "clustergateways";
 
 /// Whether a served object shows the cluster's credential.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -28,65 +32,20 @@ pub enum Credentials {
     Exposed,
 }
 
-/// The JSON of one object.
-pub fn object(cluster: &ClusterSpec, credentials: Credentials) -> Bytes {
-    go_text::json(&ClusterGateway::new(cluster, credentials).with_type())
-}
-
-/// The JSON of a `ClusterGatewayList`. `resource_version` is that of the Secret list the clusters came from, and must not be
-/// empty.
-pub fn list<'a>(
-    clusters: impl IntoIterator<Item = &'a ClusterSpec>,
-    resource_version: &str,
-    credentials: Credentials,
-) -> Bytes {
-    go_text::json(&List {
-        kind: "ClusterGatewayList",
-        api_version: API_VERSION,
-        metadata: ListMeta { resource_version },
-        items: clusters.into_iter().map(|cluster| ClusterGateway::new(cluster, credentials)).collect(),
-    })
-}
-
-/// Exists only while it is serialised; not `Debug`, since it may hold an exposed credential.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct ClusterGateway<'a> {
-    /// Absent in list items, as everywhere in Kubernetes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    kind: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    api_version: Option<&'static str>,
+/// One object, about to be written. Not `Debug`, since it may hold an exposed credential.
+pub struct ClusterGateway<'a> {
     metadata: ObjectMeta<'a>,
+    /// Absent of an object that is known only to be gone.
+    spec: Option<&'a ClusterSpec>,
+    health: Health,
+    credentials: Credentials,
+}
+
+/// The fields after the metadata.
+#[derive(Serialize)]
+pub struct Content<'a> {
     spec: Spec<'a>,
-    status: Status,
-}
-
-/// `metav1.ObjectMeta`, as far as we have it.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct ObjectMeta<'a> {
-    name: &'a str,
-    uid: &'a str,
-    resource_version: &'a str,
-    /// Null when unknown, as Go writes the zero time.
-    creation_timestamp: Option<&'a str>,
-}
-
-/// `metav1.ListMeta`.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct ListMeta<'a> {
-    pub(crate) resource_version: &'a str,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct List<'a> {
-    kind: &'static str,
-    api_version: &'static str,
-    metadata: ListMeta<'a>,
-    items: Vec<ClusterGateway<'a>>,
+    status: Health,
 }
 
 #[derive(Serialize)]
@@ -98,8 +57,10 @@ struct Spec<'a> {
 
 #[derive(Serialize)]
 struct Access<'a> {
-    endpoint: EndpointField,
-    credential: CredentialField<'a>,
+    /// Null of an object that is known only to be gone: the incumbent's type has a pointer here.
+    endpoint: Option<EndpointField>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    credential: Option<CredentialField<'a>>,
 }
 
 #[derive(Serialize)]
@@ -117,6 +78,8 @@ struct ConstEndpoint {
     ca_bundle: Option<String>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     insecure: bool,
+    #[serde(rename = "proxy-url", skip_serializing_if = "Option::is_none")]
+    proxy_url: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -136,58 +99,99 @@ struct X509 {
     private_key: String,
 }
 
-#[derive(Serialize)]
-struct Status {
-    healthy: bool,
-}
-
 // === impl ClusterGateway ===
 
 impl<'a> ClusterGateway<'a> {
-    pub(crate) fn new(cluster: &'a ClusterSpec, credentials: Credentials) -> Self {
-        let fixed = match &cluster.endpoint {
-            ClusterEndpoint::Const(fixed) => Some(ConstEndpoint::new(fixed, &cluster.trust)),
-            ClusterEndpoint::ClusterProxy => None,
+    pub fn new(spec: &'a ClusterSpec, health: Health, credentials: Credentials) -> Self {
+        let metadata = ObjectMeta {
+            name: spec.name.as_str(),
+            uid: &spec.uid,
+            resource_version: &spec.resource_version,
+            creation_timestamp: spec.creation_timestamp.as_deref(),
+            ..ObjectMeta::default()
         };
-        let endpoint = EndpointField { r#type: cluster.endpoint.kind(), r#const: fixed };
-        let credential = CredentialField::new(&cluster.credential, credentials);
-        Self {
-            kind: None,
-            api_version: None,
-            metadata: ObjectMeta::new(cluster),
-            spec: Spec { provider: "", access: Access { endpoint, credential } },
-            status: Status { healthy: false },
-        }
+        Self { metadata, spec: Some(spec), health, credentials }
     }
 
-    pub(crate) fn with_type(self) -> Self {
-        Self { kind: Some(KIND), api_version: Some(API_VERSION), ..self }
+    /// What is left of an object that was there and can no longer be read: enough to be taken from a client's store.
+    pub fn remnant(metadata: ObjectMeta<'a>) -> Self {
+        Self { metadata, spec: None, health: Health::default(), credentials: Credentials::Redacted }
     }
 }
 
-// === impl ObjectMeta ===
+impl Served for ClusterGateway<'_> {
+    const RESOURCE: &'static str = RESOURCE;
+    const KIND: &'static str = KIND;
+    const TYPED_ITEMS: bool = false;
+    const COLUMNS: &'static [Column] = &[
+        Column { format: "name", ..Column::text("Name", "Name of the cluster.") },
+        Column::text("Provider", "Provider of the cluster."),
+        Column::text("Credential-Type", "How the gateway authenticates to the cluster."),
+        Column::text("Endpoint-Type", "How the gateway reaches the cluster."),
+        Column::text("Healthy", "Whether the cluster was reported healthy."),
+    ];
 
-impl<'a> ObjectMeta<'a> {
-    pub(crate) fn new(cluster: &'a ClusterSpec) -> Self {
-        Self {
-            name: cluster.name.as_str(),
-            uid: &cluster.uid,
-            resource_version: &cluster.resource_version,
-            creation_timestamp: cluster.creation_timestamp.as_deref(),
-        }
+    fn metadata(&self) -> ObjectMeta<'_> {
+        self.metadata
+    }
+
+    /// The incumbent's (its `printer.go`).
+    fn cells(&self) -> Vec<Cell<'_>> {
+        let credential = self.spec.map_or("<none>", |spec| spec.credential.kind().as_str());
+        let endpoint = self.spec.map_or("", |spec| spec.endpoint.kind());
+        let healthy = if self.health.healthy { "true" } else { "false" };
+        [self.metadata.name, "", credential, endpoint, healthy].map(Cell::Text).into()
+    }
+
+    type Content<'a>
+        = Content<'a>
+    where
+        Self: 'a;
+
+    fn content(&self) -> Content<'_> {
+        let endpoint = self.spec.map(|spec| EndpointField::new(spec, self.credentials));
+        let credential = self.spec.map(|spec| CredentialField::new(&spec.credential, self.credentials));
+        Content { spec: Spec { provider: "", access: Access { endpoint, credential } }, status: self.health.clone() }
+    }
+}
+
+// === impl EndpointField ===
+
+impl EndpointField {
+    fn new(cluster: &ClusterSpec, credentials: Credentials) -> Self {
+        let fixed = match &cluster.endpoint {
+            ClusterEndpoint::Const(fixed) => Some(ConstEndpoint::new(fixed, &cluster.trust, credentials)),
+            ClusterEndpoint::ClusterProxy => None,
+        };
+        Self { r#type: cluster.endpoint.kind(), r#const: fixed }
     }
 }
 
 // === impl ConstEndpoint ===
 
 impl ConstEndpoint {
-    fn new(fixed: &Fixed, trust: &Trust) -> Self {
+    fn new(fixed: &Fixed, trust: &Trust, credentials: Credentials) -> Self {
         let ca_bundle = match trust {
             Trust::Bundle(pem) => Some(STANDARD.encode(pem)),
             Trust::SystemRoots | Trust::Insecure => None,
         };
-        Self { address: fixed.url.to_string(), ca_bundle, insecure: *trust == Trust::Insecure }
+        let proxy_url = fixed.proxy.as_ref().map(|proxy| proxy_url(proxy, credentials));
+        Self { address: fixed.url.to_string(), ca_bundle, insecure: *trust == Trust::Insecure, proxy_url }
     }
+}
+
+/// The URL as it was written, but for the password, which becomes `xxxxx` as Go's `url.Redacted` has it.
+fn proxy_url(proxy: &ProxyUrl, credentials: Credentials) -> String {
+    let plain = proxy.to_string();
+    let (Some(login), Some((scheme, authority))) = (&proxy.credentials, plain.split_once("://")) else { return plain };
+    let encoded = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
+    let password = login.password.expose_secret();
+    let password = match credentials {
+        _ if password.is_empty() => String::new(),
+        Credentials::Redacted => ":xxxxx".to_owned(),
+        Credentials::Exposed => format!(":{}", encoded(password)),
+    };
+    format!("{scheme}://{}{password}@{authority}", encoded(&login.user))
 }
 
 // === impl CredentialField ===
@@ -213,38 +217,58 @@ impl<'a> CredentialField<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::samples::{certificate_cluster, token_cluster};
+    use bytes::Bytes;
 
-    fn text(json: &Bytes) -> &str {
-        std::str::from_utf8(json).expect("JSON is UTF-8")
+    use super::*;
+    use crate::accept::Representation;
+    use crate::samples::{certificate_cluster, proxied_cluster, token_cluster};
+    use crate::served::{Form, ListMeta};
+    use crate::table::IncludeObject;
+
+    const PLAIN: Form = Form { representation: Representation::Json, include: IncludeObject::Metadata };
+
+    fn text(json: &Bytes) -> String {
+        String::from_utf8(json.to_vec()).expect("JSON is UTF-8")
+    }
+
+    fn object(spec: &ClusterSpec, credentials: Credentials) -> String {
+        text(&PLAIN.object(&ClusterGateway::new(spec, Health::default(), credentials)))
+    }
+
+    fn list(specs: &[ClusterSpec], metadata: ListMeta<'_>) -> String {
+        let new = |spec| ClusterGateway::new(spec, Health::default(), Credentials::Redacted);
+        let objects: Vec<_> = specs.iter().map(new).collect();
+        text(&PLAIN.list(&objects, metadata))
     }
 
     #[test]
     fn objects_show_no_credential() {
-        let (token, x509) = (token_cluster("c1"), certificate_cluster("c2"));
-        let both = [object(&token, Credentials::Redacted), object(&x509, Credentials::Redacted)];
-        insta::assert_snapshot!(both.iter().map(text).collect::<String>());
-        let items = list([&token, &x509], "42", Credentials::Redacted);
-        for json in both.iter().chain([&items]) {
-            assert!(!text(json).contains("canary") && !text(json).contains(&STANDARD.encode("canary")[..6]));
+        let specs = [token_cluster("c1"), certificate_cluster("c2"), proxied_cluster("c3")];
+        let all: Vec<_> = specs.iter().map(|spec| object(spec, Credentials::Redacted)).collect();
+        insta::assert_snapshot!(all.concat());
+        let items = list(&specs, ListMeta { resource_version: "42", ..ListMeta::default() });
+        for json in all.iter().chain([&items]) {
+            assert!(!json.contains("canary") && !json.contains(&STANDARD.encode("canary")[..6]));
         }
     }
 
     #[test]
     fn credentials_are_restored_on_request() {
-        let both = [
-            object(&token_cluster("c1"), Credentials::Exposed),
-            object(&certificate_cluster("c2"), Credentials::Exposed),
-        ];
-        insta::assert_snapshot!(both.iter().map(text).collect::<String>());
+        let specs = [token_cluster("c1"), certificate_cluster("c2"), proxied_cluster("c3")];
+        insta::assert_snapshot!(specs.iter().map(|spec| object(spec, Credentials::Exposed)).collect::<String>());
     }
 
     #[test]
     fn list_items_are_never_null() {
-        let (token, x509) = (token_cluster("c1"), certificate_cluster("c2"));
-        let full = list([&token, &x509], "42", Credentials::Redacted);
-        let empty = list([], "7", Credentials::Redacted);
-        insta::assert_snapshot!([text(&full), text(&empty)].concat());
+        let specs = [token_cluster("c1"), certificate_cluster("c2")];
+        let full = list(&specs, ListMeta { resource_version: "42", next: Some("t"), remaining_item_count: Some(3) });
+        let empty = list(&[], ListMeta { resource_version: "7", ..ListMeta::default() });
+        insta::assert_snapshot!([full, empty].concat());
+    }
+
+    #[test]
+    fn what_is_left_of_an_object_has_the_types_fields() {
+        let metadata = ObjectMeta { name: "c1", uid: "u", resource_version: "43", ..ObjectMeta::default() };
+        insta::assert_snapshot!(text(&PLAIN.object(&ClusterGateway::remnant(metadata))));
     }
 }

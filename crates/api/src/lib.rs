@@ -8,6 +8,7 @@ pub mod cluster_gateway;
 pub mod cluster_name;
 pub mod discovery;
 mod go_text;
+pub mod health;
 pub mod list_options;
 pub mod path;
 pub mod query;
@@ -16,6 +17,7 @@ pub mod route;
 mod samples;
 pub mod secret;
 pub mod selector;
+pub mod served;
 pub mod status;
 pub mod table;
 

@@ -22,6 +22,16 @@ pub(crate) fn certificate_cluster(name: &str) -> ClusterSpec {
     cluster(name, "X509Certificate", &data)
 }
 
+/// Behind a forward proxy with a password.
+pub(crate) fn proxied_cluster(name: &str) -> ClusterSpec {
+    let data = [
+        ("endpoint", "https://m:6443"),
+        ("token", "canary"),
+        ("proxy-url", "http://jane:canary%40@proxy.example:3128"),
+    ];
+    cluster(name, "ServiceAccountToken", &data)
+}
+
 fn cluster(name: &str, credential_type: &str, data: &[(&str, &str)]) -> ClusterSpec {
     let secret = SecretView {
         name,

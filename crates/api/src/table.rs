@@ -1,16 +1,12 @@
-//! `meta.k8s.io` views of our resource: the Table that kubectl prints, and bare metadata.
+//! The `meta.k8s.io` Table that kubectl prints.
 //!
-//! Columns and cells are the incumbent's (its `printer.go`); the documents are those of
-//! `k8s.io/apiserver/pkg/endpoints/handlers/response.go`.
+//! A Table has a row for each object; what a row carries besides its cells is the reader's choice (`?includeObject=`).
 
-use bytes::Bytes;
 use serde::Serialize;
 
 use crate::accept::MetaVersion;
-use crate::cluster_gateway::{ClusterGateway, Credentials, ListMeta, ObjectMeta};
-use crate::go_text;
 use crate::query;
-use crate::secret::ClusterSpec;
+use crate::served::{Document, ListMeta, ObjectMeta, PartialObjectMetadata, Served};
 use crate::status::Status;
 
 /// What each row carries besides its cells (`?includeObject=`).
@@ -27,108 +23,51 @@ pub enum IncludeObject {
 #[error("includeObject must be None, Metadata or Object")]
 pub struct InvalidIncludeObject;
 
-/// A Table with one row per cluster. For a single object `resource_version` is the object's own.
-pub fn table<'a>(
-    clusters: impl IntoIterator<Item = &'a ClusterSpec>,
-    resource_version: &str,
-    version: MetaVersion,
-    include: IncludeObject,
-    credentials: Credentials,
-) -> Bytes {
-    let row = |cluster| Row { cells: cells(cluster), object: RowObject::new(cluster, version, include, credentials) };
-    go_text::json(&Table {
-        kind: "Table",
-        api_version: version.api_version(),
-        metadata: ListMeta { resource_version },
-        column_definitions: COLUMNS,
-        rows: clusters.into_iter().map(row).collect(),
-    })
+/// `metav1.TableColumnDefinition`.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Column {
+    pub name: &'static str,
+    /// An OpenAPI type.
+    pub r#type: &'static str,
+    /// An OpenAPI format, or `name` for the column with the object's name.
+    pub format: &'static str,
+    pub description: &'static str,
+    /// 0 is always shown, more only by `-o wide`.
+    pub priority: u8,
 }
 
-/// A `PartialObjectMetadata`.
-pub fn metadata(cluster: &ClusterSpec, version: MetaVersion) -> Bytes {
-    go_text::json(&PartialObjectMetadata::new(cluster, version))
-}
-
-/// A `PartialObjectMetadataList`.
-pub fn metadata_list<'a>(
-    clusters: impl IntoIterator<Item = &'a ClusterSpec>,
-    resource_version: &str,
-    version: MetaVersion,
-) -> Bytes {
-    go_text::json(&PartialObjectMetadataList {
-        kind: "PartialObjectMetadataList",
-        api_version: version.api_version(),
-        metadata: ListMeta { resource_version },
-        items: clusters.into_iter().map(|cluster| PartialObjectMetadata::new(cluster, version)).collect(),
-    })
+/// The value of one column.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Cell<'a> {
+    Text(&'a str),
+    Owned(String),
+    Flag(bool),
+    Null,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Table<'a> {
+pub(crate) struct Table<'a, C> {
     kind: &'static str,
     api_version: &'static str,
     metadata: ListMeta<'a>,
-    column_definitions: [Column; 5],
-    rows: Vec<Row<'a>>,
+    column_definitions: &'static [Column],
+    rows: Vec<Row<'a, C>>,
 }
 
 #[derive(Serialize)]
-struct Column {
-    name: &'static str,
-    r#type: &'static str,
-    format: &'static str,
-    description: &'static str,
-    /// 0 is always shown, more only by `-o wide`.
-    priority: u8,
-}
-
-#[derive(Serialize)]
-struct Row<'a> {
-    cells: [&'a str; 5],
-    object: RowObject<'a>,
+struct Row<'a, C> {
+    cells: Vec<Cell<'a>>,
+    object: RowObject<'a, C>,
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum RowObject<'a> {
+enum RowObject<'a, C> {
     None,
     Metadata(PartialObjectMetadata<'a>),
-    Object(Box<ClusterGateway<'a>>),
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct PartialObjectMetadata<'a> {
-    kind: &'static str,
-    api_version: &'static str,
-    metadata: ObjectMeta<'a>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct PartialObjectMetadataList<'a> {
-    kind: &'static str,
-    api_version: &'static str,
-    metadata: ListMeta<'a>,
-    items: Vec<PartialObjectMetadata<'a>>,
-}
-
-const COLUMNS: [Column; 5] = [
-    Column { format: "name", ..column("Name", "Name of the cluster.") },
-    column("Provider", "Provider of the cluster."),
-    column("Credential-Type", "How the gateway authenticates to the cluster."),
-    column("Endpoint-Type", "How the gateway reaches the cluster."),
-    column("Healthy", "Whether the cluster was reported healthy."),
-];
-
-const fn column(name: &'static str, description: &'static str) -> Column {
-    Column { name, r#type: "string", format: "", description, priority: 0 }
-}
-
-fn cells(cluster: &ClusterSpec) -> [&str; 5] {
-    [cluster.name.as_str(), "", cluster.credential.kind().as_str(), cluster.endpoint.kind(), "false"]
+    Object(Box<Document<'a, C>>),
 }
 
 // === impl IncludeObject ===
@@ -152,39 +91,86 @@ impl From<InvalidIncludeObject> for Status {
     }
 }
 
-// === impl RowObject ===
+// === impl Column ===
 
-impl<'a> RowObject<'a> {
-    fn new(cluster: &'a ClusterSpec, version: MetaVersion, include: IncludeObject, credentials: Credentials) -> Self {
-        match include {
-            IncludeObject::None => Self::None,
-            IncludeObject::Metadata => Self::Metadata(PartialObjectMetadata::new(cluster, version)),
-            IncludeObject::Object => Self::Object(Box::new(ClusterGateway::new(cluster, credentials).with_type())),
-        }
+impl Column {
+    /// A column of text that is always shown.
+    pub const fn text(name: &'static str, description: &'static str) -> Self {
+        Self { name, r#type: "string", format: "", description, priority: 0 }
     }
 }
 
-// === impl PartialObjectMetadata ===
+// === impl Table ===
 
-impl<'a> PartialObjectMetadata<'a> {
-    fn new(cluster: &'a ClusterSpec, version: MetaVersion) -> Self {
-        Self { kind: "PartialObjectMetadata", api_version: version.api_version(), metadata: ObjectMeta::new(cluster) }
+impl<'a, C> Table<'a, C> {
+    /// `columns`: whether it defines its columns.
+    pub(crate) fn new<T: Served<Content<'a> = C> + 'a>(
+        objects: impl IntoIterator<Item = &'a T>,
+        metadata: ListMeta<'a>,
+        version: MetaVersion,
+        include: IncludeObject,
+        columns: bool,
+    ) -> Self {
+        let row = |object: &'a T| Row {
+            cells: object.cells(),
+            object: match include {
+                IncludeObject::None => RowObject::None,
+                IncludeObject::Metadata => RowObject::Metadata(PartialObjectMetadata::new(object.metadata(), version)),
+                IncludeObject::Object => RowObject::Object(Box::new(Document::new(object, true))),
+            },
+        };
+        Self::of::<T>(objects.into_iter().map(row).collect(), metadata, version, columns)
+    }
+
+    /// A Table whose one row has nothing but metadata: what a bookmark looks like to those who asked for Tables.
+    pub(crate) fn bare<T: Served>(bookmark: ObjectMeta<'a>, version: MetaVersion, columns: bool) -> Self {
+        let metadata = ListMeta { resource_version: bookmark.resource_version, ..ListMeta::default() };
+        let object = RowObject::Metadata(PartialObjectMetadata::new(bookmark, version));
+        let row = Row { cells: vec![Cell::Null; T::COLUMNS.len()], object };
+        Self::of::<T>(vec![row], metadata, version, columns)
+    }
+
+    fn of<T: Served>(rows: Vec<Row<'a, C>>, metadata: ListMeta<'a>, version: MetaVersion, columns: bool) -> Self {
+        Self {
+            kind: "Table",
+            api_version: version.api_version(),
+            metadata,
+            column_definitions: if columns { T::COLUMNS } else { &[] },
+            rows,
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+
     use super::*;
+    use crate::accept::Representation;
+    use crate::cluster_gateway::{ClusterGateway, Credentials};
+    use crate::health::Health;
     use crate::samples::{certificate_cluster, token_cluster};
+    use crate::secret::ClusterSpec;
+    use crate::served::Form;
 
     fn text(json: &Bytes) -> String {
         String::from_utf8(json.to_vec()).expect("JSON is UTF-8")
     }
 
+    fn shown(spec: &ClusterSpec, credentials: Credentials) -> ClusterGateway<'_> {
+        ClusterGateway::new(spec, Health::default(), credentials)
+    }
+
+    fn render(specs: &[ClusterSpec], version: MetaVersion, include: IncludeObject, credentials: Credentials) -> String {
+        let objects: Vec<_> = specs.iter().map(|spec| shown(spec, credentials)).collect();
+        let form = Form { representation: Representation::Table(version), include };
+        text(&form.list(&objects, ListMeta { resource_version: "42", ..ListMeta::default() }))
+    }
+
     #[test]
     fn tables_with_each_kind_of_row_object() {
         let clusters = [token_cluster("c1"), certificate_cluster("c2")];
-        let render = |version, include| text(&table(&clusters, "42", version, include, Credentials::Redacted));
+        let render = |version, include| render(&clusters, version, include, Credentials::Redacted);
         insta::assert_snapshot!(
             [
                 render(MetaVersion::V1, IncludeObject::Metadata),
@@ -197,14 +183,14 @@ mod tests {
 
     #[test]
     fn rows_are_never_null() {
-        let empty = text(&table([], "1", MetaVersion::V1, IncludeObject::default(), Credentials::Redacted));
+        let empty = render(&[], MetaVersion::V1, IncludeObject::default(), Credentials::Redacted);
         assert!(empty.ends_with("\"rows\":[]}\n"), "{empty}");
     }
 
     #[test]
     fn rows_show_no_credential_unless_asked() {
-        let cluster = token_cluster("c1");
-        let render = |credentials| text(&table([&cluster], "1", MetaVersion::V1, IncludeObject::Object, credentials));
+        let cluster = [token_cluster("c1")];
+        let render = |credentials| render(&cluster, MetaVersion::V1, IncludeObject::Object, credentials);
         assert!(!render(Credentials::Redacted).contains("canary"));
         assert!(render(Credentials::Exposed).contains("canary"));
     }
@@ -212,7 +198,12 @@ mod tests {
     #[test]
     fn bare_metadata() {
         let cluster = token_cluster("c1");
-        let both = [metadata(&cluster, MetaVersion::V1), metadata_list([&cluster], "42", MetaVersion::V1beta1)];
+        let object = shown(&cluster, Credentials::Exposed);
+        let form = |version| Form { representation: Representation::Metadata(version), include: IncludeObject::None };
+        let both = [
+            form(MetaVersion::V1).object(&object),
+            form(MetaVersion::V1beta1).list([&object], ListMeta { resource_version: "42", ..ListMeta::default() }),
+        ];
         insta::assert_snapshot!(both.iter().map(text).collect::<String>());
     }
 
