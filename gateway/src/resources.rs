@@ -1,5 +1,7 @@
 //! What the gateway answers from memory: its own resource, discovery, probes, version, metrics.
 
+mod documents;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,20 +9,22 @@ use api::accept::{self, Shape};
 use api::cluster_gateway::{ClusterGateway, Credentials};
 use api::health::Health;
 use api::list_options::ListOptions;
-use api::route::{ClustersRoute, Discovery, Probe, ProbeCheck};
+use api::query;
+use api::route::{ClustersRoute, Probe, ProbeCheck};
 use api::served::{Form, ListMeta};
 use api::table::IncludeObject;
-use api::{discovery as documents, query};
 use auth::Permit;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
+use http::{HeaderValue, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 
 use crate::body::ResponseBody;
 use crate::error::Error;
 use crate::shared::Shared;
+
+pub use self::documents::{discovery, open_api};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
@@ -59,10 +63,6 @@ pub fn clusters(
         ClustersRoute::Watch => return Err(Error::MethodNotAllowed),
     };
     Ok(answer(StatusCode::OK, JSON, body))
-}
-
-pub fn discovery(document: Discovery, headers: &HeaderMap) -> Response<ResponseBody> {
-    documents::respond(document, headers).map(ResponseBody::full)
 }
 
 /// The conditions of readiness, as their owners name them.

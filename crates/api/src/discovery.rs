@@ -107,14 +107,14 @@ pub fn respond(path: Discovery, headers: &HeaderMap) -> Response<Bytes> {
 // === impl Document ===
 
 impl Document {
-    fn new(body: Bytes, content_type: HeaderValue) -> Self {
+    pub(crate) fn new(body: Bytes, content_type: HeaderValue) -> Self {
         let etag = format!("\"{:016X}\"", fnv1a(&body));
         let etag = HeaderValue::from_str(&etag).expect("quoted hexadecimal digits are a header value");
         Self { body, content_type, etag }
     }
 
     /// `If-None-Match` by RFC 9110 §13.1.2: a list, `*`, and weak comparison.
-    fn is_known(&self, headers: &HeaderMap) -> bool {
+    pub(crate) fn is_known(&self, headers: &HeaderMap) -> bool {
         let lines = headers.get_all(IF_NONE_MATCH).iter().filter_map(|line| line.to_str().ok());
         lines
             .flat_map(|line| line.split(','))

@@ -10,6 +10,7 @@ pub mod discovery;
 mod go_text;
 pub mod health;
 pub mod list_options;
+pub mod openapi;
 pub mod path;
 pub mod query;
 pub mod route;

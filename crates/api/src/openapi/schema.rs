@@ -1,0 +1,103 @@
+//! Object types as tables, and their form in OpenAPI v3.
+
+use serde_json::{Map, Value, json};
+
+use crate::{GROUP, VERSION};
+
+/// An object type.
+pub(super) struct Schema {
+    /// Last part of the schema's name; clients show it as the type.
+    pub(super) name: &'static str,
+    pub(super) description: &'static str,
+    /// A kind of the API, with `kind` and `apiVersion` of its own.
+    pub(super) is_kind: bool,
+    pub(super) fields: &'static [Field],
+}
+
+pub(super) struct Field {
+    pub(super) name: &'static str,
+    pub(super) form: Form,
+    pub(super) required: bool,
+    pub(super) description: &'static str,
+}
+
+/// What a field holds.
+#[derive(Clone, Copy)]
+pub(super) enum Form {
+    Text,
+    /// RFC 3339.
+    Time,
+    /// Base64.
+    Bytes,
+    Boolean,
+    Integer,
+    TextMap,
+    Object(&'static str),
+    List(&'static str),
+}
+
+/// The schema's name in the document, and so in every reference. The prefix is ours even for types of Kubernetes, of which we
+/// have some fields only: tools that merge documents must not take them for the whole.
+pub(super) fn qualified(name: &str) -> String {
+    format!("dev.oam.core.cluster.{VERSION}.{name}")
+}
+
+pub(super) fn reference(name: &str) -> Value {
+    json!({ "$ref": format!("#/components/schemas/{}", qualified(name)) })
+}
+
+pub(super) fn group_version_kind(kind: &str) -> Value {
+    json!({ "group": GROUP, "version": VERSION, "kind": kind })
+}
+
+// === impl Schema ===
+
+impl Schema {
+    pub(super) fn to_json(&self) -> Value {
+        let of_kind = if self.is_kind { TYPE_FIELDS } else { &[] };
+        let fields = || of_kind.iter().chain(self.fields);
+        let properties: Map<_, _> = fields().map(|field| (field.name.to_owned(), field.to_json())).collect();
+        let mut schema = json!({ "type": "object", "description": self.description, "properties": properties });
+        let required: Vec<_> = fields().filter(|field| field.required).map(|field| field.name).collect();
+        if !required.is_empty() {
+            schema["required"] = json!(required);
+        }
+        if self.is_kind {
+            schema["x-kubernetes-group-version-kind"] = json!([group_version_kind(self.name)]);
+        }
+        schema
+    }
+}
+
+const TYPE_FIELDS: &[Field] = &[
+    Field::new("apiVersion", Form::Text, "Group and version of this object: cluster.core.oam.dev/v1alpha1."),
+    Field::new("kind", Form::Text, "The type of this object."),
+];
+
+// === impl Field ===
+
+impl Field {
+    pub(super) const fn new(name: &'static str, form: Form, description: &'static str) -> Self {
+        Self { name, form, required: false, description }
+    }
+
+    pub(super) const fn required(self) -> Self {
+        Self { required: true, ..self }
+    }
+
+    fn to_json(&self) -> Value {
+        let mut schema = match self.form {
+            Form::Text => json!({ "type": "string" }),
+            Form::Time => json!({ "type": "string", "format": "date-time", "nullable": true }),
+            Form::Bytes => json!({ "type": "string", "format": "byte" }),
+            Form::Boolean => json!({ "type": "boolean" }),
+            Form::Integer => json!({ "type": "integer", "format": "int64" }),
+            Form::TextMap => json!({ "type": "object", "additionalProperties": { "type": "string" } }),
+            // A bare reference could have no description beside it.
+            Form::Object(name) => json!({ "allOf": [reference(name)] }),
+            Form::List(name) => json!({ "type": "array", "items": reference(name) }),
+        };
+        schema["description"] = self.description.into();
+        schema
+    }
+}

@@ -1,0 +1,194 @@
+//! Golden documents, what a hub's cache relies on, and that every field we serve is described.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, SystemTime};
+
+use http::HeaderMap;
+use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, ETAG, EXPIRES, IF_NONE_MATCH, VARY};
+use serde_json::Value;
+
+use super::*;
+use crate::health::Health;
+use crate::route::{Route, parse};
+
+/// 2026-11-21T10:00:00Z
+const NOW: Duration = Duration::from_hours(498_682);
+
+fn ask(
+    asked: OpenApi,
+    headers: &[(http::HeaderName, &str)],
+    query: Option<&str>,
+) -> Result<Response<Bytes>, NotAcceptable> {
+    let headers: HeaderMap =
+        headers.iter().map(|(name, value)| (name.clone(), value.parse().expect("header"))).collect();
+    respond(asked, &headers, query, SystemTime::UNIX_EPOCH + NOW)
+}
+
+fn json_of(asked: OpenApi) -> Value {
+    serde_json::from_slice(ask(asked, &[], None).expect("acceptable").body()).expect("JSON")
+}
+
+#[test]
+fn golden_documents() {
+    insta::assert_json_snapshot!("root", json_of(OpenApi::Root));
+    insta::assert_json_snapshot!("document", json_of(OpenApi::Document));
+}
+
+#[test]
+fn the_root_leads_to_the_document_and_publishes_nothing_else() {
+    let root = json_of(OpenApi::Root);
+    let paths = root["paths"].as_object().expect("paths");
+    assert_eq!(paths.keys().collect::<Vec<_>>(), ["apis/cluster.core.oam.dev/v1alpha1"]);
+    let url = paths.values().next().expect("one")["serverRelativeURL"].as_str().expect("a URL");
+    let (path, query) = url.split_once('?').expect("a hash");
+    assert_eq!(parse(&http::Method::GET, path, Some(query)).route, Route::OpenApi(OpenApi::Document));
+    let answer = ask(OpenApi::Document, &[], Some(query)).expect("acceptable");
+    assert_eq!(answer.headers()[CACHE_CONTROL], "public, immutable");
+    assert_eq!(answer.headers()[EXPIRES], "Sun, 21 Nov 2027 10:00:00 GMT");
+    assert_eq!(answer.headers()[VARY], "Accept");
+    assert_eq!(answer.headers()[ETAG], format!("\"{}\"", query.strip_prefix("hash=").expect("the hash")));
+}
+
+#[test]
+fn a_stale_hash_gets_the_current_document_that_nobody_keeps() {
+    for query in [None, Some(""), Some("hash="), Some("hash=0123456789ABCDEF")] {
+        let answer = ask(OpenApi::Document, &[], query).expect("acceptable");
+        assert_eq!(answer.status(), 200, "{query:?}");
+        assert_eq!(answer.headers()[CACHE_CONTROL], "no-cache, private", "{query:?}");
+        assert_eq!(answer.headers().get(EXPIRES), None, "{query:?}");
+        assert!(!answer.body().is_empty());
+    }
+}
+
+#[test]
+fn unchanged_documents_are_not_sent_again() {
+    for asked in [OpenApi::Root, OpenApi::Document] {
+        let tag = ask(asked, &[], None).expect("acceptable").headers()[ETAG].clone();
+        let again = ask(asked, &[(IF_NONE_MATCH, tag.to_str().expect("text"))], None).expect("acceptable");
+        assert_eq!((again.status(), again.body().len()), (StatusCode::NOT_MODIFIED, 0));
+        assert_eq!(again.headers()[ETAG], tag);
+        assert_eq!(ask(asked, &[(IF_NONE_MATCH, "\"x\"")], None).expect("acceptable").status(), 200);
+    }
+}
+
+#[test]
+fn only_json_is_written() {
+    const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf";
+    for accept in ["application/json", "*/*", "application/*", &format!("{PROTOBUF},application/json;q=0.5"), ""] {
+        let answer = ask(OpenApi::Document, &[(ACCEPT, accept)], None).expect(accept);
+        assert_eq!(answer.headers()[CONTENT_TYPE], "application/json");
+    }
+    for accept in [PROTOBUF, "text/html"] {
+        assert_eq!(ask(OpenApi::Document, &[(ACCEPT, accept)], None).map(|_| ()), Err(NotAcceptable), "{accept}");
+    }
+    // A hub asks for the list with whatever it likes, and must get it.
+    assert_eq!(ask(OpenApi::Root, &[(ACCEPT, PROTOBUF)], None).expect("JSON all the same").status(), 200);
+}
+
+#[test]
+fn every_advertised_verb_has_an_operation_of_its_kind() {
+    let document = json_of(OpenApi::Document);
+    let mut ids = BTreeSet::new();
+    for resource in RESOURCES {
+        let collection = format!("/apis/{GROUP}/{VERSION}/{}", resource.plural);
+        let mut expected = vec![
+            (collection.clone(), "get", "list", resource.kind),
+            (format!("{collection}/{{name}}"), "get", "get", resource.kind),
+        ];
+        for subresource in resource.subresources {
+            for verb in subresource.verbs {
+                let (method, action) = match *verb {
+                    "create" => ("post", "post"),
+                    "update" => ("put", "put"),
+                    verb => (verb, verb),
+                };
+                let action = if subresource.name == "proxy" { "connect" } else { action };
+                let path = format!("{collection}/{{name}}/{}", subresource.name);
+                expected.push((path, method, action, subresource.kind));
+            }
+        }
+        for (path, method, action, kind) in expected {
+            let operation = &document["paths"][&path][method];
+            assert_eq!(operation["x-kubernetes-action"], action, "{method} {path}");
+            assert_eq!(
+                operation["x-kubernetes-group-version-kind"],
+                schema::group_version_kind(kind),
+                "{method} {path}"
+            );
+            assert!(ids.insert(operation["operationId"].to_string()), "{method} {path}: the id is taken");
+        }
+    }
+}
+
+#[test]
+fn every_reference_leads_somewhere_and_every_field_is_described() {
+    fn references(value: &Value, found: &mut BTreeSet<String>) {
+        match value {
+            Value::Object(fields) => {
+                found.extend(fields.get("$ref").and_then(Value::as_str).map(str::to_owned));
+                fields.values().for_each(|value| references(value, found));
+            }
+            Value::Array(items) => items.iter().for_each(|value| references(value, found)),
+            _ => {}
+        }
+    }
+    let document = json_of(OpenApi::Document);
+    let schemas = document["components"]["schemas"].as_object().expect("schemas");
+    let mut found = BTreeSet::new();
+    references(&document, &mut found);
+    for reference in found {
+        let name = reference.strip_prefix("#/components/schemas/").expect("a schema");
+        assert!(schemas.contains_key(name), "{name}");
+    }
+    for (name, schema) in schemas {
+        for (field, property) in schema["properties"].as_object().expect("properties") {
+            assert!(property["description"].as_str().is_some_and(|text| text.len() > 10), "{name}.{field}");
+        }
+    }
+}
+
+/// Fails at every field of `value` that the schema does not have.
+fn check(document: &Value, schema: &Value, value: &Value, place: &str) {
+    let schema = schema["allOf"].get(0).unwrap_or(schema);
+    let resolved = match schema["$ref"].as_str() {
+        Some(reference) => &document["components"]["schemas"][reference.rsplit('/').next().expect("a name")],
+        None => schema,
+    };
+    match value {
+        Value::Object(fields) if resolved["additionalProperties"].is_null() => {
+            for (name, value) in fields {
+                let property = &resolved["properties"][name];
+                assert!(!property.is_null(), "{place}.{name} is served but not described");
+                check(document, property, value, &format!("{place}.{name}"));
+            }
+            for name in resolved["required"].as_array().into_iter().flatten() {
+                assert!(fields.contains_key(name.as_str().expect("a name")), "{place}.{name} is required but absent");
+            }
+        }
+        Value::Object(_) => assert_eq!(resolved["type"], "object", "{place}"),
+        Value::Array(items) => items.iter().for_each(|item| check(document, &resolved["items"], item, place)),
+        Value::String(_) => assert_eq!(resolved["type"], "string", "{place}"),
+        Value::Bool(_) => assert_eq!(resolved["type"], "boolean", "{place}"),
+        Value::Number(_) => assert_eq!(resolved["type"], "integer", "{place}"),
+        Value::Null => assert_eq!(resolved["nullable"], true, "{place}"),
+    }
+}
+
+#[test]
+fn what_is_served_is_what_is_described() {
+    use crate::accept::Representation;
+    use crate::cluster_gateway::{ClusterGateway, Credentials};
+    use crate::samples::{certificate_cluster, proxied_cluster, token_cluster};
+    use crate::served::{Form, ListMeta};
+    use crate::table::IncludeObject;
+
+    let document = json_of(OpenApi::Document);
+    let health = Health { healthy: true, healthy_reason: "checked".into() };
+    let specs = [token_cluster("c1"), certificate_cluster("c2"), proxied_cluster("c3")];
+    let clusters: Vec<_> =
+        specs.iter().map(|spec| ClusterGateway::new(spec, health.clone(), Credentials::Exposed)).collect();
+    let form = Form { representation: Representation::Json, include: IncludeObject::Metadata };
+    let metadata = ListMeta { resource_version: "1", next: Some("token"), remaining_item_count: Some(1) };
+    let served: Value = serde_json::from_slice(&form.list(&clusters, metadata)).expect("JSON");
+    check(&document, &schema::reference("ClusterGatewayList"), &served, "ClusterGatewayList");
+}

@@ -1,0 +1,22 @@
+//! Discovery and OpenAPI documents. They depend on nothing that could fail: a hub takes the whole group for unavailable when
+//! they do.
+
+use std::time::SystemTime;
+
+use api::route::{Discovery, OpenApi};
+use api::{discovery as written, openapi};
+use http::{HeaderMap, Request, Response};
+use hyper::body::Incoming;
+
+use crate::body::ResponseBody;
+use crate::error::Error;
+
+pub fn discovery(document: Discovery, headers: &HeaderMap) -> Response<ResponseBody> {
+    written::respond(document, headers).map(ResponseBody::full)
+}
+
+/// Refuses those who accept no JSON.
+pub fn open_api(document: OpenApi, request: &Request<Incoming>) -> Result<Response<ResponseBody>, Error> {
+    let answer = openapi::respond(document, request.headers(), request.uri().query(), SystemTime::now());
+    answer.map(|response| response.map(ResponseBody::full)).map_err(|_| Error::NotAcceptable)
+}
