@@ -35,6 +35,8 @@ pub enum SecretError {
     ExecApiVersion,
     #[error("key {EXEC_KEY:?}: missing \"command\" property on exec config object")]
     ExecNoCommand,
+    #[error("key {EXEC_KEY:?}: {0}")]
+    Exec(&'static str),
     #[error("key {0:?} is not UTF-8 text: write it again")]
     NotText(&'static str),
     /// Begins like the incumbent's text.

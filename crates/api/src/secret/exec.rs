@@ -1,5 +1,7 @@
 //! The `exec` data key: JSON of client-go's `ExecConfig` (`k8s.io/client-go/tools/clientcmd/api`), a program that issues the
 //! credential.
+//!
+//! What comes out can be run as it is: within the limits of the system, and without what would end an argument early.
 
 use std::fmt;
 
@@ -29,58 +31,118 @@ pub enum ExecApiVersion {
     V1Beta1,
 }
 
+/// Bytes of the whole key. Linux takes 128 KiB for one argument or variable.
+const MOST_BYTES: usize = 64 << 10;
+/// `PATH_MAX` of Linux.
+const MOST_COMMAND: usize = 4096;
+const MOST_ARGS: usize = 256;
+const MOST_VARIABLES: usize = 256;
+/// Bytes of one variable's value.
+const MOST_VALUE: usize = 32 << 10;
+/// Characters of the hint that are kept.
+const MOST_HINT: usize = 1024;
+
+/// Every field may be null, as Go's decoder has it.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Written {
-    #[serde(default)]
-    api_version: String,
-    #[serde(default)]
-    command: String,
-    #[serde(default)]
+    api_version: Option<String>,
+    command: Option<String>,
     args: Option<Vec<String>>,
-    #[serde(default)]
     env: Option<Vec<Variable>>,
-    #[serde(default)]
-    provide_cluster_info: bool,
-    #[serde(default)]
+    provide_cluster_info: Option<bool>,
+    interactive_mode: Option<String>,
     install_hint: Option<String>,
 }
 
 #[derive(Deserialize)]
 struct Variable {
-    name: String,
-    #[serde(default)]
-    value: String,
+    name: Option<String>,
+    value: Option<String>,
 }
 
 // === impl ExecConfig ===
 
 impl ExecConfig {
+    /// Reads the key's bytes. Errors name the field and never what it holds.
     pub fn parse(json: &[u8]) -> Result<Self, SecretError> {
-        let written: Written = serde_json::from_slice(json).map_err(|_| SecretError::ExecNotJson)?;
-        let api_version = match written.api_version.as_str() {
-            "client.authentication.k8s.io/v1" => ExecApiVersion::V1,
-            "client.authentication.k8s.io/v1beta1" => ExecApiVersion::V1Beta1,
-            _ => return Err(SecretError::ExecApiVersion),
-        };
-        if written.command.is_empty() {
-            return Err(SecretError::ExecNoCommand);
+        if json.len() > MOST_BYTES {
+            return Err(SecretError::Exec("it is larger than 64 KiB"));
         }
-        let env = written.env.unwrap_or_default();
+        let written: Written = serde_json::from_slice(json).map_err(|_| SecretError::ExecNotJson)?;
+        let api_version = ExecApiVersion::parse(written.api_version.as_deref().unwrap_or_default())?;
+        match written.interactive_mode.as_deref() {
+            None | Some("" | "Never" | "IfAvailable") => {}
+            Some("Always") => {
+                return Err(SecretError::Exec(
+                    "interactiveMode Always needs a terminal, and there is none: set it to Never",
+                ));
+            }
+            Some(_) => return Err(SecretError::Exec("interactiveMode must be Never, IfAvailable or Always")),
+        }
         Ok(Self {
             api_version,
-            command: written.command,
-            args: written.args.unwrap_or_default(),
-            env: env.into_iter().map(|Variable { name, value }| (name, value.into())).collect(),
-            provide_cluster_info: written.provide_cluster_info,
-            install_hint: written.install_hint.filter(|hint| !hint.is_empty()),
+            command: command(written.command.unwrap_or_default())?,
+            args: args(written.args.unwrap_or_default())?,
+            env: env(written.env.unwrap_or_default())?,
+            provide_cluster_info: written.provide_cluster_info.unwrap_or_default(),
+            install_hint: written.install_hint.map(|hint| one_line(&hint)).filter(|hint| !hint.is_empty()),
         })
     }
+}
+
+fn command(command: String) -> Result<String, SecretError> {
+    if command.is_empty() {
+        return Err(SecretError::ExecNoCommand);
+    }
+    if command.len() > MOST_COMMAND || command.chars().any(char::is_control) {
+        return Err(SecretError::Exec(
+            "\"command\" is no file name: it is longer than 4,096 bytes or has control characters",
+        ));
+    }
+    Ok(command)
+}
+
+fn args(args: Vec<String>) -> Result<Vec<String>, SecretError> {
+    if args.len() > MOST_ARGS {
+        return Err(SecretError::Exec("\"args\" are more than 256"));
+    }
+    if args.iter().any(|arg| arg.contains('\0')) {
+        return Err(SecretError::Exec("one of the \"args\" has a zero byte"));
+    }
+    Ok(args)
+}
+
+fn env(env: Vec<Variable>) -> Result<Vec<(String, SecretString)>, SecretError> {
+    if env.len() > MOST_VARIABLES {
+        return Err(SecretError::Exec("\"env\" has more than 256 variables"));
+    }
+    let variable = |Variable { name, value }| {
+        let (name, value): (String, String) = (Option::unwrap_or_default(name), Option::unwrap_or_default(value));
+        if name.is_empty() || name.contains('=') || name.chars().any(char::is_control) {
+            return Err(SecretError::Exec("a variable of \"env\" has no name, or one with '=' or control characters"));
+        }
+        if value.contains('\0') || value.len() > MOST_VALUE {
+            return Err(SecretError::Exec("a value of \"env\" has a zero byte or is longer than 32 KiB"));
+        }
+        Ok((name, value.into()))
+    };
+    env.into_iter().map(variable).collect()
+}
+
+/// It is shown within a message.
+fn one_line(hint: &str) -> String {
+    let clean = hint.trim().chars().take(MOST_HINT).map(|c| if c.is_control() { ' ' } else { c });
+    clean.collect()
 }
 
 // === impl ExecApiVersion ===
 
 impl ExecApiVersion {
+    fn parse(text: &str) -> Result<Self, SecretError> {
+        [Self::V1, Self::V1Beta1].into_iter().find(|one| one.as_str() == text).ok_or(SecretError::ExecApiVersion)
+    }
+
     pub fn as_str(self) -> &'static str {
         match self {
             Self::V1 => "client.authentication.k8s.io/v1",
@@ -94,3 +156,6 @@ impl fmt::Display for ExecApiVersion {
         f.write_str(self.as_str())
     }
 }
+
+#[cfg(test)]
+mod tests;
