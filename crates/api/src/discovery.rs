@@ -23,6 +23,8 @@ pub struct Resource {
     pub singular: &'static str,
     pub kind: &'static str,
     pub verbs: &'static [&'static str],
+    /// What users may write in place of the plural.
+    pub short_names: &'static [&'static str],
     pub subresources: &'static [Subresource],
 }
 
@@ -40,6 +42,7 @@ pub static RESOURCES: &[Resource] = &[Resource {
     singular: "clustergateway",
     kind: "ClusterGateway",
     verbs: &["get", "list"],
+    short_names: &[],
     subresources: &[Subresource {
         name: "proxy",
         kind: "ClusterGatewayProxyOptions",

@@ -53,6 +53,8 @@ struct ApiResource {
     namespaced: bool,
     kind: &'static str,
     verbs: &'static [&'static str],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    short_names: &'static [&'static str],
 }
 
 #[derive(Serialize)]
@@ -90,6 +92,8 @@ struct ResourceDiscovery {
     scope: &'static str,
     singular_resource: &'static str,
     verbs: &'static [&'static str],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    short_names: &'static [&'static str],
     subresources: Vec<SubresourceDiscovery>,
 }
 
@@ -157,6 +161,7 @@ impl ApiResource {
             namespaced: false,
             kind: resource.kind,
             verbs: resource.verbs,
+            short_names: resource.short_names,
         };
         let subresources = resource.subresources.iter().map(|subresource| Self {
             name: Cow::Owned(format!("{}/{}", resource.plural, subresource.name)),
@@ -164,6 +169,7 @@ impl ApiResource {
             namespaced: false,
             kind: subresource.kind,
             verbs: subresource.verbs,
+            short_names: &[],
         });
         std::iter::once(main).chain(subresources)
     }
@@ -184,6 +190,7 @@ impl ResourceDiscovery {
             scope: "Cluster",
             singular_resource: resource.singular,
             verbs: resource.verbs,
+            short_names: resource.short_names,
             subresources: subresources.collect(),
         }
     }
