@@ -9,5 +9,6 @@ pub mod hub;
 pub mod io;
 pub mod member;
 pub mod pki;
+pub mod proxy;
 mod server;
 pub mod wait;
