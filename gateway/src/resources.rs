@@ -51,8 +51,10 @@ pub fn clusters(
     let shown = |spec| ClusterGateway::new(spec, Health::default(), credentials);
     let body = match route {
         ClustersRoute::List => {
-            let options = ListOptions::from_query(request.uri().query()).map_err(Error::List)?;
-            let specs = ready.iter().map(|cluster| cluster.spec()).filter(|spec| options.matches(spec));
+            let options = ListOptions::from_query(request.uri().query());
+            let selectors = options.and_then(ListOptions::from_memory).map_err(Error::List)?;
+            let specs = ready.iter().map(|cluster| cluster.spec());
+            let specs = specs.filter(|spec| selectors.matches(spec.name.as_str(), &spec.labels));
             let objects: Vec<_> = specs.map(shown).collect();
             form.list(&objects, ListMeta { resource_version: snapshot.resource_version(), ..ListMeta::default() })
         }

@@ -6,7 +6,6 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use secrecy::ExposeSecret;
 use serde::Serialize;
 
@@ -180,18 +179,11 @@ impl ConstEndpoint {
     }
 }
 
-/// The URL as it was written, but for the password, which becomes `xxxxx` as Go's `url.Redacted` has it.
 fn proxy_url(proxy: &ProxyUrl, credentials: Credentials) -> String {
-    let plain = proxy.to_string();
-    let (Some(login), Some((scheme, authority))) = (&proxy.credentials, plain.split_once("://")) else { return plain };
-    let encoded = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
-    let password = login.password.expose_secret();
-    let password = match credentials {
-        _ if password.is_empty() => String::new(),
-        Credentials::Redacted => ":xxxxx".to_owned(),
-        Credentials::Exposed => format!(":{}", encoded(password)),
-    };
-    format!("{scheme}://{}{password}@{authority}", encoded(&login.user))
+    match credentials {
+        Credentials::Redacted => proxy.redacted(),
+        Credentials::Exposed => proxy.exposed().expose_secret().to_owned(),
+    }
 }
 
 // === impl CredentialField ===

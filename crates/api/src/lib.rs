@@ -9,6 +9,8 @@ pub mod cluster_name;
 pub mod discovery;
 mod go_text;
 pub mod health;
+pub mod hub_object;
+pub mod hub_status;
 pub mod list_options;
 pub mod openapi;
 pub mod path;
@@ -21,6 +23,7 @@ pub mod selector;
 pub mod served;
 pub mod status;
 pub mod table;
+pub mod watch_event;
 
 /// API group of every resource served here.
 pub const GROUP: &str = "cluster.core.oam.dev";

@@ -1,164 +1,200 @@
-//! The query parameters of a list that change what is returned.
+//! The query parameters of a list or a watch.
 //!
-//! We return everything at once from memory, which the API rules allow: `limit` is ignored and no continue token is ever issued.
-//! What asks for a consistency we cannot give is refused as `ValidateListOptions`
-//! (`k8s.io/apimachinery/pkg/apis/meta/internalversion/validation/validation.go`) words it, never ignored: a client that believes
-//! it got an exact version, or that waits for initial events, goes wrong in silence.
+//! They are checked as `ValidateListOptions`
+//! (`k8s.io/apimachinery/pkg/apis/meta/internalversion/validation/validation.go`) words it and never ignored: a client that
+//! believes it got an exact version, or that waits for initial events, goes wrong in silence. What is left is passed on to the
+//! hub, whose semantics they are; without a hub everything is returned at once from memory, and what that cannot honour is
+//! refused ([`ListOptions::from_memory`]).
+
+mod error;
+mod hub_query;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
-use http::StatusCode;
-
+pub use self::error::InvalidListOptions;
 use crate::query;
-use crate::secret::ClusterSpec;
-use crate::selector::field::{FieldSelector, InvalidFieldSelector};
-use crate::selector::label::{InvalidLabelSelector, LabelSelector};
-use crate::status::{Cause, Details, Reason, Status};
+use crate::selector::field::FieldSelector;
+use crate::selector::label::LabelSelector;
+
+/// Which objects a reader wants.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Selectors {
+    labels: LabelSelector,
+    fields: FieldSelector,
+    /// The label selector as written, for the hub.
+    label_text: String,
+}
 
 /// What a list returns.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ListOptions {
-    labels: LabelSelector,
-    fields: FieldSelector,
+    pub selectors: Selectors,
+    /// Empty when absent, as are the texts below.
+    pub resource_version: String,
+    /// `resourceVersionMatch`
+    pub version_match: String,
+    /// `continue`: where a page begins.
+    pub token: String,
+    pub limit: Option<i64>,
+    pub timeout_seconds: Option<i64>,
 }
 
-/// Why a list is refused.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidListOptions {
-    #[error(transparent)]
-    LabelSelector(#[from] InvalidLabelSelector),
-    #[error(transparent)]
-    FieldSelector(#[from] InvalidFieldSelector),
-    #[error("{0:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")]
-    UnknownField(String),
-    #[error("continue key is not valid: this server issues none")]
-    Continue,
-    #[error("invalid resource version: write a whole number")]
-    ResourceVersion,
-    /// 410, after which clients list anew without a version.
-    #[error("The resourceVersion for the provided list is no longer available: exact versions are not kept.")]
-    Exact,
-    #[error("ListOptions.meta.k8s.io \"\" is invalid: {0}: {1}")]
-    Invalid(&'static str, &'static str),
+/// What a watch tells of.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WatchOptions {
+    pub selectors: Selectors,
+    /// Empty when absent.
+    pub resource_version: String,
+    /// Whether bookmarks were asked for.
+    pub bookmarks: bool,
+    pub send_initial_events: Option<bool>,
+    pub timeout_seconds: Option<i64>,
+}
+
+const MATCH: &str = "resourceVersionMatch";
+const NOT_OLDER_THAN: &str = "NotOlderThan";
+const EXACT: &str = "Exact";
+
+// === impl Selectors ===
+
+impl Selectors {
+    fn from_query(query: Option<&str>) -> Result<Self, InvalidListOptions> {
+        let label_text = text(query, "labelSelector").into_owned();
+        let labels = LabelSelector::parse(&label_text)?;
+        let fields = FieldSelector::parse(&text(query, "fieldSelector"))?;
+        if let Some(unknown) = fields.fields().find(|field| !matches!(*field, "metadata.name" | "metadata.namespace")) {
+            return Err(InvalidListOptions::UnknownField(unknown.to_owned()));
+        }
+        Ok(Self { labels, fields, label_text })
+    }
+
+    /// Whether both selectors select an object.
+    pub fn matches(&self, name: &str, labels: &BTreeMap<String, String>) -> bool {
+        self.matches_name(name) && self.labels.matches(labels)
+    }
+
+    /// Whether the field selector selects an object of this name. Ours have no namespace: asking for one selects nothing.
+    pub fn matches_name(&self, name: &str) -> bool {
+        self.fields.matches(|field| if field == "metadata.name" { name } else { "" })
+    }
 }
 
 // === impl ListOptions ===
 
 impl ListOptions {
     pub fn from_query(query: Option<&str>) -> Result<Self, InvalidListOptions> {
-        check_consistency(query)?;
-        let text = |key| query::first(query, key).unwrap_or_default();
-        let labels = LabelSelector::parse(&text("labelSelector"))?;
-        let fields = FieldSelector::parse(&text("fieldSelector"))?;
-        if let Some(unknown) = fields.fields().find(|field| !matches!(*field, "metadata.name" | "metadata.namespace")) {
-            return Err(InvalidListOptions::UnknownField(unknown.to_owned()));
+        let options = Self {
+            selectors: Selectors::from_query(query)?,
+            resource_version: text(query, "resourceVersion").into_owned(),
+            version_match: text(query, MATCH).into_owned(),
+            token: text(query, "continue").into_owned(),
+            limit: number(query, "limit")?,
+            timeout_seconds: number(query, "timeoutSeconds")?,
+        };
+        if present(query, "sendInitialEvents") {
+            return forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list");
         }
-        Ok(Self { labels, fields })
+        check_version(&options.resource_version)?;
+        options.check_match()?;
+        Ok(options)
     }
 
-    /// Whether both selectors select the cluster.
-    pub fn matches(&self, cluster: &ClusterSpec) -> bool {
-        let field = |name: &str| if name == "metadata.name" { cluster.name.as_str() } else { "" };
-        self.fields.matches(field) && self.labels.matches(&cluster.labels)
-    }
-}
-
-fn check_consistency(query: Option<&str>) -> Result<(), InvalidListOptions> {
-    const MATCH: &str = "resourceVersionMatch";
-    let invalid = |field, message| Err(InvalidListOptions::Invalid(field, message));
-    let text = |key| query::first(query, key).unwrap_or_default();
-    let (version, wanted, token) = (text("resourceVersion"), text(MATCH), text("continue"));
-    if query::first(query, "sendInitialEvents").is_some_and(|value| !value.is_empty()) {
-        return invalid("sendInitialEvents", "Forbidden: sendInitialEvents is forbidden for list");
-    }
-    if !wanted.is_empty() {
-        if version.is_empty() {
-            return invalid(MATCH, "Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided");
-        }
-        if !token.is_empty() {
-            return invalid(MATCH, "Forbidden: resourceVersionMatch is forbidden when continue is provided");
-        }
-    }
-    if !token.is_empty() {
-        return Err(InvalidListOptions::Continue);
-    }
-    if !version.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(InvalidListOptions::ResourceVersion);
-    }
-    match &*wanted {
-        "" | "NotOlderThan" => Ok(()),
-        "Exact" if version == "0" => {
-            invalid(MATCH, "Forbidden: resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"")
-        }
-        "Exact" => Err(InvalidListOptions::Exact),
-        _ => invalid(MATCH, "Unsupported value: supported values: \"Exact\", \"NotOlderThan\", \"\""),
-    }
-}
-
-// === impl InvalidListOptions ===
-
-impl From<InvalidListOptions> for Status {
-    fn from(error: InvalidListOptions) -> Self {
-        let message = error.to_string();
-        match error {
-            InvalidListOptions::Exact => Self::new(StatusCode::GONE, Reason::Expired, message),
-            InvalidListOptions::Invalid(field, text) => {
-                let unsupported = text.starts_with("Unsupported");
-                let reason = if unsupported { "FieldValueNotSupported" } else { "FieldValueForbidden" };
-                let cause = Cause { reason: reason.into(), message: text.into(), field: field.into() };
-                let details = Details { group: "meta.k8s.io".into(), kind: "ListOptions".into(), ..Details::default() };
-                Self::new(StatusCode::UNPROCESSABLE_ENTITY, Reason::Invalid, message)
-                    .with_details(Details { causes: vec![cause], ..details })
+    fn check_match(&self) -> Result<(), InvalidListOptions> {
+        match &*self.version_match {
+            "" => return Ok(()),
+            _ if self.resource_version.is_empty() => {
+                return forbidden(MATCH, "resourceVersionMatch is forbidden unless resourceVersion is provided");
             }
-            _ => Self::bad_request(Cow::Owned(message)),
+            _ if !self.token.is_empty() => {
+                return forbidden(MATCH, "resourceVersionMatch is forbidden when continue is provided");
+            }
+            _ => {}
+        }
+        match &*self.version_match {
+            EXACT if self.resource_version == "0" => {
+                forbidden(MATCH, "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"")
+            }
+            EXACT | NOT_OLDER_THAN => Ok(()),
+            _ => Err(InvalidListOptions::NotSupported(MATCH, "supported values: \"Exact\", \"NotOlderThan\", \"\"")),
         }
     }
+
+    /// For lists that come from memory, whole and as they are now: those that ask for anything else are refused.
+    pub fn from_memory(self) -> Result<Selectors, InvalidListOptions> {
+        if !self.token.is_empty() {
+            return Err(InvalidListOptions::Continue);
+        }
+        if self.version_match == EXACT {
+            return Err(InvalidListOptions::Exact);
+        }
+        Ok(self.selectors)
+    }
+}
+
+// === impl WatchOptions ===
+
+impl WatchOptions {
+    pub fn from_query(query: Option<&str>) -> Result<Self, InvalidListOptions> {
+        let options = Self {
+            selectors: Selectors::from_query(query)?,
+            resource_version: text(query, "resourceVersion").into_owned(),
+            bookmarks: query::flag(query, "allowWatchBookmarks"),
+            send_initial_events: present(query, "sendInitialEvents").then(|| query::flag(query, "sendInitialEvents")),
+            timeout_seconds: number(query, "timeoutSeconds")?,
+        };
+        check_version(&options.resource_version)?;
+        options.check_match(&text(query, MATCH), &text(query, "continue"))?;
+        Ok(options)
+    }
+
+    /// `validateWatchOptions`.
+    fn check_match(&self, version_match: &str, token: &str) -> Result<(), InvalidListOptions> {
+        match (self.send_initial_events, version_match) {
+            (None, "") => Ok(()),
+            (None, _) => {
+                forbidden(MATCH, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
+            }
+            (Some(_), NOT_OLDER_THAN) if token.is_empty() => Ok(()),
+            (Some(_), NOT_OLDER_THAN) => {
+                forbidden(MATCH, "resourceVersionMatch is forbidden when continue is provided")
+            }
+            (Some(_), _) => forbidden(MATCH, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"),
+        }
+    }
+
+    /// Whether what there is comes first, as if it had been added just now.
+    pub fn wants_initial_events(&self) -> bool {
+        self.send_initial_events.unwrap_or_else(|| matches!(&*self.resource_version, "" | "0"))
+    }
+
+    /// Whether a bookmark is to say where the initial events end.
+    pub fn wants_their_end(&self) -> bool {
+        self.send_initial_events == Some(true)
+    }
+}
+
+fn text<'a>(query: Option<&'a str>, key: &str) -> Cow<'a, str> {
+    query::first(query, key).unwrap_or_default()
+}
+
+fn present(query: Option<&str>, key: &str) -> bool {
+    query::first(query, key).is_some()
+}
+
+/// An absent or empty number is none, as in `runtime.Convert_Slice_string_To_int64`'s callers.
+fn number(query: Option<&str>, key: &'static str) -> Result<Option<i64>, InvalidListOptions> {
+    let text = text(query, key);
+    if text.is_empty() { Ok(None) } else { text.parse().map(Some).map_err(|_| InvalidListOptions::Number(key)) }
+}
+
+fn check_version(version: &str) -> Result<(), InvalidListOptions> {
+    if version.bytes().all(|byte| byte.is_ascii_digit()) { Ok(()) } else { Err(InvalidListOptions::ResourceVersion) }
+}
+
+fn forbidden<T>(field: &'static str, message: &'static str) -> Result<T, InvalidListOptions> {
+    Err(InvalidListOptions::Forbidden(field, message))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::samples::{certificate_cluster, token_cluster};
-
-    fn selected(query: &str) -> Vec<String> {
-        let options = ListOptions::from_query(Some(query)).expect("valid options");
-        let clusters = [token_cluster("c1"), certificate_cluster("c2")];
-        clusters.iter().filter(|cluster| options.matches(cluster)).map(|cluster| cluster.name.to_string()).collect()
-    }
-
-    #[test]
-    fn selectors_choose_clusters() {
-        let by_type = "labelSelector=cluster.core.oam.dev%2Fcluster-credential-type";
-        for (query, expected) in [
-            ("", &["c1", "c2"][..]),
-            ("limit=1&resourceVersion=0&resourceVersionMatch=NotOlderThan", &["c1", "c2"]),
-            ("fieldSelector=metadata.name%3Dc1", &["c1"]),
-            ("fieldSelector=metadata.name!%3Dc1,metadata.namespace%3D", &["c2"]),
-            ("fieldSelector=metadata.namespace%3Dx", &[]),
-            (&format!("{by_type}%3DX509Certificate"), &["c2"]),
-            (&format!("{by_type}%3DX509Certificate&fieldSelector=metadata.name%3Dc1"), &[]),
-        ] {
-            assert_eq!(selected(query), expected, "{query}");
-        }
-    }
-
-    #[test]
-    fn what_cannot_be_honoured_is_refused() {
-        let status = |query| Status::from(ListOptions::from_query(Some(query)).expect_err(query));
-        let statuses = [
-            status("labelSelector=a%20b"),
-            status("fieldSelector=nonsense"),
-            status("fieldSelector=spec.x%3D1"),
-            status("continue=abc"),
-            status("resourceVersion=abc"),
-            status("resourceVersion=5&resourceVersionMatch=Exact"),
-            status("resourceVersion=0&resourceVersionMatch=Exact"),
-            status("resourceVersion=5&resourceVersionMatch=Other"),
-            status("resourceVersionMatch=NotOlderThan"),
-            status("resourceVersion=5&resourceVersionMatch=NotOlderThan&continue=abc"),
-            status("sendInitialEvents=true"),
-        ];
-        let texts = statuses.iter().map(|status| String::from_utf8(status.to_json().to_vec()).expect("UTF-8"));
-        insta::assert_snapshot!(texts.collect::<String>());
-    }
-}
+mod tests;

@@ -39,6 +39,15 @@ impl FieldSelector {
         self.requirements.iter().map(|one| one.field.as_str())
     }
 
+    /// What the selector says of `field`, as a selector of its own.
+    pub fn only(&self, field: &str) -> String {
+        let terms = self.requirements.iter().filter(|one| one.field == field).map(|one| {
+            let escaped = one.value.replace('\\', "\\\\").replace(',', "\\,").replace('=', "\\=");
+            format!("{field}{}{escaped}", if one.equal { "=" } else { "!=" })
+        });
+        terms.collect::<Vec<_>>().join(",")
+    }
+
     /// Whether an object matches, given its fields. A field the object lacks counts as empty.
     pub fn matches<'a>(&self, value: impl Fn(&str) -> &'a str) -> bool {
         self.requirements.iter().all(|one| (value(&one.field) == one.value) == one.equal)
@@ -149,7 +158,9 @@ mod tests {
         fn never_panics_and_finds_what_was_escaped(noise in ".*", value in "[a-z,=\\\\]{0,8}") {
             let _ = FieldSelector::parse(&noise);
             let escaped: String = value.chars().flat_map(|c| (!c.is_ascii_lowercase()).then_some('\\').into_iter().chain([c])).collect();
-            prop_assert_eq!(exact(&format!("metadata.name={escaped}")), Some(value));
+            let text = format!("metadata.name={escaped}");
+            let again = FieldSelector::parse(&text).map(|selector| selector.only("metadata.name"));
+            prop_assert_eq!(exact(&again.expect("valid")), Some(value));
         }
     }
 }

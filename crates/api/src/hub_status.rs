@@ -1,0 +1,139 @@
+//! The hub's `metav1.Status` about its own objects, told again about ours.
+//!
+//! Codes, reasons and what follows from them (a 410 after which clients list anew, the seconds to wait after a 429) are the
+//! hub's. Its words are kept but for the name of the resource: whoever asked for `clustergateways` knows of no Secrets.
+
+use http::StatusCode;
+use serde::Deserialize;
+
+use crate::status::{Details, Reason, Status};
+
+/// A failure as the hub tells it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct HubStatus {
+    pub message: String,
+    pub reason: String,
+    pub code: u16,
+    #[serde(deserialize_with = "crate::hub_object::or_empty")]
+    pub details: HubDetails,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct HubDetails {
+    pub retry_after_seconds: u32,
+}
+
+/// Longest message passed on, in bytes.
+const LONGEST_MESSAGE: usize = 2048;
+
+// === impl HubStatus ===
+
+impl HubStatus {
+    /// Reads the body of an answer with status `code`; one that is no Status still has that.
+    pub fn parse(code: StatusCode, body: &[u8]) -> Self {
+        let parsed: Self = serde_json::from_slice(body).unwrap_or_default();
+        if parsed.code == 0 { Self { code: code.as_u16(), ..parsed } } else { parsed }
+    }
+
+    /// The failure in words about `resource` instead of `theirs`, the hub's plural.
+    pub fn into_status(self, theirs: &str, resource: &'static str) -> Status {
+        let code = StatusCode::from_u16(self.code).ok().filter(|code| code.is_client_error() || code.is_server_error());
+        let code = code.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let details = Details {
+            group: crate::GROUP.into(),
+            kind: resource.into(),
+            retry_after_seconds: self.details.retry_after_seconds,
+            ..Details::default()
+        };
+        let message = if self.message.is_empty() {
+            format!("the hub answered {code} to a request for {resource}")
+        } else {
+            shortened(&self.message).replace(theirs, resource)
+        };
+        Status::new(code, reason(&self.reason, code), message).with_details(details)
+    }
+}
+
+fn shortened(text: &str) -> &str {
+    let mut end = text.len().min(LONGEST_MESSAGE);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+/// The reason by its name; one without a counterpart here is replaced by the code's own.
+fn reason(name: &str, code: StatusCode) -> Reason {
+    match name {
+        "BadRequest" => Reason::BadRequest,
+        "NotFound" => Reason::NotFound,
+        "Conflict" => Reason::Conflict,
+        "Invalid" => Reason::Invalid,
+        "Expired" => Reason::Expired,
+        "TooManyRequests" => Reason::TooManyRequests,
+        "InternalError" => Reason::InternalError,
+        "ServiceUnavailable" => Reason::ServiceUnavailable,
+        "Timeout" => Reason::Timeout,
+        "RequestEntityTooLarge" => Reason::RequestEntityTooLarge,
+        "NotAcceptable" => Reason::NotAcceptable,
+        "UnsupportedMediaType" => Reason::UnsupportedMediaType,
+        "MethodNotAllowed" => Reason::MethodNotAllowed,
+        _ => match code {
+            StatusCode::BAD_REQUEST => Reason::BadRequest,
+            StatusCode::CONFLICT => Reason::Conflict,
+            StatusCode::GONE => Reason::Expired,
+            StatusCode::UNPROCESSABLE_ENTITY => Reason::Invalid,
+            StatusCode::TOO_MANY_REQUESTS => Reason::TooManyRequests,
+            StatusCode::SERVICE_UNAVAILABLE => Reason::ServiceUnavailable,
+            StatusCode::GATEWAY_TIMEOUT => Reason::Timeout,
+            code if code.is_server_error() => Reason::InternalError,
+            _ => Reason::Unknown,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(code: u16, body: &str) -> Status {
+        let code = StatusCode::from_u16(code).expect("a code");
+        HubStatus::parse(code, body.as_bytes()).into_status("secrets", "clustergateways")
+    }
+
+    #[test]
+    fn code_and_reason_stay_and_the_words_are_about_our_resource() {
+        let expired = r#"{"kind":"Status","message":"too old resource version: 5 (9)","reason":"Expired","code":410}"#;
+        let status = told(410, expired);
+        assert_eq!((status.code().as_u16(), status.reason()), (410, Reason::Expired));
+        assert_eq!(status.message(), "too old resource version: 5 (9)");
+        let conflict = r#"{"message":"Operation cannot be fulfilled on secrets \"c1\": modified","reason":"Conflict","code":409,"details":null}"#;
+        assert_eq!(told(409, conflict).message(), "Operation cannot be fulfilled on clustergateways \"c1\": modified");
+        let busy = r#"{"message":"slow down","code":429,"details":{"retryAfterSeconds":7}}"#;
+        let status = told(429, busy);
+        assert_eq!(
+            (status.reason(), status.details().map(|it| it.retry_after_seconds)),
+            (Reason::TooManyRequests, Some(7))
+        );
+    }
+
+    #[test]
+    fn what_is_no_status_has_the_codes_reason() {
+        for (code, reason) in [(504, Reason::Timeout), (500, Reason::InternalError), (422, Reason::Invalid)] {
+            let status = told(code, "<html>");
+            assert_eq!((status.code().as_u16(), status.reason()), (code, reason));
+            assert!(status.message().contains("clustergateways"));
+        }
+        // A success is no failure, whatever its body says.
+        assert_eq!(told(200, r#"{"code":201}"#).code(), StatusCode::INTERNAL_SERVER_ERROR);
+    }
+
+    #[test]
+    fn long_messages_are_cut_between_characters() {
+        let message = "é".repeat(LONGEST_MESSAGE);
+        let status = told(500, &format!("{{\"message\":\"{message}\",\"code\":500}}"));
+        assert_eq!(status.message().len(), LONGEST_MESSAGE);
+    }
+}

@@ -1,0 +1,61 @@
+//! Why a list or a watch is refused.
+
+use std::borrow::Cow;
+
+use http::StatusCode;
+
+use crate::selector::field::InvalidFieldSelector;
+use crate::selector::label::InvalidLabelSelector;
+use crate::status::{Cause, Details, Reason, Status};
+
+/// Why a list or a watch is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidListOptions {
+    #[error(transparent)]
+    LabelSelector(#[from] InvalidLabelSelector),
+    #[error(transparent)]
+    FieldSelector(#[from] InvalidFieldSelector),
+    #[error("{0:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")]
+    UnknownField(String),
+    #[error("continue key is not valid: this server issues none")]
+    Continue,
+    #[error("invalid resource version: write a whole number")]
+    ResourceVersion,
+    #[error("{0} must be a whole number")]
+    Number(&'static str),
+    /// 410, after which clients list anew without a version.
+    #[error("The resourceVersion for the provided list is no longer available: exact versions are not kept.")]
+    Exact,
+    /// 410, after which clients list anew.
+    #[error("too old resource version: {0}: only the current one is kept, list again")]
+    TooOld(String),
+    #[error("ListOptions.meta.k8s.io \"\" is invalid: {0}: Forbidden: {1}")]
+    Forbidden(&'static str, &'static str),
+    #[error("ListOptions.meta.k8s.io \"\" is invalid: {0}: Unsupported value: {1}")]
+    NotSupported(&'static str, &'static str),
+}
+
+// === impl InvalidListOptions ===
+
+impl From<InvalidListOptions> for Status {
+    fn from(error: InvalidListOptions) -> Self {
+        let message = error.to_string();
+        let cause = match error {
+            InvalidListOptions::Exact | InvalidListOptions::TooOld(_) => {
+                return Self::new(StatusCode::GONE, Reason::Expired, message);
+            }
+            InvalidListOptions::Forbidden(field, text) => cause("FieldValueForbidden", field, "Forbidden: ", text),
+            InvalidListOptions::NotSupported(field, text) => {
+                cause("FieldValueNotSupported", field, "Unsupported value: ", text)
+            }
+            _ => return Self::bad_request(Cow::Owned(message)),
+        };
+        let details = Details { group: "meta.k8s.io".into(), kind: "ListOptions".into(), ..Details::default() };
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, Reason::Invalid, message)
+            .with_details(Details { causes: vec![cause], ..details })
+    }
+}
+
+fn cause(reason: &'static str, field: &'static str, kind: &str, text: &str) -> Cause {
+    Cause { reason: reason.into(), message: format!("{kind}{text}").into(), field: field.into() }
+}

@@ -1,0 +1,152 @@
+//! `metav1.WatchEvent`: one line of a watch, as the hub writes it and as we write it.
+//!
+//! Written events have the form the watcher asked for; a Table defines its columns in the first event only, as
+//! `k8s.io/apiserver/pkg/endpoints/handlers/watch.go` does it.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::accept::Representation;
+use crate::cluster_gateway::API_VERSION;
+use crate::go_text;
+use crate::hub_object::HubMeta;
+use crate::hub_status::HubStatus;
+use crate::served::{Form, ObjectMeta, PartialObjectMetadata, Served};
+use crate::status::Status;
+use crate::table::Table;
+
+/// On the bookmark that ends the initial events (KEP-3157).
+const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
+
+/// What happened to an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Change {
+    Added,
+    Modified,
+    Deleted,
+}
+
+/// An event of the hub.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HubEvent<T> {
+    Change(Change, T),
+    Bookmark {
+        resource_version: String,
+        /// All that was there when the watch began has been sent.
+        initial_events_end: bool,
+    },
+    /// The watch is over for this reason.
+    Error(HubStatus),
+}
+
+/// A line that is no event of the kind watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the hub sent a watch event that cannot be read")]
+pub struct InvalidEvent;
+
+/// Writes the events of one watch.
+#[derive(Debug, Clone)]
+pub struct EventWriter {
+    form: Form,
+    /// Nothing was written yet.
+    first: bool,
+}
+
+#[derive(Deserialize)]
+struct Line<'a> {
+    #[serde(borrow)]
+    r#type: Cow<'a, str>,
+    #[serde(borrow)]
+    object: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+struct Marked {
+    #[serde(default)]
+    metadata: HubMeta,
+}
+
+#[derive(Serialize)]
+struct Event<T, O> {
+    r#type: T,
+    object: O,
+}
+
+/// What a bookmark has of an object.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Bookmark<'a> {
+    kind: &'static str,
+    api_version: &'static str,
+    metadata: ObjectMeta<'a>,
+}
+
+// === impl HubEvent ===
+
+impl<T: for<'de> Deserialize<'de>> HubEvent<T> {
+    pub fn parse(line: &[u8]) -> Result<Self, InvalidEvent> {
+        let line: Line<'_> = serde_json::from_slice(line).map_err(|_| InvalidEvent)?;
+        let object = line.object.get();
+        let change = match &*line.r#type {
+            "ADDED" => Change::Added,
+            "MODIFIED" => Change::Modified,
+            "DELETED" => Change::Deleted,
+            "BOOKMARK" => {
+                let Marked { metadata } = serde_json::from_str(object).map_err(|_| InvalidEvent)?;
+                let initial_events_end =
+                    metadata.annotations.get(INITIAL_EVENTS_END).is_some_and(|value| value == "true");
+                return Ok(Self::Bookmark { resource_version: metadata.resource_version, initial_events_end });
+            }
+            "ERROR" => return serde_json::from_str(object).map(Self::Error).map_err(|_| InvalidEvent),
+            _ => return Err(InvalidEvent),
+        };
+        Ok(Self::Change(change, serde_json::from_str(object).map_err(|_| InvalidEvent)?))
+    }
+}
+
+// === impl EventWriter ===
+
+impl EventWriter {
+    pub fn new(form: Form) -> Self {
+        Self { form, first: true }
+    }
+
+    pub fn change<T: Served>(&mut self, change: Change, object: &T) -> Bytes {
+        let columns = std::mem::take(&mut self.first);
+        go_text::json(&Event { r#type: change, object: self.form.shown(object, columns) })
+    }
+
+    pub fn bookmark<T: Served>(&mut self, resource_version: &str, initial_events_end: bool) -> Bytes {
+        let columns = std::mem::take(&mut self.first);
+        let annotations = BTreeMap::from([(INITIAL_EVENTS_END, "true")]);
+        let annotations = initial_events_end.then_some(&annotations);
+        let metadata = ObjectMeta { resource_version, annotations, ..ObjectMeta::default() };
+        let r#type = "BOOKMARK";
+        match self.form.representation {
+            Representation::Json => {
+                let object = Bookmark { kind: T::KIND, api_version: API_VERSION, metadata };
+                go_text::json(&Event { r#type, object })
+            }
+            Representation::Metadata(version) => {
+                go_text::json(&Event { r#type, object: PartialObjectMetadata::new(metadata, version) })
+            }
+            Representation::Table(version) => {
+                let object: Table<'_, T::Content<'_>> = Table::bare::<T>(metadata, version, columns);
+                go_text::json(&Event { r#type, object })
+            }
+        }
+    }
+
+    /// The last event of a watch that cannot go on.
+    pub fn error(status: &Status) -> Bytes {
+        go_text::json(&Event { r#type: "ERROR", object: status })
+    }
+}
+
+#[cfg(test)]
+mod tests;
