@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use percent_encoding::percent_decode_str;
+use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use secrecy::{ExposeSecret as _, SecretString};
 
 use super::endpoint::{canonical_host, split_port};
@@ -79,6 +79,30 @@ impl ProxyUrl {
         let host = canonical_host(host).map_err(|_| InvalidProxyUrl::Host)?;
         Ok(Self { scheme, host, port: port.unwrap_or(scheme.default_port()), credentials })
     }
+
+    /// The URL as it was written, with its password.
+    pub fn exposed(&self) -> SecretString {
+        self.with(encoded).into()
+    }
+
+    /// The URL as it was written, but for the password, which becomes `xxxxx` as Go's `url.Redacted` has it.
+    pub fn redacted(&self) -> String {
+        self.with(|_| "xxxxx".to_owned())
+    }
+
+    fn with(&self, shown: impl FnOnce(&str) -> String) -> String {
+        let plain = self.to_string();
+        let (Some(login), Some((scheme, authority))) = (&self.credentials, plain.split_once("://")) else {
+            return plain;
+        };
+        let password = login.password.expose_secret();
+        let password = if password.is_empty() { String::new() } else { format!(":{}", shown(password)) };
+        format!("{scheme}://{}{password}@{authority}", encoded(&login.user))
+    }
+}
+
+fn encoded(text: &str) -> String {
+    utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
 }
 
 impl PartialEq for ProxyUrl {
@@ -154,6 +178,8 @@ mod tests {
         assert_eq!((credentials.user.as_str(), credentials.password.expose_secret()), ("jane", "p@ss:w"));
         assert_eq!(proxy.to_string(), "http://proxy.example:3128");
         assert!(!format!("{proxy:?}").contains("p@ss"));
+        assert_eq!(proxy.exposed().expose_secret(), "http://jane:p%40ss%3Aw@proxy.example:3128");
+        assert_eq!(proxy.redacted(), "http://jane:xxxxx@proxy.example:3128");
         let port = |url| ProxyUrl::parse(url).map(|proxy| proxy.port);
         assert_eq!(port("https://p"), Ok(443));
         assert_eq!(port("socks5://[::1]"), Ok(1080));
