@@ -82,6 +82,16 @@ impl fmt::Debug for Credentials {
 // === impl Source ===
 
 impl Source {
+    /// Whether `issued` is what [`Source::get`] would give. Takes no lock and touches no counter.
+    pub fn is_current(&self, issued: &Arc<Issued>) -> bool {
+        self.entry.is_current(issued)
+    }
+
+    /// Whether both get the same credential.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.entry, &other.entry)
+    }
+
     /// The credential to use now. One that is about to expire is served while the next is being issued; waits only if there is none.
     pub async fn get(&self) -> Result<Arc<Issued>, Arc<ExecError>> {
         match self.entry.current() {

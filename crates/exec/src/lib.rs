@@ -22,4 +22,5 @@ pub use self::command::Commands;
 pub use self::credential::{Credential, Issued};
 pub use self::error::ExecError;
 pub use self::plugins::{MOST_RUNNING, Plugins, Runner, Standing};
+pub use self::process::end_all;
 pub use self::request::{ClusterInfo, Request};

@@ -18,6 +18,7 @@ use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
 use self::group::Group;
+pub use self::group::end_all;
 use self::tail::Tail;
 
 /// What is kept of standard output; a credential with a chain of certificates needs a few KiB.

@@ -70,6 +70,10 @@ impl Entry {
         self.current.load_full().filter(|issued| issued.is_fresh())
     }
 
+    pub(super) fn is_current(&self, issued: &Arc<Issued>) -> bool {
+        self.current.load().as_ref().is_some_and(|current| Arc::ptr_eq(current, issued)) && issued.is_fresh()
+    }
+
     fn valid(&self) -> Option<Arc<Issued>> {
         self.current.load_full().filter(|issued| issued.is_valid())
     }
