@@ -16,6 +16,8 @@ pub struct Config {
     pub front_proxy: FrontProxyConfig,
     /// `--authentication-skip-lookup`: do not read the hub's ConfigMap.
     pub skip_lookup: bool,
+    /// `--authentication-tolerate-lookup-failure`: do not wait for a ConfigMap that cannot be read at the start.
+    pub tolerate_lookup_failure: bool,
     pub token: TokenConfig,
     pub authorization: AuthorizationConfig,
 }
@@ -57,6 +59,8 @@ pub struct AuthorizationConfig {
     pub always_allow_paths: Vec<String>,
     /// Whether `system:masters` is allowed everything without a review.
     pub allow_masters: bool,
+    /// `--standalone-debug-mode`: everything is allowed to everybody, without a review.
+    pub allow_everything: bool,
     /// `--standalone-policy`: YAML rules, used when there is no hub.
     pub standalone_policy: Option<PathBuf>,
 }
@@ -70,6 +74,7 @@ impl Default for Config {
             client_ca_file: None,
             front_proxy: FrontProxyConfig::default(),
             skip_lookup: false,
+            tolerate_lookup_failure: false,
             token: TokenConfig { file: None, cache_ttl: Duration::from_secs(10) },
             authorization: AuthorizationConfig::default(),
         }
@@ -96,6 +101,7 @@ impl Default for AuthorizationConfig {
             unauthorized_ttl: Duration::from_secs(10),
             always_allow_paths: ["/healthz", "/livez", "/readyz"].map(str::to_owned).to_vec(),
             allow_masters: true,
+            allow_everything: false,
             standalone_policy: None,
         }
     }

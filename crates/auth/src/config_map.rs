@@ -5,6 +5,7 @@
 //! ConfigMap change nothing; a list that becomes empty does take effect. Nothing is published anew when nothing changed.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -12,6 +13,7 @@ use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{Config, Event, watcher};
 use kube::{Api, Client};
 use tokio::sync::watch;
+use tokio::time::timeout;
 
 use crate::ca_bundle::CaBundle;
 use crate::front_proxy::{FrontProxySettings, IdentityHeaders};
@@ -23,6 +25,8 @@ const NAME: &str = "extension-apiserver-authentication";
 const CONFIG_MAP: &str = "kube-system/extension-apiserver-authentication";
 const CLIENT_CA: &str = "client-ca-file";
 const PROXY_CA: &str = "requestheader-client-ca-file";
+/// Where a failure is tolerated, how long a hub may keep silent before that is one.
+const TOLERATED_SILENCE: Duration = Duration::from_secs(10);
 
 /// Which parts the ConfigMap decides; the others come from flags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +44,7 @@ pub(crate) struct ConfigMapSource {
     proxy: Option<Authorities>,
     clients: Option<Authorities>,
     loaded: watch::Sender<bool>,
+    tolerant: bool,
 }
 
 /// The JSON lists; either all of them are taken from one version of the ConfigMap or none.
@@ -70,7 +75,12 @@ enum Change {
 impl ConfigMapSource {
     /// `loaded` becomes true with the first ConfigMap that leaves no doubt who the front proxy is.
     pub(crate) fn new(trust: Arc<Trust>, parts: Parts, loaded: watch::Sender<bool>) -> Self {
-        Self { trust, parts, lists: None, proxy: None, clients: None, loaded }
+        Self { trust, parts, lists: None, proxy: None, clients: None, loaded, tolerant: false }
+    }
+
+    /// Whether `loaded` becomes true without a ConfigMap too, once it could not be had. It is looked for nevertheless.
+    pub(crate) fn tolerating_failure(self, tolerant: bool) -> Self {
+        Self { tolerant, ..self }
     }
 
     /// Follows the ConfigMap for ever, with back-off and jitter after errors.
@@ -79,7 +89,14 @@ impl ConfigMapSource {
         // The stock Role is restricted by resourceName: list and watch are allowed with this selector only.
         let config = Config::default().fields(&format!("metadata.name={NAME}"));
         let mut events = std::pin::pin!(watcher(api, config).default_backoff());
-        while let Some(event) = events.next().await {
+        loop {
+            let waits = self.tolerant && !*self.loaded.borrow();
+            let event = if waits { timeout(TOLERATED_SILENCE, events.next()).await } else { Ok(events.next().await) };
+            let Ok(event) = event else {
+                self.tolerate();
+                continue;
+            };
+            let Some(event) = event else { return };
             match event {
                 Ok(Event::Apply(map) | Event::InitApply(map)) => self.apply(&map),
                 Ok(Event::Delete(_)) => {
@@ -90,12 +107,24 @@ impl ConfigMapSource {
                         config_map = CONFIG_MAP,
                         "ConfigMap not found or not usable: the hub's front proxy is unknown"
                     );
+                    self.tolerate();
                 }
                 Ok(Event::Init | Event::InitDone) => {}
                 Err(error) => {
                     tracing::warn!(config_map = CONFIG_MAP, %error, "watch of the ConfigMap failed, trying again");
+                    self.tolerate();
                 }
             }
+        }
+    }
+
+    /// Goes on without the ConfigMap, if that is wanted: only direct callers are known until it comes.
+    fn tolerate(&self) {
+        if self.tolerant && !self.loaded.send_replace(true) {
+            tracing::warn!(
+                config_map = CONFIG_MAP,
+                "ConfigMap not read: going on without, until it can be read the hub's own requests are not recognized"
+            );
         }
     }
 

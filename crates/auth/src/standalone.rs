@@ -12,6 +12,9 @@
 //! their health, and, if its clusters are `"*"`, listing and watching all. Discovery is open to everybody authenticated,
 //! as by RBAC's `system:discovery`. Nothing else is granted, except to `system:masters`, who may do everything (decided
 //! before this module is asked).
+//!
+//! Where proxied requests are reviewed a second time, by what they are for the member, the same rules are asked for the
+//! member's verb: `list` and `watch` are reading, `deletecollection` is `delete`.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -96,11 +99,35 @@ impl Standalone {
             }
             Attributes::Resource(resource) => self.policy.load().allows(user, resource),
         };
-        if allowed {
-            return Decision::Allowed;
-        }
-        Decision::Denied { reason: Arc::from("no rule of the standalone policy allows it") }
+        decision(allowed)
     }
+
+    /// As [`Standalone::decide`] for what a request is on the member `cluster`.
+    pub(crate) fn decide_proxied(&self, user: &User, cluster: &str, attributes: &Attributes) -> Decision {
+        let verb = match attributes {
+            Attributes::Resource(resource) => match resource.verb {
+                Verb::List | Verb::Watch => Verb::Get,
+                Verb::DeleteCollection => Verb::Delete,
+                verb => verb,
+            },
+            Attributes::NonResource { verb, .. } => match &**verb {
+                "get" | "head" => Verb::Get,
+                "post" => Verb::Create,
+                "put" => Verb::Update,
+                "patch" => Verb::Patch,
+                "delete" => Verb::Delete,
+                _ => Verb::None,
+            },
+        };
+        decision(self.policy.load().grants(user, cluster, verb))
+    }
+}
+
+fn decision(allowed: bool) -> Decision {
+    if allowed {
+        return Decision::Allowed;
+    }
+    Decision::Denied { reason: Arc::from("no rule of the standalone policy allows it") }
 }
 
 fn is_discovery(path: &str) -> bool {
@@ -120,6 +147,11 @@ impl Policy {
             .map(|(index, rule)| Rule::parse(rule).map_err(|what| PolicyError::Rule { rule: index + 1, what }))
             .collect::<Result<_, _>>()?;
         Ok(Self { rules })
+    }
+
+    fn grants(&self, user: &User, cluster: &str, verb: Verb) -> bool {
+        let mut rules = self.rules.iter().filter(|rule| rule.concerns(user));
+        rules.any(|rule| rule.covers(Some(cluster)) && rule.grants(verb))
     }
 
     fn allows(&self, user: &User, resource: &ResourceAttributes) -> bool {

@@ -208,3 +208,28 @@ async fn masters_and_probe_paths_need_no_hub() {
     let outcome = authorizer.authorize(Arc::new(user("m", &["system:masters"])), get("c1")).await;
     assert!(matches!(outcome, Err(AuthorizationError::Forbidden { .. })), "{outcome:?}");
 }
+
+#[tokio::test]
+async fn what_a_request_is_on_a_member_is_reviewed_even_where_it_is_open_here() {
+    let hub = ScriptedHub::new();
+    hub.allow(|spec| spec.non_resource_attributes.is_none());
+    let authorizer = auth(&hub).authorizer;
+    assert!(authorizer.authorize(alice(), path("/healthz")).await.is_ok(), "open to everybody");
+    assert!(authorizer.authorize_proxied(alice(), "c1", path("/healthz")).await.is_err());
+    assert!(authorizer.authorize_proxied(alice(), "c1", get("x")).await.is_ok());
+    let masters = Arc::new(user("root", &["system:masters"]));
+    assert!(authorizer.authorize_proxied(masters, "c1", path("/healthz")).await.is_ok());
+    assert_eq!(hub.access_attempts().len(), 2);
+}
+
+#[tokio::test]
+async fn debugging_asks_nobody() {
+    let hub = ScriptedHub::new();
+    hub.allow(|_| false);
+    let authorization = AuthorizationConfig { allow_everything: true, ..AuthorizationConfig::default() };
+    let auth = auth_with(&hub, &Config { authorization, ..Config::default() });
+    let anonymous = Arc::new(User::anonymous());
+    assert!(auth.authorizer.authorize(Arc::clone(&anonymous), get("c1")).await.is_ok());
+    assert!(auth.authorizer.authorize_proxied(anonymous, "c1", path("/metrics")).await.is_ok());
+    assert!(hub.access_attempts().is_empty());
+}

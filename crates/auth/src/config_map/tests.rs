@@ -176,3 +176,32 @@ async fn the_hubs_config_map_is_found_with_the_stock_permissions() {
     let user = auth.authenticator.authenticate(&peer, &mut lines).await.expect("trusted");
     assert_eq!(user.name, "alice");
 }
+
+async fn loads(tolerate: bool, hub: &HttpsHub) -> bool {
+    let config = Config { tolerate_lookup_failure: tolerate, ..Config::default() };
+    let mut auth =
+        Auth::build(&config, Some(hub.client().into()), &Handle::current(), &metrics()).expect("valid settings");
+    // Paused: the clock runs ahead whenever everything waits.
+    timeout(Duration::from_secs(120), auth.loaded.wait_for(|loaded| *loaded)).await.is_ok()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failing_lookup_is_waited_for_unless_that_is_not_wanted() {
+    let forbidden =
+        json!({ "kind": "Status", "status": "Failure", "reason": "Forbidden", "code": 403, "message": "no" });
+    let hub = HttpsHub::start(move |_, _| https::json(403, &forbidden)).await;
+    assert!(!loads(false, &hub).await);
+    assert!(loads(true, &hub).await);
+    // Nor does a hub without the ConfigMap, or one that says nothing, hold up those who can do without.
+    let empty =
+        json!({ "kind": "ConfigMapList", "apiVersion": "v1", "metadata": { "resourceVersion": "1" }, "items": [] });
+    let hub = HttpsHub::start(move |_, _| https::json(200, &empty)).await;
+    assert!(!loads(false, &hub).await);
+    assert!(loads(true, &hub).await);
+    let hub = HttpsHub::start(|_, _| {
+        let open = StreamBody::new(stream::pending::<Result<Frame<Bytes>, Infallible>>());
+        Response::new(BoxBody::new(open))
+    })
+    .await;
+    assert!(loads(true, &hub).await);
+}

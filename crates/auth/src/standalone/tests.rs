@@ -113,3 +113,27 @@ fn a_file_with_a_mistake_is_refused_and_says_where() {
         assert!(error.contains(complaint), "{yaml}: {error}");
     }
 }
+
+#[test]
+fn proxied_requests_are_decided_by_cluster_and_kind_of_verb() {
+    let standalone = Standalone::new(Policy::parse(POLICY).expect("valid"));
+    let alice = user("alice", &[]);
+    let decides = |cluster: &str, attributes: &Attributes| standalone.decide_proxied(&alice, cluster, attributes);
+    let pods =
+        |verb| Attributes::Resource(ResourceAttributes { group: "".into(), ..attributes("pods", "", verb, None) });
+    for (verb, allowed) in [
+        (Verb::List, true),
+        (Verb::Watch, true),
+        (Verb::Create, true),
+        (Verb::Delete, false),
+        (Verb::DeleteCollection, false),
+        (Verb::None, false),
+    ] {
+        assert_eq!(decides("blue", &pods(verb)) == Decision::Allowed, allowed, "{verb:?}");
+        assert_ne!(decides("red", &pods(verb)), Decision::Allowed, "{verb:?}");
+    }
+    for (verb, allowed) in [("head", true), ("post", true), ("put", false), ("options", false)] {
+        let path = Attributes::NonResource { path: "/metrics".into(), verb: verb.into() };
+        assert_eq!(decides("blue", &path) == Decision::Allowed, allowed, "{verb}");
+    }
+}
