@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use net::drain::Drain;
 use net::listen;
-use net::tls::server::ServingCertificate;
+use net::tls::server::ServingCertificates;
 use net::tls::{self, server as tls_server};
 use prometheus_client::registry::Registry as MetricsRegistry;
 use telemetry::logs::LogLevel;
@@ -24,7 +24,9 @@ use crate::args::{self, Config, Source};
 use crate::clusters::cluster::Making;
 use crate::clusters::files::{self, Files};
 use crate::clusters::{Clusters, Registry, watch};
+use crate::exchange::{self, Exchange, RulesFile};
 use crate::hub;
+use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::server::Server;
 use crate::shared::Shared;
@@ -38,6 +40,8 @@ pub struct Gateway {
     drain_timeout: Duration,
     /// Held so that its tasks go on.
     auth: auth::Auth,
+    /// Last: what other fields write while they end is written.
+    audit: Option<audit::Log>,
 }
 
 /// What feeds the registry of clusters.
@@ -76,12 +80,12 @@ impl Gateway {
         for warning in &config.warnings {
             tracing::warn!("{warning}");
         }
-        let certificate = ServingCertificate::load(config.serving.clone()).context("serving certificate")?;
+        let certificates = config.serving.load()?;
         let listeners = listen::reuse_port(config.listen, config.threads, config.sharing)
             .with_context(|| format!("cannot listen on {}", config.listen))?;
         let address = listeners[0].local_addr()?;
-        let (shared, auth) = build(config, threads.control(), log_level, &certificate)?;
-        let tls = tls_server::config(certificate, &[tls::H2, tls::HTTP_11]);
+        let (shared, auth, audit) = build(config, threads.control(), log_level, &certificates)?;
+        let tls = tls_server::config(certificates, &config.serving.policy);
         for (core, listener) in listeners.into_iter().enumerate() {
             let server = Server::new(Arc::clone(&shared), Arc::clone(&tls), core);
             threads.serve(core, listener, server);
@@ -94,6 +98,7 @@ impl Gateway {
             shutdown_delay: config.shutdown_delay,
             drain_timeout: config.drain_timeout,
             auth,
+            audit,
         })
     }
 
@@ -116,6 +121,8 @@ impl Gateway {
         let done = self.threads.control().spawn(async move { shut_down(&shared, delay, patience).await });
         self.threads.join(done, self.shutdown_delay + self.drain_timeout)?;
         drop(self.auth);
+        // After the last request: what is queued is written.
+        drop(self.audit);
         Ok(())
     }
 
@@ -128,6 +135,15 @@ impl Gateway {
         self.threads.control().spawn(exit_at_next(signals));
         self.stop()
     }
+}
+
+/// Read once, and only to be found wrong now and not by the first cluster that needs it.
+fn proxy_ca(config: &Config) -> anyhow::Result<Option<Arc<[u8]>>> {
+    let Some(path) = &config.proxy_ca_file else { return Ok(None) };
+    let context = || format!("--proxy-ca-file={}", path.display());
+    let pem = std::fs::read(path).with_context(context)?;
+    tls::client::config(tls::client::Trust::Bundle(&pem), None).with_context(context)?;
+    Ok(Some(pem.into()))
 }
 
 /// Readiness first, so that no new requests are sent here; then what is in flight.
@@ -171,11 +187,16 @@ fn build(
     config: &Config,
     control: &Handle,
     log_level: Option<LogLevel>,
-    certificate: &Arc<ServingCertificate>,
-) -> anyhow::Result<(Arc<Shared>, auth::Auth)> {
+    certificates: &Arc<ServingCertificates>,
+) -> anyhow::Result<(Arc<Shared>, auth::Auth, Option<audit::Log>)> {
     let mut registry = MetricsRegistry::default();
     let metrics = Metrics::register(&mut registry);
+    let metrics = if config.ocm_proxy_metrics { metrics.with_proxied(&mut registry) } else { metrics };
     let auth_metrics = auth::Metrics::register(&mut registry);
+    let audit_metrics = audit::Metrics::register(&mut registry);
+    let audit = config.audit.as_ref().map(|log| audit::Log::start(log, audit_metrics)).transpose()?;
+    let limits = Limits::new(config.caps, &mut registry);
+    let exchange = exchange(config, control, &mut registry)?;
     let readiness = Readiness::default();
     let (unlisted, unknown) = (readiness.block("clusters"), readiness.block("identity"));
 
@@ -183,18 +204,28 @@ fn build(
     control.spawn(ready_when_loaded(auth.loaded.clone(), unknown));
 
     let clusters = Arc::new(Clusters::default());
-    let making = Making { metrics: metrics.clone(), cores: config.threads, dial_timeout: config.dial_timeout };
+    let making = Making {
+        metrics: metrics.clone(),
+        cores: config.threads,
+        dial_timeout: config.dial_timeout,
+        annotations: config.exchange.annotations(),
+        circuit_failures: config.circuit_failures,
+        proxy_ca: proxy_ca(config)?,
+    };
     let registered = Registry::new(Arc::clone(&clusters), config.rules, making, unlisted);
     match feed {
         Feed::Hub(client, namespace) => drop(control.spawn(watch::run(client, namespace, registered))),
         Feed::Files(files) => drop(control.spawn(files::run(files, registered))),
     }
-    control.spawn(Arc::clone(certificate).follow());
+    control.spawn(Arc::clone(certificates).follow());
 
     let shared = Arc::new(Shared {
         authenticator: Arc::clone(&auth.authenticator),
         authorizer: Arc::clone(&auth.authorizer),
         clusters,
+        exchange,
+        limits,
+        audit: audit.as_ref().map(audit::Log::sink),
         readiness,
         drain: Drain::new(),
         own_metrics: metrics.for_cluster("".into()),
@@ -204,15 +235,15 @@ fn build(
         control: control.clone(),
         settings: config.settings.clone(),
     });
-    Ok((shared, auth))
+    Ok((shared, auth, audit))
 }
 
 fn sources(config: &Config, control: &Handle, metrics: &auth::Metrics) -> anyhow::Result<(Feed, auth::Auth)> {
     match &config.source {
         Source::Hub { namespace, secrets, authentication, authorization } => {
             let client = |path: &Option<std::path::PathBuf>| {
-                let path = path.clone();
-                threads::block_on(control, async move { hub::client(path.as_deref()).await })?
+                let (path, user_agent) = (path.clone(), config.user_agent.clone());
+                threads::block_on(control, async move { hub::client(path.as_deref(), &user_agent).await })?
             };
             let hub = auth::Hub { authentication: client(authentication)?, authorization: client(authorization)? };
             let auth = auth::Auth::build(&config.auth, Some(hub), control, metrics)?;
@@ -223,6 +254,16 @@ fn sources(config: &Config, control: &Handle, metrics: &auth::Metrics) -> anyhow
             Ok((Feed::Files(Files { directory: directory.clone(), kubeconfig: kubeconfig.clone() }), auth))
         }
     }
+}
+
+/// The rules about identities, followed from here on.
+fn exchange(config: &Config, control: &Handle, registry: &mut MetricsRegistry) -> anyhow::Result<Exchange> {
+    let metrics = exchange::Metrics::register(registry);
+    let Some(path) = &config.exchange.file else { return Ok(Exchange::new(&config.exchange, Arc::default())) };
+    let file = RulesFile::open(path, metrics).context("--cluster-gateway-proxy-config")?;
+    let rules = file.rules();
+    control.spawn(file.follow());
+    Ok(Exchange::new(&config.exchange, rules))
 }
 
 async fn ready_when_loaded(mut loaded: tokio::sync::watch::Receiver<bool>, unknown: NotReady) {

@@ -2,10 +2,16 @@
 //!
 //! Every flag also reads an environment variable, `CLUSTER_GATEWAY_` and its name in upper case with `_` for `-`.
 
+mod audit;
 mod config;
 mod duration;
 mod gates;
 mod help;
+mod identity;
+mod inherited;
+mod limits;
+mod serving;
+mod spelling;
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -14,10 +20,14 @@ use std::time::Duration;
 use clap::{Args as Group, Parser, ValueEnum};
 
 pub use self::config::{Config, InvalidConfig, Source};
+use self::audit::Audit;
 pub(crate) use self::duration::parse as duration;
 pub use self::gates::Gates;
 pub(crate) use self::help::with_environment;
 pub use self::help::{parse, parse_from};
+use self::identity::Identity;
+use self::limits::Limits;
+use self::serving::ServingTls;
 
 /// Aggregated API server that proxies Kubernetes requests to member clusters.
 #[derive(Debug, Parser)]
@@ -27,8 +37,13 @@ pub struct Args {
     /// Ignored; some charts pass `apiserver`
     #[arg(hide = true)]
     pub positional: Vec<String>,
+    /// Flags that were given and mean nothing here, `--name` each
+    #[arg(skip)]
+    pub inherited: Vec<String>,
     #[command(flatten, next_help_heading = "Serving")]
     pub serving: Serving,
+    #[command(flatten, next_help_heading = "Serving")]
+    pub serving_tls: ServingTls,
     #[command(flatten, next_help_heading = "Hub")]
     pub hub: Hub,
     #[command(flatten, next_help_heading = "Authentication")]
@@ -37,8 +52,14 @@ pub struct Args {
     pub authorization: Authorization,
     #[command(flatten, next_help_heading = "Members")]
     pub members: Members,
+    #[command(flatten, next_help_heading = "Identity on the member")]
+    pub identity: Identity,
     #[command(flatten, next_help_heading = "Without a hub")]
     pub standalone: Standalone,
+    #[command(flatten, next_help_heading = "Limits")]
+    pub limits: Limits,
+    #[command(flatten, next_help_heading = "Audit log and metrics")]
+    pub audit: Audit,
     #[command(flatten, next_help_heading = "Logs")]
     pub logs: Logs,
 }
@@ -88,6 +109,9 @@ pub struct Hub {
     /// Return credentials when `clustergateways` are read, as the Go cluster-gateway does
     #[arg(long)]
     pub expose_credentials: bool,
+    /// User-Agent of requests to the hub (default cluster-gateway/<version>)
+    #[arg(long, default_value = "", hide_default_value = true, value_name = "TEXT")]
+    pub user_agent: String,
 }
 
 #[derive(Debug, Group)]
@@ -119,6 +143,9 @@ pub struct Authentication {
     /// Do not read the hub's CA `ConfigMap`
     #[arg(long)]
     pub authentication_skip_lookup: bool,
+    /// Become ready without the hub's CA `ConfigMap` if it cannot be read
+    #[arg(long, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
+    pub authentication_tolerate_lookup_failure: bool,
     /// How long the hub's word on a token is kept
     #[arg(long, value_parser = duration, default_value = "10s", value_name = "DURATION")]
     pub authentication_token_webhook_cache_ttl: Duration,
@@ -144,6 +171,12 @@ pub struct Authorization {
     /// What a WebSocket exec, attach or port-forward is authorized as
     #[arg(long, value_enum, default_value_t = UpgradeVerb::Create)]
     pub upgrade_verb: UpgradeVerb,
+    /// Ask the hub about each proxied request a second time, as what it is for the member
+    #[arg(long, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
+    pub authorize_proxy_subpath: bool,
+    /// Allow everything to everybody; needs --bind-address=127.0.0.1 or ::1
+    #[arg(long, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
+    pub standalone_debug_mode: bool,
 }
 
 #[derive(Debug, Group)]
@@ -151,6 +184,12 @@ pub struct Members {
     /// Time to connect to a member, TLS included
     #[arg(long, value_parser = duration, default_value = "10s", value_name = "DURATION")]
     pub dial_timeout: Duration,
+    /// Failed connections in a row after which a member is not tried for a while; 0 tries every time
+    #[arg(long, default_value_t = 5, value_name = "NUMBER")]
+    pub circuit_failures: u32,
+    /// CA bundle of members' `https://` proxies, in place of the system's roots
+    #[arg(long, value_name = "FILE")]
+    pub proxy_ca_file: Option<PathBuf>,
     /// Whom to trust when a Secret has neither `ca.crt` nor `ca`
     #[arg(long, value_enum, default_value_t = MissingCa::System)]
     pub missing_ca: MissingCa,

@@ -7,8 +7,9 @@ pub mod cluster;
 pub mod directory;
 pub mod files;
 pub mod kubeconfig;
-mod poll;
+pub mod poll;
 mod registry;
+mod target;
 pub mod watch;
 
 use std::collections::HashMap;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use api::accept;
 use api::route::{self, Route};
 use auth::Permit;
 use http::header::CONTENT_LENGTH;
@@ -12,8 +13,9 @@ use hyper::upgrade::OnUpgrade;
 use crate::body::ResponseBody;
 use crate::connection::Connection;
 use crate::error::Error;
+use crate::limits;
 use crate::proxy::upgrade::{self, Upgrade};
-use crate::proxy::{self, framing};
+use crate::proxy::{self, framing, subpath};
 use crate::record::Record;
 use crate::resources;
 
@@ -22,6 +24,7 @@ pub async fn handle(connection: Arc<Connection>, mut request: Request<Incoming>)
     let mut record = Record::start(&connection.gateway().own_metrics, request.method());
     let mut client = upgrade::client(&mut request);
     let bodyless = request.method() == Method::HEAD;
+    let form = accept::status(request.headers());
     let mut response = match respond(&connection, request, &mut client, &mut record).await {
         Ok(response) => response,
         Err(error) => {
@@ -33,14 +36,15 @@ pub async fn handle(connection: Arc<Connection>, mut request: Request<Incoming>)
             if error.is_stranger() && !connection.peer().is_front_proxy() {
                 connection.close_soon();
             }
-            error.into_response()
+            record.failed(&error);
+            error.into_response_as(form)
         }
     };
     if bodyless && let Some(length) = response.body_mut().without_own_bytes() {
         response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
     }
-    let response = upgrade::or_close(client, response);
-    record.answered(response.status());
+    let mut response = upgrade::or_close(client, response);
+    record.answered(response.status(), response.headers_mut());
     response.map(|body| body.recorded(record))
 }
 
@@ -52,23 +56,31 @@ async fn respond(
     record: &mut Record,
 ) -> Result<Response<ResponseBody>, Error> {
     let gateway = connection.gateway();
+    let parsed = route::parse(request.method(), request.uri().path(), request.uri().query());
+    record.asks(connection, &mut request, &parsed, client.is_some());
     framing::check(&request)?;
     let upgrade = Upgrade::requested(&request)?;
-    let parsed = route::parse(request.method(), request.uri().path(), request.uri().query());
     let attributes = match &upgrade {
         Some(_) => Upgrade::attributes(&parsed, request.uri(), gateway.settings.upgrade_verb),
         None => parsed.attributes,
     };
     let user = gateway.authenticator.authenticate(connection.peer(), request.headers_mut()).await?;
+    record.is_by(&user);
     let permit = gateway.authorizer.authorize(user, attributes).await?;
+    record.permitted(connection, &permit, limits::kind(&parsed.route, request.uri(), upgrade.is_some()))?;
     match parsed.route {
         Route::Proxy(route) => {
             record.will_use(&route.cluster);
+            if gateway.settings.authorize_subpath {
+                let (user, asked) = (Arc::clone(permit.user()), (request.method(), request.uri()));
+                subpath::authorize(gateway, user, &route, asked, upgrade.is_some()).await?;
+            }
             let cluster = gateway.clusters.get(&route.cluster).map_err(|error| Error::lookup(&route.cluster, error))?;
-            record.uses(cluster.metrics());
-            let call = proxy::Call::new(connection, cluster, &route, permit);
+            record.uses(connection, cluster.metrics(), route.remainder_of(request.uri().path()), &permit)?;
+            let acting = gateway.acting(&cluster, permit.user(), request.uri().query())?;
+            let call = proxy::Call::new(connection, cluster, &route, permit, acting);
             match upgrade {
-                Some(upgrade) => upgrade.serve(call, request, client).await,
+                Some(upgrade) => upgrade.serve(call, request, client, record).await,
                 None => proxy::forward::serve(call, request, record).await,
             }
         }
@@ -95,7 +107,8 @@ async fn own(
         Route::LogLevel => resources::log_level(gateway, permit, request).await,
         Route::MethodNotAllowed => Err(Error::MethodNotAllowed),
         Route::BadRequest(reason) => Err(Error::BadPath(reason)),
-        Route::Health { .. } | Route::VirtualClusters(_) | Route::OpenApi(_) => Err(Error::NotFound),
+        Route::OpenApi(document) => resources::open_api(document, &request),
+        Route::Health { .. } | Route::VirtualClusters(_) => Err(Error::NotFound),
         Route::NotFound | Route::Proxy(_) => Err(Error::NotFound),
     }
 }

@@ -4,19 +4,23 @@
 
 mod app;
 pub mod args;
+mod audit;
 mod body;
 mod clusters;
 mod connection;
 mod error;
+mod exchange;
 mod handler;
 mod headers;
 mod hub;
+mod limits;
 mod metrics;
 pub mod patch;
 mod proxy;
 mod record;
 mod resources;
 mod server;
+mod serving;
 mod settings;
 mod shared;
 mod upstream;

@@ -64,13 +64,18 @@ pub fn run(arguments: Vec<OsString>) -> anyhow::Result<()> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
         // The first process of a container is not ended by a signal that it does not handle.
         let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-        let client = hub::client(args.kubeconfig.as_deref()).await?;
         tokio::select! {
-            done = until_done(&client, &args) => done.context("the APIService was not patched"),
+            done = apply(&args) => done,
             _ = terminate.recv() => Err(anyhow::anyhow!("ended by SIGTERM before the APIService was patched")),
             _ = interrupt.recv() => Err(anyhow::anyhow!("ended by SIGINT before the APIService was patched")),
         }
     })
+}
+
+/// Makes the APIService right, or says after `args.timeout` why that was not possible.
+pub async fn apply(args: &Args) -> anyhow::Result<()> {
+    let client = hub::client(args.kubeconfig.as_deref(), hub::PROGRAM).await?;
+    until_done(&client, args).await.context("the APIService was not patched")
 }
 
 /// Tries until it succeeds or `args.timeout` is over.

@@ -4,6 +4,7 @@ pub mod credential;
 pub mod forward;
 pub mod framing;
 pub mod location;
+pub mod subpath;
 pub mod upgrade;
 pub mod uri;
 
@@ -16,6 +17,7 @@ use net::drain::Drain;
 
 use crate::clusters::Cluster;
 use crate::connection::Connection;
+use crate::exchange::Acting;
 
 /// A permitted call to one cluster: what both the plain and the upgrading path need.
 pub struct Call {
@@ -23,6 +25,7 @@ pub struct Call {
     /// Offset of the member's part in the request path.
     pub remainder: usize,
     pub permit: Permit,
+    pub acting: Acting,
     pub client: SocketAddr,
     /// Index of the core that serves the client's connection.
     pub core: usize,
@@ -32,11 +35,12 @@ pub struct Call {
 // === impl Call ===
 
 impl Call {
-    pub fn new(connection: &Connection, cluster: Arc<Cluster>, route: &ProxyRoute, permit: Permit) -> Self {
+    pub fn new(connection: &Connection, cluster: Arc<Cluster>, route: &ProxyRoute, permit: Permit, acting: Acting) -> Self {
         Self {
             cluster,
             remainder: route.remainder,
             permit,
+            acting,
             client: connection.peer().address(),
             core: connection.core(),
             drain: connection.gateway().drain.clone(),

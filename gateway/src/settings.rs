@@ -4,6 +4,8 @@
 pub struct Settings {
     pub upgrade_verb: UpgradeVerb,
     pub expose_credentials: bool,
+    /// Whether proxied requests are reviewed a second time, as what they are for the member.
+    pub authorize_subpath: bool,
     /// HTTP/2 streams per client connection.
     pub max_streams: u32,
 }

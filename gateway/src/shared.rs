@@ -2,14 +2,17 @@
 
 use std::sync::Arc;
 
-use auth::{Authenticator, Authorizer};
+use auth::{Authenticator, Authorizer, User};
 use net::drain::Drain;
 use telemetry::logs::LogLevel;
 use telemetry::metrics::Metrics as Exposition;
 use telemetry::readiness::Readiness;
 use tokio::runtime::Handle;
 
-use crate::clusters::Clusters;
+use crate::clusters::{Cluster, Clusters};
+use crate::error::Error;
+use crate::exchange::{Acting, Exchange};
+use crate::limits::Limits;
 use crate::metrics::{ClusterMetrics, Metrics};
 use crate::settings::Settings;
 
@@ -17,6 +20,10 @@ pub struct Shared {
     pub authenticator: Arc<Authenticator>,
     pub authorizer: Arc<Authorizer>,
     pub clusters: Arc<Clusters>,
+    pub exchange: Exchange,
+    pub limits: Limits,
+    /// Absent if nothing is audited.
+    pub audit: Option<audit::Sink>,
     pub readiness: Readiness,
     pub drain: Drain,
     pub metrics: Metrics,
@@ -28,4 +35,16 @@ pub struct Shared {
     /// The runtime of everything that is not a request.
     pub control: Handle,
     pub settings: Settings,
+}
+
+// === impl Shared ===
+
+impl Shared {
+    /// As whom `user` acts on `cluster` with a request that has this query.
+    pub fn acting(&self, cluster: &Cluster, user: &User, query: Option<&str>) -> Result<Acting, Error> {
+        let name = cluster.name();
+        self.exchange
+            .acting(name.as_str(), cluster.identity_rules(), user, query)
+            .map_err(|reason| Error::InvalidCluster { cluster: name.clone(), reason })
+    }
 }

@@ -7,17 +7,20 @@ use std::time::Duration;
 
 use api::secret::{self, SecretRules};
 use net::listen::Sharing;
-use net::tls::server::KeyPairFiles;
 use telemetry::logs;
 
+use super::serving::{MainFiles, Reached};
 use super::{Args, Gates, LogFormat, MissingCa, UpgradeVerb};
+use crate::exchange;
+use crate::limits::Caps;
+use crate::serving::Serving;
 use crate::settings::{self, Settings};
 
 /// A gateway ready to be started.
 #[derive(Debug)]
 pub struct Config {
     pub listen: SocketAddr,
-    pub serving: KeyPairFiles,
+    pub serving: Serving,
     pub sharing: Sharing,
     pub threads: usize,
     pub shutdown_delay: Duration,
@@ -26,10 +29,20 @@ pub struct Config {
     pub auth: auth::Config,
     pub rules: SecretRules,
     pub dial_timeout: Duration,
+    pub circuit_failures: u32,
+    pub proxy_ca_file: Option<PathBuf>,
     pub settings: Settings,
     pub log_format: logs::Format,
     pub log_level: String,
+    /// User-Agent of requests to the hub; empty: the program's own.
+    pub user_agent: String,
     pub gates: Gates,
+    pub exchange: exchange::Options,
+    /// Absent: nothing is audited.
+    pub audit: Option<audit::Config>,
+    pub caps: Caps,
+    /// Whether the Go cluster-gateway's metrics are exported beside our own.
+    pub ocm_proxy_metrics: bool,
     /// Things given that have no effect, for the log.
     pub without_effect: Vec<String>,
     /// Things given that the operator should think about again, for the log.
@@ -63,9 +76,11 @@ impl TryFrom<Args> for Config {
 
     fn try_from(args: Args) -> Result<Self, InvalidConfig> {
         let mut wrong = Vec::new();
-        let serving = serving(&args, &mut wrong);
         let source = source(&args, &mut wrong);
-        let (gates, without_effect, warnings) = gates(&args, &mut wrong);
+        let (gates, without_effect, mut warnings) = gates(&args, &mut wrong);
+        debug_mode(&args, &mut wrong, &mut warnings);
+        warnings.extend(args.audit.warnings());
+        let serving = serving(&args, &mut wrong, &mut warnings);
         if !wrong.is_empty() {
             return Err(InvalidConfig(wrong));
         }
@@ -90,12 +105,15 @@ impl TryFrom<Args> for Config {
                 },
             },
             dial_timeout: args.members.dial_timeout,
+            circuit_failures: args.members.circuit_failures,
+            proxy_ca_file: args.members.proxy_ca_file.clone(),
             settings: Settings {
                 upgrade_verb: match args.authorization.upgrade_verb {
                     UpgradeVerb::Create => settings::UpgradeVerb::Create,
                     UpgradeVerb::Get => settings::UpgradeVerb::Get,
                 },
                 expose_credentials: args.hub.expose_credentials,
+                authorize_subpath: args.authorization.authorize_proxy_subpath,
                 max_streams: args.serving.http2_max_streams_per_connection,
             },
             log_format: match args.logs.log_format {
@@ -103,6 +121,11 @@ impl TryFrom<Args> for Config {
                 LogFormat::Json => logs::Format::Json,
             },
             log_level: log_level(&args),
+            audit: args.audit.config(),
+            caps: args.limits.caps(),
+            ocm_proxy_metrics: args.audit.ocm_proxy_metrics,
+            exchange: args.identity.options(gates),
+            user_agent: args.hub.user_agent.clone(),
             auth: auth_config(args),
             gates,
             without_effect,
@@ -111,17 +134,13 @@ impl TryFrom<Args> for Config {
     }
 }
 
-fn serving(args: &Args, wrong: &mut Vec<String>) -> KeyPairFiles {
-    let mut file = |flag: &str, path: &Option<PathBuf>| {
-        path.clone().unwrap_or_else(|| {
-            wrong.push(format!("--{flag} is required: the gateway serves HTTPS only"));
-            PathBuf::new()
-        })
+fn serving(args: &Args, wrong: &mut Vec<String>, warnings: &mut Vec<String>) -> Serving {
+    let main = MainFiles {
+        certificate: args.serving.tls_cert_file.as_ref(),
+        private_key: args.serving.tls_private_key_file.as_ref(),
     };
-    KeyPairFiles {
-        certificate: file("tls-cert-file", &args.serving.tls_cert_file),
-        private_key: file("tls-private-key-file", &args.serving.tls_private_key_file),
-    }
+    let reached = Reached { address: args.serving.bind_address, namespace: &args.hub.secret_namespace };
+    args.serving_tls.parse(&main, &reached, wrong, warnings)
 }
 
 fn source(args: &Args, wrong: &mut Vec<String>) -> Source {
@@ -156,9 +175,22 @@ fn gates(args: &Args, wrong: &mut Vec<String>) -> (Gates, Vec<String>, Vec<Strin
     let form = |gate: &String| format!("--feature-gates: {gate:?} is not of the form Gate=true or Gate=false");
     wrong.extend(parsed.malformed.iter().map(form));
     let mut idle: Vec<_> = args.positional.iter().map(|word| format!("argument {word:?}")).collect();
+    idle.extend(args.inherited.iter().cloned());
     idle.extend(parsed.idle.iter().map(|gate| format!("feature gate {gate}")));
     let unknown = |gate: &String| format!("feature gate {gate} is not known and has no effect");
     (parsed.gates, idle, parsed.unknown.iter().map(unknown).collect())
+}
+
+/// Nobody's permissions are looked at: only for requests of this very machine.
+fn debug_mode(args: &Args, wrong: &mut Vec<String>, warnings: &mut Vec<String>) {
+    if !args.authorization.standalone_debug_mode {
+        return;
+    }
+    if args.serving.bind_address.is_loopback() {
+        warnings.push("--standalone-debug-mode: EVERYBODY on this machine may do EVERYTHING on every cluster".into());
+    } else {
+        wrong.push("--standalone-debug-mode needs --bind-address=127.0.0.1 or ::1: it allows everything to everybody".into());
+    }
 }
 
 fn threads(asked: usize) -> usize {
@@ -190,6 +222,7 @@ fn auth_config(args: Args) -> auth::Config {
             extra_header_prefixes: authentication.requestheader_extra_headers_prefix,
         },
         skip_lookup: authentication.authentication_skip_lookup,
+        tolerate_lookup_failure: authentication.authentication_tolerate_lookup_failure,
         token: auth::TokenConfig {
             file: args.standalone.token_auth_file,
             cache_ttl: authentication.authentication_token_webhook_cache_ttl,
@@ -199,6 +232,7 @@ fn auth_config(args: Args) -> auth::Config {
             unauthorized_ttl: authorization.authorization_webhook_cache_unauthorized_ttl,
             always_allow_paths: authorization.authorization_always_allow_paths,
             allow_masters: true,
+            allow_everything: authorization.standalone_debug_mode,
             standalone_policy: args.standalone.standalone_policy,
         },
     }
@@ -227,8 +261,8 @@ mod tests {
 
     #[test]
     fn all_mistakes_are_named_at_once() {
-        let error = config(&["--feature-gates=Broken", "--standalone"]).unwrap_err();
-        for part in ["--tls-cert-file", "--tls-private-key-file", "\"Broken\"", "--clusters-dir"] {
+        let error = config(&["--feature-gates=Broken", "--standalone", "--tls-cert-file=c", "--tls-min-version=1.2"]).unwrap_err();
+        for part in ["--tls-min-version", "--tls-private-key-file", "\"Broken\"", "--clusters-dir"] {
             assert!(error.contains(part), "{part} missing in: {error}");
         }
     }
@@ -250,6 +284,18 @@ mod tests {
         assert_eq!(config.without_effect.len(), 2, "{:?}", config.without_effect);
         assert!(config.warnings.is_empty(), "{:?}", config.warnings);
         assert!(config.auth.authorization.always_allow_paths.contains(&"/metrics".to_owned()));
+    }
+
+    #[test]
+    fn debug_mode_needs_a_loopback_address() {
+        let with = |address: &str| {
+            config(&["--tls-cert-file=c", "--tls-private-key-file=k", "--standalone-debug-mode", address])
+        };
+        assert!(with("--bind-address=0.0.0.0").unwrap_err().contains("needs --bind-address=127.0.0.1 or ::1"));
+        for address in ["--bind-address=127.0.0.1", "--bind-address=::1"] {
+            let config = with(address).unwrap();
+            assert!(config.auth.authorization.allow_everything && config.warnings[0].contains("EVERYBODY"));
+        }
     }
 
     #[test]

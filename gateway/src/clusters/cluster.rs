@@ -4,17 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::cluster_name::ClusterName;
-use api::secret::{ClusterEndpoint, ClusterSpec, Credential, Endpoint, Scheme, Trust};
+use api::secret::{ClusterEndpoint, ClusterSpec, ConstEndpoint, Credential, Endpoint};
 use http::HeaderValue;
-use http::uri::Authority;
 use net::tls::client;
 use net::tls::keypair::{KeyPair, KeyPairError};
-use rustls_pki_types::ServerName;
 use secrecy::ExposeSecret;
-use tokio::sync::Semaphore;
 
+use super::target::target;
+use crate::exchange::{Annotations, OwnRules};
 use crate::metrics::{ClusterMetrics, Metrics};
-use crate::upstream::{MAX_DIALS, Target, Upstream};
+use crate::upstream::Upstream;
 
 /// A cluster as one generation of its Secret describes it. Immutable.
 pub struct Cluster {
@@ -24,6 +23,7 @@ pub struct Cluster {
     authorization: Option<HeaderValue>,
     upstream: Arc<Upstream>,
     metrics: Arc<ClusterMetrics>,
+    identity_rules: OwnRules,
 }
 
 /// Why a well-formed specification still makes no usable cluster. Texts name the Secret's key.
@@ -41,6 +41,8 @@ pub enum ClusterError {
     Token,
     #[error("it is reached through a tunnel (endpoint type ClusterProxy), and this gateway has none")]
     NoTunnel,
+    #[error("data key \"proxy-url\": {0}: name the proxy's CA by --proxy-ca-file")]
+    ProxyTrust(client::TrustError),
 }
 
 /// What all clusters are made with.
@@ -50,6 +52,12 @@ pub struct Making {
     /// Number of cores that serve requests.
     pub cores: usize,
     pub dial_timeout: Duration,
+    /// How identity rules in annotations are read.
+    pub annotations: Annotations,
+    /// Failed dials in a row that open a member's circuit; 0 means never.
+    pub circuit_failures: u32,
+    /// PEM bundle to verify `https` proxies against, in place of the system's roots.
+    pub proxy_ca: Option<Arc<[u8]>>,
 }
 
 // === impl Cluster ===
@@ -64,12 +72,20 @@ impl Cluster {
         };
         let metrics = previous
             .map_or_else(|| making.metrics.for_cluster(spec.name.shared()), |previous| Arc::clone(&previous.metrics));
+        let fixed = fixed(&spec)?;
         let upstream = match previous {
             Some(previous) if connects_alike(&previous.spec, &spec) => Arc::clone(&previous.upstream),
-            _ => Arc::new(Upstream::new(target(&spec, making.dial_timeout)?, making.cores, &metrics)),
+            _ => {
+                let target = target(&spec, fixed, identity(&spec)?.as_ref(), making, &metrics)?;
+                Arc::new(Upstream::new(target, making.cores, &metrics))
+            }
         };
-        let endpoint = url(&spec)?.clone();
-        Ok(Self { spec, endpoint, authorization, upstream, metrics })
+        let identity_rules = match previous {
+            Some(previous) if previous.spec.identity_rules == spec.identity_rules => previous.identity_rules.clone(),
+            _ => making.annotations.compile(spec.name.as_str(), spec.identity_rules.as_deref()),
+        };
+        let endpoint = fixed.url.clone();
+        Ok(Self { spec, endpoint, authorization, upstream, metrics, identity_rules })
     }
 
     pub fn name(&self) -> &ClusterName {
@@ -96,6 +112,10 @@ impl Cluster {
     pub fn metrics(&self) -> &Arc<ClusterMetrics> {
         &self.metrics
     }
+
+    pub fn identity_rules(&self) -> &OwnRules {
+        &self.identity_rules
+    }
 }
 
 /// Whether connections made for `a` serve `b`: all that a connection depends on is the same.
@@ -111,9 +131,9 @@ fn connects_alike(a: &ClusterSpec, b: &ClusterSpec) -> bool {
     same_certificate && a.endpoint == b.endpoint && a.trust == b.trust && a.tls_server_name == b.tls_server_name
 }
 
-fn url(spec: &ClusterSpec) -> Result<&Endpoint, ClusterError> {
+fn fixed(spec: &ClusterSpec) -> Result<&ConstEndpoint, ClusterError> {
     match &spec.endpoint {
-        ClusterEndpoint::Const(fixed) => Ok(&fixed.url),
+        ClusterEndpoint::Const(fixed) => Ok(fixed),
         ClusterEndpoint::ClusterProxy => Err(ClusterError::NoTunnel),
     }
 }
@@ -122,39 +142,6 @@ fn bearer(token: &str) -> Result<HeaderValue, ClusterError> {
     let mut value = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| ClusterError::Token)?;
     value.set_sensitive(true);
     Ok(value)
-}
-
-fn target(spec: &ClusterSpec, dial_timeout: Duration) -> Result<Target, ClusterError> {
-    let Endpoint { scheme, host, port, authority, .. } = url(spec)?;
-    let authority = Authority::try_from(authority.as_str()).map_err(|_| ClusterError::Endpoint)?;
-    let host_header = HeaderValue::from_str(authority.as_str()).map_err(|_| ClusterError::Endpoint)?;
-    let tls = match scheme {
-        Scheme::Http => None,
-        Scheme::Https => {
-            let name = spec.tls_server_name.as_deref().unwrap_or(host);
-            let server_name =
-                ServerName::try_from(name.to_owned()).map_err(|_| ClusterError::ServerName(name.to_owned()))?;
-            Some((client::config(trust(spec), identity(spec)?.as_ref())?, server_name))
-        }
-    };
-    Ok(Target {
-        host: host.clone(),
-        port: *port,
-        scheme: if tls.is_some() { http::uri::Scheme::HTTPS } else { http::uri::Scheme::HTTP },
-        authority,
-        host_header,
-        tls,
-        dial_timeout,
-        dials: Semaphore::new(MAX_DIALS),
-    })
-}
-
-fn trust(spec: &ClusterSpec) -> client::Trust<'_> {
-    match &spec.trust {
-        Trust::Bundle(pem) => client::Trust::Bundle(pem),
-        Trust::SystemRoots => client::Trust::SystemRoots,
-        Trust::Insecure => client::Trust::Insecure,
-    }
 }
 
 fn identity(spec: &ClusterSpec) -> Result<Option<KeyPair>, ClusterError> {

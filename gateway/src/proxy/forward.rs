@@ -58,8 +58,7 @@ fn prepare(call: &Call, request: Request<Incoming>) -> Result<Request<Incoming>,
     let (mut parts, body) = request.into_parts();
     parts.uri = Uri::from(uri::rewrite(call.cluster.endpoint(), &parts.uri, call.remainder)?);
     headers::to_member(&mut parts.headers, call.client).map_err(|_| Error::Loop(call.cluster.name().clone()))?;
-    credential::apply(&call.cluster, parts.uri.query(), call.permit.user(), &mut parts.headers)
-        .map_err(|credential::NotAHeader| Error::IDENTITY)?;
+    credential::apply(call, &mut parts.headers)?;
     Ok(Request::from_parts(parts, body))
 }
 
@@ -71,7 +70,7 @@ fn is_lines(headers: &HeaderMap) -> bool {
 }
 
 /// Watches and followed logs have no end of their own.
-fn is_endless(uri: &Uri) -> bool {
+pub fn is_endless(uri: &Uri) -> bool {
     let asks = |key| query::flag(uri.query(), key);
     uri.query().is_some() && (asks("watch") || asks("follow"))
 }

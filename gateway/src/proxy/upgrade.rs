@@ -15,6 +15,7 @@ use super::{Call, credential, uri};
 use crate::body::ResponseBody;
 use crate::error::Error;
 use crate::headers;
+use crate::record::Record;
 use crate::settings::UpgradeVerb;
 
 /// A request that asks for an upgrade we know.
@@ -85,6 +86,7 @@ impl Upgrade {
         call: Call,
         request: Request<Incoming>,
         client: &mut Option<OnUpgrade>,
+        record: &mut Record,
     ) -> Result<Response<ResponseBody>, Error> {
         let request = self.prepare(&call, request)?;
         let cluster = call.cluster.name().clone();
@@ -100,7 +102,7 @@ impl Upgrade {
         match response.status() {
             StatusCode::SWITCHING_PROTOCOLS => {
                 let client = client.take().ok_or(Error::BadRequest("Upgrade request required"))?;
-                Ok(relay::join(client, response, &call))
+                Ok(relay::join(client, response, &call, record))
             }
             StatusCode::UNAUTHORIZED => Err(Error::CredentialRejected(cluster)),
             refused if refused.is_client_error() || refused.is_server_error() => {
@@ -119,8 +121,7 @@ impl Upgrade {
         headers::to_member(&mut parts.headers, call.client).map_err(|_| Error::Loop(call.cluster.name().clone()))?;
         parts.headers.insert(http::header::HOST, target.host_header.clone());
         set_upgrade(&mut parts.headers, &self.protocol);
-        credential::apply(&call.cluster, parts.uri.query(), call.permit.user(), &mut parts.headers)
-            .map_err(|credential::NotAHeader| Error::IDENTITY)?;
+        credential::apply(call, &mut parts.headers)?;
         if parts.method == Method::POST && !parts.headers.contains_key(http::header::CONTENT_LENGTH) {
             parts.headers.insert(http::header::CONTENT_LENGTH, HeaderValue::from_static("0"));
         }

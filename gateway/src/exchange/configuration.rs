@@ -1,0 +1,288 @@
+//! `ClusterGatewayProxyConfiguration`, YAML or JSON, made into rules; everything wrong with it is reported at once.
+//!
+//! Keys that nobody knows are errors below `clientIdentityExchanger`: a misspelt condition would otherwise be none, and its
+//! rule one about everybody.
+
+use std::sync::Arc;
+
+use api::{GROUP, VERSION};
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer};
+
+use super::impersonation::Impersonation;
+use super::pattern::Pattern;
+use super::rule::{Outcome, Rule, Rules, Source};
+
+/// Longest configuration, in bytes.
+pub const LONGEST: usize = 256 * 1024;
+/// Most rules of one configuration.
+const MOST_RULES: usize = 1000;
+/// Most patterns of one configuration: each takes memory of its own, and more on every core.
+const MOST_PATTERNS: usize = 1000;
+/// Problems told to callers, in bytes: the log has them all.
+const BRIEF: usize = 600;
+/// Of a rule's name, in characters, in messages.
+const LONGEST_NAME: usize = 64;
+
+const KIND: &str = "ClusterGatewayProxyConfiguration";
+const PRIVILEGED: &str = "PrivilegedIdentityExchanger";
+const STATIC: &str = "StaticMappingIdentityExchanger";
+const EXTERNAL: &str = "ExternalIdentityExchanger";
+
+/// A configuration that is not used, and everything wrong with it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.join("; "))]
+pub struct InvalidConfiguration(Vec<String>);
+
+/// Rules, and what an operator should know about them.
+type Compiled = Result<(Rules, Vec<String>), InvalidConfiguration>;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Document {
+    #[serde(default)]
+    api_version: Option<String>,
+    #[serde(default)]
+    kind: Option<String>,
+    #[serde(default)]
+    spec: Option<Spec>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Spec {
+    #[serde(default)]
+    client_identity_exchanger: Option<Exchanger>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Exchanger {
+    #[serde(default)]
+    rules: Option<Vec<Written>>,
+}
+
+/// A rule as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    r#type: Option<String>,
+    #[serde(default)]
+    source: Option<WrittenSource>,
+    #[serde(default)]
+    target: Option<Target>,
+    /// Of external exchangers.
+    #[serde(default, rename = "url")]
+    _url: Option<IgnoredAny>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+struct WrittenSource {
+    #[serde(deserialize_with = "present")]
+    user: Option<String>,
+    #[serde(deserialize_with = "present")]
+    group: Option<String>,
+    #[serde(deserialize_with = "present")]
+    uid: Option<String>,
+    #[serde(deserialize_with = "present")]
+    cluster: Option<String>,
+    #[serde(deserialize_with = "present")]
+    user_pattern: Option<String>,
+    #[serde(deserialize_with = "present")]
+    group_pattern: Option<String>,
+    #[serde(deserialize_with = "present")]
+    cluster_pattern: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Target {
+    user: String,
+    groups: Vec<String>,
+    uid: String,
+}
+
+/// Collects what compiling finds.
+struct Compiler<'a> {
+    origin: Origin<'a>,
+    patterns: usize,
+    problems: Vec<String>,
+    remarks: Vec<String>,
+}
+
+/// Whose rules these are.
+#[derive(Clone, Copy)]
+enum Origin<'a> {
+    Operator,
+    Cluster { name: &'a str, privileged: bool },
+}
+
+/// The operator's rules, for all clusters.
+pub fn of_operator(text: &str) -> Compiled {
+    compile(text, Origin::Operator)
+}
+
+/// The rules that `cluster`'s Secret brings, for itself alone. Privileged ones count only if that is allowed.
+pub fn of_cluster(text: &str, cluster: &str, privileged: bool) -> Compiled {
+    compile(text, Origin::Cluster { name: cluster, privileged })
+}
+
+fn compile(text: &str, origin: Origin<'_>) -> Compiled {
+    let written = read(text).map_err(|problem| InvalidConfiguration(vec![problem]))?;
+    let mut compiler = Compiler { origin, patterns: 0, problems: Vec::new(), remarks: Vec::new() };
+    let rules: Rules =
+        written.into_iter().enumerate().filter_map(|(index, rule)| compiler.rule(index + 1, rule)).collect();
+    if compiler.patterns > MOST_PATTERNS {
+        compiler.problems.push(format!("more than {MOST_PATTERNS} patterns"));
+    }
+    if compiler.problems.is_empty() {
+        Ok((rules, compiler.remarks))
+    } else {
+        Err(InvalidConfiguration(compiler.problems))
+    }
+}
+
+fn read(text: &str) -> Result<Vec<Written>, String> {
+    if text.len() > LONGEST {
+        return Err(format!("longer than {} KiB", LONGEST / 1024));
+    }
+    if text.trim().is_empty() {
+        // Perhaps written just now.
+        return Err("empty: write `spec: {}` for no rules".to_owned());
+    }
+    let document: Document = serde_saphyr::from_str(text).map_err(|error| syntax(&error))?;
+    let version = format!("{GROUP}/{VERSION}");
+    if document.api_version.as_ref().is_some_and(|found| *found != version) {
+        return Err(format!("apiVersion must be {version}"));
+    }
+    if document.kind.is_some_and(|kind| kind != KIND) {
+        return Err(format!("kind must be {KIND}"));
+    }
+    let exchanger = document.spec.and_then(|spec| spec.client_identity_exchanger);
+    let rules = exchanger.and_then(|exchanger| exchanger.rules).unwrap_or_default();
+    if rules.len() > MOST_RULES {
+        return Err(format!("more than {MOST_RULES} rules"));
+    }
+    Ok(rules)
+}
+
+/// In one line, without the text around the mistake.
+fn syntax(error: &serde_saphyr::Error) -> String {
+    let text = error.without_snippet().to_string();
+    let line: Vec<_> = text.split_whitespace().collect();
+    format!("not the expected YAML: {}", shortened(&line.join(" "), BRIEF / 2))
+}
+
+/// A key without a value is a mistake, not a condition that is not there.
+fn present<'de, D: Deserializer<'de>>(value: D) -> Result<Option<String>, D::Error> {
+    let text = Option::<String>::deserialize(value)?;
+    text.map(Some).ok_or_else(|| serde::de::Error::custom("a condition has no value: remove it, or write \"\""))
+}
+
+// === impl Compiler ===
+
+impl Compiler<'_> {
+    /// `None` if the rule is wrong, or matches nobody, or is not allowed here.
+    fn rule(&mut self, number: usize, written: Written) -> Option<Rule> {
+        let name = written.name.as_deref().unwrap_or_default();
+        let label = format!("rule {number} ({:?})", shortened(name, LONGEST_NAME));
+        let outcome = self.outcome(&label, written.r#type.as_deref(), written.target);
+        let source = match written.source {
+            Some(source) => self.source(&label, source),
+            None => {
+                self.remarks
+                    .push(format!("{label} has no source and matches nobody: write `source: {{}}` for everybody"));
+                None
+            }
+        };
+        if let (Some(Outcome::Privileged), Origin::Cluster { privileged: false, .. }) = (&outcome, self.origin) {
+            self.remarks.push(format!(
+                "{label} is ignored: privileged rules of a Secret count only with --allow-privileged-annotations"
+            ));
+            return None;
+        }
+        Some(Rule { source: source?, outcome: outcome? })
+    }
+
+    fn outcome(&mut self, label: &str, kind: Option<&str>, target: Option<Target>) -> Option<Outcome> {
+        let problem = match kind {
+            Some(PRIVILEGED) => return Some(Outcome::Privileged),
+            Some(STATIC) => match mapping(target) {
+                Ok(mapping) => return Some(Outcome::Mapped(Arc::new(mapping))),
+                Err(problem) => problem,
+            },
+            Some(EXTERNAL) => format!("type {EXTERNAL} is not implemented, here as in the Go cluster-gateway"),
+            Some(other) => {
+                format!("type {:?} is none of {PRIVILEGED} and {STATIC}", shortened(other, LONGEST_NAME))
+            }
+            None => format!("has no type: write {PRIVILEGED} or {STATIC}"),
+        };
+        self.problems.push(format!("{label}: {problem}"));
+        None
+    }
+
+    fn source(&mut self, label: &str, written: WrittenSource) -> Option<Source> {
+        let before = self.problems.len();
+        let source = Source {
+            user: written.user,
+            group: written.group,
+            uid: written.uid,
+            cluster: match self.origin {
+                Origin::Operator => written.cluster,
+                Origin::Cluster { name, .. } => Some(name.to_owned()),
+            },
+            user_pattern: self.pattern(label, "userPattern", written.user_pattern),
+            group_pattern: self.pattern(label, "groupPattern", written.group_pattern),
+            cluster_pattern: self.pattern(label, "clusterPattern", written.cluster_pattern),
+        };
+        (self.problems.len() == before).then_some(source)
+    }
+
+    fn pattern(&mut self, label: &str, key: &str, text: Option<String>) -> Option<Pattern> {
+        let text = text?;
+        self.patterns += 1;
+        if self.patterns > MOST_PATTERNS {
+            return None;
+        }
+        let parsed = Pattern::parse(&text);
+        parsed.map_err(|error| self.problems.push(format!("{label}: {key} {error}"))).ok()
+    }
+}
+
+fn mapping(target: Option<Target>) -> Result<Impersonation, String> {
+    let target = target.ok_or("has no target")?;
+    if target.user.is_empty() {
+        // Without a user a member would take the request for one of the credential itself, or refuse it.
+        return Err("target needs a user: a member impersonates no groups without one".to_owned());
+    }
+    let uid = Some(&*target.uid).filter(|uid| !uid.is_empty());
+    Impersonation::new(&target.user, &target.groups, uid)
+        .map_err(|field| format!("target.{field} is empty in part, or cannot be sent in a header"))
+}
+
+// === impl InvalidConfiguration ===
+
+impl InvalidConfiguration {
+    pub fn problems(&self) -> &[String] {
+        &self.0
+    }
+
+    /// What fits into an answer.
+    pub fn brief(&self) -> String {
+        shortened(&self.to_string(), BRIEF)
+    }
+}
+
+fn shortened(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,132 @@
+//! An identity in the headers by which an API server lets one user act as another
+//! (`k8s.io/client-go/transport.impersonatingRoundTripper`, `k8s.io/apiserver/pkg/endpoints/filters/impersonation`).
+//!
+//! An empty name is never sent: with no groups beside it a member takes the request for one of the credential itself.
+
+use auth::User;
+use http::header::HeaderName;
+use http::{HeaderMap, HeaderValue};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+/// An identity has no form as a header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NotAHeader;
+
+/// An identity that is always the same, made into headers when its rule was loaded.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Impersonation {
+    user: HeaderValue,
+    groups: Vec<HeaderValue>,
+    uid: Option<HeaderValue>,
+}
+
+/// How much of its callers a gateway tells members.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Passing {
+    uid: bool,
+    /// Keys of extra attributes that are withheld, and beginnings of such keys.
+    withheld: Vec<String>,
+    withheld_prefixes: Vec<String>,
+}
+
+static USER: HeaderName = HeaderName::from_static("impersonate-user");
+static GROUP: HeaderName = HeaderName::from_static("impersonate-group");
+static UID: HeaderName = HeaderName::from_static("impersonate-uid");
+const EXTRA: &str = "impersonate-extra-";
+
+/// What a header name may hold beside letters and digits (RFC 9110 §5.6.2), without `%`, which introduces an escape
+/// (`k8s.io/client-go/transport.headerKeyEscape`).
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'!')
+    .remove(b'#')
+    .remove(b'$')
+    .remove(b'&')
+    .remove(b'\'')
+    .remove(b'*')
+    .remove(b'+')
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'^')
+    .remove(b'_')
+    .remove(b'`')
+    .remove(b'|')
+    .remove(b'~');
+
+// === impl Impersonation ===
+
+impl Impersonation {
+    /// On an error, the field that is to blame.
+    pub fn new(user: &str, groups: &[String], uid: Option<&str>) -> Result<Self, &'static str> {
+        Ok(Self {
+            user: name(user).map_err(|NotAHeader| "user")?,
+            groups: groups.iter().map(|group| name(group)).collect::<Result<_, _>>().map_err(|NotAHeader| "groups")?,
+            uid: uid.map(name).transpose().map_err(|NotAHeader| "uid")?,
+        })
+    }
+
+    pub fn apply(&self, headers: &mut HeaderMap) {
+        headers.insert(USER.clone(), self.user.clone());
+        for group in &self.groups {
+            headers.append(GROUP.clone(), group.clone());
+        }
+        if let Some(uid) = &self.uid {
+            headers.insert(UID.clone(), uid.clone());
+        }
+    }
+}
+
+// === impl Passing ===
+
+impl Passing {
+    /// `uid`: whether uids are told. `withheld`: keys of extra attributes that are not; a trailing `*` makes a prefix.
+    pub fn new(uid: bool, withheld: &[String]) -> Self {
+        let mut passing = Self { uid, ..Self::default() };
+        for key in withheld.iter().map(|key| key.trim().to_ascii_lowercase()).filter(|key| !key.is_empty()) {
+            match key.strip_suffix('*') {
+                Some(prefix) => passing.withheld_prefixes.push(prefix.to_owned()),
+                None => passing.withheld.push(key),
+            }
+        }
+        passing
+    }
+
+    pub fn apply(&self, user: &User, headers: &mut HeaderMap) -> Result<(), NotAHeader> {
+        headers.insert(USER.clone(), name(&user.name)?);
+        // An empty group is none: members that read it otherwise than as nothing read it as an error.
+        for group in user.groups.iter().filter(|group| !group.is_empty()) {
+            headers.append(GROUP.clone(), name(group)?);
+        }
+        if let Some(uid) = user.uid.as_deref().filter(|uid| self.uid && !uid.is_empty()) {
+            headers.insert(UID.clone(), name(uid)?);
+        }
+        for (key, values) in user.extra.iter().filter(|(key, _)| !self.withholds(key)) {
+            let header = format!("{EXTRA}{}", utf8_percent_encode(key, ESCAPED));
+            let header = HeaderName::from_bytes(header.as_bytes()).map_err(|_| NotAHeader)?;
+            for text in values {
+                headers.append(header.clone(), value(text)?);
+            }
+        }
+        Ok(())
+    }
+
+    fn withholds(&self, key: &str) -> bool {
+        self.withheld.iter().any(|withheld| withheld == key)
+            || self.withheld_prefixes.iter().any(|prefix| key.starts_with(prefix))
+    }
+}
+
+fn name(text: &str) -> Result<HeaderValue, NotAHeader> {
+    if text.is_empty() { Err(NotAHeader) } else { value(text) }
+}
+
+/// As bytes: names need not be ASCII. Blanks at the ends would be lost on the way (RFC 9110 §5.5), and with them the
+/// difference between one name and another.
+fn value(text: &str) -> Result<HeaderValue, NotAHeader> {
+    if text.starts_with([' ', '\t']) || text.ends_with([' ', '\t']) {
+        return Err(NotAHeader);
+    }
+    HeaderValue::from_bytes(text.as_bytes()).map_err(|_| NotAHeader)
+}
+
+#[cfg(test)]
+mod tests;

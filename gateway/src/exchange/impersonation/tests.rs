@@ -1,0 +1,97 @@
+use std::collections::BTreeMap;
+
+use super::*;
+
+/// What is withheld by default.
+const HUBS_OWN: &str = "authentication.kubernetes.io/*";
+
+fn user(name: &str, groups: &[&str], extra: &[(&str, &[&str])]) -> User {
+    let texts = |texts: &[&str]| texts.iter().map(ToString::to_string).collect();
+    User {
+        name: name.into(),
+        uid: Some("u-1".into()),
+        groups: texts(groups),
+        extra: extra.iter().map(|(key, values)| ((*key).to_owned(), texts(values))).collect::<BTreeMap<_, _>>(),
+    }
+}
+
+fn passed(passing: &Passing, user: &User) -> Result<Vec<(String, String)>, NotAHeader> {
+    let mut headers = HeaderMap::new();
+    passing.apply(user, &mut headers)?;
+    Ok(lines(&headers))
+}
+
+fn lines(headers: &HeaderMap) -> Vec<(String, String)> {
+    let text = |value: &HeaderValue| String::from_utf8(value.as_bytes().to_vec()).unwrap();
+    headers.iter().map(|(name, value)| (name.to_string(), text(value))).collect()
+}
+
+fn line(name: &str, value: &str) -> (String, String) {
+    (name.to_owned(), value.to_owned())
+}
+
+#[test]
+fn an_identity_is_one_line_per_group_and_value() {
+    let jane = user("jörg", &["dev", "ops"], &[("example.org/Team=x", &["a", "b"])]);
+    let expected = [
+        line("impersonate-user", "jörg"),
+        line("impersonate-group", "dev"),
+        line("impersonate-group", "ops"),
+        line("impersonate-uid", "u-1"),
+        line("impersonate-extra-example.org%2fteam%3dx", "a"),
+        line("impersonate-extra-example.org%2fteam%3dx", "b"),
+    ];
+    assert_eq!(passed(&Passing::new(true, &[]), &jane).unwrap(), expected);
+}
+
+#[test]
+fn what_is_not_there_has_no_empty_line() {
+    let mut jane = user("jane", &["", "dev"], &[]);
+    jane.uid = Some(String::new());
+    let expected = [line("impersonate-user", "jane"), line("impersonate-group", "dev")];
+    assert_eq!(passed(&Passing::new(true, &[]), &jane).unwrap(), expected);
+    assert_eq!(passed(&Passing::new(false, &[]), &user("jane", &[], &[])).unwrap().len(), 1, "uids can be withheld");
+}
+
+#[test]
+fn extra_keys_are_withheld_by_name_and_by_prefix() {
+    let bot =
+        user("bot", &[], &[("authentication.kubernetes.io/pod-name", &["p"]), ("scopes", &["s"]), ("scopes2", &["t"])]);
+    let keys = |withheld: &[&str]| {
+        let withheld: Vec<_> = withheld.iter().map(ToString::to_string).collect();
+        let lines = passed(&Passing::new(false, &withheld), &bot).unwrap();
+        lines.into_iter().skip(1).map(|(_, value)| value).collect::<Vec<_>>()
+    };
+    assert_eq!(keys(&[HUBS_OWN]), ["s", "t"]);
+    assert_eq!(keys(&[HUBS_OWN, " Scopes "]), ["t"]);
+    assert_eq!(keys(&["scopes*", ""]), ["p"]);
+    assert!(keys(&["*"]).is_empty());
+}
+
+#[test]
+fn names_that_would_arrive_as_others_are_refused() {
+    let passing = Passing::new(true, &[]);
+    for name in ["", "a\nb", "a\0", " a", "a ", "a\t"] {
+        assert_eq!(passed(&passing, &user(name, &[], &[])), Err(NotAHeader), "{name:?}");
+    }
+    assert_eq!(passed(&passing, &user("a", &["g", " g"], &[])), Err(NotAHeader));
+    assert_eq!(passed(&passing, &user("a", &[], &[("k", &["v "])])), Err(NotAHeader));
+    assert!(passed(&passing, &user("a", &[], &[("k", &[""])])).is_ok());
+}
+
+#[test]
+fn a_mapping_names_the_field_that_cannot_be_sent() {
+    let groups = ["g".to_owned(), "h".to_owned()];
+    let mut headers = HeaderMap::new();
+    Impersonation::new("u", &groups, Some("1")).unwrap().apply(&mut headers);
+    let expected = [
+        line("impersonate-user", "u"),
+        line("impersonate-group", "g"),
+        line("impersonate-group", "h"),
+        line("impersonate-uid", "1"),
+    ];
+    assert_eq!(lines(&headers), expected);
+    assert_eq!(Impersonation::new("", &groups, None), Err("user"));
+    assert_eq!(Impersonation::new("u", &[String::new()], None), Err("groups"));
+    assert_eq!(Impersonation::new("u", &[], Some("a\r")), Err("uid"));
+}

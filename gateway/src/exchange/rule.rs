@@ -1,0 +1,78 @@
+//! Compiled rules, and the first of them that matches.
+
+use std::sync::Arc;
+
+use auth::User;
+
+use super::impersonation::Impersonation;
+use super::pattern::Pattern;
+
+/// Rules in their order. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct Rules(Arc<[Rule]>);
+
+/// One rule that can match.
+#[derive(Debug)]
+pub struct Rule {
+    pub(super) source: Source,
+    pub(super) outcome: Outcome,
+}
+
+/// What a rule makes of a caller.
+#[derive(Debug)]
+pub enum Outcome {
+    /// The registered credential acts as itself.
+    Privileged,
+    /// Somebody else, the same for everybody.
+    Mapped(Arc<Impersonation>),
+}
+
+/// Whom a rule is about: all conditions that are there hold. Without any, it is about everybody.
+#[derive(Debug, Default)]
+pub struct Source {
+    pub user: Option<String>,
+    pub group: Option<String>,
+    pub uid: Option<String>,
+    pub cluster: Option<String>,
+    pub user_pattern: Option<Pattern>,
+    /// Matches if it matches any of the groups.
+    pub group_pattern: Option<Pattern>,
+    pub cluster_pattern: Option<Pattern>,
+}
+
+// === impl Rules ===
+
+impl Rules {
+    /// What the first rule about `user` on `cluster` says.
+    pub fn find(&self, user: &User, cluster: &str) -> Option<&Outcome> {
+        self.0.iter().find(|rule| rule.source.matches(user, cluster)).map(|rule| &rule.outcome)
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+impl FromIterator<Rule> for Rules {
+    fn from_iter<T: IntoIterator<Item = Rule>>(rules: T) -> Self {
+        Self(rules.into_iter().collect())
+    }
+}
+
+// === impl Source ===
+
+impl Source {
+    /// Comparisons first: they are cheaper than patterns.
+    fn matches(&self, user: &User, cluster: &str) -> bool {
+        let equals = |wanted: &Option<String>, is: &str| wanted.as_deref().is_none_or(|wanted| wanted == is);
+        let like = |pattern: &Option<Pattern>, is: &str| pattern.as_ref().is_none_or(|pattern| pattern.matches(is));
+        equals(&self.user, &user.name)
+            && equals(&self.uid, user.uid.as_deref().unwrap_or_default())
+            && equals(&self.cluster, cluster)
+            && self.group.as_deref().is_none_or(|group| user.is_in(group))
+            && like(&self.user_pattern, &user.name)
+            && like(&self.cluster_pattern, cluster)
+            && (self.group_pattern.as_ref())
+                .is_none_or(|pattern| user.groups.iter().any(|group| pattern.matches(group)))
+    }
+}

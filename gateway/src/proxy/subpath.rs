@@ -1,0 +1,45 @@
+//! The second look at a proxied request (`--authorize-proxy-subpath`): may its caller do on the hub what it asks of the member?
+//!
+//! The review speaks of the request as the member will read it, made from the very bytes that are forwarded. The hub's RBAC then
+//! holds for members too; it takes the member's objects for its own, so that names and namespaces mean the same everywhere.
+
+use std::sync::Arc;
+
+use api::route::{ProxyRoute, member_attributes};
+use auth::{AuthorizationError, User};
+use http::{Method, Uri};
+use tokio::time::Instant;
+
+use crate::error::Error;
+use crate::shared::Shared;
+
+/// Fails unless `user` may do this on the member. `upgrade`: whether the request asks to switch protocols.
+///
+/// Comes before the cluster is looked up, like every check: whoever may do nothing there learns nothing of what exists.
+pub async fn authorize(
+    gateway: &Shared,
+    user: Arc<User>,
+    route: &ProxyRoute,
+    (method, uri): (&Method, &Uri),
+    upgrade: bool,
+) -> Result<(), Error> {
+    let attributes = member_attributes(method, route.remainder_of(uri.path()), uri.query(), upgrade);
+    let cluster = route.cluster.as_str();
+    let started = Instant::now();
+    let reviewed = gateway.authorizer.authorize_proxied(user, cluster, attributes).await;
+    let answered = matches!(reviewed, Ok(_) | Err(AuthorizationError::Forbidden { .. }));
+    gateway.metrics.escalation_reviewed(answered, started.elapsed());
+    match reviewed {
+        Ok(_permit) => Ok(()),
+        Err(AuthorizationError::Forbidden { user, attributes, reason }) => {
+            let reason = told(cluster, &reason);
+            Err(AuthorizationError::Forbidden { user, attributes, reason }.into())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn told(cluster: &str, reason: &str) -> String {
+    let colon = if reason.is_empty() { "" } else { ": " };
+    format!("the hub does not grant it for requests to cluster {cluster}{colon}{reason}")
+}
