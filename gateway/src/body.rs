@@ -17,7 +17,7 @@ pub struct ResponseBody {
     content: Content,
     /// Set on streams without an end of their own: they end cleanly when the gateway drains.
     drain: Option<Drain>,
-    record: Option<Box<Record>>,
+    record: Option<Record>,
 }
 
 struct Drain {
@@ -64,7 +64,7 @@ impl ResponseBody {
 
     #[must_use]
     pub fn recorded(mut self, record: Record) -> Self {
-        self.record = Some(Box::new(record));
+        self.record = Some(record);
         self
     }
 }

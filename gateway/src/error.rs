@@ -19,6 +19,7 @@ use http::{HeaderValue, Response, StatusCode};
 use crate::body::ResponseBody;
 use crate::clusters::LookupError;
 use crate::headers;
+use crate::limits::TooMany;
 use crate::upstream::{ConnectError, SendError};
 
 #[derive(Debug)]
@@ -71,6 +72,7 @@ pub enum Error {
     Redirected(ClusterName),
     /// The request came through this gateway too often.
     Loop(ClusterName),
+    TooMany(TooMany),
 }
 
 // === impl Error ===
@@ -111,6 +113,9 @@ impl Error {
     /// Seconds. Only for failures that come before anything was sent to a member.
     fn retry_after(&self) -> Option<u16> {
         match self {
+            Self::TooMany(_)
+            | Self::Authentication(AuthenticationError::Busy)
+            | Self::Authorization(AuthorizationError::Busy) => Some(1),
             Self::ClustersUnknown | Self::Upstream { error: SendError::Exhausted(_) | SendError::Refused, .. } => {
                 Some(1)
             }
@@ -152,6 +157,7 @@ impl Error {
             Self::Authorization(AuthorizationError::Forbidden { user, attributes, reason }) => {
                 Status::forbidden(&user.name, &attributes, &reason)
             }
+            Self::Authorization(AuthorizationError::Busy) => reviews_full(),
             Self::Authorization(AuthorizationError::Review(reason)) => Status::internal_error(&reason),
             Self::BadRequest(message) => Status::bad_request(message),
             Self::List(error) => error.into(),
@@ -166,6 +172,7 @@ impl Error {
             Self::NotAcceptable => {
                 Status::not_acceptable("application/json, application/json;as=Table;v=v1;g=meta.k8s.io")
             }
+            Self::TooMany(error) => error.into(),
             Self::NoSuchObject(name) => Status::object_not_found("clustergateways", name.as_str()),
             Self::ClustersUnknown => Status::new(
                 StatusCode::SERVICE_UNAVAILABLE,
@@ -233,6 +240,12 @@ impl Error {
     }
 }
 
+impl From<TooMany> for Error {
+    fn from(error: TooMany) -> Self {
+        Self::TooMany(error)
+    }
+}
+
 impl From<AuthenticationError> for Error {
     fn from(error: AuthenticationError) -> Self {
         Self::Authentication(error)
@@ -253,7 +266,15 @@ fn authentication(error: AuthenticationError) -> Status {
         }
         AuthenticationError::BadRequest(message) => Status::bad_request(message),
         AuthenticationError::Review(reason) => Status::internal_error(&reason),
+        AuthenticationError::Busy => reviews_full(),
     }
+}
+
+/// Nothing was asked of anybody, so it may be tried again.
+fn reviews_full() -> Status {
+    let message = format!("{}, try again shortly", auth::ReviewError::Busy);
+    let details = Details { retry_after_seconds: 1, ..Details::default() };
+    Status::new(StatusCode::TOO_MANY_REQUESTS, Reason::TooManyRequests, message).with_details(details)
 }
 
 fn upstream(cluster: &ClusterName, error: &SendError) -> Status {

@@ -1,7 +1,13 @@
 //! What the gateway counts. Handles are resolved once per cluster; a request only adds to them.
 
+mod circuit;
+pub mod proxied;
+mod resource;
+
 use std::collections::HashMap;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -10,6 +16,10 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
+
+pub use self::circuit::CircuitGauge;
+use self::proxied::{OfCluster, Proxied, Resource};
+use crate::limits::Load;
 
 /// Seconds. From a cached discovery answer to the 60 s an API server gives ordinary requests.
 const DURATION_BUCKETS: [f64; 14] =
@@ -48,9 +58,12 @@ pub struct Metrics {
     upgrade_bytes: Family<ClusterLabels, Counter>,
     connections: Family<ClusterLabels, Gauge>,
     dial_errors: Family<DialErrorLabels, Counter>,
+    circuits: Family<ClusterLabels, Gauge>,
     clusters: Family<StateLabels, Gauge>,
     client_connections: Gauge,
     tls_failures: Counter,
+    /// Absent if they are not wanted.
+    proxied: Option<Proxied>,
     /// The series in use, by cluster: a cluster that comes back while a request of its former self is open goes on counting there.
     live: Arc<Mutex<HashMap<Arc<str>, Weak<ClusterMetrics>>>>,
 }
@@ -64,6 +77,10 @@ pub struct ClusterMetrics {
     upgrades: Gauge,
     upgrade_bytes: Counter,
     connections: Gauge,
+    circuit: Gauge,
+    newest_circuit: Arc<AtomicU64>,
+    proxied: Option<OfCluster>,
+    load: Arc<Load>,
     by_outcome: Mutex<HashMap<(&'static str, u16), Counter>>,
     by_dial_error: Mutex<HashMap<&'static str, Counter>>,
 }
@@ -84,13 +101,22 @@ impl Metrics {
             upgrade_bytes: Family::default(),
             connections: Family::default(),
             dial_errors: Family::default(),
+            circuits: Family::default(),
             clusters: Family::default(),
             client_connections: Gauge::default(),
             tls_failures: Counter::default(),
+            proxied: None,
             live: Arc::default(),
         };
         metrics.announce(registry);
         metrics
+    }
+
+    /// Registers those of the Go cluster-gateway too, for clusters from now on.
+    #[must_use]
+    pub fn with_proxied(mut self, registry: &mut Registry) -> Self {
+        self.proxied = Some(Proxied::register(registry));
+        self
     }
 
     fn announce(&self, registry: &mut Registry) {
@@ -130,6 +156,11 @@ impl Metrics {
             self.dial_errors.clone(),
         );
         registry.register(
+            "cluster_gateway_upstream_circuit_open",
+            "1 while connections to the member are not tried because the last ones failed",
+            self.circuits.clone(),
+        );
+        registry.register(
             "cluster_gateway_clusters",
             "Registered clusters by state (ready, invalid)",
             self.clusters.clone(),
@@ -164,6 +195,10 @@ impl Metrics {
             upgrades: self.upgrades.get_or_create_owned(&labels),
             upgrade_bytes: self.upgrade_bytes.get_or_create_owned(&labels),
             connections: self.connections.get_or_create_owned(&labels),
+            circuit: self.circuits.get_or_create_owned(&labels),
+            newest_circuit: Arc::default(),
+            proxied: self.proxied.as_ref().filter(|_| !labels.cluster.is_empty()).map(|all| all.of_cluster(&labels.cluster)),
+            load: Arc::default(),
             labels,
             families: self.clone(),
             by_outcome: Mutex::default(),
@@ -174,6 +209,13 @@ impl Metrics {
     pub fn set_clusters(&self, ready: usize, invalid: usize) {
         for (state, count) in [("ready", ready), ("invalid", invalid)] {
             self.clusters.get_or_create(&StateLabels { state }).set(i64::try_from(count).unwrap_or(i64::MAX));
+        }
+    }
+
+    /// A second review, of the proxied request's own attributes, has taken this long; `success` if the hub answered it.
+    pub fn escalation_reviewed(&self, success: bool, took: Duration) {
+        if let Some(proxied) = &self.proxied {
+            proxied.escalation_reviewed(success, took);
         }
     }
 
@@ -196,6 +238,16 @@ impl ClusterMetrics {
             let labels = RequestLabels { cluster: self.labels.cluster.clone(), verb, code };
             self.families.requests.get_or_create_owned(&labels)
         }));
+    }
+
+    /// Where the Go cluster-gateway's metrics count requests for `path`, a member's.
+    pub fn proxied(&self, path: &str) -> Option<Arc<Resource>> {
+        self.proxied.as_ref().map(|proxied| proxied.resource(path))
+    }
+
+    /// What is under way at the cluster, for limits on it.
+    pub fn load(&self) -> &Arc<Load> {
+        &self.load
     }
 
     /// Seconds.
@@ -229,6 +281,11 @@ impl ClusterMetrics {
     pub fn connections(&self) -> &Gauge {
         &self.connections
     }
+
+    /// For a new circuit, which speaks for the cluster from now on.
+    pub fn circuit(&self) -> CircuitGauge {
+        CircuitGauge::newest(&self.circuit, &self.newest_circuit)
+    }
 }
 
 impl Drop for ClusterMetrics {
@@ -245,6 +302,10 @@ impl Drop for ClusterMetrics {
         families.upgrades.remove(labels);
         families.upgrade_bytes.remove(labels);
         families.connections.remove(labels);
+        if let Some(proxied) = &self.proxied {
+            proxied.forget();
+        }
+        families.circuits.remove(labels);
         for (verb, code) in self.by_outcome.get_mut().keys() {
             families.requests.remove(&RequestLabels { cluster: labels.cluster.clone(), verb, code: *code });
         }

@@ -15,6 +15,7 @@ use crate::credentials::{Credentials, ProtocolToken, bearer};
 use crate::metrics::Metrics;
 use crate::opinion::{Method, Opinion};
 use crate::peer::Peer;
+use crate::review::ReviewError;
 use crate::token::Tokens;
 use crate::trust::Trust;
 use crate::user::User;
@@ -47,20 +48,23 @@ pub enum AuthenticationError {
     /// The hub could not be asked. Never let the request pass; the text is fit for the caller.
     #[error("{0}")]
     Review(String),
+    /// Too many others wait for the hub: answer 429, nothing was asked.
+    #[error("{}", ReviewError::Busy)]
+    Busy,
 }
 
 /// Nothing proves who the caller is.
 #[derive(Debug)]
 enum Unproven {
     Refused(String),
-    Failed(String),
+    Failed(ReviewError),
 }
 
 /// What was held against a request so far.
 #[derive(Default)]
 struct Objections {
     refused: Vec<Arc<str>>,
-    failed: Option<String>,
+    failed: Option<ReviewError>,
 }
 
 // === impl Authenticator ===
@@ -141,7 +145,7 @@ impl Authenticator {
                 return Some(user);
             }
             Opinion::Refused(why) => objections.refused.push(why),
-            Opinion::Failed(text) => objections.failed = Some(text),
+            Opinion::Failed(error) => objections.failed = Some(error),
         }
         self.metrics.authenticated(method, false);
         None
@@ -154,7 +158,8 @@ impl From<Unproven> for AuthenticationError {
     fn from(unproven: Unproven) -> Self {
         match unproven {
             Unproven::Refused(why) => Self::Unauthorized { why },
-            Unproven::Failed(text) => Self::Review(text),
+            Unproven::Failed(ReviewError::Busy) => Self::Busy,
+            Unproven::Failed(error) => Self::Review(error.to_string()),
         }
     }
 }
@@ -166,7 +171,7 @@ impl Objections {
     /// send its owner to fetch another.
     fn into_result(self) -> Result<(), Unproven> {
         match self.failed {
-            Some(text) => Err(Unproven::Failed(text)),
+            Some(error) => Err(Unproven::Failed(error)),
             None if self.refused.is_empty() => Ok(()),
             None => Err(Unproven::Refused(self.refused.join("; "))),
         }

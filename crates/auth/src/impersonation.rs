@@ -72,6 +72,7 @@ impl Impersonation {
                     AuthenticationError::Forbidden { user, attributes, reason }
                 }
                 AuthorizationError::Review(text) => AuthenticationError::Review(text),
+                AuthorizationError::Busy => AuthenticationError::Busy,
             })?;
         }
         Ok(Arc::new(wanted))

@@ -38,12 +38,18 @@ struct KindMetrics {
     latency: [Histogram; 2],
     hits: Counter,
     misses: Counter,
+    turned_away: Counter,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct AttemptLabels {
     method: &'static str,
     result: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct TurnedAwayLabels {
+    kind: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -56,7 +62,8 @@ struct KindLabels {
 
 impl Metrics {
     /// Registers `cluster_gateway_authentication_total{method,result}`,
-    /// `cluster_gateway_review_duration_seconds{kind,result}` and `cluster_gateway_review_cache_total{kind,result}`.
+    /// `cluster_gateway_review_duration_seconds{kind,result}`, `cluster_gateway_review_cache_total{kind,result}` and
+    /// `cluster_gateway_reviews_rejected_total{kind}`.
     pub fn register(registry: &mut Registry) -> Self {
         let attempts = Family::<AttemptLabels, Counter>::default();
         registry.register(
@@ -72,12 +79,19 @@ impl Metrics {
         );
         let cache = Family::<KindLabels, Counter>::default();
         registry.register("cluster_gateway_review_cache", "Lookups of cached reviews", cache.clone());
+        let turned_away = Family::<TurnedAwayLabels, Counter>::default();
+        registry.register(
+            "cluster_gateway_reviews_rejected",
+            "Reviews never begun because too many were waiting for the hub",
+            turned_away.clone(),
+        );
 
         let counter = |method, result| attempts.get_or_create_owned(&AttemptLabels { method, result });
         let kinds = KINDS.map(|kind| KindMetrics {
             latency: ["failure", "success"].map(|result| latency.get_or_create_owned(&KindLabels { kind, result })),
             hits: cache.get_or_create_owned(&KindLabels { kind, result: "hit" }),
             misses: cache.get_or_create_owned(&KindLabels { kind, result: "miss" }),
+            turned_away: turned_away.get_or_create_owned(&TurnedAwayLabels { kind }),
         });
         Self { attempts: METHODS.map(|method| ["failure", "success"].map(|result| counter(method, result))), kinds }
     }
@@ -88,6 +102,10 @@ impl Metrics {
 
     pub(crate) fn reviewed(&self, kind: Kind, success: bool, took: Duration) {
         self.kinds[kind as usize].latency[usize::from(success)].observe(took.as_secs_f64());
+    }
+
+    pub(crate) fn turned_away(&self, kind: Kind) {
+        self.kinds[kind as usize].turned_away.inc();
     }
 
     pub(crate) fn cache_lookup(&self, kind: Kind, hit: bool) {
@@ -107,6 +125,7 @@ mod tests {
         metrics.authenticated(Method::WebSocket, false);
         metrics.authenticated(Method::FrontProxy, true);
         metrics.cache_lookup(Kind::Access, true);
+        metrics.turned_away(Kind::Access);
         metrics.reviewed(Kind::Token, true, Duration::from_millis(2));
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &registry).expect("into a String");
@@ -115,6 +134,7 @@ mod tests {
             "cluster_gateway_authentication_total{method=\"front_proxy\",result=\"success\"} 1",
             "cluster_gateway_authentication_total{method=\"anonymous\",result=\"success\"} 0",
             "cluster_gateway_review_cache_total{kind=\"access\",result=\"hit\"} 1",
+            "cluster_gateway_reviews_rejected_total{kind=\"access\"} 1",
             "cluster_gateway_review_duration_seconds_count{kind=\"token\",result=\"success\"} 1",
         ] {
             assert!(text.contains(line), "{line}\nmissing in\n{text}");

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use crate::review::ReviewError;
 use crate::user::User;
 
 /// The outcome of one authentication method.
@@ -15,8 +16,8 @@ pub(crate) enum Opinion {
     User(Arc<User>),
     /// The request carries a credential of this method, and it is not good. The text is for the log.
     Refused(Arc<str>),
-    /// The credential could not be checked. The text is fit for the caller's eyes.
-    Failed(String),
+    /// The credential could not be checked.
+    Failed(ReviewError),
 }
 
 /// The methods, in the order in which they are asked.

@@ -19,7 +19,7 @@ use self::memory::{Holder, Memory};
 use crate::cache::Loaded;
 use crate::metrics::{Kind, Metrics};
 use crate::opinion::Opinion;
-use crate::review::{Line, Reviewer, Stage};
+use crate::review::{Line, ReviewError, Reviewer, Stage};
 use crate::user::User;
 
 pub(crate) use self::file::TokenFile;
@@ -100,7 +100,7 @@ impl HubTokens {
         }
     }
 
-    async fn review(&self, id: TokenId, token: &[u8]) -> Result<Holder, String> {
+    async fn review(&self, id: TokenId, token: &[u8]) -> Result<Holder, ReviewError> {
         let Ok(token) = std::str::from_utf8(token) else { return Ok(None) };
         let (line, cache) = self.memory.line(&id);
         let load = |stage| {
@@ -112,7 +112,11 @@ impl HubTokens {
                 Ok((holder, lifetime))
             }
         };
-        cache.get_or_load(Arc::new(id), load).await.map_err(|error| error.to_string())
+        let outcome = cache.get_or_load(Arc::new(id), load).await;
+        if let Err(ReviewError::Busy) = outcome {
+            self.metrics.turned_away(Kind::Token);
+        }
+        outcome
     }
 }
 

@@ -3,6 +3,7 @@ use std::fmt::Write;
 use http_body_util::BodyExt;
 
 use super::*;
+use crate::limits::{Kind, Whose};
 
 fn name() -> ClusterName {
     ClusterName::parse("berlin").unwrap()
@@ -24,6 +25,10 @@ fn every_kind() -> Vec<Error> {
     vec![
         Error::Authentication(AuthenticationError::Unauthorized { why: "secret detail".into() }),
         Error::Authorization(AuthorizationError::Review("the hub did not answer the access review".into())),
+        Error::Authentication(AuthenticationError::Busy),
+        Error::Authorization(AuthorizationError::Busy),
+        Error::TooMany(TooMany { whose: Whose::Cluster(name()), kind: Kind::Long, most: 20_000 }),
+        Error::TooMany(TooMany { whose: Whose::User(Arc::default()), kind: Kind::Short, most: 2000 }),
         Error::BadRequest("Upgrade request required"),
         Error::BadPath(BadPath::DotSegment),
         Error::NotFound,

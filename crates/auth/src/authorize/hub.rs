@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 use super::{AuthorizationError, Decision};
 use crate::cache::{Cache, Limits, Loaded};
 use crate::metrics::{Kind, Metrics};
-use crate::review::{Line, Reviewer, Stage};
+use crate::review::{Line, ReviewError, Reviewer, Stage};
 use crate::user::User;
 
 /// Reviews whose request-controlled attributes are this long or longer, in bytes, are not kept (`maxControlledAttrCacheSize`).
@@ -80,7 +80,13 @@ impl HubAuthorizer {
             // Counted by size: a limit on how many wait is then one on memory too.
             cache.load_alone(bytes.div_ceil(MAX_CACHED_BYTES), load).await
         };
-        outcome.map_err(|error| AuthorizationError::Review(error.to_string()))
+        outcome.map_err(|error| match error {
+            ReviewError::Busy => {
+                self.metrics.turned_away(Kind::Access);
+                AuthorizationError::Busy
+            }
+            other => AuthorizationError::Review(other.to_string()),
+        })
     }
 
     /// Anonymous users have a queue and a memory of their own, however they got that name: through the hub's front proxy

@@ -19,6 +19,7 @@ use tokio::time::{Instant, timeout};
 use super::Call;
 use crate::body::ResponseBody;
 use crate::headers;
+use crate::record::Record;
 
 /// The member's answer may take as long as it needs to start a container's process, but not for ever.
 const ANSWER_WITHIN: Duration = Duration::from_mins(1);
@@ -82,7 +83,7 @@ pub async fn close(client: OnUpgrade) {
 }
 
 /// Passes the 101 on and joins both connections, in a task of its own: the client's becomes ours only after the 101 left.
-pub fn join(client: OnUpgrade, mut member: Response<Incoming>, call: &Call) -> Response<ResponseBody> {
+pub fn join(client: OnUpgrade, mut member: Response<Incoming>, call: &Call, record: &mut Record) -> Response<ResponseBody> {
     let upgraded = hyper::upgrade::on(&mut member);
     let mut switching = Response::new(ResponseBody::empty());
     *switching.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
@@ -94,6 +95,7 @@ pub fn join(client: OnUpgrade, mut member: Response<Incoming>, call: &Call) -> R
     kept.remove(TRANSFER_ENCODING);
     super::set_upgrade(&mut kept, &protocol);
     *switching.headers_mut() = kept;
+    let record = record.upgraded(switching.headers_mut());
 
     // Not the cluster itself: its pooled connections must go when it goes, however long this lasts.
     let (name, metrics) = (call.cluster.name().clone(), Arc::clone(call.cluster.metrics()));
@@ -111,7 +113,7 @@ pub fn join(client: OnUpgrade, mut member: Response<Incoming>, call: &Call) -> R
             () = drain.hard() => "gateway shutting down".to_owned(),
             end = carry(client, upgraded, &mut moved) => end,
         };
-        drop(open);
+        drop((open, record));
         metrics.upgrade_moved(moved.a_to_b + moved.b_to_a);
         tracing::info!(
             cluster = %name,

@@ -48,7 +48,7 @@ async fn made_up_tokens_beyond_the_limit_are_turned_away_at_once() {
     let mut crowd = crowd(&auth);
     let start = Instant::now();
     for _ in 1024..CROWD {
-        let busy = Opinion::Failed("too many reviews are waiting for the hub".to_owned());
+        let busy = Opinion::Failed(ReviewError::Busy);
         assert_eq!(crowd.join_next().await.expect("one is left").expect("no panic"), busy);
     }
     hub.seen_present(50).await;

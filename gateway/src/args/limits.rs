@@ -1,0 +1,32 @@
+//! Flags that bound what may be under way at once.
+
+use clap::Args as Group;
+
+use crate::limits::{Budgets, Caps};
+
+#[derive(Debug, Group)]
+pub struct Limits {
+    /// Requests under way for one cluster, those that last not counted; 0 for no limit
+    #[arg(long = "max-requests-per-cluster", default_value_t = 4000, value_name = "NUMBER")]
+    pub requests_per_cluster: u32,
+    /// Watches, followed logs and upgrades under way for one cluster; 0 for no limit
+    #[arg(long = "max-long-requests-per-cluster", default_value_t = 20_000, value_name = "NUMBER")]
+    pub long_requests_per_cluster: u32,
+    /// Requests under way of one user, those that last not counted; 0 for no limit
+    #[arg(long = "max-requests-per-user", default_value_t = 2000, value_name = "NUMBER")]
+    pub requests_per_user: u32,
+    /// Watches, followed logs and upgrades under way of one user; 0 for no limit
+    #[arg(long = "max-long-requests-per-user", default_value_t = 20_000, value_name = "NUMBER")]
+    pub long_requests_per_user: u32,
+}
+
+// === impl Limits ===
+
+impl Limits {
+    pub fn caps(&self) -> Caps {
+        Caps {
+            cluster: Budgets { short: self.requests_per_cluster, long: self.long_requests_per_cluster },
+            user: Budgets { short: self.requests_per_user, long: self.long_requests_per_user },
+        }
+    }
+}

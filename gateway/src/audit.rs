@@ -1,0 +1,103 @@
+//! What of a request goes to the audit log: collected while it is served, before anything of it is taken away or rewritten.
+//!
+//! Everybody is audited, those who are unknown or refused among them. Probes and metrics are not: they say nothing about anybody
+//! and come every second.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use api::path;
+use api::route::{Parsed, Route, member_attributes};
+use audit::{AUDIT_ID, AuditId, Decision, Event, Query, Sink, Stage, redacted, source_ips, user_agent};
+use auth::{AuthenticationError, AuthorizationError, User};
+use http::{HeaderMap, HeaderValue, Request};
+
+use crate::connection::Connection;
+use crate::error::Error;
+
+/// The event of a request, in the making.
+pub struct Draft {
+    event: Event,
+    sink: Sink,
+}
+
+// === impl Draft ===
+
+impl Draft {
+    /// `None` where nothing is to be written. A request without an audit id gets one, so that a member's log names the same
+    /// as ours; through a hub it has the hub's.
+    pub fn begin<B>(connection: &Connection, request: &mut Request<B>, parsed: &Parsed, upgrade: bool) -> Option<Self> {
+        let sink = connection.gateway().audit.clone()?;
+        if matches!(parsed.route, Route::Probe(_) | Route::Metrics) {
+            return None;
+        }
+        let (uri, headers) = (request.uri(), request.headers());
+        let (proxied, rest) = match &parsed.route {
+            Route::Proxy(proxy) => (Some(proxy), proxy.remainder_of(uri.path())),
+            _ => (None, uri.path()),
+        };
+        let detail = if path::may_act(rest) { Query::KeysOnly } else { Query::Usual };
+        let mut event = Event {
+            id: AuditId::of(headers),
+            stage: Stage::ResponseComplete,
+            request_uri: redacted(uri.path(), uri.query(), detail),
+            verb: Cow::Borrowed(""),
+            user: None,
+            impersonated: None,
+            source_ips: source_ips(headers, connection.peer().address().ip()),
+            user_agent: user_agent(headers),
+            object: None,
+            code: 0,
+            received: SystemTime::now(),
+            latency: Duration::ZERO,
+            cluster: proxied.map(|proxy| proxy.cluster.shared()),
+            decision: None,
+        };
+        match proxied {
+            Some(_) => event.asks(&member_attributes(request.method(), rest, uri.query(), upgrade)),
+            None => event.asks(&parsed.attributes),
+        }
+        if let Ok(id) = HeaderValue::from_str(event.id.as_str()) {
+            request.headers_mut().entry(AUDIT_ID).or_insert(id);
+        }
+        Some(Self { event, sink })
+    }
+
+    pub fn is_by(&mut self, user: &Arc<User>) {
+        self.event.user = Some(Arc::clone(user));
+    }
+
+    pub fn allowed(&mut self) {
+        self.event.decision = Some(Decision::Allow);
+    }
+
+    /// Says who was refused what, as far as an error knows.
+    pub fn refused(&mut self, error: &Error) {
+        match error {
+            Error::Authentication(AuthenticationError::Forbidden { user, reason, .. })
+            | Error::Authorization(AuthorizationError::Forbidden { user, reason, .. }) => {
+                self.event.user.get_or_insert_with(|| Arc::clone(user));
+                self.event.decision = Some(Decision::Forbid { reason: reason.as_str().into() });
+            }
+            _ => {}
+        }
+    }
+
+    /// Tells the client under which id to ask for this request, unless the member did.
+    pub fn name(&self, headers: &mut HeaderMap) {
+        if let Ok(id) = HeaderValue::from_str(self.event.id.as_str()) {
+            headers.entry(AUDIT_ID).or_insert(id);
+        }
+    }
+
+    /// The response head leaves, and more will follow for a while.
+    pub fn started(&self, code: u16, latency: Duration) {
+        self.sink.record(Box::new(Event { stage: Stage::ResponseStarted, code, latency, ..self.event.clone() }));
+    }
+
+    /// The response is over.
+    pub fn complete(self, code: u16, latency: Duration) {
+        self.sink.record(Box::new(Event { code, latency, ..self.event }));
+    }
+}

@@ -1,0 +1,221 @@
+//! How much one cluster and one user may have under way at once: beyond, a request is answered 429 before anything is sent.
+//!
+//! A hub exempts proxied requests from its own fairness (`clustergateways/proxy` is long-running there), so nothing else keeps
+//! one user, or one slow member, from taking the whole gateway. Requests that last, such as watches, have budgets of their own:
+//! many of them are no load, and must not turn the others away.
+
+mod users;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use api::GROUP;
+use api::cluster_name::ClusterName;
+use api::route::Route;
+use api::status::{Details, Reason, Status};
+use auth::User;
+use http::{StatusCode, Uri};
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::registry::Registry;
+
+use self::users::Users;
+use crate::proxy::forward::is_endless;
+
+/// The group that is never turned away: whoever has to repair things must get in.
+const EXEMPT: &str = "system:masters";
+
+/// Requests that may be under way at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Caps {
+    pub cluster: Budgets,
+    pub user: Budgets,
+}
+
+/// Zero: no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Budgets {
+    pub short: u32,
+    pub long: u32,
+}
+
+/// What a request counts as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Short,
+    /// A watch, a followed log, an upgrade.
+    Long,
+}
+
+/// Whose cap was reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Whose {
+    Cluster(ClusterName),
+    User(Arc<User>),
+}
+
+/// A request too many. The text is fit for the caller.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TooMany {
+    pub whose: Whose,
+    pub kind: Kind,
+    pub most: u32,
+}
+
+/// What is under way at one cluster. Lives as long as its metrics, hence across changes of its Secret.
+#[derive(Debug, Default)]
+pub struct Load([AtomicU32; 2]);
+
+/// The caps and what counts against them.
+#[derive(Debug)]
+pub struct Limits {
+    caps: Caps,
+    users: Arc<Users>,
+    /// As [`REASONS`].
+    rejected: [[Counter; 2]; 2],
+}
+
+/// A request's part in a budget, given back when dropped.
+#[derive(Debug)]
+pub enum Slot {
+    Cluster(Arc<Load>, Kind),
+    User(Arc<Users>, Arc<User>, Kind),
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ReasonLabels {
+    reason: &'static str,
+}
+
+/// By cluster and user, then by kind.
+const REASONS: [[&str; 2]; 2] = [["cluster", "cluster_long"], ["user", "user_long"]];
+
+// === impl Budgets ===
+
+impl Budgets {
+    /// `None`: no limit.
+    fn of(self, kind: Kind) -> Option<u32> {
+        let most = match kind {
+            Kind::Short => self.short,
+            Kind::Long => self.long,
+        };
+        (most > 0).then_some(most)
+    }
+}
+
+// === impl Limits ===
+
+impl Limits {
+    /// Registers `cluster_gateway_requests_rejected_total{reason}`.
+    pub fn new(caps: Caps, registry: &mut Registry) -> Self {
+        let rejected = Family::<ReasonLabels, Counter>::default();
+        registry.register(
+            "cluster_gateway_requests_rejected",
+            "Requests answered 429 because too many were under way, by whose cap was reached",
+            rejected.clone(),
+        );
+        let counter = |reason| rejected.get_or_create_owned(&ReasonLabels { reason });
+        Self { caps, users: Arc::default(), rejected: REASONS.map(|reasons| reasons.map(counter)) }
+    }
+
+    /// A place among the requests of `user`; `None` where nothing limits them.
+    pub fn of_user(&self, user: &Arc<User>, kind: Kind) -> Result<Option<Slot>, TooMany> {
+        let Some(most) = self.caps.user.of(kind).filter(|_| !user.is_in(EXEMPT)) else { return Ok(None) };
+        if self.users.enter(&user.name, kind, most) {
+            return Ok(Some(Slot::User(Arc::clone(&self.users), Arc::clone(user), kind)));
+        }
+        self.rejected[1][kind as usize].inc();
+        Err(TooMany { whose: Whose::User(Arc::clone(user)), kind, most })
+    }
+
+    /// A place among the requests for `cluster`, of which `load` is under way.
+    pub fn of_cluster(
+        &self,
+        cluster: &ClusterName,
+        load: &Arc<Load>,
+        user: &User,
+        kind: Kind,
+    ) -> Result<Option<Slot>, TooMany> {
+        let Some(most) = self.caps.cluster.of(kind).filter(|_| !user.is_in(EXEMPT)) else { return Ok(None) };
+        if load.enter(kind, most) {
+            return Ok(Some(Slot::Cluster(Arc::clone(load), kind)));
+        }
+        self.rejected[0][kind as usize].inc();
+        Err(TooMany { whose: Whose::Cluster(cluster.clone()), kind, most })
+    }
+}
+
+/// What a request counts as. Probes count as nothing: `None`.
+pub fn kind(route: &Route, uri: &Uri, upgrade: bool) -> Option<Kind> {
+    match route {
+        Route::Probe(_) => None,
+        _ if upgrade || is_endless(uri) => Some(Kind::Long),
+        _ => Some(Kind::Short),
+    }
+}
+
+// === impl Load ===
+
+impl Load {
+    fn enter(&self, kind: Kind, most: u32) -> bool {
+        let more = |current| (current < most).then_some(current + 1);
+        self.0[kind as usize].fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+    }
+
+    fn leave(&self, kind: Kind) {
+        self.0[kind as usize].fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+// === impl Slot ===
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        match self {
+            Self::Cluster(load, kind) => load.leave(*kind),
+            Self::User(users, user, kind) => users.leave(&user.name, *kind),
+        }
+    }
+}
+
+// === impl TooMany ===
+
+impl std::fmt::Display for TooMany {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (what, long) = match self.kind {
+            Kind::Short => ("requests", ""),
+            Kind::Long => ("watches, followed logs and upgrades", "-long"),
+        };
+        let most = self.most;
+        match &self.whose {
+            Whose::Cluster(name) => write!(
+                f,
+                "too many {what} for cluster {name} are under way: this gateway serves {most} at once (--max{long}-requests-per-cluster), try again shortly"
+            ),
+            Whose::User(user) => write!(
+                f,
+                "too many {what} of user {:?} are under way: this gateway serves {most} at once (--max{long}-requests-per-user), try again shortly",
+                user.name
+            ),
+        }
+    }
+}
+
+impl From<TooMany> for Status {
+    fn from(error: TooMany) -> Self {
+        let mut details = Details { retry_after_seconds: 1, ..Details::default() };
+        if let Whose::Cluster(name) = &error.whose {
+            details = Details {
+                name: name.to_string().into(),
+                group: GROUP.into(),
+                kind: "clustergateways".into(),
+                ..details
+            };
+        }
+        Self::new(StatusCode::TOO_MANY_REQUESTS, Reason::TooManyRequests, error.to_string()).with_details(details)
+    }
+}
+
+#[cfg(test)]
+mod tests;

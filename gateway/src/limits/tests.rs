@@ -1,0 +1,75 @@
+use super::*;
+
+fn limits(short: u32, long: u32) -> (Limits, Registry) {
+    let mut registry = Registry::default();
+    let budgets = Budgets { short, long };
+    (Limits::new(Caps { cluster: budgets, user: budgets }, &mut registry), registry)
+}
+
+fn user(name: &str, groups: &[&str]) -> Arc<User> {
+    let groups = groups.iter().map(ToString::to_string).collect();
+    Arc::new(User { name: name.to_owned(), groups, ..User::default() })
+}
+
+fn name() -> ClusterName {
+    ClusterName::parse("berlin").unwrap()
+}
+
+#[test]
+fn users_are_counted_apart_and_forgotten_with_their_last_request() {
+    let (limits, _) = limits(2, 1);
+    let alice = user("alice", &[]);
+    let open = [(); 2].map(|()| limits.of_user(&alice, Kind::Short).expect("room"));
+    let refused = limits.of_user(&alice, Kind::Short).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "too many requests of user \"alice\" are under way: this gateway serves 2 at once (--max-requests-per-user), try again shortly"
+    );
+    let _other = limits.of_user(&user("bob", &[]), Kind::Short).expect("another user's room");
+    let long = limits.of_user(&alice, Kind::Long).expect("another budget");
+    let refused = limits.of_user(&alice, Kind::Long).unwrap_err();
+    assert!(refused.to_string().contains("--max-long-requests-per-user"), "{refused}");
+    assert_eq!(limits.users.known(), 2);
+    drop(open);
+    let again = limits.of_user(&alice, Kind::Short).expect("room again");
+    drop((again, long));
+    assert_eq!(limits.users.known(), 1);
+}
+
+#[test]
+fn clusters_are_counted_apart() {
+    let (limits, registry) = limits(1, 1);
+    let (load, other, alice) = (Arc::new(Load::default()), Arc::new(Load::default()), user("alice", &[]));
+    let open = limits.of_cluster(&name(), &load, &alice, Kind::Short).expect("room");
+    let refused = limits.of_cluster(&name(), &load, &alice, Kind::Short).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "too many requests for cluster berlin are under way: this gateway serves 1 at once (--max-requests-per-cluster), try again shortly"
+    );
+    let _other = limits.of_cluster(&name(), &other, &alice, Kind::Short).expect("another cluster's room");
+    let _long = limits.of_cluster(&name(), &load, &alice, Kind::Long).expect("another budget");
+    drop(open);
+    let _again = limits.of_cluster(&name(), &load, &alice, Kind::Short).expect("room again");
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, &registry).expect("into a String");
+    assert!(text.contains("cluster_gateway_requests_rejected_total{reason=\"cluster\"} 1"), "{text}");
+    assert!(text.contains("cluster_gateway_requests_rejected_total{reason=\"user_long\"} 0"), "{text}");
+}
+
+#[test]
+fn masters_are_neither_turned_away_nor_counted() {
+    let (limits, _) = limits(1, 1);
+    let (load, master) = (Arc::new(Load::default()), user("root", &["system:masters"]));
+    for _ in 0..3 {
+        assert!(limits.of_user(&master, Kind::Short).expect("exempt").is_none());
+        assert!(limits.of_cluster(&name(), &load, &master, Kind::Short).expect("exempt").is_none());
+    }
+    let _open = limits.of_cluster(&name(), &load, &user("alice", &[]), Kind::Short).expect("room");
+}
+
+#[test]
+fn zero_is_no_limit() {
+    let (limits, _) = limits(0, 0);
+    let alice = user("alice", &[]);
+    assert!(limits.of_user(&alice, Kind::Long).expect("no limit").is_none());
+}
