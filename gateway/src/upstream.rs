@@ -5,20 +5,23 @@
 //! requests end: no request ever travels with one generation's credential over another's connection.
 
 pub mod body;
+pub mod circuit;
 pub mod connect;
 pub mod h1;
 pub mod h2;
+pub mod places;
 pub mod pool;
+mod request_body;
 
 use std::sync::Arc;
 
 use http::{Request, Response};
-use hyper::body::Incoming;
 use net::transport::Transport;
 
 pub use self::body::UpstreamBody;
 pub use self::connect::{ConnectError, MAX_DIALS, Target};
 use self::pool::{Lease, Pool};
+pub use self::request_body::RequestBody;
 use crate::metrics::ClusterMetrics;
 
 /// Everything needed to send requests to one member.
@@ -65,7 +68,7 @@ impl Upstream {
     /// goes on being streamed by the response body. Dropping either future or body cancels the exchange.
     ///
     /// `request` carries an origin-form URI and no `Host`; both are set here as the protocol wants them.
-    pub async fn send(&self, core: usize, mut request: Request<Incoming>) -> Result<Response<UpstreamBody>, SendError> {
+    pub async fn send(&self, core: usize, mut request: Request<RequestBody>) -> Result<Response<UpstreamBody>, SendError> {
         /// A connection may turn out to be closing when the request is handed to it. That happened before anything was
         /// sent, so trying the next is safe; more than a few in a row means the member is going down.
         const ATTEMPTS: usize = 4;

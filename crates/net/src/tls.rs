@@ -3,6 +3,7 @@
 pub mod client;
 pub mod keypair;
 mod pinned;
+pub mod policy;
 pub mod server;
 mod signatures;
 

@@ -54,23 +54,12 @@ fn own_path<'a>(location: &'a str, target: &Target) -> Option<&'a str> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     const PREFIX: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/c1/proxy";
 
     fn rewritten(location: &str, base_path: &str) -> Result<String, LeadsAway> {
-        let target = Target {
-            host: "member.example".into(),
-            port: 6443,
-            scheme: http::uri::Scheme::HTTPS,
-            authority: "member.example:6443".parse().unwrap(),
-            host_header: HeaderValue::from_static("member.example:6443"),
-            tls: None,
-            dial_timeout: Duration::from_secs(1),
-            dials: tokio::sync::Semaphore::new(1),
-        };
+        let target = Target::sample();
         let mut headers = HeaderMap::new();
         headers.insert(LOCATION, location.parse().unwrap());
         let cluster = ClusterName::parse("c1").unwrap();

@@ -1,66 +1,49 @@
-//! Opening a connection to a member: TCP, TLS, ALPN, within one deadline.
+//! Opening a connection to a member: a proxy if there is one, TCP, TLS, ALPN, within one deadline.
 
-use std::io;
-use std::sync::Arc;
+mod error;
+
 use std::time::Duration;
 
 use http::HeaderValue;
 use http::uri::{Authority, Scheme};
 use net::dial::{self, DialError};
+use net::proxy::{Opened, Proxy};
 use net::tls;
 use net::transport::Transport;
-use rustls::ClientConfig;
-use rustls_pki_types::ServerName;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
-use tokio_rustls::TlsConnector;
+
+pub use self::error::ConnectError;
+use super::circuit::Circuit;
+use super::places::{Place, Places};
 
 /// Where a member is and how it proves who it is.
 pub struct Target {
-    pub host: String,
-    /// TCP port.
-    pub port: u16,
     pub scheme: Scheme,
+    /// The first place's, for all of them: API servers do not look at it.
     pub authority: Authority,
     /// `authority` again, as the `Host` header of HTTP/1.1.
     pub host_header: HeaderValue,
-    /// `None` only for `http` endpoints.
-    pub tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
-    /// For TCP and TLS together.
+    pub places: Places,
+    /// The way to all places.
+    pub proxy: Option<Proxy>,
+    /// For proxy, TCP and TLS together, and for all places.
     pub dial_timeout: Duration,
     /// Dials that may be under way at a time, upgrades' included.
     pub dials: Semaphore,
+    pub circuit: Circuit,
 }
 
 /// What [`Target::dials`] starts with: a member that answers takes more than this in the blink of an eye, one that does not must not
 /// gather sockets.
 pub const MAX_DIALS: usize = 64;
 
-/// Why no connection came about. Texts start with `dial tcp`: clients of the Go cluster-gateway look for it.
-#[derive(Debug, thiserror::Error)]
-pub enum ConnectError {
-    #[error(transparent)]
-    Dial(#[from] DialError),
-    #[error("dial tcp {address}: tls: {source}")]
-    Tls { address: String, source: io::Error },
-    #[error("dial tcp {address}: tls: handshake timeout after {after:?}")]
-    TlsTimeout { address: String, after: Duration },
-    #[error("dial tcp {address}: the member speaks no HTTP/1.1, which upgrades need")]
-    NoHttp1 { address: String },
-    #[error("dial tcp {address}: http2: {reason}")]
-    Http2 { address: String, reason: String },
-    #[error("dial tcp {address}: the member allows no request at all (SETTINGS_MAX_CONCURRENT_STREAMS is 0)")]
-    NoStreams { address: String },
-    #[error("dial tcp {address}: {limit} connections are open already")]
-    Exhausted { address: String, limit: usize },
-}
-
 // === impl Target ===
 
 impl Target {
     /// `host:port` for messages.
     pub fn address(&self) -> String {
-        format!("{}:{}", self.host, self.port)
+        self.places.preferred().to_string()
     }
 
     /// For pooled requests: the member chooses between HTTP/2 and HTTP/1.1.
@@ -78,50 +61,74 @@ impl Target {
     }
 
     async fn connect(&self, alpn: &[&[u8]]) -> Result<Transport, ConnectError> {
+        let attempt = self.circuit.attempt()?;
         let deadline = Instant::now() + self.dial_timeout;
         let Ok(_dialling) = timeout_at(deadline, self.dials.acquire()).await else {
             return Err(DialError::Timeout { address: self.address() }.into());
         };
-        let stream = dial::connect(&self.host, self.port, deadline).await?;
-        let Some((config, name)) = &self.tls else {
-            return Ok(Transport::Plain(stream));
+        let outcome = self.connect_somewhere(alpn, deadline).await;
+        match &outcome {
+            Ok(_) => attempt.succeeded(),
+            Err(error) => attempt.failed(error),
+        }
+        outcome
+    }
+
+    /// The first place that answers, in order of preference. What is left of the time is divided evenly among the places that are left.
+    async fn connect_somewhere(&self, alpn: &[&[u8]], deadline: Instant) -> Result<Transport, ConnectError> {
+        let mut failures = Vec::new();
+        let mut places = self.places.in_order();
+        while let Some((index, place)) = places.next() {
+            let now = Instant::now();
+            let left = u32::try_from(places.len()).unwrap_or(u32::MAX).saturating_add(1);
+            let share = now + deadline.saturating_duration_since(now) / left;
+            match self.connect_to(place, alpn, share).await {
+                Ok(transport) => {
+                    self.places.prefer(index);
+                    return Ok(transport);
+                }
+                Err(error) => failures.push(error),
+            }
+        }
+        Err(ConnectError::all_of(failures))
+    }
+
+    async fn connect_to(&self, place: &Place, alpn: &[&[u8]], deadline: Instant) -> Result<Transport, ConnectError> {
+        let opened = match &self.proxy {
+            None => Opened::Tcp(dial::connect(&place.host, place.port, deadline).await?),
+            // Rare, and larger than the direct way.
+            Some(proxy) => Box::pin(proxy.connect(&place.host, place.port, deadline)).await?,
         };
-        let connector = TlsConnector::from(Arc::clone(config));
-        let alpn = alpn.iter().map(|name| name.to_vec()).collect();
-        let handshake = connector.with_alpn(alpn).connect(name.clone(), stream);
-        match timeout_at(deadline, handshake).await {
-            Ok(Ok(stream)) => Ok(Transport::Tls(Box::new(stream))),
-            Ok(Err(source)) => Err(ConnectError::Tls { address: self.address(), source }),
-            Err(_) => Err(ConnectError::TlsTimeout { address: self.address(), after: self.dial_timeout }),
+        let Some((config, name)) = &place.tls else {
+            return Ok(opened.plain());
+        };
+        match timeout_at(deadline, opened.secure(config, name.clone(), alpn)).await {
+            Ok(Ok(transport)) => Ok(transport),
+            Ok(Err(source)) => Err(ConnectError::Tls { address: place.to_string(), source }),
+            Err(_) => Err(ConnectError::TlsTimeout { address: place.to_string(), after: self.dial_timeout }),
         }
     }
 }
 
-// === impl ConnectError ===
-
-impl ConnectError {
-    pub fn is_timeout(&self) -> bool {
-        match self {
-            Self::Dial(error) => error.is_timeout(),
-            Self::TlsTimeout { .. } => true,
-            Self::Tls { .. }
-            | Self::NoHttp1 { .. }
-            | Self::Http2 { .. }
-            | Self::NoStreams { .. }
-            | Self::Exhausted { .. } => false,
-        }
-    }
-
-    /// A word for the metric's label.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Dial(DialError::Resolve { .. } | DialError::NoAddress { .. }) => "dns",
-            Self::Dial(error) if error.is_timeout() => "timeout",
-            Self::Dial(_) => "refused",
-            Self::Tls { .. } => "tls",
-            Self::TlsTimeout { .. } => "timeout",
-            Self::NoHttp1 { .. } | Self::Http2 { .. } | Self::NoStreams { .. } => "protocol",
-            Self::Exhausted { .. } => "exhausted",
+#[cfg(test)]
+impl Target {
+    /// `https://member.example:6443`, never to be dialled.
+    pub fn sample() -> Self {
+        let authority = "member.example:6443";
+        let mut registry = prometheus_client::registry::Registry::default();
+        let metrics = crate::metrics::Metrics::register(&mut registry).for_cluster("c1".into());
+        Self {
+            scheme: Scheme::HTTPS,
+            authority: Authority::from_static(authority),
+            host_header: HeaderValue::from_static(authority),
+            places: Places::new(Place { host: "member.example".into(), port: 6443, tls: None }, []),
+            proxy: None,
+            dial_timeout: Duration::from_secs(10),
+            dials: Semaphore::new(1),
+            circuit: Circuit::new(0, metrics.circuit()),
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,6 +4,8 @@
 //! the handshake only proves that the peer holds the key. An empty list of acceptable CAs is sent, because Go clients
 //! offer a certificate only if the list is empty or names their issuer.
 
+mod names;
+
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,13 +13,16 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use rustls::client::danger::HandshakeSignatureValid;
+use rustls::crypto::CryptoProvider;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls::{DigitallySignedStruct, DistinguishedName, ServerConfig, SignatureScheme};
 use rustls_pki_types::{CertificateDer, UnixTime};
 
+pub use self::names::{NamedFiles, ServingCertificates};
 use super::keypair::{KeyPair, KeyPairError};
+use super::policy::Policy;
 use super::signatures::Signatures;
 
 /// How often the serving files are compared with what is in use. Two small reads: cheaper than a watcher, and right for
@@ -46,15 +51,23 @@ struct Loaded {
 #[derive(Debug)]
 struct AnyClientCertificate(Signatures);
 
-/// A server configuration for `certificate`, offering `alpn` in order of preference.
-pub fn config(certificate: Arc<ServingCertificate>, alpn: &[&[u8]]) -> Arc<ServerConfig> {
-    let provider = super::provider();
+/// Looks after one certificate.
+struct Follower {
+    certificate: Arc<ServingCertificate>,
+    complained: String,
+}
+
+/// A server configuration that shows what `certificates` chooses.
+pub fn config(certificates: Arc<dyn ResolvesServerCert>, policy: &Policy) -> Arc<ServerConfig> {
+    let mut provider = CryptoProvider::clone(&super::provider());
+    provider.cipher_suites = policy.suites.to_vec();
+    let provider = Arc::new(provider);
     let mut config = ServerConfig::builder_with_provider(Arc::clone(&provider))
-        .with_safe_default_protocol_versions()
-        .expect("the provider supports TLS 1.2 and 1.3")
+        .with_protocol_versions(&policy.versions())
+        .expect("a policy always has suites of TLS 1.3")
         .with_client_cert_verifier(Arc::new(AnyClientCertificate(Signatures(provider))))
-        .with_cert_resolver(certificate);
-    config.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
+        .with_cert_resolver(certificates);
+    config.alpn_protocols = policy.alpn.iter().map(|name| name.to_vec()).collect();
     Arc::new(config)
 }
 
@@ -70,28 +83,17 @@ impl ServingCertificate {
     /// Re-reads the files for ever. A bad pair (such as a key written before its certificate) is logged once per change
     /// and the last good one stays in use.
     pub async fn follow(self: Arc<Self>) {
+        let mut follower = Follower::new(self);
         let mut interval = tokio::time::interval(RELOAD_INTERVAL);
-        let mut complained = String::new();
         loop {
             interval.tick().await;
-            match self.reload() {
-                Ok(false) => complained.clear(),
-                Ok(true) => {
-                    complained.clear();
-                    tracing::info!(file = %self.files.certificate.display(), "serving certificate reloaded");
-                }
-                Err(error) => {
-                    let text = error.to_string();
-                    if text != complained {
-                        tracing::error!(
-                            error = text,
-                            "serving certificate not reloaded, the last good one stays in use"
-                        );
-                        complained = text;
-                    }
-                }
-            }
+            follower.look();
         }
+    }
+
+    /// The pair in use.
+    pub fn current(&self) -> Arc<CertifiedKey> {
+        Arc::clone(&self.current.load().key)
     }
 
     /// Takes over changed files. True if something changed.
@@ -106,7 +108,40 @@ impl ServingCertificate {
 
 impl ResolvesServerCert for ServingCertificate {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(Arc::clone(&self.current.load().key))
+        Some(self.current())
+    }
+}
+
+// === impl Follower ===
+
+impl Follower {
+    fn new(certificate: Arc<ServingCertificate>) -> Self {
+        Self { certificate, complained: String::new() }
+    }
+
+    /// Looks once. True if another pair is in use now.
+    fn look(&mut self) -> bool {
+        match self.certificate.reload() {
+            Ok(changed) => {
+                self.complained.clear();
+                if changed {
+                    tracing::info!(file = %self.certificate.files.certificate.display(), "serving certificate reloaded");
+                }
+                changed
+            }
+            Err(error) => {
+                let text = error.to_string();
+                if text != self.complained {
+                    tracing::error!(
+                        file = %self.certificate.files.certificate.display(),
+                        error = text,
+                        "serving certificate not reloaded, the last good one stays in use"
+                    );
+                    self.complained = text;
+                }
+                false
+            }
+        }
     }
 }
 

@@ -1,22 +1,9 @@
-use http::{HeaderValue, Request, Response};
+use http::{Request, Response};
 use prometheus_client::metrics::gauge::Gauge;
 use tokio::io::{DuplexStream, duplex};
 use tokio::time::Instant;
 
 use super::*;
-
-fn target() -> Target {
-    Target {
-        host: "member".into(),
-        port: 6443,
-        scheme: http::uri::Scheme::HTTPS,
-        authority: "member:6443".parse().unwrap(),
-        host_header: HeaderValue::from_static("member:6443"),
-        tls: None,
-        dial_timeout: Duration::from_secs(10),
-        dials: tokio::sync::Semaphore::new(1),
-    }
-}
 
 /// A member that answers every request with a head and keeps the stream open, taking `streams` at a time.
 async fn member(io: DuplexStream, streams: u32) {
@@ -32,7 +19,7 @@ async fn connected(streams: u32) -> (Arc<Connection>, Gauge) {
     let (ours, theirs) = duplex(64 * 1024);
     tokio::spawn(member(theirs, streams));
     let open = Gauge::default();
-    (Connection::start(ours, &target(), InFlight::new(&open), Arc::default()).await.unwrap(), open)
+    (Connection::start(ours, &Target::sample(), InFlight::new(&open), Arc::default()).await.unwrap(), open)
 }
 
 async fn until_closed(open: &Gauge) -> Duration {
@@ -93,7 +80,7 @@ async fn a_member_that_falls_silent_ends_its_streams() {
         }
     });
     let open = Gauge::default();
-    let connection = Connection::start(ours, &target(), InFlight::new(&open), Arc::default()).await.unwrap();
+    let connection = Connection::start(ours, &Target::sample(), InFlight::new(&open), Arc::default()).await.unwrap();
     let mut lease = connection.lease().unwrap();
     lease.ready().await.unwrap();
     let (response, _stream) = lease.sender().send_request(request(), true).unwrap();

@@ -1,0 +1,140 @@
+//! What a server accepts of TLS: the oldest version, the cipher suites, the protocols inside.
+//!
+//! Cipher suites are named as IANA and Go name them. As in Go's servers, a choice of suites is one of TLS 1.2 suites: those of TLS 1.3
+//! are all good, and always there.
+
+use std::fmt;
+
+use rustls::crypto::aws_lc_rs::ALL_CIPHER_SUITES;
+use rustls::version::{TLS12, TLS13};
+use rustls::{SupportedCipherSuite, SupportedProtocolVersion};
+
+use super::{H2, HTTP_11};
+
+/// See the module's text. The default is TLS 1.2 and 1.3, all suites, HTTP/2 preferred to HTTP/1.1.
+#[derive(Debug, Clone)]
+pub struct Policy {
+    pub oldest: Version,
+    pub suites: Suites,
+    pub alpn: Vec<&'static [u8]>,
+}
+
+/// Versions that can be the oldest; TLS 1.0 and 1.1 are not implemented (RFC 8996 forbids them).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Version {
+    Tls12,
+    Tls13,
+}
+
+/// Cipher suites to choose from.
+#[derive(Debug, Clone)]
+pub struct Suites(Vec<SupportedCipherSuite>);
+
+/// A list of names that makes no choice of suites.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SuitesError {
+    #[error("{name:?} is no cipher suite; known are {}", known())]
+    Unknown { name: String },
+    #[error("none of the cipher suites is available; choose from {}", known())]
+    NoneLeft,
+}
+
+/// Suites that Go's TLS knows and ours does not, for want of forward secrecy or of an authenticated cipher
+/// (`CipherSuites` and `InsecureCipherSuites` of Go's `crypto/tls`).
+const ONLY_IN_GO: [&str; 18] = [
+    "TLS_RSA_WITH_RC4_128_SHA",
+    "TLS_RSA_WITH_3DES_EDE_CBC_SHA",
+    "TLS_RSA_WITH_AES_128_CBC_SHA",
+    "TLS_RSA_WITH_AES_256_CBC_SHA",
+    "TLS_RSA_WITH_AES_128_CBC_SHA256",
+    "TLS_RSA_WITH_AES_128_GCM_SHA256",
+    "TLS_RSA_WITH_AES_256_GCM_SHA384",
+    "TLS_ECDHE_ECDSA_WITH_RC4_128_SHA",
+    "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA",
+    "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA",
+    "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256",
+    "TLS_ECDHE_ECDSA_WITH_3DES_EDE_CBC_SHA",
+    "TLS_ECDHE_RSA_WITH_RC4_128_SHA",
+    "TLS_ECDHE_RSA_WITH_3DES_EDE_CBC_SHA",
+    "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA",
+    "TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA",
+    "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256",
+    "TLS_FALLBACK_SCSV",
+];
+
+// === impl Policy ===
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self { oldest: Version::Tls12, suites: Suites::default(), alpn: vec![H2, HTTP_11] }
+    }
+}
+
+impl Policy {
+    /// The versions to offer. One without a suite is left out: a handshake that agreed on it could not go on.
+    pub(super) fn versions(&self) -> Vec<&'static SupportedProtocolVersion> {
+        let oldest: &[_] = match self.oldest {
+            Version::Tls12 => &[&TLS13, &TLS12],
+            Version::Tls13 => &[&TLS13],
+        };
+        oldest.iter().copied().filter(|version| self.suites.0.iter().any(|suite| suite.version() == *version)).collect()
+    }
+}
+
+// === impl Suites ===
+
+impl Suites {
+    /// The suites called `names`, and which of those are known elsewhere but not here.
+    pub fn named<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<(Self, Vec<String>), SuitesError> {
+        let (mut chosen, mut missing) = (Vec::new(), Vec::new());
+        for name in names {
+            match find(name) {
+                Some(suite) => chosen.push(suite),
+                None if ONLY_IN_GO.contains(&name) => missing.push(name.to_owned()),
+                None => return Err(SuitesError::Unknown { name: name.to_owned() }),
+            }
+        }
+        if chosen.is_empty() {
+            return Err(SuitesError::NoneLeft);
+        }
+        let all = ALL_CIPHER_SUITES.iter().copied();
+        let kept = |suite: &SupportedCipherSuite| suite.version() == &TLS13 || chosen.contains(suite);
+        Ok((Self(all.filter(kept).collect()), missing))
+    }
+
+    pub(super) fn to_vec(&self) -> Vec<SupportedCipherSuite> {
+        self.0.clone()
+    }
+}
+
+impl Default for Suites {
+    fn default() -> Self {
+        Self(super::provider().cipher_suites.clone())
+    }
+}
+
+fn find(name: &str) -> Option<SupportedCipherSuite> {
+    // Older Go releases spell these two without the hash.
+    let full = match name {
+        "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305" | "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305" => format!("{name}_SHA256"),
+        _ => name.to_owned(),
+    };
+    ALL_CIPHER_SUITES.iter().copied().find(|suite| Name(*suite).to_string() == full)
+}
+
+fn known() -> String {
+    ALL_CIPHER_SUITES.iter().map(|suite| Name(*suite).to_string()).collect::<Vec<_>>().join(", ")
+}
+
+/// A suite, displayed as IANA calls it: rustls writes `TLS13_` where they write `TLS_`.
+struct Name(SupportedCipherSuite);
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = format!("{:?}", self.0.suite());
+        write!(f, "TLS_{}", name.trim_start_matches("TLS13_").trim_start_matches("TLS_"))
+    }
+}
+
+#[cfg(test)]
+mod tests;

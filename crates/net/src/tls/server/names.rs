@@ -1,0 +1,111 @@
+//! Several serving certificates, chosen by the name the client asks for.
+//!
+//! The rules are those of Kubernetes' servers (`--tls-sni-cert-key`): names given with a pair come before names read from its
+//! certificate, earlier pairs before later ones, whole names before wildcards, and a wildcard stands for one label. Who asks for no
+//! name, or one that nobody has, gets the main certificate.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+
+use super::{Follower, KeyPairFiles, RELOAD_INTERVAL, ServingCertificate};
+use crate::tls::keypair::KeyPairError;
+
+/// A further certificate and the names it is for; without any, those in the certificate.
+#[derive(Debug, Clone)]
+pub struct NamedFiles {
+    pub files: KeyPairFiles,
+    /// DNS names, also `*.example.com`, in lower case.
+    pub names: Vec<String>,
+}
+
+/// The main certificate and the further ones, replaced as their files change.
+pub struct ServingCertificates {
+    main: Arc<ServingCertificate>,
+    named: Vec<Named>,
+    by_name: ArcSwap<HashMap<String, Arc<CertifiedKey>>>,
+}
+
+struct Named {
+    certificate: Arc<ServingCertificate>,
+    names: Vec<String>,
+}
+
+// === impl ServingCertificates ===
+
+impl ServingCertificates {
+    /// Reads all files once. Fails on the first that do not hold a matching pair, with the file's name.
+    pub fn load(main: Arc<ServingCertificate>, named: Vec<NamedFiles>) -> Result<Arc<Self>, KeyPairError> {
+        let load =
+            |named: NamedFiles| Ok(Named { certificate: ServingCertificate::load(named.files)?, names: named.names });
+        let named = named.into_iter().map(load).collect::<Result<Vec<_>, _>>()?;
+        let by_name = ArcSwap::from_pointee(by_name(&named));
+        Ok(Arc::new(Self { main, named, by_name }))
+    }
+
+    /// Re-reads the files for ever, as [`ServingCertificate::follow`] does for one pair.
+    pub async fn follow(self: Arc<Self>) {
+        let mut main = Follower::new(Arc::clone(&self.main));
+        let mut named: Vec<_> = self.named.iter().map(|named| Follower::new(Arc::clone(&named.certificate))).collect();
+        let mut interval = tokio::time::interval(RELOAD_INTERVAL);
+        loop {
+            interval.tick().await;
+            main.look();
+            // All of them are looked at, whatever the first says.
+            if named.iter_mut().fold(false, |changed, follower| follower.look() | changed) {
+                self.by_name.store(Arc::new(by_name(&self.named)));
+            }
+        }
+    }
+
+    fn named(&self, name: &str) -> Option<Arc<CertifiedKey>> {
+        let by_name = self.by_name.load();
+        let name = name.to_ascii_lowercase();
+        if let Some(key) = by_name.get(&name) {
+            return Some(Arc::clone(key));
+        }
+        let (_, parent) = name.split_once('.')?;
+        by_name.get(&format!("*.{parent}")).map(Arc::clone)
+    }
+}
+
+impl ResolvesServerCert for ServingCertificates {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let named = if self.named.is_empty() { None } else { hello.server_name().and_then(|name| self.named(name)) };
+        Some(named.unwrap_or_else(|| self.main.current()))
+    }
+}
+
+impl fmt::Debug for ServingCertificates {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServingCertificates").field("main", &self.main).finish_non_exhaustive()
+    }
+}
+
+fn by_name(certificates: &[Named]) -> HashMap<String, Arc<CertifiedKey>> {
+    let mut by_name = HashMap::new();
+    let given = certificates.iter().map(|named| (named.names.clone(), named.certificate.current()));
+    let read = certificates.iter().filter(|named| named.names.is_empty()).map(|named| {
+        let key = named.certificate.current();
+        (names_in(&key), key)
+    });
+    for (names, key) in given.chain(read) {
+        for name in names {
+            by_name.entry(name).or_insert_with(|| Arc::clone(&key));
+        }
+    }
+    by_name
+}
+
+fn names_in(key: &CertifiedKey) -> Vec<String> {
+    let Ok(leaf) = key.end_entity_cert() else { return Vec::new() };
+    let Ok(leaf) = webpki::EndEntityCert::try_from(leaf) else { return Vec::new() };
+    leaf.valid_dns_names().map(str::to_ascii_lowercase).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,150 @@
+//! Flags of the serving TLS, with the meaning they have in Kubernetes' API servers.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args as Group};
+use net::tls;
+use net::tls::policy::{Policy, Suites, Version};
+use net::tls::server::{KeyPairFiles, NamedFiles};
+
+use crate::serving::{MainCertificate, Serving as Certificates};
+
+#[derive(Debug, Group)]
+#[group(id = "serving-tls-group")]
+pub struct ServingTls {
+    /// Where `apiserver.crt` and `apiserver.key` are, and are made, when no files are given
+    #[arg(long, value_name = "DIR", default_value = "apiserver.local.config/certificates")]
+    pub cert_dir: PathBuf,
+    /// Further certificate and key for some names, `CERT,KEY[:NAME,NAME]`; repeatable, re-read when it changes
+    #[arg(long, value_name = "FILES")]
+    pub tls_sni_cert_key: Vec<String>,
+    /// Oldest TLS version accepted: `VersionTLS12` or `VersionTLS13`
+    #[arg(long, value_name = "VERSION", default_value = "VersionTLS12", hide_default_value = true)]
+    pub tls_min_version: String,
+    /// TLS 1.2 cipher suites accepted, by their IANA names; those of TLS 1.3 always are
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    pub tls_cipher_suites: Vec<String>,
+    /// Serve HTTP/1.1 only
+    #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = false,
+        default_missing_value = "true", hide_default_value = true, hide_possible_values = true)]
+    pub disable_http2_serving: bool,
+}
+
+/// The two halves of the main pair, as given.
+pub struct MainFiles<'a> {
+    pub certificate: Option<&'a PathBuf>,
+    pub private_key: Option<&'a PathBuf>,
+}
+
+/// What a self-signed certificate has to be valid for.
+pub struct Reached<'a> {
+    pub address: IpAddr,
+    pub namespace: &'a str,
+}
+
+// === impl ServingTls ===
+
+impl ServingTls {
+    /// What to serve with. Mistakes go to `wrong`, what is left out to `warnings`.
+    pub fn parse(
+        &self,
+        main: &MainFiles<'_>,
+        reached: &Reached<'_>,
+        wrong: &mut Vec<String>,
+        warnings: &mut Vec<String>,
+    ) -> Certificates {
+        Certificates {
+            main: self.main(main, reached, wrong),
+            named: self.tls_sni_cert_key.iter().filter_map(|text| named(text, wrong, warnings)).collect(),
+            policy: Policy {
+                oldest: version(&self.tls_min_version, wrong),
+                suites: suites(&self.tls_cipher_suites, wrong, warnings),
+                alpn: if self.disable_http2_serving { vec![tls::HTTP_11] } else { vec![tls::H2, tls::HTTP_11] },
+            },
+        }
+    }
+
+    fn main(&self, main: &MainFiles<'_>, reached: &Reached<'_>, wrong: &mut Vec<String>) -> MainCertificate {
+        let missing = |flag: &str, given: &str| format!("--{flag} is required with --{given}: the two make a pair");
+        match (main.certificate, main.private_key) {
+            (Some(certificate), Some(private_key)) => {
+                let files = KeyPairFiles { certificate: certificate.clone(), private_key: private_key.clone() };
+                return MainCertificate::Given(files);
+            }
+            (Some(_), None) => wrong.push(missing("tls-private-key-file", "tls-cert-file")),
+            (None, Some(_)) => wrong.push(missing("tls-cert-file", "tls-private-key-file")),
+            (None, None) => {}
+        }
+        MainCertificate::InDirectory { directory: self.cert_dir.clone(), names: names(reached) }
+    }
+}
+
+fn version(name: &str, wrong: &mut Vec<String>) -> Version {
+    match name {
+        "" | "VersionTLS12" => {}
+        "VersionTLS13" => return Version::Tls13,
+        "VersionTLS10" | "VersionTLS11" => wrong.push(format!(
+            "--tls-min-version={name} is not possible: TLS before 1.2 is not implemented; write VersionTLS12 or VersionTLS13"
+        )),
+        other => {
+            wrong.push(format!("--tls-min-version: {other:?} is no version; write VersionTLS12 or VersionTLS13"));
+        }
+    }
+    Version::Tls12
+}
+
+fn suites(names: &[String], wrong: &mut Vec<String>, warnings: &mut Vec<String>) -> Suites {
+    if names.iter().all(String::is_empty) {
+        return Suites::default();
+    }
+    match Suites::named(names.iter().map(|name| name.trim())) {
+        Ok((suites, missing)) => {
+            warnings.extend(missing.iter().map(|name| format!("cipher suite {name} is not available and left out")));
+            suites
+        }
+        Err(error) => {
+            wrong.push(format!("--tls-cipher-suites: {error}"));
+            Suites::default()
+        }
+    }
+}
+
+/// `CERT,KEY` or `CERT,KEY:NAME,NAME`. The names come after the last colon, as in `k8s.io/component-base/cli/flag`.
+fn named(text: &str, wrong: &mut Vec<String>, warnings: &mut Vec<String>) -> Option<NamedFiles> {
+    let (files, names) = text.rsplit_once(':').unwrap_or((text, ""));
+    let (certificate, private_key) = match files.split_once(',') {
+        Some((certificate, key)) if !certificate.is_empty() && !key.is_empty() && !key.contains(',') => {
+            (certificate.trim().into(), key.trim().into())
+        }
+        _ => {
+            wrong.push(format!("--tls-sni-cert-key: {text:?} is not of the form CERT,KEY or CERT,KEY:NAME,NAME"));
+            return None;
+        }
+    };
+    let names = names.split(',').map(str::trim).filter(|name| !name.is_empty());
+    let (addresses, names): (Vec<_>, Vec<_>) = names.partition(|name| name.parse::<IpAddr>().is_ok());
+    warnings.extend(addresses.iter().map(|address| {
+        format!("--tls-sni-cert-key: {address} has no effect, clients do not name addresses in the handshake")
+    }));
+    if names.is_empty() && !addresses.is_empty() {
+        return None;
+    }
+    let names = names.into_iter().map(str::to_ascii_lowercase).collect();
+    Some(NamedFiles { files: KeyPairFiles { certificate, private_key }, names })
+}
+
+/// Loopback, the address listened on, the host, and the Service that the chart makes.
+fn names(reached: &Reached<'_>) -> Vec<String> {
+    let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
+    if !reached.address.is_unspecified() && !reached.address.is_loopback() {
+        names.push(reached.address.to_string());
+    }
+    if !reached.namespace.is_empty() {
+        names.push(format!("cluster-gateway.{}.svc", reached.namespace));
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests;

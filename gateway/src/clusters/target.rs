@@ -1,0 +1,81 @@
+//! From a cluster's specification to the places its connections lead to.
+
+use api::secret::{ClusterSpec, ConstEndpoint, Endpoint, ProxyScheme, ProxyUrl, Scheme, Trust};
+use http::HeaderValue;
+use http::uri::Authority;
+use net::proxy::{Credentials, Protocol, Proxy};
+use net::tls::client;
+use net::tls::keypair::KeyPair;
+use rustls_pki_types::ServerName;
+use tokio::sync::Semaphore;
+
+use super::cluster::{ClusterError, Making};
+use crate::metrics::ClusterMetrics;
+use crate::upstream::circuit::Circuit;
+use crate::upstream::places::{Place, Places};
+use crate::upstream::{MAX_DIALS, Target};
+
+/// The target of a cluster at a fixed URL. `identity` is our client certificate.
+pub(super) fn target(
+    spec: &ClusterSpec,
+    endpoint: &ConstEndpoint,
+    identity: Option<&KeyPair>,
+    making: &Making,
+    metrics: &ClusterMetrics,
+) -> Result<Target, ClusterError> {
+    let url = &endpoint.url;
+    let name = spec.tls_server_name.as_deref();
+    let first = place(url, &spec.trust, name, identity)?;
+    let others = endpoint.fallbacks.iter().map(|(url, trust)| place(url, trust, name, identity));
+    let others = others.collect::<Result<Vec<_>, _>>()?;
+    let authority = Authority::try_from(url.authority.as_str()).map_err(|_| ClusterError::Endpoint)?;
+    Ok(Target {
+        scheme: match url.scheme {
+            Scheme::Https => http::uri::Scheme::HTTPS,
+            Scheme::Http => http::uri::Scheme::HTTP,
+        },
+        host_header: HeaderValue::from_str(authority.as_str()).map_err(|_| ClusterError::Endpoint)?,
+        authority,
+        places: Places::new(first, others),
+        proxy: endpoint.proxy.as_ref().map(|url| proxy(url, making.proxy_ca.as_deref())).transpose()?,
+        dial_timeout: making.dial_timeout,
+        dials: Semaphore::new(MAX_DIALS),
+        circuit: Circuit::new(making.circuit_failures, metrics.circuit()),
+    })
+}
+
+fn place(url: &Endpoint, trust: &Trust, name: Option<&str>, identity: Option<&KeyPair>) -> Result<Place, ClusterError> {
+    let tls = match url.scheme {
+        Scheme::Http => None,
+        Scheme::Https => {
+            let name = name.unwrap_or(&url.host);
+            let name = ServerName::try_from(name.to_owned()).map_err(|_| ClusterError::ServerName(name.to_owned()))?;
+            Some((client::config(to_verify(trust), identity)?, name))
+        }
+    };
+    Ok(Place { host: url.host.clone(), port: url.port, tls })
+}
+
+fn to_verify(trust: &Trust) -> client::Trust<'_> {
+    match trust {
+        Trust::Bundle(pem) => client::Trust::Bundle(pem),
+        Trust::SystemRoots => client::Trust::SystemRoots,
+        Trust::Insecure => client::Trust::Insecure,
+    }
+}
+
+fn proxy(url: &ProxyUrl, ca: Option<&[u8]>) -> Result<Proxy, ClusterError> {
+    let protocol = match url.scheme {
+        ProxyScheme::Http => Protocol::Http,
+        ProxyScheme::Socks5 => Protocol::Socks5,
+        ProxyScheme::Https => {
+            let trust = ca.map_or(client::Trust::SystemRoots, client::Trust::Bundle);
+            Protocol::Https(client::config(trust, None).map_err(ClusterError::ProxyTrust)?)
+        }
+    };
+    let credentials = url
+        .credentials
+        .as_ref()
+        .map(|credentials| Credentials { user: credentials.user.clone(), password: credentials.password.clone() });
+    Ok(Proxy { protocol, host: url.host.clone(), port: url.port, credentials })
+}

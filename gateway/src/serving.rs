@@ -1,0 +1,91 @@
+//! The certificates the gateway serves with: given, found, or made.
+
+mod self_signed;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use net::tls::policy::Policy;
+use net::tls::server::{KeyPairFiles, NamedFiles, ServingCertificate, ServingCertificates};
+
+/// How to serve TLS.
+#[derive(Debug)]
+pub struct Serving {
+    pub main: MainCertificate,
+    /// Further certificates, for some names.
+    pub named: Vec<NamedFiles>,
+    pub policy: Policy,
+}
+
+/// The certificate shown to who asks for no other.
+#[derive(Debug)]
+pub enum MainCertificate {
+    Given(KeyPairFiles),
+    /// `apiserver.crt` and `apiserver.key` there, made for `names` if neither exists.
+    InDirectory {
+        directory: PathBuf,
+        /// DNS names and IP addresses.
+        names: Vec<String>,
+    },
+}
+
+// === impl Serving ===
+
+impl Serving {
+    /// Reads everything once, and makes what is to be made.
+    pub fn load(&self) -> anyhow::Result<Arc<ServingCertificates>> {
+        let main = ServingCertificate::load(self.main.files()?).context("serving certificate")?;
+        ServingCertificates::load(main, self.named.clone()).context("--tls-sni-cert-key")
+    }
+}
+
+// === impl MainCertificate ===
+
+impl MainCertificate {
+    fn files(&self) -> anyhow::Result<KeyPairFiles> {
+        match self {
+            Self::Given(files) => Ok(files.clone()),
+            Self::InDirectory { directory, names } => find_or_make(directory, names).with_context(|| {
+                format!(
+                    "no serving certificate in {}: give --tls-cert-file and --tls-private-key-file, or a --cert-dir \
+                     that can be written",
+                    directory.display()
+                )
+            }),
+        }
+    }
+}
+
+fn find_or_make(directory: &Path, names: &[String]) -> anyhow::Result<KeyPairFiles> {
+    let files =
+        KeyPairFiles { certificate: directory.join("apiserver.crt"), private_key: directory.join("apiserver.key") };
+    let (certificate, key) = (&files.certificate, &files.private_key);
+    match (exists(certificate)?, exists(key)?) {
+        (true, true) => {}
+        (false, false) => {
+            self_signed::Pair::generate(names.iter().cloned().chain(host_name()))?.write(&files)?;
+            tracing::warn!(
+                certificate = %certificate.display(),
+                "serving with a new self-signed certificate, which no hub trusts: \
+                 for production give --tls-cert-file and --tls-private-key-file"
+            );
+        }
+        (true, false) => anyhow::bail!("{} is there, but {} is not", certificate.display(), key.display()),
+        (false, true) => anyhow::bail!("{} is there, but {} is not", key.display(), certificate.display()),
+    }
+    Ok(files)
+}
+
+fn exists(path: &Path) -> anyhow::Result<bool> {
+    path.try_exists().with_context(|| format!("cannot look for {}", path.display()))
+}
+
+/// What this machine, or pod, is called.
+fn host_name() -> Option<String> {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?.trim().to_ascii_lowercase();
+    (!name.is_empty() && name != "localhost").then_some(name)
+}
+
+#[cfg(test)]
+mod tests;

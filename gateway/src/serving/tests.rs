@@ -1,0 +1,37 @@
+use std::os::unix::fs::PermissionsExt as _;
+
+use super::*;
+
+fn main(directory: &Path) -> MainCertificate {
+    let names = vec!["localhost".into(), "127.0.0.1".into(), "not a name".into()];
+    MainCertificate::InDirectory { directory: directory.join("made/for/us"), names }
+}
+
+#[test]
+fn a_pair_is_made_once_and_found_later() {
+    let directory = tempfile::tempdir().unwrap();
+    let files = main(directory.path()).files().unwrap();
+    ServingCertificate::load(files.clone()).expect("certificate and key fit");
+    let mode = std::fs::metadata(&files.private_key).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let made = std::fs::read(&files.certificate).unwrap();
+    let again = main(directory.path()).files().unwrap();
+    assert_eq!(std::fs::read(&again.certificate).unwrap(), made);
+}
+
+#[test]
+fn half_a_pair_is_neither_used_nor_written_over() {
+    let directory = tempfile::tempdir().unwrap();
+    let files = main(directory.path()).files().unwrap();
+    std::fs::remove_file(&files.private_key).unwrap();
+    let error = main(directory.path()).files().unwrap_err();
+    assert!(format!("{error:#}").contains("apiserver.key is not"), "{error:#}");
+}
+
+#[test]
+fn a_directory_that_cannot_be_written_is_told_with_the_way_out() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("made"), "a file in the way").unwrap();
+    let error = main(directory.path()).files().unwrap_err();
+    assert!(format!("{error:#}").contains("--cert-dir that can be written"), "{error:#}");
+}

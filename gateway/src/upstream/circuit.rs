@@ -1,0 +1,147 @@
+//! The circuit of one member: after several failed dials in a row, further ones fail at once for a while.
+//!
+//! A member that is away would otherwise cost every caller the whole dial timeout, and us a socket and a place among the dials for
+//! each. After the while one dial goes through; its success closes the circuit, its failure opens it for longer. Only dials look
+//! at it, never requests on connections that are open.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use crate::metrics::CircuitGauge;
+
+/// How long the circuit stays open first, doubled with each failure of the one dial it lets through.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// See the module's text.
+pub struct Circuit {
+    /// Failures in a row that open it; 0 means never.
+    limit: u32,
+    state: Mutex<State>,
+    gauge: CircuitGauge,
+}
+
+enum State {
+    Closed { failures: u32 },
+    Open(Pause),
+}
+
+struct Pause {
+    length: Duration,
+    until: Instant,
+    /// The one dial is under way.
+    probing: bool,
+    failures: u32,
+    last: Arc<str>,
+}
+
+/// The right to dial. Dropped without a verdict, it leaves the circuit as it was.
+pub struct Attempt<'a> {
+    circuit: &'a Circuit,
+    probes: bool,
+}
+
+/// A dial that was not made. The text begins with the last failure's.
+#[derive(Debug, thiserror::Error)]
+#[error("{last} (the last {failures} attempts to connect failed; {next})")]
+pub struct CircuitOpen {
+    last: Arc<str>,
+    failures: u32,
+    next: NextAttempt,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum NextAttempt {
+    Under,
+    In(Duration),
+}
+
+// === impl Circuit ===
+
+impl Circuit {
+    /// A closed circuit that `limit` failed dials in a row open; 0 turns it off.
+    pub fn new(limit: u32, gauge: CircuitGauge) -> Self {
+        gauge.set(false);
+        Self { limit, state: Mutex::new(State::Closed { failures: 0 }), gauge }
+    }
+
+    /// Asks whether a dial may be made now.
+    pub fn attempt(&self) -> Result<Attempt<'_>, CircuitOpen> {
+        let mut state = self.state.lock();
+        let State::Open(pause) = &mut *state else { return Ok(Attempt { circuit: self, probes: false }) };
+        let left = pause.until.saturating_duration_since(Instant::now());
+        if left.is_zero() && !pause.probing {
+            pause.probing = true;
+            return Ok(Attempt { circuit: self, probes: true });
+        }
+        let next = if pause.probing { NextAttempt::Under } else { NextAttempt::In(left) };
+        Err(CircuitOpen { last: Arc::clone(&pause.last), failures: pause.failures, next })
+    }
+
+    fn close(&self) {
+        *self.state.lock() = State::Closed { failures: 0 };
+        self.gauge.set(false);
+    }
+
+    fn count_failure(&self, probed: bool, error: &dyn fmt::Display) {
+        let mut state = self.state.lock();
+        let (failures, length) = match &*state {
+            State::Closed { failures } => (failures.saturating_add(1), FIRST_PAUSE),
+            State::Open(pause) if probed => (pause.failures.saturating_add(1), (pause.length * 2).min(LONGEST_PAUSE)),
+            // A dial from before the circuit opened: it says nothing new.
+            State::Open(_) => return,
+        };
+        if self.limit == 0 || failures < self.limit {
+            *state = State::Closed { failures };
+            return;
+        }
+        // Jittered over the upper half: the replicas of a gateway must not all come back in the same instant.
+        let until = Instant::now() + length.mul_f64(0.5 + net::random::fraction() / 2.0);
+        *state = State::Open(Pause { length, until, probing: false, failures, last: error.to_string().into() });
+        self.gauge.set(true);
+    }
+}
+
+// === impl Attempt ===
+
+impl Attempt<'_> {
+    /// The member was reached.
+    pub fn succeeded(self) {
+        self.circuit.close();
+    }
+
+    /// It was not.
+    pub fn failed(mut self, error: &dyn fmt::Display) {
+        self.circuit.count_failure(self.probes, error);
+        self.probes = false;
+    }
+}
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        // Given up by its caller: the next one may try.
+        if self.probes
+            && let State::Open(pause) = &mut *self.circuit.state.lock()
+        {
+            pause.probing = false;
+        }
+    }
+}
+
+// === impl NextAttempt ===
+
+impl fmt::Display for NextAttempt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Under => write!(f, "the next is under way"),
+            Self::In(left) => write!(f, "the next is made in {:.1}s", left.as_secs_f64()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,84 @@
+//! Why a member gave no connection, in words that clients of the Go cluster-gateway look for.
+
+use std::io;
+use std::time::Duration;
+
+use net::dial::DialError;
+use net::proxy::ProxyError;
+
+use crate::upstream::circuit::CircuitOpen;
+
+/// Why no connection came about. Texts start with `dial tcp`.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    #[error(transparent)]
+    Dial(#[from] DialError),
+    #[error(transparent)]
+    Proxy(#[from] ProxyError),
+    #[error("dial tcp {address}: tls: {source}")]
+    Tls { address: String, source: io::Error },
+    #[error("dial tcp {address}: tls: handshake timeout after {after:?}")]
+    TlsTimeout { address: String, after: Duration },
+    #[error("dial tcp {address}: the member speaks no HTTP/1.1, which upgrades need")]
+    NoHttp1 { address: String },
+    #[error("dial tcp {address}: http2: {reason}")]
+    Http2 { address: String, reason: String },
+    #[error("dial tcp {address}: the member allows no request at all (SETTINGS_MAX_CONCURRENT_STREAMS is 0)")]
+    NoStreams { address: String },
+    #[error("dial tcp {address}: {limit} connections are open already")]
+    Exhausted { address: String, limit: usize },
+    /// Nothing was tried.
+    #[error(transparent)]
+    CircuitOpen(#[from] CircuitOpen),
+    /// Several places, none of which answered.
+    #[error("{}", join(.0))]
+    Nowhere(Vec<Self>),
+}
+
+// === impl ConnectError ===
+
+impl ConnectError {
+    /// The failures of all places as one.
+    pub(super) fn all_of(mut failures: Vec<Self>) -> Self {
+        match failures.len() {
+            1 => failures.remove(0),
+            _ => Self::Nowhere(failures),
+        }
+    }
+
+    pub fn is_timeout(&self) -> bool {
+        match self {
+            Self::Dial(error) => error.is_timeout(),
+            Self::Proxy(error) => error.is_timeout(),
+            Self::TlsTimeout { .. } => true,
+            Self::Nowhere(failures) => failures.iter().all(Self::is_timeout),
+            Self::Tls { .. }
+            | Self::NoHttp1 { .. }
+            | Self::Http2 { .. }
+            | Self::NoStreams { .. }
+            | Self::Exhausted { .. }
+            | Self::CircuitOpen(_) => false,
+        }
+    }
+
+    /// A word for the metric's label.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Dial(DialError::Resolve { .. } | DialError::NoAddress { .. }) => "dns",
+            Self::Dial(error) if error.is_timeout() => "timeout",
+            Self::Dial(_) => "refused",
+            Self::Proxy(error) if error.is_timeout() => "timeout",
+            Self::Proxy(_) => "proxy",
+            Self::Tls { .. } => "tls",
+            Self::TlsTimeout { .. } => "timeout",
+            Self::NoHttp1 { .. } | Self::Http2 { .. } | Self::NoStreams { .. } => "protocol",
+            Self::Exhausted { .. } => "exhausted",
+            Self::CircuitOpen(_) => "circuit",
+            Self::Nowhere(failures) => failures.last().map_or("refused", Self::kind),
+        }
+    }
+}
+
+fn join(failures: &[ConnectError]) -> String {
+    failures.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}

@@ -1,0 +1,87 @@
+//! Where a member can be dialled: one place, or several that serve the same API.
+//!
+//! The place that answered last is tried first, so that a place that is away costs its share of the dial timeout once and not
+//! at every dial.
+
+use std::fmt;
+use std::net::Ipv6Addr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rustls::ClientConfig;
+use rustls_pki_types::ServerName;
+
+/// One address and how what is there proves who it is.
+pub struct Place {
+    /// DNS name or IP address, IPv6 without brackets.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+    /// `None` only for `http` endpoints.
+    pub tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
+}
+
+/// At least one place.
+pub struct Places {
+    all: Box<[Place]>,
+    /// Index of the place that answered last. Two dials at a time may disagree: any of their answers will do.
+    preferred: AtomicUsize,
+}
+
+// === impl Places ===
+
+impl Places {
+    pub fn new(first: Place, others: impl IntoIterator<Item = Place>) -> Self {
+        Self { all: std::iter::once(first).chain(others).collect(), preferred: AtomicUsize::new(0) }
+    }
+
+    /// The place that answered last, or the first.
+    pub fn preferred(&self) -> &Place {
+        &self.all[self.preferred.load(Ordering::Relaxed)]
+    }
+
+    /// All places with their indices, the preferred one first.
+    pub fn in_order(&self) -> impl ExactSizeIterator<Item = (usize, &Place)> {
+        let first = self.preferred.load(Ordering::Relaxed);
+        (0..self.all.len()).map(move |offset| {
+            let index = (first + offset) % self.all.len();
+            (index, &self.all[index])
+        })
+    }
+
+    pub fn prefer(&self, index: usize) {
+        self.preferred.store(index, Ordering::Relaxed);
+    }
+}
+
+// === impl Place ===
+
+/// `host:port`, IPv6 in brackets.
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.host.parse::<Ipv6Addr>().is_ok() {
+            write!(f, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(f, "{}:{}", self.host, self.port)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(host: &str) -> Place {
+        Place { host: host.into(), port: 6443, tls: None }
+    }
+
+    #[test]
+    fn the_place_that_answered_last_comes_first_and_none_is_left_out() {
+        let places = Places::new(place("a"), [place("b"), place("::1")]);
+        let order = || places.in_order().map(|(_, place)| place.to_string()).collect::<Vec<_>>();
+        assert_eq!(order(), ["a:6443", "b:6443", "[::1]:6443"]);
+        places.prefer(2);
+        assert_eq!(order(), ["[::1]:6443", "a:6443", "b:6443"]);
+        assert_eq!(places.preferred().host, "::1");
+    }
+}
