@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use self::threads::Threads;
 use crate::args::{self, Config, Source};
 use crate::clusters::cluster::Making;
+use crate::clusters::dynamic::Issuing;
 use crate::clusters::files::{self, Files};
 use crate::clusters::{Clusters, Registry, watch};
 use crate::exchange::{self, Exchange, RulesFile};
@@ -180,6 +181,7 @@ impl Signals {
 /// Whoever asks twice does not want to wait.
 async fn exit_at_next(mut signals: Signals) {
     signals.next().await;
+    exec_credential::end_all();
     std::process::exit(130);
 }
 
@@ -208,6 +210,7 @@ fn build(
         metrics: metrics.clone(),
         cores: config.threads,
         dial_timeout: config.dial_timeout,
+        issuing: Issuing::new(&config.exec, control),
         annotations: config.exchange.annotations(),
         circuit_failures: config.circuit_failures,
         proxy_ca: proxy_ca(config)?,

@@ -4,6 +4,7 @@
 
 mod audit;
 mod config;
+mod dynamic;
 mod duration;
 mod gates;
 mod help;
@@ -20,11 +21,13 @@ use std::time::Duration;
 use clap::{Args as Group, Parser, ValueEnum};
 
 pub use self::config::{Config, InvalidConfig, Source};
+pub use self::dynamic::Options as ExecOptions;
 use self::audit::Audit;
 pub(crate) use self::duration::parse as duration;
 pub use self::gates::Gates;
 pub(crate) use self::help::with_environment;
 pub use self::help::{parse, parse_from};
+use self::dynamic::Dynamic;
 use self::identity::Identity;
 use self::limits::Limits;
 use self::serving::ServingTls;
@@ -52,6 +55,8 @@ pub struct Args {
     pub authorization: Authorization,
     #[command(flatten, next_help_heading = "Members")]
     pub members: Members,
+    #[command(flatten, next_help_heading = "Members")]
+    pub dynamic: Dynamic,
     #[command(flatten, next_help_heading = "Identity on the member")]
     pub identity: Identity,
     #[command(flatten, next_help_heading = "Without a hub")]

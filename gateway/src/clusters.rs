@@ -3,12 +3,15 @@
 //! Readers take the snapshot that is current when their request arrives and never wait. One owner (a source task) edits a
 //! copy and publishes it.
 
+pub mod access;
 pub mod cluster;
 pub mod directory;
+pub mod dynamic;
 pub mod files;
 pub mod kubeconfig;
 pub mod poll;
 mod registry;
+mod stamps;
 mod target;
 pub mod watch;
 
@@ -17,7 +20,9 @@ use std::sync::Arc;
 
 use api::cluster_name::ClusterName;
 use arc_swap::ArcSwap;
+use tokio::sync::watch as watch_channel;
 
+pub use self::access::Held;
 pub use self::cluster::Cluster;
 pub use self::registry::Registry;
 
@@ -31,6 +36,8 @@ pub struct Snapshot {
     listed: bool,
     /// Nothing is missing from it: what is not here is not registered.
     complete: bool,
+    /// Names of Secrets that do not even describe a cluster, sorted.
+    unconvertible: Arc<[ClusterName]>,
 }
 
 /// A registered name: usable, or registered wrongly.
@@ -54,14 +61,17 @@ pub enum LookupError {
 
 /// The current snapshot, for readers.
 #[derive(Default)]
-pub struct Clusters(ArcSwap<Snapshot>);
+pub struct Clusters {
+    current: ArcSwap<Snapshot>,
+    changed: watch_channel::Sender<()>,
+}
 
 // === impl Clusters ===
 
 impl Clusters {
     /// The cluster to send a request to.
     pub fn get(&self, name: &ClusterName) -> Result<Arc<Cluster>, LookupError> {
-        let snapshot = self.0.load();
+        let snapshot = self.current.load();
         match snapshot.clusters.get(name) {
             Some(Entry::Ready(cluster)) => Ok(Arc::clone(cluster)),
             Some(Entry::Invalid(reason)) => Err(LookupError::Invalid(Arc::clone(reason))),
@@ -72,11 +82,17 @@ impl Clusters {
     }
 
     pub fn snapshot(&self) -> Arc<Snapshot> {
-        self.0.load_full()
+        self.current.load_full()
+    }
+
+    /// Tells of every new snapshot.
+    pub fn subscribe(&self) -> watch_channel::Receiver<()> {
+        self.changed.subscribe()
     }
 
     fn publish(&self, snapshot: Snapshot) {
-        self.0.store(Arc::new(snapshot));
+        self.current.store(Arc::new(snapshot));
+        self.changed.send_replace(());
     }
 }
 
@@ -99,6 +115,11 @@ impl Snapshot {
 
     pub fn resource_version(&self) -> &str {
         &self.resource_version
+    }
+
+    /// Secrets that cannot be shown as clusters.
+    pub fn unconvertible(&self) -> impl Iterator<Item = &ClusterName> {
+        self.unconvertible.iter()
     }
 
     pub fn is_listed(&self) -> bool {

@@ -17,8 +17,10 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, X_CONTENT_TYPE_OPTI
 use http::{HeaderValue, Response, StatusCode};
 
 use crate::body::ResponseBody;
-use crate::clusters::LookupError;
+use crate::clusters::dynamic::NotIssued;
+use crate::clusters::{Held, LookupError};
 use crate::headers;
+use crate::hub::HubFailure;
 use crate::limits::TooMany;
 use crate::upstream::{ConnectError, SendError};
 
@@ -68,11 +70,27 @@ pub enum Error {
     },
     /// The member answered 401: the registered credential is bad.
     CredentialRejected(ClusterName),
+    /// The member answered 401, and the credential is one that a program issued.
+    IssuedRejected(ClusterName),
+    /// A program was to issue the credential, and did not.
+    NotIssued {
+        cluster: ClusterName,
+        reason: String,
+    },
     /// The member redirects to somewhere outside itself.
     Redirected(ClusterName),
     /// The request came through this gateway too often.
     Loop(ClusterName),
     TooMany(TooMany),
+    /// A read of one object whose Secret cannot be used.
+    Unconvertible {
+        cluster: ClusterName,
+        reason: Arc<str>,
+    },
+    /// A request to the hub on the caller's behalf failed.
+    Hub(Box<HubFailure>, &'static str),
+    /// A refusal in the words of where it arose.
+    Status(Box<Status>),
 }
 
 // === impl Error ===
@@ -81,12 +99,29 @@ impl Error {
     /// For a caller whose name, as its authenticator has it, cannot be passed on.
     pub const IDENTITY: Self = Self::BadRequest("the caller's identity cannot be sent to the member in a header");
 
+    pub fn not_issued(cluster: &ClusterName, error: &NotIssued) -> Self {
+        Self::NotIssued { cluster: cluster.clone(), reason: error.to_string() }
+    }
+
+    /// For a 401 of the member.
+    pub fn rejected(cluster: &ClusterName, held: &Held<'_>) -> Self {
+        match held {
+            Held::Fixed(_) => Self::CredentialRejected(cluster.clone()),
+            Held::Issued(_) => Self::IssuedRejected(cluster.clone()),
+        }
+    }
+
     pub fn lookup(cluster: &ClusterName, error: LookupError) -> Self {
         match error {
             LookupError::Unknown => Self::ClustersUnknown,
             LookupError::Absent => Self::NoSuchCluster(cluster.clone()),
             LookupError::Invalid(reason) => Self::InvalidCluster { cluster: cluster.clone(), reason },
         }
+    }
+
+    /// For whoever asked for `resource`.
+    pub fn hub(failure: HubFailure, resource: &'static str) -> Self {
+        Self::Hub(Box::new(failure), resource)
     }
 
     pub fn into_response(self) -> Response<ResponseBody> {
@@ -146,8 +181,12 @@ impl Error {
                 | Self::NoUpgrade { .. }
                 | Self::Unasked { .. }
                 | Self::CredentialRejected(_)
+                | Self::IssuedRejected(_)
+                | Self::NotIssued { .. }
                 | Self::Redirected(_)
                 | Self::Loop(_)
+                | Self::Unconvertible { .. }
+                | Self::Hub(..)
         )
     }
 
@@ -173,6 +212,8 @@ impl Error {
                 Status::not_acceptable("application/json, application/json;as=Table;v=v1;g=meta.k8s.io")
             }
             Self::TooMany(error) => error.into(),
+            Self::Hub(failure, resource) => failure.into_status(resource),
+            Self::Status(status) => *status,
             Self::NoSuchObject(name) => Status::object_not_found("clustergateways", name.as_str()),
             Self::ClustersUnknown => Status::new(
                 StatusCode::SERVICE_UNAVAILABLE,
@@ -194,6 +235,12 @@ impl Error {
                 &cluster,
                 Code::SERVICE_UNAVAILABLE,
                 Reason::ServiceUnavailable,
+                format!("cluster {cluster} is registered but its Secret cannot be used: {reason}"),
+            ),
+            Self::Unconvertible { cluster, reason } => of_cluster(
+                &cluster,
+                Code::INTERNAL_SERVER_ERROR,
+                Reason::InternalError,
                 format!("cluster {cluster} is registered but its Secret cannot be used: {reason}"),
             ),
             Self::Upstream { cluster, error } => upstream(&cluster, &error),
@@ -218,6 +265,21 @@ impl Error {
                 format!(
                     "cluster {cluster} rejected the registered credential (401): renew the credential in its Secret"
                 ),
+            ),
+            Self::IssuedRejected(cluster) => of_cluster(
+                &cluster,
+                Code::BAD_GATEWAY,
+                Reason::InternalError,
+                format!(
+                    "cluster {cluster} rejected the credential that its external command issued (401): does the \
+                     member know whom the command speaks for?"
+                ),
+            ),
+            Self::NotIssued { cluster, reason } => of_cluster(
+                &cluster,
+                Code::SERVICE_UNAVAILABLE,
+                Reason::ServiceUnavailable,
+                format!("cluster {cluster}: failed to issue credential from external command: {reason}"),
             ),
             Self::Redirected(cluster) => of_cluster(
                 &cluster,

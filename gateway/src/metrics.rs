@@ -1,6 +1,7 @@
 //! What the gateway counts. Handles are resolved once per cluster; a request only adds to them.
 
 mod circuit;
+mod credential;
 pub mod proxied;
 mod resource;
 
@@ -59,6 +60,7 @@ pub struct Metrics {
     connections: Family<ClusterLabels, Gauge>,
     dial_errors: Family<DialErrorLabels, Counter>,
     circuits: Family<ClusterLabels, Gauge>,
+    credential: credential::Families,
     clusters: Family<StateLabels, Gauge>,
     client_connections: Gauge,
     tls_failures: Counter,
@@ -102,6 +104,7 @@ impl Metrics {
             connections: Family::default(),
             dial_errors: Family::default(),
             circuits: Family::default(),
+            credential: credential::Families::default(),
             clusters: Family::default(),
             client_connections: Gauge::default(),
             tls_failures: Counter::default(),
@@ -109,6 +112,7 @@ impl Metrics {
             live: Arc::default(),
         };
         metrics.announce(registry);
+        metrics.credential.announce(registry);
         metrics
     }
 
@@ -306,6 +310,7 @@ impl Drop for ClusterMetrics {
             proxied.forget();
         }
         families.circuits.remove(labels);
+        families.credential.remove(labels);
         for (verb, code) in self.by_outcome.get_mut().keys() {
             families.requests.remove(&RequestLabels { cluster: labels.cluster.clone(), verb, code: *code });
         }

@@ -1,5 +1,6 @@
 //! Carrying a permitted request to its member and the answer back.
 
+pub mod attempt;
 pub mod credential;
 pub mod forward;
 pub mod framing;

@@ -10,7 +10,7 @@ use net::listen::Sharing;
 use telemetry::logs;
 
 use super::serving::{MainFiles, Reached};
-use super::{Args, Gates, LogFormat, MissingCa, UpgradeVerb};
+use super::{Args, ExecOptions, Gates, LogFormat, MissingCa, UpgradeVerb};
 use crate::exchange;
 use crate::limits::Caps;
 use crate::serving::Serving;
@@ -29,6 +29,7 @@ pub struct Config {
     pub auth: auth::Config,
     pub rules: SecretRules,
     pub dial_timeout: Duration,
+    pub exec: ExecOptions,
     pub circuit_failures: u32,
     pub proxy_ca_file: Option<PathBuf>,
     pub settings: Settings,
@@ -77,6 +78,7 @@ impl TryFrom<Args> for Config {
     fn try_from(args: Args) -> Result<Self, InvalidConfig> {
         let mut wrong = Vec::new();
         let source = source(&args, &mut wrong);
+        let exec = args.dynamic.options(&mut wrong);
         let (gates, without_effect, mut warnings) = gates(&args, &mut wrong);
         debug_mode(&args, &mut wrong, &mut warnings);
         warnings.extend(args.audit.warnings());
@@ -105,6 +107,7 @@ impl TryFrom<Args> for Config {
                 },
             },
             dial_timeout: args.members.dial_timeout,
+            exec,
             circuit_failures: args.members.circuit_failures,
             proxy_ca_file: args.members.proxy_ca_file.clone(),
             settings: Settings {

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use api::cluster_name::ClusterName;
 use api::secret::{ClusterEndpoint, ClusterSpec, ConstEndpoint, Credential, Endpoint};
-use http::HeaderValue;
 use net::tls::client;
 use net::tls::keypair::{KeyPair, KeyPairError};
 use secrecy::ExposeSecret;
 
+use super::access::{Access, Held, bearer};
+use super::dynamic::{self, Dynamic, Issuing, NotIssued};
 use super::target::target;
 use crate::exchange::{Annotations, OwnRules};
 use crate::metrics::{ClusterMetrics, Metrics};
@@ -19,9 +20,9 @@ use crate::upstream::Upstream;
 pub struct Cluster {
     spec: ClusterSpec,
     endpoint: Endpoint,
-    /// `Bearer …`, marked sensitive. Absent when a client certificate is the credential.
-    authorization: Option<HeaderValue>,
-    upstream: Arc<Upstream>,
+    /// What requests go out with, unless a program issues it.
+    access: Access,
+    dynamic: Option<Dynamic>,
     metrics: Arc<ClusterMetrics>,
     identity_rules: OwnRules,
 }
@@ -52,6 +53,7 @@ pub struct Making {
     /// Number of cores that serve requests.
     pub cores: usize,
     pub dial_timeout: Duration,
+    pub issuing: Issuing,
     /// How identity rules in annotations are read.
     pub annotations: Annotations,
     /// Failed dials in a row that open a member's circuit; 0 means never.
@@ -74,18 +76,19 @@ impl Cluster {
             .map_or_else(|| making.metrics.for_cluster(spec.name.shared()), |previous| Arc::clone(&previous.metrics));
         let fixed = fixed(&spec)?;
         let upstream = match previous {
-            Some(previous) if connects_alike(&previous.spec, &spec) => Arc::clone(&previous.upstream),
-            _ => {
-                let target = target(&spec, fixed, identity(&spec)?.as_ref(), making, &metrics)?;
-                Arc::new(Upstream::new(target, making.cores, &metrics))
-            }
+            Some(previous) if connects_alike(&previous.spec, &spec) => Arc::clone(&previous.access.upstream),
+            _ => connect(&spec, fixed, identity(&spec)?.as_ref(), making, &metrics)?,
         };
+        let dynamic = dynamic::config(&spec).map(|config| {
+            let made = Dynamic::new(&spec, fixed, config, making, &upstream, &metrics);
+            made.continuing(previous.and_then(|previous| previous.dynamic.as_ref()))
+        });
         let identity_rules = match previous {
             Some(previous) if previous.spec.identity_rules == spec.identity_rules => previous.identity_rules.clone(),
             _ => making.annotations.compile(spec.name.as_str(), spec.identity_rules.as_deref()),
         };
         let endpoint = fixed.url.clone();
-        Ok(Self { spec, endpoint, authorization, upstream, metrics, identity_rules })
+        Ok(Self { spec, endpoint, access: Access { authorization, upstream }, dynamic, metrics, identity_rules })
     }
 
     pub fn name(&self) -> &ClusterName {
@@ -101,12 +104,34 @@ impl Cluster {
         &self.endpoint
     }
 
-    pub fn authorization(&self) -> Option<&HeaderValue> {
-        self.authorization.as_ref()
+    /// Connections that present no client certificate but the Secret's own. Requests go over those of [`Cluster::acquire`].
+    pub fn upstream(&self) -> &Upstream {
+        &self.access.upstream
     }
 
-    pub fn upstream(&self) -> &Upstream {
-        &self.upstream
+    /// What a request goes out with. Comes at once where the Secret holds the credential; a program may have to issue it.
+    pub async fn acquire(&self) -> Result<Held<'_>, NotIssued> {
+        let Some(dynamic) = &self.dynamic else { return Ok(Held::Fixed(&self.access)) };
+        if let Some(current) = dynamic.current() {
+            return Ok(Held::Issued(current));
+        }
+        // Rare, and not to be carried around by every request.
+        Box::pin(dynamic.acquire(&|pair| self.connect(dynamic, pair))).await.map(Held::Issued)
+    }
+
+    /// The member rejected `held`: what to use in its place, `None` if nothing better is to be had.
+    pub async fn renew(&self, held: &Held<'_>) -> Result<Option<Held<'_>>, NotIssued> {
+        match (&self.dynamic, held) {
+            (Some(dynamic), Held::Issued(used)) => {
+                let renewed = dynamic.renew(used, &|pair| self.connect(dynamic, pair)).await?;
+                Ok(renewed.map(Held::Issued))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn connect(&self, dynamic: &Dynamic, pair: &KeyPair) -> Result<Arc<Upstream>, ClusterError> {
+        connect(&self.spec, fixed(&self.spec)?, Some(pair), dynamic.making(), &self.metrics)
     }
 
     pub fn metrics(&self) -> &Arc<ClusterMetrics> {
@@ -121,7 +146,7 @@ impl Cluster {
 /// Whether connections made for `a` serve `b`: all that a connection depends on is the same.
 fn connects_alike(a: &ClusterSpec, b: &ClusterSpec) -> bool {
     let same_certificate = match (&a.credential, &b.credential) {
-        (Credential::Token(_), Credential::Token(_)) => true,
+        (Credential::Token(_) | Credential::Exec(_), Credential::Token(_) | Credential::Exec(_)) => true,
         (
             Credential::X509 { certificate: one, private_key: key },
             Credential::X509 { certificate: other, private_key: other_key },
@@ -138,10 +163,15 @@ fn fixed(spec: &ClusterSpec) -> Result<&ConstEndpoint, ClusterError> {
     }
 }
 
-fn bearer(token: &str) -> Result<HeaderValue, ClusterError> {
-    let mut value = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| ClusterError::Token)?;
-    value.set_sensitive(true);
-    Ok(value)
+fn connect(
+    spec: &ClusterSpec,
+    fixed: &ConstEndpoint,
+    identity: Option<&KeyPair>,
+    making: &Making,
+    metrics: &Arc<ClusterMetrics>,
+) -> Result<Arc<Upstream>, ClusterError> {
+    let target = target(spec, fixed, identity, making, metrics)?;
+    Ok(Arc::new(Upstream::new(target, making.cores, metrics)))
 }
 
 fn identity(spec: &ClusterSpec) -> Result<Option<KeyPair>, ClusterError> {

@@ -5,14 +5,15 @@ use http::HeaderMap;
 use http::header::AUTHORIZATION;
 
 use super::Call;
+use crate::clusters::Held;
 use crate::error::Error;
 use crate::exchange::NotAHeader;
 
 /// Sets the cluster's own credential, and as whom it acts. The caller's credential was removed when it was authenticated, its
 /// identity with the headers that stay here; a cluster that authenticates us by client certificate needs no header.
-pub fn apply(call: &Call, headers: &mut HeaderMap) -> Result<(), Error> {
+pub fn apply(call: &Call, held: &Held<'_>, headers: &mut HeaderMap) -> Result<(), Error> {
     call.acting.apply(call.permit.user(), headers).map_err(|NotAHeader| Error::IDENTITY)?;
-    if let Some(authorization) = call.cluster.authorization() {
+    if let Some(authorization) = held.authorization() {
         headers.insert(AUTHORIZATION, authorization.clone());
     }
     Ok(())

@@ -5,12 +5,13 @@ use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, Request, Response, StatusCode, Uri};
 use hyper::body::Incoming;
 
-use super::{Call, credential, location, uri};
+use super::{Call, attempt, credential, location, uri};
 use crate::body::ResponseBody;
+use crate::clusters::Held;
 use crate::error::Error;
 use crate::headers;
 use crate::record::Record;
-use crate::upstream::SendError;
+use crate::upstream::{RequestBody, SendError, UpstreamBody};
 
 /// Sends the request to the member and returns its response as it begins.
 pub async fn serve(
@@ -20,12 +21,17 @@ pub async fn serve(
 ) -> Result<Response<ResponseBody>, Error> {
     let cluster = &call.cluster;
     let endless = is_endless(request.uri());
-    let request = prepare(&call, request)?;
-    let response = cluster
-        .upstream()
-        .send(call.core, request)
-        .await
-        .map_err(|error| Error::Upstream { cluster: cluster.name().clone(), error })?;
+    let mut held = cluster.acquire().await.map_err(|error| Error::not_issued(cluster.name(), &error))?;
+    let request = prepare(&call, &held, request)?;
+    let again = attempt::keep(&held, &request);
+    let mut response = send(&call, &held, request).await?;
+    if response.status() == StatusCode::UNAUTHORIZED
+        && let Some((next, request)) = attempt::next(again, cluster, &held).await?
+    {
+        drop(response);
+        held = next;
+        response = send(&call, &held, request).await?;
+    }
     let (mut head, body) = response.into_parts();
     if head.headers.len() > headers::MOST_LINES {
         let error = SendError::Broken(format!("its response has more than {} header lines", headers::MOST_LINES));
@@ -35,10 +41,10 @@ pub async fn serve(
         return Err(Error::Unasked { cluster: cluster.name().clone(), status: head.status });
     }
     if head.status == StatusCode::UNAUTHORIZED {
-        return Err(Error::CredentialRejected(cluster.name().clone()));
+        return Err(Error::rejected(cluster.name(), &held));
     }
     let base_path = &cluster.endpoint().base_path;
-    location::rewrite(head.status, &mut head.headers, cluster.name(), base_path, cluster.upstream().target())
+    location::rewrite(head.status, &mut head.headers, cluster.name(), base_path, held.upstream().target())
         .map_err(|_| Error::Redirected(cluster.name().clone()))?;
     headers::to_client(&mut head.headers);
     let mut body = ResponseBody::member(body);
@@ -53,13 +59,18 @@ pub async fn serve(
     Ok(response)
 }
 
+async fn send(call: &Call, held: &Held<'_>, request: Request<RequestBody>) -> Result<Response<UpstreamBody>, Error> {
+    let sent = held.upstream().send(call.core, request).await;
+    sent.map_err(|error| Error::Upstream { cluster: call.cluster.name().clone(), error })
+}
+
 /// The request as the member shall see it, its credential included.
-fn prepare(call: &Call, request: Request<Incoming>) -> Result<Request<Incoming>, Error> {
+fn prepare(call: &Call, held: &Held<'_>, request: Request<Incoming>) -> Result<Request<RequestBody>, Error> {
     let (mut parts, body) = request.into_parts();
     parts.uri = Uri::from(uri::rewrite(call.cluster.endpoint(), &parts.uri, call.remainder)?);
     headers::to_member(&mut parts.headers, call.client).map_err(|_| Error::Loop(call.cluster.name().clone()))?;
-    credential::apply(call, &mut parts.headers)?;
-    Ok(Request::from_parts(parts, body))
+    credential::apply(call, held, &mut parts.headers)?;
+    Ok(Request::from_parts(parts, body.into()))
 }
 
 /// JSON watches and logs are lines; protobuf, and anything compressed, is not.

@@ -11,12 +11,14 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, V
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
 
-use super::{Call, credential, uri};
+use super::{Call, attempt, credential, uri};
 use crate::body::ResponseBody;
+use crate::clusters::Held;
 use crate::error::Error;
 use crate::headers;
 use crate::record::Record;
 use crate::settings::UpgradeVerb;
+use crate::upstream::RequestBody;
 
 /// A request that asks for an upgrade we know.
 pub struct Upgrade {
@@ -88,23 +90,24 @@ impl Upgrade {
         client: &mut Option<OnUpgrade>,
         record: &mut Record,
     ) -> Result<Response<ResponseBody>, Error> {
-        let request = self.prepare(&call, request)?;
         let cluster = call.cluster.name().clone();
-        let transport = call
-            .cluster
-            .upstream()
-            .dial_upgrade()
-            .await
-            .map_err(|error| Error::UpgradeDial { cluster: cluster.clone(), error })?;
-        let response = relay::ask(transport, request)
-            .await
-            .map_err(|reason| Error::UpgradeBroken { cluster: cluster.clone(), reason })?;
+        let mut held = call.cluster.acquire().await.map_err(|error| Error::not_issued(&cluster, &error))?;
+        let request = self.prepare(&call, &held, request)?;
+        let again = attempt::keep(&held, &request);
+        let mut response = ask(&call, &held, request).await?;
+        if response.status() == StatusCode::UNAUTHORIZED
+            && let Some((next, request)) = attempt::next(again, &call.cluster, &held).await?
+        {
+            drop(response);
+            held = next;
+            response = ask(&call, &held, request).await?;
+        }
         match response.status() {
             StatusCode::SWITCHING_PROTOCOLS => {
                 let client = client.take().ok_or(Error::BadRequest("Upgrade request required"))?;
                 Ok(relay::join(client, response, &call, record))
             }
-            StatusCode::UNAUTHORIZED => Err(Error::CredentialRejected(cluster)),
+            StatusCode::UNAUTHORIZED => Err(Error::rejected(&cluster, &held)),
             refused if refused.is_client_error() || refused.is_server_error() => {
                 relay::refused(response).await.map_err(|reason| Error::UpgradeBroken { cluster, reason })
             }
@@ -113,20 +116,28 @@ impl Upgrade {
     }
 
     /// The upgrade request as the member shall see it: `Connection` and `Upgrade` are built anew, the credential comes last.
-    fn prepare(&self, call: &Call, request: Request<Incoming>) -> Result<Request<Incoming>, Error> {
+    fn prepare(&self, call: &Call, held: &Held<'_>, request: Request<Incoming>) -> Result<Request<RequestBody>, Error> {
         let (mut parts, body) = request.into_parts();
-        let target = call.cluster.upstream().target();
+        let target = held.upstream().target();
         parts.uri = Uri::from(uri::rewrite(call.cluster.endpoint(), &parts.uri, call.remainder)?);
         parts.version = Version::HTTP_11;
         headers::to_member(&mut parts.headers, call.client).map_err(|_| Error::Loop(call.cluster.name().clone()))?;
         parts.headers.insert(http::header::HOST, target.host_header.clone());
         set_upgrade(&mut parts.headers, &self.protocol);
-        credential::apply(call, &mut parts.headers)?;
+        credential::apply(call, held, &mut parts.headers)?;
         if parts.method == Method::POST && !parts.headers.contains_key(http::header::CONTENT_LENGTH) {
             parts.headers.insert(http::header::CONTENT_LENGTH, HeaderValue::from_static("0"));
         }
-        Ok(Request::from_parts(parts, body))
+        Ok(Request::from_parts(parts, body.into()))
     }
+}
+
+/// One attempt, on a connection of its own.
+async fn ask(call: &Call, held: &Held<'_>, request: Request<RequestBody>) -> Result<Response<Incoming>, Error> {
+    let cluster = || call.cluster.name().clone();
+    let transport = held.upstream().dial_upgrade().await;
+    let transport = transport.map_err(|error| Error::UpgradeDial { cluster: cluster(), error })?;
+    relay::ask(transport, request).await.map_err(|reason| Error::UpgradeBroken { cluster: cluster(), reason })
 }
 
 fn as_create(attributes: Attributes) -> Attributes {

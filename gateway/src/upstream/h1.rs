@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use http::header::HOST;
 use http::{Request, Response, Version};
-use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use net::transport::Transport;
@@ -19,8 +18,8 @@ use tokio::time::timeout;
 pub use self::body::H1Body;
 use self::cut::{Cut, Cuttable, cuttable};
 pub use self::idle::{Idle, MAX_OPEN, Slot};
-use super::SendError;
 use super::connect::{ConnectError, Target};
+use super::{RequestBody, SendError};
 
 /// Largest response head we accept, as on the HTTP/2 side.
 const HEADER_BYTES: usize = 1024 * 1024;
@@ -46,11 +45,11 @@ pub struct Lease {
 pub enum Sent {
     Response(Response<H1Body>),
     /// Nothing was sent: the connection was closed while it idled. The request is whole, with the reason.
-    NotSent(Request<Incoming>, String),
+    NotSent(Request<RequestBody>, String),
 }
 
 /// Sends `request` on the leased connection.
-pub async fn send(mut lease: Lease, target: &Target, mut request: Request<Incoming>) -> Result<Sent, SendError> {
+pub async fn send(mut lease: Lease, target: &Target, mut request: Request<RequestBody>) -> Result<Sent, SendError> {
     let ready = poll_fn(|cx| lease.connection.sender.poll_ready(cx));
     match timeout(READY_WITHIN, ready).await {
         Ok(Ok(())) => {}

@@ -10,24 +10,24 @@ use std::task::Poll;
 
 use http::uri::PathAndQuery;
 use http::{Request, Response, Uri, Version};
-use hyper::body::{Body, Incoming};
+use hyper::body::Body;
 
 pub use self::body::H2Body;
 pub use self::connection::{Connection, Lease};
 pub use self::upload::Upload;
 use self::upload::UploadEnd;
-use super::SendError;
 use super::connect::Target;
+use super::{RequestBody, SendError};
 
 /// What became of a request.
 pub enum Sent {
     Response(Response<H2Body>),
     /// Nothing was processed: the connection was closing (RFC 9113 §6.8). The request is whole, with the reason.
-    NotSent(Request<Incoming>, String),
+    NotSent(Request<RequestBody>, String),
 }
 
 /// Sends `request` on a leased stream.
-pub async fn send(mut lease: Lease, target: &Target, request: Request<Incoming>) -> Result<Sent, SendError> {
+pub async fn send(mut lease: Lease, target: &Target, request: Request<RequestBody>) -> Result<Sent, SendError> {
     if let Err(error) = lease.ready().await {
         lease.connection().close();
         return Ok(Sent::NotSent(request, error.to_string()));

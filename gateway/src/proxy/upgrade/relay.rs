@@ -20,6 +20,7 @@ use super::Call;
 use crate::body::ResponseBody;
 use crate::headers;
 use crate::record::Record;
+use crate::upstream::RequestBody;
 
 /// The member's answer may take as long as it needs to start a container's process, but not for ever.
 const ANSWER_WITHIN: Duration = Duration::from_mins(1);
@@ -32,7 +33,7 @@ const JOIN_WITHIN: Duration = Duration::from_secs(10);
 const CLOSE_WITHIN: Duration = Duration::from_secs(15);
 
 /// Sends the upgrade request on a connection that serves nothing else, before or after (CVE-2018-1002105).
-pub async fn ask(transport: Transport, request: Request<Incoming>) -> Result<Response<Incoming>, String> {
+pub async fn ask(transport: Transport, request: Request<RequestBody>) -> Result<Response<Incoming>, String> {
     let (mut sender, connection) = http1::Builder::new()
         .max_headers(2048)
         .handshake(TokioIo::new(transport))

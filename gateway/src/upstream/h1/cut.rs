@@ -11,12 +11,14 @@ use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
-use hyper::body::{Body, Incoming};
+use hyper::body::Body;
 use parking_lot::Mutex;
+
+use crate::upstream::RequestBody;
 
 /// The body, as hyper sends it.
 pub struct Cuttable {
-    body: Option<Incoming>,
+    body: Option<RequestBody>,
     state: Arc<Mutex<State>>,
 }
 
@@ -31,7 +33,7 @@ struct State {
 }
 
 /// A body and the means to end it early.
-pub fn cuttable(body: Incoming) -> (Cuttable, Cut) {
+pub fn cuttable(body: RequestBody) -> (Cuttable, Cut) {
     let state = Arc::new(Mutex::new(State { ended: body.is_end_stream(), ..State::default() }));
     (Cuttable { body: Some(body), state: Arc::clone(&state) }, Cut(state))
 }
@@ -61,7 +63,7 @@ impl Cut {
 
 impl Cuttable {
     /// The body again, if it was not touched.
-    pub fn into_inner(self) -> Option<Incoming> {
+    pub fn into_inner(self) -> Option<RequestBody> {
         self.body
     }
 }

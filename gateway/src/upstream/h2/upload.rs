@@ -5,14 +5,15 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use h2::{Reason, SendStream};
-use hyper::body::{Body, Incoming};
+use hyper::body::Body;
 
 use crate::headers;
+use crate::upstream::RequestBody;
 
 /// A request body on its way. Holds at most the one chunk that the member's window does not admit yet; the client is held
 /// back by its own window meanwhile.
 pub struct Upload {
-    body: Incoming,
+    body: RequestBody,
     stream: SendStream<Bytes>,
     waiting: Bytes,
 }
@@ -28,7 +29,7 @@ pub enum UploadEnd {
 // === impl Upload ===
 
 impl Upload {
-    pub fn new(body: Incoming, stream: SendStream<Bytes>) -> Self {
+    pub fn new(body: RequestBody, stream: SendStream<Bytes>) -> Self {
         Self { body, stream, waiting: Bytes::new() }
     }
 

@@ -1,0 +1,191 @@
+//! Clusters whose credential a program issues: what it issued, made into headers and connections.
+//!
+//! A token is a header on the connections that the cluster has anyway. A client certificate needs connections of its own: they are made
+//! once per certificate, and those of the one before end with their last requests.
+
+mod describe;
+
+use std::sync::Arc;
+
+use api::cluster_name::ClusterName;
+use api::secret::{ClusterSpec, ConstEndpoint, Credential, ExecConfig};
+use arc_swap::ArcSwapOption;
+use exec_credential::{Credentials, ExecError, Issued, Observer, Plugins, Request, Runner, Source};
+use parking_lot::Mutex;
+use secrecy::ExposeSecret;
+use tokio::runtime::Handle;
+
+use super::access::{Access, Connect, bearer};
+use super::cluster::{ClusterError, Making};
+use crate::args::ExecOptions;
+use crate::metrics::ClusterMetrics;
+use crate::upstream::Upstream;
+
+/// Runs programs, and keeps what they issue. Cheap to clone.
+#[derive(Clone)]
+pub struct Issuing {
+    pub plugins: Arc<Plugins>,
+    pub credentials: Arc<Credentials>,
+}
+
+/// The changing access of one cluster.
+pub struct Dynamic {
+    source: Source,
+    making: Making,
+    /// Without a client certificate.
+    upstream: Arc<Upstream>,
+    metrics: Arc<ClusterMetrics>,
+    current: ArcSwapOption<IssuedAccess>,
+    /// Held while an access is made: its connections must be made once.
+    renewing: Mutex<()>,
+}
+
+/// An access, and what it was made of.
+pub struct IssuedAccess {
+    issued: Arc<Issued>,
+    access: Access,
+}
+
+/// Why there is no access. The texts hold no secret.
+#[derive(Debug, thiserror::Error)]
+pub enum NotIssued {
+    #[error(transparent)]
+    Plugin(#[from] Arc<ExecError>),
+    #[error("what was issued cannot be used: {0}")]
+    Unusable(#[from] ClusterError),
+}
+
+// === impl Issuing ===
+
+impl Issuing {
+    /// Programs run as tasks of `runtime`.
+    pub fn new(options: &ExecOptions, runtime: &Handle) -> Self {
+        let plugins = Arc::new(Plugins::new(options.commands.clone(), options.timeout));
+        let credentials = Credentials::new(runtime.clone(), Arc::clone(&plugins) as Arc<dyn Runner>);
+        Self { plugins, credentials }
+    }
+}
+
+// === impl Dynamic ===
+
+impl Dynamic {
+    /// Runs nothing yet.
+    pub fn new(
+        spec: &ClusterSpec,
+        endpoint: &ConstEndpoint,
+        config: &ExecConfig,
+        making: &Making,
+        upstream: &Arc<Upstream>,
+        metrics: &Arc<ClusterMetrics>,
+    ) -> Self {
+        let request = Request::new(config.clone(), || describe::cluster(spec, endpoint));
+        if let Err(error) = making.issuing.plugins.check(&request) {
+            tracing::warn!(cluster = %spec.name, %error, "no credential will be issued");
+        }
+        Self {
+            source: making.issuing.credentials.source(request, observer(&spec.name, metrics)),
+            making: making.clone(),
+            upstream: Arc::clone(upstream),
+            metrics: Arc::clone(metrics),
+            current: ArcSwapOption::empty(),
+            renewing: Mutex::default(),
+        }
+    }
+
+    /// Goes on with the access of `previous`, and so with its connections, if both are about the same.
+    #[must_use]
+    pub fn continuing(self, previous: Option<&Self>) -> Self {
+        if let Some(previous) = previous
+            .filter(|previous| self.source.is_same(&previous.source) && Arc::ptr_eq(&self.upstream, &previous.upstream))
+        {
+            self.current.store(previous.current.load_full());
+        }
+        self
+    }
+
+    pub fn making(&self) -> &Making {
+        &self.making
+    }
+
+    /// The access, if it need not even be thought about.
+    pub fn current(&self) -> Option<Arc<IssuedAccess>> {
+        self.current.load_full().filter(|current| self.source.is_current(&current.issued))
+    }
+
+    /// The access to use now. Waits only if there is none.
+    pub async fn acquire(&self, connect: Connect<'_>) -> Result<Arc<IssuedAccess>, NotIssued> {
+        let issued = self.source.get().await?;
+        Ok(self.access(issued, connect)?)
+    }
+
+    /// The member rejected `used`: what to use in its place, `None` if there is nothing better yet.
+    pub async fn renew(
+        &self,
+        used: &IssuedAccess,
+        connect: Connect<'_>,
+    ) -> Result<Option<Arc<IssuedAccess>>, NotIssued> {
+        match self.source.renew(&used.issued).await? {
+            Some(issued) => Ok(Some(self.access(issued, connect)?)),
+            None => Ok(None),
+        }
+    }
+
+    fn access(&self, issued: Arc<Issued>, connect: Connect<'_>) -> Result<Arc<IssuedAccess>, ClusterError> {
+        let _renewing = self.renewing.lock();
+        let current = self.current.load_full();
+        if let Some(current) = current.as_ref().filter(|current| Arc::ptr_eq(&current.issued, &issued)) {
+            return Ok(Arc::clone(current));
+        }
+        let credential = issued.credential();
+        let authorization = credential.token.as_ref().map(|token| bearer(token.expose_secret())).transpose()?;
+        let upstream = match &credential.certificate {
+            None => Arc::clone(&self.upstream),
+            Some(pair) => match current.filter(|current| current.presents(&issued)) {
+                Some(current) => Arc::clone(&current.access.upstream),
+                None => connect(pair)?,
+            },
+        };
+        self.metrics.credential_expires(credential.expires);
+        let made = Arc::new(IssuedAccess { issued, access: Access { authorization, upstream } });
+        self.current.store(Some(Arc::clone(&made)));
+        Ok(made)
+    }
+}
+
+fn observer(cluster: &ClusterName, metrics: &Arc<ClusterMetrics>) -> Observer {
+    let (cluster, metrics) = (cluster.clone(), Arc::clone(metrics));
+    Arc::new(move |outcome| match outcome {
+        Ok(_) => {
+            tracing::debug!(%cluster, "credential issued");
+            metrics.credential_run("success");
+        }
+        Err(error) => {
+            tracing::warn!(%cluster, %error, "failed to issue credential from external command");
+            metrics.credential_run(error.kind());
+        }
+    })
+}
+
+/// The program of a cluster whose credential is issued by one.
+pub fn config(spec: &ClusterSpec) -> Option<&ExecConfig> {
+    match &spec.credential {
+        Credential::Exec(config) => Some(config),
+        Credential::Token(_) | Credential::X509 { .. } => None,
+    }
+}
+
+// === impl IssuedAccess ===
+
+impl IssuedAccess {
+    pub fn access(&self) -> &Access {
+        &self.access
+    }
+
+    /// Whether its connections present the certificate of `issued`: programs often issue the same again.
+    fn presents(&self, issued: &Issued) -> bool {
+        match (&self.issued.credential().certificate, &issued.credential().certificate) {
+            (Some(one), Some(other)) => one.certified_key().cert == other.certified_key().cert,
+            _ => false,
+        }
+    }
+}

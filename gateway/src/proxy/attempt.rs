@@ -1,0 +1,52 @@
+//! One more attempt for a request whose credential the member rejected, where that is safe.
+//!
+//! A 401 says that nothing was done (RFC 9110 §15.5.2), and a request without a body is whole as long as its head is kept. So one for
+//! which a program's credential did not open the door is sent again, once, with the next.
+
+use futures_util::FutureExt as _;
+use http::Request;
+use http::header::AUTHORIZATION;
+use hyper::body::Body;
+
+use crate::clusters::{Cluster, Held};
+use crate::error::Error;
+use crate::upstream::RequestBody;
+
+/// The head of a request that may be sent once more.
+pub struct Again(Request<()>);
+
+/// Costs nothing where the credential is the Secret's own: no other would be had.
+pub fn keep(held: &Held<'_>, request: &Request<RequestBody>) -> Option<Again> {
+    if matches!(held, Held::Fixed(_)) || !request.body().is_end_stream() {
+        return None;
+    }
+    let mut head = Request::new(());
+    *head.method_mut() = request.method().clone();
+    *head.uri_mut() = request.uri().clone();
+    *head.version_mut() = request.version();
+    *head.headers_mut() = request.headers().clone();
+    Some(Again(head))
+}
+
+/// The member rejected `held`: the request with another credential, if it may be sent again and there is one.
+pub async fn next<'a>(
+    again: Option<Again>,
+    cluster: &'a Cluster,
+    held: &Held<'_>,
+) -> Result<Option<(Held<'a>, Request<RequestBody>)>, Error> {
+    let Some(Again(head)) = again else {
+        // For those who come after: begun when it is first asked for, and nothing to wait for here.
+        let _ = cluster.renew(held).now_or_never();
+        return Ok(None);
+    };
+    let renewed = Box::pin(cluster.renew(held)).await;
+    let Some(next) = renewed.map_err(|error| Error::not_issued(cluster.name(), &error))? else {
+        return Ok(None);
+    };
+    let mut request = head.map(|()| RequestBody::empty());
+    request.headers_mut().remove(AUTHORIZATION);
+    if let Some(authorization) = next.authorization() {
+        request.headers_mut().insert(AUTHORIZATION, authorization.clone());
+    }
+    Ok(Some((next, request)))
+}
