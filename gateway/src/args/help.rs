@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::{Command, CommandFactory, FromArgMatches};
 
-use super::Args;
+use super::{Args, inherited, spelling};
 
 /// Parses the process's arguments; prints help or a usage error and ends the process where clap does.
 pub fn parse() -> Args {
@@ -17,8 +17,13 @@ where
     I: IntoIterator<Item = T>,
     T: Into<OsString> + Clone,
 {
-    let command = with_environment(Args::command(), "CLUSTER_GATEWAY_");
-    Args::from_arg_matches(&command.try_get_matches_from(arguments)?)
+    let command = spelling::of_go(with_environment(Args::command(), "CLUSTER_GATEWAY_"));
+    let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let mut command = command.after_help(format!("{after}\n\n{}", inherited::HELP).trim_start().to_owned());
+    let taken = inherited::take(arguments, &mut command)?;
+    let mut args = Args::from_arg_matches(&command.try_get_matches_from(taken.arguments)?)?;
+    args.inherited = taken.without_effect;
+    Ok(args)
 }
 
 /// Lets every flag of `command` also be given as an environment variable: `prefix`, then its name.

@@ -1,0 +1,59 @@
+//! How `github.com/spf13/pflag` and `k8s.io/component-base/cli/flag` spell flags, where clap differs.
+//!
+//! `_` may stand for `-` in a name, `-v` is the one shorthand, a flag given twice has its last value, and a boolean takes a
+//! value only behind `=`, in any of Go's spellings.
+
+use std::ffi::OsString;
+
+use clap::builder::ValueParser;
+use clap::{Arg, ArgAction, Command};
+
+/// `argument` with the name of its flag as it is written here.
+pub(super) fn canonical(argument: OsString) -> OsString {
+    let Some(text) = argument.to_str() else { return argument };
+    if let Some(value) = text.strip_prefix("-v") {
+        return match value.strip_prefix('=').unwrap_or(value) {
+            "" => "--v".into(),
+            number => format!("--v={number}").into(),
+        };
+    }
+    let Some(flag) = text.strip_prefix("--") else { return argument };
+    let (name, value) = flag.split_at(flag.find('=').unwrap_or(flag.len()));
+    if name.contains('_') { format!("--{}{value}", name.replace('_', "-")).into() } else { argument }
+}
+
+/// `command` with Go's rules for booleans and repetition.
+pub(super) fn of_go(command: Command) -> Command {
+    command
+        .args_override_self(true)
+        .mut_args(|argument| if is_boolean(&argument) { boolean_flag(argument) } else { argument })
+}
+
+fn is_boolean(argument: &Arg) -> bool {
+    let values = argument.get_possible_values();
+    let names: Vec<_> = values.iter().map(clap::builder::PossibleValue::get_name).collect();
+    matches!(argument.get_action(), ArgAction::SetTrue)
+        || (matches!(argument.get_action(), ArgAction::Set) && names == ["true", "false"])
+}
+
+fn boolean_flag(argument: Arg) -> Arg {
+    let default = argument.get_default_values().first().cloned().unwrap_or_else(|| "false".into());
+    let argument = argument.hide_default_value(default == "false");
+    argument
+        .action(ArgAction::Set)
+        .num_args(0..=1)
+        .require_equals(true)
+        .default_value(default)
+        .default_missing_value("true")
+        .value_name("BOOL")
+        .value_parser(ValueParser::new(boolean))
+}
+
+/// Go's `strconv.ParseBool`.
+pub(super) fn boolean(text: &str) -> Result<bool, String> {
+    match text {
+        "1" | "t" | "T" | "TRUE" | "true" | "True" => Ok(true),
+        "0" | "f" | "F" | "FALSE" | "false" | "False" => Ok(false),
+        _ => Err("write true or false".to_owned()),
+    }
+}
