@@ -48,6 +48,11 @@ impl Client {
         Self { address, tls: pki::client_config(Trust::Authority(authority), identity, pki::ALPN_H1) }
     }
 
+    /// Calls whoever is at `address`, as nobody: what a kubelet's probe does.
+    pub fn probe(address: SocketAddr) -> Self {
+        Self { address, tls: pki::client_config(Trust::Anyone, None, pki::ALPN_H1) }
+    }
+
     /// GET with `headers`.
     pub fn get(&self, path: &str, headers: &[(&str, &str)]) -> Result<Response> {
         self.send(&Method::GET, path, headers, Bytes::new())

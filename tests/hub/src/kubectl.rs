@@ -1,9 +1,9 @@
-//! kubectl as a child process: run to its end within a time limit, or started and read line by line.
+//! kubectl (or another client of its manners) as a child process: run to its end within a time limit, or started and read line by line.
 
 mod running;
 
 use std::io::{Read, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -52,19 +52,7 @@ pub struct Output {
 impl Kubectl {
     /// A command line.
     pub fn args<A: AsRef<str>>(&self, args: impl IntoIterator<Item = A>) -> Invocation {
-        let mut command = Command::new(&self.binary);
-        command.env("KUBECONFIG", &self.kubeconfig).env("HOME", &self.cache).env("KUBECACHEDIR", &self.cache);
-        for variable in PROXY_VARIABLES {
-            command.env_remove(variable);
-        }
-        let mut line = "kubectl".to_owned();
-        for arg in args {
-            line.push(' ');
-            line.push_str(arg.as_ref());
-            command.arg(arg.as_ref());
-        }
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        Invocation { command, line, stdin: None, limit: DEFAULT_LIMIT }
+        Invocation::new("kubectl", &self.binary, &self.kubeconfig, &self.cache, args)
     }
 
     /// Runs a command line whose words are separated by spaces, and returns its standard output; a failure is an error.
@@ -81,6 +69,29 @@ impl Kubectl {
 // === impl Invocation ===
 
 impl Invocation {
+    /// A command line of `program`, called `name` in errors, which reads `kubeconfig` and keeps its files in `home`.
+    pub(crate) fn new<A: AsRef<str>>(
+        name: &str,
+        program: &Path,
+        kubeconfig: &Path,
+        home: &Path,
+        args: impl IntoIterator<Item = A>,
+    ) -> Self {
+        let mut command = Command::new(program);
+        command.env("KUBECONFIG", kubeconfig).env("HOME", home).env("KUBECACHEDIR", home);
+        for variable in PROXY_VARIABLES {
+            command.env_remove(variable);
+        }
+        let mut line = name.to_owned();
+        for arg in args {
+            line.push(' ');
+            line.push_str(arg.as_ref());
+            command.arg(arg.as_ref());
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Self { command, line, stdin: None, limit: DEFAULT_LIMIT }
+    }
+
     /// What it reads from standard input (nothing unless set).
     #[must_use]
     pub fn stdin(mut self, text: impl Into<Vec<u8>>) -> Self {
@@ -98,7 +109,7 @@ impl Invocation {
 
     /// Sets the directory it runs in.
     #[must_use]
-    pub fn directory(mut self, path: &std::path::Path) -> Self {
+    pub fn directory(mut self, path: &Path) -> Self {
         self.command.current_dir(path);
         self
     }
@@ -167,7 +178,7 @@ impl Output {
     /// Standard output, or an error with everything that was printed.
     pub fn success(self) -> Result<String> {
         if self.status != 0 {
-            bail!("kubectl exited with {}: {}{}", self.status, self.stderr, self.stdout);
+            bail!("exit code {}: {}{}", self.status, self.stderr, self.stdout);
         }
         Ok(self.stdout)
     }

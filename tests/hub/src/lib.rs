@@ -5,6 +5,7 @@
 //! that end with this process, however it ends ([`process`]). [`lab::Lab`] is all of it, up and registered.
 
 pub mod control_plane;
+pub mod helm;
 pub mod http;
 pub mod hub;
 pub mod kubeconfig;

@@ -29,6 +29,8 @@ pub enum Tool {
     Kwok,
     /// The kubelet's streaming endpoints, our own program.
     Kubelet,
+    /// helm. Only the tests of charts need it, so [`Tools`] do not have it: see [`provide`].
+    Helm,
 }
 
 /// Every [`Tool`], ready to be run.
@@ -59,6 +61,7 @@ impl Tool {
             Self::Kubectl => "kubectl",
             Self::Kwok => "kwok",
             Self::Kubelet => "kubelet",
+            Self::Helm => "helm",
         }
     }
 
@@ -68,6 +71,7 @@ impl Tool {
             Self::Etcd => "etcd",
             Self::Kwok => "kwok",
             Self::Kubelet => "kubelet",
+            Self::Helm => "helm",
             Self::ApiServer | Self::ControllerManager | Self::Scheduler | Self::Kubectl => "kubernetes",
         }
     }
@@ -77,8 +81,19 @@ impl Tool {
             Self::Etcd => "go.etcd.io/etcd/server/v3".to_owned(),
             Self::Kwok => "sigs.k8s.io/kwok/cmd/kwok".to_owned(),
             Self::Kubelet => ".".to_owned(),
+            Self::Helm => "helm.sh/helm/v3/cmd/helm".to_owned(),
             kubernetes => format!("k8s.io/kubernetes/cmd/{}", kubernetes.binary()),
         }
+    }
+}
+
+/// Finds `tool`, building it if it is missing.
+pub fn provide(tool: Tool) -> Result<PathBuf> {
+    let assets = std::env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from);
+    let asset = assets.map(|directory| directory.join(tool.binary())).filter(|path| path.is_file());
+    match asset {
+        Some(path) => Ok(path),
+        None => Set::read(tool.set())?.provide(tool.binary(), &tool.package()),
     }
 }
 
@@ -87,21 +102,17 @@ impl Tool {
 impl Tools {
     /// Finds every tool, building what is missing (minutes on the first run).
     pub fn prepare() -> Result<Self> {
-        let assets = std::env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from);
-        let mut paths = Vec::new();
-        for tool in Tool::ALL {
-            let asset = assets.as_ref().map(|directory| directory.join(tool.binary())).filter(|path| path.is_file());
-            let path = match asset {
-                Some(path) => path,
-                None => Set::read(tool.set())?.provide(tool.binary(), &tool.package())?,
-            };
-            paths.push((tool, path));
-        }
+        Self::only(&Tool::ALL)
+    }
+
+    /// Finds `tools`, building what is missing, for arrangements that need no others.
+    pub fn only(tools: &[Tool]) -> Result<Self> {
+        let paths = tools.iter().map(|&tool| Ok((tool, provide(tool)?))).collect::<Result<_>>()?;
         Ok(Self { paths })
     }
 
     /// Where `tool` is.
     pub fn path(&self, tool: Tool) -> &Path {
-        self.paths.iter().find_map(|(known, path)| (*known == tool).then_some(path)).expect("all tools were prepared")
+        self.paths.iter().find_map(|(known, path)| (*known == tool).then_some(path)).expect("it was prepared")
     }
 }

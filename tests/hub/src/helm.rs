@@ -1,0 +1,68 @@
+//! helm as a child process, and the chart under test.
+
+mod release;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use serde_json::Value;
+
+use crate::kubectl::Invocation;
+use crate::tools::{self, Tool};
+
+pub use self::release::Workload;
+
+/// helm knows no hub while it renders: this is the one it supposes.
+const KUBE_VERSION: &str = "--kube-version=1.35.4";
+
+/// helm for one hub.
+#[derive(Clone, Debug)]
+pub struct Helm {
+    binary: PathBuf,
+    kubeconfig: PathBuf,
+    home: PathBuf,
+}
+
+/// The directory of the gateway's chart.
+pub fn chart() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../charts/cluster-gateway")
+}
+
+// === impl Helm ===
+
+impl Helm {
+    /// helm for the hub of `kubeconfig`, which rendering and linting do not read; its own files go below `directory`.
+    pub fn prepare(directory: &Path, kubeconfig: &Path) -> Result<Self> {
+        let home = directory.join("helm");
+        std::fs::create_dir_all(&home)?;
+        Ok(Self { binary: tools::provide(Tool::Helm)?, kubeconfig: kubeconfig.to_path_buf(), home })
+    }
+
+    /// A command line.
+    pub fn args<A: AsRef<str>>(&self, args: impl IntoIterator<Item = A>) -> Invocation {
+        let command = Invocation::new("helm", &self.binary, &self.kubeconfig, &self.home, args);
+        // Where it would look for settings and plugins of the user before its home.
+        ["HELM_CONFIG_HOME", "HELM_CACHE_HOME", "HELM_DATA_HOME"]
+            .into_iter()
+            .fold(command, |command, variable| command.env(variable, &self.home.to_string_lossy()))
+    }
+
+    /// Runs `command` (of one word or more) on the chart in `namespace` with more arguments; a failure is an error.
+    pub fn on_chart(&self, command: &str, namespace: &str, more: &[String]) -> Result<String> {
+        let chart = chart().to_string_lossy().into_owned();
+        let words = command.split(' ').map(str::to_owned);
+        let words = words.chain([chart, format!("--namespace={namespace}")]).chain(more.iter().cloned());
+        self.args(words).run()?.success().with_context(|| format!("helm {command} {}", more.join(" ")))
+    }
+
+    /// The objects that the chart renders to, without a hub unless `more` has `--dry-run=server`.
+    pub fn template(&self, release: &str, namespace: &str, more: &[String]) -> Result<Vec<Value>> {
+        let more = [more, &[KUBE_VERSION.to_owned()]].concat();
+        parse(&self.on_chart(&format!("template {release}"), namespace, &more)?)
+    }
+}
+
+/// The documents of a YAML stream.
+pub fn parse(text: &str) -> Result<Vec<Value>> {
+    serde_saphyr::from_multiple(text).with_context(|| format!("not YAML: {text}"))
+}

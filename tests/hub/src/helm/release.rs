@@ -1,0 +1,103 @@
+//! What an installed release would run, run here: the Deployment that the hub has, without a kubelet.
+//!
+//! The mounted Secrets and ConfigMaps are written below a directory, and the container's arguments are taken as they are but for
+//! the paths of these mounts. In place of the pod's own credentials comes a kubeconfig with a token of the same ServiceAccount,
+//! so the gateway has the rights that the chart gives it and no others.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, ensure};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde_json::Value;
+
+use crate::control_plane::ApiServer;
+use crate::kubeconfig::Credential;
+use crate::kubectl::Kubectl;
+
+/// For tokens: longer than any run.
+const TOKEN_LIFETIME: &str = "24h";
+
+/// A Deployment with one container that is the gateway, ready to be started.
+#[derive(Clone, Debug)]
+pub struct Workload {
+    /// The Deployment.
+    pub deployment: Value,
+    /// The program's name and the container's arguments, with paths of this machine.
+    pub args: Vec<String>,
+}
+
+// === impl Workload ===
+
+impl Workload {
+    /// Reads the Deployment `namespace/name` from `hub`, with its volumes written below `directory`.
+    pub fn read(hub: &ApiServer, namespace: &str, name: &str, directory: &Path) -> Result<Self> {
+        let kubectl = hub.kubectl();
+        let deployment = get(&kubectl, namespace, "deployment", name)?;
+        let pod = &deployment["spec"]["template"]["spec"];
+        let container = &pod["containers"][0];
+        let mounts = mounts(pod, container)?;
+        let mut args = vec![text(&container["name"])?];
+        for arg in container["args"].as_array().into_iter().flatten() {
+            args.push(text(arg)?);
+        }
+        for (path, volume) in &mounts {
+            let place = directory.join(path.trim_start_matches('/'));
+            write(&kubectl, namespace, volume, &place)?;
+            let place = place.to_string_lossy();
+            args.iter_mut().for_each(|arg| *arg = arg.replace(&format!("={path}/"), &format!("={place}/")));
+        }
+        let account = text(&pod["serviceAccountName"])?;
+        args.push(format!("--kubeconfig={}", account_kubeconfig(hub, namespace, &account)?.display()));
+        Ok(Self { deployment, args })
+    }
+
+    /// The value of the argument `flag`.
+    pub fn flag(&self, flag: &str) -> Option<&str> {
+        self.args.iter().find_map(|arg| arg.strip_prefix(flag)?.strip_prefix('='))
+    }
+}
+
+/// A kubeconfig for the ServiceAccount `namespace/name` of `hub`, which must be there.
+pub fn account_kubeconfig(hub: &ApiServer, namespace: &str, name: &str) -> Result<PathBuf> {
+    let token = hub.kubectl().ok(&format!("create token {name} -n {namespace} --duration={TOKEN_LIFETIME}"))?;
+    hub.kubeconfig(&format!("{namespace}-{name}"), Credential::Token(token.trim().to_owned()))
+}
+
+fn get(kubectl: &Kubectl, namespace: &str, kind: &str, name: &str) -> Result<Value> {
+    Ok(serde_json::from_str(&kubectl.ok(&format!("get {kind} {name} -n {namespace} -o json"))?)?)
+}
+
+/// Each mount path with the volume that is there.
+fn mounts<'a>(pod: &'a Value, container: &Value) -> Result<Vec<(String, &'a Value)>> {
+    let volumes = pod["volumes"].as_array().context("no volumes")?;
+    let mounts = container["volumeMounts"].as_array().context("no mounts")?;
+    let mount = |mount: &Value| {
+        let volume = volumes.iter().find(|volume| volume["name"] == mount["name"]);
+        Ok((text(&mount["mountPath"])?, volume.with_context(|| format!("no volume for {mount}"))?))
+    };
+    mounts.iter().map(mount).collect()
+}
+
+/// Writes the files of `volume` into `place`, as the kubelet would.
+fn write(kubectl: &Kubectl, namespace: &str, volume: &Value, place: &Path) -> Result<()> {
+    let (kind, name) = match (volume["secret"]["secretName"].as_str(), volume["configMap"]["name"].as_str()) {
+        (Some(name), None) => ("secret", name),
+        (None, Some(name)) => ("configmap", name),
+        _ => anyhow::bail!("another kind of volume: {volume}"),
+    };
+    let object = get(kubectl, namespace, kind, name)?;
+    let data = object["data"].as_object().context("no data")?;
+    ensure!(!data.is_empty(), "{kind} {name} is empty");
+    std::fs::create_dir_all(place)?;
+    for (key, value) in data {
+        let value = text(value)?;
+        let bytes = if kind == "secret" { BASE64.decode(value)? } else { value.into_bytes() };
+        std::fs::write(place.join(key), bytes)?;
+    }
+    Ok(())
+}
+
+fn text(value: &Value) -> Result<String> {
+    value.as_str().map(str::to_owned).with_context(|| format!("not a string: {value}"))
+}

@@ -1,0 +1,42 @@
+//! A hub takes every rendering: no field that it does not know, nothing that the `restricted` Pod Security Standard minds.
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, ensure};
+use libtest_mimic::Trial;
+use serde_json::json;
+
+use crate::matrix;
+use crate::stage::{Planes, Stage, on_hub};
+
+const NAMESPACE: &str = "restricted";
+/// Kinds of others, whose definitions this hub lacks.
+const FOREIGN: [&str; 2] = ["cert-manager.io/", "monitoring.coreos.com/"];
+
+pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+    vec![on_hub(stage, "dry run::a hub takes every rendering", dry_run)]
+}
+
+fn dry_run(planes: &Planes) -> Result<()> {
+    let _group = planes.claim_group(); // nobody else's APIService is there
+    let kubectl = planes.hub.server.kubectl();
+    kubectl.apply(
+        "{apiVersion: v1, kind: Namespace, metadata: {name: restricted, labels: {pod-security.kubernetes.io/warn: restricted}}}",
+    )?;
+    kubectl.ok("create namespace clusters")?;
+    for case in matrix::cases() {
+        let mut objects = case.objects(&planes.helm, &planes.directory, NAMESPACE)?;
+        objects.retain(|object| {
+            !FOREIGN.iter().any(|group| object["apiVersion"].as_str().is_some_and(|version| version.starts_with(group)))
+        });
+        let count = objects.len();
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
+        let words = ["apply", "--dry-run=server", "--validate=strict", "-o", "name", "-f", "-"];
+        let output = kubectl.args(words).stdin(list.to_string()).run()?;
+        // The node's network is what the standard minds, and what that case asks for.
+        ensure!(output.stderr.is_empty() || case.name == "much", "{}: {}", case.name, output.stderr);
+        let taken = output.success().context(case.name)?;
+        ensure!(taken.lines().count() == count, "{}: {taken}", case.name);
+    }
+    Ok(())
+}

@@ -1,0 +1,101 @@
+//! A release as KubeVela has it: its names and arguments, its users' ways in, and `patch` on the APIService that its chart leaves.
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, ensure};
+use gateway::patch;
+use hub_tests::control_plane::ApiServer;
+use hub_tests::helm::chart;
+use hub_tests::hub::SECRET_NAMESPACE as NAMESPACE;
+use hub_tests::kubeconfig::Credential;
+use kit::pki::Leaf;
+use libtest_mimic::Trial;
+use serde_json::{Value, json};
+
+use crate::release::{API_SERVICE, AVAILABLE, Release};
+use crate::stage::{Planes, Stage, on_hub};
+
+const ACCOUNT: &str = "kubevela-vela-core";
+const DEPLOYMENT: &str = "kubevela-cluster-gateway";
+const SERVICE: &str = "kubevela-cluster-gateway-service";
+const TLS_SECRET: &str = "kubevela-vela-core-cluster-gateway-tls-v2";
+/// What the placeholder is replaced for: a line feed in base64.
+const PLACEHOLDER: &str = "Cg==";
+
+pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+    vec![on_hub(stage, "kubevela::its preset works, and patch replaces the placeholder CA", preset)]
+}
+
+fn preset(planes: &Planes) -> Result<()> {
+    let _group = planes.claim_group();
+    let hub = &planes.hub.server;
+    let token = hub.service_account_token(NAMESPACE, ACCOUNT)?; // KubeVela's chart makes this account
+    let values = format!("--values={}", chart().join("values-kubevela.yaml").display());
+    let release = Release::install(planes, ("gateway", DEPLOYMENT, SERVICE), &[values])?;
+    let right = release.api_service()?["spec"]["caBundle"].take();
+    release.patch_api_service(&json!({"caBundle": PLACEHOLDER}))?;
+
+    let workload = release.workload()?;
+    let labels = &workload.deployment["spec"]["template"]["metadata"]["labels"];
+    ensure!(labels["app.kubernetes.io/name"] == "vela-core-cluster-gateway", "{labels}");
+    ensure!(workload.args[1] == "apiserver", "{:?}", workload.args);
+    let _gateway = release.run(&workload)?;
+    release.wait_condition("False FailedDiscoveryCheck")?; // the gateway is there, and nobody believes it
+
+    let patcher = patcher(hub)?;
+    patch(&patcher)?;
+    ensure!(release.api_service()?["spec"]["caBundle"] == right, "another CA than the chart's");
+    release.wait_condition(AVAILABLE)?;
+    use_as_kubevela(planes, &release, workload.flag("--tls-cert-file").context("no certificate")?, token)?;
+    patch_again(&release, &patcher, &right)?;
+    release.uninstall()
+}
+
+/// As a Job of KubeVela's chart calls it, but with a kubeconfig.
+fn patch(kubeconfig: &str) -> Result<()> {
+    let words =
+        ["patch", "--secret-namespace", NAMESPACE, "--secret-name", TLS_SECRET, "--timeout=30s", "--kubeconfig"];
+    let args = patch::Args::parse_from(words.iter().chain([&kubeconfig]).map(Into::into).collect())?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(patch::apply(&args))
+}
+
+/// What is right stays untouched; skipped verification, which the hub refuses beside a CA, gives way to it.
+fn patch_again(release: &Release<'_>, patcher: &str, right: &Value) -> Result<()> {
+    let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
+    release.patch_api_service(&json!({"insecureSkipTLSVerify": true, "caBundle": null}))?;
+    patch(patcher)?;
+    let patched = release.api_service()?;
+    ensure!(patched["spec"]["caBundle"] == *right, "{patched}");
+    ensure!(patched["spec"]["insecureSkipTLSVerify"] != true, "{patched}");
+    let generation = patched["metadata"]["managedFields"].clone();
+    patch(patcher)?;
+    let again = release.api_service()?;
+    ensure!(again["metadata"]["managedFields"] == generation || version(&again) == version(&patched), "{again}");
+    Ok(())
+}
+
+/// A user of KubeVela comes through the hub, its controller straight to the gateway with the CA of the Secret.
+fn use_as_kubevela(planes: &Planes, release: &Release<'_>, certificate: &str, token: String) -> Result<()> {
+    let client = planes.hub.server.authority().issue(&Leaf::client("vela-user").group("kubevela:client"));
+    let client = Credential::Certificate(client.write_to(&planes.directory, "vela-user")?);
+    planes.through_hub("vela-user", client)?.ok("get namespace default -o name")?;
+    let authority = std::path::Path::new(certificate).with_file_name("ca");
+    let controller = planes.through_gateway("controller", release.port, authority, Credential::Token(token))?;
+    controller.ok(&format!("get namespace default -o name --tls-server-name={SERVICE}")).map(drop)
+}
+
+/// A kubeconfig of a user with the rights that `patch` needs and no others.
+fn patcher(hub: &ApiServer) -> Result<String> {
+    let token = hub.service_account_token(NAMESPACE, "patcher")?;
+    let kubectl = hub.kubectl();
+    for words in [
+        format!("create role patcher -n {NAMESPACE} --verb=get --resource=secrets --resource-name={TLS_SECRET}"),
+        format!("create rolebinding patcher -n {NAMESPACE} --role=patcher --serviceaccount={NAMESPACE}:patcher"),
+        format!("create clusterrole patcher --verb=get,patch --resource=apiservices --resource-name={API_SERVICE}"),
+        format!("create clusterrolebinding patcher --clusterrole=patcher --serviceaccount={NAMESPACE}:patcher"),
+    ] {
+        kubectl.ok(&words)?;
+    }
+    Ok(hub.kubeconfig("patcher", Credential::Token(token))?.to_string_lossy().into_owned())
+}

@@ -1,0 +1,111 @@
+//! A release with the chart's own values: installed, used, upgraded, used again, removed.
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, ensure};
+use hub_tests::hub::SECRET_NAMESPACE as NAMESPACE;
+use hub_tests::kubeconfig::Credential;
+use hub_tests::lab::ALL_VERBS;
+use libtest_mimic::Trial;
+use serde_json::Value;
+
+use crate::release::{AVAILABLE, Release};
+use crate::stage::{CLUSTER, Planes, Stage, on_hub};
+
+const RELEASE: &str = "cluster-gateway";
+
+pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+    vec![on_hub(stage, "lifecycle::install, use, upgrade, use, uninstall", lifecycle)]
+}
+
+fn lifecycle(planes: &Planes) -> Result<()> {
+    let _group = planes.claim_group();
+    let release = Release::install(planes, (RELEASE, RELEASE, RELEASE), &[])?;
+    let installed = release.workload()?;
+    ensure!(installed.deployment["spec"]["replicas"] == 2, "{}", installed.deployment);
+    let gateway = release.run(&installed)?;
+    release.wait_condition(AVAILABLE)?;
+    let user = Credential::Token(planes.hub.create_user("user", &[CLUSTER], ALL_VERBS)?);
+    use_member(planes, &user, "installed")?;
+    rights(planes)?;
+    kept_pairs(&release)?;
+
+    let before = certificates(planes, &release)?;
+    release.upgrade("replicas=3,log.level=debug")?;
+    ensure!(certificates(planes, &release)? == before, "the upgrade changed the certificate");
+    let upgraded = release.workload()?;
+    ensure!(upgraded.deployment["spec"]["replicas"] == 3, "{}", upgraded.deployment);
+    ensure!(upgraded.flag("--log-level") == Some("debug"), "{:?}", upgraded.args);
+    drop(gateway);
+    let gateway = release.run(&upgraded)?;
+    release.wait_condition(AVAILABLE)?;
+    use_member(planes, &user, "upgraded")?;
+    drop(gateway);
+
+    release.uninstall()?;
+    // Clusters belong to those who registered them.
+    planes.hub.server.kubectl().ok(&format!("get secret {CLUSTER} -n {NAMESPACE} -o name")).map(drop)
+}
+
+/// Writes through the hub and the gateway, and looks for it on the member.
+fn use_member(planes: &Planes, user: &Credential, name: &str) -> Result<()> {
+    let through = planes.through_hub("user", user.clone())?;
+    through.ok(&format!("create configmap {name} -n default --from-literal=a=b"))?;
+    planes.member.kubectl().ok(&format!("get configmap {name} -n default -o name")).map(drop)
+}
+
+/// The ServiceAccount's rights, as the hub sees them.
+fn rights(planes: &Planes) -> Result<()> {
+    let kubectl = planes.hub.server.kubectl();
+    let account = format!("--as=system:serviceaccount:{NAMESPACE}:{RELEASE}");
+    let may = |words: &str| -> Result<bool> {
+        let words = ["auth", "can-i"].into_iter().chain(words.split(' ')).chain([&*account]);
+        Ok(kubectl.args(words).run()?.stdout.trim() == "yes")
+    };
+    for words in [
+        &format!("list secrets -n {NAMESPACE}"),
+        &format!("watch secrets -n {NAMESPACE}"),
+        "create tokenreviews.authentication.k8s.io",
+        "create subjectaccessreviews.authorization.k8s.io",
+        "get configmaps/extension-apiserver-authentication -n kube-system",
+    ] {
+        ensure!(may(words)?, "may not {words}");
+    }
+    for words in [
+        "list secrets -n kube-system",
+        "list secrets -n default",
+        &format!("create secrets -n {NAMESPACE}"),
+        &format!("update secrets -n {NAMESPACE}"),
+        "list configmaps -n kube-system",
+        "list namespaces",
+        "impersonate users",
+        "patch apiservices.apiregistration.k8s.io",
+    ] {
+        ensure!(!may(words)?, "may {words}");
+    }
+    Ok(())
+}
+
+/// A generated pair stays as long as it is for the right host, even when cert-manager comes.
+fn kept_pairs(release: &Release<'_>) -> Result<()> {
+    let bundle = |more: &[&str]| -> Result<Value> {
+        let more: Vec<String> = more.iter().map(|&word| word.to_owned()).collect();
+        let mut objects = release.preview(&more)?;
+        let service = objects.iter_mut().find(|object| object["kind"] == "APIService").context("no APIService")?;
+        Ok(service["spec"]["caBundle"].take())
+    };
+    let here = release.api_service()?["spec"]["caBundle"].take();
+    ensure!(bundle(&["--set=replicas=5"])? == here, "another CA for nothing");
+    ensure!(bundle(&["--api-versions=cert-manager.io/v1"])? == here, "cert-manager took over by itself");
+    let other = bundle(&["--set=service.name=other"])?;
+    ensure!(other.is_string() && other != here, "a certificate for another host is kept");
+    ensure!(bundle(&["--set=tls.certManager.enabled=true"])?.is_null(), "two sources of one CA");
+    Ok(())
+}
+
+/// The Secret's contents and the CA in the APIService.
+fn certificates(planes: &Planes, release: &Release<'_>) -> Result<(Value, Value)> {
+    let kubectl = planes.hub.server.kubectl();
+    let secret = kubectl.ok(&format!("get secret {RELEASE}-tls -n {NAMESPACE} -o jsonpath={{.data}}"))?;
+    Ok((serde_json::from_str(&secret)?, release.api_service()?["spec"]["caBundle"].take()))
+}

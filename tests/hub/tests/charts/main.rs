@@ -1,0 +1,39 @@
+//! The Helm chart: what it renders to, what a hub takes of it, and releases that are installed, used, upgraded and removed.
+//!
+//! A binary beside `hub`, because releases claim the API group that the gateway there serves: this one has a hub of its own,
+//! started by the first test that needs one.
+
+mod dry_run;
+mod invariants;
+mod kubevela;
+mod lifecycle;
+mod matrix;
+mod release;
+mod schema;
+mod stage;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use libtest_mimic::Arguments;
+
+use self::stage::Stage;
+
+/// Two cores are enough for a helm each.
+const THREADS: usize = 2;
+
+fn main() -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads.get_or_insert(THREADS);
+    let stage = Arc::new(Stage::default());
+    let trials = [
+        lifecycle::trials(&stage),
+        kubevela::trials(&stage),
+        dry_run::trials(&stage),
+        invariants::trials(&stage),
+        schema::trials(&stage),
+    ];
+    let conclusion = libtest_mimic::run(&arguments, trials.into_iter().flatten().collect());
+    stage.close(conclusion.has_failed());
+    conclusion.exit_code()
+}

@@ -1,0 +1,154 @@
+//! A release on the hub with its gateway running here, on the port that the release says.
+
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use gateway::Gateway;
+use http::StatusCode;
+use hub_tests::helm::Workload;
+use hub_tests::http::Client;
+use hub_tests::hub::SECRET_NAMESPACE as NAMESPACE;
+use hub_tests::{ports, wait};
+use serde_json::{Value, json};
+
+use crate::stage::Planes;
+
+/// The APIService of every release.
+pub(crate) const API_SERVICE: &str = "v1alpha1.cluster.core.oam.dev";
+/// What the hub says of an API that it can use.
+pub(crate) const AVAILABLE: &str = "True Passed";
+/// For the gateway to read the hub's Secrets and ConfigMap.
+const READY: Duration = Duration::from_secs(30);
+/// For the hub's next look at an API that failed, and some more for a busy machine.
+const CONDITION: Duration = Duration::from_secs(60);
+/// For objects to be gone.
+const GONE: Duration = Duration::from_secs(20);
+
+/// An installed release.
+pub(crate) struct Release<'a> {
+    planes: &'a Planes,
+    name: &'static str,
+    /// Name of the Deployment.
+    deployment: &'static str,
+    /// Where its gateway listens, and its Service too.
+    pub(crate) port: u16,
+    directory: PathBuf,
+    removed: bool,
+}
+
+// === impl Release ===
+
+impl<'a> Release<'a> {
+    /// Installs it with `more` arguments, its Service leading to this machine.
+    pub(crate) fn install(
+        planes: &'a Planes,
+        (name, deployment, service): (&'static str, &'static str, &str),
+        more: &[String],
+    ) -> Result<Self> {
+        let port = ports::free()?;
+        let directory = planes.directory.join(name);
+        let ports = format!("--set=port={port},service.port={port},shutdownDelaySeconds=0,drainTimeoutSeconds=1");
+        planes.helm.on_chart(&format!("install {name}"), NAMESPACE, &[more, &[ports]].concat())?;
+        let release = Self { planes, name, deployment, port, directory, removed: false };
+        let external = json!({"spec": {"type": "ExternalName", "externalName": "localhost", "clusterIP": null}});
+        let patch = external.to_string();
+        let kubectl = planes.hub.server.kubectl();
+        kubectl.args(["patch", "service", service, "-n", NAMESPACE, "--type=merge", "-p", &patch]).run()?.success()?;
+        Ok(release)
+    }
+
+    /// Changes values.
+    pub(crate) fn upgrade(&self, values: &str) -> Result<()> {
+        let more = ["--reuse-values".to_owned(), format!("--set={values}")];
+        self.planes.helm.on_chart(&format!("upgrade {}", self.name), NAMESPACE, &more).map(drop)
+    }
+
+    /// The objects an upgrade would make, rendered with a look at the hub.
+    pub(crate) fn preview(&self, more: &[String]) -> Result<Vec<Value>> {
+        let port = format!("--set=port={0},service.port={0}", self.port);
+        let more = [&["--dry-run=server".to_owned(), port], more].concat();
+        self.planes.helm.template(self.name, NAMESPACE, &more)
+    }
+
+    /// What the hub would have a node run now.
+    pub(crate) fn workload(&self) -> Result<Workload> {
+        Workload::read(&self.planes.hub.server, NAMESPACE, self.deployment, &self.directory)
+    }
+
+    /// Runs `workload` and waits until its readiness probe would succeed.
+    pub(crate) fn run(&self, workload: &Workload) -> Result<Gateway> {
+        let gateway = Gateway::start(&workload.args).with_context(|| workload.args.join(" "))?;
+        ensure!(gateway.address() == (Ipv4Addr::UNSPECIFIED, self.port).into(), "at {}", gateway.address());
+        gateway.wait_ready(READY)?;
+        self.probe(&workload.deployment["spec"]["template"]["spec"]["containers"][0])?;
+        Ok(gateway)
+    }
+
+    /// Asks what the kubelet asks.
+    fn probe(&self, container: &Value) -> Result<()> {
+        let client = Client::probe((Ipv4Addr::LOCALHOST, self.port).into());
+        for probe in ["startupProbe", "livenessProbe", "readinessProbe"] {
+            let path = container[probe]["httpGet"]["path"].as_str().context("no path")?;
+            client.get(path, &[])?.expect(StatusCode::OK).context(probe)?;
+        }
+        Ok(())
+    }
+
+    /// Waits until the hub says `expected` of the API's availability: status and reason.
+    pub(crate) fn wait_condition(&self, expected: &str) -> Result<()> {
+        wait::until_true(&format!("the condition {expected:?}"), CONDITION, || Ok(self.condition()? == expected))
+            .with_context(|| self.condition().unwrap_or_default())
+    }
+
+    fn condition(&self) -> Result<String> {
+        let conditions = self.api_service()?["status"]["conditions"].take();
+        let available = conditions.as_array().and_then(|all| all.iter().find(|one| one["type"] == "Available"));
+        let word = |key: &str| available.and_then(|one| one[key].as_str()).unwrap_or_default().to_owned();
+        Ok(format!("{} {}", word("status"), word("reason")))
+    }
+
+    /// The APIService that the hub has.
+    pub(crate) fn api_service(&self) -> Result<Value> {
+        let kubectl = self.planes.hub.server.kubectl();
+        Ok(serde_json::from_str(&kubectl.ok(&format!("get apiservice {API_SERVICE} -o json"))?)?)
+    }
+
+    /// Changes the APIService's spec by a merge patch.
+    pub(crate) fn patch_api_service(&self, spec: &Value) -> Result<()> {
+        let patch = json!({"spec": spec}).to_string();
+        let kubectl = self.planes.hub.server.kubectl();
+        kubectl.args(["patch", "apiservice", API_SERVICE, "--type=merge", "-p", &patch]).run()?.success().map(drop)
+    }
+
+    /// Uninstalls it and waits until nothing of it is left.
+    pub(crate) fn uninstall(mut self) -> Result<()> {
+        let namespace = format!("--namespace={NAMESPACE}");
+        let manifest = self.planes.helm.args(["get", "manifest", self.name, &namespace]).run()?.success()?;
+        self.remove()?;
+        let kubectl = self.planes.hub.server.kubectl();
+        let left = || -> Result<String> {
+            let words = ["get", "-f", "-", "-o", "name", "--ignore-not-found"];
+            let objects = kubectl.args(words).stdin(&*manifest).run()?.success()?;
+            Ok(objects + &kubectl.ok(&format!("get secrets -n {NAMESPACE} -l owner=helm -o name"))?)
+        };
+        wait::until_true("its objects to be gone", GONE, || Ok(left()?.is_empty()))
+            .with_context(|| left().unwrap_or_default())
+    }
+
+    fn remove(&mut self) -> Result<()> {
+        self.removed = true;
+        let words = ["uninstall", self.name, &format!("--namespace={NAMESPACE}")];
+        self.planes.helm.args(words).run()?.success().map(drop)
+    }
+}
+
+impl Drop for Release<'_> {
+    /// The next test is not to fail because this one did.
+    fn drop(&mut self) {
+        if !self.removed {
+            drop(self.remove());
+        }
+    }
+}

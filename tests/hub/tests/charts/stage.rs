@@ -1,0 +1,139 @@
+//! What tests share: helm, which rendering needs; and a hub with a member, which releases need.
+
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use anyhow::{Context as _, Result, anyhow};
+use hub_tests::control_plane::{ApiServer, Etcd, Ground};
+use hub_tests::helm::Helm;
+use hub_tests::hub::{Hub, MemberSecret};
+use hub_tests::kubeconfig::{Credential, Kubeconfig};
+use hub_tests::kubectl::Kubectl;
+use hub_tests::scratch::Scratch;
+use hub_tests::tools::{Tool, Tools};
+use libtest_mimic::{Failed, Trial};
+use parking_lot::{Mutex, MutexGuard};
+
+/// Under which the hub knows the member.
+pub(crate) const CLUSTER: &str = "member";
+const PROXY: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/member/proxy";
+
+const TOOLS: [Tool; 4] = [Tool::Etcd, Tool::ApiServer, Tool::ControllerManager, Tool::Kubectl];
+
+/// Started as far as tests have needed it.
+#[derive(Default)]
+pub(crate) struct Stage {
+    place: OnceLock<Result<Scratch, String>>,
+    planes: OnceLock<Result<Planes, String>>,
+}
+
+/// A hub on which nobody serves our API group yet, and a member that it knows.
+pub(crate) struct Planes {
+    pub(crate) hub: Hub,
+    pub(crate) member: ApiServer,
+    pub(crate) helm: Helm,
+    pub(crate) directory: PathBuf,
+    ground: Ground,
+    etcd: Etcd,
+    /// There is one API group: whoever installs a release holds it.
+    group: Mutex<()>,
+}
+
+/// A test that only renders.
+pub(crate) fn rendering(stage: &Arc<Stage>, name: &str, run: fn(&Helm, PathBuf) -> Result<()>) -> Trial {
+    let stage = Arc::clone(stage);
+    trial(name, move || {
+        let directory = stage.directory()?;
+        run(&Helm::prepare(&directory, &directory.join("no.kubeconfig"))?, directory)
+    })
+}
+
+/// A test on the hub.
+pub(crate) fn on_hub(stage: &Arc<Stage>, name: &str, run: fn(&Planes) -> Result<()>) -> Trial {
+    let stage = Arc::clone(stage);
+    trial(name, move || {
+        let directory = stage.directory()?;
+        let planes = stage.planes.get_or_init(|| Planes::start(directory).map_err(|error| format!("{error:#}")));
+        run(planes.as_ref().map_err(|error| anyhow!("there is nothing to test on: {error}"))?)
+    })
+}
+
+fn trial(name: &str, run: impl FnOnce() -> Result<()> + Send + 'static) -> Trial {
+    Trial::test(name, move || run().map_err(|error| Failed::from(format!("{error:#}"))))
+}
+
+// === impl Stage ===
+
+impl Stage {
+    fn directory(&self) -> Result<PathBuf> {
+        let place = self.place.get_or_init(|| Scratch::create().map_err(|error| format!("{error:#}")));
+        Ok(place.as_ref().map_err(|error| anyhow!("no place for files: {error}"))?.path().to_path_buf())
+    }
+
+    /// Stops everything; after a failure the logs stay.
+    #[allow(clippy::print_stderr, reason = "the place of the logs belongs to the output of a failed run")]
+    pub(crate) fn close(self: Arc<Self>, failed: bool) {
+        let Some(stage) = Arc::into_inner(self) else { return };
+        drop(stage.planes);
+        if let Some(Ok(mut place)) = stage.place.into_inner()
+            && failed
+        {
+            place.keep();
+            eprintln!("the logs of this run are in {}", place.path().display());
+        }
+    }
+}
+
+// === impl Planes ===
+
+impl Planes {
+    fn start(directory: PathBuf) -> Result<Self> {
+        let ground = Ground { tools: Tools::only(&TOOLS)?, directory: directory.clone() };
+        let etcd = Etcd::start(&ground)?;
+        let mut hub = Hub::start(&ground, &etcd)?;
+        let mut member = ApiServer::start(&ground, &etcd, CLUSTER, "10.97.0.0/16", &[])?;
+        hub.wait_ready().context("the hub did not come up")?;
+        member.wait_ready().context("the member did not come up")?;
+        hub.register_member(CLUSTER, &MemberSecret::with_certificate(&member, member.admin()))?;
+        let helm = Helm::prepare(&directory, &hub.server.kubeconfig("helm", admin(&hub, &ground)?)?)?;
+        Ok(Self { hub, member, helm, directory, ground, etcd, group: Mutex::new(()) })
+    }
+
+    /// Waits until no other release serves the API group.
+    pub(crate) fn claim_group(&self) -> MutexGuard<'_, ()> {
+        self.group.lock()
+    }
+
+    /// kubectl to the member through the hub. `name` tells this user from others.
+    pub(crate) fn through_hub(&self, name: &str, credential: Credential) -> Result<Kubectl> {
+        let (server, authority) = (self.hub.server.url() + PROXY, self.hub.server.authority_file().to_path_buf());
+        let kubeconfig = Kubeconfig { server, authority, credential };
+        Ok(self.ground.kubectl(&kubeconfig.write(self.directory.join(format!("{name}-through-hub.kubeconfig")))?))
+    }
+
+    /// kubectl to the member through the gateway at `port` alone.
+    pub(crate) fn through_gateway(
+        &self,
+        name: &str,
+        port: u16,
+        ca: PathBuf,
+        credential: Credential,
+    ) -> Result<Kubectl> {
+        let server = format!("https://127.0.0.1:{port}{PROXY}");
+        let kubeconfig = Kubeconfig { server, authority: ca, credential };
+        Ok(self.ground.kubectl(&kubeconfig.write(self.directory.join(format!("{name}-through-gateway.kubeconfig")))?))
+    }
+}
+
+impl Drop for Planes {
+    /// All at the same time; each field's own drop then waits for its part.
+    fn drop(&mut self) {
+        self.hub.release();
+        self.member.release();
+        self.etcd.release();
+    }
+}
+
+fn admin(hub: &Hub, ground: &Ground) -> Result<Credential> {
+    Ok(Credential::Certificate(hub.server.admin().write_to(&ground.directory, "helm")?))
+}
