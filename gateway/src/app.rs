@@ -29,6 +29,7 @@ use crate::exchange::{self, Exchange, RulesFile};
 use crate::hub;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
+use crate::resources::View;
 use crate::server::Server;
 use crate::shared::Shared;
 
@@ -47,7 +48,7 @@ pub struct Gateway {
 
 /// What feeds the registry of clusters.
 enum Feed {
-    Hub(kube::Client, String),
+    Hub(kube::Client, String, hub::Hub),
     Files(Files),
 }
 
@@ -216,16 +217,24 @@ fn build(
         proxy_ca: proxy_ca(config)?,
     };
     let registered = Registry::new(Arc::clone(&clusters), config.rules, making, unlisted);
-    match feed {
-        Feed::Hub(client, namespace) => drop(control.spawn(watch::run(client, namespace, registered))),
-        Feed::Files(files) => drop(control.spawn(files::run(files, registered))),
-    }
+    let hub = match feed {
+        Feed::Hub(client, namespace, hub) => {
+            control.spawn(watch::run(client, namespace, registered));
+            Some(hub)
+        }
+        Feed::Files(files) => {
+            control.spawn(files::run(files, registered.stamping()));
+            None
+        }
+    };
     control.spawn(Arc::clone(certificates).follow());
 
     let shared = Arc::new(Shared {
         authenticator: Arc::clone(&auth.authenticator),
         authorizer: Arc::clone(&auth.authorizer),
         clusters,
+        hub,
+        view: View::new(config.rules, config.settings.expose_credentials, config.gates),
         exchange,
         limits,
         audit: audit.as_ref().map(audit::Log::sink),
@@ -250,7 +259,12 @@ fn sources(config: &Config, control: &Handle, metrics: &auth::Metrics) -> anyhow
             };
             let hub = auth::Hub { authentication: client(authentication)?, authorization: client(authorization)? };
             let auth = auth::Auth::build(&config.auth, Some(hub), control, metrics)?;
-            Ok((Feed::Hub(client(secrets)?, namespace.clone()), auth))
+            let (path, user_agent) = (secrets.clone(), config.user_agent.clone());
+            let watches = async move { hub::watch_client(path.as_deref(), &user_agent).await };
+            let watches = threads::block_on(control, watches)??;
+            let reads = client(secrets)?;
+            let hub = hub::Hub::new(reads.clone(), watches, namespace);
+            Ok((Feed::Hub(reads, namespace.clone(), hub), auth))
         }
         Source::Standalone { directory, kubeconfig } => {
             let auth = auth::Auth::build(&config.auth, None, control, metrics)?;

@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use futures_util::Stream;
 use http_body::{Frame, SizeHint};
 use hyper::body::Body;
 use tokio_util::sync::WaitForCancellationFutureOwned;
@@ -29,6 +30,7 @@ struct Drain {
 enum Content {
     Full(Option<Bytes>),
     Member(UpstreamBody),
+    Stream(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
 }
 
 // === impl ResponseBody ===
@@ -47,11 +49,21 @@ impl ResponseBody {
         Self { content: Content::Member(body), drain: None, record: None }
     }
 
+    /// Our own bytes as they come.
+    pub fn stream(stream: Pin<Box<dyn Stream<Item = Bytes> + Send>>) -> Self {
+        Self { content: Content::Stream(stream), drain: None, record: None }
+    }
+
+    /// Whether the body ends only when it pleases: its duration says nothing about speed.
+    pub fn is_stream(&self) -> bool {
+        matches!(self.content, Content::Stream(_))
+    }
+
     /// Leaves our own bytes out, for the answer to a HEAD; says how many they would have been, if any.
     pub fn without_own_bytes(&mut self) -> Option<usize> {
         match &mut self.content {
             Content::Full(bytes) => bytes.take().map(|bytes| bytes.len()),
-            Content::Member(_) => None,
+            Content::Member(_) | Content::Stream(_) => None,
         }
     }
 
@@ -78,6 +90,7 @@ impl Body for ResponseBody {
         let mut polled = match &mut this.content {
             Content::Full(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Content::Member(body) => Pin::new(body).poll_frame(cx),
+            Content::Stream(stream) => stream.as_mut().poll_next(cx).map(|next| next.map(|bytes| Ok(Frame::data(bytes)))),
         };
         if let Poll::Ready(Some(Ok(frame))) = &mut polled
             && let Some(trailers) = frame.trailers_mut()
@@ -98,6 +111,7 @@ impl Body for ResponseBody {
         match &self.content {
             Content::Full(bytes) => bytes.is_none(),
             Content::Member(body) => body.is_end_stream(),
+            Content::Stream(_) => false,
         }
     }
 
@@ -105,6 +119,7 @@ impl Body for ResponseBody {
         match &self.content {
             Content::Full(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
             Content::Member(body) => body.size_hint(),
+            Content::Stream(_) => SizeHint::default(),
         }
     }
 }

@@ -64,9 +64,9 @@ async fn respond(
         Some(_) => Upgrade::attributes(&parsed, request.uri(), gateway.settings.upgrade_verb),
         None => parsed.attributes,
     };
-    let user = gateway.authenticator.authenticate(connection.peer(), request.headers_mut()).await?;
-    record.is_by(&user);
-    let permit = gateway.authorizer.authorize(user, attributes).await?;
+    let identity = gateway.authenticator.identify(connection.peer(), request.headers_mut()).await?;
+    record.is_by(&identity);
+    let permit = gateway.authorizer.authorize(identity.user, attributes).await?;
     record.permitted(connection, &permit, limits::kind(&parsed.route, request.uri(), upgrade.is_some()))?;
     match parsed.route {
         Route::Proxy(route) => {
@@ -85,7 +85,13 @@ async fn respond(
             }
         }
         _ if upgrade.is_some() => Err(Error::BadRequest("this path takes no upgrade")),
-        route => own(connection, route, &permit, request).await,
+        route => {
+            let response = own(connection, route, &permit, request).await?;
+            if response.body().is_stream() {
+                record.is_stream();
+            }
+            Ok(response)
+        }
     }
 }
 
@@ -98,7 +104,7 @@ async fn own(
 ) -> Result<Response<ResponseBody>, Error> {
     let gateway = connection.gateway();
     match route {
-        Route::Clusters(clusters) => resources::clusters(gateway, permit, &clusters, &request),
+        Route::Clusters(clusters) => resources::clusters(gateway, permit, &clusters, &request).await,
         Route::Discovery(document) => Ok(resources::discovery(document, request.headers())),
         Route::Probe(probe) => Ok(resources::probe(gateway, probe, request.uri().query())),
         Route::ProbeCheck(check) => resources::probe_check(gateway, &check),

@@ -15,7 +15,7 @@ use kube::{Client, Config};
 
 pub use self::calls::{Collection, Hub, Watching};
 pub use self::failure::{Cause, HubFailure, Verb};
-pub use self::lines::{Line, Lines};
+pub use self::lines::Line;
 use crate::yaml;
 
 /// How we call ourselves.

@@ -1,18 +1,19 @@
-//! What the gateway answers from memory: its own resource, discovery, probes, version, metrics.
+//! What the gateway answers itself: its own resources, discovery, probes, version, metrics.
 
+mod asked;
+mod clusters;
 mod documents;
+mod memory;
+mod memory_watch;
+mod translate;
+mod view;
+mod watch;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::accept::{self, Shape};
-use api::cluster_gateway::{ClusterGateway, Credentials};
-use api::health::Health;
-use api::list_options::ListOptions;
 use api::query;
 use api::route::{ClustersRoute, Probe, ProbeCheck};
-use api::served::{Form, ListMeta};
-use api::table::IncludeObject;
 use auth::Permit;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
@@ -25,46 +26,24 @@ use crate::error::Error;
 use crate::shared::Shared;
 
 pub use self::documents::{discovery, open_api};
+pub use self::view::View;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
-/// `get` and `list` of `clustergateways`.
-pub fn clusters(
+/// `get`, `list` and `watch` of `clustergateways`.
+pub async fn clusters(
     shared: &Shared,
     _permit: &Permit,
     route: &ClustersRoute,
     request: &Request<Incoming>,
 ) -> Result<Response<ResponseBody>, Error> {
-    let snapshot = shared.clusters.snapshot();
-    if !snapshot.is_listed() {
-        return Err(Error::ClustersUnknown);
-    }
-    let credentials = if shared.settings.expose_credentials { Credentials::Exposed } else { Credentials::Redacted };
-    let shape = if matches!(route, ClustersRoute::List) { Shape::List } else { Shape::Object };
-    let form = Form {
-        representation: accept::representation(request.headers(), shape).map_err(|_| Error::NotAcceptable)?,
-        include: IncludeObject::from_query(request.uri().query())
-            .map_err(|_| Error::BadRequest("includeObject must be None, Metadata or Object"))?,
-    };
-    let ready = snapshot.ready();
-    let shown = |spec| ClusterGateway::new(spec, Health::default(), credentials);
-    let body = match route {
-        ClustersRoute::List => {
-            let options = ListOptions::from_query(request.uri().query());
-            let selectors = options.and_then(ListOptions::from_memory).map_err(Error::List)?;
-            let specs = ready.iter().map(|cluster| cluster.spec());
-            let specs = specs.filter(|spec| selectors.matches(spec.name.as_str(), &spec.labels));
-            let objects: Vec<_> = specs.map(shown).collect();
-            form.list(&objects, ListMeta { resource_version: snapshot.resource_version(), ..ListMeta::default() })
-        }
-        ClustersRoute::Get(name) => {
-            let found = ready.iter().map(|cluster| cluster.spec()).find(|spec| spec.name == *name);
-            form.object(&shown(found.ok_or_else(|| Error::NoSuchObject(name.clone()))?))
-        }
-        ClustersRoute::Watch => return Err(Error::MethodNotAllowed),
-    };
-    Ok(answer(StatusCode::OK, JSON, body))
+    clusters::serve(shared, route, request).await
+}
+
+/// A JSON document.
+fn ok(body: Bytes) -> Response<ResponseBody> {
+    answer(StatusCode::OK, JSON, body)
 }
 
 /// The conditions of readiness, as their owners name them.

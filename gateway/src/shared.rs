@@ -12,14 +12,20 @@ use tokio::runtime::Handle;
 use crate::clusters::{Cluster, Clusters};
 use crate::error::Error;
 use crate::exchange::{Acting, Exchange};
+use crate::hub::Hub;
 use crate::limits::Limits;
 use crate::metrics::{ClusterMetrics, Metrics};
+use crate::resources::View;
 use crate::settings::Settings;
 
 pub struct Shared {
     pub authenticator: Arc<Authenticator>,
     pub authorizer: Arc<Authorizer>,
     pub clusters: Arc<Clusters>,
+    /// Absent when there is none.
+    pub hub: Option<Hub>,
+    /// How clusters are shown to readers.
+    pub view: View,
     pub exchange: Exchange,
     pub limits: Limits,
     /// Absent if nothing is audited.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde::de::Error as _;
+use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 
 use crate::secret::SecretView;
@@ -54,6 +54,16 @@ pub struct HubList<T> {
     pub metadata: HubListMeta,
     #[serde(default, deserialize_with = "or_empty")]
     pub items: Vec<T>,
+}
+
+/// JSON of the hub is not what was asked for. Says no more: it may hold credentials.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the hub's JSON cannot be read")]
+pub struct Unreadable;
+
+/// Reads an object or list of the hub.
+pub fn parse<T: DeserializeOwned>(json: &[u8]) -> Result<T, Unreadable> {
+    serde_json::from_slice(json).map_err(|_| Unreadable)
 }
 
 /// Null is what Go writes for a map or slice that nobody made.

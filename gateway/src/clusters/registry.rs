@@ -1,6 +1,6 @@
 //! The one place where clusters come and go: sources report Secrets, readers get snapshots.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use api::cluster_name::ClusterName;
@@ -8,6 +8,7 @@ use api::secret::{ClusterSpec, SecretError, SecretRules, SecretView};
 use telemetry::readiness::NotReady;
 
 use super::cluster::{Cluster, Making};
+use super::stamps::Stamps;
 use super::{Clusters, Entry, Snapshot};
 
 /// Owns the map that snapshots are copies of. Used by one source task.
@@ -19,6 +20,9 @@ pub struct Registry {
     published: Arc<Clusters>,
     /// Held until the first complete list.
     not_ready: Option<NotReady>,
+    /// Where no API server gives objects versions, uids and creation times.
+    stamps: Option<Stamps>,
+    unconvertible: BTreeSet<ClusterName>,
 }
 
 // === impl Registry ===
@@ -32,7 +36,15 @@ impl Registry {
             making,
             published,
             not_ready: Some(not_ready),
+            stamps: None,
+            unconvertible: BTreeSet::new(),
         }
+    }
+
+    /// For sources without an API server: what versions, uids and creation times they report is replaced.
+    #[must_use]
+    pub fn stamping(self) -> Self {
+        Self { stamps: Some(Stamps::new()), ..self }
     }
 
     /// A Secret exists as shown. Takes effect with the next [`Registry::publish`].
@@ -41,7 +53,11 @@ impl Registry {
             tracing::warn!(secret = view.name, "not a cluster: the name is not a DNS-1123 subdomain");
             return;
         };
-        let spec = ClusterSpec::from_secret(view, self.rules);
+        let view = match &mut self.stamps {
+            Some(stamps) => stamps.stamped(view),
+            None => *view,
+        };
+        let spec = ClusterSpec::from_secret(&view, self.rules);
         self.apply_spec(name, spec);
     }
 
@@ -49,6 +65,10 @@ impl Registry {
     pub fn reject(&mut self, name: &str, reason: &str) {
         let Ok(name) = ClusterName::parse(name) else { return };
         tracing::warn!(cluster = %name, reason, "cluster unusable");
+        if let Some(stamps) = &mut self.stamps {
+            stamps.unreadable(name.as_str());
+        }
+        self.unconvertible.insert(name.clone());
         self.clusters.insert(name, Entry::Invalid(reason.into()));
     }
 
@@ -57,6 +77,11 @@ impl Registry {
             Some(Entry::Ready(cluster)) => Some(Arc::clone(cluster)),
             _ => None,
         };
+        if spec.is_ok() {
+            self.unconvertible.remove(&name);
+        } else {
+            self.unconvertible.insert(name.clone());
+        }
         let made = spec
             .map_err(|error| error.to_string())
             .and_then(|spec| Cluster::new(spec, previous.as_deref(), &self.making).map_err(|error| error.to_string()));
@@ -77,6 +102,10 @@ impl Registry {
 
     /// A Secret is gone.
     pub fn remove(&mut self, name: &str) {
+        if let Some(stamps) = &mut self.stamps {
+            stamps.forget(name);
+        }
+        self.unconvertible.remove(name);
         if self.clusters.remove(name).is_some() {
             tracing::info!(cluster = name, "cluster removed");
         }
@@ -103,7 +132,13 @@ impl Registry {
         let invalid = self.clusters.values().filter(|entry| matches!(entry, Entry::Invalid(_))).count();
         self.making.metrics.set_clusters(self.clusters.len() - invalid, invalid);
         self.not_ready = None;
-        let resource_version = self.resource_version.clone();
-        self.published.publish(Snapshot { clusters: self.clusters.clone(), resource_version, listed: true, complete });
+        let resource_version = self.stamps.as_ref().map_or_else(|| self.resource_version.clone(), Stamps::version);
+        self.published.publish(Snapshot {
+            clusters: self.clusters.clone(),
+            resource_version,
+            listed: true,
+            complete,
+            unconvertible: self.unconvertible.iter().cloned().collect(),
+        });
     }
 }

@@ -1,0 +1,173 @@
+//! The hub as clients' reads of our resources use it: raw JSON, with the gateway's own rights.
+//!
+//! Requests run on the caller's runtime and end when the caller leaves. Answers are bounded in size and time, and so is how
+//! many are under way: a crowd of readers waits here instead of at the hub.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::hub_status::HubStatus;
+use bytes::Bytes;
+use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Limited};
+use kube::Client;
+use kube::client::Body;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
+use tokio::time::{Instant, timeout_at};
+
+use super::failure::{Cause, HubFailure, Verb};
+use super::lines::Lines;
+
+/// Longest answer taken, in bytes: about 15,000 clusters with a CA bundle and a token each.
+pub const LARGEST: usize = 128 << 20;
+/// Longest error taken.
+const LARGEST_ERROR: usize = 64 << 10;
+/// A call that is not answered whole within this is given up. A hub itself gives up after 60 s.
+const WITHIN: Duration = Duration::from_secs(60);
+/// Calls under way; more wait as long as a call may last.
+const CALLS: usize = 32;
+/// Watches open at the hub, each with a connection of its own. More are refused: clients try again, here or elsewhere.
+const WATCHES: usize = 1024;
+
+/// Objects of the hub.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Collection {
+    /// The Secrets of the namespace that holds clusters.
+    Secrets,
+    /// OCM's `ManagedCluster`.
+    ManagedClusters,
+}
+
+/// The hub. Cheap to clone.
+#[derive(Clone)]
+pub struct Hub {
+    calls: Client,
+    watches: Client,
+    /// Path of the collection of Secrets.
+    secrets: Arc<str>,
+    places: Arc<Semaphore>,
+    watching: Arc<Semaphore>,
+}
+
+/// An open watch.
+pub struct Watching {
+    pub lines: Lines,
+    _place: OwnedSemaphorePermit,
+}
+
+// === impl Collection ===
+
+impl Collection {
+    pub fn plural(self) -> &'static str {
+        match self {
+            Self::Secrets => "secrets",
+            Self::ManagedClusters => "managedclusters",
+        }
+    }
+}
+
+// === impl Hub ===
+
+impl Hub {
+    /// `watches` is the client for watches, which may be silent for long.
+    pub fn new(calls: Client, watches: Client, namespace: &str) -> Self {
+        Self {
+            calls,
+            watches,
+            secrets: format!("/api/v1/namespaces/{namespace}/secrets").into(),
+            places: Arc::new(Semaphore::new(CALLS)),
+            watching: Arc::new(Semaphore::new(WATCHES)),
+        }
+    }
+
+    pub async fn get(&self, collection: Collection, name: &str, query: &str) -> Result<Bytes, HubFailure> {
+        let target = self.target(collection, Some(name), query);
+        self.call(Verb::Get, collection, request(Method::GET, &target, Body::empty())).await
+    }
+
+    /// `query` without `?`.
+    pub async fn list(&self, collection: Collection, query: &str) -> Result<Bytes, HubFailure> {
+        let target = self.target(collection, None, query);
+        self.call(Verb::List, collection, request(Method::GET, &target, Body::empty())).await
+    }
+
+    /// Replaces a Secret by `body`, JSON with the resourceVersion it replaces.
+    pub async fn update_secret(&self, name: &str, query: &str, body: Vec<u8>) -> Result<Bytes, HubFailure> {
+        let target = self.target(Collection::Secrets, Some(name), query);
+        let mut request = request(Method::PUT, &target, Body::from(body));
+        request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        self.call(Verb::Update, Collection::Secrets, request).await
+    }
+
+    pub async fn watch(&self, collection: Collection, query: &str) -> Result<Watching, HubFailure> {
+        let failed = |cause| HubFailure { verb: Verb::Watch, collection, cause };
+        let place = Arc::clone(&self.watching).try_acquire_owned().map_err(|_| failed(Cause::Busy))?;
+        let request = request(Method::GET, &self.target(collection, None, query), Body::empty());
+        let deadline = Instant::now() + WITHIN;
+        let response = send(&self.watches, request, deadline).await.map_err(failed)?;
+        Ok(Watching { lines: Lines::new(response.into_body()), _place: place })
+    }
+
+    fn target(&self, collection: Collection, name: Option<&str>, query: &str) -> String {
+        let path = match collection {
+            Collection::Secrets => &*self.secrets,
+            Collection::ManagedClusters => "/apis/cluster.open-cluster-management.io/v1/managedclusters",
+        };
+        let name = name.map(|name| format!("/{name}")).unwrap_or_default();
+        if query.is_empty() { format!("{path}{name}") } else { format!("{path}{name}?{query}") }
+    }
+
+    async fn call(&self, verb: Verb, collection: Collection, request: Request<Body>) -> Result<Bytes, HubFailure> {
+        let deadline = Instant::now() + WITHIN;
+        let call = async {
+            let _place = self.place(deadline).await?;
+            let response = send(&self.calls, request, deadline).await?;
+            read(response, LARGEST, deadline).await
+        };
+        call.await.map_err(|cause| HubFailure { verb, collection, cause })
+    }
+
+    async fn place(&self, deadline: Instant) -> Result<SemaphorePermit<'_>, Cause> {
+        let place = timeout_at(deadline, self.places.acquire()).await;
+        place.ok().and_then(Result::ok).ok_or(Cause::Busy)
+    }
+}
+
+/// The target is made of a configured namespace and a parsed name, hence always valid.
+fn request(method: Method, target: &str, body: Body) -> Request<Body> {
+    let mut request = Request::new(body);
+    *request.method_mut() = method;
+    *request.uri_mut() = target.parse().unwrap_or_default();
+    let headers = request.headers_mut();
+    headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    request
+}
+
+/// A successful answer's head; any other answer is read and told.
+async fn send(client: &Client, request: Request<Body>, deadline: Instant) -> Result<Response<Body>, Cause> {
+    let sent = timeout_at(deadline, client.send(request)).await.map_err(|_| Cause::Timeout)?;
+    let response = sent.map_err(|error| Cause::Unreachable(chain(&error)))?;
+    let code = response.status();
+    if code == StatusCode::OK {
+        return Ok(response);
+    }
+    let body = read(response, LARGEST_ERROR, deadline).await.unwrap_or_default();
+    Err(Cause::Status(HubStatus::parse(code, &body)))
+}
+
+async fn read(response: Response<Body>, most: usize, deadline: Instant) -> Result<Bytes, Cause> {
+    let read = timeout_at(deadline, Limited::new(response.into_body(), most).collect()).await;
+    match read.map_err(|_| Cause::Timeout)? {
+        Ok(body) => Ok(body.to_bytes()),
+        Err(error) if error.is::<http_body_util::LengthLimitError>() => Err(Cause::TooLarge),
+        Err(error) => Err(Cause::Unreachable(chain(&*error))),
+    }
+}
+
+/// The whole story of an error, for the log.
+fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}

@@ -1,0 +1,117 @@
+//! The lines of a watch, as they come from the hub.
+//!
+//! A line is an object of at most 1 MiB (the limit of Secrets) and little else; what is longer is nothing we asked for. A hub
+//! that breaks off or falls silent ends the watch like one that ends it properly: the watcher goes on from the last version it
+//! has seen, as it does every few minutes anyway.
+
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt;
+use kube::client::Body;
+use tokio::time::timeout;
+
+/// Longest line taken, in bytes.
+const LONGEST: usize = 2 << 20;
+/// A hub sends a bookmark each minute; one that sends nothing for this long is gone.
+const SILENCE: Duration = Duration::from_mins(10);
+
+/// What comes of a watch.
+pub struct Lines {
+    body: Body,
+    read: BytesMut,
+    /// Bytes of `read` known to hold no newline.
+    scanned: usize,
+}
+
+/// What came next.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Line {
+    /// Without its newline.
+    Whole(Bytes),
+    /// Longer than any event.
+    TooLong,
+    /// There is no more.
+    End,
+}
+
+// === impl Lines ===
+
+impl Lines {
+    pub fn new(body: Body) -> Self {
+        Self { body, read: BytesMut::new(), scanned: 0 }
+    }
+
+    /// The next line. Nothing is lost when the future is dropped before it is done.
+    pub async fn next(&mut self) -> Line {
+        loop {
+            if let Some(line) = self.take() {
+                if line.is_empty() {
+                    continue;
+                }
+                return Line::Whole(line);
+            }
+            if self.read.len() > LONGEST {
+                return Line::TooLong;
+            }
+            match timeout(SILENCE, self.body.frame()).await {
+                Ok(Some(Ok(frame))) => {
+                    if let Ok(data) = frame.into_data() {
+                        self.read.extend_from_slice(&data);
+                    }
+                }
+                Ok(None) => return Line::End,
+                Ok(Some(Err(error))) => {
+                    tracing::debug!(%error, "a watch of the hub broke off");
+                    return Line::End;
+                }
+                Err(_) => {
+                    tracing::debug!("a watch of the hub fell silent");
+                    return Line::End;
+                }
+            }
+        }
+    }
+
+    fn take(&mut self) -> Option<Bytes> {
+        let Some(at) = self.read[self.scanned..].iter().position(|byte| *byte == b'\n') else {
+            self.scanned = self.read.len();
+            return None;
+        };
+        let line = self.read.split_to(self.scanned + at).freeze();
+        bytes::Buf::advance(&mut self.read, 1);
+        self.scanned = 0;
+        Some(line)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lines of a body that is here already; kube makes bodies of several frames only from connections.
+    async fn lines(text: impl Into<Vec<u8>>) -> Vec<Line> {
+        let mut lines = Lines::new(Body::from(text.into()));
+        let mut found = Vec::new();
+        loop {
+            found.push(lines.next().await);
+            if matches!(found.last(), Some(Line::End | Line::TooLong)) {
+                return found;
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn whole_lines_are_told_and_half_ones_are_not() {
+        let whole = |text: &'static str| Line::Whole(Bytes::from_static(text.as_bytes()));
+        assert_eq!(lines("a\nbc\n\nd").await, [whole("a"), whole("bc"), Line::End]);
+        assert_eq!(lines("").await, [Line::End]);
+    }
+
+    #[tokio::test]
+    async fn a_line_has_a_limit() {
+        let longest = lines([vec![b'x'; LONGEST], b"\n".to_vec()].concat()).await;
+        assert!(matches!(&longest[..], [Line::Whole(_), Line::End]));
+        assert_eq!(lines(vec![b'x'; LONGEST + 1]).await, [Line::TooLong]);
+    }
+}

@@ -1,0 +1,117 @@
+//! `clustergateways`: reads of the hub's Secrets in other words.
+//!
+//! Each read is one request to the hub with the reader's own parameters, so that versions, pages, initial events and expiry
+//! have the hub's exact semantics and nothing is kept here. Without a hub the answer comes from memory.
+
+use std::collections::HashSet;
+
+use api::cluster_gateway::RESOURCE;
+use api::cluster_name::ClusterName;
+use api::hub_object::{HubList, SecretObject};
+use api::list_options::{ListOptions, WatchOptions};
+use api::route::ClustersRoute;
+use api::secret::{CREDENTIAL_TYPE_LABEL, SecretError};
+use api::served::{Form, ListMeta};
+use api::watch_event::EventWriter;
+use bytes::Bytes;
+use http::{Request, Response};
+use hyper::body::Incoming;
+
+use super::translate::Clusters;
+use super::view::{Seen, View};
+use super::watch::{self, Flow};
+use super::{asked, memory, ok};
+use crate::body::ResponseBody;
+use crate::error::Error;
+use crate::hub::{Cause, Collection, Hub, HubFailure, Verb};
+use crate::shared::Shared;
+
+/// `get`, `list` and `watch`.
+pub async fn serve(
+    shared: &Shared,
+    route: &ClustersRoute,
+    request: &Request<Incoming>,
+) -> Result<Response<ResponseBody>, Error> {
+    let form = asked::form(route, request)?;
+    let query = request.uri().query();
+    match (route, &shared.hub) {
+        (ClustersRoute::Get(name), Some(hub)) => {
+            let seen = get(hub, &shared.view, name, &asked::version(request.uri())).await?;
+            Ok(ok(form.object(&shared.view.show(&seen.spec, seen.health))))
+        }
+        (ClustersRoute::List, Some(hub)) => {
+            let options = ListOptions::from_query(query).map_err(Error::List)?;
+            list(hub, &shared.view, &options, form).await.map(ok)
+        }
+        (ClustersRoute::Watch, Some(hub)) => {
+            let options = WatchOptions::from_query(query).map_err(Error::List)?;
+            let flow = watch(shared, hub, options, form).await?;
+            Ok(watch::response(shared, request.method(), flow.stream()))
+        }
+        (route, None) => memory::clusters(shared, route, query, form, request.method()),
+    }
+}
+
+/// One cluster from its Secret.
+pub async fn get(hub: &Hub, view: &View, name: &ClusterName, query: &str) -> Result<Seen, Error> {
+    let secret: SecretObject = parsed(Verb::Get, &secret(hub, name, query).await?)?;
+    read(view, name, &secret)
+}
+
+/// A Secret that was read, as a cluster.
+pub fn read(view: &View, name: &ClusterName, secret: &SecretObject) -> Result<Seen, Error> {
+    view.read(secret).map_err(|error| match error {
+        // Some Secret of that name: nobody called it a cluster.
+        SecretError::NoCredentialType => Error::NoSuchObject(name.clone()),
+        error => Error::Unconvertible { cluster: name.clone(), reason: error.to_string().into() },
+    })
+}
+
+/// The JSON of a Secret.
+pub async fn secret(hub: &Hub, name: &ClusterName, query: &str) -> Result<Bytes, Error> {
+    hub.get(Collection::Secrets, name.as_str(), query).await.map_err(|failure| match failure.code() {
+        Some(404) => Error::NoSuchObject(name.clone()),
+        _ => Error::hub(failure, RESOURCE),
+    })
+}
+
+/// A Secret as the hub wrote it.
+pub fn parsed<T: serde::de::DeserializeOwned>(verb: Verb, json: &[u8]) -> Result<T, Error> {
+    let unreadable = HubFailure { verb, collection: Collection::Secrets, cause: Cause::Unreadable };
+    api::hub_object::parse(json).map_err(|_| Error::hub(unreadable, RESOURCE))
+}
+
+async fn list(hub: &Hub, view: &View, options: &ListOptions, form: Form) -> Result<Bytes, Error> {
+    let query = options.to_hub(CREDENTIAL_TYPE_LABEL, true);
+    let answer = hub.list(Collection::Secrets, &query).await.map_err(|failure| Error::hub(failure, RESOURCE))?;
+    let HubList::<SecretObject> { metadata, items } = parsed(Verb::List, &answer)?;
+    let selected = items.iter().filter(|secret| options.selectors.matches_name(&secret.metadata.name));
+    let seen: Vec<Seen> = selected.filter_map(|secret| logged(view, secret)).collect();
+    let objects: Vec<_> = seen.iter().map(|seen| view.show(&seen.spec, seen.health.clone())).collect();
+    let metadata = ListMeta {
+        resource_version: &metadata.resource_version,
+        next: metadata.next.as_deref().filter(|next| !next.is_empty()),
+        remaining_item_count: metadata.remaining_item_count,
+    };
+    Ok(form.list(&objects, metadata))
+}
+
+/// One Secret that cannot be read must not take the others with it.
+fn logged(view: &View, secret: &SecretObject) -> Option<Seen> {
+    let read = view.read(secret);
+    read.inspect_err(|error| tracing::debug!(cluster = secret.metadata.name, %error, "left out of a list")).ok()
+}
+
+async fn watch(shared: &Shared, hub: &Hub, options: WatchOptions, form: Form) -> Result<Flow<Clusters>, Error> {
+    let lifetime = watch::lifetime(options.timeout_seconds);
+    let query = options.to_hub(CREDENTIAL_TYPE_LABEL, true, lifetime.as_secs());
+    let watching = hub.watch(Collection::Secrets, &query).await.map_err(|failure| Error::hub(failure, RESOURCE))?;
+    // Those who begin with what there is learn from the events themselves what cannot be shown.
+    let unseen = if options.wants_initial_events() {
+        HashSet::new()
+    } else {
+        shared.clusters.snapshot().unconvertible().map(ToString::to_string).collect()
+    };
+    let translator = Clusters::new(EventWriter::new(form), shared.view, options, unseen);
+    Ok(Flow::new(watching, translator, lifetime))
+}

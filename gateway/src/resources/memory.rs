@@ -1,0 +1,53 @@
+//! `clustergateways` without a hub: from the current snapshot.
+
+use api::list_options::{ListOptions, WatchOptions};
+use api::route::ClustersRoute;
+use api::served::{Form, ListMeta};
+use http::{Method, Response};
+
+use super::memory_watch::{MemoryWatch, Subject};
+use super::{ok, watch};
+use crate::body::ResponseBody;
+use crate::clusters::LookupError;
+use crate::error::Error;
+use crate::shared::Shared;
+
+/// `get`, `list` and `watch`.
+pub fn clusters(
+    shared: &Shared,
+    route: &ClustersRoute,
+    query: Option<&str>,
+    form: Form,
+    method: &Method,
+) -> Result<Response<ResponseBody>, Error> {
+    let snapshot = shared.clusters.snapshot();
+    if !snapshot.is_listed() {
+        return Err(Error::ClustersUnknown);
+    }
+    let view = &shared.view;
+    match route {
+        ClustersRoute::Get(name) => {
+            let cluster = shared.clusters.get(name).map_err(|error| match error {
+                LookupError::Absent => Error::NoSuchObject(name.clone()),
+                LookupError::Unknown => Error::ClustersUnknown,
+                LookupError::Invalid(reason) => Error::Unconvertible { cluster: name.clone(), reason },
+            })?;
+            Ok(ok(form.object(&view.show(cluster.spec(), view.health_of(cluster.spec())))))
+        }
+        ClustersRoute::List => {
+            let options = ListOptions::from_query(query).and_then(ListOptions::from_memory);
+            let selectors = options.map_err(Error::List)?;
+            let ready = snapshot.ready();
+            let specs = ready.iter().map(|cluster| cluster.spec());
+            let selected = specs.filter(|spec| selectors.matches(spec.name.as_str(), &spec.labels));
+            let objects: Vec<_> = selected.map(|spec| view.show(spec, view.health_of(spec))).collect();
+            let metadata = ListMeta { resource_version: snapshot.resource_version(), ..ListMeta::default() };
+            Ok(ok(form.list(&objects, metadata)))
+        }
+        ClustersRoute::Watch => {
+            let options = WatchOptions::from_query(query).map_err(Error::List)?;
+            let watch = MemoryWatch::begin(shared, Subject::ClusterGateways(*view), options, form)?;
+            Ok(watch::response(shared, method, watch.stream()))
+        }
+    }
+}

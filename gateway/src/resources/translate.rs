@@ -1,0 +1,95 @@
+//! The hub's events about Secrets, told as events about `clustergateways`.
+//!
+//! A watcher must end up with what a list would show. So a Secret that stops being a readable cluster is told as deleted, once,
+//! if the watcher may have seen it, and one that becomes readable as added. Versions are the hub's throughout: a watcher can
+//! go on from any of them, here or at another replica.
+
+use std::collections::HashSet;
+
+use api::cluster_gateway::{ClusterGateway, RESOURCE};
+use api::hub_object::SecretObject;
+use api::list_options::{Selectors, WatchOptions};
+use api::served::ObjectMeta;
+use api::status::Status;
+use api::watch_event::{Change, EventWriter, HubEvent};
+use bytes::Bytes;
+
+use super::view::View;
+use super::watch::{Step, Translate};
+
+/// The translation of one watch.
+pub struct Clusters {
+    writer: EventWriter,
+    view: View,
+    selectors: Selectors,
+    bookmarks: bool,
+    /// Names that this watch has told as deleted, or never told, because they cannot be read.
+    hidden: HashSet<String>,
+    /// Names that probably could not be read when the watch began. Only decides between "modified" and "added": it may be newer
+    /// than what the watcher has seen, and then a deletion must still be told.
+    unseen: HashSet<String>,
+}
+
+// === impl Clusters ===
+
+impl Clusters {
+    pub fn new(writer: EventWriter, view: View, options: WatchOptions, unseen: HashSet<String>) -> Self {
+        let WatchOptions { selectors, bookmarks, .. } = options;
+        Self { writer, view, selectors, bookmarks, hidden: HashSet::new(), unseen }
+    }
+
+    fn change(&mut self, change: Change, secret: &SecretObject) -> Option<Bytes> {
+        let metadata = &secret.metadata;
+        let name = &metadata.name;
+        if !self.selectors.matches_name(name) {
+            return None;
+        }
+        let seen = self.view.read(secret);
+        let change = match (change, &seen) {
+            (Change::Deleted, _) => {
+                self.unseen.remove(name);
+                (!self.hidden.remove(name)).then_some(Change::Deleted)
+            }
+            (change, Ok(_)) => {
+                let new = self.hidden.remove(name) | self.unseen.remove(name);
+                Some(if new { Change::Added } else { change })
+            }
+            (change, Err(_)) => {
+                self.unseen.remove(name);
+                let newly = self.hidden.insert(name.clone());
+                (newly && change == Change::Modified).then_some(Change::Deleted)
+            }
+        }?;
+        let object = match &seen {
+            Ok(seen) => self.view.show(&seen.spec, seen.health.clone()),
+            Err(_) => ClusterGateway::remnant(ObjectMeta {
+                name,
+                uid: &metadata.uid,
+                resource_version: &metadata.resource_version,
+                creation_timestamp: metadata.creation_timestamp.as_deref(),
+                ..ObjectMeta::default()
+            }),
+        };
+        Some(self.writer.change(change, &object))
+    }
+}
+
+impl Translate for Clusters {
+    fn line(&mut self, line: &[u8]) -> Step {
+        match HubEvent::<SecretObject>::parse(line) {
+            Ok(HubEvent::Change(change, secret)) => self.change(change, &secret).map_or(Step::Nothing, Step::Send),
+            Ok(HubEvent::Bookmark { resource_version, initial_events_end }) => {
+                if self.bookmarks || initial_events_end {
+                    Step::Send(self.writer.bookmark::<ClusterGateway<'_>>(&resource_version, initial_events_end))
+                } else {
+                    Step::Nothing
+                }
+            }
+            Ok(HubEvent::Error(status)) => Step::Last(EventWriter::error(&status.into_status("secrets", RESOURCE))),
+            Err(error) => Step::Last(EventWriter::error(&Status::internal_error(&error.to_string()))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+//! What watches of our resources have in common: they answer at once, go on line by line, and end in their own time.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::pin::Pin;
+use std::time::Duration;
+
+use api::status::Status;
+use api::watch_event::EventWriter;
+use bytes::Bytes;
+use futures_util::Stream;
+use futures_util::stream::unfold;
+use http::{Method, Response};
+use tokio::time::{Instant, timeout_at};
+
+use super::ok;
+use crate::body::ResponseBody;
+use crate::hub::{Line, Watching};
+use crate::shared::Shared;
+
+/// Without a wish of the watcher's, watches last between this and twice as long, as kube-apiserver's (`--min-request-timeout`).
+const SHORTEST: Duration = Duration::from_mins(30);
+/// Longest life a watcher may wish for.
+const LONGEST: Duration = Duration::from_hours(24);
+/// The hub ends a watch in time by itself; one that does not is ended this much later.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// What a line of the hub means to the watcher.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Step {
+    Nothing,
+    Send(Bytes),
+    /// After this line the watch is over.
+    Last(Bytes),
+}
+
+/// Turns the hub's lines into the watcher's.
+pub trait Translate: Send + 'static {
+    fn line(&mut self, line: &[u8]) -> Step;
+}
+
+/// A watch of the hub on its way to the watcher.
+pub struct Flow<T> {
+    watching: Watching,
+    translator: T,
+    until: Instant,
+    over: bool,
+}
+
+/// Lines for a watcher.
+pub type Events = Pin<Box<dyn Stream<Item = Bytes> + Send>>;
+
+/// The answer to a watch.
+pub fn response(shared: &Shared, method: &Method, events: Events) -> Response<ResponseBody> {
+    let body = match *method {
+        // The events would be its body.
+        Method::HEAD => ResponseBody::empty(),
+        _ => ResponseBody::stream(events).ending_with(shared.drain.soft_token().cancelled_owned(), true),
+    };
+    ok(Bytes::new()).map(|_| body)
+}
+
+/// How long a watch lasts. Watches that begin together must not end together.
+pub fn lifetime(wish: Option<i64>) -> Duration {
+    match wish.and_then(|seconds| u64::try_from(seconds).ok()).filter(|seconds| *seconds > 0) {
+        Some(seconds) => Duration::from_secs(seconds).min(LONGEST),
+        None => {
+            let random = RandomState::new().build_hasher().finish();
+            SHORTEST + Duration::from_secs(random % SHORTEST.as_secs())
+        }
+    }
+}
+
+/// The event after which a watch of the hub cannot go on, as a line of it makes no sense.
+pub fn too_long() -> Bytes {
+    EventWriter::error(&Status::internal_error("the hub sent a watch event that is too long"))
+}
+
+// === impl Flow ===
+
+impl<T: Translate> Flow<T> {
+    pub fn new(watching: Watching, translator: T, lifetime: Duration) -> Self {
+        Self { watching, translator, until: Instant::now() + lifetime + GRACE, over: false }
+    }
+
+    pub fn stream(self) -> Events {
+        Box::pin(unfold(self, |mut flow| async move { flow.next().await.map(|line| (line, flow)) }))
+    }
+
+    async fn next(&mut self) -> Option<Bytes> {
+        while !self.over {
+            let step = match timeout_at(self.until, self.watching.lines.next()).await {
+                Ok(Line::Whole(line)) => self.translator.line(&line),
+                Ok(Line::TooLong) => Step::Last(too_long()),
+                Ok(Line::End) | Err(_) => return None,
+            };
+            match step {
+                Step::Nothing => {}
+                Step::Send(line) => return Some(line),
+                Step::Last(line) => {
+                    self.over = true;
+                    return Some(line);
+                }
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn watches_last_as_long_as_wished_within_reason() {
+        assert_eq!(lifetime(Some(5)), Duration::from_secs(5));
+        assert_eq!(lifetime(Some(i64::MAX)), LONGEST);
+        for no_wish in [None, Some(0), Some(-1)] {
+            let lifetime = lifetime(no_wish);
+            assert!((SHORTEST..2 * SHORTEST).contains(&lifetime), "{lifetime:?}");
+        }
+    }
+}
