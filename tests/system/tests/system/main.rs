@@ -2,11 +2,18 @@
 //!
 //! One binary, so that it links once. Each module is one promise to users; each test has its own gateway and members.
 
+mod audit;
+mod circuit;
 mod clusters;
+mod documents;
 mod faults;
 mod identity;
 mod isolation;
+mod metrics;
+mod overload;
+mod proxies;
 mod proxying;
+mod serving;
 mod shutdown;
 mod streaming;
 mod upgrades;
