@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use api::path;
 use api::route::{Parsed, Route, member_attributes};
 use audit::{AUDIT_ID, AuditId, Decision, Event, Query, Sink, Stage, redacted, source_ips, user_agent};
-use auth::{AuthenticationError, AuthorizationError, User};
+use auth::{AuthenticationError, AuthorizationError, Identity};
 use http::{HeaderMap, HeaderValue, Request};
 
 use crate::connection::Connection;
@@ -64,8 +64,10 @@ impl Draft {
         Some(Self { event, sink })
     }
 
-    pub fn is_by(&mut self, user: &Arc<User>) {
-        self.event.user = Some(Arc::clone(user));
+    pub fn is_by(&mut self, identity: &Identity) {
+        let Identity { user, impersonator } = identity;
+        self.event.user = Some(Arc::clone(impersonator.as_ref().unwrap_or(user)));
+        self.event.impersonated = impersonator.is_some().then(|| Arc::clone(user));
     }
 
     pub fn allowed(&mut self) {

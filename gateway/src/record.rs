@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use api::cluster_name::ClusterName;
 use api::route::Parsed;
-use auth::{Permit, User};
+use auth::{Identity, Permit};
 use http::{HeaderMap, Method, Request, StatusCode};
 use tokio::time::Instant;
 
@@ -69,9 +69,9 @@ impl Record {
     }
 
     /// Somebody sent it.
-    pub fn is_by(&mut self, user: &Arc<User>) {
+    pub fn is_by(&mut self, identity: &Identity) {
         if let Some(audit) = self.audit() {
-            audit.is_by(user);
+            audit.is_by(identity);
         }
     }
 

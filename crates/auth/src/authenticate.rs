@@ -33,6 +33,15 @@ pub struct Authenticator {
     pub(crate) metrics: Metrics,
 }
 
+/// Who a request comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// Whose rights count.
+    pub user: Arc<User>,
+    /// Who has proved to be somebody and acts as `user`, for the record. Impersonation at a hub in front is not seen here.
+    pub impersonator: Option<Arc<User>>,
+}
+
 /// The caller is not known, or not allowed to be who it wants to be.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthenticationError {
@@ -76,6 +85,11 @@ impl Authenticator {
     ///
     /// Every user but the anonymous one comes out as a member of `system:authenticated`.
     pub async fn authenticate(&self, peer: &Peer, headers: &mut HeaderMap) -> Result<Arc<User>, AuthenticationError> {
+        Ok(self.identify(peer, headers).await?.user)
+    }
+
+    /// As [`Authenticator::authenticate`], and says who acts where that is somebody else.
+    pub async fn identify(&self, peer: &Peer, headers: &mut HeaderMap) -> Result<Identity, AuthenticationError> {
         // Read, take, and only then wait: a request given up half-way leaves nothing behind.
         let mut objections = Objections::default();
         let (by_certificate, credentials) = self.present(peer, headers, &mut objections);
@@ -83,10 +97,9 @@ impl Authenticator {
             Some(user) => user,
             None => self.by_token(&credentials, objections).await?,
         };
-        match credentials.impersonation {
-            Some(impersonation) => impersonation.apply(user, &self.authorizer).await,
-            None => Ok(user),
-        }
+        let Some(impersonation) = credentials.impersonation else { return Ok(Identity { user, impersonator: None }) };
+        let impersonator = Some(Arc::clone(&user));
+        Ok(Identity { user: impersonation.apply(user, &self.authorizer).await?, impersonator })
     }
 
     /// The methods that need no waiting, and the claims of those that do.

@@ -35,7 +35,7 @@ mod trust;
 mod user;
 
 pub use self::assembly::{Auth, BuildError, Hub};
-pub use self::authenticate::{AuthenticationError, Authenticator};
+pub use self::authenticate::{AuthenticationError, Authenticator, Identity};
 pub use self::authorize::{AuthorizationError, Authorizer, PathError, Permit};
 pub use self::ca_bundle::CaBundleError;
 pub use self::config::{AuthorizationConfig, Config, FrontProxyConfig, TokenConfig};

@@ -6,6 +6,7 @@ mod audit;
 mod circuit;
 mod clusters;
 mod documents;
+mod dynamic;
 mod faults;
 mod identity;
 mod isolation;

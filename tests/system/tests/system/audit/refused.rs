@@ -1,0 +1,62 @@
+//! Requests that were turned away are in the log too: they are half of what it is for.
+
+use kit::hub::{Decision, FakeHub, TokenUser};
+use serde_json::{Value, json};
+use system_tests::{CLUSTER, Http, Rig, VIEWER, cluster, proxied};
+
+use super::{Log, POD, member};
+
+#[tokio::test]
+async fn strangers_and_the_forbidden_are_named_as_far_as_they_are_known() {
+    let (log, member) = (Log::new(), member().await);
+    let rig = log.of(&member).start().await;
+    let target = proxied(CLUSTER, POD);
+    let unknown = rig.anonymous(Http::H2).await.bearer("no-such-token").get(&target).await;
+    let anonymous = rig.anonymous(Http::H2).await.get(&target).await;
+    let mut viewer = rig.anonymous(Http::H2).await.bearer(VIEWER);
+    let forbidden = viewer.call("DELETE", &target, &[], b"").await;
+    let nowhere = viewer.get(&proxied("nowhere", POD)).await;
+    let climbing = viewer.get(&proxied(CLUSTER, "/api/../x")).await;
+    rig.stop().await;
+    assert_eq!(member.request_count(), 0);
+
+    let events = log.events();
+    let code = |event: &Value| event["responseStatus"]["code"].clone();
+    assert_eq!(events.iter().map(code).collect::<Vec<_>>(), [401, 403, 403, 404, 400]);
+    let answers = [&unknown, &anonymous, &forbidden, &nowhere, &climbing];
+    for (event, answer) in events.iter().zip(answers) {
+        assert_eq!(answer.header("audit-id"), event["auditID"].as_str(), "{event}");
+    }
+    let decision = |number: usize| &events[number]["annotations"]["authorization.k8s.io/decision"];
+    assert_eq!((&events[0]["user"], decision(0)), (&json!({}), &Value::Null));
+    assert_eq!((&events[1]["user"]["username"], decision(1)), (&json!("system:anonymous"), &json!("forbid")));
+    assert_eq!((&events[2]["user"]["username"], decision(2)), (&json!("viewer"), &json!("forbid")));
+    assert_eq!(events[2]["verb"], "delete");
+    assert_eq!(decision(3), "allow");
+    assert_eq!(events[3]["annotations"]["cluster.core.oam.dev/cluster"], "nowhere");
+    assert_eq!(events[4]["objectRef"]["resource"], "clustergateways", "it is nothing on the member");
+}
+
+#[tokio::test]
+async fn who_acts_as_another_is_named_beside_the_other() {
+    let (log, member, hub) = (Log::new(), member().await, FakeHub::start().await);
+    hub.put_secret(cluster(CLUSTER, &member));
+    hub.add_token("alices", TokenUser::new("alice", &["staff"]));
+    hub.on_access(|spec| {
+        let to_mallory = spec["resourceAttributes"]["name"] == "mallory";
+        if to_mallory { Decision::no_opinion("not her") } else { Decision::allow() }
+    });
+    let rig = log.written_by(Rig::builder().hub(&hub)).start().await;
+    let mut alice = rig.anonymous(Http::H2).await.bearer("alices");
+    for (name, code) in [("bob", 200), ("mallory", 403)] {
+        let answer = alice.call("GET", &proxied(CLUSTER, POD), &[("impersonate-user", name)], b"").await;
+        assert_eq!(answer.status, code, "{}", answer.text());
+    }
+    rig.stop().await;
+    let [bob, mallory] = log.events().try_into().expect("two events");
+    assert_eq!((&bob["user"]["username"], &bob["impersonatedUser"]["username"]), (&json!("alice"), &json!("bob")));
+    assert_eq!((&mallory["user"]["username"], mallory.get("impersonatedUser")), (&json!("alice"), None));
+    let annotations = &mallory["annotations"];
+    assert_eq!(annotations["authorization.k8s.io/decision"], "forbid");
+    assert_eq!(annotations["authorization.k8s.io/reason"], "not her");
+}

@@ -1,0 +1,215 @@
+//! Caps on what is under way: those beyond are told to come again, nothing is sent for them, and nobody else notices.
+
+mod exempt;
+mod reviews;
+
+use bytes::Bytes;
+use http::Method;
+use kit::hub::{FakeHub, TokenUser};
+use kit::member::{FakeMember, MemberOptions, Reply};
+use kit::wait::{WAIT, eventually};
+use system_tests::{Answer, CLUSTER, Connection, Http, Rig, RigBuilder, across_http, cluster, proxied};
+
+/// Never answered.
+const SLOW: &str = "/api/v1/slow";
+/// Answered at once.
+const FAST: &str = "/api/v1/fast";
+/// A stream.
+const WATCH: &str = "/api/v1/pods?watch=true";
+const OTHER: &str = "c2";
+
+/// A hub with users, a member under two names, and the gateway of all of it.
+struct Stage {
+    hub: FakeHub,
+    member: FakeMember,
+    rig: Rig,
+}
+
+// === impl Stage ===
+
+impl Stage {
+    async fn with(arguments: &[&str]) -> Self {
+        let (hub, member) = (FakeHub::start().await, FakeMember::start(MemberOptions::default()).await);
+        member.on_any(|_| Reply::full(200, &[], "done"));
+        member.on(SLOW, |_| Reply::Never);
+        for name in [CLUSTER, OTHER] {
+            hub.put_secret(cluster(name, &member));
+        }
+        for user in ["alice", "bob"] {
+            hub.add_token(user, TokenUser::new(user, &[]));
+        }
+        hub.add_token("root", TokenUser::new("root", &["system:masters"]));
+        hub.allow_all();
+        let rig = arguments.iter().fold(Rig::builder().hub(&hub), |rig, argument| RigBuilder::arg(rig, argument));
+        let rig = rig.start().await;
+        Self { hub, member, rig }
+    }
+
+    async fn connect(&self, http: Http, user: &str) -> Connection {
+        self.rig.anonymous(http).await.bearer(user)
+    }
+
+    /// Requests that stay open until they are dropped, each with its connection.
+    async fn occupy(&self, user: &str, count: usize) -> Vec<Connection> {
+        let mut held = Vec::new();
+        for _ in 0..count {
+            let mut connection = self.connect(Http::H1, user).await;
+            let bearer = format!("Bearer {user}");
+            let (target, headers) = (proxied(CLUSTER, SLOW), [("authorization", bearer.as_str())]);
+            connection.h1().request("GET", &target, &headers, b"").await.expect("sent");
+            self.member.next_request().await;
+            held.push(connection);
+        }
+        held
+    }
+}
+
+/// Asserts that `answer` says come again, and names `flag`.
+#[track_caller]
+fn assert_too_many(answer: &Answer, flag: &str) {
+    let message = answer.status_message(429, "TooManyRequests");
+    assert_eq!(answer.header("retry-after"), Some("1"));
+    assert_eq!(answer.json()["details"]["retryAfterSeconds"], 1);
+    assert!(message.contains(&format!("({flag})")), "{message}");
+}
+
+across_http!(a_full_cluster_turns_away_what_comes_next_and_no_other_cluster_notices);
+
+async fn a_full_cluster_turns_away_what_comes_next_and_no_other_cluster_notices(http: Http) {
+    let stage = Stage::with(&["--max-requests-per-cluster=2"]).await;
+    let held = stage.occupy("alice", 2).await;
+    let before = stage.member.request_count();
+    let mut bob = stage.connect(http, "bob").await;
+    let answer = bob.call("POST", &proxied(CLUSTER, FAST), &[], b"{}").await;
+    assert_too_many(&answer, "--max-requests-per-cluster");
+    assert_eq!(answer.json()["details"]["name"], CLUSTER);
+    assert_eq!(stage.member.request_count(), before, "nothing was sent");
+    assert_eq!(bob.get(&proxied(OTHER, FAST)).await.status, 200);
+    // A client that leaves makes room.
+    drop(held);
+    let target = proxied(CLUSTER, FAST);
+    kit::wait::within(WAIT, "room", async { while bob.get(&target).await.status != 200 {} }).await;
+    let metrics = stage.connect(Http::H2, "root").await.get("/metrics").await.text();
+    let count = |reason: &str| {
+        let name = format!("cluster_gateway_requests_rejected_total{{reason=\"{reason}\"}} ");
+        metrics.lines().find_map(|line| line.strip_prefix(&name)?.parse::<u64>().ok()).expect(reason)
+    };
+    assert!(count("cluster") >= 1);
+    assert_eq!((count("cluster_long"), count("user"), count("user_long")), (0, 0, 0));
+}
+
+across_http!(a_user_with_too_much_under_way_is_turned_away_alone);
+
+async fn a_user_with_too_much_under_way_is_turned_away_alone(http: Http) {
+    let stage = Stage::with(&["--max-requests-per-user=2"]).await;
+    let held = stage.occupy("alice", 2).await;
+    let mut alice = stage.connect(http, "alice").await;
+    for target in [proxied(CLUSTER, FAST), proxied(OTHER, FAST), "/apis".to_owned()] {
+        assert_too_many(&alice.get(&target).await, "--max-requests-per-user");
+    }
+    assert_eq!(stage.connect(http, "bob").await.get(&proxied(CLUSTER, FAST)).await.status, 200);
+    drop(held);
+    let target = proxied(CLUSTER, FAST);
+    kit::wait::within(WAIT, "room", async { while alice.get(&target).await.status != 200 {} }).await;
+}
+
+#[tokio::test]
+async fn what_lasts_has_a_budget_of_its_own() {
+    let stage = Stage::with(&["--max-requests-per-cluster=1", "--max-long-requests-per-cluster=2"]).await;
+    let mut streams = stage.member.streams("/api/v1/pods");
+    let alice = stage.connect(Http::H2, "alice").await;
+    let mut watches = Vec::new();
+    for _ in 0..2 {
+        let watch = alice.open_beside("GET", &proxied(CLUSTER, WATCH)).await.expect("a head");
+        watches.push((watch, streams.next().await));
+    }
+    let mut bob = stage.connect(Http::H2, "bob").await;
+    assert_too_many(&bob.get(&proxied(CLUSTER, WATCH)).await, "--max-long-requests-per-cluster");
+    assert_eq!(bob.get(&proxied(CLUSTER, FAST)).await.status, 200, "watches take nothing from the others");
+    // A body that goes on counts until its end, whatever its head said.
+    let (_, (_, stream)) = &watches[0];
+    assert!(stream.send("event\n").await);
+    assert_too_many(&bob.get(&proxied(CLUSTER, WATCH)).await, "--max-long-requests-per-cluster");
+    watches.clear();
+    let target = proxied(CLUSTER, WATCH);
+    let room = async {
+        loop {
+            if bob.open_beside("GET", &target).await.expect("a head").status == 200 {
+                return;
+            }
+        }
+    };
+    kit::wait::within(WAIT, "room", room).await;
+}
+
+#[tokio::test]
+async fn an_upgrade_counts_until_it_is_closed() {
+    let stage = Stage::with(&["--max-long-requests-per-user=1"]).await;
+    stage.member.on("/exec", |_| Reply::upgrade_echo("websocket"));
+    let open = async || {
+        let mut connection = stage.rig.client().h1().await.expect("the gateway accepts connections");
+        let headers = [("Authorization", "Bearer alice")];
+        let head = connection.upgrade("GET", &proxied(CLUSTER, "/exec"), "websocket", &headers).await.expect("a head");
+        (connection, head)
+    };
+    let (mut first, head) = open().await;
+    assert_eq!(head.status, 101);
+    let (_, refused) = open().await;
+    assert_eq!((refused.status, refused.header("retry-after")), (429, Some("1")));
+    first.send("still here").await.expect("taken");
+    assert_eq!(first.read_exact(10).await.expect("echoed"), Bytes::from("still here"));
+    drop(first);
+    kit::wait::within(WAIT, "room", async { while open().await.1.status != 101 {} }).await;
+}
+
+#[tokio::test]
+async fn a_slot_is_held_for_the_whole_of_a_body() {
+    let stage = Stage::with(&["--max-requests-per-cluster=1"]).await;
+    let mut streams = stage.member.streams("/download");
+    let alice = stage.connect(Http::H2, "alice").await;
+    let download = alice.open_beside("GET", &proxied(CLUSTER, "/download")).await.expect("a head");
+    let (_, stream) = streams.next().await;
+    let mut bob = stage.connect(Http::H2, "bob").await;
+    assert_too_many(&bob.get(&proxied(CLUSTER, FAST)).await, "--max-requests-per-cluster");
+    assert!(stream.send("last").await);
+    drop(stream);
+    assert_eq!(download.whole().await.expect("a proper end").text(), "last");
+    let target = proxied(CLUSTER, FAST);
+    kit::wait::within(WAIT, "room", async { while bob.get(&target).await.status != 200 {} }).await;
+}
+
+#[tokio::test]
+async fn a_changed_secret_does_not_forget_what_is_under_way() {
+    let stage = Stage::with(&["--max-requests-per-cluster=1"]).await;
+    let held = stage.occupy("alice", 1).await;
+    stage.hub.put_secret(cluster(CLUSTER, &stage.member).token("another-token"));
+    // The other cluster's change comes after it on the same watch.
+    stage.hub.put_secret(cluster(OTHER, &stage.member).token("seen"));
+    let mut bob = stage.connect(Http::H2, "bob").await;
+    let seen = async {
+        loop {
+            bob.get(&proxied(OTHER, FAST)).await;
+            if stage.member.next_request().await.headers["authorization"] == "Bearer seen" {
+                return;
+            }
+        }
+    };
+    kit::wait::within(WAIT, "the change", seen).await;
+    assert_too_many(&bob.get(&proxied(CLUSTER, FAST)).await, "--max-requests-per-cluster");
+    drop(held);
+}
+
+#[tokio::test]
+async fn resets_by_the_hundred_leave_no_count_behind() {
+    let stage = Stage::with(&["--max-requests-per-user=5", "--max-requests-per-cluster=5"]).await;
+    let alice = stage.connect(Http::H2, "alice").await;
+    let headers = [("authorization", "Bearer alice")];
+    for _ in 0..300 {
+        let pending = alice.h2().send(Method::GET, &proxied(CLUSTER, SLOW), &headers, true).await.expect("sent");
+        pending.reset(h2::Reason::CANCEL);
+    }
+    let mut alice = stage.connect(Http::H2, "alice").await;
+    let target = proxied(CLUSTER, FAST);
+    kit::wait::within(WAIT, "room", async { while alice.get(&target).await.status != 200 {} }).await;
+    eventually(WAIT, || stage.member.request_count() > 0).await;
+}
