@@ -207,6 +207,11 @@ impl FakeHub {
         self.hub.calls.requests()
     }
 
+    /// Each `User-Agent` heard so far; empty for calls without one.
+    pub fn user_agents(&self) -> Vec<String> {
+        self.hub.calls.user_agents()
+    }
+
     /// Makes a call fail, or wait, from now on.
     pub fn fail(&self, call: Call, fault: Fault) {
         self.hub.calls.fail(call, fault, None);

@@ -65,6 +65,7 @@ impl Hub {
         };
         let call = call(&parts.method, &target, query.as_ref());
         let line = format!("{} {}", parts.method, parts.uri.path_and_query().map_or("", |target| target.as_str()));
+        self.calls.heard_from(parts.headers.get(header::USER_AGENT));
         self.fault(self.calls.enter(call, line)).await?;
         let authorization = parts.headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
         if authorization != Some(self.authorization.as_bytes()) {

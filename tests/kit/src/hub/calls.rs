@@ -1,8 +1,9 @@
 //! Which calls were made, and which are to fail.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
+use http::HeaderValue;
 use parking_lot::Mutex;
 
 use super::resource::Resource;
@@ -57,6 +58,7 @@ struct State {
     /// With how many more calls it concerns, if limited.
     faults: HashMap<Call, (Fault, Option<usize>)>,
     requests: VecDeque<String>,
+    user_agents: BTreeSet<String>,
 }
 
 // === impl Calls ===
@@ -87,6 +89,16 @@ impl Calls {
 
     pub(super) fn requests(&self) -> Vec<String> {
         self.state.lock().requests.iter().cloned().collect()
+    }
+
+    /// Remembers how a caller called itself; nothing is remembered as nothing.
+    pub(super) fn heard_from(&self, user_agent: Option<&HeaderValue>) {
+        let name = user_agent.and_then(|agent| agent.to_str().ok()).unwrap_or_default();
+        self.state.lock().user_agents.insert(name.to_owned());
+    }
+
+    pub(super) fn user_agents(&self) -> Vec<String> {
+        self.state.lock().user_agents.iter().cloned().collect()
     }
 
     pub(super) fn fail(&self, call: Call, fault: Fault, times: Option<usize>) {

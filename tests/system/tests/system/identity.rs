@@ -1,16 +1,20 @@
 //! Who is calling, over the wire: what proves an identity, what proves nothing, and what those learn who prove none.
 
 mod crowds;
+mod debugging;
+mod exchange;
 mod flags;
 mod front_proxy;
 mod impersonation;
+mod passing;
 mod readiness;
 mod serving;
 mod strangers;
+mod subpath;
 mod trailers;
 
 use kit::hub::FakeHub;
-use kit::member::{FakeMember, MemberOptions, Reply};
+use kit::member::{FakeMember, Recorded, Reply};
 use kit::pki::Issued;
 use serde_json::Value;
 use system_tests::{CLUSTER, Connection, Http, Rig, cluster, proxied};
@@ -30,10 +34,16 @@ struct Stage {
 impl Stage {
     /// Nobody may do anything yet.
     async fn set() -> Self {
-        let (hub, member) = (FakeHub::start().await, FakeMember::start(MemberOptions::default()).await);
+        Self::with(Http::H2, &[]).await
+    }
+
+    /// As [`Stage::set`], with a member that speaks `http` at best and further arguments of the gateway.
+    async fn with(http: Http, arguments: &[&str]) -> Self {
+        let (hub, member) = (FakeHub::start().await, http.member().await);
         member.on_any(|_| Reply::full(200, &[], "from the member"));
         hub.put_secret(cluster(CLUSTER, &member));
-        let rig = Rig::builder().hub(&hub).start().await;
+        let builder = Rig::builder().hub(&hub);
+        let rig = arguments.iter().fold(builder, |builder, argument| builder.arg(argument)).start().await;
         Self { hub, member, rig }
     }
 
@@ -52,6 +62,20 @@ impl Stage {
     fn reviewed(&self) -> Value {
         self.hub.access_reviews().pop().expect("somebody was reviewed")
     }
+}
+
+/// As whom the member was asked to act: the lines of its `Impersonate-*` headers.
+fn acted_as(request: &Recorded) -> Vec<(String, String)> {
+    let line = |(name, value): (&http::HeaderName, &http::HeaderValue)| {
+        let name = name.as_str().strip_prefix("impersonate-")?;
+        Some((name.to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
+    };
+    request.headers.iter().filter_map(line).collect()
+}
+
+/// Lines as [`acted_as`] has them.
+fn lines(lines: &[(&str, &str)]) -> Vec<(String, String)> {
+    lines.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
 /// The gateway's path to [`PATH`].

@@ -1,0 +1,206 @@
+//! Rules about whom members see: the operator's file, the annotations of Secrets, and what of them changes at run time.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use kit::member::Recorded;
+use kit::wait::{WAIT, within};
+use system_tests::{CLUSTER, Connection, Http, cluster, proxied};
+use tempfile::TempDir;
+
+use super::{PATH, Stage, acted_as, lines, target};
+
+const GATE: &str = "--feature-gates=APIPriorityAndFairness=false,ClientIdentityPenetration=true";
+const ANNOTATION: &str = "cluster.core.oam.dev/cluster-gateway-proxy-configuration";
+/// What KubeVela's chart ships.
+const KUBEVELA: &str = "apiVersion: cluster.core.oam.dev/v1alpha1
+kind: ClusterGatewayProxyConfiguration
+spec:
+  clientIdentityExchanger:
+    rules:
+      - name: super-user
+        source:
+          group: kubevela:ux
+        type: PrivilegedIdentityExchanger
+";
+
+/// A file of rules.
+struct RulesFile(TempDir);
+
+// === impl RulesFile ===
+
+impl RulesFile {
+    fn new(rules: &str) -> Self {
+        let file = Self(tempfile::tempdir().expect("a temporary directory"));
+        file.write(rules);
+        file
+    }
+
+    /// In one step: nobody reads half of it.
+    fn write(&self, rules: &str) {
+        let new = self.0.path().join("new");
+        std::fs::write(&new, rules)
+            .and_then(|()| std::fs::rename(&new, self.path()))
+            .expect("the directory is writable");
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.path().join("config.yaml")
+    }
+
+    fn argument(&self) -> String {
+        format!("--cluster-gateway-proxy-config={}", self.path().display())
+    }
+}
+
+/// A configuration that makes everybody in `group` into `user`.
+fn mapping(group: &str, user: &str) -> String {
+    format!(
+        "spec: {{clientIdentityExchanger: {{rules: [{{name: map, type: StaticMappingIdentityExchanger, \
+         source: {{group: {group}}}, target: {{user: {user}, groups: [mapped], uid: u-9}}}}]}}}}"
+    )
+}
+
+impl Stage {
+    /// One request that the aggregator brings for `user` in `group`, as the member sees it.
+    async fn seen_of(&self, connection: &mut Connection, user: &str, group: &str) -> Recorded {
+        let identity = [("X-Remote-User", user), ("X-Remote-Group", group)];
+        let answer = connection.call("GET", &target(), &identity, b"").await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        self.member.next_request().await
+    }
+}
+
+#[tokio::test]
+async fn kubevelas_rule_lets_its_ux_act_as_the_registered_credential() {
+    let file = RulesFile::new(KUBEVELA);
+    let stage = Stage::with(Http::H2, &[GATE, &file.argument()]).await;
+    stage.hub.allow_all();
+    let mut connection = stage.front_proxy(Http::H2).await;
+    let request = stage.seen_of(&mut connection, "admin", "kubevela:ux").await;
+    assert_eq!(acted_as(&request), []);
+    assert!(request.header("authorization").is_some());
+    let request = stage.seen_of(&mut connection, "jane", "dev").await;
+    assert_eq!(acted_as(&request), lines(&[("user", "jane"), ("group", "dev"), ("group", "system:authenticated")]));
+}
+
+#[tokio::test]
+async fn a_clusters_own_rules_come_first_and_concern_no_other_cluster() {
+    let file = RulesFile::new(&mapping("dev", "by-file"));
+    let stage = Stage::with(Http::H2, &[GATE, &file.argument()]).await;
+    stage.hub.allow_all();
+    let annotated = cluster("c2", &stage.member).annotation(ANNOTATION, &mapping("dev", "by-secret"));
+    stage.hub.put_secret(annotated);
+    let mut connection = stage.front_proxy(Http::H2).await;
+    let identity = [("X-Remote-User", "jane"), ("X-Remote-Group", "dev")];
+    let there = proxied("c2", PATH);
+    let answer = async { while connection.call("GET", &there, &identity, b"").await.status == 404 {} };
+    within(WAIT, "the second cluster", answer).await;
+    let mapped = |user| lines(&[("user", user), ("group", "mapped"), ("uid", "u-9")]);
+    assert_eq!(acted_as(&stage.member.next_request().await), mapped("by-secret"));
+    assert_eq!(acted_as(&stage.seen_of(&mut connection, "jane", "dev").await), mapped("by-file"));
+    let request = stage.seen_of(&mut connection, "joe", "ops").await;
+    assert_eq!(acted_as(&request)[0], ("user".to_owned(), "joe".to_owned()));
+}
+
+#[tokio::test]
+async fn the_file_is_followed_and_a_wrong_one_changes_nothing() {
+    let file = RulesFile::new(&mapping("dev", "first"));
+    let stage = Stage::with(Http::H2, &[GATE, &file.argument()]).await;
+    stage.hub.allow_all();
+    let mut connection = stage.front_proxy(Http::H2).await;
+    let mut user = async || acted_as(&stage.seen_of(&mut connection, "jane", "dev").await)[0].1.clone();
+    assert_eq!(user().await, "first");
+    file.write(&mapping("dev", "second"));
+    let followed = async {
+        while user().await != "second" {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    within(WAIT, "the changed rules", followed).await;
+
+    file.write(
+        "spec: {clientIdentityExchanger: {rules: [{type: PrivilegedIdentityExchanger, source: {userPattern: '('}}]}}",
+    );
+    let mut scrape = stage.front_proxy(Http::H2).await.with("x-remote-user", "prometheus");
+    let noticed = async {
+        while !scrape.get("/metrics").await.text().contains("cluster_gateway_identity_rules_current 0") {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    within(WAIT, "the broken file to be noticed", noticed).await;
+    assert_eq!(user().await, "second");
+}
+
+#[tokio::test]
+async fn a_wrong_annotation_closes_its_own_cluster_only() {
+    let stage = Stage::with(Http::H2, &[GATE]).await;
+    stage.hub.allow_all();
+    let mut connection = stage.front_proxy(Http::H2).await.with("x-remote-user", "jane");
+    let wrong = mapping("dev", "x").replace("group: dev", "userPattern: '('");
+    stage.hub.put_secret(cluster("c2", &stage.member).annotation(ANNOTATION, &wrong));
+    let there = proxied("c2", PATH);
+    let refused = async {
+        loop {
+            let answer = connection.get(&there).await;
+            if answer.status != 404 {
+                return answer;
+            }
+        }
+    };
+    let message = within(WAIT, "the second cluster", refused).await.status_message(503, "ServiceUnavailable");
+    for part in ["cluster c2", ANNOTATION, "rule 1 (\"map\")", "userPattern"] {
+        assert!(message.contains(part), "{part} missing in: {message}");
+    }
+    assert_eq!(stage.member.request_count(), 0);
+    assert_eq!(connection.get(&target()).await.status, 200, "the other cluster is untouched");
+
+    stage.hub.put_secret(cluster("c2", &stage.member));
+    let healed = async { while connection.get(&there).await.status != 200 {} };
+    within(WAIT, "the corrected annotation", healed).await;
+}
+
+#[tokio::test]
+async fn writing_a_secret_does_not_make_anybody_privileged() {
+    let privileged = KUBEVELA.replace("kubevela:ux", "dev");
+    for (argument, expected) in
+        [("--allow-privileged-annotations=false", Some("jane")), ("--allow-privileged-annotations", None)]
+    {
+        let stage = Stage::with(Http::H2, &[GATE, argument]).await;
+        stage.hub.allow_all();
+        stage.hub.put_secret(cluster(CLUSTER, &stage.member).annotation(ANNOTATION, &privileged).label("new", "yes"));
+        let mut connection = stage.front_proxy(Http::H2).await;
+        let list = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways?labelSelector=new";
+        let identity = [("X-Remote-User", "jane"), ("X-Remote-Group", "dev")];
+        let seen = async { while !connection.call("GET", list, &identity, b"").await.text().contains(CLUSTER) {} };
+        within(WAIT, "the annotated Secret", seen).await;
+        let lines = acted_as(&stage.seen_of(&mut connection, "jane", "dev").await);
+        assert_eq!(lines.first().map(|(_, user)| &**user), expected, "{argument}");
+    }
+}
+
+#[tokio::test]
+async fn without_the_gate_annotations_mean_nothing_and_nobody_is_exchanged() {
+    let file = RulesFile::new(&mapping("dev", "by-file"));
+    let stage = Stage::with(Http::H2, &["--feature-gates=ClientIdentityPenetration=false", &file.argument()]).await;
+    stage.hub.allow_all();
+    stage.hub.put_secret(cluster("c2", &stage.member).annotation(ANNOTATION, "nonsense: ["));
+    let mut connection = stage.front_proxy(Http::H2).await;
+    assert_eq!(acted_as(&stage.seen_of(&mut connection, "jane", "dev").await), []);
+    let identity = [("X-Remote-User", "jane"), ("X-Remote-Group", "dev")];
+    let there = proxied("c2", PATH);
+    let answer = async {
+        loop {
+            let answer = connection.call("GET", &there, &identity, b"").await;
+            if answer.status != 404 {
+                return answer.status;
+            }
+        }
+    };
+    assert_eq!(within(WAIT, "the second cluster", answer).await, 200);
+    assert_eq!(acted_as(&stage.member.next_request().await), []);
+    // The operator's rules hold for those who ask.
+    let asking = format!("{}?impersonate=true", target());
+    assert_eq!(connection.call("GET", &asking, &identity, b"").await.status, 200);
+    assert_eq!(acted_as(&stage.member.next_request().await)[0], ("user".to_owned(), "by-file".to_owned()));
+}

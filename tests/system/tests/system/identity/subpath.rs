@@ -1,0 +1,202 @@
+//! The second review: a proxied request is on the hub what it is on the member, or it does not get there.
+
+use kit::hub::{Call, Decision, Fault, TokenUser};
+use serde_json::{Value, json};
+use system_tests::{CLUSTER, Connection, Http, MEMBER_TOKEN, Rig, across_http, cluster, proxied};
+
+use super::{Stage, target};
+
+const FLAG: &str = "--authorize-proxy-subpath";
+/// Every review reaches the hub.
+const FORGETFUL: &[&str] =
+    &[FLAG, "--authorization-webhook-cache-authorized-ttl=0s", "--authorization-webhook-cache-unauthorized-ttl=0s"];
+
+fn is_first(spec: &Value) -> bool {
+    spec["resourceAttributes"]["resource"] == "clustergateways"
+}
+
+/// A stage where alice may send anything through the gateway, and do there what `allows` says.
+async fn stage(arguments: &[&str], allows: impl Fn(&Value) -> bool + Send + Sync + 'static) -> Stage {
+    let stage = Stage::with(Http::H2, arguments).await;
+    stage.hub.add_token("alices-token", TokenUser::new("alice", &["developers"]));
+    stage.hub.on_access(move |spec| match is_first(spec) || allows(spec) {
+        true => Decision::allow(),
+        false => Decision::no_opinion("RBAC: no rule"),
+    });
+    stage
+}
+
+impl Stage {
+    async fn alice(&self, http: Http) -> Connection {
+        self.connect(http, None).await.bearer("alices-token")
+    }
+
+    /// What the hub was asked last, without the user.
+    fn asked(&self) -> Value {
+        let spec = self.reviewed();
+        assert_eq!((&spec["user"], &spec["groups"]), (&json!("alice"), &json!(["developers", "system:authenticated"])));
+        let attributes = spec.get("resourceAttributes").or(spec.get("nonResourceAttributes"));
+        attributes.expect("a review is about something").clone()
+    }
+}
+
+/// Attributes of a review about pods; `more` adds to them.
+fn pods(verb: &str, more: &Value) -> Value {
+    let mut attributes = json!({"verb": verb, "version": "v1", "resource": "pods"});
+    for (key, value) in more.as_object().into_iter().flatten() {
+        attributes[key] = value.clone();
+    }
+    attributes
+}
+
+/// Requests, and what they are on the member.
+fn matrix() -> Vec<(&'static str, &'static str, Value)> {
+    let (in_ns, named) = (json!({"namespace": "ns"}), json!({"namespace": "ns", "name": "p"}));
+    let sub = |name: &str| json!({"namespace": "ns", "name": "p", "subresource": name});
+    let path = |path: &str, verb: &str| json!({"path": path, "verb": verb});
+    let selected = json!({"namespace": "ns", "labelSelector": {"rawSelector": "app=web"}});
+    vec![
+        ("GET", "/api/v1/namespaces/ns/pods/p", pods("get", &named)),
+        ("GET", "/api/v1/pods", pods("list", &json!({}))),
+        ("GET", "/api/v1/namespaces/ns/pods?labelSelector=app%3Dweb&limit=5", pods("list", &selected)),
+        ("GET", "/api/v1/namespaces/ns/pods?watch=true", pods("watch", &in_ns)),
+        ("GET", "/api/v1/watch/namespaces/ns/pods", pods("watch", &in_ns)),
+        ("DELETE", "/api/v1/namespaces/ns/pods", pods("deletecollection", &in_ns)),
+        ("DELETE", "/api/v1/namespaces/ns/pods/p", pods("delete", &named)),
+        ("PATCH", "/api/v1/namespaces/ns/pods/p?dryRun=All", pods("patch", &named)),
+        ("PUT", "/api/v1/namespaces/ns/pods/p/status", pods("update", &sub("status"))),
+        ("GET", "/api/v1/namespaces/ns/pods/p/log?follow=false", pods("get", &sub("log"))),
+        ("POST", "/api/v1/namespaces/ns/pods/p/exec?command=sh", pods("create", &sub("exec"))),
+        // The member decodes once, so that these are what the ones above are.
+        ("GET", "/api/v1/namespaces%2Fns%2Fpods%2Fp", pods("get", &named)),
+        ("GET", "/api/v1/namespaces/ns/pods/p%2Flog", pods("get", &sub("log"))),
+        ("GET", "/%61pi/v1/namespaces/ns/%70ods/p", pods("get", &named)),
+        ("GET", "/api/v1/namespaces/ns/pods/%2570", pods("get", &json!({"namespace": "ns", "name": "%70"}))),
+        // Slashes at the ends do not count; in between they make segments of nothing.
+        ("GET", "//api/v1/namespaces/ns/pods/p/", pods("get", &named)),
+        ("GET", "/api/v1/namespaces//pods/p", pods("get", &json!({"name": "p"}))),
+        (
+            "POST",
+            "/apis/apps/v1/namespaces/ns/deployments",
+            json!({"verb": "create", "group": "apps", "version": "v1", "resource": "deployments", "namespace": "ns"}),
+        ),
+        ("GET", "", path("/", "get")),
+        ("GET", "/api", path("/api", "get")),
+        ("GET", "/apis/apps/v1", path("/apis/apps/v1", "get")),
+        ("GET", "/openapi/v3/apis/apps/v1?hash=x", path("/openapi/v3/apis/apps/v1", "get")),
+        ("POST", "/version", path("/version", "post")),
+        // Open to everybody at the gateway, and not therefore on members.
+        ("GET", "/healthz", path("/healthz", "get")),
+    ]
+}
+
+across_http!(what_is_reviewed_is_what_the_member_gets);
+
+async fn what_is_reviewed_is_what_the_member_gets(http: Http) {
+    let stage = stage(FORGETFUL, |_| true).await;
+    let mut connection = stage.alice(http).await;
+    for (method, rest, expected) in matrix() {
+        let answer = connection.call(method, &proxied(CLUSTER, rest), &[], b"").await;
+        assert_eq!(answer.status, 200, "{method} {rest}: {}", answer.text());
+        assert_eq!(stage.asked(), expected, "{method} {rest}");
+        let request = stage.member.next_request().await;
+        assert_eq!(request.target, if rest.is_empty() { "/" } else { rest }, "forwarded as it was reviewed");
+        assert_eq!(request.header("authorization"), Some(&*format!("Bearer {MEMBER_TOKEN}")));
+    }
+}
+
+#[tokio::test]
+async fn what_the_hub_does_not_grant_does_not_reach_the_member() {
+    let stage = stage(FORGETFUL, |spec| spec["resourceAttributes"]["namespace"] == "mine").await;
+    let mut connection = stage.alice(Http::H2).await;
+    assert_eq!(connection.get(&proxied(CLUSTER, "/api/v1/namespaces/mine/pods/p")).await.status, 200);
+    stage.member.next_request().await;
+    for (method, rest, what) in [
+        (
+            "GET",
+            "/api/v1/namespaces/ns/pods/p",
+            "pods \"p\" is forbidden: User \"alice\" cannot get resource \"pods\" in API group \"\" in the namespace \"ns\"",
+        ),
+        (
+            "GET",
+            "/api/v1/namespaces%2Fns%2Fpods%2Fp",
+            "pods \"p\" is forbidden: User \"alice\" cannot get resource \"pods\" in API group \"\" in the namespace \"ns\"",
+        ),
+        (
+            "DELETE",
+            "/apis/apps/v1/namespaces/ns/deployments",
+            "deployments.apps is forbidden: User \"alice\" cannot deletecollection resource \"deployments\" in API group \"apps\" in the namespace \"ns\"",
+        ),
+        (
+            "GET",
+            "/api/v1/pods?watch=1",
+            "pods is forbidden: User \"alice\" cannot watch resource \"pods\" in API group \"\" at the cluster scope",
+        ),
+        ("GET", "/metrics", "forbidden: User \"alice\" cannot get path \"/metrics\""),
+    ] {
+        let answer = connection.call(method, &proxied(CLUSTER, rest), &[], b"").await;
+        let message = answer.status_message(403, "Forbidden");
+        assert_eq!(
+            message,
+            format!("{what}: the hub does not grant it for requests to cluster {CLUSTER}: RBAC: no rule")
+        );
+    }
+    // Nor does anybody learn here which clusters there are.
+    connection.get(&proxied("nowhere", "/api/v1/pods")).await.status_message(403, "Forbidden");
+    assert_eq!(stage.member.request_count(), 1);
+}
+
+#[tokio::test]
+async fn upgrades_that_act_on_pods_are_creations() {
+    let stage = stage(FORGETFUL, |_| false).await;
+    for (method, rest, verb, subresource) in [
+        ("GET", "/api/v1/namespaces/ns/pods/p/exec?command=sh", "create", "exec"),
+        ("GET", "/api/v1/namespaces/ns/pods/p/attach", "create", "attach"),
+        ("GET", "/api/v1/namespaces/ns/pods/p/portforward", "create", "portforward"),
+        ("GET", "/api/v1/namespaces/ns/pods/p/%65xec?command=sh", "create", "exec"),
+        ("GET", "/api/v1/namespaces/ns/pods/p%2Fexec?command=sh", "create", "exec"),
+        ("POST", "/api/v1/namespaces/ns/pods/p/exec?command=sh", "create", "exec"),
+        ("GET", "/api/v1/namespaces/ns/pods/p/proxy", "get", "proxy"),
+    ] {
+        let mut connection = stage.rig.client().h1().await.unwrap();
+        let headers = [("Authorization", "Bearer alices-token")];
+        let head = connection.upgrade(method, &proxied(CLUSTER, rest), "websocket", &headers).await.unwrap();
+        assert_eq!(head.status, 403, "{rest}");
+        let expected = json!({"namespace": "ns", "name": "p", "subresource": subresource});
+        assert_eq!(stage.asked(), pods(verb, &expected), "{method} {rest}");
+    }
+    assert_eq!(stage.member.request_count(), 0);
+}
+
+#[tokio::test]
+async fn both_reviews_are_needed_and_neither_may_fail() {
+    let stage = stage(&[FLAG], |_| true).await;
+    let mut connection = stage.alice(Http::H2).await;
+    stage.hub.on_access(|spec| if is_first(spec) { Decision::no_opinion("") } else { Decision::allow() });
+    let message = connection.get(&target()).await.status_message(403, "Forbidden");
+    assert!(message.contains("clustergateways/proxy"), "{message}");
+    assert_eq!(stage.hub.access_reviews().len(), 1, "who may not enter is asked nothing more");
+
+    stage.hub.on_access(|_| Decision::allow());
+    let other = proxied(CLUSTER, "/api/v1/nodes");
+    let mut connection = stage.alice(Http::H2).await;
+    assert_eq!(connection.call("PUT", &other, &[], b"").await.status, 200);
+    stage.hub.fail(Call::AccessReview, Fault::Status(503));
+    // The first answer is remembered, the second is not there.
+    connection.call("PUT", &target(), &[], b"").await.status_message(500, "InternalError");
+    assert_eq!(stage.member.request_count(), 1);
+}
+
+#[tokio::test]
+async fn without_a_hub_the_policy_decides_by_cluster_and_verb() {
+    let member = Http::H2.member().await;
+    member.on_any(|_| kit::member::Reply::full(200, &[], ""));
+    let rig = Rig::builder().cluster(CLUSTER, cluster(CLUSTER, &member)).arg(FLAG).start().await;
+    let mut viewer = rig.anonymous(Http::H2).await.bearer(system_tests::VIEWER);
+    for rest in ["/api/v1/pods", "/api/v1/pods?watch=true", "/api/v1/namespaces/ns/secrets/s", "/metrics"] {
+        assert_eq!(viewer.get(&proxied(CLUSTER, rest)).await.status, 200, "{rest}");
+    }
+    viewer.call("DELETE", &proxied(CLUSTER, "/api/v1/pods"), &[], b"").await.status_message(403, "Forbidden");
+    let mut admin = rig.connect(Http::H2).await;
+    assert_eq!(admin.call("DELETE", &proxied(CLUSTER, "/api/v1/pods"), &[], b"").await.status, 200);
+}
