@@ -1,11 +1,12 @@
-//! Any path and query: whatever is proxied has the canonical prefix, is reviewed under the cluster's name, and cannot climb.
+//! Any path and query: whatever is proxied has the canonical prefix, is reviewed under the cluster's name, and cannot climb; for
+//! its member it has one label, whatever is percent-encoded in it.
 //!
 //! Input: one byte for the method, then `path?query`.
 
 #![no_main]
 
 use api::access::Attributes;
-use api::route::{Route, parse};
+use api::route::{Route, member_attributes, parse};
 use http::Method;
 use libfuzzer_sys::fuzz_target;
 
@@ -24,7 +25,9 @@ fuzz_target!(|input: &[u8]| {
     let Some((first, rest)) = input.split_first() else { return };
     let Ok(text) = std::str::from_utf8(rest) else { return };
     let (path, query) = text.split_once('?').map_or((text, None), |(path, query)| (path, Some(query)));
-    let parsed = parse(&METHODS[usize::from(*first) % METHODS.len()], path, query);
+    let method = &METHODS[usize::from(*first) % METHODS.len()];
+    let parsed = parse(method, path, query);
+    check_label(method, path, query, first & 0x80 != 0);
     let Route::Proxy(proxy) = parsed.route else { return };
 
     let prefix = format!("/apis/cluster.core.oam.dev/v1alpha1/clustergateways/{}/proxy", proxy.cluster);
@@ -40,3 +43,13 @@ fuzz_target!(|input: &[u8]| {
     assert_eq!((&*attributes.resource, &*attributes.subresource), ("clustergateways", "proxy"));
     assert_eq!(attributes.namespace, None);
 });
+
+/// Encodes every byte of the path, slashes among them: the member decodes once, so the label must stay.
+fn check_label(method: &Method, path: &str, query: Option<&str>, upgrade: bool) {
+    let label = member_attributes(method, path, query, upgrade);
+    if path.is_empty() || path.contains('%') {
+        return;
+    }
+    let encoded: String = path.bytes().map(|byte| format!("%{byte:02x}")).collect();
+    assert_eq!(member_attributes(method, &encoded, query, upgrade), label);
+}

@@ -41,7 +41,7 @@ pub static RESOURCES: &[Resource] = &[Resource {
     plural: "clustergateways",
     singular: "clustergateway",
     kind: "ClusterGateway",
-    verbs: &["get", "list"],
+    verbs: &["get", "list", "watch"],
     short_names: &[],
     subresources: &[Subresource {
         name: "proxy",
