@@ -14,6 +14,7 @@ mod metrics;
 mod overload;
 mod proxies;
 mod proxying;
+mod resources;
 mod serving;
 mod shutdown;
 mod streaming;

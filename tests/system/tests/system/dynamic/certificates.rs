@@ -1,0 +1,99 @@
+//! A client certificate that a program issued is presented on connections of its own, which end when it is replaced.
+
+use std::sync::Arc;
+
+use kit::member::{FakeMember, MemberOptions};
+use kit::pki::{Authority, Issued, Leaf};
+use kit::wait::{WAIT, eventually};
+use serde_json::json;
+use system_tests::{CLUSTER, Http, Rig, across_http, proxied};
+
+use super::{PATH, Plugin, V1, member};
+
+/// A member that wants a certificate, and who issues such.
+async fn strict(http: Http) -> (FakeMember, Arc<Authority>) {
+    let authority = Arc::new(Authority::new("member-client-ca"));
+    let options = MemberOptions {
+        client_authority: Some(authority.clone()),
+        require_client_certificate: true,
+        ..http.member_options()
+    };
+    (member(options).await, authority)
+}
+
+/// Issues what lies in its directory, for a few seconds.
+fn from_file() -> Plugin {
+    let end = "$(date -u -d @$(($(date +%s) + 2)) +%Y-%m-%dT%H:%M:%SZ)";
+    Plugin::new(&format!("sed \"s/@EXPIRY@/{end}/\" $DIR/credential"))
+}
+
+fn lay(plugin: &Plugin, identity: &Issued, token: Option<&str>) {
+    let status = json!({
+        "clientCertificateData": identity.chain_pem,
+        "clientKeyData": identity.key_pem,
+        "token": token,
+        "expirationTimestamp": "@EXPIRY@",
+    });
+    let credential = json!({"apiVersion": V1, "kind": "ExecCredential", "status": status}).to_string();
+    // In one step: the program may be reading.
+    let next = plugin.directory().join("next");
+    std::fs::write(&next, credential).expect("the directory is writable");
+    std::fs::rename(next, plugin.directory().join("credential")).expect("the directory is writable");
+}
+
+fn latest(member: &FakeMember) -> String {
+    let request = member.requests().pop().expect("a request was made");
+    request.peer.expect("the member requires a certificate").common_name
+}
+
+across_http!(a_certificate_is_presented_and_replaced);
+
+async fn a_certificate_is_presented_and_replaced(http: Http) {
+    let (member, authority) = strict(http).await;
+    let plugin = from_file();
+    lay(&plugin, &authority.issue(&Leaf::client("first")), None);
+    let rig = Rig::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &member)).start().await;
+    let target = proxied(CLUSTER, PATH);
+    assert_eq!(rig.get(&target).await.status, 200);
+    let request = member.next_request().await;
+    assert_eq!(request.peer.as_ref().expect("a certificate").common_name, "first");
+    assert_eq!(request.header("authorization"), None);
+
+    // The same again needs no new connection.
+    rig.until(WAIT, &target, |answer| answer.status == 200 && plugin.runs() >= 3).await;
+    assert_eq!(member.connections_accepted(), 1);
+
+    lay(&plugin, &authority.issue(&Leaf::client("second")), None);
+    rig.until(WAIT, &target, |answer| {
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        latest(&member) == "second"
+    })
+    .await;
+    assert_eq!(member.connections_accepted(), 2);
+    eventually(WAIT, || member.connections_open() == 1).await;
+}
+
+#[tokio::test]
+async fn a_token_beside_a_certificate_is_sent_too() {
+    let (member, authority) = strict(Http::H2).await;
+    let plugin = from_file();
+    lay(&plugin, &authority.issue(&Leaf::client("both")), Some("and-a-token"));
+    let rig = Rig::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &member)).start().await;
+    assert_eq!(rig.get(&proxied(CLUSTER, PATH)).await.status, 200);
+    let request = member.next_request().await;
+    assert_eq!(request.header("authorization"), Some("Bearer and-a-token"));
+    assert_eq!(request.peer.expect("a certificate").common_name, "both");
+}
+
+#[tokio::test]
+async fn a_certificate_that_cannot_be_used_is_no_credential() {
+    let (member, authority) = strict(Http::H2).await;
+    let plugin = from_file();
+    let mut identity = authority.issue(&Leaf::client("one"));
+    identity.key_pem = authority.issue(&Leaf::client("other")).key_pem;
+    lay(&plugin, &identity, None);
+    let rig = Rig::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &member)).start().await;
+    let message = rig.get(&proxied(CLUSTER, PATH)).await.status_message(503, "ServiceUnavailable");
+    assert!(message.contains("exec plugin returned an unusable client certificate"), "{message}");
+    assert_eq!(member.connections_accepted(), 0);
+}
