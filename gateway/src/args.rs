@@ -179,7 +179,7 @@ pub struct Authorization {
     /// Ask the hub about each proxied request a second time, as what it is for the member
     #[arg(long, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub authorize_proxy_subpath: bool,
-    /// Allow everything to everybody; needs --bind-address=127.0.0.1 or ::1
+    /// Allow everything to everybody; needs a loopback `--bind-address`
     #[arg(long, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub standalone_debug_mode: bool,
 }

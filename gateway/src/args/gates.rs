@@ -5,6 +5,7 @@
 //! safeguard off, and is warned of.
 
 /// The gates that mean something here.
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gates {
     /// `ClientIdentityPenetration`: members see the caller instead of the registered credential.
@@ -91,6 +92,9 @@ impl Gates {
                 name if OF_THE_LIBRARY.contains(&name) => parsed.idle.push(pair.to_owned()),
                 _ => parsed.unknown.push(pair.to_owned()),
             }
+            if !on && matches!(name, "SecretCache" | "OCMClusterCache") {
+                parsed.idle.push(pair.to_owned());
+            }
         }
         parsed
     }
@@ -118,7 +122,8 @@ mod tests {
         assert_eq!(parse(""), Parsed::default());
         let parsed = parse("ClientIdentityPenetration=true,SecretCache=false");
         let expected = Gates { client_identity_penetration: true, secret_cache: false, ..Gates::default() };
-        assert_eq!(parsed, Parsed { gates: expected, ..Parsed::default() });
+        let idle = vec!["SecretCache=false".to_owned()];
+        assert_eq!(parsed, Parsed { gates: expected, idle, ..Parsed::default() });
     }
 
     #[test]

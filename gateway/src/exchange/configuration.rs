@@ -191,13 +191,12 @@ impl Compiler<'_> {
         let name = written.name.as_deref().unwrap_or_default();
         let label = format!("rule {number} ({:?})", shortened(name, LONGEST_NAME));
         let outcome = self.outcome(&label, written.r#type.as_deref(), written.target);
-        let source = match written.source {
-            Some(source) => self.source(&label, source),
-            None => {
-                self.remarks
-                    .push(format!("{label} has no source and matches nobody: write `source: {{}}` for everybody"));
-                None
-            }
+        let source = if let Some(source) = written.source {
+            self.source(&label, source)
+        } else {
+            let remark = format!("{label} has no source and matches nobody: write `source: {{}}` for everybody");
+            self.remarks.push(remark);
+            None
         };
         if let (Some(Outcome::Privileged), Origin::Cluster { privileged: false, .. }) = (&outcome, self.origin) {
             self.remarks.push(format!(

@@ -116,7 +116,7 @@ fn compile(path: &Path, text: &str) -> Result<Rules, InvalidConfiguration> {
 }
 
 fn lines(error: &InvalidConfiguration) -> String {
-    error.problems().iter().map(|problem| format!("\n  {problem}")).collect()
+    error.problems().iter().flat_map(|problem| ["\n  ", problem]).collect()
 }
 
 // === impl Metrics ===

@@ -182,7 +182,7 @@ async fn loads(tolerate: bool, hub: &HttpsHub) -> bool {
     let mut auth =
         Auth::build(&config, Some(hub.client().into()), &Handle::current(), &metrics()).expect("valid settings");
     // Paused: the clock runs ahead whenever everything waits.
-    timeout(Duration::from_secs(120), auth.loaded.wait_for(|loaded| *loaded)).await.is_ok()
+    timeout(Duration::from_mins(2), auth.loaded.wait_for(|loaded| *loaded)).await.is_ok()
 }
 
 #[tokio::test(start_paused = true)]

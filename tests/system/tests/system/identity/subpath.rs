@@ -19,9 +19,8 @@ fn is_first(spec: &Value) -> bool {
 async fn stage(arguments: &[&str], allows: impl Fn(&Value) -> bool + Send + Sync + 'static) -> Stage {
     let stage = Stage::with(Http::H2, arguments).await;
     stage.hub.add_token("alices-token", TokenUser::new("alice", &["developers"]));
-    stage.hub.on_access(move |spec| match is_first(spec) || allows(spec) {
-        true => Decision::allow(),
-        false => Decision::no_opinion("RBAC: no rule"),
+    stage.hub.on_access(move |spec| {
+        if is_first(spec) || allows(spec) { Decision::allow() } else { Decision::no_opinion("RBAC: no rule") }
     });
     stage
 }
