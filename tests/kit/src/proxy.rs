@@ -9,6 +9,7 @@ mod socks;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, copy_bidirectional};
@@ -63,6 +64,7 @@ pub struct FakeProxy {
 #[derive(Debug, Default)]
 struct Shared {
     asked: Mutex<Vec<Asked>>,
+    refuses: AtomicBool,
 }
 
 /// A client after its greeting: what it wants, and what it said of itself.
@@ -126,6 +128,11 @@ impl FakeProxy {
     /// All requests so far, in order; one with wrong credentials too, where they come with the request.
     pub fn asked(&self) -> Vec<Asked> {
         self.shared.asked.lock().clone()
+    }
+
+    /// Answers every request from now on as if its destination were down.
+    pub fn refuse(&self) {
+        self.shared.refuses.store(true, Ordering::SeqCst);
     }
 
     /// Resets everything that goes through now.
@@ -193,7 +200,8 @@ impl Serving {
     ) -> io::Result<()> {
         self.record(&request);
         let port = request.destination.rsplit(':').next().and_then(|port| port.parse().ok()).unwrap_or(0_u16);
-        let Ok(mut destination) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await else {
+        let reached = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await;
+        let (Ok(mut destination), false) = (reached, self.shared.refuses.load(Ordering::SeqCst)) else {
             return client.write_all(refused).await;
         };
         client.write_all(&[granted, &self.options.early].concat()).await?;

@@ -41,7 +41,7 @@ pub enum SuitesError {
 
 /// Suites that Go's TLS knows and ours does not, for want of forward secrecy or of an authenticated cipher
 /// (`CipherSuites` and `InsecureCipherSuites` of Go's `crypto/tls`).
-const ONLY_IN_GO: [&str; 18] = [
+const ONLY_IN_GO: [&str; 16] = [
     "TLS_RSA_WITH_RC4_128_SHA",
     "TLS_RSA_WITH_3DES_EDE_CBC_SHA",
     "TLS_RSA_WITH_AES_128_CBC_SHA",
@@ -53,13 +53,11 @@ const ONLY_IN_GO: [&str; 18] = [
     "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA",
     "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA",
     "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256",
-    "TLS_ECDHE_ECDSA_WITH_3DES_EDE_CBC_SHA",
     "TLS_ECDHE_RSA_WITH_RC4_128_SHA",
     "TLS_ECDHE_RSA_WITH_3DES_EDE_CBC_SHA",
     "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA",
     "TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA",
     "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256",
-    "TLS_FALLBACK_SCSV",
 ];
 
 // === impl Policy ===

@@ -1,0 +1,68 @@
+//! Members behind a forward proxy: everything goes through it (ordinary requests, streams and upgrades alike), connections are
+//! used again, and what the proxy has against it is told without its password.
+
+mod faults;
+mod traffic;
+
+use std::io::Write as _;
+
+use kit::hub::ClusterSecret;
+use kit::proxy::{FakeProxy, ProxyKind};
+use system_tests::{CLUSTER, Rig, RigBuilder};
+use tempfile::NamedTempFile;
+
+/// Makes one test of each named `async fn(ProxyKind)` for each kind of proxy.
+macro_rules! across_proxies {
+    ($($scenario:ident),+ $(,)?) => {$(
+        mod $scenario {
+            use kit::proxy::ProxyKind;
+
+            #[tokio::test]
+            async fn http() {
+                Box::pin(super::$scenario(ProxyKind::Http)).await;
+            }
+
+            #[tokio::test]
+            async fn https() {
+                Box::pin(super::$scenario(ProxyKind::Https)).await;
+            }
+
+            #[tokio::test]
+            async fn socks5() {
+                Box::pin(super::$scenario(ProxyKind::Socks5)).await;
+            }
+        }
+    )+};
+}
+use across_proxies;
+
+/// A rig, and the file it read the proxy's CA from.
+struct Proxied {
+    rig: Rig,
+    _ca: NamedTempFile,
+}
+
+/// A gateway whose only cluster is `secret`, behind the proxy at `url`, which has a certificate of `proxy`'s authority.
+async fn behind(url: &str, proxy: &FakeProxy, secret: ClusterSecret) -> Proxied {
+    behind_with(url, proxy, secret, |builder| builder).await
+}
+
+async fn behind_with(
+    url: &str,
+    proxy: &FakeProxy,
+    secret: ClusterSecret,
+    more: impl FnOnce(RigBuilder) -> RigBuilder,
+) -> Proxied {
+    let mut ca = NamedTempFile::new().expect("a temporary file");
+    ca.write_all(proxy.ca_pem().as_bytes()).expect("a temporary file can be written");
+    let builder = Rig::builder()
+        .cluster(CLUSTER, secret.data("proxy-url", url))
+        .arg(&format!("--proxy-ca-file={}", ca.path().display()));
+    Proxied { rig: more(builder).start().await, _ca: ca }
+}
+
+/// A proxy that insists on a user and password.
+async fn guarded(kind: ProxyKind) -> FakeProxy {
+    let credentials = Some(("jane".to_owned(), "s3cret".to_owned()));
+    FakeProxy::with(kind, kit::proxy::ProxyOptions { credentials, ..Default::default() }).await
+}
