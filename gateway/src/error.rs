@@ -4,6 +4,8 @@
 //! `Retry-After` is set only where nothing of the request can have reached a member: client-go repeats *any* request,
 //! POST too, that is answered 5xx with it.
 
+mod credential;
+
 use std::sync::Arc;
 
 use api::GROUP;
@@ -258,29 +260,9 @@ impl Error {
                 Reason::InternalError,
                 format!("cluster {cluster} answered with {status}, which is no answer to this request"),
             ),
-            Self::CredentialRejected(cluster) => of_cluster(
-                &cluster,
-                Code::BAD_GATEWAY,
-                Reason::InternalError,
-                format!(
-                    "cluster {cluster} rejected the registered credential (401): renew the credential in its Secret"
-                ),
-            ),
-            Self::IssuedRejected(cluster) => of_cluster(
-                &cluster,
-                Code::BAD_GATEWAY,
-                Reason::InternalError,
-                format!(
-                    "cluster {cluster} rejected the credential that its external command issued (401): does the \
-                     member know whom the command speaks for?"
-                ),
-            ),
-            Self::NotIssued { cluster, reason } => of_cluster(
-                &cluster,
-                Code::SERVICE_UNAVAILABLE,
-                Reason::ServiceUnavailable,
-                format!("cluster {cluster}: failed to issue credential from external command: {reason}"),
-            ),
+            Self::CredentialRejected(cluster) => credential::rejected(&cluster),
+            Self::IssuedRejected(cluster) => credential::issued_rejected(&cluster),
+            Self::NotIssued { cluster, reason } => credential::not_issued(&cluster, &reason),
             Self::Redirected(cluster) => of_cluster(
                 &cluster,
                 Code::BAD_GATEWAY,
