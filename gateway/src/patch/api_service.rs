@@ -81,14 +81,12 @@ async fn bundle(client: &Client, args: &Args) -> Result<Bundle, Obstacle> {
     };
     let data = secret.data.unwrap_or_default();
     let key = args.key.clone();
-    match data.get(&key) {
-        Some(value) => Bundle::parse(value).map_err(|source| Obstacle::Value { secret: name, key, source }),
-        None => {
-            let keys: Vec<_> = data.into_keys().collect();
-            let present = if keys.is_empty() { "none".to_owned() } else { keys.join(", ") };
-            Err(Obstacle::NoKey { secret: name, key, present })
-        }
-    }
+    let Some(value) = data.get(&key) else {
+        let keys: Vec<_> = data.into_keys().collect();
+        let present = if keys.is_empty() { "none".to_owned() } else { keys.join(", ") };
+        return Err(Obstacle::NoKey { secret: name, key, present });
+    };
+    Bundle::parse(value).map_err(|source| Obstacle::Value { secret: name, key, source })
 }
 
 fn is_right(found: &APIService, bundle: &Bundle) -> bool {

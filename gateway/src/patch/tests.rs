@@ -121,6 +121,7 @@ async fn a_placeholder_and_skipped_verification_are_replaced_in_one_patch() {
         json!({"insecureSkipTLSVerify": true}),
         json!({}),
         json!({"caBundle": bundle()}), // of another authority
+        json!({"caBundle": right, "insecureSkipTLSVerify": true}),
     ] {
         let (done, hub) = patch(Hub::with(secret(&json!({"ca": right})), api_service(&wrong)), &[]).await;
         assert_eq!((done, &*hub.patches), (Ok(()), &[expected.clone()][..]), "{wrong}");

@@ -45,7 +45,9 @@ impl Workload {
             let place = directory.join(path.trim_start_matches('/'));
             write(&kubectl, namespace, volume, &place)?;
             let place = place.to_string_lossy();
-            args.iter_mut().for_each(|arg| *arg = arg.replace(&format!("={path}/"), &format!("={place}/")));
+            for arg in &mut args {
+                *arg = arg.replace(&format!("={path}/"), &format!("={place}/"));
+            }
         }
         let account = text(&pod["serviceAccountName"])?;
         args.push(format!("--kubeconfig={}", account_kubeconfig(hub, namespace, &account)?.display()));

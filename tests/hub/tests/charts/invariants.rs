@@ -82,6 +82,9 @@ fn least_rights(objects: &Objects<'_>) -> Result<()> {
                     json!(["get", "list", "watch", "update"])
                 }
                 (Some("Role"), Some("secrets")) => json!(["get", "list", "watch"]),
+                (Some("ClusterRole"), Some("managedclusters")) if objects.case == "ocm" => {
+                    json!(["get", "list", "watch"])
+                }
                 // For users, as the values say.
                 (Some("ClusterRole"), Some("clustergateways/proxy")) => continue,
                 _ => bail!("a right that nobody needs: {role}"),

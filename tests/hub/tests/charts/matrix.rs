@@ -36,6 +36,7 @@ pub(crate) fn cases() -> Vec<Case> {
             "health",
             json!({"secretNamespace": "clusters", "featureGates": {"HealthinessCheck": true, "ClientIdentityPenetration": true}}),
         ),
+        case("ocm", json!({"ocm": {"enabled": true}})),
         case("much", much()),
     ]
 }

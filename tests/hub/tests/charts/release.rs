@@ -22,7 +22,7 @@ pub(crate) const AVAILABLE: &str = "True Passed";
 /// For the gateway to read the hub's Secrets and ConfigMap.
 const READY: Duration = Duration::from_secs(30);
 /// For the hub's next look at an API that failed, and some more for a busy machine.
-const CONDITION: Duration = Duration::from_secs(60);
+const CONDITION: Duration = Duration::from_mins(1);
 /// For objects to be gone.
 const GONE: Duration = Duration::from_secs(20);
 
