@@ -35,3 +35,35 @@ impl Dynamic {
         Options { commands: Commands::parse(&self.exec_commands), timeout: self.exec_timeout }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::parse_from;
+
+    fn options(arguments: &[&str]) -> (Options, Vec<String>) {
+        let mut wrong = Vec::new();
+        let args = parse_from([&["cluster-gateway"], arguments].concat()).expect("known flags");
+        (args.dynamic.options(&mut wrong), wrong)
+    }
+
+    #[test]
+    fn any_program_is_run_for_a_minute_unless_told_otherwise() {
+        let (options, wrong) = options(&[]);
+        assert_eq!((options.commands, options.timeout), (Commands::Any, Duration::from_mins(1)));
+        assert!(wrong.is_empty());
+    }
+
+    #[test]
+    fn programs_are_listed_and_an_empty_list_is_one() {
+        let commands = |flag| options(&[flag]).0.commands;
+        let listed = Commands::Listed(vec!["aws".into(), "/opt/login".into()]);
+        assert_eq!(commands("--exec-commands=aws,/opt/login"), listed);
+        assert_eq!(commands("--exec-commands="), Commands::Listed(Vec::new()));
+    }
+
+    #[test]
+    fn no_time_at_all_is_refused() {
+        assert!(options(&["--exec-timeout=0s"]).1[0].contains("--exec-timeout"));
+    }
+}

@@ -181,6 +181,10 @@ impl IssuedAccess {
         &self.access
     }
 
+    pub fn has_certificate(&self) -> bool {
+        self.issued.credential().certificate.is_some()
+    }
+
     /// Whether its connections present the certificate of `issued`: programs often issue the same again.
     fn presents(&self, issued: &Issued) -> bool {
         match (&self.issued.credential().certificate, &issued.credential().certificate) {

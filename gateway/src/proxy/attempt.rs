@@ -10,7 +10,7 @@ use hyper::body::Body;
 
 use crate::clusters::{Cluster, Held};
 use crate::error::Error;
-use crate::upstream::RequestBody;
+use crate::upstream::{ConnectError, RequestBody, SendError};
 
 /// The head of a request that may be sent once more.
 pub struct Again(Request<()>);
@@ -26,6 +26,19 @@ pub fn keep(held: &Held<'_>, request: &Request<RequestBody>) -> Option<Again> {
     *head.version_mut() = request.version();
     *head.headers_mut() = request.headers().clone();
     Some(Again(head))
+}
+
+/// A member that does not take a client certificate ends the connection, and says nothing about it in HTTP. So a connection that was
+/// refused or broken has the program asked again, for those who come after; how often is limited as for a 401.
+pub fn suspect(cluster: &Cluster, held: &Held<'_>, error: &SendError) {
+    let may_be_it = match error {
+        SendError::Connect(error) => matches!(**error, ConnectError::Tls { .. } | ConnectError::Http2 { .. }),
+        SendError::Broken(_) => true,
+        SendError::Exhausted(_) | SendError::Refused | SendError::ClientGone(_) => false,
+    };
+    if may_be_it && matches!(held, Held::Issued(issued) if issued.has_certificate()) {
+        let _ = cluster.renew(held).now_or_never();
+    }
 }
 
 /// The member rejected `held`: the request with another credential, if it may be sent again and there is one.

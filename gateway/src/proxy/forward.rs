@@ -61,7 +61,10 @@ pub async fn serve(
 
 async fn send(call: &Call, held: &Held<'_>, request: Request<RequestBody>) -> Result<Response<UpstreamBody>, Error> {
     let sent = held.upstream().send(call.core, request).await;
-    sent.map_err(|error| Error::Upstream { cluster: call.cluster.name().clone(), error })
+    sent.map_err(|error| {
+        attempt::suspect(&call.cluster, held, &error);
+        Error::Upstream { cluster: call.cluster.name().clone(), error }
+    })
 }
 
 /// The request as the member shall see it, its credential included.

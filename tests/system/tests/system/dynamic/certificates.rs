@@ -35,7 +35,11 @@ fn lay(plugin: &Plugin, identity: &Issued, token: Option<&str>) {
         "expirationTimestamp": "@EXPIRY@",
     });
     let credential = json!({"apiVersion": V1, "kind": "ExecCredential", "status": status}).to_string();
-    // In one step: the program may be reading.
+    write(plugin, &credential);
+}
+
+/// In one step: the program may be reading.
+fn write(plugin: &Plugin, credential: &str) {
     let next = plugin.directory().join("next");
     std::fs::write(&next, credential).expect("the directory is writable");
     std::fs::rename(next, plugin.directory().join("credential")).expect("the directory is writable");
@@ -83,6 +87,28 @@ async fn a_token_beside_a_certificate_is_sent_too() {
     let request = member.next_request().await;
     assert_eq!(request.header("authorization"), Some("Bearer and-a-token"));
     assert_eq!(request.peer.expect("a certificate").common_name, "both");
+}
+
+across_http!(a_certificate_that_the_member_does_not_know_is_replaced);
+
+async fn a_certificate_that_the_member_does_not_know_is_replaced(http: Http) {
+    let (member, authority) = strict(http).await;
+    let plugin = Plugin::new("cat $DIR/credential");
+    let lay = |identity: &Issued| {
+        let status = json!({"clientCertificateData": identity.chain_pem, "clientKeyData": identity.key_pem});
+        write(&plugin, &json!({"apiVersion": V1, "status": status}).to_string());
+    };
+    lay(&Authority::new("somebody-else").issue(&Leaf::client("stranger")));
+    let rig = Rig::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &member)).start().await;
+    let target = proxied(CLUSTER, PATH);
+    let answer = rig.get(&target).await;
+    assert!(matches!(answer.status, 502 | 503), "{}", answer.text());
+    plugin.running(2).await;
+
+    lay(&authority.issue(&Leaf::client("friend")));
+    rig.until(WAIT, &target, |answer| answer.status == 200).await;
+    assert_eq!(latest(&member), "friend");
+    assert!(plugin.runs() < 10, "{}", plugin.runs());
 }
 
 #[tokio::test]
