@@ -12,6 +12,7 @@ pub mod health;
 pub mod hub_object;
 pub mod hub_status;
 pub mod list_options;
+pub mod managed_cluster;
 pub mod openapi;
 pub mod path;
 pub mod query;
@@ -23,6 +24,7 @@ pub mod selector;
 pub mod served;
 pub mod status;
 pub mod table;
+pub mod virtual_cluster;
 pub mod watch_event;
 
 /// API group of every resource served here.

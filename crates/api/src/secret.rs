@@ -109,6 +109,8 @@ pub struct ClusterSpec {
     /// Name to verify and to send as SNI instead of the endpoint's host: a DNS name or an IP address.
     pub tls_server_name: Option<String>,
     pub credential: Credential,
+    /// Annotation [`ALIAS_ANNOTATION`].
+    pub alias: Option<String>,
     /// Text of the annotation [`IDENTITY_RULES_ANNOTATION`].
     pub identity_rules: Option<String>,
     /// Annotations [`HEALTHY_ANNOTATION`] and [`HEALTHY_REASON_ANNOTATION`], as written.
@@ -154,11 +156,17 @@ impl ClusterSpec {
             trust: Trust::read(data, rules.missing_ca)?,
             tls_server_name: trust::server_name(data)?,
             credential: Credential::read(credential_type, data)?,
+            alias: annotation(ALIAS_ANNOTATION),
             identity_rules: annotation(IDENTITY_RULES_ANNOTATION),
             healthy: annotation(HEALTHY_ANNOTATION),
             healthy_reason: annotation(HEALTHY_REASON_ANNOTATION),
         })
     }
+}
+
+/// Whether a text looks like a CA bundle in PEM form.
+pub(crate) fn is_certificate_bundle(text: &[u8]) -> bool {
+    trust::has_pem(text, b"CERTIFICATE-----")
 }
 
 fn is_rfc3339(text: &str) -> bool {

@@ -57,6 +57,11 @@ pub enum SecretError {
     InsecureWithCa,
     #[error("key {TLS_SERVER_NAME_KEY:?} must be a DNS name or an IP address, without scheme and port")]
     ServerName,
+    /// The address that Open Cluster Management names in place of the Secret's.
+    #[error("the ManagedCluster's spec.managedClusterClientConfigs: {0}")]
+    ManagedEndpoint(InvalidEndpoint),
+    #[error("the ManagedCluster's spec.managedClusterClientConfigs: a caBundle holds no PEM certificate in base64")]
+    ManagedCa,
     #[error("key {0:?} is missing or empty: the credential type needs it")]
     NoCredential(&'static str),
     #[error(

@@ -1,0 +1,140 @@
+//! `ManagedCluster` of Open Cluster Management (`cluster.open-cluster-management.io/v1`), as far as it describes a way to a
+//! cluster or its health.
+//!
+//! With `--ocm-integration` its client configurations take the place of what the Secret of the same name says about endpoint
+//! and trust: the Secret then brings the credential alone.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+
+use crate::health::Health;
+use crate::hub_object::{HubMeta, or_empty};
+use crate::secret::{
+    CA_KEY, ClusterEndpoint, ClusterSpec, ENDPOINT_KEY, Endpoint, INSECURE_KEY, InvalidEndpoint, LEGACY_CA_KEY,
+    SecretError, SecretRules, SecretView, Trust,
+};
+
+/// The group of the resource.
+pub const GROUP: &str = "cluster.open-cluster-management.io";
+
+/// A registered cluster.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct ManagedCluster {
+    pub metadata: HubMeta,
+    #[serde(deserialize_with = "or_empty")]
+    pub spec: Spec,
+    #[serde(deserialize_with = "or_empty")]
+    pub status: Status,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Spec {
+    /// Whether an administrator of the hub has accepted the cluster.
+    pub hub_accepts_client: bool,
+    #[serde(deserialize_with = "or_empty")]
+    pub managed_cluster_client_configs: Vec<ClientConfig>,
+}
+
+/// One address of the cluster's API server.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ClientConfig {
+    pub url: String,
+    /// PEM in base64; the system's roots when empty.
+    #[serde(deserialize_with = "or_empty")]
+    pub ca_bundle: String,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Status {
+    #[serde(deserialize_with = "or_empty")]
+    pub conditions: Vec<Condition>,
+}
+
+/// `metav1.Condition`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Condition {
+    pub r#type: String,
+    /// `True`, `False` or `Unknown`.
+    pub status: String,
+    pub reason: String,
+}
+
+/// The condition by which OCM tells that a cluster's agent reports.
+const AVAILABLE: &str = "ManagedClusterConditionAvailable";
+
+// === impl ManagedCluster ===
+
+impl ManagedCluster {
+    /// The cluster whose credential `secret` holds and that is reached as this says. Without any address here the Secret's own is
+    /// used, and members behind a tunnel are reached through it.
+    ///
+    /// Of several addresses the first one decides the base path; the others are tried when it cannot be dialled.
+    pub fn cluster(&self, secret: &SecretView<'_>, rules: SecretRules) -> Result<ClusterSpec, SecretError> {
+        let Some((first, others)) = self.spec.managed_cluster_client_configs.split_first() else {
+            return ClusterSpec::from_secret(secret, rules);
+        };
+        let tunnelled = secret.labels.get(crate::secret::ENDPOINT_TYPE_LABEL).is_some_and(|kind| kind != "Const");
+        if tunnelled {
+            return ClusterSpec::from_secret(secret, rules);
+        }
+        Endpoint::parse(first.url.trim(), rules.allow_http).map_err(SecretError::ManagedEndpoint)?;
+        let data = first.data(secret.data)?;
+        let mut spec = ClusterSpec::from_secret(&SecretView { data: &data, ..*secret }, rules)?;
+        if let ClusterEndpoint::Const(fixed) = &mut spec.endpoint {
+            fixed.fallbacks = others.iter().map(|one| one.address(rules)).collect::<Result<_, _>>()?;
+        }
+        Ok(spec)
+    }
+
+    /// The health of the cluster, of which `reported` is what somebody wrote down: OCM knows better when the cluster is away, and
+    /// is believed that it is there when nobody has said anything.
+    pub fn health(&self, reported: Option<Health>) -> Health {
+        let condition = self.status.conditions.iter().find(|condition| condition.r#type == AVAILABLE);
+        match (condition, reported) {
+            (Some(condition), _) if condition.status != "True" => {
+                Health { healthy: false, healthy_reason: condition.reason.clone() }
+            }
+            (_, Some(reported)) => reported,
+            (Some(_), None) => Health { healthy: true, healthy_reason: String::new() },
+            (None, None) => Health::default(),
+        }
+    }
+}
+
+// === impl ClientConfig ===
+
+impl ClientConfig {
+    /// A Secret's data with this as endpoint and trust.
+    fn data(&self, data: &BTreeMap<String, Vec<u8>>) -> Result<BTreeMap<String, Vec<u8>>, SecretError> {
+        let mut data = data.clone();
+        data.retain(|key, _| !matches!(key.as_str(), LEGACY_CA_KEY | INSECURE_KEY));
+        data.insert(ENDPOINT_KEY.to_owned(), self.url.trim().as_bytes().to_vec());
+        // There but empty: the system's roots, whatever a missing bundle means.
+        data.insert(CA_KEY.to_owned(), self.bundle()?);
+        Ok(data)
+    }
+
+    fn bundle(&self) -> Result<Vec<u8>, SecretError> {
+        let bundle = STANDARD.decode(self.ca_bundle.trim()).map_err(|_| SecretError::ManagedCa)?;
+        let pem = bundle.is_empty() || crate::secret::is_certificate_bundle(&bundle);
+        if pem { Ok(bundle) } else { Err(SecretError::ManagedCa) }
+    }
+
+    fn address(&self, rules: SecretRules) -> Result<(Endpoint, Trust), SecretError> {
+        let wrong = |error: InvalidEndpoint| SecretError::ManagedEndpoint(error);
+        let endpoint = Endpoint::parse(self.url.trim(), rules.allow_http).map_err(wrong)?;
+        let bundle = self.bundle()?;
+        Ok((endpoint, if bundle.is_empty() { Trust::SystemRoots } else { Trust::Bundle(bundle) }))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,111 @@
+//! What a `ManagedCluster` changes about a Secret's cluster, and what not.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::secret::{CREDENTIAL_TYPE_LABEL, ENDPOINT_TYPE_LABEL, MissingCa};
+
+const CA: &str = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+
+fn managed(configs: &Value) -> ManagedCluster {
+    serde_json::from_value(json!({"metadata": {"name": "c1"}, "spec": {"managedClusterClientConfigs": configs}}))
+        .expect("a ManagedCluster")
+}
+
+fn bundle(text: &str) -> String {
+    STANDARD.encode(text)
+}
+
+/// The cluster of a Secret that says something else of its own.
+fn cluster(configs: &Value, labels: &[(&str, &str)], rules: SecretRules) -> Result<ClusterSpec, SecretError> {
+    let text = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
+        pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    };
+    let own = [("endpoint", "https://own"), ("ca", CA), ("token", "t")];
+    let data = text(&own).into_iter().map(|(key, value)| (key, value.into_bytes())).collect();
+    let labels = text(&[&[(CREDENTIAL_TYPE_LABEL, "ServiceAccountToken")], labels].concat());
+    let view = SecretView {
+        name: "c1",
+        uid: "u",
+        resource_version: "1",
+        creation_timestamp: None,
+        labels: &labels,
+        annotations: &BTreeMap::new(),
+        data: &data,
+    };
+    managed(configs).cluster(&view, rules)
+}
+
+fn url(spec: &ClusterSpec) -> String {
+    match &spec.endpoint {
+        ClusterEndpoint::Const(fixed) => fixed.url.to_string(),
+        ClusterEndpoint::ClusterProxy => "tunnel".to_owned(),
+    }
+}
+
+#[test]
+fn the_first_address_takes_the_secrets_place_and_the_others_follow() {
+    let configs = json!([
+        {"url": "https://first:6443/base", "caBundle": bundle(CA)},
+        {"url": "https://second"},
+        {"url": "https://third", "caBundle": null},
+    ]);
+    let spec = cluster(&configs, &[], SecretRules::default()).expect("a cluster");
+    assert_eq!((url(&spec), &spec.trust), ("https://first:6443/base".to_owned(), &Trust::Bundle(CA.into())));
+    let ClusterEndpoint::Const(fixed) = &spec.endpoint else { panic!("an address") };
+    let fallbacks: Vec<_> = fixed.fallbacks.iter().map(|(url, trust)| (url.to_string(), trust.clone())).collect();
+    assert_eq!(
+        fallbacks,
+        [("https://second".to_owned(), Trust::SystemRoots), ("https://third".to_owned(), Trust::SystemRoots)]
+    );
+}
+
+#[test]
+fn no_bundle_means_the_systems_roots_whatever_the_secret_and_the_rules_say() {
+    let rules = SecretRules { missing_ca: MissingCa::Insecure, ..SecretRules::default() };
+    let spec = cluster(&json!([{"url": "https://first"}]), &[], rules).expect("a cluster");
+    assert_eq!(spec.trust, Trust::SystemRoots);
+}
+
+#[test]
+fn without_addresses_and_through_tunnels_the_secret_decides() {
+    for none in [json!([]), Value::Null] {
+        let spec = cluster(&none, &[], SecretRules::default()).expect("a cluster");
+        assert_eq!((url(&spec), &spec.trust), ("https://own".to_owned(), &Trust::Bundle(CA.into())));
+    }
+    let tunnel = [(ENDPOINT_TYPE_LABEL, "ClusterProxy")];
+    let spec = cluster(&json!([{"url": "https://first"}]), &tunnel, SecretRules::default()).expect("a cluster");
+    assert_eq!(url(&spec), "tunnel");
+}
+
+#[test]
+fn what_is_wrong_is_said_to_be_the_managed_clusters() {
+    for configs in [
+        json!([{"url": "nowhere"}]),
+        json!([{"url": ""}]),
+        json!([{"url": "https://first", "caBundle": "%%"}]),
+        json!([{"url": "https://first", "caBundle": bundle("canary")}]),
+        json!([{"url": "https://first"}, {"url": "http://plain"}]),
+    ] {
+        let error = cluster(&configs, &[], SecretRules::default()).expect_err("no cluster").to_string();
+        assert!(error.contains("managedClusterClientConfigs") && !error.contains("canary"), "{error}");
+    }
+}
+
+#[test]
+fn absence_known_to_ocm_beats_what_was_reported() {
+    let with = |status: &str| -> ManagedCluster {
+        let conditions = json!([{"type": "HubAcceptedManagedCluster", "status": "True"},
+            {"type": AVAILABLE, "status": status, "reason": "Lease"}]);
+        serde_json::from_value(json!({"status": {"conditions": conditions}})).expect("a ManagedCluster")
+    };
+    let reported = |healthy| Health { healthy, healthy_reason: "Reported".into() };
+    for away in ["False", "Unknown"] {
+        let health = with(away).health(Some(reported(true)));
+        assert_eq!(health, Health { healthy: false, healthy_reason: "Lease".into() }, "{away}");
+    }
+    assert_eq!(with("True").health(Some(reported(false))), reported(false));
+    assert!(with("True").health(None).healthy);
+    assert_eq!(ManagedCluster::default().health(Some(reported(true))), reported(true));
+    assert!(!ManagedCluster::default().health(None).healthy);
+}

@@ -1,0 +1,247 @@
+//! `VirtualCluster`: every cluster there is, however it was registered, without any credential.
+//!
+//! Field names, columns and the rules of what becomes what are the incumbent's (its `virtualcluster_types.go` and
+//! `virtualcluster_client.go`), but for metadata that informers need and for labels, which are sorted in Tables.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::managed_cluster::ManagedCluster;
+use crate::secret::{
+    ALIAS_ANNOTATION, CREDENTIAL_TYPE_LABEL, ClusterEndpoint, ClusterSpec, ENDPOINT_KEY, ENDPOINT_TYPE_LABEL,
+    SecretView,
+};
+use crate::served::{ObjectMeta, Served};
+use crate::table::{Cell, Column};
+
+/// Plural name of the resource.
+pub const RESOURCE: &str = "virtualclusters";
+/// Name of the cluster that is the hub itself.
+pub const LOCAL: &str = "local";
+
+/// Its value says whether the cluster is the hub itself.
+const CONTROL_PLANE_LABEL: &str = "cluster.core.oam.dev/control-plane";
+/// What stands for an endpoint that is nobody's business.
+const NO_ENDPOINT: &str = "-";
+/// The control plane was there before everything: its version never changes, and its uid is the same everywhere.
+const LOCAL_VERSION: &str = "1";
+const LOCAL_UID: &str = "6c6f6361-6c00-8000-8000-000000000000";
+
+/// One cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VirtualCluster {
+    pub name: String,
+    pub uid: String,
+    pub resource_version: String,
+    pub creation_timestamp: Option<String>,
+    /// The source's, but for those of our group.
+    pub labels: BTreeMap<String, String>,
+    spec: Spec,
+}
+
+/// The fields after the metadata.
+#[derive(Serialize)]
+pub struct Content<'a> {
+    spec: &'a Spec,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+struct Spec {
+    #[serde(skip_serializing_if = "String::is_empty")]
+    alias: String,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    accepted: bool,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    endpoint: String,
+    #[serde(rename = "credential-type", skip_serializing_if = "String::is_empty")]
+    credential_type: String,
+}
+
+/// Why something is no cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidVirtualCluster {
+    /// The incumbent's words, and the way out.
+    #[error(
+        "secret is not a valid cluster secret, no credential type found: set the label {CREDENTIAL_TYPE_LABEL} to \
+         ServiceAccountToken, X509Certificate or Dynamic"
+    )]
+    NoCredentialType,
+    #[error(
+        "secret is not a valid cluster secret, no endpoint found: set the key {ENDPOINT_KEY:?} to the API server's URL"
+    )]
+    NoEndpoint,
+    #[error("managed cluster has no client config: set spec.managedClusterClientConfigs")]
+    NoClientConfig,
+}
+
+// === impl VirtualCluster ===
+
+impl VirtualCluster {
+    /// The hub itself.
+    pub fn local() -> Self {
+        Self {
+            name: LOCAL.to_owned(),
+            uid: LOCAL_UID.to_owned(),
+            resource_version: LOCAL_VERSION.to_owned(),
+            creation_timestamp: None,
+            labels: labels(&BTreeMap::new(), true),
+            spec: Spec {
+                accepted: true,
+                endpoint: NO_ENDPOINT.to_owned(),
+                credential_type: "Internal".to_owned(),
+                ..Spec::default()
+            },
+        }
+    }
+
+    pub fn of_secret(secret: &SecretView<'_>) -> Result<Self, InvalidVirtualCluster> {
+        let credential_type =
+            secret.labels.get(CREDENTIAL_TYPE_LABEL).ok_or(InvalidVirtualCluster::NoCredentialType)?;
+        let written = secret.data.get(ENDPOINT_KEY).map(Vec::as_slice).unwrap_or_default();
+        let written = || String::from_utf8_lossy(written.trim_ascii_end()).into_owned();
+        let endpoint = secret.labels.get(ENDPOINT_TYPE_LABEL).cloned().unwrap_or_else(written);
+        if endpoint.is_empty() {
+            return Err(InvalidVirtualCluster::NoEndpoint);
+        }
+        Ok(Self {
+            name: secret.name.to_owned(),
+            uid: secret.uid.to_owned(),
+            resource_version: secret.resource_version.to_owned(),
+            creation_timestamp: secret.creation_timestamp.map(str::to_owned),
+            labels: labels(secret.labels, false),
+            spec: Spec {
+                alias: secret.annotations.get(ALIAS_ANNOTATION).cloned().unwrap_or_default(),
+                accepted: true,
+                endpoint,
+                credential_type: credential_type.clone(),
+            },
+        })
+    }
+
+    /// Of a Secret that was read before.
+    pub fn of_spec(spec: &ClusterSpec) -> Self {
+        let endpoint = match (spec.labels.get(ENDPOINT_TYPE_LABEL), &spec.endpoint) {
+            (Some(kind), _) => kind.clone(),
+            (None, ClusterEndpoint::Const(fixed)) => fixed.url.to_string(),
+            (None, tunnel @ ClusterEndpoint::ClusterProxy) => tunnel.kind().to_owned(),
+        };
+        Self {
+            name: spec.name.to_string(),
+            uid: spec.uid.clone(),
+            resource_version: spec.resource_version.clone(),
+            creation_timestamp: spec.creation_timestamp.clone(),
+            labels: labels(&spec.labels, false),
+            spec: Spec {
+                alias: spec.alias.clone().unwrap_or_default(),
+                accepted: true,
+                endpoint,
+                credential_type: spec.credential.kind().as_str().to_owned(),
+            },
+        }
+    }
+
+    pub fn of_managed(cluster: &ManagedCluster) -> Result<Self, InvalidVirtualCluster> {
+        let metadata = &cluster.metadata;
+        if cluster.spec.managed_cluster_client_configs.is_empty() {
+            return Err(InvalidVirtualCluster::NoClientConfig);
+        }
+        Ok(Self {
+            name: metadata.name.clone(),
+            uid: metadata.uid.clone(),
+            resource_version: metadata.resource_version.clone(),
+            creation_timestamp: metadata.creation_timestamp.clone(),
+            labels: labels(&metadata.labels, false),
+            spec: Spec {
+                alias: metadata.annotations.get(ALIAS_ANNOTATION).cloned().unwrap_or_default(),
+                accepted: cluster.spec.hub_accepts_client,
+                endpoint: NO_ENDPOINT.to_owned(),
+                credential_type: "ManagedCluster".to_owned(),
+            },
+        })
+    }
+
+    /// What is left of an object that was there and can no longer be read.
+    pub fn remnant(name: &str, uid: &str, resource_version: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            uid: uid.to_owned(),
+            resource_version: resource_version.to_owned(),
+            creation_timestamp: None,
+            labels: BTreeMap::new(),
+            spec: Spec::default(),
+        }
+    }
+
+    /// As it is told that the object is gone, or was replaced by something older, since `version`.
+    #[must_use]
+    pub fn at(self, version: &str) -> Self {
+        Self { resource_version: version.to_owned(), ..self }
+    }
+
+    /// The order of lists: the control plane, then the newest first; by name where that says nothing.
+    pub fn order(&self, other: &Self) -> std::cmp::Ordering {
+        let key = |one: &Self| (one.name != LOCAL, std::cmp::Reverse(one.creation_timestamp.clone()));
+        key(self).cmp(&key(other)).then_with(|| self.name.cmp(&other.name))
+    }
+}
+
+/// Labels of our group are about the registration, not about the cluster.
+fn labels(source: &BTreeMap<String, String>, control_plane: bool) -> BTreeMap<String, String> {
+    let foreign = source.iter().filter(|(key, _)| !key.starts_with(crate::GROUP));
+    let mut labels: BTreeMap<_, _> = foreign.map(|(key, value)| (key.clone(), value.clone())).collect();
+    labels.insert(CONTROL_PLANE_LABEL.to_owned(), control_plane.to_string());
+    labels
+}
+
+impl Served for VirtualCluster {
+    const RESOURCE: &'static str = RESOURCE;
+    const KIND: &'static str = "VirtualCluster";
+    const TYPED_ITEMS: bool = true;
+    const COLUMNS: &'static [Column] = &[
+        Column { format: "name", ..Column::text("Name", "Name of the cluster.") },
+        Column::text("Alias", "The name users know the cluster by."),
+        Column::text("Credential_Type", "How the gateway authenticates to the cluster."),
+        Column::text("Endpoint", "Where, or how, the cluster is reached."),
+        Column { r#type: "boolean", ..Column::text("Accepted", "Whether the cluster may be used.") },
+        Column::text("Labels", "Labels of the cluster."),
+        Column {
+            format: "dateTime",
+            priority: 10,
+            ..Column::text("Creation_Timestamp", "When the cluster was registered.")
+        },
+    ];
+
+    fn metadata(&self) -> ObjectMeta<'_> {
+        ObjectMeta {
+            name: &self.name,
+            uid: &self.uid,
+            resource_version: &self.resource_version,
+            creation_timestamp: self.creation_timestamp.as_deref(),
+            labels: (!self.labels.is_empty()).then_some(&self.labels),
+            ..ObjectMeta::default()
+        }
+    }
+
+    fn cells(&self) -> Vec<Cell<'_>> {
+        let labels = self.labels.iter().map(|(key, value)| format!("{key}={value}"));
+        vec![
+            Cell::Text(&self.name),
+            Cell::Text(&self.spec.alias),
+            Cell::Text(&self.spec.credential_type),
+            Cell::Text(&self.spec.endpoint),
+            Cell::Flag(self.spec.accepted),
+            Cell::Owned(labels.collect::<Vec<_>>().join(",")),
+            self.creation_timestamp.as_deref().map_or(Cell::Null, Cell::Text),
+        ]
+    }
+
+    type Content<'a> = Content<'a>;
+
+    fn content(&self) -> Content<'_> {
+        Content { spec: &self.spec }
+    }
+}
+
+#[cfg(test)]
+mod tests;
