@@ -5,6 +5,7 @@
 mod audit;
 mod circuit;
 mod clusters;
+mod contract;
 mod documents;
 mod dynamic;
 mod faults;

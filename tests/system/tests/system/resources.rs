@@ -1,0 +1,141 @@
+//! The gateway's own resources: reads, watches and health of `clustergateways`, and `virtualclusters`.
+
+mod churn;
+mod failures;
+mod lists;
+mod standalone;
+mod transitions;
+mod watches;
+
+use kit::hub::{ClusterSecret, FakeHub, Resource};
+use kit::wait::{WAIT, within};
+use serde_json::Value;
+use system_tests::{Answer, Connection, Http, Rig, RigBuilder, Streamed};
+
+pub(super) const NAMESPACE: &str = "vela-system";
+pub(super) const SECRETS: Resource = Resource::Secrets;
+pub(super) const CLUSTERS: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways";
+/// What kubectl asks for.
+pub(super) const TABLE: (&str, &str) = ("accept", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json");
+
+/// A hub, and the gateway before its aggregator.
+pub(super) struct Stage {
+    pub(super) hub: FakeHub,
+    pub(super) rig: Rig,
+}
+
+/// A watch being read, on a connection of its own.
+pub(super) struct Watch {
+    events: Streamed<'static>,
+    _connection: Connection,
+}
+
+/// One event, as a watcher sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Event {
+    pub(super) kind: String,
+    pub(super) object: Value,
+}
+
+/// A Secret that is a readable cluster, though there is no member.
+pub(super) fn readable(name: &str) -> ClusterSecret {
+    ClusterSecret::new(NAMESPACE, name).endpoint("https://member.example:6443").token("canary-token")
+}
+
+/// A Secret that is meant as a cluster and cannot be read as one.
+pub(super) fn unreadable(name: &str) -> ClusterSecret {
+    ClusterSecret::new(NAMESPACE, name).endpoint("canary nowhere").token("canary-token")
+}
+
+// === impl Stage ===
+
+impl Stage {
+    pub(super) async fn set(secrets: impl IntoIterator<Item = ClusterSecret>) -> Self {
+        Self::with(secrets, |rig| rig).await
+    }
+
+    pub(super) async fn with(
+        secrets: impl IntoIterator<Item = ClusterSecret>,
+        configure: impl FnOnce(RigBuilder) -> RigBuilder,
+    ) -> Self {
+        let hub = FakeHub::start().await;
+        for secret in secrets {
+            hub.put_secret(secret);
+        }
+        let rig = configure(Rig::builder().hub(&hub)).start().await;
+        Self { hub, rig }
+    }
+
+    /// A user who needs no review.
+    pub(super) async fn connect(&self, http: Http) -> Connection {
+        let client = self.rig.client_with(&self.hub.front_proxy_identity());
+        let connection = http.connect(&client).await.expect("the gateway accepts connections");
+        connection.with("x-remote-user", "admin").with("x-remote-group", "system:masters")
+    }
+
+    pub(super) async fn get(&self, target: &str) -> Answer {
+        self.connect(Http::H2).await.get(target).await
+    }
+
+    /// Any call with a body.
+    pub(super) async fn call(&self, method: &str, target: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+        let mut connection = self.connect(Http::H2).await;
+        connection.call(method, target, headers, body).await
+    }
+
+    /// A watch of `target`, which has a query.
+    pub(super) async fn watch(&self, target: &str) -> Watch {
+        Watch::open(self.connect(Http::H2).await, target).await
+    }
+
+    /// As [`Stage::watch`], in the form that `accept` asks for.
+    pub(super) async fn watch_as(&self, accept: (&str, &str), target: &str) -> Watch {
+        Watch::open(self.connect(Http::H2).await.with(accept.0, accept.1), target).await
+    }
+}
+
+// === impl Watch ===
+
+impl Watch {
+    pub(super) async fn open(connection: Connection, target: &str) -> Self {
+        let events = within(WAIT, target, connection.open_beside("GET", target)).await.expect("a head");
+        assert_eq!(events.status, 200);
+        assert_eq!(events.header("content-type"), Some("application/json"));
+        assert_eq!(events.header("content-length"), None);
+        Self { events, _connection: connection }
+    }
+
+    /// The next event; `None` at the proper end.
+    pub(super) async fn next(&mut self) -> Option<Event> {
+        let line = within(WAIT, "an event", self.events.line()).await.expect("a whole watch")?;
+        let mut event: Value = serde_json::from_str(&line).expect("JSON");
+        let kind = event["type"].as_str().expect("a type").to_owned();
+        Some(Event { kind, object: event["object"].take() })
+    }
+
+    /// Type and name of the next event.
+    pub(super) async fn told(&mut self) -> String {
+        let event = self.next().await.expect("an event");
+        format!("{} {}", event.kind, event.name())
+    }
+}
+
+// === impl Event ===
+
+impl Event {
+    pub(super) fn name(&self) -> &str {
+        self.object["metadata"]["name"].as_str().unwrap_or_default()
+    }
+
+    pub(super) fn version(&self) -> &str {
+        self.object["metadata"]["resourceVersion"].as_str().unwrap_or_default()
+    }
+}
+
+/// Names in a list.
+pub(super) fn names(answer: &Answer) -> Vec<String> {
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let list = answer.json();
+    let items = list["items"].as_array().expect("items");
+    items.iter().map(|item| item["metadata"]["name"].as_str().expect("a name").to_owned()).collect()
+}
