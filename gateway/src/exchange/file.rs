@@ -28,13 +28,13 @@ pub struct RulesFile {
     metrics: Metrics,
 }
 
-/// The file cannot be used at the start.
+/// The file cannot be used at the start. The texts hold their cause.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     #[error("cannot read {path}: {source}", path = .0.display(), source = .1)]
-    Read(PathBuf, #[source] std::io::Error),
+    Read(PathBuf, std::io::Error),
     #[error("{path}:{problems}", path = .0.display(), problems = lines(.1))]
-    Invalid(PathBuf, #[source] InvalidConfiguration),
+    Invalid(PathBuf, InvalidConfiguration),
 }
 
 /// `cluster_gateway_identity_rules_loads_total{result}`, `cluster_gateway_identity_rules_current`. Clones share their values.

@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn size_and_depth_are_limited() {
-        assert_eq!(Pattern::parse(r"\pL{1000}").unwrap_err(), PatternError::TooLarge);
+        assert_eq!(Pattern::parse(r"\pL{30}").unwrap_err(), PatternError::TooLarge);
         assert_eq!(Pattern::parse("((a{100}){100}){100}").unwrap_err(), PatternError::TooLarge);
         assert!(Pattern::parse(&format!("{}a{}", "(".repeat(100), ")".repeat(100))).is_err());
         let names: Vec<_> = (0..100).map(|number| format!("team-{number}")).collect();

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use gateway::Gateway;
 use kit::member::Recorded;
 use kit::wait::{WAIT, within};
 use system_tests::{CLUSTER, Connection, Http, cluster, proxied};
@@ -203,4 +204,28 @@ async fn without_the_gate_annotations_mean_nothing_and_nobody_is_exchanged() {
     let asking = format!("{}?impersonate=true", target());
     assert_eq!(connection.call("GET", &asking, &identity, b"").await.status, 200);
     assert_eq!(acted_as(&stage.member.next_request().await)[0], ("user".to_owned(), "by-file".to_owned()));
+}
+
+#[tokio::test]
+async fn a_wrong_file_stops_the_start_with_all_that_is_wrong() {
+    let wrong = "spec: {clientIdentityExchanger: {rules: [{name: one, type: Privileged, source: {}}, \
+                 {name: two, type: PrivilegedIdentityExchanger, source: {groupPattern: '['}}]}}";
+    let (file, directory) = (RulesFile::new(wrong), tempfile::tempdir().unwrap());
+    let arguments = [
+        "cluster-gateway".to_owned(),
+        "--standalone".to_owned(),
+        "--bind-address=127.0.0.1".to_owned(),
+        "--secure-port=0".to_owned(),
+        format!("--clusters-dir={}", directory.path().display()),
+        format!("--cert-dir={}", directory.path().display()),
+        file.argument(),
+    ];
+    let started =
+        tokio::task::spawn_blocking(move || Gateway::start(arguments).err().map(|error| format!("{error:#}")));
+    let error = within(WAIT, "the start", started).await.unwrap().expect("the gateway does not start");
+    for part in
+        ["--cluster-gateway-proxy-config", "config.yaml", "rule 1 (\"one\"): type", "rule 2 (\"two\"): groupPattern"]
+    {
+        assert_eq!(error.matches(part).count(), 1, "{part} in: {error}");
+    }
 }
