@@ -1,17 +1,21 @@
 //! A release with the chart's own values: installed, used, upgraded, used again, removed.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use hub_tests::hub::SECRET_NAMESPACE as NAMESPACE;
 use hub_tests::kubeconfig::Credential;
 use hub_tests::lab::ALL_VERBS;
+use hub_tests::wait;
 use libtest_mimic::Trial;
 use serde_json::Value;
 
 use crate::release::{AVAILABLE, Release};
 use crate::stage::{CLUSTER, Planes, Stage, on_hub};
 
+/// For the gateway to see new files, and the hub to look at an API that failed.
+const RELOAD: Duration = Duration::from_mins(1);
 const RELEASE: &str = "cluster-gateway";
 
 pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
@@ -40,11 +44,24 @@ fn lifecycle(planes: &Planes) -> Result<()> {
     let gateway = release.run(&upgraded)?;
     release.wait_condition(AVAILABLE)?;
     use_member(planes, &user, "upgraded")?;
+    renew(planes, &release, &user, &before)?;
     drop(gateway);
 
     release.uninstall()?;
     // Clusters belong to those who registered them.
     planes.hub.server.kubectl().ok(&format!("get secret {CLUSTER} -n {NAMESPACE} -o name")).map(drop)
+}
+
+/// Another CA and certificate, for the gateway that runs: as the chart's documentation says.
+fn renew(planes: &Planes, release: &Release<'_>, user: &Credential, before: &(Value, Value)) -> Result<()> {
+    planes.hub.server.kubectl().ok(&format!("delete secret {RELEASE}-tls -n {NAMESPACE}"))?;
+    release.upgrade("replicas=2")?;
+    let (secret, authority) = certificates(planes, release)?;
+    ensure!(secret["tls.crt"] != before.0["tls.crt"] && authority != before.1, "nothing was renewed");
+    ensure!(secret["ca.crt"] == authority, "the hub believes another CA");
+    release.workload()?; // writes the volume's files, as the kubelet does in time
+    let use_it = || use_member(planes, user, "renewed");
+    wait::until("the hub to believe the gateway again", RELOAD, use_it)
 }
 
 /// Writes through the hub and the gateway, and looks for it on the member.
