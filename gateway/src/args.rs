@@ -4,8 +4,8 @@
 
 mod audit;
 mod config;
-mod dynamic;
 mod duration;
+mod dynamic;
 mod gates;
 mod help;
 mod identity;
@@ -20,14 +20,14 @@ use std::time::Duration;
 
 use clap::{Args as Group, Parser, ValueEnum};
 
-pub use self::config::{Config, InvalidConfig, Source};
-pub use self::dynamic::Options as ExecOptions;
 use self::audit::Audit;
+pub use self::config::{Config, InvalidConfig, Source};
 pub(crate) use self::duration::parse as duration;
+use self::dynamic::Dynamic;
+pub use self::dynamic::Options as ExecOptions;
 pub use self::gates::Gates;
 pub(crate) use self::help::with_environment;
 pub use self::help::{parse, parse_from};
-use self::dynamic::Dynamic;
 use self::identity::Identity;
 use self::limits::Limits;
 use self::serving::ServingTls;
@@ -35,7 +35,9 @@ use self::serving::ServingTls;
 /// Aggregated API server that proxies Kubernetes requests to member clusters.
 #[derive(Debug, Parser)]
 #[command(name = "cluster-gateway", version, max_term_width = 120)]
-#[command(after_help = "`cluster-gateway patch` writes the CA of its certificate into the APIService: see its own --help.")]
+#[command(
+    after_help = "`cluster-gateway patch` writes the CA of its certificate into the APIService: see its own --help."
+)]
 pub struct Args {
     /// Ignored; some charts pass `apiserver`
     #[arg(hide = true)]

@@ -26,6 +26,9 @@ use crate::limits::Load;
 const DURATION_BUCKETS: [f64; 14] =
     [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0];
 
+/// Pairs of verb and code that a cluster has series for; codes beyond are counted as their class.
+const MOST_OUTCOMES: usize = 200;
+
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct ClusterLabels {
     cluster: Arc<str>,
@@ -201,7 +204,11 @@ impl Metrics {
             connections: self.connections.get_or_create_owned(&labels),
             circuit: self.circuits.get_or_create_owned(&labels),
             newest_circuit: Arc::default(),
-            proxied: self.proxied.as_ref().filter(|_| !labels.cluster.is_empty()).map(|all| all.of_cluster(&labels.cluster)),
+            proxied: self
+                .proxied
+                .as_ref()
+                .filter(|_| !labels.cluster.is_empty())
+                .map(|all| all.of_cluster(&labels.cluster)),
             load: Arc::default(),
             labels,
             families: self.clone(),
@@ -238,6 +245,9 @@ impl ClusterMetrics {
     pub fn request_done(&self, verb: &'static str, code: u16) {
         let count = |counter: &Counter| counter.inc();
         let mut known = self.by_outcome.lock();
+        // Codes are the member's choice.
+        let code =
+            if known.len() < MOST_OUTCOMES || known.contains_key(&(verb, code)) { code } else { code / 100 * 100 };
         count(known.entry((verb, code)).or_insert_with(|| {
             let labels = RequestLabels { cluster: self.labels.cluster.clone(), verb, code };
             self.families.requests.get_or_create_owned(&labels)

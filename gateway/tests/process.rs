@@ -101,6 +101,14 @@ fn refused(arguments: &[&str], environment: &[(&str, &str)]) -> (Output, String)
 }
 
 #[test]
+fn an_audit_log_without_a_directory_is_explained() {
+    let mut process = Process::start(&["--audit-log-path=/nowhere/audit.log"]);
+    let complaint = process.lines.iter().find(|line| line.contains("audit")).expect("a complaint");
+    assert!(complaint.contains("the directory of /nowhere/audit.log does not exist: create it"), "{complaint}");
+    assert!(!process.child.wait().expect("it ends").success());
+}
+
+#[test]
 fn all_mistakes_are_told_at_once() {
     let (_, complaint) = refused(&["--standalone", "--feature-gates=Oops"], &[]);
     for part in ["--tls-cert-file is required", "--tls-private-key-file is required", "--clusters-dir", "Oops"] {

@@ -211,7 +211,7 @@ impl Builder<'_> {
             }
             None => Decider::Standalone(self.standalone(config.standalone_policy.as_deref())?),
         };
-        Ok(Authorizer { masters: config.allow_masters, always_allowed, decider })
+        Ok(Authorizer { masters: config.allow_masters, always_allowed, decider, metrics: self.metrics.clone() })
     }
 
     fn standalone(&mut self, path: Option<&Path>) -> Result<Standalone, BuildError> {

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use api::access::Attributes;
 
+use crate::metrics::{Metrics, Verdict};
 use crate::review::ReviewError;
 use crate::standalone::Standalone;
 use crate::user::{MASTERS, User};
@@ -25,6 +26,7 @@ pub struct Authorizer {
     pub(crate) masters: bool,
     pub(crate) always_allowed: AlwaysAllowed,
     pub(crate) decider: Decider,
+    pub(crate) metrics: Metrics,
 }
 
 /// Who decides about everything that is not allowed to everybody.
@@ -69,6 +71,10 @@ pub(crate) enum Decision {
 impl Authorizer {
     /// Decides whether `user` may do what `attributes` say, by a cached answer where there is one.
     pub async fn authorize(&self, user: Arc<User>, attributes: Attributes) -> Result<Permit, AuthorizationError> {
+        self.counted(self.decide(user, attributes).await)
+    }
+
+    async fn decide(&self, user: Arc<User>, attributes: Attributes) -> Result<Permit, AuthorizationError> {
         if self.masters && user.is_in(MASTERS) || self.always_allowed.contains(&attributes) {
             return Ok(Permit { user, attributes });
         }
@@ -93,6 +99,15 @@ impl Authorizer {
         cluster: &str,
         attributes: Attributes,
     ) -> Result<Permit, AuthorizationError> {
+        self.counted(self.decide_proxied(user, cluster, attributes).await)
+    }
+
+    async fn decide_proxied(
+        &self,
+        user: Arc<User>,
+        cluster: &str,
+        attributes: Attributes,
+    ) -> Result<Permit, AuthorizationError> {
         if self.masters && user.is_in(MASTERS) {
             return Ok(Permit { user, attributes });
         }
@@ -104,6 +119,15 @@ impl Authorizer {
             }
             Decider::Nobody => Ok(Permit { user, attributes }),
         }
+    }
+
+    fn counted(&self, outcome: Result<Permit, AuthorizationError>) -> Result<Permit, AuthorizationError> {
+        self.metrics.authorized(match &outcome {
+            Ok(_) => Verdict::Allowed,
+            Err(AuthorizationError::Forbidden { .. }) => Verdict::Denied,
+            Err(AuthorizationError::Review(_) | AuthorizationError::Busy) => Verdict::Failed,
+        });
+        outcome
     }
 }
 

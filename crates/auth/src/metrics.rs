@@ -15,6 +15,7 @@ use crate::opinion::Method;
 /// Upper bounds in seconds: a review takes milliseconds on a healthy hub and is given up after tens of seconds.
 const LATENCY_BUCKETS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 10.0];
 const METHODS: [&str; 5] = ["front_proxy", "client_certificate", "bearer", "websocket", "anonymous"];
+const VERDICTS: [&str; 3] = ["allowed", "denied", "failure"];
 const KINDS: [&str; 2] = ["token", "access"];
 
 /// Metric handles of this crate. Clones share their values.
@@ -22,7 +23,17 @@ const KINDS: [&str; 2] = ["token", "access"];
 pub struct Metrics {
     /// By method, then success.
     attempts: [[Counter; 2]; METHODS.len()],
+    verdicts: [Counter; VERDICTS.len()],
     kinds: [KindMetrics; KINDS.len()],
+}
+
+/// What became of an authorization, as [`VERDICTS`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Allowed,
+    Denied,
+    /// Nobody could say.
+    Failed,
 }
 
 /// What a review is about.
@@ -48,6 +59,11 @@ struct AttemptLabels {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct VerdictLabels {
+    result: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct TurnedAwayLabels {
     kind: &'static str,
 }
@@ -61,7 +77,7 @@ struct KindLabels {
 // === impl Metrics ===
 
 impl Metrics {
-    /// Registers `cluster_gateway_authentication_total{method,result}`,
+    /// Registers `cluster_gateway_authentication_total{method,result}`, `cluster_gateway_authorization_total{result}`,
     /// `cluster_gateway_review_duration_seconds{kind,result}`, `cluster_gateway_review_cache_total{kind,result}` and
     /// `cluster_gateway_reviews_rejected_total{kind}`.
     pub fn register(registry: &mut Registry) -> Self {
@@ -70,6 +86,12 @@ impl Metrics {
             "cluster_gateway_authentication",
             "Authentication attempts by method and result; a method without an opinion is not counted",
             attempts.clone(),
+        );
+        let verdicts = Family::<VerdictLabels, Counter>::default();
+        registry.register(
+            "cluster_gateway_authorization",
+            "Authorizations by result, whether the hub was asked or not",
+            verdicts.clone(),
         );
         let latency = Family::<KindLabels, Histogram>::new_with_constructor(|| Histogram::new(LATENCY_BUCKETS));
         registry.register(
@@ -93,11 +115,19 @@ impl Metrics {
             misses: cache.get_or_create_owned(&KindLabels { kind, result: "miss" }),
             turned_away: turned_away.get_or_create_owned(&TurnedAwayLabels { kind }),
         });
-        Self { attempts: METHODS.map(|method| ["failure", "success"].map(|result| counter(method, result))), kinds }
+        Self {
+            attempts: METHODS.map(|method| ["failure", "success"].map(|result| counter(method, result))),
+            verdicts: VERDICTS.map(|result| verdicts.get_or_create_owned(&VerdictLabels { result })),
+            kinds,
+        }
     }
 
     pub(crate) fn authenticated(&self, method: Method, success: bool) {
         self.attempts[method as usize][usize::from(success)].inc();
+    }
+
+    pub(crate) fn authorized(&self, verdict: Verdict) {
+        self.verdicts[verdict as usize].inc();
     }
 
     pub(crate) fn reviewed(&self, kind: Kind, success: bool, took: Duration) {
@@ -126,6 +156,7 @@ mod tests {
         metrics.authenticated(Method::FrontProxy, true);
         metrics.cache_lookup(Kind::Access, true);
         metrics.turned_away(Kind::Access);
+        metrics.authorized(Verdict::Denied);
         metrics.reviewed(Kind::Token, true, Duration::from_millis(2));
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &registry).expect("into a String");
@@ -134,6 +165,8 @@ mod tests {
             "cluster_gateway_authentication_total{method=\"front_proxy\",result=\"success\"} 1",
             "cluster_gateway_authentication_total{method=\"anonymous\",result=\"success\"} 0",
             "cluster_gateway_review_cache_total{kind=\"access\",result=\"hit\"} 1",
+            "cluster_gateway_authorization_total{result=\"denied\"} 1",
+            "cluster_gateway_authorization_total{result=\"allowed\"} 0",
             "cluster_gateway_reviews_rejected_total{kind=\"access\"} 1",
             "cluster_gateway_review_duration_seconds_count{kind=\"token\",result=\"success\"} 1",
         ] {

@@ -192,7 +192,9 @@ fn debug_mode(args: &Args, wrong: &mut Vec<String>, warnings: &mut Vec<String>) 
     if args.serving.bind_address.is_loopback() {
         warnings.push("--standalone-debug-mode: EVERYBODY on this machine may do EVERYTHING on every cluster".into());
     } else {
-        wrong.push("--standalone-debug-mode needs --bind-address=127.0.0.1 or ::1: it allows everything to everybody".into());
+        wrong.push(
+            "--standalone-debug-mode needs --bind-address=127.0.0.1 or ::1: it allows everything to everybody".into(),
+        );
     }
 }
 
@@ -264,7 +266,8 @@ mod tests {
 
     #[test]
     fn all_mistakes_are_named_at_once() {
-        let error = config(&["--feature-gates=Broken", "--standalone", "--tls-cert-file=c", "--tls-min-version=1.2"]).unwrap_err();
+        let error = config(&["--feature-gates=Broken", "--standalone", "--tls-cert-file=c", "--tls-min-version=1.2"])
+            .unwrap_err();
         for part in ["--tls-min-version", "--tls-private-key-file", "\"Broken\"", "--clusters-dir"] {
             assert!(error.contains(part), "{part} missing in: {error}");
         }

@@ -84,7 +84,12 @@ pub async fn close(client: OnUpgrade) {
 }
 
 /// Passes the 101 on and joins both connections, in a task of its own: the client's becomes ours only after the 101 left.
-pub fn join(client: OnUpgrade, mut member: Response<Incoming>, call: &Call, record: &mut Record) -> Response<ResponseBody> {
+pub fn join(
+    client: OnUpgrade,
+    mut member: Response<Incoming>,
+    call: &Call,
+    record: &mut Record,
+) -> Response<ResponseBody> {
     let upgraded = hyper::upgrade::on(&mut member);
     let mut switching = Response::new(ResponseBody::empty());
     *switching.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
