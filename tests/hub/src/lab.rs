@@ -1,18 +1,19 @@
 //! Everything a test needs, up and registered: hub, member, gateway, users, and kubectl for each way to the member.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use kit::pki::Leaf;
 
 use crate::control_plane::{ApiServer, Etcd, Ground};
 use crate::hub::{Hub, MemberSecret};
+use crate::informer::Informer;
 use crate::kubeconfig::{Credential, Kubeconfig};
 use crate::kubectl::Kubectl;
 use crate::member::{GATEWAY_USER, Member};
 use crate::product::Product;
 use crate::scratch::Scratch;
-use crate::tools::Tools;
+use crate::tools::{Tool, Tools};
 
 /// Under which the hub knows the member, with a token.
 pub const CLUSTER: &str = "member";
@@ -116,6 +117,23 @@ impl Lab {
     /// Starts another API server beside the member's, without controllers, and does not wait for it.
     pub fn start_api_server(&self, name: &str) -> Result<ApiServer> {
         ApiServer::start(&self.ground, &self.etcd, name, "10.98.0.0/16", &[])
+    }
+
+    /// Starts another gateway with `more` flags, for the hub of `kubeconfig` and as the user in it.
+    pub fn start_gateway(&self, name: &str, kubeconfig: &Path, more: &[&str]) -> Result<Product> {
+        Product::start_unregistered(&self.ground, name, kubeconfig, more)
+    }
+
+    /// The same kubectl in the oldest version that may be used, with a cache of its own.
+    pub fn oldest(&self, kubectl: Kubectl) -> Kubectl {
+        let binary = self.ground.tools.path(Tool::KubectlOldest).to_path_buf();
+        Kubectl { binary, cache: self.ground.file("kubectl-oldest-cache"), ..kubectl }
+    }
+
+    /// Starts client-go's informer on `resource`, asking as `kubeconfig` says. `name` tells it from others.
+    pub fn start_informer(&self, name: &str, kubeconfig: &Path, resource: &str) -> Result<Informer> {
+        let log = self.ground.file(&format!("informer-{name}.log"));
+        Informer::start(self.ground.tools.path(Tool::Informer), kubeconfig, resource, &log)
     }
 
     /// The path under which hub and gateway serve `cluster`'s API.

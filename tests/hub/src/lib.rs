@@ -5,9 +5,11 @@
 //! that end with this process, however it ends ([`process`]). [`lab::Lab`] is all of it, up and registered.
 
 pub mod control_plane;
+pub mod follower;
 pub mod helm;
 pub mod http;
 pub mod hub;
+pub mod informer;
 pub mod kubeconfig;
 pub mod kubectl;
 pub mod lab;

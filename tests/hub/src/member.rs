@@ -54,8 +54,11 @@ impl Member {
         // No --kubelet-certificate-authority: then any kubelet certificate will do.
         let (policy, audit_log) = (ground.file("member-audit-policy.json"), ground.file("member-audit.log"));
         std::fs::write(&policy, audit_policy().to_string())?;
-        let flags =
-            [format!("--audit-policy-file={}", policy.display()), format!("--audit-log-path={}", audit_log.display())];
+        let flags = [
+            format!("--audit-policy-file={}", policy.display()),
+            format!("--audit-log-path={}", audit_log.display()),
+            "--feature-gates=CBORServingAndStorage=true".to_owned(), // not yet on by default
+        ];
         let server = ApiServer::start(ground, etcd, "member", "10.97.0.0/16", &flags)?;
         let containers = ground.file("containers");
         std::fs::create_dir_all(&containers)?;

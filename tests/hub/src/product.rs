@@ -38,18 +38,23 @@ pub type InUse<'a> = RwLockReadGuard<'a, Option<Gateway>>;
 impl Product {
     /// Starts it with a ServiceAccount of its own on `hub`, registers it there, and waits until the hub calls it available.
     pub fn start(ground: &Ground, hub: &Hub) -> Result<Self> {
-        let authority = Authority::new("gateway-ca");
-        let authority_file = authority.write_to(&ground.directory, "gateway-ca")?;
-        let serving = authority.issue(&Leaf::server("gateway").san(GATEWAY_HOST));
-        let serving = serving.write_to(&ground.directory, "gateway")?;
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, ports::free()?));
         log_to(&ground.file("gateway.log"))?;
-        let flags = flags(address, &hub.create_gateway_account()?, &serving);
-        let running = RwLock::new(None);
-        let product = Self { authority, authority_file, flags, address, running };
-        *product.running.write() = Some(product.launch()?);
-        hub.register_gateway(address.port(), &product.authority)?;
+        let product = Self::start_unregistered(ground, "gateway", &hub.create_gateway_account()?, &[])?;
+        hub.register_gateway(product.address.port(), &product.authority)?;
         hub.server.kubectl().ok(AVAILABLE).context("the APIService did not become available")?;
+        Ok(product)
+    }
+
+    /// Starts one called `name` for the hub of `kubeconfig`, as the user in it, and tells that hub nothing of it.
+    pub fn start_unregistered(ground: &Ground, name: &str, kubeconfig: &Path, more: &[&str]) -> Result<Self> {
+        let authority = Authority::new(&format!("{name}-ca"));
+        let authority_file = authority.write_to(&ground.directory, &format!("{name}-ca"))?;
+        let serving = authority.issue(&Leaf::server(name).san(GATEWAY_HOST)).write_to(&ground.directory, name)?;
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, ports::free()?));
+        let mut flags = flags(address, kubeconfig, &serving);
+        flags.extend(more.iter().map(|&flag| flag.to_owned()));
+        let product = Self { authority, authority_file, flags, address, running: RwLock::new(None) };
+        *product.running.write() = Some(product.launch()?);
         Ok(product)
     }
 
@@ -116,6 +121,7 @@ fn flags(address: SocketAddr, kubeconfig: &Path, serving: &PemFiles) -> Vec<Stri
         format!("--authentication-kubeconfig={kubeconfig}"),
         format!("--authorization-kubeconfig={kubeconfig}"),
         format!("--secret-namespace={SECRET_NAMESPACE}"),
+        "--feature-gates=HealthinessCheck=true".to_owned(),
         format!("--tls-cert-file={}", serving.certificate.display()),
         format!("--tls-private-key-file={}", serving.key.display()),
         "--shutdown-delay-duration=0s".to_owned(), // nobody has to learn that it is going

@@ -29,6 +29,10 @@ pub enum Tool {
     Kwok,
     /// The kubelet's streaming endpoints, our own program.
     Kubelet,
+    /// kubectl of the oldest release that may be used with the gateway: it knows neither aggregated discovery v2 nor WebSocket.
+    KubectlOldest,
+    /// client-go's informer as a program, our own.
+    Informer,
     /// helm. Only the tests of charts need it, so [`Tools`] do not have it: see [`provide`].
     Helm,
 }
@@ -42,7 +46,7 @@ pub struct Tools {
 // === impl Tool ===
 
 impl Tool {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 9] = [
         Self::Etcd,
         Self::ApiServer,
         Self::ControllerManager,
@@ -50,6 +54,8 @@ impl Tool {
         Self::Kubectl,
         Self::Kwok,
         Self::Kubelet,
+        Self::KubectlOldest,
+        Self::Informer,
     ];
 
     fn binary(self) -> &'static str {
@@ -61,6 +67,8 @@ impl Tool {
             Self::Kubectl => "kubectl",
             Self::Kwok => "kwok",
             Self::Kubelet => "kubelet",
+            Self::KubectlOldest => "kubectl-oldest",
+            Self::Informer => "informer",
             Self::Helm => "helm",
         }
     }
@@ -71,6 +79,8 @@ impl Tool {
             Self::Etcd => "etcd",
             Self::Kwok => "kwok",
             Self::Kubelet => "kubelet",
+            Self::KubectlOldest => "kubectl-oldest",
+            Self::Informer => "informer",
             Self::Helm => "helm",
             Self::ApiServer | Self::ControllerManager | Self::Scheduler | Self::Kubectl => "kubernetes",
         }
@@ -80,7 +90,8 @@ impl Tool {
         match self {
             Self::Etcd => "go.etcd.io/etcd/server/v3".to_owned(),
             Self::Kwok => "sigs.k8s.io/kwok/cmd/kwok".to_owned(),
-            Self::Kubelet => ".".to_owned(),
+            Self::Kubelet | Self::Informer => ".".to_owned(),
+            Self::KubectlOldest => "k8s.io/kubernetes/cmd/kubectl".to_owned(),
             Self::Helm => "helm.sh/helm/v3/cmd/helm".to_owned(),
             kubernetes => format!("k8s.io/kubernetes/cmd/{}", kubernetes.binary()),
         }

@@ -21,7 +21,6 @@ const REQUESTS: &[(u16, &str, (&str, &str))] = &[
     (200, "/api/v1/namespaces/default", ("accept", "application/json")),
     (200, "/api/v1/namespaces/default", ("accept", "application/yaml")),
     (200, "/api/v1/namespaces/default", ("accept", PROTOBUF)),
-    (200, "/api/v1/namespaces/default", ("accept", "application/cbor, application/json")),
     (200, "/api/v1/namespaces/default", ("accept", TABLE)),
     (200, "/api/v1/namespaces?fieldSelector=metadata.name%3Ddefault&pretty=true", ("accept", PROTOBUF)),
     (

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use aws_lc_rs::digest::{self, Digest, SHA256};
-use hub_tests::kubectl::Running;
+use hub_tests::kubectl::{Invocation, Kubectl, Running};
 use hub_tests::lab::{Lab, Route};
 use libtest_mimic::Trial;
 
@@ -37,11 +37,29 @@ pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
 /// A running `kubectl port-forward` and the local port it listens on.
 fn forward(lab: &Lab, route: Route, protocol: Protocol, port: u16) -> Result<(Running, u16)> {
     streams::pod(lab)?;
-    let words = ["port-forward", "shell", "-n", "streams", "--address=127.0.0.1", &format!(":{port}")];
-    let mut running = protocol.apply(lab.kubectl(route).args(words)).start()?;
+    start(protocol.apply(lab.kubectl(route).args(words(port))))
+}
+
+fn words(port: u16) -> [String; 6] {
+    ["port-forward", "shell", "-n", "streams", "--address=127.0.0.1", &format!(":{port}")].map(str::to_owned)
+}
+
+fn start(invocation: Invocation) -> Result<(Running, u16)> {
+    let mut running = invocation.start()?;
     let line = running.next_line(LIMIT)?; // Forwarding from 127.0.0.1:34567 -> 7
     let local = line.split(" -> ").next().and_then(|text| text.rsplit(':').next()).and_then(|text| text.parse().ok());
     Ok((running, local.with_context(|| format!("no port in {line:?}"))?))
+}
+
+/// A few bytes there and back, with any kubectl; `streams::pod` is there already.
+pub(crate) fn small_echo(kubectl: &Kubectl) -> Result<()> {
+    let (_running, port) = start(kubectl.args(words(ECHO)))?;
+    let mut stream = connect(port)?;
+    stream.write_all(b"there and back")?;
+    let mut answer = [0; 14];
+    stream.read_exact(&mut answer)?;
+    ensure!(&answer == b"there and back", "{answer:?}");
+    Ok(())
 }
 
 fn connect(port: u16) -> Result<TcpStream> {

@@ -5,17 +5,22 @@
 
 mod access;
 mod aggregation;
+mod answers;
 mod bytes;
 mod clusters;
 mod compare;
 mod crowd;
+mod exported;
 mod forward;
 mod identity;
+mod informers;
 mod outage;
 mod reads;
 mod stage;
 mod streams;
 mod terminal;
+mod vela;
+mod viewer;
 mod watches;
 mod writes;
 
@@ -46,7 +51,11 @@ fn main() -> ExitCode {
         identity::trials(&stage),
         clusters::trials(&stage),
         outage::trials(&stage),
+        vela::trials(&stage),
         bytes::trials(&stage),
+        answers::trials(&stage),
+        exported::trials(&stage),
+        informers::trials(&stage),
         aggregation::last_trial(&stage),
     ];
     let conclusion = libtest_mimic::run(&arguments, trials.into_iter().flatten().collect());

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use http::StatusCode;
 use hub_tests::http::Response;
 use hub_tests::hub::MemberSecret;
@@ -15,11 +15,23 @@ use crate::access::{bearer, client};
 use crate::stage::{Stage, test};
 
 const CLUSTER: &str = "unsteady";
+const MAPS: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/unsteady/proxy/api/v1/configmaps";
 /// For pooled connections that died with the member to be noticed.
 const LIMIT: Duration = Duration::from_secs(5);
 
 pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
-    vec![test(stage, "outage::a killed member is unreachable, a restarted one is used at once", outage)]
+    vec![test(
+        stage,
+        "outage::a killed member is unreachable, a restarted one is used at once, watches begin again",
+        outage,
+    )]
+}
+
+/// The version of what the member has now.
+fn newest(lab: &Lab) -> Result<String> {
+    let answer = client(lab, Route::Gateway).get(MAPS, &[("authorization", &bearer(&lab.token))])?;
+    let list = answer.expect(StatusCode::OK)?.json()?;
+    Ok(list["metadata"]["resourceVersion"].as_str().context("a list without a version")?.to_owned())
 }
 
 fn outage(lab: &Lab) -> Result<()> {
@@ -33,6 +45,7 @@ fn outage(lab: &Lab) -> Result<()> {
     for route in Route::PROXIED {
         wait::until("the cluster", LIMIT, || version(route)?.expect(StatusCode::OK))?;
     }
+    let before = newest(lab)?;
     server.stop()?;
     for route in Route::PROXIED {
         let status = version(route)?.expect(StatusCode::SERVICE_UNAVAILABLE)?.json()?;
@@ -42,6 +55,11 @@ fn outage(lab: &Lab) -> Result<()> {
     server.wait_ready()?;
     for route in Route::PROXIED {
         version(route)?.expect(StatusCode::OK)?;
+        // A fresh member knows nothing of what came before it: its own words tell watchers to begin again.
+        let path = format!("{MAPS}?watch=true&timeoutSeconds=1&resourceVersion={before}");
+        let watch = client(lab, route).get(&path, &[("authorization", &bearer(&lab.token))])?.expect(StatusCode::OK)?;
+        let event = watch.json()?;
+        ensure!(event["type"] == "ERROR" && event["object"]["reason"] == "Expired", "{event}");
     }
     lab.hub.forget_member(CLUSTER)
 }

@@ -17,6 +17,9 @@ pub const SECRET_NAMESPACE: &str = "vela-system";
 /// The name that the gateway's serving certificate must have for the hub: `<service>.<namespace>.svc`.
 pub const GATEWAY_HOST: &str = "gateway.vela-system.svc";
 
+/// Name of the `ClusterRole` that lets the gateway read Open Cluster Management's clusters.
+const MANAGED_CLUSTERS: &str = "gateway-managed-clusters";
+
 /// A cluster's Secret: how to reach a member, and as whom.
 #[derive(Clone, Debug)]
 pub struct MemberSecret {
@@ -123,7 +126,18 @@ impl Hub {
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "Role",
             "metadata": {"name": "gateway", "namespace": SECRET_NAMESPACE},
-            "rules": [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "list", "watch"]}],
+            // `update`, `patch`: health is written to a Secret's annotations.
+            "rules": [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "list", "watch", "update", "patch"]}],
+        });
+        let managed = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRole",
+            "metadata": {"name": MANAGED_CLUSTERS},
+            "rules": [{
+                "apiGroups": ["cluster.open-cluster-management.io"],
+                "resources": ["managedclusters"],
+                "verbs": ["get", "list", "watch"],
+            }],
         });
         self.apply(&[
             binding("ClusterRoleBinding", "gateway", None, ("ClusterRole", "system:auth-delegator"), &account),
@@ -136,6 +150,8 @@ impl Hub {
             ),
             secrets,
             binding("RoleBinding", "gateway", Some(SECRET_NAMESPACE), ("Role", "gateway"), &account),
+            managed,
+            binding("ClusterRoleBinding", MANAGED_CLUSTERS, None, ("ClusterRole", MANAGED_CLUSTERS), &account),
         ])?;
         self.server.kubeconfig("gateway", Credential::Token(token))
     }
@@ -176,7 +192,8 @@ impl Hub {
         self.server.kubectl().ok(&format!("delete secret {name} -n {SECRET_NAMESPACE}")).map(drop)
     }
 
-    fn apply(&self, documents: &[Value]) -> Result<()> {
+    /// Creates or changes objects.
+    pub fn apply(&self, documents: &[Value]) -> Result<()> {
         let list = json!({"apiVersion": "v1", "kind": "List", "items": documents});
         self.server.kubectl().apply(&list.to_string()).map(drop)
     }

@@ -1,0 +1,129 @@
+//! Watches read to their end: the member's events, bookmarks and initial events, in every encoding.
+//!
+//! What differs between two watches is the version that a bookmark carries, so bookmarks are compared by their shape.
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, ensure};
+use bytes::Bytes;
+use http::{Method, StatusCode};
+use hub_tests::lab::{Lab, Route};
+use libtest_mimic::Trial;
+use serde_json::Value;
+
+use super::{CBOR, JSON, PROTOBUF, lists, prepare, send, values};
+use crate::stage::{Stage, test};
+
+const SELECTED: &str = "/api/v1/namespaces/answers/configmaps?labelSelector=paged%3Dyes&watch=true";
+/// Long enough for the bookmark that a kube-apiserver sends 2 s before a watch's end (`cacher.go`, `bookmarkFrequency`).
+const BOOKMARKED: &str = "&allowWatchBookmarks=true&timeoutSeconds=4";
+const INITIAL: &str =
+    "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=1";
+
+pub(super) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+    vec![
+        test(stage, "answers::a watch with bookmarks, to its end", bookmarks),
+        test(stage, "answers::a watch with its initial events", initial_events),
+        test(stage, "answers::a watch in other encodings", encodings),
+        test(stage, "answers::a watch with wrong options", refused),
+    ]
+}
+
+/// Everything that a watch says on `route` until its end.
+fn watch(lab: &Lab, route: Route, options: &str, kind: &str) -> Result<Bytes> {
+    let path = format!("{SELECTED}{options}");
+    let answer = send(lab, route, &Method::GET, &path, &[("accept", kind)], Bytes::new())?.expect(StatusCode::OK)?;
+    let chunked = !answer.headers.contains_key("content-length");
+    ensure!(chunked, "via {}: a stream with a length: {:?}", route.name(), answer.headers);
+    Ok(answer.body)
+}
+
+/// The events of a JSON watch; of a bookmark only its shape.
+fn events(body: &Bytes) -> Result<Vec<Value>> {
+    let lines = body.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
+    lines
+        .map(|line| {
+            let mut event: Value = serde_json::from_slice(line).context("a line that is no event")?;
+            if event["type"] == "BOOKMARK" {
+                let version = &mut event["object"]["metadata"]["resourceVersion"];
+                ensure!(version.as_str().is_some_and(|text| text.parse::<u64>().is_ok()), "{version}");
+                *version = Value::from("some");
+            }
+            Ok(event)
+        })
+        .collect()
+}
+
+fn bookmarks(lab: &Lab) -> Result<()> {
+    prepare(lab)?;
+    // At the same time: each lasts as long as it was asked to.
+    let watch = |route| events(&watch(lab, route, &format!("{BOOKMARKED}&resourceVersion=0"), JSON)?);
+    let [direct, hub, gateway] = std::thread::scope(|scope| {
+        Route::ALL.map(|route| scope.spawn(move || watch(route))).map(|thread| thread.join().expect("no panic"))
+    });
+    let direct = direct?;
+    let (added, marks): (Vec<&Value>, Vec<&Value>) = direct.iter().partition(|event| event["type"] == "ADDED");
+    ensure!(added.len() == lists::MAPS && !marks.is_empty(), "{} objects and {} marks", added.len(), marks.len());
+    ensure!(hub? == direct && gateway? == direct, "other events than directly");
+    Ok(())
+}
+
+fn initial_events(lab: &Lab) -> Result<()> {
+    prepare(lab)?;
+    let direct = initial(&watch(lab, Route::Direct, INITIAL, JSON)?)?;
+    for route in Route::PROXIED {
+        let proxied = initial(&watch(lab, route, INITIAL, JSON)?)?;
+        ensure!(proxied == direct, "via {}: other events or another end than directly", route.name());
+    }
+    Ok(())
+}
+
+/// The initial events in the order of their names (the member's own is random), and the bookmark that ends them.
+fn initial(body: &Bytes) -> Result<Vec<Value>> {
+    let mut events = events(body)?;
+    let is_end = |event: &Value| event["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"] == "true";
+    let end = events.iter().position(is_end).context("no end of the initial events")?;
+    ensure!(end == lists::MAPS, "the initial events end after {end}");
+    events.truncate(end + 1);
+    events[..end].sort_by_key(|event| event["object"]["metadata"]["name"].to_string());
+    Ok(events)
+}
+
+/// Events in protobuf and CBOR are frames, not lines: a proxy that thinks of lines breaks them.
+fn encodings(lab: &Lab) -> Result<()> {
+    prepare(lab)?;
+    for (asked, answered) in [
+        (PROTOBUF, "application/vnd.kubernetes.protobuf;stream=watch"),
+        (CBOR, "application/cbor-seq"),
+        ("application/yaml", "application/json"),
+    ] {
+        let path = format!("{SELECTED}&timeoutSeconds=1&resourceVersion=0");
+        let get = |route| send(lab, route, &Method::GET, &path, &[("accept", asked)], Bytes::new());
+        let direct = get(Route::Direct)?;
+        let kind = values(&direct.headers, "content-type").concat();
+        let expected = direct.status != StatusCode::OK || kind == answered.as_bytes();
+        ensure!(expected, "{asked}: the member answers with {}", String::from_utf8_lossy(&kind));
+        for route in Route::PROXIED {
+            super::same(route, &get(route)?, &direct).with_context(|| asked.to_owned())?;
+        }
+    }
+    Ok(())
+}
+
+fn refused(lab: &Lab) -> Result<()> {
+    prepare(lab)?;
+    for (code, options) in [
+        (422, "&sendInitialEvents=true"),
+        (422, "&resourceVersionMatch=Exact&resourceVersion=1"),
+        (500, "&resourceVersion=many"),
+        (400, "&fieldSelector=a%3D%3D%3Db"),
+    ] {
+        let path = format!("{SELECTED}&timeoutSeconds=1{options}");
+        let get = |route| send(lab, route, &Method::GET, &path, &[("accept", JSON)], Bytes::new());
+        let direct = get(Route::Direct)?.expect(StatusCode::from_u16(code)?).with_context(|| options.to_owned())?;
+        for route in Route::PROXIED {
+            super::same(route, &get(route)?, &direct).with_context(|| options.to_owned())?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,126 @@
+//! A kubeconfig as `vela cluster export-config` writes it: one file, a context for each cluster, the hub's own authority and
+//! credential inline, and servers that end in `/clustergateways/<name>/proxy`. kubectl works with it as with any other.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, anyhow, ensure};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use hub_tests::kubectl::{Invocation, Kubectl};
+use hub_tests::lab::{ALL_VERBS, CLUSTER, CLUSTER_X509, Lab};
+use kit::pki::Leaf;
+use libtest_mimic::Trial;
+use serde_json::{Value, json};
+
+use crate::stage::{Stage, test};
+use crate::{forward, streams};
+
+const LIMIT: Duration = Duration::from_secs(10);
+const USER: &str = "exporter";
+const NAMESPACE: &str = "exported";
+const SETTINGS: &str =
+    "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: exported}, data: {a: b}}";
+
+pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+    vec![
+        test(stage, "exported::each context is a member", contexts),
+        test(stage, "exported::get -w and logs -f arrive as they happen", live),
+        test(stage, "exported::exec and port-forward", into_pods),
+        test(stage, "exported::apply --dry-run=server changes nothing", dry_run),
+    ]
+}
+
+/// kubectl with the exported file; in the context of the first cluster unless told otherwise. The first who asks makes it.
+fn kubectl(lab: &Lab) -> Result<Kubectl> {
+    static MADE: OnceLock<Result<(), String>> = OnceLock::new();
+    let path = lab.directory("exported")?.join("kubeconfig");
+    let made = MADE.get_or_init(|| {
+        let made = || -> Result<()> {
+            lab.hub.allow(USER, &json!([{"kind": "User", "name": USER}]), &[CLUSTER, CLUSTER_X509], ALL_VERBS)?;
+            std::fs::write(&path, exported(lab)?.to_string())?;
+            lab.member.server.create_namespace(NAMESPACE)?;
+            streams::pod(lab)
+        };
+        made().map_err(|error| format!("{error:#}"))
+    });
+    made.as_ref().map_err(|error| anyhow!("no exported kubeconfig: {error}"))?;
+    Ok(Kubectl { kubeconfig: path, ..lab.hub.server.kubectl() })
+}
+
+fn exported(lab: &Lab) -> Result<Value> {
+    let identity = lab.hub.server.authority().issue(&Leaf::client(USER));
+    let authority = BASE64.encode(std::fs::read(lab.hub.server.authority_file()).context("the hub's authority")?);
+    let clusters = [CLUSTER, CLUSTER_X509];
+    let cluster = |name: &str| {
+        let server = format!("{}{}", lab.hub.server.url(), Lab::proxy_path(name));
+        json!({"name": name, "cluster": {"server": server, "certificate-authority-data": authority}})
+    };
+    let user = json!({
+        "client-certificate-data": BASE64.encode(&identity.chain_pem),
+        "client-key-data": BASE64.encode(&identity.key_pem),
+    });
+    Ok(json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": clusters.map(cluster),
+        "users": clusters.map(|name| json!({"name": name, "user": user})),
+        "contexts": clusters.map(|name| json!({"name": name, "context": {"cluster": name, "user": name}})),
+        "current-context": CLUSTER,
+    }))
+}
+
+fn line(kubectl: &Kubectl, words: &str) -> Invocation {
+    kubectl.args(words.split(' '))
+}
+
+fn contexts(lab: &Lab) -> Result<()> {
+    let kubectl = kubectl(lab)?;
+    for (context, user) in [(CLUSTER, "system:serviceaccount:default:gateway"), (CLUSTER_X509, "gateway-x509")] {
+        let name = kubectl.ok(&format!("--context {context} auth whoami -o jsonpath={{.status.userInfo.username}}"))?;
+        ensure!(name == user, "{context} is used as {name}");
+    }
+    Ok(())
+}
+
+fn live(lab: &Lab) -> Result<()> {
+    let kubectl = kubectl(lab)?;
+    let mut watch = line(&kubectl, "get configmaps -n exported -l seen=yes -w -o name").start()?;
+    lab.member.server.kubectl().apply(
+        "{apiVersion: v1, kind: ConfigMap, metadata: {name: noticed, namespace: exported, labels: {seen: 'yes'}}}",
+    )?;
+    let seen = watch.next_line(LIMIT)?;
+    ensure!(seen == "configmap/noticed", "{seen}");
+
+    lab.member.run_pod(NAMESPACE, "talker", "before\n")?;
+    let mut follower = line(&kubectl, "logs -f talker -n exported").start()?;
+    ensure!(follower.next_line(LIMIT)? == "before", "another line");
+    std::fs::write(lab.member.container(NAMESPACE, "talker").join("main.log"), "before\nafter\n")?;
+    ensure!(follower.next_line(LIMIT)? == "after", "another line");
+    Ok(())
+}
+
+fn into_pods(lab: &Lab) -> Result<()> {
+    let kubectl = kubectl(lab)?;
+    for context in [CLUSTER, CLUSTER_X509] {
+        let words = ["--context", context, "exec", "-i", "shell", "-n", "streams", "--", "sh", "-c", "cat; exit 7"];
+        let output = kubectl.args(words).stdin("typed").run()?;
+        ensure!(output.status == 7 && output.stdout == "typed", "{context}: {output:?}");
+    }
+    forward::small_echo(&kubectl)
+}
+
+fn dry_run(lab: &Lab) -> Result<()> {
+    let kubectl = kubectl(lab)?;
+    for words in ["apply --dry-run=server -f -", "apply --server-side --dry-run=server -f -"] {
+        let text = line(&kubectl, words).stdin(SETTINGS).run()?.success()?;
+        ensure!(text.contains("dry run"), "{text}");
+        let absent = line(&kubectl, "get configmap settings -n exported").run()?;
+        ensure!(absent.stderr.contains("(NotFound)"), "{words} made it: {absent:?}");
+    }
+    kubectl.apply(SETTINGS)?;
+    let text = line(&kubectl, "delete configmap settings -n exported --dry-run=server").run()?.success()?;
+    ensure!(text.contains("dry run"), "{text}");
+    kubectl.ok("get configmap settings -n exported")?;
+    Ok(())
+}

@@ -1,0 +1,53 @@
+//! Caches that clients build of the gateway's resources equal the Secrets behind them: client-go's informer and kube-rs'
+//! watcher, while Secrets change, and after a watch whose resource version has expired.
+
+mod churn;
+mod crew;
+mod expired;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use hub_tests::lab::{Lab, Route};
+use libtest_mimic::Trial;
+
+use self::churn::Churn;
+use self::crew::Crew;
+use crate::stage::{Stage, test};
+use crate::viewer;
+
+/// For the last change to have reached every cache, and for a cache to be filled at first.
+const LIMIT: Duration = Duration::from_secs(20);
+const CHANGES: usize = 200;
+
+pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+    vec![
+        test(stage, "informers::every cache equals the Secrets after 200 changes", churned),
+        test(stage, "informers::a watch that expired is begun again with nothing lost", expired::expired),
+    ]
+}
+
+fn churned(lab: &Lab) -> Result<()> {
+    let mut churn = Churn::new(&lab.hub.server.kubectl().kubeconfig, "churn")?;
+    churn.change(CHANGES / 10)?; // so that there is something in the beginning
+    let mut crew = Crew::default();
+    for route in Route::PROXIED {
+        crew.join(lab, route.name(), &viewer::kubeconfig(lab, route)?)?;
+    }
+    crew.equal(&churn, LIMIT)?;
+    churn.change(CHANGES)?;
+    crew.equal(&churn, LIMIT)?;
+    for (name, report) in crew.reports()? {
+        // One stream from the beginning to the end: nothing was fetched anew.
+        let undisturbed = (report.streams, report.lists, report.watches, report.expired, report.failures);
+        ensure!(undisturbed == (1, 0, 0, 0, 0), "{name}: {report:?}");
+        ensure!(report.bookmarks > 0 && report.updated > 0 && report.deleted > 0, "{name}: {report:?}");
+    }
+    for (name, follower) in crew.followers() {
+        let events = (follower.starts(), follower.expired(), follower.failures());
+        ensure!(events == (1, 0, 0), "{name}: starts, expirations, failures: {events:?}");
+    }
+    churn.clean();
+    Ok(())
+}

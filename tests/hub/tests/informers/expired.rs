@@ -1,0 +1,58 @@
+//! A watch that cannot be resumed: gateway and hub were away, and the hub no longer knows what happened after the resource
+//! version that the clients have. It answers 410, and they begin again.
+//!
+//! A kube-apiserver keeps the changes of at least the last 75 s in memory (`watch_cache.go`, `eventFreshDuration`), but only
+//! of its own lifetime: after a restart everything older than its first list has expired. So this hub is one of its own.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use hub_tests::hub::SECRET_NAMESPACE;
+use hub_tests::kubeconfig::{Credential, Kubeconfig};
+use hub_tests::lab::Lab;
+
+use super::churn::Churn;
+use super::crew::Crew;
+
+const NAME: &str = "forgetful";
+/// The clients back off while nobody answers, up to 30 s between two tries in the worst case.
+const LIMIT: Duration = Duration::from_mins(1);
+const CHANGES: usize = 25;
+
+pub(super) fn expired(lab: &Lab) -> Result<()> {
+    let mut hub = lab.start_api_server(NAME)?;
+    hub.wait_ready()?;
+    let admin = hub.kubectl().kubeconfig;
+    hub.kubectl().ok(&format!("create namespace {SECRET_NAMESPACE}"))?;
+    let gateway = lab.start_gateway("forgetful-gateway", &admin, &[])?;
+    let files = hub.admin().write_to(&lab.directory(NAME)?, "operator")?;
+    let (server, authority) = (format!("https://{}", gateway.address()), gateway.authority_file());
+    let kubeconfig = Kubeconfig { server, authority, credential: Credential::Certificate(files) };
+    let kubeconfig = kubeconfig.write(lab.directory(NAME)?.join("operator.kubeconfig"))?;
+
+    let mut churn = Churn::new(&admin, "lapsed")?;
+    churn.change(CHANGES)?;
+    let mut crew = Crew::default();
+    crew.join(lab, NAME, &kubeconfig)?;
+    crew.equal(&churn, LIMIT)?;
+    // client-go begins anew, without trying to resume, after a watch of less than a second on which nothing came.
+    churn.change(CHANGES)?;
+    crew.equal(&churn, LIMIT)?;
+    gateway.restart(|| {
+        churn.change(CHANGES)?;
+        hub.stop()?;
+        hub.start_again()?;
+        hub.wait_ready()
+    })?;
+    crew.equal(&churn, LIMIT)?;
+    for (name, report) in crew.reports()? {
+        ensure!(report.expired > 0, "{name} was never told that its version has expired: {report:?}");
+    }
+    for (name, follower) in crew.followers() {
+        let (starts, expired) = (follower.starts(), follower.expired());
+        ensure!(starts > 1 && expired > 0, "{name} began {starts} times, told {expired} times that it has expired");
+    }
+    // What is new now comes by watching again.
+    churn.change(CHANGES)?;
+    crew.equal(&churn, LIMIT)
+}

@@ -1,0 +1,175 @@
+//! What KubeVela sends, as observed from its controller (straight to the gateway, with a ServiceAccount's token) and its command
+//! line (through the aggregator), and the words of failures that it acts on.
+//!
+//! It asks in JSON, finds kinds by plain discovery, tries every change as a dry run first, and never watches.
+
+mod identity;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use bytes::Bytes;
+use http::{Method, StatusCode};
+use hub_tests::http::Response;
+use hub_tests::hub::MemberSecret;
+use hub_tests::lab::{Lab, Route};
+use hub_tests::{ports, wait};
+use libtest_mimic::Trial;
+use serde_json::{Value, json};
+
+use crate::access::{bearer, client};
+use crate::stage::{Stage, test};
+
+/// As long as KubeVela tries again when a cluster that was just joined is not yet known: three times, a second apart.
+const JOINING: Duration = Duration::from_secs(3);
+const STRATEGIC: &str = "application/strategic-merge-patch+json";
+const MERGE: &str = "application/merge-patch+json";
+
+pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for route in Route::PROXIED {
+        let name = |what: &str| format!("vela::via {}: {what}", route.name());
+        trials.push(test(stage, name("an application comes, changes and goes"), move |lab| application(lab, route)));
+        trials.push(test(stage, name("joining, renaming and detaching a cluster"), move |lab| join(lab, route)));
+    }
+    trials.extend(identity::trials(stage));
+    trials
+}
+
+/// One caller of one cluster, with what it sends on every request.
+struct Vela<'a> {
+    lab: &'a Lab,
+    route: Route,
+    cluster: String,
+    headers: Vec<(&'static str, String)>,
+    /// Added to every query.
+    query: &'static str,
+}
+
+// === impl Vela ===
+
+impl<'a> Vela<'a> {
+    fn new(lab: &'a Lab, route: Route, cluster: &str) -> Self {
+        let headers = vec![("authorization", bearer(&lab.token)), ("user-agent", "vela-core/v1.11".to_owned())];
+        Self { lab, route, cluster: cluster.to_owned(), headers, query: "" }
+    }
+
+    fn send(&self, method: &Method, path: &str, kind: &str, body: Option<&Value>) -> Result<Response> {
+        let (join, more) = if path.contains('?') { ("&", self.query) } else { ("?", self.query) };
+        let join = if more.is_empty() { "" } else { join };
+        let path = format!("{}{path}{join}{more}", Lab::proxy_path(&self.cluster));
+        let mut headers: Vec<(&str, &str)> = self.headers.iter().map(|(name, value)| (*name, &**value)).collect();
+        headers.push(("accept", "application/json, */*"));
+        if body.is_some() {
+            headers.push(("content-type", kind));
+        }
+        let body = body.map(Value::to_string).unwrap_or_default();
+        client(self.lab, self.route).send(method, &path, &headers, Bytes::from(body))
+    }
+
+    fn get(&self, path: &str) -> Result<Response> {
+        self.send(&Method::GET, path, "", None)
+    }
+
+    /// A change as KubeVela makes it: first as a dry run, which must change nothing.
+    fn change(&self, method: &Method, path: &str, kind: &str, body: &Value, code: StatusCode) -> Result<Value> {
+        let object = |answer: Response| -> Result<Value> { answer.expect(code)?.json() };
+        object(self.send(method, &format!("{path}?dryRun=All"), kind, Some(body))?).context("as a dry run")?;
+        object(self.send(method, path, kind, Some(body))?)
+    }
+}
+
+/// The message of a failure, which is a Status in JSON.
+fn failure(response: Response, code: StatusCode) -> Result<String> {
+    let status = response.expect(code)?.json()?;
+    ensure!(status["kind"] == "Status" && status["status"] == "Failure" && status["code"] == code.as_u16(), "{status}");
+    Ok(status["message"].as_str().unwrap_or_default().to_owned())
+}
+
+fn application(lab: &Lab, route: Route) -> Result<()> {
+    let namespace = format!("vela-{}", route.name());
+    lab.member.server.create_namespace(&namespace)?;
+    let vela = Vela::new(lab, route, hub_tests::lab::CLUSTER);
+    for path in ["/api", "/apis", "/api/v1", "/apis/apps/v1", "/apis/rbac.authorization.k8s.io/v1"] {
+        let kind = vela.get(path)?.expect(StatusCode::OK)?.json()?["kind"].clone();
+        ensure!(
+            ["APIVersions", "APIGroupList", "APIResourceList"].iter().any(|known| kind == **known),
+            "{path}: {kind}"
+        );
+    }
+    let revisions = format!("/apis/apps/v1/namespaces/{namespace}/controllerrevisions");
+    let list = vela.get(&format!("{revisions}?labelSelector=controller.oam.dev%2Fcomponent%3Dweb"))?;
+    ensure!(list.expect(StatusCode::OK)?.json()?["items"] == json!([]), "a list that is not empty");
+
+    let deployments = format!("/apis/apps/v1/namespaces/{namespace}/deployments");
+    let web = format!("{deployments}/web");
+    ensure!(vela.get(&web)?.status == StatusCode::NOT_FOUND, "it is there already");
+    let labels = json!({"app.oam.dev/component": "web"});
+    let body = json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "labels": labels},
+        "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": {
+            "metadata": {"labels": labels},
+            "spec": {"containers": [{"name": "main", "image": "one"}]},
+        }},
+    });
+    vela.change(&Method::POST, &deployments, "application/json", &body, StatusCode::CREATED)?;
+    let patch = json!({"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "two"}]}}}});
+    let changed = vela.change(&Method::PATCH, &web, STRATEGIC, &patch, StatusCode::OK)?;
+    ensure!(changed["spec"]["template"]["spec"]["containers"].as_array().map(Vec::len) == Some(1), "{changed}");
+    let patch = json!({"metadata": {"annotations": {"note": "kept"}}});
+    let changed = vela.change(&Method::PATCH, &web, MERGE, &patch, StatusCode::OK)?;
+    ensure!(changed["spec"]["template"]["spec"]["containers"][0]["image"] == "two", "{changed}");
+    let body = json!({"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"});
+    vela.send(&Method::DELETE, &web, "application/json", Some(&body))?.expect(StatusCode::OK)?;
+    ensure!(vela.get(&web)?.status == StatusCode::NOT_FOUND, "it is still there");
+    Ok(())
+}
+
+/// What is done to clusters: the texts tell it whether one is gone, or only cannot be reached.
+fn join(lab: &Lab, route: Route) -> Result<()> {
+    let names = [format!("joined-{}", route.name()), format!("renamed-{}", route.name())];
+    let [vela, renamed] = [&names[0], &names[1]].map(|name| Vela::new(lab, route, name));
+    let joined = |vela: &Vela<'_>| {
+        wait::until("the cluster that was joined", JOINING, || vela.get("/version")?.expect(StatusCode::OK))
+    };
+    let secret = || MemberSecret::with_token(&lab.member.server, &lab.member_token);
+    let absent = |vela: &Vela<'_>| -> Result<()> {
+        let message = failure(vela.get("/version")?, StatusCode::NOT_FOUND)?;
+        ensure!(message.contains(&format!("no such cluster {}", vela.cluster)), "{message}");
+        Ok(())
+    };
+    absent(&vela)?;
+    lab.hub.register_member(&names[0], &secret())?;
+    joined(&vela)?;
+    // Renaming is another Secret, and this one's end.
+    lab.hub.register_member(&names[1], &secret())?;
+    lab.hub.forget_member(&names[0])?;
+    joined(&renamed)?;
+    wait::until("the old name's end", JOINING, || absent(&vela))?;
+    // What cleans up behind an application on a detached cluster stops when it reads this, whatever it does.
+    for (method, path) in [
+        (Method::GET, "/apis/apps/v1/namespaces/default/deployments/web"),
+        (Method::GET, "/apis/apps/v1/controllerrevisions?labelSelector=a%3Db"),
+        (Method::DELETE, "/apis/apps/v1/namespaces/default/deployments/web"),
+        (Method::PATCH, "/apis/apps/v1/namespaces/default/deployments/web"),
+    ] {
+        let message = failure(vela.send(&method, path, MERGE, Some(&json!({})))?, StatusCode::NOT_FOUND)?;
+        ensure!(message.contains("no such cluster"), "{method} {path}: {message}");
+    }
+    // Its address goes dead: disconnected, and not gone.
+    let nobody = format!("https://127.0.0.1:{}", ports::free()?);
+    lab.hub.register_member(&names[1], &secret().at(&nobody))?;
+    let message = wait::until("the dead address", JOINING, || {
+        failure(renamed.get("/version")?, StatusCode::SERVICE_UNAVAILABLE)
+    })?;
+    ensure!(message.contains("dial tcp") && !message.contains("no such cluster"), "{message}");
+    let message = failure(
+        renamed.send(&Method::DELETE, "/api/v1/nodes/x", MERGE, Some(&json!({})))?,
+        StatusCode::SERVICE_UNAVAILABLE,
+    )?;
+    ensure!(message.contains("dial tcp"), "{message}");
+    lab.hub.forget_member(&names[1])
+}

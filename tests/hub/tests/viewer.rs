@@ -1,0 +1,79 @@
+//! A user of the hub who may read the gateway's own resources (`clustergateways`, `virtualclusters`) and write their health, and
+//! nothing else: what a controller or an operator who watches clusters needs.
+
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use anyhow::{Result, anyhow};
+use http::Method;
+use hub_tests::http::Response;
+use hub_tests::kubeconfig::{Credential, Kubeconfig};
+use hub_tests::kubectl::Kubectl;
+use hub_tests::lab::{Lab, Route};
+use serde_json::{Value, json};
+
+use crate::access::{bearer, client};
+
+/// Where the gateway's resources are.
+pub(crate) const GROUP: &str = "/apis/cluster.core.oam.dev/v1alpha1";
+
+const NAME: &str = "viewer";
+
+/// The viewer's token. The first who asks makes the user.
+pub(crate) fn token(lab: &Lab) -> Result<String> {
+    static TOKEN: OnceLock<Result<String, String>> = OnceLock::new();
+    let token = TOKEN.get_or_init(|| create(lab).map_err(|error| format!("{error:#}")));
+    token.clone().map_err(|error| anyhow!("no viewer: {error}"))
+}
+
+/// A kubeconfig of the viewer for the hub itself, or for the gateway itself, without a path: not for a member.
+pub(crate) fn kubeconfig(lab: &Lab, route: Route) -> Result<PathBuf> {
+    let (server, authority) = match route {
+        Route::Gateway => (format!("https://{}", lab.gateway.address()), lab.gateway.authority_file()),
+        Route::Hub | Route::Direct => (lab.hub.server.url(), lab.hub.server.authority_file().to_path_buf()),
+    };
+    let path = lab.directory("viewer")?.join(format!("{}.kubeconfig", route.name()));
+    Kubeconfig { server, authority, credential: Credential::Token(token(lab)?) }.write(path)
+}
+
+/// kubectl as the viewer.
+pub(crate) fn kubectl(lab: &Lab, route: Route) -> Result<Kubectl> {
+    Ok(Kubectl { kubeconfig: kubeconfig(lab, route)?, ..lab.hub.server.kubectl() })
+}
+
+/// One request of the viewer to `path` below [`GROUP`]; a body is JSON.
+pub(crate) fn send(lab: &Lab, route: Route, method: &Method, path: &str, body: Option<&Value>) -> Result<Response> {
+    let authorization = bearer(&token(lab)?);
+    let mut headers = vec![("authorization", &*authorization), ("accept", "application/json")];
+    headers.extend(body.map(|_| ("content-type", "application/json")));
+    let body = body.map(Value::to_string).unwrap_or_default();
+    client(lab, route).send(method, &format!("{GROUP}{path}"), &headers, body.into())
+}
+
+/// GET as [`send`].
+pub(crate) fn get(lab: &Lab, route: Route, path: &str) -> Result<Response> {
+    send(lab, route, &Method::GET, path, None)
+}
+
+fn create(lab: &Lab) -> Result<String> {
+    let token = lab.hub.server.service_account_token("default", NAME)?;
+    let rule = |resources: &[&str], verbs: &[&str]| json!({"apiGroups": ["cluster.core.oam.dev"], "resources": resources, "verbs": verbs});
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": NAME},
+        "rules": [
+            rule(&["clustergateways", "virtualclusters"], &["get", "list", "watch"]),
+            rule(&["clustergateways/health"], &["get", "update", "patch"]),
+        ],
+    });
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": NAME},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": NAME},
+        "subjects": [{"kind": "ServiceAccount", "name": NAME, "namespace": "default"}],
+    });
+    lab.hub.apply(&[role, binding])?;
+    Ok(token)
+}
