@@ -136,6 +136,7 @@ mod tests {
     use http::header::ACCEPT;
 
     use super::*;
+    use crate::access::Attributes;
 
     const V2: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
@@ -156,6 +157,35 @@ mod tests {
         insta::assert_snapshot!("aggregated", text(Discovery::Groups, V2));
         insta::assert_snapshot!("group", text(Discovery::Group, V2));
         insta::assert_snapshot!("version", text(Discovery::Version, V2));
+    }
+
+    /// A verb that is told but not served would break controllers.
+    #[test]
+    fn every_advertised_verb_is_routed() {
+        use crate::route::{Route, parse};
+        for resource in RESOURCES {
+            let collection = format!("/apis/cluster.core.oam.dev/v1alpha1/{}", resource.plural);
+            let subresources = resource.subresources.iter().map(|one| (format!("/c1/{}", one.name), one.verbs));
+            for (tail, verbs) in std::iter::once((String::new(), resource.verbs)).chain(subresources) {
+                for verb in verbs {
+                    let (method, name, query) = match *verb {
+                        "list" => ("GET", "", None),
+                        "watch" => ("GET", "", Some("watch=true")),
+                        "get" => ("GET", "/c1", None),
+                        "create" => ("POST", "", None),
+                        "update" => ("PUT", "", None),
+                        "patch" => ("PATCH", "", None),
+                        "delete" => ("DELETE", "", None),
+                        other => panic!("{other} is no verb"),
+                    };
+                    let path = collection.clone() + if tail.is_empty() { name } else { &tail };
+                    let parsed = parse(&method.parse().expect("method"), &path, query);
+                    assert!(!matches!(parsed.route, Route::NotFound | Route::MethodNotAllowed), "{verb} {path}");
+                    let Attributes::Resource(attributes) = parsed.attributes else { panic!("{path} is a resource") };
+                    assert_eq!((attributes.verb.as_str(), &*attributes.resource), (*verb, resource.plural), "{path}");
+                }
+            }
+        }
     }
 
     #[test]
