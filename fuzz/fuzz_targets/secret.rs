@@ -6,14 +6,19 @@
 
 use std::collections::BTreeMap;
 
-use api::cluster_gateway::{Credentials, object};
+use api::accept::Representation;
+use api::cluster_gateway::{ClusterGateway, Credentials};
+use api::health::Health;
 use api::secret::{
-    CA_KEY, CREDENTIAL_TYPE_LABEL, ClusterSpec, ENDPOINT_KEY, INSECURE_KEY, LEGACY_CA_KEY, MissingCa, PROXY_URL_KEY,
-    SecretRules, SecretView, TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY, TLS_SERVER_NAME_KEY, TOKEN_KEY,
+    CA_KEY, CREDENTIAL_TYPE_LABEL, ClusterEndpoint, ClusterSpec, Credential, ENDPOINT_KEY, EXEC_KEY, INSECURE_KEY,
+    LEGACY_CA_KEY, MissingCa, PROXY_URL_KEY, SecretRules, SecretView, TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY,
+    TLS_SERVER_NAME_KEY, TOKEN_KEY,
 };
+use api::served::Form;
+use api::table::IncludeObject;
 use libfuzzer_sys::fuzz_target;
 
-const KEYS: [&str; 9] = [
+const KEYS: [&str; 10] = [
     ENDPOINT_KEY,
     TOKEN_KEY,
     CA_KEY,
@@ -23,11 +28,16 @@ const KEYS: [&str; 9] = [
     TLS_CERT_KEY,
     TLS_PRIVATE_KEY_KEY,
     PROXY_URL_KEY,
+    EXEC_KEY,
 ];
 
 fuzz_target!(|input: &[u8]| {
     let Some((first, rest)) = input.split_first() else { return };
-    let kind = if first & 1 == 0 { "ServiceAccountToken" } else { "X509Certificate" };
+    let kind = match first & 9 {
+        0 => "ServiceAccountToken",
+        1 => "X509Certificate",
+        _ => "Dynamic",
+    };
     let missing_ca = if first & 2 == 0 { MissingCa::SystemRoots } else { MissingCa::Insecure };
     let rules = SecretRules { allow_http: first & 4 != 0, missing_ca };
     let labels = BTreeMap::from([(CREDENTIAL_TYPE_LABEL.to_owned(), kind.to_owned())]);
@@ -44,9 +54,16 @@ fuzz_target!(|input: &[u8]| {
     };
     match ClusterSpec::from_secret(&secret, rules) {
         Ok(cluster) => {
-            let uri: http::Uri = cluster.endpoint.to_string().parse().expect("an accepted endpoint is a URI");
-            assert_eq!(uri.authority().map(http::uri::Authority::as_str), Some(cluster.endpoint.authority.as_str()));
-            let _ = object(&cluster, Credentials::Redacted);
+            if let ClusterEndpoint::Const(fixed) = &cluster.endpoint {
+                let uri: http::Uri = fixed.url.to_string().parse().expect("an accepted endpoint is a URI");
+                assert_eq!(uri.authority().map(http::uri::Authority::as_str), Some(fixed.url.authority.as_str()));
+            }
+            if let Credential::Exec(exec) = &cluster.credential {
+                let mut texts = exec.args.iter().chain(exec.env.iter().map(|(name, _)| name)).chain([&exec.command]);
+                assert!(!texts.any(|text| text.contains('\0')), "no program can be run so");
+            }
+            let form = Form { representation: Representation::Json, include: IncludeObject::None };
+            let _ = form.object(&ClusterGateway::new(&cluster, Health::of(&cluster), Credentials::Redacted));
         }
         // Our own words have no tilde: a message with one has copied a value.
         Err(error) => {
