@@ -60,3 +60,41 @@ pub fn http1() -> http1::Builder {
         .max_buf_size(Limits::HEADER_BYTES as usize);
     builder
 }
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use http_body_util::Empty;
+    use hyper::Response;
+    use hyper::service::service_fn;
+    use hyper_util::rt::TokioIo;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+    use tokio::time::Instant;
+
+    use super::*;
+
+    /// A hub that finds its idle connection closed may have sent a request on it already, and cannot know whether it was read.
+    #[tokio::test(start_paused = true)]
+    async fn an_idle_http1_connection_outlives_the_hubs_patience() {
+        const HUBS_PATIENCE: Duration = Duration::from_secs(90);
+        let (mut client, server) = duplex(4096);
+        let service = service_fn(async |_| Ok::<_, Infallible>(Response::new(Empty::<&[u8]>::new())));
+        let serving = tokio::spawn(http1().serve_connection(TokioIo::new(server), service));
+        let mut answer = [0; 512];
+        for _ in 0..2 {
+            client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+            let length = client.read(&mut answer).await.unwrap();
+            assert!(answer[..length].starts_with(b"HTTP/1.1 200"));
+            tokio::time::sleep(HUBS_PATIENCE + Duration::from_secs(30)).await;
+        }
+        let idle = Instant::now();
+        assert_eq!(
+            client.read(&mut answer).await.unwrap(),
+            0,
+            "closed in the end, so that nobody holds it for nothing"
+        );
+        assert!(idle.elapsed() < Limits::KEEP_ALIVE);
+        drop(serving.await);
+    }
+}
