@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use api::GROUP;
 use api::cluster_name::ClusterName;
+use api::query;
 use api::route::Route;
 use api::status::{Details, Reason, Status};
 use auth::User;
@@ -150,7 +151,8 @@ impl Limits {
 pub fn kind(route: &Route, uri: &Uri, upgrade: bool) -> Option<Kind> {
     match route {
         Route::Probe(_) => None,
-        _ if upgrade || is_endless(uri) => Some(Kind::Long),
+        Route::Proxy(route) if upgrade || is_endless(uri, route.remainder) => Some(Kind::Long),
+        _ if upgrade || query::flag(uri.query(), "watch") => Some(Kind::Long),
         _ => Some(Kind::Short),
     }
 }

@@ -15,6 +15,9 @@ use crate::upstream::circuit::Circuit;
 use crate::upstream::places::{Place, Places};
 use crate::upstream::{MAX_DIALS, Target};
 
+/// The way out for clusters whose certificates come from no public authority, as nearly all do.
+const NO_CA: &str = " (no CA is registered for it, so the system's roots were used: store the member's CA under the Secret's key \"ca.crt\", or set \"insecure-skip-tls-verify\" to \"true\")";
+
 /// The target of a cluster at a fixed URL. `identity` is our client certificate.
 pub(super) fn target(
     spec: &ClusterSpec,
@@ -53,7 +56,8 @@ fn place(url: &Endpoint, trust: &Trust, name: Option<&str>, identity: Option<&Ke
             Some((client::config(to_verify(trust), identity)?, name))
         }
     };
-    Ok(Place { host: url.host.clone(), port: url.port, tls })
+    let advice = if *trust == Trust::SystemRoots { NO_CA } else { "" };
+    Ok(Place { host: url.host.clone(), port: url.port, tls, advice })
 }
 
 fn to_verify(trust: &Trust) -> client::Trust<'_> {

@@ -1,6 +1,6 @@
 //! Plain requests: one in, one out, bodies streamed both ways.
 
-use api::query;
+use api::{path, query};
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, Request, Response, StatusCode, Uri};
 use hyper::body::Incoming;
@@ -20,7 +20,7 @@ pub async fn serve(
     record: &mut Record,
 ) -> Result<Response<ResponseBody>, Error> {
     let cluster = &call.cluster;
-    let endless = is_endless(request.uri());
+    let endless = is_endless(request.uri(), call.remainder);
     let mut held = cluster.acquire().await.map_err(|error| Error::not_issued(cluster.name(), &error))?;
     let request = prepare(&call, &held, request)?;
     let again = attempt::keep(&held, &request);
@@ -83,8 +83,9 @@ fn is_lines(headers: &HeaderMap) -> bool {
         && (kind.starts_with(b"application/json") || kind.starts_with(b"text/plain"))
 }
 
-/// Watches and followed logs have no end of their own.
-pub fn is_endless(uri: &Uri) -> bool {
+/// Watches and followed logs have no end of their own. The member's part of the path begins at `remainder`.
+pub fn is_endless(uri: &Uri, remainder: usize) -> bool {
     let asks = |key| query::flag(uri.query(), key);
     uri.query().is_some() && (asks("watch") || asks("follow"))
+        || uri.path().get(remainder..).is_some_and(path::is_legacy_watch)
 }

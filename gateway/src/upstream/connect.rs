@@ -104,7 +104,7 @@ impl Target {
         };
         match timeout_at(deadline, opened.secure(config, name.clone(), alpn)).await {
             Ok(Ok(transport)) => Ok(transport),
-            Ok(Err(source)) => Err(ConnectError::Tls { address: place.to_string(), source }),
+            Ok(Err(source)) => Err(ConnectError::Tls { address: place.to_string(), source, advice: place.advice }),
             Err(_) => Err(ConnectError::TlsTimeout { address: place.to_string(), after: self.dial_timeout }),
         }
     }
@@ -121,7 +121,7 @@ impl Target {
             scheme: Scheme::HTTPS,
             authority: Authority::from_static(authority),
             host_header: HeaderValue::from_static(authority),
-            places: Places::new(Place { host: "member.example".into(), port: 6443, tls: None }, []),
+            places: Places::new(Place { host: "member.example".into(), port: 6443, tls: None, advice: "" }, []),
             proxy: None,
             dial_timeout: Duration::from_secs(10),
             dials: Semaphore::new(1),

@@ -19,6 +19,8 @@ pub struct Place {
     pub port: u16,
     /// `None` only for `http` endpoints.
     pub tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
+    /// What to do when its certificate is not accepted; empty, or to be read after the error.
+    pub advice: &'static str,
 }
 
 /// At least one place.
@@ -72,7 +74,7 @@ mod tests {
     use super::*;
 
     fn place(host: &str) -> Place {
-        Place { host: host.into(), port: 6443, tls: None }
+        Place { host: host.into(), port: 6443, tls: None, advice: "" }
     }
 
     #[test]

@@ -15,8 +15,9 @@ pub enum ConnectError {
     Dial(#[from] DialError),
     #[error(transparent)]
     Proxy(#[from] ProxyError),
-    #[error("dial tcp {address}: tls: {source}")]
-    Tls { address: String, source: io::Error },
+    /// `advice` is empty or follows the error.
+    #[error("dial tcp {address}: tls: {source}{advice}")]
+    Tls { address: String, source: io::Error, advice: &'static str },
     #[error("dial tcp {address}: tls: handshake timeout after {after:?}")]
     TlsTimeout { address: String, after: Duration },
     #[error("dial tcp {address}: the member speaks no HTTP/1.1, which upgrades need")]

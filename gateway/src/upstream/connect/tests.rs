@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 fn place(address: SocketAddr, ca: &str) -> Place {
     let config = client::config(client::Trust::Bundle(ca.as_bytes()), None).unwrap();
     let name = ServerName::try_from(address.ip().to_string()).unwrap();
-    Place { host: address.ip().to_string(), port: address.port(), tls: Some((config, name)) }
+    Place { host: address.ip().to_string(), port: address.port(), tls: Some((config, name)), advice: "" }
 }
 
 fn at(member: &FakeMember) -> Place {
