@@ -114,7 +114,8 @@ async fn own(
         Route::MethodNotAllowed => Err(Error::MethodNotAllowed),
         Route::BadRequest(reason) => Err(Error::BadPath(reason)),
         Route::OpenApi(document) => resources::open_api(document, &request),
-        Route::Health { .. } | Route::VirtualClusters(_) => Err(Error::NotFound),
+        Route::Health { cluster, action } => resources::health(gateway, permit, cluster, action, request).await,
+        Route::VirtualClusters(_) => Err(Error::NotFound),
         Route::NotFound | Route::Proxy(_) => Err(Error::NotFound),
     }
 }

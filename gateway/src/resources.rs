@@ -3,6 +3,7 @@
 mod asked;
 mod clusters;
 mod documents;
+mod health;
 mod memory;
 mod memory_watch;
 mod translate;
@@ -12,8 +13,9 @@ mod watch;
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::cluster_name::ClusterName;
 use api::query;
-use api::route::{ClustersRoute, Probe, ProbeCheck};
+use api::route::{ClustersRoute, HealthAction, Probe, ProbeCheck};
 use auth::Permit;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
@@ -39,6 +41,17 @@ pub async fn clusters(
     request: &Request<Incoming>,
 ) -> Result<Response<ResponseBody>, Error> {
     clusters::serve(shared, route, request).await
+}
+
+/// `get`, `update` and `patch` of `clustergateways/health`.
+pub async fn health(
+    shared: &Shared,
+    _permit: &Permit,
+    cluster: ClusterName,
+    action: HealthAction,
+    request: Request<Incoming>,
+) -> Result<Response<ResponseBody>, Error> {
+    health::serve(shared, cluster, action, request).await
 }
 
 /// A JSON document.

@@ -43,11 +43,14 @@ pub static RESOURCES: &[Resource] = &[Resource {
     kind: "ClusterGateway",
     verbs: &["get", "list", "watch"],
     short_names: &[],
-    subresources: &[Subresource {
-        name: "proxy",
-        kind: "ClusterGatewayProxyOptions",
-        verbs: &["create", "delete", "get", "patch", "update"],
-    }],
+    subresources: &[
+        Subresource { name: "health", kind: "ClusterGateway", verbs: &["get", "patch", "update"] },
+        Subresource {
+            name: "proxy",
+            kind: "ClusterGatewayProxyOptions",
+            verbs: &["create", "delete", "get", "patch", "update"],
+        },
+    ],
 }];
 
 /// A finished document.

@@ -1,5 +1,7 @@
 //! What was last reported of a cluster's health.
 
+pub mod change;
+
 use serde::{Deserialize, Serialize};
 
 use crate::secret::ClusterSpec;

@@ -78,7 +78,8 @@ impl Hub {
                 self.get(&Key::new(resource, &namespace, &name))
             }
             (method, Target::Object(resource, namespace, name), _) => {
-                self.write(method, &Key::new(resource, &namespace, &name), &body)
+                let dry = parts.uri.query().is_some_and(|query| query.split('&').any(|pair| pair == "dryRun=All"));
+                self.write(method, &Key::new(resource, &namespace, &name), &body, dry)
             }
             (&Method::POST, Target::Collection(resource, namespace), _) => self.create(resource, namespace, &body),
             (&Method::POST, Target::TokenReviews, _) => {

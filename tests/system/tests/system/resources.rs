@@ -2,6 +2,7 @@
 
 mod churn;
 mod failures;
+mod health;
 mod lists;
 mod standalone;
 mod transitions;

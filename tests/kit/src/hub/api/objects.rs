@@ -59,9 +59,11 @@ impl Hub {
         })
     }
 
-    pub(super) fn write(&self, method: &Method, key: &Key, body: &Bytes) -> Answer {
+    /// `dry`: only says what would come of it.
+    pub(super) fn write(&self, method: &Method, key: &Key, body: &Bytes, dry: bool) -> Answer {
         let mut object = self.store.get(key).ok_or_else(|| not_found(key))?;
         match *method {
+            Method::DELETE if dry => return Ok(json_response(200, &object)),
             Method::DELETE => return Ok(json_response(200, &self.store.delete(key).unwrap_or(object))),
             Method::PUT => {
                 let sent = parse(body)?;
@@ -81,6 +83,9 @@ impl Hub {
         object["metadata"]["name"] = key.name.clone().into();
         if key.resource.namespaced() {
             object["metadata"]["namespace"] = key.namespace.clone().into();
+        }
+        if dry {
+            return Ok(json_response(200, &object));
         }
         self.store.put(key.resource, object);
         self.get(key)

@@ -1,0 +1,235 @@
+//! A request to write a cluster's health: what it says, whether it fits the object there is, and what becomes of the Secret.
+//!
+//! Of the object sent, or made by a patch, only `status` counts; identity and version are checked as
+//! `k8s.io/apiserver/pkg/endpoints/handlers/{update,patch}.go` check them.
+
+use bytes::Bytes;
+use http::StatusCode;
+use json_patch::PatchOperation;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::Health;
+use crate::cluster_gateway::{API_VERSION, ClusterGateway, Credentials, KIND, RESOURCE};
+use crate::cluster_name::ClusterName;
+use crate::go_text;
+use crate::hub_object::or_empty;
+use crate::secret::{ClusterSpec, HEALTHY_ANNOTATION, HEALTHY_REASON_ANNOTATION};
+use crate::served::Document;
+use crate::status::{Details, Reason, Status};
+
+/// Operations in a JSON patch. The type has two fields that anybody can change.
+const MOST_OPERATIONS: usize = 100;
+/// Longest object a patch may make, in bytes: copies can double it with each operation.
+const LARGEST: usize = 2 << 20;
+
+/// What a body asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Change {
+    /// A whole object.
+    Update(Value),
+    /// RFC 7396. Strategic merge patches are the same here: the type has no lists.
+    Merge(Value),
+    /// RFC 6902.
+    Operations(Vec<PatchOperation>),
+}
+
+/// The health to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    pub health: Health,
+    /// The sender insists on the version there is: when another write comes in between, it must be told.
+    pub pinned: bool,
+}
+
+/// Why nothing is written.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    #[error("the body is not valid JSON of a {KIND}")]
+    Json,
+    #[error("the body must be a {KIND} of {API_VERSION}")]
+    Type,
+    #[error("name must be provided")]
+    NoName,
+    #[error("the name of the object ({0}) does not match the name on the URL ({1})")]
+    Name(String, ClusterName),
+    #[error("the patch is not valid: {0}")]
+    Patch(&'static str),
+    #[error("the patch cannot be applied: {0}")]
+    Inapplicable(String),
+    /// The version is not the object's.
+    #[error(
+        "Operation cannot be fulfilled on clustergateways.cluster.core.oam.dev \"{0}\": the object has been modified; please apply \
+         your changes to the latest version and try again"
+    )]
+    Version(ClusterName),
+    /// The uid is not the object's.
+    #[error(
+        "Operation cannot be fulfilled on clustergateways.cluster.core.oam.dev \"{0}\": the UID is that of another object of this \
+         name"
+    )]
+    Uid(ClusterName),
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Sent {
+    kind: String,
+    api_version: String,
+    #[serde(deserialize_with = "or_empty")]
+    metadata: SentMeta,
+    #[serde(deserialize_with = "or_empty")]
+    status: Health,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct SentMeta {
+    name: String,
+    uid: String,
+    resource_version: String,
+}
+
+// === impl Change ===
+
+impl Change {
+    pub fn update(body: &[u8]) -> Result<Self, Refused> {
+        serde_json::from_slice(body).map(Self::Update).map_err(|_| Refused::Json)
+    }
+
+    pub fn merge(body: &[u8]) -> Result<Self, Refused> {
+        match serde_json::from_slice(body) {
+            Ok(patch @ Value::Object(_)) => Ok(Self::Merge(patch)),
+            Ok(_) => Err(Refused::Patch("a merge patch must be an object")),
+            Err(_) => Err(Refused::Patch("it is no JSON")),
+        }
+    }
+
+    pub fn operations(body: &[u8]) -> Result<Self, Refused> {
+        let operations: Vec<PatchOperation> = serde_json::from_slice(body)
+            .map_err(|_| Refused::Patch("a JSON patch must be an array of operations (RFC 6902)"))?;
+        if operations.len() > MOST_OPERATIONS {
+            return Err(Refused::Patch("it has more operations than the object has fields"));
+        }
+        Ok(Self::Operations(operations))
+    }
+
+    /// What this asks for of `cluster` as it is now.
+    pub fn wanted(&self, cluster: &ClusterSpec) -> Result<Wanted, Refused> {
+        let object = match self {
+            Self::Update(object) => object.clone(),
+            Self::Merge(patch) => {
+                let mut object = current(cluster);
+                json_patch::merge(&mut object, patch);
+                object
+            }
+            Self::Operations(operations) => applied(current(cluster), operations)?,
+        };
+        // serde would take an array for the fields in order.
+        if !object.is_object() {
+            return Err(Refused::Json);
+        }
+        let patched = !matches!(self, Self::Update(_));
+        let sent: Sent = serde_json::from_value(object).map_err(|_| Refused::Json)?;
+        sent.check(cluster)?;
+        // A patch keeps the version there is unless it names another, which was checked.
+        Ok(Wanted { health: sent.status, pinned: !patched && !sent.metadata.resource_version.is_empty() })
+    }
+}
+
+/// What patches apply to: the object as readers see it, with the health that was reported.
+fn current(cluster: &ClusterSpec) -> Value {
+    let object = ClusterGateway::new(cluster, Health::of(cluster), Credentials::Redacted);
+    serde_json::to_value(Document::new(&object, true)).unwrap_or_default()
+}
+
+fn applied(mut object: Value, operations: &[PatchOperation]) -> Result<Value, Refused> {
+    for operation in operations {
+        json_patch::patch(&mut object, std::slice::from_ref(operation))
+            .map_err(|error| Refused::Inapplicable(error.to_string()))?;
+        let grows = matches!(operation, PatchOperation::Copy(_));
+        if grows && serde_json::to_vec(&object).map_or(usize::MAX, |json| json.len()) > LARGEST {
+            return Err(Refused::Inapplicable("the object would become too large".into()));
+        }
+    }
+    Ok(object)
+}
+
+// === impl Sent ===
+
+impl Sent {
+    fn check(&self, cluster: &ClusterSpec) -> Result<(), Refused> {
+        if self.kind != KIND || self.api_version != API_VERSION {
+            return Err(Refused::Type);
+        }
+        let SentMeta { name, uid, resource_version } = &self.metadata;
+        if name.is_empty() {
+            return Err(Refused::NoName);
+        }
+        if name != cluster.name.as_str() {
+            return Err(Refused::Name(name.clone(), cluster.name.clone()));
+        }
+        if !uid.is_empty() && *uid != cluster.uid {
+            return Err(Refused::Uid(cluster.name.clone()));
+        }
+        if !resource_version.is_empty() && *resource_version != cluster.resource_version {
+            return Err(Refused::Version(cluster.name.clone()));
+        }
+        Ok(())
+    }
+}
+
+// === impl Health ===
+
+impl Health {
+    /// The Secret's JSON with this health in its annotations; `None` if it is no JSON of an object.
+    pub fn annotate(&self, secret: &[u8]) -> Option<Bytes> {
+        let mut secret: Value = serde_json::from_slice(secret).ok()?;
+        let metadata = secret.as_object_mut()?.entry("metadata").or_insert_with(|| Map::new().into());
+        let annotations = metadata.as_object_mut()?.entry("annotations").or_insert_with(|| Map::new().into());
+        if annotations.is_null() {
+            *annotations = Map::new().into();
+        }
+        let annotations = annotations.as_object_mut()?;
+        annotations.insert(HEALTHY_ANNOTATION.to_owned(), self.healthy.to_string().into());
+        annotations.insert(HEALTHY_REASON_ANNOTATION.to_owned(), self.healthy_reason.clone().into());
+        serde_json::to_vec(&secret).ok().map(Bytes::from)
+    }
+}
+
+// === impl Refused ===
+
+impl From<Refused> for Status {
+    fn from(refused: Refused) -> Self {
+        let message = refused.to_string();
+        match refused {
+            Refused::Version(name) | Refused::Uid(name) => Self::new(StatusCode::CONFLICT, Reason::Conflict, message)
+                .with_details(Details {
+                    name: name.to_string().into(),
+                    group: crate::GROUP.into(),
+                    kind: RESOURCE.into(),
+                    ..Details::default()
+                }),
+            Refused::Inapplicable(_) => Self::new(StatusCode::UNPROCESSABLE_ENTITY, Reason::Invalid, message),
+            _ => Self::bad_request(message),
+        }
+    }
+}
+
+/// Go's text of a body that is larger than may be sent.
+pub fn too_large(limit: usize) -> Status {
+    let message = format!("Request entity too large: limit is {limit}");
+    Status::new(StatusCode::PAYLOAD_TOO_LARGE, Reason::RequestEntityTooLarge, message)
+}
+
+/// `NewUnsupportedMediaTypeError`; `accepted` lists media types, separated by `", "`.
+pub fn unsupported(accepted: &str) -> Status {
+    let message = format!(
+        "the body of the request was in an unknown format - accepted media types include: {}",
+        go_text::html_escaped(accepted)
+    );
+    Status::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, Reason::UnsupportedMediaType, message)
+}
+
+#[cfg(test)]
+mod tests;

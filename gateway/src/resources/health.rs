@@ -1,0 +1,141 @@
+//! `clustergateways/health`: what was reported of a cluster, kept in the annotations of its Secret.
+//!
+//! Written by GET and PUT of the Secret, since the ServiceAccounts of existing installations may `update` Secrets and not
+//! `patch` them. The version of the Secret read is the one replaced, so that no other change of it is ever undone.
+
+use std::time::Duration;
+
+use api::accept::Shape;
+use api::cluster_gateway::RESOURCE;
+use api::cluster_name::ClusterName;
+use api::health::change::{self, Change, Refused};
+use api::hub_object::SecretObject;
+use api::route::{ClustersRoute, HealthAction};
+use api::status::{Reason, Status};
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, Request, Response, StatusCode};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::Incoming;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use tokio::time::timeout;
+
+use super::clusters::{parsed, read, secret, serve as serve_clusters};
+use super::{asked, ok};
+use crate::body::ResponseBody;
+use crate::error::Error;
+use crate::hub::{Hub, Verb};
+use crate::shared::Shared;
+
+/// Longest body, as kube-apiserver's (`--max-resource-write-bytes`).
+const LARGEST: usize = 3 << 20;
+/// A body that is not here by then never comes.
+const WITHIN: Duration = Duration::from_secs(30);
+/// Writes of others that may come in between before the sender is told.
+const ATTEMPTS: usize = 6;
+
+const JSON: &str = "application/json";
+const MERGE_PATCH: &str = "application/merge-patch+json";
+const JSON_PATCH: &str = "application/json-patch+json";
+const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";
+
+/// `get`, `update` and `patch`.
+pub async fn serve(
+    shared: &Shared,
+    cluster: ClusterName,
+    action: HealthAction,
+    request: Request<Incoming>,
+) -> Result<Response<ResponseBody>, Error> {
+    if action == HealthAction::Get {
+        return serve_clusters(shared, &ClustersRoute::Get(cluster), &request).await;
+    }
+    let Some(hub) = &shared.hub else {
+        return Err(refused(Status::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            Reason::MethodNotAllowed,
+            "this gateway runs without a hub, its clusters are files: write the health annotations there",
+        )));
+    };
+    let form = asked::form_of(Shape::Object, &request)?;
+    let query = write_query(request.uri().query())?;
+    let read_body = body_kind(action, request.headers())?;
+    let change = read_body(&body(request).await?).map_err(|error| refused(error.into()))?;
+    let written = write(shared, hub, &cluster, &change, &query).await?;
+    let seen = read(&shared.view, &cluster, &written)?;
+    Ok(ok(form.object(&shared.view.show(&seen.spec, seen.health))))
+}
+
+async fn write(
+    shared: &Shared,
+    hub: &Hub,
+    cluster: &ClusterName,
+    change: &Change,
+    query: &str,
+) -> Result<SecretObject, Error> {
+    let mut attempts = 1;
+    loop {
+        let json = secret(hub, cluster, "").await?;
+        let current: SecretObject = parsed(Verb::Get, &json)?;
+        let seen = read(&shared.view, cluster, &current)?;
+        let wanted = change.wanted(&seen.spec).map_err(|error| refused(error.into()))?;
+        let body = wanted.health.annotate(&json).ok_or(Error::BadRequest("the Secret cannot be read"))?;
+        match hub.update_secret(cluster.as_str(), query, body.into()).await {
+            Ok(json) => return parsed(Verb::Update, &json),
+            Err(failure) => match failure.code() {
+                Some(409) if wanted.pinned || attempts == ATTEMPTS => {
+                    return Err(refused(Refused::Version(cluster.clone()).into()));
+                }
+                Some(409) => attempts += 1,
+                Some(404) => return Err(Error::NoSuchObject(cluster.clone())),
+                _ => return Err(Error::hub(failure, RESOURCE)),
+            },
+        }
+    }
+}
+
+/// The parameters of the write, for the hub.
+fn write_query(query: Option<&str>) -> Result<String, Error> {
+    let mut kept = Vec::new();
+    for (key, value) in api::query::pairs(query.unwrap_or_default()) {
+        match (&*key, &*value) {
+            ("dryRun", "All") => kept.push("dryRun=All".to_owned()),
+            ("dryRun", _) => return Err(Error::BadRequest("dryRun must be All")),
+            ("fieldManager", "") => {}
+            ("fieldManager", manager) if manager.len() <= 128 => {
+                kept.push(format!("fieldManager={}", utf8_percent_encode(manager, NON_ALPHANUMERIC)));
+            }
+            ("fieldManager", _) => return Err(Error::BadRequest("fieldManager must be at most 128 characters")),
+            _ => {}
+        }
+    }
+    Ok(kept.join("&"))
+}
+
+/// How the body is to be read, by its media type.
+fn body_kind(action: HealthAction, headers: &HeaderMap) -> Result<fn(&[u8]) -> Result<Change, Refused>, Error> {
+    let text = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let media = text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    match (action, media.as_str()) {
+        // Nothing said means JSON, as in kube-apiserver.
+        (HealthAction::Update, "" | JSON) => Ok(Change::update),
+        (HealthAction::Patch, MERGE_PATCH | STRATEGIC_PATCH) => Ok(Change::merge),
+        (HealthAction::Patch, JSON_PATCH) => Ok(Change::operations),
+        (HealthAction::Patch, _) => {
+            Err(refused(change::unsupported(&[JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH].join(", "))))
+        }
+        _ => Err(refused(change::unsupported(JSON))),
+    }
+}
+
+async fn body(request: Request<Incoming>) -> Result<Bytes, Error> {
+    match timeout(WITHIN, Limited::new(request.into_body(), LARGEST).collect()).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(refused(change::too_large(LARGEST))),
+        Ok(Err(_)) => Err(Error::BadRequest("the body broke off")),
+        Err(_) => Err(Error::BadRequest("the body did not arrive in time")),
+    }
+}
+
+fn refused(status: Status) -> Error {
+    Error::Status(Box::new(status))
+}

@@ -1,0 +1,221 @@
+//! `clustergateways/health`: reported by PUT or PATCH, kept in the Secret, told again behind a gate.
+
+use kit::hub::{Call, ClusterSecret, Fault};
+use serde_json::{Value, json};
+use system_tests::{Answer, Http, Rig, across_http};
+
+use super::{CLUSTERS, NAMESPACE, SECRETS, Stage, TABLE, readable, unreadable};
+
+const GATE: &str = "--feature-gates=HealthinessCheck=true";
+const HEALTHY: &str = "status.cluster.core.oam.dev/healthy";
+const REASON: &str = "status.cluster.core.oam.dev/healthy-reason";
+const JSON: (&str, &str) = ("content-type", "application/json");
+const MERGE: (&str, &str) = ("content-type", "application/merge-patch+json");
+
+fn path(name: &str) -> String {
+    format!("{CLUSTERS}/{name}/health")
+}
+
+fn object(metadata: &Value, healthy: bool, reason: &str) -> Vec<u8> {
+    let status = json!({"healthy": healthy, "healthyReason": reason});
+    json!({"kind": "ClusterGateway", "apiVersion": "cluster.core.oam.dev/v1alpha1", "metadata": metadata, "status": status})
+        .to_string()
+        .into_bytes()
+}
+
+fn annotations(stage: &Stage, name: &str) -> (Value, Value) {
+    let secret = stage.hub.get(SECRETS, NAMESPACE, name).expect("a Secret");
+    let annotations = &secret["metadata"]["annotations"];
+    (annotations[HEALTHY].clone(), annotations[REASON].clone())
+}
+
+fn version(stage: &Stage, name: &str) -> String {
+    let secret = stage.hub.get(SECRETS, NAMESPACE, name).expect("a Secret");
+    secret["metadata"]["resourceVersion"].as_str().expect("a version").to_owned()
+}
+
+async fn gated(secrets: impl IntoIterator<Item = ClusterSecret>) -> Stage {
+    Stage::with(secrets, |rig| rig.arg(GATE)).await
+}
+
+async fn put(stage: &Stage, target: &str, body: &[u8]) -> Answer {
+    stage.call("PUT", target, &[JSON], body).await
+}
+
+across_http!(what_is_put_is_kept_and_told);
+
+async fn what_is_put_is_kept_and_told(http: Http) {
+    let stage = gated([readable("a").annotation("other", "stays")]).await;
+    let mut connection = stage.connect(http).await;
+    assert_eq!(connection.get(&path("a")).await.json()["status"], json!({"healthy": false}));
+    let body = object(&json!({"name": "a"}), true, "Fine");
+    let answer = connection.call("PUT", &path("a"), &[JSON], &body).await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let written = answer.json();
+    assert_eq!(written["status"], json!({"healthy": true, "healthyReason": "Fine"}));
+    assert_eq!(written["metadata"]["resourceVersion"], version(&stage, "a"));
+    assert_eq!(annotations(&stage, "a"), (json!("true"), json!("Fine")));
+    let secret = stage.hub.get(SECRETS, NAMESPACE, "a").expect("a Secret");
+    assert_eq!(
+        (&secret["metadata"]["annotations"]["other"], &secret["data"]["token"]),
+        (&json!("stays"), &json!("Y2FuYXJ5LXRva2Vu"))
+    );
+    for target in [path("a"), format!("{CLUSTERS}/a")] {
+        assert_eq!(connection.get(&target).await.json()["status"], written["status"], "{target}");
+    }
+    assert_eq!(connection.get(CLUSTERS).await.json()["items"][0]["status"], written["status"]);
+    let table = connection.call("GET", CLUSTERS, &[TABLE], b"").await.json();
+    assert_eq!(table["rows"][0]["cells"][4], "true");
+}
+
+#[tokio::test]
+async fn without_the_gate_health_is_written_and_not_told() {
+    let stage = Stage::set([readable("a")]).await;
+    let answer = put(&stage, &path("a"), &object(&json!({"name": "a"}), true, "Fine")).await;
+    assert_eq!((answer.status, &answer.json()["status"]), (200, &json!({"healthy": false})));
+    assert_eq!(annotations(&stage, "a"), (json!("true"), json!("Fine")));
+}
+
+#[tokio::test]
+async fn annotations_are_read_as_go_does_and_a_bad_one_hides_nothing() {
+    let stage = gated([readable("a").annotation(HEALTHY, "T"), readable("b").annotation(HEALTHY, "perhaps")]).await;
+    let list = stage.get(CLUSTERS).await.json();
+    assert_eq!(list["items"][0]["status"], json!({"healthy": true}));
+    assert_eq!(list["items"][1]["status"]["healthy"], false);
+    let reason = list["items"][1]["status"]["healthyReason"].as_str().expect("a reason");
+    assert!(reason.contains(HEALTHY), "{reason}");
+}
+
+#[tokio::test]
+async fn a_watcher_sees_health_change() {
+    let stage = gated([readable("a")]).await;
+    let mut watch = stage.watch(&format!("{CLUSTERS}?watch=true")).await;
+    assert_eq!(watch.told().await, "ADDED a");
+    put(&stage, &path("a"), &object(&json!({"name": "a"}), true, "Fine")).await;
+    let event = watch.next().await.expect("an event");
+    assert_eq!((event.kind.as_str(), &event.object["status"]["healthy"]), ("MODIFIED", &json!(true)));
+}
+
+#[tokio::test]
+async fn patches_change_what_they_name() {
+    let stage = gated([readable("a").annotation(HEALTHY, "true").annotation(REASON, "Fine")]).await;
+    let patch = async |kind: &str, body: Value| {
+        let answer = stage.call("PATCH", &path("a"), &[("content-type", kind)], body.to_string().as_bytes()).await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        answer.json()["status"].clone()
+    };
+    let status = patch("application/merge-patch+json", json!({"status": {"healthyReason": "Better"}})).await;
+    assert_eq!(status, json!({"healthy": true, "healthyReason": "Better"}));
+    let status = patch("application/strategic-merge-patch+json", json!({"status": {"healthy": false}})).await;
+    assert_eq!(status, json!({"healthy": false, "healthyReason": "Better"}));
+    let operations = json!([{"op": "replace", "path": "/status/healthy", "value": true}, {"op": "remove", "path": "/status/healthyReason"}]);
+    assert_eq!(patch("application/json-patch+json; charset=utf-8", operations).await, json!({"healthy": true}));
+    assert_eq!(annotations(&stage, "a"), (json!("true"), json!("")));
+}
+
+#[tokio::test]
+async fn nothing_is_written_over_somebody_elses_change() {
+    let stage = gated([readable("a")]).await;
+    let old = version(&stage, "a");
+    stage.hub.put_secret(readable("a").label("x", "y"));
+    let message = put(&stage, &path("a"), &object(&json!({"name": "a", "resourceVersion": old}), true, "")).await;
+    assert!(message.status_message(409, "Conflict").contains("the object has been modified"));
+    let uid = put(&stage, &path("a"), &object(&json!({"name": "a", "uid": "another"}), true, "")).await;
+    uid.status_message(409, "Conflict");
+    let patch = json!({"metadata": {"resourceVersion": old}, "status": {"healthy": true}});
+    stage.call("PATCH", &path("a"), &[MERGE], patch.to_string().as_bytes()).await.status_message(409, "Conflict");
+    assert_eq!(annotations(&stage, "a"), (Value::Null, Value::Null));
+
+    // With the current version a write that comes in between is told at once; without one it is tried again.
+    stage.hub.fail_next(Call::Write(SECRETS), 1, Fault::Status(409));
+    let current = json!({"name": "a", "resourceVersion": version(&stage, "a")});
+    put(&stage, &path("a"), &object(&current, true, "")).await.status_message(409, "Conflict");
+    stage.hub.fail_next(Call::Write(SECRETS), 5, Fault::Status(409));
+    let answer = put(&stage, &path("a"), &object(&json!({"name": "a"}), true, "")).await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    stage.hub.fail(Call::Write(SECRETS), Fault::Status(409));
+    put(&stage, &path("a"), &object(&json!({"name": "a"}), true, "")).await.status_message(409, "Conflict");
+}
+
+#[tokio::test]
+async fn a_dry_run_changes_nothing() {
+    let stage = gated([readable("a")]).await;
+    let before = version(&stage, "a");
+    let body = object(&json!({"name": "a"}), true, "Fine");
+    let answer = put(&stage, &format!("{}?dryRun=All&fieldManager=me%20too", path("a")), &body).await;
+    assert_eq!((answer.status, &answer.json()["status"]["healthy"]), (200, &json!(true)));
+    assert_eq!(version(&stage, "a"), before);
+    let asked = stage.hub.requests().pop().expect("a request");
+    assert!(asked.contains("dryRun=All") && asked.contains("fieldManager=me%20too"), "{asked}");
+    for query in ["dryRun=Some", "dryRun=", "dryRun=All&dryRun=None"] {
+        put(&stage, &format!("{}?{query}", path("a")), &body).await.status_message(400, "BadRequest");
+    }
+}
+
+#[tokio::test]
+async fn bodies_that_make_no_sense_are_refused() {
+    let stage = gated([readable("a")]).await;
+    let good = object(&json!({"name": "a"}), true, "");
+    for (body, text) in [
+        (b"{".to_vec(), "JSON"),
+        (object(&json!({}), true, ""), "name must be provided"),
+        (object(&json!({"name": "b"}), true, ""), "does not match the name on the URL"),
+        (
+            json!({"kind": "Secret", "apiVersion": "v1", "metadata": {"name": "a"}}).to_string().into_bytes(),
+            "ClusterGateway",
+        ),
+    ] {
+        let message = put(&stage, &path("a"), &body).await.status_message(400, "BadRequest");
+        assert!(message.contains(text), "{message}");
+    }
+    for kind in ["application/yaml", "application/vnd.kubernetes.protobuf", "application/cbor", "text/plain"] {
+        let answer = stage.call("PUT", &path("a"), &[("content-type", kind)], &good).await;
+        answer.status_message(415, "UnsupportedMediaType");
+    }
+    for kind in ["application/apply-patch+yaml", "application/json"] {
+        let answer = stage.call("PATCH", &path("a"), &[("content-type", kind)], &good).await;
+        answer.status_message(415, "UnsupportedMediaType");
+    }
+    let large = vec![b' '; (3 << 20) + 1];
+    put(&stage, &path("a"), &large).await.status_message(413, "RequestEntityTooLarge");
+    let failing = json!([{"op": "test", "path": "/status/healthy", "value": true}]).to_string();
+    let patch = ("content-type", "application/json-patch+json");
+    stage.call("PATCH", &path("a"), &[patch], failing.as_bytes()).await.status_message(422, "Invalid");
+    assert_eq!(stage.hub.calls(Call::Write(SECRETS)), 0);
+    // Nothing said about the body means JSON.
+    assert_eq!(stage.call("PUT", &path("a"), &[], &good).await.status, 200);
+}
+
+#[tokio::test]
+async fn what_is_no_readable_cluster_has_no_health() {
+    let stage = gated([unreadable("b"), ClusterSecret::new(NAMESPACE, "other").endpoint("https://m")]).await;
+    for name in ["absent", "other"] {
+        stage.get(&path(name)).await.status_message(404, "NotFound");
+        put(&stage, &path(name), &object(&json!({"name": name}), true, "")).await.status_message(404, "NotFound");
+    }
+    let message = put(&stage, &path("b"), &object(&json!({"name": "b"}), true, "")).await;
+    let message = message.status_message(500, "InternalError");
+    assert!(message.contains("endpoint") && !message.contains("no such cluster"), "{message}");
+    assert_eq!(stage.hub.calls(Call::Write(SECRETS)), 0);
+    stage.call("DELETE", &path("b"), &[], b"").await.status_message(405, "MethodNotAllowed");
+}
+
+#[tokio::test]
+async fn a_missing_right_to_write_is_told_as_ours() {
+    let stage = gated([readable("a")]).await;
+    stage.hub.fail_next(Call::Write(SECRETS), 1, Fault::Status(403));
+    let answer = put(&stage, &path("a"), &object(&json!({"name": "a"}), true, "")).await;
+    assert!(answer.status_message(500, "InternalError").contains("update on secrets"));
+}
+
+#[tokio::test]
+async fn without_a_hub_health_is_read_only() {
+    let rig = Rig::builder().cluster("a", readable("a").annotation(HEALTHY, "true")).arg(GATE).start().await;
+    assert_eq!(rig.get(&path("a")).await.json()["status"]["healthy"], true);
+    let mut connection = rig.connect(Http::H2).await;
+    for method in ["PUT", "PATCH"] {
+        let body = object(&json!({"name": "a"}), true, "");
+        let answer = connection.call(method, &path("a"), &[MERGE], &body).await;
+        assert!(answer.status_message(405, "MethodNotAllowed").contains("files"));
+    }
+}
