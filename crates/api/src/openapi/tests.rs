@@ -181,6 +181,7 @@ fn what_is_served_is_what_is_described() {
     use crate::samples::{certificate_cluster, proxied_cluster, token_cluster};
     use crate::served::{Form, ListMeta};
     use crate::table::IncludeObject;
+    use crate::virtual_cluster::VirtualCluster;
 
     let document = json_of(OpenApi::Document);
     let health = Health { healthy: true, healthy_reason: "checked".into() };
@@ -191,4 +192,24 @@ fn what_is_served_is_what_is_described() {
     let metadata = ListMeta { resource_version: "1", next: Some("token"), remaining_item_count: Some(1) };
     let served: Value = serde_json::from_slice(&form.list(&clusters, metadata)).expect("JSON");
     check(&document, &schema::reference("ClusterGatewayList"), &served, "ClusterGatewayList");
+
+    let virtual_clusters = [VirtualCluster::local(), aliased()];
+    let served: Value = serde_json::from_slice(&form.list(&virtual_clusters, metadata)).expect("JSON");
+    check(&document, &schema::reference("VirtualClusterList"), &served, "VirtualClusterList");
+}
+
+/// A virtual cluster with every field.
+fn aliased() -> crate::virtual_cluster::VirtualCluster {
+    use crate::secret::{ALIAS_ANNOTATION, CREDENTIAL_TYPE_LABEL, SecretView};
+    let text = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+    let secret = SecretView {
+        name: "c1",
+        uid: "1",
+        resource_version: "1",
+        creation_timestamp: Some("2026-11-21T10:00:00Z"),
+        labels: &[text(CREDENTIAL_TYPE_LABEL, "Dynamic"), text("tier", "a")].into(),
+        annotations: &[text(ALIAS_ANNOTATION, "Berlin")].into(),
+        data: &[("endpoint".to_owned(), b"https://m:6443".to_vec())].into(),
+    };
+    crate::virtual_cluster::VirtualCluster::of_secret(&secret).expect("a cluster")
 }
