@@ -150,6 +150,18 @@ fn every_flag_reads_the_environment() {
     assert!(complaint.contains("soon") && complaint.contains("--drain-timeout"), "{complaint}");
 }
 
+#[test]
+fn flags_without_effect_are_named_and_unknown_ones_end_the_start() {
+    let process = Process::start(&["--etcd-servers", "https://etcd:2379", "--log_dir=/var/log", "--profiling=false"]);
+    for flag in ["--etcd-servers", "--log-dir", "--profiling"] {
+        process.line(&format!("{flag} is accepted for compatibility and has no effect"));
+    }
+    process.address();
+    let (output, complaint) = refused(&["--standalone", "--drain-timeot=1s"], &[]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(complaint.contains("--drain-timeot") && complaint.contains("--drain-timeout"), "{complaint}");
+}
+
 #[tokio::test]
 async fn sigterm_asks_clients_to_leave_and_exits_with_success() {
     let mut process = Process::start(&["--shutdown-delay-duration=0s"]);
