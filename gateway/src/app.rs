@@ -29,6 +29,7 @@ use crate::exchange::{self, Exchange, RulesFile};
 use crate::hub;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
+use crate::probes;
 use crate::resources::View;
 use crate::server::Server;
 use crate::shared::Shared;
@@ -220,6 +221,7 @@ fn build(
     let hub = match feed {
         Feed::Hub(client, namespace, hub) => {
             control.spawn(watch::run(client, namespace, registered));
+            control.spawn(probes::run(Arc::clone(&clusters), config.probing.clone(), hub.clone()));
             Some(hub)
         }
         Feed::Files(files) => {

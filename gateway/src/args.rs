@@ -200,6 +200,12 @@ pub struct Members {
     /// Whom to trust when a Secret has neither `ca.crt` nor `ca`
     #[arg(long, value_enum, default_value_t = MissingCa::System)]
     pub missing_ca: MissingCa,
+    /// How often to ask each member's `/healthz` and write the finding into its Secret's health annotations; 0s never
+    #[arg(long, value_parser = duration, default_value = "0s", value_name = "DURATION", conflicts_with = "standalone")]
+    pub health_probe_interval: Duration,
+    /// Time for one such probe, connecting included
+    #[arg(long, value_parser = duration, default_value = "10s", value_name = "DURATION")]
+    pub health_probe_timeout: Duration,
     /// Accept `http://` endpoints, which send credentials in the clear
     #[arg(long)]
     pub allow_http_endpoints: bool,

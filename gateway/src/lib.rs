@@ -16,6 +16,7 @@ mod hub;
 mod limits;
 mod metrics;
 pub mod patch;
+mod probes;
 mod proxy;
 mod record;
 mod resources;

@@ -13,6 +13,7 @@ use super::serving::{MainFiles, Reached};
 use super::{Args, ExecOptions, Gates, LogFormat, MissingCa, UpgradeVerb};
 use crate::exchange;
 use crate::limits::Caps;
+use crate::probes::Probing;
 use crate::serving::Serving;
 use crate::settings::{self, Settings};
 
@@ -32,6 +33,7 @@ pub struct Config {
     pub exec: ExecOptions,
     pub circuit_failures: u32,
     pub proxy_ca_file: Option<PathBuf>,
+    pub probing: Probing,
     pub settings: Settings,
     pub log_format: logs::Format,
     pub log_level: String,
@@ -109,6 +111,10 @@ impl TryFrom<Args> for Config {
             dial_timeout: args.members.dial_timeout,
             exec,
             circuit_failures: args.members.circuit_failures,
+            probing: Probing {
+                interval: args.members.health_probe_interval,
+                timeout: args.members.health_probe_timeout,
+            },
             proxy_ca_file: args.members.proxy_ca_file.clone(),
             settings: Settings {
                 upgrade_verb: match args.authorization.upgrade_verb {

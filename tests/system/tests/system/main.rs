@@ -13,6 +13,7 @@ mod identity;
 mod isolation;
 mod metrics;
 mod overload;
+mod probes;
 mod proxies;
 mod proxying;
 mod resources;

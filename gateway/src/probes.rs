@@ -1,0 +1,130 @@
+//! Asking every member how it is, at regular times, when the operator wants that.
+//!
+//! A probe is `GET /healthz` with the cluster's credential over a connection of its own, as the incumbent's addon-manager asks: it
+//! shows what a request would meet, dialling included, and a member that answers closes its circuit. What changed is written where
+//! `clustergateways/health` keeps it, in the Secret's annotations. Probes are spread over the interval, so that a thousand members
+//! are no burst.
+
+mod healthz;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::cluster_gateway::RESOURCE;
+use api::cluster_name::ClusterName;
+use api::health::Health;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
+
+use self::healthz::Finding;
+use crate::clusters::{Cluster, Clusters};
+use crate::hub::{Collection, Hub, HubFailure};
+
+/// Probes under way at a time: members that do not answer must not hold up the others.
+const AT_A_TIME: usize = 64;
+/// A member is said to be unhealthy when this many probes in a row found it so; one lost packet is not news.
+const FAILURES: u32 = 2;
+
+/// Writes of others that may come in between before the next probe has to do.
+const ATTEMPTS: usize = 5;
+
+/// How the operator wants members to be probed.
+#[derive(Debug, Clone)]
+pub struct Probing {
+    /// From one probe of a member to the next; zero: never.
+    pub interval: Duration,
+    /// For one probe, dialling included.
+    pub timeout: Duration,
+}
+
+/// Probes for ever. Returns at once if probing is off.
+pub async fn run(clusters: Arc<Clusters>, probing: Probing, hub: Hub) {
+    if probing.interval.is_zero() {
+        return;
+    }
+    let room = Arc::new(Semaphore::new(AT_A_TIME));
+    let mut failures = HashMap::new();
+    loop {
+        let started = Instant::now();
+        round(&clusters, &probing, started, &room, &mut failures, &hub).await;
+        sleep_until(started + probing.interval).await;
+    }
+}
+
+/// One probe of each cluster that is registered now.
+async fn round(
+    clusters: &Clusters,
+    probing: &Probing,
+    started: Instant,
+    room: &Arc<Semaphore>,
+    failures: &mut HashMap<ClusterName, u32>,
+    hub: &Hub,
+) {
+    let ready: Vec<Arc<Cluster>> = clusters.snapshot().ready().into_iter().cloned().collect();
+    let step = probing.interval / u32::try_from(ready.len().max(1)).unwrap_or(u32::MAX);
+    let mut under_way = JoinSet::new();
+    let mut found = HashMap::with_capacity(ready.len());
+    for (place, cluster) in (0u32..).zip(ready) {
+        sleep_until(started + step * place).await;
+        let permit = Arc::clone(room).acquire_owned().await.expect("never closed");
+        let (hub, timeout) = (hub.clone(), probing.timeout);
+        let before = failures.get(cluster.name()).copied().unwrap_or_default();
+        under_way.spawn(async move {
+            let finding = healthz::ask(&cluster, timeout).await;
+            let failed = match &finding {
+                Finding::Healthy => 0,
+                Finding::Unhealthy(_) | Finding::NotAsked => before.saturating_add(1),
+            };
+            keep(&cluster, finding, failed, &hub).await;
+            drop(permit);
+            (cluster.name().clone(), failed)
+        });
+        while let Some(Ok((name, failed))) = under_way.try_join_next() {
+            found.insert(name, failed);
+        }
+    }
+    while let Some(done) = under_way.join_next().await {
+        found.extend(done);
+    }
+    // Only what this round saw: clusters that are gone are forgotten.
+    *failures = found;
+}
+
+/// Writes what differs from what the Secret says.
+async fn keep(cluster: &Cluster, finding: Finding, failed: u32, hub: &Hub) {
+    let spec = cluster.spec();
+    let known = spec.healthy.as_deref();
+    let (healthy, reason) = match finding {
+        Finding::Healthy => (true, String::new()),
+        Finding::Unhealthy(_) | Finding::NotAsked if failed < FAILURES && known == Some("true") => return,
+        Finding::Unhealthy(reason) => (false, reason),
+        // The reason that was written is better than the want of one.
+        Finding::NotAsked if known == Some("false") => return,
+        Finding::NotAsked => (false, "Unknown: too many dials failed".into()),
+    };
+    let written = if healthy { "true" } else { "false" };
+    if known == Some(written) && spec.healthy_reason.as_deref().unwrap_or_default() == reason {
+        return;
+    }
+    tracing::info!(cluster = %spec.name, healthy, reason, "health changed");
+    let health = Health { healthy, healthy_reason: reason };
+    if let Err(failure) = write(hub, &spec.name, &health).await {
+        let reason = failure.into_status(RESOURCE);
+        tracing::warn!(cluster = %spec.name, reason = reason.message(), "cannot write the health of a cluster, trying again at the next probe");
+    }
+}
+
+/// Whoever changes the Secret at the same time is read again, not written over.
+async fn write(hub: &Hub, cluster: &ClusterName, health: &Health) -> Result<(), HubFailure> {
+    let mut attempts = 1;
+    loop {
+        let secret = hub.get(Collection::Secrets, cluster.as_str(), "").await?;
+        let Some(annotated) = health.annotate(&secret) else { return Ok(()) };
+        match hub.update_secret(cluster.as_str(), "", annotated.into()).await {
+            Err(failure) if failure.code() == Some(409) && attempts < ATTEMPTS => attempts += 1,
+            done => return done.map(drop),
+        }
+    }
+}

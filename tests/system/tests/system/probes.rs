@@ -1,0 +1,144 @@
+//! What is asked of members without anybody's request, and where the answer is to be found.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
+
+use kit::hub::{Call, ClusterSecret, FakeHub, Fault, Resource};
+use kit::member::{FakeMember, MemberOptions, Reply};
+use kit::wait::{WAIT, eventually, within};
+use serde_json::Value;
+use system_tests::{CLUSTER, MEMBER_TOKEN, Rig, RigBuilder, cluster};
+use tokio::time::Duration;
+
+const HEALTHY: &str = "status.cluster.core.oam.dev/healthy";
+const REASON: &str = "status.cluster.core.oam.dev/healthy-reason";
+
+/// A gateway that asks all the time.
+fn probing(hub: &FakeHub) -> RigBuilder {
+    Rig::builder().hub(hub).arg("--health-probe-interval=20ms")
+}
+
+fn secret(hub: &FakeHub, name: &str) -> Value {
+    hub.get(Resource::Secrets, "vela-system", name).expect("the Secret is there")
+}
+
+/// The two annotations of a cluster's Secret.
+fn health(hub: &FakeHub, name: &str) -> [Option<String>; 2] {
+    let secret = secret(hub, name);
+    [HEALTHY, REASON].map(|key| secret["metadata"]["annotations"][key].as_str().map(str::to_owned))
+}
+
+async fn until(hub: &FakeHub, name: &str, healthy: &str) -> String {
+    let seen = async {
+        let mut interval = tokio::time::interval(Duration::from_millis(5));
+        loop {
+            interval.tick().await;
+            if let [Some(value), reason] = health(hub, name)
+                && value == healthy
+            {
+                return reason.unwrap_or_default();
+            }
+        }
+    };
+    within(WAIT, format_args!("{name} to be written as healthy: {healthy}"), seen).await
+}
+
+async fn member(answer: impl Fn() -> Reply + Send + Sync + 'static) -> FakeMember {
+    let member = FakeMember::start(MemberOptions::default()).await;
+    member.on_any(move |request| {
+        assert_eq!((request.method.as_str(), request.target.as_str()), ("GET", "/healthz"));
+        answer()
+    });
+    member
+}
+
+#[tokio::test]
+async fn what_members_answer_is_written_into_their_secrets_when_it_changes() {
+    let hub = FakeHub::start().await;
+    let status = Arc::new(AtomicU16::new(200));
+    let answered = Arc::clone(&status);
+    let member = member(move || match answered.load(Ordering::SeqCst) {
+        200 => Reply::full(200, &[], "ok"),
+        status => Reply::full(status, &[], "[-]etcd failed"),
+    })
+    .await;
+    hub.put_secret(cluster(CLUSTER, &member).annotation("kept", "as it is"));
+    let rig = probing(&hub).start().await;
+    assert_eq!(until(&hub, CLUSTER, "true").await, "");
+    let request = member.requests().into_iter().next().expect("it was asked");
+    assert_eq!(request.header("authorization"), Some(format!("Bearer {MEMBER_TOKEN}").as_str()));
+
+    status.store(500, Ordering::SeqCst);
+    let reason = until(&hub, CLUSTER, "false").await;
+    assert_eq!(reason, "Unknown: /healthz answers 500 Internal Server Error");
+    let written = secret(&hub, CLUSTER);
+    assert_eq!(written["metadata"]["annotations"]["kept"], "as it is");
+
+    // The same finding again is no news.
+    let (asked, updates) = (member.request_count(), hub.calls(Call::Write(Resource::Secrets)));
+    eventually(WAIT, || member.request_count() >= asked + 5).await;
+    assert_eq!(hub.calls(Call::Write(Resource::Secrets)), updates);
+
+    status.store(200, Ordering::SeqCst);
+    assert_eq!(until(&hub, CLUSTER, "true").await, "");
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn one_bad_answer_of_a_healthy_member_is_not_written() {
+    let hub = FakeHub::start().await;
+    let bad = Arc::new(AtomicBool::new(false));
+    let once = Arc::clone(&bad);
+    let member = member(move || match once.swap(false, Ordering::SeqCst) {
+        true => Reply::full(503, &[], "a moment"),
+        false => Reply::full(200, &[], "ok"),
+    })
+    .await;
+    hub.put_secret(cluster(CLUSTER, &member));
+    let _rig = probing(&hub).start().await;
+    until(&hub, CLUSTER, "true").await;
+    let (asked, updates) = (member.request_count(), hub.calls(Call::Write(Resource::Secrets)));
+    bad.store(true, Ordering::SeqCst);
+    eventually(WAIT, || member.request_count() >= asked + 5).await;
+    assert!(!bad.load(Ordering::SeqCst), "it answered badly once");
+    assert_eq!(hub.calls(Call::Write(Resource::Secrets)), updates);
+}
+
+#[tokio::test]
+async fn members_that_are_away_or_not_who_they_should_be_hold_up_nobody() {
+    let hub = FakeHub::start().await;
+    let (good, other) = (member(|| Reply::full(200, &[], "ok")).await, member(|| Reply::full(200, &[], "ok")).await);
+    let silent = kit::member::BlackHole::start().await;
+    let secret = |name: &str, url: &str, ca: &str| {
+        ClusterSecret::new("vela-system", name).endpoint(url).ca(ca).token(MEMBER_TOKEN)
+    };
+    hub.put_secret(secret("silent", &format!("https://{}", silent.address()), &other.ca_pem()));
+    hub.put_secret(secret("stranger", &other.url(), &good.ca_pem()));
+    hub.put_secret(cluster("well", &good));
+    let _rig = probing(&hub).arg("--health-probe-timeout=200ms").start().await;
+    assert_eq!(until(&hub, "well", "true").await, "");
+    assert_eq!(until(&hub, "silent", "false").await, "ConnectionTimeout");
+    assert!(until(&hub, "stranger", "false").await.starts_with("CertificateMismatch"));
+}
+
+#[tokio::test]
+async fn a_finding_that_the_hub_did_not_take_is_written_later() {
+    let hub = FakeHub::start().await;
+    let member = member(|| Reply::full(200, &[], "ok")).await;
+    hub.put_secret(cluster(CLUSTER, &member));
+    hub.fail_next(Call::Write(Resource::Secrets), 7, Fault::Status(409));
+    let _rig = probing(&hub).start().await;
+    until(&hub, CLUSTER, "true").await;
+    assert!(hub.calls(Call::Write(Resource::Secrets)) >= 8);
+}
+
+#[tokio::test]
+async fn nobody_is_asked_unless_the_operator_wants_it() {
+    let hub = FakeHub::start().await;
+    let member = FakeMember::start(MemberOptions::default()).await;
+    member.on_any(|_| Reply::full(200, &[], "ok"));
+    hub.put_secret(cluster(CLUSTER, &member));
+    let rig = Rig::builder().hub(&hub).start().await;
+    rig.stop().await;
+    assert_eq!(member.connections_accepted(), 0);
+}
