@@ -171,7 +171,10 @@ fn land(entry: &Weak<Entry>, outcome: &Outcome) {
         Err(error) => {
             let until = Instant::now() + back_off(state.failures);
             state.failure = Some((Arc::clone(error), until));
-            state.failures = state.failures.saturating_add(1);
+            // That others hang says nothing against this one.
+            if !matches!(**error, ExecError::Busy { .. }) {
+                state.failures = state.failures.saturating_add(1);
+            }
         }
     }
     drop(state);

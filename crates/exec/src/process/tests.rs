@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use kit::wait::{WAIT, eventually};
+use kit::wait::{WAIT, eventually, within};
 
 use super::*;
 
@@ -78,7 +78,8 @@ async fn a_run_that_is_given_up_takes_its_group_along() {
 async fn output_held_open_by_others_is_not_waited_for() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("pids");
-    let finished = sh(&format!("echo done; sleep 600 & echo $! > {}", file.display()), FOREVER).await.unwrap();
+    let script = format!("echo done; sleep 600 & echo $! > {}", file.display());
+    let finished = within(WAIT, "the program's end", sh(&script, FOREVER)).await.unwrap();
     assert_eq!((finished.status.success(), &*finished.stdout), (true, &b"done\n"[..]));
     let pids = written(&file, 1).await;
     eventually(WAIT, || !lives(&pids[0])).await;

@@ -74,6 +74,7 @@ fn keys_and_certificates_go() {
     assert_eq!(said(&[], &[], &format!("key: {open}")), "key: ***");
     let middle = leaf.key_pem.split_once('\n').unwrap().1;
     assert_eq!(said(&[], &[], &format!("{middle}that was it")), "***\\nthat was it");
+    assert_eq!(said(&[], &[], &format!("{middle}then {}", leaf.key_pem)), "***\\nthen ***");
 }
 
 #[test]

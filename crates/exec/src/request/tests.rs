@@ -65,7 +65,7 @@ fn any_difference_in_content_is_another_request() {
         request(with_env(base(), &[("A", "1")])),
         request(with_env(base(), &[("A", "2")])),
         request(with_env(base(), &[("A1", "")])),
-        request(with_env(config("plugin", &["a", "b", "A"]), &[("1", "")])),
+        request(config("plugin", &["a", "b", "A", "1"])),
         told(ClusterInfo::default()),
         told(cluster()),
         told(ClusterInfo { proxy_url: Some("http://u:q@proxy:3128".into()), ..cluster() }),
