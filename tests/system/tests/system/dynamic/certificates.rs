@@ -6,7 +6,7 @@ use kit::member::{FakeMember, MemberOptions};
 use kit::pki::{Authority, Issued, Leaf};
 use kit::wait::{WAIT, eventually};
 use serde_json::json;
-use system_tests::{CLUSTER, Http, Rig, across_http, proxied};
+use system_tests::{CLUSTER, Http, Rig, across_http, cluster, proxied};
 
 use super::{PATH, Plugin, V1, member};
 
@@ -75,6 +75,22 @@ async fn a_certificate_is_presented_and_replaced(http: Http) {
     .await;
     assert_eq!(member.connections_accepted(), 2);
     eventually(WAIT, || member.connections_open() == 1).await;
+}
+
+#[tokio::test]
+async fn what_is_no_concern_of_the_certificate_ends_none_of_its_connections() {
+    let (member, authority) = strict(Http::H2).await;
+    let plugin = from_file();
+    lay(&plugin, &authority.issue(&Leaf::client("steady")), None);
+    let rig = Rig::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &member)).start().await;
+    assert_eq!(rig.get(&proxied(CLUSTER, PATH)).await.status, 200);
+    rig.register(CLUSTER, plugin.secret(CLUSTER, &member).label("changed", "yes"));
+    // Manifests are read in one go: when this one is known, so is the label.
+    let other = super::member(Http::H2.member_options()).await;
+    rig.register("late", cluster("late", &other));
+    rig.until(WAIT, &proxied("late", PATH), |answer| answer.status == 200).await;
+    assert_eq!(rig.get(&proxied(CLUSTER, PATH)).await.status, 200);
+    assert_eq!(member.connections_accepted(), 1);
 }
 
 #[tokio::test]
