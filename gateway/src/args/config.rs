@@ -10,7 +10,7 @@ use net::listen::Sharing;
 use telemetry::logs;
 
 use super::serving::{MainFiles, Reached};
-use super::{Args, ExecOptions, Gates, LogFormat, MissingCa, UpgradeVerb};
+use super::{Args, ExecOptions, Gates, LogFormat, Members, MissingCa, UpgradeVerb};
 use crate::exchange;
 use crate::limits::Caps;
 use crate::probes::Probing;
@@ -101,13 +101,7 @@ impl TryFrom<Args> for Config {
             }),
             drain_timeout: args.serving.drain_timeout,
             source,
-            rules: SecretRules {
-                allow_http: args.members.allow_http_endpoints,
-                missing_ca: match args.members.missing_ca {
-                    MissingCa::System => secret::MissingCa::SystemRoots,
-                    MissingCa::Insecure => secret::MissingCa::Insecure,
-                },
-            },
+            rules: rules(&args.members),
             dial_timeout: args.members.dial_timeout,
             exec,
             circuit_failures: args.members.circuit_failures,
@@ -140,6 +134,16 @@ impl TryFrom<Args> for Config {
             without_effect,
             warnings,
         })
+    }
+}
+
+fn rules(members: &Members) -> SecretRules {
+    SecretRules {
+        allow_http: members.allow_http_endpoints,
+        missing_ca: match members.missing_ca {
+            MissingCa::System => secret::MissingCa::SystemRoots,
+            MissingCa::Insecure => secret::MissingCa::Insecure,
+        },
     }
 }
 
