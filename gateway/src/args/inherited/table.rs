@@ -6,7 +6,6 @@ use super::Takes::{As, Boolean, Value};
 
 pub(super) const ALL: &[Inherited] = &[
     // The incumbent's own, for konnectivity proxies and for a switch that it never reads.
-    Inherited { name: "ocm-integration", takes: Boolean },
     Inherited { name: "proxy-host", takes: Value },
     Inherited { name: "proxy-port", takes: Value },
     Inherited { name: "proxy-ca-cert", takes: Value },
