@@ -15,6 +15,7 @@ mod forward;
 mod identity;
 mod informers;
 mod outage;
+mod parity;
 mod reads;
 mod stage;
 mod streams;
@@ -51,6 +52,7 @@ fn main() -> ExitCode {
         identity::trials(&stage),
         clusters::trials(&stage),
         outage::trials(&stage),
+        parity::trials(&stage),
         vela::trials(&stage),
         bytes::trials(&stage),
         answers::trials(&stage),

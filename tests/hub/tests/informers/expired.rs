@@ -54,5 +54,13 @@ pub(super) fn expired(lab: &Lab) -> Result<()> {
     }
     // What is new now comes by watching again.
     churn.change(CHANGES)?;
+    crew.equal(&churn, LIMIT)?;
+
+    // The hub alone goes and comes back: the gateway finds it again, and so do the watches through it.
+    let _in_use = gateway.in_use();
+    hub.stop()?;
+    hub.start_again()?;
+    hub.wait_ready()?;
+    churn.change(CHANGES)?;
     crew.equal(&churn, LIMIT)
 }
