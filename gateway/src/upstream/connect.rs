@@ -2,6 +2,7 @@
 
 mod error;
 
+use std::io;
 use std::time::Duration;
 
 use http::HeaderValue;
@@ -68,7 +69,8 @@ impl Target {
         };
         let outcome = self.connect_somewhere(alpn, deadline).await;
         match &outcome {
-            Ok(_) => attempt.succeeded(),
+            // It is there, but not for upgrades: no reason to keep other requests from it.
+            Ok(_) | Err(ConnectError::NoHttp1 { .. }) => attempt.succeeded(),
             Err(error) => attempt.failed(error),
         }
         outcome
@@ -104,10 +106,19 @@ impl Target {
         };
         match timeout_at(deadline, opened.secure(config, name.clone(), alpn)).await {
             Ok(Ok(transport)) => Ok(transport),
+            Ok(Err(source)) if !alpn.contains(&tls::H2) && is_no_protocol(&source) => {
+                Err(ConnectError::NoHttp1 { address: place.to_string() })
+            }
             Ok(Err(source)) => Err(ConnectError::Tls { address: place.to_string(), source, advice: place.advice }),
             Err(_) => Err(ConnectError::TlsTimeout { address: place.to_string(), after: self.dial_timeout }),
         }
     }
+}
+
+/// Whether the peer speaks none of the protocols offered to it (RFC 7301 §3.2).
+fn is_no_protocol(error: &io::Error) -> bool {
+    let alert = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
+    matches!(alert, Some(rustls::Error::AlertReceived(rustls::AlertDescription::NoApplicationProtocol)))
 }
 
 #[cfg(test)]

@@ -44,7 +44,11 @@ async fn until(hub: &FakeHub, name: &str, healthy: &str) -> String {
 }
 
 async fn member(answer: impl Fn() -> Reply + Send + Sync + 'static) -> FakeMember {
-    let member = FakeMember::start(MemberOptions::default()).await;
+    speaking(&["h2", "http/1.1"], answer).await
+}
+
+async fn speaking(alpn: &'static [&'static str], answer: impl Fn() -> Reply + Send + Sync + 'static) -> FakeMember {
+    let member = FakeMember::start(MemberOptions { alpn, ..MemberOptions::default() }).await;
     member.on_any(move |request| {
         assert_eq!((request.method.as_str(), request.target.as_str()), ("GET", "/healthz"));
         answer()
@@ -82,6 +86,19 @@ async fn what_members_answer_is_written_into_their_secrets_when_it_changes() {
     status.store(200, Ordering::SeqCst);
     assert_eq!(until(&hub, CLUSTER, "true").await, "");
     rig.stop().await;
+}
+
+#[tokio::test]
+async fn members_are_asked_in_whichever_protocol_they_speak() {
+    let hub = FakeHub::start().await;
+    let (old, new) =
+        (speaking(&["http/1.1"], || Reply::full(200, &[], "ok")), speaking(&["h2"], || Reply::full(200, &[], "ok")));
+    let (old, new) = (old.await, new.await);
+    hub.put_secret(cluster("old", &old));
+    hub.put_secret(cluster("new", &new));
+    let _rig = probing(&hub).start().await;
+    until(&hub, "old", "true").await;
+    until(&hub, "new", "true").await;
 }
 
 #[tokio::test]
