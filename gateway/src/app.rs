@@ -1,5 +1,6 @@
 //! Wiring: everything is bound and built in order, then it runs, then it drains.
 
+mod feed;
 mod threads;
 
 use std::ffi::OsString;
@@ -19,12 +20,13 @@ use tokio::runtime::Handle;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+use self::feed::{Fed, Feed, FromHub};
 use self::threads::Threads;
 use crate::args::{self, Config, Source};
 use crate::clusters::cluster::Making;
 use crate::clusters::dynamic::Issuing;
-use crate::clusters::files::{self, Files};
-use crate::clusters::{Clusters, Registry, watch};
+use crate::clusters::files::Files;
+use crate::clusters::{Clusters, Registry};
 use crate::exchange::{self, Exchange, RulesFile};
 use crate::hub;
 use crate::limits::Limits;
@@ -45,12 +47,6 @@ pub struct Gateway {
     auth: auth::Auth,
     /// Last: what other fields write while they end is written.
     audit: Option<audit::Log>,
-}
-
-/// What feeds the registry of clusters.
-enum Feed {
-    Hub(kube::Client, String, hub::Hub),
-    Files(Files),
 }
 
 // === impl Gateway ===
@@ -218,25 +214,19 @@ fn build(
         proxy_ca: proxy_ca(config)?,
     };
     let registered = Registry::new(Arc::clone(&clusters), config.rules, making, unlisted);
-    let hub = match feed {
-        Feed::Hub(client, namespace, hub) => {
-            control.spawn(watch::run(client, namespace, registered));
-            control.spawn(probes::run(Arc::clone(&clusters), config.probing.clone(), hub.clone()));
-            Some(hub)
-        }
-        Feed::Files(files) => {
-            control.spawn(files::run(files, registered.stamping()));
-            None
-        }
-    };
+    let Fed { hub, managed, located_by } = feed.start(control, registered);
+    if let Some(hub) = &hub {
+        control.spawn(probes::run(Arc::clone(&clusters), config.probing.clone(), hub.clone()));
+    }
     control.spawn(Arc::clone(certificates).follow());
 
     let shared = Arc::new(Shared {
         authenticator: Arc::clone(&auth.authenticator),
         authorizer: Arc::clone(&auth.authorizer),
         clusters,
+        managed,
         hub,
-        view: View::new(config.rules, config.settings.expose_credentials, config.gates),
+        view: View::new(config.rules, config.settings.expose_credentials, config.gates).located_by(located_by),
         exchange,
         limits,
         audit: audit.as_ref().map(audit::Log::sink),
@@ -254,7 +244,7 @@ fn build(
 
 fn sources(config: &Config, control: &Handle, metrics: &auth::Metrics) -> anyhow::Result<(Feed, auth::Auth)> {
     match &config.source {
-        Source::Hub { namespace, secrets, authentication, authorization } => {
+        Source::Hub { namespace, ocm, secrets, authentication, authorization } => {
             let client = |path: &Option<std::path::PathBuf>| {
                 let (path, user_agent) = (path.clone(), config.user_agent.clone());
                 threads::block_on(control, async move { hub::client(path.as_deref(), &user_agent).await })?
@@ -264,9 +254,9 @@ fn sources(config: &Config, control: &Handle, metrics: &auth::Metrics) -> anyhow
             let (path, user_agent) = (secrets.clone(), config.user_agent.clone());
             let watches = async move { hub::watch_client(path.as_deref(), &user_agent).await };
             let watches = threads::block_on(control, watches)??;
-            let reads = client(secrets)?;
-            let hub = hub::Hub::new(reads.clone(), watches, namespace);
-            Ok((Feed::Hub(reads, namespace.clone(), hub), auth))
+            let client = client(secrets)?;
+            let hub = hub::Hub::new(client.clone(), watches, namespace);
+            Ok((Feed::Hub(Box::new(FromHub { client, namespace: namespace.clone(), hub, ocm: *ocm })), auth))
         }
         Source::Standalone { directory, kubeconfig } => {
             let auth = auth::Auth::build(&config.auth, None, control, metrics)?;

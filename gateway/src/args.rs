@@ -113,6 +113,9 @@ pub struct Hub {
     /// `Gate=true|false` pairs; gates without effect here are named in the log
     #[arg(long, value_delimiter = ',', value_name = "GATES")]
     pub feature_gates: Vec<String>,
+    /// Take endpoints and CAs from the `ManagedCluster`s of Open Cluster Management where there are any
+    #[arg(long)]
+    pub ocm_integration: bool,
     /// Return credentials when `clustergateways` are read, as the Go cluster-gateway does
     #[arg(long)]
     pub expose_credentials: bool,

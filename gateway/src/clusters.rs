@@ -10,6 +10,8 @@ pub mod dynamic;
 pub mod files;
 pub mod kubeconfig;
 pub mod poll;
+pub mod managed;
+mod ocm;
 mod registry;
 mod stamps;
 mod target;

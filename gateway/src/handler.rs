@@ -115,7 +115,7 @@ async fn own(
         Route::BadRequest(reason) => Err(Error::BadPath(reason)),
         Route::OpenApi(document) => resources::open_api(document, &request),
         Route::Health { cluster, action } => resources::health(gateway, permit, cluster, action, request).await,
-        Route::VirtualClusters(_) => Err(Error::NotFound),
+        Route::VirtualClusters(clusters) => resources::virtual_clusters(gateway, permit, &clusters, &request).await,
         Route::NotFound | Route::Proxy(_) => Err(Error::NotFound),
     }
 }

@@ -8,6 +8,9 @@ mod memory;
 mod memory_watch;
 mod translate;
 mod view;
+mod virtual_clusters;
+mod virtual_tracker;
+mod virtual_watch;
 mod watch;
 
 use std::sync::Arc;
@@ -52,6 +55,16 @@ pub async fn health(
     request: Request<Incoming>,
 ) -> Result<Response<ResponseBody>, Error> {
     health::serve(shared, cluster, action, request).await
+}
+
+/// `get`, `list` and `watch` of `virtualclusters`.
+pub async fn virtual_clusters(
+    shared: &Shared,
+    _permit: &Permit,
+    route: &ClustersRoute,
+    request: &Request<Incoming>,
+) -> Result<Response<ResponseBody>, Error> {
+    virtual_clusters::serve(shared, route, request).await
 }
 
 /// A JSON document.

@@ -9,6 +9,7 @@ use telemetry::metrics::Metrics as Exposition;
 use telemetry::readiness::Readiness;
 use tokio::runtime::Handle;
 
+use crate::clusters::managed::ManagedClusters;
 use crate::clusters::{Cluster, Clusters};
 use crate::error::Error;
 use crate::exchange::{Acting, Exchange};
@@ -24,6 +25,8 @@ pub struct Shared {
     pub clusters: Arc<Clusters>,
     /// Absent when there is none.
     pub hub: Option<Hub>,
+    /// What Open Cluster Management knows of clusters. Absent without a hub.
+    pub managed: Option<Arc<ManagedClusters>>,
     /// How clusters are shown to readers.
     pub view: View,
     pub exchange: Exchange,

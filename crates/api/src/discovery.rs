@@ -37,21 +37,32 @@ pub struct Subresource {
 }
 
 /// The table: all resources are cluster-scoped and in our group and version.
-pub static RESOURCES: &[Resource] = &[Resource {
-    plural: "clustergateways",
-    singular: "clustergateway",
-    kind: "ClusterGateway",
-    verbs: &["get", "list", "watch"],
-    short_names: &[],
-    subresources: &[
-        Subresource { name: "health", kind: "ClusterGateway", verbs: &["get", "patch", "update"] },
-        Subresource {
-            name: "proxy",
-            kind: "ClusterGatewayProxyOptions",
-            verbs: &["create", "delete", "get", "patch", "update"],
-        },
-    ],
-}];
+pub static RESOURCES: &[Resource] = &[
+    Resource {
+        plural: "clustergateways",
+        singular: "clustergateway",
+        kind: "ClusterGateway",
+        verbs: &["get", "list", "watch"],
+        short_names: &[],
+        subresources: &[
+            Subresource { name: "health", kind: "ClusterGateway", verbs: &["get", "patch", "update"] },
+            Subresource {
+                name: "proxy",
+                kind: "ClusterGatewayProxyOptions",
+                verbs: &["create", "delete", "get", "patch", "update"],
+            },
+        ],
+    },
+    Resource {
+        plural: "virtualclusters",
+        singular: "virtualcluster",
+        kind: "VirtualCluster",
+        verbs: &["get", "list", "watch"],
+        // The incumbent's.
+        short_names: &["vc", "vcluster", "vclusters", "virtual-cluster", "virtual-clusters"],
+        subresources: &[],
+    },
+];
 
 /// A finished document.
 #[derive(Debug)]

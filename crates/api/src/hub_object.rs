@@ -85,6 +85,21 @@ fn decoded<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String
 // === impl SecretObject ===
 
 impl SecretObject {
+    /// A copy of what is seen.
+    pub fn of(view: &SecretView<'_>) -> Self {
+        Self {
+            metadata: HubMeta {
+                name: view.name.to_owned(),
+                uid: view.uid.to_owned(),
+                resource_version: view.resource_version.to_owned(),
+                creation_timestamp: view.creation_timestamp.map(str::to_owned),
+                labels: view.labels.clone(),
+                annotations: view.annotations.clone(),
+            },
+            data: view.data.clone(),
+        }
+    }
+
     pub fn view(&self) -> SecretView<'_> {
         SecretView {
             name: &self.metadata.name,

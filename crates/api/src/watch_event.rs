@@ -109,6 +109,19 @@ impl<T: for<'de> Deserialize<'de>> HubEvent<T> {
     }
 }
 
+impl<T> HubEvent<T> {
+    /// The same event about something else.
+    pub fn map<U>(self, change: impl FnOnce(T) -> U) -> HubEvent<U> {
+        match self {
+            Self::Change(kind, object) => HubEvent::Change(kind, change(object)),
+            Self::Bookmark { resource_version, initial_events_end } => {
+                HubEvent::Bookmark { resource_version, initial_events_end }
+            }
+            Self::Error(status) => HubEvent::Error(status),
+        }
+    }
+}
+
 // === impl EventWriter ===
 
 impl EventWriter {

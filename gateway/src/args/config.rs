@@ -57,6 +57,8 @@ pub struct Config {
 pub enum Source {
     Hub {
         namespace: String,
+        /// `ManagedCluster`s say where clusters are.
+        ocm: bool,
         /// `None`: in-cluster configuration.
         secrets: Option<PathBuf>,
         authentication: Option<PathBuf>,
@@ -176,6 +178,7 @@ fn source(args: &Args, wrong: &mut Vec<String>) -> Source {
     let or_main = |path: &Option<PathBuf>| path.clone().or_else(|| hub.kubeconfig.clone());
     Source::Hub {
         namespace: hub.secret_namespace.clone(),
+        ocm: hub.ocm_integration,
         secrets: hub.kubeconfig.clone(),
         authentication: or_main(&args.authentication.authentication_kubeconfig),
         authorization: or_main(&args.authorization.authorization_kubeconfig),

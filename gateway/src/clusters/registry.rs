@@ -8,6 +8,8 @@ use api::secret::{ClusterSpec, SecretError, SecretRules, SecretView};
 use telemetry::readiness::NotReady;
 
 use super::cluster::{Cluster, Making};
+use super::managed::ManagedClusters;
+use super::ocm::Ocm;
 use super::stamps::Stamps;
 use super::{Clusters, Entry, Snapshot};
 
@@ -23,6 +25,8 @@ pub struct Registry {
     /// Where no API server gives objects versions, uids and creation times.
     stamps: Option<Stamps>,
     unconvertible: BTreeSet<ClusterName>,
+    /// Where Open Cluster Management has a say in where clusters are.
+    ocm: Option<Ocm>,
 }
 
 // === impl Registry ===
@@ -38,7 +42,28 @@ impl Registry {
             not_ready: Some(not_ready),
             stamps: None,
             unconvertible: BTreeSet::new(),
+            ocm: None,
         }
+    }
+
+    /// Takes endpoint and trust from `managed` where it knows the cluster.
+    #[must_use]
+    pub fn located_by(self, managed: Option<Arc<ManagedClusters>>) -> Self {
+        Self { ocm: managed.map(Ocm::new), ..self }
+    }
+
+    /// Whose word on where clusters are counts besides the Secrets'.
+    pub fn managed(&self) -> Option<Arc<ManagedClusters>> {
+        self.ocm.as_ref().map(|ocm| Arc::clone(&ocm.managed))
+    }
+
+    /// Makes the clusters anew that are elsewhere now. Takes effect with the next [`Registry::publish`]; false if there are none.
+    pub fn relocate(&mut self) -> bool {
+        let outdated = self.ocm.as_mut().map(Ocm::outdated).unwrap_or_default();
+        for secret in &outdated {
+            self.apply(&secret.view());
+        }
+        !outdated.is_empty()
     }
 
     /// For sources without an API server: what versions, uids and creation times they report is replaced.
@@ -57,7 +82,10 @@ impl Registry {
             Some(stamps) => stamps.stamped(view),
             None => *view,
         };
-        let spec = ClusterSpec::from_secret(&view, self.rules);
+        let spec = match &mut self.ocm {
+            Some(ocm) => ocm.spec(&view, self.rules),
+            None => ClusterSpec::from_secret(&view, self.rules),
+        };
         self.apply_spec(name, spec);
     }
 
@@ -104,6 +132,9 @@ impl Registry {
     pub fn remove(&mut self, name: &str) {
         if let Some(stamps) = &mut self.stamps {
             stamps.forget(name);
+        }
+        if let Some(ocm) = &mut self.ocm {
+            ocm.forget(name);
         }
         self.unconvertible.remove(name);
         if self.clusters.remove(name).is_some() {

@@ -9,7 +9,8 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client};
-use tokio::time::{Instant, timeout};
+use tokio::sync::watch::Receiver;
+use tokio::time::{Instant, timeout_at};
 
 use super::Registry;
 
@@ -23,15 +24,31 @@ const WATCH_WITHIN: Duration = Duration::from_mins(10);
 
 /// Follows the Secrets for ever. Errors of the hub are retried with back-off; meanwhile the last snapshot stays.
 pub async fn run(client: Client, namespace: String, registry: Registry) {
+    let managed = registry.managed();
     let mut following = Following { registry, listed: None, complained: None };
+    let mut relocated = None;
+    if let Some(managed) = managed {
+        relocated = Some(managed.subscribe());
+        // Until then a Secret alone may be half a cluster.
+        managed.known().await;
+    }
     loop {
         let secrets: Api<Secret> = Api::namespaced(client.clone(), &namespace);
         let config = watcher::Config::default().labels(CREDENTIAL_TYPE_LABEL);
         let mut events = std::pin::pin!(watcher::watcher(secrets, config).default_backoff());
         following.listed = Some(HashSet::new());
+        let mut heard = Instant::now();
         loop {
             let patience = if following.listed.is_some() { LIST_WITHIN } else { WATCH_WITHIN };
-            match timeout(patience, events.next()).await {
+            let next = tokio::select! {
+                next = timeout_at(heard + patience, events.next()) => next,
+                () = changed(&mut relocated) => {
+                    following.relocate();
+                    continue;
+                }
+            };
+            heard = Instant::now();
+            match next {
                 Ok(Some(Ok(event))) => following.event(event),
                 Ok(Some(Err(error))) => following.complain(&namespace, &error.to_string()),
                 Ok(None) => break,
@@ -41,6 +58,14 @@ pub async fn run(client: Client, namespace: String, registry: Registry) {
                 }
             }
         }
+    }
+}
+
+async fn changed(changes: &mut Option<Receiver<()>>) {
+    match changes {
+        // The sender lives as long as the gateway.
+        Some(changes) => drop(changes.changed().await),
+        None => std::future::pending().await,
     }
 }
 
@@ -63,6 +88,7 @@ impl Following {
             }
             Event::InitDone => {
                 self.registry.retain(&self.listed.take().unwrap_or_default());
+                self.registry.relocate();
                 self.registry.publish(true);
             }
             Event::Apply(secret) => {
@@ -74,6 +100,13 @@ impl Following {
                 self.registry.remove(secret.metadata.name.as_deref().unwrap_or_default());
                 self.registry.publish(true);
             }
+        }
+    }
+
+    /// While a list is under way it waits for its end.
+    fn relocate(&mut self) {
+        if self.listed.is_none() && self.registry.relocate() {
+            self.registry.publish(true);
         }
     }
 

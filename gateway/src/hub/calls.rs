@@ -24,7 +24,7 @@ pub const LARGEST: usize = 128 << 20;
 /// Longest error taken.
 const LARGEST_ERROR: usize = 64 << 10;
 /// A call that is not answered whole within this is given up. A hub itself gives up after 60 s.
-const WITHIN: Duration = Duration::from_secs(60);
+const WITHIN: Duration = Duration::from_mins(1);
 /// Calls under way; more wait as long as a call may last.
 const CALLS: usize = 32;
 /// Watches open at the hub, each with a connection of its own. More are refused: clients try again, here or elsewhere.

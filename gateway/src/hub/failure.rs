@@ -18,33 +18,44 @@ pub enum Verb {
     Update,
 }
 
-/// Why a request to the hub failed.
-#[derive(Debug)]
+/// Why a request to the hub failed, for the log.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {} {}: {cause}", verb.as_str(), collection.plural())]
 pub struct HubFailure {
     pub verb: Verb,
     pub collection: Collection,
     pub cause: Cause,
 }
 
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum Cause {
     /// Its own answer.
+    #[error("the hub answered {}: {}", .0.code, .0.message)]
     Status(HubStatus),
     /// No connection, or it broke.
+    #[error("no answer: {0}")]
     Unreachable(String),
-    /// No whole answer in time.
+    #[error("no whole answer in time")]
     Timeout,
     /// An answer longer than [`super::calls::LARGEST`].
+    #[error("the answer is too large")]
     TooLarge,
     /// An answer that is not what was asked for.
+    #[error("the answer cannot be read")]
     Unreadable,
     /// As many requests as allowed are under way.
+    #[error("too many requests are under way")]
     Busy,
 }
 
 // === impl HubFailure ===
 
 impl HubFailure {
+    /// The answer is not what was asked for.
+    pub fn unreadable(collection: Collection) -> Self {
+        Self { verb: Verb::List, collection, cause: Cause::Unreadable }
+    }
+
     /// The hub's status code, if it answered.
     pub fn code(&self) -> Option<u16> {
         match &self.cause {

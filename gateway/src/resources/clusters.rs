@@ -112,6 +112,6 @@ async fn watch(shared: &Shared, hub: &Hub, options: WatchOptions, form: Form) ->
     } else {
         shared.clusters.snapshot().unconvertible().map(ToString::to_string).collect()
     };
-    let translator = Clusters::new(EventWriter::new(form), shared.view, options, unseen);
+    let translator = Clusters::new(EventWriter::new(form), shared.view.clone(), options, unseen);
     Ok(Flow::new(watching, translator, lifetime))
 }

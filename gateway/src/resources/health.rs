@@ -1,6 +1,6 @@
 //! `clustergateways/health`: what was reported of a cluster, kept in the annotations of its Secret.
 //!
-//! Written by GET and PUT of the Secret, since the ServiceAccounts of existing installations may `update` Secrets and not
+//! Written by GET and PUT of the Secret, since the `ServiceAccount`s of existing installations may `update` Secrets and not
 //! `patch` them. The version of the Secret read is the one replaced, so that no other change of it is ever undone.
 
 use std::time::Duration;
@@ -111,8 +111,11 @@ fn write_query(query: Option<&str>) -> Result<String, Error> {
     Ok(kept.join("&"))
 }
 
+/// Reads a body.
+type Reader = fn(&[u8]) -> Result<Change, Refused>;
+
 /// How the body is to be read, by its media type.
-fn body_kind(action: HealthAction, headers: &HeaderMap) -> Result<fn(&[u8]) -> Result<Change, Refused>, Error> {
+fn body_kind(action: HealthAction, headers: &HeaderMap) -> Result<Reader, Error> {
     let text = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let media = text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     match (action, media.as_str()) {

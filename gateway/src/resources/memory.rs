@@ -1,11 +1,13 @@
-//! `clustergateways` without a hub: from the current snapshot.
+//! `clustergateways` and `virtualclusters` without a hub: from the current snapshot.
 
 use api::list_options::{ListOptions, WatchOptions};
 use api::route::ClustersRoute;
 use api::served::{Form, ListMeta};
+use api::virtual_cluster::{LOCAL, VirtualCluster};
 use http::{Method, Response};
 
 use super::memory_watch::{MemoryWatch, Subject};
+use super::virtual_clusters::{not_found, sorted};
 use super::{ok, watch};
 use crate::body::ResponseBody;
 use crate::clusters::LookupError;
@@ -46,7 +48,47 @@ pub fn clusters(
         }
         ClustersRoute::Watch => {
             let options = WatchOptions::from_query(query).map_err(Error::List)?;
-            let watch = MemoryWatch::begin(shared, Subject::ClusterGateways(*view), options, form)?;
+            let watch = MemoryWatch::begin(shared, Subject::ClusterGateways(view.clone()), options, form)?;
+            Ok(watch::response(shared, method, watch.stream()))
+        }
+    }
+}
+
+/// As [`clusters`], of `virtualclusters`: those, and this gateway's own place.
+pub fn virtual_clusters(
+    shared: &Shared,
+    route: &ClustersRoute,
+    query: Option<&str>,
+    form: Form,
+    method: &Method,
+) -> Result<Response<ResponseBody>, Error> {
+    let snapshot = shared.clusters.snapshot();
+    if !snapshot.is_listed() {
+        return Err(Error::ClustersUnknown);
+    }
+    match route {
+        ClustersRoute::Get(name) if name.as_str() == LOCAL => Ok(ok(form.object(&VirtualCluster::local()))),
+        ClustersRoute::Get(name) => {
+            let cluster = shared.clusters.get(name).map_err(|error| match error {
+                LookupError::Absent => not_found(name),
+                LookupError::Unknown => Error::ClustersUnknown,
+                LookupError::Invalid(reason) => Error::Unconvertible { cluster: name.clone(), reason },
+            })?;
+            Ok(ok(form.object(&VirtualCluster::of_spec(cluster.spec()))))
+        }
+        ClustersRoute::List => {
+            let options = ListOptions::from_query(query).and_then(ListOptions::from_memory);
+            let selectors = options.map_err(Error::List)?;
+            let ready = snapshot.ready();
+            let registered = ready.iter().map(|cluster| cluster.spec()).filter(|spec| spec.name.as_str() != LOCAL);
+            let all = std::iter::once(VirtualCluster::local()).chain(registered.map(VirtualCluster::of_spec));
+            let clusters = sorted(all.filter(|cluster| selectors.matches(&cluster.name, &cluster.labels)));
+            let metadata = ListMeta { resource_version: snapshot.resource_version(), ..ListMeta::default() };
+            Ok(ok(form.list(&clusters, metadata)))
+        }
+        ClustersRoute::Watch => {
+            let options = WatchOptions::from_query(query).map_err(Error::List)?;
+            let watch = MemoryWatch::begin(shared, Subject::VirtualClusters, options, form)?;
             Ok(watch::response(shared, method, watch.stream()))
         }
     }

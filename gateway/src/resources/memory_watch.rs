@@ -12,6 +12,7 @@ use api::cluster_gateway::ClusterGateway;
 use api::list_options::{InvalidListOptions, Selectors, WatchOptions};
 use api::secret::ClusterSpec;
 use api::served::Form;
+use api::virtual_cluster::{LOCAL, VirtualCluster};
 use api::watch_event::{Change, EventWriter};
 use bytes::Bytes;
 use futures_util::stream::unfold;
@@ -28,9 +29,9 @@ use crate::shared::Shared;
 const BOOKMARKS: Duration = Duration::from_mins(1);
 
 /// What is watched.
-#[derive(Clone, Copy)]
 pub enum Subject {
     ClusterGateways(View),
+    VirtualClusters,
 }
 
 /// A watch of the snapshots.
@@ -85,6 +86,7 @@ impl MemoryWatch {
         };
         watch.seen = watch.selected(&snapshot);
         if initial {
+            watch.tell_local();
             watch.tell_all();
         }
         if options.wants_their_end() {
@@ -126,8 +128,17 @@ impl MemoryWatch {
 
     fn selected(&self, snapshot: &Snapshot) -> BTreeMap<String, Arc<Cluster>> {
         let ready = snapshot.ready().into_iter();
-        let selected = ready.filter(|cluster| self.selectors.matches(cluster.name().as_str(), &cluster.spec().labels));
+        let selected = ready.filter(|cluster| self.subject.selects(&self.selectors, cluster.spec()));
         selected.map(|cluster| (cluster.name().to_string(), Arc::clone(cluster))).collect()
+    }
+
+    /// The control plane is no cluster of any snapshot.
+    fn tell_local(&mut self) {
+        let local = VirtualCluster::local();
+        let selected = self.selectors.matches(&local.name, &local.labels);
+        if matches!(self.subject, Subject::VirtualClusters) && selected {
+            self.lines.push_back(self.writer.change(Change::Added, &local));
+        }
     }
 
     fn tell_all(&mut self) {
@@ -170,6 +181,7 @@ impl MemoryWatch {
     fn tell(&mut self, change: Change, spec: &ClusterSpec) {
         let line = match &self.subject {
             Subject::ClusterGateways(view) => self.writer.change(change, &view.show(spec, view.health_of(spec))),
+            Subject::VirtualClusters => self.writer.change(change, &VirtualCluster::of_spec(spec)),
         };
         self.lines.push_back(line);
     }
@@ -178,8 +190,21 @@ impl MemoryWatch {
         let version = self.version.to_string();
         let line = match &self.subject {
             Subject::ClusterGateways(_) => self.writer.bookmark::<ClusterGateway<'_>>(&version, initial_events_end),
+            Subject::VirtualClusters => self.writer.bookmark::<VirtualCluster>(&version, initial_events_end),
         };
         self.lines.push_back(line);
+    }
+}
+
+// === impl Subject ===
+
+impl Subject {
+    fn selects(&self, selectors: &Selectors, spec: &ClusterSpec) -> bool {
+        match self {
+            Self::ClusterGateways(_) => selectors.matches(spec.name.as_str(), &spec.labels),
+            Self::VirtualClusters if spec.name.as_str() == LOCAL => false,
+            Self::VirtualClusters => selectors.matches(spec.name.as_str(), &VirtualCluster::of_spec(spec).labels),
+        }
     }
 }
 

@@ -1,20 +1,26 @@
 //! A cluster's Secret as readers of `clustergateways` see it, by this gateway's settings.
 
+use std::sync::Arc;
+
 use api::cluster_gateway::{ClusterGateway, Credentials};
 use api::health::Health;
 use api::hub_object::SecretObject;
+use api::managed_cluster::ManagedCluster;
 use api::secret::{ClusterSpec, SecretError, SecretRules};
 
 use crate::args::Gates;
+use crate::clusters::managed::ManagedClusters;
 
 /// What readers get to see.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Clone, Default)]
 pub struct View {
     /// What Secrets may say.
     pub rules: SecretRules,
     pub credentials: Credentials,
     /// Whether reported health is told (feature gate `HealthinessCheck`).
     pub health: bool,
+    /// Where `--ocm-integration` says that endpoint and trust, and absence, are those of Open Cluster Management.
+    pub managed: Option<Arc<ManagedClusters>>,
 }
 
 /// A Secret that is a cluster.
@@ -28,16 +34,26 @@ pub struct Seen {
 impl View {
     pub fn new(rules: SecretRules, expose_credentials: bool, gates: Gates) -> Self {
         let credentials = if expose_credentials { Credentials::Exposed } else { Credentials::Redacted };
-        Self { rules, credentials, health: gates.healthiness_check }
+        Self { rules, credentials, health: gates.healthiness_check, managed: None }
+    }
+
+    #[must_use]
+    pub fn located_by(self, managed: Option<Arc<ManagedClusters>>) -> Self {
+        Self { managed, ..self }
     }
 
     pub fn read(&self, secret: &SecretObject) -> Result<Seen, SecretError> {
-        Ok(self.seen(ClusterSpec::from_secret(&secret.view(), self.rules)?))
+        let managed = self.managed(&secret.metadata.name);
+        let spec = match &managed {
+            Some(managed) => managed.cluster(&secret.view(), self.rules)?,
+            None => ClusterSpec::from_secret(&secret.view(), self.rules)?,
+        };
+        let health = self.health_of(&spec);
+        Ok(Seen { spec, health })
     }
 
-    pub fn seen(&self, spec: ClusterSpec) -> Seen {
-        let health = self.health_of(&spec);
-        Seen { spec, health }
+    fn managed(&self, name: &str) -> Option<Arc<ManagedCluster>> {
+        self.managed.as_ref().and_then(|managed| managed.current().get(name).map(Arc::clone))
     }
 
     pub fn show<'a>(&self, spec: &'a ClusterSpec, health: Health) -> ClusterGateway<'a> {
@@ -46,6 +62,12 @@ impl View {
 
     /// As last reported; without the gate not healthy, as the incumbent.
     pub fn health_of(&self, spec: &ClusterSpec) -> Health {
-        if self.health { Health::of(spec) } else { Health::default() }
+        if !self.health {
+            return Health::default();
+        }
+        match self.managed(spec.name.as_str()) {
+            Some(managed) => managed.health(spec.healthy.is_some().then(|| Health::of(spec))),
+            None => Health::of(spec),
+        }
     }
 }

@@ -22,7 +22,7 @@ const SHORTEST: Duration = Duration::from_mins(30);
 /// Longest life a watcher may wish for.
 const LONGEST: Duration = Duration::from_hours(24);
 /// The hub ends a watch in time by itself; one that does not is ended this much later.
-const GRACE: Duration = Duration::from_secs(10);
+pub const GRACE: Duration = Duration::from_secs(10);
 
 /// What a line of the hub means to the watcher.
 #[derive(Debug, PartialEq, Eq)]
@@ -61,13 +61,12 @@ pub fn response(shared: &Shared, method: &Method, events: Events) -> Response<Re
 
 /// How long a watch lasts. Watches that begin together must not end together.
 pub fn lifetime(wish: Option<i64>) -> Duration {
-    match wish.and_then(|seconds| u64::try_from(seconds).ok()).filter(|seconds| *seconds > 0) {
-        Some(seconds) => Duration::from_secs(seconds).min(LONGEST),
-        None => {
-            let random = RandomState::new().build_hasher().finish();
-            SHORTEST + Duration::from_secs(random % SHORTEST.as_secs())
-        }
-    }
+    let wish = wish.and_then(|seconds| u64::try_from(seconds).ok()).filter(|seconds| *seconds > 0);
+    let random = || {
+        let random = RandomState::new().build_hasher().finish();
+        SHORTEST + Duration::from_secs(random % SHORTEST.as_secs())
+    };
+    wish.map_or_else(random, |seconds| Duration::from_secs(seconds).min(LONGEST))
 }
 
 /// The event after which a watch of the hub cannot go on, as a line of it makes no sense.

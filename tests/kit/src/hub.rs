@@ -131,6 +131,20 @@ impl FakeHub {
         self.hub.store.put(resource, object.into())
     }
 
+    /// Makes a custom resource known.
+    pub fn install(&self, resource: Resource) {
+        self.hub.installed.lock().insert(resource);
+    }
+
+    /// Deletes a custom resource and all its objects; watches of it end.
+    pub fn uninstall(&self, resource: Resource) {
+        for (key, _) in self.hub.store.list(resource).1 {
+            self.hub.store.delete(&key);
+        }
+        self.hub.installed.lock().remove(&resource);
+        self.hub.watches.order(|orders| orders.ended.push(resource));
+    }
+
     /// Creates or replaces a Secret; see [`ClusterSecret`].
     pub fn put_secret(&self, secret: impl Into<Value>) -> u64 {
         self.put(Resource::Secrets, secret)

@@ -2,6 +2,7 @@
 
 mod objects;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -9,6 +10,7 @@ use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, header};
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Incoming;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::calls::{Call, Calls, Fault};
@@ -34,6 +36,8 @@ pub(super) struct Hub {
     pub(super) reviews: Reviews,
     pub(super) calls: Calls,
     pub(super) watches: Arc<Watches>,
+    /// Custom resources there are.
+    pub(super) installed: Mutex<HashSet<Resource>>,
 }
 
 // === impl Hub ===
@@ -46,6 +50,7 @@ impl Hub {
             reviews: Reviews::default(),
             calls: Calls::default(),
             watches: Arc::new(Watches::new()),
+            installed: Mutex::default(),
         }
     }
 
@@ -70,6 +75,10 @@ impl Hub {
         let authorization = parts.headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
         if authorization != Some(self.authorization.as_bytes()) {
             return Err(refuse(401, "Unauthorized"));
+        }
+        let unknown = |resource: Resource| !resource.is_built_in() && !self.installed.lock().contains(&resource);
+        if target.resource().is_some_and(unknown) {
+            return Err(refuse(404, "the server could not find the requested resource"));
         }
         let body = Limited::new(body, MAX_BODY).collect().await.map_err(|_| refuse(400, "unreadable body"))?.to_bytes();
         match (&parts.method, target, query) {

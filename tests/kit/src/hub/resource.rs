@@ -11,6 +11,9 @@ pub enum Resource {
     ConfigMaps,
     /// `apiregistration.k8s.io/v1 apiservices`, cluster-scoped.
     ApiServices,
+    /// `cluster.open-cluster-management.io/v1 managedclusters`, cluster-scoped: a custom resource, which a hub has only after
+    /// [`FakeHub::install`](super::FakeHub::install).
+    ManagedClusters,
 }
 
 /// What a path addresses.
@@ -30,13 +33,19 @@ pub(super) enum Target {
 // === impl Resource ===
 
 impl Resource {
-    const ALL: [Self; 3] = [Self::Secrets, Self::ConfigMaps, Self::ApiServices];
+    /// Whether every hub has it.
+    pub(super) fn is_built_in(self) -> bool {
+        self != Self::ManagedClusters
+    }
+
+    const ALL: [Self; 4] = [Self::Secrets, Self::ConfigMaps, Self::ApiServices, Self::ManagedClusters];
 
     /// `v1`, or group and version.
     pub fn api_version(self) -> &'static str {
         match self {
             Self::Secrets | Self::ConfigMaps => "v1",
             Self::ApiServices => "apiregistration.k8s.io/v1",
+            Self::ManagedClusters => "cluster.open-cluster-management.io/v1",
         }
     }
 
@@ -46,6 +55,7 @@ impl Resource {
             Self::Secrets => "Secret",
             Self::ConfigMaps => "ConfigMap",
             Self::ApiServices => "APIService",
+            Self::ManagedClusters => "ManagedCluster",
         }
     }
 
@@ -55,12 +65,13 @@ impl Resource {
             Self::Secrets => "secrets",
             Self::ConfigMaps => "configmaps",
             Self::ApiServices => "apiservices",
+            Self::ManagedClusters => "managedclusters",
         }
     }
 
     /// Whether its objects live in namespaces.
     pub fn namespaced(self) -> bool {
-        !matches!(self, Self::ApiServices)
+        !matches!(self, Self::ApiServices | Self::ManagedClusters)
     }
 
     fn find(api_version: &str, plural: &str) -> Option<Self> {
@@ -71,6 +82,14 @@ impl Resource {
 // === impl Target ===
 
 impl Target {
+    /// The resource it is about, if it is about one that is stored.
+    pub(super) fn resource(&self) -> Option<Resource> {
+        match self {
+            Self::Collection(resource, _) | Self::Object(resource, ..) => Some(*resource),
+            _ => None,
+        }
+    }
+
     pub(super) fn parse(path: &str) -> Self {
         let segments: Vec<String> = path
             .trim_matches('/')

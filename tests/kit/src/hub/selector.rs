@@ -14,11 +14,12 @@ enum Requirement {
     NotIn(String, Vec<String>),
 }
 
-/// A parsed field selector: `metadata.name` and `metadata.namespace`, equality only.
+/// A parsed field selector: `metadata.name` and `metadata.namespace`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct FieldSelector {
     pub(super) name: Option<String>,
     namespace: Option<String>,
+    other_names: Vec<String>,
 }
 
 // === impl LabelSelector ===
@@ -97,6 +98,10 @@ impl FieldSelector {
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let mut selector = Self::default();
         for part in text.split(',').filter(|part| !part.is_empty()) {
+            if let Some(name) = part.strip_prefix("metadata.name!=") {
+                selector.other_names.push(name.to_owned());
+                continue;
+            }
             let (field, value) = part.split_once('=').ok_or_else(|| format!("not a requirement: {part}"))?;
             let value = Some(value.trim_start_matches('=').to_owned());
             match field {
@@ -112,7 +117,8 @@ impl FieldSelector {
         let holds = |wanted: &Option<String>, field: &str| {
             wanted.as_deref().is_none_or(|wanted| object["metadata"][field].as_str().unwrap_or_default() == wanted)
         };
-        holds(&self.name, "name") && holds(&self.namespace, "namespace")
+        let other = |name: &String| object["metadata"]["name"].as_str() != Some(name);
+        self.other_names.iter().all(other) && holds(&self.name, "name") && holds(&self.namespace, "namespace")
     }
 }
 
@@ -155,6 +161,7 @@ mod tests {
         let matches = |text: &str| FieldSelector::parse(text).map(|selector| selector.matches(&object));
         assert_eq!(matches("metadata.name=n,metadata.namespace==s"), Ok(true));
         assert_eq!(matches("metadata.name=other"), Ok(false));
+        assert_eq!((matches("metadata.name!=n"), matches("metadata.name!=other")), (Ok(false), Ok(true)));
         assert!(matches("status.phase=Running").is_err());
     }
 }

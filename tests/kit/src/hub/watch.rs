@@ -33,8 +33,10 @@ pub(super) struct Watches {
 }
 
 /// How often each order was given; a watch obeys those given since it began.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Orders {
+    /// Watches of these end, one entry for each order.
+    pub(super) ended: Vec<Resource>,
     pub(super) bookmarks: usize,
     pub(super) ends: usize,
     pub(super) aborts: usize,
@@ -96,7 +98,7 @@ impl Watch {
     pub(super) fn new(resource: Resource, query: Query, store: Arc<Store>, watches: Arc<Watches>) -> (Self, WatchBody) {
         let (lines, receiver) = mpsc::channel(LINES);
         let orders = watches.orders.subscribe();
-        let since = *orders.borrow();
+        let since = orders.borrow().clone();
         (Self { resource, query, store, lines, orders, since, position: 0, watches }, WatchBody(receiver))
     }
 
@@ -177,8 +179,12 @@ impl Watch {
     }
 
     async fn obey(&mut self) -> Result<(), Over> {
-        let (now, before) = (*self.orders.borrow_and_update(), self.since);
-        self.since = now;
+        let now = self.orders.borrow_and_update().clone();
+        let before = std::mem::replace(&mut self.since, now.clone());
+        if now.ended[before.ended.len()..].contains(&self.resource) {
+            self.changes().await?;
+            return Err(Over);
+        }
         if now.aborts > before.aborts {
             let _ = self.lines.send(Err(Aborted)).await; // an error is the caller leaving
             return Err(Over);

@@ -4,8 +4,10 @@ mod churn;
 mod failures;
 mod health;
 mod lists;
+mod ocm;
 mod standalone;
 mod transitions;
+mod virtual_clusters;
 mod watches;
 
 use kit::hub::{ClusterSecret, FakeHub, Resource};

@@ -105,6 +105,7 @@ async fn tables_and_bare_metadata() {
 #[tokio::test]
 async fn what_cannot_be_meant_never_reaches_the_hub() {
     let stage = Stage::set([readable("a")]).await;
+    stage.hub.watching(SECRETS, 1).await;
     let before = (stage.hub.calls(Call::List(SECRETS)), stage.hub.calls(Call::Watch(SECRETS)));
     for (query, code, reason) in [
         ("labelSelector=a%20b", 400, "BadRequest"),

@@ -4,7 +4,7 @@ use kit::hub::Call;
 use serde_json::json;
 use system_tests::{Http, across_http};
 
-use super::{CLUSTERS, NAMESPACE, SECRETS, Stage, TABLE, Watch, readable};
+use super::{CLUSTERS, NAMESPACE, SECRETS, Stage, TABLE, readable};
 
 /// The gateway's own watch of the Secrets is one of them.
 const OWN: usize = 1;

@@ -1,0 +1,57 @@
+//! What the registry of clusters is fed from: a hub, or files.
+
+use std::sync::Arc;
+
+use kube::Client;
+use tokio::runtime::Handle;
+
+use crate::clusters::files::{self, Files};
+use crate::clusters::managed::{self, ManagedClusters};
+use crate::clusters::{Registry, watch};
+use crate::hub::Hub;
+
+/// Not started yet.
+pub enum Feed {
+    Hub(Box<FromHub>),
+    Files(Files),
+}
+
+/// The Secrets of a hub.
+pub struct FromHub {
+    pub client: Client,
+    pub namespace: String,
+    pub hub: Hub,
+    /// `ManagedCluster`s say where clusters are.
+    pub ocm: bool,
+}
+
+/// What requests need to know of a hub; nothing without one.
+#[derive(Default)]
+pub struct Fed {
+    pub hub: Option<Hub>,
+    pub managed: Option<Arc<ManagedClusters>>,
+    /// The same, if they say where clusters are.
+    pub located_by: Option<Arc<ManagedClusters>>,
+}
+
+// === impl Feed ===
+
+impl Feed {
+    /// Feeds `registry` from now on.
+    pub fn start(self, control: &Handle, registry: Registry) -> Fed {
+        match self {
+            Self::Hub(from) => {
+                let FromHub { client, namespace, hub, ocm } = *from;
+                let managed = Arc::new(ManagedClusters::default());
+                let located_by = ocm.then(|| Arc::clone(&managed));
+                control.spawn(managed::run(hub.clone(), Arc::clone(&managed)));
+                control.spawn(watch::run(client, namespace, registry.located_by(located_by.clone())));
+                Fed { hub: Some(hub), managed: Some(managed), located_by }
+            }
+            Self::Files(files) => {
+                control.spawn(files::run(files, registry.stamping()));
+                Fed::default()
+            }
+        }
+    }
+}

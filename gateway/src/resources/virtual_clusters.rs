@@ -1,0 +1,151 @@
+//! `virtualclusters`: every cluster there is, from Secrets and from Open Cluster Management, and the hub itself.
+//!
+//! Both sources are read from the hub at each request. Where one name is in both, the Secret counts.
+
+use std::collections::BTreeMap;
+
+use api::cluster_name::ClusterName;
+use api::hub_object::{HubList, SecretObject};
+use api::list_options::{ListOptions, Selectors, WatchOptions};
+use api::managed_cluster::ManagedCluster;
+use api::route::ClustersRoute;
+use api::secret::CREDENTIAL_TYPE_LABEL;
+use api::served::{Form, ListMeta};
+use api::status::Status;
+use api::virtual_cluster::{InvalidVirtualCluster, LOCAL, RESOURCE, VirtualCluster};
+use bytes::Bytes;
+use http::{Request, Response};
+use hyper::body::Incoming;
+use serde::de::DeserializeOwned;
+
+use super::virtual_watch::VirtualWatch;
+use super::{asked, memory, ok, watch};
+use crate::body::ResponseBody;
+use crate::clusters::managed::is_absence;
+use crate::error::Error;
+use crate::hub::{Collection, Hub, HubFailure};
+use crate::shared::Shared;
+
+/// `get`, `list` and `watch`.
+pub async fn serve(
+    shared: &Shared,
+    route: &ClustersRoute,
+    request: &Request<Incoming>,
+) -> Result<Response<ResponseBody>, Error> {
+    let form = asked::form(route, request)?;
+    let query = request.uri().query();
+    match (route, &shared.hub) {
+        (ClustersRoute::Get(name), Some(hub)) => {
+            Ok(ok(form.object(&get(hub, name, &asked::version(request.uri())).await?)))
+        }
+        (ClustersRoute::List, Some(hub)) => {
+            let options = ListOptions::from_query(query).map_err(Error::List)?;
+            list(shared, hub, options, form).await.map(ok)
+        }
+        (ClustersRoute::Watch, Some(hub)) => {
+            let options = WatchOptions::from_query(query).map_err(Error::List)?;
+            let watch = VirtualWatch::begin(shared, hub, options, form).await?;
+            Ok(watch::response(shared, request.method(), watch.stream()))
+        }
+        (route, None) => memory::virtual_clusters(shared, route, query, form, request.method()),
+    }
+}
+
+/// A refusal about one object.
+pub fn not_found(name: &ClusterName) -> Error {
+    Error::Status(Box::new(Status::object_not_found(RESOURCE, name.as_str())))
+}
+
+async fn get(hub: &Hub, name: &ClusterName, query: &str) -> Result<VirtualCluster, Error> {
+    if name.as_str() == LOCAL {
+        return Ok(VirtualCluster::local());
+    }
+    let secret: Option<SecretObject> = one(hub, Collection::Secrets, name, query).await?;
+    let invalid = match secret.map(|secret| VirtualCluster::of_secret(&secret.view())) {
+        Some(Ok(cluster)) => return Ok(cluster),
+        // Some Secret of that name: nobody called it a cluster.
+        None | Some(Err(InvalidVirtualCluster::NoCredentialType)) => None,
+        Some(Err(error)) => Some(error),
+    };
+    let managed: Option<ManagedCluster> = one(hub, Collection::ManagedClusters, name, query).await?;
+    let invalid = match managed.map(|managed| VirtualCluster::of_managed(&managed)) {
+        Some(Ok(cluster)) => return Ok(cluster),
+        Some(Err(error)) => Some(invalid.unwrap_or(error)),
+        None => invalid,
+    };
+    Err(invalid.map_or_else(
+        || not_found(name),
+        |error| Error::Status(Box::new(Status::internal_error(&format!("cluster {name}: {error}")))),
+    ))
+}
+
+/// An object of the hub, if there is one that we may see.
+async fn one<T: DeserializeOwned>(
+    hub: &Hub,
+    collection: Collection,
+    name: &ClusterName,
+    query: &str,
+) -> Result<Option<T>, Error> {
+    match hub.get(collection, name.as_str(), query).await {
+        Ok(json) => parsed(collection, &json).map(Some),
+        Err(failure) if failure.code() == Some(404) => Ok(None),
+        Err(failure) if collection == Collection::ManagedClusters && is_absence(&failure) => Ok(None),
+        Err(failure) => Err(Error::hub(failure, RESOURCE)),
+    }
+}
+
+fn parsed<T: DeserializeOwned>(collection: Collection, json: &[u8]) -> Result<T, Error> {
+    api::hub_object::parse(json).map_err(|_| Error::hub(HubFailure::unreadable(collection), RESOURCE))
+}
+
+async fn list(shared: &Shared, hub: &Hub, options: ListOptions, form: Form) -> Result<Bytes, Error> {
+    // Both lists are whole: what is merged of pages is no page.
+    let options = ListOptions { limit: None, ..options };
+    let (secrets_query, managed_query) = (options.to_hub(CREDENTIAL_TYPE_LABEL, false), options.to_hub("", false));
+    let selectors = options.from_memory().map_err(Error::List)?;
+    let (secrets, managed) = tokio::join!(
+        hub.list(Collection::Secrets, &secrets_query),
+        hub.list(Collection::ManagedClusters, &managed_query),
+    );
+    let secrets: HubList<SecretObject> =
+        parsed(Collection::Secrets, &secrets.map_err(|failure| Error::hub(failure, RESOURCE))?)?;
+    let managed: Option<HubList<ManagedCluster>> = match managed {
+        Ok(json) => Some(parsed(Collection::ManagedClusters, &json)?),
+        Err(failure) if is_absence(&failure) => None,
+        Err(failure) => return Err(Error::hub(failure, RESOURCE)),
+    };
+    if managed.is_some()
+        && let Some(known) = &shared.managed
+        && known.current().kind().is_none()
+    {
+        known.look();
+    }
+    let versions = [Some(&secrets.metadata), managed.as_ref().map(|list| &list.metadata)];
+    let version = oldest(versions.into_iter().flatten().map(|metadata| metadata.resource_version.as_str()));
+    let managed = managed.as_ref().map(|list| &*list.items).unwrap_or_default();
+    let clusters = merged(&selectors, &secrets.items, managed);
+    Ok(form.list(&clusters, ListMeta { resource_version: version, ..ListMeta::default() }))
+}
+
+/// The version from which nothing that came later than any of the lists is missed. All are of one store.
+fn oldest<'a>(versions: impl Iterator<Item = &'a str>) -> &'a str {
+    versions.min_by_key(|version| version.parse::<u64>().unwrap_or(u64::MAX)).unwrap_or_default()
+}
+
+fn merged(selectors: &Selectors, secrets: &[SecretObject], managed: &[ManagedCluster]) -> Vec<VirtualCluster> {
+    let of_secrets = secrets.iter().filter_map(|secret| VirtualCluster::of_secret(&secret.view()).ok());
+    let of_managed = managed.iter().filter_map(|managed| VirtualCluster::of_managed(managed).ok());
+    let all = std::iter::once(VirtualCluster::local()).chain(of_secrets).chain(of_managed);
+    let mut by_name = BTreeMap::new();
+    for cluster in all {
+        by_name.entry(cluster.name.clone()).or_insert(cluster);
+    }
+    sorted(by_name.into_values().filter(|cluster| selectors.matches(&cluster.name, &cluster.labels)))
+}
+
+/// In the order of lists.
+pub fn sorted(clusters: impl IntoIterator<Item = VirtualCluster>) -> Vec<VirtualCluster> {
+    let mut clusters: Vec<_> = clusters.into_iter().collect();
+    clusters.sort_by(VirtualCluster::order);
+    clusters
+}

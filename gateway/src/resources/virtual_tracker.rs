@@ -1,0 +1,271 @@
+//! Two streams of the hub's events merged into one about `virtualclusters`.
+//!
+//! A name may have a Secret, a `ManagedCluster`, or both, of which the Secret counts; and the reader's labels are those of the
+//! merged object, so the hub cannot select by them. What of this a watch does not know, because it goes on from a version and
+//! has seen no list, memory knows well enough to choose between what is harmless to tell and what is harmless to leave out.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use api::hub_object::SecretObject;
+use api::list_options::{Selectors, WatchOptions};
+use api::managed_cluster::ManagedCluster;
+use api::status::Status;
+use api::virtual_cluster::{LOCAL, RESOURCE, VirtualCluster};
+use api::watch_event::{Change, EventWriter, HubEvent};
+use bytes::Bytes;
+
+use super::watch::Step;
+use crate::clusters::managed::ManagedClusters;
+use crate::clusters::{Clusters, LookupError};
+
+/// Where an event comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    Secrets,
+    Managed,
+}
+
+/// What a watch that goes on from a version asks about names it has heard nothing of.
+pub trait Memory: Send {
+    /// Whether there is a Secret for the name.
+    fn has_secret(&self, name: &str) -> bool;
+    /// What the name's `ManagedCluster` looks like.
+    fn managed(&self, name: &str) -> Option<VirtualCluster>;
+}
+
+/// The gateway's own.
+pub struct Known {
+    pub clusters: Arc<Clusters>,
+    pub managed: Arc<ManagedClusters>,
+}
+
+/// For watches that begin with all there is: what they have not heard of is not there.
+pub struct Nothing;
+
+/// The merge of one watch.
+pub struct Tracker {
+    writer: EventWriter,
+    selectors: Selectors,
+    bookmarks: bool,
+    memory: Box<dyn Memory>,
+    names: HashMap<String, State>,
+    progress: Progress,
+}
+
+/// What is known of a name. `None` is what was not heard of.
+#[derive(Default)]
+struct State {
+    /// A Secret decides.
+    secret: Option<bool>,
+    managed: Managed,
+    /// The watcher sees the object.
+    shown: Option<bool>,
+}
+
+/// A name's `ManagedCluster`.
+#[derive(Default)]
+enum Managed {
+    #[default]
+    Unheard,
+    /// There is none that could be shown.
+    Absent,
+    There(VirtualCluster),
+}
+
+/// How far both streams have come.
+struct Progress {
+    passed: [Option<u64>; 2],
+    /// Streams whose initial events have not ended.
+    beginning: [bool; 2],
+    /// The end of the initial events is still to be told.
+    end_due: bool,
+    told: u64,
+}
+
+// === impl Tracker ===
+
+impl Tracker {
+    /// `both`: there is a stream of `ManagedCluster`s too.
+    pub fn new(writer: EventWriter, options: WatchOptions, both: bool, memory: Box<dyn Memory>) -> Self {
+        let end_due = options.wants_their_end();
+        let progress = Progress {
+            passed: [None, if both { None } else { Some(u64::MAX) }],
+            beginning: [end_due, end_due && both],
+            end_due,
+            told: 0,
+        };
+        let WatchOptions { selectors, bookmarks, .. } = options;
+        Self { writer, selectors, bookmarks, memory, names: HashMap::new(), progress }
+    }
+
+    /// The hub itself, which is there from the beginning.
+    pub fn local(&mut self) -> Option<Bytes> {
+        let local = VirtualCluster::local();
+        let selected = self.selectors.matches(&local.name, &local.labels);
+        selected.then(|| self.writer.change(Change::Added, &local))
+    }
+
+    pub fn line(&mut self, source: Source, line: &[u8]) -> Step {
+        match source {
+            Source::Secrets => match HubEvent::<SecretObject>::parse(line) {
+                Ok(HubEvent::Change(change, secret)) => {
+                    let (name, uid) = (&secret.metadata.name, &secret.metadata.uid);
+                    let cluster = VirtualCluster::of_secret(&secret.view()).ok();
+                    let gone = VirtualCluster::remnant(name, uid, &secret.metadata.resource_version);
+                    self.change(source, change, cluster, &gone)
+                }
+                other => self.rest(source, other.map(|event| event.map(|_| ()))),
+            },
+            Source::Managed => match HubEvent::<ManagedCluster>::parse(line) {
+                Ok(HubEvent::Change(change, managed)) => {
+                    let (name, uid) = (&managed.metadata.name, &managed.metadata.uid);
+                    let gone = VirtualCluster::remnant(name, uid, &managed.metadata.resource_version);
+                    self.change(source, change, VirtualCluster::of_managed(&managed).ok(), &gone)
+                }
+                other => self.rest(source, other.map(|event| event.map(|_| ()))),
+            },
+        }
+    }
+
+    /// `cluster`: the object of the event, if it is one; `gone` is what is left of it otherwise.
+    fn change(
+        &mut self,
+        source: Source,
+        change: Change,
+        cluster: Option<VirtualCluster>,
+        gone: &VirtualCluster,
+    ) -> Step {
+        self.progress.passed(source, &gone.resource_version);
+        if gone.name == LOCAL || !self.selectors.matches_name(&gone.name) {
+            return Step::Nothing;
+        }
+        let last = cluster.clone().unwrap_or_else(|| gone.clone());
+        let there = cluster.filter(|_| change != Change::Deleted);
+        let state = self.names.entry(gone.name.clone()).or_default();
+        let own = there.is_some();
+        let merged = match source {
+            Source::Secrets => {
+                state.secret = Some(own);
+                there.or_else(|| state.managed(&*self.memory, &gone.name))
+            }
+            Source::Managed => {
+                state.managed = there.clone().into();
+                if *state.secret.get_or_insert_with(|| self.memory.has_secret(&gone.name)) {
+                    return Step::Nothing;
+                }
+                there
+            }
+        };
+        let visible = merged.filter(|cluster| self.selectors.matches(&cluster.name, &cluster.labels));
+        let shown = state.shown.replace(visible.is_some());
+        let event = match (visible, shown) {
+            (Some(cluster), Some(false)) => Some((Change::Added, cluster)),
+            (Some(cluster), None) if own => Some((change, cluster)),
+            (Some(cluster), _) => Some((Change::Modified, cluster)),
+            (None, Some(false)) => None,
+            // Never seen by this watch: seen before only if what it was then was selected.
+            (None, None) if change == Change::Deleted && !self.selectors.matches(&last.name, &last.labels) => None,
+            (None, None) if change == Change::Added => None,
+            (None, _) => Some((Change::Deleted, last.at(&gone.resource_version))),
+        };
+        event.map_or(Step::Nothing, |(change, cluster)| Step::Send(self.writer.change(change, &cluster)))
+    }
+
+    /// What is no change of an object.
+    fn rest(&mut self, source: Source, event: Result<HubEvent<()>, api::watch_event::InvalidEvent>) -> Step {
+        match event {
+            Ok(HubEvent::Bookmark { resource_version, initial_events_end }) => {
+                self.progress.passed(source, &resource_version);
+                if initial_events_end {
+                    self.progress.beginning[source as usize] = false;
+                }
+                self.bookmark()
+            }
+            Ok(HubEvent::Error(status)) => {
+                let theirs = if source == Source::Secrets { "secrets" } else { "managedclusters" };
+                Step::Last(EventWriter::error(&status.into_status(theirs, RESOURCE)))
+            }
+            Ok(HubEvent::Change(..)) => Step::Nothing,
+            Err(error) => Step::Last(EventWriter::error(&Status::internal_error(&error.to_string()))),
+        }
+    }
+
+    /// Tells a version that both streams have passed.
+    fn bookmark(&mut self) -> Step {
+        let progress = &mut self.progress;
+        let Some(version) = progress.version() else { return Step::Nothing };
+        let ends = progress.end_due && progress.beginning == [false, false];
+        let due = ends || (self.bookmarks && !progress.end_due && version > progress.told);
+        if !due {
+            return Step::Nothing;
+        }
+        progress.told = version;
+        progress.end_due = false;
+        Step::Send(self.writer.bookmark::<VirtualCluster>(&version.to_string(), ends))
+    }
+}
+
+// === impl State ===
+
+impl State {
+    fn managed(&mut self, memory: &dyn Memory, name: &str) -> Option<VirtualCluster> {
+        if matches!(self.managed, Managed::Unheard) {
+            self.managed = memory.managed(name).into();
+        }
+        match &self.managed {
+            Managed::There(cluster) => Some(cluster.clone()),
+            Managed::Unheard | Managed::Absent => None,
+        }
+    }
+}
+
+// === impl Managed ===
+
+impl From<Option<VirtualCluster>> for Managed {
+    fn from(cluster: Option<VirtualCluster>) -> Self {
+        cluster.map_or(Self::Absent, Self::There)
+    }
+}
+
+// === impl Progress ===
+
+impl Progress {
+    fn passed(&mut self, source: Source, version: &str) {
+        let passed = &mut self.passed[source as usize];
+        *passed = version.parse().ok().max(*passed);
+    }
+
+    fn version(&self) -> Option<u64> {
+        let [secrets, managed] = self.passed;
+        Some(secrets?.min(managed?))
+    }
+}
+
+// === impl Known ===
+
+impl Memory for Known {
+    fn has_secret(&self, name: &str) -> bool {
+        let Ok(name) = api::cluster_name::ClusterName::parse(name) else { return false };
+        !matches!(self.clusters.get(&name), Err(LookupError::Absent | LookupError::Unknown))
+    }
+
+    fn managed(&self, name: &str) -> Option<VirtualCluster> {
+        self.managed.current().get(name).and_then(|managed| VirtualCluster::of_managed(managed).ok())
+    }
+}
+
+// === impl Nothing ===
+
+impl Memory for Nothing {
+    fn has_secret(&self, _: &str) -> bool {
+        false
+    }
+
+    fn managed(&self, _: &str) -> Option<VirtualCluster> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests;

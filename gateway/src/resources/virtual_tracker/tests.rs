@@ -1,0 +1,210 @@
+//! Transitions of one merged watch, event by event.
+
+use std::collections::BTreeSet;
+
+use api::accept::Representation;
+use api::secret::CREDENTIAL_TYPE_LABEL;
+use api::served::Form;
+use api::table::IncludeObject;
+use serde_json::{Value, json};
+
+use super::*;
+
+/// What the gateway knows, in a watch that goes on.
+#[derive(Default)]
+struct Remembered {
+    secrets: BTreeSet<&'static str>,
+    managed: BTreeSet<&'static str>,
+}
+
+impl Memory for Remembered {
+    fn has_secret(&self, name: &str) -> bool {
+        self.secrets.contains(name)
+    }
+
+    fn managed(&self, name: &str) -> Option<VirtualCluster> {
+        let object = || serde_json::from_value(managed_object(name, 1, "north")).expect("a ManagedCluster");
+        self.managed.contains(name).then(|| VirtualCluster::of_managed(&object()).expect("valid"))
+    }
+}
+
+fn watch(query: &str, memory: impl Memory + 'static) -> Tracker {
+    let form = Form { representation: Representation::Json, include: IncludeObject::Metadata };
+    let options = WatchOptions::from_query(Some(query)).expect("valid options");
+    Tracker::new(EventWriter::new(form), options, true, Box::new(memory))
+}
+
+fn initial(query: &str) -> Tracker {
+    watch(query, Nothing)
+}
+
+fn secret(kind: &str, version: u32, region: &str) -> (Source, String) {
+    let labels = json!({CREDENTIAL_TYPE_LABEL: "ServiceAccountToken", "region": region});
+    let metadata = json!({"name": "c1", "uid": "s", "resourceVersion": version.to_string(), "labels": labels});
+    let data = json!({"endpoint": "aHR0cHM6Ly9t"});
+    (Source::Secrets, json!({"type": kind, "object": {"metadata": metadata, "data": data}}).to_string())
+}
+
+/// A Secret that has lost its endpoint.
+fn invalid(kind: &str, version: u32) -> (Source, String) {
+    let (source, line) = secret(kind, version, "north");
+    (source, line.replace("endpoint", "nothing"))
+}
+
+fn managed_object(name: &str, version: u32, region: &str) -> Value {
+    let labels = json!({"region": region});
+    json!({"metadata": {"name": name, "uid": "m", "resourceVersion": version.to_string(), "labels": labels},
+        "spec": {"managedClusterClientConfigs": [{"url": "https://m"}]}})
+}
+
+fn managed(kind: &str, version: u32, region: &str) -> (Source, String) {
+    (Source::Managed, json!({"type": kind, "object": managed_object("c1", version, region)}).to_string())
+}
+
+fn bookmark(source: Source, version: u32, end: bool) -> (Source, String) {
+    let annotations = if end { json!({"k8s.io/initial-events-end": "true"}) } else { json!({}) };
+    let metadata = json!({"resourceVersion": version.to_string(), "annotations": annotations});
+    (source, json!({"type": "BOOKMARK", "object": {"metadata": metadata}}).to_string())
+}
+
+/// Type, credential type and version of what the watcher gets; nothing for nothing.
+fn told(tracker: &mut Tracker, (source, line): &(Source, String)) -> String {
+    let bytes = match tracker.line(*source, line.as_bytes()) {
+        Step::Nothing => return String::new(),
+        Step::Send(bytes) | Step::Last(bytes) => bytes,
+    };
+    let event: Value = serde_json::from_slice(&bytes).expect("JSON");
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let kind = text(&event["object"]["spec"]["credential-type"]).replace("ServiceAccountToken", "Secret");
+    let version = text(&event["object"]["metadata"]["resourceVersion"]);
+    format!("{} {kind} {version}", text(&event["type"])).replace("  ", " ")
+}
+
+fn all(tracker: &mut Tracker, lines: &[(Source, String)]) -> Vec<String> {
+    lines.iter().map(|line| told(tracker, line)).collect()
+}
+
+#[test]
+fn a_secret_wins_while_it_is_there() {
+    let lines = [
+        managed("ADDED", 1, "north"),
+        secret("ADDED", 2, "north"),
+        managed("MODIFIED", 3, "south"),
+        secret("MODIFIED", 4, "north"),
+        secret("DELETED", 5, "north"),
+        managed("MODIFIED", 6, "south"),
+        managed("DELETED", 7, "south"),
+    ];
+    let expected = [
+        "ADDED ManagedCluster 1",
+        "MODIFIED Secret 2",
+        "",
+        "MODIFIED Secret 4",
+        "MODIFIED ManagedCluster 3",
+        "MODIFIED ManagedCluster 6",
+        "DELETED ManagedCluster 7",
+    ];
+    assert_eq!(all(&mut initial(""), &lines), expected);
+}
+
+#[test]
+fn an_invalid_secret_gives_way() {
+    let lines = [
+        secret("ADDED", 1, "north"),
+        invalid("MODIFIED", 2),
+        managed("ADDED", 3, "north"),
+        secret("MODIFIED", 4, "north"),
+    ];
+    let expected = ["ADDED Secret 1", "DELETED 2", "ADDED ManagedCluster 3", "MODIFIED Secret 4"];
+    assert_eq!(all(&mut initial(""), &lines), expected);
+    let never = [invalid("ADDED", 1), invalid("MODIFIED", 2), invalid("DELETED", 3)];
+    assert_eq!(all(&mut initial(""), &never), ["", "", ""]);
+}
+
+#[test]
+fn labels_of_the_merged_object_decide() {
+    let lines = [
+        secret("ADDED", 1, "south"),
+        secret("MODIFIED", 2, "north"),
+        managed("ADDED", 3, "south"),
+        secret("MODIFIED", 4, "south"),
+        secret("MODIFIED", 5, "north"),
+        secret("DELETED", 6, "north"),
+    ];
+    let expected = ["", "ADDED Secret 2", "", "DELETED Secret 4", "ADDED Secret 5", "DELETED Secret 6"];
+    assert_eq!(all(&mut initial("labelSelector=region%3Dnorth"), &lines), expected);
+    let control_plane = "labelSelector=cluster.core.oam.dev%2Fcontrol-plane%3Dtrue";
+    assert_eq!(all(&mut initial(control_plane), &lines[..2]), ["", ""]);
+    assert!(initial(control_plane).local().is_some());
+    assert!(initial("labelSelector=region%3Dnorth").local().is_none());
+}
+
+#[test]
+fn a_watch_that_goes_on_asks_memory() {
+    let both = || Remembered { secrets: BTreeSet::from(["c1"]), managed: BTreeSet::from(["c1"]) };
+    assert_eq!(all(&mut watch("resourceVersion=1", both()), &[managed("MODIFIED", 2, "north")]), [""]);
+    let gone = [secret("DELETED", 2, "north"), managed("MODIFIED", 3, "north")];
+    assert_eq!(
+        all(&mut watch("resourceVersion=1", both()), &gone),
+        ["MODIFIED ManagedCluster 1", "MODIFIED ManagedCluster 3"]
+    );
+    let none = Remembered::default;
+    assert_eq!(all(&mut watch("resourceVersion=1", none()), &[secret("DELETED", 2, "north")]), ["DELETED Secret 2"]);
+    assert_eq!(
+        all(&mut watch("resourceVersion=1", none()), &[managed("MODIFIED", 2, "north")]),
+        ["MODIFIED ManagedCluster 2"]
+    );
+    // It may have been selected before, unless it was not when it went.
+    let query = "resourceVersion=1&labelSelector=region%3Dnorth";
+    assert_eq!(all(&mut watch(query, none()), &[secret("MODIFIED", 2, "south")]), ["DELETED Secret 2"]);
+    assert_eq!(all(&mut watch(query, none()), &[secret("DELETED", 2, "south")]), [""]);
+    assert_eq!(all(&mut watch(query, none()), &[secret("ADDED", 2, "south")]), [""]);
+}
+
+#[test]
+fn bookmarks_promise_what_both_streams_have_passed() {
+    let lines = [
+        bookmark(Source::Secrets, 9, false),
+        bookmark(Source::Managed, 5, false),
+        bookmark(Source::Secrets, 10, false),
+        managed("ADDED", 8, "north"),
+        bookmark(Source::Managed, 12, false),
+    ];
+    let expected = ["", "BOOKMARK 5", "", "ADDED ManagedCluster 8", "BOOKMARK 10"];
+    assert_eq!(all(&mut initial("allowWatchBookmarks=true"), &lines), expected);
+    assert_eq!(all(&mut initial(""), &lines), ["", "", "", "ADDED ManagedCluster 8", ""]);
+    let form = Form { representation: Representation::Json, include: IncludeObject::Metadata };
+    let options = WatchOptions::from_query(Some("allowWatchBookmarks=true")).expect("valid options");
+    let mut alone = Tracker::new(EventWriter::new(form), options, false, Box::new(Nothing));
+    assert_eq!(all(&mut alone, &lines[..1]), ["BOOKMARK 9"]);
+}
+
+#[test]
+fn the_beginning_ends_when_it_has_ended_in_both_streams() {
+    let query = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan";
+    let lines = [
+        bookmark(Source::Managed, 7, true),
+        bookmark(Source::Managed, 8, false),
+        bookmark(Source::Secrets, 9, true),
+        bookmark(Source::Secrets, 10, false),
+    ];
+    assert_eq!(all(&mut initial(query), &lines), ["", "", "BOOKMARK 8", ""]);
+    let with = format!("{query}&allowWatchBookmarks=true");
+    let more = [&lines[..], &[bookmark(Source::Managed, 11, false)]].concat();
+    assert_eq!(all(&mut initial(&with), &more), ["", "", "BOOKMARK 8", "", "BOOKMARK 10"]);
+}
+
+#[test]
+fn the_control_plane_is_nobody_elses_name() {
+    let (source, line) = secret("ADDED", 1, "north");
+    assert_eq!(told(&mut initial(""), &(source, line.replace("c1", LOCAL))), "");
+}
+
+#[test]
+fn errors_end_the_watch() {
+    let expired = r#"{"type":"ERROR","object":{"code":410,"reason":"Expired","message":"too old"}}"#;
+    for source in [Source::Secrets, Source::Managed] {
+        assert!(matches!(initial("").line(source, expired.as_bytes()), Step::Last(_)));
+        assert!(matches!(initial("").line(source, b"<html>"), Step::Last(_)));
+    }
+}

@@ -1,0 +1,181 @@
+//! `--ocm-integration`: where a cluster is, and whether it is there, is what its `ManagedCluster` says.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use kit::hub::{Call, ClusterSecret, FakeHub, Fault, Resource};
+use kit::member::{FakeMember, MemberOptions, Reply};
+use kit::wait::within;
+use serde_json::{Value, json};
+use system_tests::{Answer, Http, Rig, cluster, proxied};
+
+use super::{CLUSTERS, NAMESPACE, Stage, names};
+
+const FLAG: &str = "--ocm-integration";
+const GATE: &str = "--feature-gates=HealthinessCheck=true,OCMClusterCache=false,SecretCache=false";
+const MANAGED: Resource = Resource::ManagedClusters;
+/// How soon a change takes effect.
+const EFFECTIVE: Duration = Duration::from_secs(1);
+
+async fn member(name: &'static str) -> FakeMember {
+    let member = FakeMember::start(MemberOptions::default()).await;
+    member.on_any(move |_| Reply::full(200, &[], name));
+    member
+}
+
+fn config(member: &FakeMember) -> Value {
+    json!({"url": member.url(), "caBundle": STANDARD.encode(member.ca_pem())})
+}
+
+fn managed(name: &str, configs: &Value, available: Option<&str>) -> Value {
+    let conditions: Vec<_> = available
+        .map(|status| json!({"type": "ManagedClusterConditionAvailable", "status": status, "reason": "LeaseUpdate"}))
+        .into_iter()
+        .collect();
+    json!({"metadata": {"name": name}, "spec": {"hubAcceptsClient": true, "managedClusterClientConfigs": configs},
+        "status": {"conditions": conditions}})
+}
+
+/// What an addon of Open Cluster Management writes: a credential, and no way to the cluster.
+fn credential(name: &str) -> ClusterSecret {
+    ClusterSecret::new(NAMESPACE, name).token("t").data("ca.crt", "")
+}
+
+async fn stage(prepare: impl FnOnce(&FakeHub), arguments: &[&str]) -> Stage {
+    let hub = FakeHub::start().await;
+    prepare(&hub);
+    let rig = arguments.iter().fold(Rig::builder().hub(&hub), |rig, argument| rig.arg(argument)).start().await;
+    Stage { hub, rig }
+}
+
+/// Asks `name` until it is answered as `expected`.
+async fn until(stage: &Stage, limit: Duration, name: &str, expected: impl Fn(&Answer) -> bool) -> Answer {
+    let mut connection = stage.connect(Http::H2).await;
+    let asking = async {
+        let mut interval = tokio::time::interval(Duration::from_millis(10));
+        loop {
+            interval.tick().await;
+            let answer = connection.get(&proxied(name, "/api")).await;
+            if expected(&answer) {
+                return answer;
+            }
+        }
+    };
+    within(limit, format_args!("the expected answer of {name}"), asking).await
+}
+
+#[tokio::test]
+async fn a_secret_without_endpoint_is_a_cluster_where_its_managed_cluster_is() {
+    let (one, two) = (member("one").await, member("two").await);
+    let prepare = |hub: &FakeHub| {
+        hub.install(MANAGED);
+        hub.put(MANAGED, managed("a", &json!([config(&one)]), None));
+        hub.put_secret(credential("a"));
+    };
+    let stage = stage(prepare, &[FLAG]).await;
+    // At once: the gateway was not ready before it knew both halves.
+    assert_eq!(until(&stage, EFFECTIVE, "a", |_| true).await.text(), "one");
+    let object = stage.get(&format!("{CLUSTERS}/a")).await.json();
+    let fixed = &object["spec"]["access"]["endpoint"]["const"];
+    assert_eq!((&fixed["address"], &fixed["caBundle"]), (&json!(one.url()), &config(&one)["caBundle"]));
+
+    stage.hub.put(MANAGED, managed("a", &json!([config(&two)]), None));
+    until(&stage, EFFECTIVE, "a", |answer| answer.text() == "two").await;
+    stage.hub.delete(MANAGED, "", "a");
+    let answer = until(&stage, EFFECTIVE, "a", |answer| answer.status == 503).await;
+    assert!(answer.text().contains("endpoint"), "{}", answer.text());
+    stage.get(&format!("{CLUSTERS}/a")).await.status_message(500, "InternalError");
+    stage.hub.put(MANAGED, managed("a", &json!([config(&one)]), None));
+    until(&stage, EFFECTIVE, "a", |answer| answer.text() == "one").await;
+}
+
+#[tokio::test]
+async fn managed_clusters_come_before_secrets_which_remain_for_the_rest() {
+    let (own, other) = (member("own").await, member("other").await);
+    let prepare = |hub: &FakeHub| {
+        hub.install(MANAGED);
+        hub.put(MANAGED, managed("both", &json!([config(&other)]), None));
+        hub.put(MANAGED, managed("nowhere", &json!([]), None));
+        for name in ["both", "nowhere", "alone"] {
+            hub.put_secret(cluster(name, &own));
+        }
+    };
+    let with = stage(prepare, &[FLAG]).await;
+    for (name, expected) in [("both", "other"), ("nowhere", "own"), ("alone", "own")] {
+        assert_eq!(until(&with, EFFECTIVE, name, |_| true).await.text(), expected, "{name}");
+    }
+    let without = stage(prepare, &[]).await;
+    for name in ["both", "nowhere", "alone"] {
+        assert_eq!(until(&without, EFFECTIVE, name, |_| true).await.text(), "own", "{name}");
+    }
+    let object = without.get(&format!("{CLUSTERS}/both")).await.json();
+    assert_eq!(object["spec"]["access"]["endpoint"]["const"]["address"], own.url());
+}
+
+#[tokio::test]
+async fn the_kind_may_come_later_without_a_restart() {
+    let (own, other) = (member("own").await, member("other").await);
+    let stage = stage(|hub| drop(hub.put_secret(cluster("a", &own))), &[FLAG]).await;
+    assert_eq!(until(&stage, EFFECTIVE, "a", |_| true).await.text(), "own");
+    stage.hub.install(MANAGED);
+    stage.hub.put(MANAGED, managed("a", &json!([config(&other)]), None));
+    // Somebody's look at the clusters is noticed; nobody's would take half a minute.
+    stage.get("/apis/cluster.core.oam.dev/v1alpha1/virtualclusters").await;
+    until(&stage, EFFECTIVE, "a", |answer| answer.text() == "other").await;
+    stage.hub.watching(MANAGED, 1).await;
+    stage.hub.uninstall(MANAGED);
+    until(&stage, 3 * EFFECTIVE, "a", |answer| answer.text() == "own").await;
+}
+
+#[tokio::test]
+async fn a_hub_that_does_not_answer_about_them_is_asked_again() {
+    let other = member("other").await;
+    let hub = FakeHub::start().await;
+    hub.install(MANAGED);
+    hub.put(MANAGED, managed("a", &json!([config(&other)]), None));
+    hub.put_secret(credential("a"));
+    hub.fail_next(Call::List(MANAGED), 1, Fault::Status(500));
+    let rig = Rig::builder().hub(&hub).arg(FLAG).launch().await;
+    hub.called(Call::List(MANAGED), 2).await;
+    rig.ready().await;
+    let stage = Stage { hub, rig };
+    assert_eq!(until(&stage, EFFECTIVE, "a", |_| true).await.text(), "other");
+    // Watches end and expire.
+    stage.hub.watching(MANAGED, 1).await;
+    stage.hub.compact();
+    stage.hub.end_watches();
+    stage.hub.put(MANAGED, managed("a", &json!([]), None));
+    until(&stage, 5 * EFFECTIVE, "a", |answer| answer.status == 503).await;
+}
+
+#[tokio::test]
+async fn absence_beats_what_was_reported() {
+    const HEALTHY: &str = "status.cluster.core.oam.dev/healthy";
+    let own = member("own").await;
+    let reported = |name: &str| cluster(name, &own).annotation(HEALTHY, "true");
+    let prepare = |hub: &FakeHub| {
+        hub.install(MANAGED);
+        for (name, available) in
+            [("away", Some("False")), ("lost", Some("Unknown")), ("there", Some("True")), ("silent", None)]
+        {
+            hub.put(MANAGED, managed(name, &json!([]), available));
+            hub.put_secret(reported(name));
+        }
+        hub.put_secret(reported("alone"));
+    };
+    let stage = stage(prepare, &[FLAG, GATE]).await;
+    let list = stage.get(CLUSTERS).await;
+    assert_eq!(names(&list), ["alone", "away", "lost", "silent", "there"]);
+    let healthy: Vec<_> =
+        list.json()["items"].as_array().expect("items").iter().map(|item| item["status"].clone()).collect();
+    let (yes, no) = (json!({"healthy": true}), json!({"healthy": false, "healthyReason": "LeaseUpdate"}));
+    assert_eq!(healthy, [yes.clone(), no.clone(), no, yes.clone(), yes]);
+}
+
+#[tokio::test]
+async fn without_a_hub_the_flag_means_nothing() {
+    let own = member("own").await;
+    let rig = Rig::builder().cluster("a", cluster("a", &own)).arg(FLAG).start().await;
+    assert_eq!(rig.get(&proxied("a", "/api")).await.text(), "own");
+}
