@@ -1,7 +1,9 @@
-//! Which programs may be run, and where they are.
+//! Which programs may be run, in which environment, and where they are.
 //!
-//! A Secret names a program that runs beside the gateway's own credential for the hub: the operator says which, and the
-//! Secret's environment must not be a way around that.
+//! A Secret names a program that runs beside the gateway's own credential for the hub: the operator says which. The Secret's
+//! environment must not be a way around that, and nearly every program takes code from some variable (`LD_PRELOAD`, `BASH_ENV`,
+//! `PYTHONWARNINGS`, `NODE_OPTIONS`, `AWS_CONFIG_FILE`, …): no list of bad ones is ever complete, so the good ones are listed.
+//! Arguments are the Secret's: which of them are safe only who lists a program can know.
 
 use std::env;
 use std::ffi::OsStr;
@@ -12,43 +14,54 @@ use api::secret::ExecConfig;
 
 use crate::error::ExecError;
 
-/// The commands that Secrets may name.
+/// What Secrets may have run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Commands {
+    /// Any program, in any environment.
     Any,
-    /// Names (found in `PATH`) and absolute paths; empty: none.
-    Listed(Vec<String>),
+    Listed {
+        /// Names (found in `PATH`) and absolute paths; empty: none.
+        commands: Vec<String>,
+        /// Names of the variables that may be set for them.
+        variables: Vec<String>,
+    },
 }
 
-/// Variables by which a program's environment says which code it loads, or which programs it starts.
-const LOADER_PREFIXES: [&str; 2] = ["LD_", "DYLD_"];
 const SEARCH_PATH: &str = "PATH";
 
 // === impl Commands ===
 
 impl Commands {
-    /// Reads a list: `*` anywhere means any, blanks mean nothing.
-    pub fn parse(list: &[String]) -> Self {
-        let listed: Vec<_> = list.iter().map(|command| command.trim()).filter(|command| !command.is_empty()).collect();
-        if listed.contains(&"*") { Self::Any } else { Self::Listed(listed.into_iter().map(str::to_owned).collect()) }
+    /// Reads a list of commands, where `*` anywhere means any, and one of the variables that listed commands may be given; blanks
+    /// mean nothing.
+    pub fn parse(commands: &[String], variables: &[String]) -> Self {
+        let commands = trimmed(commands);
+        if commands.iter().any(|command| command == "*") {
+            Self::Any
+        } else {
+            Self::Listed { commands, variables: trimmed(variables) }
+        }
     }
 
     /// Whether `config` may be run at all, wherever its command is.
     pub fn check(&self, config: &ExecConfig) -> Result<(), ExecError> {
-        let Self::Listed(listed) = self else { return Ok(()) };
-        let is_listed = |command: &str| listed.iter().any(|one| one == command);
+        let Self::Listed { commands, variables } = self else { return Ok(()) };
+        let is_listed = |command: &str| commands.iter().any(|one| one == command);
         // A name stands for the file it is found as: the operator may have listed that.
         let is_allowed =
             is_listed(&config.command) || locate(config).is_ok_and(|path| path.to_str().is_some_and(is_listed));
         if !is_allowed {
             return Err(ExecError::NotAllowed { command: config.command.clone() });
         }
-        let decides = |name: &str| name == SEARCH_PATH || LOADER_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
-        match config.env.iter().find(|(name, _)| decides(name)) {
+        match config.env.iter().find(|(name, _)| !variables.contains(name)) {
             Some((name, _)) => Err(ExecError::VariableNotAllowed { name: name.clone() }),
             None => Ok(()),
         }
     }
+}
+
+fn trimmed(list: &[String]) -> Vec<String> {
+    list.iter().map(|one| one.trim()).filter(|one| !one.is_empty()).map(str::to_owned).collect()
 }
 
 /// The file of the command: as written if absolute, else the first executable of that name in the gateway's `PATH`.

@@ -12,8 +12,11 @@ pub enum ExecError {
         "exec: executable {command} is not allowed here: the gateway's operator would have to name it in --exec-commands"
     )]
     NotAllowed { command: String },
-    /// Such variables choose what an allowed command really runs.
-    #[error("exec: environment variable {name} must not be set while --exec-commands names what may run: remove it")]
+    /// By variables an allowed command may be made to run anything.
+    #[error(
+        "exec: environment variable {name} is not allowed here: remove it, or the gateway's operator would have to name it in \
+         --exec-env"
+    )]
     VariableNotAllowed { name: String },
     #[error("exec: {command} is a relative path: write an absolute path, or a name to be found in PATH")]
     RelativePath { command: String },

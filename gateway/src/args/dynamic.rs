@@ -9,13 +9,20 @@ use super::duration;
 
 #[derive(Debug, Group)]
 pub struct Dynamic {
-    /// Programs that cluster Secrets may have run for a credential, names or absolute paths; `*` means any, empty none
+    /// Programs that cluster Secrets may have run for a credential, with whatever arguments, names or absolute paths; `*` means
+    /// any, empty none
     #[arg(long, value_delimiter = ',', default_value = "*", value_name = "COMMANDS")]
     pub exec_commands: Vec<String>,
+    /// Environment variables that Secrets may set for a program listed in --exec-commands; with `*` there, any
+    #[arg(long, value_delimiter = ',', default_value = VARIABLES, value_name = "NAMES")]
+    pub exec_env: Vec<String>,
     /// Time for such a program to end
     #[arg(long, value_parser = duration, default_value = "60s", value_name = "DURATION")]
     pub exec_timeout: Duration,
 }
+
+/// They choose among identities and places that the operator set up, and neither programs nor files.
+const VARIABLES: &str = "AWS_PROFILE,AWS_REGION,AWS_DEFAULT_REGION,AWS_STS_REGIONAL_ENDPOINTS,CLOUDSDK_CORE_PROJECT";
 
 /// How credentials are issued.
 #[derive(Debug)]
@@ -32,7 +39,10 @@ impl Dynamic {
         if self.exec_timeout.is_zero() {
             wrong.push("--exec-timeout must not be 0: no program is that fast".into());
         }
-        Options { commands: Commands::parse(&self.exec_commands), timeout: self.exec_timeout }
+        for name in self.exec_env.iter().filter(|name| name.contains(['*', '='])) {
+            wrong.push(format!("--exec-env={name}: write names of variables, each in full and without a value"));
+        }
+        Options { commands: Commands::parse(&self.exec_commands, &self.exec_env), timeout: self.exec_timeout }
     }
 }
 
@@ -56,10 +66,22 @@ mod tests {
 
     #[test]
     fn programs_are_listed_and_an_empty_list_is_one() {
-        let commands = |flag| options(&[flag]).0.commands;
-        let listed = Commands::Listed(vec!["aws".into(), "/opt/login".into()]);
-        assert_eq!(commands("--exec-commands=aws,/opt/login"), listed);
-        assert_eq!(commands("--exec-commands="), Commands::Listed(Vec::new()));
+        let listed = |flags: &[&str]| match options(flags).0.commands {
+            Commands::Listed { commands, variables } => (commands, variables),
+            Commands::Any => panic!("{flags:?} is a list"),
+        };
+        assert_eq!(listed(&["--exec-commands=aws,/opt/login"]).0, ["aws", "/opt/login"]);
+        assert!(listed(&["--exec-commands="]).0.is_empty());
+        assert!(listed(&["--exec-commands=aws"]).1.contains(&"AWS_REGION".to_owned()));
+        assert_eq!(listed(&["--exec-commands=aws", "--exec-env=X,Y"]).1, ["X", "Y"]);
+        assert!(listed(&["--exec-commands=aws", "--exec-env="]).1.is_empty());
+    }
+
+    #[test]
+    fn variables_are_names() {
+        for flag in ["--exec-env=*", "--exec-env=AWS_*", "--exec-env=X,A=1"] {
+            assert!(options(&[flag]).1[0].contains("--exec-env"), "{flag}");
+        }
     }
 
     #[test]

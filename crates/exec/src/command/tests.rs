@@ -4,15 +4,25 @@ use super::*;
 use crate::testing::{config, with_env};
 
 fn listed(list: &[&str]) -> Commands {
-    Commands::parse(&list.iter().map(ToString::to_string).collect::<Vec<_>>())
+    with_variables(list, &[])
+}
+
+fn with_variables(commands: &[&str], variables: &[&str]) -> Commands {
+    let strings = |list: &[&str]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
+    Commands::parse(&strings(commands), &strings(variables))
 }
 
 #[test]
 fn lists() {
     assert_eq!(listed(&["*"]), Commands::Any);
     assert_eq!(listed(&["aws", " * "]), Commands::Any);
-    assert_eq!(listed(&[""]), Commands::Listed(Vec::new()));
-    assert_eq!(listed(&["aws", "", " /opt/x "]), Commands::Listed(vec!["aws".into(), "/opt/x".into()]));
+    let list = |commands: &[&str], variables: &[&str]| Commands::Listed {
+        commands: commands.iter().map(ToString::to_string).collect(),
+        variables: variables.iter().map(ToString::to_string).collect(),
+    };
+    assert_eq!(listed(&[""]), list(&[], &[]));
+    assert_eq!(listed(&["aws", "", " /opt/x "]), list(&["aws", "/opt/x"], &[]));
+    assert_eq!(with_variables(&["aws"], &["", " AWS_REGION "]), list(&["aws"], &["AWS_REGION"]));
 }
 
 #[test]
@@ -40,16 +50,32 @@ fn only_listed_commands_are_allowed() {
 
 #[test]
 fn the_environment_is_no_way_around_the_list() {
-    for (name, harmless) in [("LD_PRELOAD", false), ("LD_LIBRARY_PATH", false), ("PATH", false), ("AWS_PROFILE", true)]
-    {
-        let config = with_env(config("sh", &[]), &[("FIRST", "1"), (name, "canary")]);
-        let outcome = listed(&["sh"]).check(&config);
-        assert_eq!(outcome.is_ok(), harmless, "{name}");
-        if let Err(error) = outcome {
-            assert!(error.to_string().contains(name) && !error.to_string().contains("canary"), "{error}");
-        }
+    let commands = with_variables(&["sh"], &["AWS_PROFILE", "AWS_REGION"]);
+    let dangerous = [
+        "LD_PRELOAD",
+        "PATH",
+        "ENV",
+        "BASH_ENV",
+        "PYTHONPATH",
+        "PYTHONWARNINGS",
+        "PERL5OPT",
+        "RUBYOPT",
+        "NODE_OPTIONS",
+        "JAVA_TOOL_OPTIONS",
+        "GCONV_PATH",
+        "AWS_CONFIG_FILE",
+        "aws_region",
+        "AWS_REGION ",
+        "",
+    ];
+    for name in dangerous {
+        let config = with_env(config("sh", &[]), &[("AWS_REGION", "1"), (name, "canary")]);
+        let error = commands.check(&config).expect_err(name).to_string();
+        assert!(error.contains(name) && error.contains("--exec-env") && !error.contains("canary"), "{error}");
         assert!(Commands::Any.check(&config).is_ok(), "{name}");
     }
+    let harmless = with_env(config("sh", &[]), &[("AWS_REGION", "1"), ("AWS_PROFILE", "2")]);
+    assert!(commands.check(&harmless).is_ok() && listed(&["sh"]).check(&harmless).is_err());
 }
 
 #[test]

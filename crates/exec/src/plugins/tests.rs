@@ -69,11 +69,30 @@ async fn a_plugin_that_hangs_is_ended() {
 async fn refused_commands_do_not_run() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("ran");
-    let plugins = Plugins::new(Commands::parse(&["aws".into()]), WAIT);
+    let plugins = Plugins::new(Commands::parse(&["aws".into()], &[]), WAIT);
     let request = script(&format!("touch {}", file.display()));
     let error = plugins.issue(&request, Standing::Good).await.unwrap_err();
     assert!(matches!(error, ExecError::NotAllowed { .. }));
     assert!(!file.exists());
+}
+
+#[tokio::test]
+async fn an_allowed_script_runs_no_code_of_its_environment() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let directory = tempfile::tempdir().unwrap();
+    let (script, file) = (directory.path().join("plugin"), directory.path().join("ran"));
+    std::fs::write(&script, format!("#!/bin/bash\necho '{TOKEN}'\n")).unwrap();
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let script = script.to_str().unwrap();
+    let plugins = Plugins::new(Commands::parse(&[script.into()], &["AWS_REGION".into()]), WAIT);
+    // bash expands what its variable says, whatever the script is.
+    let code = format!("$(touch {})", file.display());
+    for (name, allowed) in [("BASH_ENV", false), ("AWS_REGION", true)] {
+        let request = request(with_env(config(script, &[]), &[(name, &code)]));
+        let run = plugins.issue(&request, Standing::Good).await;
+        assert_eq!(run.is_ok(), allowed, "{name}");
+        assert!(!file.exists(), "{name}");
+    }
 }
 
 #[tokio::test]

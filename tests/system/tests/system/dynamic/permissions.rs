@@ -1,5 +1,6 @@
 //! Who may have a program run: whoever may use the cluster, if the operator allows the program.
 
+use serde_json::json;
 use system_tests::{ADMIN, CLUSTER, Http, Rig, VIEWER, proxied};
 
 use super::{PATH, Plugin, member};
@@ -46,6 +47,32 @@ async fn only_programs_that_the_operator_names_are_run() {
             let message = answer.status_message(503, "ServiceUnavailable");
             let expected = "failed to issue credential from external command: exec: executable sh is not allowed here";
             assert!(message.contains(expected) && message.contains("--exec-commands"), "{message}");
+        } else {
+            assert_eq!(answer.status, 200, "{}", answer.text());
+        }
+    }
+}
+
+#[tokio::test]
+async fn programs_that_the_operator_names_run_in_an_environment_that_the_operator_allows() {
+    let member = member(Http::H2.member_options()).await;
+    let commands = "--exec-commands=sh";
+    for (flags, name, runs) in [
+        (&[commands][..], "BASH_ENV", 0),
+        (&[commands], "AWS_REGION", 1),
+        (&[commands, "--exec-env="], "AWS_REGION", 0),
+        (&[commands, "--exec-env=BASH_ENV"], "BASH_ENV", 1),
+        (&["--exec-commands=*"], "BASH_ENV", 1),
+    ] {
+        let plugin = Plugin::tokens("").with("env", json!([{"name": name, "value": "canary"}]));
+        let builder = Rig::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &member));
+        let rig = flags.iter().fold(builder, |builder, flag| builder.arg(flag)).start().await;
+        let answer = rig.anonymous(Http::H2).await.bearer(ADMIN).get(&proxied(CLUSTER, PATH)).await;
+        assert_eq!(plugin.runs(), runs, "{flags:?} {name}");
+        if runs == 0 {
+            let message = answer.status_message(503, "ServiceUnavailable");
+            assert!(message.contains(name) && message.contains("--exec-env"), "{message}");
+            assert!(!message.contains("canary"), "{message}");
         } else {
             assert_eq!(answer.status, 200, "{}", answer.text());
         }
