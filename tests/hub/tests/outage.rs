@@ -46,6 +46,9 @@ fn outage(lab: &Lab) -> Result<()> {
         wait::until("the cluster", LIMIT, || version(route)?.expect(StatusCode::OK))?;
     }
     let before = newest(lab)?;
+    for name in ["first", "second"] {
+        server.kubectl().ok(&format!("create configmap {name}"))?;
+    }
     server.stop()?;
     for route in Route::PROXIED {
         let status = version(route)?.expect(StatusCode::SERVICE_UNAVAILABLE)?.json()?;
