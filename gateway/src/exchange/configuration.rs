@@ -198,9 +198,11 @@ impl Compiler<'_> {
             self.remarks.push(remark);
             None
         };
-        if let (Some(Outcome::Privileged), Origin::Cluster { privileged: false, .. }) = (&outcome, self.origin) {
+        if let (Some(outcome), Origin::Cluster { privileged: false, .. }) = (&outcome, self.origin)
+            && let Some(what) = privilege(outcome)
+        {
             self.remarks.push(format!(
-                "{label} is ignored: privileged rules of a Secret count only with --allow-privileged-annotations"
+                "{label} is ignored: {what} in the annotation of a Secret count only with --allow-privileged-annotations"
             ));
             return None;
         }
@@ -249,6 +251,15 @@ impl Compiler<'_> {
         }
         let parsed = Pattern::parse(&text);
         parsed.map_err(|error| self.problems.push(format!("{label}: {key} {error}"))).ok()
+    }
+}
+
+/// What of a rule nobody may hand out by writing a Secret. Members reserve `system:` for their own users and groups, among which
+/// `system:masters` may do everything.
+fn privilege(outcome: &Outcome) -> Option<&'static str> {
+    match outcome {
+        Outcome::Privileged => Some("privileged rules"),
+        Outcome::Mapped(target) => target.is_of_the_system().then_some("mappings to users or groups of the system"),
     }
 }
 

@@ -32,6 +32,8 @@ pub struct Passing {
 static USER: HeaderName = HeaderName::from_static("impersonate-user");
 static GROUP: HeaderName = HeaderName::from_static("impersonate-group");
 static UID: HeaderName = HeaderName::from_static("impersonate-uid");
+/// What Kubernetes keeps for its own users and groups (`k8s.io/apiserver/pkg/authentication/user`).
+const SYSTEM: &[u8] = b"system:";
 const EXTRA: &str = "impersonate-extra-";
 
 /// What a header name may hold beside letters and digits (RFC 9110 §5.6.2), without `%`, which introduces an escape
@@ -62,6 +64,11 @@ impl Impersonation {
             groups: groups.iter().map(|group| name(group)).collect::<Result<_, _>>().map_err(|NotAHeader| "groups")?,
             uid: uid.map(name).transpose().map_err(|NotAHeader| "uid")?,
         })
+    }
+
+    /// Whether the user, or one of the groups, is of those that Kubernetes keeps for itself.
+    pub fn is_of_the_system(&self) -> bool {
+        self.groups.iter().chain([&self.user]).any(|name| name.as_bytes().starts_with(SYSTEM))
     }
 
     pub fn apply(&self, headers: &mut HeaderMap) {

@@ -137,6 +137,43 @@ fn privileged_annotations_count_only_if_allowed() {
 }
 
 #[test]
+fn annotations_make_nobody_one_of_the_system_unless_allowed() {
+    let jane = user("jane", "", &[]);
+    let target = |target: &str| {
+        let rule = format!("{{name: up, type: StaticMappingIdentityExchanger, source: {{}}, target: {{{target}}}}}");
+        spec(&[rule, mapped("{}", "x")].join(", "))
+    };
+    for (text, allowed, expected) in [
+        ("user: y, groups: ['system:masters']", false, "x"),
+        ("user: y, groups: [dev, 'system:nodes']", false, "x"),
+        ("user: 'system:kube-scheduler'", false, "x"),
+        ("user: y, groups: [dev, 'the-system:x']", false, "y"),
+        ("user: y, groups: ['system:masters']", true, "y"),
+    ] {
+        let own = Annotations { read: true, privileged: allowed }.compile(CLUSTER, Some(&target(text)));
+        let acting = exchange(true, "spec: {}").acting(CLUSTER, &own, &jane, None).unwrap();
+        assert_eq!(seen(&acting, &jane).as_deref(), Some(expected), "{text}, allowed: {allowed}");
+    }
+    // The operator's file may say so.
+    let global = exchange(true, &target("user: y, groups: ['system:masters']"));
+    let acting = global.acting(CLUSTER, &OwnRules::None, &jane, None).unwrap();
+    assert_eq!(seen(&acting, &jane).as_deref(), Some("y"));
+}
+
+#[test]
+fn what_an_annotation_may_not_say_is_told() {
+    let rule =
+        "{name: up, type: StaticMappingIdentityExchanger, source: {}, target: {user: y, groups: ['system:masters']}}";
+    let text = spec(&[rule, &privileged("{}")].join(", "));
+    let (rules, remarks) = configuration::of_cluster(&text, CLUSTER, false).unwrap();
+    assert_eq!((rules.len(), remarks.len()), (0, 2));
+    for (remark, rule) in remarks.iter().zip(["rule 1 (\"up\")", "rule 2 (\"r\")"]) {
+        assert!(remark.contains(rule) && remark.contains("--allow-privileged-annotations"), "{remark}");
+    }
+    assert!(configuration::of_cluster(&text, CLUSTER, true).unwrap().1.is_empty());
+}
+
+#[test]
 fn a_wrong_annotation_lets_nobody_through() {
     let own =
         Annotations { read: true, privileged: false }.compile(CLUSTER, Some(&spec(&mapped("{userPattern: '('}", "x"))));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use gateway::Gateway;
 use kit::member::Recorded;
 use kit::wait::{WAIT, within};
-use system_tests::{CLUSTER, Connection, Http, cluster, proxied};
+use system_tests::{Connection, Http, cluster, proxied};
 use tempfile::TempDir;
 
 use super::{PATH, Stage, acted_as, lines, target};
@@ -161,22 +161,42 @@ async fn a_wrong_annotation_closes_its_own_cluster_only() {
     within(WAIT, "the corrected annotation", healed).await;
 }
 
+/// Rules by which an annotation would hand out more than its author may have, and what shows that they did.
+fn elevating() -> [(String, Vec<(String, String)>); 3] {
+    let mapped = mapping("dev", "deployer");
+    let [masters, manager] = ["system:masters", "system:kube-controller-manager"];
+    [
+        (KUBEVELA.replace("kubevela:ux", "dev"), Vec::new()),
+        (
+            mapped.replace("[mapped]", "['system:masters']"),
+            lines(&[("user", "deployer"), ("group", masters), ("uid", "u-9")]),
+        ),
+        (
+            mapped.replace("user: deployer", "user: 'system:kube-controller-manager'"),
+            lines(&[("user", manager), ("group", "mapped"), ("uid", "u-9")]),
+        ),
+    ]
+}
+
 #[tokio::test]
 async fn writing_a_secret_does_not_make_anybody_privileged() {
-    let privileged = KUBEVELA.replace("kubevela:ux", "dev");
-    for (argument, expected) in
-        [("--allow-privileged-annotations=false", Some("jane")), ("--allow-privileged-annotations", None)]
+    let jane = lines(&[("user", "jane"), ("group", "dev"), ("group", "system:authenticated")]);
+    let identity = [("X-Remote-User", "jane"), ("X-Remote-Group", "dev")];
+    for (argument, is_allowed) in
+        [("--allow-privileged-annotations=false", false), ("--allow-privileged-annotations", true)]
     {
         let stage = Stage::with(Http::H2, &[GATE, argument]).await;
         stage.hub.allow_all();
-        stage.hub.put_secret(cluster(CLUSTER, &stage.member).annotation(ANNOTATION, &privileged).label("new", "yes"));
         let mut connection = stage.front_proxy(Http::H2).await;
-        let list = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways?labelSelector=new";
-        let identity = [("X-Remote-User", "jane"), ("X-Remote-Group", "dev")];
-        let seen = async { while !connection.call("GET", list, &identity, b"").await.text().contains(CLUSTER) {} };
-        within(WAIT, "the annotated Secret", seen).await;
-        let lines = acted_as(&stage.seen_of(&mut connection, "jane", "dev").await);
-        assert_eq!(lines.first().map(|(_, user)| &**user), expected, "{argument}");
+        for (number, (rules, elevated)) in elevating().into_iter().enumerate() {
+            let name = format!("annotated-{number}");
+            stage.hub.put_secret(cluster(&name, &stage.member).annotation(ANNOTATION, &rules));
+            let there = proxied(&name, PATH);
+            let known = async { while connection.call("GET", &there, &identity, b"").await.status == 404 {} };
+            within(WAIT, "the annotated Secret", known).await;
+            let expected = if is_allowed { &elevated } else { &jane };
+            assert_eq!(acted_as(&stage.member.next_request().await), *expected, "{argument}: {rules}");
+        }
     }
 }
 
