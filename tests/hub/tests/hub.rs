@@ -21,6 +21,7 @@ mod stage;
 mod streams;
 mod terminal;
 mod vela;
+mod versions;
 mod viewer;
 mod watches;
 mod writes;
@@ -58,6 +59,7 @@ fn main() -> ExitCode {
         answers::trials(&stage),
         exported::trials(&stage),
         informers::trials(&stage),
+        versions::trials(&stage),
         aggregation::last_trial(&stage),
     ];
     let conclusion = libtest_mimic::run(&arguments, trials.into_iter().flatten().collect());

@@ -4,8 +4,10 @@
 //! Where this gateway differs on purpose (credentials are not shown, an absent cluster is a 404), the difference is asserted.
 
 mod health;
+mod managed;
 mod proxying;
 mod secrets;
+mod virtual_clusters;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,6 +36,8 @@ pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
     trials.extend(health::trials(stage));
     trials.extend(proxying::trials(stage));
     trials.extend(secrets::trials(stage));
+    trials.extend(virtual_clusters::trials(stage));
+    trials.extend(managed::trials(stage));
     trials
 }
 
@@ -57,6 +61,8 @@ fn discovery(lab: &Lab) -> Result<()> {
         "clusterGateways": ["clustergateway", false, "ClusterGateway", ["get", "list", "watch"], null],
         "health": ["", false, "ClusterGateway", ["get", "patch", "update"], null],
         "proxy": ["", false, "ClusterGatewayProxyOptions", ["create", "delete", "get", "patch", "update"], null],
+        "virtualClusters": ["virtualcluster", false, "VirtualCluster", ["get", "list", "watch"],
+            ["vc", "vcluster", "vclusters", "virtual-cluster", "virtual-clusters"]],
     });
     for route in Route::PROXIED {
         let list = viewer::get(lab, route, "")?.expect(StatusCode::OK)?.json()?;
@@ -70,6 +76,7 @@ fn discovery(lab: &Lab) -> Result<()> {
             "clusterGateways": row("clustergateways")?,
             "health": row("clustergateways/health")?,
             "proxy": row("clustergateways/proxy")?,
+            "virtualClusters": row("virtualclusters")?,
         });
         ensure!(found == expected, "via {}: {found:#}", route.name());
     }

@@ -23,7 +23,7 @@ pub(super) struct Crew {
 impl Crew {
     /// Adds one client of each kind for each resource, all asking as `kubeconfig` says.
     pub(super) fn join(&mut self, lab: &Lab, place: &str, kubeconfig: &Path) -> Result<()> {
-        for (kind, resource) in [("ClusterGateway", "clustergateways")] {
+        for (kind, resource) in [("ClusterGateway", "clustergateways"), ("VirtualCluster", "virtualclusters")] {
             let name = format!("{resource}-{place}");
             self.informers.push((name.clone(), lab.start_informer(&name, kubeconfig, resource)?));
             for beginning in [Beginning::List, Beginning::Stream] {

@@ -1,0 +1,145 @@
+//! Open Cluster Management beside the gateway: its `ManagedCluster` becomes known to the hub while the gateway runs, and goes again.
+//!
+//! One trial, since the kind is known to the whole hub: without it, with it, with objects, and without it again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use http::StatusCode;
+use hub_tests::hub::MemberSecret;
+use hub_tests::lab::{Lab, Route};
+use hub_tests::wait;
+use libtest_mimic::Trial;
+use serde_json::{Value, json};
+
+use crate::access::{bearer, client};
+use crate::stage::{Stage, test};
+use crate::viewer;
+
+/// The gateway looks for the kind now and then, and the hub needs a moment to serve it.
+const FOUND: Duration = Duration::from_mins(1);
+/// Once it is found, changes come by a watch.
+const SEEN: Duration = Duration::from_secs(5);
+const SPOKE: &str = "managed-spoke";
+const BOTH: &str = "managed-twice";
+const KIND: &str = "managedclusters.cluster.open-cluster-management.io";
+
+pub(super) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+    vec![test(stage, "parity::ManagedClusters whose kind comes later and goes", managed)]
+}
+
+fn kind() -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": KIND},
+        "spec": {
+            "group": "cluster.open-cluster-management.io",
+            "scope": "Cluster",
+            "names": {"plural": "managedclusters", "singular": "managedcluster", "kind": "ManagedCluster"},
+            "versions": [{
+                "name": "v1",
+                "served": true,
+                "storage": true,
+                "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+            }],
+        },
+    })
+}
+
+fn cluster(name: &str, url: Option<&str>, authority: &str, labels: &Value) -> Value {
+    let configs: Vec<Value> =
+        url.map(|url| json!({"url": url, "caBundle": BASE64.encode(authority)})).into_iter().collect();
+    json!({
+        "apiVersion": "cluster.open-cluster-management.io/v1",
+        "kind": "ManagedCluster",
+        "metadata": {"name": name, "labels": labels},
+        "spec": {"hubAcceptsClient": true, "managedClusterClientConfigs": configs},
+    })
+}
+
+fn virtual_cluster(lab: &Lab, name: &str) -> Result<Value> {
+    viewer::get(lab, Route::Gateway, &format!("/virtualclusters/{name}"))?.expect(StatusCode::OK)?.json()
+}
+
+fn is_gone(lab: &Lab, name: &str) -> Result<()> {
+    let answer = viewer::get(lab, Route::Gateway, &format!("/virtualclusters/{name}"))?;
+    answer.expect(StatusCode::NOT_FOUND).map(drop)
+}
+
+fn managed(lab: &Lab) -> Result<()> {
+    is_gone(lab, SPOKE)?;
+    let kubectl = lab.hub.server.kubectl();
+    lab.hub.apply(&[kind()])?;
+    kubectl.ok(&format!("wait crd/{KIND} --for=condition=Established --timeout=60s"))?;
+    let (url, authority) = (lab.member.server.url(), lab.member.server.authority().root_pem());
+    let spoke = cluster(SPOKE, Some(&url), &authority, &json!({"region": "south"}));
+    wait::until("the hub to serve the new kind", SEEN, || lab.hub.apply(std::slice::from_ref(&spoke)))?;
+
+    let object = wait::until("the managed cluster", FOUND, || virtual_cluster(lab, SPOKE))?;
+    let spec = json!({"accepted": true, "endpoint": "-", "credential-type": "ManagedCluster"});
+    ensure!(object["spec"] == spec && object["metadata"]["labels"]["region"] == "south", "{object}");
+    let viewer_kubectl = viewer::kubectl(lab, Route::Hub)?;
+    let selector = format!("--field-selector=metadata.name={BOTH}");
+    let words = format!("get vc {selector} -w --output-watch-events");
+    let mut watch = viewer_kubectl.args(words.split(' ')).start()?;
+    let listed = viewer_kubectl.ok("get vc -l region=south -o name")?;
+    ensure!(listed.trim() == format!("virtualcluster.cluster.core.oam.dev/{SPOKE}"), "{listed}");
+
+    // Without an address it is no cluster, and in nobody's way.
+    lab.hub.apply(&[cluster("managed-empty", None, "", &json!({}))])?;
+    // A Secret of the same name goes first, whichever was there first, and when it goes, the other is seen.
+    lab.hub.apply(&[cluster(BOTH, Some(&url), &authority, &json!({}))])?;
+    wait::until("the second", SEEN, || virtual_cluster(lab, BOTH))?;
+    ensure!(watch.next_line(SEEN)?.starts_with("EVENT"), "no heading");
+    let event = watch.next_line(SEEN)?;
+    ensure!(event.split_whitespace().take(2).eq(["ADDED", BOTH]), "{event}");
+    lab.hub.register_member(BOTH, &MemberSecret::with_token(&lab.member.server, &lab.member_token))?;
+    is_of(lab, BOTH, "ServiceAccountToken")?;
+    let list = viewer::get(lab, Route::Gateway, "/virtualclusters")?.expect(StatusCode::OK)?.json()?;
+    let names: Vec<&Value> =
+        list["items"].as_array().into_iter().flatten().map(|item| &item["metadata"]["name"]).collect();
+    ensure!(names.iter().filter(|name| **name == BOTH).count() == 1, "{names:?}");
+    ensure!(names.iter().any(|name| *name == SPOKE) && !names.iter().any(|name| *name == "managed-empty"), "{names:?}");
+    lab.hub.forget_member(BOTH)?;
+    is_of(lab, BOTH, "ManagedCluster")?;
+
+    override_endpoint(lab, &authority)?;
+    kubectl.ok(&format!("delete crd {KIND} --timeout=30s"))?;
+    wait::until("the managed clusters to be forgotten", FOUND, || is_gone(lab, SPOKE))?;
+    virtual_cluster(lab, "local").map(drop)
+}
+
+fn is_of(lab: &Lab, name: &str, kind: &str) -> Result<()> {
+    wait::until(&format!("{name} as {kind}"), SEEN, || {
+        let object = virtual_cluster(lab, name)?;
+        ensure!(object["spec"]["credential-type"] == kind, "{object}");
+        Ok(())
+    })
+}
+
+/// With `--ocm-integration`, address and authority come from the `ManagedCluster` of the same name; without, from the Secret.
+fn override_endpoint(lab: &Lab, authority: &str) -> Result<()> {
+    let nobody = format!("https://127.0.0.1:{}", hub_tests::ports::free()?);
+    let secret = MemberSecret::with_token(&lab.member.server, &lab.member_token).at(&nobody);
+    lab.hub.register_member(SPOKE, &secret)?;
+    let kubeconfig = lab.hub.server.kubectl().kubeconfig;
+    let gateway = lab.start_gateway("ocm", &kubeconfig, &["--ocm-integration"])?;
+    let path = format!("{}/version", Lab::proxy_path(SPOKE));
+    let authorization = bearer(&lab.token);
+    let headers = [("authorization", &*authorization)];
+    let ours = client(lab, Route::Gateway);
+    wait::until("the Secret at the gateway without the flag", SEEN, || {
+        ours.get(&path, &headers)?.expect(StatusCode::SERVICE_UNAVAILABLE)
+    })?;
+    let ocm = gateway.client(None);
+    wait::until("the managed address", FOUND, || ocm.get(&path, &headers)?.expect(StatusCode::OK))?;
+    // An empty list means the Secret's own address again.
+    lab.hub.apply(&[cluster(SPOKE, None, authority, &json!({}))])?;
+    wait::until("the Secret's address", SEEN, || ocm.get(&path, &headers)?.expect(StatusCode::SERVICE_UNAVAILABLE))?;
+    lab.hub.forget_member(SPOKE)
+}
