@@ -11,14 +11,14 @@ use super::duration;
 pub struct Dynamic {
     /// Programs that cluster Secrets may have run for a credential, with whatever arguments, names or absolute paths; `*` means
     /// any, empty none
-    #[arg(long, value_delimiter = ',', default_value = "*", value_name = "COMMANDS")]
-    pub exec_commands: Vec<String>,
+    #[arg(long = "exec-commands", value_delimiter = ',', default_value = "*", value_name = "COMMANDS")]
+    pub commands: Vec<String>,
     /// Environment variables that Secrets may set for a program listed in --exec-commands; with `*` there, any
-    #[arg(long, value_delimiter = ',', default_value = VARIABLES, value_name = "NAMES")]
-    pub exec_env: Vec<String>,
+    #[arg(long = "exec-env", value_delimiter = ',', default_value = VARIABLES, value_name = "NAMES")]
+    pub variables: Vec<String>,
     /// Time for such a program to end
-    #[arg(long, value_parser = duration, default_value = "60s", value_name = "DURATION")]
-    pub exec_timeout: Duration,
+    #[arg(long = "exec-timeout", value_parser = duration, default_value = "60s", value_name = "DURATION")]
+    pub timeout: Duration,
 }
 
 /// They choose among identities and places that the operator set up, and neither programs nor files.
@@ -36,13 +36,13 @@ pub struct Options {
 
 impl Dynamic {
     pub(super) fn options(&self, wrong: &mut Vec<String>) -> Options {
-        if self.exec_timeout.is_zero() {
+        if self.timeout.is_zero() {
             wrong.push("--exec-timeout must not be 0: no program is that fast".into());
         }
-        for name in self.exec_env.iter().filter(|name| name.contains(['*', '='])) {
+        for name in self.variables.iter().filter(|name| name.contains(['*', '='])) {
             wrong.push(format!("--exec-env={name}: write names of variables, each in full and without a value"));
         }
-        Options { commands: Commands::parse(&self.exec_commands, &self.exec_env), timeout: self.exec_timeout }
+        Options { commands: Commands::parse(&self.commands, &self.variables), timeout: self.timeout }
     }
 }
 
