@@ -42,6 +42,8 @@ fn main() -> ExitCode {
     let stage = Arc::new(Stage::default());
     let trials = [
         aggregation::trials(&stage),
+        informers::trials(&stage), // long ones, which should not be the last to end
+        parity::trials(&stage),
         forward::trials(&stage),
         reads::trials(&stage),
         writes::trials(&stage),
@@ -53,12 +55,10 @@ fn main() -> ExitCode {
         identity::trials(&stage),
         clusters::trials(&stage),
         outage::trials(&stage),
-        parity::trials(&stage),
         vela::trials(&stage),
         bytes::trials(&stage),
         answers::trials(&stage),
         exported::trials(&stage),
-        informers::trials(&stage),
         versions::trials(&stage),
         aggregation::last_trial(&stage),
     ];

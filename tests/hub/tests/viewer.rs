@@ -28,12 +28,21 @@ pub(crate) fn token(lab: &Lab) -> Result<String> {
 
 /// A kubeconfig of the viewer for the hub itself, or for the gateway itself, without a path: not for a member.
 pub(crate) fn kubeconfig(lab: &Lab, route: Route) -> Result<PathBuf> {
+    token(lab)?; // it is written with it, once: others may be reading
+    path(lab, route)
+}
+
+fn path(lab: &Lab, route: Route) -> Result<PathBuf> {
+    Ok(lab.directory("viewer")?.join(format!("{}.kubeconfig", route.name())))
+}
+
+fn write_kubeconfig(lab: &Lab, route: Route, token: &str) -> Result<()> {
     let (server, authority) = match route {
         Route::Gateway => (format!("https://{}", lab.gateway.address()), lab.gateway.authority_file()),
         Route::Hub | Route::Direct => (lab.hub.server.url(), lab.hub.server.authority_file().to_path_buf()),
     };
-    let path = lab.directory("viewer")?.join(format!("{}.kubeconfig", route.name()));
-    Kubeconfig { server, authority, credential: Credential::Token(token(lab)?) }.write(path)
+    let kubeconfig = Kubeconfig { server, authority, credential: Credential::Token(token.to_owned()) };
+    kubeconfig.write(path(lab, route)?).map(drop)
 }
 
 /// kubectl as the viewer.
@@ -75,5 +84,6 @@ fn create(lab: &Lab) -> Result<String> {
         "subjects": [{"kind": "ServiceAccount", "name": NAME, "namespace": "default"}],
     });
     lab.hub.apply(&[role, binding])?;
+    Route::PROXIED.into_iter().try_for_each(|route| write_kubeconfig(lab, route, &token))?;
     Ok(token)
 }
