@@ -67,7 +67,9 @@ impl RotatingFile {
         let FileConfig { max_backups, max_age, .. } = self.config;
         let mut aside = self.names.aside()?;
         aside.sort_by(|(one, _), (other, _)| other.cmp(one));
-        let oldest = SystemTime::now().checked_sub(max_age).filter(|_| !max_age.is_zero());
+        // An age that goes back beyond the calendar of stamps is for ever.
+        let oldest =
+            SystemTime::now().checked_sub(max_age).filter(|at| !max_age.is_zero() && *at > SystemTime::UNIX_EPOCH);
         let oldest = oldest.map(|at| FileStamp(at).to_string());
         for (number, (stamp, path)) in aside.iter().enumerate() {
             let too_many = max_backups > 0 && number >= max_backups;

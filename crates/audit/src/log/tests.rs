@@ -118,6 +118,18 @@ fn files_too_many_or_too_old_are_deleted_and_others_left_alone() {
 }
 
 #[test]
+fn an_age_beyond_the_calendar_keeps_everything() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("audit.log");
+    let old = "audit-1971-01-01T00-00-00.000.log";
+    fs::write(directory.path().join(old), "x").unwrap();
+    for max_age in [DAY * 30_000, DAY * 5_000_000, Duration::MAX] {
+        drop(open(FileConfig { max_age, ..config(&path, 1 << 30) }));
+        assert!(files(directory.path()).contains(&old.to_owned()), "{max_age:?}");
+    }
+}
+
+#[test]
 fn a_missing_directory_is_named_at_the_start() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("missing/audit.log");
