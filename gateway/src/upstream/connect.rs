@@ -69,8 +69,9 @@ impl Target {
         };
         let outcome = self.connect_somewhere(alpn, deadline).await;
         match &outcome {
+            Ok(_) => attempt.succeeded(),
             // It is there, but not for upgrades: no reason to keep other requests from it.
-            Ok(_) | Err(ConnectError::NoHttp1 { .. }) => attempt.succeeded(),
+            Err(error) if error.is_for_upgrades_only() => attempt.succeeded(),
             Err(error) => attempt.failed(error),
         }
         outcome

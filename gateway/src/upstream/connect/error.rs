@@ -47,6 +47,15 @@ impl ConnectError {
         }
     }
 
+    /// Whether some place would have taken anything but an upgrade.
+    pub(super) fn is_for_upgrades_only(&self) -> bool {
+        match self {
+            Self::NoHttp1 { .. } => true,
+            Self::Nowhere(failures) => failures.iter().any(Self::is_for_upgrades_only),
+            _ => false,
+        }
+    }
+
     pub fn is_timeout(&self) -> bool {
         match self {
             Self::Dial(error) => error.is_timeout(),

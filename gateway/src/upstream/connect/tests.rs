@@ -113,10 +113,13 @@ async fn failed_dials_open_the_circuit_and_a_success_closes_it() {
 #[tokio::test]
 async fn a_member_that_takes_no_upgrades_is_there_for_all_else() {
     let member = FakeMember::start(MemberOptions { alpn: &["h2"], ..MemberOptions::default() }).await;
-    let target = with_circuit(target(Places::new(at(&member), []), PATIENCE), 1);
-    for _ in 0..3 {
-        let error = target.connect_http1().await.err().expect("it speaks HTTP/2 only");
-        assert!(matches!(error, ConnectError::NoHttp1 { .. }), "{error}");
-        target.connect_any().await.expect("the circuit stays closed");
+    let nobody = place(([127, 0, 0, 1], free_port().await).into(), &member.ca_pem());
+    for others in [vec![], vec![nobody]] {
+        let target = with_circuit(target(Places::new(at(&member), others), PATIENCE), 1);
+        for _ in 0..3 {
+            let error = target.connect_http1().await.err().expect("it speaks HTTP/2 only");
+            assert!(error.to_string().contains("speaks no HTTP/1.1"), "{error}");
+            target.connect_any().await.expect("the circuit stays closed");
+        }
     }
 }
