@@ -25,8 +25,9 @@ pub enum ExecError {
     NotFound { command: String, hint: String },
     #[error("exec: executable {command} cannot be started: {source}")]
     Start { command: String, source: std::io::Error },
+    /// `slow`: it was tried for a moment, and not done by then.
     #[error("exec: {limit} other plugins have been running for {after:?}: find the one that hangs, or try again")]
-    Busy { limit: usize, after: Duration },
+    Busy { limit: usize, after: Duration, slow: bool },
     /// `stderr` is empty or `: ` and the last words.
     #[error("exec: executable {command} did not finish within {after:?} and was killed{stderr}")]
     Timeout { command: String, after: Duration, stderr: String },

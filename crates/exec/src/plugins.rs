@@ -1,25 +1,24 @@
 //! Runs plugins: which may run, how many at a time, for how long, and what their answer means.
 
+mod places;
+
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use futures_util::future::BoxFuture;
 use secrecy::{ExposeSecret as _, SecretSlice};
-use tokio::sync::Semaphore;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
+use self::places::{FIRST_TRY, Place, Places};
+pub use self::places::{MOST_RUNNING, Standing};
 use crate::command::{self, Commands};
 use crate::credential::Issued;
 use crate::error::ExecError;
 use crate::output;
-use crate::process::{self, Invocation, MOST_STDOUT, RunError};
+use crate::process::{self, Finished, Invocation, MOST_STDOUT, RunError};
 use crate::redact::Redaction;
 use crate::request::Request;
-
-/// Plugins running at a time.
-pub const MOST_RUNNING: usize = 16;
-/// Of these, such as failed the last time: programs that hang leave room for those that do not.
-const MOST_SUSPECT: usize = 4;
 
 /// The environment variable by which a plugin learns what is asked of it.
 const INFO: &str = "KUBERNETES_EXEC_INFO";
@@ -30,27 +29,20 @@ pub trait Runner: Send + Sync + 'static {
     fn run(&self, request: Arc<Request>, standing: Standing) -> BoxFuture<'_, Result<Issued, ExecError>>;
 }
 
-/// How the last run went.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
-    Good,
-    Suspect,
-}
-
 /// Runs plugins as processes.
 pub struct Plugins {
     commands: Commands,
     timeout: Duration,
-    places: Semaphore,
-    suspect_places: Semaphore,
+    first_try: Duration,
+    places: Places,
 }
 
 // === impl Plugins ===
 
 impl Plugins {
-    /// Each run takes at most `timeout`, and waits as long for others to end.
+    /// Each run takes at most `timeout`, and waits as long for others to end; a first try may come before it.
     pub fn new(commands: Commands, timeout: Duration) -> Self {
-        Self { commands, timeout, places: Semaphore::new(MOST_RUNNING), suspect_places: Semaphore::new(MOST_SUSPECT) }
+        Self { commands, timeout, first_try: FIRST_TRY, places: Places::new() }
     }
 
     /// Whether the operator allows it: known without running anything.
@@ -58,39 +50,40 @@ impl Plugins {
         self.commands.check(request.config())
     }
 
-    async fn issue(&self, request: &Request, standing: Standing) -> Result<Issued, ExecError> {
-        let config = request.config();
+    async fn issue(&self, request: &Request, mut standing: Standing) -> Result<Issued, ExecError> {
         self.check(request)?;
-        let program = command::locate(config)?;
-        let busy = |limit| ExecError::Busy { limit, after: self.timeout };
-        let place = async {
-            let suspect = match standing {
-                Standing::Good => None,
-                Standing::Suspect => Some(self.suspect_places.acquire().await),
+        let program = command::locate(request.config())?;
+        let waiting = Instant::now() + self.timeout;
+        loop {
+            let place = timeout_at(waiting, self.places.get(standing)).await.map_err(|_| self.busy(standing))?;
+            let patience = match &place {
+                Place::FirstTry { .. } => self.timeout.min(self.first_try),
+                Place::Whole { .. } => self.timeout,
             };
-            (suspect, self.places.acquire().await)
-        };
-        let _place = timeout(self.timeout, place).await.map_err(|_| {
-            busy(match standing {
-                Standing::Good => MOST_RUNNING,
-                Standing::Suspect => MOST_SUSPECT,
-            })
-        })?;
-        let info = request.info();
+            match self.run_once(request, &program, patience).await {
+                Err(RunError::Timeout { .. }) if patience < self.timeout => standing = Standing::Slow,
+                outcome => {
+                    let stdout = self.interpret(request, outcome)?;
+                    let credential = output::parse(stdout.expose_secret(), request.config().api_version)?;
+                    return Ok(Issued::new(credential, SystemTime::now()));
+                }
+            }
+        }
+    }
+
+    async fn run_once(&self, request: &Request, program: &Path, patience: Duration) -> Result<Finished, RunError> {
+        let (config, info) = (request.config(), request.info());
         let env = config.env.iter().map(|(name, value)| (name.as_str(), value)).chain([(INFO, &info)]).collect();
-        let invocation =
-            Invocation { program: &program, name: &config.command, args: &config.args, env, timeout: self.timeout };
-        let stdout = self.interpret(request, process::run(invocation).await)?;
-        let credential = output::parse(stdout.expose_secret(), config.api_version)?;
-        Ok(Issued::new(credential, SystemTime::now()))
+        let (name, args) = (config.command.as_str(), config.args.as_slice());
+        process::run(Invocation { program, name, args, env, timeout: patience }).await
+    }
+
+    fn busy(&self, standing: Standing) -> ExecError {
+        ExecError::Busy { limit: standing.limit(), after: self.timeout, slow: standing == Standing::Slow }
     }
 
     /// Its standard output, if it ended well.
-    fn interpret(
-        &self,
-        request: &Request,
-        outcome: Result<process::Finished, RunError>,
-    ) -> Result<SecretSlice<u8>, ExecError> {
+    fn interpret(&self, request: &Request, outcome: Result<Finished, RunError>) -> Result<SecretSlice<u8>, ExecError> {
         use std::os::unix::process::ExitStatusExt as _;
         let command = request.config().command.clone();
         let words = |stderr: &[u8]| {
@@ -98,8 +91,8 @@ impl Plugins {
             if words.is_empty() { words } else { format!(": {words}") }
         };
         match outcome {
-            Ok(process::Finished { status, stdout, .. }) if status.success() => Ok(stdout.into()),
-            Ok(process::Finished { status, stderr, .. }) => Err(match (status.code(), status.signal()) {
+            Ok(Finished { status, stdout, .. }) if status.success() => Ok(stdout.into()),
+            Ok(Finished { status, stderr, .. }) => Err(match (status.code(), status.signal()) {
                 (None, Some(signal)) => ExecError::Signal { command, signal, stderr: words(&stderr) },
                 (code, _) => ExecError::ExitCode { command, code: code.unwrap_or(-1), stderr: words(&stderr) },
             }),

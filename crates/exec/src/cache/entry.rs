@@ -42,6 +42,8 @@ struct State {
     failure: Option<(Arc<ExecError>, Instant)>,
     /// Failed runs in a row.
     failures: u32,
+    /// A first try was too short, and nothing more came of it yet.
+    slow: bool,
     /// Renewals in a row because of a credential that was rejected soon after it was issued.
     rejections: u32,
 }
@@ -127,9 +129,17 @@ impl Entry {
         if let Some(error) = state.failed() {
             return Step::Fail(error);
         }
-        let standing = if state.failures == 0 { Standing::Good } else { Standing::Suspect };
-        let flight = self.take_off(standing, observer);
+        let flight = self.take_off(self.standing(state), observer);
         Step::Wait(state.flight.insert(flight).landing.clone())
+    }
+
+    fn standing(&self, state: &State) -> Standing {
+        match state {
+            State { failures: 1.., .. } => Standing::Suspect,
+            _ if self.current.load().is_some() => Standing::Proven,
+            State { slow: true, .. } => Standing::Slow,
+            _ => Standing::New,
+        }
     }
 
     /// The task holds the entry weakly: when the last cluster is gone, nobody wants its credential.
@@ -171,9 +181,10 @@ fn land(entry: &Weak<Entry>, outcome: &Outcome) {
         Err(error) => {
             let until = Instant::now() + back_off(state.failures);
             state.failure = Some((Arc::clone(error), until));
-            // That others hang says nothing against this one.
-            if !matches!(**error, ExecError::Busy { .. }) {
-                state.failures = state.failures.saturating_add(1);
+            match **error {
+                // That others hang says nothing against this one.
+                ExecError::Busy { slow, .. } => state.slow |= slow,
+                _ => state.failures = state.failures.saturating_add(1),
             }
         }
     }

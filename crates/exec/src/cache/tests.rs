@@ -22,7 +22,7 @@ enum Next {
     Lives(u64),
     Endless,
     Fails,
-    FindsNoPlace,
+    FindsNoPlace { slow: bool },
     Panics,
 }
 
@@ -85,7 +85,7 @@ impl Runner for Script {
                 Next::Lives(seconds) => Some(now + Duration::from_secs(seconds)),
                 Next::Endless => None,
                 Next::Fails => return Err(ExecError::NoStatus),
-                Next::FindsNoPlace => return Err(ExecError::Busy { limit: 16, after: SECOND }),
+                Next::FindsNoPlace { slow } => return Err(ExecError::Busy { limit: 16, after: SECOND, slow }),
                 Next::Panics => panic!("as the test wants it"),
             };
             let token = Some(format!("token-{number}").into());
@@ -248,19 +248,22 @@ async fn a_broken_plugin_is_asked_less_and_less() {
     }
     assert_eq!(at, [0, 1, 3, 7, 15, 31, 61, 91]);
     let standings = stage.script.runs.lock();
-    assert!(standings[0] == Standing::Good && standings[1..].iter().all(|one| *one == Standing::Suspect));
+    assert!(standings[0] == Standing::New && standings[1..].iter().all(|one| *one == Standing::Suspect));
 }
 
 #[tokio::test(start_paused = true)]
 async fn others_that_hang_make_no_plugin_a_suspect() {
-    let stage = Stage::set(&[Next::FindsNoPlace, Next::FindsNoPlace]);
+    let stage = Stage::set(&[Next::FindsNoPlace { slow: false }, Next::FindsNoPlace { slow: true }, Next::Lives(10)]);
     let source = stage.source("plugin");
     for _ in 0..2 {
         assert_eq!(token(&source).await, None);
         advance(SECOND).await;
     }
     assert_eq!(token(&source).await.as_deref(), Some("token-3"));
-    assert!(stage.script.runs.lock().iter().all(|standing| *standing == Standing::Good));
+    advance(10 * SECOND).await;
+    assert_eq!(token(&source).await.as_deref(), Some("token-4"));
+    // What was seen of it is remembered: a first try is given once.
+    assert_eq!(*stage.script.runs.lock(), [Standing::New, Standing::New, Standing::Slow, Standing::Proven]);
 }
 
 #[tokio::test(start_paused = true)]

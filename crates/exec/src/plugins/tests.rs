@@ -1,7 +1,9 @@
 //! Whole runs, from configuration to credential or error.
 
+use futures_util::FutureExt as _;
 use futures_util::future::join_all;
-use kit::wait::{WAIT, eventually};
+use kit::wait::{WAIT, eventually, within};
+use tokio::task::JoinHandle;
 
 use super::*;
 use crate::testing::{config, request, script, with_env};
@@ -13,7 +15,7 @@ fn plugins(timeout: Duration) -> Arc<Plugins> {
 }
 
 async fn run(request: Request) -> Result<Issued, String> {
-    let run = plugins(WAIT).issue(&request, Standing::Good).await;
+    let run = plugins(WAIT).issue(&request, Standing::New).await;
     run.map_err(|error| error.to_string())
 }
 
@@ -60,7 +62,7 @@ async fn a_failing_plugin_does_not_give_its_secrets_away() {
 #[tokio::test]
 async fn a_plugin_that_hangs_is_ended() {
     let limit = Duration::from_millis(300);
-    let error = plugins(limit).issue(&script("echo stuck >&2; sleep 600"), Standing::Good).await.unwrap_err();
+    let error = plugins(limit).issue(&script("echo stuck >&2; sleep 600"), Standing::New).await.unwrap_err();
     assert!(matches!(error, ExecError::Timeout { .. }));
     assert!(error.to_string().starts_with("exec: executable sh did not finish within 300ms and was killed"), "{error}");
 }
@@ -71,7 +73,7 @@ async fn refused_commands_do_not_run() {
     let file = directory.path().join("ran");
     let plugins = Plugins::new(Commands::parse(&["aws".into()], &[]), WAIT);
     let request = script(&format!("touch {}", file.display()));
-    let error = plugins.issue(&request, Standing::Good).await.unwrap_err();
+    let error = plugins.issue(&request, Standing::New).await.unwrap_err();
     assert!(matches!(error, ExecError::NotAllowed { .. }));
     assert!(!file.exists());
 }
@@ -89,48 +91,117 @@ async fn an_allowed_script_runs_no_code_of_its_environment() {
     let code = format!("$(touch {})", file.display());
     for (name, allowed) in [("BASH_ENV", false), ("AWS_REGION", true)] {
         let request = request(with_env(config(script, &[]), &[(name, &code)]));
-        let run = plugins.issue(&request, Standing::Good).await;
+        let run = plugins.issue(&request, Standing::New).await;
         assert_eq!(run.is_ok(), allowed, "{name}");
         assert!(!file.exists(), "{name}");
     }
 }
 
-#[tokio::test]
-async fn few_run_at_a_time_and_fewer_that_failed_before() {
-    for (standing, most) in [(Standing::Good, MOST_RUNNING), (Standing::Suspect, MOST_SUSPECT)] {
-        let directory = tempfile::tempdir().unwrap();
-        let (started, go) = (directory.path().join("started"), directory.path().join("go"));
-        // Each says that it runs, then waits to be let go.
-        let body = format!(
+/// A program that says in `started` that it runs, and waits until `go` is there. Dropped, both are gone.
+struct Waiter {
+    directory: tempfile::TempDir,
+}
+
+impl Waiter {
+    fn new() -> Self {
+        Self { directory: tempfile::tempdir().unwrap() }
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn request(&self) -> Request {
+        let (started, go) = (self.path("started"), self.path("go"));
+        script(&format!(
             "echo x >> {}; while ! test -e {}; do sleep 0.05; done; echo '{TOKEN}'",
             started.display(),
             go.display()
-        );
-        let (plugins, request) = (plugins(WAIT), Arc::new(script(&body)));
-        let runs: Vec<_> = (0..most + 2)
-            .map(|_| {
-                let (plugins, request) = (plugins.clone(), request.clone());
-                tokio::spawn(async move { plugins.run(request, standing).await.map(drop) })
-            })
-            .collect();
-        let running = || std::fs::read_to_string(&started).unwrap_or_default().lines().count();
-        eventually(WAIT, || running() == most).await;
-        if standing == Standing::Suspect {
+        ))
+    }
+
+    fn started(&self) -> usize {
+        std::fs::read_to_string(self.path("started")).unwrap_or_default().lines().count()
+    }
+
+    fn go(&self) {
+        std::fs::write(self.path("go"), "").unwrap();
+    }
+
+    /// `count` runs of it, each as a task.
+    fn run(&self, plugins: &Arc<Plugins>, standing: Standing, count: usize) -> Vec<JoinHandle<bool>> {
+        let request = Arc::new(self.request());
+        let run = || {
+            let (plugins, request) = (Arc::clone(plugins), Arc::clone(&request));
+            tokio::spawn(async move { plugins.run(request, standing).await.is_ok() })
+        };
+        (0..count).map(|_| run()).collect()
+    }
+}
+
+fn good() -> Arc<Request> {
+    Arc::new(script(&format!("echo '{TOKEN}'")))
+}
+
+#[tokio::test]
+async fn few_run_at_a_time_and_fewer_that_failed_before() {
+    for standing in [Standing::New, Standing::Slow, Standing::Proven, Standing::Suspect] {
+        let plugins = Arc::new(Plugins { first_try: WAIT, ..Plugins::new(Commands::Any, WAIT) });
+        let (waiter, most) = (Waiter::new(), standing.limit());
+        let runs = waiter.run(&plugins, standing, most + 2);
+        eventually(WAIT, || waiter.started() == most).await;
+        if standing != Standing::Proven {
             // Room is left for those that did not fail.
-            let good = plugins.run(Arc::new(script(&format!("echo '{TOKEN}'"))), Standing::Good).await;
-            assert!(good.is_ok());
+            assert!(plugins.run(good(), Standing::Proven).await.is_ok());
         }
-        assert_eq!(running(), most);
-        std::fs::write(&go, "").unwrap();
-        assert!(join_all(runs).await.into_iter().all(|run| run.unwrap().is_ok()));
-        assert_eq!(running(), most + 2);
+        assert_eq!(waiter.started(), most);
+        waiter.go();
+        assert!(join_all(runs).await.into_iter().all(|run| run.unwrap()));
+        assert_eq!(waiter.started(), most + 2);
     }
 }
 
 #[tokio::test]
+async fn a_crowd_that_hangs_at_the_start_keeps_no_other_from_its_turn() {
+    let first_try = Duration::from_millis(200);
+    for standing in [Standing::New, Standing::Proven] {
+        let plugins = Arc::new(Plugins { first_try, ..Plugins::new(Commands::Any, WAIT) });
+        let waiter = Waiter::new();
+        let crowd = waiter.run(&plugins, standing, 3 * MOST_RUNNING);
+        eventually(WAIT, || waiter.started() >= MOST_RUNNING - 2).await;
+        let run = within(WAIT / 2, "the good one's turn", plugins.run(good(), standing)).await;
+        assert!(run.is_ok(), "{standing:?}");
+        // Nobody was given up for it.
+        assert!(crowd.iter().all(|run| !run.is_finished()));
+        waiter.go();
+        assert!(join_all(crowd).await.into_iter().all(|run| run.unwrap()));
+    }
+}
+
+#[tokio::test]
+async fn a_program_that_needs_longer_than_a_first_try_has_its_turn_later() {
+    let plugins = Arc::new(Plugins { first_try: Duration::from_millis(200), ..Plugins::new(Commands::Any, WAIT) });
+    let waiter = Waiter::new();
+    let others = plugins.places.take_all_long();
+    let run = waiter.run(&plugins, Standing::New, 1);
+    eventually(WAIT, || waiter.started() == 1).await;
+    // The place for first tries is given back.
+    eventually(WAIT, || plugins.places.get(Standing::New).now_or_never().is_some()).await;
+    drop(others);
+    eventually(WAIT, || waiter.started() == 2).await;
+    waiter.go();
+    assert!(run.into_iter().next().unwrap().await.unwrap());
+}
+
+#[tokio::test]
 async fn waiting_for_a_place_has_an_end() {
-    let plugins = plugins(Duration::from_millis(200));
-    let _all = plugins.places.acquire_many(u32::try_from(MOST_RUNNING).unwrap()).await.unwrap();
-    let error = plugins.issue(&script("true"), Standing::Good).await.unwrap_err();
-    assert!(matches!(error, ExecError::Busy { limit: MOST_RUNNING, .. }), "{error}");
+    let limit = Duration::from_millis(300);
+    let plugins = Arc::new(Plugins { first_try: limit / 2, ..Plugins::new(Commands::Any, limit) });
+    let _others = plugins.places.take_all_long();
+    for (standing, was_tried) in [(Standing::Slow, true), (Standing::New, true), (Standing::Suspect, false)] {
+        let error = plugins.issue(&script("sleep 600"), standing).await.unwrap_err();
+        let ExecError::Busy { limit, slow, .. } = error else { panic!("{standing:?}: {error}") };
+        assert_eq!(slow, was_tried, "{standing:?}");
+        assert_eq!(limit, if was_tried { Standing::Slow } else { standing }.limit());
+    }
 }
