@@ -2,7 +2,7 @@
 
 mod objects;
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -97,6 +97,7 @@ impl Hub {
             (&Method::POST, Target::AccessReviews, _) => {
                 Ok(json_response(201, &self.reviews.review_access(parse(&body)?)))
             }
+            (&Method::GET, Target::Groups, _) => Ok(json_response(200, &self.groups())),
             (&Method::GET, Target::Version, _) => {
                 Ok(json_response(200, &json!({"major": "1", "minor": "35", "gitVersion": "v1.35.4"})))
             }
@@ -106,11 +107,22 @@ impl Hub {
         }
     }
 
+    /// `metav1.APIGroupList`. The core's group is not in it.
+    fn groups(&self) -> Value {
+        const REVIEWS: [&str; 2] = ["authentication.k8s.io", "authorization.k8s.io"];
+        let installed = self.installed.lock();
+        let there = Resource::ALL.into_iter().filter(|one| one.is_built_in() || installed.contains(one));
+        let groups: BTreeSet<_> = there.map(Resource::group).filter(|group| !group.is_empty()).chain(REVIEWS).collect();
+        let groups: Vec<_> = groups.into_iter().map(|group| json!({"name": group, "versions": []})).collect();
+        json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
+    }
+
     /// Lets happen what the test ordered.
     async fn fault(&self, fault: Option<Fault>) -> Result<(), Refusal> {
         match fault {
             None => Ok(()),
             Some(Fault::Status(code)) => Err(refuse(code, "the test says so")),
+            Some(Fault::Busy(seconds)) => Err(Refusal::Busy(seconds)),
             Some(Fault::Garbage) => Err(Refusal::Garbage),
             Some(Fault::Hang) => std::future::pending().await,
             Some(Fault::Delay(delay)) => {
@@ -153,6 +165,7 @@ fn call(method: &Method, target: &Target, query: Option<&Query>) -> Call {
         Target::Collection(resource, _) | Target::Object(resource, ..) => Call::Write(*resource),
         Target::TokenReviews => Call::TokenReview,
         Target::AccessReviews => Call::AccessReview,
+        Target::Groups => Call::Groups,
         Target::Version | Target::Health | Target::Unknown => Call::Other,
     }
 }

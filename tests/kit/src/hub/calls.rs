@@ -27,6 +27,8 @@ pub enum Call {
     TokenReview,
     /// POST of a SubjectAccessReview.
     AccessReview,
+    /// GET of the list of API groups.
+    Groups,
     /// Anything else.
     Other,
 }
@@ -36,6 +38,8 @@ pub enum Call {
 pub enum Fault {
     /// A Status with this code.
     Status(u16),
+    /// 429 as priority and fairness answers it: no Status, and in the header the seconds to wait.
+    Busy(u16),
     /// An answer that is no JSON.
     Garbage,
     /// No answer ever.

@@ -25,6 +25,8 @@ pub(super) enum Target {
     Object(Resource, String, String),
     TokenReviews,
     AccessReviews,
+    /// Discovery: the API groups there are.
+    Groups,
     Version,
     Health,
     Unknown,
@@ -38,7 +40,7 @@ impl Resource {
         self != Self::ManagedClusters
     }
 
-    const ALL: [Self; 4] = [Self::Secrets, Self::ConfigMaps, Self::ApiServices, Self::ManagedClusters];
+    pub(super) const ALL: [Self; 4] = [Self::Secrets, Self::ConfigMaps, Self::ApiServices, Self::ManagedClusters];
 
     /// `v1`, or group and version.
     pub fn api_version(self) -> &'static str {
@@ -57,6 +59,11 @@ impl Resource {
             Self::ApiServices => "APIService",
             Self::ManagedClusters => "ManagedCluster",
         }
+    }
+
+    /// The API group; empty for the core's.
+    pub(super) fn group(self) -> &'static str {
+        self.api_version().split_once('/').map_or("", |(group, _)| group)
     }
 
     /// The plural in paths.
@@ -99,6 +106,7 @@ impl Target {
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
         match segments.as_slice() {
             ["version"] => Self::Version,
+            ["apis"] => Self::Groups,
             ["healthz" | "livez" | "readyz"] => Self::Health,
             ["apis", "authentication.k8s.io", "v1", "tokenreviews"] => Self::TokenReviews,
             ["apis", "authorization.k8s.io", "v1", "subjectaccessreviews"] => Self::AccessReviews,

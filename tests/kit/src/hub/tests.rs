@@ -256,3 +256,21 @@ async fn objects_can_be_written_with_the_checks_of_a_real_hub() {
     assert_eq!(answer.json().await["kind"], "APIService");
     assert_eq!(get(&client, "/api/v1/pods").await.status(), 404);
 }
+
+#[tokio::test]
+async fn discovery_names_the_groups_there_are() {
+    let hub = FakeHub::start().await;
+    let client = connect(&hub).await;
+    let groups = async || {
+        let list = get(&client, "/apis").await.json().await;
+        assert_eq!(list["kind"], "APIGroupList");
+        let groups = list["groups"].as_array().expect("groups");
+        groups.iter().map(|group| group["name"].as_str().expect("a name").to_owned()).collect::<Vec<_>>()
+    };
+    let built_in = ["apiregistration.k8s.io", "authentication.k8s.io", "authorization.k8s.io"];
+    assert_eq!(groups().await, built_in);
+    hub.install(Resource::ManagedClusters);
+    assert_eq!(groups().await[3..], ["cluster.open-cluster-management.io"]);
+    hub.uninstall(Resource::ManagedClusters);
+    assert_eq!(groups().await, built_in);
+}
