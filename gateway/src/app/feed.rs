@@ -6,7 +6,7 @@ use kube::Client;
 use tokio::runtime::Handle;
 
 use crate::clusters::files::{self, Files};
-use crate::clusters::managed::{self, ManagedClusters};
+use crate::clusters::managed::{self, ManagedClusters, Purpose};
 use crate::clusters::{Registry, watch};
 use crate::hub::Hub;
 
@@ -44,7 +44,8 @@ impl Feed {
                 let FromHub { client, namespace, hub, ocm } = *from;
                 let managed = Arc::new(ManagedClusters::default());
                 let located_by = ocm.then(|| Arc::clone(&managed));
-                control.spawn(managed::run(hub.clone(), Arc::clone(&managed)));
+                let purpose = if ocm { Purpose::Location } else { Purpose::Display };
+                control.spawn(managed::run(hub.clone(), Arc::clone(&managed), purpose));
                 control.spawn(watch::run(client, namespace, registry.located_by(located_by.clone())));
                 Fed { hub: Some(hub), managed: Some(managed), located_by }
             }

@@ -1,7 +1,9 @@
 //! The `ManagedCluster`s of Open Cluster Management, where a hub has them: followed by one watch, and kept in memory.
 //!
 //! Their kind is defined by a custom resource that may be installed later, and removed: a hub without it is asked again now and
-//! then, and at once when somebody has seen it. A gateway that may not read them goes on as if there were none.
+//! then, and at once when somebody has seen it. A gateway that may not read them goes on as if there were none, unless they say
+//! where clusters are: to forget that would send credentials to addresses that nobody meant any more. So a refusal changes nothing
+//! then, and a kind that is gone counts only when it stays gone.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,16 +14,30 @@ use api::managed_cluster::ManagedCluster;
 use api::watch_event::{Change, HubEvent};
 use arc_swap::ArcSwap;
 use tokio::sync::{Notify, watch};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::hub::{Collection, Hub, HubFailure, Line};
 
 /// How often a hub without the kind is asked whether it has it now.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
+/// The same where we are not to know: each time is a refused request in the hub's audit log.
+const ASK_AGAIN: Duration = Duration::from_mins(10);
+/// For so long must the hub know nothing of the kind before clusters are where their Secrets say. Definitions are replaced by being
+/// deleted and created.
+const GONE_AFTER: Duration = Duration::from_mins(1);
 /// Shortest and longest pause after a failure.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 /// The hub ends our watch after this many seconds; nothing is lost by it.
 const LIFETIME: u64 = 290;
+
+/// What ManagedClusters are needed for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// Readers of virtual clusters, who ask the hub themselves.
+    Display,
+    /// They say where clusters are.
+    Location,
+}
 
 /// What is known now, for readers.
 #[derive(Default)]
@@ -93,16 +109,14 @@ impl Managed {
 }
 
 /// Follows them for ever.
-pub async fn run(hub: Hub, published: Arc<ManagedClusters>) {
-    let mut following = Following { hub, published, managed: Managed::default(), first: true, pause: PAUSES.0 };
+pub async fn run(hub: Hub, published: Arc<ManagedClusters>, purpose: Purpose) {
+    let managed = Managed::default();
+    let mut following =
+        Following { hub, published, purpose, managed, first: true, missing_since: None, pause: PAUSES.0 };
     loop {
         match following.list().await {
             Ok(version) => following.watch(version).await,
-            Err(failure) if is_absence(&failure) => {
-                following.absent();
-                let _ = timeout(LOOK_AGAIN, following.published.seen.notified()).await;
-            }
-            Err(failure) => following.failed(&failure).await,
+            Err(failure) => following.unread(&failure).await,
         }
     }
 }
@@ -115,9 +129,12 @@ pub fn is_absence(failure: &HubFailure) -> bool {
 struct Following {
     hub: Hub,
     published: Arc<ManagedClusters>,
+    purpose: Purpose,
     managed: Managed,
     /// The hub was not asked yet.
     first: bool,
+    /// Since when every answer was that there is no such kind.
+    missing_since: Option<Instant>,
     pause: Duration,
 }
 
@@ -137,24 +154,57 @@ impl Following {
         self.managed.clusters = items.into_iter().map(|one| (one.metadata.name.clone(), Arc::new(one))).collect();
         self.first = false;
         self.managed.known = true;
-        self.pause = PAUSES.0;
+        self.missing_since = None;
         self.publish();
         Ok(metadata.resource_version)
     }
 
-    fn absent(&mut self) {
-        self.first = false;
-        if self.managed.kind.is_some() {
-            tracing::info!("the hub has no ManagedClusters any more");
-        } else if self.managed.known {
-            return;
+    /// Waits until it is time to ask again.
+    async fn unread(&mut self, failure: &HubFailure) {
+        match (failure.code(), self.purpose) {
+            (Some(404), Purpose::Location) if self.managed.kind.is_some() && !self.is_gone() => {
+                tracing::warn!("the hub knows no ManagedClusters now: they stay as they were for {GONE_AFTER:?}");
+                self.pause().await;
+            }
+            (Some(404), _) => self.absent(LOOK_AGAIN).await,
+            (Some(403), Purpose::Display) => self.absent(ASK_AGAIN).await,
+            _ => self.failed(failure).await,
         }
-        self.managed = Managed { known: true, ..Managed::default() };
-        self.publish();
+    }
+
+    fn is_gone(&mut self) -> bool {
+        self.missing_since.get_or_insert_with(Instant::now).elapsed() >= GONE_AFTER
+    }
+
+    async fn absent(&mut self, again: Duration) {
+        self.first = false;
+        let was_there = self.managed.kind.is_some();
+        if was_there {
+            tracing::warn!(
+                "the hub has no ManagedClusters any more, or does not show them: there are none from now on"
+            );
+        }
+        if was_there || !self.managed.known {
+            self.managed = Managed { known: true, ..Managed::default() };
+            self.publish();
+        }
+        let _ = timeout(again, self.published.seen.notified()).await;
     }
 
     async fn failed(&mut self, failure: &HubFailure) {
-        tracing::warn!(error = %failure, "ManagedClusters stay as they were last read");
+        self.missing_since = None;
+        if failure.code() == Some(403) {
+            tracing::warn!(
+                error = %failure,
+                "ManagedClusters stay as they were last read: grant list and watch on managedclusters.cluster.open-cluster-management.io"
+            );
+        } else {
+            tracing::warn!(error = %failure, "ManagedClusters stay as they were last read");
+        }
+        self.pause().await;
+    }
+
+    async fn pause(&mut self) {
         sleep(self.pause).await;
         self.pause = (self.pause * 2).min(PAUSES.1);
     }
@@ -166,9 +216,10 @@ impl Following {
                 format!("watch=true&allowWatchBookmarks=true&timeoutSeconds={LIFETIME}&resourceVersion={version}");
             let mut watching = match self.hub.watch(Collection::ManagedClusters, &query).await {
                 Ok(watching) => watching,
-                Err(failure) if is_absence(&failure) => return,
+                // The list says whether there are any.
                 Err(failure) => return self.failed(&failure).await,
             };
+            self.pause = PAUSES.0;
             let before = version.clone();
             while let Line::Whole(line) = watching.lines.next().await {
                 match HubEvent::parse(&line) {
@@ -199,3 +250,6 @@ impl Following {
         self.published.publish(self.managed.clone());
     }
 }
+
+#[cfg(test)]
+mod tests;
