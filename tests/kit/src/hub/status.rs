@@ -25,6 +25,8 @@ fn respond(status: u16, bytes: Bytes) -> Response<Body> {
 pub(super) enum Refusal {
     /// A Status with this code and message.
     Status(u16, String),
+    /// Come again in as many seconds.
+    Busy(u16),
     /// A body that is no JSON, with status 200.
     Garbage,
 }
@@ -38,6 +40,11 @@ impl From<Refusal> for Response<Body> {
     fn from(refusal: Refusal) -> Self {
         match refusal {
             Refusal::Status(code, message) => json_response(code, &status(code, &message)),
+            Refusal::Busy(seconds) => {
+                let mut response = respond(429, Bytes::from_static(b"Too many requests, please try again later."));
+                response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+                response
+            }
             Refusal::Garbage => respond(200, Bytes::from_static(b"<html>")),
         }
     }
