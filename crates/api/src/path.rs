@@ -29,11 +29,19 @@ pub fn has_dot_segment(raw: &str) -> bool {
 /// Errs towards true: where the segment stands does not matter, because a member, or what stands before it, may collapse what
 /// we forward as it is.
 pub fn may_act(raw: &str) -> bool {
+    has_segment(raw, &[b"exec", b"attach", b"portforward", b"proxy"])
+}
+
+/// Whether `raw` has a segment `proxy`, behind which a pod, Service or kubelet may answer instead of the member. As [`may_act`], errs
+/// towards true.
+pub fn is_behind_proxy(raw: &str) -> bool {
+    has_segment(raw, &[b"proxy"])
+}
+
+fn has_segment(raw: &str, names: &[&[u8]]) -> bool {
     let decoded: Vec<u8> = percent_decode(raw.as_bytes()).collect();
-    let acts = |segment: &[u8]| {
-        [&b"exec"[..], b"attach", b"portforward", b"proxy"].iter().any(|name| segment.eq_ignore_ascii_case(name))
-    };
-    decoded.split(|byte| matches!(byte, b'/' | b'\\')).any(acts)
+    let named = |segment: &[u8]| names.iter().any(|name| segment.eq_ignore_ascii_case(name));
+    decoded.split(|byte| matches!(byte, b'/' | b'\\')).any(named)
 }
 
 /// Whether `raw` is a watch in the old spelling, `/api/<version>/watch/…` or `/apis/<group>/<version>/watch/…`, which API servers still
@@ -53,7 +61,7 @@ pub fn is_legacy_watch(raw: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{has_dot_segment, is_legacy_watch, may_act};
+    use super::{has_dot_segment, is_behind_proxy, is_legacy_watch, may_act};
 
     #[test]
     fn old_watches_are_known_by_where_the_word_stands() {
@@ -83,6 +91,16 @@ mod tests {
         }
         for raw in ["", "/api/v1/namespaces/ns/pods", "/api/v1/namespaces/ns/pods/p/log", "/apis/x/v1/executions/e"] {
             assert!(!may_act(raw), "{raw}");
+        }
+    }
+
+    #[test]
+    fn workloads_are_behind_a_proxy_in_every_spelling() {
+        for raw in ["/api/v1/nodes/n/proxy", "/api/v1/namespaces/ns/services/s/%70roxy/x", "/api/v1/proxy/nodes/n"] {
+            assert!(is_behind_proxy(raw), "{raw}");
+        }
+        for raw in ["", "/api/v1/namespaces/ns/pods/p/exec", "/api/v1/namespaces/ns/configmaps/proxy-config"] {
+            assert!(!is_behind_proxy(raw), "{raw}");
         }
     }
 

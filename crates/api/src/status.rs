@@ -4,6 +4,7 @@
 //! `k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go`: clients match on reasons, and people paste messages
 //! into search engines. A status is always a failure here; successes have bodies of their own.
 
+mod encoding;
 mod protobuf;
 mod refusals;
 
@@ -13,6 +14,7 @@ use bytes::Bytes;
 use http::{HeaderValue, StatusCode};
 use serde::{Serialize, Serializer};
 
+pub use self::encoding::Encoding;
 use crate::accept::StatusForm;
 use crate::access::Attributes;
 use crate::go_text;
