@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -148,6 +149,40 @@ fn a_links_name_chooses_what_runs() {
 fn every_flag_reads_the_environment() {
     let (_, complaint) = refused(&["--standalone"], &[("CLUSTER_GATEWAY_DRAIN_TIMEOUT", "soon")]);
     assert!(complaint.contains("soon") && complaint.contains("--drain-timeout"), "{complaint}");
+}
+
+#[test]
+fn the_log_says_why_the_hub_cannot_be_reached() {
+    let directory = tempfile::tempdir().unwrap();
+    let files = Authority::new("ca").issue(&Leaf::server("gateway")).write_to(directory.path(), "gateway").unwrap();
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let kubeconfig = directory.path().join("kubeconfig");
+    let hub = format!(
+        "{{apiVersion: v1, kind: Config, current-context: hub, users: [{{name: me, user: {{token: canary-token}}}}],
+        clusters: [{{name: hub, cluster: {{server: 'https://{nobody}'}}}}],
+        contexts: [{{name: hub, context: {{cluster: hub, user: me}}}}]}}"
+    );
+    std::fs::write(&kubeconfig, hub).unwrap();
+    let flag = |name: &str, path: &Path| format!("--{name}={}", path.display());
+    let mut child = command()
+        .args(["--secure-port=0", "--bind-address=127.0.0.1", "--log-format=json"])
+        .arg(flag("kubeconfig", &kubeconfig))
+        .arg(flag("tls-cert-file", &files.certificate))
+        .arg(flag("tls-private-key-file", &files.key))
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = follow(child.stderr.take().unwrap());
+    let process = Process { child, lines, authority: Authority::new("unused"), directory };
+    let mut awaited = ["cannot watch cluster Secrets on the hub", "watch of the ConfigMap failed"].to_vec();
+    while !awaited.is_empty() {
+        let line = process.lines.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("not told: {awaited:?}"));
+        assert!(!line.contains("kube_client::client::builder"), "not told twice: {line}");
+        if let Some(told) = awaited.iter().position(|message| line.contains(message)) {
+            assert!(line.contains("Connection refused"), "{line}");
+            awaited.remove(told);
+        }
+    }
 }
 
 #[test]

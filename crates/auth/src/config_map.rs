@@ -12,6 +12,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{Config, Event, watcher};
 use kube::{Api, Client};
+use telemetry::causes::causes;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -111,7 +112,8 @@ impl ConfigMapSource {
                 }
                 Ok(Event::Init | Event::InitDone) => {}
                 Err(error) => {
-                    tracing::warn!(config_map = CONFIG_MAP, %error, "watch of the ConfigMap failed, trying again");
+                    let error = causes(&error);
+                    tracing::warn!(config_map = CONFIG_MAP, error, "watch of the ConfigMap failed, trying again");
                     self.tolerate();
                 }
             }

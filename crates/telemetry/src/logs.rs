@@ -42,12 +42,13 @@ pub fn start(level: &str, format: Format) -> Result<LogLevel, LogError> {
     Ok(LogLevel(handle))
 }
 
-/// The hub client logs answers it cannot parse, whole: Secrets and tokens among them. No level brings that back.
-const NEVER: &str = "kube_client::client=error";
+/// The hub client logs answers it cannot parse, whole: Secrets and tokens among them. And each failed request as an error without its
+/// cause, which whoever made the request tells better. No level brings these back.
+const NEVER: [&str; 2] = ["kube_client::client=error", "kube_client::client::builder=off"];
 
 fn parse(level: &str) -> Result<EnvFilter, LogError> {
     let filter = EnvFilter::from_str(level).map_err(|source| LogError::Level { text: level.to_owned(), source })?;
-    Ok(filter.add_directive(NEVER.parse().expect("a valid directive")))
+    Ok(NEVER.iter().fold(filter, |filter, never| filter.add_directive(never.parse().expect("a valid directive"))))
 }
 
 // === impl LogLevel ===
@@ -73,10 +74,11 @@ mod tests {
         let error = logs.set("gateway=loud").unwrap_err().to_string();
         assert!(error.contains("gateway=loud"), "{error}");
         let is = |level: &str| logs.get().is_some_and(|filter| filter.split(',').any(|directive| directive == level));
-        assert!(is("info") && is(NEVER), "{:?}", logs.get());
+        let never = || NEVER.into_iter().all(is);
+        assert!(is("info") && never(), "{:?}", logs.get());
         logs.set("debug").unwrap();
-        assert!(is("debug") && is(NEVER), "{:?}", logs.get());
-        logs.set("trace,kube_client::client=trace").unwrap();
-        assert!(is(NEVER), "{:?}", logs.get());
+        assert!(is("debug") && never(), "{:?}", logs.get());
+        logs.set("trace,kube_client::client=trace,kube_client::client::builder=trace").unwrap();
+        assert!(never(), "{:?}", logs.get());
     }
 }

@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client};
+use telemetry::causes::causes;
 use tokio::sync::watch::Receiver;
 use tokio::time::{Instant, timeout_at};
 
@@ -50,7 +51,7 @@ pub async fn run(client: Client, namespace: String, registry: Registry) {
             heard = Instant::now();
             match next {
                 Ok(Some(Ok(event))) => following.event(event),
-                Ok(Some(Err(error))) => following.complain(&namespace, &error.to_string()),
+                Ok(Some(Err(error))) => following.complain(&namespace, &causes(&error)),
                 Ok(None) => break,
                 Err(_) => {
                     following.complain(&namespace, &format!("no answer for {patience:?}"));

@@ -11,6 +11,7 @@ use k8s_openapi::api::authorization::v1::{SubjectAccessReview, SubjectAccessRevi
 use kube::Api;
 use kube::api::PostParams;
 use kube::core::Status;
+use telemetry::causes::causes;
 
 use crate::assembly::Hub;
 
@@ -59,7 +60,6 @@ fn no_status() -> ReviewError {
 /// Splits an error into what the caller may read and what goes to the log only: texts of the hub and of the transport can
 /// name addresses and internals.
 fn failure(error: &kube::Error) -> ReviewError {
-    tracing::debug!(error = error as &dyn std::error::Error, "hub call failed");
     match error {
         kube::Error::Api(status) => {
             let message = format!("the hub answered {} {}", status.code, status.reason);
@@ -67,9 +67,13 @@ fn failure(error: &kube::Error) -> ReviewError {
         }
         kube::Error::Service(_) | kube::Error::HyperError(_) | kube::Error::ReadEvents(_) => {
             let retry = if is_lost_connection(error) { Retry::Backoff } else { Retry::Never };
+            tracing::warn!(error = causes(error), "no answer from the hub to a review");
             ReviewError::Hub { message: Arc::from("no answer from the hub"), retry }
         }
-        _ => ReviewError::Hub { message: Arc::from("the answer of the hub is not understood"), retry: Retry::Never },
+        _ => {
+            tracing::debug!(error = causes(error), "the answer of the hub is not understood");
+            ReviewError::Hub { message: Arc::from("the answer of the hub is not understood"), retry: Retry::Never }
+        }
     }
 }
 
