@@ -16,7 +16,7 @@ use crate::cluster_name::ClusterName;
 use crate::path::has_dot_segment;
 use crate::{GROUP, VERSION};
 
-pub use self::member::member_attributes;
+pub use self::member::{can_be_decoded, member_attributes};
 
 /// What a request asks for and what its sender must be allowed to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,6 +118,9 @@ pub struct ProbeCheck {
 pub enum BadPath {
     #[error("the proxied path must not contain '.' or '..' segments, encoded or not")]
     DotSegment,
+    /// Only refused where the path is reviewed: see [`can_be_decoded`].
+    #[error("the proxied path must not contain a '%' without two hexadecimal digits after it")]
+    Escape,
 }
 
 const COLLECTION: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways";

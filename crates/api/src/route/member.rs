@@ -18,8 +18,8 @@ use crate::access::{Attributes, Verb};
 /// whether the request asks to switch protocols, which of `pods/exec`, `pods/attach` and `pods/portforward` is a `create`
 /// whatever its method (kube-apiserver since 1.35).
 ///
-/// A path with an invalid escape is a non-resource path, as sent: the member refuses it before it looks at anything. Decoded
-/// bytes that are no UTF-8 become U+FFFD, as Go's JSON encoder has them in a review.
+/// A path with an invalid escape is a non-resource path, as sent: good enough to be written down, and nothing to be allowed, see
+/// [`can_be_decoded`]. Decoded bytes that are no UTF-8 become U+FFFD, as Go's JSON encoder has them in a review.
 pub fn member_attributes(method: &Method, remainder: &str, query: Option<&str>, upgrade: bool) -> Attributes {
     let raw = if remainder.is_empty() { "/" } else { remainder };
     let Some(path) = decoded(raw) else {
@@ -36,12 +36,17 @@ pub fn member_attributes(method: &Method, remainder: &str, query: Option<&str>, 
     attributes
 }
 
-/// `None` if a percent sign is not followed by two hexadecimal digits: `net/url` refuses those, while the decoder of this crate
-/// would let them pass as text.
+/// Whether two hexadecimal digits follow each percent sign of `remainder`. A review must not speak of a path for which that is not so:
+/// kube-apiserver refuses it before it looks at anything (`net/url`), but other servers, and proxies in front of any, mend it into
+/// one that nobody has reviewed.
+pub fn can_be_decoded(remainder: &str) -> bool {
+    let mut escapes = remainder.split('%').skip(1).map(|rest| rest.as_bytes().get(..2));
+    escapes.all(|digits| digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)))
+}
+
+/// `None` where the decoder of this crate would let an escape pass as text.
 fn decoded(raw: &str) -> Option<Cow<'_, str>> {
-    let mut escapes = raw.split('%').skip(1).map(|rest| rest.as_bytes().get(..2));
-    let valid = escapes.all(|digits| digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)));
-    valid.then(|| percent_decode_str(raw).decode_utf8_lossy())
+    can_be_decoded(raw).then(|| percent_decode_str(raw).decode_utf8_lossy())
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 use http::Method;
 use proptest::prelude::*;
 
-use super::member_attributes;
+use super::{can_be_decoded, member_attributes};
 use crate::access::{Attributes, ResourceAttributes};
 
 /// `verb group/version resource/subresource namespace name`, or `verb path`; `-` where there is nothing.
@@ -150,6 +150,16 @@ const TABLE: &[(&str, &str)] = &[
 #[test]
 fn an_empty_path_is_the_members_root() {
     assert_eq!(told(&member_attributes(&Method::GET, "", None, false)), "get /");
+}
+
+#[test]
+fn escapes_are_two_hexadecimal_digits() {
+    for good in ["", "/", "/a%2Fb", "/%c3%A9", "/%25zz", "/%ff"] {
+        assert!(can_be_decoded(good), "{good}");
+    }
+    for bad in ["/%", "/%2", "/a%zz", "/%2x", "/%%20", "/%+1", "/%2é", "/%é", "/%20%"] {
+        assert!(!can_be_decoded(bad), "{bad}");
+    }
 }
 
 #[test]

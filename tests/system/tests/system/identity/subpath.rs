@@ -145,6 +145,22 @@ async fn what_the_hub_does_not_grant_does_not_reach_the_member() {
     assert_eq!(stage.member.request_count(), 1);
 }
 
+across_http!(paths_that_can_be_read_in_two_ways_reach_neither_review_nor_member);
+
+async fn paths_that_can_be_read_in_two_ways_reach_neither_review_nor_member(http: Http) {
+    let stage = stage(FORGETFUL, |_| true).await;
+    let mut connection = stage.alice(http).await;
+    for rest in ["/api/v1/secrets%zz", "/api/v1/secrets%", "/api/v1/secrets/%2", "/apis/%%32e/secrets"] {
+        let answer = connection.get(&proxied(CLUSTER, rest)).await;
+        let message = answer.status_message(400, "BadRequest");
+        assert!(message.contains("two hexadecimal digits"), "{rest}: {message}");
+    }
+    assert!(stage.hub.access_reviews().iter().all(is_first));
+    assert_eq!(stage.member.request_count(), 0);
+    // In the query they are the member's business.
+    assert_eq!(connection.get(&proxied(CLUSTER, "/api/v1/secrets?x=%zz")).await.status, 200);
+}
+
 #[tokio::test]
 async fn upgrades_that_act_on_pods_are_creations() {
     let stage = stage(FORGETFUL, |_| false).await;
