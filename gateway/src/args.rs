@@ -39,7 +39,7 @@ use self::serving::ServingTls;
     after_help = "`cluster-gateway patch` writes the CA of its certificate into the APIService: see its own --help."
 )]
 pub struct Args {
-    /// Ignored; some charts pass `apiserver`
+    /// Ignored, as by the Go cluster-gateway; some charts pass `apiserver`
     #[arg(hide = true)]
     pub positional: Vec<String>,
     /// Flags that were given and mean nothing here, `--name` each

@@ -190,11 +190,15 @@ fn gates(args: &Args, wrong: &mut Vec<String>) -> (Gates, Vec<String>, Vec<Strin
     let parsed = Gates::parse(&args.hub.feature_gates);
     let form = |gate: &String| format!("--feature-gates: {gate:?} is not of the form Gate=true or Gate=false");
     wrong.extend(parsed.malformed.iter().map(form));
-    let mut idle: Vec<_> = args.positional.iter().map(|word| format!("argument {word:?}")).collect();
+    let (passed, stray): (Vec<_>, Vec<_>) = args.positional.iter().partition(|word| *word == "apiserver");
+    let mut idle: Vec<_> = passed.iter().map(|word| format!("argument {word:?}")).collect();
     idle.extend(args.inherited.iter().cloned());
     idle.extend(parsed.idle.iter().map(|gate| format!("feature gate {gate}")));
+    let stray =
+        stray.iter().map(|word| format!("argument {word:?} has no effect: if it is a flag's, write --flag={word}"));
     let unknown = |gate: &String| format!("feature gate {gate} is not known and has no effect");
-    (parsed.gates, idle, parsed.unknown.iter().map(unknown).collect())
+    let warnings = stray.chain(parsed.unknown.iter().map(unknown)).collect();
+    (parsed.gates, idle, warnings)
 }
 
 /// Nobody's permissions are looked at: only for requests of this very machine.
@@ -303,6 +307,14 @@ mod tests {
         assert_eq!(config.without_effect.len(), 2, "{:?}", config.without_effect);
         assert!(config.warnings.is_empty(), "{:?}", config.warnings);
         assert!(config.auth.authorization.always_allow_paths.contains(&"/metrics".to_owned()));
+    }
+
+    #[test]
+    fn words_that_nobody_knows_are_warned_of() {
+        let config = config(&["apiserver", "--profiling", "false", "server"]).unwrap();
+        assert_eq!(config.without_effect, ["argument \"apiserver\"", "--profiling"]);
+        let [first, second] = &config.warnings[..] else { panic!("{:?}", config.warnings) };
+        assert!(first.contains("\"false\" has no effect") && second.contains("\"server\""), "{first} {second}");
     }
 
     #[test]

@@ -21,6 +21,7 @@ where
     let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
     let mut command = command.after_help(format!("{after}\n\n{}", inherited::HELP).trim_start().to_owned());
     let taken = inherited::take(arguments, &mut command)?;
+    spelling::no_detached_values(&taken.arguments, &mut command)?;
     let mut args = Args::from_arg_matches(&command.try_get_matches_from(taken.arguments)?)?;
     args.inherited = taken.without_effect;
     Ok(args)

@@ -6,6 +6,7 @@
 use std::ffi::OsString;
 
 use clap::builder::ValueParser;
+use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, Command};
 
 /// `argument` with the name of its flag as it is written here.
@@ -47,6 +48,23 @@ fn boolean_flag(argument: Arg) -> Arg {
         .default_missing_value("true")
         .value_name("BOOL")
         .value_parser(ValueParser::new(boolean))
+}
+
+/// Fails if a boolean flag of `command` is followed by its value as a word of its own. To pflag that is the flag alone and then an
+/// argument for nobody, so that `--anonymous-auth false` turns it on: rather no start than the opposite of what was meant.
+pub(super) fn no_detached_values(arguments: &[OsString], command: &mut Command) -> Result<(), clap::Error> {
+    let flags = arguments.iter().take_while(|argument| *argument != "--");
+    for (flag, word) in flags.zip(arguments.iter().skip(1)) {
+        let (Some(flag), Some(word)) = (flag.to_str(), word.to_str()) else { continue };
+        let takes_none =
+            |argument: &Arg| argument.is_require_equals_set() && argument.get_long() == flag.strip_prefix("--");
+        if boolean(word).is_ok() && command.get_arguments().any(takes_none) {
+            let text =
+                format!("'{flag} {word}' are two arguments, of which the second has no effect: write '{flag}={word}'");
+            return Err(command.error(ErrorKind::InvalidValue, text));
+        }
+    }
+    Ok(())
 }
 
 /// Go's `strconv.ParseBool`.

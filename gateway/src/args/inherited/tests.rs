@@ -160,11 +160,31 @@ fn our_own_booleans_are_written_as_in_go() {
     ] {
         assert_eq!(parsed(&[argument]).expect(argument).standalone.standalone, expected, "{argument}");
     }
-    let separate = parsed(&["--standalone", "false"]).expect("the value is another argument");
-    assert!(separate.standalone.standalone);
     assert!(!parsed(&["--anonymous-auth=f"]).expect("off").authentication.anonymous_auth);
     assert!(parsed(&[]).expect("the default").authentication.anonymous_auth);
     assert!(parsed(&["--standalone=maybe"]).unwrap_err().contains("write true or false"));
+}
+
+#[test]
+fn a_boolean_whose_value_stands_apart_stops_the_start() {
+    for (arguments, advice) in [
+        (&["--anonymous-auth", "false"][..], "--anonymous-auth=false"),
+        (&["apiserver", "--authorize_proxy_subpath", "1", "--secure-port=1"], "--authorize-proxy-subpath=1"),
+        (&["--expose-credentials", "F", "--"], "--expose-credentials=F"),
+    ] {
+        let error = parsed(arguments).unwrap_err();
+        assert!(error.contains(&format!("write '{advice}'")), "{arguments:?}: {error}");
+    }
+    for harmless in [
+        &["--standalone", "apiserver"][..],
+        &["--standalone=true", "false"],
+        &["--profiling", "false"],
+        &["--secret-namespace", "true"],
+        &["--standalone", "--", "false"],
+        &["--", "--standalone", "false"],
+    ] {
+        parsed(harmless).unwrap_or_else(|error| panic!("{harmless:?}: {error}"));
+    }
 }
 
 #[test]
