@@ -1,9 +1,11 @@
 //! The certificates the gateway serves with: given, found, or made.
 
+mod end;
 mod self_signed;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use anyhow::Context as _;
 use net::tls::policy::Policy;
@@ -22,7 +24,7 @@ pub struct Serving {
 #[derive(Debug)]
 pub enum MainCertificate {
     Given(KeyPairFiles),
-    /// `apiserver.crt` and `apiserver.key` there, made for `names` if neither exists.
+    /// `apiserver.crt` and `apiserver.key` there, made for `names` if there is no certificate.
     InDirectory {
         directory: PathBuf,
         /// DNS names and IP addresses.
@@ -35,7 +37,12 @@ pub enum MainCertificate {
 impl Serving {
     /// Reads everything once, and makes what is to be made.
     pub fn load(&self) -> anyhow::Result<Arc<ServingCertificates>> {
-        let main = ServingCertificate::load(self.main.files()?).context("serving certificate")?;
+        let files = self.main.files()?;
+        let main = ServingCertificate::load(files.clone()).with_context(|| self.main.told(&files))?;
+        let certificate = main.current();
+        if let Some(warning) = end::warning(certificate.end_entity_cert()?, self.main.is_made(), SystemTime::now()) {
+            tracing::warn!(certificate = %files.certificate.display(), "{warning}");
+        }
         ServingCertificates::load(main, self.named.clone()).context("--tls-sni-cert-key")
     }
 }
@@ -55,25 +62,40 @@ impl MainCertificate {
             }),
         }
     }
+
+    /// Nobody else looks after it.
+    fn is_made(&self) -> bool {
+        matches!(self, Self::InDirectory { .. })
+    }
+
+    /// What cannot be used, and what to do where that is not plain.
+    fn told(&self, files: &KeyPairFiles) -> String {
+        let (certificate, key) = (files.certificate.display(), files.private_key.display());
+        match self {
+            Self::Given(_) => "serving certificate".to_owned(),
+            Self::InDirectory { .. } => {
+                format!("serving certificate {certificate} with {key} (remove both to have a new pair made)")
+            }
+        }
+    }
 }
 
 fn find_or_make(directory: &Path, names: &[String]) -> anyhow::Result<KeyPairFiles> {
     let files =
         KeyPairFiles { certificate: directory.join("apiserver.crt"), private_key: directory.join("apiserver.key") };
     let (certificate, key) = (&files.certificate, &files.private_key);
+    let names = names.iter().cloned().chain(host_name());
     match (exists(certificate)?, exists(key)?) {
-        (true, true) => {}
-        (false, false) => {
-            self_signed::Pair::generate(names.iter().cloned().chain(host_name()))?.write(&files)?;
-            tracing::warn!(
-                certificate = %certificate.display(),
-                "serving with a new self-signed certificate, which no hub trusts: \
-                 for production give --tls-cert-file and --tls-private-key-file"
-            );
-        }
+        (true, true) => return Ok(files),
         (true, false) => anyhow::bail!("{} is there, but {} is not", certificate.display(), key.display()),
-        (false, true) => anyhow::bail!("{} is there, but {} is not", key.display(), certificate.display()),
+        (false, false) => self_signed::make(&files, names)?,
+        (false, true) => self_signed::finish(&files, names)?,
     }
+    tracing::warn!(
+        certificate = %certificate.display(),
+        "serving with a new self-signed certificate, which no hub trusts: \
+         for production give --tls-cert-file and --tls-private-key-file"
+    );
     Ok(files)
 }
 

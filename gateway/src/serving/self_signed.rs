@@ -1,12 +1,13 @@
 //! A serving certificate nobody had to ask for: a new authority, and one certificate below it, as Kubernetes' servers make them.
 //!
 //! The authority's key is thrown away. Its certificate follows the server's in the file, so that clients can be given that file as
-//! the CA to trust.
+//! the CA to trust. Files appear whole or not at all, the key first, and none is ever written over: a start that ends between the two
+//! leaves a key, which the next start finishes.
 
-use std::fs::{DirBuilder, OpenOptions};
+use std::fs::{DirBuilder, Permissions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
-use std::path::Path;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
 
 use net::tls::server::KeyPairFiles;
 use rcgen::{
@@ -19,46 +20,51 @@ const VALIDITY: Duration = Duration::days(365);
 /// Clocks of clients may be late.
 const SKEW: Duration = Duration::hours(1);
 
-/// PEM texts.
-pub(super) struct Pair {
-    certificates: String,
-    private_key: String,
+/// Why no pair was made. Texts hold no key material.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum MakeError {
+    #[error("cannot write {}: {source}", path.display())]
+    Write { path: PathBuf, source: io::Error },
+    #[error("cannot read {}: {source}", path.display())]
+    Read { path: PathBuf, source: io::Error },
+    #[error("{} is there without a certificate, and is no key that one could be made for: remove it", .0.display())]
+    NoKey(PathBuf),
+    #[error("cannot make a certificate: {0}")]
+    Generate(#[from] rcgen::Error),
 }
 
-// === impl Pair ===
+/// Makes a key and a certificate for it.
+pub(super) fn make(files: &KeyPairFiles, names: impl Iterator<Item = String>) -> Result<(), MakeError> {
+    let key = KeyPair::generate()?;
+    write(&files.private_key, &key.serialize_pem(), 0o600)?;
+    write(&files.certificate, &certificates(&key, names)?, 0o644)
+}
 
-impl Pair {
-    /// A certificate for `names`: DNS names and IP addresses; what is neither is left out.
-    pub(super) fn generate(names: impl Iterator<Item = String>) -> Result<Self, rcgen::Error> {
-        let authority_key = KeyPair::generate()?;
-        let mut authority = params("cluster-gateway self-signed CA");
-        authority.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-        authority.key_usages = vec![KeyUsagePurpose::KeyCertSign];
-        let authority_certificate = authority.self_signed(&authority_key)?;
+/// Makes a certificate for the key that is there.
+pub(super) fn finish(files: &KeyPairFiles, names: impl Iterator<Item = String>) -> Result<(), MakeError> {
+    let path = || files.private_key.clone();
+    let pem = std::fs::read_to_string(&files.private_key).map_err(|source| MakeError::Read { path: path(), source })?;
+    let key = KeyPair::from_pem(&pem).map_err(|_| MakeError::NoKey(path()))?;
+    write(&files.certificate, &certificates(&key, names)?, 0o644)
+}
 
-        let key = KeyPair::generate()?;
-        let names: Vec<_> = names.filter(|name| CertificateParams::new([name.clone()]).is_ok()).collect();
-        let mut server = params("cluster-gateway");
-        server.subject_alt_names = CertificateParams::new(names)?.subject_alt_names;
-        server.is_ca = IsCa::ExplicitNoCa;
-        server.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-        server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        server.use_authority_key_identifier_extension = true;
-        let certificate = server.signed_by(&key, &Issuer::new(authority, authority_key))?;
-        Ok(Self {
-            certificates: format!("{}{}", certificate.pem(), authority_certificate.pem()),
-            private_key: key.serialize_pem(),
-        })
-    }
+/// PEM: a certificate for `names` (DNS names and IP addresses; what is neither is left out), then its authority's.
+fn certificates(key: &KeyPair, names: impl Iterator<Item = String>) -> Result<String, rcgen::Error> {
+    let authority_key = KeyPair::generate()?;
+    let mut authority = params("cluster-gateway self-signed CA");
+    authority.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    authority.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+    let authority_certificate = authority.self_signed(&authority_key)?;
 
-    /// Writes both files, and their directory if need be. The key comes first: without a certificate it is no pair yet.
-    pub(super) fn write(&self, files: &KeyPairFiles) -> io::Result<()> {
-        if let Some(directory) = files.certificate.parent() {
-            DirBuilder::new().recursive(true).mode(0o755).create(directory)?;
-        }
-        write(&files.private_key, &self.private_key, 0o600)?;
-        write(&files.certificate, &self.certificates, 0o644)
-    }
+    let names: Vec<_> = names.filter(|name| CertificateParams::new([name.clone()]).is_ok()).collect();
+    let mut server = params("cluster-gateway");
+    server.subject_alt_names = CertificateParams::new(names)?.subject_alt_names;
+    server.is_ca = IsCa::ExplicitNoCa;
+    server.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    server.use_authority_key_identifier_extension = true;
+    let certificate = server.signed_by(key, &Issuer::new(authority, authority_key))?;
+    Ok(format!("{}{}", certificate.pem(), authority_certificate.pem()))
 }
 
 fn params(common_name: &str) -> CertificateParams {
@@ -69,7 +75,18 @@ fn params(common_name: &str) -> CertificateParams {
     params
 }
 
-fn write(path: &Path, text: &str, mode: u32) -> io::Result<()> {
-    // Nobody's file is written over.
-    OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?.write_all(text.as_bytes())
+fn write(path: &Path, text: &str, mode: u32) -> Result<(), MakeError> {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let written = || {
+        DirBuilder::new().recursive(true).mode(0o755).create(directory)?;
+        // Under another name, which vanishes if anything fails: a file with its name is whole, also after a crash.
+        let permissions = Permissions::from_mode(mode);
+        let mut file =
+            tempfile::Builder::new().prefix(".apiserver-").permissions(permissions).tempfile_in(directory)?;
+        file.write_all(text.as_bytes())?;
+        file.as_file().sync_all()?;
+        // Nobody's file is written over.
+        file.persist_noclobber(path).map_err(|error| error.error)
+    };
+    written().map(drop).map_err(|source| MakeError::Write { path: path.to_owned(), source })
 }

@@ -1,5 +1,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 
+use net::tls::policy::{Suites, Version};
+
 use super::*;
 
 fn main(directory: &Path) -> MainCertificate {
@@ -26,6 +28,36 @@ fn half_a_pair_is_neither_used_nor_written_over() {
     std::fs::remove_file(&files.private_key).unwrap();
     let error = main(directory.path()).files().unwrap_err();
     assert!(format!("{error:#}").contains("apiserver.key is not"), "{error:#}");
+}
+
+#[test]
+fn a_start_that_broke_off_is_finished_by_the_next() {
+    let directory = tempfile::tempdir().unwrap();
+    let files = main(directory.path()).files().unwrap();
+    let key = std::fs::read(&files.private_key).unwrap();
+    std::fs::remove_file(&files.certificate).unwrap();
+    let again = main(directory.path()).files().unwrap();
+    ServingCertificate::load(again.clone()).expect("certificate and key fit");
+    assert_eq!(std::fs::read(&again.private_key).unwrap(), key, "nobody's key is written over");
+    let others = std::fs::read_dir(files.certificate.parent().unwrap()).unwrap().count() - 2;
+    assert_eq!(others, 0, "nothing else is left behind");
+}
+
+#[test]
+fn what_is_no_pair_is_told_with_the_way_out() {
+    let directory = tempfile::tempdir().unwrap();
+    let files = main(directory.path()).files().unwrap();
+    let load = || {
+        let (named, policy) = (Vec::new(), Policy { oldest: Version::Tls12, suites: Suites::default(), alpn: vec![] });
+        format!("{:#}", Serving { main: main(directory.path()), named, policy }.load().unwrap_err())
+    };
+    std::fs::write(&files.certificate, "").unwrap();
+    let error = load();
+    assert!(error.contains("remove both to have a new pair made") && error.contains("apiserver.crt"), "{error}");
+    std::fs::remove_file(&files.certificate).unwrap();
+    std::fs::write(&files.private_key, "").unwrap();
+    let error = load();
+    assert!(error.contains("apiserver.key is there without a certificate") && error.contains("remove it"), "{error}");
 }
 
 #[test]

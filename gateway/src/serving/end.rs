@@ -1,0 +1,42 @@
+//! When a serving certificate ends, for those whom nobody else tells.
+
+use std::time::{Duration, SystemTime};
+
+use rustls_pki_types::CertificateDer;
+
+/// A pair that lies where we make pairs is renewed by nobody, so that its end is told this long before.
+const SOON: Duration = Duration::from_hours(30 * 24);
+
+/// What the operator should know now about the end of `certificate`; `made` if it lies where we make some.
+pub(super) fn warning(certificate: &CertificateDer<'_>, made: bool, now: SystemTime) -> Option<String> {
+    let (_, certificate) = x509_parser::parse_x509_certificate(certificate).ok()?;
+    let end = certificate.validity().not_after;
+    let seconds = u64::try_from(end.timestamp()).unwrap_or(0);
+    let left = (SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)).duration_since(now);
+    let renew = if made { "delete both files and start again to have a new pair made" } else { "renew it" };
+    match left {
+        Err(_) => Some(format!("the serving certificate ended at {end}, no client accepts it any more: {renew}")),
+        Ok(left) if made && left < SOON => Some(format!("the serving certificate ends at {end}: {renew}")),
+        Ok(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kit::pki::{Authority, Leaf};
+
+    use super::*;
+
+    #[test]
+    fn its_end_is_told_before_where_nobody_renews_it() {
+        let day = |number: u32| SystemTime::now() + Duration::from_hours(24) * number;
+        let issued =
+            Authority::new("ca").issue(&Leaf::server("gateway").valid(time::Duration::ZERO, time::Duration::days(90)));
+        let told = |made, days| warning(&issued.certificate_der, made, day(days)).unwrap_or_default();
+        assert_eq!((told(true, 59), told(false, 89)), (String::new(), String::new()));
+        assert!(told(true, 61).contains(" ends at ") && told(true, 61).contains("delete both files"));
+        for made in [true, false] {
+            assert!(told(made, 91).contains(" ended at "), "{}", told(made, 91));
+        }
+    }
+}
