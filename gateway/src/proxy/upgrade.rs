@@ -3,6 +3,9 @@
 
 mod relay;
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use api::access::{Attributes, ResourceAttributes, Verb};
 use api::route::{Parsed, Route};
 use api::{path, query};
@@ -10,6 +13,7 @@ use http::header::{CONNECTION, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, Version};
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
+use tokio::time::timeout;
 
 use super::{Call, attempt, credential, uri};
 use crate::body::ResponseBody;
@@ -18,7 +22,10 @@ use crate::error::Error;
 use crate::headers;
 use crate::record::Record;
 use crate::settings::UpgradeVerb;
-use crate::upstream::RequestBody;
+use crate::upstream::{RequestBody, SendError};
+
+/// The member's answer may take as long as it needs to start a container's process, but not for ever.
+const ANSWER_WITHIN: Duration = Duration::from_mins(1);
 
 /// A request that asks for an upgrade we know.
 pub struct Upgrade {
@@ -135,9 +142,18 @@ impl Upgrade {
 /// One attempt, on a connection of its own.
 async fn ask(call: &Call, held: &Held<'_>, request: Request<RequestBody>) -> Result<Response<Incoming>, Error> {
     let cluster = || call.cluster.name().clone();
-    let transport = held.upstream().dial_upgrade().await;
-    let transport = transport.map_err(|error| Error::UpgradeDial { cluster: cluster(), error })?;
-    relay::ask(transport, request).await.map_err(|reason| Error::UpgradeBroken { cluster: cluster(), reason })
+    let answer = match held.upstream().dial_upgrade().await {
+        Ok(transport) => timeout(ANSWER_WITHIN, relay::ask(transport, request)).await,
+        Err(error) => Ok(Err(SendError::Connect(Arc::new(error)))),
+    };
+    let Ok(answer) = answer else {
+        let reason = format!("no answer to the upgrade request within {ANSWER_WITHIN:?}");
+        return Err(Error::UpgradeBroken { cluster: cluster(), reason });
+    };
+    answer.map_err(|error| {
+        attempt::suspect(&call.cluster, held, &error);
+        Error::Upstream { cluster: cluster(), error }
+    })
 }
 
 fn as_create(attributes: Attributes) -> Attributes {

@@ -13,6 +13,7 @@ use http::{Request, Response, Version};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use net::transport::Transport;
+use telemetry::causes::causes;
 use tokio::time::timeout;
 
 pub use self::body::H1Body;
@@ -70,14 +71,6 @@ pub struct Exchange {
     cut: Cut,
 }
 
-/// hyper's errors hide their cause from `Display`.
-fn text(error: &hyper::Error) -> String {
-    match std::error::Error::source(error) {
-        Some(source) => format!("{error}: {source}"),
-        None => error.to_string(),
-    }
-}
-
 // === impl Exchange ===
 
 impl Exchange {
@@ -89,7 +82,7 @@ impl Exchange {
                 Ok(Sent::Response(Response::from_parts(head, H1Body::new(body, self))))
             }
             Err(mut refused) => {
-                let reason = text(refused.error());
+                let reason = causes(refused.error());
                 // hyper hands the request back only if none of it was written.
                 let unsent = refused.take_message().and_then(|request| {
                     let (head, body) = request.into_parts();
@@ -125,10 +118,10 @@ impl Connection {
             .max_headers(HEADER_LINES)
             .handshake(TokioIo::new(transport))
             .await
-            .map_err(|error| ConnectError::Http2 { address: target.address(), reason: text(&error) })?;
+            .map_err(|error| ConnectError::Http2 { address: target.address(), reason: causes(&error) })?;
         tokio::spawn(async move {
             if let Err(error) = driver.await {
-                tracing::debug!(reason = text(&error), "connection to member ended");
+                tracing::debug!(reason = causes(&error), "connection to member ended");
             }
         });
         Ok(Self { sender, slot })

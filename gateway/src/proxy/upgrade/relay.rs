@@ -13,6 +13,7 @@ use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
 use net::pump::{Moved, pump};
 use net::transport::Transport;
+use telemetry::causes::causes;
 use tokio::io::AsyncWriteExt;
 use tokio::time::{Instant, timeout};
 
@@ -20,10 +21,8 @@ use super::Call;
 use crate::body::ResponseBody;
 use crate::headers;
 use crate::record::Record;
-use crate::upstream::RequestBody;
+use crate::upstream::{RequestBody, SendError};
 
-/// The member's answer may take as long as it needs to start a container's process, but not for ever.
-const ANSWER_WITHIN: Duration = Duration::from_mins(1);
 /// The body of a refusal is a Status; more than this is not read.
 const REFUSAL_BYTES: usize = 1024 * 1024;
 const REFUSAL_WITHIN: Duration = Duration::from_secs(10);
@@ -33,17 +32,13 @@ const JOIN_WITHIN: Duration = Duration::from_secs(10);
 const CLOSE_WITHIN: Duration = Duration::from_secs(15);
 
 /// Sends the upgrade request on a connection that serves nothing else, before or after (CVE-2018-1002105).
-pub async fn ask(transport: Transport, request: Request<RequestBody>) -> Result<Response<Incoming>, String> {
-    let (mut sender, connection) = http1::Builder::new()
-        .max_headers(2048)
-        .handshake(TokioIo::new(transport))
-        .await
-        .map_err(|error| error.to_string())?;
+pub async fn ask(transport: Transport, request: Request<RequestBody>) -> Result<Response<Incoming>, SendError> {
+    let broken = |error: hyper::Error| SendError::Broken(causes(&error));
+
+    let (mut sender, connection) =
+        http1::Builder::new().max_headers(2048).handshake(TokioIo::new(transport)).await.map_err(broken)?;
     tokio::spawn(connection.with_upgrades());
-    match timeout(ANSWER_WITHIN, sender.send_request(request)).await {
-        Ok(answer) => answer.map_err(|error| error.to_string()),
-        Err(_) => Err(format!("no answer to the upgrade request within {ANSWER_WITHIN:?}")),
-    }
+    sender.send_request(request).await.map_err(broken)
 }
 
 /// The member's refusal, read whole: clients print its Status. The connection to the client closes after it.
@@ -64,7 +59,7 @@ pub async fn refused(response: Response<Incoming>) -> Result<Response<ResponseBo
 async fn read(mut body: Incoming) -> Result<Bytes, String> {
     let mut read = BytesMut::new();
     while let Some(frame) = body.frame().await {
-        let Ok(data) = frame.map_err(|error| error.to_string())?.into_data() else { continue };
+        let Ok(data) = frame.map_err(|error| causes(&error))?.into_data() else { continue };
         let room = REFUSAL_BYTES - read.len();
         read.extend_from_slice(&data[..data.len().min(room)]);
         if data.len() > room {

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use kit::member::{FakeMember, MemberOptions};
 use kit::pki::{Authority, Issued, Leaf};
-use kit::wait::{WAIT, eventually};
+use kit::wait::{WAIT, eventually, within};
 use serde_json::json;
-use system_tests::{CLUSTER, Http, Rig, across_http, cluster, proxied};
+use system_tests::{ADMIN, CLUSTER, Http, Rig, across_http, cluster, proxied};
 
 use super::{PATH, Plugin, V1, member};
 
@@ -125,6 +125,39 @@ async fn a_certificate_that_the_member_does_not_know_is_replaced(http: Http) {
     rig.until(WAIT, &target, |answer| answer.status == 200).await;
     assert_eq!(latest(&member), "friend");
     assert!(plugin.runs() < 10, "{}", plugin.runs());
+}
+
+#[tokio::test]
+async fn a_certificate_that_the_member_does_not_know_is_replaced_by_upgrades_too() {
+    let (member, authority) = strict(Http::H1).await;
+    let plugin = Plugin::new("cat $DIR/credential");
+    let lay = |identity: &Issued| {
+        let status = json!({"clientCertificateData": identity.chain_pem, "clientKeyData": identity.key_pem});
+        write(&plugin, &json!({"apiVersion": V1, "status": status}).to_string());
+    };
+    lay(&Authority::new("somebody-else").issue(&Leaf::client("stranger")));
+    let rig = Rig::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &member)).start().await;
+    let authorization = format!("Bearer {ADMIN}");
+    let exec = async || {
+        let mut connection = rig.client().h1().await.expect("the gateway accepts connections");
+        let (target, headers) = (proxied(CLUSTER, PATH), [("Authorization", authorization.as_str())]);
+        let head = connection.upgrade("GET", &target, "websocket", &headers).await.expect("an answer");
+        assert!(matches!(head.status, 502 | 503), "the member upgrades nothing: {head:?}");
+        connection.body().await.expect("a whole body")
+    };
+    let told = exec().await;
+    let told = String::from_utf8_lossy(&told);
+    assert!(told.contains("received fatal alert"), "{told}");
+    plugin.running(2).await;
+
+    lay(&authority.issue(&Leaf::client("friend")));
+    within(WAIT, "the new certificate", async {
+        while member.request_count() == 0 {
+            exec().await;
+        }
+    })
+    .await;
+    assert_eq!(latest(&member), "friend");
 }
 
 #[tokio::test]
