@@ -10,6 +10,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use http::StatusCode;
 use hub_tests::hub::MemberSecret;
+use hub_tests::kubectl::Running;
 use hub_tests::lab::{Lab, Route};
 use hub_tests::wait;
 use libtest_mimic::Trial;
@@ -96,10 +97,12 @@ fn managed(lab: &Lab) -> Result<()> {
     lab.hub.apply(&[cluster(BOTH, Some(&url), &authority, &json!({}))])?;
     wait::until("the second", SEEN, || virtual_cluster(lab, BOTH))?;
     ensure!(watch.next_line(SEEN)?.starts_with("EVENT"), "no heading");
-    let event = watch.next_line(SEEN)?;
-    ensure!(event.split_whitespace().take(2).eq(["ADDED", BOTH]), "{event}");
+    event(&mut watch, "ADDED", "ManagedCluster")?;
     lab.hub.register_member(BOTH, &MemberSecret::with_token(&lab.member.server, &lab.member_token))?;
     is_of(lab, BOTH, "ServiceAccountToken")?;
+    event(&mut watch, "MODIFIED", "ServiceAccountToken")?;
+    // Of no concern to anybody who watches, as long as there is the Secret.
+    kubectl.ok(&format!("label managedcluster {BOTH} unseen=yes"))?;
     let list = viewer::get(lab, Route::Gateway, "/virtualclusters")?.expect(StatusCode::OK)?.json()?;
     let names: Vec<&Value> =
         list["items"].as_array().into_iter().flatten().map(|item| &item["metadata"]["name"]).collect();
@@ -107,11 +110,21 @@ fn managed(lab: &Lab) -> Result<()> {
     ensure!(names.iter().any(|name| *name == SPOKE) && !names.iter().any(|name| *name == "managed-empty"), "{names:?}");
     lab.hub.forget_member(BOTH)?;
     is_of(lab, BOTH, "ManagedCluster")?;
+    event(&mut watch, "MODIFIED", "ManagedCluster")?;
+    kubectl.ok(&format!("delete managedcluster {BOTH}"))?;
+    event(&mut watch, "DELETED", "ManagedCluster")?; // so nothing else was told in between
 
     override_endpoint(lab, &authority)?;
     kubectl.ok(&format!("delete crd {KIND} --timeout=30s"))?;
     wait::until("the managed clusters to be forgotten", FOUND, || is_gone(lab, SPOKE))?;
     virtual_cluster(lab, "local").map(drop)
+}
+
+fn event(watch: &mut Running, change: &str, kind: &str) -> Result<()> {
+    let line = watch.next_line(SEEN)?;
+    let words: Vec<&str> = line.split_whitespace().collect();
+    ensure!(words[..2] == [change, BOTH] && words[2..].contains(&kind), "{line:?} instead of {change} as {kind}");
+    Ok(())
 }
 
 fn is_of(lab: &Lab, name: &str, kind: &str) -> Result<()> {
