@@ -52,10 +52,6 @@ pub enum Error {
         cluster: ClusterName,
         error: SendError,
     },
-    UpgradeDial {
-        cluster: ClusterName,
-        error: ConnectError,
-    },
     UpgradeBroken {
         cluster: ClusterName,
         reason: String,
@@ -133,7 +129,11 @@ impl Error {
     /// The answer in the form that [`api::accept::status`] chose for its reader.
     pub fn into_response_as(self, form: StatusForm) -> Response<ResponseBody> {
         let retry_after = self.retry_after();
+        // What the hub says of its own failures is the hub's business.
+        let of_hub = matches!(self, Self::Hub(..));
         let status = self.into_status();
+        let seconds = status.details().map_or(0, |details| details.retry_after_seconds);
+        let retry_after = retry_after.or((of_hub && seconds > 0).then_some(seconds));
         let (body, content_type) = status.to_body(form);
         let mut response = Response::new(ResponseBody::full(body));
         *response.status_mut() = status.code();
@@ -148,7 +148,7 @@ impl Error {
     }
 
     /// Seconds. Only for failures that come before anything was sent to a member.
-    fn retry_after(&self) -> Option<u16> {
+    fn retry_after(&self) -> Option<u32> {
         match self {
             Self::TooMany(_)
             | Self::Authentication(AuthenticationError::Busy)
@@ -178,7 +178,6 @@ impl Error {
                 | Self::Authentication(AuthenticationError::Review(_))
                 | Self::InvalidCluster { .. }
                 | Self::Upstream { .. }
-                | Self::UpgradeDial { .. }
                 | Self::UpgradeBroken { .. }
                 | Self::NoUpgrade { .. }
                 | Self::Unasked { .. }
@@ -187,9 +186,7 @@ impl Error {
                 | Self::NotIssued { .. }
                 | Self::Redirected(_)
                 | Self::Loop(_)
-                | Self::Unconvertible { .. }
-                | Self::Hub(..)
-        )
+        ) || matches!(self, Self::Hub(failure, _) if failure.is_operational())
     }
 
     pub fn into_status(self) -> Status {
@@ -246,7 +243,6 @@ impl Error {
                 format!("cluster {cluster} is registered but its Secret cannot be used: {reason}"),
             ),
             Self::Upstream { cluster, error } => upstream(&cluster, &error),
-            Self::UpgradeDial { cluster, error } => unreachable(&cluster, &error),
             Self::UpgradeBroken { cluster, reason } => broken(&cluster, &reason),
             Self::NoUpgrade { cluster, status } => of_cluster(
                 &cluster,

@@ -3,7 +3,8 @@
 mod asked;
 mod clusters;
 mod documents;
-mod health;
+pub mod health;
+mod in_order;
 mod memory;
 mod memory_watch;
 mod translate;
@@ -73,7 +74,7 @@ fn ok(body: Bytes) -> Response<ResponseBody> {
 }
 
 /// The conditions of readiness, as their owners name them.
-const CONDITIONS: [&str; 3] = ["clusters", "identity", "shutdown"];
+const CONDITIONS: [&str; 4] = ["clusters", "identity", "managedclusters", "shutdown"];
 
 /// `/healthz` and `/livez` say that requests are answered; `/readyz` that they are answered rightly.
 pub fn probe(shared: &Shared, probe: Probe, query: Option<&str>) -> Response<ResponseBody> {

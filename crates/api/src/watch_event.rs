@@ -122,6 +122,15 @@ impl<T> HubEvent<T> {
     }
 }
 
+/// The version of a line's object; `None` of errors and of what is no event.
+pub fn version(line: &[u8]) -> Option<u64> {
+    match HubEvent::<Marked>::parse(line).ok()? {
+        HubEvent::Change(_, object) => object.metadata.resource_version.parse().ok(),
+        HubEvent::Bookmark { resource_version, .. } => resource_version.parse().ok(),
+        HubEvent::Error(_) => None,
+    }
+}
+
 // === impl EventWriter ===
 
 impl EventWriter {

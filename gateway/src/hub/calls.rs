@@ -27,6 +27,8 @@ const LARGEST_ERROR: usize = 64 << 10;
 const WITHIN: Duration = Duration::from_mins(1);
 /// Calls under way; more wait as long as a call may last.
 const CALLS: usize = 32;
+/// Lists among them: these take memory.
+const LISTS: usize = 8;
 /// Watches open at the hub, each with a connection of its own. More are refused: clients try again, here or elsewhere.
 const WATCHES: usize = 1024;
 
@@ -37,6 +39,8 @@ pub enum Collection {
     Secrets,
     /// OCM's `ManagedCluster`.
     ManagedClusters,
+    /// What discovery names: no resource, there is a list only.
+    ApiGroups,
 }
 
 /// The hub. Cheap to clone.
@@ -47,6 +51,7 @@ pub struct Hub {
     /// Path of the collection of Secrets.
     secrets: Arc<str>,
     places: Arc<Semaphore>,
+    lists: Arc<Semaphore>,
     watching: Arc<Semaphore>,
 }
 
@@ -63,6 +68,7 @@ impl Collection {
         match self {
             Self::Secrets => "secrets",
             Self::ManagedClusters => "managedclusters",
+            Self::ApiGroups => "API groups",
         }
     }
 }
@@ -77,6 +83,7 @@ impl Hub {
             watches,
             secrets: format!("/api/v1/namespaces/{namespace}/secrets").into(),
             places: Arc::new(Semaphore::new(CALLS)),
+            lists: Arc::new(Semaphore::new(LISTS)),
             watching: Arc::new(Semaphore::new(WATCHES)),
         }
     }
@@ -113,6 +120,7 @@ impl Hub {
         let path = match collection {
             Collection::Secrets => &*self.secrets,
             Collection::ManagedClusters => "/apis/cluster.open-cluster-management.io/v1/managedclusters",
+            Collection::ApiGroups => "/apis",
         };
         let name = name.map(|name| format!("/{name}")).unwrap_or_default();
         if query.is_empty() { format!("{path}{name}") } else { format!("{path}{name}?{query}") }
@@ -121,17 +129,17 @@ impl Hub {
     async fn call(&self, verb: Verb, collection: Collection, request: Request<Body>) -> Result<Bytes, HubFailure> {
         let deadline = Instant::now() + WITHIN;
         let call = async {
-            let _place = self.place(deadline).await?;
+            let _list = if verb == Verb::List { Some(place(&self.lists, deadline).await?) } else { None };
+            let _place = place(&self.places, deadline).await?;
             let response = send(&self.calls, request, deadline).await?;
             read(response, LARGEST, deadline).await
         };
         call.await.map_err(|cause| HubFailure { verb, collection, cause })
     }
+}
 
-    async fn place(&self, deadline: Instant) -> Result<SemaphorePermit<'_>, Cause> {
-        let place = timeout_at(deadline, self.places.acquire()).await;
-        place.ok().and_then(Result::ok).ok_or(Cause::Busy)
-    }
+async fn place(places: &Semaphore, deadline: Instant) -> Result<SemaphorePermit<'_>, Cause> {
+    timeout_at(deadline, places.acquire()).await.ok().and_then(Result::ok).ok_or(Cause::Busy)
 }
 
 /// The target is made of a configured namespace and a parsed name, hence always valid.
@@ -153,8 +161,9 @@ async fn send(client: &Client, request: Request<Body>, deadline: Instant) -> Res
     if code == StatusCode::OK {
         return Ok(response);
     }
+    let headers = response.headers().clone();
     let body = read(response, LARGEST_ERROR, deadline).await.unwrap_or_default();
-    Err(Cause::Status(HubStatus::parse(code, &body)))
+    Err(Cause::Status(HubStatus::parse(code, &headers, &body)))
 }
 
 async fn read(response: Response<Body>, most: usize, deadline: Instant) -> Result<Bytes, Cause> {
@@ -170,4 +179,44 @@ async fn read(response: Response<Body>, most: usize, deadline: Instant) -> Resul
 fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::Config;
+
+    use super::*;
+
+    /// A hub that is never reached.
+    fn hub() -> Hub {
+        let config = Config::new("https://127.0.0.1:1".parse().expect("a URL"));
+        let client = Client::try_from(config).expect("a client");
+        Hub::new(client.clone(), client, "vela-system")
+    }
+
+    #[tokio::test]
+    async fn watches_beyond_the_limit_are_refused_at_once() {
+        let hub = Hub { watching: Arc::new(Semaphore::new(0)), ..hub() };
+        let failure = hub.watch(Collection::Secrets, "watch=true").await.err().expect("no place");
+        let status = failure.into_status("clustergateways");
+        assert_eq!(status.code(), StatusCode::TOO_MANY_REQUESTS);
+        assert_eq!(status.details().map(|details| details.retry_after_seconds), Some(1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn calls_beyond_the_limit_wait_as_long_as_a_call_may_last() {
+        let started = Instant::now();
+        let hub = Hub { lists: Arc::new(Semaphore::new(0)), ..hub() };
+        let failure = hub.list(Collection::Secrets, "").await.expect_err("no place");
+        assert!(matches!(failure.cause, Cause::Busy), "{failure}");
+        assert_eq!(started.elapsed(), WITHIN);
+    }
+
+    #[tokio::test]
+    async fn an_answer_has_a_limit() {
+        let answer = |length| Response::new(Body::from(vec![b'x'; length]));
+        let deadline = Instant::now() + WITHIN;
+        assert_eq!(read(answer(10), 10, deadline).await.expect("taken").len(), 10);
+        assert!(matches!(read(answer(11), 10, deadline).await, Err(Cause::TooLarge)));
+    }
 }

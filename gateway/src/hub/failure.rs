@@ -64,6 +64,11 @@ impl HubFailure {
         }
     }
 
+    /// Whether an operator should hear of it, and not only the caller, whose parameters may be to blame.
+    pub fn is_operational(&self) -> bool {
+        self.code().is_none_or(|code| matches!(code, 401 | 403 | 500..))
+    }
+
     /// Told to whoever asked for `resource`.
     pub fn into_status(self, resource: &'static str) -> Status {
         let (verb, plural) = (self.verb.as_str(), self.collection.plural());

@@ -101,46 +101,68 @@ fn parsed<T: DeserializeOwned>(collection: Collection, json: &[u8]) -> Result<T,
 async fn list(shared: &Shared, hub: &Hub, options: ListOptions, form: Form) -> Result<Bytes, Error> {
     // Both lists are whole: what is merged of pages is no page.
     let options = ListOptions { limit: None, ..options };
-    let (secrets_query, managed_query) = (options.to_hub(CREDENTIAL_TYPE_LABEL, false), options.to_hub("", false));
-    let selectors = options.from_memory().map_err(Error::List)?;
-    let (secrets, managed) = tokio::join!(
-        hub.list(Collection::Secrets, &secrets_query),
-        hub.list(Collection::ManagedClusters, &managed_query),
-    );
-    let secrets: HubList<SecretObject> =
-        parsed(Collection::Secrets, &secrets.map_err(|failure| Error::hub(failure, RESOURCE))?)?;
-    let managed: Option<HubList<ManagedCluster>> = match managed {
-        Ok(json) => Some(parsed(Collection::ManagedClusters, &json)?),
-        Err(failure) if is_absence(&failure) => None,
-        Err(failure) => return Err(Error::hub(failure, RESOURCE)),
-    };
-    if managed.is_some()
+    let selectors = options.clone().from_memory().map_err(Error::List)?;
+    let sources = Sources::list(hub, &options).await?;
+    if sources.managed.is_some()
         && let Some(known) = &shared.managed
         && known.current().kind().is_none()
     {
         known.look();
     }
-    let versions = [Some(&secrets.metadata), managed.as_ref().map(|list| &list.metadata)];
-    let version = oldest(versions.into_iter().flatten().map(|metadata| metadata.resource_version.as_str()));
-    let managed = managed.as_ref().map(|list| &*list.items).unwrap_or_default();
-    let clusters = merged(&selectors, &secrets.items, managed);
-    Ok(form.list(&clusters, ListMeta { resource_version: version, ..ListMeta::default() }))
+    let clusters = sources.merged(&selectors);
+    Ok(form.list(&clusters, ListMeta { resource_version: sources.version(), ..ListMeta::default() }))
 }
 
-/// The version from which nothing that came later than any of the lists is missed. All are of one store.
-fn oldest<'a>(versions: impl Iterator<Item = &'a str>) -> &'a str {
-    versions.min_by_key(|version| version.parse::<u64>().unwrap_or(u64::MAX)).unwrap_or_default()
+/// All that clusters are made of, as the hub has it.
+pub struct Sources {
+    secrets: HubList<SecretObject>,
+    managed: Option<HubList<ManagedCluster>>,
 }
 
-fn merged(selectors: &Selectors, secrets: &[SecretObject], managed: &[ManagedCluster]) -> Vec<VirtualCluster> {
-    let of_secrets = secrets.iter().filter_map(|secret| VirtualCluster::of_secret(&secret.view()).ok());
-    let of_managed = managed.iter().filter_map(|managed| VirtualCluster::of_managed(managed).ok());
-    let all = std::iter::once(VirtualCluster::local()).chain(of_secrets).chain(of_managed);
-    let mut by_name = BTreeMap::new();
-    for cluster in all {
-        by_name.entry(cluster.name.clone()).or_insert(cluster);
+// === impl Sources ===
+
+impl Sources {
+    /// `options` without what belongs to pages.
+    pub async fn list(hub: &Hub, options: &ListOptions) -> Result<Self, Error> {
+        let (secrets_query, managed_query) = (options.to_hub(CREDENTIAL_TYPE_LABEL, false), options.to_hub("", false));
+        let (secrets, managed) = tokio::join!(
+            hub.list(Collection::Secrets, &secrets_query),
+            hub.list(Collection::ManagedClusters, &managed_query),
+        );
+        let secrets = secrets.map_err(|failure| Error::hub(failure, RESOURCE))?;
+        let managed = match managed {
+            Ok(json) => Some(parsed(Collection::ManagedClusters, &json)?),
+            Err(failure) if is_absence(&failure) => None,
+            Err(failure) => return Err(Error::hub(failure, RESOURCE)),
+        };
+        Ok(Self { secrets: parsed(Collection::Secrets, &secrets)?, managed })
     }
-    sorted(by_name.into_values().filter(|cluster| selectors.matches(&cluster.name, &cluster.labels)))
+
+    pub fn secrets(&self) -> impl Iterator<Item = VirtualCluster> {
+        self.secrets.items.iter().filter_map(|secret| VirtualCluster::of_secret(&secret.view()).ok())
+    }
+
+    pub fn managed(&self) -> impl Iterator<Item = VirtualCluster> {
+        let managed = self.managed.iter().flat_map(|list| &list.items);
+        managed.filter_map(|managed| VirtualCluster::of_managed(managed).ok())
+    }
+
+    /// The version from which nothing that came later than any of the lists is missed. All are of one store.
+    fn version(&self) -> &str {
+        let managed = self.managed.as_ref().map(|list| &list.metadata);
+        let versions = [Some(&self.secrets.metadata), managed].into_iter().flatten();
+        let versions = versions.map(|metadata| metadata.resource_version.as_str());
+        versions.min_by_key(|version| version.parse::<u64>().unwrap_or(u64::MAX)).unwrap_or_default()
+    }
+
+    fn merged(&self, selectors: &Selectors) -> Vec<VirtualCluster> {
+        let all = std::iter::once(VirtualCluster::local()).chain(self.secrets()).chain(self.managed());
+        let mut by_name = BTreeMap::new();
+        for cluster in all {
+            by_name.entry(cluster.name.clone()).or_insert(cluster);
+        }
+        sorted(by_name.into_values().filter(|cluster| selectors.matches(&cluster.name, &cluster.labels)))
+    }
 }
 
 /// In the order of lists.

@@ -1,11 +1,10 @@
 //! Two streams of the hub's events merged into one about `virtualclusters`.
 //!
 //! A name may have a Secret, a `ManagedCluster`, or both, of which the Secret counts; and the reader's labels are those of the
-//! merged object, so the hub cannot select by them. What of this a watch does not know, because it goes on from a version and
-//! has seen no list, memory knows well enough to choose between what is harmless to tell and what is harmless to leave out.
+//! merged object, so the hub cannot select by them. A watch that goes on from a version has heard nothing of most names: it has
+//! looked at everything once, after it began, and what was different before that look is still to come as an event.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::collections::{HashMap, HashSet};
 
 use api::hub_object::SecretObject;
 use api::list_options::{Selectors, WatchOptions};
@@ -16,8 +15,6 @@ use api::watch_event::{Change, EventWriter, HubEvent};
 use bytes::Bytes;
 
 use super::watch::Step;
-use crate::clusters::managed::ManagedClusters;
-use crate::clusters::{Clusters, LookupError};
 
 /// Where an event comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,29 +23,21 @@ pub enum Source {
     Managed,
 }
 
-/// What a watch that goes on from a version asks about names it has heard nothing of.
-pub trait Memory: Send {
-    /// Whether there is a Secret for the name.
-    fn has_secret(&self, name: &str) -> bool;
-    /// What the name's `ManagedCluster` looks like.
-    fn managed(&self, name: &str) -> Option<VirtualCluster>;
-}
-
-/// The gateway's own.
+/// What there was when a watch that goes on from a version had begun. Nothing for watches that begin with all there is: what
+/// they have not heard of is not there.
+#[derive(Default)]
 pub struct Known {
-    pub clusters: Arc<Clusters>,
-    pub managed: Arc<ManagedClusters>,
+    /// Names whose Secret decides.
+    pub secrets: HashSet<String>,
+    pub managed: HashMap<String, VirtualCluster>,
 }
-
-/// For watches that begin with all there is: what they have not heard of is not there.
-pub struct Nothing;
 
 /// The merge of one watch.
 pub struct Tracker {
     writer: EventWriter,
     selectors: Selectors,
     bookmarks: bool,
-    memory: Box<dyn Memory>,
+    known: Known,
     names: HashMap<String, State>,
     progress: Progress,
 }
@@ -87,7 +76,7 @@ struct Progress {
 
 impl Tracker {
     /// `both`: there is a stream of `ManagedCluster`s too.
-    pub fn new(writer: EventWriter, options: WatchOptions, both: bool, memory: Box<dyn Memory>) -> Self {
+    pub fn new(writer: EventWriter, options: WatchOptions, both: bool, known: Known) -> Self {
         let end_due = options.wants_their_end();
         let progress = Progress {
             passed: [None, if both { None } else { Some(u64::MAX) }],
@@ -96,7 +85,7 @@ impl Tracker {
             told: 0,
         };
         let WatchOptions { selectors, bookmarks, .. } = options;
-        Self { writer, selectors, bookmarks, memory, names: HashMap::new(), progress }
+        Self { writer, selectors, bookmarks, known, names: HashMap::new(), progress }
     }
 
     /// The hub itself, which is there from the beginning.
@@ -147,11 +136,11 @@ impl Tracker {
         let merged = match source {
             Source::Secrets => {
                 state.secret = Some(own);
-                there.or_else(|| state.managed(&*self.memory, &gone.name))
+                there.or_else(|| state.managed(&mut self.known, &gone.name))
             }
             Source::Managed => {
                 state.managed = there.clone().into();
-                if *state.secret.get_or_insert_with(|| self.memory.has_secret(&gone.name)) {
+                if *state.secret.get_or_insert_with(|| self.known.secrets.contains(&gone.name)) {
                     return Step::Nothing;
                 }
                 there
@@ -209,9 +198,9 @@ impl Tracker {
 // === impl State ===
 
 impl State {
-    fn managed(&mut self, memory: &dyn Memory, name: &str) -> Option<VirtualCluster> {
+    fn managed(&mut self, known: &mut Known, name: &str) -> Option<VirtualCluster> {
         if matches!(self.managed, Managed::Unheard) {
-            self.managed = memory.managed(name).into();
+            self.managed = known.managed.remove(name).into();
         }
         match &self.managed {
             Managed::There(cluster) => Some(cluster.clone()),
@@ -239,31 +228,6 @@ impl Progress {
     fn version(&self) -> Option<u64> {
         let [secrets, managed] = self.passed;
         Some(secrets?.min(managed?))
-    }
-}
-
-// === impl Known ===
-
-impl Memory for Known {
-    fn has_secret(&self, name: &str) -> bool {
-        let Ok(name) = api::cluster_name::ClusterName::parse(name) else { return false };
-        !matches!(self.clusters.get(&name), Err(LookupError::Absent | LookupError::Unknown))
-    }
-
-    fn managed(&self, name: &str) -> Option<VirtualCluster> {
-        self.managed.current().get(name).and_then(|managed| VirtualCluster::of_managed(managed).ok())
-    }
-}
-
-// === impl Nothing ===
-
-impl Memory for Nothing {
-    fn has_secret(&self, _: &str) -> bool {
-        false
-    }
-
-    fn managed(&self, _: &str) -> Option<VirtualCluster> {
-        None
     }
 }
 

@@ -3,18 +3,20 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use api::list_options::{InvalidListOptions, WatchOptions};
+use api::list_options::{InvalidListOptions, ListOptions, WatchOptions};
 use api::secret::CREDENTIAL_TYPE_LABEL;
 use api::served::Form;
 use api::status::Status;
 use api::virtual_cluster::RESOURCE;
-use api::watch_event::EventWriter;
+use api::watch_event::{self, EventWriter};
 use bytes::Bytes;
 use futures_util::stream::unfold;
 use tokio::sync::watch::Receiver;
 use tokio::time::{Instant, sleep_until};
 
-use super::virtual_tracker::{Known, Memory, Nothing, Source, Tracker};
+use super::in_order::InOrder;
+use super::virtual_clusters::Sources;
+use super::virtual_tracker::{Known, Source, Tracker};
 use super::watch::{self, Events, Step};
 use crate::clusters::managed::{Kind, ManagedClusters, is_absence};
 use crate::error::Error;
@@ -29,14 +31,21 @@ pub struct VirtualWatch {
     kinds: Arc<ManagedClusters>,
     kinds_changed: Receiver<()>,
     hub: Hub,
+    /// What waits for the other stream.
+    order: InOrder,
     tracker: Tracker,
     lines: VecDeque<Bytes>,
     until: Instant,
+    closing: bool,
     over: bool,
 }
 
 enum Next {
+    /// A line's turn has come.
+    Turn(Source, Line),
+    /// A line has come, and waits for its turn.
     Line(Source, Line),
+    Settled,
     KindsChanged,
     TimeIsUp,
 }
@@ -60,15 +69,24 @@ impl VirtualWatch {
         if managed.is_some() && !initial {
             check_start(&kinds, &options.resource_version)?;
         }
-        let memory: Box<dyn Memory> = if initial {
-            Box::new(Nothing)
-        } else {
-            Box::new(Known { clusters: Arc::clone(&shared.clusters), managed: Arc::clone(&kinds) })
-        };
-        let mut tracker = Tracker::new(EventWriter::new(form), options, managed.is_some(), memory);
+        // After the watches have begun, so that what this does not show is still to come.
+        let known = if initial || managed.is_none() { Known::default() } else { known(hub).await? };
+        let mut tracker = Tracker::new(EventWriter::new(form), options, managed.is_some(), known);
         let lines = if initial { tracker.local().into_iter().collect() } else { VecDeque::new() };
         let until = Instant::now() + lifetime + watch::GRACE;
-        Ok(Self { secrets, managed, kinds, kinds_changed, hub: hub.clone(), tracker, lines, until, over: false })
+        Ok(Self {
+            order: InOrder::new(managed.is_some()),
+            secrets,
+            managed,
+            kinds,
+            kinds_changed,
+            hub: hub.clone(),
+            tracker,
+            lines,
+            until,
+            closing: false,
+            over: false,
+        })
     }
 
     pub fn stream(self) -> Events {
@@ -84,16 +102,22 @@ impl VirtualWatch {
                 return None;
             }
             let step = match self.wait().await {
-                Next::Line(source, Line::Whole(line)) => self.tracker.line(source, &line),
-                Next::Line(_, Line::TooLong) => Step::Last(watch::too_long()),
-                Next::Line(Source::Managed, Line::End) if kind_is_gone(self.hub.clone()).await => {
+                Next::Line(source, line) => {
+                    self.receive(source, line);
+                    Step::Nothing
+                }
+                Next::Turn(source, Line::Whole(line)) => self.tracker.line(source, &line),
+                Next::Turn(_, Line::TooLong) => Step::Last(watch::too_long()),
+                Next::Turn(Source::Managed, Line::End) if kind_is_gone(self.hub.clone()).await => {
                     Step::Last(list_anew())
                 }
                 Next::KindsChanged if self.kinds.current().kind().is_some() != self.managed.is_some() => {
                     Step::Last(list_anew())
                 }
-                Next::KindsChanged => Step::Nothing,
-                Next::Line(_, Line::End) | Next::TimeIsUp => return None,
+                Next::KindsChanged | Next::Settled => Step::Nothing,
+                // One stream was too slow for what was told of the other: no version told is one to go on from.
+                Next::Turn(_, Line::End) | Next::TimeIsUp if self.order.is_behind() => Step::Last(list_anew()),
+                Next::Turn(_, Line::End) | Next::TimeIsUp => return None,
             };
             match step {
                 Step::Nothing => {}
@@ -106,7 +130,21 @@ impl VirtualWatch {
         }
     }
 
+    fn receive(&mut self, source: Source, line: Line) {
+        let version = match &line {
+            Line::Whole(line) => watch_event::version(line),
+            Line::TooLong | Line::End => None,
+        };
+        // Without one of its streams the watch has no use for the other.
+        self.closing |= version.is_none();
+        self.order.put(source, version, line, Instant::now());
+    }
+
     async fn wait(&mut self) -> Next {
+        if let Some((source, line)) = self.order.take(Instant::now()) {
+            return Next::Turn(source, line);
+        }
+        let settled = self.order.due().unwrap_or(self.until);
         let managed = async {
             match &mut self.managed {
                 Some(watching) => watching.lines.next().await,
@@ -114,12 +152,19 @@ impl VirtualWatch {
             }
         };
         tokio::select! {
-            line = self.secrets.lines.next() => Next::Line(Source::Secrets, line),
-            line = managed => Next::Line(Source::Managed, line),
+            line = self.secrets.lines.next(), if !self.closing => Next::Line(Source::Secrets, line),
+            line = managed, if !self.closing => Next::Line(Source::Managed, line),
             _ = self.kinds_changed.changed() => Next::KindsChanged,
+            () = sleep_until(settled), if settled < self.until => Next::Settled,
             () = sleep_until(self.until) => Next::TimeIsUp,
         }
     }
+}
+
+async fn known(hub: &Hub) -> Result<Known, Error> {
+    let sources = Sources::list(hub, &ListOptions::default()).await?;
+    let managed = sources.managed().map(|cluster| (cluster.name.clone(), cluster));
+    Ok(Known { secrets: sources.secrets().map(|cluster| cluster.name).collect(), managed: managed.collect() })
 }
 
 /// Whether a watch ended because there is nothing to watch any more: whoever just watches again would keep what is gone.
@@ -139,6 +184,7 @@ fn check_start(kinds: &ManagedClusters, version: &str) -> Result<(), Error> {
 }
 
 fn list_anew() -> Bytes {
-    let reason = InvalidListOptions::TooOld("the hub has got or lost its ManagedClusters".to_owned());
+    let reason =
+        InvalidListOptions::TooOld("what came of Secrets and ManagedClusters has no version in common".to_owned());
     EventWriter::error(&Status::from(reason))
 }

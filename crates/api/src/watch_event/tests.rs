@@ -38,6 +38,9 @@ fn every_kind_of_line_is_read() {
     let gone =
         parse(r#"{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"too old"}}"#);
     assert!(matches!(gone, Ok(HubEvent::Error(HubStatus { code: 410, .. }))), "{gone:?}");
+    let line = |kind: &str| format!(r#"{{"type":"{kind}","object":{{"metadata":{{"resourceVersion":"7"}}}}}}"#);
+    assert_eq!((version(line("DELETED").as_bytes()), version(line("BOOKMARK").as_bytes())), (Some(7), Some(7)));
+    assert_eq!((version(line("ERROR").as_bytes()), version(b"<html>")), (None, None));
     for broken in ["", "{}", r#"{"type":"OTHER","object":{}}"#, r#"{"type":"ADDED","object":[1]}"#, "<html>"] {
         assert_eq!(parse(broken), Err(InvalidEvent), "{broken}");
     }

@@ -1,7 +1,5 @@
 //! Transitions of one merged watch, event by event.
 
-use std::collections::BTreeSet;
-
 use api::accept::Representation;
 use api::secret::CREDENTIAL_TYPE_LABEL;
 use api::served::Form;
@@ -10,32 +8,14 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// What the gateway knows, in a watch that goes on.
-#[derive(Default)]
-struct Remembered {
-    secrets: BTreeSet<&'static str>,
-    managed: BTreeSet<&'static str>,
-}
-
-impl Memory for Remembered {
-    fn has_secret(&self, name: &str) -> bool {
-        self.secrets.contains(name)
-    }
-
-    fn managed(&self, name: &str) -> Option<VirtualCluster> {
-        let object = || serde_json::from_value(managed_object(name, 1, "north")).expect("a ManagedCluster");
-        self.managed.contains(name).then(|| VirtualCluster::of_managed(&object()).expect("valid"))
-    }
-}
-
-fn watch(query: &str, memory: impl Memory + 'static) -> Tracker {
+fn watch(query: &str, known: Known) -> Tracker {
     let form = Form { representation: Representation::Json, include: IncludeObject::Metadata };
     let options = WatchOptions::from_query(Some(query)).expect("valid options");
-    Tracker::new(EventWriter::new(form), options, true, Box::new(memory))
+    Tracker::new(EventWriter::new(form), options, true, known)
 }
 
 fn initial(query: &str) -> Tracker {
-    watch(query, Nothing)
+    watch(query, Known::default())
 }
 
 fn secret(kind: &str, version: u32, region: &str) -> (Source, String) {
@@ -140,15 +120,19 @@ fn labels_of_the_merged_object_decide() {
 }
 
 #[test]
-fn a_watch_that_goes_on_asks_memory() {
-    let both = || Remembered { secrets: BTreeSet::from(["c1"]), managed: BTreeSet::from(["c1"]) };
+fn a_watch_that_goes_on_knows_what_there_is() {
+    let both = || {
+        let object = serde_json::from_value(managed_object("c1", 1, "north")).expect("a ManagedCluster");
+        let managed = VirtualCluster::of_managed(&object).expect("valid");
+        Known { secrets: HashSet::from(["c1".to_owned()]), managed: HashMap::from([("c1".to_owned(), managed)]) }
+    };
     assert_eq!(all(&mut watch("resourceVersion=1", both()), &[managed("MODIFIED", 2, "north")]), [""]);
     let gone = [secret("DELETED", 2, "north"), managed("MODIFIED", 3, "north")];
     assert_eq!(
         all(&mut watch("resourceVersion=1", both()), &gone),
         ["MODIFIED ManagedCluster 1", "MODIFIED ManagedCluster 3"]
     );
-    let none = Remembered::default;
+    let none = Known::default;
     assert_eq!(all(&mut watch("resourceVersion=1", none()), &[secret("DELETED", 2, "north")]), ["DELETED Secret 2"]);
     assert_eq!(
         all(&mut watch("resourceVersion=1", none()), &[managed("MODIFIED", 2, "north")]),
@@ -175,7 +159,7 @@ fn bookmarks_promise_what_both_streams_have_passed() {
     assert_eq!(all(&mut initial(""), &lines), ["", "", "", "ADDED ManagedCluster 8", ""]);
     let form = Form { representation: Representation::Json, include: IncludeObject::Metadata };
     let options = WatchOptions::from_query(Some("allowWatchBookmarks=true")).expect("valid options");
-    let mut alone = Tracker::new(EventWriter::new(form), options, false, Box::new(Nothing));
+    let mut alone = Tracker::new(EventWriter::new(form), options, false, Known::default());
     assert_eq!(all(&mut alone, &lines[..1]), ["BOOKMARK 9"]);
 }
 

@@ -30,6 +30,25 @@ async fn the_hubs_failures_keep_their_code_and_reason(http: Http) {
     }
 }
 
+across_http!(clients_of_a_busy_hub_are_told_when_to_come_again);
+
+async fn clients_of_a_busy_hub_are_told_when_to_come_again(http: Http) {
+    let stage = Stage::set([readable("a")]).await;
+    let mut connection = stage.connect(http).await;
+    for (call, target) in [
+        (Call::List(SECRETS), CLUSTERS.to_owned()),
+        (Call::Get(SECRETS), format!("{CLUSTERS}/a")),
+        (Call::Watch(SECRETS), format!("{CLUSTERS}?watch=true")),
+    ] {
+        stage.hub.fail_next(call, 1, Fault::Busy(7));
+        let answer = connection.get(&target).await;
+        answer.status_message(429, "TooManyRequests");
+        // Clients wait by the header alone.
+        assert_eq!(answer.header("retry-after"), Some("7"), "{target}");
+        assert_eq!(answer.json()["details"]["retryAfterSeconds"], 7, "{target}");
+    }
+}
+
 #[tokio::test]
 async fn missing_rights_of_the_gateway_are_told_as_such() {
     let stage = Stage::set([readable("a")]).await;

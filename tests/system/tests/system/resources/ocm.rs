@@ -116,7 +116,7 @@ async fn managed_clusters_come_before_secrets_which_remain_for_the_rest() {
 #[tokio::test]
 async fn the_kind_may_come_later_without_a_restart() {
     let (own, other) = (member("own").await, member("other").await);
-    let stage = stage(|hub| drop(hub.put_secret(cluster("a", &own))), &[FLAG]).await;
+    let stage = stage(|hub| _ = hub.put_secret(cluster("a", &own)), &[FLAG]).await;
     assert_eq!(until(&stage, EFFECTIVE, "a", |_| true).await.text(), "own");
     stage.hub.install(MANAGED);
     stage.hub.put(MANAGED, managed("a", &json!([config(&other)]), None));
