@@ -13,8 +13,8 @@ fn innocent_queries_stay_as_they_are() {
         "/api/v1/pods",
         "/api/v1/pods?",
         "/api/v1/pods?watch=true&resourceVersion=1&labelSelector=a%3Db,c&fieldManager=kubectl",
-        "/a//b%2Fc/?continue=abc==&limit=500&&x",
-        "/x?token=",
+        "/a//b%2Fc/?continue=eyJ2IjoibWV0YSJ9==&limit=500&&watch&labelSelector=",
+        "/x?email=a@b&redirect=https://x/",
     ] {
         assert_eq!(&*usual(uri), uri);
     }
@@ -32,6 +32,28 @@ fn secrets_go_and_keys_stay() {
         ("/x?%ff=hunter2", "/x?%ff=***"),
         ("/x?X-Amz-Signature=hunter2", "/x?X-Amz-Signature=***"),
         ("/x?user_password=hunter2=", "/x?user_password=***"),
+        ("/x?api-key=hunter2", "/x?api-key=***"),
+        ("/x?X-Api-Key=hunter2", "/x?X-Api-Key=***"),
+        ("/x?api.key=hunter2", "/x?api.key=***"),
+        ("/x?pwd=hunter2&sas=hunter2&otp=1&pin=1", "/x?pwd=***&sas=***&otp=***&pin=***"),
+        ("/x?bearer=hunter2&session_id=hunter2", "/x?bearer=***&session_id=***"),
+        ("/x?to=https://u:hunter2@x/", "/x?to=***"),
+        ("/x?to=https%3A%2F%2Fu:hunter2%40x", "/x?to=***"),
+        ("/x?a=eyJhbGciOiJub25lIn0.hunter2", "/x?a=***"),
+        ("/x?continue=https://u:hunter2@x/", "/x?continue=***"),
+    ] {
+        assert_eq!(&*usual(uri), expected);
+    }
+}
+
+#[test]
+fn what_may_be_no_key_goes() {
+    for (uri, expected) in [
+        ("/x?hunter2", "/x?***"),
+        ("/x?hunter2&watch", "/x?***&watch"),
+        ("/x?aHVudGVyMg==", "/x?***"),
+        ("/x?aHVudGVyMgo=", "/x?***"),
+        ("/x?eyJhbGciOiJub25lIn0.hunter2=1", "/x?***=1"),
     ] {
         assert_eq!(&*usual(uri), expected);
     }
@@ -39,9 +61,9 @@ fn secrets_go_and_keys_stay() {
 
 #[test]
 fn acting_requests_keep_their_keys_only() {
-    let query = "command=sh&command=hunter2&container=c&stdin&%63ommand=hunter2";
+    let query = "command=sh&command=hunter2&container=c&stdin&%63ommand=hunter2&hunter2";
     let text = redacted("/exec", Some(query), Query::KeysOnly);
-    assert_eq!(&*text, "/exec?command&command&container&stdin&%63ommand");
+    assert_eq!(&*text, "/exec?command&command&container&stdin&%63ommand&***");
 }
 
 #[test]

@@ -19,6 +19,7 @@ async fn no_credential_body_or_command_is_written() {
         format!("{POD}?token=canary-token&x=1"),
         format!("{POD}?a=1;access_token=canary-semicolon"),
         format!("{POD}?%74OKEN=canary-escaped"),
+        format!("{POD}?api-key=canary-dash&to=https://u:canary-url@x/&canary-alone"),
         format!("{POD}/exec?command=mysql&command=-pcanary-command&%63ommand=canary-spelled&stdin=true"),
         format!("{POD}/%65xec?container=canary-container"),
         "/api/v1/nodes/n/proxy/run/ns/p/c?cmd=canary-cmd".to_owned(),
@@ -34,5 +35,5 @@ async fn no_credential_body_or_command_is_written() {
     }
     let uris: Vec<_> = log.events().iter().map(|event| event["requestURI"].as_str().unwrap().to_owned()).collect();
     assert_eq!(uris[0], proxied(CLUSTER, &format!("{POD}?token=***&x=1")));
-    assert_eq!(uris[3], proxied(CLUSTER, &format!("{POD}/exec?command&command&%63ommand&stdin")));
+    assert_eq!(uris[4], proxied(CLUSTER, &format!("{POD}/exec?command&command&%63ommand&stdin")));
 }
