@@ -25,8 +25,8 @@ pub struct Draft {
 // === impl Draft ===
 
 impl Draft {
-    /// `None` where nothing is to be written. A request without an audit id gets one, so that a member's log names the same
-    /// as ours; through a hub it has the hub's.
+    /// `None` where nothing is to be written. A request without an audit id gets one, and one that is no good is replaced, so
+    /// that a member's log names the same as ours; through a hub it has the hub's.
     pub fn begin<B>(connection: &Connection, request: &mut Request<B>, parsed: &Parsed, upgrade: bool) -> Option<Self> {
         let sink = connection.gateway().audit.clone()?;
         if matches!(parsed.route, Route::Probe(_) | Route::Metrics) {
@@ -59,7 +59,7 @@ impl Draft {
             None => event.asks(&parsed.attributes),
         }
         if let Ok(id) = HeaderValue::from_str(event.id.as_str()) {
-            request.headers_mut().entry(AUDIT_ID).or_insert(id);
+            request.headers_mut().insert(AUDIT_ID, id);
         }
         Some(Self { event, sink })
     }

@@ -116,6 +116,19 @@ async fn a_hubs_id_is_kept() {
 }
 
 #[tokio::test]
+async fn an_id_that_is_no_good_is_replaced_for_everybody() {
+    let (log, member) = (Log::new(), member().await);
+    let rig = log.of(&member).start().await;
+    let mut connection = rig.connect(Http::H2).await;
+    let answer = connection.call("GET", &proxied(CLUSTER, POD), &[("audit-id", &"x".repeat(65))], b"").await;
+    let request = member.next_request().await;
+    rig.stop().await;
+    let [event] = log.events().try_into().expect("one event");
+    assert_eq!(request.headers["audit-id"], event["auditID"].as_str().unwrap(), "the member's own log names the same");
+    assert_eq!(answer.header("audit-id"), event["auditID"].as_str());
+}
+
+#[tokio::test]
 async fn what_the_gateway_answers_itself_is_audited_but_probes_and_metrics_are_not() {
     let (log, member) = (Log::new(), member().await);
     let rig = log.of(&member).start().await;
