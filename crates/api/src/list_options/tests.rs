@@ -94,3 +94,23 @@ fn the_hub_is_asked_for_the_same() {
     ];
     insta::assert_snapshot!(queries.join("\n"));
 }
+
+proptest::proptest! {
+    #[test]
+    fn what_the_hub_is_asked_is_valid_and_selects_no_less(
+        labels in "[a-z=!, ()]{0,12}", fields in "(metadata\\.name(=|!=)[a-z1,\\\\]{0,4},?){0,2}", limit in proptest::num::i64::ANY,
+    ) {
+        let query = format!(
+            "labelSelector={}&fieldSelector={}&limit={limit}",
+            percent_encoding::utf8_percent_encode(&labels, percent_encoding::NON_ALPHANUMERIC),
+            percent_encoding::utf8_percent_encode(&fields, percent_encoding::NON_ALPHANUMERIC),
+        );
+        if let Ok(options) = ListOptions::from_query(Some(&query)) {
+            let again = ListOptions::from_query(Some(&options.to_hub("", true))).expect("accepted before");
+            proptest::prop_assert_eq!(again.limit, options.limit);
+            for name in ["", "c1", "a", "1,a", "\\"] {
+                proptest::prop_assert!(again.selectors.matches_name(name) || !options.selectors.matches_name(name));
+            }
+        }
+    }
+}
