@@ -21,7 +21,13 @@ const REQUESTS: &[(u16, &str, (&str, &str))] = &[
     (200, "/api/v1/namespaces/default", ("accept", "application/json")),
     (200, "/api/v1/namespaces/default", ("accept", "application/yaml")),
     (200, "/api/v1/namespaces/default", ("accept", PROTOBUF)),
-    (200, "/api/v1/namespaces/default", ("accept", TABLE)),
+    // Of a kind whose table has no ages: those would differ from one second to the next.
+    (200, "/apis/rbac.authorization.k8s.io/v1/clusterroles/view", ("accept", TABLE)),
+    (
+        200,
+        "/apis/rbac.authorization.k8s.io/v1/clusterroles?labelSelector=kubernetes.io%2Fbootstrapping",
+        ("accept", TABLE),
+    ),
     (200, "/api/v1/namespaces?fieldSelector=metadata.name%3Ddefault&pretty=true", ("accept", PROTOBUF)),
     (
         200,
