@@ -129,11 +129,11 @@ impl Error {
     /// The answer in the form that [`api::accept::status`] chose for its reader.
     pub fn into_response_as(self, form: StatusForm) -> Response<ResponseBody> {
         let retry_after = self.retry_after();
-        // What the hub says of its own failures is the hub's business.
-        let of_hub = matches!(self, Self::Hub(..));
+        // Of our own resources no member knows; what the hub says of its own failures is the hub's business.
+        let of_ours = matches!(self, Self::Hub(..) | Self::Status(_));
         let status = self.into_status();
         let seconds = status.details().map_or(0, |details| details.retry_after_seconds);
-        let retry_after = retry_after.or((of_hub && seconds > 0).then_some(seconds));
+        let retry_after = retry_after.or((of_ours && seconds > 0).then_some(seconds));
         let (body, content_type) = status.to_body(form);
         let mut response = Response::new(ResponseBody::full(body));
         *response.status_mut() = status.code();

@@ -3,7 +3,8 @@
 //! Codes, reasons and what follows from them (a 410 after which clients list anew, the seconds to wait after a 429) are the
 //! hub's. Its words are kept but for the name of the resource: whoever asked for `clustergateways` knows of no Secrets.
 
-use http::StatusCode;
+use http::header::RETRY_AFTER;
+use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 
 use crate::status::{Details, Reason, Status};
@@ -31,10 +32,18 @@ const LONGEST_MESSAGE: usize = 2048;
 // === impl HubStatus ===
 
 impl HubStatus {
-    /// Reads the body of an answer with status `code`; one that is no Status still has that.
-    pub fn parse(code: StatusCode, body: &[u8]) -> Self {
-        let parsed: Self = serde_json::from_slice(body).unwrap_or_default();
-        if parsed.code == 0 { Self { code: code.as_u16(), ..parsed } } else { parsed }
+    /// Reads an answer with status `code`. One that is no Status still has that, and the seconds of its `Retry-After`: priority and
+    /// fairness answers 429 in plain text (`tooManyRequests` of k8s.io/apiserver).
+    pub fn parse(code: StatusCode, headers: &HeaderMap, body: &[u8]) -> Self {
+        let mut parsed: Self = serde_json::from_slice(body).unwrap_or_default();
+        if parsed.code == 0 {
+            parsed.code = code.as_u16();
+        }
+        if parsed.details.retry_after_seconds == 0 {
+            let seconds = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+            parsed.details.retry_after_seconds = seconds.unwrap_or(0);
+        }
+        parsed
     }
 
     /// The failure in words about `resource` instead of `theirs`, the hub's plural.
@@ -100,7 +109,7 @@ mod tests {
 
     fn told(code: u16, body: &str) -> Status {
         let code = StatusCode::from_u16(code).expect("a code");
-        HubStatus::parse(code, body.as_bytes()).into_status("secrets", "clustergateways")
+        HubStatus::parse(code, &HeaderMap::new(), body.as_bytes()).into_status("secrets", "clustergateways")
     }
 
     #[test]
@@ -117,6 +126,19 @@ mod tests {
             (status.reason(), status.details().map(|it| it.retry_after_seconds)),
             (Reason::TooManyRequests, Some(7))
         );
+    }
+
+    #[test]
+    fn seconds_to_wait_are_taken_from_the_header_where_the_body_has_none() {
+        let seconds = |header: &'static str, body: &str| {
+            let headers = HeaderMap::from_iter([(RETRY_AFTER, http::HeaderValue::from_static(header))]);
+            HubStatus::parse(StatusCode::TOO_MANY_REQUESTS, &headers, body.as_bytes()).details.retry_after_seconds
+        };
+        assert_eq!(seconds("7", "Too many requests, please try again later."), 7);
+        assert_eq!(seconds("7", r#"{"code":429,"details":{"retryAfterSeconds":3}}"#), 3);
+        for odd in ["-1", "99999999999", "Fri, 31 Dec 1999 23:59:59 GMT"] {
+            assert_eq!(seconds(odd, ""), 0, "{odd}");
+        }
     }
 
     #[test]

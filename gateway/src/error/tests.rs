@@ -3,6 +3,7 @@ use std::fmt::Write;
 use http_body_util::BodyExt;
 
 use super::*;
+use crate::hub::{Cause, Collection, Verb};
 use crate::limits::{Kind, Whose};
 
 fn name() -> ClusterName {
@@ -18,6 +19,10 @@ fn refused() -> Arc<ConnectError> {
 
 fn timed_out() -> Arc<ConnectError> {
     Arc::new(ConnectError::Dial(net::dial::DialError::Timeout { address: "10.0.0.7:6443".into() }))
+}
+
+fn of_hub(verb: Verb, cause: Cause) -> Error {
+    Error::hub(HubFailure { verb, collection: Collection::Secrets, cause }, "clustergateways")
 }
 
 fn every_kind() -> Vec<Error> {
@@ -51,6 +56,11 @@ fn every_kind() -> Vec<Error> {
         Error::NotIssued { cluster: name(), reason: "exec: executable aws not found".into() },
         Error::Redirected(name()),
         Error::Loop(name()),
+        of_hub(Verb::List, Cause::Busy),
+        of_hub(Verb::Watch, Cause::Unreachable("connection refused".into())),
+        of_hub(Verb::Update, Cause::Unreachable("connection refused".into())),
+        of_hub(Verb::Get, Cause::Timeout),
+        Error::Status(Box::new(of_hub(Verb::Update, Cause::Busy).into_status())),
     ]
 }
 
