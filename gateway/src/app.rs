@@ -214,7 +214,7 @@ fn build(
         proxy_ca: proxy_ca(config)?,
     };
     let registered = Registry::new(Arc::clone(&clusters), config.rules, making, unlisted);
-    let Fed { hub, managed, located_by } = feed.start(control, registered);
+    let Fed { hub, managed, located_by } = feed.start(control, registered, &readiness);
     if let Some(hub) = &hub {
         control.spawn(probes::run(Arc::clone(&clusters), config.probing.clone(), hub.clone()));
     }

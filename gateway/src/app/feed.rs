@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use kube::Client;
+use telemetry::readiness::Readiness;
 use tokio::runtime::Handle;
 
 use crate::clusters::files::{self, Files};
@@ -37,14 +38,15 @@ pub struct Fed {
 // === impl Feed ===
 
 impl Feed {
-    /// Feeds `registry` from now on.
-    pub fn start(self, control: &Handle, registry: Registry) -> Fed {
+    /// Feeds `registry` from now on. What has to be known before clusters are holds `readiness` back.
+    pub fn start(self, control: &Handle, registry: Registry, readiness: &Readiness) -> Fed {
         match self {
             Self::Hub(from) => {
                 let FromHub { client, namespace, hub, ocm } = *from;
                 let managed = Arc::new(ManagedClusters::default());
                 let located_by = ocm.then(|| Arc::clone(&managed));
-                let purpose = if ocm { Purpose::Location } else { Purpose::Display };
+                let unknown = || Some(readiness.block("managedclusters"));
+                let purpose = if ocm { Purpose::Location(unknown()) } else { Purpose::Display };
                 control.spawn(managed::run(hub.clone(), Arc::clone(&managed), purpose));
                 control.spawn(watch::run(client, namespace, registry.located_by(located_by.clone())));
                 Fed { hub: Some(hub), managed: Some(managed), located_by }

@@ -5,6 +5,7 @@ mod failures;
 mod health;
 mod lists;
 mod ocm;
+mod ocm_lost;
 mod standalone;
 mod transitions;
 mod virtual_clusters;

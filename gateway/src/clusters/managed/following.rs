@@ -1,0 +1,195 @@
+//! The task that reads `ManagedCluster`s: lists, watches, and judges what it means when there is nothing to read.
+
+mod doubt;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::hub_object::{self, HubList};
+use api::managed_cluster::ManagedCluster;
+use api::watch_event::{Change, HubEvent};
+use tokio::time::{sleep, timeout};
+
+use self::doubt::{Doubt, Verdict};
+use super::{Kind, Managed, ManagedClusters, Purpose};
+use crate::hub::{Collection, Hub, HubFailure, Line};
+
+/// How often a hub without the kind is asked whether it has it now.
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
+/// How seldom, in the end, one that does not let us see what is only displayed: each time is a refusal in its audit log.
+const REFUSED_AGAIN: Duration = Duration::from_mins(10);
+/// Shortest and longest pause after a failure.
+const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+/// The hub ends our watch after this many seconds; nothing is lost by it.
+const LIFETIME: u64 = 290;
+
+struct Following {
+    hub: Hub,
+    published: Arc<ManagedClusters>,
+    managed: Managed,
+    purpose: Purpose,
+    /// The hub was not asked yet.
+    first: bool,
+    /// After the next failure.
+    pause: Duration,
+    /// After the next refusal; the shortest if there was none yet.
+    refused: Duration,
+    doubt: Doubt,
+}
+
+/// Follows them for ever.
+pub async fn run(hub: Hub, published: Arc<ManagedClusters>, purpose: Purpose) {
+    let mut following = Following {
+        hub,
+        published,
+        managed: Managed::default(),
+        purpose,
+        first: true,
+        pause: PAUSES.0,
+        refused: LOOK_AGAIN,
+        doubt: Doubt::default(),
+    };
+    loop {
+        if let Err(failure) = following.read().await {
+            let pause = following.judge(failure).await;
+            let _ = timeout(pause, following.published.seen.notified()).await;
+        }
+    }
+}
+
+// === impl Following ===
+
+impl Following {
+    async fn read(&mut self) -> Result<(), HubFailure> {
+        let version = self.list().await?;
+        self.watch(version).await
+    }
+
+    /// Everything as it is now; returns its version.
+    async fn list(&mut self) -> Result<String, HubFailure> {
+        let answer = self.hub.list(Collection::ManagedClusters, "").await?;
+        let unreadable = |_| HubFailure::unreadable(Collection::ManagedClusters);
+        let HubList::<ManagedCluster> { metadata, items } = hub_object::parse(&answer).map_err(unreadable)?;
+        if self.managed.kind.is_none() {
+            tracing::info!(clusters = items.len(), "the hub has ManagedClusters");
+        }
+        let since = if self.first { 0 } else { metadata.resource_version.parse().unwrap_or_default() };
+        self.managed.kind = self.managed.kind.or(Some(Kind { since }));
+        self.managed.clusters = items.into_iter().map(|one| (one.metadata.name.clone(), Arc::new(one))).collect();
+        self.first = false;
+        self.managed.known = true;
+        self.doubt = Doubt::default();
+        self.publish();
+        Ok(metadata.resource_version)
+    }
+
+    /// Applies changes until the version at hand is of no use any more.
+    async fn watch(&mut self, mut version: String) -> Result<(), HubFailure> {
+        loop {
+            let query =
+                format!("watch=true&allowWatchBookmarks=true&timeoutSeconds={LIFETIME}&resourceVersion={version}");
+            let mut watching = self.hub.watch(Collection::ManagedClusters, &query).await?;
+            // Not after the list: who may list and not watch is to ask ever more seldom, too.
+            (self.pause, self.refused) = (PAUSES.0, LOOK_AGAIN);
+            let before = version.clone();
+            while let Line::Whole(line) = watching.lines.next().await {
+                match HubEvent::parse(&line) {
+                    Ok(HubEvent::Change(change, cluster)) => version = self.apply(change, cluster),
+                    Ok(HubEvent::Bookmark { resource_version, .. }) => version = resource_version,
+                    Ok(HubEvent::Error(_)) | Err(_) => return Ok(()),
+                }
+            }
+            if version == before {
+                // A hub that ends watches at once must not be asked without pause; nor is a list wrong now and then.
+                sleep(PAUSES.0).await;
+                return Ok(());
+            }
+        }
+    }
+
+    fn apply(&mut self, change: Change, cluster: ManagedCluster) -> String {
+        let version = cluster.metadata.resource_version.clone();
+        let name = cluster.metadata.name.clone();
+        match change {
+            Change::Deleted => drop(self.managed.clusters.remove(&name)),
+            Change::Added | Change::Modified => drop(self.managed.clusters.insert(name, Arc::new(cluster))),
+        }
+        self.publish();
+        version
+    }
+
+    /// What follows from a failure; returns how long to wait before the hub is asked again.
+    async fn judge(&mut self, failure: HubFailure) -> Duration {
+        let verdict = match (&self.purpose, failure.code()) {
+            (Purpose::Display, Some(403)) => return self.refused(&failure),
+            (Purpose::Display, Some(404)) => Verdict::Absent,
+            (Purpose::Location(_), Some(404)) => {
+                self.doubt.weigh(&self.hub, failure, self.managed.kind.is_some()).await
+            }
+            _ => Verdict::Failed(failure),
+        };
+        match verdict {
+            Verdict::Absent => self.absent(),
+            Verdict::Doubtful(pause) => pause,
+            Verdict::Failed(failure) => self.failed(&failure),
+        }
+    }
+
+    fn absent(&mut self) -> Duration {
+        match self.purpose {
+            _ if self.managed.kind.is_none() => {}
+            Purpose::Display => tracing::info!("the hub has no ManagedClusters any more"),
+            Purpose::Location(_) => {
+                tracing::warn!(
+                    "the hub has no ManagedClusters any more: clusters are where their Secrets say from now on"
+                );
+            }
+        }
+        self.forget();
+        self.refused = LOOK_AGAIN;
+        LOOK_AGAIN
+    }
+
+    fn refused(&mut self, failure: &HubFailure) -> Duration {
+        if self.refused == LOOK_AGAIN {
+            tracing::info!(answer = %failure, "virtualclusters are without ManagedClusters, which the gateway may not read");
+        }
+        self.forget();
+        let pause = self.refused;
+        self.refused = (pause * 2).min(REFUSED_AGAIN);
+        pause
+    }
+
+    fn failed(&mut self, failure: &HubFailure) -> Duration {
+        self.doubt = Doubt::default();
+        let consequence = match &self.purpose {
+            Purpose::Location(_) if !self.managed.known => {
+                "where clusters are is not known: not ready before ManagedClusters are read"
+            }
+            _ => "ManagedClusters stay as they were last read",
+        };
+        tracing::warn!(error = %failure, next_step = doubt::next_step(failure), "{consequence}");
+        let pause = self.pause;
+        self.pause = (pause * 2).min(PAUSES.1);
+        pause
+    }
+
+    fn forget(&mut self) {
+        self.first = false;
+        self.doubt = Doubt::default();
+        if self.managed.kind.is_some() || !self.managed.known {
+            self.managed = Managed { known: true, ..Managed::default() };
+            self.publish();
+        }
+    }
+
+    fn publish(&mut self) {
+        self.published.publish(self.managed.clone());
+        if let Purpose::Location(unknown) = &mut self.purpose {
+            *unknown = None;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,171 @@
+//! A hub as the test tells it, being followed; and what is logged meanwhile.
+
+use std::fmt::Write as _;
+
+use http::{Request, Response, StatusCode};
+use http_body_util::Full;
+use kube::Client;
+use kube::client::Body;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use telemetry::readiness::Readiness;
+use tokio::time::Instant;
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::DefaultGuard;
+use tracing::{Event, Metadata, Subscriber};
+
+use super::*;
+
+/// A hub that answers as told, and ends every watch at once.
+pub struct Scripted {
+    /// Of lists; 200: one of the name `a`.
+    pub list: Mutex<StatusCode>,
+    pub watch: Mutex<StatusCode>,
+    /// What discovery answers, and with which body.
+    pub discovery: Mutex<(StatusCode, Value)>,
+    /// When it was asked for ManagedClusters.
+    asked: Mutex<Vec<Instant>>,
+}
+
+/// One that is being followed.
+pub struct Followed {
+    pub hub: Arc<Scripted>,
+    pub managed: Arc<ManagedClusters>,
+    pub readiness: Readiness,
+}
+
+/// Lines of this thread that are no debugging, as `LEVEL text`.
+#[derive(Clone, Default)]
+pub struct Lines(Arc<Mutex<Vec<String>>>);
+
+/// Discovery of a hub that has the group, or has not.
+pub fn groups(there: bool) -> (StatusCode, Value) {
+    let names = if there { vec!["apps", "cluster.open-cluster-management.io"] } else { vec!["apps"] };
+    let groups: Vec<_> = names.into_iter().map(|name| json!({"name": name})).collect();
+    (StatusCode::OK, json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}))
+}
+
+// === impl Scripted ===
+
+impl Scripted {
+    fn answer(&self, request: &Request<Body>) -> Response<Full<bytes::Bytes>> {
+        let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
+        let (code, body) = if request.uri().path() == "/apis" {
+            self.discovery.lock().clone()
+        } else {
+            self.asked.lock().push(Instant::now());
+            let list = json!({"kind": "ManagedClusterList", "metadata": {"resourceVersion": "7"},
+                "items": [{"metadata": {"name": "a", "resourceVersion": "5"}}]});
+            (if is_watch { *self.watch.lock() } else { *self.list.lock() }, list)
+        };
+        let text = match code {
+            StatusCode::OK if is_watch => String::new(),
+            StatusCode::OK => body.to_string(),
+            _ => json!({"kind": "Status", "code": code.as_u16(), "message": "no"}).to_string(),
+        };
+        let mut response = Response::new(Full::from(text));
+        *response.status_mut() = code;
+        response
+    }
+}
+
+// === impl Followed ===
+
+impl Followed {
+    /// For where clusters are.
+    pub fn located(list: StatusCode, discovery: (StatusCode, Value)) -> Self {
+        let readiness = Readiness::default();
+        let purpose = Purpose::Location(Some(readiness.block("managedclusters")));
+        Self::start(list, discovery, purpose, readiness)
+    }
+
+    /// For virtual clusters alone.
+    pub fn displayed(list: StatusCode) -> Self {
+        Self::start(list, groups(true), Purpose::Display, Readiness::default())
+    }
+
+    fn start(list: StatusCode, discovery: (StatusCode, Value), purpose: Purpose, readiness: Readiness) -> Self {
+        let hub = Arc::new(Scripted {
+            list: Mutex::new(list),
+            watch: Mutex::new(StatusCode::OK),
+            discovery: Mutex::new(discovery),
+            asked: Mutex::default(),
+        });
+        let scripted = Arc::clone(&hub);
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let response = scripted.answer(&request);
+            async move { Ok::<_, kube::Error>(response) }
+        });
+        let client = Client::new(service, "default");
+        let managed = Arc::new(ManagedClusters::default());
+        tokio::spawn(run(Hub::new(client.clone(), client, "vela-system"), Arc::clone(&managed), purpose));
+        Self { hub, managed, readiness }
+    }
+
+    /// Lists and watches are answered with `code` for `seconds`.
+    pub async fn answering(&self, code: StatusCode, seconds: u64) {
+        (*self.hub.list.lock(), *self.hub.watch.lock()) = (code, code);
+        sleep(Duration::from_secs(seconds)).await;
+    }
+
+    pub fn knows(&self) -> bool {
+        self.managed.current().get("a").is_some()
+    }
+
+    pub fn is_ready(&self) -> bool {
+        self.readiness.blocked_by().is_empty()
+    }
+
+    /// When it was asked since this was called last.
+    pub fn asked(&self) -> Vec<Instant> {
+        std::mem::take(&mut self.hub.asked.lock())
+    }
+}
+
+// === impl Lines ===
+
+impl Lines {
+    /// Until the guard is dropped.
+    pub fn collect() -> (Self, DefaultGuard) {
+        let lines = Self::default();
+        (lines.clone(), tracing::subscriber::set_default(lines))
+    }
+
+    pub fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock())
+    }
+}
+
+impl Subscriber for Lines {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.is_event() && *metadata.level() <= tracing::Level::INFO
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        let mut text = Text(event.metadata().level().to_string());
+        event.record(&mut text);
+        self.0.lock().push(text.0);
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+/// Level, and the values of all fields.
+struct Text(String);
+
+impl Visit for Text {
+    fn record_debug(&mut self, _: &Field, value: &dyn std::fmt::Debug) {
+        let _ = write!(self.0, " {value:?}");
+    }
+}

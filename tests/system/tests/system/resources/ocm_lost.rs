@@ -1,0 +1,133 @@
+//! `--ocm-integration` and a hub that does not tell of its `ManagedCluster`s: no credential goes anywhere else for it.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use kit::hub::{Call, FakeHub, Fault, Resource};
+use kit::member::{FakeMember, MemberOptions, Reply};
+use kit::wait::{WAIT, within};
+use serde_json::json;
+use system_tests::{Http, Rig, cluster, proxied};
+
+use super::Stage;
+
+const FLAG: &str = "--ocm-integration";
+const MANAGED: Resource = Resource::ManagedClusters;
+const CONDITION: &str = "/readyz/managedclusters";
+
+/// A cluster whose Secret says `own`, and whose `ManagedCluster` says `other`.
+struct Moved {
+    hub: FakeHub,
+    own: FakeMember,
+    other: FakeMember,
+}
+
+async fn member(name: &'static str) -> FakeMember {
+    let member = FakeMember::start(MemberOptions::default()).await;
+    member.on_any(move |_| Reply::full(200, &[], name));
+    member
+}
+
+// === impl Moved ===
+
+impl Moved {
+    async fn set() -> Self {
+        let (hub, own, other) = (FakeHub::start().await, member("own").await, member("other").await);
+        hub.put_secret(cluster("a", &own));
+        Self { hub, own, other }
+    }
+
+    fn install(&self) {
+        let config = json!({"url": self.other.url(), "caBundle": STANDARD.encode(self.other.ca_pem())});
+        let spec = json!({"hubAcceptsClient": true, "managedClusterClientConfigs": [config]});
+        self.hub.install(MANAGED);
+        self.hub.put(MANAGED, json!({"metadata": {"name": "a"}, "spec": spec}));
+    }
+}
+
+/// Every read of them is answered so.
+fn fail(hub: &FakeHub, fault: &Fault) {
+    for call in [Call::List(MANAGED), Call::Watch(MANAGED)] {
+        hub.fail(call, fault.clone());
+    }
+}
+
+fn heal(hub: &FakeHub) {
+    for call in [Call::List(MANAGED), Call::Watch(MANAGED)] {
+        hub.heal(call);
+    }
+}
+
+/// What a gateway that knows whom to trust is not ready for.
+async fn missing(rig: &Rig) -> String {
+    let mut connection = rig.anonymous(Http::H2).await;
+    let asking = async {
+        let mut interval = tokio::time::interval(Duration::from_millis(10));
+        loop {
+            interval.tick().await;
+            let answer = connection.get("/readyz?verbose").await;
+            if !answer.text().contains("[-]identity") {
+                assert_eq!(answer.status, 503, "{}", answer.text());
+                return answer.text();
+            }
+        }
+    };
+    within(WAIT, "the hub's authentication ConfigMap", asking).await
+}
+
+#[tokio::test]
+async fn a_gateway_that_starts_without_them_is_not_ready_and_sends_nothing() {
+    for code in [403, 404, 503] {
+        let moved = Moved::set().await;
+        moved.install();
+        fail(&moved.hub, &Fault::Status(code));
+        let rig = Rig::builder().hub(&moved.hub).arg(FLAG).launch().await;
+        moved.hub.called(Call::List(MANAGED), 2).await;
+        let missing = missing(&rig).await;
+        assert!(missing.contains("[-]managedclusters"), "{missing}");
+        let stage = Stage { hub: moved.hub, rig };
+        assert_eq!(stage.get(CONDITION).await.status, 503);
+        stage.get(&proxied("a", "/api")).await.status_message(503, "ServiceUnavailable");
+
+        heal(&stage.hub);
+        stage.rig.ready().await;
+        assert_eq!(stage.get(CONDITION).await.status, 200);
+        assert_eq!(stage.get(&proxied("a", "/api")).await.text(), "other");
+        assert_eq!(moved.own.request_count(), 0, "{code}");
+    }
+}
+
+#[tokio::test]
+async fn a_hub_that_forbids_or_forgets_them_moves_no_cluster() {
+    let moved = Moved::set().await;
+    moved.install();
+    let rig = Rig::builder().hub(&moved.hub).arg(FLAG).start().await;
+    let stage = Stage { hub: moved.hub, rig };
+    for code in [403, 404, 500] {
+        stage.hub.watching(MANAGED, 1).await;
+        let before = stage.hub.calls(Call::List(MANAGED));
+        fail(&stage.hub, &Fault::Status(code));
+        stage.hub.break_watches();
+        stage.hub.called(Call::List(MANAGED), before + 2).await;
+        // What the Secret says counts no more when it is written anew.
+        stage.hub.put_secret(cluster("a", &moved.own).annotation("touched", &code.to_string()));
+        stage.rig.ready().await;
+        assert_eq!(stage.get(&proxied("a", "/api")).await.text(), "other", "{code}");
+        heal(&stage.hub);
+    }
+    assert_eq!(moved.own.request_count(), 0);
+}
+
+#[tokio::test]
+async fn a_hub_without_the_kind_is_ready_and_without_the_flag_nobody_waits_for_it() {
+    let moved = Moved::set().await;
+    let rig = Rig::builder().hub(&moved.hub).arg(FLAG).start().await;
+    assert_eq!(rig.anonymous(Http::H2).await.get("/readyz").await.status, 200);
+    assert!(moved.hub.calls(Call::Groups) > 0, "404 alone is no evidence");
+    drop(rig);
+    fail(&moved.hub, &Fault::Hang);
+    let rig = Rig::builder().hub(&moved.hub).start().await;
+    let stage = Stage { hub: moved.hub, rig };
+    assert_eq!(stage.get(&proxied("a", "/api")).await.text(), "own");
+}
