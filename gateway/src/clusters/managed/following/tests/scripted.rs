@@ -24,7 +24,7 @@ pub struct Scripted {
     pub watch: Mutex<StatusCode>,
     /// What discovery answers, and with which body.
     pub discovery: Mutex<(StatusCode, Value)>,
-    /// When it was asked for ManagedClusters.
+    /// When it was asked for `ManagedCluster`s.
     asked: Mutex<Vec<Instant>>,
 }
 
