@@ -6,6 +6,7 @@
 //! are no burst.
 
 mod healthz;
+mod reason;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
 use self::healthz::Finding;
+use self::reason::Reason;
 use crate::clusters::{Cluster, Clusters};
 use crate::hub::{Collection, Hub, HubFailure};
 
@@ -75,7 +77,7 @@ async fn round(
             let finding = healthz::ask(&cluster, timeout).await;
             let failed = match &finding {
                 Finding::Healthy => 0,
-                Finding::Unhealthy(_) | Finding::NotAsked => before.saturating_add(1),
+                Finding::Unhealthy { .. } | Finding::NotAsked => before.saturating_add(1),
             };
             keep(&cluster, finding, failed, &hub).await;
             drop(permit);
@@ -96,19 +98,19 @@ async fn round(
 async fn keep(cluster: &Cluster, finding: Finding, failed: u32, hub: &Hub) {
     let spec = cluster.spec();
     let known = spec.healthy.as_deref();
-    let (healthy, reason) = match finding {
-        Finding::Healthy => (true, String::new()),
-        Finding::Unhealthy(_) | Finding::NotAsked if failed < FAILURES && known == Some("true") => return,
-        Finding::Unhealthy(reason) => (false, reason),
+    let (healthy, reason, detail) = match finding {
+        Finding::Healthy => (true, String::new(), String::new()),
+        Finding::Unhealthy { .. } | Finding::NotAsked if failed < FAILURES && known == Some("true") => return,
+        Finding::Unhealthy { reason, detail } => (false, reason.to_string(), detail),
         // The reason that was written is better than the want of one.
         Finding::NotAsked if known == Some("false") => return,
-        Finding::NotAsked => (false, "Unknown: too many dials failed".into()),
+        Finding::NotAsked => (false, Reason::unknown("too many dials failed").to_string(), String::new()),
     };
     let written = if healthy { "true" } else { "false" };
     if known == Some(written) && spec.healthy_reason.as_deref().unwrap_or_default() == reason {
         return;
     }
-    tracing::info!(cluster = %spec.name, healthy, reason, "health changed");
+    tracing::info!(cluster = %spec.name, healthy, reason, detail, "health changed");
     let health = Health { healthy, healthy_reason: reason };
     if let Err(failure) = write(hub, &spec.name, &health).await {
         let reason = failure.into_status(RESOURCE);

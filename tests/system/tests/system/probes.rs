@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 
 use kit::hub::{Call, ClusterSecret, FakeHub, Fault, Resource};
 use kit::member::{FakeMember, MemberOptions, Reply};
+use kit::pki::Leaf;
 use kit::wait::{WAIT, eventually, within};
 use serde_json::Value;
 use system_tests::{CLUSTER, MEMBER_TOKEN, Rig, RigBuilder, cluster};
@@ -135,7 +136,24 @@ async fn members_that_are_away_or_not_who_they_should_be_hold_up_nobody() {
     let _rig = probing(&hub).arg("--health-probe-timeout=200ms").start().await;
     assert_eq!(until(&hub, "well", "true").await, "");
     assert_eq!(until(&hub, "silent", "false").await, "ConnectionTimeout");
-    assert!(until(&hub, "stranger", "false").await.starts_with("CertificateMismatch"));
+    assert_eq!(until(&hub, "stranger", "false").await, "CertificateMismatch: unknown issuer");
+}
+
+#[tokio::test]
+async fn what_stays_as_bad_as_it_was_is_written_once() {
+    let hub = FakeHub::start().await;
+    // Verifiers say since how many seconds it has expired.
+    let serving = Leaf::server("kube-apiserver").expired();
+    let expired = FakeMember::start(MemberOptions { serving, ..MemberOptions::default() }).await;
+    hub.put_secret(cluster(CLUSTER, &expired));
+    // Its circuit stays closed: every probe finds out by itself.
+    let _rig = probing(&hub).arg("--circuit-failures=0").start().await;
+    assert_eq!(until(&hub, CLUSTER, "false").await, "CertificateMismatch: expired");
+    let (updates, dials) = (hub.calls(Call::Write(Resource::Secrets)), expired.connections_accepted());
+    let clock = tokio::time::Instant::now();
+    eventually(WAIT, || clock.elapsed() > Duration::from_millis(1100) && expired.connections_accepted() > dials + 5)
+        .await;
+    assert_eq!(hub.calls(Call::Write(Resource::Secrets)), updates);
 }
 
 #[tokio::test]

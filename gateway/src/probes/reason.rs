@@ -1,0 +1,198 @@
+//! What is written of a member that is not well: the kind of failure and nothing else.
+//!
+//! A written reason is an update of a Secret and an event for everybody who watches clusters, and every replica writes its own. So the
+//! same cause gives the same text each time and everywhere: no clocks, as in rustls' words for an expired certificate, no addresses
+//! of which there may be several, no words of the member's or a proxy's. The whole story is in the log, and in the answer to a request.
+
+use std::fmt;
+use std::io;
+
+use net::dial::DialError;
+use net::proxy::{ProxyError, Refusal};
+use rustls::{AlertDescription, CertificateError};
+
+use crate::upstream::ConnectError;
+
+/// Shown in the incumbent's words where it has some (`HealthyReasonType` in its `clustergateway_types.go`). Of several places' reasons the
+/// greatest is told, so they are ordered by how much they tell.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reason {
+    ConnectionTimeout,
+    /// In few words; any number is part of the cause itself.
+    Unknown(String),
+    /// What is wrong with the member's certificate, or with ours in its eyes.
+    CertificateMismatch(&'static str),
+}
+
+// === impl Reason ===
+
+impl Reason {
+    pub fn unknown(what: impl fmt::Display) -> Self {
+        Self::Unknown(what.to_string())
+    }
+
+    /// Why there is no connection. `None`: nothing was tried, since too many dials failed before.
+    pub fn of_dial(error: &ConnectError) -> Option<Self> {
+        Some(match error {
+            ConnectError::CircuitOpen(_) => return None,
+            error if error.is_timeout() => Self::ConnectionTimeout,
+            ConnectError::Dial(error) => Self::dialling(dial(error)),
+            ConnectError::Proxy(error) => Self::dialling(proxy(error)),
+            ConnectError::Tls { source, .. } => Self::of_tls(source),
+            ConnectError::TlsTimeout { .. } => Self::ConnectionTimeout,
+            ConnectError::NoHttp1 { .. } | ConnectError::Http2 { .. } | ConnectError::NoStreams { .. } => {
+                Self::dialling("protocol")
+            }
+            ConnectError::Exhausted { .. } => Self::dialling("too many connections"),
+            ConnectError::Nowhere(failures) => return failures.iter().filter_map(Self::of_dial).max(),
+        })
+    }
+
+    fn dialling(what: &str) -> Self {
+        Self::Unknown(format!("dial tcp: {what}"))
+    }
+
+    fn of_tls(error: &io::Error) -> Self {
+        match error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>()) {
+            Some(rustls::Error::InvalidCertificate(error)) => Self::CertificateMismatch(certificate(error)),
+            Some(rustls::Error::NoCertificatesPresented) => Self::CertificateMismatch("none was shown"),
+            Some(rustls::Error::AlertReceived(alert)) if is_of_certificate(*alert) => {
+                Self::CertificateMismatch("the member does not take the client certificate")
+            }
+            Some(rustls::Error::AlertReceived(_)) => Self::dialling("tls: refused by the member"),
+            Some(_) => Self::dialling("tls: protocol"),
+            None => Self::dialling("tls: broken off"),
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ConnectionTimeout => f.write_str("ConnectionTimeout"),
+            Self::Unknown(what) => write!(f, "Unknown: {what}"),
+            Self::CertificateMismatch(what) => write!(f, "CertificateMismatch: {what}"),
+        }
+    }
+}
+
+fn dial(error: &DialError) -> &'static str {
+    match error {
+        DialError::Resolve { .. } | DialError::NoAddress { .. } => "dns",
+        DialError::Connect { source, .. } if source.kind() == io::ErrorKind::ConnectionRefused => "refused",
+        DialError::Connect { .. } => "unreachable",
+        DialError::Timeout { .. } => "timeout",
+    }
+}
+
+fn proxy(error: &ProxyError) -> &'static str {
+    match &error.refusal {
+        Refusal::Unreachable(_) => "proxy: unreachable",
+        Refusal::Tls(_) | Refusal::Name => "proxy: tls",
+        Refusal::Timeout => "proxy: timeout",
+        Refusal::CredentialsWanted | Refusal::CredentialsRefused => "proxy: credentials",
+        Refusal::Status { .. } | Refusal::Socks(_) => "proxy: refused",
+        Refusal::Closed | Refusal::Broken(_) => "proxy: broken off",
+        Refusal::Malformed { .. } | Refusal::TooLarge(_) => "proxy: protocol",
+    }
+}
+
+fn certificate(error: &CertificateError) -> &'static str {
+    match error {
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => "expired",
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => "not yet valid",
+        // An authority of the registered one's name with another key, as after its rotation.
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => "unknown issuer",
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => "wrong name",
+        CertificateError::Revoked => "revoked",
+        CertificateError::BadEncoding => "malformed",
+        CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => "not for servers",
+        _ => "not accepted",
+    }
+}
+
+/// Whether a peer says by it that it does not like our certificate (RFC 8446 §6.2).
+fn is_of_certificate(alert: AlertDescription) -> bool {
+    matches!(
+        alert,
+        AlertDescription::BadCertificate
+            | AlertDescription::UnsupportedCertificate
+            | AlertDescription::CertificateRevoked
+            | AlertDescription::CertificateExpired
+            | AlertDescription::CertificateUnknown
+            | AlertDescription::UnknownCA
+            | AlertDescription::AccessDenied
+            | AlertDescription::CertificateRequired
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use rustls_pki_types::UnixTime;
+
+    use super::*;
+
+    fn text(error: &ConnectError) -> String {
+        Reason::of_dial(error).map_or_else(String::new, |reason| reason.to_string())
+    }
+
+    fn tls(error: rustls::Error) -> ConnectError {
+        let source = io::Error::new(io::ErrorKind::InvalidData, error);
+        ConnectError::Tls { address: "member.example:6443".into(), source, advice: "" }
+    }
+
+    fn connect(kind: io::ErrorKind) -> ConnectError {
+        DialError::Connect { address: "192.0.2.7:6443".into(), source: kind.into() }.into()
+    }
+
+    fn refusal(refusal: Refusal) -> ConnectError {
+        ProxyError { destination: "192.0.2.7:6443".into(), proxy: "http://proxy:3128".into(), refusal }.into()
+    }
+
+    #[test]
+    fn an_expired_certificate_is_the_same_news_however_long_ago_it_expired() {
+        let expired = |time| {
+            let [time, not_after] = [time, 100].map(|seconds| UnixTime::since_unix_epoch(Duration::from_secs(seconds)));
+            tls(rustls::Error::InvalidCertificate(CertificateError::ExpiredContext { time, not_after }))
+        };
+        assert_eq!(text(&expired(200)), "CertificateMismatch: expired");
+        assert_eq!(text(&expired(201)), text(&expired(200)));
+    }
+
+    #[test]
+    fn reasons_name_the_kind_of_failure_and_nothing_that_varies() {
+        let refused = Refusal::Status { status: 403, reason: "request 1729 denied".into() };
+        for (error, expected) in [
+            (tls(CertificateError::UnknownIssuer.into()), "CertificateMismatch: unknown issuer"),
+            (tls(CertificateError::NotValidForName.into()), "CertificateMismatch: wrong name"),
+            (
+                tls(rustls::Error::AlertReceived(AlertDescription::CertificateRequired)),
+                "CertificateMismatch: the member does not take the client certificate",
+            ),
+            (
+                tls(rustls::Error::AlertReceived(AlertDescription::InternalError)),
+                "Unknown: dial tcp: tls: refused by the member",
+            ),
+            (connect(io::ErrorKind::ConnectionRefused), "Unknown: dial tcp: refused"),
+            (connect(io::ErrorKind::HostUnreachable), "Unknown: dial tcp: unreachable"),
+            (connect(io::ErrorKind::TimedOut), "ConnectionTimeout"),
+            (DialError::NoAddress { host: "h".into() }.into(), "Unknown: dial tcp: dns"),
+            (refusal(refused), "Unknown: dial tcp: proxy: refused"),
+            (refusal(Refusal::Timeout), "ConnectionTimeout"),
+        ] {
+            assert_eq!(text(&error), expected, "{error}");
+        }
+    }
+
+    #[test]
+    fn the_order_of_places_makes_no_difference() {
+        let places = || [connect(io::ErrorKind::ConnectionRefused), tls(CertificateError::UnknownIssuer.into())];
+        let [a, b] = places();
+        let [c, d] = places();
+        let expected = "CertificateMismatch: unknown issuer";
+        assert_eq!(text(&ConnectError::Nowhere(vec![a, b])), expected);
+        assert_eq!(text(&ConnectError::Nowhere(vec![d, c])), expected);
+    }
+}
