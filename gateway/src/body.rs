@@ -1,5 +1,7 @@
 //! The body of every response: our own bytes, or a member's stream, with the record that ends when it does.
 
+mod peeked;
+
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -9,6 +11,7 @@ use http_body::{Frame, SizeHint};
 use hyper::body::Body;
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
+pub use self::peeked::Peeked;
 use crate::headers;
 use crate::record::Record;
 use crate::upstream::UpstreamBody;
@@ -29,7 +32,7 @@ struct Drain {
 
 enum Content {
     Full(Option<Bytes>),
-    Member(UpstreamBody),
+    Member(Peeked<UpstreamBody>),
     Stream(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
 }
 
@@ -45,7 +48,7 @@ impl ResponseBody {
         Self { content: Content::Full((!bytes.is_empty()).then_some(bytes)), drain: None, record: None }
     }
 
-    pub fn member(body: UpstreamBody) -> Self {
+    pub fn member(body: Peeked<UpstreamBody>) -> Self {
         Self { content: Content::Member(body), drain: None, record: None }
     }
 

@@ -8,6 +8,7 @@ pub mod location;
 pub mod subpath;
 pub mod upgrade;
 pub mod uri;
+pub mod workload;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -2,10 +2,10 @@
 
 use api::{path, query};
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
-use http::{HeaderMap, Request, Response, StatusCode, Uri};
+use http::{HeaderMap, Request, Response, Uri};
 use hyper::body::Incoming;
 
-use super::{Call, attempt, credential, location, uri};
+use super::{Call, attempt, credential, location, uri, workload};
 use crate::body::ResponseBody;
 use crate::clusters::Held;
 use crate::error::Error;
@@ -22,17 +22,19 @@ pub async fn serve(
     let cluster = &call.cluster;
     let endless = is_endless(request.uri(), call.remainder);
     let mut held = cluster.acquire().await.map_err(|error| Error::not_issued(cluster.name(), &error))?;
+    let asked = request.uri().clone();
+    let remainder = asked.path().get(call.remainder..).unwrap_or_default();
     let request = prepare(&call, &held, request)?;
     let again = attempt::keep(&held, &request);
-    let mut response = send(&call, &held, request).await?;
-    if response.status() == StatusCode::UNAUTHORIZED
+    let mut answer = workload::judge(send(&call, &held, request).await?, remainder).await;
+    if answer.is_rejection
         && let Some((next, request)) = attempt::next(again, cluster, &held).await?
     {
-        drop(response);
+        drop(answer);
         held = next;
-        response = send(&call, &held, request).await?;
+        answer = workload::judge(send(&call, &held, request).await?, remainder).await;
     }
-    let (mut head, body) = response.into_parts();
+    let (mut head, body) = answer.response.into_parts();
     if head.headers.len() > headers::MOST_LINES {
         let error = SendError::Broken(format!("its response has more than {} header lines", headers::MOST_LINES));
         return Err(Error::Upstream { cluster: cluster.name().clone(), error });
@@ -40,7 +42,7 @@ pub async fn serve(
     if head.status.is_informational() {
         return Err(Error::Unasked { cluster: cluster.name().clone(), status: head.status });
     }
-    if head.status == StatusCode::UNAUTHORIZED {
+    if answer.is_rejection {
         return Err(Error::rejected(cluster.name(), &held));
     }
     let base_path = &cluster.endpoint().base_path;

@@ -15,6 +15,7 @@ use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
 use tokio::time::timeout;
 
+use super::workload::{self, Answer};
 use super::{Call, attempt, credential, uri};
 use crate::body::ResponseBody;
 use crate::clusters::Held;
@@ -99,22 +100,25 @@ impl Upgrade {
     ) -> Result<Response<ResponseBody>, Error> {
         let cluster = call.cluster.name().clone();
         let mut held = call.cluster.acquire().await.map_err(|error| Error::not_issued(&cluster, &error))?;
+        let asked = request.uri().clone();
+        let remainder = asked.path().get(call.remainder..).unwrap_or_default();
         let request = self.prepare(&call, &held, request)?;
         let again = attempt::keep(&held, &request);
-        let mut response = ask(&call, &held, request).await?;
-        if response.status() == StatusCode::UNAUTHORIZED
+        let mut answer = workload::judge(ask(&call, &held, request).await?, remainder).await;
+        if answer.is_rejection
             && let Some((next, request)) = attempt::next(again, &call.cluster, &held).await?
         {
-            drop(response);
+            drop(answer);
             held = next;
-            response = ask(&call, &held, request).await?;
+            answer = workload::judge(ask(&call, &held, request).await?, remainder).await;
         }
+        let Answer { response, is_rejection } = answer;
         match response.status() {
             StatusCode::SWITCHING_PROTOCOLS => {
                 let client = client.take().ok_or(Error::BadRequest("Upgrade request required"))?;
                 Ok(relay::join(client, response, &call, record))
             }
-            StatusCode::UNAUTHORIZED => Err(Error::rejected(&cluster, &held)),
+            _ if is_rejection => Err(Error::rejected(&cluster, &held)),
             refused if refused.is_client_error() || refused.is_server_error() => {
                 relay::refused(response).await.map_err(|reason| Error::UpgradeBroken { cluster, reason })
             }

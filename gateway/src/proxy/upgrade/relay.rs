@@ -18,7 +18,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::time::{Instant, timeout};
 
 use super::Call;
-use crate::body::ResponseBody;
+use crate::body::{Peeked, ResponseBody};
 use crate::headers;
 use crate::record::Record;
 use crate::upstream::{RequestBody, SendError};
@@ -42,7 +42,7 @@ pub async fn ask(transport: Transport, request: Request<RequestBody>) -> Result<
 }
 
 /// The member's refusal, read whole: clients print its Status. The connection to the client closes after it.
-pub async fn refused(response: Response<Incoming>) -> Result<Response<ResponseBody>, String> {
+pub async fn refused(response: Response<Peeked<Incoming>>) -> Result<Response<ResponseBody>, String> {
     let (mut head, body) = response.into_parts();
     let body = match timeout(REFUSAL_WITHIN, read(body)).await {
         Ok(body) => body?,
@@ -56,7 +56,7 @@ pub async fn refused(response: Response<Incoming>) -> Result<Response<ResponseBo
     Ok(refusal)
 }
 
-async fn read(mut body: Incoming) -> Result<Bytes, String> {
+async fn read(mut body: Peeked<Incoming>) -> Result<Bytes, String> {
     let mut read = BytesMut::new();
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame.map_err(|error| causes(&error))?.into_data() else { continue };
@@ -81,7 +81,7 @@ pub async fn close(client: OnUpgrade) {
 /// Passes the 101 on and joins both connections, in a task of its own: the client's becomes ours only after the 101 left.
 pub fn join(
     client: OnUpgrade,
-    mut member: Response<Incoming>,
+    mut member: Response<Peeked<Incoming>>,
     call: &Call,
     record: &mut Record,
 ) -> Response<ResponseBody> {

@@ -101,6 +101,19 @@ async fn an_upgrade_is_asked_for_again() {
 }
 
 #[tokio::test]
+async fn a_workload_that_wants_another_credential_has_nothing_issued() {
+    let picky = Picky::start(Http::H2.member_options()).await;
+    let plugin = Plugin::tokens("");
+    let rig = Rig::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &picky.member)).start().await;
+    assert_eq!(rig.get(&proxied(CLUSTER, PATH)).await.status, 200);
+    picky.accept(0);
+    let answer = rig.get(&proxied(CLUSTER, "/api/v1/namespaces/ns/services/grafana/proxy/")).await;
+    assert_eq!((answer.status, answer.text().as_str()), (401, "who are you?"));
+    // Neither sent again nor the program's concern.
+    assert_eq!((picky.member.request_count(), plugin.runs()), (2, 1));
+}
+
+#[tokio::test]
 async fn a_crowd_of_rejected_requests_is_one_run() {
     let picky = Picky::start(Http::H2.member_options()).await;
     let plugin = Plugin::tokens("");

@@ -10,6 +10,7 @@ use super::assert_names_the_cluster;
 across_versions!(
     refusals_of_the_member_are_its_own_words,
     a_rejected_credential_is_not_the_callers_fault,
+    a_workload_that_wants_a_password_says_so_itself,
     redirects_stay_below_the_proxy_path_or_end_here,
 );
 
@@ -53,6 +54,30 @@ async fn a_rejected_credential_is_not_the_callers_fault(versions: Versions) {
         assert_eq!(answer.header("www-authenticate"), None);
     }
     assert_eq!(member.request_count(), 2);
+}
+
+async fn a_workload_that_wants_a_password_says_so_itself(versions: Versions) {
+    let member = versions.member.member().await;
+    let (page, status) = ("<h1>password?</h1>", json!({"kind": "Status", "apiVersion": "v1", "code": 401}).to_string());
+    let rig = Rig::with(&member).await;
+    let mut connection = rig.connect(versions.client).await;
+    let target = proxied(CLUSTER, "/api/v1/namespaces/ns/services/grafana/proxy/login");
+    let basic = ("www-authenticate", "Basic realm=\"grafana\"");
+    let body_of = move |method: &str| if method == "HEAD" { "" } else { page };
+    member.on_any(move |request| {
+        Reply::full(401, &[basic, ("content-type", "text/html")], body_of(request.method.as_str()))
+    });
+    for (method, body) in [("GET", &b""[..]), ("POST", b"{}"), ("HEAD", b"")] {
+        let answer = connection.call(method, &target, &[], body).await;
+        assert_eq!((answer.status, answer.header(basic.0)), (401, Some(basic.1)), "{method}");
+        assert_eq!(answer.text(), body_of(method));
+    }
+    // The member itself, on the way there.
+    member.on_any(move |_| Reply::full(401, &[("content-type", "application/json")], status.clone()));
+    let answer = connection.get(&target).await;
+    let message = assert_names_the_cluster(&answer, 502, "InternalError");
+    assert!(message.contains("rejected the registered credential"), "{message}");
+    assert_eq!(member.request_count(), 4);
 }
 
 async fn redirects_stay_below_the_proxy_path_or_end_here(versions: Versions) {

@@ -32,6 +32,24 @@ async fn the_members_refusal_is_relayed_and_ends_both_connections() {
 }
 
 #[tokio::test]
+async fn a_workload_that_wants_a_password_says_so_itself() {
+    let member = RawMember::always(Act::refuse_upgrade(
+        "401 Unauthorized",
+        "WWW-Authenticate: Basic realm=\"grafana\"\r\nContent-Type: text/plain\r\n",
+        "password?",
+    ))
+    .await;
+    let rig = Rig::with(&member).await;
+    let target = "/api/v1/namespaces/ns/services/grafana/proxy/live";
+    let answer = refusal(upgrade(&rig, "GET", target, "websocket").await).await;
+    assert_eq!((answer.status, answer.header("www-authenticate")), (401, Some("Basic realm=\"grafana\"")));
+    assert_eq!(answer.text(), "password?");
+    // To an exec nobody but the member answers.
+    let answer = refusal(upgrade(&rig, "GET", EXEC, "websocket").await).await;
+    assert!(answer.status_message(502, "InternalError").contains("rejected the registered credential"));
+}
+
+#[tokio::test]
 async fn a_second_request_behind_a_refused_upgrade_reaches_nobody() {
     // Whoever takes the connection for a tunnel after anything but 101 lets its client speak with the member's
     // credential (CVE-2018-1002105).

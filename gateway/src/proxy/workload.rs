@@ -1,0 +1,79 @@
+//! Whose 401 it is: the member's, which does not take the credential, or that of a workload behind the member's own proxy.
+//!
+//! An API server answers for itself with a `metav1.Status` (`k8s.io/apiserver/pkg/endpoints/filters/authentication.go`), and passes on what a
+//! pod, Service or kubelet says behind `…/proxy/…` as it is: a page that wants a password, say. Such an answer is the caller's, with its
+//! `WWW-Authenticate`, and says nothing of the credential, which the workload never saw.
+
+use std::time::Duration;
+
+use api::path;
+use api::status::Encoding;
+use bytes::Bytes;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use http::{HeaderMap, Response, StatusCode};
+use hyper::body::Body;
+
+use crate::body::Peeked;
+
+/// A Status that says no more than "Unauthorized" has 130 bytes.
+const STATUS_BYTES: usize = 4096;
+/// For the body of a 401, which comes with its head.
+const WITHIN: Duration = Duration::from_secs(10);
+
+/// A member's answer.
+pub struct Answer<B: Body> {
+    pub response: Response<Peeked<B>>,
+    /// It is a 401 of the member itself: the credential is bad.
+    pub is_rejection: bool,
+}
+
+/// `remainder` is the member's part of the request's path.
+pub async fn judge<B: Body<Data = Bytes> + Unpin>(response: Response<B>, remainder: &str) -> Answer<B> {
+    let mut response = response.map(Peeked::new);
+    let is_rejection = response.status() == StatusCode::UNAUTHORIZED
+        && (!path::is_behind_proxy(remainder) || is_of_the_member(&mut response).await);
+    Answer { response, is_rejection }
+}
+
+async fn is_of_the_member<B: Body<Data = Bytes> + Unpin>(response: &mut Response<Peeked<B>>) -> bool {
+    let Some(encoding) = encoding(response.headers()) else { return false };
+    response.body_mut().short(STATUS_BYTES, WITHIN).await.is_some_and(|body| encoding.is_status(&body))
+}
+
+/// How it would be written, if it may be a Status: one of this size is not compressed.
+fn encoding(headers: &HeaderMap) -> Option<Encoding> {
+    if headers.contains_key(CONTENT_ENCODING) { None } else { Encoding::of(headers.get(CONTENT_TYPE)?.as_bytes()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::Full;
+
+    use super::*;
+
+    const SERVICE: &str = "/api/v1/namespaces/ns/services/grafana/proxy/";
+    const JSON: &str = r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"Unauthorized","reason":"Unauthorized","code":401}"#;
+
+    async fn is_rejection(remainder: &str, kind: &str, body: &[u8]) -> bool {
+        let response = Response::builder().status(401).header(CONTENT_TYPE, kind);
+        judge(response.body(Full::new(Bytes::copy_from_slice(body))).expect("valid"), remainder).await.is_rejection
+    }
+
+    #[tokio::test]
+    async fn a_status_is_the_members_and_anything_else_the_workloads() {
+        assert!(is_rejection(SERVICE, "application/json", JSON.as_bytes()).await);
+        let long = format!("{JSON}{}", " ".repeat(STATUS_BYTES));
+        for (kind, body) in [
+            ("text/html", "<h1>password?</h1>"),
+            ("application/json", r#"{"message":"Unauthorized"}"#),
+            ("application/json", &long),
+        ] {
+            assert!(!is_rejection(SERVICE, kind, body.as_bytes()).await, "{kind} {body}");
+        }
+    }
+
+    #[tokio::test]
+    async fn elsewhere_every_401_is_the_members() {
+        assert!(is_rejection("/api/v1/namespaces/ns/services/grafana", "text/html", b"who are you?").await);
+    }
+}
