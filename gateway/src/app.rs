@@ -32,7 +32,7 @@ use crate::hub;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::probes;
-use crate::resources::View;
+use crate::resources::{View, health};
 use crate::server::Server;
 use crate::shared::Shared;
 
@@ -227,6 +227,7 @@ fn build(
         managed,
         hub,
         view: View::new(config.rules, config.settings.expose_credentials, config.gates).located_by(located_by),
+        health: health::Places::default(),
         exchange,
         limits,
         audit: audit.as_ref().map(audit::Log::sink),

@@ -16,7 +16,7 @@ use crate::exchange::{Acting, Exchange};
 use crate::hub::Hub;
 use crate::limits::Limits;
 use crate::metrics::{ClusterMetrics, Metrics};
-use crate::resources::View;
+use crate::resources::{View, health};
 use crate::settings::Settings;
 
 pub struct Shared {
@@ -29,6 +29,8 @@ pub struct Shared {
     pub managed: Option<Arc<ManagedClusters>>,
     /// How clusters are shown to readers.
     pub view: View,
+    /// For reports of health.
+    pub health: health::Places,
     pub exchange: Exchange,
     pub limits: Limits,
     /// Absent if nothing is audited.

@@ -3,6 +3,8 @@
 //! Written by GET and PUT of the Secret, since the `ServiceAccount`s of existing installations may `update` Secrets and not
 //! `patch` them. The version of the Secret read is the one replaced, so that no other change of it is ever undone.
 
+mod places;
+
 use std::time::Duration;
 
 use api::accept::Shape;
@@ -12,14 +14,16 @@ use api::health::change::{self, Change, Refused};
 use api::hub_object::SecretObject;
 use api::route::{ClustersRoute, HealthAction};
 use api::status::{Reason, Status};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, Request, Response, StatusCode};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
+pub use self::places::Places;
 use super::clusters::{parsed, read, secret, serve as serve_clusters};
 use super::{asked, ok};
 use crate::body::ResponseBody;
@@ -27,7 +31,7 @@ use crate::error::Error;
 use crate::hub::{Hub, Verb};
 use crate::shared::Shared;
 
-/// Longest body, as kube-apiserver's (`--max-resource-write-bytes`).
+/// Longest object sent, as kube-apiserver's (`--max-resource-write-bytes`). Of patches see [`change::LONGEST_PATCH`].
 const LARGEST: usize = 3 << 20;
 /// A body that is not here by then never comes.
 const WITHIN: Duration = Duration::from_secs(30);
@@ -59,7 +63,10 @@ pub async fn serve(
     let form = asked::form_of(Shape::Object, &request)?;
     let query = write_query(request.uri().query())?;
     let read_body = body_kind(action, request.headers())?;
-    let change = read_body(&body(request).await?).map_err(|error| refused(error.into()))?;
+    let limit = if action == HealthAction::Patch { change::LONGEST_PATCH } else { LARGEST };
+    let body = body(request, limit, &shared.health).await?;
+    let _place = shared.health.writer().await?;
+    let change = read_body(&body.bytes).map_err(|error| refused(error.into()))?;
     let written = write(shared, hub, &cluster, &change, &query).await?;
     let seen = read(&shared.view, &cluster, &written)?;
     Ok(ok(form.object(&shared.view.show(&seen.spec, seen.health))))
@@ -130,13 +137,34 @@ fn body_kind(action: HealthAction, headers: &HeaderMap) -> Result<Reader, Error>
     }
 }
 
-async fn body(request: Request<Incoming>) -> Result<Bytes, Error> {
-    match timeout(WITHIN, Limited::new(request.into_body(), LARGEST).collect()).await {
-        Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(refused(change::too_large(LARGEST))),
-        Ok(Err(_)) => Err(Error::BadRequest("the body broke off")),
+/// A body, and its place if it is a long one.
+struct Body {
+    bytes: Bytes,
+    _place: Option<OwnedSemaphorePermit>,
+}
+
+async fn body(request: Request<Incoming>, limit: usize, places: &Places) -> Result<Body, Error> {
+    match timeout(WITHIN, collect(request.into_body(), limit, places)).await {
+        Ok(body) => body,
         Err(_) => Err(Error::BadRequest("the body did not arrive in time")),
     }
+}
+
+async fn collect(mut body: Incoming, limit: usize, places: &Places) -> Result<Body, Error> {
+    let (mut bytes, mut place) = (BytesMut::new(), None);
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|_| Error::BadRequest("the body broke off"))?;
+        let Ok(data) = frame.into_data() else { continue };
+        let length = bytes.len() + data.len();
+        if length > limit {
+            return Err(refused(Status::too_large(limit)));
+        }
+        if length > places::SHORT && place.is_none() {
+            place = Some(places.long_body()?);
+        }
+        bytes.extend_from_slice(&data);
+    }
+    Ok(Body { bytes: bytes.freeze(), _place: place })
 }
 
 fn refused(status: Status) -> Error {

@@ -3,6 +3,8 @@
 //! Of the object sent, or made by a patch, only `status` counts; identity and version are checked as
 //! `k8s.io/apiserver/pkg/endpoints/handlers/{update,patch}.go` check them.
 
+mod applied;
+
 use bytes::Bytes;
 use http::StatusCode;
 use json_patch::PatchOperation;
@@ -18,16 +20,18 @@ use crate::secret::{ClusterSpec, HEALTHY_ANNOTATION, HEALTHY_REASON_ANNOTATION};
 use crate::served::Document;
 use crate::status::{Details, Reason, Status};
 
+use self::applied::applied;
+
 /// Operations in a JSON patch. The type has two fields that anybody can change.
 const MOST_OPERATIONS: usize = 100;
-/// Longest object a patch may make, in bytes: copies can double it with each operation.
-const LARGEST: usize = 2 << 20;
+/// Longest patch, in bytes: as values in memory it is thirty times as large.
+pub const LONGEST_PATCH: usize = 64 << 10;
 
 /// What a body asks for.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Change {
-    /// A whole object.
-    Update(Value),
+    /// A whole object, of which nothing else is kept than what counts.
+    Update(Sent),
     /// RFC 7396. Strategic merge patches are the same here: the type has no lists.
     Merge(Value),
     /// RFC 6902.
@@ -57,6 +61,9 @@ pub enum Refused {
     Patch(&'static str),
     #[error("the patch cannot be applied: {0}")]
     Inapplicable(String),
+    /// What the patch makes is too large, or too deep.
+    #[error("Request entity too large: {0}")]
+    TooLarge(&'static str),
     /// The version is not the object's.
     #[error(
         "Operation cannot be fulfilled on clustergateways.cluster.core.oam.dev \"{0}\": the object has been modified; please apply \
@@ -71,9 +78,10 @@ pub enum Refused {
     Uid(ClusterName),
 }
 
-#[derive(Default, Deserialize)]
+/// The object sent, as far as it counts. Other fields are not even made into values: they would take many times their length.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Sent {
+pub struct Sent {
     kind: String,
     api_version: String,
     #[serde(deserialize_with = "or_empty")]
@@ -82,7 +90,7 @@ struct Sent {
     status: Health,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct SentMeta {
     name: String,
@@ -94,6 +102,10 @@ struct SentMeta {
 
 impl Change {
     pub fn update(body: &[u8]) -> Result<Self, Refused> {
+        // serde would take an array for the fields in order.
+        if body.trim_ascii_start().first() != Some(&b'{') {
+            return Err(Refused::Json);
+        }
         serde_json::from_slice(body).map(Self::Update).map_err(|_| Refused::Json)
     }
 
@@ -117,7 +129,11 @@ impl Change {
     /// What this asks for of `cluster` as it is now.
     pub fn wanted(&self, cluster: &ClusterSpec) -> Result<Wanted, Refused> {
         let object = match self {
-            Self::Update(object) => object.clone(),
+            Self::Update(sent) => {
+                sent.check(cluster)?;
+                let pinned = !sent.metadata.resource_version.is_empty();
+                return Ok(Wanted { health: sent.status.clone(), pinned });
+            }
             Self::Merge(patch) => {
                 let mut object = current(cluster);
                 json_patch::merge(&mut object, patch);
@@ -125,15 +141,13 @@ impl Change {
             }
             Self::Operations(operations) => applied(current(cluster), operations)?,
         };
-        // serde would take an array for the fields in order.
         if !object.is_object() {
             return Err(Refused::Json);
         }
-        let patched = !matches!(self, Self::Update(_));
         let sent: Sent = serde_json::from_value(object).map_err(|_| Refused::Json)?;
         sent.check(cluster)?;
         // A patch keeps the version there is unless it names another, which was checked.
-        Ok(Wanted { health: sent.status, pinned: !patched && !sent.metadata.resource_version.is_empty() })
+        Ok(Wanted { health: sent.status, pinned: false })
     }
 }
 
@@ -141,18 +155,6 @@ impl Change {
 fn current(cluster: &ClusterSpec) -> Value {
     let object = ClusterGateway::new(cluster, Health::of(cluster), Credentials::Redacted);
     serde_json::to_value(Document::new(&object, true)).unwrap_or_default()
-}
-
-fn applied(mut object: Value, operations: &[PatchOperation]) -> Result<Value, Refused> {
-    for operation in operations {
-        json_patch::patch(&mut object, std::slice::from_ref(operation))
-            .map_err(|error| Refused::Inapplicable(error.to_string()))?;
-        let grows = matches!(operation, PatchOperation::Copy(_));
-        if grows && serde_json::to_vec(&object).map_or(usize::MAX, |json| json.len()) > LARGEST {
-            return Err(Refused::Inapplicable("the object would become too large".into()));
-        }
-    }
-    Ok(object)
 }
 
 // === impl Sent ===
@@ -210,16 +212,11 @@ impl From<Refused> for Status {
                     kind: RESOURCE.into(),
                     ..Details::default()
                 }),
+            Refused::TooLarge(_) => Self::new(StatusCode::PAYLOAD_TOO_LARGE, Reason::RequestEntityTooLarge, message),
             Refused::Inapplicable(_) => Self::new(StatusCode::UNPROCESSABLE_ENTITY, Reason::Invalid, message),
             _ => Self::bad_request(message),
         }
     }
-}
-
-/// Go's text of a body that is larger than may be sent.
-pub fn too_large(limit: usize) -> Status {
-    let message = format!("Request entity too large: limit is {limit}");
-    Status::new(StatusCode::PAYLOAD_TOO_LARGE, Reason::RequestEntityTooLarge, message)
 }
 
 /// `NewUnsupportedMediaTypeError`; `accepted` lists media types, separated by `", "`.

@@ -1,8 +1,10 @@
 //! `clustergateways/health`: reported by PUT or PATCH, kept in the Secret, told again behind a gate.
 
 use kit::hub::{Call, ClusterSecret, Fault};
+use kit::wait::{Gate, WAIT, within};
 use serde_json::{Value, json};
 use system_tests::{Answer, Http, Rig, across_http};
+use tokio::task::JoinSet;
 
 use super::{CLUSTERS, NAMESPACE, SECRETS, Stage, TABLE, readable, unreadable};
 
@@ -178,12 +180,69 @@ async fn bodies_that_make_no_sense_are_refused() {
     }
     let large = vec![b' '; (3 << 20) + 1];
     put(&stage, &path("a"), &large).await.status_message(413, "RequestEntityTooLarge");
+    let large = json!({"status": {"healthyReason": "x".repeat(64 << 10)}}).to_string();
+    let answer = stage.call("PATCH", &path("a"), &[MERGE], large.as_bytes()).await;
+    assert!(answer.status_message(413, "RequestEntityTooLarge").contains("65536"));
     let failing = json!([{"op": "test", "path": "/status/healthy", "value": true}]).to_string();
     let patch = ("content-type", "application/json-patch+json");
     stage.call("PATCH", &path("a"), &[patch], failing.as_bytes()).await.status_message(422, "Invalid");
     assert_eq!(stage.hub.calls(Call::Write(SECRETS)), 0);
     // Nothing said about the body means JSON.
     assert_eq!(stage.call("PUT", &path("a"), &[], &good).await.status, 200);
+}
+
+#[tokio::test]
+async fn long_bodies_that_do_not_end_turn_away_long_ones_alone() {
+    let stage = gated([readable("a")]).await;
+    let short = object(&json!({"name": "a"}), true, "Fine");
+    let long = [vec![b' '; 80 << 10], short.clone()].concat();
+    assert_eq!(put(&stage, &path("a"), &long).await.status, 200);
+    let connection = stage.connect(Http::H2).await;
+    let mut unfinished = Vec::new();
+    for _ in 0..4 {
+        let mut upload = connection.upload_beside("PUT", &path("a")).await.expect("sent");
+        upload.send(long.clone()).await.expect("the gateway reads");
+        unfinished.push(upload);
+    }
+    let refused = async {
+        loop {
+            let answer = put(&stage, &path("a"), &long).await;
+            if answer.status != 200 {
+                return answer;
+            }
+        }
+    };
+    let message = within(WAIT, "a refusal", refused).await.status_message(429, "TooManyRequests");
+    assert!(message.contains("try again"), "{message}");
+    assert_eq!(put(&stage, &path("a"), &short).await.status, 200);
+    for upload in unfinished {
+        assert_eq!(upload.answer().await.expect("an answer").status, 200);
+    }
+    assert_eq!(put(&stage, &path("a"), &long).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_hub_that_writes_slowly_is_not_overrun() {
+    let names: Vec<_> = (0..20).map(|number| format!("c{number}")).collect();
+    let stage = gated(names.iter().map(|name| readable(name))).await;
+    let gate = Gate::new();
+    stage.hub.fail(Call::Write(SECRETS), Fault::Until(gate.clone()));
+    let mut reports = JoinSet::new();
+    for name in &names {
+        let mut connection = stage.connect(Http::H2).await;
+        let (target, body) = (path(name), object(&json!({"name": name}), true, "Fine"));
+        reports.spawn(async move { connection.call("PUT", &target, &[JSON], &body).await.status });
+    }
+    // Those that get no place are told after a while.
+    for _ in 0..12 {
+        let refused = within(WAIT, "a refusal", reports.join_next()).await;
+        assert_eq!(refused.expect("a report").expect("an answer"), 429);
+    }
+    assert_eq!(stage.hub.calls(Call::Write(SECRETS)), 8);
+    gate.open();
+    while let Some(written) = within(WAIT, "an answer", reports.join_next()).await {
+        assert_eq!(written.expect("an answer"), 200);
+    }
 }
 
 #[tokio::test]

@@ -1,0 +1,119 @@
+//! A JSON patch (RFC 6902), applied within bounds: a few lines of it could otherwise make an object of any size, by copies of
+//! copies, or one so deep that whoever walks it runs out of stack.
+//!
+//! kube-apiserver bounds the same, by `AccumulatedCopySizeLimit` of its library (`k8s.io/apiserver/pkg/endpoints/handlers/patch.go`).
+
+use std::io;
+
+use json_patch::PatchOperation;
+use serde_json::Value;
+
+use super::Refused;
+
+/// What all copies of one patch may add, in bytes of JSON.
+const MOST_COPIED: usize = 64 << 10;
+/// Levels of an object. `serde_json` reads no more than 128.
+const DEEPEST: usize = 100;
+
+/// Room for so many bytes more.
+struct Room(usize);
+
+/// `object` after all `operations`.
+pub fn applied(mut object: Value, operations: &[PatchOperation]) -> Result<Value, Refused> {
+    let mut room = Room(MOST_COPIED);
+    for operation in operations {
+        if let Some(value) = brought(operation, &object) {
+            if matches!(operation, PatchOperation::Copy(_)) && serde_json::to_writer(&mut room, value).is_err() {
+                return Err(Refused::TooLarge("what the patch copies is larger than 64 KiB"));
+            }
+            let above = operation.path().count();
+            if above > DEEPEST || !fits(value, DEEPEST - above) {
+                return Err(Refused::TooLarge("the patch makes an object of more than 100 levels"));
+            }
+        }
+        json_patch::patch(&mut object, std::slice::from_ref(operation))
+            .map_err(|error| Refused::Inapplicable(error.to_string()))?;
+    }
+    Ok(object)
+}
+
+/// What `operation` puts at its path.
+fn brought<'a>(operation: &'a PatchOperation, object: &'a Value) -> Option<&'a Value> {
+    match operation {
+        PatchOperation::Add(add) => Some(&add.value),
+        PatchOperation::Replace(replace) => Some(&replace.value),
+        PatchOperation::Copy(copy) => object.pointer(copy.from.as_str()),
+        PatchOperation::Move(from) => object.pointer(from.from.as_str()),
+        PatchOperation::Remove(_) | PatchOperation::Test(_) => None,
+    }
+}
+
+/// Whether `value` has no more than `levels`.
+fn fits(value: &Value, levels: usize) -> bool {
+    match value {
+        Value::Array(items) => levels > 0 && items.iter().all(|item| fits(item, levels - 1)),
+        Value::Object(fields) => levels > 0 && fields.values().all(|field| fits(field, levels - 1)),
+        _ => true,
+    }
+}
+
+// === impl Room ===
+
+impl io::Write for Room {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 = self.0.checked_sub(bytes.len()).ok_or(io::ErrorKind::WriteZero)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn patched(operations: &Value) -> Result<Value, Refused> {
+        let operations: Vec<PatchOperation> = serde_json::from_value(operations.clone()).expect("operations");
+        applied(json!({"spec": {"a": "b"}, "large": "x".repeat(100 << 10)}), &operations)
+    }
+
+    #[test]
+    fn copies_do_not_grow_without_end() {
+        let double = |turn: u32| json!({"op": "copy", "from": "/spec", "path": format!("/spec/{turn}")});
+        let doubled: Vec<_> = (0..60).map(double).collect();
+        let refused = patched(&doubled.into());
+        assert!(matches!(refused, Err(Refused::TooLarge(text)) if text.contains("64 KiB")), "{refused:?}");
+        // What is large already is no obstacle until it is copied.
+        assert!(patched(&json!([double(0), {"op": "move", "from": "/large", "path": "/other"}])).is_ok());
+        let large = patched(&json!([{"op": "copy", "from": "/large", "path": "/other"}]));
+        assert!(matches!(large, Err(Refused::TooLarge(_))), "{large:?}");
+    }
+
+    #[test]
+    fn objects_do_not_become_deep() {
+        let chain = |levels: usize| (0..levels).fold(json!(1), |inner, _| json!({"a": inner}));
+        let at = |levels: usize| format!("/spec{}", "/a".repeat(levels));
+        let add = |levels: usize, path: usize| json!({"op": "add", "path": at(path), "value": chain(levels)});
+        assert!(patched(&json!([add(DEEPEST - 2, 1)])).is_ok());
+        for operations in [
+            json!([add(DEEPEST - 1, 1)]),
+            json!([add(60, 1), {"op": "copy", "from": at(1), "path": at(60)}]),
+            json!([add(60, 1), {"op": "add", "path": "/other", "value": chain(60)},
+                {"op": "move", "from": "/other", "path": at(60)}]),
+            json!([add(60, 1), {"op": "replace", "path": at(60), "value": chain(60)}]),
+        ] {
+            let refused = patched(&operations);
+            assert!(matches!(refused, Err(Refused::TooLarge(text)) if text.contains("levels")), "{refused:?}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_applied_says_where() {
+        let refused = patched(&json!([{"op": "copy", "from": "/nowhere", "path": "/spec/x"}]));
+        assert!(matches!(refused, Err(Refused::Inapplicable(text)) if text.contains("/spec/x")));
+    }
+}

@@ -1,0 +1,88 @@
+//! How many may report health at once: a report is read whole, and with it the Secret that it is written to.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::cluster_gateway::RESOURCE;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
+use tokio::time::timeout;
+
+use crate::error::Error;
+use crate::hub::{Cause, Collection, HubFailure, Verb};
+
+/// Reports written at once. Each takes two short calls to the hub, and memory for a few copies of a Secret.
+const WRITERS: usize = 8;
+/// A report that gets no place within this is refused: the hub is slow, or many report.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Bodies that are being read and are longer than [`SHORT`].
+const LONG_BODIES: usize = 4;
+/// Bodies up to this are not counted, in bytes: HTTP/2 takes more from a client that nobody listens to.
+pub const SHORT: usize = 64 << 10;
+
+/// Places for reports.
+pub struct Places {
+    writers: Semaphore,
+    long_bodies: Arc<Semaphore>,
+}
+
+// === impl Places ===
+
+impl Places {
+    /// For a whole report, from parsing to its answer. Waits a little, then refuses.
+    pub async fn writer(&self) -> Result<SemaphorePermit<'_>, Error> {
+        timeout(PATIENCE, self.writers.acquire()).await.ok().and_then(Result::ok).ok_or_else(busy)
+    }
+
+    /// For a body that turns out to be long. Refuses at once: whoever sends slowly must not make others wait.
+    pub fn long_body(&self) -> Result<OwnedSemaphorePermit, Error> {
+        Arc::clone(&self.long_bodies).try_acquire_owned().map_err(|_| busy())
+    }
+}
+
+impl Default for Places {
+    fn default() -> Self {
+        Self { writers: Semaphore::new(WRITERS), long_bodies: Arc::new(Semaphore::new(LONG_BODIES)) }
+    }
+}
+
+fn busy() -> Error {
+    let failure = HubFailure { verb: Verb::Update, collection: Collection::Secrets, cause: Cause::Busy };
+    Error::hub(failure, RESOURCE)
+}
+
+#[cfg(test)]
+mod tests {
+    use http::StatusCode;
+    use tokio::time::Instant;
+
+    use super::*;
+
+    fn code<T>(outcome: Result<T, Error>) -> Option<StatusCode> {
+        outcome.err().map(|error| error.into_status().code())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_report_waits_a_little_for_a_place() {
+        let places = Places::default();
+        let mut taken = Vec::new();
+        for _ in 0..WRITERS {
+            taken.push(places.writer().await);
+        }
+        assert!(taken.iter().all(Result::is_ok));
+        let started = Instant::now();
+        assert_eq!(code(places.writer().await), Some(StatusCode::TOO_MANY_REQUESTS));
+        assert_eq!(started.elapsed(), PATIENCE);
+        taken.pop();
+        assert_eq!(code(places.writer().await), None);
+    }
+
+    #[tokio::test]
+    async fn long_bodies_are_few_and_do_not_wait() {
+        let places = Places::default();
+        let taken: Vec<_> = (0..LONG_BODIES).map(|_| places.long_body()).collect();
+        assert!(taken.iter().all(Result::is_ok));
+        assert_eq!(code(places.long_body()), Some(StatusCode::TOO_MANY_REQUESTS));
+        drop(taken);
+        assert_eq!(code(places.long_body()), None);
+    }
+}
