@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::managed_cluster::ManagedCluster;
 use crate::secret::{
-    ALIAS_ANNOTATION, CREDENTIAL_TYPE_LABEL, ClusterEndpoint, ClusterSpec, ENDPOINT_KEY, ENDPOINT_TYPE_LABEL,
+    ALIAS_ANNOTATION, CREDENTIAL_TYPE_LABEL, ClusterEndpoint, ClusterSpec, ENDPOINT_KEY, ENDPOINT_TYPE_LABEL, Endpoint,
     SecretView,
 };
 use crate::served::{ObjectMeta, Served};
@@ -98,9 +98,11 @@ impl VirtualCluster {
     pub fn of_secret(secret: &SecretView<'_>) -> Result<Self, InvalidVirtualCluster> {
         let credential_type =
             secret.labels.get(CREDENTIAL_TYPE_LABEL).ok_or(InvalidVirtualCluster::NoCredentialType)?;
-        let written = secret.data.get(ENDPOINT_KEY).map(Vec::as_slice).unwrap_or_default();
-        let written = || String::from_utf8_lossy(written.trim_ascii_end()).into_owned();
-        let endpoint = secret.labels.get(ENDPOINT_TYPE_LABEL).cloned().unwrap_or_else(written);
+        let written = secret.data.get(ENDPOINT_KEY).map(|written| written.trim_ascii_end()).unwrap_or_default();
+        let endpoint = match secret.labels.get(ENDPOINT_TYPE_LABEL) {
+            Some(kind) => kind.clone(),
+            None => shown(written).to_owned(),
+        };
         if endpoint.is_empty() {
             return Err(InvalidVirtualCluster::NoEndpoint);
         }
@@ -240,6 +242,16 @@ impl Served for VirtualCluster {
 
     fn content(&self) -> Content<'_> {
         Content { spec: &self.spec }
+    }
+}
+
+/// An endpoint as written, if it is one. Anything else may hold a password, or half of one, and those who may read `virtualclusters` are
+/// not those who may read credentials.
+fn shown(written: &[u8]) -> &str {
+    match str::from_utf8(written) {
+        Ok("") => "",
+        Ok(url) if Endpoint::parse(url, true).is_ok() => url,
+        _ => NO_ENDPOINT,
     }
 }
 

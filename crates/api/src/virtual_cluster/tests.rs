@@ -49,6 +49,26 @@ fn endpoints_are_their_types_or_else_themselves() {
 }
 
 #[test]
+fn endpoints_that_may_hold_a_password_are_not_shown() {
+    let kind = (CREDENTIAL_TYPE_LABEL, "ServiceAccountToken");
+    for written in [
+        "https://admin:CANARY@m:6443",
+        "https://CANARY@m",
+        "https://admin:CAN/ARY@m:6443",
+        "https://m:6443?token=CANARY",
+        "https://m:6443#CANARY",
+        "admin:CANARY@m",
+        "CANARY",
+    ] {
+        let cluster = of_secret(&[kind], written).expect("a cluster all the same");
+        assert_eq!(cluster.spec.endpoint, NO_ENDPOINT, "{written}");
+    }
+    for written in ["http://m", "https://m:6443/k8s/clusters/c1/", "https://[::1]:6443"] {
+        assert_eq!(of_secret(&[kind], written).expect("a cluster").spec.endpoint, written);
+    }
+}
+
+#[test]
 fn a_secret_read_before_is_the_same_cluster() {
     let spec = certificate_cluster("c2");
     assert_eq!(VirtualCluster::of_spec(&spec).spec.endpoint, "https://[::1]:6443");
