@@ -3,6 +3,7 @@
 mod calls;
 mod failure;
 mod lines;
+mod watches;
 
 use std::path::Path;
 use std::time::Duration;

@@ -40,32 +40,32 @@ const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 /// `get`, `list` and `watch` of `clustergateways`.
 pub async fn clusters(
     shared: &Shared,
-    _permit: &Permit,
+    permit: &Permit,
     route: &ClustersRoute,
     request: &Request<Incoming>,
 ) -> Result<Response<ResponseBody>, Error> {
-    clusters::serve(shared, route, request).await
+    clusters::serve(shared, permit, route, request).await
 }
 
 /// `get`, `update` and `patch` of `clustergateways/health`.
 pub async fn health(
     shared: &Shared,
-    _permit: &Permit,
+    permit: &Permit,
     cluster: ClusterName,
     action: HealthAction,
     request: Request<Incoming>,
 ) -> Result<Response<ResponseBody>, Error> {
-    health::serve(shared, cluster, action, request).await
+    health::serve(shared, permit, cluster, action, request).await
 }
 
 /// `get`, `list` and `watch` of `virtualclusters`.
 pub async fn virtual_clusters(
     shared: &Shared,
-    _permit: &Permit,
+    permit: &Permit,
     route: &ClustersRoute,
     request: &Request<Incoming>,
 ) -> Result<Response<ResponseBody>, Error> {
-    virtual_clusters::serve(shared, route, request).await
+    virtual_clusters::serve(shared, permit, route, request).await
 }
 
 /// A JSON document.

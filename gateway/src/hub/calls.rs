@@ -7,17 +7,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::hub_status::HubStatus;
+use auth::User;
 use bytes::Bytes;
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use kube::Client;
 use kube::client::Body;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout_at};
 
 use super::failure::{Cause, HubFailure, Verb};
 use super::lines::Lines;
+use super::watches::{Place, Watches};
 
 /// Longest answer taken, in bytes: about 15,000 clusters with a CA bundle and a token each.
 pub const LARGEST: usize = 128 << 20;
@@ -29,8 +31,6 @@ const WITHIN: Duration = Duration::from_mins(1);
 const CALLS: usize = 32;
 /// Lists among them: these take memory.
 const LISTS: usize = 8;
-/// Watches open at the hub, each with a connection of its own. More are refused: clients try again, here or elsewhere.
-const WATCHES: usize = 1024;
 
 /// Objects of the hub.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,13 +52,13 @@ pub struct Hub {
     secrets: Arc<str>,
     places: Arc<Semaphore>,
     lists: Arc<Semaphore>,
-    watching: Arc<Semaphore>,
+    watching: Watches,
 }
 
 /// An open watch.
 pub struct Watching {
     pub lines: Lines,
-    _place: OwnedSemaphorePermit,
+    _place: Place,
 }
 
 // === impl Collection ===
@@ -84,7 +84,7 @@ impl Hub {
             secrets: format!("/api/v1/namespaces/{namespace}/secrets").into(),
             places: Arc::new(Semaphore::new(CALLS)),
             lists: Arc::new(Semaphore::new(LISTS)),
-            watching: Arc::new(Semaphore::new(WATCHES)),
+            watching: Watches::new(),
         }
     }
 
@@ -107,9 +107,15 @@ impl Hub {
         self.call(Verb::Update, Collection::Secrets, request).await
     }
 
-    pub async fn watch(&self, collection: Collection, query: &str) -> Result<Watching, HubFailure> {
+    /// On behalf of `reader`; of nobody's: the gateway's own.
+    pub async fn watch(
+        &self,
+        reader: Option<&User>,
+        collection: Collection,
+        query: &str,
+    ) -> Result<Watching, HubFailure> {
         let failed = |cause| HubFailure { verb: Verb::Watch, collection, cause };
-        let place = Arc::clone(&self.watching).try_acquire_owned().map_err(|_| failed(Cause::Busy))?;
+        let place = self.watching.enter(reader.map(|reader| &*reader.name)).map_err(failed)?;
         let request = request(Method::GET, &self.target(collection, None, query), Body::empty());
         let deadline = Instant::now() + WITHIN;
         let response = send(&self.watches, request, deadline).await.map_err(failed)?;
@@ -196,8 +202,8 @@ mod tests {
 
     #[tokio::test]
     async fn watches_beyond_the_limit_are_refused_at_once() {
-        let hub = Hub { watching: Arc::new(Semaphore::new(0)), ..hub() };
-        let failure = hub.watch(Collection::Secrets, "watch=true").await.err().expect("no place");
+        let hub = Hub { watching: Watches::of(0), ..hub() };
+        let failure = hub.watch(None, Collection::Secrets, "watch=true").await.err().expect("no place");
         let status = failure.into_status("clustergateways");
         assert_eq!(status.code(), StatusCode::TOO_MANY_REQUESTS);
         assert_eq!(status.details().map(|details| details.retry_after_seconds), Some(1));

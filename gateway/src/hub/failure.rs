@@ -8,6 +8,7 @@ use api::status::{Details, Reason, Status};
 use http::StatusCode;
 
 use super::calls::Collection;
+use super::watches::MOST_OF_ONE;
 
 /// What was asked of the hub, as RBAC calls it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +47,9 @@ pub enum Cause {
     /// As many requests as allowed are under way.
     #[error("too many requests are under way")]
     Busy,
+    /// One reader has as many watches open as one may have.
+    #[error("too many watches of one user are open")]
+    TooManyWatches,
 }
 
 // === impl HubFailure ===
@@ -88,11 +92,11 @@ impl HubFailure {
                 _ => status.into_status(plural, resource),
             },
             Cause::Unreachable(_) => unavailable(format!("the gateway cannot reach the hub to {verb} {resource}")),
-            Cause::Busy => {
-                let message = format!("too many requests for {resource} are under way, try again shortly");
-                Status::new(StatusCode::TOO_MANY_REQUESTS, Reason::TooManyRequests, message)
-                    .with_details(Details { retry_after_seconds: 1, ..Details::default() })
-            }
+            Cause::Busy => too_many(format!("too many requests for {resource} are under way, try again shortly")),
+            Cause::TooManyWatches => too_many(format!(
+                "you have too many watches open: this gateway serves {MOST_OF_ONE} of one user at once, two for each of \
+                 virtualclusters; close some before you open another"
+            )),
             Cause::Timeout => Status::new(
                 StatusCode::GATEWAY_TIMEOUT,
                 Reason::Timeout,
@@ -104,6 +108,11 @@ impl HubFailure {
             Cause::Unreadable => Status::internal_error(&format!("the hub's answer about {resource} cannot be read")),
         }
     }
+}
+
+fn too_many(message: String) -> Status {
+    Status::new(StatusCode::TOO_MANY_REQUESTS, Reason::TooManyRequests, message)
+        .with_details(Details { retry_after_seconds: 1, ..Details::default() })
 }
 
 // === impl Verb ===

@@ -13,6 +13,7 @@ use api::route::ClustersRoute;
 use api::secret::{CREDENTIAL_TYPE_LABEL, SecretError};
 use api::served::{Form, ListMeta};
 use api::watch_event::EventWriter;
+use auth::Permit;
 use bytes::Bytes;
 use http::{Request, Response};
 use hyper::body::Incoming;
@@ -29,6 +30,7 @@ use crate::shared::Shared;
 /// `get`, `list` and `watch`.
 pub async fn serve(
     shared: &Shared,
+    permit: &Permit,
     route: &ClustersRoute,
     request: &Request<Incoming>,
 ) -> Result<Response<ResponseBody>, Error> {
@@ -45,7 +47,7 @@ pub async fn serve(
         }
         (ClustersRoute::Watch, Some(hub)) => {
             let options = WatchOptions::from_query(query).map_err(Error::List)?;
-            let flow = watch(shared, hub, options, form).await?;
+            let flow = watch(shared, hub, permit, options, form).await?;
             Ok(watch::response(shared, request.method(), flow.stream()))
         }
         (route, None) => memory::clusters(shared, route, query, form, request.method()),
@@ -102,10 +104,17 @@ fn logged(view: &View, secret: &SecretObject) -> Option<Seen> {
     read.inspect_err(|error| tracing::debug!(cluster = secret.metadata.name, %error, "left out of a list")).ok()
 }
 
-async fn watch(shared: &Shared, hub: &Hub, options: WatchOptions, form: Form) -> Result<Flow<Clusters>, Error> {
+async fn watch(
+    shared: &Shared,
+    hub: &Hub,
+    permit: &Permit,
+    options: WatchOptions,
+    form: Form,
+) -> Result<Flow<Clusters>, Error> {
     let lifetime = watch::lifetime(options.timeout_seconds);
     let query = options.to_hub(CREDENTIAL_TYPE_LABEL, true, lifetime.as_secs());
-    let watching = hub.watch(Collection::Secrets, &query).await.map_err(|failure| Error::hub(failure, RESOURCE))?;
+    let watching = hub.watch(Some(permit.user()), Collection::Secrets, &query).await;
+    let watching = watching.map_err(|failure| Error::hub(failure, RESOURCE))?;
     // Those who begin with what there is learn from the events themselves what cannot be shown.
     let unseen = if options.wants_initial_events() {
         HashSet::new()

@@ -14,6 +14,7 @@ use api::health::change::{self, Change, Refused};
 use api::hub_object::SecretObject;
 use api::route::{ClustersRoute, HealthAction};
 use api::status::{Reason, Status};
+use auth::Permit;
 use bytes::{Bytes, BytesMut};
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, Request, Response, StatusCode};
@@ -46,12 +47,13 @@ const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";
 /// `get`, `update` and `patch`.
 pub async fn serve(
     shared: &Shared,
+    permit: &Permit,
     cluster: ClusterName,
     action: HealthAction,
     request: Request<Incoming>,
 ) -> Result<Response<ResponseBody>, Error> {
     if action == HealthAction::Get {
-        return serve_clusters(shared, &ClustersRoute::Get(cluster), &request).await;
+        return serve_clusters(shared, permit, &ClustersRoute::Get(cluster), &request).await;
     }
     let Some(hub) = &shared.hub else {
         return Err(refused(Status::new(

@@ -13,6 +13,7 @@ use api::secret::CREDENTIAL_TYPE_LABEL;
 use api::served::{Form, ListMeta};
 use api::status::Status;
 use api::virtual_cluster::{InvalidVirtualCluster, LOCAL, RESOURCE, VirtualCluster};
+use auth::Permit;
 use bytes::Bytes;
 use http::{Request, Response};
 use hyper::body::Incoming;
@@ -29,6 +30,7 @@ use crate::shared::Shared;
 /// `get`, `list` and `watch`.
 pub async fn serve(
     shared: &Shared,
+    permit: &Permit,
     route: &ClustersRoute,
     request: &Request<Incoming>,
 ) -> Result<Response<ResponseBody>, Error> {
@@ -44,7 +46,7 @@ pub async fn serve(
         }
         (ClustersRoute::Watch, Some(hub)) => {
             let options = WatchOptions::from_query(query).map_err(Error::List)?;
-            let watch = VirtualWatch::begin(shared, hub, options, form).await?;
+            let watch = VirtualWatch::begin(shared, hub, permit, options, form).await?;
             Ok(watch::response(shared, request.method(), watch.stream()))
         }
         (route, None) => memory::virtual_clusters(shared, route, query, form, request.method()),

@@ -9,6 +9,7 @@ use api::served::Form;
 use api::status::Status;
 use api::virtual_cluster::RESOURCE;
 use api::watch_event::{self, EventWriter};
+use auth::Permit;
 use bytes::Bytes;
 use futures_util::stream::unfold;
 use tokio::sync::watch::Receiver;
@@ -53,14 +54,21 @@ enum Next {
 // === impl VirtualWatch ===
 
 impl VirtualWatch {
-    pub async fn begin(shared: &Shared, hub: &Hub, options: WatchOptions, form: Form) -> Result<Self, Error> {
+    pub async fn begin(
+        shared: &Shared,
+        hub: &Hub,
+        permit: &Permit,
+        options: WatchOptions,
+        form: Form,
+    ) -> Result<Self, Error> {
         let kinds = shared.managed.clone().unwrap_or_default();
         let kinds_changed = kinds.subscribe();
         let lifetime = watch::lifetime(options.timeout_seconds);
         let query = |label| options.to_hub(label, false, lifetime.as_secs());
         let failed = |failure| Error::hub(failure, RESOURCE);
-        let secrets = hub.watch(Collection::Secrets, &query(CREDENTIAL_TYPE_LABEL)).await.map_err(failed)?;
-        let managed = match hub.watch(Collection::ManagedClusters, &query("")).await {
+        let reader = Some(&**permit.user());
+        let secrets = hub.watch(reader, Collection::Secrets, &query(CREDENTIAL_TYPE_LABEL)).await.map_err(failed)?;
+        let managed = match hub.watch(reader, Collection::ManagedClusters, &query("")).await {
             Ok(watching) => Some(watching),
             Err(failure) if is_absence(&failure) => None,
             Err(failure) => return Err(failed(failure)),

@@ -19,8 +19,8 @@ use crate::shared::Shared;
 
 /// Without a wish of the watcher's, watches last between this and twice as long, as kube-apiserver's (`--min-request-timeout`).
 const SHORTEST: Duration = Duration::from_mins(30);
-/// Longest life a watcher may wish for.
-const LONGEST: Duration = Duration::from_hours(24);
+/// Longest life a watcher may wish for: each takes one of the places for watches of the hub.
+const LONGEST: Duration = Duration::from_hours(1);
 /// The hub ends a watch in time by itself; one that does not is ended this much later.
 pub const GRACE: Duration = Duration::from_secs(10);
 

@@ -88,7 +88,7 @@ impl Following {
         loop {
             let query =
                 format!("watch=true&allowWatchBookmarks=true&timeoutSeconds={LIFETIME}&resourceVersion={version}");
-            let mut watching = self.hub.watch(Collection::ManagedClusters, &query).await?;
+            let mut watching = self.hub.watch(None, Collection::ManagedClusters, &query).await?;
             // Not after the list: who may list and not watch is to ask ever more seldom, too.
             (self.pause, self.refused) = (PAUSES.0, LOOK_AGAIN);
             let before = version.clone();

@@ -2,6 +2,7 @@
 
 mod exempt;
 mod reviews;
+mod watches;
 
 use bytes::Bytes;
 use http::Method;

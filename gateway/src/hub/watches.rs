@@ -1,0 +1,106 @@
+//! Places for watches of the hub, shared out so that no reader can take them all: everybody else's informers would stand still.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::failure::Cause;
+
+/// Watches open at the hub, each with a connection of its own. More are refused: clients try again, here or elsewhere.
+const MOST: usize = 1024;
+/// Of these, by one reader.
+pub const MOST_OF_ONE: usize = MOST / 8;
+
+/// The places. Cheap to clone.
+#[derive(Clone)]
+pub struct Watches {
+    all: Arc<Semaphore>,
+    /// By user name; who has none is not in it.
+    readers: Arc<Mutex<HashMap<Box<str>, usize>>>,
+}
+
+/// Room for one watch, until dropped.
+pub struct Place {
+    _all: OwnedSemaphorePermit,
+    _share: Option<Share>,
+}
+
+/// A reader's part in the places.
+struct Share {
+    readers: Arc<Mutex<HashMap<Box<str>, usize>>>,
+    reader: Box<str>,
+}
+
+// === impl Watches ===
+
+impl Watches {
+    pub fn new() -> Self {
+        Self::of(MOST)
+    }
+
+    pub fn of(most: usize) -> Self {
+        Self { all: Arc::new(Semaphore::new(most)), readers: Arc::default() }
+    }
+
+    /// Room for a watch of `reader`, or of the gateway itself, which is limited by what it does.
+    pub fn enter(&self, reader: Option<&str>) -> Result<Place, Cause> {
+        let share = reader.map(|reader| self.share(reader)).transpose()?;
+        let all = Arc::clone(&self.all).try_acquire_owned().map_err(|_| Cause::Busy)?;
+        Ok(Place { _all: all, _share: share })
+    }
+
+    fn share(&self, reader: &str) -> Result<Share, Cause> {
+        let mut readers = self.readers.lock();
+        let count = readers.entry(reader.into()).or_default();
+        // One who is not known yet has room, so nothing is left behind by a refusal.
+        if *count >= MOST_OF_ONE {
+            return Err(Cause::TooManyWatches);
+        }
+        *count += 1;
+        Ok(Share { readers: Arc::clone(&self.readers), reader: reader.into() })
+    }
+}
+
+// === impl Share ===
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        let mut readers = self.readers.lock();
+        if let Some(count) = readers.get_mut(&self.reader) {
+            *count -= 1;
+            if *count == 0 {
+                readers.remove(&self.reader);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_reader_does_not_get_what_is_for_all() {
+        let watches = Watches::new();
+        let mut open: Vec<_> = std::iter::from_fn(|| watches.enter(Some("alice")).ok()).take(MOST).collect();
+        assert_eq!(open.len(), MOST_OF_ONE);
+        assert!(matches!(watches.enter(Some("alice")), Err(Cause::TooManyWatches)));
+        let _other = watches.enter(Some("bob")).ok().expect("another's share");
+        open.pop();
+        open.push(watches.enter(Some("alice")).ok().expect("room again"));
+        drop(open);
+        // Who watches nothing is not remembered.
+        assert_eq!(watches.readers.lock().len(), 1);
+    }
+
+    #[test]
+    fn together_they_have_a_limit_too() {
+        let watches = Watches::of(2);
+        let _open = [watches.enter(Some("alice")), watches.enter(None)].map(|place| place.ok().expect("room"));
+        assert!(matches!(watches.enter(Some("bob")), Err(Cause::Busy)));
+        assert!(matches!(watches.enter(None), Err(Cause::Busy)));
+        assert_eq!(watches.readers.lock().len(), 1, "a refusal is not counted");
+    }
+}

@@ -1,0 +1,48 @@
+//! Watches of what the hub keeps: each takes a place there.
+
+use kit::wait::{WAIT, within};
+use system_tests::{Http, Streamed};
+
+use super::Stage;
+
+const CLUSTERS: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways?watch=true";
+const VIRTUAL: &str = "/apis/cluster.core.oam.dev/v1alpha1/virtualclusters?watch=true";
+/// What one user may have open.
+const MOST: usize = 128;
+/// As many as the server takes on one connection, and less.
+const ON_A_CONNECTION: usize = 64;
+
+#[tokio::test]
+async fn one_reader_cannot_take_the_watches_of_all() {
+    let stage = Stage::with(&[]).await;
+    let mut alices = Vec::new();
+    let mut open: Vec<Streamed<'_>> = Vec::new();
+    for _ in 0..MOST / ON_A_CONNECTION {
+        let alice = stage.connect(Http::H2, "alice").await;
+        for _ in 0..ON_A_CONNECTION {
+            let watch = alice.open_beside("GET", CLUSTERS).await.expect("a head");
+            assert_eq!(watch.status, 200);
+            open.push(watch);
+        }
+        alices.push(alice);
+    }
+    let mut alice = stage.connect(Http::H2, "alice").await;
+    for target in [CLUSTERS, VIRTUAL] {
+        let answer = alice.get(target).await;
+        let message = answer.status_message(429, "TooManyRequests");
+        assert!(
+            message.starts_with("you have too many watches open: this gateway serves 128 of one user"),
+            "{message}"
+        );
+        assert_eq!(answer.header("retry-after"), Some("1"));
+    }
+    let bob = stage.connect(Http::H2, "bob").await;
+    assert_eq!(bob.open_beside("GET", CLUSTERS).await.expect("a head").status, 200);
+    open.pop();
+    let room = async {
+        while alice.open_beside("GET", CLUSTERS).await.expect("a head").status != 200 {
+            tokio::task::yield_now().await;
+        }
+    };
+    within(WAIT, "room again", room).await;
+}
