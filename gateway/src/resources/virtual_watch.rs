@@ -1,6 +1,7 @@
 //! A watch of `virtualclusters`: one watch of the Secrets and, where the hub has them, one of the `ManagedCluster`s.
 
 use std::collections::VecDeque;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use api::list_options::{InvalidListOptions, ListOptions, WatchOptions};
@@ -14,6 +15,7 @@ use bytes::Bytes;
 use futures_util::stream::unfold;
 use tokio::sync::watch::Receiver;
 use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use super::in_order::InOrder;
 use super::virtual_clusters::Sources;
@@ -37,6 +39,7 @@ pub struct VirtualWatch {
     tracker: Tracker,
     lines: VecDeque<Bytes>,
     until: Instant,
+    drain: Pin<Box<WaitForCancellationFutureOwned>>,
     closing: bool,
     over: bool,
 }
@@ -48,6 +51,7 @@ enum Next {
     Line(Source, Line),
     Settled,
     KindsChanged,
+    /// It has lasted long enough, or the gateway leaves.
     TimeIsUp,
 }
 
@@ -92,6 +96,7 @@ impl VirtualWatch {
             tracker,
             lines,
             until,
+            drain: Box::pin(shared.drain.soft_token().cancelled_owned()),
             closing: false,
             over: false,
         })
@@ -165,6 +170,7 @@ impl VirtualWatch {
             _ = self.kinds_changed.changed() => Next::KindsChanged,
             () = sleep_until(settled), if settled < self.until => Next::Settled,
             () = sleep_until(self.until) => Next::TimeIsUp,
+            () = self.drain.as_mut() => Next::TimeIsUp,
         }
     }
 }

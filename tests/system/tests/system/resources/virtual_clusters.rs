@@ -256,6 +256,36 @@ async fn watchers_list_anew_when_the_hub_gets_or_loses_its_managed_clusters() {
 }
 
 #[tokio::test]
+async fn who_would_miss_what_is_still_on_its_way_lists_anew() {
+    for drained in [true, false] {
+        for known in [true, false] {
+            let stage = both([readable("a")], &[managed("b", &json!({}))]).await;
+            let list = stage.get(PATH).await.json();
+            let query = format!("&allowWatchBookmarks=true&resourceVersion={}", version(&list));
+            let mut watch = watch(&stage, &query).await;
+            stage.hub.watching(MANAGED, 2).await;
+            stage.hub.put_secret(readable("a").label("x", "y"));
+            assert_eq!(watch.told().await, "MODIFIED a");
+            if known {
+                // By now everything older has come.
+                stage.hub.bookmark();
+                assert_eq!(watch.next().await.expect("an event").kind, "BOOKMARK");
+            }
+            let stopping = if drained { Some(tokio::spawn(stage.rig.stop())) } else { None };
+            if !drained {
+                stage.hub.end_watches();
+            }
+            let last = watch.next().await.map(|event| (event.kind, event.object["code"].clone()));
+            assert_eq!(last, (!known).then(|| ("ERROR".to_owned(), json!(410))), "drained: {drained}");
+            drop(watch);
+            if let Some(stopping) = stopping {
+                stopping.await.expect("it stops");
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn without_a_hub_there_are_the_files_and_here() {
     let rig =
         Rig::builder().cluster("a", readable("a").label("tier", "gold")).cluster("b", readable("b")).start().await;
