@@ -77,6 +77,7 @@ mod tests {
 
     type Piece = Result<Frame<Bytes>, &'static str>;
 
+    #[expect(clippy::unnecessary_wraps, reason = "as streams have it")]
     fn piece(text: &'static str) -> Piece {
         Ok(Frame::data(text.into()))
     }

@@ -107,9 +107,9 @@ async fn one_bad_answer_of_a_healthy_member_is_not_written() {
     let hub = FakeHub::start().await;
     let bad = Arc::new(AtomicBool::new(false));
     let once = Arc::clone(&bad);
-    let member = member(move || match once.swap(false, Ordering::SeqCst) {
-        true => Reply::full(503, &[], "a moment"),
-        false => Reply::full(200, &[], "ok"),
+    let member = member(move || {
+        let bad = once.swap(false, Ordering::SeqCst);
+        if bad { Reply::full(503, &[], "a moment") } else { Reply::full(200, &[], "ok") }
     })
     .await;
     hub.put_secret(cluster(CLUSTER, &member));
