@@ -2,8 +2,11 @@
 
 mod circuit;
 mod credential;
+mod histogram;
+mod ledger;
 pub mod proxied;
 mod resource;
+mod verb;
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
@@ -15,11 +18,13 @@ use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 pub use self::circuit::CircuitGauge;
-use self::proxied::{OfCluster, Proxied, Resource};
+use self::histogram::Histogram;
+use self::ledger::Ledger;
+use self::proxied::{OfCluster, Proxied, Topic};
+pub use self::verb::Verb;
 use crate::limits::Load;
 
 /// Seconds. From a cached discovery answer to the 60 s an API server gives ordinary requests.
@@ -27,7 +32,9 @@ const DURATION_BUCKETS: [f64; 14] =
     [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0];
 
 /// Pairs of verb and code that a cluster has series for; codes beyond are counted as their class.
-const MOST_OUTCOMES: usize = 200;
+const MOST_OUTCOMES: usize = 100;
+/// Room for the classes of all verbs beside them.
+const CLASSES: usize = 80;
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct ClusterLabels {
@@ -86,7 +93,7 @@ pub struct ClusterMetrics {
     newest_circuit: Arc<AtomicU64>,
     proxied: Option<OfCluster>,
     load: Arc<Load>,
-    by_outcome: Mutex<HashMap<(&'static str, u16), Counter>>,
+    by_outcome: Ledger<(Verb, u16), Counter>,
     by_dial_error: Mutex<HashMap<&'static str, Counter>>,
 }
 
@@ -100,7 +107,7 @@ impl Metrics {
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self {
             requests: Family::default(),
-            duration: Family::new_with_constructor(|| Histogram::new(DURATION_BUCKETS)),
+            duration: Family::new_with_constructor(|| Histogram::new(&DURATION_BUCKETS)),
             in_flight: Family::default(),
             upgrades: Family::default(),
             upgrade_bytes: Family::default(),
@@ -212,7 +219,7 @@ impl Metrics {
             load: Arc::default(),
             labels,
             families: self.clone(),
-            by_outcome: Mutex::default(),
+            by_outcome: Ledger::default(),
             by_dial_error: Mutex::default(),
         })
     }
@@ -242,21 +249,31 @@ impl Metrics {
 // === impl ClusterMetrics ===
 
 impl ClusterMetrics {
-    pub fn request_done(&self, verb: &'static str, code: u16) {
-        let count = |counter: &Counter| counter.inc();
-        let mut known = self.by_outcome.lock();
-        // Codes are the member's choice.
-        let code =
-            if known.len() < MOST_OUTCOMES || known.contains_key(&(verb, code)) { code } else { code / 100 * 100 };
-        count(known.entry((verb, code)).or_insert_with(|| {
-            let labels = RequestLabels { cluster: self.labels.cluster.clone(), verb, code };
+    pub fn request_done(&self, verb: Verb, code: u16) {
+        let make = |code| {
+            let labels = RequestLabels { cluster: self.labels.cluster.clone(), verb: verb.method(), code };
             self.families.requests.get_or_create_owned(&labels)
-        }));
+        };
+        // Codes are the member's choice.
+        let class = code / 100 * 100;
+        let known = self.by_outcome.get_or_add(MOST_OUTCOMES, (verb, code), || make(code));
+        let known =
+            known.or_else(|| self.by_outcome.get_or_add(MOST_OUTCOMES + CLASSES, (verb, class), || make(class)));
+        if let Some(counter) = known {
+            counter.inc();
+        }
     }
 
-    /// Where the Go cluster-gateway's metrics count requests for `path`, a member's.
-    pub fn proxied(&self, path: &str) -> Option<Arc<Resource>> {
-        self.proxied.as_ref().map(|proxied| proxied.resource(path))
+    /// What requests for `path`, a member's, are about in the Go cluster-gateway's metrics.
+    pub fn topic(&self, path: &str) -> Option<Topic> {
+        self.proxied.as_ref().map(|proxied| proxied.topic(path))
+    }
+
+    /// A request for the member has ended.
+    pub fn proxied_done(&self, topic: &Topic, verb: Verb, code: u16, took: Duration) {
+        if let Some(proxied) = &self.proxied {
+            proxied.done(topic, verb, code, took);
+        }
     }
 
     /// What is under way at the cluster, for limits on it.
@@ -264,9 +281,8 @@ impl ClusterMetrics {
         &self.load
     }
 
-    /// Seconds.
-    pub fn observe_duration(&self, seconds: f64) {
-        self.duration.observe(seconds);
+    pub fn observe_duration(&self, took: Duration) {
+        self.duration.observe(took);
     }
 
     pub fn dial_failed(&self, kind: &'static str) {
@@ -321,8 +337,9 @@ impl Drop for ClusterMetrics {
         }
         families.circuits.remove(labels);
         families.credential.remove(labels);
-        for (verb, code) in self.by_outcome.get_mut().keys() {
-            families.requests.remove(&RequestLabels { cluster: labels.cluster.clone(), verb, code: *code });
+        for (verb, code) in self.by_outcome.keys() {
+            let verb = verb.method();
+            families.requests.remove(&RequestLabels { cluster: labels.cluster.clone(), verb, code });
         }
         for kind in self.by_dial_error.get_mut().keys() {
             families.dial_errors.remove(&DialErrorLabels { cluster: labels.cluster.clone(), kind });

@@ -13,8 +13,8 @@ use crate::audit::Draft;
 use crate::connection::Connection;
 use crate::error::Error;
 use crate::limits::{Kind, Slot};
-use crate::metrics::proxied::{self, Resource};
-use crate::metrics::{ClusterMetrics, InFlight};
+use crate::metrics::proxied::Topic;
+use crate::metrics::{ClusterMetrics, InFlight, Verb};
 
 /// Lives in the handler until the response head is known, then in the response body, or with the upgraded connection. Empty
 /// once it was handed over.
@@ -24,10 +24,10 @@ struct Open {
     /// Where the request counts: of the cluster, or of none.
     metrics: Arc<ClusterMetrics>,
     in_flight: Option<InFlight>,
-    proxied: Option<Arc<Resource>>,
+    topic: Option<Topic>,
     slots: [Option<Slot>; 2],
     audit: Option<Box<Draft>>,
-    method: Method,
+    verb: Verb,
     kind: Kind,
     cluster: Option<ClusterName>,
     /// 0 until a response head was made: the client went away before.
@@ -50,10 +50,10 @@ impl Record {
         Self(Some(Box::new(Open {
             metrics,
             in_flight,
-            proxied: None,
+            topic: None,
             slots: [None, None],
             audit: None,
-            method: method.clone(),
+            verb: method.into(),
             kind: Kind::Short,
             cluster: None,
             code: 0,
@@ -112,7 +112,7 @@ impl Record {
         let Some(open) = &mut self.0 else { return Ok(()) };
         open.metrics = Arc::clone(metrics);
         open.in_flight = Some(metrics.request());
-        open.proxied = metrics.proxied(path);
+        open.topic = metrics.topic(path);
         if let Some(cluster) = &open.cluster {
             let limits = &connection.gateway().limits;
             open.slots[1] = limits.of_cluster(cluster, metrics.load(), permit.user(), open.kind)?;
@@ -122,6 +122,11 @@ impl Record {
 
     pub fn cluster(&self) -> &str {
         self.0.as_ref().and_then(|open| open.cluster.as_ref()).map_or("", ClusterName::as_str)
+    }
+
+    /// Whether it is known to last: a watch, a followed log, an upgrade.
+    pub fn is_long(&self) -> bool {
+        self.0.as_ref().is_some_and(|open| open.kind == Kind::Long)
     }
 
     pub fn is_stream(&mut self) {
@@ -163,35 +168,22 @@ impl Drop for Open {
     fn drop(&mut self) {
         let code = if self.code == 0 { CLIENT_CLOSED_REQUEST } else { self.code };
         let took = self.started.elapsed();
-        self.metrics.request_done(label(&self.method), code);
+        self.metrics.request_done(self.verb, code);
         if !self.stream {
-            self.metrics.observe_duration(took.as_secs_f64());
+            self.metrics.observe_duration(took);
         }
-        if let Some(proxied) = &self.proxied {
-            proxied.done(proxied::verb(&self.method), code, took);
+        if let Some(topic) = &self.topic {
+            self.metrics.proxied_done(topic, self.verb, code, took);
         }
         if let Some(audit) = self.audit.take() {
             audit.complete(code, took);
         }
         tracing::debug!(
             cluster = self.cluster.as_ref().map_or("", ClusterName::as_str),
-            method = label(&self.method),
+            method = self.verb.method(),
             code,
             seconds = took.as_secs_f64(),
             "request done"
         );
-    }
-}
-
-fn label(method: &Method) -> &'static str {
-    match *method {
-        Method::GET => "GET",
-        Method::HEAD => "HEAD",
-        Method::POST => "POST",
-        Method::PUT => "PUT",
-        Method::PATCH => "PATCH",
-        Method::DELETE => "DELETE",
-        Method::OPTIONS => "OPTIONS",
-        _ => "other",
     }
 }

@@ -2,29 +2,36 @@
 //!
 //! In three points the values are righter than there: failures of the gateway itself count under the code that the client got,
 //! upgrades under 101, and clients that leave before the answer under 499. Resources are the caller's words: they become labels
-//! in a bounded number.
+//! in a bounded number, and only when a member has answered for one.
 
-use std::collections::{HashMap, HashSet};
+mod labels;
+
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::Method;
+use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
+use self::labels::Labels;
+use super::histogram::Histogram;
+use super::ledger::Ledger;
 use super::resource::{self, OTHER};
+use super::verb::Verb;
 
 /// Seconds.
 const BUCKETS: [f64; 12] = [0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0];
-/// Resources with a label of their own; a cluster with many custom resources has about two hundred.
+/// Resources that one cluster has series for, `other` among them; one with many custom resources has about two hundred.
 const MOST_RESOURCES: usize = 300;
 /// Pairs of verb and code that a resource of a cluster has series for; codes beyond are counted as their class, 404 as 400. Honest
 /// members never come near.
 const MOST_OUTCOMES: usize = 40;
+/// Room for the classes of all verbs beside them.
+const CLASSES: usize = 80;
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct ResourceLabels {
@@ -60,8 +67,7 @@ pub struct Proxied {
     duration: Family<DurationLabels, Histogram, fn() -> Histogram>,
     /// By success.
     escalation: [Histogram; 2],
-    /// Every label given out: they are never taken back, since counters of resources outlive clusters.
-    resources: Arc<Mutex<HashSet<Arc<str>>>>,
+    labels: Arc<Labels>,
 }
 
 /// The share of one cluster.
@@ -69,22 +75,30 @@ pub struct Proxied {
 pub struct OfCluster {
     cluster: Arc<str>,
     families: Proxied,
-    resources: Mutex<HashMap<Arc<str>, Arc<Resource>>>,
+    /// Replaced whole when one is added, so that requests find theirs without a lock.
+    resources: ArcSwap<Resources>,
+    adding: Mutex<()>,
+}
+
+type Resources = HashMap<Arc<str>, Arc<Resource>>;
+
+/// What a request is about.
+#[derive(Debug)]
+pub enum Topic {
+    Known(Arc<Resource>),
+    /// A word that no request for the cluster has had success with.
+    New(Box<str>),
 }
 
 /// One resource of one cluster.
 #[derive(Debug)]
 pub struct Resource {
     label: Arc<str>,
-    cluster: Arc<str>,
-    families: Proxied,
-    outcomes: Mutex<Vec<Outcome>>,
+    outcomes: Ledger<(Verb, u16), Outcome>,
 }
 
 #[derive(Debug)]
 struct Outcome {
-    verb: &'static str,
-    code: u16,
     by_resource: Counter,
     by_cluster: Counter,
     duration: Histogram,
@@ -94,13 +108,13 @@ struct Outcome {
 
 impl Proxied {
     pub fn register(registry: &mut Registry) -> Self {
-        let escalation = Family::<SuccessLabels, Histogram>::new_with_constructor(|| Histogram::new(BUCKETS));
+        let escalation = Family::<SuccessLabels, Histogram>::new_with_constructor(|| Histogram::new(&BUCKETS));
         let proxied = Self {
             by_resource: Family::default(),
             by_cluster: Family::default(),
-            duration: Family::new_with_constructor(|| Histogram::new(BUCKETS)),
+            duration: Family::new_with_constructor(|| Histogram::new(&BUCKETS)),
             escalation: ["false", "true"].map(|success| escalation.get_or_create_owned(&SuccessLabels { success })),
-            resources: Arc::default(),
+            labels: Arc::default(),
         };
         registry.register(
             "ocm_proxy_proxied_resource_requests_by_resource",
@@ -126,104 +140,88 @@ impl Proxied {
     }
 
     pub fn of_cluster(&self, cluster: &Arc<str>) -> OfCluster {
-        OfCluster { cluster: Arc::clone(cluster), families: self.clone(), resources: Mutex::default() }
+        let (resources, adding) = (ArcSwap::default(), Mutex::default());
+        OfCluster { cluster: Arc::clone(cluster), families: self.clone(), resources, adding }
     }
 
     /// A second review, of the proxied request's own attributes, has taken this long; `success` if the hub answered it.
     pub fn escalation_reviewed(&self, success: bool, took: Duration) {
-        self.escalation[usize::from(success)].observe(took.as_secs_f64());
-    }
-
-    /// `name` as a label, or the label of all that come too late.
-    fn label(&self, name: &str) -> Arc<str> {
-        let mut known = self.resources.lock();
-        let full = known.len() >= MOST_RESOURCES;
-        if let Some(label) = known.get(name).or_else(|| full.then(|| known.get(OTHER)).flatten()) {
-            return Arc::clone(label);
-        }
-        let label: Arc<str> = if full { OTHER } else { name }.into();
-        known.insert(Arc::clone(&label));
-        label
+        self.escalation[usize::from(success)].observe(took);
     }
 }
 
 // === impl OfCluster ===
 
 impl OfCluster {
-    /// Where requests for `path`, a member's, are counted.
-    pub fn resource(&self, path: &str) -> Arc<Resource> {
+    /// What requests for `path`, a member's, are about.
+    pub fn topic(&self, path: &str) -> Topic {
         let name = resource::label(path);
-        let mut resources = self.resources.lock();
-        if let Some(resource) = resources.get(name) {
-            return Arc::clone(resource);
-        }
-        let label = self.families.label(name);
-        let make = || {
-            let (label, cluster) = (Arc::clone(&label), Arc::clone(&self.cluster));
-            Arc::new(Resource { label, cluster, families: self.families.clone(), outcomes: Mutex::default() })
+        let known = self.resources.load();
+        known.get(name).map_or_else(|| Topic::New(name.into()), |resource| Topic::Known(Arc::clone(resource)))
+    }
+
+    /// A request has ended.
+    pub fn done(&self, topic: &Topic, verb: Verb, code: u16, took: Duration) {
+        let added;
+        let resource = match topic {
+            Topic::Known(resource) => resource,
+            Topic::New(name) => {
+                added = self.resource(name, code);
+                &added
+            }
         };
-        Arc::clone(resources.entry(Arc::clone(&label)).or_insert_with(make))
+        if let Some(outcome) = self.outcome(resource, verb, code) {
+            outcome.by_resource.inc();
+            outcome.by_cluster.inc();
+            outcome.duration.observe(took);
+        }
     }
 
     /// Removes the series of the cluster. Nothing may be counted any more.
     pub fn forget(&self) {
-        for resource in self.resources.lock().values() {
-            for Outcome { verb, code, .. } in &*resource.outcomes.lock() {
+        for resource in self.resources.load().values() {
+            for (verb, code) in resource.outcomes.keys() {
                 let (resource, cluster) = (Arc::clone(&resource.label), Arc::clone(&self.cluster));
-                let of_cluster = ClusterLabels { cluster: Arc::clone(&cluster), code: *code };
-                self.families.by_cluster.remove(&of_cluster);
-                self.families.duration.remove(&DurationLabels { resource, verb, cluster, code: *code });
+                let verb = verb.authorized();
+                self.families.by_cluster.remove(&ClusterLabels { cluster: Arc::clone(&cluster), code });
+                self.families.duration.remove(&DurationLabels { resource, verb, cluster, code });
             }
         }
     }
-}
 
-// === impl Resource ===
-
-impl Resource {
-    /// A request has ended.
-    pub fn done(&self, verb: &'static str, code: u16, took: Duration) {
-        let mut outcomes = self.outcomes.lock();
-        let outcome = self.outcome(&mut outcomes, verb, code);
-        outcome.by_resource.inc();
-        outcome.by_cluster.inc();
-        outcome.duration.observe(took.as_secs_f64());
+    /// Where a request for `name` counts that ended with `code`: under its own label, if a member has had an answer for it.
+    fn resource(&self, name: &str, code: u16) -> Arc<Resource> {
+        let _adding = self.adding.lock();
+        let known = self.resources.load();
+        let full = known.len() >= MOST_RESOURCES - usize::from(!known.contains_key(OTHER));
+        let label = if full { None } else { self.families.labels.of(name, code < 400) };
+        let label = label.unwrap_or_else(|| OTHER.into());
+        if let Some(resource) = known.get(&label) {
+            return Arc::clone(resource);
+        }
+        let resource = Arc::new(Resource { label: Arc::clone(&label), outcomes: Ledger::default() });
+        let mut more = Resources::clone(&known);
+        more.insert(label, Arc::clone(&resource));
+        self.resources.store(Arc::new(more));
+        resource
     }
 
-    fn outcome<'a>(&self, outcomes: &'a mut Vec<Outcome>, verb: &'static str, code: u16) -> &'a Outcome {
-        let find = |outcomes: &[Outcome], code| outcomes.iter().position(|it| it.code == code && it.verb == verb);
+    fn outcome<'a>(&self, resource: &'a Resource, verb: Verb, code: u16) -> Option<&'a Outcome> {
+        let outcomes = &resource.outcomes;
         let class = code / 100 * 100;
-        let known = find(outcomes, code);
-        let full = outcomes.len() >= MOST_OUTCOMES;
-        let index = known.or_else(|| full.then(|| find(outcomes, class)).flatten()).unwrap_or_else(|| {
-            outcomes.push(self.series(verb, if full { class } else { code }));
-            outcomes.len() - 1
-        });
-        &outcomes[index]
+        outcomes.get_or_add(MOST_OUTCOMES, (verb, code), || self.series(&resource.label, verb, code)).or_else(|| {
+            outcomes.get_or_add(MOST_OUTCOMES + CLASSES, (verb, class), || self.series(&resource.label, verb, class))
+        })
     }
 
-    fn series(&self, verb: &'static str, code: u16) -> Outcome {
-        let (resource, cluster) = (Arc::clone(&self.label), Arc::clone(&self.cluster));
+    fn series(&self, resource: &Arc<str>, verb: Verb, code: u16) -> Outcome {
+        let (resource, cluster, verb) = (Arc::clone(resource), Arc::clone(&self.cluster), verb.authorized());
         let Proxied { by_resource, by_cluster, duration, .. } = &self.families;
         Outcome {
-            verb,
-            code,
             by_resource: by_resource.get_or_create_owned(&ResourceLabels { resource: resource.clone(), verb, code }),
             by_cluster: by_cluster.get_or_create_owned(&ClusterLabels { cluster: cluster.clone(), code }),
             duration: duration.get_or_create_owned(&DurationLabels { resource, verb, cluster, code }),
         }
-    }
-}
-
-/// The verb a request was authorized with on the hub, before anything was known of its resource; so a list is a `get`.
-pub fn verb(method: &Method) -> &'static str {
-    match *method {
-        Method::GET | Method::HEAD => "get",
-        Method::POST => "create",
-        Method::PUT => "update",
-        Method::PATCH => "patch",
-        Method::DELETE => "delete",
-        _ => "",
     }
 }
 

@@ -41,7 +41,9 @@ across_versions!(requests_count_under_what_the_client_got);
 async fn requests_count_under_what_the_client_got(versions: Versions) {
     let member = versions.member.member().await;
     member.on_any(|request| Reply::full(if request.method == "POST" { 201 } else { 200 }, &[], "from the member"));
-    member.on(&format!("{PODS}/gone"), |_| Reply::not_found());
+    for nothing in [&format!("{PODS}/gone"), "/api/v1/made-up"] {
+        member.on(nothing, |_| Reply::not_found());
+    }
     let down = FakeMember::start(Http::H2.member_options()).await;
     let secret = cluster("down", &down);
     drop(down);
@@ -51,6 +53,7 @@ async fn requests_count_under_what_the_client_got(versions: Versions) {
         (CLUSTER, "GET", PODS.to_owned(), 200),
         (CLUSTER, "GET", format!("{PODS}/p"), 200),
         (CLUSTER, "GET", format!("{PODS}/gone"), 404),
+        (CLUSTER, "GET", "/api/v1/made-up".to_owned(), 404),
         (CLUSTER, "POST", PODS.to_owned(), 201),
         (CLUSTER, "GET", "/version".to_owned(), 200),
         (CLUSTER, "DELETE", "/apis/apps/v1/namespaces/ns/deployments/d".to_owned(), 200),
@@ -65,20 +68,21 @@ async fn requests_count_under_what_the_client_got(versions: Versions) {
         &[
             by_resource("pods", "get", 200, 2),
             by_resource("pods", "get", 404, 1),
+            by_resource("other", "get", 404, 1),
             by_resource("pods", "create", 201, 1),
             by_resource("pods", "patch", 503, 1),
             by_resource("", "get", 200, 1),
             by_resource("deployments", "delete", 200, 1),
             by_cluster(CLUSTER, 200, 4),
             by_cluster(CLUSTER, 201, 1),
-            by_cluster(CLUSTER, 404, 1),
+            by_cluster(CLUSTER, 404, 2),
             by_cluster("down", 503, 1),
             durations("pods", "get", CLUSTER, 200, 2),
             durations("pods", "patch", "down", 503, 1),
         ],
     )
     .await;
-    assert!(!text.contains("nowhere"), "callers make no series by making up names");
+    assert!(!text.contains("nowhere") && !text.contains("made-up"), "callers make no series by making up names");
 }
 
 #[tokio::test]
@@ -117,6 +121,8 @@ async fn clients_that_leave_count_as_499() {
     let rig = Rig::with(&member).await;
     let mut connection = rig.connect(Http::H2).await;
     let target = proxied(CLUSTER, PODS);
+    assert_eq!(connection.get(&proxied(CLUSTER, &format!("{PODS}/p"))).await.status, 200);
+    member.next_request().await;
     {
         let waiting = connection.open("GET", &target, &[]);
         tokio::select! {
