@@ -14,7 +14,6 @@ mod rule;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use api::query;
 use api::secret::IDENTITY_RULES_ANNOTATION;
 use arc_swap::ArcSwap;
 use auth::User;
@@ -93,12 +92,12 @@ impl Exchange {
         Self { always: options.gate, global, passing: Arc::new(passing) }
     }
 
-    /// As whom `user` acts on `cluster` with a request that has this query.
+    /// As whom `user` acts on `cluster`; `asked`: the request says `impersonate=true`.
     ///
     /// # Errors
     /// The cluster's own rules are not valid; the text says which.
-    pub fn acting(&self, cluster: &str, own: &OwnRules, user: &User, query: Option<&str>) -> Result<Acting, Arc<str>> {
-        if !self.always && !asks(query) {
+    pub fn acting(&self, cluster: &str, own: &OwnRules, user: &User, asked: bool) -> Result<Acting, Arc<str>> {
+        if !self.always && !asked {
             return Ok(Acting::Registered);
         }
         let own = match own {
@@ -112,11 +111,6 @@ impl Exchange {
         let global = self.global.load();
         Ok(global.find(user, cluster).map_or_else(|| Acting::Caller(Arc::clone(&self.passing)), Acting::from))
     }
-}
-
-/// Only the exact word counts, as for the Go cluster-gateway.
-fn asks(query: Option<&str>) -> bool {
-    query.is_some() && query::first(query, "impersonate").as_deref() == Some("true")
 }
 
 // === impl Acting ===

@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use api::GROUP;
 use api::cluster_name::ClusterName;
-use api::query;
 use api::route::Route;
 use api::status::{Details, Reason, Status};
 use auth::User;
@@ -22,7 +21,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
 use self::users::Users;
-use crate::proxy::forward::is_endless;
+use crate::proxy::wishes::Wishes;
 
 /// The group that is never turned away: whoever has to repair things must get in.
 const EXEMPT: &str = "system:masters";
@@ -64,7 +63,7 @@ pub struct TooMany {
     pub most: u32,
 }
 
-/// What is under way at one cluster. Lives as long as its metrics, hence across changes of its Secret.
+/// What is under way, of one user or at one cluster. A cluster's lives as long as its metrics, hence across changes of its Secret.
 #[derive(Debug, Default)]
 pub struct Load([AtomicU32; 2]);
 
@@ -72,16 +71,16 @@ pub struct Load([AtomicU32; 2]);
 #[derive(Debug)]
 pub struct Limits {
     caps: Caps,
-    users: Arc<Users>,
+    users: Users,
     /// As [`REASONS`].
     rejected: [[Counter; 2]; 2],
 }
 
 /// A request's part in a budget, given back when dropped.
 #[derive(Debug)]
-pub enum Slot {
-    Cluster(Arc<Load>, Kind),
-    User(Arc<Users>, Arc<User>, Kind),
+pub struct Slot {
+    load: Arc<Load>,
+    kind: Kind,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -117,17 +116,16 @@ impl Limits {
             rejected.clone(),
         );
         let counter = |reason| rejected.get_or_create_owned(&ReasonLabels { reason });
-        Self { caps, users: Arc::default(), rejected: REASONS.map(|reasons| reasons.map(counter)) }
+        Self { caps, users: Users::default(), rejected: REASONS.map(|reasons| reasons.map(counter)) }
     }
 
     /// A place among the requests of `user`; `None` where nothing limits them.
     pub fn of_user(&self, user: &Arc<User>, kind: Kind) -> Result<Option<Slot>, TooMany> {
         let Some(most) = self.caps.user.of(kind).filter(|_| !user.is_in(EXEMPT)) else { return Ok(None) };
-        if self.users.enter(&user.name, kind, most) {
-            return Ok(Some(Slot::User(Arc::clone(&self.users), Arc::clone(user), kind)));
-        }
-        self.rejected[1][kind as usize].inc();
-        Err(TooMany { whose: Whose::User(Arc::clone(user)), kind, most })
+        Slot::of(self.users.load(&user.name), kind, most).map(Some).ok_or_else(|| {
+            self.rejected[1][kind as usize].inc();
+            TooMany { whose: Whose::User(Arc::clone(user)), kind, most }
+        })
     }
 
     /// A place among the requests for `cluster`, of which `load` is under way.
@@ -139,20 +137,19 @@ impl Limits {
         kind: Kind,
     ) -> Result<Option<Slot>, TooMany> {
         let Some(most) = self.caps.cluster.of(kind).filter(|_| !user.is_in(EXEMPT)) else { return Ok(None) };
-        if load.enter(kind, most) {
-            return Ok(Some(Slot::Cluster(Arc::clone(load), kind)));
-        }
-        self.rejected[0][kind as usize].inc();
-        Err(TooMany { whose: Whose::Cluster(cluster.clone()), kind, most })
+        Slot::of(Arc::clone(load), kind, most).map(Some).ok_or_else(|| {
+            self.rejected[0][kind as usize].inc();
+            TooMany { whose: Whose::Cluster(cluster.clone()), kind, most }
+        })
     }
 }
 
 /// What a request counts as. Probes count as nothing: `None`.
-pub fn kind(route: &Route, uri: &Uri, upgrade: bool) -> Option<Kind> {
+pub fn kind(route: &Route, uri: &Uri, wishes: Wishes, upgrade: bool) -> Option<Kind> {
     match route {
         Route::Probe(_) => None,
-        Route::Proxy(route) if upgrade || is_endless(uri, route.remainder) => Some(Kind::Long),
-        _ if upgrade || query::flag(uri.query(), "watch") => Some(Kind::Long),
+        Route::Proxy(route) if upgrade || wishes.is_endless(uri, route.remainder) => Some(Kind::Long),
+        _ if upgrade || wishes.watch => Some(Kind::Long),
         _ => Some(Kind::Short),
     }
 }
@@ -172,12 +169,16 @@ impl Load {
 
 // === impl Slot ===
 
+impl Slot {
+    /// A part in what is under way, if that is less than `most`.
+    fn of(load: Arc<Load>, kind: Kind, most: u32) -> Option<Self> {
+        load.enter(kind, most).then(|| Self { load, kind })
+    }
+}
+
 impl Drop for Slot {
     fn drop(&mut self) {
-        match self {
-            Self::Cluster(load, kind) => load.leave(*kind),
-            Self::User(users, user, kind) => users.leave(&user.name, *kind),
-        }
+        self.load.leave(self.kind);
     }
 }
 

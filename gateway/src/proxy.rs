@@ -8,6 +8,7 @@ pub mod location;
 pub mod subpath;
 pub mod upgrade;
 pub mod uri;
+pub mod wishes;
 pub mod workload;
 
 use std::net::SocketAddr;
@@ -37,7 +38,13 @@ pub struct Call {
 // === impl Call ===
 
 impl Call {
-    pub fn new(connection: &Connection, cluster: Arc<Cluster>, route: &ProxyRoute, permit: Permit, acting: Acting) -> Self {
+    pub fn new(
+        connection: &Connection,
+        cluster: Arc<Cluster>,
+        route: &ProxyRoute,
+        permit: Permit,
+        acting: Acting,
+    ) -> Self {
         Self {
             cluster,
             remainder: route.remainder,

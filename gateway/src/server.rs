@@ -121,7 +121,9 @@ async fn serve_http2(stream: TlsStream<TcpStream>, connection: Arc<Connection>) 
     let requests = Arc::clone(&connection);
     let service = service_fn(move |request: http::Request<Incoming>| {
         let connection = Arc::clone(&requests);
-        async move { Ok::<Response<ResponseBody>, Infallible>(handle(connection, request).await) }
+        // Boxed: hyper moves the future about before it polls it, and keeps its room until the response has ended, which for
+        // a watch is hours.
+        Box::pin(async move { Ok::<Response<ResponseBody>, Infallible>(handle(connection, request).await) })
     });
     let streams = connection.gateway().settings.max_streams;
     let ear = Ear::default();
@@ -147,7 +149,8 @@ async fn serve_http1(stream: TlsStream<TcpStream>, connection: Arc<Connection>) 
     let requests = Arc::clone(&connection);
     let service = service_fn(move |request: http::Request<Incoming>| {
         let connection = Arc::clone(&requests);
-        async move {
+        // Boxed, so that idle connections keep no room for it.
+        Box::pin(async move {
             let last = framing::must_close_after(&request);
             let mut response = handle(connection, request).await;
             if last {
@@ -155,7 +158,7 @@ async fn serve_http1(stream: TlsStream<TcpStream>, connection: Arc<Connection>) 
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
             Ok::<Response<ResponseBody>, Infallible>(response)
-        }
+        })
     });
     let serving = limits::http1().serve_connection(TokioIo::new(Linger::new(stream)), service).with_upgrades();
     drive(serving, hyper::server::conn::http1::UpgradeableConnection::graceful_shutdown, &connection).await

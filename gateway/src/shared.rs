@@ -16,6 +16,7 @@ use crate::exchange::{Acting, Exchange};
 use crate::hub::Hub;
 use crate::limits::Limits;
 use crate::metrics::{ClusterMetrics, Metrics};
+use crate::proxy::wishes::Wishes;
 use crate::resources::{View, health};
 use crate::settings::Settings;
 
@@ -51,11 +52,11 @@ pub struct Shared {
 // === impl Shared ===
 
 impl Shared {
-    /// As whom `user` acts on `cluster` with a request that has this query.
-    pub fn acting(&self, cluster: &Cluster, user: &User, query: Option<&str>) -> Result<Acting, Error> {
+    /// As whom `user` acts on `cluster` with a request that has these wishes.
+    pub fn acting(&self, cluster: &Cluster, user: &User, wishes: Wishes) -> Result<Acting, Error> {
         let name = cluster.name();
         self.exchange
-            .acting(name.as_str(), cluster.identity_rules(), user, query)
+            .acting(name.as_str(), cluster.identity_rules(), user, wishes.impersonate)
             .map_err(|reason| Error::InvalidCluster { cluster: name.clone(), reason })
     }
 }

@@ -68,7 +68,11 @@ impl Upstream {
     /// goes on being streamed by the response body. Dropping either future or body cancels the exchange.
     ///
     /// `request` carries an origin-form URI and no `Host`; both are set here as the protocol wants them.
-    pub async fn send(&self, core: usize, mut request: Request<RequestBody>) -> Result<Response<UpstreamBody>, SendError> {
+    pub async fn send(
+        &self,
+        core: usize,
+        mut request: Request<RequestBody>,
+    ) -> Result<Response<UpstreamBody>, SendError> {
         /// A connection may turn out to be closing when the request is handed to it. That happened before anything was
         /// sent, so trying the next is safe; more than a few in a row means the member is going down.
         const ATTEMPTS: usize = 4;
@@ -78,7 +82,7 @@ impl Upstream {
                     h2::Sent::Response(response) => return Ok(response.map(|body| UpstreamBody::H2(Box::new(body)))),
                     h2::Sent::NotSent(unsent, reason) => (unsent, reason),
                 },
-                Lease::H1(lease) => match h1::send(lease, &self.target, request).await? {
+                Lease::H1(lease) => match Box::pin(h1::send(lease, &self.target, request)).await? {
                     h1::Sent::Response(response) => return Ok(response.map(|body| UpstreamBody::H1(Box::new(body)))),
                     h1::Sent::NotSent(unsent, reason) => (unsent, reason),
                 },

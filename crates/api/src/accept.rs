@@ -5,8 +5,8 @@
 
 mod clause;
 
-use http::HeaderMap;
 use http::header::ACCEPT;
+use http::{HeaderMap, HeaderValue};
 
 use crate::status::Status;
 use clause::Clause;
@@ -52,6 +52,16 @@ pub enum StatusForm {
     Protobuf,
 }
 
+/// What [`status`] found, as received: most requests end without an error, and nobody has to read it.
+#[derive(Debug, Clone)]
+pub struct LateForm(Late);
+
+#[derive(Debug, Clone)]
+enum Late {
+    Of(HeaderValue),
+    Picked(StatusForm),
+}
+
 /// No clause of the Accept header can be served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("only the following media types are accepted: {JSON}")]
@@ -82,11 +92,20 @@ pub fn discovery(headers: &HeaderMap) -> DiscoveryForm {
     clauses.iter().filter(|clause| clause.matches(JSON)).find_map(form).unwrap_or(DiscoveryForm::Plain)
 }
 
-/// Picks the form of an error: JSON, unless the header accepts protobuf and not JSON. Never refuses, and allocates nothing, since
-/// it is asked before anybody knows whether there will be an error.
-pub fn status(headers: &HeaderMap) -> StatusForm {
+/// The form of an error, to be picked when there is one: JSON, unless the header accepts protobuf and not JSON. Never refuses.
+pub fn status(headers: &HeaderMap) -> LateForm {
+    let mut lines = headers.get_all(ACCEPT).iter();
+    let first = lines.next();
+    match lines.next() {
+        None => LateForm(first.map_or(Late::Picked(StatusForm::Json), |line| Late::Of(line.clone()))),
+        // Several lines are rare, and more than is worth keeping.
+        Some(_) => LateForm(Late::Picked(form(headers.get_all(ACCEPT)))),
+    }
+}
+
+fn form<'a>(lines: impl IntoIterator<Item = &'a HeaderValue>) -> StatusForm {
     let mut form = StatusForm::Json;
-    for clause in clause::all(headers) {
+    for clause in clause::of_lines(lines) {
         if clause.matches(JSON) {
             return StatusForm::Json;
         }
@@ -122,6 +141,17 @@ fn represents(clause: &Clause<'_>, shape: Shape) -> Option<Representation> {
             Some(Representation::Metadata(version))
         }
         _ => None,
+    }
+}
+
+// === impl LateForm ===
+
+impl LateForm {
+    pub fn pick(&self) -> StatusForm {
+        match &self.0 {
+            Late::Of(line) => form([line]),
+            Late::Picked(form) => *form,
+        }
     }
 }
 

@@ -7,20 +7,42 @@ use std::borrow::Cow;
 /// The decoded `key=value` pairs in order. Pairs that Go drops (a `;` inside, a bad percent escape) are dropped here too, so that
 /// a hub in front and we read the same request.
 pub fn pairs(query: &str) -> impl Iterator<Item = (Cow<'_, str>, Cow<'_, str>)> {
-    query.split('&').filter(|pair| !pair.is_empty() && !pair.contains(';')).filter_map(|pair| {
-        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-        Some((unescape(key)?, unescape(value)?))
-    })
+    raw_pairs(query).filter_map(|(key, value)| Some((unescape(key)?, unescape(value)?)))
 }
 
 /// The first value of `key`, as `url.Values.Get`.
 pub fn first<'a>(query: Option<&'a str>, key: &str) -> Option<Cow<'a, str>> {
-    pairs(query?).find(|(found, _)| found == key).map(|(_, value)| value)
+    let [value] = firsts(query, [key]);
+    value
 }
 
-/// A boolean parameter by `runtime.Convert_Slice_string_To_bool`: absent, `0` and `false` are false, all else (`""` too) is true.
+/// The first values of several keys, in one pass: this runs for every proxied request. Values of other keys are not decoded.
+pub fn firsts<'a, const N: usize>(query: Option<&'a str>, keys: [&str; N]) -> [Option<Cow<'a, str>>; N] {
+    let mut values = [const { None }; N];
+    for (key, value) in raw_pairs(query.unwrap_or_default()) {
+        let Some(key) = unescape(key) else { continue };
+        if let Some(index) = keys.iter().position(|wanted| *wanted == key)
+            && values[index].is_none()
+        {
+            values[index] = unescape(value);
+        }
+    }
+    values
+}
+
+/// A boolean parameter as [`truth`] has it; absent is false.
 pub fn flag(query: Option<&str>, key: &str) -> bool {
-    first(query, key).is_some_and(|value| value != "0" && !value.eq_ignore_ascii_case("false"))
+    first(query, key).as_deref().is_some_and(truth)
+}
+
+/// `runtime.Convert_Slice_string_To_bool`: `0` and `false` are false, all else (`""` too) is true.
+pub fn truth(value: &str) -> bool {
+    value != "0" && !value.eq_ignore_ascii_case("false")
+}
+
+fn raw_pairs(query: &str) -> impl Iterator<Item = (&str, &str)> {
+    let pairs = query.split('&').filter(|pair| !pair.is_empty() && !pair.contains(';'));
+    pairs.map(|pair| pair.split_once('=').unwrap_or((pair, "")))
 }
 
 fn unescape(text: &str) -> Option<Cow<'_, str>> {
@@ -62,6 +84,14 @@ mod tests {
             read("a=1&a=2&&b&c=x+y%3d&%zz=1&d=%4&e=1;f=2&g=%"),
             [pair("a", "1"), pair("a", "2"), pair("b", ""), pair("c", "x y=")]
         );
+    }
+
+    #[test]
+    fn firsts_are_those_of_the_pairs_that_count() {
+        let query = Some("b=%zz&a=1&b=2&a=3;c=4&%62=5&d=%41");
+        let values = firsts(query, ["a", "b", "c", "d"]);
+        assert_eq!(values.each_ref().map(Option::as_deref), [Some("1"), Some("2"), None, Some("A")]);
+        assert_eq!(firsts(None, ["a"]), [None]);
     }
 
     #[test]

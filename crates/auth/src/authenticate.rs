@@ -99,7 +99,9 @@ impl Authenticator {
         };
         let Some(impersonation) = credentials.impersonation else { return Ok(Identity { user, impersonator: None }) };
         let impersonator = Some(Arc::clone(&user));
-        Ok(Identity { user: impersonation.apply(user, &self.authorizer).await?, impersonator })
+        // Boxed, as all that few requests need: none carries room for it around.
+        let user = Box::pin(impersonation.apply(user, &self.authorizer)).await?;
+        Ok(Identity { user, impersonator })
     }
 
     /// The methods that need no waiting, and the claims of those that do.

@@ -91,7 +91,7 @@ impl HubTokens {
         self.metrics.cache_lookup(Kind::Token, kept.is_some());
         let outcome = match kept {
             Some(user) => Ok(user),
-            None => self.review(id, token).await,
+            None => Box::pin(self.review(id, token)).await,
         };
         match outcome {
             Ok(Some(user)) => Opinion::User(user),

@@ -4,6 +4,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::proxy::wishes::Wishes;
 
 const CLUSTER: &str = "c1";
 
@@ -85,11 +86,11 @@ fn the_cluster_is_asked_before_the_operator_and_the_first_match_wins() {
         (user("joe", "", &["ops"]), None),
         (user("joe", "", &["qa"]), Some("joe")),
     ] {
-        let acting = exchange.acting(CLUSTER, &own, &jane, None).unwrap();
+        let acting = exchange.acting(CLUSTER, &own, &jane, false).unwrap();
         assert_eq!(seen(&acting, &jane).as_deref(), expected, "{jane:?}");
     }
     let jane = user("jane", "", &[]);
-    let acting = exchange.acting(CLUSTER, &OwnRules::None, &jane, None).unwrap();
+    let acting = exchange.acting(CLUSTER, &OwnRules::None, &jane, false).unwrap();
     assert_eq!(seen(&acting, &jane).as_deref(), Some("global"));
 }
 
@@ -97,7 +98,8 @@ fn the_cluster_is_asked_before_the_operator_and_the_first_match_wins() {
 fn without_the_gate_only_requests_that_ask_are_exchanged() {
     let exchange = exchange(false, &spec(&mapped("{user: jane}", "somebody")));
     let (jane, joe) = (user("jane", "", &[]), user("joe", "", &[]));
-    let acting = |user: &User, query| exchange.acting(CLUSTER, &OwnRules::None, user, query).unwrap();
+    let acting =
+        |user: &User, query| exchange.acting(CLUSTER, &OwnRules::None, user, Wishes::of(query).impersonate).unwrap();
     for query in
         [None, Some(""), Some("impersonate=True"), Some("impersonate=1"), Some("impersonate=false&impersonate=true")]
     {
@@ -127,7 +129,7 @@ fn privileged_annotations_count_only_if_allowed() {
     let text = spec(&[privileged("{}"), mapped("{}", "x")].join(", "));
     for (allowed, expected) in [(false, Some("x")), (true, None)] {
         let own = Annotations { read: true, privileged: allowed }.compile(CLUSTER, Some(&text));
-        let acting = exchange(true, "spec: {}").acting(CLUSTER, &own, &jane, None).unwrap();
+        let acting = exchange(true, "spec: {}").acting(CLUSTER, &own, &jane, false).unwrap();
         assert_eq!(seen(&acting, &jane).as_deref(), expected, "allowed: {allowed}");
     }
     // Wrong is wrong, ignored or not.
@@ -151,12 +153,12 @@ fn annotations_make_nobody_one_of_the_system_unless_allowed() {
         ("user: y, groups: ['system:masters']", true, "y"),
     ] {
         let own = Annotations { read: true, privileged: allowed }.compile(CLUSTER, Some(&target(text)));
-        let acting = exchange(true, "spec: {}").acting(CLUSTER, &own, &jane, None).unwrap();
+        let acting = exchange(true, "spec: {}").acting(CLUSTER, &own, &jane, false).unwrap();
         assert_eq!(seen(&acting, &jane).as_deref(), Some(expected), "{text}, allowed: {allowed}");
     }
     // The operator's file may say so.
     let global = exchange(true, &target("user: y, groups: ['system:masters']"));
-    let acting = global.acting(CLUSTER, &OwnRules::None, &jane, None).unwrap();
+    let acting = global.acting(CLUSTER, &OwnRules::None, &jane, false).unwrap();
     assert_eq!(seen(&acting, &jane).as_deref(), Some("y"));
 }
 
@@ -177,7 +179,7 @@ fn what_an_annotation_may_not_say_is_told() {
 fn a_wrong_annotation_lets_nobody_through() {
     let own =
         Annotations { read: true, privileged: false }.compile(CLUSTER, Some(&spec(&mapped("{userPattern: '('}", "x"))));
-    let reason = exchange(true, "spec: {}").acting(CLUSTER, &own, &user("jane", "", &[]), None).unwrap_err();
+    let reason = exchange(true, "spec: {}").acting(CLUSTER, &own, &user("jane", "", &[]), false).unwrap_err();
     for part in [IDENTITY_RULES_ANNOTATION, "rule 1 (\"r\")", "userPattern"] {
         assert!(reason.contains(part), "{part} missing in: {reason}");
     }

@@ -16,7 +16,7 @@ fn name() -> ClusterName {
 }
 
 #[test]
-fn users_are_counted_apart_and_forgotten_with_their_last_request() {
+fn users_are_counted_apart() {
     let (limits, _) = limits(2, 1);
     let alice = user("alice", &[]);
     let open = [(); 2].map(|()| limits.of_user(&alice, Kind::Short).expect("room"));
@@ -29,11 +29,39 @@ fn users_are_counted_apart_and_forgotten_with_their_last_request() {
     let long = limits.of_user(&alice, Kind::Long).expect("another budget");
     let refused = limits.of_user(&alice, Kind::Long).unwrap_err();
     assert!(refused.to_string().contains("--max-long-requests-per-user"), "{refused}");
-    assert_eq!(limits.users.known(), 2);
     drop(open);
-    let again = limits.of_user(&alice, Kind::Short).expect("room again");
-    drop((again, long));
-    assert_eq!(limits.users.known(), 1);
+    let _again = limits.of_user(&alice, Kind::Short).expect("room again");
+    drop(long);
+    limits.of_user(&alice, Kind::Long).expect("room again");
+}
+
+#[test]
+fn a_crowd_that_came_and_went_is_forgotten_and_who_is_there_is_not() {
+    let (limits, _) = limits(1, 1);
+    let alice = user("alice", &[]);
+    let _open = limits.of_user(&alice, Kind::Short).expect("room");
+    for number in 0..100_000 {
+        limits.of_user(&user(&format!("user-{number}"), &[]), Kind::Short).expect("room");
+        assert!(limits.of_user(&alice, Kind::Short).is_err(), "still counted after {number} others");
+    }
+    assert!(limits.users.known() < 10_000, "{}", limits.users.known());
+}
+
+#[test]
+fn of_those_who_come_at_once_as_many_are_let_in_as_there_is_room() {
+    let (limits, _) = limits(4, 1);
+    let together = std::sync::Barrier::new(8);
+    let come = || {
+        together.wait();
+        limits.of_user(&user("alice", &[]), Kind::Short)
+    };
+    let came: Vec<_> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(come)).collect();
+        threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+    });
+    assert_eq!(came.iter().filter(|slot| slot.is_ok()).count(), 4);
+    drop(came);
+    limits.of_user(&user("alice", &[]), Kind::Short).expect("room again");
 }
 
 #[test]

@@ -1,69 +1,84 @@
-//! How many requests each user has under way. Only users who have some are known.
+//! How many requests each user has under way. Only users who have some are sure to be known.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
 
-use parking_lot::Mutex;
+use parking_lot::RwLock;
 
-use super::Kind;
+use super::Load;
 
-/// Parts with a lock of their own, so that cores seldom meet. A power of two.
+/// Parts with a lock of their own. A power of two.
 const SHARDS: usize = 64;
+/// Users a part may know before it looks whom it can forget.
+const KEPT: usize = 64;
 
+/// Finding a known user takes a lock that others hold at the same time: cores do not wait for each other but where somebody is
+/// new. So users stay known for a while when their last request has ended, and are forgotten together.
 #[derive(Debug)]
 pub struct Users {
-    shards: [Mutex<HashMap<Box<str>, Counts>>; SHARDS],
+    shards: [RwLock<Shard>; SHARDS],
     hasher: RandomState,
 }
 
-/// By kind.
-type Counts = [u32; 2];
+#[derive(Debug)]
+struct Shard {
+    /// Clones are made under the lock only.
+    loads: HashMap<Box<str>, Arc<Load>>,
+    /// How many may be known before the next look: twice as many as there were busy ones at the last, so that looking costs a
+    /// newcomer a constant time.
+    full: usize,
+}
 
 // === impl Users ===
 
 impl Users {
-    /// Counts one more request of `user`, if there are less than `most` of its kind.
-    pub fn enter(&self, user: &str, kind: Kind, most: u32) -> bool {
-        let mut shard = self.shard(user).lock();
-        let Some(counts) = shard.get_mut(user) else {
-            let mut counts = Counts::default();
-            counts[kind as usize] = 1;
-            shard.insert(user.into(), counts);
-            return true;
-        };
-        let count = &mut counts[kind as usize];
-        let room = *count < most;
-        *count += u32::from(room);
-        room
-    }
-
-    /// Takes back what [`Users::enter`] counted.
-    pub fn leave(&self, user: &str, kind: Kind) {
-        let mut shard = self.shard(user).lock();
-        let Some(counts) = shard.get_mut(user) else { return };
-        counts[kind as usize] = counts[kind as usize].saturating_sub(1);
-        if *counts == Counts::default() {
-            shard.remove(user);
-            // A crowd that came and went leaves no empty tables behind.
-            if shard.is_empty() {
-                shard.shrink_to(16);
-            }
+    /// What `user` has under way.
+    pub fn load(&self, user: &str) -> Arc<Load> {
+        let shard = self.shard(user);
+        if let Some(load) = shard.read().loads.get(user) {
+            return Arc::clone(load);
         }
+        shard.write().add(user)
     }
 
-    fn shard(&self, user: &str) -> &Mutex<HashMap<Box<str>, Counts>> {
+    fn shard(&self, user: &str) -> &RwLock<Shard> {
         let hash = self.hasher.hash_one(user);
         &self.shards[usize::try_from(hash % SHARDS as u64).unwrap_or_default()]
     }
 
     #[cfg(test)]
     pub fn known(&self) -> usize {
-        self.shards.iter().map(|shard| shard.lock().len()).sum()
+        self.shards.iter().map(|shard| shard.read().loads.len()).sum()
     }
 }
 
 impl Default for Users {
     fn default() -> Self {
-        Self { shards: std::array::from_fn(|_| Mutex::default()), hasher: RandomState::new() }
+        Self { shards: std::array::from_fn(|_| RwLock::default()), hasher: RandomState::new() }
+    }
+}
+
+// === impl Shard ===
+
+impl Shard {
+    fn add(&mut self, user: &str) -> Arc<Load> {
+        // Somebody may have been faster.
+        if let Some(load) = self.loads.get(user) {
+            return Arc::clone(load);
+        }
+        if self.loads.len() >= self.full {
+            // Nobody holds a clone, so nobody has a request under way.
+            self.loads.retain(|_, load| Arc::strong_count(load) > 1);
+            self.full = KEPT.max(2 * self.loads.len());
+            self.loads.shrink_to(self.full);
+        }
+        Arc::clone(self.loads.entry(user.into()).or_default())
+    }
+}
+
+impl Default for Shard {
+    fn default() -> Self {
+        Self { loads: HashMap::new(), full: KEPT }
     }
 }

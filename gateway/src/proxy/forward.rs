@@ -1,6 +1,5 @@
 //! Plain requests: one in, one out, bodies streamed both ways.
 
-use api::{path, query};
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, Request, Response, Uri};
 use hyper::body::Incoming;
@@ -20,7 +19,6 @@ pub async fn serve(
     record: &mut Record,
 ) -> Result<Response<ResponseBody>, Error> {
     let cluster = &call.cluster;
-    let endless = is_endless(request.uri(), call.remainder);
     let mut held = cluster.acquire().await.map_err(|error| Error::not_issued(cluster.name(), &error))?;
     let asked = request.uri().clone();
     let remainder = asked.path().get(call.remainder..).unwrap_or_default();
@@ -50,7 +48,7 @@ pub async fn serve(
         .map_err(|_| Error::Redirected(cluster.name().clone()))?;
     headers::to_client(&mut head.headers);
     let mut body = ResponseBody::member(body);
-    if endless && !head.headers.contains_key(CONTENT_LENGTH) {
+    if record.is_long() && !head.headers.contains_key(CONTENT_LENGTH) {
         record.is_stream();
         body = body.ending_with(call.drain.soft_token().cancelled_owned(), is_lines(&head.headers));
     }
@@ -83,11 +81,4 @@ fn is_lines(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).map_or(&b""[..], |kind| kind.as_bytes());
     !headers.contains_key(CONTENT_ENCODING)
         && (kind.starts_with(b"application/json") || kind.starts_with(b"text/plain"))
-}
-
-/// Watches and followed logs have no end of their own. The member's part of the path begins at `remainder`.
-pub fn is_endless(uri: &Uri, remainder: usize) -> bool {
-    let asks = |key| query::flag(uri.query(), key);
-    uri.query().is_some() && (asks("watch") || asks("follow"))
-        || uri.path().get(remainder..).is_some_and(path::is_legacy_watch)
 }

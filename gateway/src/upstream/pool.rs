@@ -73,7 +73,8 @@ impl Pool {
             match self.step() {
                 Step::Use(lease) => return Ok(lease),
                 Step::Exhausted(limit) => return Err(SendError::Exhausted(limit)),
-                Step::DialH1(slot) => return self.dial_h1(slot).await,
+                // Rare, and large: not to be carried around by every request.
+                Step::DialH1(slot) => return Box::pin(self.dial_h1(slot)).await,
                 Step::Await(outcome) => self.wait(outcome).await?,
             }
         }

@@ -5,8 +5,8 @@
 
 use std::cmp::Reverse;
 
-use http::HeaderMap;
 use http::header::ACCEPT;
+use http::{HeaderMap, HeaderValue};
 
 /// Clauses read from one request; real clients send at most a handful, and the rest is ignored.
 const MAX_CLAUSES: usize = 32;
@@ -24,7 +24,12 @@ pub(super) struct Clause<'a> {
 
 /// All clauses with a quality above 0, as they come.
 pub(super) fn all(headers: &HeaderMap) -> impl Iterator<Item = Clause<'_>> {
-    let lines = headers.get_all(ACCEPT).iter().filter_map(|line| line.to_str().ok());
+    of_lines(headers.get_all(ACCEPT))
+}
+
+/// All clauses of some lines with a quality above 0, as they come.
+pub(super) fn of_lines<'a>(lines: impl IntoIterator<Item = &'a HeaderValue>) -> impl Iterator<Item = Clause<'a>> {
+    let lines = lines.into_iter().filter_map(|line| line.to_str().ok());
     let clauses = lines.flat_map(|line| split(line, ',')).filter_map(Clause::parse).take(MAX_CLAUSES);
     clauses.filter(|clause| clause.quality > 0)
 }

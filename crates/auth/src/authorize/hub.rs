@@ -65,7 +65,7 @@ impl HubAuthorizer {
         self.metrics.cache_lookup(Kind::Access, kept.is_some());
         let decision = match kept {
             Some(decision) => decision,
-            None => self.review(&subject).await?,
+            None => Box::pin(self.review(&subject)).await?,
         };
         Ok((subject.user, subject.attributes, decision))
     }
