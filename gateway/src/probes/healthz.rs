@@ -12,6 +12,7 @@ use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use net::tls;
+use telemetry::causes::causes;
 use tokio::time::timeout;
 
 use super::reason::Reason;
@@ -105,16 +106,10 @@ fn lost(error: hyper::Error) -> Finding {
 
 /// The exchange ended before the answer did; in which of the ways there are for that is for the log.
 fn broken(error: &(dyn Error + 'static)) -> Finding {
-    let mut detail = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        detail = format!("{detail}: {error}");
-        cause = error.source();
-    }
     let spoken = error.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse);
     let what =
         if spoken { "/healthz is not answered in HTTP" } else { "the connection broke before /healthz was answered" };
-    unhealthy(Reason::unknown(what), detail)
+    unhealthy(Reason::unknown(what), causes(error))
 }
 
 fn unhealthy(reason: Reason, detail: impl Display) -> Finding {
