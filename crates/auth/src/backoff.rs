@@ -1,7 +1,8 @@
 //! Delays between attempts: exponential, capped, with jitter.
 
-use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
+
+use net::random::fraction;
 
 /// Iterator of delays. Each is longer than the one before by `factor`, up to `cap`, plus up to `jitter` of itself.
 #[derive(Debug, Clone)]
@@ -30,12 +31,6 @@ impl Iterator for Backoff {
         self.next = delay.mul_f64(self.factor).min(self.cap);
         Some(delay.mul_f64(1.0 + self.jitter * fraction()))
     }
-}
-
-/// A number in `[0, 1)`. Each `RandomState` has another key; that is random enough to spread retries.
-fn fraction() -> f64 {
-    let bits = u32::try_from(RandomState::new().hash_one(()) >> 32).unwrap_or(u32::MAX);
-    f64::from(bits) / (f64::from(u32::MAX) + 1.0)
 }
 
 #[cfg(test)]

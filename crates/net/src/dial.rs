@@ -1,6 +1,8 @@
 //! Opening TCP connections to members: resolve once, try each address, give up after a named time.
 
+use std::fmt;
 use std::io;
+use std::net::Ipv6Addr;
 use std::time::Duration;
 
 use socket2::{SockRef, TcpKeepalive};
@@ -12,6 +14,14 @@ use tokio::time::{Instant, timeout_at};
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 const KEEPALIVE_PROBES: u32 = 3;
+
+/// A place as messages and proxies spell it: `host:port`, IPv6 in brackets.
+#[derive(Debug, Clone, Copy)]
+pub struct HostPort<'a> {
+    /// DNS name or IP address, IPv6 without brackets.
+    pub host: &'a str,
+    pub port: u16,
+}
 
 /// Why no TCP connection came about. The texts begin with `dial tcp`, which clients of the Go cluster-gateway look for.
 #[derive(Debug, thiserror::Error)]
@@ -57,6 +67,18 @@ pub fn tune(stream: &TcpStream) {
     let keepalive =
         TcpKeepalive::new().with_time(KEEPALIVE_IDLE).with_interval(KEEPALIVE_INTERVAL).with_retries(KEEPALIVE_PROBES);
     let _ = SockRef::from(stream).set_tcp_keepalive(&keepalive);
+}
+
+// === impl HostPort ===
+
+impl fmt::Display for HostPort<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.host.parse::<Ipv6Addr>().is_ok() {
+            write!(f, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(f, "{}:{}", self.host, self.port)
+        }
+    }
 }
 
 // === impl DialError ===

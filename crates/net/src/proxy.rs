@@ -9,7 +9,6 @@ mod socks;
 mod stream;
 
 use std::fmt;
-use std::net::Ipv6Addr;
 use std::sync::Arc;
 
 use rustls::ClientConfig;
@@ -21,6 +20,7 @@ use tokio_rustls::TlsConnector;
 
 pub use self::error::{ProxyError, Refusal};
 pub use self::stream::{Opened, Proxied};
+use crate::dial::HostPort;
 use crate::{dial, tls};
 
 /// A proxy and what it wants to know of us.
@@ -52,19 +52,12 @@ pub struct Credentials {
     pub password: SecretString,
 }
 
-/// Where the proxy shall connect to. Displayed as `host:port`, IPv6 in brackets.
-#[derive(Debug, Clone, Copy)]
-struct Destination<'a> {
-    host: &'a str,
-    port: u16,
-}
-
 // === impl Proxy ===
 
 impl Proxy {
     /// A byte stream to `host:port` through this proxy, before `deadline`.
     pub async fn connect(&self, host: &str, port: u16, deadline: Instant) -> Result<Opened, ProxyError> {
-        let destination = Destination { host, port };
+        let destination = HostPort { host, port };
         let opened = async {
             let tcp = dial::connect(&self.host, self.port, deadline).await.map_err(Refusal::Unreachable)?;
             timeout_at(deadline, self.ask(tcp, destination)).await.unwrap_or(Err(Refusal::Timeout))
@@ -76,7 +69,7 @@ impl Proxy {
         })
     }
 
-    async fn ask(&self, mut tcp: TcpStream, destination: Destination<'_>) -> Result<Opened, Refusal> {
+    async fn ask(&self, mut tcp: TcpStream, destination: HostPort<'_>) -> Result<Opened, Refusal> {
         let credentials = self.credentials.as_ref();
         match &self.protocol {
             Protocol::Http => {
@@ -109,19 +102,7 @@ impl fmt::Display for Proxy {
             Protocol::Https(_) => "https",
             Protocol::Socks5 => "socks5",
         };
-        write!(f, "{scheme}://{}", Destination { host: &self.host, port: self.port })
-    }
-}
-
-// === impl Destination ===
-
-impl fmt::Display for Destination<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.host.parse::<Ipv6Addr>().is_ok() {
-            write!(f, "[{}]:{}", self.host, self.port)
-        } else {
-            write!(f, "{}:{}", self.host, self.port)
-        }
+        write!(f, "{scheme}://{}", HostPort { host: &self.host, port: self.port })
     }
 }
 

@@ -4,10 +4,10 @@
 //! at every dial.
 
 use std::fmt;
-use std::net::Ipv6Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use net::dial::HostPort;
 use rustls::ClientConfig;
 use rustls_pki_types::ServerName;
 
@@ -61,11 +61,7 @@ impl Places {
 /// `host:port`, IPv6 in brackets.
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.host.parse::<Ipv6Addr>().is_ok() {
-            write!(f, "[{}]:{}", self.host, self.port)
-        } else {
-            write!(f, "{}:{}", self.host, self.port)
-        }
+        HostPort { host: &self.host, port: self.port }.fmt(f)
     }
 }
 

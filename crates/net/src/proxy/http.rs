@@ -9,7 +9,8 @@ use bytes::{BufMut as _, Bytes, BytesMut};
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
-use super::{Credentials, Destination, Refusal};
+use super::{Credentials, Refusal};
+use crate::dial::HostPort;
 
 /// All that a proxy may send up to the end of its answer's head, interim responses included.
 const MOST_HEAD: usize = 16 * 1024;
@@ -28,7 +29,7 @@ struct Answer {
 /// Asks for `destination`; returns what the proxy sent beyond its answer.
 pub(super) async fn connect<S>(
     stream: &mut S,
-    destination: Destination<'_>,
+    destination: HostPort<'_>,
     credentials: Option<&Credentials>,
 ) -> Result<Bytes, Refusal>
 where

@@ -8,7 +8,8 @@ use secrecy::ExposeSecret as _;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 use super::error::SocksReply;
-use super::{Credentials, Destination, Refusal};
+use super::{Credentials, Refusal};
+use crate::dial::HostPort;
 
 const VERSION: u8 = 5;
 /// Version of the negotiation of RFC 1929.
@@ -25,7 +26,7 @@ const SUCCEEDED: u8 = 0;
 /// Asks for `destination`. Afterwards the stream is the destination's.
 pub(super) async fn connect<S>(
     stream: &mut S,
-    destination: Destination<'_>,
+    destination: HostPort<'_>,
     credentials: Option<&Credentials>,
 ) -> Result<(), Refusal>
 where
@@ -90,7 +91,7 @@ where
     if status == SUCCEEDED { Ok(()) } else { Err(Refusal::CredentialsRefused) }
 }
 
-fn request(destination: Destination<'_>) -> Result<Vec<u8>, Refusal> {
+fn request(destination: HostPort<'_>) -> Result<Vec<u8>, Refusal> {
     let mut message = vec![VERSION, CONNECT, 0];
     if let Ok(address) = destination.host.parse::<Ipv4Addr>() {
         message.push(IPV4);

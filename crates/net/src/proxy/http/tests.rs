@@ -3,7 +3,7 @@ use tokio::io::duplex;
 
 use super::*;
 
-const MEMBER: Destination<'static> = Destination { host: "member.example", port: 6443 };
+const MEMBER: HostPort<'static> = HostPort { host: "member.example", port: 6443 };
 
 fn jane() -> Credentials {
     Credentials { user: "jane".into(), password: "s3cret".into() }

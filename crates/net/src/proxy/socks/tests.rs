@@ -2,7 +2,7 @@ use tokio::io::duplex;
 
 use super::*;
 
-const NAMED: Destination<'static> = Destination { host: "member.example", port: 6443 };
+const NAMED: HostPort<'static> = HostPort { host: "member.example", port: 6443 };
 
 fn jane() -> Credentials {
     Credentials { user: "jane".into(), password: "s3cret".into() }
@@ -11,7 +11,7 @@ fn jane() -> Credentials {
 /// The outcome against a proxy that expects and answers in turn, with one byte on its way at a time; and what followed.
 async fn dialogue(
     script: &[(&[u8], &[u8])],
-    destination: Destination<'_>,
+    destination: HostPort<'_>,
     credentials: Option<&Credentials>,
 ) -> Result<Vec<u8>, Refusal> {
     let (mut ours, mut theirs) = duplex(1);
@@ -39,7 +39,7 @@ const GRANTED: &[u8] = b"\x05\x00\x00\x01\x00\x00\x00\x00\x00\x00";
 async fn names_and_addresses_are_asked_for_as_such() {
     let anonymous: (&[u8], &[u8]) = (b"\x05\x01\x00", b"\x05\x00");
     let asks = async |host, request: &[u8]| {
-        dialogue(&[anonymous, (request, GRANTED)], Destination { host, port: 6443 }, None).await.unwrap();
+        dialogue(&[anonymous, (request, GRANTED)], HostPort { host, port: 6443 }, None).await.unwrap();
     };
     asks("member.example", BY_NAME).await;
     asks("10.1.2.3", b"\x05\x01\x00\x01\x0a\x01\x02\x03\x19\x2b").await;
