@@ -1,5 +1,8 @@
 //! `clustergateways` and `virtualclusters` without a hub: from the current snapshot.
 
+use std::sync::Arc;
+
+use api::cluster_name::ClusterName;
 use api::list_options::{ListOptions, WatchOptions};
 use api::route::ClustersRoute;
 use api::served::{Form, ListMeta};
@@ -10,7 +13,7 @@ use super::memory_watch::{MemoryWatch, Subject};
 use super::virtual_clusters::{not_found, sorted};
 use super::{ok, watch};
 use crate::body::ResponseBody;
-use crate::clusters::LookupError;
+use crate::clusters::{Cluster, LookupError};
 use crate::error::Error;
 use crate::shared::Shared;
 
@@ -29,11 +32,7 @@ pub fn clusters(
     let view = &shared.view;
     match route {
         ClustersRoute::Get(name) => {
-            let cluster = shared.clusters.get(name).map_err(|error| match error {
-                LookupError::Absent => Error::NoSuchObject(name.clone()),
-                LookupError::Unknown => Error::ClustersUnknown,
-                LookupError::Invalid(reason) => Error::Unconvertible { cluster: name.clone(), reason },
-            })?;
+            let cluster = registered(shared, name, |name| Error::NoSuchObject(name.clone()))?;
             Ok(ok(form.object(&view.show(cluster.spec(), view.health_of(cluster.spec())))))
         }
         ClustersRoute::List => {
@@ -54,6 +53,19 @@ pub fn clusters(
     }
 }
 
+/// The cluster of this name; `absent` tells its reader that there is none.
+fn registered(
+    shared: &Shared,
+    name: &ClusterName,
+    absent: impl FnOnce(&ClusterName) -> Error,
+) -> Result<Arc<Cluster>, Error> {
+    shared.clusters.get(name).map_err(|error| match error {
+        LookupError::Absent => absent(name),
+        LookupError::Unknown => Error::ClustersUnknown,
+        LookupError::Invalid(reason) => Error::Unconvertible { cluster: name.clone(), reason },
+    })
+}
+
 /// As [`clusters`], of `virtualclusters`: those, and this gateway's own place.
 pub fn virtual_clusters(
     shared: &Shared,
@@ -69,11 +81,7 @@ pub fn virtual_clusters(
     match route {
         ClustersRoute::Get(name) if name.as_str() == LOCAL => Ok(ok(form.object(&VirtualCluster::local()))),
         ClustersRoute::Get(name) => {
-            let cluster = shared.clusters.get(name).map_err(|error| match error {
-                LookupError::Absent => not_found(name),
-                LookupError::Unknown => Error::ClustersUnknown,
-                LookupError::Invalid(reason) => Error::Unconvertible { cluster: name.clone(), reason },
-            })?;
+            let cluster = registered(shared, name, not_found)?;
             Ok(ok(form.object(&VirtualCluster::of_spec(cluster.spec()))))
         }
         ClustersRoute::List => {
