@@ -45,6 +45,17 @@ pub fn eventually(limit: Duration, mut condition: impl FnMut() -> bool) -> impl 
     })
 }
 
+/// As [`eventually`], for a condition that has to be asked for: `holds` is asked every few milliseconds.
+#[track_caller]
+pub fn becomes(limit: Duration, what: impl Display, mut holds: impl AsyncFnMut() -> bool) -> impl Future<Output = ()> {
+    within(limit, what, async move {
+        let mut interval = tokio::time::interval(POLL);
+        while !holds().await {
+            interval.tick().await;
+        }
+    })
+}
+
 /// Awaits `future`; panics after `limit`, naming `what` was awaited and the caller.
 #[track_caller]
 pub fn within<F: Future>(limit: Duration, what: impl Display, future: F) -> impl Future<Output = F::Output> {

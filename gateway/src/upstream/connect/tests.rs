@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kit::member::{BlackHole, FakeMember, MemberOptions};
-use kit::wait::free_port;
+use kit::wait::{becomes, free_port};
 use net::tls::client;
 use rustls_pki_types::ServerName;
 
@@ -100,12 +100,7 @@ async fn failed_dials_open_the_circuit_and_a_success_closes_it() {
     assert!(matches!(error, ConnectError::CircuitOpen(_)) && !error.is_timeout(), "{error}");
     assert!(error.to_string().starts_with(&format!("dial tcp {address}: connect: ")), "{error}");
     let member = back(address, &authority).await;
-    kit::wait::within(PATIENCE, "the pause to end", async {
-        while target.connect_any().await.is_err() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    })
-    .await;
+    becomes(PATIENCE, "the end of the pause", async || target.connect_any().await.is_ok()).await;
     target.connect_any().await.expect("the circuit is closed");
     assert_eq!(member.connections_accepted(), 2);
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use gateway::Gateway;
 use kit::client::Client;
 use kit::pki::{ALPN_BOTH, Authority, Leaf, Trust, client_config, provider, root_store};
-use kit::wait::{WAIT, within};
+use kit::wait::{WAIT, becomes, within};
 use system_tests::{Http, Rig};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -87,12 +87,7 @@ async fn names_have_certificates_of_their_own_which_are_followed() {
     }
     let second = issue();
     second.write_to(directory.path(), "other").expect("the directory is writable");
-    within(WAIT, "the new certificate", async {
-        while shown("other.example").await != second.certificate_der {
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-        }
-    })
-    .await;
+    becomes(WAIT, "the new certificate", async || shown("other.example").await == second.certificate_der).await;
 }
 
 #[tokio::test]

@@ -1,11 +1,10 @@
 //! Rules about whom members see: the operator's file, the annotations of Secrets, and what of them changes at run time.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use gateway::Gateway;
 use kit::member::Recorded;
-use kit::wait::{WAIT, within};
+use kit::wait::{WAIT, becomes, within};
 use system_tests::{Connection, Http, cluster, proxied};
 use tempfile::TempDir;
 
@@ -113,23 +112,16 @@ async fn the_file_is_followed_and_a_wrong_one_changes_nothing() {
     let mut user = async || acted_as(&stage.seen_of(&mut connection, "jane", "dev").await)[0].1.clone();
     assert_eq!(user().await, "first");
     file.write(&mapping("dev", "second"));
-    let followed = async {
-        while user().await != "second" {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    within(WAIT, "the changed rules", followed).await;
+    becomes(WAIT, "the changed rules", async || user().await == "second").await;
 
     file.write(
         "spec: {clientIdentityExchanger: {rules: [{type: PrivilegedIdentityExchanger, source: {userPattern: '('}}]}}",
     );
     let mut scrape = stage.front_proxy(Http::H2).await.with("x-remote-user", "prometheus");
-    let noticed = async {
-        while !scrape.get("/metrics").await.text().contains("cluster_gateway_identity_rules_current 0") {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    within(WAIT, "the broken file to be noticed", noticed).await;
+    becomes(WAIT, "the notice of the broken file", async || {
+        scrape.get("/metrics").await.text().contains("cluster_gateway_identity_rules_current 0")
+    })
+    .await;
     assert_eq!(user().await, "second");
 }
 
