@@ -162,7 +162,6 @@ impl Registry {
     pub fn publish(&mut self, complete: bool) {
         let invalid = self.clusters.values().filter(|entry| matches!(entry, Entry::Invalid(_))).count();
         self.making.metrics.set_clusters(self.clusters.len() - invalid, invalid);
-        self.not_ready = None;
         let resource_version = self.stamps.as_ref().map_or_else(|| self.resource_version.clone(), Stamps::version);
         self.published.publish(Snapshot {
             clusters: self.clusters.clone(),
@@ -171,5 +170,7 @@ impl Registry {
             complete,
             unconvertible: self.unconvertible.iter().cloned().collect(),
         });
+        // Last: whoever hears that the gateway is ready must find the clusters there.
+        self.not_ready = None;
     }
 }
