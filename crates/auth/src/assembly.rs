@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kube::Client;
+use net::tls::server::RELOAD_INTERVAL;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -134,10 +135,14 @@ impl Builder<'_> {
         let broken = |source| BuildError::CaBundle { path: path.to_owned(), source };
         self.trust.publish_clients(Arc::new(CaBundle::parse(&pem).map_err(broken)?));
         let trust = Arc::clone(&self.trust);
-        self.follow(file, move |pem| {
-            trust.publish_clients(Arc::new(CaBundle::parse(pem).map_err(|error| error.to_string())?));
+        let metrics = self.metrics.clone();
+        let apply = move |pem: &[u8]| {
+            let bundle = CaBundle::parse(pem).inspect_err(|_| metrics.reload_failed());
+            trust.publish_clients(Arc::new(bundle.map_err(|error| error.to_string())?));
             Ok(())
-        });
+        };
+        // As often as serving certificates: the two are rotated together.
+        self.workers.spawn_on(file.follow_every(RELOAD_INTERVAL, apply), self.runtime);
         Ok(())
     }
 

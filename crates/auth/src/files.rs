@@ -33,21 +33,30 @@ impl Watched {
 
     /// Reads the file now and then, for ever, and hands changed contents to `apply`. What cannot be read or applied is
     /// logged, and what was applied before stays.
-    pub(crate) async fn follow(mut self, mut apply: impl FnMut(&[u8]) -> Result<(), String>) {
-        let mut ticks = interval(INTERVAL);
+    pub(crate) async fn follow(self, apply: impl FnMut(&[u8]) -> Result<(), String>) {
+        self.follow_every(INTERVAL, apply).await;
+    }
+
+    /// As [`Watched::follow`], with a look each `period`.
+    pub(crate) async fn follow_every(mut self, period: Duration, mut apply: impl FnMut(&[u8]) -> Result<(), String>) {
+        let mut ticks = interval(period);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         ticks.tick().await; // the first is immediate
+        let mut unreadable = None;
         loop {
             ticks.tick().await;
             let path = self.path.clone();
             let contents = match tokio::task::spawn_blocking(move || read(&path)).await {
                 Ok(Ok(contents)) => contents,
                 Ok(Err(error)) => {
-                    tracing::warn!(path = %self.path.display(), %error, "file cannot be read again: the old contents stay in force");
+                    if unreadable.replace(error.kind()) != Some(error.kind()) {
+                        tracing::warn!(path = %self.path.display(), %error, "file cannot be read again: the old contents stay in force");
+                    }
                     continue;
                 }
                 Err(_) => return, // the runtime is shutting down
             };
+            unreadable = None;
             let seen = digest(&SHA256, &contents);
             if seen.as_ref() == self.known.as_ref() {
                 continue;

@@ -25,6 +25,7 @@ pub struct Metrics {
     attempts: [[Counter; 2]; METHODS.len()],
     verdicts: [Counter; VERDICTS.len()],
     kinds: [KindMetrics; KINDS.len()],
+    reload_failures: Counter,
 }
 
 /// What became of an authorization, as [`VERDICTS`].
@@ -78,34 +79,46 @@ struct KindLabels {
 
 impl Metrics {
     /// Registers `cluster_gateway_authentication_total{method,result}`, `cluster_gateway_authorization_total{result}`,
-    /// `cluster_gateway_review_duration_seconds{kind,result}`, `cluster_gateway_review_cache_total{kind,result}` and
-    /// `cluster_gateway_reviews_rejected_total{kind}`.
+    /// `cluster_gateway_review_duration_seconds{kind,result}`, `cluster_gateway_review_cache_total{kind,result}`,
+    /// `cluster_gateway_reviews_rejected_total{kind}` and `cluster_gateway_client_ca_reload_failures_total`.
     pub fn register(registry: &mut Registry) -> Self {
+        Self::register_named(registry, "cluster_gateway")
+    }
+
+    /// As [`Metrics::register`], with `prefix` for `cluster_gateway`.
+    pub fn register_named(registry: &mut Registry, prefix: &str) -> Self {
         let attempts = Family::<AttemptLabels, Counter>::default();
         registry.register(
-            "cluster_gateway_authentication",
+            format!("{prefix}_authentication"),
             "Authentication attempts by method and result; a method without an opinion is not counted",
             attempts.clone(),
         );
         let verdicts = Family::<VerdictLabels, Counter>::default();
         registry.register(
-            "cluster_gateway_authorization",
+            format!("{prefix}_authorization"),
             "Authorizations by result, whether the hub was asked or not",
             verdicts.clone(),
         );
         let latency = Family::<KindLabels, Histogram>::new_with_constructor(|| Histogram::new(LATENCY_BUCKETS));
         registry.register(
-            "cluster_gateway_review_duration_seconds",
+            format!("{prefix}_review_duration_seconds"),
             "Time until the hub answered a review, retries included",
             latency.clone(),
         );
         let cache = Family::<KindLabels, Counter>::default();
-        registry.register("cluster_gateway_review_cache", "Lookups of cached reviews", cache.clone());
+        registry.register(format!("{prefix}_review_cache"), "Lookups of cached reviews", cache.clone());
         let turned_away = Family::<TurnedAwayLabels, Counter>::default();
         registry.register(
-            "cluster_gateway_reviews_rejected",
+            format!("{prefix}_reviews_rejected"),
             "Reviews never begun because too many were waiting for the hub",
             turned_away.clone(),
+        );
+
+        let reload_failures = Counter::default();
+        registry.register(
+            format!("{prefix}_client_ca_reload_failures"),
+            "Changes of the CA file of client certificates that could not be used; the last good one stays in force",
+            reload_failures.clone(),
         );
 
         let counter = |method, result| attempts.get_or_create_owned(&AttemptLabels { method, result });
@@ -119,11 +132,16 @@ impl Metrics {
             attempts: METHODS.map(|method| ["failure", "success"].map(|result| counter(method, result))),
             verdicts: VERDICTS.map(|result| verdicts.get_or_create_owned(&VerdictLabels { result })),
             kinds,
+            reload_failures,
         }
     }
 
     pub(crate) fn authenticated(&self, method: Method, success: bool) {
         self.attempts[method as usize][usize::from(success)].inc();
+    }
+
+    pub(crate) fn reload_failed(&self) {
+        self.reload_failures.inc();
     }
 
     pub(crate) fn authorized(&self, verdict: Verdict) {

@@ -1,12 +1,15 @@
 //! Sockets, TLS that reloads while running, drain and byte pumps. Knows of HTTP its ALPN names and the
 //! `CONNECT` of proxies, of Kubernetes nothing.
 
+pub mod descriptors;
 pub mod dial;
 pub mod drain;
+pub mod heard;
 pub mod linger;
 pub mod listen;
 pub mod proxy;
 pub mod pump;
 pub mod random;
+pub mod signals;
 pub mod tls;
 pub mod transport;

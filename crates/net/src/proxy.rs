@@ -19,7 +19,7 @@ use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
 
 pub use self::error::{ProxyError, Refusal};
-pub use self::stream::{Opened, Proxied};
+pub use self::stream::{Io, Opened, Proxied};
 use crate::dial::HostPort;
 use crate::{dial, tls};
 

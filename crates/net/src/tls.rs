@@ -1,6 +1,7 @@
 //! TLS on both sides: a server whose certificate reloads while it runs, clients with the trust of one member each.
 
 pub mod client;
+pub mod client_files;
 pub mod keypair;
 mod pinned;
 pub mod policy;

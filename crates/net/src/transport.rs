@@ -1,4 +1,4 @@
-//! A byte stream to a member: TLS, or plain TCP where the operator allowed it; either may run inside a proxy's stream.
+//! A byte stream to a member: TLS, or plain TCP where the operator allowed it; either may run inside a proxy's or a tunnel's stream.
 
 use std::io;
 use std::pin::Pin;
@@ -7,11 +7,12 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
+use tokio_util::sync::CancellationToken;
 
 use crate::proxy::Proxied;
 
 /// One connection to a member. TLS is boxed: its state is large and the enum is moved about while connecting. What comes through a
-/// proxy has variants of its own, so that the direct way has no further layer.
+/// proxy or a tunnel has variants of its own, so that the direct way has no further layer.
 pub enum Transport {
     Tls(Box<TlsStream<TcpStream>>),
     Plain(TcpStream),
@@ -28,6 +29,15 @@ impl Transport {
             Self::Tls(stream) => stream.get_ref().1.alpn_protocol(),
             Self::ProxiedTls(stream) => stream.get_ref().1.alpn_protocol(),
             Self::Plain(_) | Self::Proxied(_) => None,
+        }
+    }
+
+    /// Cancelled when the way is about to be cut: nothing new should be begun on it. `None` where nobody would tell.
+    pub fn leaving(&self) -> Option<CancellationToken> {
+        match self {
+            Self::ProxiedTls(stream) => stream.get_ref().0.leaving(),
+            Self::Proxied(stream) => stream.leaving(),
+            Self::Tls(_) | Self::Plain(_) => None,
         }
     }
 }

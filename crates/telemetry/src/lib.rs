@@ -1,6 +1,10 @@
-//! Logs, metrics and readiness: what an operator sees.
+//! Logs, metrics, readiness, the endpoint that tells them and the flags all programs share: what an operator sees.
 
+pub mod admin;
 pub mod causes;
+pub mod flags;
+pub mod histogram;
 pub mod logs;
 pub mod metrics;
+pub mod quiet;
 pub mod readiness;

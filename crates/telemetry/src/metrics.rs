@@ -1,20 +1,22 @@
 //! The metrics registry and its text form.
 
+use std::sync::Arc;
+
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 
 /// Content type of [`Metrics::encode`] (OpenMetrics 1.0, which Prometheus asks for and reads).
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// A finished registry: everything is registered at start-up, nothing after.
-#[derive(Debug)]
-pub struct Metrics(Registry);
+/// A finished registry: everything is registered at start-up, nothing after. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Metrics(Arc<Registry>);
 
 // === impl Metrics ===
 
 impl Metrics {
     pub fn new(registry: Registry) -> Self {
-        Self(registry)
+        Self(Arc::new(registry))
     }
 
     /// All metrics as OpenMetrics text.

@@ -1,4 +1,4 @@
-//! What a dial opens: a TCP connection, or a stream inside a proxy's.
+//! What a dial opens: a TCP connection, or a stream inside a proxy's or a tunnel's.
 //!
 //! A proxy in the clear that sent nothing beyond its answer leaves a TCP connection like any other, and it is used as one.
 
@@ -14,6 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
+use tokio_util::sync::CancellationToken;
 
 use crate::transport::Transport;
 
@@ -28,22 +29,39 @@ pub struct Proxied {
     hop: Hop,
     /// Sent by the destination together with the proxy's answer, and not read yet.
     early: Bytes,
+    /// Cancelled when the way is about to end.
+    leaving: Option<CancellationToken>,
 }
 
 enum Hop {
     Tcp(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
+    Other(Box<dyn Io>),
 }
+
+/// What a stream has to be able to do.
+pub trait Io: AsyncRead + AsyncWrite + Unpin + Send + Sync + 'static {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send + Sync + 'static> Io for T {}
 
 // === impl Opened ===
 
 impl Opened {
     pub(super) fn through_tcp(tcp: TcpStream, early: Bytes) -> Self {
-        if early.is_empty() { Self::Tcp(tcp) } else { Self::Proxied(Proxied { hop: Hop::Tcp(tcp), early }) }
+        if early.is_empty() {
+            Self::Tcp(tcp)
+        } else {
+            Self::Proxied(Proxied { hop: Hop::Tcp(tcp), early, leaving: None })
+        }
     }
 
     pub(super) fn through_tls(tls: Box<TlsStream<TcpStream>>, early: Bytes) -> Self {
-        Self::Proxied(Proxied { hop: Hop::Tls(tls), early })
+        Self::Proxied(Proxied { hop: Hop::Tls(tls), early, leaving: None })
+    }
+
+    /// A stream that is no socket of ours. `leaving` is cancelled when it is about to be cut.
+    pub fn other(stream: impl Io, leaving: Option<CancellationToken>) -> Self {
+        Self::Proxied(Proxied { hop: Hop::Other(Box::new(stream)), early: Bytes::new(), leaving })
     }
 
     /// The stream as it is, for members without TLS.
@@ -72,6 +90,12 @@ impl Opened {
 
 // === impl Proxied ===
 
+impl Proxied {
+    pub(crate) fn leaving(&self) -> Option<CancellationToken> {
+        self.leaving.clone()
+    }
+}
+
 /// Calls the same method on whichever stream it is.
 macro_rules! either {
     ($self:expr, $stream:ident => $call:expr) => {
@@ -81,6 +105,10 @@ macro_rules! either {
                 $call
             }
             Hop::Tls(stream) => {
+                let $stream = Pin::new(stream.as_mut());
+                $call
+            }
+            Hop::Other(stream) => {
                 let $stream = Pin::new(stream.as_mut());
                 $call
             }
@@ -117,6 +145,7 @@ impl AsyncWrite for Proxied {
         match &self.hop {
             Hop::Tcp(stream) => stream.is_write_vectored(),
             Hop::Tls(stream) => stream.is_write_vectored(),
+            Hop::Other(stream) => stream.is_write_vectored(),
         }
     }
 

@@ -3,7 +3,10 @@
 //! Client certificates are judged per request by the authenticators, against CAs that change while connections live; here
 //! the handshake only proves that the peer holds the key. An empty list of acceptable CAs is sent, because Go clients
 //! offer a certificate only if the list is empty or names their issuer.
+//!
+//! Where nobody without a certificate has any business, [`config_admitting`] refuses in the handshake already.
 
+mod admission;
 mod names;
 
 use std::fmt;
@@ -20,6 +23,7 @@ use rustls::sign::CertifiedKey;
 use rustls::{DigitallySignedStruct, DistinguishedName, ServerConfig, SignatureScheme};
 use rustls_pki_types::{CertificateDer, UnixTime};
 
+pub use self::admission::{Doorkeeper, config_admitting};
 pub use self::names::{NamedFiles, ServingCertificates};
 use super::keypair::{KeyPair, KeyPairError};
 use super::policy::Policy;
@@ -55,20 +59,29 @@ struct AnyClientCertificate(Signatures);
 struct Follower {
     certificate: Arc<ServingCertificate>,
     complained: String,
+    complaints: u64,
 }
 
 /// A server configuration that shows what `certificates` chooses.
 pub fn config(certificates: Arc<dyn ResolvesServerCert>, policy: &Policy) -> Arc<ServerConfig> {
+    Arc::new(build(certificates, policy, |provider| Arc::new(AnyClientCertificate(Signatures(provider)))))
+}
+
+fn build(
+    certificates: Arc<dyn ResolvesServerCert>,
+    policy: &Policy,
+    verifier: impl FnOnce(Arc<CryptoProvider>) -> Arc<dyn ClientCertVerifier>,
+) -> ServerConfig {
     let mut provider = CryptoProvider::clone(&super::provider());
     provider.cipher_suites = policy.suites.to_vec();
     let provider = Arc::new(provider);
     let mut config = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&policy.versions())
         .expect("a policy always has suites of TLS 1.3")
-        .with_client_cert_verifier(Arc::new(AnyClientCertificate(Signatures(provider))))
+        .with_client_cert_verifier(verifier(provider))
         .with_cert_resolver(certificates);
     config.alpn_protocols = policy.alpn.iter().map(|name| name.to_vec()).collect();
-    Arc::new(config)
+    config
 }
 
 // === impl ServingCertificate ===
@@ -83,11 +96,20 @@ impl ServingCertificate {
     /// Re-reads the files for ever. A bad pair (such as a key written before its certificate) is logged once per change
     /// and the last good one stays in use.
     pub async fn follow(self: Arc<Self>) {
+        self.follow_telling(|| {}).await;
+    }
+
+    /// As [`ServingCertificate::follow`], and calls `failed` for each bad pair, once per change.
+    pub async fn follow_telling(self: Arc<Self>, failed: impl Fn() + Send) {
         let mut follower = Follower::new(self);
         let mut interval = tokio::time::interval(RELOAD_INTERVAL);
         loop {
             interval.tick().await;
+            let before = follower.complaints;
             follower.look();
+            if follower.complaints != before {
+                failed();
+            }
         }
     }
 
@@ -116,7 +138,7 @@ impl ResolvesServerCert for ServingCertificate {
 
 impl Follower {
     fn new(certificate: Arc<ServingCertificate>) -> Self {
-        Self { certificate, complained: String::new() }
+        Self { certificate, complained: String::new(), complaints: 0 }
     }
 
     /// Looks once. True if another pair is in use now.
@@ -138,6 +160,7 @@ impl Follower {
                         "serving certificate not reloaded, the last good one stays in use"
                     );
                     self.complained = text;
+                    self.complaints += 1;
                 }
                 false
             }

@@ -1,0 +1,72 @@
+//! A file of authorities any of whose clients may come in: the door of a listener, without users and permissions.
+//!
+//! The file is followed. Connections outlive its changes, so a peer can be judged again at each of its requests; what was found
+//! out is remembered with the peer, as with users' certificates.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use net::tls::server::{Doorkeeper, RELOAD_INTERVAL};
+use rustls_pki_types::CertificateDer;
+use tokio::runtime::Handle;
+use tokio::task::JoinSet;
+
+use crate::assembly::BuildError;
+use crate::ca_bundle::CaBundle;
+use crate::clock::Clock;
+use crate::files::Watched;
+use crate::peer::{Peer, Verdict};
+use crate::trust::Trust;
+
+/// See the module's text. Dropping it ends the task that follows the file.
+#[derive(Debug)]
+pub struct ClientCa {
+    trust: Arc<Trust>,
+    clock: Clock,
+    _follower: JoinSet<()>,
+}
+
+// === impl ClientCa ===
+
+impl ClientCa {
+    /// Reads `path` and follows it on `runtime`, looking as often as serving certificates are looked at. A bad file is logged, the
+    /// last good one stays in force, and `failed` is called, once per change.
+    pub fn open(path: &Path, runtime: &Handle, failed: impl Fn() + Send + 'static) -> Result<Arc<Self>, BuildError> {
+        let (file, pem) = Watched::open(path).map_err(|source| BuildError::Read { path: path.to_owned(), source })?;
+        let broken = |source| BuildError::CaBundle { path: path.to_owned(), source };
+        let trust = Arc::new(Trust::default());
+        trust.publish_clients(Arc::new(CaBundle::parse(&pem).map_err(broken)?));
+        let live = Arc::clone(&trust);
+        let mut follower = JoinSet::new();
+        let apply = move |pem: &[u8]| {
+            let bundle = CaBundle::parse(pem).inspect_err(|_| failed()).map_err(|error| error.to_string())?;
+            live.publish_clients(Arc::new(bundle));
+            Ok(())
+        };
+        follower.spawn_on(file.follow_every(RELOAD_INTERVAL, apply), runtime);
+        Ok(Arc::new(Self { trust, clock: Clock::default(), _follower: follower }))
+    }
+
+    /// Whether `peer` holds a certificate that is good now; if not, why.
+    pub fn judge(&self, peer: &Peer) -> Result<(), Arc<str>> {
+        let now = self.clock.now();
+        let clients = self.trust.clients();
+        let bundle = clients.as_ref().expect("published before anybody could ask");
+        let judged = Verdict::recall(&mut peer.memory().client, bundle.generation, now, || {
+            let window = bundle.value.verify(peer.certificates(), now);
+            window.map(|window| (None, window)).map_err(|error| Arc::from(error.to_string()))
+        });
+        judged.map(drop)
+    }
+}
+
+impl Doorkeeper for ClientCa {
+    fn admit(&self, chain: &[CertificateDer<'static>]) -> Result<(), String> {
+        let clients = self.trust.clients();
+        let bundle = clients.as_ref().expect("published before anybody could ask");
+        bundle.value.verify(chain, self.clock.now()).map(drop).map_err(|error| error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests;

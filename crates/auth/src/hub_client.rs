@@ -1,0 +1,104 @@
+//! Clients of the hub, set up alike in every program.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use http::HeaderValue;
+use http::header::USER_AGENT;
+use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::{Client, Config};
+
+/// A hub that accepts no connection within this is tried again, with back-off.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// A hub that says nothing for longer is gone: above the 290 s after which it ends a watch by itself.
+const READ_TIMEOUT: Duration = Duration::from_mins(5);
+
+/// There is no client. Texts hold nothing of the files: they hold credentials.
+#[derive(Debug, thiserror::Error)]
+pub enum HubClientError {
+    #[error("no kubeconfig given and not running in a pod")]
+    InCluster(#[source] InClusterError),
+    #[error("kubeconfig {path}: {what}")]
+    Kubeconfig { path: PathBuf, what: String },
+    #[error("the name we go by cannot be sent in a header")]
+    UserAgent,
+    #[error("cannot set up the client for the hub")]
+    Client(#[source] kube::Error),
+}
+
+/// Whether this process runs in a pod, whose cluster can be the hub: what [`client`] needs without a kubeconfig is there.
+pub fn is_in_pod() -> bool {
+    std::env::var_os("KUBERNETES_SERVICE_HOST").is_some_and(|host| !host.is_empty())
+        && Path::new("/var/run/secrets/kubernetes.io/serviceaccount/token").exists()
+}
+
+/// A client for `kubeconfig`, or for the cluster this process runs in, that calls itself `user_agent`. Must be called on the runtime
+/// that will drive it. Tokens that the kubeconfig names by file, and those of pods, are read again as they change.
+pub async fn client(kubeconfig: Option<&Path>, user_agent: &str) -> Result<Client, HubClientError> {
+    let mut config = config(kubeconfig, user_agent).await?;
+    config.read_timeout = Some(READ_TIMEOUT);
+    Client::try_from(config).map_err(HubClientError::Client)
+}
+
+/// As [`client`], for watches whose length their watchers decide: they may be silent for as long as nothing happens.
+pub async fn watch_client(kubeconfig: Option<&Path>, user_agent: &str) -> Result<Client, HubClientError> {
+    Client::try_from(config(kubeconfig, user_agent).await?).map_err(HubClientError::Client)
+}
+
+async fn config(kubeconfig: Option<&Path>, user_agent: &str) -> Result<Config, HubClientError> {
+    let mut config = match kubeconfig {
+        Some(path) => from_file(path).await?,
+        None => Config::incluster().map_err(HubClientError::InCluster)?,
+    };
+    config.connect_timeout = Some(CONNECT_TIMEOUT);
+    // Retries are decided where the call is made: a hidden one would multiply with ours.
+    config.default_retry = false;
+    let user_agent = HeaderValue::from_str(user_agent).map_err(|_| HubClientError::UserAgent)?;
+    config.headers.push((USER_AGENT, user_agent));
+    Ok(config)
+}
+
+async fn from_file(path: &Path) -> Result<Config, HubClientError> {
+    let told = |error: KubeconfigError| HubClientError::Kubeconfig { path: path.to_owned(), what: mistake(&error) };
+    let kubeconfig = Kubeconfig::read_from(path).map_err(told)?;
+    Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.map_err(told)
+}
+
+/// What is wrong with a kubeconfig. Parsers quote the lines around a mistake, which hold credentials: only the place is told.
+pub fn mistake(error: &KubeconfigError) -> String {
+    match error {
+        KubeconfigError::Parse(error) => match error.location() {
+            Some(location) => {
+                format!("the kubeconfig is not valid near line {}, column {}", location.line(), location.column())
+            }
+            None => "the kubeconfig is not valid".to_owned(),
+        },
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kubeconfig_is_never_quoted() {
+        for broken in [
+            "users:\n- name: a\n  user:\n    token: CANARY\n    username: [x]y\n",
+            "users: [{token: CANARY",
+            "token: \"CANARY",
+        ] {
+            let error = Kubeconfig::from_yaml(broken).unwrap_err();
+            let text = mistake(&error);
+            assert!(text.contains("line") && !text.contains("CANARY"), "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_missing_is_named() {
+        let told = client(Some(Path::new("/nowhere/hub.yaml")), "test").await.err().unwrap().to_string();
+        assert!(told.contains("/nowhere/hub.yaml"), "{told}");
+        let told = config(Some(Path::new("/nowhere/hub.yaml")), "te\nst").await.err().unwrap().to_string();
+        assert!(!told.is_empty());
+    }
+}

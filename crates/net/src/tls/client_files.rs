@@ -1,0 +1,200 @@
+//! The dialling side's files: whom to trust and, if we show one, our certificate; re-read while running.
+//!
+//! Connections keep what they began with. Each reading that differs is a new generation, so that whoever keeps connections knows which
+//! of them are of older files.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use rustls::ClientConfig;
+
+use super::client::{self, Trust, TrustError};
+use super::keypair::{KeyPair, KeyPairError};
+use super::server::{KeyPairFiles, RELOAD_INTERVAL};
+
+/// Where trust and identity are.
+#[derive(Debug, Clone, Default)]
+pub struct ClientFiles {
+    /// PEM bundle; the system's roots when absent.
+    pub ca: Option<PathBuf>,
+    /// No certificate is shown when absent.
+    pub identity: Option<KeyPairFiles>,
+}
+
+/// Why files cannot be used. Texts never contain key material.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientFilesError {
+    #[error("cannot read {path}: {source}")]
+    Read { path: PathBuf, source: std::io::Error },
+    #[error("{path}: {source}")]
+    Trust { path: PathBuf, source: TrustError },
+    #[error(transparent)]
+    System(TrustError),
+    #[error("{certificate} with {private_key}: {source}")]
+    KeyPair { certificate: PathBuf, private_key: PathBuf, source: KeyPairError },
+}
+
+/// The configuration in use, replaced by [`FollowedClient::follow`].
+#[derive(Debug)]
+pub struct FollowedClient {
+    files: ClientFiles,
+    current: ArcSwap<Generation>,
+}
+
+/// One reading of the files.
+#[derive(Debug)]
+pub struct Generation {
+    /// Without ALPN: each connection says what it offers.
+    pub config: Arc<ClientConfig>,
+    /// Counts up with every change.
+    pub number: u64,
+    read: Contents,
+}
+
+#[derive(PartialEq, Eq)]
+struct Contents {
+    ca: Option<Vec<u8>>,
+    identity: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+// === impl FollowedClient ===
+
+impl FollowedClient {
+    /// Reads the files once. Fails if they cannot be used.
+    pub fn load(files: ClientFiles) -> Result<Arc<Self>, ClientFilesError> {
+        let read = files.read()?;
+        let config = files.config(&read)?;
+        Ok(Arc::new(Self { files, current: ArcSwap::from_pointee(Generation { config, number: 0, read }) }))
+    }
+
+    pub fn current(&self) -> Arc<Generation> {
+        self.current.load_full()
+    }
+
+    /// Takes over changed files. True if something changed.
+    pub fn reload(&self) -> Result<bool, ClientFilesError> {
+        let read = self.files.read()?;
+        let current = self.current.load();
+        if read == current.read {
+            return Ok(false);
+        }
+        let config = self.files.config(&read)?;
+        self.current.store(Arc::new(Generation { config, number: current.number + 1, read }));
+        Ok(true)
+    }
+
+    /// Re-reads the files for ever. Files that cannot be used (such as a key written before its certificate) are logged and told to
+    /// `failed` once per cause, and the last good ones stay in use.
+    pub async fn follow(self: Arc<Self>, failed: impl Fn() + Send) {
+        let mut complained = String::new();
+        let mut interval = tokio::time::interval(RELOAD_INTERVAL);
+        loop {
+            interval.tick().await;
+            match self.reload() {
+                Ok(changed) => {
+                    if changed {
+                        tracing::info!(files = %self.files, "certificates for dialling reloaded");
+                    }
+                    complained.clear();
+                }
+                Err(error) => {
+                    let reason = error.to_string();
+                    if reason != complained {
+                        tracing::warn!(reason, "cannot reload certificates for dialling, going on with those in use");
+                        failed();
+                        complained = reason;
+                    }
+                }
+            }
+        }
+    }
+}
+
+// === impl ClientFiles ===
+
+impl ClientFiles {
+    fn read(&self) -> Result<Contents, ClientFilesError> {
+        let read = |path: &Path| {
+            std::fs::read(path).map_err(|source| ClientFilesError::Read { path: path.to_owned(), source })
+        };
+        let pair = |files: &KeyPairFiles| Ok((read(&files.certificate)?, read(&files.private_key)?));
+        Ok(Contents {
+            ca: self.ca.as_deref().map(read).transpose()?,
+            identity: self.identity.as_ref().map(pair).transpose()?,
+        })
+    }
+
+    fn config(&self, read: &Contents) -> Result<Arc<ClientConfig>, ClientFilesError> {
+        let identity = match (&self.identity, &read.identity) {
+            (Some(files), Some((certificate, key))) => {
+                Some(KeyPair::from_pem(certificate, key).map_err(|source| ClientFilesError::KeyPair {
+                    certificate: files.certificate.clone(),
+                    private_key: files.private_key.clone(),
+                    source,
+                })?)
+            }
+            _ => None,
+        };
+        let trust = read.ca.as_deref().map_or(Trust::SystemRoots, Trust::Bundle);
+        client::config(trust, identity.as_ref()).map_err(|source| match &self.ca {
+            Some(path) => ClientFilesError::Trust { path: path.clone(), source },
+            None => ClientFilesError::System(source),
+        })
+    }
+}
+
+impl std::fmt::Display for ClientFiles {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let identity = self.identity.iter().flat_map(|files| [&files.certificate, &files.private_key]);
+        let mut all = self.ca.iter().chain(identity);
+        all.next().map_or(Ok(()), |first| write!(f, "{}", first.display()))?;
+        all.try_for_each(|path| write!(f, ", {}", path.display()))
+    }
+}
+
+/// Without the key.
+impl std::fmt::Debug for Contents {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Contents(..)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use rcgen::{CertificateParams, KeyPair as Key};
+
+    use super::*;
+
+    fn pair(name: &str) -> (String, String) {
+        let key = Key::generate().unwrap();
+        let certificate = CertificateParams::new([name.to_owned()]).unwrap().self_signed(&key).unwrap();
+        (certificate.pem(), key.serialize_pem())
+    }
+
+    #[test]
+    fn changed_files_are_a_new_generation_and_broken_ones_are_none() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        let write = |(certificate, key): (String, String)| {
+            fs::write(path("ca.crt"), &certificate).unwrap();
+            fs::write(path("tls.crt"), &certificate).unwrap();
+            fs::write(path("tls.key"), key).unwrap();
+        };
+        write(pair("first"));
+        let identity = Some(KeyPairFiles { certificate: path("tls.crt"), private_key: path("tls.key") });
+        let files = ClientFiles { ca: Some(path("ca.crt")), identity };
+        let client = FollowedClient::load(files).unwrap();
+        assert_eq!((client.reload().unwrap(), client.current().number), (false, 0));
+        fs::write(path("tls.key"), pair("other").1).unwrap();
+        let error = client.reload().unwrap_err().to_string();
+        assert!(error.contains("tls.key") && error.contains("does not fit"), "{error}");
+        assert_eq!(client.current().number, 0, "what was good stays in use");
+        write(pair("second"));
+        assert_eq!((client.reload().unwrap(), client.current().number), (true, 1));
+        fs::remove_file(path("ca.crt")).unwrap();
+        assert!(client.reload().unwrap_err().to_string().contains("ca.crt"));
+    }
+}

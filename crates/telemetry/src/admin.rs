@@ -1,0 +1,202 @@
+//! A small HTTP/1.1 endpoint for probes, metrics and whatever else an operator asks a program.
+//!
+//! It holds few connections, each for a bounded time: whoever reaches it can slow down nobody but others who ask.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+
+use crate::metrics::{CONTENT_TYPE, Metrics};
+use crate::readiness::Readiness;
+
+/// Connections served at a time; more wait in the kernel.
+const MOST_CONNECTIONS: usize = 64;
+/// For one connection, however many requests come on it.
+const LONGEST_CONNECTION: Duration = Duration::from_mins(1);
+const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
+/// After an accept that failed, such as for want of file descriptors.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+
+/// An answer, whole.
+pub type Answer = Response<Full<Bytes>>;
+
+/// A running endpoint. Ends when dropped.
+#[derive(Debug)]
+pub struct Endpoint {
+    address: SocketAddr,
+    task: JoinHandle<()>,
+}
+
+/// What every program's endpoint answers: `/livez`, `/healthz`, `/readyz` with `?verbose`, and `/metrics`.
+#[derive(Debug)]
+pub struct Probes {
+    pub readiness: Readiness,
+    /// The reasons that [`Readiness`] may have, in the order they are told.
+    pub conditions: &'static [&'static str],
+    pub metrics: Metrics,
+}
+
+/// Who asks, among the extensions of each request.
+#[derive(Debug, Clone, Copy)]
+pub struct Asker(pub SocketAddr);
+
+/// Binds `listen` and answers with `handler` on `runtime` from now on. May be called from outside a runtime. Requests carry an
+/// [`Asker`].
+pub fn serve<H, F>(listen: SocketAddr, runtime: &Handle, handler: H) -> io::Result<Endpoint>
+where
+    H: Fn(Request<Incoming>) -> F + Send + Sync + 'static,
+    F: Future<Output = Answer> + Send + 'static,
+{
+    let listener = std::net::TcpListener::bind(listen)?;
+    listener.set_nonblocking(true)?;
+    let address = listener.local_addr()?;
+    let listener = {
+        let _entered = runtime.enter();
+        TcpListener::from_std(listener)?
+    };
+    Ok(Endpoint { address, task: runtime.spawn(accept(listener, Arc::new(handler))) })
+}
+
+/// `text` as it is.
+pub fn text(status: StatusCode, text: impl Into<Bytes>) -> Answer {
+    answer(status, HeaderValue::from_static("text/plain; charset=utf-8"), text)
+}
+
+/// `body` of `content_type`, never to be guessed at by a browser.
+pub fn answer(status: StatusCode, content_type: HeaderValue, body: impl Into<Bytes>) -> Answer {
+    let mut response = Response::new(Full::new(body.into()));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, content_type);
+    response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}
+
+/// 405, naming what is `allowed`.
+pub fn method_not_allowed(allowed: &'static str) -> Answer {
+    let mut response = text(StatusCode::METHOD_NOT_ALLOWED, format!("only {allowed} is allowed here\n"));
+    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
+    response
+}
+
+async fn accept<H, F>(listener: TcpListener, handler: Arc<H>)
+where
+    H: Fn(Request<Incoming>) -> F + Send + Sync + 'static,
+    F: Future<Output = Answer> + Send + 'static,
+{
+    let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    // The connections end with the endpoint.
+    let mut connections = tokio::task::JoinSet::new();
+    loop {
+        let Ok(permit) = Arc::clone(&room).acquire_owned().await else { return };
+        while connections.try_join_next().is_some() {}
+        match listener.accept().await {
+            Ok((stream, asker)) => {
+                let handler = Arc::clone(&handler);
+                connections.spawn(async move {
+                    // The peer of a probe may vanish at any moment: that is nobody's error.
+                    let _ = timeout(LONGEST_CONNECTION, connection(stream, Asker(asker), handler)).await;
+                    drop(permit);
+                });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the admin endpoint cannot accept");
+                sleep(ACCEPT_AGAIN).await;
+            }
+        }
+    }
+}
+
+async fn connection<H, F>(stream: TcpStream, asker: Asker, handler: Arc<H>) -> hyper::Result<()>
+where
+    H: Fn(Request<Incoming>) -> F + Send + Sync + 'static,
+    F: Future<Output = Answer> + Send + 'static,
+{
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(asker);
+        let answered = handler(request);
+        async move { Ok::<_, Infallible>(answered.await) }
+    });
+    hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT)
+        .serve_connection(TokioIo::new(stream), service)
+        .await
+}
+
+// === impl Endpoint ===
+
+impl Endpoint {
+    /// Where it listens: the port is the real one even if 0 was asked for.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+// === impl Probes ===
+
+impl Probes {
+    /// The answer to a request for one of the common paths; none for any other. `details` are lines about the state, told by
+    /// `/readyz?verbose` and whenever the program is not ready.
+    pub fn answer<B>(&self, request: &Request<B>, details: impl FnOnce() -> String) -> Option<Answer> {
+        let path = request.uri().path();
+        if !matches!(path, "/livez" | "/healthz" | "/readyz" | "/metrics") {
+            return None;
+        }
+        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+            return Some(method_not_allowed("GET, HEAD"));
+        }
+        Some(match path {
+            "/metrics" => answer(StatusCode::OK, HeaderValue::from_static(CONTENT_TYPE), self.metrics.encode()),
+            "/readyz" => self.ready(is_verbose(request.uri().query()), details),
+            _ => text(StatusCode::OK, "ok"),
+        })
+    }
+
+    /// In the form of Kubernetes' own health checks (`k8s.io/apiserver/pkg/server/healthz`).
+    fn ready(&self, verbose: bool, details: impl FnOnce() -> String) -> Answer {
+        let blocked = self.readiness.blocked_by();
+        if blocked.is_empty() && !verbose {
+            return text(StatusCode::OK, "ok");
+        }
+        let mut lines = String::from("[+]ping ok\n");
+        for condition in self.conditions {
+            let failed = blocked.contains(condition);
+            lines.extend(if failed { ["[-]", condition, " failed\n"] } else { ["[+]", condition, " ok\n"] });
+        }
+        lines.push_str(&details());
+        if blocked.is_empty() {
+            lines.push_str("readyz check passed\n");
+            text(StatusCode::OK, lines)
+        } else {
+            lines.push_str("readyz check failed\n");
+            text(StatusCode::SERVICE_UNAVAILABLE, lines)
+        }
+    }
+}
+
+fn is_verbose(query: Option<&str>) -> bool {
+    query.unwrap_or_default().split('&').any(|pair| pair == "verbose" || pair.starts_with("verbose="))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,49 @@
+//! What the command lines of all programs have in common: durations, amounts of memory, environment variables, and the flags of the log.
+
+mod bytes;
+mod duration;
+
+use clap::{Args, Command, ValueEnum};
+
+pub use self::bytes::parse as bytes;
+pub use self::duration::parse as duration;
+use crate::logs::Format;
+
+/// The flags of the log.
+#[derive(Debug, Args)]
+pub struct LogFlags {
+    /// Form of the log lines
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    pub log_format: LogFormat,
+    /// Level, or a filter such as `info,tunnel=debug`
+    #[arg(long, default_value = "info", value_name = "LEVEL")]
+    pub log_level: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+/// Lets every flag of `command` also be given as an environment variable: `prefix`, then its name.
+pub fn with_environment(command: Command, prefix: &str) -> Command {
+    command.mut_args(|argument| match argument.get_long() {
+        Some("help" | "version") | None => argument,
+        Some(long) => {
+            let variable = format!("{prefix}{}", long.to_uppercase().replace('-', "_"));
+            argument.env(variable).hide_env(true)
+        }
+    })
+}
+
+// === impl LogFormat ===
+
+impl From<LogFormat> for Format {
+    fn from(format: LogFormat) -> Self {
+        match format {
+            LogFormat::Text => Self::Text,
+            LogFormat::Json => Self::Json,
+        }
+    }
+}

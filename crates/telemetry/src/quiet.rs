@@ -1,0 +1,57 @@
+//! Lines of the log that strangers can cause: each is worth writing, ten thousand of them are not.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+/// Lines within one [`PERIOD`]; what comes beyond is counted and told of with the next line.
+const MOST: u32 = 20;
+const PERIOD: Duration = Duration::from_secs(10);
+
+/// Cheap to clone; clones count together.
+#[derive(Debug, Clone, Default)]
+pub struct Quiet(Arc<Mutex<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    since: Option<Instant>,
+    told: u32,
+    untold: u64,
+}
+
+// === impl Quiet ===
+
+impl Quiet {
+    /// Whether another line may be written, and how many were left out before it.
+    pub fn due(&self) -> Option<u64> {
+        let now = Instant::now();
+        let mut state = self.0.lock();
+        if state.since.is_none_or(|since| now.duration_since(since) >= PERIOD) {
+            state.since = Some(now);
+            state.told = 0;
+        }
+        if state.told >= MOST {
+            state.untold += 1;
+            return None;
+        }
+        state.told += 1;
+        Some(std::mem::take(&mut state.untold))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_flood_is_told_of_in_a_few_lines() {
+        let quiet = Quiet::default();
+        let lines = (0..1_000).filter_map(|_| quiet.due()).count();
+        assert_eq!(lines, 20);
+        tokio::time::sleep(PERIOD).await;
+        assert_eq!(quiet.due(), Some(980));
+        assert_eq!(quiet.due(), Some(0));
+    }
+}
