@@ -1,0 +1,160 @@
+//! From the socket to the stream.
+
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use tokio::io::AsyncReadExt;
+use tokio::time::{Sleep, sleep};
+
+use super::Socket;
+use crate::Stream;
+use crate::budget::Account;
+
+/// Reads the socket while the stream takes what was read.
+pub(super) struct Outward {
+    /// Read, and waiting for room.
+    waiting: Bytes,
+    /// Grows with the traffic.
+    size: usize,
+    /// Looks after a socket that is not read for want of room.
+    look: Option<Look>,
+    done: bool,
+}
+
+/// What was seen at the last look.
+struct Look {
+    next: Pin<Box<Sleep>>,
+    moved: u64,
+    /// Looks in a row at which nothing had moved and the peer was gone.
+    forsaken: u32,
+}
+
+// === impl Outward ===
+
+impl Outward {
+    const FIRST_BUFFER: usize = 4 * 1024;
+    const LARGEST_BUFFER: usize = 64 * 1024;
+    /// Less than this is copied out of the buffer, which is then used again: a stalled link must not pin a buffer for each few bytes.
+    const SMALL: usize = 1024;
+    /// A socket that is not read does not say that its peer has reset it.
+    const LOOK_EVERY: Duration = Duration::from_secs(1);
+    /// A peer that wrote and closed is owed the delivery of what it wrote, but not for ever: after so many looks at which nothing had
+    /// moved while nobody was there any more to hear an answer, it is given up. Two minutes are about what the kernel gives a closed
+    /// TCP socket whose peer takes nothing (`tcp_probe_timer` in `net/ipv4/tcp_timer.c`); a slow reader's window comes in lumps of
+    /// half its size, so less would cut it.
+    const MOST_FORSAKEN: u32 = 120;
+
+    /// The socket's end was passed on, or the stream takes no more.
+    pub fn done(&self) -> bool {
+        self.done
+    }
+
+    /// The stream takes no more.
+    pub fn discard(&mut self, account: &Account) {
+        account.give(self.waiting.len());
+        self.waiting = Bytes::new();
+        self.done = true;
+    }
+
+    pub fn poll<S: Socket>(
+        &mut self,
+        cx: &mut Context<'_>,
+        socket: &mut S,
+        stream: &mut Stream,
+        account: &Account,
+        moved: &AtomicU64,
+    ) -> io::Result<()> {
+        if self.done {
+            return Ok(());
+        }
+        match self.poll_move(cx, socket, stream, account, moved) {
+            Poll::Ready(Ok(())) => self.done = true,
+            Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::BrokenPipe => self.discard(account),
+            Poll::Ready(Err(error)) => return Err(error),
+            Poll::Pending if self.waiting.is_empty() => {
+                self.look = None;
+                stream.settle();
+            }
+            Poll::Pending => self.look_after(cx, socket, moved.load(Ordering::Relaxed))?,
+        }
+        Ok(())
+    }
+
+    /// Ready at the socket's end. [`io::ErrorKind::BrokenPipe`] is the stream's word that it takes no more; reading gives none.
+    fn poll_move<S: Socket>(
+        &mut self,
+        cx: &mut Context<'_>,
+        socket: &mut S,
+        stream: &mut Stream,
+        account: &Account,
+        moved: &AtomicU64,
+    ) -> Poll<io::Result<()>> {
+        // Not kept: thousands of idle connections hold none.
+        let mut buffer = BytesMut::new();
+        loop {
+            while !self.waiting.is_empty() {
+                let room = ready!(stream.poll_room(cx, self.waiting.len()))?;
+                stream.send(self.waiting.split_to(room))?;
+                account.give(room);
+                moved.fetch_add(room as u64, Ordering::Relaxed);
+            }
+            if buffer.capacity() < self.size / 4 {
+                buffer = BytesMut::with_capacity(self.size);
+            }
+            let space = buffer.capacity();
+            let read = ready!(pin!(socket.read_buf(&mut buffer)).poll(cx))?;
+            if read == 0 {
+                return Poll::Ready(stream.finish());
+            }
+            account.take(read);
+            self.waiting = if read < Self::SMALL {
+                let copy = Bytes::copy_from_slice(&buffer);
+                buffer.clear();
+                copy
+            } else {
+                buffer.split().freeze()
+            };
+            self.adapt(read, space);
+        }
+    }
+
+    /// A full buffer says that more is coming; a nearly empty one that a smaller would do.
+    fn adapt(&mut self, read: usize, space: usize) {
+        if read == space {
+            self.size = (self.size * 4).min(Self::LARGEST_BUFFER);
+        } else if read < self.size / 8 {
+            self.size = (self.size / 4).max(Self::FIRST_BUFFER);
+        }
+    }
+
+    fn look_after<S: Socket>(&mut self, cx: &mut Context<'_>, socket: &S, moved: u64) -> io::Result<()> {
+        let look = self.look.get_or_insert_with(|| Look::at(moved));
+        while look.next.as_mut().poll(cx).is_ready() {
+            if let Some(error) = socket.error() {
+                return Err(error);
+            }
+            let forsaken = look.moved == moved && socket.is_gone();
+            *look = Look { forsaken: if forsaken { look.forsaken + 1 } else { 0 }, ..Look::at(moved) };
+            if look.forsaken == Self::MOST_FORSAKEN {
+                return Err(io::Error::new(io::ErrorKind::ConnectionReset, "closed before its bytes were taken"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Look {
+    fn at(moved: u64) -> Self {
+        Self { next: Box::pin(sleep(Outward::LOOK_EVERY)), moved, forsaken: 0 }
+    }
+}
+
+impl Default for Outward {
+    fn default() -> Self {
+        Self { waiting: Bytes::new(), size: Self::FIRST_BUFFER, look: None, done: false }
+    }
+}

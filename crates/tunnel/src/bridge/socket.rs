@@ -1,0 +1,83 @@
+//! The sockets a stream can be joined to.
+
+use std::io;
+use std::time::Duration;
+
+use socket2::SockRef;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
+
+use crate::prefixed::Prefixed;
+
+/// A socket that can be ended so that its peer sees a reset and not an end of file.
+pub trait Socket: AsyncRead + AsyncWrite + Unpin + Send + 'static {
+    /// Ends the socket with a TCP RST (`SO_LINGER` of zero). Where there is no such thing, as with Unix sockets, it is closed with
+    /// unread input if there is any; for TLS the TCP connection below is reset without a `close_notify`.
+    fn abort(self);
+
+    /// An error that has come up while nobody was reading or writing: the peer's reset.
+    fn error(&self) -> Option<io::Error> {
+        None
+    }
+
+    /// The peer has closed for good, not for writing only: asked of a socket that is not being read. Where that cannot be told, as
+    /// with TCP, where keepalive probes find it out, the answer is no.
+    fn is_gone(&self) -> bool {
+        false
+    }
+}
+
+impl Socket for TcpStream {
+    fn abort(self) {
+        reset(&self);
+    }
+
+    fn error(&self) -> Option<io::Error> {
+        self.take_error().ok().flatten()
+    }
+}
+
+impl Socket for UnixStream {
+    fn abort(self) {}
+
+    fn error(&self) -> Option<io::Error> {
+        self.take_error().ok().flatten()
+    }
+
+    /// Sending nothing fails once the peer has closed, and not when it has only ended its own direction (`unix_stream_sendmsg` in
+    /// `net/unix/af_unix.c`).
+    fn is_gone(&self) -> bool {
+        SockRef::from(self).send(&[]).is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    }
+}
+
+impl Socket for tokio_rustls::server::TlsStream<TcpStream> {
+    fn abort(self) {
+        reset(self.get_ref().0);
+    }
+
+    fn error(&self) -> Option<io::Error> {
+        self.get_ref().0.error()
+    }
+}
+
+impl<S: Socket> Socket for Prefixed<S> {
+    fn abort(self) {
+        self.io.abort();
+    }
+
+    fn error(&self) -> Option<io::Error> {
+        self.io.error()
+    }
+
+    fn is_gone(&self) -> bool {
+        self.io.is_gone()
+    }
+}
+
+/// The RST leaves when the socket is dropped. What was written and not yet sent is void.
+fn reset(socket: &TcpStream) {
+    if let Err(error) = SockRef::from(socket).set_linger(Some(Duration::ZERO)) {
+        tracing::debug!(%error, "a socket could not be told to reset");
+    }
+}

@@ -1,0 +1,251 @@
+//! How many bytes all relayed streams together may hold, and who gives way when it is too much.
+//!
+//! A stream holds what was taken from one side and not yet passed to the other. Each is bounded by its window; together they are
+//! bounded here: when the budget is exceeded, the stream that holds the most is reset. Far below the limit this costs an addition.
+
+use std::any::Any;
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::task::Context;
+
+use futures_util::task::AtomicWaker;
+use parking_lot::Mutex;
+
+/// One stream's counters, kept up to date while it runs. Shared with whoever lists streams.
+#[derive(Debug, Default)]
+pub struct Gauge {
+    /// Bytes passed from the side that opened the stream to the side that accepted it.
+    pub forth: AtomicU64,
+    /// Bytes passed the other way.
+    pub back: AtomicU64,
+    /// Bytes held now, both ways together.
+    pub held: AtomicU64,
+    /// Dropped with the gauge: how whoever counts streams learns that this one is over. Set by the tunnel-server's registry.
+    pub keeps: OnceLock<Box<dyn Any + Send + Sync>>,
+    told: AtomicBool,
+    task: AtomicWaker,
+}
+
+/// Bytes that may be held by all streams together. Cheap to clone.
+///
+/// The relay gives it to [`crate::splice::splice`] and [`crate::bridge::bridge_within`], which do the counting; a stream that had to
+/// give way ends with [`io::ErrorKind::QuotaExceeded`].
+#[derive(Debug, Clone)]
+pub struct Budget(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    limit: u64,
+    held: AtomicU64,
+    /// Held by streams that were told to give way and have not yet.
+    leaving: AtomicU64,
+    sheds: AtomicU64,
+    streams: Mutex<Streams>,
+}
+
+#[derive(Debug, Default)]
+struct Streams {
+    next: u64,
+    /// What a stream held when it was told to give way, once it was.
+    running: HashMap<u64, (Arc<Gauge>, Option<u64>)>,
+}
+
+/// One running stream's part of a budget, given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Account {
+    gauge: Arc<Gauge>,
+    budget: Option<(Budget, u64)>,
+}
+
+// === impl Gauge ===
+
+impl Gauge {
+    /// Asks the stream to end: it is reset both ways. For whoever lists streams.
+    pub fn end(&self) {
+        self.told.store(true, Ordering::Release);
+        self.task.wake();
+    }
+
+    /// Fails when the stream is to end. The task is woken for it; there is one for both ways.
+    pub fn check(&self, cx: &mut Context<'_>) -> io::Result<()> {
+        self.task.register(cx.waker());
+        if self.told.load(Ordering::Acquire) {
+            return Err(io::Error::new(io::ErrorKind::QuotaExceeded, "ended here: it held too much, or was closed"));
+        }
+        Ok(())
+    }
+}
+
+// === impl Budget ===
+
+impl Budget {
+    pub fn new(bytes: u64) -> Self {
+        Self(Arc::new(Shared {
+            limit: bytes,
+            held: AtomicU64::new(0),
+            leaving: AtomicU64::new(0),
+            sheds: AtomicU64::new(0),
+            streams: Mutex::default(),
+        }))
+    }
+
+    /// Bytes still free; zero when exceeded.
+    pub fn free(&self) -> u64 {
+        self.0.limit.saturating_sub(self.held())
+    }
+
+    /// Bytes held by all streams.
+    pub fn held(&self) -> u64 {
+        self.0.held.load(Ordering::Relaxed)
+    }
+
+    /// Streams that had to give way, ever.
+    pub fn sheds(&self) -> u64 {
+        self.0.sheds.load(Ordering::Relaxed)
+    }
+
+    /// What those hold that stay.
+    fn staying(&self) -> u64 {
+        self.held().saturating_sub(self.0.leaving.load(Ordering::Relaxed))
+    }
+
+    fn is_exceeded(&self) -> bool {
+        self.staying() > self.0.limit
+    }
+
+    /// Tells those that hold the most to give way, until there is some air below the limit: thousands of streams that hold a little
+    /// each would otherwise have all of them compared for every frame that comes.
+    #[cold]
+    fn shed(&self) {
+        let enough = self.0.limit - self.0.limit / 16;
+        let mut streams = self.0.streams.lock();
+        if !self.is_exceeded() {
+            return;
+        }
+        let mut worst: Vec<_> = streams.running.values_mut().filter(|(_, told)| told.is_none()).collect();
+        worst.sort_by_cached_key(|(gauge, _)| Reverse(gauge.held.load(Ordering::Relaxed)));
+        for (gauge, told) in worst {
+            let held = gauge.held.load(Ordering::Relaxed);
+            if held == 0 || self.staying() <= enough {
+                return;
+            }
+            *told = Some(held);
+            self.0.leaving.fetch_add(held, Ordering::Relaxed);
+            self.0.sheds.fetch_add(1, Ordering::Relaxed);
+            tracing::debug!(held, "a stream is reset: too many bytes are held");
+            gauge.end();
+        }
+    }
+}
+
+// === impl Account ===
+
+impl Account {
+    pub fn open(gauge: Arc<Gauge>, budget: Option<&Budget>) -> Self {
+        let budget = budget.map(|budget| {
+            let mut streams = budget.0.streams.lock();
+            let id = streams.next;
+            streams.next += 1;
+            streams.running.insert(id, (Arc::clone(&gauge), None));
+            (budget.clone(), id)
+        });
+        Self { gauge, budget }
+    }
+
+    pub fn gauge(&self) -> &Gauge {
+        &self.gauge
+    }
+
+    /// `bytes` more are held.
+    pub fn take(&self, bytes: usize) {
+        self.gauge.held.fetch_add(bytes as u64, Ordering::Relaxed);
+        if let Some((budget, _)) = &self.budget {
+            budget.0.held.fetch_add(bytes as u64, Ordering::Relaxed);
+            if budget.is_exceeded() {
+                budget.shed();
+            }
+        }
+    }
+
+    /// `bytes` fewer are held.
+    pub fn give(&self, bytes: usize) {
+        self.gauge.held.fetch_sub(bytes as u64, Ordering::Relaxed);
+        if let Some((budget, _)) = &self.budget {
+            budget.0.held.fetch_sub(bytes as u64, Ordering::Relaxed);
+        }
+    }
+
+    /// See [`Gauge::check`].
+    pub fn check(&self, cx: &mut Context<'_>) -> io::Result<()> {
+        self.gauge.check(cx)
+    }
+}
+
+impl Drop for Account {
+    fn drop(&mut self) {
+        let held = self.gauge.held.swap(0, Ordering::Relaxed);
+        let Some((budget, id)) = &self.budget else { return };
+        budget.0.held.fetch_sub(held, Ordering::Relaxed);
+        if let Some((_, Some(told))) = budget.0.streams.lock().running.remove(id) {
+            budget.0.leaving.fetch_sub(told, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn accounts(budget: &Budget, held: &[usize]) -> Vec<Account> {
+        let open = |held: &usize| {
+            let account = Account::open(Arc::default(), Some(budget));
+            account.take(*held);
+            account
+        };
+        held.iter().map(open).collect()
+    }
+
+    fn is_told(account: &Account) -> bool {
+        account.gauge.told.load(Ordering::Relaxed)
+    }
+
+    #[test]
+    fn the_worst_give_way_and_no_more_than_need_be() {
+        let budget = Budget::new(1600);
+        let accounts = accounts(&budget, &[100, 700, 10, 650, 140]);
+        assert_eq!((budget.free(), budget.sheds()), (0, 0));
+        accounts[2].take(1);
+        assert_eq!(accounts.iter().map(is_told).collect::<Vec<_>>(), [false, true, false, false, false]);
+        // What has been told to go does not count any more; it is still held.
+        accounts[0].take(500);
+        assert_eq!((budget.sheds(), budget.held(), budget.free()), (1, 2101, 0));
+        accounts[4].take(300);
+        assert_eq!(accounts.iter().map(is_told).collect::<Vec<_>>(), [false, true, false, true, false]);
+        drop(accounts);
+        assert_eq!((budget.held(), budget.staying(), budget.free()), (0, 0, 1600));
+    }
+
+    #[test]
+    fn many_small_ones_are_looked_at_seldom() {
+        let budget = Budget::new(160_000);
+        let accounts = accounts(&budget, &vec![100; 1600]);
+        assert_eq!(budget.sheds(), 0);
+        accounts[0].take(1);
+        // A sixteenth of the limit at once.
+        assert_eq!(budget.sheds(), 100);
+        for account in accounts.iter().filter(|account| !is_told(account)).take(90) {
+            account.take(100);
+        }
+        assert_eq!(budget.sheds(), 100);
+    }
+
+    #[test]
+    fn a_budget_of_nothing_lets_nobody_hold_anything() {
+        let budget = Budget::new(0);
+        let accounts = accounts(&budget, &[0, 1]);
+        assert_eq!(accounts.iter().map(is_told).collect::<Vec<_>>(), [false, true]);
+    }
+}

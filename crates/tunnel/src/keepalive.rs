@@ -1,0 +1,169 @@
+//! Whether the far end of a link is still there, how far away it is, and how large its windows should be.
+//!
+//! Any byte counts as a sign of life; PINGs are sent only after silence. The side that only receives also sends one now and then,
+//! because the other side hears nothing while its own answers wait behind bulk data. (RFC 9113 §6.7.)
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use h2::{Ping, PingPong};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use crate::Settings;
+use crate::pulse::Pulse;
+use crate::signals::Signal;
+
+/// Polled by a driver next to its connection.
+pub(crate) struct Keepalive {
+    pulse: Arc<Pulse>,
+    pings: PingPong,
+    timer: Pin<Box<Sleep>>,
+    asked: Option<Asked>,
+    last_ping: Option<Instant>,
+    silence: Duration,
+    timeout: Duration,
+    window: Window,
+}
+
+/// A PING under way.
+struct Asked {
+    at: Instant,
+    bytes: u64,
+}
+
+/// What a driver has to do.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Beat {
+    /// Announce this stream window.
+    Window(u32),
+    /// Nothing heard for so long: give the link up.
+    Silent(Duration),
+}
+
+/// The stream window that suits the path: it grows while what arrives within a round trip comes near it.
+#[derive(Debug)]
+struct Window {
+    now: u32,
+    most: u32,
+    shortest: Duration,
+    sampled: u64,
+}
+
+// === impl Keepalive ===
+
+impl Keepalive {
+    pub fn new(pulse: Arc<Pulse>, pings: PingPong, settings: &Settings) -> Self {
+        pulse.reset();
+        Self {
+            pings,
+            timer: Box::pin(sleep_until(Instant::now())),
+            asked: None,
+            last_ping: None,
+            silence: settings.keepalive,
+            timeout: settings.keepalive_timeout,
+            window: Window {
+                now: settings.stream_window,
+                most: settings.stream_window_max,
+                shortest: Duration::MAX,
+                sampled: 0,
+            },
+            pulse,
+        }
+    }
+
+    /// Ready when the driver has to do something. To be polled whenever the connection is: what was heard is seen there first.
+    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Beat> {
+        if self.window.wants_sample(self.pulse.bytes()) || self.pulse.signals.take(Signal::Probe) {
+            self.ask();
+        }
+        if let Some(window) = self.poll_answer(cx) {
+            return Poll::Ready(Beat::Window(window));
+        }
+        loop {
+            ready!(self.timer.as_mut().poll(cx));
+            let silence = self.pulse.silence();
+            if silence >= self.silence + self.timeout {
+                return Poll::Ready(Beat::Silent(silence));
+            }
+            let now = Instant::now();
+            if self.next_ping() <= now {
+                self.ask();
+                if let Some(window) = self.poll_answer(cx) {
+                    return Poll::Ready(Beat::Window(window));
+                }
+            }
+            let dead = self.pulse.heard_at() + self.silence + self.timeout;
+            let next = if self.asked.is_some() { dead } else { dead.min(self.next_ping()) };
+            // Pulses have milliseconds: without a step forward the loop could find nothing to do and not end.
+            self.timer.as_mut().reset(next.max(now + Duration::from_millis(1)));
+        }
+    }
+
+    fn next_ping(&self) -> Instant {
+        let Some(last) = self.last_ping else { return self.timer.deadline() };
+        let quiet = self.pulse.heard_at().min(self.pulse.said_at()) + self.silence;
+        quiet.min(last + Settings::RTT_EVERY)
+    }
+
+    fn ask(&mut self) {
+        if self.asked.is_none() && self.pings.send_ping(Ping::opaque()).is_ok() {
+            let now = Instant::now();
+            self.asked = Some(Asked { at: now, bytes: self.pulse.bytes() });
+            self.last_ping = Some(now);
+        }
+    }
+
+    /// Takes the answer to a PING, and says so if the window should be another.
+    fn poll_answer(&mut self, cx: &mut Context<'_>) -> Option<u32> {
+        let asked = self.asked.as_ref()?;
+        // An error is the connection's end, which the driver sees by itself.
+        if !matches!(self.pings.poll_pong(cx), Poll::Ready(Ok(_))) {
+            return None;
+        }
+        let took = asked.at.elapsed();
+        let received = self.pulse.bytes() - asked.bytes;
+        self.asked = None;
+        self.pulse.set_rtt(took);
+        // The timer was set for the end of the link.
+        self.timer.as_mut().reset(Instant::now());
+        self.window.sample(took, received, self.pulse.bytes())
+    }
+}
+
+// === impl Window ===
+
+impl Window {
+    /// Below this a window of a megabyte is no limit.
+    const SHORT: Duration = Duration::from_millis(2);
+
+    /// Whether enough has come in since the last look for another to say something.
+    fn wants_sample(&self, bytes: u64) -> bool {
+        self.now < self.most
+            && self.shortest != Duration::MAX
+            && self.shortest >= Self::SHORT
+            && bytes - self.sampled >= u64::from(self.now / 2)
+    }
+
+    /// `received` within `took`, of which the path's round trip is the shortest ever seen: with a full buffer somewhere the answer
+    /// takes longer, and a larger window would only fill that buffer more.
+    fn sample(&mut self, took: Duration, received: u64, bytes: u64) -> Option<u32> {
+        self.sampled = bytes;
+        self.shortest = self.shortest.min(took);
+        if self.now >= self.most || self.shortest < Self::SHORT {
+            return None;
+        }
+        let share = self.shortest.as_secs_f64() / took.as_secs_f64().max(f64::MIN_POSITIVE);
+        #[allow(clippy::cast_precision_loss, reason = "an estimate")]
+        let product = received as f64 * share;
+        if product * 3.0 < f64::from(self.now) * 2.0 {
+            return None;
+        }
+        self.now = self.now.saturating_mul(2).min(self.most);
+        Some(self.now)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,40 @@
+//! The tunnel protocol: byte streams through a connection that the far end opened.
+//!
+//! The side in the unreachable network dials and registers with an HTTP/1.1 `Upgrade` ([`register`]); then HTTP/2 starts with
+//! roles turned. The side that accepted is the client and holds a [`Link`], on which it opens `CONNECT` streams; the side that
+//! dialled answers them with [`serve()`]. The same two ends, not turned, join a gateway to a tunnel-server. Knows no Kubernetes.
+//! `docs/protocol.md` is the specification.
+
+mod ahead;
+pub mod bridge;
+pub mod budget;
+mod cluster_name;
+mod destination;
+mod inbox;
+mod keepalive;
+mod leaving;
+pub mod link;
+mod prefixed;
+#[cfg(test)]
+mod protocol;
+mod pulse;
+mod queue;
+mod refusal;
+pub mod register;
+pub mod serve;
+mod settings;
+mod signals;
+pub mod splice;
+mod stream;
+#[cfg(test)]
+mod testing;
+
+pub use self::budget::{Budget, Gauge};
+pub use self::cluster_name::{ClusterName, ClusterNameError};
+pub use self::destination::{Destination, DestinationError};
+pub use self::link::{Link, LinkError, OpenError};
+pub use self::prefixed::Prefixed;
+pub use self::refusal::{Hop, Reason, Refusal};
+pub use self::serve::{Incoming, Serving, serve};
+pub use self::settings::Settings;
+pub use self::stream::Stream;

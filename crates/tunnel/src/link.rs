@@ -1,0 +1,290 @@
+//! The end of a link that opens streams: an HTTP/2 client.
+
+mod driver;
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
+use std::time::Duration;
+
+use bytes::Bytes;
+use h2::client::SendRequest;
+use http::{Method, Request, StatusCode};
+use net::heard::Heard;
+use net::linger::Linger;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, timeout};
+use tracing::Instrument;
+
+use self::driver::{Driver, Shared};
+use crate::ahead::ReadAhead;
+use crate::keepalive::Keepalive;
+use crate::leaving::{LEAVING, Leaving, Notice};
+use crate::pulse::{Pulse, Stethoscope};
+use crate::queue::Queue;
+use crate::signals::Signal;
+use crate::stream::{Desk, Open};
+use crate::{ClusterName, Destination, Hop, Refusal, Settings, Stream};
+
+/// Header of a `CONNECT` that names the cluster.
+pub const CLUSTER: &str = "tunnel-cluster";
+/// Path of the request to make links elsewhere.
+pub const LEAVE: &str = "/leave";
+
+/// A connection on which streams are opened. Cheap to clone; ends when [`Link::close`] is called, the peer ends it, or nothing is
+/// heard for too long. Dropping all clones ends it when its last stream has ended.
+#[derive(Debug, Clone)]
+pub struct Link(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    shared: Arc<Shared>,
+    sender: SendRequest<Bytes>,
+    open: Arc<AtomicUsize>,
+    /// Hears which streams are leaving, where the peer may know more than the link.
+    ears: Option<AbortHandle>,
+    peer: Hop,
+    settings: Settings,
+}
+
+/// Why a link did not come about, or ended.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum LinkError {
+    #[error("no HTTP/2 SETTINGS within {0:?}")]
+    HandshakeTimeout(Duration),
+    #[error("nothing heard for {0:?}")]
+    Silent(Duration),
+    #[error("{0}")]
+    Broken(String),
+    #[error("closed")]
+    Closed,
+}
+
+/// Why no stream was opened.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum OpenError {
+    /// An answer other than 200.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// Nothing was sent: the link is leaving, has ended, or is full. Another may be tried.
+    #[error("the link takes no new streams: {0}")]
+    NotSent(String),
+    /// The link ended while the stream was being opened: the destination may have been dialled.
+    #[error("the link was lost while the stream was being opened: {0}")]
+    Lost(String),
+}
+
+/// Whether a link takes streams.
+#[derive(Debug, Clone)]
+enum Phase {
+    Open,
+    Leaving,
+    Ended(LinkError),
+}
+
+/// An open without an answer; says so when it is given up.
+struct Unanswered {
+    pulse: Arc<Pulse>,
+    sent: Instant,
+}
+
+// === impl Link ===
+
+impl Link {
+    /// Starts HTTP/2 as its client on `io` and waits for the peer's SETTINGS. Spawns the connection's task on the current runtime.
+    /// `peer` is who is at the other end, for refusals that do not say who refused.
+    pub async fn start<T>(io: T, settings: &Settings, peer: Hop) -> Result<Self, LinkError>
+    where
+        T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let pulse = Arc::new(Pulse::default());
+        let io = ReadAhead::new(Heard::new(Linger::new(io), Stethoscope(Arc::clone(&pulse))));
+        let started = async {
+            let (sender, mut connection) = settings.client().handshake::<_, Bytes>(io).await.map_err(broken)?;
+            poll_fn(|cx| match Pin::new(&mut connection).poll(cx) {
+                Poll::Ready(Ok(())) => Poll::Ready(Err(LinkError::Closed)),
+                Poll::Ready(Err(error)) => Poll::Ready(Err(broken(error))),
+                Poll::Pending if connection.max_concurrent_send_streams() == Settings::UNKNOWN_STREAM_LIMIT => {
+                    Poll::Pending
+                }
+                Poll::Pending => Poll::Ready(Ok(())),
+            })
+            .await?;
+            Ok((sender, connection))
+        };
+        let (sender, mut connection) = timeout(settings.handshake_timeout, started)
+            .await
+            .map_err(|_| LinkError::HandshakeTimeout(settings.handshake_timeout))??;
+        let pings = connection.ping_pong().expect("taken once");
+        let keepalive = Keepalive::new(Arc::clone(&pulse), pings, settings);
+        let streams = Arc::<Leaving>::default();
+        let desk = Arc::new(Desk::new(Arc::clone(&pulse)));
+        let phase = watch::Sender::new(Phase::Open);
+        let shared = Arc::new(Shared { pulse, phase, streams: Arc::clone(&streams), desk });
+        let driver = Driver::new(connection, sender.clone(), keepalive, Arc::clone(&shared));
+        tokio::spawn(driver.run().in_current_span());
+        // Behind an agent there is no further link.
+        let ears = if peer == Hop::Server { listen(&sender, streams) } else { None };
+        let open = Arc::default();
+        Ok(Self(Arc::new(Inner { shared, sender, open, ears, peer, settings: settings.clone() })))
+    }
+
+    /// Opens a stream to `to`, of `cluster` if the peer serves several. Waits for as long as the peer takes; dropping the future
+    /// cancels the dial at the far end. Does not wait for room: a full link is [`OpenError::NotSent`].
+    pub async fn open(&self, to: &Destination, cluster: Option<&ClusterName>) -> Result<Stream, OpenError> {
+        let inner = &*self.0;
+        match &*inner.shared.phase.borrow() {
+            Phase::Open => {}
+            Phase::Leaving => return Err(OpenError::NotSent("it is leaving".into())),
+            Phase::Ended(error) => return Err(OpenError::NotSent(format!("it has ended: {error}"))),
+        }
+        let limit = inner.limit();
+        let open = Open::within(&inner.open, limit)
+            .ok_or_else(|| OpenError::NotSent(format!("all of its {limit} streams are in use")))?;
+        let mut request = Request::builder().method(Method::CONNECT).uri(to.to_string());
+        if let Some(cluster) = cluster {
+            request = request.header(CLUSTER, cluster.as_str());
+        }
+        let request = request.body(()).map_err(|error| OpenError::NotSent(error.to_string()))?;
+        let sent = inner.sender.clone().send_request(request, false);
+        let (answer, mut send) = sent.map_err(|error| OpenError::NotSent(error.to_string()))?;
+        let _unanswered = Unanswered { pulse: Arc::clone(&inner.shared.pulse), sent: Instant::now() };
+        let (head, body) = answer.await.map_err(|error| not_opened(&error))?.into_parts();
+        if head.status == StatusCode::OK {
+            let notice = inner.notice(body.stream_id());
+            return Ok(Stream::new(send, body, Queue::default(), open).told_by(notice).attended_by(&inner.shared.desk));
+        }
+        // Ends the stream in order; fails when the peer has done so already.
+        let _ = send.send_data(Bytes::new(), true);
+        Err(Refusal::read(head.status, &head.headers, inner.peer).into())
+    }
+
+    /// Whether new streams may be tried: not leaving, not ended, room left, and not suspected dead (an open that got no answer while
+    /// nothing at all was heard makes a link suspect until something is heard again).
+    pub fn is_usable(&self) -> bool {
+        matches!(&*self.0.shared.phase.borrow(), Phase::Open) && !self.is_suspect() && self.streams() < self.0.limit()
+    }
+
+    fn is_suspect(&self) -> bool {
+        let settings = &self.0.settings;
+        // A PING went out after `keepalive` of silence; a peer that is there has answered by now.
+        let overdue = settings.keepalive + settings.keepalive_timeout / 4;
+        self.0.shared.pulse.is_suspect() || self.silence() > overdue
+    }
+
+    /// Streams open or being opened.
+    pub fn streams(&self) -> usize {
+        self.0.open.load(Ordering::Relaxed)
+    }
+
+    /// Of the last PING.
+    pub fn rtt(&self) -> Option<Duration> {
+        self.0.shared.pulse.rtt()
+    }
+
+    /// Time since the last byte was heard.
+    pub fn silence(&self) -> Duration {
+        self.0.shared.pulse.silence()
+    }
+
+    /// Tells the peer to make links elsewhere (`POST /leave`), and takes no new streams from now on. Streams go on. Bounded in time;
+    /// a peer that does not answer is no error.
+    pub async fn leave(&self) {
+        self.0.shared.leaving();
+        let request = Request::post(format!("http://tunnel{LEAVE}")).body(()).expect("a constant");
+        let Ok((answer, _)) = self.0.sender.clone().send_request(request, true) else { return };
+        match timeout(self.0.settings.handshake_timeout, answer).await {
+            Ok(Ok(answer)) if answer.status().is_success() => {}
+            Ok(Ok(answer)) => tracing::debug!(status = %answer.status(), "a peer refused to leave"),
+            Ok(Err(error)) => tracing::debug!(%error, "a link was lost while leaving"),
+            Err(_) => tracing::debug!("a peer did not answer that it is to leave"),
+        }
+    }
+
+    /// Ends the link now; its streams are reset at both ends.
+    pub fn close(&self) {
+        self.0.shared.pulse.signals.set(Signal::Close);
+    }
+
+    /// Lets go of the link and completes when it has ended: with its last stream, everything sent. Other clones keep it alive.
+    pub async fn finished(self) -> LinkError {
+        let shared = Arc::clone(&self.0.shared);
+        drop(self);
+        shared.ended().await
+    }
+
+    /// Completes when the link takes no new streams any more: GOAWAY, [`Link::leave`], or its end.
+    pub async fn leaving(&self) {
+        let mut phase = self.0.shared.phase.subscribe();
+        let _ = phase.wait_for(|phase| !matches!(phase, Phase::Open)).await;
+    }
+
+    /// Completes when the link has ended, and says why.
+    pub async fn ended(&self) -> LinkError {
+        self.0.shared.ended().await
+    }
+}
+
+/// Asks to be told which streams are leaving.
+fn listen(sender: &SendRequest<Bytes>, streams: Arc<Leaving>) -> Option<AbortHandle> {
+    let request = Request::get(format!("http://tunnel{LEAVING}")).body(()).expect("a constant");
+    let (answer, _) = sender.clone().send_request(request, true).ok()?;
+    Some(tokio::spawn(streams.follow(answer).in_current_span()).abort_handle())
+}
+
+#[allow(clippy::needless_pass_by_value, reason = "for `map_err`")]
+pub(crate) fn broken(error: h2::Error) -> LinkError {
+    LinkError::Broken(error.to_string())
+}
+
+fn not_opened(error: &h2::Error) -> OpenError {
+    // RFC 9113 §8.7: a refused stream, and one beyond the last of a GOAWAY, was not looked at.
+    let refused = error.is_remote() && error.is_reset() && error.reason() == Some(h2::Reason::REFUSED_STREAM);
+    if refused || error.is_remote() && error.is_go_away() {
+        OpenError::NotSent(error.to_string())
+    } else {
+        OpenError::Lost(error.to_string())
+    }
+}
+
+// === impl Inner ===
+
+impl Inner {
+    /// Streams that may be open at a time.
+    fn limit(&self) -> usize {
+        self.sender.current_max_send_streams().saturating_sub(usize::from(self.ears.is_some()))
+    }
+
+    fn notice(&self, id: h2::StreamId) -> Notice {
+        let streams = &self.shared.streams;
+        if self.ears.is_some() { streams.single(id.as_u32()) } else { streams.whole() }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if let Some(ears) = &self.ears {
+            // The answer would keep the connection.
+            ears.abort();
+        }
+        self.shared.streams.all();
+        self.shared.pulse.signals.set(Signal::Abandoned);
+    }
+}
+
+// === impl Unanswered ===
+
+impl Drop for Unanswered {
+    fn drop(&mut self) {
+        if self.sent.elapsed() >= Settings::SUSPECT_AFTER {
+            self.pulse.unanswered(self.sent);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,126 @@
+//! The task that moves a link's frames, watches over its life and tells of its end.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use h2::client::{Connection, SendRequest};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
+
+use super::{LinkError, Phase, broken};
+use crate::keepalive::{Beat, Keepalive};
+use crate::leaving::Leaving;
+use crate::pulse::Pulse;
+use crate::signals::Signal;
+use crate::stream::Desk;
+
+/// What the driver and the handles know of the link.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub pulse: Arc<Pulse>,
+    pub phase: watch::Sender<Phase>,
+    pub streams: Arc<Leaving>,
+    pub desk: Arc<Desk>,
+}
+
+/// Owns the connection.
+pub(super) struct Driver<T> {
+    connection: Connection<T, Bytes>,
+    /// Fails as soon as a GOAWAY has come. Given back when no handle is left, because h2 keeps a connection that could be asked for
+    /// streams.
+    sender: Option<SendRequest<Bytes>>,
+    keepalive: Keepalive,
+    end: End,
+}
+
+/// Tells of the end, also when the task panics or its runtime is shut down.
+struct End(Arc<Shared>, LinkError);
+
+// === impl Shared ===
+
+impl Shared {
+    pub fn leaving(&self) {
+        self.streams.all();
+        self.phase.send_if_modified(|phase| {
+            let open = matches!(phase, Phase::Open);
+            if open {
+                *phase = Phase::Leaving;
+            }
+            open
+        });
+    }
+
+    pub async fn ended(&self) -> LinkError {
+        let mut phase = self.phase.subscribe();
+        match phase.wait_for(|phase| matches!(phase, Phase::Ended(_))).await.as_deref() {
+            Ok(Phase::Ended(error)) => error.clone(),
+            _ => LinkError::Closed,
+        }
+    }
+}
+
+// === impl Driver ===
+
+impl<T: AsyncRead + AsyncWrite + Unpin> Driver<T> {
+    pub fn new(
+        connection: Connection<T, Bytes>,
+        sender: SendRequest<Bytes>,
+        keepalive: Keepalive,
+        shared: Arc<Shared>,
+    ) -> Self {
+        let end = End(shared, LinkError::Broken("its task was ended".into()));
+        Self { connection, sender: Some(sender), keepalive, end }
+    }
+
+    pub async fn run(mut self) {
+        self.end.1 = poll_fn(|cx| self.poll(cx)).await;
+        tracing::debug!(reason = %self.end.1, "link ended");
+        // Before anybody is told, so that streams fail first: who waits for the end finds them ended.
+        let Self { connection, sender, end, .. } = self;
+        drop((connection, sender));
+        drop(end);
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<LinkError> {
+        let pulse = &self.end.0.pulse;
+        pulse.signals.register(cx.waker());
+        if pulse.signals.has(Signal::Close) {
+            return Poll::Ready(LinkError::Closed);
+        }
+        if self.sender.is_some() && pulse.signals.has(Signal::Abandoned) {
+            self.sender = None;
+        }
+        loop {
+            if let Poll::Ready(end) = Pin::new(&mut self.connection).poll(cx) {
+                return Poll::Ready(end.map_or_else(broken, |()| LinkError::Closed));
+            }
+            self.end.0.desk.attend();
+            if let Some(sender) = &mut self.sender
+                && let Poll::Ready(Err(_)) = sender.poll_ready(cx)
+            {
+                self.sender = None;
+                self.end.0.leaving();
+            }
+            match self.keepalive.poll(cx) {
+                Poll::Ready(Beat::Silent(silence)) => return Poll::Ready(LinkError::Silent(silence)),
+                // Refused while an earlier change is not acknowledged; the next sample asks again.
+                Poll::Ready(Beat::Window(window)) => {
+                    let _ = self.connection.set_initial_window_size(window);
+                }
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+}
+
+// === impl End ===
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.0.streams.all();
+        self.0.phase.send_replace(Phase::Ended(self.1.clone()));
+    }
+}

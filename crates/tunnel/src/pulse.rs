@@ -1,0 +1,112 @@
+//! When a link was last heard, and what its PINGs found: written by its driver, read by whoever asks.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use net::heard::Ear;
+use tokio::time::Instant;
+
+use crate::signals::{Signal, Signals};
+
+/// Shared by a link's driver, its socket and its handles. Times are milliseconds since its making.
+#[derive(Debug)]
+pub(crate) struct Pulse {
+    start: Instant,
+    heard: AtomicU64,
+    said: AtomicU64,
+    bytes: AtomicU64,
+    /// Microseconds; `u64::MAX` when not known.
+    rtt: AtomicU64,
+    /// Value of `heard`, plus one, at which an open went unanswered; 0 for none.
+    suspect: AtomicU64,
+    pub signals: Signals,
+}
+
+/// The pulse as the socket's listener.
+#[derive(Debug, Clone)]
+pub(crate) struct Stethoscope(pub Arc<Pulse>);
+
+// === impl Pulse ===
+
+impl Pulse {
+    fn now(&self) -> u64 {
+        u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn at(&self, millis: u64) -> Instant {
+        self.start + Duration::from_millis(millis)
+    }
+
+    pub fn heard_at(&self) -> Instant {
+        self.at(self.heard.load(Ordering::Relaxed))
+    }
+
+    pub fn said_at(&self) -> Instant {
+        self.at(self.said.load(Ordering::Relaxed))
+    }
+
+    /// Silence is counted from here: for the start of a connection.
+    pub fn reset(&self) {
+        self.heard.store(self.now(), Ordering::Relaxed);
+        self.said.store(self.now(), Ordering::Relaxed);
+    }
+
+    pub fn silence(&self) -> Duration {
+        self.heard_at().elapsed()
+    }
+
+    /// Received since the start.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    pub fn rtt(&self) -> Option<Duration> {
+        let micros = self.rtt.load(Ordering::Relaxed);
+        (micros != u64::MAX).then(|| Duration::from_micros(micros))
+    }
+
+    pub fn set_rtt(&self, rtt: Duration) {
+        self.rtt.store(u64::try_from(rtt.as_micros()).unwrap_or(u64::MAX - 1), Ordering::Relaxed);
+    }
+
+    /// An open that was sent at `sent` has had no answer. Suspect if nothing was heard since, until something is.
+    pub fn unanswered(&self, sent: Instant) {
+        let heard = self.heard.load(Ordering::Relaxed);
+        if self.at(heard) <= sent {
+            self.suspect.store(heard + 1, Ordering::Relaxed);
+            self.signals.set(Signal::Probe);
+        }
+    }
+
+    pub fn is_suspect(&self) -> bool {
+        self.suspect.load(Ordering::Relaxed) == self.heard.load(Ordering::Relaxed) + 1
+    }
+}
+
+impl Default for Pulse {
+    fn default() -> Self {
+        Self {
+            start: Instant::now(),
+            heard: AtomicU64::new(0),
+            said: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            rtt: AtomicU64::new(u64::MAX),
+            suspect: AtomicU64::new(0),
+            signals: Signals::default(),
+        }
+    }
+}
+
+// === impl Stethoscope ===
+
+impl Ear for Stethoscope {
+    fn heard(&self, bytes: usize) {
+        self.0.heard.store(self.0.now(), Ordering::Relaxed);
+        self.0.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    fn said(&self, _: usize) {
+        self.0.said.store(self.0.now(), Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,99 @@
+//! One HTTP/1.1 head off a connection, strictly.
+
+use std::io;
+
+use bytes::{Bytes, BytesMut};
+use http::header::{AUTHORIZATION, CONNECTION, CONTENT_LENGTH, HOST, TRANSFER_ENCODING, UPGRADE};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+use super::PROTOCOL;
+
+/// Bytes of a head, at most.
+pub(super) const LONGEST: usize = 16 * 1024;
+/// Header lines, at most.
+pub(super) const MOST_HEADERS: usize = 64;
+
+/// Why there is no head.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum HeadError {
+    #[error("the head is longer than {LONGEST} bytes")]
+    TooLong,
+    #[error("{0}")]
+    Malformed(String),
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// Reads to the end of a head. Returns it, and what came with the same read behind it.
+pub(super) async fn read<T: AsyncRead + Unpin>(io: &mut T) -> Result<(Bytes, Bytes), HeadError> {
+    let mut buffer = BytesMut::with_capacity(1024);
+    let mut seen = 0;
+    loop {
+        if let Some(end) = end_of_head(&buffer, seen) {
+            let head = buffer.split_to(end).freeze();
+            return Ok((head, buffer.freeze()));
+        }
+        seen = buffer.len();
+        if seen >= LONGEST {
+            return Err(HeadError::TooLong);
+        }
+        if buffer.capacity() == seen {
+            buffer.reserve(seen);
+        }
+        let read = (&mut *io).take((LONGEST - seen) as u64).read_buf(&mut buffer).await?;
+        if read == 0 {
+            return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+        }
+    }
+}
+
+/// `seen` bytes have been looked at before: a peer that sends byte by byte must not have the whole read again each time.
+fn end_of_head(buffer: &[u8], seen: usize) -> Option<usize> {
+    const END: &[u8] = b"\r\n\r\n";
+    let from = seen.saturating_sub(END.len() - 1);
+    buffer[from..].windows(END.len()).position(|window| window == END).map(|at| from + at + END.len())
+}
+
+/// Line ends other than CRLF are read differently by different readers.
+pub(super) fn check_lines(head: &[u8]) -> Result<(), HeadError> {
+    let bare = head.iter().enumerate().any(|(at, byte)| match byte {
+        b'\n' => at == 0 || head[at - 1] != b'\r',
+        b'\r' => head.get(at + 1) != Some(&b'\n'),
+        _ => false,
+    });
+    if bare { Err(HeadError::Malformed("a line does not end with CRLF".into())) } else { Ok(()) }
+}
+
+/// The parsed lines as a map; what matters must not be there twice, and no body is announced unless `body` says that it may.
+pub(super) fn headers(lines: &[httparse::Header<'_>], body: bool) -> Result<HeaderMap, HeadError> {
+    let malformed = |text: &str| HeadError::Malformed(text.to_owned());
+    let mut headers = HeaderMap::with_capacity(lines.len());
+    for line in lines {
+        let name = HeaderName::from_bytes(line.name.as_bytes()).map_err(|_| malformed("a header's name"))?;
+        let mut value = HeaderValue::from_bytes(line.value).map_err(|_| malformed("a header's value"))?;
+        value.set_sensitive(name == AUTHORIZATION);
+        if is_single(&name) && headers.contains_key(&name) {
+            return Err(HeadError::Malformed(format!("more than one {name} header")));
+        }
+        headers.append(name, value);
+    }
+    let has_body = headers.contains_key(TRANSFER_ENCODING)
+        || headers.get(CONTENT_LENGTH).is_some_and(|length| length.as_bytes() != b"0");
+    if has_body && !body {
+        return Err(malformed("a body is announced"));
+    }
+    Ok(headers)
+}
+
+fn is_single(name: &HeaderName) -> bool {
+    [AUTHORIZATION, CONNECTION, CONTENT_LENGTH, HOST, TRANSFER_ENCODING, UPGRADE].contains(name)
+        || name.as_str().starts_with("tunnel-")
+}
+
+/// Whether both sides mean this upgrade: `Connection` has it as one of its tokens, `Upgrade` is nothing else. (RFC 9110 §7.8.)
+pub(super) fn is_upgrade(headers: &HeaderMap) -> bool {
+    let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).unwrap_or_default();
+    text(UPGRADE).eq_ignore_ascii_case(PROTOCOL)
+        && text(CONNECTION).split(',').any(|token| token.trim().eq_ignore_ascii_case("upgrade"))
+}

@@ -1,0 +1,98 @@
+//! The end of a link that accepts streams: an HTTP/2 server.
+
+mod driver;
+mod incoming;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use net::heard::Heard;
+use net::linger::Linger;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+pub use self::incoming::Incoming;
+use crate::ahead::ReadAhead;
+use crate::keepalive::Keepalive;
+use crate::leaving::Notices;
+use crate::link::broken;
+use crate::pulse::{Pulse, Stethoscope};
+use crate::signals::Signal;
+use crate::{LinkError, Settings};
+
+/// Controls one connection that is being served. Cheap to clone; make one with [`Serving::default`] and hand it to [`serve`].
+#[derive(Debug, Clone, Default)]
+pub struct Serving(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    pulse: Arc<Pulse>,
+    open: Arc<AtomicUsize>,
+    leave: CancellationToken,
+    notices: Notices,
+}
+
+/// Serves the peer's streams until the connection ends. Each `CONNECT` that parses goes to `handler`, whose future is spawned on the
+/// current runtime; malformed ones are answered 400 here; `POST /leave`, `GET /leaving` and other
+/// requests too. Returns when the connection has ended
+/// and says why (`Ok` for an orderly end). A handler that panics ends its own stream only.
+pub async fn serve<T, H, F>(io: T, settings: &Settings, serving: Serving, handler: H) -> Result<(), LinkError>
+where
+    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    H: Fn(Incoming) -> F,
+    F: Future<Output = ()> + Send + 'static,
+{
+    let pulse = &serving.0.pulse;
+    let io = ReadAhead::new(Heard::new(Linger::new(io), Stethoscope(Arc::clone(pulse))));
+    let handshake = timeout(settings.handshake_timeout, settings.server().handshake::<_, Bytes>(io));
+    let mut connection =
+        handshake.await.map_err(|_| LinkError::HandshakeTimeout(settings.handshake_timeout))?.map_err(broken)?;
+    let pings = connection.ping_pong().expect("taken once");
+    let keepalive = Keepalive::new(Arc::clone(pulse), pings, settings);
+    driver::Driver { connection, keepalive, serving: &serving, settings, handler, draining: false }.run().await
+}
+
+// === impl Serving ===
+
+impl Serving {
+    /// GOAWAY: no new streams, the connection ends with its last stream.
+    pub fn drain(&self) {
+        self.0.pulse.signals.set(Signal::Drain);
+    }
+
+    /// Ends now; streams are reset.
+    pub fn close(&self) {
+        self.0.pulse.signals.set(Signal::Close);
+    }
+
+    /// Completes when the peer has asked (`POST /leave`) to make links elsewhere.
+    pub async fn asked_to_leave(&self) {
+        self.0.leave.cancelled().await;
+    }
+
+    /// Tells the peer that the stream [`Incoming::id`] is about to be cut, further on: it goes on for a while.
+    pub fn tell_leaving(&self, id: u32) {
+        self.0.notices.tell(id);
+    }
+
+    /// Streams open or being opened.
+    pub fn streams(&self) -> usize {
+        self.0.open.load(Ordering::Relaxed)
+    }
+
+    /// Of the last PING.
+    pub fn rtt(&self) -> Option<Duration> {
+        self.0.pulse.rtt()
+    }
+
+    /// Time since the last byte was heard.
+    pub fn silence(&self) -> Duration {
+        self.0.pulse.silence()
+    }
+}
+
+#[cfg(test)]
+mod tests;

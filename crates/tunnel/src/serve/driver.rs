@@ -1,0 +1,132 @@
+//! Moves the frames of a served connection, accepts its streams and watches over its life.
+
+use std::future::poll_fn;
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use h2::RecvStream;
+use h2::server::{Connection, SendResponse};
+use http::{Method, Request, Response, StatusCode};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tracing::Instrument;
+
+use super::incoming::{Incoming, status};
+use super::{LinkError, Serving, broken};
+use crate::keepalive::{Beat, Keepalive};
+use crate::leaving::LEAVING;
+use crate::link::LEAVE;
+use crate::refusal::HOP;
+use crate::signals::Signal;
+use crate::stream::Open;
+use crate::{Hop, Reason, Refusal, Settings};
+
+/// Owns the connection.
+pub(super) struct Driver<'a, T, H> {
+    pub connection: Connection<T, Bytes>,
+    pub keepalive: Keepalive,
+    pub serving: &'a Serving,
+    pub settings: &'a Settings,
+    pub handler: H,
+    pub draining: bool,
+}
+
+// === impl Driver ===
+
+impl<T, H, F> Driver<'_, T, H>
+where
+    T: AsyncRead + AsyncWrite + Unpin,
+    H: Fn(Incoming) -> F,
+    F: Future<Output = ()> + Send + 'static,
+{
+    pub async fn run(mut self) -> Result<(), LinkError> {
+        while let Some((request, respond)) = poll_fn(|cx| self.poll(cx)).await? {
+            self.dispatch(request, respond);
+        }
+        Ok(())
+    }
+
+    /// The next request; `None` at the connection's end.
+    #[allow(clippy::type_complexity, reason = "h2's pair, named by its caller")]
+    fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<(Request<RecvStream>, SendResponse<Bytes>)>, LinkError>> {
+        let signals = &self.serving.0.pulse.signals;
+        signals.register(cx.waker());
+        if signals.has(Signal::Close) {
+            return Poll::Ready(Err(LinkError::Closed));
+        }
+        if !self.draining && signals.has(Signal::Drain) {
+            self.draining = true;
+            self.serving.0.notices.over();
+            self.connection.graceful_shutdown();
+        }
+        loop {
+            match self.connection.poll_accept(cx) {
+                Poll::Ready(accepted) => return Poll::Ready(accepted.transpose().map_err(broken)),
+                Poll::Pending => {}
+            }
+            match self.keepalive.poll(cx) {
+                Poll::Ready(Beat::Silent(silence)) => return Poll::Ready(Err(LinkError::Silent(silence))),
+                // Refused while an earlier change is not acknowledged; the next sample asks again.
+                Poll::Ready(Beat::Window(window)) => {
+                    let _ = self.connection.set_initial_window_size(window);
+                }
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+
+    fn dispatch(&self, request: Request<RecvStream>, mut respond: SendResponse<Bytes>) {
+        let (head, body) = request.into_parts();
+        if head.method == Method::GET && head.uri.path() == LEAVING {
+            // An error: the peer is gone.
+            if let Ok(body) = respond.send_response(Response::new(()), false) {
+                self.serving.0.notices.ask(body);
+            }
+            return;
+        }
+        if head.method != Method::CONNECT {
+            answer(respond, self.other(&head.method, head.uri.path()));
+            return;
+        }
+        let parsed = match Incoming::parse(head) {
+            Ok(parsed) => parsed,
+            Err(message) => return answer(respond, malformed(message)),
+        };
+        // h2 bounds the streams that are open. Those that were reset while a handler still had them are bounded here: a peer that
+        // opens and resets as fast as it can must not have more handlers running than it may have streams.
+        let Some(open) = Open::within(&self.serving.0.open, self.settings.max_streams as usize) else {
+            respond.send_reset(h2::Reason::REFUSED_STREAM);
+            return;
+        };
+        let mut incoming = Incoming::new(parsed, respond, body, open);
+        if incoming.poll_cancelled(&mut Context::from_waker(Waker::noop())).is_pending() {
+            tokio::spawn((self.handler)(incoming).in_current_span());
+        }
+    }
+
+    fn other(&self, method: &Method, path: &str) -> Response<()> {
+        match (method, path) {
+            (&Method::POST, LEAVE) => {
+                self.serving.0.leave.cancel();
+                status(StatusCode::NO_CONTENT)
+            }
+            (_, LEAVE | LEAVING) => status(StatusCode::METHOD_NOT_ALLOWED),
+            _ => status(StatusCode::NOT_FOUND),
+        }
+    }
+}
+
+/// Which hop it is, is not known here: the reader takes it for the one it is connected to.
+fn malformed(message: String) -> Response<()> {
+    let mut response = status(Reason::Malformed.status());
+    Refusal::new(Hop::Server, Reason::Malformed, message).write(response.headers_mut());
+    response.headers_mut().remove(HOP);
+    response
+}
+
+fn answer(mut respond: SendResponse<Bytes>, response: Response<()>) {
+    // An error: the peer is gone.
+    let _ = respond.send_response(response, true);
+}

@@ -1,0 +1,242 @@
+//! One byte stream of a link, with half-close and reset.
+
+mod inbound;
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Waker, ready};
+
+use bytes::Bytes;
+use h2::{Reason, RecvStream, SendStream};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_util::sync::CancellationToken;
+
+use self::inbound::Inbound;
+pub(crate) use self::inbound::{Desk, take};
+use crate::leaving::Notice;
+use crate::queue::Queue;
+
+/// A byte stream. `END_STREAM` is end of file and comes from `shutdown`; a reset by the peer or the loss of the link is
+/// [`io::ErrorKind::ConnectionReset`] in both directions. Dropping it before both directions have ended resets it
+/// (`RST_STREAM` CANCEL), so that the far end sees a reset and never a clean end.
+///
+/// A peer that has sent its `END_STREAM` and then `RST_STREAM(NO_ERROR)` has closed in order and reads no more: what it sent can be
+/// read to its end, writing is [`io::ErrorKind::BrokenPipe`].
+#[derive(Debug)]
+pub struct Stream {
+    send: SendStream<Bytes>,
+    inbound: Arc<Inbound>,
+    /// Room that was asked for and not used.
+    wanted: usize,
+    sent_end: bool,
+    reset: bool,
+    /// Absent at the end that accepted the stream.
+    notice: Option<Notice>,
+    _open: Open,
+}
+
+/// Counts a stream for as long as it is open or being opened.
+#[derive(Debug)]
+pub(crate) struct Open(Arc<AtomicUsize>);
+
+// === impl Stream ===
+
+impl Stream {
+    /// `unread` was [taken](take) off `recv` already.
+    pub(crate) fn new(send: SendStream<Bytes>, recv: RecvStream, unread: Queue, open: Open) -> Self {
+        Self {
+            send,
+            inbound: Inbound::new(recv, unread),
+            wanted: 0,
+            sent_end: false,
+            reset: false,
+            notice: None,
+            _open: open,
+        }
+    }
+
+    /// What comes while it is read as [`AsyncRead`], and just now not read, is taken off HTTP/2 by the link's driver.
+    pub(crate) fn attended_by(self, desk: &Arc<Desk>) -> Self {
+        self.inbound.attended_by(Arc::clone(desk));
+        self
+    }
+
+    pub(crate) fn told_by(mut self, notice: Notice) -> Self {
+        self.notice = Some(notice);
+        self
+    }
+
+    /// Cancelled when the stream's link, or one further on, takes no new streams any more: this one goes on, for a while. Who runs
+    /// requests of its own inside had better start new ones elsewhere. `None` at the end that accepted the stream.
+    pub fn leaving(&self) -> Option<CancellationToken> {
+        self.notice.as_ref().map(|notice| notice.token().clone())
+    }
+
+    /// The next piece as it came off the wire, `None` at its end. Its window is given back by [`Stream::release`].
+    pub fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
+        self.inbound.lock().poll_data(cx)
+    }
+
+    /// Lets the peer send `bytes` more.
+    pub fn release(&mut self, bytes: usize) {
+        self.inbound.lock().release(bytes);
+    }
+
+    /// How many bytes may be sent now, up to `want`; waits until it is at least one. Room that is asked for is taken from the
+    /// link's other streams where the peer's connection window is small: ask only with the bytes in hand.
+    pub fn poll_room(&mut self, cx: &mut Context<'_>, want: usize) -> Poll<io::Result<usize>> {
+        if self.sent_end {
+            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+        }
+        if self.wanted != want {
+            self.send.reserve_capacity(want);
+            self.wanted = want;
+        }
+        loop {
+            let room = self.send.capacity();
+            if room > 0 {
+                return Poll::Ready(Ok(room.min(want)));
+            }
+            match ready!(self.send.poll_capacity(cx)) {
+                // Another look: the increase may have been used already.
+                Some(Ok(_)) => {}
+                Some(Err(error)) => return Poll::Ready(Err(lost(&error))),
+                None => return Poll::Ready(Err(self.why_closed(cx))),
+            }
+        }
+    }
+
+    /// Sends `data` without copying. At most what [`Stream::poll_room`] said.
+    pub fn send(&mut self, data: Bytes) -> io::Result<()> {
+        self.wanted = self.wanted.saturating_sub(data.len());
+        self.send.send_data(data, false).map_err(|_| self.why_closed(&mut Context::from_waker(Waker::noop())))
+    }
+
+    /// Gives back the room that was asked for and not used. To be called when there is nothing more to send for now.
+    pub fn settle(&mut self) {
+        if self.wanted > 0 {
+            self.wanted = 0;
+            self.send.reserve_capacity(0);
+        }
+    }
+
+    /// `END_STREAM`: nothing more will be sent.
+    pub fn finish(&mut self) -> io::Result<()> {
+        if self.sent_end {
+            return Ok(());
+        }
+        let sent = self.send.send_data(Bytes::new(), true);
+        self.sent_end = sent.is_ok();
+        sent.map_err(|_| self.why_closed(&mut Context::from_waker(Waker::noop())))
+    }
+
+    /// `RST_STREAM`: both directions end at once.
+    pub fn reset(&mut self) {
+        if !self.reset {
+            self.reset = true;
+            self.send.send_reset(Reason::CANCEL);
+        }
+    }
+
+    /// Ready when the peer has reset the stream or the link is lost: for somebody who neither reads nor writes just now. The task
+    /// is woken for this or for [`Stream::poll_room`], so both must be polled by the same one.
+    pub fn poll_reset(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
+        match ready!(self.send.poll_reset(cx)) {
+            Ok(Reason::NO_ERROR) => Poll::Ready(io::ErrorKind::BrokenPipe.into()),
+            Ok(reason) => Poll::Ready(was_reset(reason)),
+            Err(error) => Poll::Ready(lost(&error)),
+        }
+    }
+
+    /// Of a stream that is closed: nothing will be woken.
+    fn why_closed(&mut self, cx: &mut Context<'_>) -> io::Error {
+        match self.poll_reset(cx) {
+            Poll::Ready(error) => error,
+            Poll::Pending => io::ErrorKind::BrokenPipe.into(),
+        }
+    }
+}
+
+/// Whatever ended it, the peer has not ended it in order.
+fn lost(error: &h2::Error) -> io::Error {
+    io::Error::new(io::ErrorKind::ConnectionReset, error.to_string())
+}
+
+fn was_reset(reason: Reason) -> io::Error {
+    io::Error::new(io::ErrorKind::ConnectionReset, format!("the stream was reset: {}", reason.description()))
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        // h2 would choose NO_ERROR for a server's stream that has sent its end, which reads as an orderly one.
+        let ended = self.sent_end && self.inbound.lock().is_read();
+        if !ended {
+            self.reset();
+        }
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let mut inbound = self.inbound.lock();
+        if inbound.unread.is_empty() {
+            match ready!(inbound.poll_data(cx)) {
+                Some(data) => inbound.unread.push(data?),
+                None => return Poll::Ready(Ok(())),
+            }
+        }
+        inbound.take_unwaited();
+        let before = buf.remaining();
+        while let Some(piece) = inbound.unread.pop(buf.remaining()) {
+            buf.put_slice(&piece);
+            if buf.remaining() == 0 {
+                break;
+            }
+        }
+        inbound.release(before - buf.remaining());
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        if buf.is_empty() {
+            return Poll::Ready(Ok(0));
+        }
+        self.inbound.lock().take_unwaited();
+        let room = ready!(self.poll_room(cx, buf.len()))?;
+        self.send(Bytes::copy_from_slice(&buf[..room]))?;
+        self.settle();
+        Poll::Ready(Ok(room))
+    }
+
+    /// HTTP/2 sends as soon as it can: there is nothing to flush.
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(self.finish())
+    }
+}
+
+// === impl Open ===
+
+impl Open {
+    /// Counts one more, unless there are `limit` already.
+    pub fn within(count: &Arc<AtomicUsize>, limit: usize) -> Option<Self> {
+        let added = count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |open| (open < limit).then_some(open + 1));
+        added.ok().map(|_| Self(Arc::clone(count)))
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,145 @@
+//! What a stream's peer has sent and nobody has read yet.
+//!
+//! In HTTP/2 a frame of one byte takes 250, and h2 ends the link of whoever lets many of them lie. Here they are joined. Whoever reads or
+//! writes takes along what has come; for a stream that nobody touches, because its client has stalled, the link's driver does.
+
+use std::io;
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll, Wake, Waker, ready};
+
+use bytes::Bytes;
+use h2::RecvStream;
+use parking_lot::{Mutex, MutexGuard};
+
+use super::lost;
+use crate::pulse::Pulse;
+use crate::queue::Queue;
+
+/// A stream's receiving half, shared by its reader and its link's driver.
+#[derive(Debug)]
+pub(super) struct Inbound(Mutex<Kept>);
+
+#[derive(Debug)]
+pub(super) struct Kept {
+    recv: RecvStream,
+    /// Its window has not been given back, so that it holds a window at most.
+    pub unread: Queue,
+    /// A reader has found nothing, and is woken by HTTP/2.
+    reader_waits: bool,
+    ended: bool,
+    /// Woken when something comes and no reader waits.
+    bell: Waker,
+}
+
+/// Rung by h2 under its lock, where nothing can be taken.
+struct Bell {
+    /// Weak: h2 keeps the bell for as long as the stream is open.
+    inbound: Weak<Inbound>,
+    desk: Arc<Desk>,
+}
+
+/// The streams of a link that have something for nobody.
+#[derive(Debug)]
+pub(crate) struct Desk {
+    pulse: Arc<Pulse>,
+    rung: Mutex<Vec<Weak<Inbound>>>,
+}
+
+// === impl Inbound ===
+
+impl Inbound {
+    pub fn new(recv: RecvStream, unread: Queue) -> Arc<Self> {
+        let bell = Waker::noop().clone();
+        Arc::new(Self(Mutex::new(Kept { recv, unread, reader_waits: false, ended: false, bell })))
+    }
+
+    pub fn attended_by(self: &Arc<Self>, desk: Arc<Desk>) {
+        self.lock().bell = Arc::new(Bell { inbound: Arc::downgrade(self), desk }).into();
+    }
+
+    pub fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock()
+    }
+}
+
+// === impl Kept ===
+
+impl Kept {
+    pub fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
+        if let Some(piece) = self.unread.pop(usize::MAX) {
+            return Poll::Ready(Some(Ok(piece)));
+        }
+        if self.ended {
+            return Poll::Ready(None);
+        }
+        loop {
+            let polled = self.recv.poll_data(cx);
+            self.reader_waits = polled.is_pending();
+            return Poll::Ready(match ready!(polled) {
+                Some(Ok(data)) if data.is_empty() => continue,
+                Some(Ok(data)) => Some(Ok(data)),
+                Some(Err(error)) => Some(Err(lost(&error))),
+                None => {
+                    self.ended = true;
+                    None
+                }
+            });
+        }
+    }
+
+    /// Takes what has come since the last read, unless a reader waits: it takes that itself, and the waker is its own.
+    pub fn take_unwaited(&mut self) {
+        if !self.reader_waits {
+            take(&mut self.recv, &mut self.unread, &mut Context::from_waker(&self.bell));
+        }
+    }
+
+    pub fn release(&mut self, bytes: usize) {
+        // Fails only for more than was received, and for a stream that has ended there is nothing to give back.
+        let _ = self.recv.flow_control().release_capacity(bytes);
+    }
+
+    /// Everything up to the peer's end has been read.
+    pub fn is_read(&self) -> bool {
+        self.unread.is_empty() && (self.ended || self.recv.is_end_stream())
+    }
+}
+
+/// Takes what there is off HTTP/2. What ended it, if something did, is said again to whoever polls next.
+pub(crate) fn take(recv: &mut RecvStream, unread: &mut Queue, cx: &mut Context<'_>) {
+    while let Poll::Ready(Some(Ok(data))) = recv.poll_data(cx) {
+        if !data.is_empty() {
+            unread.push(data);
+        }
+    }
+}
+
+// === impl Bell ===
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.desk.rung.lock().push(self.inbound.clone());
+        self.desk.pulse.signals.wake();
+    }
+}
+
+// === impl Desk ===
+
+impl Desk {
+    pub fn new(pulse: Arc<Pulse>) -> Self {
+        Self { pulse, rung: Mutex::default() }
+    }
+
+    /// For the link's driver, after it has moved frames.
+    pub fn attend(&self) {
+        // Not under the lock: h2 rings under its own.
+        let rung = std::mem::take(&mut *self.rung.lock());
+        for inbound in rung.iter().filter_map(Weak::upgrade) {
+            inbound.lock().take_unwaited();
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Peers that send a byte a frame.
+
+use kit::wait::{WAIT, within};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex, split};
+use tokio::sync::oneshot;
+
+use super::*;
+use crate::testing::{Pair, to};
+use crate::{Serving, Settings, serve};
+
+const FRAMES: usize = 20_000;
+
+/// With room for two hundred short frames in HTTP/2 before the link is ended.
+fn strict() -> Settings {
+    Settings { short_frames: 200 * 255, ..Settings::default() }
+}
+
+fn held(stream: &Stream) -> usize {
+    stream.inbound.lock().unread.held()
+}
+
+/// A byte a frame.
+async fn drip(stream: &mut Stream, frames: usize) {
+    for _ in 0..frames {
+        stream.write_all(b"x").await.unwrap();
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn short_frames_are_held_as_bytes_as_long_as_somebody_reads_a_little() {
+    let mut pair = Pair::with(&strict()).await;
+    let (mut near, mut far) = pair.open().await;
+    for _ in 0..FRAMES / 100 {
+        drip(&mut far, 100).await;
+        near.read_exact(&mut [0]).await.unwrap();
+    }
+    assert!(held(&near) > FRAMES - FRAMES / 100 - 200, "{} bytes", held(&near));
+    far.shutdown().await.unwrap();
+    let mut rest = Vec::new();
+    near.read_to_end(&mut rest).await.unwrap();
+    assert_eq!((rest.len(), held(&near)), (FRAMES - FRAMES / 100, 0));
+}
+
+#[tokio::test]
+async fn short_frames_are_held_as_bytes_as_long_as_somebody_writes() {
+    let mut pair = Pair::with(&strict()).await;
+    let (mut near, mut far) = pair.open().await;
+    for _ in 0..FRAMES / 100 {
+        drip(&mut far, 100).await;
+        near.write_all(b"y").await.unwrap();
+    }
+    let mut all = vec![0; FRAMES];
+    near.read_exact(&mut all).await.unwrap();
+}
+
+/// A client that has stalled: read once, and then not touched any more.
+#[tokio::test]
+async fn short_frames_are_held_as_bytes_when_nobody_does_anything() {
+    let mut pair = Pair::with(&strict()).await;
+    let (mut near, mut far) = pair.open().await;
+    drip(&mut far, 1).await;
+    near.read_exact(&mut [0]).await.unwrap();
+    drip(&mut far, FRAMES).await;
+    assert!(held(&near) > FRAMES - 200, "{} bytes", held(&near));
+    let (mut other_near, mut other_far) = pair.open().await;
+    drip(&mut other_far, 1).await;
+    other_near.read_exact(&mut [0]).await.unwrap();
+    far.shutdown().await.unwrap();
+    let mut rest = Vec::new();
+    near.read_to_end(&mut rest).await.unwrap();
+    assert_eq!((rest.len(), held(&near)), (FRAMES, 0));
+}
+
+#[tokio::test]
+async fn a_reader_that_waits_is_woken_whoever_writes() {
+    let mut pair = Pair::new().await;
+    let (near, mut far) = pair.open().await;
+    let (mut read, mut write) = split(near);
+    let mut reading = tokio::spawn(async move { read.read_u8().await });
+    assert!(futures_util::poll!(&mut reading).is_pending());
+    tokio::task::yield_now().await;
+    far.write_all(b"x").await.unwrap();
+    // In the turn in which it comes, too.
+    for _ in 0..10 {
+        write.write_all(b"y").await.unwrap();
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(within(WAIT, "the byte", reading).await.unwrap().unwrap(), b'x');
+}
+
+/// What is held has no window: a peer may have a window under way, read or not.
+#[tokio::test]
+async fn what_is_held_is_a_window_at_most() {
+    let settings = Settings { stream_window: 10_000, stream_window_max: 10_000, ..Settings::default() };
+    let mut pair = Pair::with(&settings).await;
+    let (mut near, mut far) = pair.open().await;
+    let writing = tokio::spawn(async move {
+        far.write_all(&vec![7; 30_000]).await.unwrap();
+        far
+    });
+    let mut heard = 0;
+    while heard < 30_000 {
+        near.read_exact(&mut [0]).await.unwrap();
+        assert!(held(&near) < 10_000, "{}", held(&near));
+        heard += 1;
+    }
+    within(WAIT, "the writer", writing).await.unwrap();
+}
+
+#[tokio::test]
+async fn short_frames_that_come_before_the_answer_are_held_as_bytes() {
+    let (near, far) = duplex(1 << 20);
+    let (answer, asked) = oneshot::channel::<()>();
+    let (heard, told) = oneshot::channel();
+    let parts = parking_lot::Mutex::new(Some((asked, heard)));
+    let handler = move |mut incoming: crate::Incoming| {
+        let (asked, heard) = parts.lock().take().expect("one request");
+        async move {
+            tokio::select! {
+                () = incoming.cancelled() => return,
+                _ = asked => {}
+            }
+            let mut stream = incoming.accept().unwrap();
+            let mut early = Vec::new();
+            stream.read_to_end(&mut early).await.unwrap();
+            let _ = heard.send(early);
+        }
+    };
+    tokio::spawn(async move { serve(far, &strict(), Serving::default(), handler).await });
+    let (sender, connection) = h2::client::Builder::new().handshake::<_, Bytes>(near).await.unwrap();
+    let driven = tokio::spawn(connection);
+    let request = http::Request::connect(to("db:443").to_string()).body(()).unwrap();
+    let (response, mut send) = sender.ready().await.unwrap().send_request(request, false).unwrap();
+    for _ in 0..FRAMES {
+        send.send_data(Bytes::from_static(b"x"), false).unwrap();
+        tokio::task::yield_now().await;
+    }
+    send.send_data(Bytes::from_static(b"end"), true).unwrap();
+    assert!(!driven.is_finished(), "ended for its short frames");
+    answer.send(()).unwrap();
+    assert_eq!(within(WAIT, "the answer", response).await.unwrap().status(), http::StatusCode::OK);
+    let early = within(WAIT, "the bytes", told).await.unwrap();
+    assert_eq!((early.len(), early.ends_with(b"xend")), (FRAMES + 3, true));
+}
