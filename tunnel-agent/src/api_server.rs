@@ -1,0 +1,116 @@
+//! Whether the cluster's API server answers: an agent that is linked but cannot reach it is of no use to anybody.
+//!
+//! Any answer to `GET /readyz` will do, 401 as well as 200: no credential is sent. Where the cluster's CA is known the certificate is
+//! verified, so that something else on the same address does not count.
+
+use std::io;
+use std::pin::pin;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Request;
+use http::header::{CONNECTION, HOST};
+use http_body_util::Empty;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use net::dial::{self, DialError};
+use net::proxy::Opened;
+use net::tls;
+use net::tls::client::{Trust, TrustError, config};
+use net::transport::Transport;
+use rustls_pki_types::ServerName;
+use telemetry::causes::causes;
+use telemetry::readiness::{NotReady, Readiness};
+use tokio::time::{Instant, interval, timeout};
+
+use crate::args::ApiServer;
+use crate::metrics::Metrics;
+
+/// Readiness waits for the first answer under this name.
+pub const CONDITION: &str = "api-server";
+const INTERVAL: Duration = Duration::from_secs(10);
+/// While it does not answer.
+const INTERVAL_WHEN_SILENT: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Why it does not count as answering.
+#[derive(Debug, thiserror::Error)]
+enum Silent {
+    #[error("the CA of this cluster cannot be read: {0}")]
+    Ca(io::Error),
+    #[error(transparent)]
+    Trust(#[from] TrustError),
+    #[error("its host can stand in no certificate")]
+    Name,
+    #[error(transparent)]
+    Dial(#[from] DialError),
+    #[error("TLS: {0}")]
+    Tls(io::Error),
+    #[error("no HTTP answer: {0}")]
+    Http(#[source] hyper::Error),
+    #[error("no answer within {TIMEOUT:?}")]
+    Timeout,
+}
+
+/// Asks for ever, and holds up readiness while nothing answers: from now on, also before the future runs.
+pub fn watch(api_server: ApiServer, readiness: Readiness, metrics: Metrics) -> impl Future<Output = ()> + Send {
+    let not_ready = readiness.block(CONDITION);
+    ask_for_ever(api_server, readiness, not_ready, metrics)
+}
+
+async fn ask_for_ever(api_server: ApiServer, readiness: Readiness, not_ready: NotReady, metrics: Metrics) {
+    let mut not_ready = Some(not_ready);
+    let mut complained = String::new();
+    let mut ticks = interval(INTERVAL_WHEN_SILENT);
+    let mut next = None;
+    loop {
+        let now = ticks.tick().await;
+        if next.is_some_and(|next| now < next) {
+            continue;
+        }
+        let answered = timeout(TIMEOUT, ask(&api_server)).await.unwrap_or(Err(Silent::Timeout));
+        metrics.api_server_up.set(answered.is_ok().into());
+        match answered {
+            Ok(()) => {
+                if not_ready.take().is_some() {
+                    tracing::info!(api_server = %api_server.place, "the API server answers");
+                }
+                complained.clear();
+                next = Some(now + INTERVAL);
+            }
+            Err(error) => {
+                let reason = causes(&error);
+                if reason != complained {
+                    tracing::warn!(api_server = %api_server.place, reason, "the API server does not answer");
+                    complained = reason;
+                }
+                not_ready.get_or_insert_with(|| readiness.block(CONDITION));
+            }
+        }
+    }
+}
+
+async fn ask(api_server: &ApiServer) -> Result<(), Silent> {
+    let (host, port) = (api_server.place.host(), api_server.place.port());
+    // Read each time: it is one small file, and it may be rotated.
+    let pem = api_server.ca.as_ref().map(std::fs::read).transpose().map_err(Silent::Ca)?;
+    let tls = config(pem.as_deref().map_or(Trust::Insecure, Trust::Bundle), None)?;
+    let name = ServerName::try_from(host.to_owned()).map_err(|_| Silent::Name)?;
+    let socket = dial::connect(host, port, Instant::now() + TIMEOUT).await?;
+    let stream = Opened::Tcp(socket).secure(&tls, name, &[tls::HTTP_11]).await.map_err(Silent::Tls)?;
+    get(stream, &api_server.place.to_string()).await.map_err(Silent::Http)
+}
+
+async fn get(stream: Transport, host: &str) -> hyper::Result<()> {
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+    let request = Request::get("/readyz").header(HOST, host).header(CONNECTION, "close").body(Empty::<Bytes>::new());
+    let mut answer = pin!(sender.send_request(request.expect("a valid request")));
+    tokio::select! {
+        answer = &mut answer => answer.map(drop),
+        // It has ended, with the answer or before it: the other future knows.
+        _ = connection => answer.await.map(drop),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,210 @@
+//! Wiring: everything is built in order, then it runs, then it drains.
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow};
+use net::drain::Drain;
+use net::signals::Signals;
+use prometheus_client::registry::Registry;
+use telemetry::admin::{self, Endpoint, Probes};
+use telemetry::readiness::Readiness;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::args::{self, Config};
+use crate::connector::Connector;
+use crate::credentials::Credentials;
+use crate::files::TokenFile;
+use crate::forward::Forwarder;
+use crate::links::{self, Links};
+use crate::metrics::{Live, Metrics};
+use crate::streams::Streams;
+use crate::{api_server, forward, identity};
+
+/// What keeps the agent from being ready, as `/readyz` tells it.
+const CONDITIONS: &[&str] = &[links::CONDITION, api_server::CONDITION, SHUTDOWN];
+const SHUTDOWN: &str = "shutdown";
+/// Beyond the time for draining.
+const AFTER_DRAIN: Duration = Duration::from_secs(5);
+/// For what is left of the runtime's tasks.
+const LAST_MOMENT: Duration = Duration::from_millis(500);
+
+/// A running agent. Dropping it stops it without draining: its streams are reset.
+pub struct Agent {
+    admin: Endpoint,
+    readiness: Readiness,
+    links: Arc<Links>,
+    drain: Drain,
+    drain_timeout: Duration,
+    /// None once it has been shut down. The last field: the others live on it.
+    runtime: Option<Runtime>,
+}
+
+// === impl Agent ===
+
+impl Agent {
+    /// Starts from command-line arguments, the program's name first. Returns once everything is running; links come later. May be
+    /// called inside or outside an async runtime, since it brings its own.
+    pub fn start<I, T>(arguments: I) -> anyhow::Result<Self>
+    where
+        I: IntoIterator<Item = T>,
+        T: Into<OsString> + Clone,
+    {
+        let config = Config::new(&args::parse_from(arguments)?, |name| std::env::var(name).ok())?;
+        Self::assemble(config, runtime()?)
+    }
+
+    /// Runs as the process's only purpose: until SIGTERM or SIGINT, then drains. A second signal ends the process at once.
+    pub fn run(config: Config) -> anyhow::Result<()> {
+        let runtime = runtime()?;
+        // Before anything else: a signal that comes while starting must not be lost, nor end the process unasked.
+        let signals = {
+            let _entered = runtime.enter();
+            Signals::new().context("cannot watch for signals")?
+        };
+        Self::assemble(config, runtime)?.until_signalled(signals)
+    }
+
+    fn assemble(config: Config, runtime: Runtime) -> anyhow::Result<Self> {
+        let mut registry = Registry::default();
+        let metrics = Metrics::register(&mut registry);
+        let readiness = Readiness::default();
+        let links = Links::new(config.links, &readiness);
+        let streams = Arc::new(Streams::new(config.max_held_bytes));
+        registry.register_collector(Box::new(Live { links: Arc::clone(&links), streams: Arc::clone(&streams) }));
+        let probes = Probes {
+            readiness: readiness.clone(),
+            conditions: CONDITIONS,
+            metrics: telemetry::metrics::Metrics::new(registry),
+        };
+        let admin = serve_admin(config.admin_listen, &runtime, probes, Arc::clone(&links))?;
+        let drain = Drain::new();
+        let token = config.token_file.map(TokenFile::new);
+        let credentials = Arc::new(Credentials::new(config.files, token, metrics.clone()));
+        let agent = identity::of_process(|name| std::env::var(name).ok());
+        tracing::info!(
+            cluster = %config.cluster, agent, api_server = %config.api_server.place, proxy = %config.outbound,
+            admin = %admin.address(), "running"
+        );
+        let connector = Arc::new(Connector {
+            cluster: config.cluster,
+            agent,
+            server_name: config.server_name,
+            credentials: Arc::clone(&credentials),
+            outbound: config.outbound,
+            settings: config.settings,
+            links: Arc::clone(&links),
+            forwarder: Arc::new(Forwarder::new(config.targets, config.dial_timeout, streams, metrics.clone())),
+            metrics: metrics.clone(),
+            drain: drain.clone(),
+        });
+        runtime.spawn(credentials.follow());
+        runtime.spawn(api_server::watch(config.api_server, readiness.clone(), metrics));
+        for server in config.servers {
+            runtime.spawn(Arc::clone(&connector).run(server));
+        }
+        Ok(Self { admin, readiness, links, drain, drain_timeout: config.drain_timeout, runtime: Some(runtime) })
+    }
+
+    /// Where the admin endpoint listens: the port is the real one even if 0 was asked for.
+    pub fn admin_address(&self) -> SocketAddr {
+        self.admin.address()
+    }
+
+    /// Tasks that run now: what must not grow by what has ended.
+    pub fn tasks(&self) -> usize {
+        self.runtime.as_ref().map_or(0, |runtime| runtime.metrics().num_alive_tasks())
+    }
+
+    /// Blocks until the agent is linked and its API server answers.
+    pub fn wait_ready(&self, patience: Duration) -> anyhow::Result<()> {
+        if self.readiness.wait(patience) {
+            return Ok(());
+        }
+        let blocked = self.readiness.blocked_by().join(", ");
+        Err(anyhow!("not ready after {patience:?}: {blocked}; {}", described(&self.links).trim_end()))
+    }
+
+    /// Shuts down as SIGTERM does and returns when everything has ended.
+    pub fn stop(mut self) -> anyhow::Result<()> {
+        let Some(runtime) = self.runtime.take() else { return Ok(()) };
+        let not_ready = self.readiness.block(SHUTDOWN);
+        let (drain, patience) = (self.drain.clone(), self.drain_timeout);
+        let (report, ended) = mpsc::sync_channel(1);
+        runtime.spawn(async move {
+            let in_time = drain.finish(patience).await;
+            let _ = report.send(in_time);
+        });
+        let in_time = ended.recv_timeout(patience + AFTER_DRAIN).context("draining did not end in time");
+        if matches!(in_time, Ok(true)) {
+            tracing::info!("drained");
+        } else {
+            tracing::warn!(after = ?patience, "streams that had not ended were cut off");
+        }
+        // On a thread of its own: the caller may be inside another runtime, where tokio refuses to block.
+        let last = std::thread::spawn(move || runtime.shutdown_timeout(LAST_MOMENT));
+        let _ = last.join();
+        drop(not_ready);
+        in_time.map(drop)
+    }
+
+    fn until_signalled(self, mut signals: Signals) -> anyhow::Result<()> {
+        let Some(runtime) = &self.runtime else { return Ok(()) };
+        let (signals, first) = runtime.block_on(async move {
+            let first = signals.next().await;
+            (signals, first)
+        });
+        tracing::info!(signal = first, "shutting down");
+        runtime.spawn(exit_at_next(signals));
+        self.stop()
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            // May be called inside another runtime, which must not be blocked.
+            runtime.shutdown_background();
+        }
+    }
+}
+
+fn runtime() -> anyhow::Result<Runtime> {
+    Builder::new_multi_thread()
+        .thread_name("tunnel-agent")
+        // They resolve names, which cannot be interrupted: a resolver that hangs must not gather more.
+        .max_blocking_threads(forward::THREADS)
+        .enable_all()
+        .build()
+        .context("cannot build a runtime")
+}
+
+fn serve_admin(listen: SocketAddr, runtime: &Runtime, probes: Probes, links: Arc<Links>) -> anyhow::Result<Endpoint> {
+    let handler = move |request: http::Request<hyper::body::Incoming>| {
+        let answer = probes.answer(&request, || described(&links)).unwrap_or_else(|| {
+            admin::text(http::StatusCode::NOT_FOUND, "there are /livez, /readyz?verbose and /metrics\n")
+        });
+        std::future::ready(answer)
+    };
+    admin::serve(listen, runtime.handle(), handler).with_context(|| format!("cannot listen on --admin-listen={listen}"))
+}
+
+/// The links in a line.
+fn described(links: &Links) -> String {
+    let found = links.summary();
+    let mut line = format!("{} of {} links to {} tunnel-servers", found.links, found.wanted, found.servers);
+    if let Some(rtt) = found.slowest {
+        let _ = write!(line, ", round trip at most {rtt:?}");
+    }
+    line.push('\n');
+    line
+}
+
+/// Whoever asks twice does not want to wait.
+async fn exit_at_next(mut signals: Signals) {
+    signals.next().await;
+    std::process::exit(130);
+}

@@ -1,0 +1,159 @@
+//! Ranges of IP addresses. IPv4 written as IPv6 (`::ffff:0:0/96`, RFC 4291 §2.5.5.2) is IPv4 here, since the kernel connects to it.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
+
+/// An address and how many of its first bits count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cidr {
+    address: IpAddr,
+    prefix: u8,
+}
+
+/// Why a text is no range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum CidrError {
+    #[error("the part before '/' is no IP address")]
+    Address,
+    #[error("the part behind '/' must be a number up to 32 for IPv4 and 128 for IPv6")]
+    Prefix,
+    #[error("bits are set beyond the prefix: {0} is the range's first address")]
+    HostBits(IpAddr),
+}
+
+/// Bits that an IPv4 address written as IPv6 has before its own.
+const MAPPED_PREFIX: u8 = 96;
+
+// === impl Cidr ===
+
+impl Cidr {
+    pub const fn v4(address: Ipv4Addr, prefix: u8) -> Self {
+        Self { address: IpAddr::V4(address), prefix }
+    }
+
+    pub const fn v6(address: Ipv6Addr, prefix: u8) -> Self {
+        Self { address: IpAddr::V6(address), prefix }
+    }
+
+    /// One address.
+    pub fn single(address: IpAddr) -> Self {
+        let address = address.to_canonical();
+        Self { address, prefix: if address.is_ipv4() { 32 } else { 128 } }
+    }
+
+    pub fn contains(&self, address: IpAddr) -> bool {
+        match (self.address, address.to_canonical()) {
+            (IpAddr::V4(range), IpAddr::V4(address)) => {
+                (range.to_bits() ^ address.to_bits()).leading_zeros() >= u32::from(self.prefix)
+            }
+            (IpAddr::V6(range), IpAddr::V6(address)) => {
+                (range.to_bits() ^ address.to_bits()).leading_zeros() >= u32::from(self.prefix)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether all of `other` lies inside.
+    pub fn covers(&self, other: &Self) -> bool {
+        self.prefix <= other.prefix && self.contains(other.address)
+    }
+
+    /// The address with all bits beyond the prefix cleared.
+    fn first(&self) -> IpAddr {
+        match self.address {
+            IpAddr::V4(address) => {
+                let mask = u32::MAX.checked_shl(32 - u32::from(self.prefix)).unwrap_or(0);
+                IpAddr::V4(Ipv4Addr::from_bits(address.to_bits() & mask))
+            }
+            IpAddr::V6(address) => {
+                let mask = u128::MAX.checked_shl(128 - u32::from(self.prefix)).unwrap_or(0);
+                IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & mask))
+            }
+        }
+    }
+}
+
+impl FromStr for Cidr {
+    type Err = CidrError;
+
+    /// `address/prefix`. Bits beyond the prefix must be zero: `10.1.2.3/8` is more likely a mistake than meant.
+    fn from_str(text: &str) -> Result<Self, CidrError> {
+        let (address, prefix) = text.split_once('/').ok_or(CidrError::Prefix)?;
+        let address: IpAddr = address.parse().map_err(|_| CidrError::Address)?;
+        let digits = (1..=3).contains(&prefix.len()) && prefix.bytes().all(|byte| byte.is_ascii_digit());
+        let prefix = prefix.parse().ok().filter(|_| digits).ok_or(CidrError::Prefix)?;
+        let written = Self { address, prefix };
+        if prefix > if address.is_ipv4() { 32 } else { 128 } {
+            return Err(CidrError::Prefix);
+        }
+        if written.first() != address {
+            return Err(CidrError::HostBits(written.first()));
+        }
+        match address.to_canonical() {
+            canonical @ IpAddr::V4(_) if address.is_ipv6() && prefix >= MAPPED_PREFIX => {
+                Ok(Self { address: canonical, prefix: prefix - MAPPED_PREFIX })
+            }
+            _ => Ok(written),
+        }
+    }
+}
+
+impl fmt::Display for Cidr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address, self.prefix)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn cidr(text: &str) -> Cidr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn what_is_no_range_is_refused() {
+        for (text, error) in [
+            ("10.0.0.0", CidrError::Prefix),
+            ("10.0.0.0/", CidrError::Prefix),
+            ("10.0.0.0/33", CidrError::Prefix),
+            ("10.0.0.0/+8", CidrError::Prefix),
+            ("::/129", CidrError::Prefix),
+            ("name/8", CidrError::Address),
+            ("10.1.2.3/8", CidrError::HostBits([10, 0, 0, 0].into())),
+        ] {
+            assert_eq!(text.parse::<Cidr>(), Err(error), "{text}");
+        }
+    }
+
+    #[test]
+    fn ipv4_inside_ipv6_is_ipv4() {
+        assert_eq!(cidr("::ffff:10.0.0.0/104"), cidr("10.0.0.0/8"));
+        assert!(cidr("10.0.0.0/8").contains("::ffff:10.1.2.3".parse().unwrap()));
+        assert!(!cidr("::/0").contains("10.0.0.1".parse().unwrap()));
+    }
+
+    proptest! {
+        #[test]
+        fn a_range_holds_exactly_the_addresses_with_its_first_bits(range: u32, prefix in 0u8..=32, address: u32) {
+            let mask = if prefix == 0 { 0 } else { u32::MAX << (32 - prefix) };
+            let written = format!("{}/{prefix}", Ipv4Addr::from_bits(range & mask));
+            let held = cidr(&written).contains(Ipv4Addr::from_bits(address).into());
+            prop_assert_eq!(held, range & mask == address & mask);
+            prop_assert_eq!(cidr(&written).to_string(), written);
+        }
+
+        #[test]
+        fn a_range_covers_what_it_holds_whole(range: u128, outer in 0u8..=128, inner in 0u8..=128) {
+            let of = |prefix: u8| {
+                let mask = if prefix == 0 { 0 } else { u128::MAX << (128 - prefix) };
+                Cidr::v6(Ipv6Addr::from_bits(range & mask), prefix)
+            };
+            prop_assert_eq!(of(outer).covers(&of(inner)), outer <= inner);
+        }
+    }
+}

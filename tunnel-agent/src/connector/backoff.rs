@@ -1,0 +1,113 @@
+//! When to try again: full jitter, exponential, and short for as long as an outage is young.
+//!
+//! A restarted server is found again within a second or two, a thousand agents do not come back in the same moment, and a server that
+//! is gone is asked twice a minute.
+
+use std::time::Duration;
+
+use net::random::fraction;
+use tokio::time::Instant;
+
+const BASE: Duration = Duration::from_millis(250);
+/// The longest wait.
+const LONGEST: Duration = Duration::from_secs(30);
+/// The longest wait while an outage is young; after a refusal of the credential the shortest window, since trying changes nothing.
+const YOUNG_LONGEST: Duration = Duration::from_secs(1);
+const YOUNG: Duration = Duration::from_secs(10);
+/// No server may keep us away for longer.
+const MOST_RETRY_AFTER: Duration = Duration::from_mins(5);
+
+/// Failures in a row.
+#[derive(Debug, Default)]
+pub(super) struct Backoff {
+    failures: u32,
+    since: Option<Instant>,
+    until: Option<Instant>,
+}
+
+/// What kind of failure it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// It may work in a moment.
+    Passing,
+    /// Somebody has to do something first.
+    Lasting,
+}
+
+// === impl Backoff ===
+
+impl Backoff {
+    /// Counts a failure and says how long to wait. `at_least` is what the server asked for.
+    pub(super) fn failed(&mut self, kind: Kind, at_least: Option<Duration>) -> Duration {
+        let now = Instant::now();
+        let since = *self.since.get_or_insert(now);
+        let exponential = BASE.saturating_mul(1 << self.failures.min(10)).min(LONGEST);
+        let window = match kind {
+            Kind::Passing if now - since < YOUNG => exponential.min(YOUNG_LONGEST),
+            Kind::Passing => exponential,
+            Kind::Lasting => exponential.max(YOUNG_LONGEST),
+        };
+        self.failures = self.failures.saturating_add(1);
+        let asked = at_least.unwrap_or_default().min(MOST_RETRY_AFTER);
+        let wait = asked + window.mul_f64(fraction());
+        self.until = Some(now + wait);
+        wait
+    }
+
+    /// It has worked for a while: the next failure is the first.
+    pub(super) fn reset(&mut self) {
+        *self = Self::default();
+    }
+
+    /// When the next attempt may be made.
+    pub(super) fn until(&self) -> Option<Instant> {
+        self.until
+    }
+
+    /// Whether a wait is under way.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.until.is_some_and(|until| until > Instant::now())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::advance;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn waits_grow_with_the_outage_and_stay_bounded() {
+        let mut backoff = Backoff::default();
+        let started = Instant::now();
+        let mut attempts = 0;
+        while started.elapsed() < YOUNG {
+            let wait = backoff.failed(Kind::Passing, None);
+            assert!(wait <= YOUNG_LONGEST, "{wait:?}");
+            advance(wait + Duration::from_millis(1)).await;
+            attempts += 1;
+        }
+        assert!((10..200).contains(&attempts), "{attempts}");
+        let mut longest = Duration::ZERO;
+        for _ in 0..200 {
+            let wait = backoff.failed(Kind::Passing, None);
+            assert!(wait <= LONGEST, "{wait:?}");
+            longest = longest.max(wait);
+            advance(wait).await;
+        }
+        assert!(longest > LONGEST / 2, "the jitter spreads over the whole window: {longest:?}");
+        backoff.reset();
+        assert!(backoff.failed(Kind::Passing, None) <= BASE);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_a_server_asks_for_is_kept() {
+        let mut backoff = Backoff::default();
+        let asked = Duration::from_secs(7);
+        let wait = backoff.failed(Kind::Passing, Some(asked));
+        assert!(wait >= asked && backoff.is_waiting());
+        advance(asked.checked_sub(Duration::from_millis(1)).unwrap()).await;
+        assert!(backoff.is_waiting());
+        assert!(backoff.failed(Kind::Passing, Some(Duration::MAX)) <= MOST_RETRY_AFTER + LONGEST);
+    }
+}

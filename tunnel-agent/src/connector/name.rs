@@ -1,0 +1,126 @@
+//! One `--server`: its name is resolved again and again, and each address is a place to make links at.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use net::random::fraction;
+use tokio::net::lookup_host;
+use tokio::sync::watch;
+use tokio::task::{Id, JoinSet};
+use tokio::time::{sleep, timeout};
+
+use super::place::Place;
+use super::{Connector, Server};
+
+/// How long an address may be unknown.
+const INTERVAL: Duration = Duration::from_secs(30);
+/// However often places ask.
+const SHORTEST_INTERVAL: Duration = Duration::from_secs(2);
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
+/// Of one name. Two servers are what availability needs; more spread load.
+const MOST_ADDRESSES: usize = 16;
+
+/// Places by address; none is the server's name, for a proxy to resolve.
+struct Places {
+    connector: Arc<Connector>,
+    server: Arc<Server>,
+    tasks: JoinSet<()>,
+    known: HashMap<Option<SocketAddr>, Known>,
+}
+
+struct Known {
+    /// Whether the name still leads there.
+    present: watch::Sender<bool>,
+    task: Id,
+}
+
+/// Follows `server` until the drain, and then until its places have ended.
+pub(super) async fn follow(connector: Arc<Connector>, server: Arc<Server>) {
+    let drain = connector.drain.clone();
+    let (host, port) = (server.name.host().to_owned(), server.name.port());
+    let proxied = connector.outbound.is_proxied(&host, port);
+    let literal = host.parse::<IpAddr>().ok().map(|address| SocketAddr::from((address, port)));
+    let mut places = Places { connector, server: Arc::clone(&server), tasks: JoinSet::new(), known: HashMap::new() };
+    if proxied || literal.is_some() {
+        places.update(&[if proxied { None } else { literal }]);
+        drain.soft().await;
+    } else {
+        tokio::select! {
+            biased;
+            () = drain.soft() => {}
+            () = places.resolve_again_and_again(&host, port) => {}
+        }
+    }
+    while places.tasks.join_next().await.is_some() {}
+}
+
+// === impl Places ===
+
+impl Places {
+    async fn resolve_again_and_again(&mut self, host: &str, port: u16) {
+        let mut complained = String::new();
+        loop {
+            match resolve(host, port).await {
+                Ok(found) => {
+                    complained.clear();
+                    self.update(&self.choose(found));
+                }
+                // What was known stays in use: a resolver that is down must not cut links.
+                Err(error) => {
+                    let reason = error.to_string();
+                    if reason != complained {
+                        self.connector.metrics.not_registered("lookup");
+                        tracing::warn!(server = %self.server.name, reason, "cannot resolve the tunnel-server's name");
+                        complained = reason;
+                    }
+                }
+            }
+            sleep(SHORTEST_INTERVAL.mul_f64(1.0 + fraction() / 2.0)).await;
+            tokio::select! {
+                () = self.server.look_again.notified() => {}
+                () = sleep(if self.known.is_empty() { SHORTEST_INTERVAL } else { INTERVAL }) => {}
+            }
+        }
+    }
+
+    /// Those that are kept of too many: known ones first, so that nothing changes without need.
+    fn choose(&self, mut found: Vec<SocketAddr>) -> Vec<Option<SocketAddr>> {
+        found.sort_by_key(|address| (!self.known.contains_key(&Some(*address)), *address));
+        found.dedup();
+        found.truncate(MOST_ADDRESSES);
+        found.into_iter().map(Some).collect()
+    }
+
+    fn update(&mut self, addresses: &[Option<SocketAddr>]) {
+        while let Some(ended) = self.tasks.try_join_next_with_id() {
+            let id = ended.map_or_else(|error| error.id(), |(id, ())| id);
+            self.known.retain(|_, known| known.task != id);
+        }
+        for (address, known) in &self.known {
+            known.present.send_if_modified(|present| {
+                std::mem::replace(present, addresses.contains(address)) != addresses.contains(address)
+            });
+        }
+        for address in addresses {
+            if self.known.contains_key(address) {
+                continue;
+            }
+            let (present, presence) = watch::channel(true);
+            let place = Place::new(Arc::clone(&self.connector), Arc::clone(&self.server), *address, presence);
+            let task = self.tasks.spawn(place.run()).id();
+            self.known.insert(*address, Known { present, task });
+        }
+    }
+}
+
+async fn resolve(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+    let found = timeout(LOOKUP_TIMEOUT, lookup_host((host, port)));
+    let found: Vec<_> = found.await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??.collect();
+    if found.is_empty() { Err(io::Error::other("the name has no addresses")) } else { Ok(found) }
+}
+
+#[cfg(test)]
+mod tests;

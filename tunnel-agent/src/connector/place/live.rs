@@ -1,0 +1,130 @@
+//! One link from its registration to its end.
+
+use std::future::pending;
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tunnel::{LinkError, Serving, serve};
+
+use super::super::Connector;
+use super::super::attempt::Made;
+use crate::links::{Number, Usable};
+
+/// A link that is usable.
+pub(super) struct Live {
+    pub server: Arc<str>,
+    /// Shared with a link that is to take this one's place.
+    pub number: Arc<Number>,
+    /// Of the credential it was made with.
+    pub generation: u64,
+    pub since: Instant,
+    pub serving: Serving,
+    usable: Usable,
+    /// Cancelled when it has ended.
+    pub ended: CancellationToken,
+}
+
+/// What happens to a link by itself. `id` tells it from another one with the same number.
+#[derive(Debug)]
+pub(super) enum Event {
+    Leaving { link: u16, id: u64 },
+    Ended { link: u16, id: u64, how: Result<(), LinkError> },
+}
+
+/// A link's task and what it reports.
+struct Run {
+    connector: Arc<Connector>,
+    serving: Serving,
+    number: Arc<Number>,
+    /// None: nobody wants to hear of it.
+    id: Option<u64>,
+    reporter: mpsc::Sender<Event>,
+    ended: CancellationToken,
+}
+
+// === impl Live ===
+
+impl Live {
+    /// Serves the link from now on; none if its server has enough links, then it is drained at once.
+    pub(super) fn start(
+        connector: &Arc<Connector>,
+        place: u64,
+        made: Made,
+        number: &Arc<Number>,
+        stands_in: bool,
+        reporter: &mpsc::Sender<Event>,
+    ) -> Option<Self> {
+        let server: Arc<str> = made.registered.server.into();
+        let (serving, ended) = (Serving::default(), CancellationToken::new());
+        let usable = connector.links.admit(place, &server, &serving, stands_in);
+        let run = Run {
+            connector: Arc::clone(connector),
+            serving: serving.clone(),
+            number: Arc::clone(number),
+            id: usable.as_ref().map(Usable::id),
+            reporter: reporter.clone(),
+            ended: ended.clone(),
+        };
+        let guard = connector.drain.guard();
+        let io = made.registered.io;
+        tokio::spawn(async move {
+            run.until_ended(io).await;
+            drop(guard);
+        });
+        if usable.is_none() {
+            serving.drain();
+        }
+        let (number, since) = (Arc::clone(number), Instant::now());
+        usable.map(|usable| Self { server, number, generation: made.generation, since, serving, usable, ended })
+    }
+
+    pub(super) fn id(&self) -> u64 {
+        self.usable.id()
+    }
+
+    /// GOAWAY: streams go on, the link ends with the last. The token is cancelled then.
+    pub(super) fn drain(self) -> CancellationToken {
+        self.serving.drain();
+        self.ended
+    }
+}
+
+// === impl Run ===
+
+impl Run {
+    async fn until_ended<T>(self, io: T)
+    where
+        T: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+    {
+        let ends = self.ended.clone().drop_guard();
+        let forwarder = Arc::clone(&self.connector.forwarder);
+        let handler = move |incoming| Arc::clone(&forwarder).serve(incoming);
+        let how = tokio::select! {
+            how = serve(io, &self.connector.settings, self.serving.clone(), handler) => how,
+            () = self.tell_leaving() => Ok(()),
+            () = self.end_at_deadline() => Ok(()),
+        };
+        drop(ends);
+        if let Some(id) = self.id {
+            let _ = self.reporter.send(Event::Ended { link: self.number.get(), id, how }).await;
+        }
+    }
+
+    /// Does not end.
+    async fn tell_leaving(&self) {
+        self.serving.asked_to_leave().await;
+        if let Some(id) = self.id {
+            let _ = self.reporter.send(Event::Leaving { link: self.number.get(), id }).await;
+        }
+        pending::<()>().await;
+    }
+
+    /// Does not end: the link does, when its streams are reset.
+    async fn end_at_deadline(&self) {
+        self.connector.drain.hard().await;
+        self.serving.close();
+        pending::<()>().await;
+    }
+}

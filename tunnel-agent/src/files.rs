@@ -1,0 +1,148 @@
+//! Files that may be missing or broken for a while: read at each use, the last good ones stay in use.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use net::tls::client_files::{ClientFiles, ClientFilesError, FollowedClient};
+use parking_lot::Mutex;
+use rustls::ClientConfig;
+use secrecy::{ExposeSecret as _, SecretString};
+
+/// A longer token is no token.
+const LONGEST_TOKEN: u64 = 64 * 1024;
+
+/// Trust and certificate of the dialling side, which need not be there at the start.
+#[derive(Debug)]
+pub struct Followed {
+    files: ClientFiles,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    client: Option<Arc<FollowedClient>>,
+    complained: String,
+}
+
+/// A bearer token in a file.
+#[derive(Debug)]
+pub struct TokenFile {
+    path: PathBuf,
+}
+
+/// Why there is no token. Texts hold nothing of the file.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenError {
+    #[error("cannot read the token file {path}: {source}")]
+    Read { path: PathBuf, source: std::io::Error },
+    #[error("the token file {0} is empty")]
+    Empty(PathBuf),
+    #[error("the token file {0} holds no token: expected one line of visible ASCII, at most 64 KiB")]
+    Malformed(PathBuf),
+}
+
+// === impl Followed ===
+
+impl Followed {
+    pub fn new(files: ClientFiles) -> Self {
+        Self { files, state: Mutex::default() }
+    }
+
+    /// What the files say now, and a number that counts up with each change. If they say nothing usable: what they said before, with
+    /// the error, which is new only once per cause.
+    pub fn look(&self) -> Result<(Arc<ClientConfig>, u64), ClientFilesError> {
+        let mut state = self.state.lock();
+        let client = match &state.client {
+            Some(client) => client,
+            None => state.client.insert(FollowedClient::load(self.files.clone())?),
+        };
+        client.reload()?;
+        let current = client.current();
+        Ok((Arc::clone(&current.config), current.number))
+    }
+
+    /// As [`Followed::look`]; an error is an error only if nothing was ever usable, else it is logged once per cause.
+    pub fn read(&self) -> Result<(Arc<ClientConfig>, u64), ClientFilesError> {
+        match self.look() {
+            Ok(current) => {
+                self.state.lock().complained.clear();
+                Ok(current)
+            }
+            Err(error) => {
+                let mut state = self.state.lock();
+                let Some(client) = state.client.clone() else { return Err(error) };
+                let reason = error.to_string();
+                if reason != state.complained {
+                    tracing::warn!(reason, "cannot reload certificates, going on with those in use");
+                    state.complained = reason;
+                }
+                let current = client.current();
+                Ok((Arc::clone(&current.config), current.number))
+            }
+        }
+    }
+}
+
+// === impl TokenFile ===
+
+impl TokenFile {
+    pub fn new(path: PathBuf) -> Self {
+        Self { path }
+    }
+
+    /// The token without the white space around it. Read as bytes, so that no error can quote it.
+    pub fn read(&self) -> Result<SecretString, TokenError> {
+        use std::io::Read as _;
+        let failed = |source| TokenError::Read { path: self.path.clone(), source };
+        let mut bytes = Vec::new();
+        let file = std::fs::File::open(&self.path).map_err(failed)?;
+        file.take(LONGEST_TOKEN + 1).read_to_end(&mut bytes).map_err(failed)?;
+        if bytes.len() as u64 > LONGEST_TOKEN {
+            return Err(TokenError::Malformed(self.path.clone()));
+        }
+        let malformed = || TokenError::Malformed(self.path.clone());
+        let token = SecretString::from(String::from_utf8(bytes).map_err(|_| malformed())?.trim());
+        if token.expose_secret().is_empty() {
+            return Err(TokenError::Empty(self.path.clone()));
+        }
+        let visible = token.expose_secret().bytes().all(|byte| byte.is_ascii_graphic());
+        if visible { Ok(token) } else { Err(malformed()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_one_line_and_never_told() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = TokenFile::new(directory.path().join("token"));
+        assert!(matches!(file.read(), Err(TokenError::Read { .. })));
+        std::fs::write(&file.path, " a.b-c \n").unwrap();
+        assert_eq!(file.read().unwrap().expose_secret(), "a.b-c");
+        for (wrong, empty) in [("\n", true), ("one\ntwo", false), ("t\u{e4}st", false)] {
+            std::fs::write(&file.path, wrong).unwrap();
+            let error = file.read().unwrap_err();
+            assert_eq!(matches!(error, TokenError::Empty(_)), empty, "{error}");
+            assert!(!error.to_string().contains("two"), "{error}");
+        }
+        std::fs::write(&file.path, "x".repeat(65 * 1024)).unwrap();
+        assert!(matches!(file.read(), Err(TokenError::Malformed(_))));
+    }
+
+    #[test]
+    fn files_that_are_missing_at_the_start_are_used_once_they_are_there() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("ca.crt");
+        let followed = Followed::new(ClientFiles { ca: Some(path.clone()), identity: None });
+        assert!(followed.read().unwrap_err().to_string().contains("ca.crt"));
+        std::fs::write(&path, kit::pki::Authority::new("one").root_pem()).unwrap();
+        assert_eq!(followed.read().unwrap().1, 0);
+        std::fs::write(&path, kit::pki::Authority::new("two").root_pem()).unwrap();
+        assert_eq!(followed.read().unwrap().1, 1);
+        std::fs::remove_file(&path).unwrap();
+        assert!(followed.look().is_err());
+        assert_eq!(followed.read().unwrap().1, 1, "the last good ones stay in use");
+    }
+}

@@ -1,0 +1,160 @@
+//! One stream: judge where it wants to go, connect, join the two.
+//!
+//! A dial ends when its asker gives up, and before the tunnel-server does, so that the reason is told by the one who knows it.
+
+mod dial;
+mod lookup;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use telemetry::quiet::Quiet;
+use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+use tunnel::bridge::bridge_within;
+use tunnel::{Gauge, Hop, Incoming, Reason, Refusal};
+
+pub use self::dial::Failure;
+use self::lookup::Lookups;
+pub use self::lookup::THREADS;
+use crate::metrics::Metrics;
+use crate::streams::Streams;
+use crate::targets::Targets;
+
+/// Streams open at a time. Each holds at most a window of bytes and one socket.
+const MOST_STREAMS: usize = 10_000;
+/// Connects under way at a time: destinations that do not answer must not gather sockets.
+const MOST_DIALS: usize = 512;
+/// What the answer may take on its way back to the server, which counts the same time from a little earlier.
+const MARGIN: Duration = Duration::from_secs(1);
+
+/// Serves the streams of all links.
+#[derive(Debug)]
+pub struct Forwarder {
+    targets: Targets,
+    /// For name and connect together.
+    patience: Duration,
+    room: Arc<Semaphore>,
+    dials: Semaphore,
+    lookups: Lookups,
+    streams: Arc<Streams>,
+    metrics: Metrics,
+    refusals: Quiet,
+}
+
+// === impl Forwarder ===
+
+impl Forwarder {
+    /// `dial_timeout` is the servers'.
+    pub fn new(targets: Targets, dial_timeout: Duration, streams: Arc<Streams>, metrics: Metrics) -> Self {
+        Self {
+            targets,
+            patience: dial_timeout.saturating_sub(MARGIN.min(dial_timeout / 5)),
+            room: Arc::new(Semaphore::new(MOST_STREAMS)),
+            dials: Semaphore::new(MOST_DIALS),
+            lookups: Lookups::default(),
+            streams,
+            metrics,
+            refusals: Quiet::default(),
+        }
+    }
+
+    /// One stream from its `CONNECT` to its end.
+    pub async fn serve(self: Arc<Self>, mut incoming: Incoming) {
+        let Ok(_room) = Arc::clone(&self.room).try_acquire_owned() else {
+            return self.refuse(incoming, &Failure::TooManyStreams);
+        };
+        let started = Instant::now();
+        let destination = incoming.destination.clone();
+        let dialled = tokio::select! {
+            biased;
+            () = incoming.cancelled() => {
+                self.metrics.dialled("cancelled");
+                return;
+            }
+            dialled = self.dial(&destination) => dialled,
+        };
+        match dialled {
+            Ok(socket) => {
+                self.metrics.dial_seconds.observe(started.elapsed());
+                self.metrics.dialled("connected");
+                self.join(incoming, socket).await;
+            }
+            Err(failure) => self.refuse(incoming, &failure),
+        }
+    }
+
+    async fn dial(&self, destination: &tunnel::Destination) -> Result<TcpStream, Failure> {
+        let candidate = self.targets.candidate(destination)?;
+        let Ok(_dialling) = self.dials.try_acquire() else { return Err(Failure::TooManyDials) };
+        dial::connect(&self.targets, &self.lookups, &candidate, destination, Instant::now() + self.patience).await
+    }
+
+    async fn join(&self, incoming: Incoming, socket: TcpStream) {
+        let destination = incoming.destination.clone();
+        // The asker is gone: the socket is closed by being dropped.
+        let Ok(stream) = incoming.accept() else { return };
+        let gauge = Arc::new(Gauge::default());
+        let _listed = self.streams.list(Arc::clone(&gauge));
+        self.metrics.streams.inc();
+        let _open = OnDrop(|| {
+            self.metrics.streams.dec();
+        });
+        let bridge = bridge_within(stream, socket, gauge, true, self.streams.budget());
+        if let Err(error) = bridge.await {
+            self.metrics.streams_broken.inc();
+            tracing::debug!(%destination, %error, "stream broken");
+        }
+    }
+
+    fn refuse(&self, incoming: Incoming, failure: &Failure) {
+        self.metrics.dialled(failure.word());
+        if matches!(failure, Failure::NotAllowed(_)) {
+            self.metrics.refused_destinations.inc();
+            if let Some(untold) = self.refusals.due() {
+                let destination = &incoming.destination;
+                tracing::warn!(%destination, untold, "destination refused: no --allow is about it");
+            }
+        } else {
+            tracing::debug!(destination = %incoming.destination, reason = %failure, "not connected");
+        }
+        let cluster = self.targets.cluster();
+        let message = match failure {
+            Failure::NotAllowed(_) => failure.to_string(),
+            _ => format!("the agent of cluster {cluster} cannot connect: {failure}"),
+        };
+        incoming.refuse(&Refusal::new(Hop::Agent, failure.reason(), message));
+    }
+}
+
+/// Runs its closure when dropped.
+struct OnDrop<F: Fn()>(F);
+
+impl<F: Fn()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
+// === impl Failure ===
+
+impl Failure {
+    fn reason(&self) -> Reason {
+        match self {
+            Self::NotAllowed(_) => Reason::Forbidden,
+            Self::TooManyStreams | Self::TooManyDials => Reason::Limit,
+            Self::Lookup { .. } => Reason::Lookup,
+            Self::Connect { .. } => Reason::Unreachable,
+            Self::Timeout { .. } => Reason::DialTimeout,
+        }
+    }
+
+    /// For metrics.
+    fn word(&self) -> &'static str {
+        match self {
+            Self::TooManyStreams | Self::TooManyDials => "limit",
+            _ => self.reason().as_str(),
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! `tunnel_agent_*`: counted where things happen; links and bytes are read when somebody asks.
+
+mod live;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use telemetry::histogram::Histogram;
+
+pub use self::live::Live;
+
+/// Seconds; the last are those of slow and of silent destinations.
+const DIAL_BOUNDS: &[f64] = &[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+
+/// All counters. Clones share their values.
+#[derive(Debug, Clone)]
+pub struct Metrics {
+    /// Links that came about.
+    pub registrations: Counter,
+    registration_failures: Family<Reason, Counter>,
+    /// Links that ended without anybody having asked for it.
+    pub links_lost: Counter,
+    /// Links that were replaced, because a server asked for it or the credential changed.
+    pub links_replaced: Counter,
+    dials: Family<Outcome, Counter>,
+    pub dial_seconds: Histogram,
+    /// Destinations the allow-list refused.
+    pub refused_destinations: Counter,
+    /// Streams that ended with a reset instead of both directions' ends.
+    pub streams_broken: Counter,
+    pub streams: Gauge,
+    /// Files that could not be read anew.
+    pub reload_failures: Counter,
+    /// 1 while the API server answers.
+    pub api_server_up: Gauge,
+}
+
+#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Reason {
+    reason: &'static str,
+}
+
+#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Outcome {
+    outcome: &'static str,
+}
+
+// === impl Metrics ===
+
+impl Metrics {
+    pub fn register(registry: &mut Registry) -> Self {
+        let metrics = Self {
+            registrations: Counter::default(),
+            registration_failures: Family::default(),
+            links_lost: Counter::default(),
+            links_replaced: Counter::default(),
+            dials: Family::default(),
+            dial_seconds: Histogram::new(DIAL_BOUNDS),
+            refused_destinations: Counter::default(),
+            streams_broken: Counter::default(),
+            streams: Gauge::default(),
+            reload_failures: Counter::default(),
+            api_server_up: Gauge::default(),
+        };
+        metrics.register_links(registry);
+        metrics.register_streams(registry);
+        metrics
+    }
+
+    fn register_links(&self, registry: &mut Registry) {
+        let mut add = |name: &str, help: &str, counter: &Counter| {
+            registry.register(format!("tunnel_agent_{name}"), help, counter.clone());
+        };
+        add("registrations", "Links that came about", &self.registrations);
+        add("links_lost", "Links that ended unasked", &self.links_lost);
+        add("links_replaced", "Links replaced for a leaving server or a changed credential", &self.links_replaced);
+        add("reload_failures", "Times that certificates or a token could not be read anew", &self.reload_failures);
+        registry.register(
+            "tunnel_agent_registration_failures",
+            "Links that did not come about, by reason",
+            self.registration_failures.clone(),
+        );
+        registry.register(
+            "tunnel_agent_api_server_up",
+            "1 while the cluster's API server answers",
+            self.api_server_up.clone(),
+        );
+    }
+
+    fn register_streams(&self, registry: &mut Registry) {
+        registry.register("tunnel_agent_dials", "Destinations that were asked for, by outcome", self.dials.clone());
+        registry.register("tunnel_agent_dial_seconds", "Time to connect to a destination", self.dial_seconds.clone());
+        registry.register(
+            "tunnel_agent_refused_destinations",
+            "Destinations the allow-list refused",
+            self.refused_destinations.clone(),
+        );
+        registry.register("tunnel_agent_streams", "Streams open now", self.streams.clone());
+        registry.register(
+            "tunnel_agent_streams_broken",
+            "Streams that ended with a reset",
+            self.streams_broken.clone(),
+        );
+    }
+
+    pub fn dialled(&self, outcome: &'static str) {
+        self.dials.get_or_create(&Outcome { outcome }).inc();
+    }
+
+    pub fn not_registered(&self, reason: &'static str) {
+        self.registration_failures.get_or_create(&Reason { reason }).inc();
+    }
+}

@@ -1,0 +1,10 @@
+//! An agent in this process against fake tunnel-servers: real TLS, real sockets.
+
+mod credential;
+mod destinations;
+mod ending;
+mod linking;
+mod moving;
+mod outbound;
+mod server;
+mod stage;

@@ -1,0 +1,133 @@
+//! An agent with the files it needs, in this process.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use kit::pki::Authority;
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tunnel::{Destination, Link, OpenError, Refusal, Stream};
+use tunnel_agent::Agent;
+
+use crate::server::FakeServer;
+
+pub const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Where files are, and who signs.
+pub struct Stage {
+    pub authority: Authority,
+    pub directory: TempDir,
+}
+
+// === impl Stage ===
+
+impl Stage {
+    /// With a CA and a token in the files [`Stage::arguments`] names.
+    pub fn new() -> Self {
+        let stage = Self { authority: Authority::new("tunnel-ca"), directory: tempfile::tempdir().unwrap() };
+        stage.authority.write_to(stage.directory.path(), "ca").unwrap();
+        stage.write_token("first");
+        stage
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    pub fn write_token(&self, token: &str) {
+        // As mounted Secrets change: at once.
+        std::fs::write(self.path("token.new"), token).unwrap();
+        std::fs::rename(self.path("token.new"), self.path("token")).unwrap();
+    }
+
+    pub async fn server(&self, names: &[&str]) -> FakeServer {
+        FakeServer::start(&self.authority, names).await
+    }
+
+    /// For a token's holder whose API server is at `api_server`.
+    pub fn arguments(&self, servers: &[&FakeServer], api_server: SocketAddr) -> Vec<String> {
+        let mut arguments = vec!["tunnel-agent".to_owned(), "--cluster=c1".into(), "--admin-listen=127.0.0.1:0".into()];
+        arguments.push(format!("--api-server={api_server}"));
+        arguments.push(format!("--server-ca-file={}", self.path("ca.crt").display()));
+        arguments.push(format!("--token-file={}", self.path("token").display()));
+        arguments.extend(servers.iter().map(|server| format!("--server={}", server.address)));
+        arguments
+    }
+
+    /// One at those servers, whose API server is the first of them.
+    pub fn agent(&self, servers: &[&FakeServer], extra: &[&str]) -> Agent {
+        let mut arguments = self.arguments(servers, servers[0].address);
+        arguments.extend(extra.iter().map(ToString::to_string));
+        Agent::start(arguments).unwrap()
+    }
+}
+
+/// Waits for readiness from within a test's runtime.
+pub fn ready(agent: &Agent) {
+    tokio::task::block_in_place(|| agent.wait_ready(PATIENCE)).unwrap();
+}
+
+/// As SIGTERM does.
+pub async fn stop(agent: Agent) {
+    tokio::task::spawn_blocking(|| agent.stop().unwrap()).await.unwrap();
+}
+
+pub async fn open(link: &Link, to: &str) -> Result<Stream, OpenError> {
+    link.open(&Destination::parse(to).unwrap(), None).await
+}
+
+pub async fn refused(link: &Link, to: &str) -> Refusal {
+    match open(link, to).await {
+        Err(OpenError::Refused(refusal)) => refusal,
+        other => panic!("{to}: {other:?} instead of a refusal"),
+    }
+}
+
+/// Sends back what it gets, to any number of clients.
+pub async fn echo() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        loop {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            tokio::spawn(async move {
+                let (mut read, mut write) = socket.split();
+                let _ = tokio::io::copy(&mut read, &mut write).await;
+                let _ = write.shutdown().await;
+            });
+        }
+    });
+    address
+}
+
+/// Sends `word` and gets it back.
+pub async fn echoes(stream: &mut Stream, word: &[u8]) {
+    kit::wait::within(PATIENCE, "an echo", async {
+        stream.write_all(word).await.unwrap();
+        stream.flush().await.unwrap();
+        let mut back = vec![0; word.len()];
+        stream.read_exact(&mut back).await.unwrap();
+        assert_eq!(back, word);
+    })
+    .await;
+}
+
+/// Status and body of a path of the admin endpoint.
+pub async fn admin(agent: &Agent, path: &str) -> (u16, String) {
+    let mut socket = TcpStream::connect(agent.admin_address()).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    socket.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).await.unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head[9..12].parse().unwrap(), body.to_owned())
+}
+
+/// The value of a series, labels as they are written.
+pub async fn metric(agent: &Agent, series: &str) -> f64 {
+    let (_, text) = admin(agent, "/metrics").await;
+    let line = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+    line.unwrap_or_else(|| panic!("no {series} in:\n{text}")).parse().unwrap()
+}

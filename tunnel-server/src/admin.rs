@@ -1,0 +1,145 @@
+//! What an operator asks a running server: probes, metrics, who is linked and what is open; and to have one of them end.
+//!
+//! Probes and metrics are for whoever reaches it. What is listed has names and addresses in it, and links can be closed: that is for
+//! who is on the same machine, or in the same pod (`kubectl port-forward` is), and for no web page that a browser there may show.
+
+mod command;
+mod table;
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use http::uri::Authority;
+use http::{HeaderValue, Method, Request, StatusCode, header};
+use hyper::body::Incoming;
+use telemetry::admin::{self, Answer, Asker, Endpoint, Probes, answer, method_not_allowed, text};
+use tokio::runtime::Handle;
+
+use self::command::Command;
+use crate::shared::Shared;
+
+/// What can keep a tunnel-server from being ready, in the order it is told.
+pub const CONDITIONS: [&str; 3] = ["agents", "frontends", "shutdown"];
+
+const LINKS: &str = "/debug/links";
+
+/// The running endpoint. Ends when dropped.
+#[derive(Debug)]
+pub struct Admin(Endpoint);
+
+/// Answers requests.
+struct Desk {
+    shared: Shared,
+    probes: Probes,
+}
+
+/// Binds `listen` and answers on `runtime` from now on.
+pub fn start(listen: SocketAddr, shared: Shared, runtime: &Handle) -> anyhow::Result<Admin> {
+    let probes = Probes {
+        readiness: shared.readiness.clone(),
+        conditions: &CONDITIONS,
+        metrics: telemetry::metrics::Metrics::clone(&shared.exposition),
+    };
+    let desk = Arc::new(Desk { shared, probes });
+    let handler = move |request| {
+        let desk = Arc::clone(&desk);
+        async move { desk.answer(&request).await }
+    };
+    let endpoint = admin::serve(listen, runtime, handler).with_context(|| format!("the admin endpoint {listen}"))?;
+    Ok(Admin(endpoint))
+}
+
+// === impl Admin ===
+
+impl Admin {
+    /// Where it listens: the port is the real one even if 0 was asked for.
+    pub fn address(&self) -> SocketAddr {
+        self.0.address()
+    }
+}
+
+// === impl Desk ===
+
+impl Desk {
+    async fn answer(&self, request: &Request<Incoming>) -> Answer {
+        if let Some(answer) = self.probes.answer(request, || self.details()) {
+            return answer;
+        }
+        let path = request.uri().path();
+        if path.starts_with("/debug/")
+            && let Some(refused) = refused(request)
+        {
+            return refused;
+        }
+        if path == LINKS {
+            return self.links(request);
+        }
+        match Command::parse(path) {
+            Some(_) if request.method() != Method::POST => method_not_allowed("POST"),
+            Some(command) => command.run(&self.shared.registry).await,
+            None => text(StatusCode::NOT_FOUND, HELP),
+        }
+    }
+
+    /// JSON, or a table for people: whoever says nothing of JSON gets the table.
+    fn links(&self, request: &Request<Incoming>) -> Answer {
+        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+            return method_not_allowed("GET, HEAD");
+        }
+        let listing = self.shared.registry.list();
+        if !wants_json(request) {
+            return text(StatusCode::OK, table::of(&listing));
+        }
+        match serde_json::to_vec(&listing) {
+            Ok(json) => answer(StatusCode::OK, HeaderValue::from_static("application/json"), json),
+            Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
+        }
+    }
+
+    /// For `/readyz?verbose`: not being linked keeps no server from being ready, but is what one looks for there.
+    fn details(&self) -> String {
+        let (clusters, streams) = (self.shared.registry.linked().len(), self.shared.registry.streams());
+        format!("[i]{clusters} clusters linked, {streams} streams open\n")
+    }
+}
+
+/// The answer to somebody from elsewhere.
+fn refused<B>(request: &Request<B>) -> Option<Answer> {
+    let near = request.extensions().get::<Asker>().is_some_and(|Asker(asker)| asker.ip().to_canonical().is_loopback());
+    // A page's script says its origin, but not when it reads what it takes for its own site: then it names that as the host.
+    let browsed = request.headers().contains_key(header::ORIGIN) || !names_this_machine(request);
+    let why = "only from the loopback interface, by its address or as localhost, and not from a web page: use curl there, or kubectl \
+               port-forward\n";
+    (!near || browsed).then(|| text(StatusCode::FORBIDDEN, why))
+}
+
+/// Whether the request is for an address or for localhost, not for a name that somebody's DNS may point anywhere.
+fn names_this_machine<B>(request: &Request<B>) -> bool {
+    let Some(host) = request.headers().get(header::HOST) else { return true };
+    let authority = host.to_str().ok().and_then(|host| host.parse::<Authority>().ok());
+    authority.is_some_and(|authority| {
+        let host = authority.host();
+        let address = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+        host.eq_ignore_ascii_case("localhost") || address.parse::<IpAddr>().is_ok()
+    })
+}
+
+const HELP: &str = "there are:
+  GET  /livez /readyz[?verbose] /metrics
+  GET  /debug/links[?format=json]            clusters, agents, links and streams
+  POST /debug/links/LINK/drain               its agent replaces it, its streams go on
+  POST /debug/links/LINK/close               its streams are reset
+  POST /debug/agents/AGENT/drain             as for each of its links
+  POST /debug/agents/AGENT/close
+  POST /debug/streams/STREAM/close           it is reset
+";
+
+fn wants_json(request: &Request<Incoming>) -> bool {
+    let by_query = request.uri().query().unwrap_or_default().split('&').find_map(|pair| pair.strip_prefix("format="));
+    let accept = request.headers().get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    by_query.map_or_else(|| accept.contains("application/json"), |format| format == "json")
+}
+
+#[cfg(test)]
+mod tests;

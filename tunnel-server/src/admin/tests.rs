@@ -1,0 +1,109 @@
+//! The endpoint as an operator uses it.
+
+use kit::wait::{eventually, within};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tunnel::{ClusterName, Destination};
+
+use super::*;
+use crate::testing::{Bench, SOON};
+
+async fn ask(admin: &Admin, request: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(admin.address()).await.expect("connected");
+    let head = format!("{request} HTTP/1.1\r\nHost: localhost:8095\r\nConnection: close\r\n\r\n");
+    stream.write_all(head.as_bytes()).await.expect("sent");
+    let mut answer = String::new();
+    within(SOON, "an answer", stream.read_to_string(&mut answer)).await.expect("read");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+    (head[9..12].parse().expect("a status"), body.to_owned())
+}
+
+fn admin(bench: &Bench) -> Admin {
+    start(([127, 0, 0, 1], 0).into(), bench.shared.clone(), &Handle::current()).expect("started")
+}
+
+#[tokio::test]
+async fn probes_and_metrics_are_told() {
+    let bench = Bench::start().await;
+    let admin = admin(&bench);
+    assert_eq!(ask(&admin, "GET /livez").await, (200, "ok".to_owned()));
+    let (status, body) = ask(&admin, "GET /readyz?verbose").await;
+    assert_eq!(status, 200);
+    assert!(body.contains("[i]1 clusters linked, 0 streams open\n"), "{body}");
+    let blocked = bench.shared.readiness.block("shutdown");
+    let (status, body) = ask(&admin, "GET /readyz").await;
+    assert_eq!(status, 503);
+    assert!(body.contains("[-]shutdown failed"), "{body}");
+    drop(blocked);
+    let (_, body) = ask(&admin, "GET /metrics").await;
+    assert!(
+        body.contains("tunnel_server_links{cluster=\"east\"} 1") && body.contains("tunnel_server_sheds_total 0"),
+        "{body}"
+    );
+    let (status, body) = ask(&admin, "GET /").await;
+    assert!(status == 404 && body.contains("/debug/links"), "{body}");
+}
+
+#[test]
+fn links_are_told_of_to_the_same_machine_only() {
+    let from = |address: &str| {
+        let mut request = Request::new(());
+        request.extensions_mut().insert(Asker(address.parse().expect("an address")));
+        request
+    };
+    for near in ["127.0.0.1:5", "[::1]:5", "[::ffff:127.0.0.1]:5"] {
+        assert!(refused(&from(near)).is_none(), "{near}");
+    }
+    for far in ["10.0.0.9:5", "[fd00::9]:5"] {
+        assert_eq!(refused(&from(far)).expect("refused").status(), StatusCode::FORBIDDEN, "{far}");
+    }
+    let mut by_a_page = from("127.0.0.1:5");
+    by_a_page.headers_mut().insert(header::ORIGIN, HeaderValue::from_static("https://evil.example"));
+    assert!(refused(&by_a_page).is_some());
+    assert!(refused(&Request::new(())).is_some(), "nobody knows who asks");
+    let named = |host: &'static str| {
+        let mut request = from("127.0.0.1:5");
+        request.headers_mut().insert(header::HOST, HeaderValue::from_static(host));
+        refused(&request).is_none()
+    };
+    for host in ["localhost", "localhost:8095", "127.0.0.1:8095", "[::1]:8095", "10.0.0.9"] {
+        assert!(named(host), "{host}");
+    }
+    // The names of sites that let a browser look them up here.
+    for host in ["evil.example", "evil.example:8095", "localhost.evil.example", "127.0.0.1.evil.example", ""] {
+        assert!(!named(host), "{host}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_open_is_listed_and_can_be_ended() {
+    let bench = Bench::start().await;
+    let admin = admin(&bench);
+    let gateway = bench.gateway().await;
+    let east = ClusterName::parse("east").expect("a name");
+    let destination = Destination::new("a.member", 443).expect("a destination");
+    let mut stream = gateway.open(&destination, Some(&east)).await.expect("opened");
+    stream.write_all(b"hello").await.expect("sent");
+    within(SOON, "an echo", stream.read_exact(&mut [0; 5])).await.expect("echoed");
+
+    let (status, table) = ask(&admin, "GET /debug/links").await;
+    assert!(status == 200 && table.contains("to a.member:443") && table.contains("agent fake"), "{table}");
+    let (_, json) = ask(&admin, "GET /debug/links?format=json").await;
+    let listing: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let link = &listing[0]["agents"][0]["links"][0];
+    assert_eq!(listing[0]["cluster"], "east");
+    assert_eq!(link["streams"][0]["bytesForth"], 5);
+    assert_eq!(link["streams"][0]["bytesBack"], 5);
+
+    let close = |kind: &str, id: &serde_json::Value| format!("POST /debug/{kind}/{id}/close");
+    let close_stream = close("streams", &link["streams"][0]["id"]);
+    assert_eq!(ask(&admin, &close_stream.replace("POST", "GET")).await.0, 405);
+    assert_eq!(ask(&admin, &close_stream).await, (200, "reset\n".to_owned()));
+    let error = within(SOON, "a reset", stream.read(&mut [0; 8])).await.expect_err("no clean end");
+    assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
+    eventually(SOON, || bench.shared.registry.streams() == 0).await;
+    assert_eq!(ask(&admin, &close_stream).await.0, 404);
+
+    assert_eq!(ask(&admin, &close("links", &link["id"])).await, (200, "closed\n".to_owned()));
+    eventually(SOON, || !bench.shared.registry.is_linked(&east)).await;
+}

@@ -1,0 +1,205 @@
+//! The agents' listener: TLS, registration, authentication and authorization, then a link in the registry for as long as it lives
+//! and its credential is good. Used by the tunnel-server and, embedded, by the gateway.
+
+mod claim;
+mod judge;
+mod listener;
+mod tending;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use net::drain::Drain;
+use net::listen::{self, Sharing};
+use net::tls;
+use net::tls::policy::Policy;
+use net::tls::server::{KeyPairFiles, ServingCertificate};
+use prometheus_client::registry::Registry as MetricsRegistry;
+use tokio::net::TcpListener;
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tunnel::Settings;
+
+use self::judge::Judge;
+use self::listener::Listener;
+use crate::limits::Limits;
+use crate::pending::Pending;
+use crate::registry::{Metrics, Registry};
+use telemetry::quiet::Quiet;
+
+/// What the listener needs to know.
+#[derive(Debug, Clone)]
+pub struct AgentsConfig {
+    pub listen: SocketAddr,
+    pub serving: KeyPairFiles,
+    /// Signs the agents' client certificates. Without it, and without a hub for tokens, nothing starts.
+    pub client_ca_file: Option<PathBuf>,
+    pub settings: Settings,
+    /// How long streams may go on after [`Agents::drain`] began.
+    pub drain_timeout: Duration,
+    /// How often the credential of a connected agent is judged anew, more or less (jitter); [`AgentsConfig::RECHECK`] unless a test
+    /// is in a hurry. A revoked one ends its links within this and what the hub's word is kept for.
+    pub recheck: Duration,
+    pub limits: Limits,
+}
+
+/// A running listener. Dropping it ends it and all links at once; their streams are reset.
+#[derive(Debug)]
+pub struct Agents {
+    address: SocketAddr,
+    registry: Arc<Registry>,
+    drain_timeout: Duration,
+    /// Ends the links in order, what is under way sent.
+    leave: CancellationToken,
+    end: CancellationToken,
+    links: TaskTracker,
+}
+
+// === impl AgentsConfig ===
+
+impl AgentsConfig {
+    /// A stolen credential works for this long after it was revoked; a review for each agent this often is what the hub pays.
+    pub const RECHECK: Duration = Duration::from_secs(30);
+}
+
+// === impl Agents ===
+
+impl Agents {
+    /// Binds and starts on `runtime`, which must be the one that drives the clients of `hub`. With `hub`, TokenReviews and
+    /// SubjectAccessReviews decide; without it, client certificates whose common name is `system:tunnel-agent:<cluster>`. Fails when
+    /// there is neither a hub nor a CA: nobody could be authenticated.
+    pub fn start(
+        config: &AgentsConfig,
+        hub: Option<auth::Hub>,
+        runtime: &Handle,
+        metrics: &mut MetricsRegistry,
+    ) -> anyhow::Result<Self> {
+        if hub.is_none() && config.client_ca_file.is_none() {
+            bail!(
+                "tunnel-agents could not be authenticated: there must be a CA file for their client certificates, or a hub that knows \
+                 their tokens"
+            );
+        }
+        let judge = Judge::new(config.client_ca_file.clone(), config.recheck, hub, runtime, metrics)?;
+        Self::serve(config, judge, runtime, metrics)
+    }
+
+    fn serve(
+        config: &AgentsConfig,
+        judge: Judge,
+        runtime: &Handle,
+        metrics: &mut MetricsRegistry,
+    ) -> anyhow::Result<Self> {
+        let certificate =
+            ServingCertificate::load(config.serving.clone()).context("the agents' serving certificate")?;
+        let policy = Policy { alpn: vec![tls::HTTP_11], ..Policy::default() };
+        let tls = tls::server::config(certificate.clone(), &policy);
+        let (listener, address) = bind(config.listen, runtime)?;
+        let metrics = Metrics::register(metrics);
+        let agents = Self {
+            address,
+            registry: Arc::new(Registry::new(config.limits, metrics.clone())),
+            drain_timeout: config.drain_timeout,
+            leave: CancellationToken::new(),
+            end: CancellationToken::new(),
+            links: TaskTracker::new(),
+        };
+        let watched = metrics.clone();
+        let following = move || watched.reload_failed();
+        let serving = Listener {
+            tls: tls.into(),
+            judge,
+            registry: Arc::clone(&agents.registry),
+            metrics,
+            settings: config.settings.clone(),
+            server: net::random::identifier(),
+            recheck: config.recheck,
+            leave: agents.leave.clone(),
+            end: agents.end.clone(),
+            links: agents.links.clone(),
+            pending: Pending::new(config.limits.unregistered, config.limits.unregistered_per_address),
+            judging: Semaphore::new(config.limits.registering),
+            sheds: Quiet::default(),
+            refusals: Quiet::default(),
+        };
+        runtime.spawn(agents.end.clone().run_until_cancelled_owned(certificate.follow_telling(following)));
+        runtime.spawn(agents.end.clone().run_until_cancelled_owned(serving.run(listener)));
+        tracing::info!(%address, "accepting tunnel-agents");
+        Ok(agents)
+    }
+
+    /// Where it listens: the port is the real one even if 0 was asked for.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub fn registry(&self) -> &Arc<Registry> {
+        &self.registry
+    }
+
+    /// Takes no new links and streams, asks all agents to link elsewhere, and waits for the streams to end: until the timeout of the
+    /// configuration or the hard signal of `drain`, whatever comes first. Then the links end, and streams that are left are reset.
+    /// Says whether none was.
+    pub async fn drain(&self, drain: &Drain) -> bool {
+        let _guard = drain.guard();
+        let deadline = Instant::now() + self.drain_timeout;
+        self.registry.start_draining();
+        // Even if the hard signal is there already: agents that hear it look for another server before they miss this one. One that
+        // does not answer is asked in vain, and must not hold up the others.
+        let _ = timeout(LEAVE.min(self.drain_timeout), self.registry.leave_all()).await;
+        let all_ended = tokio::select! {
+            biased;
+            () = self.registry.until_idle() => true,
+            () = drain.hard() => false,
+            () = sleep_until(deadline) => false,
+        };
+        if all_ended {
+            self.finish().await;
+        } else {
+            tracing::warn!(streams = self.registry.streams(), "streams that had not ended are reset");
+        }
+        self.end.cancel();
+        self.links.close();
+        // Then links are gone from the registry, their sockets closed.
+        let _ = timeout(AFTER_END, self.links.wait()).await;
+        all_ended
+    }
+
+    /// Ends links without streams in order.
+    async fn finish(&self) {
+        self.leave.cancel();
+        self.links.close();
+        let _ = timeout(LAST_WORDS, self.links.wait()).await;
+    }
+}
+
+/// For agents to hear that they are to link elsewhere.
+const LEAVE: Duration = Duration::from_secs(2);
+/// For what was sent on a link to leave the process.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+/// For tasks to notice that they are over.
+const AFTER_END: Duration = Duration::from_secs(1);
+
+impl Drop for Agents {
+    fn drop(&mut self) {
+        self.end.cancel();
+    }
+}
+
+fn bind(address: SocketAddr, runtime: &Handle) -> anyhow::Result<(TcpListener, SocketAddr)> {
+    let context = || format!("cannot listen on {address} for tunnel-agents");
+    let listener = listen::reuse_port(address, 1, Sharing::Refused).with_context(context)?.remove(0);
+    let _entered = runtime.enter();
+    let listener = TcpListener::from_std(listener).with_context(context)?;
+    let address = listener.local_addr().with_context(context)?;
+    Ok((listener, address))
+}
+
+#[cfg(test)]
+mod tests;

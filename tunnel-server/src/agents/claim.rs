@@ -1,0 +1,48 @@
+//! What an agent says of itself, and what it shows for it. Judged when it registers, and again and again while it is linked.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use auth::Peer;
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+use rustls_pki_types::CertificateDer;
+use tunnel::register::Registration;
+
+/// The headers hold the agent's token: they are never printed.
+pub struct Claim {
+    pub registration: Registration,
+    pub peer: Peer,
+    /// `Authorization` and nothing else: no other header may say who somebody is here, nor whom it wants to be.
+    credentials: HeaderMap,
+}
+
+// === impl Claim ===
+
+impl Claim {
+    pub fn new(
+        registration: Registration,
+        headers: &HeaderMap,
+        address: SocketAddr,
+        certificates: Vec<CertificateDer<'static>>,
+    ) -> Self {
+        let mut credentials = HeaderMap::new();
+        for value in headers.get_all(AUTHORIZATION) {
+            let mut value = value.clone();
+            value.set_sensitive(true);
+            credentials.append(AUTHORIZATION, value);
+        }
+        Self { registration, peer: Peer::new(address, certificates), credentials }
+    }
+
+    /// A copy, for authentication to consume.
+    pub fn credentials(&self) -> HeaderMap {
+        self.credentials.clone()
+    }
+}
+
+impl fmt::Debug for Claim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Claim").field("registration", &self.registration).finish_non_exhaustive()
+    }
+}

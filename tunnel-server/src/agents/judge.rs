@@ -1,0 +1,224 @@
+//! May this agent link as this cluster? RBAC on the hub decides: `create clustergateways/tunnel` of that name. Without a hub the
+//! certificate's common name does.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::access::{Attributes, ResourceAttributes, Verb};
+use api::{GROUP, VERSION};
+use auth::{Auth, AuthenticationError, AuthorizationError, User};
+use http::StatusCode;
+use prometheus_client::registry::Registry as MetricsRegistry;
+use tokio::runtime::Handle;
+use tunnel::ClusterName;
+
+use super::claim::Claim;
+use crate::registry::{Credential, Outcome};
+
+/// Of the common name of an agent's certificate where there is no hub; the cluster's name follows.
+const COMMON_NAME: &str = "system:tunnel-agent:";
+/// Extra key by which a certificate is told from a token (`CredentialIDKey` in `k8s.io/apiserver/pkg/authentication/user`).
+const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
+/// How long an agent waits that came when the hub could not be asked.
+const HUB_AGAIN: Duration = Duration::from_secs(5);
+/// The same when too many were waiting for the hub.
+const BUSY_AGAIN: Duration = Duration::from_secs(1);
+
+/// Longest time the hub's word is kept, as API servers keep it.
+const LONGEST_KEPT: Duration = Duration::from_secs(10);
+
+/// Judges claims, by the authorities and the hub's word as they are at that moment.
+#[derive(Debug)]
+pub struct Judge {
+    auth: Auth,
+    has_hub: bool,
+    takes_certificates: bool,
+}
+
+/// A claim that does not stand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    pub status: StatusCode,
+    /// For the agent: what to do about it.
+    pub message: String,
+    /// For our log only.
+    pub why: String,
+    pub retry_after: Option<Duration>,
+}
+
+// === impl Judge ===
+
+impl Judge {
+    pub fn new(
+        client_ca_file: Option<PathBuf>,
+        recheck: Duration,
+        hub: Option<auth::Hub>,
+        runtime: &Handle,
+        metrics: &mut MetricsRegistry,
+    ) -> anyhow::Result<Self> {
+        let (has_hub, takes_certificates) = (hub.is_some(), client_ca_file.is_some());
+        let metrics = auth::Metrics::register_named(metrics, "tunnel_server_agent");
+        let auth = Auth::build(&config(client_ca_file, recheck), hub, runtime, &metrics)?;
+        Ok(Self { auth, has_hub, takes_certificates })
+    }
+
+    #[cfg(test)]
+    pub fn with_reviews(recheck: Duration, reviews: Arc<dyn auth::Reviews>) -> Self {
+        let metrics = auth::Metrics::register_named(&mut MetricsRegistry::default(), "tunnel_server_agent");
+        let auth = Auth::with_reviews(&config(None, recheck), reviews, &Handle::current(), &metrics).expect("no files");
+        Self { auth, has_hub: true, takes_certificates: false }
+    }
+
+    /// Whose claim it is, if it stands now.
+    pub async fn judge(&self, claim: &Claim) -> Result<Credential, Refused> {
+        let mut credentials = claim.credentials();
+        let user = self.auth.authenticator.authenticate(&claim.peer, &mut credentials).await;
+        let user = user.map_err(|error| self.unknown(error))?;
+        let credential = Credential(user.name.as_str().into());
+        if self.has_hub {
+            self.permitted(user, &claim.registration.cluster).await?;
+        } else {
+            named_so(&user, &claim.registration.cluster)?;
+        }
+        Ok(credential)
+    }
+
+    async fn permitted(&self, user: Arc<User>, cluster: &ClusterName) -> Result<(), Refused> {
+        let name = user.name.clone();
+        let user = without_system_groups(user);
+        match self.auth.authorizer.authorize(user, attributes(cluster)).await {
+            Ok(_) => Ok(()),
+            Err(AuthorizationError::Forbidden { reason, .. }) => Err(forbidden(
+                format!(
+                    "user \"{name}\" may not link as cluster \"{cluster}\": on the hub it needs \"create\" of \"clustergateways/tunnel\" \
+                     in API group \"{GROUP}\" with the resource name \"{cluster}\", by a ClusterRole and a ClusterRoleBinding"
+                ),
+                reason,
+            )),
+            Err(AuthorizationError::Review(why)) => Err(not_asked(why)),
+            Err(error @ AuthorizationError::Busy) => Err(busy(error.to_string())),
+        }
+    }
+
+    fn unknown(&self, error: AuthenticationError) -> Refused {
+        let why = match error {
+            AuthenticationError::Unauthorized { why } => why,
+            AuthenticationError::Review(why) => return not_asked(why),
+            error @ AuthenticationError::Busy => return busy(error.to_string()),
+            // Of headers that claims do not carry.
+            error @ (AuthenticationError::Forbidden { .. } | AuthenticationError::BadRequest(_)) => error.to_string(),
+        };
+        let good = match (self.has_hub, self.takes_certificates) {
+            (true, true) => {
+                "a valid ServiceAccount token of the hub or a client certificate of the agents' CA is needed"
+            }
+            (true, false) => {
+                "a valid ServiceAccount token of the hub is needed (client certificates are not taken here)"
+            }
+            (false, _) => {
+                "a valid client certificate of the agents' CA is needed (tokens are not taken here: there is no hub)"
+            }
+        };
+        Refused {
+            status: StatusCode::UNAUTHORIZED,
+            message: format!("not authenticated: {good}"),
+            why,
+            retry_after: None,
+        }
+    }
+}
+
+/// A certificate's groups are the word of the agents' CA, and `system:` groups are the hub's to give: RBAC allows those of
+/// `system:masters` every cluster. A token's groups are the hub's own word.
+fn without_system_groups(mut user: Arc<User>) -> Arc<User> {
+    let certified = user.extra.get(CREDENTIAL_ID).is_some_and(|ids| ids.iter().any(|id| id.starts_with("X509SHA256=")));
+    let own = |group: &String| !group.starts_with("system:") || group == "system:authenticated";
+    if certified && !user.groups.iter().all(own) {
+        Arc::make_mut(&mut user).groups.retain(own);
+    }
+    user
+}
+
+/// Nobody gets in unknown, no group is above the hub's RBAC, and whom the hub's own front proxy and users' CA vouch for means
+/// nothing here.
+///
+/// The hub's word is kept for less than the time between two looks at a link, so that each look asks; the links of one agent, which
+/// come together, ask once.
+fn config(client_ca_file: Option<PathBuf>, recheck: Duration) -> auth::Config {
+    let mut config = auth::Config { anonymous: false, client_ca_file, skip_lookup: true, ..auth::Config::default() };
+    let kept = (recheck / 2).min(LONGEST_KEPT);
+    config.token.cache_ttl = kept;
+    config.authorization.authorized_ttl = kept;
+    config.authorization.unauthorized_ttl = kept;
+    config.authorization.allow_masters = false;
+    config.authorization.always_allow_paths.clear();
+    config
+}
+
+fn named_so(user: &User, cluster: &ClusterName) -> Result<(), Refused> {
+    if user.name.strip_prefix(COMMON_NAME) == Some(cluster.as_str()) {
+        return Ok(());
+    }
+    Err(forbidden(
+        format!(
+            "a certificate for \"{}\" may not link as cluster \"{cluster}\": without a hub its common name must be \
+             \"{COMMON_NAME}{cluster}\"",
+            user.name
+        ),
+        String::new(),
+    ))
+}
+
+fn attributes(cluster: &ClusterName) -> Attributes {
+    Attributes::Resource(ResourceAttributes {
+        verb: Verb::Create,
+        group: GROUP.into(),
+        version: VERSION.into(),
+        resource: "clustergateways".into(),
+        subresource: "tunnel".into(),
+        namespace: None,
+        name: Some(cluster.as_str().into()),
+        field_selector: None,
+        label_selector: None,
+    })
+}
+
+fn forbidden(message: String, why: String) -> Refused {
+    Refused { status: StatusCode::FORBIDDEN, message, why, retry_after: None }
+}
+
+pub(super) fn not_asked(why: String) -> Refused {
+    Refused {
+        status: StatusCode::SERVICE_UNAVAILABLE,
+        message: "the hub could not be asked about this agent, try again".to_owned(),
+        why,
+        retry_after: Some(HUB_AGAIN),
+    }
+}
+
+fn busy(why: String) -> Refused {
+    Refused {
+        status: StatusCode::TOO_MANY_REQUESTS,
+        message: "too many agents wait for the hub's word, try again".to_owned(),
+        why,
+        retry_after: Some(BUSY_AGAIN),
+    }
+}
+
+// === impl Refused ===
+
+impl Refused {
+    /// Whether it is known that the claim does not stand, and not only unknown whether it does.
+    pub fn is_verdict(&self) -> bool {
+        matches!(self.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
+    }
+
+    pub fn outcome(&self) -> Outcome {
+        match self.status {
+            StatusCode::UNAUTHORIZED => Outcome::Unauthenticated,
+            StatusCode::FORBIDDEN => Outcome::Forbidden,
+            _ => Outcome::Hub,
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! From an accepted connection to a link, or to the reason why not.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::StatusCode;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tunnel::register::{self, Applicant};
+use tunnel::{Hop, Link, Settings};
+
+use super::claim::Claim;
+use super::judge::{Judge, Refused};
+use super::tending::Tending;
+use crate::pending::{Pending, Place};
+use crate::registry::{Credential, Linked, Metrics, Named, Outcome, Registry};
+use telemetry::quiet::Quiet;
+
+/// For the hub's word on an agent: as long as a review may take with its attempts, less than agents wait.
+const JUDGEMENT: Duration = Duration::from_secs(20);
+/// When an agent that met a limit, or a server that leaves, may come again.
+const LATER: Duration = Duration::from_secs(5);
+/// After an accept that failed for want of something, file descriptors most often.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(200);
+
+type Io = TlsStream<TcpStream>;
+
+pub struct Listener {
+    pub tls: TlsAcceptor,
+    pub judge: Judge,
+    pub registry: Arc<Registry>,
+    pub metrics: Metrics,
+    pub settings: Settings,
+    /// Names this process to agents.
+    pub server: String,
+    pub recheck: Duration,
+    /// Links end in order.
+    pub leave: CancellationToken,
+    /// Everything ends at once.
+    pub end: CancellationToken,
+    pub links: TaskTracker,
+    /// Connections that have not registered, and those that are told why not: anybody may open them.
+    pub pending: Pending,
+    /// Room for registrations being judged.
+    pub judging: Semaphore,
+    pub refusals: Quiet,
+    pub sheds: Quiet,
+}
+
+/// A connection that came to nothing, told and counted.
+struct Failed(Outcome);
+
+// === impl Listener ===
+
+impl Listener {
+    pub async fn run(self, listener: TcpListener) {
+        let this = Arc::new(self);
+        loop {
+            match listener.accept().await {
+                Ok((stream, peer)) => {
+                    // Before the task runs: places go by the order of arrival.
+                    let place = this.pending.enter(peer.ip());
+                    let connection = Arc::clone(&this).connection(stream, peer, place);
+                    // Ends with the listener: a runtime that is not ours goes on.
+                    this.links.spawn(this.end.clone().run_until_cancelled_owned(connection));
+                }
+                Err(error) => pause_after(&error).await,
+            }
+        }
+    }
+
+    async fn connection(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, place: Place) {
+        net::dial::tune(&stream);
+        match Box::pin(self.link(stream, peer, place)).await {
+            Ok((linked, claim)) => {
+                self.metrics.registered(Outcome::Linked);
+                let tending = Tending { listener: &self, linked, claim };
+                tending.run().await;
+            }
+            Err(Failed(outcome)) => self.metrics.registered(outcome),
+        }
+    }
+
+    async fn link(&self, stream: TcpStream, peer: SocketAddr, place: Place) -> Result<(Linked, Claim), Failed> {
+        let (applicant, claim, room) = tokio::select! {
+            biased;
+            came = self.arrival(stream, peer) => came?,
+            () = place.given_away() => return Err(self.shed(peer)),
+        };
+        drop(place);
+        if self.registry.is_draining() {
+            let message = "this tunnel-server is shutting down: link to another";
+            return Err(self.turn_away(applicant, &claim, Outcome::Draining, message.to_owned()).await);
+        }
+        let credential = match self.judged(&claim, room).await {
+            Ok(credential) => credential,
+            Err(refused) => return Err(self.refuse(applicant, &claim, &refused).await),
+        };
+        let place = match self.registry.reserve(&claim.registration, &credential) {
+            Ok(place) => place,
+            Err(full) => return Err(self.turn_away(applicant, &claim, Outcome::Limit, full.to_string()).await),
+        };
+        let link = self.welcome(applicant).await.map_err(|error| {
+            tracing::info!(cluster = %claim.registration.cluster, %peer, error, "agent lost before it was linked");
+            Failed(Outcome::Lost)
+        })?;
+        let named = Named::new(&claim.registration, peer, credential);
+        Ok((self.registry.add(place, named, link), claim))
+    }
+
+    /// A registration and room for judging it, unless none is free for too long.
+    async fn arrival(
+        &self,
+        stream: TcpStream,
+        peer: SocketAddr,
+    ) -> Result<(Applicant<Io>, Claim, Option<SemaphorePermit<'_>>), Failed> {
+        // Handshake and head together: each byte by byte would be twice as long.
+        let patience = self.settings.handshake_timeout;
+        let application = timeout(patience, self.application(stream, peer)).await;
+        let application = application.unwrap_or_else(|_| Err(format!("no registration within {patience:?}")));
+        let (applicant, claim) = application.map_err(|reason| {
+            // Health checks of load balancers look like this: not worth a line each.
+            tracing::debug!(%peer, reason, "no registration");
+            Failed(Outcome::Malformed)
+        })?;
+        // Agents wait no longer.
+        let room = timeout(patience, self.judging.acquire()).await.ok();
+        Ok((applicant, claim, room.map(|room| room.expect("never closed"))))
+    }
+
+    async fn application(&self, stream: TcpStream, peer: SocketAddr) -> Result<(Applicant<Io>, Claim), String> {
+        let stream = self.tls.accept(stream).await.map_err(|error| format!("TLS: {error}"))?;
+        let session = stream.get_ref().1;
+        let certificates = session.peer_certificates().unwrap_or_default();
+        let certificates = certificates.iter().map(|der| der.clone().into_owned()).collect();
+        let applicant = register::applicant(stream, self.settings.handshake_timeout).await;
+        let applicant = applicant.map_err(|error| error.to_string())?;
+        let claim = Claim::new(applicant.registration.clone(), &applicant.headers, peer, certificates);
+        Ok((applicant, claim))
+    }
+
+    fn shed(&self, peer: SocketAddr) -> Failed {
+        if let Some(untold) = self.sheds.due() {
+            tracing::warn!(%peer, untold, "too many connections that do not register: the oldest of the address that has the most is closed");
+        }
+        Failed(Outcome::Shed)
+    }
+
+    /// Gives the room back before anybody is answered: an answer takes as long as who gets it likes.
+    async fn judged(&self, claim: &Claim, room: Option<SemaphorePermit<'_>>) -> Result<Credential, Refused> {
+        let Some(_room) = room else { return Err(Refused::late(self.settings.handshake_timeout)) };
+        timeout(JUDGEMENT, self.judge.judge(claim)).await.unwrap_or_else(|_| Err(Refused::late(JUDGEMENT)))
+    }
+
+    async fn welcome(&self, applicant: Applicant<Io>) -> Result<Link, String> {
+        let io = timeout(self.settings.handshake_timeout, applicant.welcome(&self.server)).await;
+        let io = io.map_err(|_| "it did not take our answer".to_owned())?.map_err(|error| error.to_string())?;
+        Link::start(io, &self.settings, Hop::Agent).await.map_err(|error| error.to_string())
+    }
+
+    async fn turn_away(&self, applicant: Applicant<Io>, claim: &Claim, outcome: Outcome, message: String) -> Failed {
+        let status = match outcome {
+            Outcome::Draining => StatusCode::SERVICE_UNAVAILABLE,
+            _ => StatusCode::TOO_MANY_REQUESTS,
+        };
+        self.answer(applicant, claim, &Refused { status, message, why: String::new(), retry_after: Some(LATER) }).await;
+        Failed(outcome)
+    }
+
+    async fn refuse(&self, applicant: Applicant<Io>, claim: &Claim, refused: &Refused) -> Failed {
+        self.answer(applicant, claim, refused).await;
+        Failed(refused.outcome())
+    }
+
+    async fn answer(&self, applicant: Applicant<Io>, claim: &Claim, refused: &Refused) {
+        let registration = &claim.registration;
+        if let Some(untold) = self.refusals.due() {
+            tracing::warn!(
+                cluster = %registration.cluster,
+                agent = registration.agent,
+                peer = %claim.peer.address(),
+                status = refused.status.as_u16(),
+                message = refused.message,
+                why = refused.why,
+                untold,
+                "agent refused"
+            );
+        }
+        // One that does not take the answer is gone, or will be; in time, or for another.
+        let place = self.pending.enter(claim.peer.address().ip());
+        let answer = applicant.refuse(refused.status, &refused.message, refused.retry_after);
+        tokio::select! {
+            _ = timeout(self.settings.handshake_timeout, answer) => {}
+            () = place.given_away() => {}
+        }
+    }
+}
+
+/// Errors of `accept` are of one connection, or mean that the process is out of something.
+async fn pause_after(error: &io::Error) {
+    if matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset) {
+        return;
+    }
+    tracing::error!(%error, "cannot accept tunnel-agents, trying again");
+    tokio::time::sleep(ACCEPT_AGAIN).await;
+}

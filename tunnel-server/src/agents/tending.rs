@@ -1,0 +1,171 @@
+//! A link while it lives: its credential is judged again and again, its end is told.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+use tunnel::{Link, LinkError};
+
+use super::claim::Claim;
+use super::judge::{Judge, Refused};
+use super::listener::Listener;
+use crate::registry::{Ended, Linked, Named};
+
+/// How long a link goes on while the hub cannot be asked about it: an outage of the hub does not cut off members, one that never
+/// ends must not keep a stolen credential alive.
+const UNREVIEWED: Duration = Duration::from_mins(10);
+/// Share of the interval by which rechecks differ: agents that came together are not judged together for ever.
+const JITTER: f64 = 0.2;
+
+pub struct Tending<'a> {
+    pub listener: &'a Listener,
+    pub linked: Linked,
+    pub claim: Claim,
+}
+
+/// Closes the link when dropped: also when this task is ended.
+struct Closing(Option<Link>);
+
+// === impl Tending ===
+
+impl Tending<'_> {
+    pub async fn run(self) {
+        let started = Instant::now();
+        self.told_linked();
+        let mut closing = Closing(Some(self.linked.link().clone()));
+        let (ended, why) = tokio::select! {
+            biased;
+            (ended, why) = self.ended() => (ended, why),
+            (ended, why) = self.doubted() => (ended, why),
+            () = self.listener.leave.cancelled() => {
+                closing.spared();
+                (Ended::Drained, String::new())
+            }
+        };
+        drop(closing);
+        self.listener.metrics.ended(ended);
+        self.told_ended(ended, &why, started);
+        let link = self.linked.link().clone();
+        drop(self.linked);
+        link.finished().await;
+    }
+
+    /// The link's own end; tells who watches when it begins to.
+    async fn ended(&self) -> (Ended, String) {
+        let link = self.linked.link();
+        let (said_so, error) = tokio::select! {
+            biased;
+            // One that is lost never leaves.
+            error = link.ended() => (false, error),
+            () = link.leaving() => {
+                self.linked.withdrawn();
+                let (id, streams) = (self.linked.id(), self.linked.streams());
+                tracing::info!(link = %self.linked.named(), id, streams, "link takes no new streams");
+                (true, link.ended().await)
+            }
+        };
+        match error {
+            LinkError::Closed if said_so => (Ended::Left, String::new()),
+            LinkError::Closed => (Ended::Lost, "closed without a word".to_owned()),
+            error => (Ended::Lost, error.to_string()),
+        }
+    }
+
+    /// Completes when the claim no longer stands.
+    async fn doubted(&self) -> (Ended, String) {
+        let mut sure = Instant::now();
+        loop {
+            sleep(jittered(self.listener.recheck)).await;
+            if let Some(rtt) = self.linked.link().rtt() {
+                self.listener.metrics.rtt(rtt);
+            }
+            if let Some(doubt) = judge_again(&self.listener.judge, &self.claim, self.linked.named(), &mut sure).await {
+                return doubt;
+            }
+        }
+    }
+
+    fn told_linked(&self) {
+        let (named, link) = (self.linked.named(), self.linked.link());
+        tracing::info!(
+            cluster = %named.cluster,
+            agent = %named.agent,
+            number = named.number,
+            id = self.linked.id(),
+            peer = %named.peer,
+            credential = &*named.credential.0,
+            version = %named.version,
+            rtt = ?link.rtt(),
+            "agent linked"
+        );
+    }
+
+    fn told_ended(&self, ended: Ended, why: &str, started: Instant) {
+        let named = self.linked.named();
+        let (streams, seconds) = (self.linked.streams(), started.elapsed().as_secs());
+        let (id, peer, reason) = (self.linked.id(), named.peer, ended.as_str());
+        match ended {
+            Ended::Left | Ended::Drained => {
+                tracing::info!(link = %named, id, %peer, reason, seconds, "link ended");
+            }
+            Ended::Lost | Ended::Revoked | Ended::Unreviewed => {
+                tracing::warn!(link = %named, id, %peer, reason, why, seconds, streams, "link ended, its streams are reset");
+            }
+        }
+    }
+}
+
+/// Why the link is to end, if it is. `sure` is when the claim was last known to stand.
+async fn judge_again(judge: &Judge, claim: &Claim, named: &Named, sure: &mut Instant) -> Option<(Ended, String)> {
+    match judge.judge(claim).await {
+        Ok(credential) if credential == named.credential => {
+            *sure = Instant::now();
+            None
+        }
+        Ok(other) => Some((Ended::Revoked, format!("the credential is now of \"{}\"", other.0))),
+        Err(refused) if refused.is_verdict() => Some((Ended::Revoked, refused.told())),
+        Err(refused) if sure.elapsed() >= UNREVIEWED => Some((Ended::Unreviewed, refused.told())),
+        Err(refused) => {
+            tracing::debug!(link = %named, why = refused.why, "not judged anew: the hub cannot be asked");
+            None
+        }
+    }
+}
+
+// === impl Closing ===
+
+impl Closing {
+    /// The link ends by itself, with its last stream.
+    fn spared(&mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        if let Some(link) = &self.0 {
+            link.close();
+        }
+    }
+}
+
+// === impl Refused ===
+
+impl Refused {
+    /// The judgement took too long.
+    pub fn late(after: Duration) -> Self {
+        let mut refused = super::judge::not_asked(format!("no word within {after:?}"));
+        refused.retry_after = refused.retry_after.map(|wait| wait + wait);
+        refused
+    }
+
+    fn told(&self) -> String {
+        if self.why.is_empty() { self.message.clone() } else { format!("{} ({})", self.message, self.why) }
+    }
+}
+
+fn jittered(interval: Duration) -> Duration {
+    interval.mul_f64(1.0 - JITTER / 2.0 + JITTER * net::random::fraction())
+}
+
+#[cfg(test)]
+mod tests;

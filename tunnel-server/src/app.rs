@@ -1,0 +1,209 @@
+//! Wiring: everything is bound and built in order, then it runs, then it drains.
+
+mod runtime;
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use net::drain::Drain;
+use net::signals::Signals;
+use prometheus_client::registry::Registry as MetricsRegistry;
+use telemetry::readiness::Readiness;
+use tunnel::Budget;
+
+use self::runtime::Runtime;
+use crate::admin::{self, Admin};
+use crate::agents::Agents;
+use crate::args::{self, Config, Hub};
+use crate::frontend::Frontends;
+use crate::limits::Limits;
+use crate::metrics::Metrics;
+use crate::registry::Registry;
+use crate::relay::Refusals;
+use crate::shared::Shared;
+
+/// How we call ourselves to the hub.
+const PROGRAM: &str = concat!("tunnel-server/", env!("CARGO_PKG_VERSION"));
+
+/// A running tunnel-server. Dropping it stops it without draining: streams are reset.
+pub struct Server {
+    parts: Arc<Parts>,
+    runtime: Runtime,
+}
+
+/// What listens.
+struct Parts {
+    admin: Admin,
+    frontends: Frontends,
+    agents: Agents,
+    shared: Shared,
+    shutdown_delay: Duration,
+    drain_timeout: Duration,
+}
+
+// === impl Server ===
+
+impl Server {
+    /// Starts from command-line arguments, the program's name first. Returns once everything is bound and running. Blocks briefly;
+    /// may be called inside or outside an async runtime, since it brings its own.
+    pub fn start<I, T>(arguments: I) -> anyhow::Result<Self>
+    where
+        I: IntoIterator<Item = T>,
+        T: Into<OsString> + Clone,
+    {
+        let config = Config::new(args::parse_from(arguments)?, auth::hub_client::is_in_pod())?;
+        Self::assemble(&config, Runtime::start()?)
+    }
+
+    /// Runs as the process's only purpose: until SIGTERM or SIGINT, then drains. A second signal ends the process at once.
+    pub fn run(config: &Config) -> anyhow::Result<()> {
+        let runtime = Runtime::start()?;
+        // Before anything else: a signal that comes while starting must not be lost, nor end the process unasked.
+        let mut signals = runtime.block_on(async { Signals::new() })??;
+        let server = Self::assemble(config, runtime)?;
+        let (mut signals, first) = server.runtime.block_on(async move {
+            let first = signals.next().await;
+            (signals, first)
+        })?;
+        tracing::info!(signal = first, "shutting down");
+        server.runtime.handle().spawn(async move {
+            signals.next().await;
+            // Whoever asks twice does not want to wait. The code is that of a shell for an interrupted program.
+            std::process::exit(130);
+        });
+        server.stop()
+    }
+
+    fn assemble(config: &Config, runtime: Runtime) -> anyhow::Result<Self> {
+        for warning in &config.warnings {
+            tracing::warn!("{warning}");
+        }
+        let parts = Parts::build(config, &runtime)?;
+        tracing::info!(
+            agents = %parts.agents.address(),
+            frontends = ?parts.frontends.address(),
+            uds = ?parts.frontends.uds(),
+            admin = %parts.admin.address(),
+            hub = ?config.hub,
+            "serving"
+        );
+        Ok(Self { parts: Arc::new(parts), runtime })
+    }
+
+    /// Where agents are accepted: the port is the real one even if 0 was asked for.
+    pub fn agent_address(&self) -> SocketAddr {
+        self.parts.agents.address()
+    }
+
+    /// Where frontends are accepted over mTLS, if they are.
+    pub fn frontend_address(&self) -> Option<SocketAddr> {
+        self.parts.frontends.address()
+    }
+
+    /// Where frontends are accepted over a Unix socket, if they are.
+    pub fn frontend_uds(&self) -> Option<&Path> {
+        self.parts.frontends.uds()
+    }
+
+    pub fn admin_address(&self) -> SocketAddr {
+        self.parts.admin.address()
+    }
+
+    pub fn registry(&self) -> &Arc<Registry> {
+        &self.parts.shared.registry
+    }
+
+    /// Tasks that run now: what must not grow by what has ended.
+    pub fn tasks(&self) -> usize {
+        self.runtime.handle().metrics().num_alive_tasks()
+    }
+
+    /// Blocks until the server is ready.
+    pub fn wait_ready(&self, patience: Duration) -> anyhow::Result<()> {
+        let readiness = &self.parts.shared.readiness;
+        if readiness.wait(patience) {
+            return Ok(());
+        }
+        Err(anyhow!("not ready after {patience:?}: {}", readiness.blocked_by().join(", ")))
+    }
+
+    /// Shuts down as SIGTERM does and returns when everything has ended.
+    pub fn stop(self) -> anyhow::Result<()> {
+        let Self { parts, runtime } = self;
+        let patience = parts.shutdown_delay + parts.drain_timeout;
+        let done = runtime.handle().spawn(async move { parts.shut_down().await });
+        runtime.finish(done, patience)
+    }
+}
+
+// === impl Parts ===
+
+impl Parts {
+    fn build(config: &Config, runtime: &Runtime) -> anyhow::Result<Self> {
+        let handle = runtime.handle();
+        let readiness = Readiness::default();
+        let starting = [readiness.block("agents"), readiness.block("frontends")];
+        let mut registry = MetricsRegistry::default();
+        let metrics = Metrics::register(&mut registry);
+        let budget = Budget::new(config.max_held_bytes);
+        Metrics::watch(&mut registry, &budget);
+        let hub = hub(&config.hub, runtime)?;
+        let agents = Agents::start(&config.agents, hub, handle, &mut registry)?;
+        let shared = Shared {
+            registry: Arc::clone(agents.registry()),
+            readiness,
+            drain: Drain::new(),
+            metrics,
+            exposition: Arc::new(telemetry::metrics::Metrics::new(registry)),
+            budget,
+            limits: Limits::default(),
+            settings: config.agents.settings.clone(),
+            dial_timeout: config.dial_timeout,
+            default_cluster: config.default_cluster.clone(),
+            refusals: Refusals::default(),
+        };
+        let frontends = Frontends::start(&config.frontends, shared.clone(), handle)?;
+        let admin = admin::start(config.admin_listen, shared.clone(), handle)?;
+        drop(starting);
+        let (shutdown_delay, drain_timeout) = (config.shutdown_delay, config.drain_timeout);
+        Ok(Self { admin, frontends, agents, shared, shutdown_delay, drain_timeout })
+    }
+
+    /// Readiness first, so that nobody new is sent here; then agents and frontends are asked to go elsewhere, and what is under way
+    /// may finish.
+    async fn shut_down(&self) {
+        let not_ready = self.shared.readiness.block("shutdown");
+        tokio::time::sleep(self.shutdown_delay).await;
+        let drain = &self.shared.drain;
+        // In this order: whoever is refused by a frontend finds an agent that is on its way to another server.
+        let (agents, frontends) = (self.agents.drain(drain), async {
+            self.frontends.drain();
+            drain.finish(self.drain_timeout).await
+        });
+        let (all_ended, in_time) = tokio::join!(agents, frontends);
+        if all_ended && in_time {
+            tracing::info!("drained");
+        } else {
+            tracing::warn!(after = ?self.drain_timeout, "streams that had not ended were reset");
+        }
+        drop(not_ready);
+    }
+}
+
+/// The client of the hub, if there is one. It belongs to the runtime that drives it.
+fn hub(hub: &Hub, runtime: &Runtime) -> anyhow::Result<Option<auth::Hub>> {
+    let path = match hub {
+        Hub::Kubeconfig(path) => Some(path.clone()),
+        Hub::InCluster => None,
+        Hub::None => return Ok(None),
+    };
+    let client = runtime.block_on(async move { auth::hub_client::client(path.as_deref(), PROGRAM).await })?;
+    Ok(Some(client.context("the hub, for reviews of agents")?.into()))
+}
+
+#[cfg(test)]
+mod tests;

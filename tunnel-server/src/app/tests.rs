@@ -1,0 +1,181 @@
+use std::path::PathBuf;
+
+use kit::pki::{Authority, Issued, Leaf, Trust, client_config};
+use kit::wait::within;
+use rustls_pki_types::ServerName;
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::task::spawn_blocking;
+use tokio_rustls::TlsConnector;
+use tunnel::register::{self, Registration};
+use tunnel::{ClusterName, Incoming, Serving, Settings};
+
+use super::*;
+
+const SOON: Duration = Duration::from_secs(20);
+
+/// The files of a server, and the CA of its agents.
+struct Stage {
+    directory: TempDir,
+    identity: Issued,
+}
+
+// === impl Stage ===
+
+impl Stage {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let authority = Authority::new("agents");
+        authority.write_to(directory.path(), "agents-ca").unwrap();
+        Authority::new("servers").issue(&Leaf::server("tunnel-server")).write_to(directory.path(), "serving").unwrap();
+        let identity = authority.issue(&Leaf::client("system:tunnel-agent:east"));
+        Self { directory, identity }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn start(&self, extra: &[&str]) -> anyhow::Result<Server> {
+        let file = |flag: &str, name: &str| format!("--{flag}={}", self.path(name).display());
+        let mut arguments = vec![
+            "tunnel-server".to_owned(),
+            "--agent-listen=127.0.0.1:0".to_owned(),
+            "--admin-listen=127.0.0.1:0".to_owned(),
+            file("agent-tls-cert-file", "serving.crt"),
+            file("agent-tls-private-key-file", "serving.key"),
+            file("agent-client-ca-file", "agents-ca.crt"),
+            file("frontend-uds", "frontend.sock"),
+        ];
+        // What a test says otherwise takes the place.
+        let flag = |argument: &str| argument.split('=').next().map(str::to_owned);
+        arguments.retain(|argument| extra.iter().all(|extra| flag(extra) != flag(argument)));
+        arguments.extend(extra.iter().map(ToString::to_string));
+        Server::start(arguments)
+    }
+
+    /// An agent of the cluster `east` that echoes.
+    async fn link(&self, server: &Server) -> Serving {
+        let stream = TcpStream::connect(server.agent_address()).await.unwrap();
+        let connector = TlsConnector::from(client_config(Trust::Anyone, Some(&self.identity), &[]));
+        let stream = connector.connect(ServerName::try_from("localhost").unwrap(), stream).await.unwrap();
+        let cluster = ClusterName::parse("east").unwrap();
+        let registration = Registration { cluster: cluster.clone(), agent: "a".into(), link: 0, version: "1".into() };
+        let registered = register::register(stream, "tunnel-server", &registration, None, SOON).await.unwrap();
+        let serving = Serving::default();
+        let control = serving.clone();
+        tokio::spawn(async move { tunnel::serve(registered.io, &Settings::default(), control, echo).await });
+        within(SOON, "the link", server.registry().until_linked(&cluster)).await;
+        serving
+    }
+
+    /// A tunnelled byte stream of a kube-apiserver's kind.
+    async fn connect(&self) -> UnixStream {
+        let mut stream = UnixStream::connect(self.path("frontend.sock")).await.unwrap();
+        stream.write_all(b"CONNECT east:443 HTTP/1.1\r\nHost: east:443\r\n\r\n").await.unwrap();
+        let mut head = vec![0; b"HTTP/1.1 200 Connection Established\r\n\r\n".len()];
+        within(SOON, "the answer", stream.read_exact(&mut head)).await.unwrap();
+        assert_eq!(String::from_utf8_lossy(&head), "HTTP/1.1 200 Connection Established\r\n\r\n");
+        stream
+    }
+}
+
+async fn echo(incoming: Incoming) {
+    let Ok(stream) = incoming.accept() else { return };
+    let (mut from, mut to) = tokio::io::split(stream);
+    if tokio::io::copy(&mut from, &mut to).await.is_ok() {
+        let _ = to.shutdown().await;
+    }
+}
+
+async fn echoes(stream: &mut UnixStream) {
+    stream.write_all(b"ping").await.unwrap();
+    let mut answer = [0; 4];
+    within(SOON, "the echo", stream.read_exact(&mut answer)).await.unwrap();
+    assert_eq!(&answer, b"ping");
+}
+
+/// The status of a path of the admin endpoint, and its body.
+async fn admin(address: SocketAddr, path: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    within(SOON, "the answer", stream.read_to_string(&mut answer)).await.unwrap();
+    let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default();
+    (status, answer)
+}
+
+async fn ended(mut stream: UnixStream) -> bool {
+    let mut rest = Vec::new();
+    within(SOON, "the end", stream.read_to_end(&mut rest)).await.is_err() || rest.is_empty()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stop_lets_streams_end_and_nothing_new_begin() {
+    let stage = Stage::new();
+    let server = stage.start(&[]).unwrap();
+    server.wait_ready(SOON).unwrap();
+    let agent = stage.link(&server).await;
+    let mut stream = stage.connect().await;
+    echoes(&mut stream).await;
+    let (status, links) = admin(server.admin_address(), "/debug/links").await;
+    assert!(status == 200 && links.contains("east"), "{links}");
+    let address = server.admin_address();
+
+    let stopping = spawn_blocking(move || server.stop());
+    within(SOON, "being asked to leave", agent.asked_to_leave()).await;
+    let (status, told) = admin(address, "/readyz").await;
+    assert!(status == 503 && told.contains("shutdown"), "{told}");
+    echoes(&mut stream).await;
+    assert!(!stopping.is_finished());
+    stream.shutdown().await.unwrap();
+    let mut rest = Vec::new();
+    within(SOON, "the end", stream.read_to_end(&mut rest)).await.unwrap();
+    within(SOON, "the stop, long before the deadline", stopping).await.unwrap().unwrap();
+    assert!(!stage.path("frontend.sock").exists());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn streams_that_do_not_end_are_cut_at_the_deadline() {
+    let stage = Stage::new();
+    let server = stage.start(&["--drain-timeout=300ms"]).unwrap();
+    let _agent = stage.link(&server).await;
+    let stream = stage.connect().await;
+    let started = tokio::time::Instant::now();
+    spawn_blocking(move || server.stop()).await.unwrap().unwrap();
+    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+    assert!(ended(stream).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_idle_server_stops_at_once_and_its_port_is_free_again() {
+    let stage = Stage::new();
+    let server = stage.start(&[]).unwrap();
+    let agent = stage.link(&server).await;
+    let listen = format!("--agent-listen={}", server.agent_address());
+    let started = tokio::time::Instant::now();
+    spawn_blocking(move || server.stop()).await.unwrap().unwrap();
+    assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
+    within(SOON, "being asked to leave", agent.asked_to_leave()).await;
+    // Dropped this time, as if it had crashed.
+    let server = stage.start(&[&listen]).unwrap();
+    let _agent = stage.link(&server).await;
+    let stream = stage.connect().await;
+    drop(server);
+    assert!(ended(stream).await);
+    stage.start(&[&listen]).unwrap();
+}
+
+#[test]
+fn what_cannot_be_bound_or_read_is_named() {
+    let server = Stage::new().start(&[]).unwrap();
+    let taken = server.admin_address();
+    let told = |extra: &str| format!("{:#}", Stage::new().start(&[extra]).err().unwrap());
+    assert!(told("--frontend-uds=/nowhere/x.sock").contains("/nowhere/x.sock"));
+    assert!(told(&format!("--admin-listen={taken}")).contains(&taken.to_string()));
+    assert!(told("--agent-client-ca-file=/nowhere/ca.crt").contains("/nowhere/ca.crt"));
+    assert!(told("--kubeconfig=/nowhere/hub.yaml").contains("/nowhere/hub.yaml"));
+    assert!(told(&format!("--agent-listen={}", server.agent_address())).contains("for tunnel-agents"));
+}

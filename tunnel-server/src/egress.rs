@@ -1,0 +1,168 @@
+//! The HTTP/1.1 front: one `CONNECT` a connection, as kube-apiserver's egress selector sends it, and then bytes.
+//!
+//! `k8s.io/apiserver/pkg/server/egressselector/egress_selector.go` reads one response, quotes only its status line when that is not
+//! 200, and gives the connection up if a single byte came along with the response. So the reason is in the reason phrase too, and
+//! bytes of the member wait until the 200 was taken.
+
+mod answer;
+mod client;
+mod head;
+
+use std::io;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use net::drain::Drain;
+use net::linger::Linger;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::time::timeout;
+
+use self::answer::Answer;
+pub use self::client::{Client, Front, unprejudiced};
+use self::head::{HeadError, Request};
+use crate::relay::{self, Origin};
+use crate::shared::Shared;
+
+/// For the request's head, from the connection's first moment.
+pub const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// For a request on its way when the server shuts down, so that connections without one do not keep it from ending.
+const ON_ITS_WAY: Duration = Duration::from_secs(1);
+/// Longest head, in bytes; what a frontend has to say fits many times over.
+const LONGEST_HEAD: usize = 16 * 1024;
+/// For sending a failure to somebody who does not read.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+/// What is kept of a client that sends before it was answered, in bytes; the rest waits in its socket.
+const MOST_EARLY: usize = 64 * 1024;
+
+/// Why a client is not served.
+enum Unserved {
+    Answered(Answer),
+    /// There is nobody to answer, or nothing was asked.
+    Silent(&'static str),
+}
+
+/// Serves a connection of which `read` was read already, until its tunnel has ended.
+pub async fn serve<S: Front>(shared: &Shared, origin: &Origin, mut io: S, mut read: BytesMut) {
+    // Each phase is boxed: a tunnel lasts, and carries no room for what came before it around.
+    match Box::pin(open(shared, origin, &mut io, &mut read)).await {
+        Ok(relayed) => Box::pin(start(shared, io, read, relayed)).await,
+        // Whoever does not take it in time has itself to blame.
+        Err(Unserved::Answered(answer)) => drop(Box::pin(timeout(ANSWER_TIMEOUT, last_words(io, &answer))).await),
+        Err(Unserved::Silent(_)) => {}
+    }
+}
+
+/// Hears the request and opens the stream it asks for.
+async fn open<S: AsyncRead + Unpin>(
+    shared: &Shared,
+    origin: &Origin,
+    io: &mut S,
+    read: &mut BytesMut,
+) -> Result<relay::Relayed, Unserved> {
+    let heard = tokio::select! {
+        heard = timeout(HEAD_TIMEOUT, head(io, read)) => heard.unwrap_or(Err(Unserved::Silent("slow"))),
+        () = shutdown(&shared.drain) => Err(Unserved::Silent("shutdown")),
+    };
+    match heard {
+        Ok(request) => connect(shared, origin, io, &request, read).await,
+        Err(unserved) => {
+            shared.metrics.turned_away(unserved.as_str());
+            tracing::debug!(frontend = %origin, reason = unserved.as_str(), "no CONNECT that can be served");
+            Err(unserved)
+        }
+    }
+}
+
+/// Reads until `read` holds a head; what came behind it stays there.
+async fn head<S: AsyncRead + Unpin>(io: &mut S, read: &mut BytesMut) -> Result<Request, Unserved> {
+    loop {
+        match head::parse(read) {
+            Ok(Some((request, length))) => {
+                let _ = read.split_to(length);
+                return Ok(request);
+            }
+            Ok(None) if read.len() >= LONGEST_HEAD => {
+                return Err(HeadError::TooLarge(LONGEST_HEAD).into());
+            }
+            Ok(None) => {}
+            Err(error) => return Err(error.into()),
+        }
+        // Never more than a head may have, so that one client cannot fill memory with what it sends behind it.
+        match io.take((LONGEST_HEAD - read.len()) as u64).read_buf(read).await {
+            Ok(0) => return Err(Unserved::Silent("closed")),
+            Ok(_) => {}
+            Err(_) => return Err(Unserved::Silent("broken")),
+        }
+    }
+}
+
+/// Completes when the server shuts down and a request on its way has had its time.
+async fn shutdown(drain: &Drain) {
+    drain.soft().await;
+    tokio::time::sleep(ON_ITS_WAY).await;
+}
+
+/// Opens the stream, unless the client goes away first.
+async fn connect<S: AsyncRead + Unpin>(
+    shared: &Shared,
+    origin: &Origin,
+    io: &mut S,
+    request: &Request,
+    early: &mut BytesMut,
+) -> Result<relay::Relayed, Unserved> {
+    let opening = relay::open(shared, origin, request.cluster.as_ref(), &request.destination);
+    tokio::select! {
+        biased;
+        opened = opening => opened.map_err(|refusal| Unserved::Answered(Answer::refusal(&refusal))),
+        () = gone(io, early) => Err(Unserved::Silent("cancelled")),
+    }
+}
+
+/// Completes when the client has closed. One that has sent something first may have closed for writing only: it gets its answer.
+async fn gone<S: AsyncRead + Unpin>(io: &mut S, early: &mut BytesMut) {
+    while early.len() < MOST_EARLY {
+        match io.take((MOST_EARLY - early.len()) as u64).read_buf(early).await {
+            Ok(0) if !early.is_empty() => break,
+            Ok(0) | Err(_) => return,
+            Ok(_) => {}
+        }
+    }
+    std::future::pending::<()>().await;
+}
+
+/// Tells the client of its tunnel, and joins the two.
+async fn start<S: Front>(shared: &Shared, io: S, early: BytesMut, relayed: relay::Relayed) {
+    match timeout(ANSWER_TIMEOUT, Client::connected(io, early.freeze(), answer::ESTABLISHED)).await {
+        Ok(Ok(client)) => relayed.bridge(shared, client).await,
+        Ok(Err(error)) => tracing::debug!(%error, "the client went away before it was told of its tunnel"),
+        Err(_) => tracing::debug!("the client did not take the answer to its CONNECT"),
+    }
+}
+
+async fn last_words<S: AsyncRead + AsyncWrite + Unpin>(io: S, answer: &Answer) -> io::Result<()> {
+    let mut io = Linger::new(io);
+    io.write_all(&answer.bytes()).await?;
+    io.flush().await?;
+    io.shutdown().await
+}
+
+// === impl Unserved ===
+
+impl Unserved {
+    /// For the metric.
+    fn as_str(&self) -> &'static str {
+        match self {
+            Self::Answered(answer) => answer.kind(),
+            Self::Silent(why) => why,
+        }
+    }
+}
+
+impl From<HeadError> for Unserved {
+    fn from(error: HeadError) -> Self {
+        Self::Answered(error.into())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,115 @@
+//! One frontend's connection, over whatever it came: HTTP/2 with many streams, or HTTP/1.1 with one.
+
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use net::drain::Drain;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tunnel::{Incoming, LinkError, Serving};
+
+use crate::egress::{self, Front};
+use crate::relay::{self, Origin};
+use crate::shared::Shared;
+
+/// What may take no longer once everything must end.
+const AFTER_HARD: Duration = Duration::from_secs(1);
+
+/// Serves HTTP/2 until the frontend leaves; asked to, by GOAWAY, once its streams have ended.
+pub async fn http2<T>(shared: Shared, origin: Origin, io: T)
+where
+    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let origin = Arc::new(origin);
+    let serving = Serving::default();
+    let (settings, drain) = (shared.settings.clone(), shared.drain.clone());
+    let handler = {
+        let (origin, serving) = (Arc::clone(&origin), serving.clone());
+        move |incoming| {
+            // Taken before the future is spawned, so that none is missed.
+            let guard = shared.drain.guard();
+            let (shared, origin, serving) = (shared.clone(), Arc::clone(&origin), serving.clone());
+            // Boxed: it lives as long as the stream, and is moved about before.
+            Box::pin(async move {
+                stream(&shared, &origin, &serving, incoming).await;
+                drop(guard);
+            })
+        }
+    };
+    let served = tunnel::serve(io, &settings, serving.clone(), handler);
+    if let Err(error) = drive(served, &serving, &drain).await {
+        tracing::debug!(frontend = %origin, %error, "a frontend's connection ended");
+    }
+}
+
+/// Serves until the frontend is done; asked to leave, lets its streams end; told to, drops them.
+async fn drive(
+    served: impl Future<Output = Result<(), LinkError>>,
+    serving: &Serving,
+    drain: &Drain,
+) -> Result<(), LinkError> {
+    let mut served = pin!(served);
+    tokio::select! {
+        biased;
+        end = served.as_mut() => return end,
+        () = drain.soft() => serving.drain(),
+    }
+    tokio::select! {
+        biased;
+        end = served.as_mut() => return end,
+        () = drain.hard() => serving.close(),
+    }
+    timeout(AFTER_HARD, served).await.unwrap_or(Err(LinkError::Closed))
+}
+
+async fn stream(shared: &Shared, origin: &Origin, serving: &Serving, mut incoming: Incoming) {
+    let id = incoming.id();
+    let (destination, cluster) = (incoming.destination.clone(), incoming.cluster.clone());
+    let opened = tokio::select! {
+        biased;
+        opened = relay::open(shared, origin, cluster.as_ref(), &destination) => opened,
+        () = incoming.cancelled() => return,
+    };
+    match opened {
+        Err(refusal) => incoming.refuse(&refusal),
+        Ok(relayed) => match incoming.accept() {
+            Ok(stream) => {
+                let leaving = relayed.leaving();
+                let splice = pin!(relayed.splice(shared, stream));
+                telling(splice, leaving, || serving.tell_leaving(id)).await;
+            }
+            Err(error) => {
+                tracing::debug!(frontend = %origin, %error, "the frontend went away before it was told of its stream");
+            }
+        },
+    }
+}
+
+/// Runs `splice` to its end, and tells its frontend when the agent is leaving: who has a pool inside the stream uses another.
+async fn telling(
+    mut splice: Pin<&mut impl Future<Output = ()>>,
+    leaving: Option<CancellationToken>,
+    tell: impl FnOnce(),
+) {
+    if let Some(leaving) = leaving {
+        tokio::select! {
+            biased;
+            () = splice.as_mut() => return,
+            () = leaving.cancelled() => tell(),
+        }
+    }
+    splice.await;
+}
+
+/// Serves HTTP/1.1, of which `read` was read already.
+pub async fn http1<S: Front>(shared: Shared, origin: Origin, io: S, read: BytesMut) {
+    tokio::select! {
+        biased;
+        () = egress::serve(&shared, &origin, io, read) => {}
+        // Dropped, a tunnel is reset at both ends.
+        () = shared.drain.hard() => {}
+    }
+}

@@ -1,0 +1,126 @@
+//! The file of a Unix socket: there while somebody listens on it, and gone afterwards.
+
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+use socket2::{Domain, SockAddr, Socket, Type};
+
+/// Its owner and group may connect.
+const MODE: u32 = 0o660;
+/// Connections the kernel holds while we are busy.
+const BACKLOG: i32 = 4096;
+
+/// Removes the file when dropped, unless it is another's by then.
+#[derive(Debug)]
+pub struct SocketFile {
+    path: PathBuf,
+    /// Device and inode.
+    identity: (u64, u64),
+}
+
+/// Why there is no socket.
+#[derive(Debug, thiserror::Error)]
+pub enum SocketFileError {
+    #[error("another process listens on it: stop that one, or give another path")]
+    InUse,
+    #[error("there is something else at that path, which is not removed: give another path")]
+    NoSocket,
+    #[error("cannot look at what is there: {0}")]
+    Look(#[source] io::Error),
+    #[error("cannot remove what a former process left there: {0}")]
+    Remove(#[source] io::Error),
+    #[error("cannot bind: {0}")]
+    Bind(#[source] io::Error),
+}
+
+// === impl SocketFile ===
+
+impl SocketFile {
+    /// Listens at `path`. What a process that is gone has left there is removed first.
+    pub fn bind(path: &Path) -> Result<(UnixListener, Self), SocketFileError> {
+        make_way(path)?;
+        listen(path).map_err(SocketFileError::Bind)
+    }
+}
+
+fn make_way(path: &Path) -> Result<(), SocketFileError> {
+    let found = match fs::symlink_metadata(path) {
+        Ok(found) => found,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(SocketFileError::Look(error)),
+    };
+    if !found.file_type().is_socket() {
+        return Err(SocketFileError::NoSocket);
+    }
+    match UnixStream::connect(path) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            fs::remove_file(path).map_err(SocketFileError::Remove)
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        // Not allowed to connect, or too many wait already: either way it is somebody's.
+        Ok(_) | Err(_) => Err(SocketFileError::InUse),
+    }
+}
+
+/// The mode is set before anybody can connect: a socket that does not listen yet refuses everybody.
+fn listen(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    socket.bind(&SockAddr::unix(path)?)?;
+    let metadata = fs::symlink_metadata(path)?;
+    let file = SocketFile { path: path.to_owned(), identity: (metadata.dev(), metadata.ino()) };
+    fs::set_permissions(path, Permissions::from_mode(MODE))?;
+    socket.set_nonblocking(true)?;
+    socket.listen(BACKLOG)?;
+    Ok((socket.into(), file))
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        let ours = |found: fs::Metadata| (found.dev(), found.ino()) == self.identity;
+        if fs::symlink_metadata(&self.path).is_ok_and(ours)
+            && let Err(error) = fs::remove_file(&self.path)
+        {
+            tracing::warn!(path = %self.path.display(), %error, "the Unix socket's file could not be removed");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_is_there_while_somebody_listens() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("frontend.sock");
+        let (listener, file) = SocketFile::bind(&path).expect("bound");
+        assert_eq!(fs::metadata(&path).expect("a file").mode() & 0o777, MODE);
+        UnixStream::connect(&path).expect("it listens");
+        assert!(matches!(SocketFile::bind(&path), Err(SocketFileError::InUse)));
+        drop((listener, file));
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn what_a_dead_process_left_is_replaced_and_nothing_else() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("frontend.sock");
+        drop(UnixListener::bind(&path).expect("bound"));
+        assert!(path.exists(), "a listener that dies leaves its file");
+        let (_listener, file) = SocketFile::bind(&path).expect("replaced");
+
+        // A successor's file is not removed.
+        fs::remove_file(&path).expect("removed");
+        let _successor = UnixListener::bind(&path).expect("bound");
+        drop(file);
+        assert!(path.exists());
+
+        let other = directory.path().join("precious");
+        fs::write(&other, "data").expect("written");
+        assert!(matches!(SocketFile::bind(&other), Err(SocketFileError::NoSocket)));
+        assert!(other.exists());
+    }
+}

@@ -1,0 +1,149 @@
+//! The TCP listener. Whoever has no certificate of the frontends' CA gets an alert, and each `CONNECT` is judged again: streams
+//! outlive a rotation of the CA, but a certificate of the former one opens no new ones.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use auth::{ClientCa, Peer};
+use bytes::BytesMut;
+use net::listen::{self, Sharing};
+use net::tls;
+use net::tls::policy::Policy;
+use net::tls::server::{Doorkeeper, ServingCertificate, config_admitting};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Handle;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+use super::{Room, connection, pause_after};
+use crate::args::FrontendTls;
+use crate::pending::{Pending, Place};
+use crate::relay::Origin;
+use crate::shared::Shared;
+
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// For a connection to end when all room is taken.
+const ROOM_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// What each connection needs.
+struct Door {
+    shared: Shared,
+    acceptor: TlsAcceptor,
+    clients: Arc<ClientCa>,
+    /// Connections without a certificate yet: they take no room of those that have one.
+    pending: Pending,
+    room: Room,
+}
+
+/// A bound socket.
+pub struct Listener {
+    socket: TcpListener,
+    door: Arc<Door>,
+}
+
+// === impl Listener ===
+
+impl Listener {
+    /// Binds, reads the files, and has `workers` follow them.
+    pub fn bind(config: &FrontendTls, shared: Shared, room: Room, workers: &mut JoinSet<()>) -> anyhow::Result<Self> {
+        let certificate = ServingCertificate::load(config.serving.clone()).context("serving certificate")?;
+        let metrics = shared.metrics.clone();
+        let clients =
+            ClientCa::open(&config.client_ca_file, &Handle::current(), move || metrics.reload_failed("client-ca"))?;
+        let metrics = shared.metrics.clone();
+        workers.spawn(Arc::clone(&certificate).follow_telling(move || metrics.reload_failed("certificate")));
+        let doorkeeper: Arc<dyn Doorkeeper> = clients.clone();
+        let acceptor = config_admitting(certificate, &Policy::default(), doorkeeper).into();
+        let mut sockets = listen::reuse_port(config.listen, 1, Sharing::Refused)?;
+        let socket = TcpListener::from_std(sockets.remove(0))?;
+        let pending = Pending::new(shared.limits.handshakes, shared.limits.handshakes_per_address);
+        Ok(Self { socket, door: Arc::new(Door { shared, acceptor, clients, pending, room }) })
+    }
+
+    /// The port is the real one even if 0 was asked for.
+    pub fn address(&self) -> std::io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    /// Accepts until the server drains.
+    pub async fn run(self) {
+        let drain = self.door.shared.drain.clone();
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                () = drain.soft() => return,
+                accepted = self.socket.accept() => accepted,
+            };
+            match accepted {
+                Ok((stream, address)) => {
+                    let (door, guard) = (Arc::clone(&self.door), drain.guard());
+                    // Before the task runs: places go by the order of arrival.
+                    let place = door.pending.enter(address.ip());
+                    tokio::spawn(async move {
+                        door.connection(stream, address, place).await;
+                        drop(guard);
+                    });
+                }
+                Err(error) => pause_after(&error).await,
+            }
+        }
+    }
+}
+
+// === impl Door ===
+
+impl Door {
+    async fn connection(&self, stream: TcpStream, address: SocketAddr, place: Place) {
+        net::dial::tune(&stream);
+        let admitted = tokio::select! {
+            biased;
+            admitted = Box::pin(self.admit(stream)) => admitted,
+            () = place.given_away() => Err(("shed", "another took its place".to_owned())),
+        };
+        drop(place);
+        match admitted {
+            Ok((stream, permit)) => {
+                self.serve(stream, address).await;
+                drop(permit);
+            }
+            Err((kind, reason)) => {
+                self.shared.metrics.turned_away(kind);
+                tracing::debug!(frontend = %address, kind, reason, "a frontend's connection was not admitted");
+            }
+        }
+    }
+
+    /// The connection of somebody with a certificate, and its room; or the kind of failure, for the metric, and the reason.
+    async fn admit(
+        &self,
+        stream: TcpStream,
+    ) -> Result<(TlsStream<TcpStream>, OwnedSemaphorePermit), (&'static str, String)> {
+        let late = |_| ("tls", format!("not finished within {HANDSHAKE_TIMEOUT:?}"));
+        let stream = timeout(HANDSHAKE_TIMEOUT, self.acceptor.accept(stream)).await.map_err(late)?;
+        let stream = stream.map_err(|error| ("tls", error.to_string()))?;
+        let permit = timeout(ROOM_TIMEOUT, self.room.enter()).await;
+        Ok((stream, permit.map_err(|_| ("limit", "no room for another connection".to_owned()))?))
+    }
+
+    async fn serve(&self, stream: TlsStream<TcpStream>, address: SocketAddr) {
+        let session = stream.get_ref().1;
+        let certificates =
+            session.peer_certificates().unwrap_or_default().iter().map(|der| der.clone().into_owned()).collect();
+        let http2 = session.alpn_protocol() == Some(tls::H2);
+        let origin = Origin::certified(Peer::new(address, certificates), Arc::clone(&self.clients));
+        let shared = self.shared.clone();
+        let connected = shared.metrics.connected("tls", if http2 { "h2" } else { "http/1.1" });
+        // Boxed: neither carries the other's room around.
+        if http2 {
+            Box::pin(connection::http2(shared, origin, stream)).await;
+        } else {
+            Box::pin(connection::http1(shared, origin, stream, BytesMut::new())).await;
+        }
+        drop(connected);
+    }
+}

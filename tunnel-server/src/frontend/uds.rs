@@ -1,0 +1,138 @@
+//! The Unix socket. Its file's mode says who may connect; there is no TLS, so which HTTP is spoken is seen from the first bytes.
+
+use std::path::Path;
+
+use bytes::BytesMut;
+use tokio::io::AsyncReadExt as _;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::time::timeout;
+
+use super::socket_file::SocketFile;
+use super::{Room, connection, pause_after};
+use crate::egress::{self, Client};
+use crate::relay::Origin;
+use crate::shared::Shared;
+
+/// What an HTTP/2 client says first (RFC 9113 §3.4).
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// A bound socket and its file.
+pub struct Listener {
+    socket: UnixListener,
+    file: SocketFile,
+    room: Room,
+    shared: Shared,
+}
+
+// === impl Listener ===
+
+impl Listener {
+    pub fn bind(path: &Path, shared: Shared, room: Room) -> anyhow::Result<Self> {
+        let (socket, file) = SocketFile::bind(path)?;
+        Ok(Self { socket: UnixListener::from_std(socket)?, file, room, shared })
+    }
+
+    /// Accepts until the server drains; then the file is gone.
+    pub async fn run(self) {
+        let Self { socket, file, room, shared } = self;
+        loop {
+            let accepted = async {
+                let permit = room.enter().await;
+                (socket.accept().await, permit)
+            };
+            let (accepted, permit) = tokio::select! {
+                biased;
+                () = shared.drain.soft() => break,
+                accepted = accepted => accepted,
+            };
+            match accepted {
+                Ok((stream, _)) => {
+                    let (shared, guard) = (shared.clone(), shared.drain.guard());
+                    tokio::spawn(async move {
+                        serve(shared, stream).await;
+                        drop((permit, guard));
+                    });
+                }
+                Err(error) => pause_after(&error).await,
+            }
+        }
+        // First the file: nobody shall find it and be refused.
+        drop(file);
+        drop(socket);
+    }
+}
+
+async fn serve(shared: Shared, stream: UnixStream) {
+    let Ok(mut stream) = egress::unprejudiced(stream) else { return shared.metrics.turned_away("broken") };
+    let origin = Origin::local(peer(&stream));
+    let mut read = BytesMut::new();
+    let http2 = match timeout(egress::HEAD_TIMEOUT, sniff(&mut stream, &mut read)).await {
+        Ok(Some(http2)) => http2,
+        Ok(None) => return shared.metrics.turned_away("closed"),
+        Err(_) => return shared.metrics.turned_away("slow"),
+    };
+    let connected = shared.metrics.connected("uds", if http2 { "h2" } else { "http/1.1" });
+    // Boxed: neither carries the other's room around.
+    if http2 {
+        let stream = Client::early(stream, read.freeze());
+        Box::pin(connection::http2(shared, origin, stream)).await;
+    } else {
+        Box::pin(connection::http1(shared, origin, stream, read)).await;
+    }
+    drop(connected);
+}
+
+/// Whether the client speaks HTTP/2; `None` if it left before that could be said. What was read is in `read`.
+async fn sniff(stream: &mut UnixStream, read: &mut BytesMut) -> Option<bool> {
+    loop {
+        let length = read.len().min(PREFACE.len());
+        if read[..length] != PREFACE[..length] {
+            return Some(false);
+        }
+        if length == PREFACE.len() {
+            return Some(true);
+        }
+        // The head's limit is kept by who reads on.
+        match stream.take(1024).read_buf(read).await {
+            Ok(0) | Err(_) => return None,
+            Ok(_) => {}
+        }
+    }
+}
+
+/// Who it is, for the log.
+fn peer(stream: &UnixStream) -> String {
+    match stream.peer_cred() {
+        Ok(peer) => match peer.pid() {
+            Some(pid) => format!("unix socket, process {pid} of user {}", peer.uid()),
+            None => format!("unix socket, user {}", peer.uid()),
+        },
+        Err(_) => "unix socket".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncWriteExt as _;
+
+    use super::*;
+
+    async fn told(said: &[u8]) -> Option<bool> {
+        let (mut client, mut server) = UnixStream::pair().expect("a pair");
+        client.write_all(said).await.expect("sent");
+        drop(client);
+        let mut read = BytesMut::new();
+        let http2 = sniff(&mut server, &mut read).await;
+        assert!(said.starts_with(&read));
+        http2
+    }
+
+    #[tokio::test]
+    async fn http2_is_told_from_http1_by_its_preface() {
+        assert_eq!(told(PREFACE).await, Some(true));
+        assert_eq!(told(b"CONNECT a:1 HTTP/1.1\r\n").await, Some(false));
+        assert_eq!(told(b"PRI * HTTP/1.1\r\n\r\n").await, Some(false));
+        assert_eq!(told(b"PRI * HT").await, None);
+        assert_eq!(told(b"").await, None);
+    }
+}

@@ -1,0 +1,185 @@
+//! Connections that have not shown yet who they are. Anybody can open them, so they have few places, and none is theirs for long:
+//! when one more comes, the oldest of the network that has the most gives way.
+//!
+//! Leaving new ones in the kernel's queue instead would let whoever opens connections and says nothing keep everybody out: the
+//! queue is served in order, each silent one for as long as a handshake may take. Turning the new ones away would do the same.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+
+/// The places of one listener. Cheap to clone; clones are the same places.
+#[derive(Debug, Clone)]
+pub struct Pending(Arc<Places>);
+
+#[derive(Debug)]
+struct Places {
+    most: usize,
+    most_of_one: usize,
+    taken: Mutex<Taken>,
+}
+
+#[derive(Debug, Default)]
+struct Taken {
+    next: u64,
+    count: usize,
+    /// In the order in which they came. A network without connections is not there.
+    networks: HashMap<IpAddr, BTreeMap<u64, CancellationToken>>,
+}
+
+/// One connection's place, until dropped or given to another.
+#[derive(Debug)]
+pub struct Place {
+    places: Arc<Places>,
+    network: IpAddr,
+    id: u64,
+    given_away: CancellationToken,
+}
+
+// === impl Pending ===
+
+impl Pending {
+    /// `most` connections in all, `most_of_one` of one IPv4 address or IPv6 /64 network.
+    pub fn new(most: usize, most_of_one: usize) -> Self {
+        Self(Arc::new(Places { most, most_of_one, taken: Mutex::default() }))
+    }
+
+    /// A place for a connection from `address`: there always is one, if need be that of another.
+    pub fn enter(&self, address: IpAddr) -> Place {
+        let (network, given_away) = (network(address), CancellationToken::new());
+        let mut taken = self.0.taken.lock();
+        let id = taken.add(network, given_away.clone());
+        let yields = if taken.networks[&network].len() > self.0.most_of_one {
+            taken.take_oldest(network)
+        } else if taken.count > self.0.most {
+            taken.fullest().and_then(|fullest| taken.take_oldest(fullest))
+        } else {
+            None
+        };
+        drop(taken);
+        // Wakes a task: not under the lock.
+        if let Some(yields) = yields {
+            yields.cancel();
+        }
+        Place { places: Arc::clone(&self.0), network, id, given_away }
+    }
+}
+
+// === impl Taken ===
+
+impl Taken {
+    fn add(&mut self, network: IpAddr, given_away: CancellationToken) -> u64 {
+        let id = self.next;
+        self.next += 1;
+        self.count += 1;
+        self.networks.entry(network).or_default().insert(id, given_away);
+        id
+    }
+
+    fn take_oldest(&mut self, network: IpAddr) -> Option<CancellationToken> {
+        let id = *self.networks.get(&network)?.first_key_value()?.0;
+        self.remove(network, id)
+    }
+
+    fn remove(&mut self, network: IpAddr, id: u64) -> Option<CancellationToken> {
+        let connections = self.networks.get_mut(&network)?;
+        let removed = connections.remove(&id)?;
+        if connections.is_empty() {
+            self.networks.remove(&network);
+        }
+        self.count -= 1;
+        Some(removed)
+    }
+
+    /// The network with the most connections; of several, the one whose oldest came first. Looks at all: they are few.
+    fn fullest(&self) -> Option<IpAddr> {
+        let oldest = |connections: &BTreeMap<u64, _>| Reverse(connections.first_key_value().map(|(id, _)| *id));
+        let fullest = self.networks.iter().max_by_key(|(_, connections)| (connections.len(), oldest(connections)));
+        fullest.map(|(network, _)| *network)
+    }
+}
+
+// === impl Place ===
+
+impl Place {
+    /// Completes when another connection was given the place: this one is to be closed.
+    pub async fn given_away(&self) {
+        self.given_away.cancelled().await;
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.places.taken.lock().remove(self.network, self.id);
+    }
+}
+
+/// Whom a connection counts for. One who has an IPv6 address has all of its /64 (RFC 4291 §2.5.4).
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            let [a, b, c, d, ..] = address.segments();
+            Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into()
+        }
+        address @ IpAddr::V4(_) => address,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(pending: &Pending, addresses: &[&str]) -> Vec<Place> {
+        addresses.iter().map(|address| pending.enter(address.parse().unwrap())).collect()
+    }
+
+    /// Which of `places` were given away, by their numbers.
+    fn gone(places: &[Place]) -> Vec<usize> {
+        (0..places.len()).filter(|number| places[*number].given_away.is_cancelled()).collect()
+    }
+
+    #[test]
+    fn who_has_the_most_gives_way_oldest_first() {
+        let pending = Pending::new(5, 5);
+        let places =
+            places(&pending, &["10.0.0.2", "10.0.0.1", "10.0.0.1", "10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4"]);
+        // First the one with three; then two have two, and of these the oldest came first.
+        assert_eq!(gone(&places), [0, 1]);
+    }
+
+    #[test]
+    fn one_address_takes_its_own_places_only() {
+        let pending = Pending::new(100, 2);
+        let mut told = places(&pending, &["10.0.0.1", "10.0.0.2", "10.0.0.2", "10.0.0.2", "10.0.0.2"]);
+        assert_eq!(gone(&told), [1, 2]);
+        // A place that is given back is there for the next.
+        told.remove(3);
+        told.extend(places(&pending, &["10.0.0.2"]));
+        assert_eq!(gone(&told), [1, 2]);
+    }
+
+    #[test]
+    fn an_ipv6_network_and_a_mapped_address_are_one() {
+        for (one, other, same) in [
+            ("2001:db8:0:1::1", "2001:db8:0:1:ffff::2", true),
+            ("2001:db8:0:1::1", "2001:db8:0:2::1", false),
+            ("::ffff:10.0.0.1", "10.0.0.1", true),
+            ("::ffff:10.0.0.1", "::ffff:10.0.0.2", false),
+        ] {
+            let places = places(&Pending::new(10, 1), &[one, other]);
+            assert_eq!(!gone(&places).is_empty(), same, "{one} {other}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_left_of_those_that_went() {
+        let pending = Pending::new(3, 2);
+        drop(places(&pending, &["10.0.0.1", "10.0.0.1", "10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4"]));
+        let taken = pending.0.taken.lock();
+        assert_eq!((taken.count, taken.networks.len()), (0, 0));
+    }
+}

@@ -1,0 +1,218 @@
+//! Which clusters have links here, and which link takes the next stream.
+//!
+//! Links come and go under one lock that is held for microseconds and never across an await, nor while a link is looked at; choosing
+//! one reads the cluster's few links. What a stream is counted by hangs on its gauge, so nothing has to be remembered to be given back.
+
+mod choice;
+mod cluster;
+mod count;
+mod link;
+mod listing;
+mod metrics;
+mod places;
+mod seen;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use parking_lot::{Mutex, RwLock};
+use tokio::sync::{Notify, watch};
+use tokio::time::timeout;
+use tunnel::{ClusterName, Destination, Gauge, Hop, OpenError, Reason, Refusal, Stream};
+
+use self::choice::Attempts;
+use self::cluster::{Cluster, Counts};
+use self::count::{Counted, Dialling};
+pub use self::link::{Credential, Linked, Named};
+pub use self::listing::{AgentListing, ClusterListing, LinkListing, NoSuch, StreamListing};
+pub(crate) use self::metrics::{Ended, Metrics, Outcome};
+use self::places::Places;
+use self::seen::Seen;
+use crate::limits::Limits;
+
+/// The links of all clusters. Nothing in it outlives its connections but the names of clusters seen lately.
+#[derive(Debug, Default)]
+pub struct Registry(Arc<Core>);
+
+#[derive(Debug, Default)]
+struct Core {
+    clusters: RwLock<HashMap<ClusterName, Cluster>>,
+    /// Of clusters without links whose streams go on: they count for the links that come next.
+    former: Mutex<HashMap<ClusterName, Weak<Counts>>>,
+    places: Mutex<Places>,
+    seen: Mutex<Seen>,
+    limits: Limits,
+    metrics: Metrics,
+    /// Streams open or being opened, of all clusters.
+    streams: AtomicUsize,
+    /// When the last stream or link has gone.
+    fewer: Notify,
+    draining: AtomicBool,
+    next_id: AtomicU64,
+    /// Counts every change of who is linked.
+    changes: watch::Sender<u64>,
+}
+
+// === impl Registry ===
+
+impl Registry {
+    pub(crate) fn new(limits: Limits, metrics: Metrics) -> Self {
+        Self(Arc::new(Core { limits, metrics, ..Core::default() }))
+    }
+
+    /// Opens a stream to `to` in `cluster` within `dial_timeout`, on the link with the fewest streams; another link is tried if nothing
+    /// was dialled. Dropping the future cancels the dial. The gauge is listed for as long as somebody holds it: who runs the stream
+    /// keeps it until the stream has ended, for it is what the stream is counted by.
+    pub async fn open(
+        &self,
+        cluster: &ClusterName,
+        to: &Destination,
+        dial_timeout: Duration,
+    ) -> Result<(Stream, Arc<Gauge>), Refusal> {
+        let opened = timeout(dial_timeout, self.try_links(cluster, to)).await;
+        opened.unwrap_or_else(|_| Err(no_answer(cluster, to, dial_timeout)))
+    }
+
+    /// Clusters with a usable link, in order of their names.
+    pub fn linked(&self) -> Vec<ClusterName> {
+        let mut clusters = self.clusters();
+        clusters.retain(|(_, cluster)| cluster.is_usable());
+        clusters.into_iter().map(|(name, _)| name).collect()
+    }
+
+    /// Whether `cluster` has a usable link.
+    pub fn is_linked(&self, cluster: &ClusterName) -> bool {
+        self.cluster(cluster).is_some_and(|cluster| cluster.is_usable())
+    }
+
+    /// Changes whenever a link comes, is withdrawn or ends. Subscribe before looking.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.0.changes.subscribe()
+    }
+
+    /// Completes when `cluster` has a usable link.
+    pub async fn until_linked(&self, cluster: &ClusterName) {
+        let mut changes = self.changes();
+        while !self.is_linked(cluster) {
+            if changes.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Streams open or being opened, of all clusters.
+    pub fn streams(&self) -> usize {
+        self.0.streams.load(Ordering::Relaxed)
+    }
+
+    /// Takes no new links and streams from now on.
+    pub(crate) fn start_draining(&self) {
+        self.0.draining.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.0.draining.load(Ordering::Acquire)
+    }
+
+    /// Asks all agents to link elsewhere, and waits for their answers.
+    pub(crate) async fn leave_all(&self) {
+        let links = self.held(|_| true);
+        futures_util::future::join_all(links.iter().map(|held| held.link.leave())).await;
+    }
+
+    /// Completes when no stream is left.
+    pub(crate) async fn until_idle(&self) {
+        loop {
+            let fewer = self.0.fewer.notified();
+            if self.streams() == 0 {
+                return;
+            }
+            fewer.await;
+        }
+    }
+
+    /// Whether `cluster` has links here, or had some lately.
+    pub fn knows(&self, cluster: &ClusterName) -> bool {
+        self.0.clusters.read().contains_key(cluster) || self.0.seen.lock().has(cluster)
+    }
+
+    async fn try_links(&self, cluster: &ClusterName, to: &Destination) -> Result<(Stream, Arc<Gauge>), Refusal> {
+        if self.is_draining() {
+            return Err(Refusal::new(Hop::Server, Reason::Draining, "this tunnel-server is shutting down"));
+        }
+        let dialling = Dialling::begin(&self.0, cluster)?;
+        let mut attempts = Attempts::default();
+        while let Some(link) = self.choose(cluster, &mut attempts) {
+            let counted = Counted::begin(&self.0, &link, to)?;
+            match link.open(to).await {
+                Ok(stream) => {
+                    drop(dialling);
+                    return Ok((stream, counted.gauge()));
+                }
+                Err(OpenError::Refused(refusal)) if !refusal.reason.is_worth_another_try() => return Err(refusal),
+                Err(OpenError::Refused(refusal)) => attempts.refused(refusal),
+                Err(OpenError::NotSent(why)) => link.passed_over(&why),
+                // The destination may have been dialled, but nothing was said to it.
+                Err(OpenError::Lost(why)) => attempts.refused(lost(cluster, &why)),
+            }
+        }
+        Err(attempts.outcome().unwrap_or_else(|| self.no_link(cluster)))
+    }
+
+    fn choose(&self, cluster: &ClusterName, attempts: &mut Attempts) -> Option<Arc<link::Held>> {
+        attempts.next(&self.cluster(cluster)?)
+    }
+
+    /// The links of `name`, as of now.
+    fn cluster(&self, name: &ClusterName) -> Option<Cluster> {
+        self.0.clusters.read().get(name).cloned()
+    }
+
+    /// All clusters, as of now, in order of their names.
+    fn clusters(&self) -> Vec<(ClusterName, Cluster)> {
+        let clusters = self.0.clusters.read();
+        let mut all: Vec<_> = clusters.iter().map(|(name, cluster)| (name.clone(), cluster.clone())).collect();
+        drop(clusters);
+        all.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        all
+    }
+
+    fn no_link(&self, cluster: &ClusterName) -> Refusal {
+        let links = self.0.clusters.read().get(cluster).map(|cluster| cluster.links.len());
+        if let Some(links) = links {
+            let message = format!(
+                "none of the {links} links to tunnel-agents of cluster \"{cluster}\" takes new streams now: they are leaving, full or \
+                 silent"
+            );
+            return Refusal::new(Hop::Server, Reason::NoLink, message);
+        }
+        if self.knows(cluster) {
+            let message = format!(
+                "no tunnel-agent of cluster \"{cluster}\" is linked to this tunnel-server now: see whether the agent runs there and \
+                 what its log says"
+            );
+            return Refusal::new(Hop::Server, Reason::NoLink, message);
+        }
+        let message = format!(
+            "no tunnel-agent of a cluster \"{cluster}\" has linked to this tunnel-server lately: see that its agent runs with \
+             --cluster={cluster} and this server's address"
+        );
+        Refusal::new(Hop::Server, Reason::UnknownCluster, message)
+    }
+}
+
+fn no_answer(cluster: &ClusterName, to: &Destination, after: Duration) -> Refusal {
+    let message =
+        format!("the tunnel-agent of cluster \"{cluster}\" did not say within {after:?} whether it reached {to}");
+    Refusal::new(Hop::Server, Reason::AgentTimeout, message)
+}
+
+fn lost(cluster: &ClusterName, why: &str) -> Refusal {
+    let message = format!("the link to the tunnel-agent of cluster \"{cluster}\" was lost while it dialled: {why}");
+    Refusal::new(Hop::Server, Reason::NoLink, message)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,129 @@
+//! Streams and dials counted where they begin, and given back by being dropped.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+
+use tokio::time::Instant;
+use tunnel::{ClusterName, Destination, Gauge, Hop, Reason, Refusal};
+
+use super::Core;
+use super::cluster::Counts;
+use super::link::Held;
+
+/// A stream as the listing knows it.
+#[derive(Debug, Clone)]
+pub(super) struct Open {
+    pub(super) to: Destination,
+    pub(super) since: Instant,
+    pub(super) gauge: Weak<Gauge>,
+}
+
+/// One stream, from its choice of a link to the drop of its gauge.
+#[derive(Debug)]
+pub(super) struct Counted {
+    core: Arc<Core>,
+    held: Arc<Held>,
+    counts: Arc<Counts>,
+    to: Destination,
+    id: u64,
+    /// Whether the stream is listed: it is open.
+    listed: bool,
+}
+
+/// One stream that is being opened.
+#[derive(Debug)]
+pub(super) struct Dialling(Arc<Counts>);
+
+// === impl Counted ===
+
+impl Counted {
+    pub(super) fn begin(core: &Arc<Core>, held: &Arc<Held>, to: &Destination) -> Result<Self, Refusal> {
+        let cluster = &held.named.cluster;
+        let counts = Arc::clone(&held.counts);
+        if !raise(&core.streams, core.limits.streams) {
+            return Err(full(format!(
+                "this tunnel-server has {} streams open, which is its limit",
+                core.limits.streams
+            )));
+        }
+        if !raise(&counts.streams, core.limits.streams_per_cluster) {
+            core.lower_streams();
+            let most = core.limits.streams_per_cluster;
+            return Err(full(format!(
+                "cluster \"{cluster}\" has {most} streams open, which is the limit of one cluster"
+            )));
+        }
+        held.streams.fetch_add(1, Ordering::Relaxed);
+        let id = core.next_id();
+        Ok(Self { core: Arc::clone(core), held: Arc::clone(held), counts, to: to.clone(), id, listed: false })
+    }
+
+    /// The gauge of the stream, now open: whoever drops it says that the stream has ended.
+    pub(super) fn gauge(mut self) -> Arc<Gauge> {
+        let gauge = Arc::new(Gauge::default());
+        let open = Open { to: self.to.clone(), since: Instant::now(), gauge: Arc::downgrade(&gauge) };
+        self.held.open.lock().insert(self.id, open);
+        self.listed = true;
+        // Cannot be set already: the gauge is new.
+        let _ = gauge.keeps.set(Box::new(self));
+        gauge
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        if self.listed {
+            self.held.open.lock().remove(&self.id);
+        }
+        self.held.streams.fetch_sub(1, Ordering::Relaxed);
+        self.counts.streams.fetch_sub(1, Ordering::Relaxed);
+        self.core.lower_streams();
+    }
+}
+
+// === impl Dialling ===
+
+impl Dialling {
+    pub(super) fn begin(core: &Core, cluster: &ClusterName) -> Result<Option<Self>, Refusal> {
+        let Some(counts) = core.clusters.read().get(cluster).map(|cluster| Arc::clone(&cluster.counts)) else {
+            return Ok(None);
+        };
+        let most = core.limits.dials_per_cluster;
+        if !raise(&counts.dials, most) {
+            return Err(full(format!(
+                "{most} streams of cluster \"{cluster}\" are being opened, which is the limit: its destinations or its agents do not \
+                 answer"
+            )));
+        }
+        Ok(Some(Self(counts)))
+    }
+}
+
+impl Drop for Dialling {
+    fn drop(&mut self) {
+        self.0.dials.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+// === impl Core ===
+
+impl Core {
+    fn lower_streams(&self) {
+        if self.streams.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.fewer.notify_waiters();
+        }
+    }
+
+    pub(super) fn next_id(&self) -> u64 {
+        self.next_id.fetch_add(1, Ordering::Relaxed) + 1
+    }
+}
+
+/// Counts one more unless that is more than `most`.
+fn raise(count: &AtomicUsize, most: usize) -> bool {
+    count.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |count| (count < most).then_some(count + 1)).is_ok()
+}
+
+fn full(message: String) -> Refusal {
+    Refusal::new(Hop::Server, Reason::Limit, message)
+}

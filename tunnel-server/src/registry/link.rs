@@ -1,0 +1,210 @@
+//! A link in the registry, from its registration to its end.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+use tunnel::register::Registration;
+use tunnel::{ClusterName, Destination, Link, OpenError, Stream};
+
+use super::cluster::{Cluster, Counts};
+use super::count::Open;
+use super::places::Place;
+use super::{Core, Registry};
+
+/// Who a link belongs to, as the log and the listing name it.
+#[derive(Debug, Clone)]
+pub struct Named {
+    pub cluster: ClusterName,
+    pub agent: Arc<str>,
+    pub number: u16,
+    pub version: Arc<str>,
+    pub peer: SocketAddr,
+    pub credential: Credential,
+}
+
+/// Whose credential registered the link: the user's name on the hub, or the certificate's common name. Links of one agent number
+/// replace each other only under the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Credential(pub Arc<str>);
+
+/// A link while it is listed.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub(super) id: u64,
+    pub(super) named: Named,
+    pub(super) link: Link,
+    pub(super) since: Instant,
+    pub(super) streams: AtomicUsize,
+    pub(super) open: Mutex<BTreeMap<u64, Open>>,
+    pub(super) counts: Arc<Counts>,
+    _place: Place,
+}
+
+/// Keeps a link in the registry until dropped.
+#[derive(Debug)]
+pub struct Linked {
+    core: Arc<Core>,
+    held: Arc<Held>,
+}
+
+// === impl Registry ===
+
+impl Registry {
+    /// Lists `link` for as long as the returned value is kept. An older link of the same agent, number and credential is asked to
+    /// leave: the newest wins, for the agent has given up the other.
+    pub fn add(&self, place: Place, named: Named, link: Link) -> Linked {
+        let id = self.0.next_id();
+        let (held, older) = {
+            let mut clusters = self.0.clusters.write();
+            let cluster = clusters.entry(named.cluster.clone()).or_insert_with(|| self.0.begun(&named.cluster));
+            let older: Vec<_> = cluster.links.iter().filter(|held| held.is_replaced_by(&named)).cloned().collect();
+            let held = Arc::new(Held {
+                id,
+                named,
+                link,
+                since: Instant::now(),
+                streams: AtomicUsize::new(0),
+                open: Mutex::default(),
+                counts: Arc::clone(&cluster.counts),
+                _place: place,
+            });
+            Arc::make_mut(&mut cluster.links).push(Arc::clone(&held));
+            self.0.metrics.link_added(&held.named.cluster);
+            (held, older)
+        };
+        if let Some(older) = older.into_iter().find(|held| held.link.is_usable()) {
+            tracing::info!(link = %older.named, id = older.id, "an older link with the same number is asked to leave");
+            tokio::spawn(async move { older.link.leave().await });
+        }
+        self.0.changed();
+        Linked { core: Arc::clone(&self.0), held }
+    }
+
+    /// Whether a link named so would take the place of another.
+    pub(super) fn replaces(&self, registration: &Registration, credential: &Credential) -> bool {
+        self.cluster(&registration.cluster).is_some_and(|cluster| {
+            cluster.links.iter().any(|held| {
+                *held.named.agent == *registration.agent
+                    && held.named.number == registration.link
+                    && held.named.credential == *credential
+                    && held.link.is_usable()
+            })
+        })
+    }
+}
+
+// === impl Core ===
+
+impl Core {
+    /// An entry for a cluster that has its first link.
+    fn begun(&self, name: &ClusterName) -> Cluster {
+        let counts = self.former.lock().remove(name).and_then(|counts| counts.upgrade());
+        Cluster { counts: counts.unwrap_or_default(), ..Cluster::default() }
+    }
+
+    /// Remembers what goes on without links; forgets what has ended since, so that there are never more than streams.
+    fn has_no_links(&self, name: &ClusterName, counts: &Arc<Counts>) {
+        let mut former = self.former.lock();
+        former.retain(|_, counts| counts.upgrade().is_some_and(|counts| counts.is_in_use()));
+        if counts.is_in_use() {
+            former.insert(name.clone(), Arc::downgrade(counts));
+        }
+    }
+
+    pub(super) fn changed(&self) {
+        self.changes.send_modify(|count| *count += 1);
+    }
+}
+
+// === impl Held ===
+
+impl Held {
+    pub(super) async fn open(&self, to: &Destination) -> Result<Stream, OpenError> {
+        self.link.open(to, None).await
+    }
+
+    pub(super) fn passed_over(&self, why: &str) {
+        tracing::debug!(link = %self.named, id = self.id, why, "link takes no stream, another is tried");
+    }
+
+    pub(super) fn streams(&self) -> usize {
+        self.streams.load(Ordering::Relaxed)
+    }
+
+    fn is_replaced_by(&self, newer: &Named) -> bool {
+        self.named.agent == newer.agent
+            && self.named.number == newer.number
+            && self.named.credential == newer.credential
+    }
+}
+
+// === impl Linked ===
+
+impl Linked {
+    /// Its number in listings.
+    pub fn id(&self) -> u64 {
+        self.held.id
+    }
+
+    pub fn named(&self) -> &Named {
+        &self.held.named
+    }
+
+    pub fn link(&self) -> &Link {
+        &self.held.link
+    }
+
+    pub fn streams(&self) -> usize {
+        self.held.streams()
+    }
+
+    /// Tells who watches that the link takes no new streams.
+    pub fn withdrawn(&self) {
+        self.core.changed();
+    }
+}
+
+impl Drop for Linked {
+    fn drop(&mut self) {
+        let name = &self.held.named.cluster;
+        {
+            let mut clusters = self.core.clusters.write();
+            if let Some(cluster) = clusters.get_mut(name) {
+                Arc::make_mut(&mut cluster.links).retain(|held| held.id != self.held.id);
+                self.core.metrics.link_removed(name, cluster.links.is_empty());
+                if cluster.links.is_empty() {
+                    self.core.has_no_links(name, &cluster.counts);
+                    clusters.remove(name);
+                    self.core.seen.lock().remember(name.clone());
+                }
+            }
+        }
+        self.core.changed();
+    }
+}
+
+// === impl Named ===
+
+impl Named {
+    pub fn new(registration: &Registration, peer: SocketAddr, credential: Credential) -> Self {
+        Self {
+            cluster: registration.cluster.clone(),
+            agent: registration.agent.as_str().into(),
+            number: registration.link,
+            version: registration.version.as_str().into(),
+            peer,
+            credential,
+        }
+    }
+}
+
+impl fmt::Display for Named {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}/{}", self.cluster, self.agent, self.number)
+    }
+}

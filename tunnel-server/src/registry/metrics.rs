@@ -1,0 +1,265 @@
+//! What is linked, and how registrations went.
+//!
+//! Only authorized agents make a cluster a label, and at most [`MOST_CLUSTERS`] at a time; its series goes with its last link.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use telemetry::histogram::Histogram;
+use tunnel::ClusterName;
+
+/// Clusters that have a series of their own; the links of the others are counted in one, `other`.
+const MOST_CLUSTERS: usize = 1_000;
+const OTHER: &str = "other";
+/// From the same rack to the other side of the earth over a satellite.
+const RTT_BUCKETS: [f64; 10] = [0.0005, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0];
+
+/// Metric handles. Clones share their values.
+#[derive(Debug, Clone)]
+pub(crate) struct Metrics {
+    links: Family<ClusterLabels, Gauge>,
+    registrations: Family<OutcomeLabels, Counter>,
+    ended: Family<ReasonLabels, Counter>,
+    rtt: Histogram,
+    reload_failures: Counter,
+    labels: Arc<Mutex<HashSet<ClusterName>>>,
+}
+
+/// What became of a connection to the agents' listener.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Linked,
+    /// No TLS, or no registration.
+    Malformed,
+    /// Closed before it had registered, for others to come in.
+    Shed,
+    Unauthenticated,
+    Forbidden,
+    /// No room for another link.
+    Limit,
+    Draining,
+    /// The hub could not be asked.
+    Hub,
+    /// Gone before it was linked.
+    Lost,
+}
+
+/// Why a link ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// The agent left in order.
+    Left,
+    /// The connection broke, or nothing was heard for too long.
+    Lost,
+    /// The credential or the permission is no longer good.
+    Revoked,
+    /// The hub could not be asked about it for too long.
+    Unreviewed,
+    /// This server shut down.
+    Drained,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ClusterLabels {
+    cluster: String,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OutcomeLabels {
+    outcome: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ReasonLabels {
+    reason: &'static str,
+}
+
+// === impl Metrics ===
+
+impl Metrics {
+    /// Registers `tunnel_server_links{cluster}`, `tunnel_server_registrations_total{outcome}`, `tunnel_server_links_ended_total{reason}`,
+    /// `tunnel_server_link_rtt_seconds` and `tunnel_server_agent_certificate_reload_failures_total`.
+    pub(crate) fn register(registry: &mut Registry) -> Self {
+        let metrics = Self::default();
+        registry.register("tunnel_server_links", "Links of tunnel-agents, by cluster", metrics.links.clone());
+        registry.register(
+            "tunnel_server_registrations",
+            "Connections to the agents' listener, by what became of them",
+            metrics.registrations.clone(),
+        );
+        registry.register(
+            "tunnel_server_links_ended",
+            "Links that ended, by whether the agent left in order, was lost, had its credential or permission revoked, could not be \
+             reviewed for too long, or this server shut down",
+            metrics.ended.clone(),
+        );
+        registry.register(
+            "tunnel_server_link_rtt_seconds",
+            "Round trips to tunnel-agents, one sample of each link in each interval of judging its credential anew",
+            metrics.rtt.clone(),
+        );
+        registry.register(
+            "tunnel_server_agent_certificate_reload_failures",
+            "Changes of the certificate shown to agents that could not be used; the last good one stays in force",
+            metrics.reload_failures.clone(),
+        );
+        for outcome in Outcome::ALL {
+            let _ = metrics.registrations.get_or_create_owned(&OutcomeLabels { outcome: outcome.as_str() });
+        }
+        for reason in Ended::ALL {
+            let _ = metrics.ended.get_or_create_owned(&ReasonLabels { reason: reason.as_str() });
+        }
+        metrics
+    }
+
+    pub(crate) fn registered(&self, outcome: Outcome) {
+        self.registrations.get_or_create(&OutcomeLabels { outcome: outcome.as_str() }).inc();
+    }
+
+    pub(crate) fn ended(&self, reason: Ended) {
+        self.ended.get_or_create(&ReasonLabels { reason: reason.as_str() }).inc();
+    }
+
+    pub(crate) fn reload_failed(&self) {
+        self.reload_failures.inc();
+    }
+
+    pub(crate) fn rtt(&self, rtt: Duration) {
+        self.rtt.observe(rtt);
+    }
+
+    /// One more link of `cluster`.
+    pub(super) fn link_added(&self, cluster: &ClusterName) {
+        let mut labels = self.labels.lock();
+        let own = labels.contains(cluster) || labels.len() < MOST_CLUSTERS && labels.insert(cluster.clone());
+        self.links.get_or_create(&ClusterLabels::of(cluster, own)).inc();
+    }
+
+    /// One link of `cluster` less; `last` when none is left.
+    pub(super) fn link_removed(&self, cluster: &ClusterName, last: bool) {
+        let mut labels = self.labels.lock();
+        let own = labels.contains(cluster);
+        let series = ClusterLabels::of(cluster, own);
+        if own && last {
+            labels.remove(cluster);
+            self.links.remove(&series);
+        } else {
+            self.links.get_or_create(&series).dec();
+        }
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self {
+            links: Family::default(),
+            registrations: Family::default(),
+            ended: Family::default(),
+            rtt: Histogram::new(&RTT_BUCKETS),
+            reload_failures: Counter::default(),
+            labels: Arc::default(),
+        }
+    }
+}
+
+// === impl ClusterLabels ===
+
+impl ClusterLabels {
+    fn of(cluster: &ClusterName, own: bool) -> Self {
+        Self { cluster: if own { cluster.to_string() } else { OTHER.to_owned() } }
+    }
+}
+
+// === impl Outcome ===
+
+impl Outcome {
+    const ALL: [Self; 9] = [
+        Self::Linked,
+        Self::Malformed,
+        Self::Shed,
+        Self::Unauthenticated,
+        Self::Forbidden,
+        Self::Limit,
+        Self::Draining,
+        Self::Hub,
+        Self::Lost,
+    ];
+
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Linked => "linked",
+            Self::Malformed => "malformed",
+            Self::Shed => "shed",
+            Self::Unauthenticated => "unauthenticated",
+            Self::Forbidden => "forbidden",
+            Self::Limit => "limit",
+            Self::Draining => "draining",
+            Self::Hub => "hub",
+            Self::Lost => "lost",
+        }
+    }
+}
+
+// === impl Ended ===
+
+impl Ended {
+    const ALL: [Self; 5] = [Self::Left, Self::Lost, Self::Revoked, Self::Unreviewed, Self::Drained];
+
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Left => "left",
+            Self::Lost => "lost",
+            Self::Revoked => "revoked",
+            Self::Unreviewed => "unreviewed",
+            Self::Drained => "drained",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(registry: &Registry) -> String {
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, registry).expect("into a String");
+        text
+    }
+
+    #[test]
+    fn a_clusters_series_goes_with_its_last_link_and_room_is_for_others_again() {
+        let mut registry = Registry::default();
+        let metrics = Metrics::register(&mut registry);
+        let name = |number: usize| ClusterName::parse(&format!("c{number}")).unwrap();
+        (0..=MOST_CLUSTERS).for_each(|number| metrics.link_added(&name(number)));
+        metrics.link_added(&name(0));
+        let told = text(&registry);
+        assert!(told.contains("tunnel_server_links{cluster=\"c0\"} 2"), "{told}");
+        assert!(told.contains("tunnel_server_links{cluster=\"other\"} 1"), "{told}");
+        assert!(!told.contains(&format!("c{MOST_CLUSTERS}")), "{told}");
+        metrics.link_removed(&name(0), false);
+        metrics.link_removed(&name(0), true);
+        metrics.link_removed(&name(MOST_CLUSTERS), true);
+        metrics.link_added(&name(MOST_CLUSTERS));
+        let told = text(&registry);
+        assert!(!told.contains("cluster=\"c0\""), "{told}");
+        assert!(told.contains("tunnel_server_links{cluster=\"other\"} 0"), "{told}");
+        assert!(told.contains(&format!("cluster=\"c{MOST_CLUSTERS}\"}} 1")), "{told}");
+    }
+
+    #[test]
+    fn every_outcome_is_there_from_the_start() {
+        let mut registry = Registry::default();
+        Metrics::register(&mut registry).registered(Outcome::Forbidden);
+        let told = text(&registry);
+        assert!(told.contains("tunnel_server_registrations_total{outcome=\"forbidden\"} 1"), "{told}");
+        assert!(told.contains("tunnel_server_links_ended_total{reason=\"revoked\"} 0"), "{told}");
+    }
+}

@@ -1,0 +1,85 @@
+//! Room for links: per agent, per cluster, overall. A place is taken before the agent is welcomed, so that a crowd that registers at
+//! once cannot go over the limits together.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tunnel::ClusterName;
+use tunnel::register::Registration;
+
+use super::link::Credential;
+use super::{Core, Registry};
+
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    all: usize,
+    clusters: HashMap<ClusterName, usize>,
+    agents: HashMap<(ClusterName, Arc<str>), usize>,
+}
+
+/// Room for one link, given back by being dropped.
+#[derive(Debug)]
+pub struct Place {
+    core: Arc<Core>,
+    cluster: ClusterName,
+    agent: Arc<str>,
+}
+
+/// There is no room. Answer 429.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Full {
+    #[error("this agent has {0} links here, which is the limit of one agent: start it with fewer --links")]
+    Agent(usize),
+    #[error(
+        "the cluster has {0} links here, which is the limit of one cluster: run fewer agents or start them with fewer --links"
+    )]
+    Cluster(usize),
+    #[error("this tunnel-server has {0} links, which is its limit: add servers")]
+    All(usize),
+}
+
+// === impl Registry ===
+
+impl Registry {
+    /// Takes a place for the link that registers, if there is one.
+    pub fn reserve(&self, registration: &Registration, credential: &Credential) -> Result<Place, Full> {
+        // One that takes the place of another may come in while that one still finishes its streams.
+        let spare = usize::from(self.replaces(registration, credential));
+        let (limits, cluster) = (&self.0.limits, &registration.cluster);
+        let agent: Arc<str> = registration.agent.as_str().into();
+        let mut places = self.0.places.lock();
+        let of_agent = (cluster.clone(), Arc::clone(&agent));
+        if places.agents.get(&of_agent).is_some_and(|count| *count >= limits.links_per_agent + spare) {
+            return Err(Full::Agent(limits.links_per_agent));
+        }
+        if places.clusters.get(cluster).is_some_and(|count| *count >= limits.links_per_cluster + spare) {
+            return Err(Full::Cluster(limits.links_per_cluster));
+        }
+        if places.all >= limits.links + spare {
+            return Err(Full::All(limits.links));
+        }
+        places.all += 1;
+        *places.clusters.entry(cluster.clone()).or_default() += 1;
+        *places.agents.entry(of_agent).or_default() += 1;
+        Ok(Place { core: Arc::clone(&self.0), cluster: cluster.clone(), agent })
+    }
+}
+
+// === impl Place ===
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut places = self.core.places.lock();
+        places.all -= 1;
+        lower(&mut places.clusters, &self.cluster);
+        lower(&mut places.agents, &(self.cluster.clone(), Arc::clone(&self.agent)));
+    }
+}
+
+fn lower<K: std::hash::Hash + Eq>(counts: &mut HashMap<K, usize>, key: &K) {
+    let Some(count) = counts.get_mut(key) else { return };
+    *count -= 1;
+    if *count == 0 {
+        counts.remove(key);
+    }
+}

@@ -1,0 +1,57 @@
+//! Names of clusters that had a link here lately: one of them is "not linked now", any other "unknown".
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tunnel::ClusterName;
+
+/// Names remembered; the oldest go first.
+const MOST: usize = 10_000;
+/// How long a name is remembered.
+const LIFETIME: Duration = Duration::from_hours(1);
+
+#[derive(Debug, Default)]
+pub(super) struct Seen(HashMap<ClusterName, Instant>);
+
+// === impl Seen ===
+
+impl Seen {
+    pub(super) fn remember(&mut self, cluster: ClusterName) {
+        if self.0.len() >= MOST && !self.0.contains_key(&cluster) {
+            self.0.retain(|_, since| since.elapsed() < LIFETIME);
+            let oldest = self.0.iter().min_by_key(|(_, since)| **since).map(|(name, _)| name.clone());
+            if let Some(oldest) = oldest.filter(|_| self.0.len() >= MOST) {
+                self.0.remove(&oldest);
+            }
+        }
+        self.0.insert(cluster, Instant::now());
+    }
+
+    pub(super) fn has(&self, cluster: &ClusterName) -> bool {
+        self.0.get(cluster).is_some_and(|since| since.elapsed() < LIFETIME)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(number: usize) -> ClusterName {
+        ClusterName::parse(&format!("c{number}")).unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn names_are_forgotten_after_an_hour_and_the_oldest_when_there_are_too_many() {
+        let mut seen = Seen::default();
+        for number in 0..MOST {
+            seen.remember(name(number));
+            tokio::time::advance(Duration::from_millis(1)).await;
+        }
+        assert!(seen.has(&name(0)));
+        seen.remember(name(MOST));
+        assert!(!seen.has(&name(0)) && seen.has(&name(1)) && seen.has(&name(MOST)));
+        tokio::time::advance(LIFETIME).await;
+        assert!(!seen.has(&name(MOST)));
+    }
+}

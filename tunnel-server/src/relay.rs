@@ -1,0 +1,126 @@
+//! From a frontend's `CONNECT` to a joined pair of streams: may it, which cluster is meant, is there room, is there a link.
+//!
+//! Every attempt is counted once, also one that its frontend gives up: by dropping it.
+
+mod attempt;
+mod origin;
+mod refusals;
+
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+use tunnel::bridge::Socket;
+use tunnel::{ClusterName, Destination, Gauge, Hop, Reason, Refusal, Stream};
+
+use self::attempt::Attempt;
+pub use self::origin::{Origin, Place};
+pub use self::refusals::Refusals;
+use crate::metrics::Open;
+use crate::shared::Shared;
+
+/// A stream to a member, ready to be joined to the frontend's. Dropping it resets it.
+#[derive(Debug)]
+pub struct Relayed {
+    stream: Stream,
+    gauge: Arc<Gauge>,
+    cluster: ClusterName,
+    to: Destination,
+    _counted: (Open, Place),
+}
+
+/// Opens a stream to `to` for `origin`, in the cluster it `named` or else means. Dropping the future cancels the dial.
+pub async fn open(
+    shared: &Shared,
+    origin: &Origin,
+    named: Option<&ClusterName>,
+    to: &Destination,
+) -> Result<Relayed, Refusal> {
+    let mut attempt = Attempt::new(shared, origin, to);
+    let opened = async {
+        origin.judge()?;
+        let cluster = meant(shared, named, to)?;
+        attempt.concerns(&cluster);
+        if shared.drain.soft_token().is_cancelled() {
+            let message = format!(
+                "cluster {cluster:?}: this tunnel-server is shutting down, ask another",
+                cluster = cluster.as_str()
+            );
+            return Err(Refusal::new(Hop::Server, Reason::Draining, message));
+        }
+        let place = origin.place(shared.limits.streams_per_frontend)?;
+        let (stream, gauge) = shared.registry.open(&cluster, to, shared.dial_timeout).await?;
+        let counted = (shared.metrics.open(&cluster, Arc::clone(&gauge)), place);
+        Ok(Relayed { stream, gauge, cluster, to: to.clone(), _counted: counted })
+    }
+    .await;
+    attempt.ended(opened.as_ref().err());
+    opened
+}
+
+/// The cluster that is meant by a `CONNECT` to `to`.
+fn meant(shared: &Shared, named: Option<&ClusterName>, to: &Destination) -> Result<ClusterName, Refusal> {
+    if let Some(named) = named {
+        return Ok(named.clone());
+    }
+    let host = may_be_cluster(to, shared.default_cluster.is_some());
+    // As OCM's cluster-proxy is asked: the authority is the cluster.
+    if let Some(host) = host.as_ref().filter(|host| shared.registry.knows(host)) {
+        return Ok(host.clone());
+    }
+    if let Some(default) = &shared.default_cluster {
+        return Ok(default.clone());
+    }
+    let how =
+        "name one in the header Tunnel-Cluster, ask for CLUSTER:443, or start tunnel-server with --default-cluster";
+    Err(if host.is_some() {
+        let message = format!("no cluster {:?} is known here, and no other is named: {how}", to.host());
+        Refusal::new(Hop::Server, Reason::UnknownCluster, message)
+    } else {
+        Refusal::new(Hop::Server, Reason::Malformed, format!("no cluster is named: {how}"))
+    })
+}
+
+/// The host of `to` as a cluster's name. An address never is one. With a default cluster hosts are places inside of that, and an agent
+/// must not get the connections to one by calling its cluster so: there, what is neither a service's name (which has dots) nor a
+/// node's (whose port is the kubelet's) may be a cluster.
+fn may_be_cluster(to: &Destination, has_default: bool) -> Option<ClusterName> {
+    if to.host().parse::<IpAddr>().is_ok() || has_default && (to.host().contains('.') || to.port() != 443) {
+        return None;
+    }
+    ClusterName::parse(to.host()).ok()
+}
+
+// === impl Relayed ===
+
+impl Relayed {
+    /// Cancelled when its agent is leaving.
+    pub fn leaving(&self) -> Option<CancellationToken> {
+        self.stream.leaving()
+    }
+
+    /// Joins it to a frontend's stream until both directions have ended.
+    pub async fn splice(self, shared: &Shared, frontend: Stream) {
+        let Self { stream, gauge, cluster, to, _counted: counted } = self;
+        let end = tunnel::splice::splice(frontend, stream, gauge, &shared.budget).await;
+        drop(counted);
+        told(shared, &cluster, &to, &end);
+    }
+
+    /// Joins it to a frontend's socket until both directions have ended.
+    pub async fn bridge<S: Socket>(self, shared: &Shared, frontend: S) {
+        let Self { stream, gauge, cluster, to, _counted: counted } = self;
+        let end = tunnel::bridge::bridge_within(stream, frontend, gauge, false, &shared.budget).await;
+        drop(counted);
+        told(shared, &cluster, &to, &end);
+    }
+}
+
+fn told(shared: &Shared, cluster: &ClusterName, to: &Destination, end: &io::Result<()>) {
+    shared.metrics.ended(cluster, end.as_ref().err().map(io::Error::kind));
+    match end {
+        Ok(()) => tracing::debug!(%cluster, %to, "stream ended"),
+        Err(error) => tracing::debug!(%cluster, %to, %error, "stream was cut"),
+    }
+}

@@ -1,0 +1,62 @@
+//! One attempt to open a stream, counted and told of once: when it ended, or when it is dropped because its frontend gave up.
+
+use tokio::time::Instant;
+use tunnel::{ClusterName, Destination, Reason, Refusal};
+
+use super::Origin;
+use crate::metrics::Outcome;
+use crate::shared::Shared;
+
+/// See the module's text.
+pub struct Attempt<'a> {
+    shared: &'a Shared,
+    origin: &'a Origin,
+    to: &'a Destination,
+    cluster: Option<ClusterName>,
+    since: Instant,
+    ended: bool,
+}
+
+// === impl Attempt ===
+
+impl<'a> Attempt<'a> {
+    pub fn new(shared: &'a Shared, origin: &'a Origin, to: &'a Destination) -> Self {
+        Self { shared, origin, to, cluster: None, since: Instant::now(), ended: false }
+    }
+
+    pub fn concerns(&mut self, cluster: &ClusterName) {
+        self.cluster = Some(cluster.clone());
+    }
+
+    /// Opened, or refused.
+    pub fn ended(mut self, refusal: Option<&Refusal>) {
+        self.ended = true;
+        let name = self.cluster.as_ref().map_or("", ClusterName::as_str);
+        match refusal {
+            None => {
+                tracing::debug!(cluster = name, to = %self.to, frontend = %self.origin, took = ?self.since.elapsed(), "stream opened");
+                self.count(Outcome::Opened);
+            }
+            Some(refusal) => {
+                self.shared.refusals.tell(name, self.to, self.origin, refusal);
+                self.count(Outcome::Refused(refusal));
+            }
+        }
+    }
+
+    fn count(&self, outcome: Outcome<'_>) {
+        // A name that only this frontend has used makes no series.
+        let unknown = matches!(outcome, Outcome::Refused(Refusal { reason: Reason::UnknownCluster, .. }));
+        let cluster = self.cluster.as_ref().filter(|cluster| !unknown && self.shared.registry.knows(cluster));
+        self.shared.metrics.attempted(cluster, outcome, self.since.elapsed());
+    }
+}
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        if !self.ended {
+            tracing::debug!(to = %self.to, frontend = %self.origin, "the frontend gave up while the stream was being opened");
+            self.count(Outcome::Cancelled);
+        }
+    }
+}
