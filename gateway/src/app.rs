@@ -2,6 +2,7 @@
 
 mod feed;
 mod threads;
+mod tunnelling;
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -11,17 +12,18 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use net::drain::Drain;
 use net::listen;
+use net::signals::Signals;
 use net::tls::server::ServingCertificates;
 use net::tls::{self, server as tls_server};
 use prometheus_client::registry::Registry as MetricsRegistry;
 use telemetry::logs::LogLevel;
 use telemetry::readiness::{NotReady, Readiness};
 use tokio::runtime::Handle;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use self::feed::{Fed, Feed, FromHub};
 use self::threads::Threads;
+use self::tunnelling::{Leaving, TunnelServer};
 use crate::args::{self, Config, Source};
 use crate::clusters::cluster::Making;
 use crate::clusters::dynamic::Issuing;
@@ -45,6 +47,8 @@ pub struct Gateway {
     drain_timeout: Duration,
     /// Held so that its tasks go on.
     auth: auth::Auth,
+    /// The one inside, if agents may link to this process.
+    tunnel_server: Option<TunnelServer>,
     /// Last: what other fields write while they end is written.
     audit: Option<audit::Log>,
 }
@@ -83,7 +87,7 @@ impl Gateway {
         let listeners = listen::reuse_port(config.listen, config.threads, config.sharing)
             .with_context(|| format!("cannot listen on {}", config.listen))?;
         let address = listeners[0].local_addr()?;
-        let (shared, auth, audit) = build(config, threads.control(), log_level, &certificates)?;
+        let Built { shared, auth, tunnel_server, audit } = build(config, threads.control(), log_level, &certificates)?;
         let tls = tls_server::config(certificates, &config.serving.policy);
         for (core, listener) in listeners.into_iter().enumerate() {
             let server = Server::new(Arc::clone(&shared), Arc::clone(&tls), core);
@@ -97,6 +101,7 @@ impl Gateway {
             shutdown_delay: config.shutdown_delay,
             drain_timeout: config.drain_timeout,
             auth,
+            tunnel_server,
             audit,
         })
     }
@@ -104,6 +109,11 @@ impl Gateway {
     /// Where it listens: the port is the real one even if 0 was asked for.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Where tunnel-agents may link to it, if they may.
+    pub fn tunnel_address(&self) -> Option<SocketAddr> {
+        self.tunnel_server.as_ref().map(TunnelServer::address)
     }
 
     /// Blocks until the gateway is ready.
@@ -117,8 +127,10 @@ impl Gateway {
     /// Shuts down as SIGTERM does and returns when everything has ended.
     pub fn stop(self) -> anyhow::Result<()> {
         let (shared, delay, patience) = (Arc::clone(&self.shared), self.shutdown_delay, self.drain_timeout);
-        let done = self.threads.control().spawn(async move { shut_down(&shared, delay, patience).await });
+        let leaving = self.tunnel_server.as_ref().map(TunnelServer::leaving);
+        let done = self.threads.control().spawn(async move { shut_down(&shared, leaving, delay, patience).await });
         self.threads.join(done, self.shutdown_delay + self.drain_timeout)?;
+        drop(self.tunnel_server);
         drop(self.auth);
         // After the last request: what is queued is written.
         drop(self.audit);
@@ -146,34 +158,20 @@ fn proxy_ca(config: &Config) -> anyhow::Result<Option<Arc<[u8]>>> {
 }
 
 /// Readiness first, so that no new requests are sent here; then what is in flight.
-async fn shut_down(shared: &Shared, delay: Duration, patience: Duration) {
+async fn shut_down(shared: &Shared, leaving: Option<Leaving>, delay: Duration, patience: Duration) {
     let not_ready = shared.readiness.block("shutdown");
     tokio::time::sleep(delay).await;
-    if shared.drain.finish(patience).await {
+    let requests = shared.drain.finish(patience);
+    let in_time = match leaving {
+        Some(leaving) => leaving.beside(requests).await,
+        None => requests.await,
+    };
+    if in_time {
         tracing::info!("drained");
     } else {
         tracing::warn!(after = ?patience, "requests and upgrades that had not ended were cut off");
     }
     drop(not_ready);
-}
-
-/// The signals that end the process. One value sees them all: none is lost between the first and the second.
-struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-}
-
-impl Signals {
-    fn new() -> std::io::Result<Self> {
-        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
-    }
-
-    async fn next(&mut self) -> &'static str {
-        tokio::select! {
-            _ = self.terminate.recv() => "SIGTERM",
-            _ = self.interrupt.recv() => "SIGINT",
-        }
-    }
 }
 
 /// Whoever asks twice does not want to wait.
@@ -183,12 +181,20 @@ async fn exit_at_next(mut signals: Signals) {
     std::process::exit(130);
 }
 
+/// What runs beside the cores that serve.
+struct Built {
+    shared: Arc<Shared>,
+    auth: auth::Auth,
+    tunnel_server: Option<TunnelServer>,
+    audit: Option<audit::Log>,
+}
+
 fn build(
     config: &Config,
     control: &Handle,
     log_level: Option<LogLevel>,
     certificates: &Arc<ServingCertificates>,
-) -> anyhow::Result<(Arc<Shared>, auth::Auth, Option<audit::Log>)> {
+) -> anyhow::Result<Built> {
     let mut registry = MetricsRegistry::default();
     let metrics = Metrics::register(&mut registry);
     let metrics = if config.ocm_proxy_metrics { metrics.with_proxied(&mut registry) } else { metrics };
@@ -203,6 +209,7 @@ fn build(
     let (feed, auth) = sources(config, control, &auth_metrics)?;
     control.spawn(ready_when_loaded(auth.loaded.clone(), unknown));
 
+    let (tunnel, tunnel_server) = tunnelling::start(config, control, &mut registry)?;
     let clusters = Arc::new(Clusters::default());
     let making = Making {
         metrics: metrics.clone(),
@@ -212,6 +219,7 @@ fn build(
         annotations: config.exchange.annotations(),
         circuit_failures: config.circuit_failures,
         proxy_ca: proxy_ca(config)?,
+        tunnel,
     };
     let registered = Registry::new(Arc::clone(&clusters), config.rules, making, unlisted);
     let Fed { hub, managed, located_by } = feed.start(control, registered, &readiness);
@@ -240,7 +248,7 @@ fn build(
         control: control.clone(),
         settings: config.settings.clone(),
     });
-    Ok((shared, auth, audit))
+    Ok(Built { shared, auth, tunnel_server, audit })
 }
 
 fn sources(config: &Config, control: &Handle, metrics: &auth::Metrics) -> anyhow::Result<(Feed, auth::Auth)> {

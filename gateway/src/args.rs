@@ -4,7 +4,6 @@
 
 mod audit;
 mod config;
-mod duration;
 mod dynamic;
 mod gates;
 mod help;
@@ -13,24 +12,26 @@ mod inherited;
 mod limits;
 mod serving;
 mod spelling;
+mod tunnel;
 
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args as Group, Parser, ValueEnum};
+pub(crate) use telemetry::flags::{duration, with_environment};
 
 use self::audit::Audit;
 pub use self::config::{Config, InvalidConfig, Source};
-pub(crate) use self::duration::parse as duration;
 use self::dynamic::Dynamic;
 pub use self::dynamic::Options as ExecOptions;
 pub use self::gates::Gates;
-pub(crate) use self::help::with_environment;
 pub use self::help::{parse, parse_from};
 use self::identity::Identity;
 use self::limits::Limits;
 use self::serving::ServingTls;
+use self::tunnel::Links;
+pub use self::tunnel::{EmbeddedConfig, TunnelConfig};
 
 /// Aggregated API server that proxies Kubernetes requests to member clusters.
 #[derive(Debug, Parser)]
@@ -59,6 +60,8 @@ pub struct Args {
     pub members: Members,
     #[command(flatten, next_help_heading = "Members")]
     pub dynamic: Dynamic,
+    #[command(flatten, next_help_heading = "Members behind the tunnel")]
+    pub tunnel: Links,
     #[command(flatten, next_help_heading = "Identity on the member")]
     pub identity: Identity,
     #[command(flatten, next_help_heading = "Without a hub")]

@@ -156,6 +156,7 @@ impl Error {
             Self::ClustersUnknown | Self::Upstream { error: SendError::Exhausted(_) | SendError::Refused, .. } => {
                 Some(1)
             }
+            Self::Upstream { error: SendError::Connect(error), .. } if error.is_momentary() => Some(1),
             _ => None,
         }
     }

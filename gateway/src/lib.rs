@@ -24,6 +24,7 @@ mod server;
 mod serving;
 mod settings;
 mod shared;
+mod tunnel;
 mod upstream;
 mod yaml;
 

@@ -32,5 +32,6 @@ fn run() -> anyhow::Result<()> {
     }
     let config = Config::try_from(args::parse())?;
     let logs = telemetry::logs::start(&config.log_level, config.log_format)?;
+    tracing::debug!(limit = ?net::descriptors::raise(), "open files");
     Gateway::run(&config, logs)
 }

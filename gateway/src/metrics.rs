@@ -2,10 +2,10 @@
 
 mod circuit;
 mod credential;
-mod histogram;
 mod ledger;
 pub mod proxied;
 mod resource;
+mod tunnel;
 mod verb;
 
 use std::collections::HashMap;
@@ -19,11 +19,12 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
+use telemetry::histogram::Histogram;
 
 pub use self::circuit::CircuitGauge;
-use self::histogram::Histogram;
 use self::ledger::Ledger;
 use self::proxied::{OfCluster, Proxied, Topic};
+pub use self::tunnel::TunnelMetrics;
 pub use self::verb::Verb;
 use crate::limits::Load;
 

@@ -16,6 +16,7 @@ use http::{HeaderValue, Response};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use net::heard::Heard;
 use net::linger::Linger;
 use net::tls;
 use rustls::ServerConfig;
@@ -25,7 +26,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use self::heard::{Ear, Heard};
+use self::heard::Ear;
 use self::limits::Limits;
 use crate::body::ResponseBody;
 use crate::connection::Connection;

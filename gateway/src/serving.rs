@@ -50,7 +50,8 @@ impl Serving {
 // === impl MainCertificate ===
 
 impl MainCertificate {
-    fn files(&self) -> anyhow::Result<KeyPairFiles> {
+    /// Where certificate and key are; made first, if they are to be.
+    pub fn files(&self) -> anyhow::Result<KeyPairFiles> {
         match self {
             Self::Given(files) => Ok(files.clone()),
             Self::InDirectory { directory, names } => find_or_make(directory, names).with_context(|| {

@@ -19,7 +19,7 @@ use http::{Request, Response};
 use net::transport::Transport;
 
 pub use self::body::UpstreamBody;
-pub use self::connect::{ConnectError, MAX_DIALS, Target};
+pub use self::connect::{ConnectError, MAX_DIALS, Target, Way};
 use self::pool::{Lease, Pool};
 pub use self::request_body::RequestBody;
 use crate::metrics::ClusterMetrics;

@@ -1,37 +1,33 @@
 //! The binary as a process: its exit codes, its complaints, its signals.
 
-use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Child, ChildStderr, Command, Output, Stdio};
-use std::sync::mpsc;
-use std::time::Duration;
+use std::process::{Command, Output};
 
 use kit::client::Client;
 use kit::pki::{Authority, Leaf, Trust};
+use kit::process::LoggedProcess;
 use tempfile::TempDir;
 
-/// A process that is killed if the test fails.
-struct Process {
-    child: Child,
-    lines: mpsc::Receiver<String>,
+/// A gateway without a hub.
+struct Running {
+    process: LoggedProcess,
     authority: Authority,
     #[allow(dead_code, reason = "the files of the process live in it")]
     directory: TempDir,
 }
 
-const PATIENCE: Duration = Duration::from_secs(20);
+// === impl Running ===
 
-// === impl Process ===
-
-impl Process {
+impl Running {
     fn start(extra: &[&str]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let authority = Authority::new("gateway-ca");
         let files = authority.issue(&Leaf::server("gateway")).write_to(directory.path(), "gateway").unwrap();
         let tokens = directory.path().join("tokens.csv");
         std::fs::write(&tokens, "admin-token,admin,1,system:masters\nother-token,other,2\n").unwrap();
-        let mut child = command()
+        let mut command = command();
+        command
             .arg(format!("--token-auth-file={}", tokens.display()))
             .args(["--standalone", "--clusters-dir"])
             .arg(directory.path())
@@ -40,39 +36,12 @@ impl Process {
             .arg(files.certificate)
             .arg("--tls-private-key-file")
             .arg(files.key)
-            .args(extra)
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let lines = follow(child.stderr.take().unwrap());
-        Self { child, lines, authority, directory }
-    }
-
-    /// The first log line with `message`, as JSON.
-    fn line(&self, message: &str) -> serde_json::Value {
-        loop {
-            let line = self.lines.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("no log line {message:?}"));
-            let line: serde_json::Value = serde_json::from_str(&line).unwrap_or_else(|_| panic!("not JSON: {line}"));
-            if line["message"] == message {
-                return line;
-            }
-        }
+            .args(extra);
+        Self { process: LoggedProcess::start(&mut command), authority, directory }
     }
 
     fn address(&self) -> SocketAddr {
-        self.line("serving")["address"].as_str().unwrap().parse().unwrap()
-    }
-
-    fn signal(&self, name: &str) {
-        let killed = Command::new("kill").arg(format!("-{name}")).arg(self.child.id().to_string()).status().unwrap();
-        assert!(killed.success());
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.process.line("serving")["address"].as_str().unwrap().parse().unwrap()
     }
 }
 
@@ -80,18 +49,6 @@ fn command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cluster-gateway"));
     command.env_clear();
     command
-}
-
-fn follow(stderr: ChildStderr) -> mpsc::Receiver<String> {
-    let (sender, lines) = mpsc::channel();
-    std::thread::spawn(move || {
-        for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-            if sender.send(line).is_err() {
-                return;
-            }
-        }
-    });
-    lines
 }
 
 fn refused(arguments: &[&str], environment: &[(&str, &str)]) -> (Output, String) {
@@ -103,10 +60,10 @@ fn refused(arguments: &[&str], environment: &[(&str, &str)]) -> (Output, String)
 
 #[test]
 fn an_audit_log_without_a_directory_is_explained() {
-    let mut process = Process::start(&["--audit-log-path=/nowhere/audit.log"]);
-    let complaint = process.lines.iter().find(|line| line.contains("audit")).expect("a complaint");
+    let mut process = Running::start(&["--audit-log-path=/nowhere/audit.log"]);
+    let complaint = process.process.text_with("audit");
     assert!(complaint.contains("the directory of /nowhere/audit.log does not exist: create it"), "{complaint}");
-    assert!(!process.child.wait().expect("it ends").success());
+    assert!(!process.process.ended().success());
 }
 
 #[test]
@@ -164,19 +121,16 @@ fn the_log_says_why_the_hub_cannot_be_reached() {
     );
     std::fs::write(&kubeconfig, hub).unwrap();
     let flag = |name: &str, path: &Path| format!("--{name}={}", path.display());
-    let mut child = command()
+    let mut command = command();
+    command
         .args(["--secure-port=0", "--bind-address=127.0.0.1", "--log-format=json"])
         .arg(flag("kubeconfig", &kubeconfig))
         .arg(flag("tls-cert-file", &files.certificate))
-        .arg(flag("tls-private-key-file", &files.key))
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let lines = follow(child.stderr.take().unwrap());
-    let process = Process { child, lines, authority: Authority::new("unused"), directory };
+        .arg(flag("tls-private-key-file", &files.key));
+    let process = LoggedProcess::start(&mut command);
     let mut awaited = ["cannot watch cluster Secrets on the hub", "watch of the ConfigMap failed"].to_vec();
     while !awaited.is_empty() {
-        let line = process.lines.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("not told: {awaited:?}"));
+        let line = process.next_line(&awaited.join(", "));
         assert!(!line.contains("kube_client::client::builder"), "not told twice: {line}");
         if let Some(told) = awaited.iter().position(|message| line.contains(message)) {
             assert!(line.contains("Connection refused"), "{line}");
@@ -187,9 +141,9 @@ fn the_log_says_why_the_hub_cannot_be_reached() {
 
 #[test]
 fn flags_without_effect_are_named_and_unknown_ones_end_the_start() {
-    let process = Process::start(&["--etcd-servers", "https://etcd:2379", "--log_dir=/var/log", "--profiling=false"]);
+    let process = Running::start(&["--etcd-servers", "https://etcd:2379", "--log_dir=/var/log", "--profiling=false"]);
     for flag in ["--etcd-servers", "--log-dir", "--profiling"] {
-        process.line(&format!("{flag} is accepted for compatibility and has no effect"));
+        process.process.line(&format!("{flag} is accepted for compatibility and has no effect"));
     }
     process.address();
     let (output, complaint) = refused(&["--standalone", "--drain-timeot=1s"], &[]);
@@ -199,23 +153,23 @@ fn flags_without_effect_are_named_and_unknown_ones_end_the_start() {
 
 #[tokio::test]
 async fn sigterm_asks_clients_to_leave_and_exits_with_success() {
-    let mut process = Process::start(&["--shutdown-delay-duration=0s"]);
+    let mut process = Running::start(&["--shutdown-delay-duration=0s"]);
     let address = process.address();
     let client = Client::new(address, Trust::Authority(&process.authority), None);
     let idle = client.h2().await.unwrap();
     assert_eq!(idle.get("/readyz", &[]).await.unwrap().status(), 200);
-    process.signal("TERM");
-    process.line("shutting down");
+    process.process.signal("TERM");
+    process.process.line("shutting down");
     // How the client's own last words fare depends on who closes first; that it ends is what counts.
     let _ = idle.closed().await;
-    process.line("drained");
-    let exit = process.child.wait().unwrap();
+    process.process.line("drained");
+    let exit = process.process.ended();
     assert!(exit.success(), "{exit}");
 }
 
 #[tokio::test]
 async fn who_may_changes_the_log_level_of_the_running_process() {
-    let process = Process::start(&[]);
+    let process = Running::start(&[]);
     let client = Client::new(process.address(), Trust::Authority(&process.authority), None);
     let connection = client.h2().await.unwrap();
     let set = async |token: &str, level: &'static str| {
@@ -226,18 +180,18 @@ async fn who_may_changes_the_log_level_of_the_running_process() {
     assert_eq!(set("other-token", "debug").await, 403);
     assert_eq!(set("admin-token", "gateway=loud").await, 400);
     assert_eq!(set("admin-token", "debug").await, 200);
-    assert_eq!(process.line("log level changed")["level"], "debug");
+    assert_eq!(process.process.line("log level changed")["level"], "debug");
     connection.get("/livez", &[]).await.unwrap();
-    assert_eq!(process.line("request done")["level"], "DEBUG");
+    assert_eq!(process.process.line("request done")["level"], "DEBUG");
 }
 
 #[tokio::test]
 async fn a_second_signal_does_not_wait() {
-    let mut process = Process::start(&["--shutdown-delay-duration=1h"]);
+    let mut process = Running::start(&["--shutdown-delay-duration=1h"]);
     process.address();
-    process.signal("TERM");
-    process.line("shutting down");
-    process.signal("TERM");
-    let exit = process.child.wait().unwrap();
+    process.process.signal("TERM");
+    process.process.line("shutting down");
+    process.process.signal("TERM");
+    let exit = process.process.ended();
     assert_eq!(exit.code(), Some(130));
 }

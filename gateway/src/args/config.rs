@@ -10,7 +10,7 @@ use net::listen::Sharing;
 use telemetry::logs;
 
 use super::serving::{MainFiles, Reached};
-use super::{Args, ExecOptions, Gates, LogFormat, Members, MissingCa, UpgradeVerb};
+use super::{Args, ExecOptions, Gates, LogFormat, Members, MissingCa, TunnelConfig, UpgradeVerb};
 use crate::exchange;
 use crate::limits::Caps;
 use crate::probes::Probing;
@@ -31,6 +31,7 @@ pub struct Config {
     pub rules: SecretRules,
     pub dial_timeout: Duration,
     pub exec: ExecOptions,
+    pub tunnel: TunnelConfig,
     pub circuit_failures: u32,
     pub proxy_ca_file: Option<PathBuf>,
     pub probing: Probing,
@@ -87,6 +88,7 @@ impl TryFrom<Args> for Config {
         debug_mode(&args, &mut wrong, &mut warnings);
         warnings.extend(args.audit.warnings());
         let serving = serving(&args, &mut wrong, &mut warnings);
+        let tunnel = args.tunnel.config(!args.standalone.standalone, &mut wrong, &mut warnings);
         if !wrong.is_empty() {
             return Err(InvalidConfig(wrong));
         }
@@ -106,6 +108,7 @@ impl TryFrom<Args> for Config {
             rules: rules(&args.members),
             dial_timeout: args.members.dial_timeout,
             exec,
+            tunnel,
             circuit_failures: args.members.circuit_failures,
             probing: Probing {
                 interval: args.members.health_probe_interval,

@@ -2,9 +2,9 @@
 
 use std::ffi::OsString;
 
-use clap::{Command, CommandFactory, FromArgMatches};
+use clap::{CommandFactory, FromArgMatches};
 
-use super::{Args, inherited, spelling};
+use super::{Args, inherited, spelling, with_environment};
 
 /// Parses the process's arguments; prints help or a usage error and ends the process where clap does.
 pub fn parse() -> Args {
@@ -25,15 +25,4 @@ where
     let mut args = Args::from_arg_matches(&command.try_get_matches_from(taken.arguments)?)?;
     args.inherited = taken.without_effect;
     Ok(args)
-}
-
-/// Lets every flag of `command` also be given as an environment variable: `prefix`, then its name.
-pub fn with_environment(command: Command, prefix: &str) -> Command {
-    command.mut_args(|argument| match argument.get_long() {
-        Some("help" | "version") | None => argument,
-        Some(long) => {
-            let variable = format!("{prefix}{}", long.to_uppercase().replace('-', "_"));
-            argument.env(variable).hide_env(true)
-        }
-    })
 }

@@ -4,16 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::cluster_name::ClusterName;
-use api::secret::{ClusterEndpoint, ClusterSpec, ConstEndpoint, Credential, Endpoint};
+use api::secret::{ClusterSpec, ConstEndpoint, Credential, Endpoint};
 use net::tls::client;
 use net::tls::keypair::{KeyPair, KeyPairError};
 use secrecy::ExposeSecret;
 
 use super::access::{Access, Held, bearer};
 use super::dynamic::{self, Dynamic, Issuing, NotIssued};
-use super::target::target;
+use super::target::{endpoint, target};
 use crate::exchange::{Annotations, OwnRules};
 use crate::metrics::{ClusterMetrics, Metrics};
+use crate::tunnel::Tunnel;
 use crate::upstream::Upstream;
 
 /// A cluster as one generation of its Secret describes it. Immutable.
@@ -40,7 +41,9 @@ pub enum ClusterError {
     KeyPair(#[from] KeyPairError),
     #[error("data key \"token\" cannot be sent in a header")]
     Token,
-    #[error("it is reached through a tunnel (endpoint type ClusterProxy), and this gateway has none")]
+    #[error(
+        "it is reached through the tunnel (endpoint type ClusterProxy), and this gateway has none: start it with --proxy-host, where tunnel-servers are, or with --tunnel-listen, for agents to link to"
+    )]
     NoTunnel,
     #[error("data key \"proxy-url\": {0}: name the proxy's CA by --proxy-ca-file")]
     ProxyTrust(client::TrustError),
@@ -60,6 +63,8 @@ pub struct Making {
     pub circuit_failures: u32,
     /// PEM bundle to verify `https` proxies against, in place of the system's roots.
     pub proxy_ca: Option<Arc<[u8]>>,
+    /// The way to members that cannot be dialled.
+    pub tunnel: Option<Arc<Tunnel>>,
 }
 
 // === impl Cluster ===
@@ -74,20 +79,20 @@ impl Cluster {
         };
         let metrics = previous
             .map_or_else(|| making.metrics.for_cluster(spec.name.shared()), |previous| Arc::clone(&previous.metrics));
-        let fixed = fixed(&spec)?;
+        let located = endpoint(&spec);
         let upstream = match previous {
             Some(previous) if connects_alike(&previous.spec, &spec) => Arc::clone(&previous.access.upstream),
-            _ => connect(&spec, fixed, identity(&spec)?.as_ref(), making, &metrics)?,
+            _ => connect(&spec, &located, identity(&spec)?.as_ref(), making, &metrics)?,
         };
         let dynamic = dynamic::config(&spec).map(|config| {
-            let made = Dynamic::new(&spec, fixed, config, making, &upstream, &metrics);
+            let made = Dynamic::new(&spec, &located, config, making, &upstream, &metrics);
             made.continuing(previous.and_then(|previous| previous.dynamic.as_ref()))
         });
         let identity_rules = match previous {
             Some(previous) if previous.spec.identity_rules == spec.identity_rules => previous.identity_rules.clone(),
             _ => making.annotations.compile(spec.name.as_str(), spec.identity_rules.as_deref()),
         };
-        let endpoint = fixed.url.clone();
+        let endpoint = located.url.clone();
         Ok(Self { spec, endpoint, access: Access { authorization, upstream }, dynamic, metrics, identity_rules })
     }
 
@@ -131,7 +136,7 @@ impl Cluster {
     }
 
     fn connect(&self, dynamic: &Dynamic, pair: &KeyPair) -> Result<Arc<Upstream>, ClusterError> {
-        connect(&self.spec, fixed(&self.spec)?, Some(pair), dynamic.making(), &self.metrics)
+        connect(&self.spec, &endpoint(&self.spec), Some(pair), dynamic.making(), &self.metrics)
     }
 
     pub fn metrics(&self) -> &Arc<ClusterMetrics> {
@@ -156,21 +161,14 @@ fn connects_alike(a: &ClusterSpec, b: &ClusterSpec) -> bool {
     same_certificate && a.endpoint == b.endpoint && a.trust == b.trust && a.tls_server_name == b.tls_server_name
 }
 
-fn fixed(spec: &ClusterSpec) -> Result<&ConstEndpoint, ClusterError> {
-    match &spec.endpoint {
-        ClusterEndpoint::Const(fixed) => Ok(fixed),
-        ClusterEndpoint::ClusterProxy => Err(ClusterError::NoTunnel),
-    }
-}
-
 fn connect(
     spec: &ClusterSpec,
-    fixed: &ConstEndpoint,
+    located: &ConstEndpoint,
     identity: Option<&KeyPair>,
     making: &Making,
     metrics: &Arc<ClusterMetrics>,
 ) -> Result<Arc<Upstream>, ClusterError> {
-    let target = target(spec, fixed, identity, making, metrics)?;
+    let target = target(spec, located, identity, making, metrics)?;
     Ok(Arc::new(Upstream::new(target, making.cores, metrics)))
 }
 

@@ -1,6 +1,8 @@
-//! From a cluster's specification to the places its connections lead to.
+//! From a cluster's specification to the places its connections lead to, and the way there.
 
-use api::secret::{ClusterSpec, ConstEndpoint, Endpoint, ProxyScheme, ProxyUrl, Scheme, Trust};
+use std::borrow::Cow;
+
+use api::secret::{ClusterEndpoint, ClusterSpec, ConstEndpoint, Endpoint, ProxyScheme, ProxyUrl, Scheme, Trust};
 use http::HeaderValue;
 use http::uri::Authority;
 use net::proxy::{Credentials, Protocol, Proxy};
@@ -11,14 +13,32 @@ use tokio::sync::Semaphore;
 
 use super::cluster::{ClusterError, Making};
 use crate::metrics::ClusterMetrics;
+use crate::tunnel;
 use crate::upstream::circuit::Circuit;
 use crate::upstream::places::{Place, Places};
-use crate::upstream::{MAX_DIALS, Target};
+use crate::upstream::{MAX_DIALS, Target, Way};
 
 /// The way out for clusters whose certificates come from no public authority, as nearly all do.
 const NO_CA: &str = " (no CA is registered for it, so the system's roots were used: store the member's CA under the Secret's key \"ca.crt\", or set \"insecure-skip-tls-verify\" to \"true\")";
 
-/// The target of a cluster at a fixed URL. `identity` is our client certificate.
+/// Where a cluster is. Behind the tunnel, that is where it is to itself.
+pub(super) fn endpoint(spec: &ClusterSpec) -> Cow<'_, ConstEndpoint> {
+    match &spec.endpoint {
+        ClusterEndpoint::Const(fixed) => Cow::Borrowed(fixed),
+        ClusterEndpoint::ClusterProxy => {
+            let url = Endpoint {
+                scheme: Scheme::Https,
+                host: tunnel::HOST.to_owned(),
+                port: tunnel::PORT,
+                base_path: String::new(),
+                authority: tunnel::HOST.to_owned(),
+            };
+            Cow::Owned(ConstEndpoint { url, proxy: None, fallbacks: Vec::new() })
+        }
+    }
+}
+
+/// The target of a cluster at `endpoint`. `identity` is our client certificate.
 pub(super) fn target(
     spec: &ClusterSpec,
     endpoint: &ConstEndpoint,
@@ -40,11 +60,22 @@ pub(super) fn target(
         host_header: HeaderValue::from_str(authority.as_str()).map_err(|_| ClusterError::Endpoint)?,
         authority,
         places: Places::new(first, others),
-        proxy: endpoint.proxy.as_ref().map(|url| proxy(url, making.proxy_ca.as_deref())).transpose()?,
+        way: way(spec, endpoint, making)?,
         dial_timeout: making.dial_timeout,
         dials: Semaphore::new(MAX_DIALS),
         circuit: Circuit::new(making.circuit_failures, metrics.circuit()),
     })
+}
+
+fn way(spec: &ClusterSpec, endpoint: &ConstEndpoint, making: &Making) -> Result<Way, ClusterError> {
+    match (&spec.endpoint, &endpoint.proxy) {
+        (ClusterEndpoint::ClusterProxy, _) => {
+            let tunnel = making.tunnel.as_ref().ok_or(ClusterError::NoTunnel)?;
+            tunnel.through(spec.name.as_str()).map(Way::Tunnel).ok_or(ClusterError::NoTunnel)
+        }
+        (ClusterEndpoint::Const(_), Some(url)) => proxy(url, making.proxy_ca.as_deref()).map(Way::Proxy),
+        (ClusterEndpoint::Const(_), None) => Ok(Way::Direct),
+    }
 }
 
 fn place(url: &Endpoint, trust: &Trust, name: Option<&str>, identity: Option<&KeyPair>) -> Result<Place, ClusterError> {

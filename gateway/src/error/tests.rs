@@ -21,6 +21,12 @@ fn timed_out() -> Arc<ConnectError> {
     Arc::new(ConnectError::Dial(net::dial::DialError::Timeout { address: "10.0.0.7:6443".into() }))
 }
 
+fn through_the_tunnel() -> impl Iterator<Item = Arc<ConnectError>> {
+    let address = || "kubernetes.default.svc:443 through the tunnel".to_owned();
+    let every = crate::tunnel::error::tests::every_kind().into_iter();
+    every.map(move |source| Arc::new(ConnectError::Tunnel { address: address(), source }))
+}
+
 fn of_hub(verb: Verb, cause: Cause) -> Error {
     Error::hub(HubFailure { verb, collection: Collection::Secrets, cause }, "clustergateways")
 }
@@ -66,15 +72,26 @@ fn every_kind() -> Vec<Error> {
 
 #[tokio::test]
 async fn the_text_of_every_error() {
+    insta::assert_snapshot!(told(every_kind()).await);
+}
+
+async fn told(errors: impl IntoIterator<Item = Error>) -> String {
     let mut all = String::new();
-    for error in every_kind() {
+    for error in errors {
         let response = error.into_response();
         let retry = response.headers().get(RETRY_AFTER).map_or("", |_| " Retry-After");
         let status = response.status();
         let body = response.into_body().collect().await.unwrap().to_bytes();
         writeln!(all, "{status}{retry}\n{}\n", String::from_utf8_lossy(&body)).unwrap();
     }
-    insta::assert_snapshot!(all);
+    all
+}
+
+#[tokio::test]
+async fn the_text_of_every_error_of_the_tunnel() {
+    let errors =
+        through_the_tunnel().map(|error| Error::Upstream { cluster: name(), error: SendError::Connect(error) });
+    insta::assert_snapshot!(told(errors).await);
 }
 
 #[test]

@@ -16,9 +16,9 @@ use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
+use telemetry::histogram::Histogram;
 
 use self::labels::Labels;
-use super::histogram::Histogram;
 use super::ledger::Ledger;
 use super::resource::{self, OTHER};
 use super::verb::Verb;

@@ -38,6 +38,7 @@ impl Reason {
             error if error.is_timeout() => Self::ConnectionTimeout,
             ConnectError::Dial(error) => Self::dialling(dial(error)),
             ConnectError::Proxy(error) => Self::dialling(proxy(error)),
+            ConnectError::Tunnel { source, .. } => Self::dialling(source.in_short()),
             ConnectError::Tls { source, .. } => Self::of_tls(source),
             ConnectError::TlsTimeout { .. } => Self::ConnectionTimeout,
             ConnectError::NoHttp1 { .. } | ConnectError::Http2 { .. } | ConnectError::NoStreams { .. } => {

@@ -1,4 +1,4 @@
-//! Opening a connection to a member: a proxy if there is one, TCP, TLS, ALPN, within one deadline.
+//! Opening a connection to a member: directly, by a proxy or through the tunnel, then TLS and ALPN, within one deadline.
 
 mod error;
 
@@ -17,6 +17,7 @@ use tokio::time::{Instant, timeout_at};
 pub use self::error::ConnectError;
 use super::circuit::Circuit;
 use super::places::{Place, Places};
+use crate::tunnel::Through;
 
 /// Where a member is and how it proves who it is.
 pub struct Target {
@@ -26,13 +27,20 @@ pub struct Target {
     /// `authority` again, as the `Host` header of HTTP/1.1.
     pub host_header: HeaderValue,
     pub places: Places,
-    /// The way to all places.
-    pub proxy: Option<Proxy>,
+    /// To all places.
+    pub way: Way,
     /// For proxy, TCP and TLS together, and for all places.
     pub dial_timeout: Duration,
     /// Dials that may be under way at a time, upgrades' included.
     pub dials: Semaphore,
     pub circuit: Circuit,
+}
+
+/// How the byte stream is opened that TLS runs in. Nothing else knows of it.
+pub enum Way {
+    Direct,
+    Proxy(Proxy),
+    Tunnel(Through),
 }
 
 /// What [`Target::dials`] starts with: a member that answers takes more than this in the blink of an eye, one that does not must not
@@ -44,7 +52,13 @@ pub const MAX_DIALS: usize = 64;
 impl Target {
     /// `host:port` for messages.
     pub fn address(&self) -> String {
-        self.places.preferred().to_string()
+        self.told(self.places.preferred())
+    }
+
+    /// A place for messages. What is called the same inside every cluster is not taken for something nearby.
+    fn told(&self, place: &Place) -> String {
+        let through = if matches!(self.way, Way::Tunnel(_)) { " through the tunnel" } else { "" };
+        format!("{place}{through}")
     }
 
     /// For pooled requests: the member chooses between HTTP/2 and HTTP/1.1.
@@ -72,6 +86,7 @@ impl Target {
             Ok(_) => attempt.succeeded(),
             // It is there, but not for upgrades: no reason to keep other requests from it.
             Err(error) if error.is_for_upgrades_only() => attempt.succeeded(),
+            Err(error) if !error.is_of_the_member() => drop(attempt),
             Err(error) => attempt.failed(error),
         }
         outcome
@@ -97,10 +112,14 @@ impl Target {
     }
 
     async fn connect_to(&self, place: &Place, alpn: &[&[u8]], deadline: Instant) -> Result<Transport, ConnectError> {
-        let opened = match &self.proxy {
-            None => Opened::Tcp(dial::connect(&place.host, place.port, deadline).await?),
+        let opened = match &self.way {
+            Way::Direct => Opened::Tcp(dial::connect(&place.host, place.port, deadline).await?),
             // Rare, and larger than the direct way.
-            Some(proxy) => Box::pin(proxy.connect(&place.host, place.port, deadline)).await?,
+            Way::Proxy(proxy) => Box::pin(proxy.connect(&place.host, place.port, deadline)).await?,
+            Way::Tunnel(through) => {
+                let failed = |source| ConnectError::Tunnel { address: self.told(place), source };
+                Box::pin(through.open(deadline)).await.map_err(failed)?
+            }
         };
         let Some((config, name)) = &place.tls else {
             return Ok(opened.plain());
@@ -108,10 +127,10 @@ impl Target {
         match timeout_at(deadline, opened.secure(config, name.clone(), alpn)).await {
             Ok(Ok(transport)) => Ok(transport),
             Ok(Err(source)) if !alpn.contains(&tls::H2) && is_no_protocol(&source) => {
-                Err(ConnectError::NoHttp1 { address: place.to_string() })
+                Err(ConnectError::NoHttp1 { address: self.told(place) })
             }
-            Ok(Err(source)) => Err(ConnectError::Tls { address: place.to_string(), source, advice: place.advice }),
-            Err(_) => Err(ConnectError::TlsTimeout { address: place.to_string(), after: self.dial_timeout }),
+            Ok(Err(source)) => Err(ConnectError::Tls { address: self.told(place), source, advice: place.advice }),
+            Err(_) => Err(ConnectError::TlsTimeout { address: self.told(place), after: self.dial_timeout }),
         }
     }
 }
@@ -134,7 +153,7 @@ impl Target {
             authority: Authority::from_static(authority),
             host_header: HeaderValue::from_static(authority),
             places: Places::new(Place { host: "member.example".into(), port: 6443, tls: None, advice: "" }, []),
-            proxy: None,
+            way: Way::Direct,
             dial_timeout: Duration::from_secs(10),
             dials: Semaphore::new(1),
             circuit: Circuit::new(0, metrics.circuit()),

@@ -15,6 +15,7 @@ use hyper_util::rt::TokioIo;
 use net::transport::Transport;
 use telemetry::causes::causes;
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 
 pub use self::body::H1Body;
 use self::cut::{Cut, Cuttable, cuttable};
@@ -32,6 +33,7 @@ const READY_WITHIN: Duration = Duration::from_millis(100);
 /// One idle or leased connection.
 pub struct Connection {
     sender: http1::SendRequest<Cuttable>,
+    leaving: Option<CancellationToken>,
     #[allow(dead_code, reason = "counts the connection as open until it is dropped")]
     slot: Slot,
 }
@@ -113,6 +115,7 @@ impl Drop for Exchange {
 
 impl Connection {
     pub async fn start(transport: Transport, slot: Slot, target: &Target) -> Result<Self, ConnectError> {
+        let leaving = transport.leaving();
         let (sender, driver) = http1::Builder::new()
             .max_buf_size(HEADER_BYTES)
             .max_headers(HEADER_LINES)
@@ -124,11 +127,12 @@ impl Connection {
                 tracing::debug!(reason = causes(&error), "connection to member ended");
             }
         });
-        Ok(Self { sender, slot })
+        Ok(Self { sender, leaving, slot })
     }
 
+    /// Closed, or about to be cut.
     pub fn is_closed(&self) -> bool {
-        self.sender.is_closed()
+        self.sender.is_closed() || self.leaving.as_ref().is_some_and(CancellationToken::is_cancelled)
     }
 }
 

@@ -192,7 +192,8 @@ async fn dial(target: Arc<Target>, pool: Weak<Pool>, report: watch::Sender<Optio
         if transport.alpn() == Some(tls::H2) {
             let (open, room) = (InFlight::new(pool.metrics.connections()), Arc::clone(&pool.room));
             drop(pool);
-            return h2::Connection::start(transport, &target, open, room).await.map(Dialled::H2).map(Some);
+            let leaving = transport.leaving();
+            return h2::Connection::start(transport, &target, open, room, leaving).await.map(Dialled::H2).map(Some);
         }
         let slot = pool.h1_slot().ok_or(ConnectError::Exhausted { address: target.address(), limit: h1::MAX_OPEN })?;
         drop(pool);

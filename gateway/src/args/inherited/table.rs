@@ -5,12 +5,7 @@ use super::Inherited;
 use super::Takes::{As, Boolean, Value};
 
 pub(super) const ALL: &[Inherited] = &[
-    // The incumbent's own, for konnectivity proxies and for a switch that it never reads.
-    Inherited { name: "proxy-host", takes: Value },
-    Inherited { name: "proxy-port", takes: Value },
-    Inherited { name: "proxy-ca-cert", takes: Value },
-    Inherited { name: "proxy-cert", takes: Value },
-    Inherited { name: "proxy-key", takes: Value },
+    // The incumbent's own: a switch that it never reads.
     Inherited { name: "virtual-clutser-with-control-plane", takes: Boolean },
     // klog and `k8s.io/component-base/logs`.
     Inherited { name: "add-dir-header", takes: Boolean },

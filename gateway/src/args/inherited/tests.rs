@@ -58,9 +58,11 @@ fn the_standalone_chart_starts() {
         "--feature-gates=HealthinessCheck=true,SecretCache=true",
     ];
     let args = parsed(&arguments).expect("parsed");
-    let idle: Vec<_> = args.inherited.iter().filter(|flag| flag.starts_with("--proxy-")).collect();
-    assert_eq!(idle, ["--proxy-host", "--proxy-port", "--proxy-ca-cert", "--proxy-cert", "--proxy-key"]);
-    Config::try_from(args).expect("a configuration");
+    assert_eq!(args.inherited, [""; 0]);
+    let config = Config::try_from(args).expect("a configuration");
+    let remote = config.tunnel.remote.expect("tunnel-servers");
+    assert_eq!(remote.hosts, [("proxy-entrypoint.open-cluster-management-cluster-proxy".to_owned(), 8090)]);
+    assert!(config.warnings.is_empty(), "{:?}", config.warnings);
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::time::Duration;
 use net::dial::DialError;
 use net::proxy::ProxyError;
 
+use crate::tunnel::TunnelError;
 use crate::upstream::circuit::CircuitOpen;
 
 /// Why no connection came about. Texts start with `dial tcp`.
@@ -15,6 +16,8 @@ pub enum ConnectError {
     Dial(#[from] DialError),
     #[error(transparent)]
     Proxy(#[from] ProxyError),
+    #[error("dial tcp {address}: {source}")]
+    Tunnel { address: String, source: TunnelError },
     /// `advice` is empty or follows the error.
     #[error("dial tcp {address}: tls: {source}{advice}")]
     Tls { address: String, source: io::Error, advice: &'static str },
@@ -56,10 +59,24 @@ impl ConnectError {
         }
     }
 
+    /// Whether this says something of the member, and not of the tunnel on the way there.
+    pub(super) fn is_of_the_member(&self) -> bool {
+        match self {
+            Self::Tunnel { source, .. } => source.is_of_the_member(),
+            _ => true,
+        }
+    }
+
+    /// Whether the same may well succeed in a moment.
+    pub fn is_momentary(&self) -> bool {
+        matches!(self, Self::Tunnel { source, .. } if source.is_momentary())
+    }
+
     pub fn is_timeout(&self) -> bool {
         match self {
             Self::Dial(error) => error.is_timeout(),
             Self::Proxy(error) => error.is_timeout(),
+            Self::Tunnel { source, .. } => source.is_timeout(),
             Self::TlsTimeout { .. } => true,
             Self::Nowhere(failures) => failures.iter().all(Self::is_timeout),
             Self::Tls { .. }
@@ -79,6 +96,8 @@ impl ConnectError {
             Self::Dial(_) => "refused",
             Self::Proxy(error) if error.is_timeout() => "timeout",
             Self::Proxy(_) => "proxy",
+            Self::Tunnel { source, .. } if source.is_timeout() => "timeout",
+            Self::Tunnel { .. } => "tunnel",
             Self::Tls { .. } => "tls",
             Self::TlsTimeout { .. } => "timeout",
             Self::NoHttp1 { .. } | Self::Http2 { .. } | Self::NoStreams { .. } => "protocol",

@@ -1,7 +1,7 @@
 //! One HTTP/2 connection to a member: its stream budget and its liveness.
 
 use std::future::poll_fn;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::Poll;
@@ -13,6 +13,7 @@ use h2::{Ping, PingPong};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 
 use crate::metrics::InFlight;
 use crate::upstream::connect::{ConnectError, Target};
@@ -59,6 +60,8 @@ pub struct Connection {
     traffic: AtomicBool,
     /// Told of every stream that is given back.
     room: Arc<Notify>,
+    /// Told when a closing connection has no stream any more.
+    emptied: Arc<Notify>,
 }
 
 /// One stream's worth of a connection, given back when dropped.
@@ -77,6 +80,7 @@ impl Connection {
         target: &Target,
         open: InFlight,
         room: Arc<Notify>,
+        leaving: Option<CancellationToken>,
     ) -> Result<Arc<Self>, ConnectError>
     where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -115,15 +119,18 @@ impl Connection {
             return Err(ConnectError::NoStreams { address: target.address() });
         }
         let pings = driver.ping_pong().expect("taken once");
+        let emptied = Arc::<Notify>::default();
         let connection = Arc::new(Self {
             sender,
             in_use: AtomicUsize::new(0),
             closing: AtomicBool::new(false),
             traffic: AtomicBool::new(true),
             room,
+            emptied: Arc::clone(&emptied),
         });
         // Weak, so that the connection ends when the pool and the last stream have let go of it.
-        tokio::spawn(drive(driver, pings, Arc::downgrade(&connection), open));
+        let retired = retired(leaving, Arc::downgrade(&connection), emptied);
+        tokio::spawn(drive(driver, pings, Arc::downgrade(&connection), open, retired));
         Ok(connection)
     }
 
@@ -178,7 +185,10 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        self.connection.in_use.fetch_sub(1, Ordering::Relaxed);
+        let last = self.connection.in_use.fetch_sub(1, Ordering::Relaxed) == 1;
+        if last && self.connection.is_closing() {
+            self.connection.emptied.notify_one();
+        }
         // One stream is room for one request: waking all that wait for a dial would make them fight for it.
         self.connection.room.notify_one();
     }
@@ -191,12 +201,15 @@ async fn drive<T: AsyncRead + AsyncWrite + Unpin>(
     mut pings: PingPong,
     connection: std::sync::Weak<Connection>,
     open: InFlight,
+    retired: impl Future<Output = ()>,
 ) {
+    let mut retired = pin!(retired);
     let mut look = tokio::time::interval(Settings::PING_AFTER);
     let mut idle_looks = 0;
     let end = loop {
         tokio::select! {
             end = &mut driver => break end.err().map(|error| error.to_string()),
+            () = &mut retired => break None,
             _ = look.tick() => {}
         }
         let Some(shared) = connection.upgrade() else { continue };
@@ -213,6 +226,7 @@ async fn drive<T: AsyncRead + AsyncWrite + Unpin>(
         drop(shared);
         tokio::select! {
             end = &mut driver => break end.err().map(|error| error.to_string()),
+            () = &mut retired => break None,
             pong = timeout(Settings::PONG_WITHIN, pings.ping(Ping::opaque())) => if !matches!(pong, Ok(Ok(_))) {
                 break Some("no answer to PING".to_owned());
             },
@@ -225,6 +239,22 @@ async fn drive<T: AsyncRead + AsyncWrite + Unpin>(
         tracing::debug!(reason, "connection to member ended");
     }
     drop((driver, open));
+}
+
+/// Completes when the way to the member is about to be cut and no request is left that would suffer: no new ones are begun meanwhile.
+async fn retired(leaving: Option<CancellationToken>, connection: std::sync::Weak<Connection>, emptied: Arc<Notify>) {
+    match leaving {
+        Some(leaving) => leaving.cancelled_owned().await,
+        None => std::future::pending().await,
+    }
+    let unused = connection.upgrade().is_none_or(|connection| {
+        connection.close();
+        // Leases are made on this core's thread, as this runs on it.
+        connection.is_unused()
+    });
+    if !unused {
+        emptied.notified().await;
+    }
 }
 
 #[cfg(test)]

@@ -19,7 +19,11 @@ async fn connected(streams: u32) -> (Arc<Connection>, Gauge) {
     let (ours, theirs) = duplex(64 * 1024);
     tokio::spawn(member(theirs, streams));
     let open = Gauge::default();
-    (Connection::start(ours, &Target::sample(), InFlight::new(&open), Arc::default()).await.unwrap(), open)
+    (start(ours, &open, None).await, open)
+}
+
+async fn start(ours: DuplexStream, open: &Gauge, leaving: Option<CancellationToken>) -> Arc<Connection> {
+    Connection::start(ours, &Target::sample(), InFlight::new(open), Arc::default(), leaving).await.unwrap()
 }
 
 async fn until_closed(open: &Gauge) -> Duration {
@@ -30,6 +34,17 @@ async fn until_closed(open: &Gauge) -> Duration {
         assert!(started.elapsed() < Duration::from_hours(1), "never closed");
     }
     started.elapsed()
+}
+
+/// A look or two of [`until_closed`].
+const AT_ONCE: Duration = Duration::from_secs(2);
+
+/// Lets everything happen that happens in `time`.
+async fn pass(time: Duration) {
+    for _ in 0..time.as_secs() {
+        tokio::time::advance(Duration::from_secs(1)).await;
+        tokio::task::yield_now().await;
+    }
 }
 
 fn request() -> Request<()> {
@@ -60,10 +75,7 @@ async fn a_connection_with_an_idle_stream_lives_on() {
     lease.ready().await.unwrap();
     let (response, _stream) = lease.sender().send_request(request(), true).unwrap();
     let _body = response.await.unwrap().into_body();
-    for _ in 0..3600 {
-        tokio::time::advance(Duration::from_secs(1)).await;
-        tokio::task::yield_now().await;
-    }
+    pass(Duration::from_hours(1)).await;
     assert_eq!(open.get(), 1, "a watch without events is no reason to close");
 }
 
@@ -80,7 +92,7 @@ async fn a_member_that_falls_silent_ends_its_streams() {
         }
     });
     let open = Gauge::default();
-    let connection = Connection::start(ours, &Target::sample(), InFlight::new(&open), Arc::default()).await.unwrap();
+    let connection = start(ours, &open, None).await;
     let mut lease = connection.lease().unwrap();
     lease.ready().await.unwrap();
     let (response, _stream) = lease.sender().send_request(request(), true).unwrap();
@@ -92,4 +104,34 @@ async fn a_member_that_falls_silent_ends_its_streams() {
     assert!(body.data().await.is_none_or(|data| data.is_err()), "the stream ended with an error");
     assert!(connection.lease().is_none(), "and nobody gets another");
     server.abort();
+}
+
+/// The tunnel-server, or the agent, behind which the member is, shuts down.
+#[tokio::test(start_paused = true)]
+async fn a_connection_whose_way_is_about_to_end_takes_no_requests_and_ends_with_its_last() {
+    let (ours, theirs) = duplex(64 * 1024);
+    tokio::spawn(member(theirs, 100));
+    let (open, leaving) = (Gauge::default(), CancellationToken::new());
+    let connection = start(ours, &open, Some(leaving.clone())).await;
+    let leases = (connection.lease().unwrap(), connection.lease().unwrap());
+    leaving.cancel();
+    kit::wait::eventually(kit::wait::WAIT, || connection.is_closing()).await;
+    assert!(connection.lease().is_none());
+    drop(leases.0);
+    pass(Duration::from_mins(1)).await;
+    assert_eq!(open.get(), 1, "the other request goes on");
+    drop(leases.1);
+    let after = until_closed(&open).await;
+    assert!(after <= AT_ONCE, "not when it is found idle: {after:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unused_connection_whose_way_is_about_to_end_is_closed_at_once() {
+    let (ours, theirs) = duplex(64 * 1024);
+    tokio::spawn(member(theirs, 100));
+    let (open, leaving) = (Gauge::default(), CancellationToken::new());
+    let _connection = start(ours, &open, Some(leaving.clone())).await;
+    leaving.cancel();
+    let after = until_closed(&open).await;
+    assert!(after <= AT_ONCE, "{after:?}");
 }

@@ -1,0 +1,147 @@
+//! The tunnel of a gateway: the way to tunnel-servers elsewhere, and the one inside this process.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use net::drain::Drain;
+use prometheus_client::registry::Registry as MetricsRegistry;
+use tokio::runtime::{Builder, Handle, Runtime};
+use tunnel_server::{Agents, AgentsConfig, Limits};
+
+use super::threads;
+use crate::args::{Config, EmbeddedConfig, Source};
+use crate::hub;
+use crate::metrics::TunnelMetrics;
+use crate::tunnel::{Embedded, Remote, Tunnel};
+
+/// Threads of the tunnel-server inside: it moves bytes between sockets, and the cores that serve do the rest.
+const WORKERS: usize = 2;
+/// After all requests have ended, what agents are still owed: the frames that tell them so.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// A tunnel-server inside this process. Dropping it stops it without draining.
+pub struct TunnelServer {
+    agents: Arc<Agents>,
+    drain: Drain,
+    runtime: Option<Runtime>,
+}
+
+/// The way to members that cannot be dialled, and the tunnel-server inside, each if it is wanted.
+pub fn start(
+    config: &Config,
+    control: &Handle,
+    metrics: &mut MetricsRegistry,
+) -> anyhow::Result<(Option<Arc<Tunnel>>, Option<TunnelServer>)> {
+    let counted = TunnelMetrics::register(metrics);
+    let settings = &config.tunnel.settings;
+    let remote = config.tunnel.remote.as_ref();
+    let remote = remote.map(|remote| Remote::new(remote, settings, config.dial_timeout, counted.links().clone()));
+    let remote = remote.transpose()?;
+    if let Some(remote) = &remote {
+        let told = counted.clone();
+        control.spawn(remote.follow(move || told.reload_failed()));
+    }
+    let server = config.tunnel.embedded.as_ref().map(|embedded| TunnelServer::start(embedded, config, metrics));
+    let server = server.transpose().context("--tunnel-listen")?;
+    let embedded = server.as_ref().map(|server| Embedded::new(Arc::clone(server.agents.registry())));
+    Ok((Tunnel::new(embedded, remote, counted), server))
+}
+
+// === impl TunnelServer ===
+
+impl TunnelServer {
+    fn start(embedded: &EmbeddedConfig, config: &Config, metrics: &mut MetricsRegistry) -> anyhow::Result<Self> {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(WORKERS)
+            .thread_name("tunnel")
+            .enable_all()
+            .build()
+            .context("cannot build a runtime")?;
+        // Held from here on: a runtime must not be dropped where a task may run.
+        let mut server = Held(Some(runtime));
+        let handle = server.handle();
+        let serving = embedded.serving.clone().map_or_else(|| config.serving.main.files(), Ok)?;
+        let agents = AgentsConfig {
+            listen: embedded.listen,
+            serving,
+            client_ca_file: embedded.client_ca_file.clone(),
+            settings: config.tunnel.settings.clone(),
+            drain_timeout: embedded.drain_timeout.unwrap_or(config.drain_timeout),
+            recheck: AgentsConfig::RECHECK,
+            limits: Limits::default(),
+        };
+        let agents = Arc::new(Agents::start(&agents, reviews(config, &handle)?, &handle, metrics)?);
+        tracing::info!(address = %agents.address(), "taking links of tunnel-agents");
+        Ok(Self { agents, drain: Drain::new(), runtime: server.0.take() })
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.agents.address()
+    }
+
+    /// What ends links in order, as a value of its own.
+    pub fn leaving(&self) -> Leaving {
+        Leaving { agents: Arc::clone(&self.agents), drain: self.drain.clone() }
+    }
+}
+
+impl Drop for TunnelServer {
+    fn drop(&mut self) {
+        drop(Held(self.runtime.take()));
+    }
+}
+
+/// The end of the links of agents.
+pub struct Leaving {
+    agents: Arc<Agents>,
+    drain: Drain,
+}
+
+// === impl Leaving ===
+
+impl Leaving {
+    /// Asks agents to link elsewhere while `requests` end, and ends their links then: what still goes over them are connections that
+    /// wait for requests.
+    pub async fn beside<T>(self, requests: impl Future<Output = T>) -> T {
+        let Self { agents, drain } = self;
+        drain.start();
+        let signals = drain.clone();
+        let leaving = tokio::spawn(async move { agents.drain(&signals).await });
+        let ended = requests.await;
+        drain.finish(Duration::ZERO).await;
+        if tokio::time::timeout(LAST_WORDS, leaving).await.is_err() {
+            tracing::debug!("agents had not all ended their links");
+        }
+        ended
+    }
+}
+
+/// A runtime that may be dropped anywhere.
+struct Held(Option<Runtime>);
+
+impl Held {
+    fn handle(&self) -> Handle {
+        self.0.as_ref().expect("held until taken").handle().clone()
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// The hub that decides about agents, asked over connections of the agents' own runtime.
+fn reviews(config: &Config, runtime: &Handle) -> anyhow::Result<Option<auth::Hub>> {
+    let Source::Hub { authentication, authorization, .. } = &config.source else { return Ok(None) };
+    let client = |path: &Option<PathBuf>| {
+        let (path, user_agent) = (path.clone(), config.user_agent.clone());
+        threads::block_on(runtime, async move { hub::client(path.as_deref(), &user_agent).await })?
+    };
+    Ok(Some(auth::Hub { authentication: client(authentication)?, authorization: client(authorization)? }))
+}

@@ -1,0 +1,100 @@
+//! The tunnel as a way to members that cannot be dialled: byte streams to them, opened by tunnel-servers or by this process.
+//!
+//! A member behind the tunnel is asked for as what it is to itself, `kubernetes.default.svc:443`; which member it is, a header says.
+//! TLS with the member runs inside the stream, so nobody on the way sees a credential. Nothing above the opening of the stream knows of it.
+
+mod addresses;
+mod attempts;
+mod embedded;
+pub mod error;
+mod link;
+mod remote;
+mod replica;
+mod stream;
+
+use std::net::SocketAddr;
+use std::sync::{Arc, LazyLock};
+
+use net::proxy::Opened;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+use tunnel::{ClusterName, Destination};
+
+pub use self::embedded::Embedded;
+pub use self::error::TunnelError;
+use self::error::{Cause, Missing};
+pub use self::remote::{Remote, RemoteConfig};
+use self::stream::Tunnelled;
+use crate::metrics::TunnelMetrics;
+
+/// What a member's API server is called from inside its cluster: the name in its certificate, and what its agent takes to mean it.
+pub const HOST: &str = "kubernetes.default.svc";
+pub const PORT: u16 = 443;
+
+static API_SERVER: LazyLock<Destination> = LazyLock::new(|| Destination::new(HOST, PORT).expect("a name and a port"));
+
+/// Who opens streams: this process for agents that are linked to it, tunnel-servers for theirs, or both.
+pub struct Tunnel {
+    embedded: Option<Embedded>,
+    remote: Option<Remote>,
+    metrics: TunnelMetrics,
+}
+
+/// The way through the tunnel to one cluster.
+pub struct Through {
+    tunnel: Arc<Tunnel>,
+    cluster: ClusterName,
+    /// The tunnel-server that opened the last stream: it is asked first.
+    answered: Mutex<Option<SocketAddr>>,
+}
+
+// === impl Tunnel ===
+
+impl Tunnel {
+    /// `None` if there is nobody to open streams.
+    pub fn new(embedded: Option<Embedded>, remote: Option<Remote>, metrics: TunnelMetrics) -> Option<Arc<Self>> {
+        let any = embedded.is_some() || remote.is_some();
+        any.then(|| Arc::new(Self { embedded, remote, metrics }))
+    }
+
+    /// `None` if `cluster` can be no name of one: those of Secrets always are.
+    pub fn through(self: &Arc<Self>, cluster: &str) -> Option<Through> {
+        let cluster = ClusterName::parse(cluster).ok()?;
+        Some(Through { tunnel: Arc::clone(self), cluster, answered: Mutex::default() })
+    }
+}
+
+// === impl Through ===
+
+impl Through {
+    /// A byte stream to the cluster's API server before `deadline`. Dropping the future cancels the dial at the far end.
+    pub async fn open(&self, deadline: Instant) -> Result<Opened, TunnelError> {
+        let started = Instant::now();
+        let outcome = self.open_somewhere(deadline).await;
+        match &outcome {
+            Ok(_) => self.tunnel.metrics.opened(started.elapsed()),
+            Err(error) => self.tunnel.metrics.failed(error.outcome(), error.hop(), started.elapsed()),
+        }
+        outcome.map(|stream| {
+            let leaving = stream.leaving();
+            Opened::other(stream, leaving)
+        })
+    }
+
+    /// This process first: it knows at once.
+    async fn open_somewhere(&self, deadline: Instant) -> Result<Tunnelled, TunnelError> {
+        let mut missing = Missing::default();
+        if let Some(embedded) = &self.tunnel.embedded {
+            match embedded.open(&self.cluster, &API_SERVER, deadline).await {
+                Ok(stream) => return Ok(stream),
+                Err(refusal) if refusal.reason.is_worth_another_try() => missing.refused_here(refusal),
+                Err(refusal) => return Err(Cause::Refused(refusal).into()),
+            }
+        }
+        let Some(remote) = &self.tunnel.remote else { return Err(missing.into()) };
+        let preferred = *self.answered.lock();
+        let (stream, address) = remote.open(&self.cluster, &API_SERVER, preferred, deadline, missing).await?;
+        *self.answered.lock() = Some(address);
+        Ok(stream)
+    }
+}

@@ -1,0 +1,133 @@
+//! The addresses behind the name of the tunnel-servers, looked up again while they are in use.
+//!
+//! What is known is used at once, however old; what is old is looked up anew beside it, so that a slow name server delays nobody.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use net::dial::DialError;
+use parking_lot::Mutex;
+use tokio::time::{Instant, timeout_at};
+
+/// After this a look-up is repeated: replicas come and go with deployments, and a headless Service's answers live for so long.
+const FRESH: Duration = Duration::from_secs(10);
+/// A look-up beside the requests may take this long.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Replicas that are used; more of them would hold more links than they are good for.
+const MOST: usize = 32;
+
+pub struct Addresses {
+    host: String,
+    port: u16,
+    known: Mutex<Option<Known>>,
+    looking: tokio::sync::Mutex<()>,
+}
+
+/// One answer.
+#[derive(Debug, Clone)]
+pub struct Known {
+    pub all: Arc<[SocketAddr]>,
+    at: Instant,
+}
+
+// === impl Addresses ===
+
+impl Addresses {
+    /// `host`: a name, or an address, which is not looked up.
+    pub fn new(host: &str, port: u16) -> Arc<Self> {
+        Arc::new(Self { host: host.to_owned(), port, known: Mutex::default(), looking: tokio::sync::Mutex::default() })
+    }
+
+    pub async fn get(self: &Arc<Self>, deadline: Instant) -> Result<Known, DialError> {
+        if let Ok(address) = self.host.parse::<IpAddr>() {
+            return Ok(Known { all: [SocketAddr::new(address, self.port)].into(), at: Instant::now() });
+        }
+        let known = self.known.lock().clone();
+        match known {
+            Some(known) => {
+                if !known.is_fresh() {
+                    let addresses = Arc::clone(self);
+                    tokio::spawn(async move { addresses.refresh_beside().await });
+                }
+                Ok(known)
+            }
+            None => self.refresh(deadline).await,
+        }
+    }
+
+    /// Looks up again, unless somebody did in the meantime.
+    pub async fn refresh(&self, deadline: Instant) -> Result<Known, DialError> {
+        let timeout = || DialError::Timeout { address: format!("{}:{}", self.host, self.port) };
+        let _looking = timeout_at(deadline, self.looking.lock()).await.map_err(|_| timeout())?;
+        self.look_up(deadline).await
+    }
+
+    async fn refresh_beside(&self) {
+        // One at a time is enough.
+        let Ok(_looking) = self.looking.try_lock() else { return };
+        if let Err(error) = self.look_up(Instant::now() + PATIENCE).await {
+            tracing::warn!(%error, "cannot look up the tunnel-servers, going on with the addresses known");
+        }
+    }
+
+    async fn look_up(&self, deadline: Instant) -> Result<Known, DialError> {
+        if let Some(known) = self.known.lock().clone().filter(Known::is_fresh) {
+            return Ok(known);
+        }
+        let named = || format!("{}:{}", self.host, self.port);
+        let found = timeout_at(deadline, tokio::net::lookup_host((self.host.as_str(), self.port)))
+            .await
+            .map_err(|_| DialError::Timeout { address: named() })?
+            .map_err(|source| DialError::Resolve { host: self.host.clone(), source })?;
+        let mut all: Vec<SocketAddr> = found.collect();
+        all.sort_unstable();
+        all.dedup();
+        all.truncate(MOST);
+        if all.is_empty() {
+            return Err(DialError::NoAddress { host: self.host.clone() });
+        }
+        let known = Known { all: all.into(), at: Instant::now() };
+        *self.known.lock() = Some(known.clone());
+        Ok(known)
+    }
+}
+
+// === impl Known ===
+
+impl Known {
+    pub fn is_fresh(&self) -> bool {
+        self.at.elapsed() < FRESH
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn soon() -> Instant {
+        Instant::now() + Duration::from_secs(5)
+    }
+
+    #[tokio::test]
+    async fn an_address_is_itself_and_a_name_is_looked_up() {
+        for host in ["127.0.0.1", "::1"] {
+            let known = Addresses::new(host, 8090).get(soon()).await.unwrap();
+            assert_eq!(*known.all, [SocketAddr::new(host.parse().unwrap(), 8090)]);
+        }
+        let known = Addresses::new("localhost", 8090).get(soon()).await.unwrap();
+        assert!(known.is_fresh() && known.all.iter().all(|address| address.ip().is_loopback()), "{known:?}");
+        let error = Addresses::new("no-such-host.invalid", 8090).get(soon()).await.unwrap_err();
+        assert!(error.to_string().contains("lookup no-such-host.invalid"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn old_addresses_are_used_while_they_are_looked_up_anew() {
+        let addresses = Addresses::new("localhost", 8090);
+        let old = Known { all: ["192.0.2.1:8090".parse().unwrap()].into(), at: Instant::now() - FRESH };
+        *addresses.known.lock() = Some(old.clone());
+        assert_eq!(addresses.get(soon()).await.unwrap().all, old.all);
+        let is_new = async || addresses.known.lock().clone().is_some_and(|known| known.all != old.all);
+        kit::wait::becomes(Duration::from_secs(5), "the new addresses", is_new).await;
+    }
+}

@@ -1,0 +1,78 @@
+//! Asking several tunnel-servers for one stream: the next when one says no, or has said nothing for a moment.
+//!
+//! A server that is silent goes on being waited for beside the next, since it may be the member that is slow; whoever opens the stream
+//! first wins, and the others' dials are cancelled.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use tokio::time::{Instant, sleep_until};
+use tunnel::{ClusterName, Destination};
+
+use super::error::{Cause, Missing, TunnelError, Unasked};
+use super::replica::{NotOpened, Replica};
+use super::stream::Tunnelled;
+
+/// Silence after which the next server is asked too.
+const STAGGER: Duration = Duration::from_secs(1);
+
+/// What is to be opened.
+#[derive(Clone, Copy)]
+pub struct Wanted<'a> {
+    pub cluster: &'a ClusterName,
+    pub to: &'a Destination,
+    pub deadline: Instant,
+}
+
+/// Asks `replicas` in their order. `Ok(None)`: none of them has the cluster, and `missing` says why.
+pub async fn ask(
+    wanted: Wanted<'_>,
+    replicas: Vec<Arc<Replica>>,
+    missing: &mut Missing,
+) -> Result<Option<(Tunnelled, SocketAddr)>, TunnelError> {
+    let mut left = replicas.into_iter();
+    let mut asked = FuturesUnordered::new();
+    let mut silent: Vec<Arc<Replica>> = Vec::new();
+    let mut next = Instant::now();
+    loop {
+        if next <= Instant::now()
+            && let Some(replica) = left.next()
+        {
+            silent.push(Arc::clone(&replica));
+            asked.push(one(wanted, replica));
+            next = Instant::now() + STAGGER;
+        }
+        if asked.is_empty() {
+            return Ok(None);
+        }
+        let (address, outcome) = tokio::select! {
+            biased;
+            Some(answer) = asked.next() => answer,
+            () = sleep_until(next), if left.len() > 0 => continue,
+            () = sleep_until(wanted.deadline) => {
+                for replica in silent {
+                    missing.unasked(Unasked::Silent { address: replica.address(), linked: replica.has_link() });
+                }
+                return Ok(None);
+            }
+        };
+        silent.retain(|other| other.address() != address);
+        match outcome {
+            Ok(stream) => return Ok(Some((stream, address))),
+            Err(NotOpened::Refused(refusal)) if !refusal.reason.is_worth_another_try() => {
+                return Err(Cause::Refused(refusal).into());
+            }
+            Err(NotOpened::Refused(refusal)) => missing.refused(refusal),
+            Err(NotOpened::Unasked(unasked)) => missing.unasked(unasked),
+        }
+        next = Instant::now();
+    }
+}
+
+async fn one(wanted: Wanted<'_>, replica: Arc<Replica>) -> (SocketAddr, Result<Tunnelled, NotOpened>) {
+    let outcome = replica.open(wanted.cluster, wanted.to).await;
+    (replica.address(), outcome.map(|stream| Tunnelled::new(stream, replica.via())))
+}

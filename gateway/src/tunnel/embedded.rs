@@ -1,0 +1,35 @@
+//! Streams over the links of agents that are linked to this very process.
+
+use std::sync::Arc;
+
+use tokio::time::{Instant, timeout_at};
+use tunnel::{ClusterName, Destination, Hop, Reason, Refusal};
+use tunnel_server::Registry;
+
+use super::stream::Tunnelled;
+
+pub struct Embedded {
+    registry: Arc<Registry>,
+    via: Arc<str>,
+}
+
+// === impl Embedded ===
+
+impl Embedded {
+    pub fn new(registry: Arc<Registry>) -> Self {
+        Self { registry, via: "an agent linked to this gateway".into() }
+    }
+
+    /// A link that is lost or left in the very moment is no reason to fail while another is there: the registry sees to that.
+    pub async fn open(&self, cluster: &ClusterName, to: &Destination, deadline: Instant) -> Result<Tunnelled, Refusal> {
+        let time = deadline.saturating_duration_since(Instant::now());
+        // The registry keeps the time itself; this is for what it does beyond waiting for the agent.
+        match timeout_at(deadline, self.registry.open(cluster, to, time)).await {
+            Ok(opened) => {
+                let (stream, gauge) = opened?;
+                Ok(Tunnelled::new(stream, Arc::clone(&self.via)).counted(gauge))
+            }
+            Err(_) => Err(Refusal::new(Hop::Server, Reason::AgentTimeout, "its agent did not answer in time")),
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! Why the tunnel gave no stream: which hop failed, why, and what to do about it.
+//!
+//! Nothing was sent to the member in any of these cases. The texts follow `dial tcp <place>: ` and the name of the cluster.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tunnel::{Hop, Reason, Refusal};
+
+use super::link::Unlinked;
+
+/// A stream that did not come about.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct TunnelError(Box<Cause>);
+
+/// Which hop failed.
+#[derive(Debug)]
+pub enum Cause {
+    /// Nobody who was asked has the cluster.
+    Missing(Missing),
+    /// Somebody has, and the stream was refused further on.
+    Refused(Refusal),
+}
+
+/// Who was asked in vain, and could have had the cluster.
+#[derive(Debug, Default)]
+pub struct Missing {
+    /// This process, if agents may link to it.
+    here: Option<Refusal>,
+    refused: Vec<Refusal>,
+    unasked: Vec<Unasked>,
+    /// Names that led to no address.
+    nowhere: Vec<String>,
+}
+
+/// A tunnel-server that could not be asked, or did not answer.
+#[derive(Debug)]
+pub enum Unasked {
+    Unlinked(Arc<Unlinked>),
+    /// The link ended, twice.
+    Lost(SocketAddr, String),
+    Silent {
+        address: SocketAddr,
+        /// It was asked over a link: those behind it may be the silent ones.
+        linked: bool,
+    },
+}
+
+// === impl Missing ===
+
+impl Missing {
+    pub fn refused_here(&mut self, refusal: Refusal) {
+        self.here = Some(refusal);
+    }
+
+    pub fn refused(&mut self, refusal: Refusal) {
+        self.refused.push(refusal);
+    }
+
+    pub fn unasked(&mut self, unasked: Unasked) {
+        self.unasked.push(unasked);
+    }
+
+    pub fn nowhere(&mut self, why: String) {
+        self.nowhere.push(why);
+    }
+
+    /// The refusal that tells most: who has no room has the cluster.
+    fn foremost(&self) -> Option<&Refusal> {
+        let of = |reason| move |refusal: &&Refusal| refusal.reason == reason;
+        let all = || self.refused.iter().chain(&self.here);
+        all().find(of(Reason::Limit)).or_else(|| all().find(of(Reason::Draining))).or_else(|| all().next())
+    }
+
+    fn asked(&self) -> usize {
+        self.refused.len() + usize::from(self.here.is_some())
+    }
+
+    fn is_timeout(&self) -> bool {
+        self.asked() == 0
+            && self.nowhere.is_empty()
+            && !self.unasked.is_empty()
+            && self.unasked.iter().all(Unasked::is_timeout)
+    }
+
+    /// To whom no agent is linked.
+    fn whom(&self) -> String {
+        let here = self.here.as_ref().map(|_| "this gateway".to_owned());
+        let servers = match self.refused.len() {
+            0 => None,
+            1 if self.unasked.is_empty() => Some("the tunnel-server".to_owned()),
+            1 => Some("the one tunnel-server that could be asked".to_owned()),
+            many if self.unasked.is_empty() => Some(format!("any of the {many} tunnel-servers")),
+            many => Some(format!("any of the {many} tunnel-servers that could be asked")),
+        };
+        here.into_iter().chain(servers).collect::<Vec<_>>().join(" or ")
+    }
+
+    fn failures(&self) -> String {
+        let unasked = self.unasked.iter().map(ToString::to_string);
+        self.nowhere.iter().cloned().chain(unasked).collect::<Vec<_>>().join("; ")
+    }
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.foremost() {
+            Some(refusal) if refusal.reason == Reason::Limit => {
+                write!(f, "the tunnel-{} takes no more streams: {refusal}, try again shortly", refusal.hop)
+            }
+            Some(refusal) if refusal.reason == Reason::Draining => {
+                write!(f, "the tunnel-{} is shutting down: {refusal}, try again shortly", refusal.hop)
+            }
+            Some(_) => {
+                write!(f, "no tunnel-agent of the cluster is linked to {}", self.whom())?;
+                let failures = self.failures();
+                if !failures.is_empty() {
+                    write!(f, " ({failures})")?;
+                }
+                f.write_str(": check that tunnel-agent runs in that cluster and what its log says of its links")
+            }
+            None if self.unasked.iter().any(|unasked| matches!(unasked, Unasked::Silent { linked: true, .. })) => {
+                write!(f, "no answer in time: {}: ", self.failures())?;
+                f.write_str(
+                    "see whether the cluster's tunnel-agent and its API server are slow, in the tunnel-server's log",
+                )
+            }
+            None => {
+                write!(f, "the gateway reaches no tunnel-server: {}: ", self.failures())?;
+                f.write_str(
+                    "check --proxy-host, --proxy-port and the --proxy- certificates, and that tunnel-servers run there",
+                )
+            }
+        }
+    }
+}
+
+// === impl Cause ===
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let refusal = match self {
+            Self::Missing(missing) => return missing.fmt(f),
+            Self::Refused(refusal) => refusal,
+        };
+        match refusal.reason {
+            Reason::Lookup | Reason::Unreachable => write!(
+                f,
+                "the tunnel-agent is linked, but cannot connect to its API server: {refusal}: check the agent's --api-server"
+            ),
+            Reason::DialTimeout => write!(
+                f,
+                "the tunnel-agent is linked, but its API server does not answer: {refusal}: i/o timeout: check the agent's --api-server"
+            ),
+            Reason::AgentTimeout => {
+                write!(f, "the tunnel-agent is linked, but did not answer in time: {refusal}: i/o timeout")
+            }
+            Reason::Forbidden if refusal.hop == Hop::Agent => {
+                write!(f, "the tunnel-agent refused: {refusal}: check the agent's --allow")
+            }
+            Reason::Forbidden => {
+                write!(f, "the tunnel-server refused this gateway: {refusal}: check --proxy-cert and --proxy-key")
+            }
+            _ => write!(f, "the tunnel-{} refused: {refusal}", refusal.hop),
+        }
+    }
+}
+
+impl std::error::Error for Cause {}
+
+// === impl TunnelError ===
+
+impl From<Cause> for TunnelError {
+    fn from(cause: Cause) -> Self {
+        Self(Box::new(cause))
+    }
+}
+
+impl From<Missing> for TunnelError {
+    fn from(missing: Missing) -> Self {
+        Cause::Missing(missing).into()
+    }
+}
+
+impl TunnelError {
+    pub fn is_timeout(&self) -> bool {
+        match &*self.0 {
+            Cause::Missing(missing) => missing.is_timeout(),
+            Cause::Refused(refusal) => matches!(refusal.reason, Reason::DialTimeout | Reason::AgentTimeout),
+        }
+    }
+
+    /// Whether the same request may well go through in a moment: somebody has the cluster, and no room just now.
+    pub fn is_momentary(&self) -> bool {
+        matches!(self.reason(), Some(Reason::Limit | Reason::Draining))
+    }
+
+    /// Whether this says something of the member. That no agent is linked, or no tunnel-server to be reached, does not, costs nothing to
+    /// find out again, and ends at once when it ends.
+    pub fn is_of_the_member(&self) -> bool {
+        match &*self.0 {
+            Cause::Refused(refusal) => refusal.hop == Hop::Agent || refusal.reason == Reason::AgentTimeout,
+            Cause::Missing(_) => false,
+        }
+    }
+
+    /// Who failed: `gateway`, when no tunnel-server can be reached, `server` or `agent`.
+    pub fn hop(&self) -> &'static str {
+        match &*self.0 {
+            Cause::Refused(refusal) => refusal.hop.as_str(),
+            Cause::Missing(missing) => missing.foremost().map_or("gateway", |refusal| refusal.hop.as_str()),
+        }
+    }
+
+    /// A word for the metric's label.
+    pub fn outcome(&self) -> &'static str {
+        match &*self.0 {
+            Cause::Missing(missing) if missing.is_timeout() => "timeout",
+            _ => self.reason().map_or("no-server", Reason::as_str),
+        }
+    }
+
+    /// Few words without names and addresses, the same each time.
+    pub fn in_short(&self) -> &'static str {
+        match self.reason() {
+            None => "no tunnel-server is reached",
+            Some(Reason::UnknownCluster | Reason::NoLink) => "no tunnel-agent is linked",
+            Some(Reason::Limit | Reason::Draining) => "the tunnel takes no more streams",
+            Some(Reason::Lookup | Reason::Unreachable) => "the tunnel-agent cannot connect",
+            Some(Reason::Forbidden | Reason::Malformed) => "the tunnel refuses",
+            Some(Reason::DialTimeout | Reason::AgentTimeout) => "timeout",
+        }
+    }
+
+    fn reason(&self) -> Option<Reason> {
+        match &*self.0 {
+            Cause::Missing(missing) => missing.foremost().map(|refusal| refusal.reason),
+            Cause::Refused(refusal) => Some(refusal.reason),
+        }
+    }
+}
+
+// === impl Unasked ===
+
+impl Unasked {
+    fn is_timeout(&self) -> bool {
+        match self {
+            Self::Unlinked(unlinked) => unlinked.is_timeout(),
+            Self::Silent { .. } => true,
+            Self::Lost(..) => false,
+        }
+    }
+}
+
+impl fmt::Display for Unasked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unlinked(unlinked) => unlinked.fmt(f),
+            Self::Lost(address, why) => write!(f, "tunnel-server {address}: {why}"),
+            Self::Silent { address, .. } => write!(f, "tunnel-server {address}: no answer: i/o timeout"),
+        }
+    }
+}
+
+#[cfg(test)]
+pub mod tests;

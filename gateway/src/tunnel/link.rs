@@ -1,0 +1,80 @@
+//! Making one link to a tunnel-server: TCP, mutual TLS, HTTP/2.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use net::dial::{self, DialError};
+use net::tls;
+use net::tls::client_files::FollowedClient;
+use rustls_pki_types::ServerName;
+use tokio::time::{Instant, timeout_at};
+use tokio_rustls::TlsConnector;
+use tunnel::{Hop, Link, LinkError, Settings};
+
+/// How links are made.
+pub struct Linking {
+    /// Trust in the tunnel-servers, and our certificate.
+    pub tls: Arc<FollowedClient>,
+    pub settings: Settings,
+    /// For one link, from TCP to SETTINGS.
+    pub timeout: Duration,
+}
+
+/// Why there is no link. The texts begin as those of all dials.
+#[derive(Debug, thiserror::Error)]
+pub enum Unlinked {
+    #[error(transparent)]
+    Dial(#[from] DialError),
+    #[error("dial tcp {address}: tls: {reason}")]
+    Tls { address: SocketAddr, reason: String },
+    #[error("dial tcp {address}: tls: handshake timeout")]
+    TlsTimeout { address: SocketAddr },
+    #[error("dial tcp {address}: it speaks no HTTP/2, so it is no tunnel-server's port for frontends")]
+    NoHttp2 { address: SocketAddr },
+    #[error("dial tcp {address}: {source}")]
+    Link { address: SocketAddr, source: LinkError },
+    #[error("dial tcp {address}: {limit} links are full")]
+    Full { address: SocketAddr, limit: usize },
+    #[error("dial tcp {address}: the task that makes links ended early")]
+    Gone { address: SocketAddr },
+}
+
+// === impl Linking ===
+
+impl Linking {
+    /// A link to `address`, which proves to be `name`, and the generation of files it was made with. Belongs to the runtime it is made
+    /// on.
+    pub async fn link(&self, address: SocketAddr, name: &ServerName<'static>) -> Result<(Link, u64), Unlinked> {
+        let deadline = Instant::now() + self.timeout;
+        let generation = self.tls.current();
+        let tcp = dial::connect(&address.ip().to_string(), address.port(), deadline).await?;
+        let connector = TlsConnector::from(Arc::clone(&generation.config));
+        let connector = connector.with_alpn(vec![tls::H2.to_vec()]);
+        let stream = match timeout_at(deadline, connector.connect(name.clone(), tcp)).await {
+            Ok(Ok(stream)) => stream,
+            Ok(Err(error)) => return Err(Unlinked::Tls { address, reason: error.to_string() }),
+            Err(_) => return Err(Unlinked::TlsTimeout { address }),
+        };
+        if stream.get_ref().1.alpn_protocol() != Some(tls::H2) {
+            return Err(Unlinked::NoHttp2 { address });
+        }
+        match timeout_at(deadline, Link::start(stream, &self.settings, Hop::Server)).await {
+            Ok(Ok(link)) => Ok((link, generation.number)),
+            Ok(Err(source)) => Err(Unlinked::Link { address, source }),
+            Err(_) => Err(Unlinked::Link { address, source: LinkError::HandshakeTimeout(self.timeout) }),
+        }
+    }
+}
+
+// === impl Unlinked ===
+
+impl Unlinked {
+    pub fn is_timeout(&self) -> bool {
+        match self {
+            Self::Dial(error) => error.is_timeout(),
+            Self::TlsTimeout { .. } | Self::Link { source: LinkError::HandshakeTimeout(_), .. } => true,
+            _ => false,
+        }
+    }
+}

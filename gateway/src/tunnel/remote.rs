@@ -1,0 +1,163 @@
+//! Tunnel-servers elsewhere: which there are, and in which order they are asked.
+//!
+//! The one that opened the cluster's last stream comes first, then the others in turn, those that could not be reached last.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use net::tls::client_files::{ClientFiles, ClientFilesError, FollowedClient};
+use parking_lot::Mutex;
+use prometheus_client::metrics::gauge::Gauge;
+use rustls_pki_types::ServerName;
+use tokio::time::Instant;
+use tunnel::{ClusterName, Destination, Settings};
+
+use super::addresses::{Addresses, Known};
+use super::attempts::{self, Wanted};
+use super::error::{Missing, TunnelError};
+use super::link::Linking;
+use super::replica::Replica;
+use super::stream::Tunnelled;
+
+/// How long a look-up may take when nobody at the addresses known has the cluster.
+const SECOND_LOOK: Duration = Duration::from_secs(1);
+
+/// Where the tunnel-servers are.
+#[derive(Debug, Clone)]
+pub struct RemoteConfig {
+    /// Names or addresses with their ports; each may stand for several servers. Names are what their certificates are for.
+    pub hosts: Vec<(String, u16)>,
+    pub files: ClientFiles,
+}
+
+pub struct Remote {
+    hosts: Vec<Host>,
+    linking: Arc<Linking>,
+    replicas: Mutex<HashMap<SocketAddr, Arc<Replica>>>,
+    /// Where to begin when nobody has answered for a cluster yet: not all with the same server.
+    turn: AtomicUsize,
+    links: Gauge,
+}
+
+struct Host {
+    addresses: Arc<Addresses>,
+    name: ServerName<'static>,
+}
+
+/// Why nothing can be dialled. Texts name the flag.
+#[derive(Debug, thiserror::Error)]
+pub enum RemoteError {
+    #[error("--proxy-host: {0:?} is no DNS name or IP address")]
+    Host(String),
+    #[error("--proxy-ca-cert, --proxy-cert, --proxy-key: {0}")]
+    Files(#[from] ClientFilesError),
+}
+
+// === impl Remote ===
+
+impl Remote {
+    /// Reads the files once; [`Remote::follow`] goes on. `timeout` is for making one link.
+    pub fn new(
+        config: &RemoteConfig,
+        settings: &Settings,
+        timeout: Duration,
+        links: Gauge,
+    ) -> Result<Self, RemoteError> {
+        let host = |(host, port): &(String, u16)| {
+            let name = ServerName::try_from(host.clone()).map_err(|_| RemoteError::Host(host.clone()))?;
+            Ok(Host { addresses: Addresses::new(host, *port), name })
+        };
+        let hosts = config.hosts.iter().map(host).collect::<Result<_, RemoteError>>()?;
+        let tls = FollowedClient::load(config.files.clone())?;
+        let linking = Arc::new(Linking { tls, settings: settings.clone(), timeout });
+        Ok(Self { hosts, linking, replicas: Mutex::default(), turn: AtomicUsize::default(), links })
+    }
+
+    /// Re-reads the files for ever; `failed` is called when they cannot be used.
+    pub fn follow(&self, failed: impl Fn() + Send + 'static) -> impl Future<Output = ()> + Send + 'static {
+        Arc::clone(&self.linking.tls).follow(failed)
+    }
+
+    /// A stream to `to` in `cluster`, and who opened it. `missing` says who was asked before.
+    pub async fn open(
+        &self,
+        cluster: &ClusterName,
+        to: &Destination,
+        preferred: Option<SocketAddr>,
+        deadline: Instant,
+        mut missing: Missing,
+    ) -> Result<(Tunnelled, SocketAddr), TunnelError> {
+        let wanted = Wanted { cluster, to, deadline };
+        let (mut asked, mut nowhere) = (Vec::new(), Vec::new());
+        let mut stale = Vec::new();
+        // Beside each other: one that is not found must not keep the others waiting.
+        let found = join_all(self.hosts.iter().map(|host| host.addresses.get(deadline))).await;
+        for (host, found) in self.hosts.iter().zip(found) {
+            match found {
+                Ok(known) => {
+                    if !known.is_fresh() {
+                        stale.push(host);
+                    }
+                    self.note(host, &known, &mut asked);
+                }
+                Err(error) => nowhere.push(error),
+            }
+        }
+        if nowhere.is_empty() {
+            self.forget_all_but(&asked);
+        }
+        let order = self.in_order(&asked, preferred);
+        if let Some(opened) = attempts::ask(wanted, order, &mut missing).await? {
+            return Ok(opened);
+        }
+        // The servers may have moved since they were last looked up.
+        let mut newer = Vec::new();
+        let soon = deadline.min(Instant::now() + SECOND_LOOK);
+        for host in stale {
+            if let Ok(known) = host.addresses.refresh(soon).await {
+                self.note(host, &known, &mut newer);
+            }
+        }
+        newer.retain(|replica| !asked.iter().any(|other| other.address() == replica.address()));
+        if let Some(opened) = attempts::ask(wanted, newer, &mut missing).await? {
+            return Ok(opened);
+        }
+        for error in nowhere {
+            missing.nowhere(error.to_string());
+        }
+        Err(missing.into())
+    }
+
+    /// Servers come and go. Streams through a forgotten one go on.
+    fn forget_all_but(&self, known: &[Arc<Replica>]) {
+        let mut replicas = self.replicas.lock();
+        if replicas.len() > known.len() {
+            replicas.retain(|address, _| known.iter().any(|replica| replica.address() == *address));
+        }
+    }
+
+    /// The servers at the addresses known, each once.
+    fn note(&self, host: &Host, known: &Known, into: &mut Vec<Arc<Replica>>) {
+        let mut replicas = self.replicas.lock();
+        for address in known.all.iter() {
+            let replica = replicas.entry(*address).or_insert_with(|| {
+                Replica::new(*address, host.name.clone(), Arc::clone(&self.linking), self.links.clone())
+            });
+            if !into.iter().any(|other| other.address() == *address) {
+                into.push(Arc::clone(replica));
+            }
+        }
+    }
+
+    fn in_order(&self, all: &[Arc<Replica>], preferred: Option<SocketAddr>) -> Vec<Arc<Replica>> {
+        let first = self.turn.fetch_add(1, Ordering::Relaxed);
+        let mut order: Vec<_> = (0..all.len()).map(|offset| &all[first.wrapping_add(offset) % all.len()]).collect();
+        let is_preferred = |replica: &Replica| Some(replica.address()) == preferred;
+        order.sort_by_key(|replica| (replica.is_doubtful(), !is_preferred(replica)));
+        order.into_iter().cloned().collect()
+    }
+}

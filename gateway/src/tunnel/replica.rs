@@ -1,0 +1,278 @@
+//! One tunnel-server and the links to it: one per runtime that needs one, more only when it is full.
+//!
+//! Each runtime drives links of its own, so that a stream's bytes never wait for another core. All that need a link at the same time
+//! share its making. A server that cannot be reached is left alone for a moment by all of them.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use prometheus_client::metrics::gauge::Gauge;
+use rustls_pki_types::ServerName;
+use tokio::runtime::{Handle, Id};
+use tokio::sync::watch;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tunnel::{ClusterName, Destination, Link, OpenError, Refusal, Stream};
+
+use super::error::Unasked;
+use super::link::{Linking, Unlinked};
+use crate::metrics::InFlight;
+
+/// Links of one runtime to one server: with the 10,000 streams that each takes, more than a core can serve.
+const MOST_LINKS: usize = 8;
+/// How long a server that could not be reached is left alone first, doubled with each further failure.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+/// So many looks in a row without a stream end a link.
+const IDLE_LOOKS: u32 = 10;
+const LOOK: Duration = Duration::from_secs(30);
+/// A link that was lost or is leaving is replaced once before another server is asked.
+const ATTEMPTS: usize = 2;
+
+pub struct Replica {
+    address: SocketAddr,
+    name: ServerName<'static>,
+    linking: Arc<Linking>,
+    /// As messages name it.
+    via: Arc<str>,
+    open: Gauge,
+    state: Mutex<State>,
+    this: Weak<Self>,
+}
+
+#[derive(Default)]
+struct State {
+    by_runtime: HashMap<Id, Links>,
+    pause: Option<Pause>,
+}
+
+/// The links of one runtime.
+#[derive(Default)]
+struct Links {
+    all: Vec<Held>,
+    next: u64,
+    making: Option<Making>,
+}
+
+struct Held {
+    number: u64,
+    link: Link,
+    /// Of the files it was made with.
+    generation: u64,
+    /// Tells who looks after the link that it is not held any more.
+    _guard: DropGuard,
+}
+
+type Made = Option<Result<(), Arc<Unlinked>>>;
+
+struct Making {
+    outcome: watch::Receiver<Made>,
+}
+
+struct Pause {
+    until: Instant,
+    length: Duration,
+    why: Arc<Unlinked>,
+}
+
+/// Why the server opened no stream.
+pub enum NotOpened {
+    Refused(Refusal),
+    Unasked(Unasked),
+}
+
+enum Step {
+    Use(Link),
+    Await(watch::Receiver<Made>),
+    Fail(Arc<Unlinked>),
+}
+
+// === impl Replica ===
+
+impl Replica {
+    pub fn new(address: SocketAddr, name: ServerName<'static>, linking: Arc<Linking>, open: Gauge) -> Arc<Self> {
+        Arc::new_cyclic(|this| Self {
+            address,
+            name,
+            linking,
+            via: format!("tunnel-server {address}").into(),
+            open,
+            state: Mutex::default(),
+            this: this.clone(),
+        })
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub fn via(&self) -> Arc<str> {
+        Arc::clone(&self.via)
+    }
+
+    /// Whether it answered when it was last tried, as far as is known.
+    pub fn is_doubtful(&self) -> bool {
+        self.state.lock().pause.is_some()
+    }
+
+    /// Whether the current runtime has a link to it.
+    pub fn has_link(&self) -> bool {
+        let state = self.state.lock();
+        state.by_runtime.get(&Handle::current().id()).is_some_and(|links| !links.all.is_empty())
+    }
+
+    /// Asks for a stream, on the current runtime. Dropping the future cancels the dial, not the making of a link.
+    pub async fn open(&self, cluster: &ClusterName, to: &Destination) -> Result<Stream, NotOpened> {
+        let mut last = String::new();
+        for _ in 0..ATTEMPTS {
+            let link = self.link().await.map_err(|error| NotOpened::Unasked(Unasked::Unlinked(error)))?;
+            match link.open(to, Some(cluster)).await {
+                Ok(stream) => return Ok(stream),
+                Err(OpenError::Refused(refusal)) => return Err(NotOpened::Refused(refusal)),
+                // The member may have been dialled, but was told nothing: dialling again does no harm.
+                Err(error) => last = error.to_string(),
+            }
+        }
+        Err(NotOpened::Unasked(Unasked::Lost(self.address, last)))
+    }
+
+    async fn link(&self) -> Result<Link, Arc<Unlinked>> {
+        loop {
+            match self.step() {
+                Step::Use(link) => return Ok(link),
+                Step::Fail(error) => return Err(error),
+                Step::Await(mut outcome) => match outcome.wait_for(Option::is_some).await.map(|made| made.clone()) {
+                    Ok(Some(Err(error))) => return Err(error),
+                    Ok(_) => {}
+                    Err(_) => return Err(Arc::new(Unlinked::Gone { address: self.address })),
+                },
+            }
+        }
+    }
+
+    fn step(&self) -> Step {
+        let runtime = Handle::current().id();
+        let newest = self.linking.tls.current().number;
+        let mut state = self.state.lock();
+        let State { by_runtime, pause } = &mut *state;
+        let links = by_runtime.entry(runtime).or_default();
+        // Dropped here, an older one ends with its last stream.
+        links.all.retain(|held| held.generation == newest);
+        let usable = links.all.iter().filter(|held| held.link.is_usable());
+        if let Some(held) = usable.min_by_key(|held| held.link.streams()) {
+            return Step::Use(held.link.clone());
+        }
+        if let Some(outcome) = links.making.as_ref().filter(|making| making.is_under_way()) {
+            return Step::Await(outcome.outcome.clone());
+        }
+        if let Some(pause) = pause.as_ref().filter(|pause| pause.until > Instant::now()) {
+            return Step::Fail(Arc::clone(&pause.why));
+        }
+        if links.all.len() >= MOST_LINKS {
+            return Step::Fail(Arc::new(Unlinked::Full { address: self.address, limit: MOST_LINKS }));
+        }
+        let (report, outcome) = watch::channel(None);
+        links.making = Some(Making { outcome: outcome.clone() });
+        tokio::spawn(make(self.this.clone(), runtime, report));
+        Step::Await(outcome)
+    }
+
+    /// Takes a new link into use.
+    fn made(&self, runtime: Id, link: &Link, generation: u64, held: DropGuard) -> u64 {
+        let mut state = self.state.lock();
+        state.pause = None;
+        let links = state.by_runtime.entry(runtime).or_default();
+        links.next += 1;
+        links.all.push(Held { number: links.next, link: link.clone(), generation, _guard: held });
+        links.next
+    }
+
+    fn failed(&self, error: Unlinked) -> Arc<Unlinked> {
+        let error = Arc::new(error);
+        let mut state = self.state.lock();
+        let length = state.pause.as_ref().map_or(FIRST_PAUSE, |pause| (pause.length * 2).min(LONGEST_PAUSE));
+        if state.pause.is_none() {
+            // Once, and not for each of many attempts.
+            tracing::warn!(%error, "cannot link to a tunnel-server, trying again while it is needed");
+        }
+        // Jittered over the upper half: gateways must not all come back in the same instant.
+        let until = Instant::now() + length.mul_f64(0.5 + net::random::fraction() / 2.0);
+        state.pause = Some(Pause { until, length, why: Arc::clone(&error) });
+        error
+    }
+
+    fn forget(&self, runtime: Id, number: u64) {
+        if let Some(links) = self.state.lock().by_runtime.get_mut(&runtime) {
+            links.all.retain(|held| held.number != number);
+        }
+    }
+
+    /// Lets go of links made with files that have changed.
+    fn weed(&self, runtime: Id) {
+        let newest = self.linking.tls.current().number;
+        if let Some(links) = self.state.lock().by_runtime.get_mut(&runtime) {
+            links.all.retain(|held| held.generation == newest);
+        }
+    }
+}
+
+// === impl Making ===
+
+impl Making {
+    fn is_under_way(&self) -> bool {
+        self.outcome.borrow().is_none() && self.outcome.has_changed().is_ok()
+    }
+}
+
+/// Makes a link, reports, and looks after it for as long as it is in use.
+async fn make(replica: Weak<Replica>, runtime: Id, report: watch::Sender<Made>) {
+    let Some(strong) = replica.upgrade() else { return };
+    let address = strong.address;
+    let (link, generation) = match strong.linking.link(address, &strong.name).await {
+        Ok(made) => made,
+        Err(error) => {
+            let _ = report.send(Some(Err(strong.failed(error))));
+            return;
+        }
+    };
+    let released = CancellationToken::new();
+    let number = strong.made(runtime, &link, generation, released.clone().drop_guard());
+    let open = InFlight::new(&strong.open);
+    drop(strong);
+    let _ = report.send(Some(Ok(())));
+    tracing::info!(%address, "linked to a tunnel-server");
+    let why = look_after(&replica, runtime, released, link).await;
+    if let Some(replica) = replica.upgrade() {
+        replica.forget(runtime, number);
+    }
+    drop(open);
+    tracing::info!(%address, reason = why, "link to a tunnel-server is not used any more");
+}
+
+/// Until the link takes no new streams, nobody has wanted one for long, or its certificate is of yesterday.
+async fn look_after(replica: &Weak<Replica>, runtime: Id, released: CancellationToken, link: Link) -> String {
+    let mut look = interval(LOOK);
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut idle = 0;
+    loop {
+        tokio::select! {
+            biased;
+            why = link.ended() => return why.to_string(),
+            () = link.leaving() => return "it is leaving".to_owned(),
+            () = released.cancelled() => return "certificates have changed, or its address".to_owned(),
+            _ = look.tick() => {}
+        }
+        let Some(replica) = replica.upgrade() else { return "the gateway has ended".to_owned() };
+        replica.weed(runtime);
+        idle = if link.streams() == 0 { idle + 1 } else { 0 };
+        if idle > IDLE_LOOKS {
+            return "idle".to_owned();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,83 @@
+//! A stream of the tunnel whose errors say that it was the tunnel that broke.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_util::sync::CancellationToken;
+use tunnel::{Gauge, Stream};
+
+pub struct Tunnelled {
+    stream: Stream,
+    /// Through whom, as messages name it.
+    via: Arc<str>,
+    /// Of a stream that this process lists among its own.
+    gauge: Option<Arc<Gauge>>,
+}
+
+// === impl Tunnelled ===
+
+impl Tunnelled {
+    pub fn new(stream: Stream, via: Arc<str>) -> Self {
+        Self { stream, via, gauge: None }
+    }
+
+    #[must_use]
+    pub fn counted(self, gauge: Arc<Gauge>) -> Self {
+        Self { gauge: Some(gauge), ..self }
+    }
+
+    /// Cancelled when the tunnel-server, or the agent, is leaving.
+    pub fn leaving(&self) -> Option<CancellationToken> {
+        self.stream.leaving()
+    }
+
+    /// Whoever lists this process's streams may end one.
+    fn check(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        let outcome = self.gauge.as_ref().map_or(Ok(()), |gauge| gauge.check(cx));
+        if outcome.is_err() {
+            self.stream.reset();
+        }
+        self.told(outcome)
+    }
+
+    fn told<T>(&self, outcome: io::Result<T>) -> io::Result<T> {
+        outcome.map_err(|error| io::Error::new(error.kind(), format!("the tunnel through {} broke: {error}", self.via)))
+    }
+}
+
+impl AsyncRead for Tunnelled {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        self.check(cx)?;
+        let before = buf.filled().len();
+        let outcome = ready!(Pin::new(&mut self.stream).poll_read(cx, buf));
+        if let Some(gauge) = &self.gauge {
+            gauge.back.fetch_add((buf.filled().len() - before) as u64, Ordering::Relaxed);
+        }
+        Poll::Ready(self.told(outcome))
+    }
+}
+
+impl AsyncWrite for Tunnelled {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        self.check(cx)?;
+        let outcome = ready!(Pin::new(&mut self.stream).poll_write(cx, buf));
+        if let (Some(gauge), Ok(written)) = (&self.gauge, &outcome) {
+            gauge.forth.fetch_add(*written as u64, Ordering::Relaxed);
+        }
+        Poll::Ready(self.told(outcome))
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let outcome = ready!(Pin::new(&mut self.stream).poll_flush(cx));
+        Poll::Ready(self.told(outcome))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let outcome = ready!(Pin::new(&mut self.stream).poll_shutdown(cx));
+        Poll::Ready(self.told(outcome))
+    }
+}
