@@ -1,7 +1,13 @@
 # syntax=docker/dockerfile:1
 
-# The gateway, the libraries that it links to, root certificates, and nothing else: no shell, no package manager.
-# `/apiserver` and `/patch` are what KubeVela's chart starts.
+# The images of the three programs, one target each; without a target it is the gateway's:
+#
+#     docker build -t cluster-gateway .
+#     docker build -t tunnel-server --target tunnel-server .
+#     docker build -t tunnel-agent --target tunnel-agent .
+#
+# Each is its program, the libraries that it links to, root certificates, and nothing else: no shell, no package manager.
+# `/apiserver` and `/patch` in the gateway's are what KubeVela's chart starts.
 
 FROM rust:1.95-bookworm AS build
 # The image's own compiler, whichever patch release the checkout pins.
@@ -9,17 +15,33 @@ ENV RUSTUP_TOOLCHAIN=$RUST_VERSION
 WORKDIR /src
 COPY . .
 RUN --mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,target=/src/target \
-    cargo build --locked --profile dist --package gateway --bin cluster-gateway \
-    && install -D --strip target/dist/cluster-gateway /image/cluster-gateway
-RUN ldd /image/cluster-gateway | grep -o '/lib[^ ]*' | xargs cp -L --parents -t /image \
-    && cp --parents /etc/ssl/certs/ca-certificates.crt /image \
-    && echo 'nonroot:x:65532:65532::/:/sbin/nologin' > /image/etc/passwd \
-    && echo 'nonroot:x:65532:' > /image/etc/group \
-    && ln -s cluster-gateway /image/apiserver \
-    && ln -s cluster-gateway /image/patch \
-    && chroot /image /apiserver --version
+    cargo build --locked --profile dist \
+        --package gateway --bin cluster-gateway --package tunnel-server --bin tunnel-server --package tunnel-agent --bin tunnel-agent \
+    && for program in cluster-gateway tunnel-server tunnel-agent; do \
+        install -D --strip "target/dist/$program" "/image/$program/$program" || exit 1; \
+    done
+RUN for program in cluster-gateway tunnel-server tunnel-agent; do \
+        image="/image/$program"; \
+        ldd "$image/$program" | grep -o '/lib[^ ]*' | xargs cp -L --parents -t "$image" \
+        && cp --parents /etc/ssl/certs/ca-certificates.crt "$image" \
+        && echo 'nonroot:x:65532:65532::/:/sbin/nologin' > "$image/etc/passwd" \
+        && echo 'nonroot:x:65532:' > "$image/etc/group" \
+        && chroot "$image" "/$program" --version || exit 1; \
+    done \
+    && ln -s cluster-gateway /image/cluster-gateway/apiserver \
+    && ln -s cluster-gateway /image/cluster-gateway/patch
 
-FROM scratch
-COPY --from=build /image /
+FROM scratch AS tunnel-server
+COPY --from=build /image/tunnel-server /
+USER 65532:65532
+ENTRYPOINT ["/tunnel-server"]
+
+FROM scratch AS tunnel-agent
+COPY --from=build /image/tunnel-agent /
+USER 65532:65532
+ENTRYPOINT ["/tunnel-agent"]
+
+FROM scratch AS cluster-gateway
+COPY --from=build /image/cluster-gateway /
 USER 65532:65532
 ENTRYPOINT ["/apiserver"]

@@ -1,0 +1,149 @@
+{{- define "cluster-gateway.tunnel.name" -}}
+{{ include "cluster-gateway.fullname" . | trunc 42 | trimSuffix "-" }}-tunnel
+{{- end }}
+
+{{- define "cluster-gateway.tunnel.agentsService" -}}
+{{ include "cluster-gateway.tunnel.name" . }}-agents
+{{- end }}
+
+{{- define "cluster-gateway.tunnel.frontendsService" -}}
+{{ include "cluster-gateway.tunnel.name" . }}
+{{- end }}
+
+{{/* The names that agents and gateways can always expect in the certificates, whatever the Service's address is. */}}
+{{- define "cluster-gateway.tunnel.agentsHost" -}}
+{{ include "cluster-gateway.tunnel.agentsService" . }}.{{ .Release.Namespace }}.svc
+{{- end }}
+
+{{- define "cluster-gateway.tunnel.frontendsHost" -}}
+{{ include "cluster-gateway.tunnel.frontendsService" . }}.{{ .Release.Namespace }}.svc
+{{- end }}
+
+{{- define "cluster-gateway.tunnel.selectorLabels" -}}
+app.kubernetes.io/name: tunnel-server
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{/* Of everything that belongs to the tunnel, pods of tunnel-servers among it. */}}
+{{- define "cluster-gateway.tunnel.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{ include "cluster-gateway.tunnel.selectorLabels" . }}
+{{- end }}
+
+{{- define "cluster-gateway.tunnel.cert-manager" -}}
+{{- $wanted := .Values.tls.certManager.enabled | toString -}}
+{{- if or (eq $wanted "true") (and (eq $wanted "auto") (.Capabilities.APIVersions.Has "cert-manager.io/v1")) -}}
+true
+{{- end }}
+{{- end }}
+
+{{/* What the agents' certificate is for, in one line: another value is another certificate. */}}
+{{- define "cluster-gateway.tunnel.agentsNames" -}}
+{{ prepend .Values.tunnel.listen.hosts (include "cluster-gateway.tunnel.agentsHost" .) | join "," }}
+{{- end }}
+
+{{/* The generated Secrets that the hub has, each as JSON of its data; empty unless they are for the same names. */}}
+{{- define "cluster-gateway.tunnel.agentsGenerated" -}}
+{{- $secret := lookup "v1" "Secret" .Release.Namespace (printf "%s-tls" (include "cluster-gateway.tunnel.agentsService" .)) -}}
+{{- if and $secret (eq (include "cluster-gateway.tunnel.agentsNames" .) (dig "metadata" "annotations" "cluster.core.oam.dev/generated-for" "" $secret)) -}}
+{{- toJson $secret.data }}
+{{- end }}
+{{- end }}
+
+{{- define "cluster-gateway.tunnel.frontendsGenerated" -}}
+{{- $server := lookup "v1" "Secret" .Release.Namespace (printf "%s-frontends-tls" (include "cluster-gateway.tunnel.name" .)) -}}
+{{- $client := lookup "v1" "Secret" .Release.Namespace (printf "%s-gateway-tls" (include "cluster-gateway.tunnel.name" .)) -}}
+{{- if and $server $client -}}
+{{- $for := dig "metadata" "annotations" "cluster.core.oam.dev/generated-for" "" $server -}}
+{{- if and (eq $for (include "cluster-gateway.tunnel.frontendsHost" .)) (eq (index $server.data "ca.crt") (index $client.data "ca.crt")) -}}
+{{- toJson (dict "server" $server.data "client" $client.data) }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Where the certificates come from: existing, cert-manager or generated; generated ones stay when cert-manager comes later. */}}
+{{- define "cluster-gateway.tunnel.agentsSource" -}}
+{{- if .Values.tunnel.listen.existingSecret -}}
+existing
+{{- else if or .Values.tunnel.listen.issuerRef (eq (toString .Values.tls.certManager.enabled) "true") -}}
+cert-manager
+{{- else if and (include "cluster-gateway.tunnel.cert-manager" .) (not (include "cluster-gateway.tunnel.agentsGenerated" .)) -}}
+cert-manager
+{{- else -}}
+generated
+{{- end }}
+{{- end }}
+
+{{- define "cluster-gateway.tunnel.frontendsSource" -}}
+{{- if .Values.tunnel.frontends.existingSecret -}}
+existing
+{{- else if eq (toString .Values.tls.certManager.enabled) "true" -}}
+cert-manager
+{{- else if and (include "cluster-gateway.tunnel.cert-manager" .) (not (include "cluster-gateway.tunnel.frontendsGenerated" .)) -}}
+cert-manager
+{{- else -}}
+generated
+{{- end }}
+{{- end }}
+
+{{/* Names of the Secrets. Those of cert-manager differ from the generated ones, which helm removes when a release changes over. */}}
+{{- define "cluster-gateway.tunnel.agentsSecret" -}}
+{{- $suffix := eq (include "cluster-gateway.tunnel.agentsSource" .) "cert-manager" | ternary "-issued" "" -}}
+{{- default (printf "%s-tls%s" (include "cluster-gateway.tunnel.agentsService" .) $suffix) .Values.tunnel.listen.existingSecret }}
+{{- end }}
+
+{{- define "cluster-gateway.tunnel.frontendsSecret" -}}
+{{- $suffix := eq (include "cluster-gateway.tunnel.frontendsSource" .) "cert-manager" | ternary "-issued" "" -}}
+{{- default (printf "%s-frontends-tls%s" (include "cluster-gateway.tunnel.name" .) $suffix) .Values.tunnel.frontends.existingSecret }}
+{{- end }}
+
+{{- define "cluster-gateway.tunnel.clientSecret" -}}
+{{- $suffix := eq (include "cluster-gateway.tunnel.frontendsSource" .) "cert-manager" | ternary "-issued" "" -}}
+{{- default (printf "%s-gateway-tls%s" (include "cluster-gateway.tunnel.name" .) $suffix) .Values.tunnel.frontends.existingClientSecret }}
+{{- end }}
+
+{{/* What the schema cannot say: values that contradict each other. */}}
+{{- define "cluster-gateway.tunnel.check" -}}
+{{- with .Values.tunnel -}}
+{{- $on := or .server.enabled .embedded.enabled -}}
+{{- if and .server.enabled .embedded.enabled -}}
+{{- fail "tunnel.server.enabled and tunnel.embedded.enabled are both true: agents' Service leads to one of them, choose it" -}}
+{{- end -}}
+{{- if and .embedded.enabled (gt (int $.Values.replicas) 2) -}}
+{{- fail "tunnel.embedded.enabled with more than two replicas: agents have links to two gateways at least, and the others could not reach them. Use tunnel.server.enabled" -}}
+{{- end -}}
+{{- if and .agents (not $on) -}}
+{{- fail "tunnel.agents names clusters, but nobody accepts their agents: set tunnel.server.enabled or tunnel.embedded.enabled" -}}
+{{- end -}}
+{{- if and .listen.existingSecret .listen.issuerRef -}}
+{{- fail "tunnel.listen.existingSecret and tunnel.listen.issuerRef are both given: which one is it?" -}}
+{{- end -}}
+{{- if and .listen.issuerRef (not .listen.hosts) -}}
+{{- fail "tunnel.listen.hosts is required with tunnel.listen.issuerRef: the names to be certified" -}}
+{{- end -}}
+{{- if and .listen.service.nodePort (eq .listen.service.type "ClusterIP") -}}
+{{- fail "tunnel.listen.service.nodePort is given, but tunnel.listen.service.type is ClusterIP" -}}
+{{- end -}}
+{{- if and (or .listen.service.loadBalancerClass .listen.service.loadBalancerSourceRanges) (ne .listen.service.type "LoadBalancer") -}}
+{{- fail "tunnel.listen.service.loadBalancerClass and .loadBalancerSourceRanges mean something with type LoadBalancer only" -}}
+{{- end -}}
+{{- if ne (empty .frontends.existingSecret) (empty .frontends.existingClientSecret) -}}
+{{- fail "tunnel.frontends.existingSecret and tunnel.frontends.existingClientSecret belong together: give both or none" -}}
+{{- end -}}
+{{- if and .frontends.existingSecret (not .server.enabled) -}}
+{{- fail "tunnel.frontends.existingSecret is given, but there are frontends with tunnel.server.enabled only" -}}
+{{- end -}}
+{{- if and .listen.clientCASecret (eq .listen.clientCASecret .frontends.existingSecret) -}}
+{{- fail "tunnel.listen.clientCASecret and tunnel.frontends.existingSecret are the same: every agent could come as a gateway" -}}
+{{- end -}}
+{{- $ports := list (int .listen.port) (int .server.frontendPort) (int .server.adminPort) -}}
+{{- if and .server.enabled (ne (len $ports) (len (uniq $ports))) -}}
+{{- fail "tunnel.listen.port, tunnel.server.frontendPort and tunnel.server.adminPort must differ" -}}
+{{- end -}}
+{{- if and .embedded.enabled (eq (int .listen.port) (int $.Values.port)) -}}
+{{- fail "tunnel.listen.port and port must differ" -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
