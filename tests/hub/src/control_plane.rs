@@ -7,6 +7,7 @@ mod manager;
 
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
@@ -51,12 +52,19 @@ pub struct ApiServer {
     name: String,
     ground: Ground,
     address: SocketAddr,
+    keys: Arc<Keys>,
+    admin_kubeconfig: PathBuf,
+}
+
+/// What all replicas of an API server share.
+#[derive(Debug)]
+struct Keys {
     authority: Authority,
     authority_file: PathBuf,
     serving: PemFiles,
     service_accounts: PemFiles,
     admin: Issued,
-    admin_kubeconfig: PathBuf,
+    admin_files: PemFiles,
 }
 
 // === impl Ground ===
@@ -83,6 +91,24 @@ impl Ground {
     /// The path of a file of this run.
     pub fn file(&self, name: &str) -> PathBuf {
         self.directory.join(name)
+    }
+}
+
+// === impl Keys ===
+
+impl Keys {
+    fn create(ground: &Ground, name: &str) -> Result<Self> {
+        let directory = &ground.directory;
+        let authority = Authority::new(&format!("{name}-ca"));
+        let authority_file = authority.write_to(directory, &format!("{name}-ca"))?;
+        let serving = Leaf::server(name).san("kubernetes").san("kubernetes.default.svc");
+        let serving = authority.issue(&serving).write_to(directory, name)?;
+        // A certificate around the key, because Go reads the public half from it; nobody checks who signed it.
+        let service_accounts = authority.issue(&Leaf::new("service-accounts"));
+        let service_accounts = service_accounts.write_to(directory, &format!("{name}-service-accounts"))?;
+        let admin = authority.issue(&Leaf::client(format!("{name}-admin")).group("system:masters"));
+        let admin_files = admin.write_to(directory, &format!("{name}-admin"))?;
+        Ok(Self { authority, authority_file, serving, service_accounts, admin, admin_files })
     }
 }
 
@@ -118,55 +144,53 @@ impl Etcd {
 impl ApiServer {
     /// Starts the API server `name` under its own prefix in `etcd`, with services in `service_range` and `more` flags.
     pub fn start(ground: &Ground, etcd: &Etcd, name: &str, service_range: &str, more: &[String]) -> Result<Self> {
-        let authority = Authority::new(&format!("{name}-ca"));
-        let authority_file = authority.write_to(&ground.directory, &format!("{name}-ca"))?;
-        let serving = Leaf::server(name).san("kubernetes").san("kubernetes.default.svc");
-        let serving = authority.issue(&serving).write_to(&ground.directory, name)?;
-        // A certificate around the key, because Go reads the public half from it; nobody checks who signed it.
-        let service_accounts = authority.issue(&Leaf::new("service-accounts"));
-        let service_accounts = service_accounts.write_to(&ground.directory, &format!("{name}-service-accounts"))?;
-        let admin = authority.issue(&Leaf::client(format!("{name}-admin")).group("system:masters"));
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, ports::free()?));
-        let admin_kubeconfig = Kubeconfig {
-            server: format!("https://{address}"),
-            authority: authority_file.clone(),
-            credential: Credential::Certificate(admin.write_to(&ground.directory, &format!("{name}-admin"))?),
-        };
-        let admin_kubeconfig = admin_kubeconfig.write(ground.file(&format!("{name}-admin.kubeconfig")))?;
+        let keys = Keys::create(ground, name)?;
         let mut args = vec![
             format!("--etcd-servers={}", etcd.url),
             format!("--etcd-prefix=/{name}"),
-            format!("--secure-port={}", address.port()),
-            format!("--tls-cert-file={}", serving.certificate.display()),
-            format!("--tls-private-key-file={}", serving.key.display()),
-            format!("--client-ca-file={}", authority_file.display()),
+            format!("--tls-cert-file={}", keys.serving.certificate.display()),
+            format!("--tls-private-key-file={}", keys.serving.key.display()),
+            format!("--client-ca-file={}", keys.authority_file.display()),
             format!("--service-cluster-ip-range={service_range}"),
-            format!("--service-account-key-file={}", service_accounts.certificate.display()),
-            format!("--service-account-signing-key-file={}", service_accounts.key.display()),
+            format!("--service-account-key-file={}", keys.service_accounts.certificate.display()),
+            format!("--service-account-signing-key-file={}", keys.service_accounts.key.display()),
             format!("--service-account-issuer=https://{name}.local"),
         ];
         args.extend(COMMON_FLAGS.iter().map(|&flag| flag.to_owned()));
         args.extend_from_slice(more);
+        Self::launch(ground, name, Arc::new(keys), args)
+    }
+
+    /// Starts a further replica with the same keys and the same objects, and `more` flags; it writes no audit log, which the first
+    /// one does.
+    pub fn start_replica(&self, name: &str, more: &[String]) -> Result<Self> {
+        let apart = |arg: &&String| arg.starts_with("--audit-") || arg.starts_with("--secure-port=");
+        let args = self.args.iter().filter(|arg| !apart(arg)).chain(more).cloned().collect();
+        Self::launch(&self.ground, name, Arc::clone(&self.keys), args)
+    }
+
+    fn launch(ground: &Ground, name: &str, keys: Arc<Keys>, mut args: Vec<String>) -> Result<Self> {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, ports::free()?));
+        args.push(format!("--secure-port={}", address.port()));
+        let admin_kubeconfig = Kubeconfig {
+            server: format!("https://{address}"),
+            authority: keys.authority_file.clone(),
+            credential: Credential::Certificate(keys.admin_files.clone()),
+        };
+        let admin_kubeconfig = admin_kubeconfig.write(ground.file(&format!("{name}-admin.kubeconfig")))?;
         let process = ground.start(&format!("{name}-apiserver"), Tool::ApiServer, &args)?;
         let (name, ground) = (name.to_owned(), ground.clone());
-        Ok(Self {
-            process,
-            args,
-            name,
-            ground,
-            address,
-            authority,
-            authority_file,
-            serving,
-            service_accounts,
-            admin,
-            admin_kubeconfig,
-        })
+        Ok(Self { process, args, name, ground, address, keys, admin_kubeconfig })
+    }
+
+    /// What it needed to know.
+    pub fn ground(&self) -> &Ground {
+        &self.ground
     }
 
     /// Waits until it says that it is ready.
     pub fn wait_ready(&mut self) -> Result<()> {
-        let client = self.client(Some(&self.admin));
+        let client = self.client(Some(&self.keys.admin));
         let process = &mut self.process;
         let mut ended = None;
         wait::until(&format!("the API server {}", self.name), START_LIMIT, || {
@@ -192,17 +216,17 @@ impl ApiServer {
 
     /// Signs its serving certificate and its users' certificates.
     pub fn authority(&self) -> &Authority {
-        &self.authority
+        &self.keys.authority
     }
 
     /// The PEM file with [`ApiServer::authority`]'s certificate.
     pub fn authority_file(&self) -> &Path {
-        &self.authority_file
+        &self.keys.authority_file
     }
 
     /// The certificate of a member of `system:masters`.
     pub fn admin(&self) -> &Issued {
-        &self.admin
+        &self.keys.admin
     }
 
     /// kubectl as a member of `system:masters`.
@@ -212,12 +236,12 @@ impl ApiServer {
 
     /// Requests without kubectl, presenting `identity`.
     pub fn client(&self, identity: Option<&Issued>) -> Client {
-        Client::new(self.address, &self.authority, identity)
+        Client::new(self.address, &self.keys.authority, identity)
     }
 
     /// A kubeconfig for this server as another user, written under `name`.
     pub fn kubeconfig(&self, name: &str, credential: Credential) -> Result<PathBuf> {
-        let (server, authority) = (self.url(), self.authority_file.clone());
+        let (server, authority) = (self.url(), self.keys.authority_file.clone());
         Kubeconfig { server, authority, credential }.write(self.ground.file(&format!("{name}.kubeconfig")))
     }
 

@@ -1,4 +1,4 @@
-//! helm as a child process, and the chart under test.
+//! helm as a child process, and the charts under test.
 
 mod release;
 
@@ -15,27 +15,56 @@ pub use self::release::Workload;
 /// helm knows no hub while it renders: this is the one it supposes.
 const KUBE_VERSION: &str = "--kube-version=1.35.4";
 
-/// helm for one hub.
+/// A chart of this project.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Chart {
+    /// For hubs: the gateway, and the tunnel-server.
+    Gateway,
+    /// For members: the agent.
+    Agent,
+}
+
+/// helm for one API server and one chart.
 #[derive(Clone, Debug)]
 pub struct Helm {
     binary: PathBuf,
     kubeconfig: PathBuf,
     home: PathBuf,
+    chart: Chart,
 }
 
-/// The directory of the gateway's chart.
-pub fn chart() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../charts/cluster-gateway")
+// === impl Chart ===
+
+impl Chart {
+    /// Its directory.
+    pub fn directory(self) -> PathBuf {
+        let name = match self {
+            Self::Gateway => "cluster-gateway",
+            Self::Agent => "tunnel-agent",
+        };
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../charts").join(name)
+    }
 }
 
 // === impl Helm ===
 
 impl Helm {
-    /// helm for the hub of `kubeconfig`, which rendering and linting do not read; its own files go below `directory`.
+    /// helm with the gateway's chart for the hub of `kubeconfig`, which rendering and linting do not read; its own files go below `directory`.
     pub fn prepare(directory: &Path, kubeconfig: &Path) -> Result<Self> {
         let home = directory.join("helm");
         std::fs::create_dir_all(&home)?;
-        Ok(Self { binary: tools::provide(Tool::Helm)?, kubeconfig: kubeconfig.to_path_buf(), home })
+        Ok(Self {
+            binary: tools::provide(Tool::Helm)?,
+            kubeconfig: kubeconfig.to_path_buf(),
+            home,
+            chart: Chart::Gateway,
+        })
+    }
+
+    /// The same with another chart.
+    #[must_use]
+    pub fn with(&self, chart: Chart) -> Self {
+        Self { chart, ..self.clone() }
     }
 
     /// A command line.
@@ -49,7 +78,7 @@ impl Helm {
 
     /// Runs `command` (of one word or more) on the chart in `namespace` with more arguments; a failure is an error.
     pub fn on_chart(&self, command: &str, namespace: &str, more: &[String]) -> Result<String> {
-        let chart = chart().to_string_lossy().into_owned();
+        let chart = self.chart.directory().to_string_lossy().into_owned();
         let words = command.split(' ').map(str::to_owned);
         let words = words.chain([chart, format!("--namespace={namespace}")]).chain(more.iter().cloned());
         self.args(words).run()?.success().with_context(|| format!("helm {command} {}", more.join(" ")))

@@ -2,11 +2,12 @@
 //!
 //! A request and its answer are blocking, a fresh connection for each request (so that no answer depends on an earlier one), HTTP/1.1, within a time limit.
 
+use std::io::{Read as _, Write as _};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};
@@ -38,6 +39,18 @@ pub struct Response {
     pub headers: HeaderMap,
     /// The body.
     pub body: Bytes,
+}
+
+/// The body of the answer to a GET without TLS, of a program of ours (which answers HTTP/1.0 without chunks); must be 200.
+pub fn plain(address: SocketAddr, path: &str) -> Result<String> {
+    let mut stream = std::net::TcpStream::connect_timeout(&address, LIMIT)?;
+    stream.set_read_timeout(Some(LIMIT))?;
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n")?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text).with_context(|| format!("{path} at {address}"))?;
+    let (head, body) = text.split_once("\r\n\r\n").context("no end of the head")?;
+    ensure!(head.split(' ').nth(1) == Some("200"), "{path} at {address}: {text}");
+    Ok(body.to_owned())
 }
 
 // === impl Client ===

@@ -1,19 +1,22 @@
 //! Everything a test needs, up and registered: hub, member, gateway, users, and kubectl for each way to the member.
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow};
 use kit::pki::Leaf;
 
 use crate::control_plane::{ApiServer, Etcd, Ground};
+use crate::http::Client;
 use crate::hub::{Hub, MemberSecret};
 use crate::informer::Informer;
 use crate::kubeconfig::{Credential, Kubeconfig};
 use crate::kubectl::Kubectl;
 use crate::member::{GATEWAY_USER, Member};
-use crate::product::Product;
+use crate::product::{LOG, Product};
 use crate::scratch::Scratch;
 use crate::tools::{Tool, Tools};
+use crate::tunnel::{CLUSTER_EMBEDDED, CLUSTER_TUNNEL, Tunnel, Tunnelled};
 
 /// Under which the hub knows the member, with a token.
 pub const CLUSTER: &str = "member";
@@ -24,7 +27,7 @@ pub const X509_USER: &str = "gateway-x509";
 /// Every verb of `clustergateways/proxy`.
 pub const ALL_VERBS: &[&str] = &["get", "create", "update", "patch", "delete"];
 
-/// A way to the member. All three end as the same user on the member.
+/// A way to the member. All end as the same user on the member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route {
     /// Straight to the member's API server: what the others are compared with.
@@ -33,6 +36,10 @@ pub enum Route {
     Hub,
     /// Straight to the gateway, with a token of the hub.
     Gateway,
+    /// Through the hub's aggregator to the gateway, from there through a tunnel-server and an agent.
+    Tunnel,
+    /// Straight to a gateway which an agent links to.
+    Embedded,
 }
 
 /// The whole arrangement. Ended on drop.
@@ -47,6 +54,9 @@ pub struct Lab {
     pub token: String,
     /// The token of the gateway's user on the member, as it is in the Secret of [`CLUSTER`].
     pub member_token: String,
+    /// Keys and ports of the tunnel.
+    pub tunnel: Tunnel,
+    tunnelled: OnceLock<Result<Tunnelled, String>>,
     etcd: Etcd,
     ground: Ground,
     scratch: Scratch,
@@ -55,9 +65,11 @@ pub struct Lab {
 // === impl Route ===
 
 impl Route {
-    /// The ways under test.
+    /// The ways under test that need no tunnel.
     pub const PROXIED: [Self; 2] = [Self::Hub, Self::Gateway];
-    /// All ways, the one to compare with first.
+    /// The ways through a tunnel. They are there once [`Lab::tunnelled`] was called.
+    pub const TUNNELLED: [Self; 2] = [Self::Tunnel, Self::Embedded];
+    /// All ways without a tunnel, the one to compare with first.
     pub const ALL: [Self; 3] = [Self::Direct, Self::Hub, Self::Gateway];
 
     /// A short name.
@@ -66,6 +78,17 @@ impl Route {
             Self::Direct => "direct",
             Self::Hub => "hub",
             Self::Gateway => "gateway",
+            Self::Tunnel => "tunnel",
+            Self::Embedded => "embedded",
+        }
+    }
+
+    /// Under which name the hub knows the member on this way.
+    pub fn cluster(self) -> &'static str {
+        match self {
+            Self::Direct | Self::Hub | Self::Gateway => CLUSTER,
+            Self::Tunnel => CLUSTER_TUNNEL,
+            Self::Embedded => CLUSTER_EMBEDDED,
         }
     }
 }
@@ -79,11 +102,12 @@ impl Lab {
         let ground = Ground { tools: Tools::prepare()?, directory: scratch.path().to_path_buf() };
         let etcd = Etcd::start(&ground)?;
         let mut hub = Hub::start(&ground, &etcd)?;
+        let tunnel = Tunnel::prepare(&ground)?;
         let mut member = Member::start(&ground, &etcd)?;
         let (gateway, member_token) = std::thread::scope(|scope| {
             let gateway = scope.spawn(|| {
                 hub.wait_ready().context("the hub did not come up")?;
-                Product::start(&ground, &hub).context("the gateway did not come up")
+                Product::start(&ground, &hub, &tunnel.gateway_flags()).context("the gateway did not come up")
             });
             let token = scope.spawn(|| {
                 member.wait_ready().context("the member did not come up")?;
@@ -95,11 +119,24 @@ impl Lab {
         let identity = member.server.authority().issue(&Leaf::client(X509_USER).group("system:masters"));
         hub.register_member(CLUSTER_X509, &MemberSecret::with_certificate(&member.server, &identity))?;
         let token = hub.create_user("tester", &[], ALL_VERBS)?;
-        let lab = Self { gateway, hub, member, token, member_token, etcd, ground, scratch };
-        for route in Route::ALL {
-            lab.kubeconfig(route, CLUSTER, lab.credential(route)).write(lab.kubeconfig_path(route))?;
-        }
+        let tunnelled = OnceLock::new();
+        let lab = Self { gateway, hub, member, token, member_token, tunnel, tunnelled, etcd, ground, scratch };
+        Route::ALL.into_iter().try_for_each(|route| lab.write_kubeconfig(route))?;
         Ok(lab)
+    }
+
+    /// The tunnel's programs. The first who asks starts them.
+    pub fn tunnelled(&self) -> Result<&Tunnelled> {
+        let tunnelled = self.tunnelled.get_or_init(|| self.start_tunnel().map_err(|error| format!("{error:#}")));
+        tunnelled.as_ref().map_err(|error| anyhow!("there is no tunnel: {error}"))
+    }
+
+    fn start_tunnel(&self) -> Result<Tunnelled> {
+        let tunnelled = Tunnelled::start(&self.tunnel, &self.hub, &self.member, &self.member_token)?;
+        self.write_kubeconfig(Route::Tunnel)?;
+        let embedded = Self::kubeconfig_of(&tunnelled.embedded, CLUSTER_EMBEDDED, self.credential(Route::Embedded));
+        embedded.write(self.kubeconfig_path(Route::Embedded))?;
+        Ok(tunnelled)
     }
 
     /// kubectl on `route` to the member, as a user who may do everything.
@@ -136,9 +173,40 @@ impl Lab {
         Informer::start(self.ground.tools.path(Tool::Informer), kubeconfig, resource, &log)
     }
 
+    /// The gateway on `route`.
+    ///
+    /// # Panics
+    ///
+    /// On [`Route::Embedded`] before [`Lab::tunnelled`].
+    pub fn gateway_on(&self, route: Route) -> &Product {
+        match route {
+            Route::Embedded => &self.tunnelled().expect("the tunnel is there").embedded,
+            Route::Direct | Route::Hub | Route::Gateway | Route::Tunnel => &self.gateway,
+        }
+    }
+
+    /// A client for `route`, without a certificate.
+    pub fn client(&self, route: Route) -> Client {
+        match route {
+            Route::Direct => self.member.server.client(None),
+            Route::Hub | Route::Tunnel => self.hub.server.client(None),
+            Route::Gateway | Route::Embedded => self.gateway_on(route).client(None),
+        }
+    }
+
     /// The path under which hub and gateway serve `cluster`'s API.
     pub fn proxy_path(cluster: &str) -> String {
         format!("/apis/cluster.core.oam.dev/v1alpha1/clustergateways/{cluster}/proxy")
+    }
+
+    /// What further programs need to know.
+    pub fn ground(&self) -> &Ground {
+        &self.ground
+    }
+
+    /// What the product's programs in this process have logged.
+    pub fn log(&self) -> Result<String> {
+        Ok(std::fs::read_to_string(self.ground.file(LOG))?)
     }
 
     /// A directory for a test's files.
@@ -155,13 +223,25 @@ impl Lab {
     }
 
     fn kubeconfig(&self, route: Route, cluster: &str, credential: Credential) -> Kubeconfig {
-        let path = Self::proxy_path(cluster);
-        let (server, authority) = match route {
-            Route::Direct => (self.member.server.url(), self.member.server.authority_file().to_path_buf()),
-            Route::Hub => (self.hub.server.url() + &path, self.hub.server.authority_file().to_path_buf()),
-            Route::Gateway => (format!("https://{}{path}", self.gateway.address()), self.gateway.authority_file()),
+        let server = match route {
+            Route::Direct => &self.member.server,
+            Route::Hub | Route::Tunnel => &self.hub.server,
+            Route::Gateway | Route::Embedded => {
+                return Self::kubeconfig_of(self.gateway_on(route), cluster, credential);
+            }
         };
-        Kubeconfig { server, authority, credential }
+        let path = if route == Route::Direct { String::new() } else { Self::proxy_path(cluster) };
+        Kubeconfig { server: server.url() + &path, authority: server.authority_file().to_path_buf(), credential }
+    }
+
+    fn kubeconfig_of(gateway: &Product, cluster: &str, credential: Credential) -> Kubeconfig {
+        let server = format!("https://{}{}", gateway.address(), Self::proxy_path(cluster));
+        Kubeconfig { server, authority: gateway.authority_file(), credential }
+    }
+
+    fn write_kubeconfig(&self, route: Route) -> Result<()> {
+        let kubeconfig = self.kubeconfig(route, route.cluster(), self.credential(route));
+        kubeconfig.write(self.kubeconfig_path(route)).map(drop)
     }
 
     fn credential(&self, route: Route) -> Credential {

@@ -5,6 +5,7 @@
 //! that end with this process, however it ends ([`process`]). [`lab::Lab`] is all of it, up and registered.
 
 pub mod control_plane;
+pub mod egress;
 pub mod follower;
 pub mod helm;
 pub mod http;
@@ -20,4 +21,5 @@ pub mod process;
 pub mod product;
 pub mod scratch;
 pub mod tools;
+pub mod tunnel;
 pub mod wait;

@@ -3,6 +3,7 @@
 //!
 //! A pod's "container" is a directory of this machine: `exec` runs there, and `<container>.log` in it is the container's log.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -41,6 +42,7 @@ pub struct Member {
     /// Its API server.
     pub server: ApiServer,
     managers: Vec<Process>,
+    kubelet: SocketAddr,
     containers: PathBuf,
     audit_log: PathBuf,
     ground: Ground,
@@ -62,15 +64,15 @@ impl Member {
         let server = ApiServer::start(ground, etcd, "member", "10.97.0.0/16", &flags)?;
         let containers = ground.file("containers");
         std::fs::create_dir_all(&containers)?;
-        Ok(Self { server, managers: Vec::new(), containers, audit_log, ground: ground.clone() })
+        let kubelet = SocketAddr::from((Ipv4Addr::LOCALHOST, ports::free()?));
+        Ok(Self { server, managers: Vec::new(), kubelet, containers, audit_log, ground: ground.clone() })
     }
 
     /// Waits until it is ready, starts what stands beside it, and waits until its nodes are ready.
     pub fn wait_ready(&mut self) -> Result<()> {
         self.server.wait_ready()?;
-        let kubelet_port = ports::free()?;
-        self.managers.push(self.start_kubelet(kubelet_port)?);
-        self.managers.push(self.start_kwok(kubelet_port)?);
+        self.managers.push(self.start_kubelet()?);
+        self.managers.push(self.start_kwok()?);
         self.managers.push(start_controller_manager(&self.ground, &self.server, &CONTROLLERS)?);
         self.managers.push(start_scheduler(&self.ground, &self.server)?);
         let kubectl = self.server.kubectl();
@@ -102,6 +104,11 @@ impl Member {
         self.containers.join(namespace).join(pod)
     }
 
+    /// Where the kubelet of all its nodes listens.
+    pub fn kubelet(&self) -> SocketAddr {
+        self.kubelet
+    }
+
     /// Binds the ServiceAccount `default/<name>` to cluster-admin and returns a token for it.
     pub fn create_admin(&self, name: &str) -> Result<String> {
         let token = self.server.service_account_token("default", name)?;
@@ -130,9 +137,9 @@ impl Member {
         self.server.release();
     }
 
-    fn start_kubelet(&self, port: u16) -> Result<Process> {
+    fn start_kubelet(&self) -> Result<Process> {
         let args = [
-            format!("--listen=127.0.0.1:{port}"),
+            format!("--listen={}", self.kubelet),
             format!("--tls-cert-file={}", self.ground.file("member.crt").display()),
             format!("--tls-private-key-file={}", self.ground.file("member.key").display()),
             format!("--root={}", self.containers.display()),
@@ -141,7 +148,7 @@ impl Member {
     }
 
     /// No `--node-name`: it would become a Hostname address, which the API server prefers over the IP address.
-    fn start_kwok(&self, kubelet_port: u16) -> Result<Process> {
+    fn start_kwok(&self) -> Result<Process> {
         let config = self.ground.file("kwok.yaml");
         std::fs::write(&config, KWOK)?;
         let args = [
@@ -150,7 +157,7 @@ impl Member {
             "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake".to_owned(),
             "--cidr=10.99.0.0/16".to_owned(),
             "--node-ip=127.0.0.1".to_owned(),
-            format!("--node-port={kubelet_port}"),
+            format!("--node-port={}", self.kubelet.port()),
             format!("--server-address=127.0.0.1:{}", ports::free()?), // else it takes the node port itself
             "--node-lease-duration-seconds=40".to_owned(),
         ];

@@ -16,6 +16,8 @@ use crate::http::Client;
 use crate::hub::{GATEWAY_HOST, Hub, SECRET_NAMESPACE};
 use crate::ports;
 
+/// The log of all programs of the product in this process.
+pub const LOG: &str = "product.log";
 /// For the gateway to read the hub's Secrets and ConfigMap and say that it is ready.
 const START_LIMIT: Duration = Duration::from_secs(30);
 /// For the hub to find it available: it looks every few seconds at an API that failed.
@@ -36,23 +38,28 @@ pub type InUse<'a> = RwLockReadGuard<'a, Option<Gateway>>;
 // === impl Product ===
 
 impl Product {
-    /// Starts it with a ServiceAccount of its own on `hub`, registers it there, and waits until the hub calls it available.
-    pub fn start(ground: &Ground, hub: &Hub) -> Result<Self> {
-        log_to(&ground.file("gateway.log"))?;
-        let product = Self::start_unregistered(ground, "gateway", &hub.create_gateway_account()?, &[])?;
+    /// Starts it with `more` flags and a ServiceAccount of its own on `hub`, registers it there, and waits until the hub calls it available.
+    pub fn start(ground: &Ground, hub: &Hub, more: &[String]) -> Result<Self> {
+        log_to(&ground.file(LOG))?;
+        let product = Self::start_unregistered(ground, "gateway", &hub.create_gateway_account()?, more)?;
         hub.register_gateway(product.address.port(), &product.authority)?;
         hub.server.kubectl().ok(AVAILABLE).context("the APIService did not become available")?;
         Ok(product)
     }
 
     /// Starts one called `name` for the hub of `kubeconfig`, as the user in it, and tells that hub nothing of it.
-    pub fn start_unregistered(ground: &Ground, name: &str, kubeconfig: &Path, more: &[&str]) -> Result<Self> {
+    pub fn start_unregistered<S: AsRef<str>>(
+        ground: &Ground,
+        name: &str,
+        kubeconfig: &Path,
+        more: &[S],
+    ) -> Result<Self> {
         let authority = Authority::new(&format!("{name}-ca"));
         let authority_file = authority.write_to(&ground.directory, &format!("{name}-ca"))?;
         let serving = authority.issue(&Leaf::server(name).san(GATEWAY_HOST)).write_to(&ground.directory, name)?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, ports::free()?));
         let mut flags = flags(address, kubeconfig, &serving);
-        flags.extend(more.iter().map(|&flag| flag.to_owned()));
+        flags.extend(more.iter().map(|flag| flag.as_ref().to_owned()));
         let product = Self { authority, authority_file, flags, address, running: RwLock::new(None) };
         *product.running.write() = Some(product.launch()?);
         Ok(product)
@@ -105,7 +112,9 @@ impl Drop for Product {
 
 /// The gateway's own words, beside the logs of the programs around it.
 fn log_to(path: &Path) -> Result<()> {
-    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_env_filter("info,gateway=debug,auth=debug");
+    let subscriber = tracing_subscriber::fmt()
+        .with_ansi(false)
+        .with_env_filter("info,gateway=debug,auth=debug,tunnel=debug,tunnel_server=debug,tunnel_agent=debug");
     // Somebody else's subscriber in this process is as good.
     drop(subscriber.with_writer(Arc::new(File::create(path)?)).try_init());
     Ok(())

@@ -31,11 +31,7 @@ pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
 
 /// A client for `route`, without a certificate.
 pub(crate) fn client(lab: &Lab, route: Route) -> Client {
-    match route {
-        Route::Direct => lab.member.server.client(None),
-        Route::Hub => lab.hub.server.client(None),
-        Route::Gateway => lab.gateway.client(None),
-    }
+    lab.client(route)
 }
 
 /// The value of an Authorization header.

@@ -14,7 +14,7 @@ use anyhow::{Context as _, Result, anyhow, ensure};
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
 use hub_tests::http::Response;
-use hub_tests::lab::{CLUSTER, Lab, Route};
+use hub_tests::lab::{Lab, Route};
 use libtest_mimic::Trial;
 use serde_json::Value;
 
@@ -71,7 +71,7 @@ fn prepare(lab: &Lab) -> Result<()> {
 fn addressed(lab: &Lab, route: Route, path: &str) -> (String, String) {
     match route {
         Route::Direct => (path.to_owned(), bearer(&lab.member_token)),
-        Route::Hub | Route::Gateway => (format!("{}{path}", Lab::proxy_path(CLUSTER)), bearer(&lab.token)),
+        _ => (format!("{}{path}", Lab::proxy_path(route.cluster())), bearer(&lab.token)),
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, bail, ensure};
 use http::StatusCode;
 use hub_tests::http::Response;
-use hub_tests::lab::{CLUSTER, Lab, Route};
+use hub_tests::lab::{Lab, Route};
 use libtest_mimic::Trial;
 
 use crate::access::{bearer, client};
@@ -69,7 +69,7 @@ pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
 fn get(lab: &Lab, route: Route, path: &str, headers: &[(&str, &str)]) -> Result<Response> {
     let (prefix, token) = match route {
         Route::Direct => (String::new(), &lab.member_token),
-        Route::Hub | Route::Gateway => (Lab::proxy_path(CLUSTER), &lab.token),
+        _ => (Lab::proxy_path(route.cluster()), &lab.token),
     };
     let authorization = bearer(token);
     let headers: Vec<(&str, &str)> = headers.iter().copied().chain([("authorization", &*authorization)]).collect();

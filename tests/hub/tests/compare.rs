@@ -1,25 +1,85 @@
-//! "The same as directly on the member": one command on every route, outputs compared after masking.
+//! "The same as directly on the member": one command on several routes, outputs compared after masking.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use anyhow::{Result, bail, ensure};
 use hub_tests::kubectl::{Invocation, Kubectl, Output};
 use hub_tests::lab::{Lab, Route};
 use hub_tests::mask::mask;
+use libtest_mimic::Trial;
+
+use crate::stage::{self, Stage};
 
 const UNSENT_INPUT: &str = r#""Unhandled Error" err="EOF""#;
 
-/// Runs `command` on every route and fails unless it ends with `status` and prints the same everywhere.
+/// The routes that a list of tests is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ways {
+    /// To a member which the gateway dials.
+    Dialled,
+    /// Through tunnels.
+    Tunnelled,
+}
+
+// === impl Ways ===
+
+impl Ways {
+    /// Those that are compared with the direct one.
+    pub(crate) fn proxied(self) -> [Route; 2] {
+        match self {
+            Self::Dialled => Route::PROXIED,
+            Self::Tunnelled => Route::TUNNELLED,
+        }
+    }
+
+    /// These and the direct one, which comes first.
+    pub(crate) fn all(self) -> [Route; 3] {
+        let [first, second] = self.proxied();
+        [Route::Direct, first, second]
+    }
+
+    /// The name of what belongs to one route only; the same list with other ways has other names, the direct one's included.
+    pub(crate) fn scope(self, route: Route) -> String {
+        match self {
+            Self::Dialled => format!("only-{}", route.name()),
+            Self::Tunnelled => format!("tunnels-{}", route.name()),
+        }
+    }
+
+    /// A test that shares the gateway with others, called `name`; through tunnels, these are there when it runs.
+    pub(crate) fn test(
+        self,
+        stage: &Arc<Stage>,
+        name: &str,
+        run: impl FnOnce(&Lab) -> Result<()> + Send + 'static,
+    ) -> Trial {
+        match self {
+            Self::Dialled => stage::test(stage, name, run),
+            Self::Tunnelled => stage::test(stage, format!("tunnel::{name}"), |lab| {
+                lab.tunnelled()?;
+                run(lab)
+            }),
+        }
+    }
+}
+
+/// Runs `command` on every route of `ways` and fails unless it ends with `status` and prints the same everywhere.
 ///
 /// What differs between routes on purpose (a namespace) is named after the route: `command` gets its name, and it is masked.
-pub(crate) fn everywhere(lab: &Lab, status: i32, command: impl Fn(&Kubectl, &str) -> Invocation) -> Result<Output> {
-    let run = |route: Route| command(&lab.kubectl(route), &scope(route)).run();
+pub(crate) fn everywhere(
+    lab: &Lab,
+    ways: Ways,
+    status: i32,
+    command: impl Fn(&Kubectl, &str) -> Invocation,
+) -> Result<Output> {
+    let run = |route: Route| command(&lab.kubectl(route), &ways.scope(route)).run();
     let direct = run(Route::Direct)?;
     ensure!(direct.status == status, "directly it exited with {}, not {status}: {direct:?}", direct.status);
-    let expected = masked(Route::Direct, &direct);
+    let expected = masked(&ways.scope(Route::Direct), &direct);
     let mut differences = String::new();
-    for route in Route::PROXIED {
-        let proxied = masked(route, &run(route)?);
+    for route in ways.proxied() {
+        let proxied = masked(&ways.scope(route), &run(route)?);
         if proxied != expected {
             let _ = write!(differences, "\n--- via {} ---\n{}", route.name(), describe(&proxied));
         }
@@ -30,13 +90,8 @@ pub(crate) fn everywhere(lab: &Lab, status: i32, command: impl Fn(&Kubectl, &str
     Ok(direct)
 }
 
-/// The name of what belongs to one route only.
-pub(crate) fn scope(route: Route) -> String {
-    format!("only-{}", route.name())
-}
-
-fn masked(route: Route, output: &Output) -> Output {
-    let names = [(&*scope(route), "<scope>")];
+fn masked(scope: &str, output: &Output) -> Output {
+    let names = [(scope, "<scope>")];
     // kubectl says so on any route, now and then, when the command ended while kubectl was still sending its input.
     let stderr: String = output.stderr.split_inclusive('\n').filter(|line| !line.contains(UNSENT_INPUT)).collect();
     Output { status: output.status, stdout: mask(&output.stdout, &names), stderr: mask(&stderr, &names) }

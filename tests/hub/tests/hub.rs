@@ -10,6 +10,7 @@ mod bytes;
 mod clusters;
 mod compare;
 mod crowd;
+mod egress;
 mod exported;
 mod forward;
 mod identity;
@@ -20,6 +21,7 @@ mod reads;
 mod stage;
 mod streams;
 mod terminal;
+mod tunnel;
 mod vela;
 mod versions;
 mod viewer;
@@ -31,6 +33,7 @@ use std::sync::Arc;
 
 use libtest_mimic::Arguments;
 
+use self::compare::Ways;
 use self::stage::Stage;
 
 /// Everything here waits for the same two API servers; more at a time only makes single tests slower.
@@ -44,12 +47,14 @@ fn main() -> ExitCode {
         aggregation::trials(&stage),
         informers::trials(&stage), // long ones, which should not be the last to end
         parity::trials(&stage),
-        forward::trials(&stage),
-        reads::trials(&stage),
-        writes::trials(&stage),
-        watches::trials(&stage),
-        streams::trials(&stage),
-        terminal::trials(&stage),
+        forward::trials(&stage, Ways::Dialled),
+        reads::trials(&stage, Ways::Dialled),
+        writes::trials(&stage, Ways::Dialled),
+        watches::trials(&stage, Ways::Dialled),
+        streams::trials(&stage, Ways::Dialled),
+        terminal::trials(&stage, Ways::Dialled),
+        egress::trials(&stage),
+        tunnel::trials(&stage),
         crowd::trials(&stage),
         access::trials(&stage),
         identity::trials(&stage),

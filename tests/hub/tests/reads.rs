@@ -6,64 +6,68 @@ use anyhow::{Result, anyhow};
 use hub_tests::lab::Lab;
 use libtest_mimic::Trial;
 
-use crate::compare;
-use crate::stage::{Stage, test};
+use crate::compare::{self, Ways};
+use crate::stage::Stage;
 
-/// Exit code and words.
-const COMMANDS: &[(i32, &str)] = &[
-    (0, "get pods -n reads"),
+/// Exit code and words: one of each kind.
+const SOME: &[(i32, &str)] = &[
     (0, "get pods -n reads -o wide"),
     (0, "get pods -n reads -o yaml"),
+    (0, "get pods,configmaps,services,deployments -A -l suite=reads"),
+    (0, "get configmaps -n reads -l suite=reads --chunk-size=3"),
+    (0, "get nodes -o wide"),
+    (1, "get pod absent -n reads"),
+    (0, "describe deployment web -n reads"),
+    (0, "logs -l app=web-0 -n reads --prefix"),
+    (1, "logs absent -n reads"),
+    (0, "explain deployment --recursive"),
+    (0, "api-resources"),
+    (0, "version -o yaml"),
+    (0, "auth can-i --list -n reads"),
+    (0, "auth whoami -o yaml"),
+    (1, "top pods -n reads"),
+];
+
+/// Further ones.
+const MORE: &[(i32, &str)] = &[
+    (0, "get pods -n reads"),
     (0, "get pod web-0 -n reads -o json"),
     (0, "get pods -n reads -o name --sort-by=.metadata.name"),
     (0, "get pods -n reads --field-selector=metadata.name=web-1 --show-labels"),
-    (0, "get pods,configmaps,services,deployments -A -l suite=reads"),
-    (0, "get configmaps -n reads -l suite=reads --chunk-size=3"),
     (0, "get configmaps -n reads -l suite=reads --chunk-size=3 -o jsonpath={.items[*].metadata.name}"),
-    (0, "get nodes -o wide"),
     (0, "get node node-a -o jsonpath={.status.addresses}"),
     (0, "get namespace reads -o yaml"),
     (0, "get pods -n empty"),
-    (1, "get pod absent -n reads"),
     (1, "get nosuchkind"),
     (0, "describe pod web-0 -n reads"),
     (0, "describe configmap settings-1 -n reads"),
     (0, "describe service web -n reads"),
-    (0, "describe deployment web -n reads"),
     (0, "rollout history deployment/web -n reads"),
     (0, "logs web-0 -n reads"),
     (0, "logs web-0 -n reads --tail=1"),
-    (0, "logs -l app=web-0 -n reads --prefix"),
-    (1, "logs absent -n reads"),
     (1, "logs web-0 -n reads -c absent"),
     (0, "explain pod.spec.containers.ports"),
-    (0, "explain deployment --recursive"),
     (1, "explain nosuchkind"),
-    (0, "api-resources"),
     (0, "api-resources --api-group=apps --verbs=delete -o wide"),
     (0, "api-versions"),
-    (0, "version -o yaml"),
     (0, "auth can-i create pods -n reads"),
-    (0, "auth can-i --list -n reads"),
-    (0, "auth whoami -o yaml"),
-    (1, "top pods -n reads"),
     (1, "top nodes"),
 ];
 
 /// How many `ConfigMap`s there are, so that a list comes in several chunks.
 const CONFIG_MAPS: usize = 12;
 
-pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
-    let prepared = Arc::new(OnceLock::new());
+pub(crate) fn trials(stage: &Arc<Stage>, ways: Ways) -> Vec<Trial> {
+    static PREPARED: OnceLock<Result<(), String>> = OnceLock::new();
     let trial = |&(status, line): &(i32, &'static str)| {
-        let prepared = Arc::clone(&prepared);
-        test(stage, format!("reads::{line}"), move |lab| {
-            let prepared = prepared.get_or_init(|| prepare(lab).map_err(|error| format!("{error:#}")));
+        ways.test(stage, &format!("reads::{line}"), move |lab| {
+            let prepared = PREPARED.get_or_init(|| prepare(lab).map_err(|error| format!("{error:#}")));
             prepared.as_ref().map_err(|error| anyhow!("{error}"))?;
-            compare::everywhere(lab, status, |kubectl, _| kubectl.args(line.split(' '))).map(drop)
+            compare::everywhere(lab, ways, status, |kubectl, _| kubectl.args(line.split(' '))).map(drop)
         })
     };
-    COMMANDS.iter().map(trial).collect()
+    let more = if ways == Ways::Dialled { MORE } else { &[] };
+    SOME.iter().chain(more).map(trial).collect()
 }
 
 fn prepare(lab: &Lab) -> Result<()> {

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use hub_tests::kubectl::Invocation;
-use hub_tests::lab::{Lab, Route};
+use hub_tests::lab::Lab;
 use libtest_mimic::Trial;
 
-use crate::compare;
-use crate::stage::{Stage, test};
+use crate::compare::{self, Ways};
+use crate::stage::Stage;
 
 /// How kubectl opens its streams.
 #[derive(Clone, Copy, Debug)]
@@ -17,7 +17,10 @@ pub(crate) enum Protocol {
     Spdy,
 }
 
-/// Exit code, a shell script, standard input if the command has one.
+/// How many of [`EXEC`] have nothing that the others have not.
+const SIMPLE: usize = 3;
+
+/// Name, exit code, a shell script, standard input if the command has one.
 const EXEC: &[(&str, i32, &str, Option<&str>)] = &[
     ("success", 0, "echo done", None),
     ("exit code", 7, "exit 7", None),
@@ -35,19 +38,22 @@ const EXEC: &[(&str, i32, &str, Option<&str>)] = &[
 /// Larger than any window on the way, and not compressible into one.
 const BULK: usize = 8 << 20;
 
-pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+pub(crate) fn trials(stage: &Arc<Stage>, ways: Ways) -> Vec<Trial> {
     let mut trials = Vec::new();
     for protocol in [Protocol::WebSocket, Protocol::Spdy] {
-        for &(name, status, script, stdin) in EXEC {
+        for &(name, status, script, stdin) in if ways == Ways::Dialled { EXEC } else { &EXEC[SIMPLE..] } {
             let name = format!("streams::exec over {protocol:?}: {name}");
-            trials.push(test(stage, name, move |lab| exec(lab, protocol, status, script, stdin)));
+            trials.push(ways.test(stage, &name, move |lab| exec(lab, ways, protocol, status, script, stdin)));
         }
-        let name = |what: &str| format!("streams::{what} over {protocol:?}");
-        trials.push(test(stage, name("exec in an absent pod"), move |lab| absent(lab, protocol)));
-        trials.push(test(stage, name("exec of bulk data both ways"), move |lab| bulk(lab, protocol)));
-        trials.push(test(stage, name("attach with input"), move |lab| attach(lab, protocol, Some("typed\n"))));
-        trials.push(test(stage, name("attach without input"), move |lab| attach(lab, protocol, None)));
-        trials.push(test(stage, name("cp to a pod and back"), move |lab| copy(lab, protocol)));
+        let mut push = |what: &str, run: fn(&Lab, Ways, Protocol) -> Result<()>| {
+            let name = format!("streams::{what} over {protocol:?}");
+            trials.push(ways.test(stage, &name, move |lab| run(lab, ways, protocol)));
+        };
+        push("exec in an absent pod", absent);
+        push("exec of bulk data both ways", bulk);
+        push("attach with input", |lab, ways, protocol| attach(lab, ways, protocol, Some("typed\n")));
+        push("attach without input", |lab, ways, protocol| attach(lab, ways, protocol, None));
+        push("cp to a pod and back", copy);
     }
     trials
 }
@@ -76,9 +82,9 @@ pub(crate) fn pod(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-fn exec(lab: &Lab, protocol: Protocol, status: i32, script: &str, stdin: Option<&str>) -> Result<()> {
+fn exec(lab: &Lab, ways: Ways, protocol: Protocol, status: i32, script: &str, stdin: Option<&str>) -> Result<()> {
     pod(lab)?;
-    compare::everywhere(lab, status, |kubectl, _| match stdin {
+    compare::everywhere(lab, ways, status, |kubectl, _| match stdin {
         None => protocol.apply(kubectl.args(["exec", "shell", "-n", "streams", "--", "sh", "-c", script])),
         Some(text) => {
             protocol.apply(kubectl.args(["exec", "-i", "shell", "-n", "streams", "--", "sh", "-c", script]).stdin(text))
@@ -87,16 +93,16 @@ fn exec(lab: &Lab, protocol: Protocol, status: i32, script: &str, stdin: Option<
     .map(drop)
 }
 
-fn absent(lab: &Lab, protocol: Protocol) -> Result<()> {
+fn absent(lab: &Lab, ways: Ways, protocol: Protocol) -> Result<()> {
     pod(lab)?;
     let words = ["exec", "absent", "-n", "streams", "--", "true"];
-    compare::everywhere(lab, 1, |kubectl, _| protocol.apply(kubectl.args(words))).map(drop)
+    compare::everywhere(lab, ways, 1, |kubectl, _| protocol.apply(kubectl.args(words))).map(drop)
 }
 
-fn bulk(lab: &Lab, protocol: Protocol) -> Result<()> {
+fn bulk(lab: &Lab, ways: Ways, protocol: Protocol) -> Result<()> {
     pod(lab)?;
     let text = noise(BULK);
-    for route in Route::PROXIED {
+    for route in ways.proxied() {
         let words = ["exec", "-i", "shell", "-n", "streams", "--", "cat"];
         let output = protocol.apply(lab.kubectl(route).args(words)).stdin(text.clone()).run()?;
         let (length, same) = (output.stdout.len(), output.stdout.as_bytes() == text);
@@ -105,9 +111,9 @@ fn bulk(lab: &Lab, protocol: Protocol) -> Result<()> {
     Ok(())
 }
 
-fn attach(lab: &Lab, protocol: Protocol, stdin: Option<&str>) -> Result<()> {
+fn attach(lab: &Lab, ways: Ways, protocol: Protocol, stdin: Option<&str>) -> Result<()> {
     pod(lab)?;
-    let output = compare::everywhere(lab, 0, |kubectl, _| match stdin {
+    let output = compare::everywhere(lab, ways, 0, |kubectl, _| match stdin {
         None => protocol.apply(kubectl.args(["attach", "shell", "-n", "streams"])),
         Some(text) => protocol.apply(kubectl.args(["attach", "-i", "shell", "-n", "streams"]).stdin(text)),
     })?;
@@ -116,18 +122,18 @@ fn attach(lab: &Lab, protocol: Protocol, stdin: Option<&str>) -> Result<()> {
     Ok(())
 }
 
-fn copy(lab: &Lab, protocol: Protocol) -> Result<()> {
+fn copy(lab: &Lab, ways: Ways, protocol: Protocol) -> Result<()> {
     pod(lab)?;
-    let directory = lab.directory(&format!("copy-{protocol:?}"))?;
+    let directory = lab.directory(&format!("copy-{ways:?}-{protocol:?}"))?;
     std::fs::create_dir_all(directory.join("sent/inner"))?;
     let text = noise(1 << 20);
     std::fs::write(directory.join("sent/inner/file"), &text)?;
-    for route in Route::ALL {
+    for route in ways.all() {
         let run = |from: &str, to: &str| {
             let words = ["cp", from, to, "-n", "streams"];
             protocol.apply(lab.kubectl(route).args(words)).directory(&directory).run()?.success()
         };
-        let (inside, back) = (format!("{protocol:?}-{}", route.name()), format!("back-{}", route.name()));
+        let (inside, back) = (format!("{protocol:?}-{}", ways.scope(route)), format!("back-{}", route.name()));
         run("sent", &format!("shell:{inside}"))?;
         run(&format!("shell:{inside}/inner"), &back)?;
         ensure!(std::fs::read(directory.join(back).join("file"))? == text, "via {}: another file", route.name());

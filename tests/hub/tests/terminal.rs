@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use futures_util::{SinkExt as _, StreamExt as _};
-use hub_tests::lab::{CLUSTER, Lab, Route};
+use hub_tests::lab::{Lab, Route};
 use libtest_mimic::Trial;
 use serde_json::Value;
 use tokio::net::TcpStream;
@@ -18,7 +18,8 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 
 use crate::access::{bearer, client};
-use crate::stage::{Stage, test};
+use crate::compare::Ways;
+use crate::stage::Stage;
 use crate::streams;
 
 const PROTOCOL: &str = "v5.channel.k8s.io";
@@ -30,10 +31,10 @@ const RESIZE: u8 = 4;
 const SCRIPT: &str = "read%20line%3B%20stty%20size%3B%20echo%20%22got%20%24line%22%3B%20exit%209";
 const LIMIT: Duration = Duration::from_secs(20);
 
-pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+pub(crate) fn trials(stage: &Arc<Stage>, ways: Ways) -> Vec<Trial> {
     let trial = |route: Route| {
         let name = format!("terminal::size, keys and exit status via {}", route.name());
-        test(stage, name, move |lab| {
+        ways.test(stage, &name, move |lab| {
             streams::pod(lab)?;
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             runtime.block_on(async {
@@ -41,7 +42,7 @@ pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
             })
         })
     };
-    Route::PROXIED.into_iter().map(trial).collect()
+    ways.proxied().into_iter().map(trial).collect()
 }
 
 async fn terminal(lab: &Lab, route: Route) -> Result<()> {
@@ -64,7 +65,7 @@ async fn terminal(lab: &Lab, route: Route) -> Result<()> {
 }
 
 async fn open(lab: &Lab, route: Route) -> Result<WebSocketStream<TlsStream<TcpStream>>> {
-    let path = format!("{}/api/v1/namespaces/streams/pods/shell/exec", Lab::proxy_path(CLUSTER));
+    let path = format!("{}/api/v1/namespaces/streams/pods/shell/exec", Lab::proxy_path(route.cluster()));
     let query = format!("stdin=true&stdout=true&tty=true&command=sh&command=-c&command={SCRIPT}");
     let mut request = format!("wss://localhost{path}?{query}").into_client_request()?;
     request.headers_mut().insert("authorization", bearer(&lab.token).parse()?);

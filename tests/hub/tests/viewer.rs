@@ -38,8 +38,13 @@ fn path(lab: &Lab, route: Route) -> Result<PathBuf> {
 
 fn write_kubeconfig(lab: &Lab, route: Route, token: &str) -> Result<()> {
     let (server, authority) = match route {
-        Route::Gateway => (format!("https://{}", lab.gateway.address()), lab.gateway.authority_file()),
-        Route::Hub | Route::Direct => (lab.hub.server.url(), lab.hub.server.authority_file().to_path_buf()),
+        Route::Gateway | Route::Embedded => {
+            let gateway = lab.gateway_on(route);
+            (format!("https://{}", gateway.address()), gateway.authority_file())
+        }
+        Route::Hub | Route::Tunnel | Route::Direct => {
+            (lab.hub.server.url(), lab.hub.server.authority_file().to_path_buf())
+        }
     };
     let kubeconfig = Kubeconfig { server, authority, credential: Credential::Token(token.to_owned()) };
     kubeconfig.write(path(lab, route)?).map(drop)

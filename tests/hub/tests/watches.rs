@@ -8,23 +8,24 @@ use anyhow::{Context as _, Result, ensure};
 use hub_tests::lab::{Lab, Route};
 use libtest_mimic::Trial;
 
-use crate::stage::{Stage, test};
+use crate::compare::Ways;
+use crate::stage::Stage;
 
 /// For something that happened to be seen by kubectl; a tenth of a second is usual.
 const LIMIT: Duration = Duration::from_secs(10);
 
-pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+pub(crate) fn trials(stage: &Arc<Stage>, ways: Ways) -> Vec<Trial> {
     vec![
-        test(stage, "watches::get -w shows every change as it happens", watch),
-        test(stage, "watches::get -w of a Table", watch_table),
-        test(stage, "watches::logs -f grows line by line", follow),
+        ways.test(stage, "watches::get -w shows every change as it happens", move |lab| watch(lab, ways)),
+        ways.test(stage, "watches::get -w of a Table", move |lab| watch_table(lab, ways)),
+        ways.test(stage, "watches::logs -f grows line by line", move |lab| follow(lab, ways)),
     ]
 }
 
-fn watch(lab: &Lab) -> Result<()> {
+fn watch(lab: &Lab, ways: Ways) -> Result<()> {
     let kubectl = lab.member.server.kubectl();
-    for route in Route::ALL {
-        let namespace = format!("watch-{}", route.name());
+    for route in ways.all() {
+        let namespace = format!("watch-{}", ways.scope(route));
         lab.member.server.create_namespace(&namespace)?;
         let words = format!("get configmaps -n {namespace} -l seen=yes -w --output-watch-events");
         let mut watch = lab.kubectl(route).args(words.split(' ')).start()?;
@@ -47,20 +48,20 @@ fn watch(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-fn watch_table(lab: &Lab) -> Result<()> {
-    lab.member.server.create_namespace("watch-table")?;
-    let start =
-        |route: Route| lab.kubectl(route).args(["get", "pods", "-n", "watch-table", "-w", "-o", "wide"]).start();
+fn watch_table(lab: &Lab, ways: Ways) -> Result<()> {
+    let namespace = &format!("watch-table-{}", ways.scope(Route::Direct));
+    lab.member.server.create_namespace(namespace)?;
+    let start = |route: Route| lab.kubectl(route).args(["get", "pods", "-n", namespace, "-w", "-o", "wide"]).start();
     let mut watches = Vec::new();
-    lab.member.run_pod("watch-table", "first", "")?;
-    for route in Route::ALL {
+    lab.member.run_pod(namespace, "first", "")?;
+    for route in ways.all() {
         let mut watch = start(route)?;
         watch.next_line(LIMIT)?; // heading
         let line = watch.next_line(LIMIT)?;
         ensure!(line.starts_with("first") && line.contains("Running"), "via {}: {line}", route.name());
         watches.push((route, watch));
     }
-    lab.member.server.kubectl().ok("label pod first -n watch-table changed=yes")?;
+    lab.member.server.kubectl().ok(&format!("label pod first -n {namespace} changed=yes"))?;
     for (route, watch) in &mut watches {
         let line = watch.next_line(LIMIT)?;
         ensure!(line.starts_with("first") && line.contains("Running"), "via {}: {line}", route.name());
@@ -68,16 +69,17 @@ fn watch_table(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-fn follow(lab: &Lab) -> Result<()> {
-    lab.member.server.create_namespace("follow")?;
-    lab.member.run_pod("follow", "talker", "before\n")?;
+fn follow(lab: &Lab, ways: Ways) -> Result<()> {
+    let namespace = &format!("follow-{}", ways.scope(Route::Direct));
+    lab.member.server.create_namespace(namespace)?;
+    lab.member.run_pod(namespace, "talker", "before\n")?;
     let mut log = std::fs::OpenOptions::new()
         .append(true)
-        .open(lab.member.container("follow", "talker").join("main.log"))
+        .open(lab.member.container(namespace, "talker").join("main.log"))
         .context("the log")?;
     let mut followers = Vec::new();
-    for route in Route::ALL {
-        let follower = lab.kubectl(route).args(["logs", "-f", "talker", "-n", "follow"]).start()?;
+    for route in ways.all() {
+        let follower = lab.kubectl(route).args(["logs", "-f", "talker", "-n", namespace]).start()?;
         followers.push((route, follower));
     }
     // One line at a time: nothing larger comes that could push a collected line out.

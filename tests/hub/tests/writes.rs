@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
-use hub_tests::lab::{Lab, Route};
+use hub_tests::lab::Lab;
 use libtest_mimic::Trial;
 
-use crate::compare;
-use crate::stage::{Stage, test};
+use crate::compare::{self, Ways};
+use crate::stage::Stage;
 
 const DEPLOYMENT: &str = r"
 apiVersion: apps/v1
@@ -121,21 +121,27 @@ const CUSTOM: &[Step] = &[
     (1, "get widgets.SCOPE.example.com", ""),
 ];
 
-pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
-    vec![
-        test(stage, "writes::apply, diff, replace, delete", |lab| script(lab, "apply", APPLY)),
-        test(stage, "writes::create, patch, label, annotate", |lab| script(lab, "change", CHANGE)),
-        test(stage, "writes::a kind of one's own", |lab| script(lab, "custom", CUSTOM)),
-        test(stage, "writes::scale, wait, set image, rollout", |lab| script(lab, "workload", WORKLOAD)),
-    ]
+pub(crate) fn trials(stage: &Arc<Stage>, ways: Ways) -> Vec<Trial> {
+    let trial = |what: &str, name: &'static str, steps: &'static [Step]| {
+        ways.test(stage, &format!("writes::{what}"), move |lab| script(lab, ways, name, steps))
+    };
+    let mut trials = vec![
+        trial("apply, diff, replace, delete", "apply", APPLY),
+        trial("scale, wait, set image, rollout", "workload", WORKLOAD),
+    ];
+    if ways == Ways::Dialled {
+        trials.push(trial("create, patch, label, annotate", "change", CHANGE));
+        trials.push(trial("a kind of one's own", "custom", CUSTOM));
+    }
+    trials
 }
 
-fn script(lab: &Lab, name: &str, steps: &[Step]) -> Result<()> {
-    for route in Route::ALL {
-        lab.member.server.create_namespace(&format!("{name}-{}", compare::scope(route)))?;
+fn script(lab: &Lab, ways: Ways, name: &str, steps: &[Step]) -> Result<()> {
+    for route in ways.all() {
+        lab.member.server.create_namespace(&format!("{name}-{}", ways.scope(route)))?;
     }
     for (number, &(status, line, stdin)) in steps.iter().enumerate() {
-        compare::everywhere(lab, status, |kubectl, scope| {
+        compare::everywhere(lab, ways, status, |kubectl, scope| {
             let words = line
                 .split(' ')
                 .map(|word| word.replace("SCOPE", scope))

@@ -9,6 +9,7 @@ pub mod hub;
 pub mod io;
 pub mod member;
 pub mod pki;
+pub mod process;
 pub mod proxy;
 mod server;
 pub mod wait;

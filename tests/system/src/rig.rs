@@ -109,6 +109,11 @@ impl Rig {
         self.address
     }
 
+    /// Where tunnel-agents may link to it, if they may.
+    pub fn tunnel_address(&self) -> Option<SocketAddr> {
+        self.gateway.tunnel_address()
+    }
+
     /// The authority of users' client certificates, where there is no hub to name another.
     pub fn clients(&self) -> &Authority {
         &self.clients

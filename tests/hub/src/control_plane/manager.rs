@@ -12,8 +12,8 @@ pub fn start_controller_manager(ground: &Ground, server: &ApiServer, controllers
     let mut args = common_flags(server)?;
     args.extend([
         format!("--controllers={}", controllers.join(",")),
-        format!("--service-account-private-key-file={}", server.service_accounts.key.display()),
-        format!("--root-ca-file={}", server.authority_file.display()),
+        format!("--service-account-private-key-file={}", server.keys.service_accounts.key.display()),
+        format!("--root-ca-file={}", server.keys.authority_file.display()),
         "--use-service-account-credentials".to_owned(),
         "--kube-api-qps=500".to_owned(),
         "--kube-api-burst=1000".to_owned(),
@@ -34,8 +34,8 @@ fn common_flags(server: &ApiServer) -> Result<Vec<String>> {
         format!("--authentication-kubeconfig={kubeconfig}"),
         format!("--authorization-kubeconfig={kubeconfig}"),
         format!("--secure-port={}", ports::free()?),
-        format!("--tls-cert-file={}", server.serving.certificate.display()),
-        format!("--tls-private-key-file={}", server.serving.key.display()),
+        format!("--tls-cert-file={}", server.keys.serving.certificate.display()),
+        format!("--tls-private-key-file={}", server.keys.serving.key.display()),
         "--bind-address=127.0.0.1".to_owned(),
         "--leader-elect=false".to_owned(),
     ])

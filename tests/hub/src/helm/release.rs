@@ -1,8 +1,8 @@
 //! What an installed release would run, run here: the Deployment that the hub has, without a kubelet.
 //!
 //! The mounted Secrets and ConfigMaps are written below a directory, and the container's arguments are taken as they are but for
-//! the paths of these mounts. In place of the pod's own credentials comes a kubeconfig with a token of the same ServiceAccount,
-//! so the gateway has the rights that the chart gives it and no others.
+//! the paths of these mounts. In place of the pod's own credentials, if it is to have any, comes a kubeconfig with a token of the same
+//! ServiceAccount, so the program has the rights that the chart gives it and no others.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ use crate::kubectl::Kubectl;
 /// For tokens: longer than any run.
 const TOKEN_LIFETIME: &str = "24h";
 
-/// A Deployment with one container that is the gateway, ready to be started.
+/// A Deployment with one container that is a program of ours, ready to be started.
 #[derive(Clone, Debug)]
 pub struct Workload {
     /// The Deployment.
@@ -49,8 +49,10 @@ impl Workload {
                 *arg = arg.replace(&format!("={path}/"), &format!("={place}/"));
             }
         }
-        let account = text(&pod["serviceAccountName"])?;
-        args.push(format!("--kubeconfig={}", account_kubeconfig(hub, namespace, &account)?.display()));
+        if pod["automountServiceAccountToken"] == true {
+            let account = text(&pod["serviceAccountName"])?;
+            args.push(format!("--kubeconfig={}", account_kubeconfig(hub, namespace, &account)?.display()));
+        }
         Ok(Self { deployment, args })
     }
 
@@ -88,7 +90,10 @@ fn write(kubectl: &Kubectl, namespace: &str, volume: &Value, place: &Path) -> Re
         (None, Some(name)) => ("configmap", name),
         _ => anyhow::bail!("another kind of volume: {volume}"),
     };
-    let object = get(kubectl, namespace, kind, name)?;
+    let object = match get(kubectl, namespace, kind, name) {
+        Err(_) if volume[kind_of_source(kind)]["optional"] == true => return Ok(()),
+        object => object?,
+    };
     let data = object["data"].as_object().context("no data")?;
     ensure!(!data.is_empty(), "{kind} {name} is empty");
     std::fs::create_dir_all(place)?;
@@ -98,6 +103,10 @@ fn write(kubectl: &Kubectl, namespace: &str, volume: &Value, place: &Path) -> Re
         std::fs::write(place.join(key), bytes)?;
     }
     Ok(())
+}
+
+fn kind_of_source(kind: &str) -> &'static str {
+    if kind == "secret" { "secret" } else { "configMap" }
 }
 
 fn text(value: &Value) -> Result<String> {

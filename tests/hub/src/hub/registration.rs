@@ -17,13 +17,16 @@ pub const SECRET_NAMESPACE: &str = "vela-system";
 /// The name that the gateway's serving certificate must have for the hub: `<service>.<namespace>.svc`.
 pub const GATEWAY_HOST: &str = "gateway.vela-system.svc";
 
+/// Of the gateway's ServiceAccount and of its kubeconfig.
+const GATEWAY: &str = "gateway";
 /// Name of the `ClusterRole` that lets the gateway read Open Cluster Management's clusters.
 const MANAGED_CLUSTERS: &str = "gateway-managed-clusters";
 
 /// A cluster's Secret: how to reach a member, and as whom.
 #[derive(Clone, Debug)]
 pub struct MemberSecret {
-    endpoint: String,
+    /// None: behind a tunnel.
+    endpoint: Option<String>,
     authority: String,
     credential: SecretCredential,
 }
@@ -51,7 +54,14 @@ impl MemberSecret {
     /// The same at another address.
     #[must_use]
     pub fn at(mut self, endpoint: &str) -> Self {
-        endpoint.clone_into(&mut self.endpoint);
+        self.endpoint = Some(endpoint.to_owned());
+        self
+    }
+
+    /// The same, at no address: reached through the cluster's agents.
+    #[must_use]
+    pub fn behind_tunnel(mut self) -> Self {
+        self.endpoint = None;
         self
     }
 
@@ -63,11 +73,14 @@ impl MemberSecret {
     }
 
     fn new(server: &ApiServer, credential: SecretCredential) -> Self {
-        Self { endpoint: server.url(), authority: server.authority().root_pem(), credential }
+        Self { endpoint: Some(server.url()), authority: server.authority().root_pem(), credential }
     }
 
     fn document(&self, name: &str) -> Value {
-        let mut data = json!({"endpoint": self.endpoint, "ca.crt": self.authority});
+        let mut data = json!({"ca.crt": self.authority});
+        if let Some(endpoint) = &self.endpoint {
+            data["endpoint"] = json!(endpoint);
+        }
         let kind = match &self.credential {
             SecretCredential::Token(token) => {
                 data["token"] = json!(token);
@@ -84,7 +97,7 @@ impl MemberSecret {
             "kind": "Secret",
             "metadata": {"name": name, "namespace": SECRET_NAMESPACE, "labels": {
                 "cluster.core.oam.dev/cluster-credential-type": kind,
-                "cluster.core.oam.dev/cluster-endpoint-type": "Const",
+                "cluster.core.oam.dev/cluster-endpoint-type": if self.endpoint.is_some() { "Const" } else { "ClusterProxy" },
             }},
             "stringData": data,
         })
@@ -120,8 +133,8 @@ impl Hub {
 
     /// Gives the gateway's ServiceAccount the rights it needs and no more; returns a kubeconfig for it.
     pub fn create_gateway_account(&self) -> Result<PathBuf> {
-        let token = self.server.service_account_token(SECRET_NAMESPACE, "gateway")?;
-        let account = json!([{"kind": "ServiceAccount", "name": "gateway", "namespace": SECRET_NAMESPACE}]);
+        let token = self.server.service_account_token(SECRET_NAMESPACE, GATEWAY)?;
+        let account = json!([{"kind": "ServiceAccount", "name": GATEWAY, "namespace": SECRET_NAMESPACE}]);
         let secrets = json!({
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "Role",
@@ -153,7 +166,48 @@ impl Hub {
             managed,
             binding("ClusterRoleBinding", MANAGED_CLUSTERS, None, ("ClusterRole", MANAGED_CLUSTERS), &account),
         ])?;
-        self.server.kubeconfig("gateway", Credential::Token(token))
+        self.server.kubeconfig(GATEWAY, Credential::Token(token))
+    }
+
+    /// What [`Hub::create_gateway_account`] wrote.
+    pub fn gateway_kubeconfig(&self) -> PathBuf {
+        self.ground.file(&format!("{GATEWAY}.kubeconfig"))
+    }
+
+    /// Makes the ServiceAccount `name`, which may ask for TokenReviews and SubjectAccessReviews and nothing else; returns a
+    /// kubeconfig for it.
+    pub fn create_reviewer(&self, name: &str) -> Result<PathBuf> {
+        let token = self.server.service_account_token(SECRET_NAMESPACE, name)?;
+        let account = json!([{"kind": "ServiceAccount", "name": name, "namespace": SECRET_NAMESPACE}]);
+        let role = ("ClusterRole", "system:auth-delegator");
+        self.apply(&[binding("ClusterRoleBinding", name, None, role, &account)])?;
+        self.server.kubeconfig(name, Credential::Token(token))
+    }
+
+    /// Makes the ServiceAccount `name` and lets it be an agent of `clusters` (of none if empty); returns a token for it.
+    pub fn create_agent(&self, name: &str, clusters: &[&str]) -> Result<String> {
+        let token = self.server.service_account_token(SECRET_NAMESPACE, name)?;
+        if !clusters.is_empty() {
+            let account = json!([{"kind": "ServiceAccount", "name": name, "namespace": SECRET_NAMESPACE}]);
+            self.allow_agent(name, &account, clusters)?;
+        }
+        Ok(token)
+    }
+
+    /// Lets `subjects` (RBAC subjects) be agents of `clusters`, by a `ClusterRole` and a `ClusterRoleBinding` called `name`.
+    pub fn allow_agent(&self, name: &str, subjects: &Value, clusters: &[&str]) -> Result<()> {
+        let role = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRole",
+            "metadata": {"name": name},
+            "rules": [{
+                "apiGroups": ["cluster.core.oam.dev"],
+                "resources": ["clustergateways/tunnel"],
+                "resourceNames": clusters,
+                "verbs": ["create"],
+            }],
+        });
+        self.apply(&[role, binding("ClusterRoleBinding", name, None, ("ClusterRole", name), subjects)])
     }
 
     /// Lets the ServiceAccount `default/<name>` use the clusters named `clusters` (all of them if empty) with `verbs`;

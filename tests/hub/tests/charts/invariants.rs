@@ -1,5 +1,8 @@
-//! What must hold of everything the chart renders to, whatever the values.
+//! What must hold of everything the charts render to, whatever the values.
 
+mod pairs;
+
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -7,12 +10,15 @@ use anyhow::{Context as _, Result, bail, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use gateway::args::{self, Config};
-use hub_tests::helm::Helm;
+use hub_tests::helm::{Chart, Helm};
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
 use crate::matrix;
 use crate::stage::{Stage, rendering};
+
+/// The gateway's program and its container.
+const GATEWAY: &str = "cluster-gateway";
 
 type Check = fn(&Objects<'_>) -> Result<()>;
 
@@ -20,6 +26,7 @@ type Check = fn(&Objects<'_>) -> Result<()>;
 struct Objects<'a> {
     all: &'a [Value],
     case: &'a str,
+    chart: Chart,
 }
 
 pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
@@ -28,13 +35,16 @@ pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
         rendering(stage, "invariants::the gateway may do what it needs and no more", |helm, path| {
             each(helm, path, least_rights)
         }),
+        rendering(stage, "invariants::the tunnel's ends know each other, and agents are no gateways", |helm, path| {
+            each(helm, path, pairs::check)
+        }),
         rendering(stage, "invariants::the container is locked down, probed, and has time to drain", |helm, path| {
             each(helm, path, container)
         }),
         rendering(stage, "invariants::names, ports and labels refer to what is there", |helm, path| {
             each(helm, path, references)
         }),
-        rendering(stage, "invariants::the gateway takes its arguments", |helm, path| each(helm, path, arguments)),
+        rendering(stage, "invariants::each program takes its arguments", |helm, path| each(helm, path, arguments)),
     ]
 }
 
@@ -42,7 +52,8 @@ pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
 fn each(helm: &Helm, directory: PathBuf, check: Check) -> Result<()> {
     for case in matrix::cases() {
         let all = case.objects(helm, &directory, "vela-system")?;
-        check(&Objects { all: &all, case: case.name }).with_context(|| format!("values: {}", case.name))?;
+        check(&Objects { all: &all, case: case.name, chart: case.chart })
+            .with_context(|| format!("values: {}", case.name))?;
     }
     Ok(())
 }
@@ -51,7 +62,7 @@ fn verified(objects: &Objects<'_>) -> Result<()> {
     let text = json!(objects.all).to_string();
     ensure!(!text.contains("insecureSkipTLSVerify"), "verification can be skipped");
     let Some(service) = objects.of("APIService").next() else {
-        ensure!(objects.case.contains("somebody else's"), "no APIService");
+        ensure!(objects.case.contains("somebody else's") || objects.chart == Chart::Agent, "no APIService");
         return Ok(());
     };
     let name = service["spec"]["service"]["name"].as_str().context("no Service")?;
@@ -67,12 +78,20 @@ fn verified(objects: &Objects<'_>) -> Result<()> {
         return Ok(());
     };
     ensure!(String::from_utf8(BASE64.decode(bundle)?)?.contains("-----BEGIN CERTIFICATE-----"), "no CA: {bundle}");
-    let generated = objects.of("Secret").next();
+    let mut secrets = objects.of("Secret");
+    let generated =
+        secrets.find(|secret| secret["metadata"]["annotations"]["cluster.core.oam.dev/generated-for"] == host);
     ensure!(generated.is_none_or(|secret| has_value(&secret["data"], bundle)), "another CA than the generated one");
     Ok(())
 }
 
 fn least_rights(objects: &Objects<'_>) -> Result<()> {
+    if objects.chart == Chart::Agent {
+        let rights = objects.all.iter().find(|object| object["apiVersion"] == "rbac.authorization.k8s.io/v1");
+        ensure!(rights.is_none(), "the agent has rights on the member: {rights:?}");
+        let pod = &objects.workloads()?[0]["spec"]["template"]["spec"];
+        ensure!(pod["automountServiceAccountToken"] == false, "and a token of it");
+    }
     for role in objects.of("ClusterRole").chain(objects.of("Role")) {
         for rule in role["rules"].as_array().context("no rules")? {
             ensure!(!rule.to_string().contains('*'), "a wildcard: {rule}");
@@ -87,6 +106,12 @@ fn least_rights(objects: &Objects<'_>) -> Result<()> {
                 }
                 // For users, as the values say.
                 (Some("ClusterRole"), Some("clustergateways/proxy")) => continue,
+                // For agents: one cluster each.
+                (Some("ClusterRole"), Some("clustergateways/tunnel")) => {
+                    let names = rule["resourceNames"].as_array().context("any cluster")?;
+                    ensure!(names.len() == 1, "{rule}");
+                    json!(["create"])
+                }
                 _ => bail!("a right that nobody needs: {role}"),
             };
             ensure!(rule["verbs"] == expected, "{rule}");
@@ -105,7 +130,14 @@ fn least_rights(objects: &Objects<'_>) -> Result<()> {
 }
 
 fn container(objects: &Objects<'_>) -> Result<()> {
-    let pod = objects.pod()?;
+    objects.workloads()?.into_iter().try_for_each(|deployment| {
+        let strategy = &deployment["spec"]["strategy"]["rollingUpdate"];
+        ensure!(*strategy == json!({"maxSurge": 1, "maxUnavailable": 0}), "{strategy}");
+        locked_down(&deployment["spec"]["template"]["spec"])
+    })
+}
+
+fn locked_down(pod: &Value) -> Result<()> {
     let container = &pod["containers"][0];
     let context = &container["securityContext"];
     ensure!(context["allowPrivilegeEscalation"] == false && context["readOnlyRootFilesystem"] == true, "{context}");
@@ -113,14 +145,18 @@ fn container(objects: &Objects<'_>) -> Result<()> {
     let context = &pod["securityContext"];
     ensure!(context["runAsNonRoot"] == true && context["seccompProfile"]["type"] == "RuntimeDefault", "{context}");
     for (probe, path) in [("startupProbe", "/livez"), ("livenessProbe", "/livez"), ("readinessProbe", "/readyz")] {
-        let expected = json!({"path": path, "port": "https", "scheme": "HTTPS"});
+        let expected = match container["name"].as_str() {
+            Some(GATEWAY) => json!({"path": path, "port": "https", "scheme": "HTTPS"}),
+            _ => json!({"path": path, "port": "admin"}),
+        };
         ensure!(container[probe]["httpGet"] == expected, "{probe}: {}", container[probe]);
     }
     let seconds = |flag: &str| -> Result<u64> {
         let value = flags(container).find_map(|arg| arg.strip_prefix(flag)).with_context(|| format!("no {flag}"))?;
         Ok(value.trim_end_matches('s').parse()?)
     };
-    let needed = seconds("--shutdown-delay-duration=")? + seconds("--drain-timeout=")?;
+    let before = if container["name"] == "tunnel-agent" { 0 } else { seconds("--shutdown-delay-duration=")? };
+    let needed = before + seconds("--drain-timeout=")?;
     let grace = pod["terminationGracePeriodSeconds"].as_u64().context("no grace period")?;
     ensure!(grace > needed, "{grace} s of grace for {needed} s");
     ensure!(container["resources"]["requests"]["memory"].is_string(), "no memory is requested");
@@ -128,45 +164,104 @@ fn container(objects: &Objects<'_>) -> Result<()> {
 }
 
 fn references(objects: &Objects<'_>) -> Result<()> {
-    let pod = objects.pod()?;
-    let container = &pod["containers"][0];
-    let port = &container["ports"][0];
-    ensure!(flags(container).any(|arg| arg == format!("--secure-port={}", port["containerPort"])), "another port");
-    let deployment = objects.of("Deployment").next().context("no Deployment")?;
-    let labels = &deployment["spec"]["template"]["metadata"]["labels"];
-    let service = objects.of("Service").next().context("no Service")?;
-    ensure!(service["spec"]["ports"][0]["targetPort"] == port["name"], "the Service leads nowhere");
-    let budgets = objects.of("PodDisruptionBudget").map(|budget| &budget["spec"]["selector"]["matchLabels"]);
-    for selector in
-        [&deployment["spec"]["selector"]["matchLabels"], &service["spec"]["selector"]].into_iter().chain(budgets)
-    {
-        let selector = selector.as_object().context("no selector")?;
-        ensure!(!selector.is_empty() && selector.iter().all(|(key, value)| labels[key] == *value), "{selector:?}");
+    let workloads = objects.workloads()?;
+    for deployment in &workloads {
+        let pod = &deployment["spec"]["template"]["spec"];
+        let own = &deployment["spec"]["selector"]["matchLabels"];
+        ensure!(selected(&workloads, own)? == *deployment, "{own} selects another one's pods");
+        filled(objects, pod)?;
+        let account = pod["serviceAccountName"].as_str().context("no ServiceAccount")?;
+        ensure!(objects.has("ServiceAccount", account) || objects.case == "kubevela", "no ServiceAccount {account}");
+    }
+    for service in objects.of("Service") {
+        let deployment = selected(&workloads, &service["spec"]["selector"])?;
+        let ports = deployment["spec"]["template"]["spec"]["containers"][0]["ports"].as_array().context("no ports")?;
+        let target = &service["spec"]["ports"][0]["targetPort"];
+        ensure!(ports.iter().any(|port| port["name"] == *target), "the Service leads nowhere: {service}");
+    }
+    for budget in objects.of("PodDisruptionBudget") {
+        selected(&workloads, &budget["spec"]["selector"]["matchLabels"])?;
     }
     for api_service in objects.of("APIService") {
-        ensure!(api_service["spec"]["service"]["name"] == service["metadata"]["name"]);
-        ensure!(api_service["spec"]["service"]["port"] == service["spec"]["ports"][0]["port"]);
+        let spec = &api_service["spec"]["service"];
+        let service = objects.of("Service").find(|service| service["metadata"]["name"] == spec["name"]);
+        let service = service.context("the APIService's Service is not there")?;
+        ensure!(spec["port"] == service["spec"]["ports"][0]["port"], "{spec}");
+        ensure!(program(selected(&workloads, &service["spec"]["selector"])?) == GATEWAY, "{spec}");
     }
+    Ok(())
+}
+
+/// The one Deployment whose pods `selector` selects.
+fn selected<'a>(workloads: &[&'a Value], selector: &Value) -> Result<&'a Value> {
+    let selector = selector.as_object().filter(|selector| !selector.is_empty()).context("no selector")?;
+    let mut selected = workloads.iter().filter(|deployment| {
+        let labels = &deployment["spec"]["template"]["metadata"]["labels"];
+        selector.iter().all(|(key, value)| labels[key] == *value)
+    });
+    let first = selected.next().with_context(|| format!("{selector:?} selects nothing"))?;
+    ensure!(selected.next().is_none(), "{selector:?} selects pods of several Deployments");
+    Ok(first)
+}
+
+/// Whether what `pod` mounts is there.
+fn filled(objects: &Objects<'_>, pod: &Value) -> Result<()> {
     for volume in pod["volumes"].as_array().context("no volumes")? {
         if let Some(name) = volume["secret"]["secretName"].as_str() {
             let filled = objects.of("Certificate").any(|certificate| certificate["spec"]["secretName"] == name);
-            ensure!(filled || name == "mine" || objects.has("Secret", name), "Secret {name} is not there");
+            ensure!(filled || name.starts_with("mine") || objects.has("Secret", name), "Secret {name} is not there");
         }
         if let Some(name) = volume["configMap"]["name"].as_str() {
-            ensure!(objects.has("ConfigMap", name), "ConfigMap {name} is not there");
+            let there = objects.has("ConfigMap", name) || volume["configMap"]["optional"] == true;
+            ensure!(there, "ConfigMap {name} is not there");
         }
     }
     Ok(())
 }
 
+/// The files of the volumes are not here: whether they can be used is another test's question.
 fn arguments(objects: &Objects<'_>) -> Result<()> {
-    let container = &objects.pod()?["containers"][0];
-    let parsed = args::parse_from(["cluster-gateway"].into_iter().chain(flags(container)))?;
-    // The files of the volumes are not here: whether they can be used is another test's question.
-    let config = Config::try_from(parsed)?;
-    let port = container["ports"][0]["containerPort"].as_u64();
-    ensure!(port == Some(u64::from(config.listen.port())), "listens on {}", config.listen);
+    for deployment in objects.workloads()? {
+        let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+        let port = |name: &str| -> Option<u16> {
+            let port = container["ports"].as_array()?.iter().find(|port| port["name"] == name)?;
+            u16::try_from(port["containerPort"].as_u64()?).ok()
+        };
+        // The kubelet comes from outside the pod.
+        let is_probed = |listen: SocketAddr| port("admin") == Some(listen.port()) && listen.ip().is_unspecified();
+        let words = [program(deployment)].into_iter().chain(flags(container));
+        match program(deployment) {
+            GATEWAY => {
+                let config = Config::try_from(args::parse_from(words)?)?;
+                ensure!(port("https") == Some(config.listen.port()), "listens on {}", config.listen);
+            }
+            "tunnel-server" => {
+                let config = tunnel_server::args::Config::new(tunnel_server::args::parse_from(words)?, true)?;
+                ensure!(is_probed(config.admin_listen), "admin on {}", config.admin_listen);
+            }
+            "tunnel-agent" => {
+                let config = tunnel_agent::args::Config::new(&tunnel_agent::args::parse_from(words)?, in_pod)?;
+                ensure!(is_probed(config.admin_listen), "admin on {}", config.admin_listen);
+            }
+            other => bail!("what is {other}?"),
+        }
+    }
     Ok(())
+}
+
+/// What the kubelet tells a pod of its cluster.
+fn in_pod(variable: &str) -> Option<String> {
+    let value = match variable {
+        "KUBERNETES_SERVICE_HOST" => "10.96.0.1",
+        "KUBERNETES_SERVICE_PORT" => "443",
+        _ => return None,
+    };
+    Some(value.to_owned())
+}
+
+/// The name of the container, which is its program's.
+fn program(deployment: &Value) -> &str {
+    deployment["spec"]["template"]["spec"]["containers"][0]["name"].as_str().unwrap_or_default()
 }
 
 fn flags(container: &Value) -> impl Iterator<Item = &str> {
@@ -188,8 +283,15 @@ impl<'a> Objects<'a> {
         self.of(kind).any(|object| object["metadata"]["name"] == name)
     }
 
-    fn pod(&self) -> Result<&'a Value> {
-        let deployment = self.of("Deployment").next().context("no Deployment")?;
-        Ok(&deployment["spec"]["template"]["spec"])
+    /// The Deployments, at least one.
+    fn workloads(&self) -> Result<Vec<&'a Value>> {
+        let workloads: Vec<_> = self.of("Deployment").collect();
+        ensure!(!workloads.is_empty(), "no Deployment");
+        Ok(workloads)
+    }
+
+    /// The Deployment of `name`, a program.
+    fn workload(&self, name: &str) -> Option<&'a Value> {
+        self.of("Deployment").find(|deployment| program(deployment) == name)
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, ensure};
 use gateway::patch;
 use hub_tests::control_plane::ApiServer;
-use hub_tests::helm::chart;
+use hub_tests::helm::Chart;
 use hub_tests::hub::SECRET_NAMESPACE as NAMESPACE;
 use hub_tests::kubeconfig::Credential;
 use kit::pki::Leaf;
@@ -30,7 +30,7 @@ fn preset(planes: &Planes) -> Result<()> {
     let _group = planes.claim_group();
     let hub = &planes.hub.server;
     let token = hub.service_account_token(NAMESPACE, ACCOUNT)?; // KubeVela's chart makes this account
-    let values = format!("--values={}", chart().join("values-kubevela.yaml").display());
+    let values = format!("--values={}", Chart::Gateway.directory().join("values-kubevela.yaml").display());
     let release = Release::install(planes, ("gateway", DEPLOYMENT, SERVICE), &[values])?;
     let right = release.api_service()?["spec"]["caBundle"].take();
     release.patch_api_service(&json!({"caBundle": PLACEHOLDER}))?;

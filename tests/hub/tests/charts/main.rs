@@ -1,4 +1,4 @@
-//! The Helm chart: what it renders to, what a hub takes of it, and releases that are installed, used, upgraded and removed.
+//! The Helm charts: what they render to, what a hub takes of it, and releases that are installed, used, upgraded and removed.
 //!
 //! A binary beside `hub`, because releases claim the API group that the gateway there serves: this one has a hub of its own,
 //! started by the first test that needs one.
@@ -11,6 +11,7 @@ mod matrix;
 mod release;
 mod schema;
 mod stage;
+mod tunnel;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
     let trials = [
         lifecycle::trials(&stage),
         kubevela::trials(&stage),
+        tunnel::trials(&stage),
         dry_run::trials(&stage),
         invariants::trials(&stage),
         schema::trials(&stage),

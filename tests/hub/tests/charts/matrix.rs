@@ -3,13 +3,14 @@
 use std::path::Path;
 
 use anyhow::Result;
-use hub_tests::helm::{Helm, chart};
-use kit::pki::Authority;
+use hub_tests::helm::{Chart, Helm};
+use kit::pki::{Authority, Leaf};
 use serde_json::{Value, json};
 
 /// One set of values.
 pub(crate) struct Case {
     pub(crate) name: &'static str,
+    pub(crate) chart: Chart,
     values: Value,
     more: &'static [&'static str],
     preset: bool,
@@ -39,10 +40,90 @@ pub(crate) fn cases() -> Vec<Case> {
         case("ocm", json!({"ocm": {"enabled": true}})),
         case("much", much()),
     ]
+    .into_iter()
+    .chain(tunnel())
+    .chain(agent())
+    .collect()
+}
+
+/// The tunnel on the hub.
+fn tunnel() -> Vec<Case> {
+    let server = |listen: &Value, frontends: &Value| json!({"tunnel": {"server": {"enabled": true}, "agents": ["berlin", "osaka.prod"], "listen": listen, "frontends": frontends}});
+    let hosts = json!({"hosts": ["hub.example.test", "192.0.2.7", "2001:db8::7"]});
+    let generated = server(&hosts, &json!({}));
+    let mut issued = generated.clone();
+    issued["tls"] = json!({"certManager": {"enabled": true}});
+    let issuer = json!({"hosts": ["hub.example.test"], "issuerRef": {"name": "public", "kind": "ClusterIssuer"}});
+    let existing = server(
+        &json!({"existingSecret": "mine-agents", "clientCASecret": "mine-agents-ca"}),
+        &json!({"existingSecret": "mine-frontends", "existingClientSecret": "mine-gateway"}),
+    );
+    let mut much_of_it = server(
+        &json!({"port": 9091, "clientCASecret": "mine-agents-ca", "service": {"type": "NodePort", "port": 443, "nodePort": 30443,
+            "annotations": {"a": "b"}, "externalTrafficPolicy": "Local"}}),
+        &json!({}),
+    );
+    let more = json!({"replicas": 3, "frontendPort": 9090, "adminPort": 9095, "drainTimeoutSeconds": 600,
+        "image": {"repository": "example.test/tunnel-server", "tag": "1"}, "extraArgs": ["--dial-timeout=5s"],
+        "env": [{"name": "TUNNEL_SERVER_KEEPALIVE", "value": "5s"}], "podAnnotations": {"a": "b"},
+        "nodeSelector": {"kubernetes.io/os": "linux"}, "tolerations": [{"operator": "Exists"}], "affinity": {"nodeAffinity": {}}});
+    for (key, value) in more.as_object().into_iter().flatten() {
+        much_of_it["tunnel"]["server"][key] = value.clone();
+    }
+    much_of_it["metrics"] =
+        json!({"annotations": true, "serviceMonitor": {"enabled": true, "labels": {"release": "prometheus"}}});
+    let embedded = json!({"tunnel": {"embedded": {"enabled": true}, "agents": ["berlin"],
+        "listen": {"clientCASecret": "mine-agents-ca", "service": {"type": "LoadBalancer", "loadBalancerSourceRanges": ["192.0.2.0/24"]}}}});
+    vec![
+        case("tunnel-servers", generated),
+        case("tunnel-servers and cert-manager", issued),
+        case("tunnel-servers and an issuer", server(&issuer, &json!({}))),
+        case("tunnel-servers and existing Secrets", existing),
+        case("tunnel-servers and much", much_of_it),
+        case("embedded", embedded),
+        case("embedded with an issuer", json!({"tunnel": {"embedded": {"enabled": true}, "listen": issuer}})),
+    ]
+}
+
+/// The agent on a member.
+fn agent() -> Vec<Case> {
+    let pem = Authority::new("servers").root_pem();
+    let least = json!({"cluster": "berlin", "servers": ["hub.example.test:8091"]});
+    let with = |more: &Value| {
+        let mut values = least.clone();
+        for (key, value) in more.as_object().into_iter().flatten() {
+            values[key] = value.clone();
+        }
+        values
+    };
+    let pair = Authority::new("agents").issue(&Leaf::client("system:tunnel-agent:berlin"));
+    let much = with(&json!({
+        "servers": ["hub.example.test:8091", "[2001:db8::7]:443"], "serverName": "tunnel.vela-system.svc",
+        "serverCA": {"secretKey": "server-ca.crt"}, "credential": {"existingSecret": "mine", "type": "certificate"},
+        "allow": ["kubelet.example.test:10250", "10.0.0.0/8:443", "[2001:db8::/64]:443"], "apiServer": "[2001:db8::1]:6443", "links": 4,
+        "proxy": {"secretKey": "proxy-url", "caPem": pem}, "image": {"repository": "example.test/agent", "tag": "1", "pullPolicy": "Always"},
+        "imagePullSecrets": [{"name": "pull"}], "replicas": 3, "adminPort": 9093, "drainTimeoutSeconds": 600,
+        "metrics": {"annotations": true, "podMonitor": {"enabled": true, "labels": {"release": "prometheus"}}},
+        "log": {"format": "json", "level": "debug"}, "extraArgs": ["--dial-timeout=5s"],
+        "env": [{"name": "NO_PROXY", "value": "10.0.0.0/8"}], "serviceAccount": {"name": "agent", "annotations": {"a": "b"}},
+        "podAnnotations": {"a": "b"}, "podLabels": {"team": "platform"}, "nodeSelector": {"kubernetes.io/os": "linux"},
+        "tolerations": [{"operator": "Exists"}], "affinity": {"nodeAffinity": {}}, "priorityClassName": "system-cluster-critical",
+    }));
+    let cases = [
+        ("agent", with(&json!({"credential": {"existingSecret": "mine"}}))),
+        ("agent with a token", with(&json!({"credential": {"token": "a.b-c_d"}, "serverCA": {"pem": pem}}))),
+        (
+            "agent with a certificate",
+            with(&json!({"credential": {"type": "certificate", "certificate": pair.chain_pem, "key": pair.key_pem},
+                "proxy": {"url": "http://proxy.example.test:3128"}})),
+        ),
+        ("agent and much", much),
+    ];
+    cases.into_iter().map(|(name, values)| Case { chart: Chart::Agent, ..case(name, values) }).collect()
 }
 
 fn case(name: &'static str, values: Value) -> Case {
-    Case { name, values, more: &[], preset: false }
+    Case { name, chart: Chart::Gateway, values, more: &[], preset: false }
 }
 
 fn much() -> Value {
@@ -82,13 +163,15 @@ impl Case {
     pub(crate) fn arguments(&self, directory: &Path) -> Result<Vec<String>> {
         let file = directory.join(format!("{}.json", self.name.replace(' ', "-")));
         std::fs::write(&file, self.values.to_string())?;
-        let preset = self.preset.then(|| format!("--values={}", chart().join("values-kubevela.yaml").display()));
+        let preset = self
+            .preset
+            .then(|| format!("--values={}", Chart::Gateway.directory().join("values-kubevela.yaml").display()));
         let own = [format!("--values={}", file.display())];
         Ok(preset.into_iter().chain(own).chain(self.more.iter().map(|&word| word.to_owned())).collect())
     }
 
     /// The objects it renders to, as release `door` in `namespace`.
     pub(crate) fn objects(&self, helm: &Helm, directory: &Path, namespace: &str) -> Result<Vec<Value>> {
-        helm.template("door", namespace, &self.arguments(directory)?)
+        helm.with(self.chart).template("door", namespace, &self.arguments(directory)?)
     }
 }

@@ -61,7 +61,12 @@ impl<'a> Release<'a> {
 
     /// Changes values.
     pub(crate) fn upgrade(&self, values: &str) -> Result<()> {
-        let more = ["--reuse-values".to_owned(), format!("--set={values}")];
+        self.upgrade_with(&[format!("--set={values}")])
+    }
+
+    /// Changes values by more arguments.
+    pub(crate) fn upgrade_with(&self, more: &[String]) -> Result<()> {
+        let more = [&["--reuse-values".to_owned()], more].concat();
         self.planes.helm.on_chart(&format!("upgrade {}", self.name), NAMESPACE, &more).map(drop)
     }
 

@@ -4,16 +4,106 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
-use hub_tests::helm::Helm;
+use hub_tests::helm::{Chart, Helm};
 use libtest_mimic::Trial;
 
 use crate::matrix;
 use crate::stage::{Stage, rendering};
 
+/// Values of the gateway's chart, and what is told of them.
+const WRONG: [(&str, &str); 14] = [
+    ("replica=3", "'replica' not allowed"),
+    ("tls.certmanager.enabled=true", "'certmanager' not allowed"),
+    ("tls.insecureSkipTLSVerify=true", "'insecureSkipTLSVerify' not allowed"),
+    ("metrics.serviceMonitor.interval=5s", "'interval' not allowed"),
+    ("access[0].name=a,access[0].role=admin", "'role' not allowed"),
+    ("tls.certManager.enabled=maybe", "/tls/certManager/enabled"),
+    ("tls.caBundle=Cg==", "/tls/caBundle"),
+    ("tls.caKey=tls.key", "/tls/caKey"),
+    ("replicas=many", "/replicas"),
+    ("port=99999", "/port"),
+    ("featureGates.HealthinessCheck=yes", "/featureGates/HealthinessCheck"),
+    ("access[0].name=a,access[0].subjects[0].kind=User,access[0].subjects[0].name=b,access[0].verbs[0]=*", "verbs"),
+    ("service.name=Door", "/service/name"),
+    ("tls.existingSecret=mine", "tls.caBundle is required"),
+];
+
+/// Values of the gateway's chart that mean nothing together.
+const CONTRADICTIONS: [(&str, &str); 13] = [
+    ("tunnel.server.enabled=true,tunnel.embedded.enabled=true", "are both true"),
+    ("tunnel.embedded.enabled=true,replicas=3", "more than two replicas"),
+    ("tunnel.agents[0]=berlin", "nobody accepts their agents"),
+    ("tunnel.server.enabled=true,tunnel.agents[0]=Berlin", "/tunnel/agents/0"),
+    ("tunnel.server.enabled=true,tunnel.listen.existingSecret=a,tunnel.listen.issuerRef.name=b", "which one is it?"),
+    ("tunnel.server.enabled=true,tunnel.listen.issuerRef.name=b", "tunnel.listen.hosts is required"),
+    (
+        "tunnel.server.enabled=true,tunnel.listen.service.nodePort=30000,tunnel.listen.service.type=ClusterIP",
+        "is ClusterIP",
+    ),
+    (
+        "tunnel.server.enabled=true,tunnel.listen.service.type=NodePort,tunnel.listen.service.loadBalancerClass=a",
+        "with type LoadBalancer only",
+    ),
+    ("tunnel.server.enabled=true,tunnel.frontends.existingSecret=a", "belong together"),
+    (
+        "tunnel.embedded.enabled=true,tunnel.frontends.existingSecret=a,tunnel.frontends.existingClientSecret=b",
+        "with tunnel.server.enabled only",
+    ),
+    (
+        "tunnel.server.enabled=true,tunnel.frontends.existingSecret=a,tunnel.frontends.existingClientSecret=b,tunnel.listen.clientCASecret=a",
+        "every agent could come as a gateway",
+    ),
+    ("tunnel.server.enabled=true,tunnel.server.adminPort=8090", "must differ"),
+    ("tunnel.embedded.enabled=true,tunnel.listen.port=9443", "must differ"),
+];
+
+/// What the agent's chart says of values that lack something.
+const AGENT_LACKS: [(&str, &str); 6] = [
+    ("servers[0]=hub.example.test:8091", "cluster is required"),
+    ("cluster=berlin", "servers is required"),
+    ("cluster=berlin,servers[0]=hub.example.test:8091", "credential.existingSecret or credential.token is required"),
+    (
+        "cluster=berlin,servers[0]=hub.example.test:8091,credential.type=certificate",
+        "credential.certificate and credential.key",
+    ),
+    (
+        "cluster=berlin,servers[0]=hub.example.test:8091,credential.token=a,serverCA.secretKey=ca.crt",
+        "which is not given",
+    ),
+    (
+        "cluster=berlin,servers[0]=hub.example.test:8091,credential.type=certificate,credential.token=a",
+        "set it to token",
+    ),
+];
+
+/// What it says of wrong values beside the least that it needs.
+const AGENT: [(&str, &str); 9] = [
+    ("credential.token=a", "which one is it?"),
+    ("cluster=Berlin", "/cluster"),
+    ("servers[0]=hub.example.test", "/servers/0"),
+    ("server=hub.example.test:8091", "'server' not allowed"),
+    ("links=0", "/links"),
+    ("proxy.url=http://user:password@proxy:3128", "/proxy/url"),
+    ("proxy.url=http://proxy:3128,proxy.secretKey=a", "which one is it?"),
+    ("serverCA.secretKey=a,serverCA.pem=Cg", "/serverCA/pem"),
+    ("apiServer=https://10.0.0.1:6443", "/apiServer"),
+];
+
 pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
     vec![
         rendering(stage, "schema::helm lint has nothing to say", lint),
-        rendering(stage, "schema::wrong values are refused", refusals),
+        rendering(stage, "schema::wrong values are refused", |helm, _| refused(helm, "", &WRONG)),
+        rendering(stage, "schema::contradictions about the tunnel are refused", |helm, _| {
+            refused(helm, "", &CONTRADICTIONS)
+        }),
+        rendering(stage, "schema::an agent that could not work is refused", |helm, _| {
+            refused(&helm.with(Chart::Agent), "", &AGENT_LACKS)?;
+            refused(
+                &helm.with(Chart::Agent),
+                "cluster=berlin,servers[0]=hub.example.test:8091,credential.existingSecret=mine,",
+                &AGENT,
+            )
+        }),
     ]
 }
 
@@ -22,30 +112,18 @@ fn lint(helm: &Helm, directory: PathBuf) -> Result<()> {
     for case in matrix::cases() {
         // Lint knows no API versions.
         let arguments = case.arguments(&directory)?.into_iter().filter(|word| !word.starts_with("--api-versions"));
-        let text = helm.on_chart("lint --strict", "vela-system", &arguments.collect::<Vec<_>>()).context(case.name)?;
+        let text = helm
+            .with(case.chart)
+            .on_chart("lint --strict", "vela-system", &arguments.collect::<Vec<_>>())
+            .context(case.name)?;
         ensure!(!text.contains("[WARNING]") && text.contains("0 chart(s) failed"), "{}: {text}", case.name);
     }
     Ok(())
 }
 
-fn refusals(helm: &Helm, _directory: PathBuf) -> Result<()> {
-    for (values, told) in [
-        ("replica=3", "'replica' not allowed"),
-        ("tls.certmanager.enabled=true", "'certmanager' not allowed"),
-        ("tls.insecureSkipTLSVerify=true", "'insecureSkipTLSVerify' not allowed"),
-        ("metrics.serviceMonitor.interval=5s", "'interval' not allowed"),
-        ("access[0].name=a,access[0].role=admin", "'role' not allowed"),
-        ("tls.certManager.enabled=maybe", "/tls/certManager/enabled"),
-        ("tls.caBundle=Cg==", "/tls/caBundle"),
-        ("tls.caKey=tls.key", "/tls/caKey"),
-        ("replicas=many", "/replicas"),
-        ("port=99999", "/port"),
-        ("featureGates.HealthinessCheck=yes", "/featureGates/HealthinessCheck"),
-        ("access[0].name=a,access[0].subjects[0].kind=User,access[0].subjects[0].name=b,access[0].verbs[0]=*", "verbs"),
-        ("service.name=Door", "/service/name"),
-        ("tls.existingSecret=mine", "tls.caBundle is required"),
-    ] {
-        let error = helm.template("door", "vela-system", &[format!("--set={values}")]).err();
+fn refused(helm: &Helm, before: &str, rows: &[(&str, &str)]) -> Result<()> {
+    for (values, told) in rows {
+        let error = helm.template("door", "vela-system", &[format!("--set={before}{values}")]).err();
         let error = format!("{:#}", error.with_context(|| format!("{values} is accepted"))?);
         ensure!(error.contains(told), "{values}: {told} missing in: {error}");
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use anyhow::{Context as _, Result, anyhow};
 use hub_tests::control_plane::{ApiServer, Etcd, Ground};
-use hub_tests::helm::Helm;
+use hub_tests::helm::{Chart, Helm};
 use hub_tests::hub::{Hub, MemberSecret};
 use hub_tests::kubeconfig::{Credential, Kubeconfig};
 use hub_tests::kubectl::Kubectl;
@@ -16,7 +16,9 @@ use parking_lot::{Mutex, MutexGuard};
 
 /// Under which the hub knows the member.
 pub(crate) const CLUSTER: &str = "member";
-const PROXY: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/member/proxy";
+/// As which it is known when it is reached through a tunnel.
+pub(crate) const TUNNELLED: &str = "tunnelled";
+const CLUSTERS: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways";
 
 const TOOLS: [Tool; 4] = [Tool::Etcd, Tool::ApiServer, Tool::ControllerManager, Tool::Kubectl];
 
@@ -106,9 +108,22 @@ impl Planes {
 
     /// kubectl to the member through the hub. `name` tells this user from others.
     pub(crate) fn through_hub(&self, name: &str, credential: Credential) -> Result<Kubectl> {
-        let (server, authority) = (self.hub.server.url() + PROXY, self.hub.server.authority_file().to_path_buf());
-        let kubeconfig = Kubeconfig { server, authority, credential };
-        Ok(self.ground.kubectl(&kubeconfig.write(self.directory.join(format!("{name}-through-hub.kubeconfig")))?))
+        self.to_cluster(CLUSTER, name, credential)
+    }
+
+    /// The same to the member under another name of it.
+    pub(crate) fn to_cluster(&self, cluster: &str, name: &str, credential: Credential) -> Result<Kubectl> {
+        let (url, authority) = (self.hub.server.url(), self.hub.server.authority_file().to_path_buf());
+        let kubeconfig = Kubeconfig { server: format!("{url}{CLUSTERS}/{cluster}/proxy"), authority, credential };
+        let file = self.directory.join(format!("{name}-to-{cluster}.kubeconfig"));
+        Ok(self.ground.kubectl(&kubeconfig.write(file)?))
+    }
+
+    /// helm with the agent's chart for the member.
+    pub(crate) fn helm_of_member(&self) -> Result<Helm> {
+        let admin = self.member.admin().write_to(&self.directory, "helm-of-member")?;
+        let kubeconfig = self.member.kubeconfig("helm-of-member", Credential::Certificate(admin))?;
+        Ok(Helm::prepare(&self.directory, &kubeconfig)?.with(Chart::Agent))
     }
 
     /// kubectl to the member through the gateway at `port` alone.
@@ -119,7 +134,7 @@ impl Planes {
         ca: PathBuf,
         credential: Credential,
     ) -> Result<Kubectl> {
-        let server = format!("https://127.0.0.1:{port}{PROXY}");
+        let server = format!("https://127.0.0.1:{port}{CLUSTERS}/{CLUSTER}/proxy");
         let kubeconfig = Kubeconfig { server, authority: ca, credential };
         Ok(self.ground.kubectl(&kubeconfig.write(self.directory.join(format!("{name}-through-gateway.kubeconfig")))?))
     }

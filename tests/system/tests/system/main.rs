@@ -20,4 +20,5 @@ mod resources;
 mod serving;
 mod shutdown;
 mod streaming;
+mod tunnel;
 mod upgrades;

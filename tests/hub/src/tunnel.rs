@@ -1,0 +1,215 @@
+//! A tunnel of the product between the hub and a member: a tunnel-server that asks the hub, a gateway that is its own
+//! tunnel-server, and an agent at each. All in this process.
+//!
+//! Files and ports are chosen when the run begins ([`Tunnel::prepare`]), because the gateway is told of them at its start; the
+//! programs are started by the first test that needs them ([`Tunnelled::start`]).
+
+mod agent;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use kit::pki::{Authority, Leaf, PemFiles};
+use parking_lot::Mutex;
+use tunnel_agent::Agent;
+use tunnel_server::{Registry, Server};
+
+pub use self::agent::{AgentCredential, AgentOptions};
+use crate::control_plane::Ground;
+use crate::http;
+use crate::hub::{Hub, MemberSecret};
+use crate::member::Member;
+use crate::ports;
+use crate::product::Product;
+
+/// Under which the hub knows the member behind the tunnel-server.
+pub const CLUSTER_TUNNEL: &str = "tunnelled";
+/// Under which the hub knows the member behind the gateway that is its own tunnel-server.
+pub const CLUSTER_EMBEDDED: &str = "embedded";
+
+/// For links to be made and for the member's API server to answer through them.
+const LIMIT: Duration = Duration::from_secs(30);
+/// How long the programs wait for streams when they are stopped: nobody is left to be waited for.
+const DRAIN: &str = "--drain-timeout=1s";
+
+/// Keys, certificates and ports of a tunnel.
+#[derive(Debug)]
+pub struct Tunnel {
+    /// Signs the certificates of both listeners of the tunnel-server.
+    pub serving: Authority,
+    /// Signs the agents' client certificates.
+    pub agents: Authority,
+    /// Signs the frontends' client certificates.
+    pub frontends: Authority,
+    files: Files,
+    frontend_port: u16,
+    ground: Ground,
+}
+
+#[derive(Debug)]
+struct Files {
+    serving_authority: PathBuf,
+    serving: PemFiles,
+    agents_authority: PathBuf,
+    frontends_authority: PathBuf,
+    /// A frontend's certificate: the gateway's, and the egress selectors'.
+    frontend: PemFiles,
+}
+
+/// The running programs. Ended on drop.
+pub struct Tunnelled {
+    /// A gateway which agents link to directly; the hub knows nothing of it.
+    pub embedded: Product,
+    /// Where the tunnel-server takes agents.
+    pub agent_address: SocketAddr,
+    /// Which clusters are linked to the tunnel-server.
+    pub registry: Arc<Registry>,
+    admin: SocketAddr,
+    _running: Mutex<(Vec<Agent>, Server)>,
+}
+
+// === impl Tunnel ===
+
+impl Tunnel {
+    /// Makes files and chooses ports.
+    pub fn prepare(ground: &Ground) -> Result<Self> {
+        let directory = &ground.directory;
+        let authority = |name: &str| Authority::new(&format!("tunnel-{name}-ca"));
+        let (serving, agents, frontends) = (authority("server"), authority("agents"), authority("frontends"));
+        let files = Files {
+            serving_authority: serving.write_to(directory, "tunnel-server-ca")?,
+            serving: serving.issue(&Leaf::server("tunnel-server")).write_to(directory, "tunnel-server")?,
+            agents_authority: agents.write_to(directory, "tunnel-agents-ca")?,
+            frontends_authority: frontends.write_to(directory, "tunnel-frontends-ca")?,
+            frontend: frontends.issue(&Leaf::client("frontend")).write_to(directory, "tunnel-frontend")?,
+        };
+        Ok(Self { serving, agents, frontends, files, frontend_port: ports::free()?, ground: ground.clone() })
+    }
+
+    /// What tells a gateway of the tunnel-server. By name, so that more than one address may have to be tried.
+    pub fn gateway_flags(&self) -> Vec<String> {
+        let Files { serving_authority, frontend, .. } = &self.files;
+        vec![
+            "--proxy-host=localhost".to_owned(),
+            format!("--proxy-port={}", self.frontend_port),
+            format!("--proxy-ca-cert={}", serving_authority.display()),
+            format!("--proxy-cert={}", frontend.certificate.display()),
+            format!("--proxy-key={}", frontend.key.display()),
+        ]
+    }
+
+    /// Where the tunnel-server takes frontends over TLS.
+    pub fn frontend_address(&self) -> SocketAddr {
+        SocketAddr::from((Ipv4Addr::LOCALHOST, self.frontend_port))
+    }
+
+    /// The PEM file with [`Tunnel::serving`]'s certificate.
+    pub fn serving_authority_file(&self) -> &Path {
+        &self.files.serving_authority
+    }
+
+    /// The PEM file with [`Tunnel::agents`]' certificate.
+    pub fn agents_authority_file(&self) -> &Path {
+        &self.files.agents_authority
+    }
+
+    /// A certificate that frontends may show, and its key.
+    pub fn frontend(&self) -> &PemFiles {
+        &self.files.frontend
+    }
+
+    /// The certificate of both listeners, and its key.
+    pub fn serving_files(&self) -> &PemFiles {
+        &self.files.serving
+    }
+
+    /// Starts a tunnel-server called `name` with `more` flags and no frontends but those in it. Its account on the hub is called after it.
+    pub fn start_server(&self, name: &str, hub: &Hub, more: &[String]) -> Result<Server> {
+        let files = &self.files;
+        let kubeconfig = hub.create_reviewer(&format!("{name}-reviewer"))?;
+        let mut flags = vec![
+            "tunnel-server".to_owned(),
+            format!("--kubeconfig={}", kubeconfig.display()),
+            "--agent-listen=127.0.0.1:0".to_owned(),
+            format!("--agent-tls-cert-file={}", files.serving.certificate.display()),
+            format!("--agent-tls-private-key-file={}", files.serving.key.display()),
+            format!("--agent-client-ca-file={}", files.agents_authority.display()),
+            "--admin-listen=127.0.0.1:0".to_owned(),
+            DRAIN.to_owned(),
+        ];
+        flags.extend_from_slice(more);
+        let server = Server::start(&flags).with_context(|| format!("the tunnel-server {name} did not start"))?;
+        server.wait_ready(LIMIT).with_context(|| format!("the tunnel-server {name} is not ready"))?;
+        Ok(server)
+    }
+
+    /// The flags of a frontends' listener over TLS at `listen`.
+    pub fn frontend_flags(&self, listen: SocketAddr) -> Vec<String> {
+        let Files { serving, frontends_authority, .. } = &self.files;
+        vec![
+            format!("--frontend-listen={listen}"),
+            format!("--frontend-tls-cert-file={}", serving.certificate.display()),
+            format!("--frontend-tls-private-key-file={}", serving.key.display()),
+            format!("--frontend-client-ca-file={}", frontends_authority.display()),
+        ]
+    }
+}
+
+// === impl Tunnelled ===
+
+impl Tunnelled {
+    /// Starts everything, tells `hub` of the clusters, and waits until `member` answers through both.
+    pub fn start(tunnel: &Tunnel, hub: &Hub, member: &Member, member_token: &str) -> Result<Self> {
+        let ground = &tunnel.ground;
+        let server = tunnel.start_server("tunnel-server", hub, &tunnel.frontend_flags(tunnel.frontend_address()))?;
+        let agents_port = ports::free()?;
+        let embedded = [
+            format!("--tunnel-listen=127.0.0.1:{agents_port}"),
+            format!("--tunnel-client-ca-file={}", tunnel.files.agents_authority.display()),
+        ];
+        let embedded = Product::start_unregistered(ground, CLUSTER_EMBEDDED, &hub.gateway_kubeconfig(), &embedded)?;
+        let link = |cluster: &str, server: SocketAddr, authority: &Path| {
+            let token = hub.create_agent(&format!("agent-{cluster}"), &[cluster])?;
+            let credential = AgentCredential::token(ground, cluster, &token)?;
+            AgentOptions::new(cluster, server, authority, member.server.address(), credential).start()
+        };
+        let agents = vec![
+            link(CLUSTER_TUNNEL, server.agent_address(), &tunnel.files.serving_authority)?,
+            link(CLUSTER_EMBEDDED, SocketAddr::from((Ipv4Addr::LOCALHOST, agents_port)), &embedded.authority_file())?,
+        ];
+        for agent in &agents {
+            agent.wait_ready(LIMIT).context("an agent is not ready")?;
+        }
+        let secret = MemberSecret::with_token(&member.server, member_token).behind_tunnel();
+        for cluster in [CLUSTER_TUNNEL, CLUSTER_EMBEDDED] {
+            hub.register_member(cluster, &secret)?;
+        }
+        Ok(Self {
+            embedded,
+            agent_address: server.agent_address(),
+            registry: Arc::clone(server.registry()),
+            admin: server.admin_address(),
+            _running: Mutex::new((agents, server)),
+        })
+    }
+
+    /// The metric `name` of the tunnel-server: the sum over all its series whose labels contain `labels`.
+    pub fn metric(&self, name: &str, labels: &str) -> Result<f64> {
+        metric(self.admin, name, labels)
+    }
+}
+
+/// The metric `name` of the program whose admin endpoint is `admin`: the sum over all its series whose labels contain `labels`,
+/// 0 if there are none.
+pub fn metric(admin: SocketAddr, name: &str, labels: &str) -> Result<f64> {
+    let text = http::plain(admin, "/metrics")?;
+    let samples = text.lines().filter_map(|line| {
+        let (series, value) = line.rsplit_once(' ')?;
+        let (series, given) = series.split_once('{').unwrap_or((series, ""));
+        (series == name && given.contains(labels)).then(|| value.parse::<f64>().ok())?
+    });
+    Ok(samples.sum())
+}

@@ -1,0 +1,216 @@
+//! Who may be an agent: RBAC on the hub decides, for tokens and for client certificates, when a link is made and for as long as it is
+//! there.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use hub_tests::follower;
+use hub_tests::hub::SECRET_NAMESPACE;
+use hub_tests::lab::Lab;
+use hub_tests::tunnel::{AgentCredential, AgentOptions, Tunnelled};
+use hub_tests::wait;
+use kit::pki::{Authority, Issued, Leaf};
+use libtest_mimic::Trial;
+use net::tls::server::KeyPairFiles;
+use serde_json::json;
+use tokio::io::AsyncReadExt as _;
+use tokio::runtime::Runtime;
+use tunnel::{ClusterName, Destination, Settings, Stream};
+use tunnel_server::{Agents, AgentsConfig, Limits};
+
+use crate::stage::{Stage, test};
+
+/// For an agent to try (again), and for a server to hear of it. The hub's refusal is kept for 10 s, and an agent that was refused
+/// comes back after half a minute at most.
+const LIMIT: Duration = Duration::from_mins(1);
+/// How often the listener of [`Listener`] judges again.
+const RECHECK: Duration = Duration::from_millis(500);
+/// From a permission's end to the link's: the interval, how long the hub's word is kept (10 s), and what a busy machine needs.
+const REVOKED: Duration = Duration::from_secs(20);
+
+/// A listener for agents that judges again more often than usual.
+struct Listener {
+    agents: Agents,
+    runtime: Runtime,
+}
+
+pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+    vec![
+        test(stage, "tunnel::an agent whose permission is taken away is cut off", |lab| {
+            cut_off(lab, "revoked", |name| {
+                lab.hub.server.kubectl().ok(&format!("delete clusterrolebinding {name}")).map(drop)
+            })
+        }),
+        test(stage, "tunnel::an agent whose ServiceAccount is deleted is cut off", |lab| {
+            cut_off(lab, "deleted", |name| {
+                lab.hub.server.kubectl().ok(&format!("delete serviceaccount {name} -n {SECRET_NAMESPACE}")).map(drop)
+            })
+        }),
+        test(
+            stage,
+            "tunnel::an agent without permission is told which one it needs, and links once it has it",
+            refused,
+        ),
+        test(stage, "tunnel::an agent of one cluster is refused as another's", other_cluster),
+        test(stage, "tunnel::an agent's client certificate is a user of the hub's RBAC", certificate),
+        test(
+            stage,
+            "tunnel::an agent with a client certificate of a strange authority is refused",
+            strange_certificate,
+        ),
+    ]
+}
+
+/// An agent of `cluster` for the lab's tunnel-server.
+pub(super) fn agent(lab: &Lab, cluster: &str, credential: AgentCredential) -> Result<AgentOptions> {
+    let server = lab.tunnelled()?.agent_address;
+    Ok(agent_of(lab, server, cluster, credential))
+}
+
+fn agent_of(lab: &Lab, server: SocketAddr, cluster: &str, credential: AgentCredential) -> AgentOptions {
+    let authority = lab.tunnel.serving_authority_file();
+    AgentOptions::new(cluster, server, authority, lab.member.server.address(), credential)
+}
+
+fn with_certificate(lab: &Lab, name: &str, identity: &Issued) -> Result<AgentCredential> {
+    Ok(AgentCredential::Certificate(identity.write_to(&lab.ground().directory, name)?))
+}
+
+fn registrations(tunnelled: &Tunnelled, outcome: &str) -> Result<f64> {
+    tunnelled.metric("tunnel_server_registrations_total", &format!("outcome=\"{outcome}\""))
+}
+
+fn is_linked(tunnelled: &Tunnelled, cluster: &str) -> Result<()> {
+    ensure!(tunnelled.registry.is_linked(&ClusterName::parse(cluster)?), "{cluster} is not linked");
+    Ok(())
+}
+
+/// Runs `start`, which starts an agent of `cluster` that comes as `user`, and waits until it was refused for want of the permission.
+/// Others may be refused at the same time: what is logged tells whose refusal it was.
+fn forbidden<T>(lab: &Lab, cluster: &str, user: &str, start: impl FnOnce() -> Result<T>) -> Result<T> {
+    let tunnelled = lab.tunnelled()?;
+    let before = registrations(tunnelled, "forbidden")?;
+    let started = start()?;
+    wait::until_true("the refusal to be counted", LIMIT, || Ok(registrations(tunnelled, "forbidden")? > before))?;
+    wait::until_true("the log to say which permission is missing", LIMIT, || {
+        let (user, cluster) = (format!("user \"{user}\""), format!("as cluster \"{cluster}\""));
+        let words = [&*user, &*cluster, "needs \"create\" of \"clustergateways/tunnel\""];
+        let log = lab.log()?.replace("\\\"", "\"");
+        Ok(log.lines().any(|line| words.iter().all(|word| line.contains(word))))
+    })?;
+    ensure!(is_linked(tunnelled, cluster).is_err(), "{cluster} is linked without permission");
+    Ok(started)
+}
+
+fn account(name: &str) -> String {
+    format!("system:serviceaccount:{SECRET_NAMESPACE}:{name}")
+}
+
+fn refused(lab: &Lab) -> Result<()> {
+    let (cluster, tunnelled) = ("unpermitted", lab.tunnelled()?);
+    let name = &format!("agent-{cluster}");
+    let token = lab.hub.create_agent(name, &[])?;
+    let credential = AgentCredential::token(lab.ground(), cluster, &token)?;
+    let _agent = forbidden(lab, cluster, &account(name), || agent(lab, cluster, credential)?.start())?;
+    let account = json!([{"kind": "ServiceAccount", "name": name, "namespace": SECRET_NAMESPACE}]);
+    lab.hub.allow_agent(name, &account, &[cluster])?;
+    wait::until("the agent's link", LIMIT, || is_linked(tunnelled, cluster))
+}
+
+fn other_cluster(lab: &Lab) -> Result<()> {
+    let tunnelled = lab.tunnelled()?;
+    let token = lab.hub.create_agent("agent-own", &["own"])?;
+    let credential = AgentCredential::token(lab.ground(), "own", &token)?;
+    let pretend = || agent(lab, "foreign", credential.clone())?.start();
+    let _pretender = forbidden(lab, "foreign", &account("agent-own"), pretend)?;
+    let _own = agent(lab, "own", credential)?.start()?;
+    wait::until("the link of its own cluster", LIMIT, || is_linked(tunnelled, "own"))
+}
+
+fn certificate(lab: &Lab) -> Result<()> {
+    let (cluster, user, tunnelled) = ("certified", "agent-certified", lab.tunnelled()?);
+    let credential = with_certificate(lab, user, &lab.tunnel.agents.issue(&Leaf::client(user)))?;
+    forbidden(lab, cluster, user, || agent(lab, cluster, credential.clone())?.start())?.stop()?;
+    let subject = json!([{"kind": "User", "name": user, "apiGroup": "rbac.authorization.k8s.io"}]);
+    lab.hub.allow_agent(user, &subject, &[cluster])?;
+    let _agent = agent(lab, cluster, credential)?.start()?;
+    wait::until("the agent's link", LIMIT, || is_linked(tunnelled, cluster))
+}
+
+fn strange_certificate(lab: &Lab) -> Result<()> {
+    let (cluster, user, tunnelled) = ("strange", "agent-strange", lab.tunnelled()?);
+    let subject = json!([{"kind": "User", "name": user, "apiGroup": "rbac.authorization.k8s.io"}]);
+    lab.hub.allow_agent(user, &subject, &[cluster])?;
+    let turned_away = || {
+        Ok::<_, anyhow::Error>(registrations(tunnelled, "unauthenticated")? + registrations(tunnelled, "malformed")?)
+    };
+    let before = turned_away()?;
+    let identity = Authority::new("tunnel-agents-ca").issue(&Leaf::client(user));
+    let _agent = agent(lab, cluster, with_certificate(lab, user, &identity)?)?.start()?;
+    wait::until_true("the refusal to be counted", LIMIT, || Ok(turned_away()? > before))?;
+    ensure!(is_linked(tunnelled, cluster).is_err(), "it is linked with a strange certificate");
+    Ok(())
+}
+
+/// A link and its streams end soon after `end` was called with the name of the agent's ServiceAccount.
+fn cut_off(lab: &Lab, cluster: &str, end: impl FnOnce(&str) -> Result<()>) -> Result<()> {
+    let name = format!("agent-{cluster}");
+    let listener = Listener::start(lab, &format!("listener-{cluster}"))?;
+    let destination = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?; // the system accepts for it
+    let destination = destination.local_addr().map(|address| (destination, address))?;
+    let token = lab.hub.create_agent(&name, &[cluster])?;
+    let credential = AgentCredential::token(lab.ground(), cluster, &token)?;
+    let agent = agent_of(lab, listener.agents.address(), cluster, credential).allow(&destination.1.to_string());
+    let _agent = agent.start()?;
+    let (registry, cluster) = (listener.agents.registry(), ClusterName::parse(cluster)?);
+    wait::until_true("the agent's link", LIMIT, || Ok(registry.is_linked(&cluster)))?;
+    let mut stream = listener.open(&cluster, destination.1)?;
+    // It outlives some judgements before it is cut.
+    ensure!(listener.read(&mut stream, 4 * RECHECK).is_err(), "the stream ended too early");
+    end(&name)?;
+    let error = match listener.read(&mut stream, REVOKED).context("the stream goes on without permission")? {
+        Ok(count) => bail!("{count} bytes instead of a reset"),
+        Err(error) => error,
+    };
+    ensure!(error.kind() == std::io::ErrorKind::ConnectionReset, "{error}");
+    // The agent comes back at once, and is refused.
+    wait::until_true("the link's end", LIMIT, || Ok(!registry.is_linked(&cluster)))
+}
+
+// === impl Listener ===
+
+impl Listener {
+    fn start(lab: &Lab, name: &str) -> Result<Self> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+        let client = runtime.block_on(follower::client(&lab.hub.create_reviewer(name)?))?;
+        let serving = lab.tunnel.serving_files();
+        let config = AgentsConfig {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            serving: KeyPairFiles { certificate: serving.certificate.clone(), private_key: serving.key.clone() },
+            client_ca_file: None,
+            settings: Settings::default(),
+            drain_timeout: Duration::ZERO,
+            recheck: RECHECK,
+            limits: Limits::default(),
+        };
+        let hub = auth::Hub { authentication: client.clone(), authorization: client };
+        let metrics = &mut prometheus_client::registry::Registry::default();
+        let agents = Agents::start(&config, Some(hub), runtime.handle(), metrics)?;
+        Ok(Self { agents, runtime })
+    }
+
+    fn open(&self, cluster: &ClusterName, to: SocketAddr) -> Result<Stream> {
+        let to = Destination::parse(&to.to_string())?;
+        let open = self.agents.registry().open(cluster, &to, LIMIT);
+        let (stream, _gauge) = self.runtime.block_on(open)?;
+        Ok(stream)
+    }
+
+    /// What a read gives within `limit`; an error if it gives nothing.
+    fn read(&self, stream: &mut Stream, limit: Duration) -> Result<std::io::Result<usize>> {
+        let read = async { tokio::time::timeout(limit, stream.read(&mut [0])).await };
+        Ok(self.runtime.block_on(read)?)
+    }
+}

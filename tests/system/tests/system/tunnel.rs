@@ -1,0 +1,139 @@
+//! Members behind the tunnel: they are used like any other, and what fails on the way names its hop.
+//!
+//! The tunnel-servers and agents here are a few lines on the protocol itself, so that a test decides what they answer and sees what
+//! they were asked.
+
+mod agent;
+mod certificates;
+mod choice;
+mod embedded;
+mod failures;
+mod lost;
+mod server;
+mod traffic;
+
+use std::path::PathBuf;
+
+use kit::hub::ClusterSecret;
+use kit::member::{FakeMember, MemberOptions, Reply};
+use kit::pki::{Authority, Leaf};
+use system_tests::{CLUSTER, Rig, RigBuilder, cluster, proxied};
+use tempfile::TempDir;
+
+use self::server::{Answer, TunnelServer};
+
+const ENDPOINT_TYPE: &str = "cluster.core.oam.dev/cluster-endpoint-type";
+/// What every tunnelled API server is asked for as.
+const API_SERVER: &str = "kubernetes.default.svc:443";
+/// A path of the members.
+const PATH: &str = "/api/v1/nodes";
+
+/// The authorities of the tunnel, and the files a gateway needs of them.
+struct Pki {
+    /// Of the tunnel-servers' certificates.
+    servers: Authority,
+    /// Of the gateways' certificates.
+    frontends: Authority,
+    directory: TempDir,
+}
+
+// === impl Pki ===
+
+impl Pki {
+    fn new() -> Self {
+        let pki = Self {
+            servers: Authority::new("tunnel-server-ca"),
+            frontends: Authority::new("tunnel-frontend-ca"),
+            directory: tempfile::tempdir().expect("a directory for temporary files"),
+        };
+        pki.write_identity("gateway-1");
+        pki.write_ca(&pki.servers);
+        pki
+    }
+
+    /// Replaces the gateway's certificate on disk.
+    fn write_identity(&self, common_name: &str) {
+        let identity = self.frontends.issue(&Leaf::client(common_name));
+        identity.write_to(self.directory.path(), "gateway").expect("the directory is writable");
+    }
+
+    /// Replaces the authority that the gateway trusts.
+    fn write_ca(&self, authority: &Authority) {
+        authority.write_to(self.directory.path(), "servers").expect("the directory is writable");
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// A gateway that knows `servers`, in their order.
+    fn gateway(&self, servers: &[&TunnelServer]) -> RigBuilder {
+        let hosts: Vec<_> = servers.iter().map(|server| server.address().to_string()).collect();
+        self.gateway_at(&hosts.join(","))
+    }
+
+    fn gateway_at(&self, hosts: &str) -> RigBuilder {
+        Rig::builder()
+            .arg(&format!("--proxy-host={hosts}"))
+            .arg(&format!("--proxy-ca-cert={}", self.path("servers.crt").display()))
+            .arg(&format!("--proxy-cert={}", self.path("gateway.crt").display()))
+            .arg(&format!("--proxy-key={}", self.path("gateway.key").display()))
+    }
+}
+
+/// The Secret of a cluster that is reached through the tunnel, and proves to be `member`.
+fn tunnelled(name: &str, member: &FakeMember) -> ClusterSecret {
+    // As they are written: without an endpoint.
+    ClusterSecret::new("vela-system", name)
+        .label(ENDPOINT_TYPE, "ClusterProxy")
+        .ca(&member.ca_pem())
+        .token(system_tests::MEMBER_TOKEN)
+}
+
+/// A member that answers everything.
+async fn member(options: MemberOptions) -> FakeMember {
+    let member = FakeMember::start(options).await;
+    member.on_any(|_| Reply::full(200, &[], "fine"));
+    member
+}
+
+/// A member, a tunnel-server that leads to it, and a gateway that knows both.
+struct Stage {
+    member: FakeMember,
+    server: TunnelServer,
+    rig: Rig,
+    pki: Pki,
+}
+
+// === impl Stage ===
+
+impl Stage {
+    async fn new(options: MemberOptions) -> Self {
+        Self::with(options, |builder| builder).await
+    }
+
+    async fn with(options: MemberOptions, more: impl FnOnce(RigBuilder) -> RigBuilder) -> Self {
+        let (pki, member) = (Pki::new(), member(options).await);
+        let server = TunnelServer::start(&pki).await;
+        server.set(CLUSTER, Answer::LeadsTo(member.address()));
+        let builder = pki.gateway(&[&server]).cluster(CLUSTER, tunnelled(CLUSTER, &member));
+        let rig = more(builder).start().await;
+        Self { member, server, rig, pki }
+    }
+
+    async fn get(&self) -> system_tests::Answer {
+        self.rig.get(&proxied(CLUSTER, PATH)).await
+    }
+}
+
+/// The value of a series in the gateway's metrics, 0 if there is none.
+async fn metric(rig: &Rig, series: &str) -> u64 {
+    let metrics = rig.get("/metrics").await.text();
+    let line = metrics.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+    line.map_or(0, |value| value.parse().expect("a number"))
+}
+
+/// Keeps the direct way in view where both are compared.
+fn direct(member: &FakeMember) -> ClusterSecret {
+    cluster("direct", member)
+}

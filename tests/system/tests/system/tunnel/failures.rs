@@ -1,0 +1,205 @@
+//! What the tunnel refuses is told in words that say which hop it was, and costs the cluster nothing afterwards.
+
+use kit::hub::ClusterSecret;
+use kit::member::{BlackHole, MemberOptions};
+use kit::wait::{Gate, WAIT, eventually, free_port};
+use system_tests::{ADMIN, CLUSTER, Http, MEMBER_TOKEN, Rig, proxied};
+use tokio::time::{Duration, Instant};
+use tunnel::{Hop, Reason};
+
+use super::server::refusal;
+use super::{Answer, ENDPOINT_TYPE, PATH, Pki, Stage, TunnelServer, member, metric, tunnelled};
+
+/// The message of one failed request, with its code and reason.
+async fn told(rig: &Rig, code: u16, reason: &str) -> String {
+    let answer = rig.get(&proxied(CLUSTER, PATH)).await;
+    let message = answer.status_message(code, reason);
+    assert!(message.starts_with("cluster c1 is unreachable: dial tcp "), "{message}");
+    message
+}
+
+#[tokio::test]
+async fn each_refusal_names_its_hop_and_what_to_do() {
+    let stage = Stage::new(MemberOptions::default()).await;
+    let unavailable = (503, "ServiceUnavailable");
+    let table = [
+        (
+            Hop::Server,
+            Reason::NoLink,
+            unavailable,
+            "no tunnel-agent of the cluster is linked to the tunnel-server: check",
+        ),
+        (
+            Hop::Server,
+            Reason::UnknownCluster,
+            unavailable,
+            "no tunnel-agent of the cluster is linked to the tunnel-server: check",
+        ),
+        (Hop::Server, Reason::Limit, unavailable, "the tunnel-server takes no more streams: why, try again shortly"),
+        (Hop::Server, Reason::Draining, unavailable, "the tunnel-server is shutting down: why"),
+        (
+            Hop::Server,
+            Reason::Forbidden,
+            unavailable,
+            "the tunnel-server refused this gateway: why: check --proxy-cert",
+        ),
+        (Hop::Agent, Reason::Forbidden, unavailable, "the tunnel-agent refused: why: check the agent's --allow"),
+        (
+            Hop::Agent,
+            Reason::Lookup,
+            unavailable,
+            "cannot connect to its API server: why: check the agent's --api-server",
+        ),
+        (Hop::Agent, Reason::Unreachable, unavailable, "cannot connect to its API server: why"),
+        (Hop::Agent, Reason::DialTimeout, (504, "Timeout"), "its API server does not answer: why: i/o timeout"),
+        (Hop::Server, Reason::AgentTimeout, (504, "Timeout"), "did not answer in time: why: i/o timeout"),
+    ];
+    for (hop, reason, (code, word), expected) in table {
+        stage.server.set(CLUSTER, refusal(hop, reason, "why"));
+        // A circuit of its own for each.
+        stage.rig.register(CLUSTER, tunnelled(CLUSTER, &stage.member).data("tls-server-name", reason.as_str()));
+        let told = |answer: &system_tests::Answer| answer.text().contains(expected);
+        let answer = stage.rig.until(WAIT, &proxied(CLUSTER, PATH), told).await;
+        answer.status_message(code, word);
+        let again = answer.header("retry-after");
+        let momentary = matches!(reason, Reason::Limit | Reason::Draining);
+        assert_eq!(again, momentary.then_some("1"), "{hop} {}", reason.as_str());
+        let series = format!("cluster_gateway_tunnel_opens_total{{outcome=\"{}\",hop=\"{hop}\"}}", reason.as_str());
+        assert!(metric(&stage.rig, &series).await >= 1, "{series}");
+    }
+    assert_eq!(stage.member.connections_accepted(), 0);
+}
+
+#[tokio::test]
+async fn a_gateway_without_a_tunnel_says_which_flags_it_needs() {
+    let member = member(MemberOptions::default()).await;
+    let rig = Rig::builder().cluster(CLUSTER, tunnelled(CLUSTER, &member)).start().await;
+    let message = rig.get(&proxied(CLUSTER, PATH)).await.status_message(503, "ServiceUnavailable");
+    assert!(message.contains("ClusterProxy") && message.contains("--proxy-host"), "{message}");
+    assert!(message.contains("--tunnel-listen"), "{message}");
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_named() {
+    let (pki, member) = (Pki::new(), member(MemberOptions::default()).await);
+    let port = free_port().await;
+    let rig = pki
+        .gateway_at("127.0.0.1")
+        .arg(&format!("--proxy-port={port}"))
+        .cluster(CLUSTER, tunnelled(CLUSTER, &member))
+        .start()
+        .await;
+    let message = told(&rig, 503, "ServiceUnavailable").await;
+    let expected = format!("the gateway reaches no tunnel-server: dial tcp 127.0.0.1:{port}: connect: ");
+    assert!(message.contains(&expected) && message.contains("check --proxy-host"), "{message}");
+    // It comes, and is found at once: no circuit keeps the cluster away.
+    for _ in 0..10 {
+        told(&rig, 503, "ServiceUnavailable").await;
+    }
+    let server = TunnelServer::start_at(&pki, ([127, 0, 0, 1], port).into()).await;
+    server.set(CLUSTER, Answer::LeadsTo(member.address()));
+    let back = Instant::now();
+    rig.until(WAIT, &proxied(CLUSTER, PATH), |answer| answer.status == 200).await;
+    assert!(back.elapsed() < Duration::from_secs(5), "{:?}", back.elapsed());
+}
+
+#[tokio::test]
+async fn a_name_that_leads_nowhere_is_named() {
+    let (pki, member) = (Pki::new(), member(MemberOptions::default()).await);
+    let rig = pki.gateway_at("no-such-host.invalid").cluster(CLUSTER, tunnelled(CLUSTER, &member)).start().await;
+    let message = told(&rig, 503, "ServiceUnavailable").await;
+    assert!(message.contains("dial tcp: lookup no-such-host.invalid: "), "{message}");
+}
+
+#[tokio::test]
+async fn a_server_of_another_authority_is_not_believed() {
+    let (pki, member) = (Pki::new(), member(MemberOptions::default()).await);
+    let server = TunnelServer::start(&Pki::new()).await;
+    let rig = pki.gateway(&[&server]).cluster(CLUSTER, tunnelled(CLUSTER, &member)).start().await;
+    let message = told(&rig, 503, "ServiceUnavailable").await;
+    assert!(message.contains("tls: invalid peer certificate"), "{message}");
+    assert_eq!(server.count(), 0);
+}
+
+#[tokio::test]
+async fn what_is_no_tunnel_server_is_named() {
+    let (pki, member) = (Pki::new(), member(MemberOptions::default()).await);
+    let options = MemberOptions { alpn: &["http/1.1"], ..MemberOptions::default() };
+    let other = super::member(options).await;
+    pki.write_ca(other.authority());
+    let rig = pki.gateway_at(&other.address().to_string()).cluster(CLUSTER, tunnelled(CLUSTER, &member)).start().await;
+    let message = told(&rig, 503, "ServiceUnavailable").await;
+    assert!(message.contains("tls: ") || message.contains("it speaks no HTTP/2"), "{message}");
+}
+
+#[tokio::test]
+async fn silence_ends_with_the_dial_timeout() {
+    let (pki, member, hole) = (Pki::new(), member(MemberOptions::default()).await, BlackHole::start().await);
+    let rig = pki
+        .gateway_at(&hole.address().to_string())
+        .arg("--dial-timeout=500ms")
+        .cluster(CLUSTER, tunnelled(CLUSTER, &member))
+        .start()
+        .await;
+    let started = Instant::now();
+    let message = told(&rig, 504, "Timeout").await;
+    assert!(started.elapsed() < Duration::from_secs(3), "{:?}", started.elapsed());
+    assert!(message.contains(&hole.address().to_string()), "{message}");
+}
+
+#[tokio::test]
+async fn a_dial_that_nobody_waits_for_is_cancelled_at_the_far_end() {
+    let stage = Stage::with(MemberOptions::default(), |builder| builder.arg("--dial-timeout=300ms")).await;
+    stage.server.set(CLUSTER, Answer::Waits(Gate::new(), stage.member.address()));
+    told(&stage.rig, 504, "Timeout").await;
+    eventually(WAIT, || stage.server.cancelled() == 1).await;
+}
+
+#[tokio::test]
+async fn that_no_agent_is_linked_opens_no_circuit() {
+    let stage = Stage::new(MemberOptions::default()).await;
+    stage.server.set(CLUSTER, refusal(Hop::Server, Reason::NoLink, "none"));
+    let mut connection = stage.rig.connect(Http::H2).await;
+    for _ in 0..10 {
+        let message = connection.get(&proxied(CLUSTER, PATH)).await.status_message(503, "ServiceUnavailable");
+        assert!(!message.contains("attempts to connect failed"), "{message}");
+    }
+    stage.server.set(CLUSTER, Answer::LeadsTo(stage.member.address()));
+    assert_eq!(stage.get().await.status, 200, "the agent is back, and used at once");
+}
+
+#[tokio::test]
+async fn an_api_server_that_its_agent_cannot_reach_opens_the_circuit() {
+    let stage = Stage::new(MemberOptions::default()).await;
+    stage.server.set(CLUSTER, refusal(Hop::Agent, Reason::Unreachable, "connection refused"));
+    for _ in 0..5 {
+        told(&stage.rig, 503, "ServiceUnavailable").await;
+    }
+    let message = told(&stage.rig, 503, "ServiceUnavailable").await;
+    assert!(message.contains("the last 5 attempts to connect failed"), "{message}");
+    assert_eq!(stage.server.count(), 5);
+}
+
+#[tokio::test]
+async fn an_upgrade_is_refused_in_the_same_words() {
+    let stage = Stage::new(MemberOptions::default()).await;
+    stage.server.set(CLUSTER, refusal(Hop::Server, Reason::NoLink, "none"));
+    let mut connection = stage.rig.client().h1().await.expect("the gateway accepts connections");
+    let authorization = format!("Bearer {ADMIN}");
+    let target = proxied(CLUSTER, "/api/v1/namespaces/ns/pods/p/exec?command=sh");
+    let headers = [("Authorization", authorization.as_str())];
+    let head = connection.upgrade("GET", &target, "websocket", &headers).await.expect("an answer");
+    assert_eq!(head.status, 503, "{head:?}");
+}
+
+#[tokio::test]
+async fn files_that_cannot_be_used_stop_the_start() {
+    let pki = Pki::new();
+    let secret = ClusterSecret::new("vela-system", CLUSTER).label(ENDPOINT_TYPE, "ClusterProxy").token(MEMBER_TOKEN);
+    std::fs::write(pki.path("gateway.key"), "no key").expect("the directory is writable");
+    let start = pki.gateway_at("127.0.0.1").cluster(CLUSTER, secret).launch();
+    let failed = tokio::spawn(async move { drop(start.await) }).await.expect_err("it does not start");
+    let panic = failed.into_panic();
+    let text = panic.downcast_ref::<String>().expect("a message");
+    assert!(text.contains("--proxy-ca-cert, --proxy-cert, --proxy-key") && text.contains("gateway.key"), "{text}");
+}

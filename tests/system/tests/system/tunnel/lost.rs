@@ -1,0 +1,59 @@
+//! A link that is lost: what was under way ends at once and says why, and the next request goes through.
+
+use kit::member::{MemberOptions, Reply};
+use kit::wait::{Gate, WAIT, within};
+use system_tests::{CLUSTER, Http, across_http, proxied};
+use tokio::time::{Duration, Instant};
+
+use super::{PATH, Stage};
+
+/// How soon everybody has to know.
+const PROMPT: Duration = Duration::from_secs(1);
+
+across_http!(requests_under_way_fail_and_name_the_tunnel);
+
+async fn requests_under_way_fail_and_name_the_tunnel(http: Http) {
+    let stage = Stage::new(http.member_options()).await;
+    let never = Gate::new();
+    let gate = never.clone();
+    stage.member.on("/never", move |_| Reply::full(200, &[], "").after(&gate));
+    let mut waiting = stage.rig.connect(http).await;
+    let asking = tokio::spawn(async move { waiting.get(&proxied(CLUSTER, "/never")).await });
+    stage.member.next_request().await;
+    let lost = Instant::now();
+    stage.server.cut();
+    let answer = within(WAIT, "the end of the request", asking).await.expect("no panic");
+    let message = answer.status_message(502, "InternalError");
+    assert!(lost.elapsed() < PROMPT, "{:?}", lost.elapsed());
+    assert!(message.contains("the tunnel through tunnel-server 127.0.0.1:"), "{message}");
+    assert_eq!(answer.header("retry-after"), None, "the member may have acted on it");
+    assert_eq!(stage.get().await.status, 200, "the next links anew");
+}
+
+across_http!(watches_end_at_once);
+
+async fn watches_end_at_once(http: Http) {
+    let stage = Stage::new(http.member_options()).await;
+    let mut streams = stage.member.streams("/watch");
+    let mut connection = stage.rig.connect(http).await;
+    let mut watch = connection.open("GET", &proxied(CLUSTER, "/watch"), &[]).await.expect("an answer");
+    let (_, events) = streams.next().await;
+    assert!(events.send("{}\n").await);
+    assert_eq!(watch.chunk().await.expect("an event").expect("more to come"), "{}\n");
+    let lost = Instant::now();
+    stage.server.cut();
+    within(PROMPT, "the end of the watch", watch.chunk()).await.expect_err("it is cut off, not ended");
+    assert!(lost.elapsed() < PROMPT);
+}
+
+#[tokio::test]
+async fn a_tunnel_server_that_dies_takes_its_links_with_it() {
+    let mut stage = Stage::new(MemberOptions::default()).await;
+    assert_eq!(stage.get().await.status, 200);
+    let address = stage.server.address();
+    drop(std::mem::replace(&mut stage.server, super::TunnelServer::start(&stage.pki).await));
+    stage.rig.until(WAIT, &proxied(CLUSTER, PATH), |answer| answer.status == 503).await;
+    let server = super::TunnelServer::start_at(&stage.pki, address).await;
+    server.set(CLUSTER, super::Answer::LeadsTo(stage.member.address()));
+    stage.rig.until(WAIT, &proxied(CLUSTER, PATH), |answer| answer.status == 200).await;
+}

@@ -1,0 +1,55 @@
+//! An admin endpoint as curl sees it.
+
+use std::net::SocketAddr;
+use std::str::FromStr;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+/// Status and body of `GET path`.
+pub async fn get(address: SocketAddr, path: &str) -> std::io::Result<(u16, String)> {
+    ask(address, "GET", path, "*/*").await
+}
+
+/// Status and body of a request without a body, accepting `accept`.
+pub async fn ask(address: SocketAddr, method: &str, path: &str, accept: &str) -> std::io::Result<(u16, String)> {
+    let mut socket = TcpStream::connect(address).await?;
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nHost: {address}\r\nAccept: {accept}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+    );
+    socket.write_all(head.as_bytes()).await?;
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).await?;
+    let (head, body) = answer.split_once("\r\n\r\n").ok_or(std::io::ErrorKind::UnexpectedEof)?;
+    let status =
+        head.split(' ').nth(1).and_then(|status| status.parse().ok()).ok_or(std::io::ErrorKind::InvalidData)?;
+    Ok((status, body.to_owned()))
+}
+
+/// All samples of one series added up, in an exposition. Zero when there is none.
+pub fn sum(exposition: &str, series: &str) -> f64 {
+    sum_where(exposition, series, "")
+}
+
+/// As [`sum`], of a series that counts things.
+pub fn count(exposition: &str, series: &str) -> u64 {
+    samples::<u64>(exposition, series, "").sum()
+}
+
+/// As [`sum`], of the samples whose line contains `label` (as in `reason="limit"`).
+pub fn sum_where(exposition: &str, series: &str, label: &str) -> f64 {
+    samples::<f64>(exposition, series, label).sum()
+}
+
+fn samples<'a, T: FromStr>(
+    exposition: &'a str,
+    series: &'a str,
+    label: &'a str,
+) -> impl Iterator<Item = T> + use<'a, T> {
+    let lines = exposition.lines().filter(move |line| !line.starts_with('#') && line.contains(label));
+    lines.filter_map(move |line| {
+        let (name, value) = line.rsplit_once(' ')?;
+        let name = name.split_once('{').map_or(name, |(name, _)| name);
+        (name == series).then(|| value.parse().ok()).flatten()
+    })
+}

@@ -1,0 +1,147 @@
+//! An agent that is killed, frozen, or asked to end.
+
+use std::time::Duration;
+
+use kit::wait::{WAIT, becomes, eventually, within};
+use tokio::io::AsyncReadExt as _;
+use tokio::time::Instant;
+use tunnel::ClusterName;
+use tunnel_tests::stage::CLUSTER;
+use tunnel_tests::{AgentSpec, Frontend, Site, Stage, Tunnel, admin};
+
+use crate::process::{A_SECOND, Process, assert_echoes, assert_reset};
+
+/// How long an agent may take to link.
+const LINKED: Duration = Duration::from_secs(20);
+/// What the two keepalive settings add up to, and a busy machine's share.
+const FROZEN: Duration = Duration::from_secs(22);
+
+fn is_linked(stage: &Stage) -> bool {
+    stage.server(0).registry().is_linked(&ClusterName::parse(CLUSTER).expect("a name"))
+}
+
+/// A server, and an agent that is a process.
+async fn with_agent(spec: &AgentSpec) -> (Stage, Process) {
+    let stage = Stage::builder().start().await;
+    let process = Process::agent(&stage.agent_arguments(spec));
+    eventually(LINKED, || links(&stage) == spec.links).await;
+    (stage, process)
+}
+
+fn links(stage: &Stage) -> usize {
+    let clusters = stage.server(0).registry().list();
+    clusters.iter().flat_map(|cluster| &cluster.agents).map(|agent| agent.links.len()).sum()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_that_is_killed_in_mid_transfer_is_a_reset_within_a_second() {
+    let (stage, agent) = with_agent(&AgentSpec::new(CLUSTER)).await;
+    let flood = Site::flood().await;
+    let mut transfers = Vec::new();
+    for kind in [Frontend::Tls, Frontend::H2, Frontend::Tls, Frontend::H2] {
+        let mut tunnel = stage.caller(kind).must(&flood.authority()).await;
+        tunnel.read_exact(&mut vec![0; 1 << 20]).await.expect("the transfer runs");
+        transfers.push(tunnel);
+    }
+    agent.signal("KILL");
+    let start = Instant::now();
+    for tunnel in &mut transfers {
+        assert_reset(tunnel).await;
+    }
+    assert!(start.elapsed() < A_SECOND, "{:?}", start.elapsed());
+    assert!(!is_linked(&stage));
+    let answer = stage.caller(Frontend::Tls).refused(&flood.authority()).await;
+    assert_eq!(answer.status, 503, "{answer:?}");
+}
+
+/// Nothing is shorter here than what users get: ten seconds of silence, ten more for an answer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_that_is_frozen_is_withdrawn_within_twenty_seconds_and_comes_back() {
+    let (stage, agent) = with_agent(&AgentSpec::new(CLUSTER)).await;
+    let target = stage.api_server.authority();
+    let mut open = stage.caller(Frontend::H2).must(&target).await;
+    assert_echoes(&mut open).await;
+    agent.signal("STOP");
+    let start = Instant::now();
+    eventually(FROZEN, || !is_linked(&stage)).await;
+    assert_reset(&mut open).await;
+    assert!(start.elapsed() < FROZEN, "{:?}", start.elapsed());
+    for kind in Frontend::ALL {
+        let start = Instant::now();
+        let answer = stage.caller(kind).refused(&target).await;
+        assert_eq!(answer.status, 503, "{answer:?}");
+        assert!(start.elapsed() < A_SECOND, "dials fail fast: {:?}", start.elapsed());
+    }
+    agent.signal("CONT");
+    eventually(LINKED, || links(&stage) == 2).await;
+    let mut again = stage.caller(Frontend::H2).must(&target).await;
+    assert_echoes(&mut again).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_that_is_asked_to_end_lets_its_streams_end_while_dials_go_elsewhere() {
+    let (mut stage, agent) = with_agent(&AgentSpec::new(CLUSTER)).await;
+    let target = stage.api_server.authority();
+    let callers = stage.callers();
+    let mut open = Vec::new();
+    for caller in &callers {
+        open.push(caller.must(&target).await);
+    }
+    stage.add_agent(&AgentSpec::new(CLUSTER)).await;
+    let metrics = stage.agent(0).admin_address();
+    agent.signal("TERM");
+    eventually(WAIT, || links(&stage) == 4 && usable(&stage) == 2).await;
+    told_of_leaving(&open).await;
+    let mut new = Vec::new();
+    for _ in 0..10 {
+        for kind in Frontend::ALL {
+            new.push(stage.caller(kind).must(&target).await);
+        }
+    }
+    becomes(WAIT, "all new streams at the other agent", async || {
+        let (_, text) = admin::get(metrics, "/metrics").await.expect("it answers");
+        admin::count(&text, "tunnel_agent_streams") == 30
+    })
+    .await;
+    for tunnel in open.iter_mut().chain(&mut new) {
+        assert_echoes(tunnel).await;
+    }
+    drop(open);
+    let (status, took) = agent.ended(WAIT).await;
+    assert!(status.success(), "{status}");
+    assert!(took < Duration::from_secs(5), "of thirty seconds: {took:?}");
+    for tunnel in &mut new {
+        assert_echoes(tunnel).await;
+    }
+}
+
+/// A frontend that runs requests of its own in a stream is told that it will not last.
+async fn told_of_leaving(open: &[Tunnel]) {
+    let mut told = 0;
+    for tunnel in open {
+        if let Tunnel::H2(stream) = tunnel {
+            let leaving = stream.leaving().expect("who opened it is told");
+            within(WAIT, "word that the agent is leaving", leaving.cancelled()).await;
+            told += 1;
+        }
+    }
+    assert_eq!(told, 1);
+}
+
+fn usable(stage: &Stage) -> usize {
+    let clusters = stage.server(0).registry().list();
+    let links = clusters.iter().flat_map(|cluster| &cluster.agents).flat_map(|agent| &agent.links);
+    links.filter(|link| link.usable).count()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_that_is_asked_to_end_resets_what_is_left_at_its_deadline() {
+    let (stage, agent) = with_agent(&AgentSpec::new(CLUSTER).flag("--drain-timeout=2s")).await;
+    let mut open = stage.caller(Frontend::Tls).must(&stage.api_server.authority()).await;
+    agent.signal("TERM");
+    eventually(WAIT, || usable(&stage) == 0).await;
+    assert_echoes(&mut open).await;
+    assert_reset(&mut open).await;
+    let (_, took) = agent.ended(WAIT).await;
+    assert!(took < Duration::from_secs(5), "{took:?}");
+}

@@ -1,0 +1,42 @@
+//! A client that leaves during the dial takes the dial with it.
+
+use kit::member::BlackHole;
+use kit::wait::{WAIT, becomes};
+use tokio::io::AsyncWriteExt as _;
+use tunnel_tests::{Frontend, Stage, measure};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_connect_lingers_at_the_destination() {
+    const DIALS: usize = 10;
+    let stage = Stage::simple().await;
+    for kind in Frontend::ALL {
+        let hole = BlackHole::start().await;
+        let port = hole.address().port();
+        let before = measure::connecting(port);
+        let caller = std::sync::Arc::new(stage.caller(kind));
+        let mut dials = tokio::task::JoinSet::new();
+        for _ in 0..DIALS {
+            let (caller, authority) = (caller.clone(), hole.address().to_string());
+            dials.spawn(async move {
+                if kind == Frontend::H2 {
+                    return drop(caller.open(&authority).await);
+                }
+                let mut io = caller.connect().await.expect("connected");
+                io.write_all(caller.head(&authority).as_bytes()).await.expect("written");
+                io.flush().await.expect("written");
+                std::future::pending::<()>().await;
+            });
+        }
+        becomes(WAIT, "all dials under way", async || measure::connecting(port) == before + DIALS).await;
+        dials.shutdown().await;
+        let what = format!("no dial under way any more ({kind:?})");
+        // The kernel's table is read in pieces while it changes: once is not enough.
+        let mut none = 0;
+        becomes(WAIT / 4, what, async || {
+            none = if measure::connecting(port) == before { none + 1 } else { 0 };
+            none == 10
+        })
+        .await;
+        stage.wait_idle().await;
+    }
+}

@@ -1,0 +1,156 @@
+//! Who does not read stops nobody else, holds a bounded amount, and frees it when it leaves.
+
+use std::time::Duration;
+
+use kit::wait::{WAIT, becomes, eventually, within};
+use tokio::io::AsyncWriteExt as _;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tunnel_tests::stage::{Builder, CLUSTER};
+use tunnel_tests::{AgentSpec, Frontend, Site, Stage, Tunnel, measure, pattern};
+
+/// Differences below this are the machine's.
+const FLOOR: Duration = Duration::from_millis(2);
+/// Comparisons of which one has to hold.
+const ATTEMPTS: usize = 5;
+/// A write that takes longer than this waits for a reader.
+const STUCK: Duration = Duration::from_millis(500);
+/// A cluster, server and agent of the same stage that nothing disturbs: what "idle" means on this machine now.
+const CALM: &str = "calm";
+
+fn stage() -> Builder {
+    let calm = AgentSpec { servers: vec![1], ..AgentSpec::new(CALM) };
+    let disturbed = AgentSpec { servers: vec![0], ..AgentSpec::new(CLUSTER) };
+    Stage::builder().servers(2).agent(disturbed).agent(calm).alone()
+}
+
+/// An echo beside the stalled streams takes no more than twice as long as one that has a server and an agent to itself: medians
+/// of rounds taken in turns, so that whatever else the machine does happens to both.
+async fn assert_undisturbed(stage: &Stage, kind: Frontend, what: &str) {
+    let echo = Site::echo().await;
+    let mut calm = stage.caller_of(1, kind, Some(CALM)).must(&echo.authority()).await;
+    let start = Instant::now();
+    let mut disturbed = stage.caller(kind).must(&echo.authority()).await;
+    let dial = start.elapsed();
+    // A stream that is held up is held up each time; a machine that is busy is not.
+    for attempt in 1.. {
+        let (idle, beside) = within(WAIT, "echoes", compare(&mut calm, &mut disturbed)).await;
+        println!("{what} over {kind:?}: echo p99 {beside:?} (idle {idle:?}), new dial {dial:?}");
+        if beside <= (idle * 2).max(FLOOR) {
+            break;
+        }
+        assert!(attempt < ATTEMPTS, "{what} over {kind:?}: {beside:?}, idle {idle:?}");
+    }
+    assert!(dial < Duration::from_secs(1), "{what} over {kind:?}: a new dial took {dial:?}");
+}
+
+async fn compare(calm: &mut Tunnel, disturbed: &mut Tunnel) -> (Duration, Duration) {
+    let (mut idle, mut beside) = (Vec::new(), Vec::new());
+    for _ in 0..9 {
+        idle.push(measure::echo_p99(calm, 100).await.expect("an echo"));
+        beside.push(measure::echo_p99(disturbed, 100).await.expect("an echo"));
+    }
+    (measure::median(&mut idle), measure::median(&mut beside))
+}
+
+/// Waits until no byte moves any more at the first server.
+async fn settled(stage: &Stage) {
+    let mut last = -1.0;
+    becomes(WAIT, "all streams to be stalled", async || {
+        tokio::time::sleep(Duration::from_millis(150)).await;
+        let now = stage.metric("tunnel_server_relayed_bytes_total").await;
+        std::mem::replace(&mut last, now).to_bits() == now.to_bits() && now > 0.0
+    })
+    .await;
+}
+
+async fn open_all(stage: &Stage, kind: Frontend, site: &Site, streams: usize) -> Vec<Tunnel> {
+    let caller = stage.caller(kind);
+    let mut open = Vec::new();
+    for _ in 0..streams {
+        open.push(caller.must(&site.authority()).await);
+    }
+    open
+}
+
+async fn clients_that_never_read(kind: Frontend, streams: usize) {
+    let stage = stage().start().await;
+    let flood = Site::flood().await;
+    let before = measure::resident();
+    let stalled = open_all(&stage, kind, &flood, streams).await;
+    settled(&stage).await;
+    let grown = measure::resident().saturating_sub(before) >> 20;
+    println!("{streams} stalled clients over {kind:?}: memory grew by {grown} MiB");
+    // One window in the server, one in the agent, one in this process' own client.
+    assert!(grown <= 4 * streams as u64 + 64, "{grown} MiB for {streams} stalled streams");
+    assert_undisturbed(&stage, kind, &format!("{streams} clients that never read")).await;
+    drop(stalled);
+    eventually(WAIT, || flood.open() == 0).await;
+    stage.wait_idle().await;
+}
+
+async fn destinations_that_never_read(kind: Frontend, streams: usize) {
+    let stage = stage().start().await;
+    let sink = Site::sink().await;
+    let mut writers = JoinSet::new();
+    for mut tunnel in open_all(&stage, kind, &sink, streams).await {
+        writers.spawn(async move {
+            let mut sent = 0;
+            while let Ok(written) = tokio::time::timeout(STUCK, tunnel.write(pattern::at(sent, 64 << 10))).await {
+                sent += written.expect("open") as u64;
+            }
+            tunnel
+        });
+    }
+    let stalled = writers.join_all().await;
+    settled(&stage).await;
+    assert_undisturbed(&stage, kind, &format!("{streams} destinations that never read")).await;
+    for tunnel in stalled {
+        tunnel.reset();
+    }
+    if kind == Frontend::Uds {
+        // What a closed Unix socket was given is delivered to whoever may yet take it, for minutes: `bridge` tests that.
+        drop(sink);
+    } else {
+        eventually(WAIT, || sink.open() == 0).await;
+    }
+    stage.wait_idle().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_that_never_read_disturb_nobody() {
+    for kind in Frontend::ALL {
+        clients_that_never_read(kind, 100).await;
+    }
+    clients_that_never_read(Frontend::H2, 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn destinations_that_never_read_disturb_nobody() {
+    for kind in Frontend::ALL {
+        destinations_that_never_read(kind, 100).await;
+    }
+    destinations_that_never_read(Frontend::H2, 1).await;
+}
+
+/// More than may be held: those that hold most give way, with a reset, and everybody else goes on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_worst_give_way_when_too_much_is_held() {
+    const BUDGET: u32 = 16 << 20;
+    let stage = stage().server_flag(format!("--max-held-bytes={BUDGET}")).start().await;
+    let flood = Site::flood().await;
+    let caller = stage.caller(Frontend::H2);
+    let mut stalled = Vec::new();
+    for _ in 0..60 {
+        // It may be its turn to give way before it has heard that it is open.
+        stalled.extend(caller.open(&flood.authority()).await.ok());
+    }
+    becomes(WAIT, "streams to give way", async || stage.metric("tunnel_server_sheds_total").await >= 1.0).await;
+    settled(&stage).await;
+    let held = stage.metric("tunnel_server_held_bytes").await;
+    assert!(held <= f64::from(BUDGET) * 1.1, "{held} bytes held of {BUDGET}");
+    assert!(flood.open() < 60 && flood.open() > 0, "{} of 60 are left", flood.open());
+    assert_undisturbed(&stage, Frontend::H2, "shed streams").await;
+    drop(stalled);
+    stage.wait_idle().await;
+}
