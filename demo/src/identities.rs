@@ -15,6 +15,8 @@ use crate::private_file;
 
 /// The group that may do everything (`k8s.io/apiserver/pkg/authentication/user`).
 const MASTERS: &str = "system:masters";
+/// What the common name of an agent's certificate begins with; its cluster's name follows.
+const AGENT: &str = "system:tunnel-agent:";
 /// Random bytes of a token.
 const TOKEN_BYTES: usize = 24;
 
@@ -29,6 +31,10 @@ pub struct Identities {
     pub serving: PemFiles,
     /// The authority of client certificates, as a file.
     pub client_authority: PathBuf,
+    /// The authority of agents' certificates, as a file.
+    pub agents_authority: PathBuf,
+    /// The certificate with which the agent of the cluster that was asked for may link it, and no other.
+    pub agent: PemFiles,
     /// The token of an identity that may do everything.
     pub admin: SecretString,
     /// A client certificate of the same identity.
@@ -44,9 +50,11 @@ pub struct Identities {
 // === impl Identities ===
 
 impl Identities {
-    /// Makes everything and writes it into `directory`.
-    pub fn create(directory: &Path) -> io::Result<Self> {
+    /// Makes everything, with an agent's certificate for `tunnelled`, and writes it into `directory`.
+    pub fn create(directory: &Path, tunnelled: &str) -> io::Result<Self> {
         let (servers, clients) = (Authority::new("demo-gateway-ca"), Authority::new("demo-client-ca"));
+        let agents = Authority::new("demo-agents-ca");
+        let agent = agents.issue(&Leaf::client(format!("{AGENT}{tunnelled}")));
         let (admin, stranger) = (random_token(), random_token());
         let tokens = directory.join("tokens.csv");
         let mut file = private_file::create(&tokens)?;
@@ -62,6 +70,8 @@ impl Identities {
             authority,
             serving: servers.issue(&Leaf::server("cluster-gateway")).write_to(directory, "gateway")?,
             client_authority: clients.write_to(directory, "client-ca")?,
+            agents_authority: agents.write_to(directory, "agents-ca")?,
+            agent: agent.write_to(directory, "agent")?,
             admin,
             admin_certificate: certificate,
             curl,
@@ -102,12 +112,14 @@ mod tests {
     #[test]
     fn tokens_differ_and_stay_out_of_sight() {
         let directory = tempfile::tempdir().unwrap();
-        let identities = Identities::create(directory.path()).unwrap();
+        let identities = Identities::create(directory.path(), "osaka").unwrap();
         let (admin, stranger) = (identities.admin.expose_secret(), identities.stranger.expose_secret());
         assert_ne!(admin, stranger);
         let printed = format!("{identities:?}");
         assert!(!printed.contains(admin) && !printed.contains(stranger));
-        for secret in [&identities.tokens, &identities.serving.key, &identities.admin_certificate.key] {
+        for secret in
+            [&identities.tokens, &identities.serving.key, &identities.admin_certificate.key, &identities.agent.key]
+        {
             assert_eq!(fs::metadata(secret).unwrap().permissions().mode() & 0o777, 0o600, "{}", secret.display());
         }
     }

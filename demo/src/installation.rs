@@ -1,4 +1,4 @@
-//! The whole product in this process: sample members, a gateway in front of them, and the files between the two.
+//! The whole product in this process: sample members, a gateway in front of them, the agent of one of them, and the files between.
 //!
 //! Listens on 127.0.0.1 only. All files are in one private temporary directory that goes when the installation goes,
 //! however it goes.
@@ -8,6 +8,7 @@ use std::{
     net::SocketAddr,
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
@@ -15,8 +16,10 @@ use anyhow::{Context as _, Result};
 use gateway::Gateway;
 use tempfile::TempDir;
 use tokio::{task::spawn_blocking, time::Instant};
+use tunnel_agent::Agent;
 
 use crate::{
+    agent::Lifeline,
     client::Client,
     identities::{Identities, random_token},
     kubeconfig::Kubeconfig,
@@ -30,7 +33,7 @@ const READY_PATIENCE: Duration = Duration::from_secs(10);
 /// What requests in flight get at the end: nobody waits long for a demo to stop.
 const DRAIN: &str = "2s";
 
-/// Running members and a running gateway. Dropping it stops them at once, [`Installation::stop`] in order.
+/// Running members, a running gateway, and the agent through which it reaches the last member. Dropping it stops them at once, [`Installation::stop`] in order.
 pub struct Installation {
     /// What the steps work with.
     pub stage: Stage,
@@ -58,12 +61,11 @@ impl Installation {
         let directory = builder.tempdir().context("cannot create a temporary directory")?;
         let root = directory.path();
 
-        let identities = Identities::create(root)?;
-        let (members, guest) = (vec![member(&BERLIN).await?, member(&OSAKA).await?], member(&LIMA).await?);
+        let identities = Identities::create(root, OSAKA.name)?;
+        let (berlin, osaka, guest) = (member(&BERLIN).await?, member(&OSAKA).await?, member(&LIMA).await?);
         let manifests = Manifests::create(root.join("clusters"))?;
-        for member in &members {
-            manifests.add(member)?;
-        }
+        manifests.add(&berlin)?;
+        manifests.add_tunnelled(&osaka)?;
         let spare = Manifests::create(root.join("spare"))?;
         spare.add(&guest)?;
 
@@ -71,12 +73,15 @@ impl Installation {
         let gateway = start_gateway(arguments(port, manifests.directory(), &identities)).await?;
         let (ready_after, address) = (started.elapsed(), gateway.address());
 
+        let servers = gateway.tunnel_address().context("the gateway takes no agents")?;
+        let lifeline = start_agent(agent_arguments(servers, &osaka, &identities)).await?;
         let client = Client::connect(address, &identities.authority_pem).await.context("cannot reach the gateway")?;
         let stage = Stage {
             client,
             admin: identities.admin.clone(),
             stranger: identities.stranger.clone(),
-            members,
+            members: vec![berlin, osaka],
+            lifeline: Arc::new(lifeline),
             guest,
             manifests,
         };
@@ -86,12 +91,14 @@ impl Installation {
         Ok(Self { stage, address, ready_after, kubeconfig, identities, spare, gateway, directory })
     }
 
-    /// Stops the gateway, then the members, and removes the files.
+    /// Stops agent and gateway, then the members, and removes the files.
     pub async fn stop(self) -> Result<()> {
-        let Self { stage: Stage { client, members, guest, .. }, gateway, directory, .. } = self;
+        let Self { stage: Stage { client, members, lifeline, guest, .. }, gateway, directory, .. } = self;
         // A connection that is still open is one that the gateway would wait for.
         drop(client);
-        spawn_blocking(move || gateway.stop()).await.context("the gateway panicked")??;
+        spawn_blocking(move || lifeline.stop().and_then(|()| gateway.stop()))
+            .await
+            .context("the gateway panicked")??;
         for member in members.into_iter().chain([guest]) {
             member.stop().await;
         }
@@ -118,7 +125,31 @@ fn arguments(port: u16, clusters: &Path, identities: &Identities) -> Vec<String>
         file("tls-private-key-file", &identities.serving.key),
         file("client-ca-file", &identities.client_authority),
         file("token-auth-file", &identities.tokens),
+        "--tunnel-listen=127.0.0.1:0".to_owned(),
+        file("tunnel-client-ca-file", &identities.agents_authority),
     ]
+}
+
+/// The agent's command line. It knows the address that the gateway does not.
+fn agent_arguments(server: SocketAddr, member: &Member, identities: &Identities) -> Vec<String> {
+    let file = |flag: &str, path: &Path| format!("--{flag}={}", path.display());
+    vec![
+        "tunnel-agent".to_owned(),
+        format!("--cluster={}", member.profile().name),
+        format!("--server={server}"),
+        file("server-ca-file", &identities.authority),
+        file("cert-file", &identities.agent.certificate),
+        file("key-file", &identities.agent.key),
+        format!("--api-server={}", member.address()),
+        format!("--drain-timeout={DRAIN}"),
+        "--admin-listen=127.0.0.1:0".to_owned(),
+    ]
+}
+
+/// As the gateway, it blocks and brings its own threads.
+async fn start_agent(arguments: Vec<String>) -> Result<Lifeline> {
+    let start = move || Lifeline::start(Box::new(move || Agent::start(&arguments)));
+    spawn_blocking(start).await.context("the agent panicked")?
 }
 
 /// The gateway brings its own threads and blocks the caller's: not this one, on which the members run.

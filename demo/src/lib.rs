@@ -2,9 +2,10 @@
 //!
 //! [`member`] is a small API server that looks enough like Kubernetes for kubectl to list, describe, watch and follow
 //! logs, without a cluster, a container engine or a network behind it. [`installation`] starts some of them with a gateway
-//! in front, which [`manifests`] tells about them; [`steps`] shows what works through it with [`client`], [`report`] puts
+//! in front, which [`manifests`] tells about them, and an [`agent`] for the one that the gateway cannot dial; [`steps`] shows what works through it with [`client`], [`report`] puts
 //! that into words, and [`kubeconfig`] lets the user go on with kubectl. [`real`] does the same with real control planes.
 
+pub mod agent;
 pub mod client;
 pub mod identities;
 pub mod installation;

@@ -36,13 +36,23 @@ impl Manifests {
         &self.directory
     }
 
-    /// Adds a member, or replaces its manifest.
+    /// Adds a member that the gateway dials, or replaces its manifest.
     pub fn add(&self, member: &Member) -> io::Result<()> {
+        let endpoint = format!("https://{}", member.address());
+        self.write(member, "Const", json!({"endpoint": STANDARD.encode(endpoint)}))
+    }
+
+    /// Adds a member that only its agent reaches: the manifest says no address.
+    pub fn add_tunnelled(&self, member: &Member) -> io::Result<()> {
+        self.write(member, "ClusterProxy", json!({}))
+    }
+
+    fn write(&self, member: &Member, endpoint_type: &str, data: Value) -> io::Result<()> {
         let name = member.profile().name;
         // The name of the unfinished file has no extension that a reader of manifests would take.
         let unfinished = self.directory.join(format!(".{name}.unfinished"));
         let mut file = private_file::create(&unfinished)?;
-        serde_json::to_writer_pretty(&mut file, &manifest(member))?;
+        serde_json::to_writer_pretty(&mut file, &manifest(member, endpoint_type, data))?;
         file.flush()?;
         fs::rename(unfinished, self.path(name))
     }
@@ -58,20 +68,21 @@ impl Manifests {
     }
 }
 
-fn manifest(member: &Member) -> Value {
+fn manifest(member: &Member, endpoint_type: &str, mut data: Value) -> Value {
+    data["ca.crt"] = json!(STANDARD.encode(member.ca_pem()));
+    data["token"] = json!(STANDARD.encode(member.token().expose_secret()));
     json!({
         "kind": "Secret",
         "apiVersion": "v1",
         "metadata": {
             "name": member.profile().name,
-            "labels": {"cluster.core.oam.dev/cluster-credential-type": "ServiceAccountToken"},
+            "labels": {
+                "cluster.core.oam.dev/cluster-credential-type": "ServiceAccountToken",
+                "cluster.core.oam.dev/cluster-endpoint-type": endpoint_type,
+            },
         },
         "type": "Opaque",
-        "data": {
-            "endpoint": STANDARD.encode(format!("https://{}", member.address())),
-            "ca.crt": STANDARD.encode(member.ca_pem()),
-            "token": STANDARD.encode(member.token().expose_secret()),
-        },
+        "data": data,
     })
 }
 
@@ -94,6 +105,12 @@ mod tests {
         assert_eq!(data("endpoint"), format!("https://{}", member.address()));
         assert_eq!((data("ca.crt").as_str(), data("token").as_str()), (member.ca_pem(), "sesame"));
         assert_eq!(fs::read_dir(manifests.directory()).unwrap().count(), 1, "nothing unfinished is left");
+        manifests.add_tunnelled(&member).unwrap();
+        let written: Value = serde_json::from_slice(&fs::read(manifests.path("lima")).unwrap()).unwrap();
+        assert!(
+            written["data"]["endpoint"].is_null() && written["data"]["token"].is_string(),
+            "an address is given away"
+        );
         manifests.remove(&member).unwrap();
         assert_eq!(fs::read_dir(manifests.directory()).unwrap().count(), 0);
     }

@@ -44,9 +44,12 @@ impl<W: Write> Report<W> {
         let out = &mut self.out;
         writeln!(out, "Sample clusters and a gateway in front of them, all in this process:\n")?;
         let Stage { members, guest, .. } = &installation.stage;
+        let tunnelled = members.last().map(|member| member.profile().name);
         for member in members.iter().chain([guest]) {
             let (profile, address) = (member.profile(), member.address());
-            writeln!(out, "  {:<8} https://{address}  Kubernetes {}", profile.name, profile.version)?;
+            // The address is one that its agent knows, and the gateway does not.
+            let note = if tunnelled == Some(profile.name) { ", only its agent dials it" } else { "" };
+            writeln!(out, "  {:<8} https://{address}  Kubernetes {}{note}", profile.name, profile.version)?;
         }
         let ready = installation.ready_after.as_millis();
         writeln!(out, "  {:<8} https://{}  ready in {ready} ms\n", "gateway", installation.address)
@@ -96,7 +99,7 @@ impl<W: Write> Report<W> {
         for line in [
             "--context gateway get clustergateways -o wide",
             "--context berlin get pods -A -o wide",
-            "--context osaka get pods -n sensors --watch",
+            "--context osaka get pods -n sensors --watch  # through its agent",
             "--context berlin logs -l app=web --prefix --follow",
             "--context osaka describe nodes",
             "--context osaka --user stranger get nodes",

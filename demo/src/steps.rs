@@ -3,14 +3,18 @@
 //! A step that passes returns the sentence to show; one that fails returns why. Steps are ordered, because the third
 //! cluster has to come before it can go.
 
-use std::{io, time::Duration};
+use std::{io, sync::Arc, time::Duration};
 
 use http::StatusCode;
 use secrecy::SecretString;
 use serde_json::Value;
-use tokio::time::{Instant, sleep};
+use tokio::{
+    task::spawn_blocking,
+    time::{Instant, sleep},
+};
 
 use crate::{
+    agent::Lifeline,
     client::{Answer, Client, ClientError},
     manifests::Manifests,
     member::Member,
@@ -27,7 +31,8 @@ const LINE_PATIENCE: Duration = Duration::from_secs(4);
 const LINES: u32 = 3;
 /// The least time from the first to the last of them; buffered, they would come together.
 const MIN_SPREAD: Duration = Duration::from_secs(1);
-/// How soon a manifest has to take effect. Usually a quarter of a second; a busy machine has been seen to take a whole one.
+/// How soon a manifest, or an agent's end or start, has to take effect. Usually a quarter of a second; a busy machine has been
+/// seen to take a whole one.
 const ROLLOUT: Duration = Duration::from_secs(2);
 /// How often its effect is looked for.
 const ROLLOUT_POLL: Duration = Duration::from_millis(25);
@@ -41,8 +46,10 @@ pub struct Stage {
     pub admin: SecretString,
     /// An identity that may do nothing.
     pub stranger: SecretString,
-    /// The members that are there from the start, at least one.
+    /// The members that are there from the start, at least one. Only an agent reaches the last of them.
     pub members: Vec<Member>,
+    /// That agent.
+    pub lifeline: Arc<Lifeline>,
     /// The member that comes and goes.
     pub guest: Member,
     /// The gateway's clusters.
@@ -62,6 +69,12 @@ pub enum Step {
     Watch,
     /// A followed log grows line by line.
     Log,
+    /// A cluster without an address answers through its agent.
+    Tunnel,
+    /// The agent dies.
+    Cut,
+    /// The agent is started again.
+    Restored,
     /// An identity without rights.
     Stranger,
     /// A cluster joins while the gateway runs.
@@ -79,6 +92,9 @@ pub enum StepError {
     /// A manifest could not be written or removed.
     #[error("cannot change the manifests: {0}")]
     Manifest(#[from] io::Error),
+    /// The agent did not come back.
+    #[error("{0:#}")]
+    Agent(anyhow::Error),
     /// An answer came, but not the right one.
     #[error("{0}")]
     Unexpected(String),
@@ -93,8 +109,19 @@ pub fn through(cluster: &str, rest: &str) -> String {
 
 impl Step {
     /// Every step, in order.
-    pub const ALL: [Self; 8] =
-        [Self::Clusters, Self::Pods, Self::Unknown, Self::Watch, Self::Log, Self::Stranger, Self::Join, Self::Leave];
+    pub const ALL: [Self; 11] = [
+        Self::Clusters,
+        Self::Pods,
+        Self::Unknown,
+        Self::Watch,
+        Self::Log,
+        Self::Tunnel,
+        Self::Cut,
+        Self::Restored,
+        Self::Stranger,
+        Self::Join,
+        Self::Leave,
+    ];
 
     /// What the step shows, in a few words.
     pub fn title(self) -> &'static str {
@@ -104,6 +131,9 @@ impl Step {
             Self::Unknown => "ask for a cluster that does not exist",
             Self::Watch => "watch pods",
             Self::Log => "follow a log",
+            Self::Tunnel => "reach a cluster through its agent",
+            Self::Cut => "kill that agent",
+            Self::Restored => "start it again",
             Self::Stranger => "come as somebody without rights",
             Self::Join => "add a cluster while the gateway runs",
             Self::Leave => "remove it again",
@@ -118,6 +148,9 @@ impl Step {
             Self::Unknown => stage.unknown().await,
             Self::Watch => stage.watch().await,
             Self::Log => stage.log().await,
+            Self::Tunnel => stage.tunnel().await,
+            Self::Cut => stage.cut().await,
+            Self::Restored => stage.restored().await,
             Self::Stranger => stage.stranger().await,
             Self::Join => stage.join().await,
             Self::Leave => stage.leave().await,
@@ -189,6 +222,36 @@ impl Stage {
         Ok(format!("{LINES} new lines of {pod}, one by one over {:.1} s", spread.as_secs_f32()))
     }
 
+    async fn tunnel(&self) -> Result<String, StepError> {
+        let name = self.last();
+        let cluster = self.get(&format!("{CLUSTERS}/{name}")).await?;
+        let endpoint = &cluster.body["spec"]["access"]["endpoint"];
+        check(endpoint["type"] == "ClusterProxy" && endpoint["const"].is_null(), || {
+            format!("{name} has an address: {endpoint}")
+        })?;
+        let nodes = self.get(&through(name, "/api/v1/nodes")).await?;
+        Ok(format!("{name}, which has no address here, shows {} nodes", nodes.items().len()))
+    }
+
+    async fn cut(&self) -> Result<String, StepError> {
+        let (name, lifeline) = (self.last(), Arc::clone(&self.lifeline));
+        // Ending it blocks for a moment, and the members run on this thread.
+        drop(spawn_blocking(move || lifeline.cut()).await);
+        let answer = self.until(name, StatusCode::SERVICE_UNAVAILABLE).await?.0;
+        Self::expect_refusal(&answer, StatusCode::SERVICE_UNAVAILABLE)?;
+        let clear = [name, "agent"].iter().all(|word| answer.message().contains(word));
+        check(clear, || format!("unclear message {:?}", answer.message()))?;
+        Ok(format!("503: {}", answer.message()))
+    }
+
+    async fn restored(&self) -> Result<String, StepError> {
+        let (name, lifeline, started) = (self.last(), Arc::clone(&self.lifeline), Instant::now());
+        let restored = spawn_blocking(move || lifeline.restore()).await;
+        restored.map_err(anyhow::Error::from).flatten().map_err(StepError::Agent)?;
+        self.until(name, StatusCode::OK).await?;
+        Ok(format!("{name} answers 200 after {} ms", started.elapsed().as_millis()))
+    }
+
     async fn stranger(&self) -> Result<String, StepError> {
         let answer = self.client.get(&through(self.first(), "/api/v1/pods"), &self.stranger).await?;
         Self::expect_refusal(&answer, StatusCode::FORBIDDEN)?;
@@ -197,23 +260,28 @@ impl Stage {
 
     async fn join(&self) -> Result<String, StepError> {
         self.manifests.add(&self.guest)?;
-        self.until(StatusCode::OK).await
+        self.guest_answers(StatusCode::OK).await
     }
 
     async fn leave(&self) -> Result<String, StepError> {
         self.manifests.remove(&self.guest)?;
-        self.until(StatusCode::NOT_FOUND).await
+        self.guest_answers(StatusCode::NOT_FOUND).await
     }
 
-    /// Asks the guest until it answers with `status`.
-    async fn until(&self, status: StatusCode) -> Result<String, StepError> {
+    async fn guest_answers(&self, status: StatusCode) -> Result<String, StepError> {
         let name = self.guest.profile().name;
+        let (_, waited) = self.until(name, status).await?;
+        Ok(format!("{name} answers {} after {} ms", status.as_u16(), waited.as_millis()))
+    }
+
+    /// Asks a cluster until it answers with `status`; the answer, and how long it took.
+    async fn until(&self, name: &str, status: StatusCode) -> Result<(Answer, Duration), StepError> {
         let started = Instant::now();
         loop {
             let answer = self.client.get(&through(name, "/api/v1/nodes"), &self.admin).await?;
             let waited = started.elapsed();
             if answer.status == status {
-                return Ok(format!("{name} answers {} after {} ms", status.as_u16(), waited.as_millis()));
+                return Ok((answer, waited));
             }
             check(waited < ROLLOUT, || format!("still {} after {} ms", answer.status.as_u16(), waited.as_millis()))?;
             sleep(ROLLOUT_POLL).await;
@@ -235,6 +303,10 @@ impl Stage {
 
     fn first(&self) -> &'static str {
         self.members.first().map_or("", |member| member.profile().name)
+    }
+
+    fn last(&self) -> &'static str {
+        self.members.last().map_or("", |member| member.profile().name)
     }
 }
 

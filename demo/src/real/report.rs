@@ -5,7 +5,10 @@ use std::{
     path::Path,
 };
 
-use hub_tests::lab::{CLUSTER, Lab};
+use hub_tests::{
+    lab::{CLUSTER, Lab},
+    tunnel::CLUSTER_TUNNEL,
+};
 use tokio::time::Instant;
 
 use super::{OPERATOR, POD, Real, STRANGER, Step};
@@ -32,6 +35,8 @@ impl<W: Write> Report<W> {
         let rest = "kube-apiserver, kube-controller-manager, kube-scheduler, kwok";
         writeln!(out, "  {:<8} {}  {rest}", CLUSTER, lab.member.server.url())?;
         writeln!(out, "  {:<8} https://{}  in this process", "gateway", lab.gateway.address())?;
+        let agents = real.tunnel_server.agent_address();
+        writeln!(out, "  {:<8} https://{agents}  tunnel-server, to which an agent of the member dials", "tunnel")?;
         writeln!(out, "\nReady after {:.1} s.\n", real.ready_after.as_secs_f32())
     }
 
@@ -60,7 +65,7 @@ impl<W: Write> Report<W> {
         writeln!(out, "  export KUBECONFIG={}", quoted(&kubectl.kubeconfig))?;
         writeln!(out, "  alias kubectl={}  # or your own", quoted(&kubectl.binary))?;
         writeln!(out, "\nThe context `{CLUSTER}` goes to {server}{}", Lab::proxy_path(CLUSTER))?;
-        writeln!(out, "(`direct` goes straight to the member):\n")?;
+        writeln!(out, "(`{CLUSTER_TUNNEL}` from there through a tunnel, `direct` straight to the member):\n")?;
         for line in [
             "get pods -A -o wide",
             "scale deployment shop --replicas=5",
@@ -70,6 +75,7 @@ impl<W: Write> Report<W> {
         ] {
             writeln!(out, "  kubectl --context {CLUSTER} {line}")?;
         }
+        writeln!(out, "  kubectl --context {CLUSTER_TUNNEL} get pods -A")?;
         writeln!(out, "\nFollow a log, and write it:\n")?;
         writeln!(out, "  kubectl --context {CLUSTER} logs --follow {POD}")?;
         writeln!(out, "  echo hello >> {}", quoted(&real.log()))?;

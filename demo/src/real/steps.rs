@@ -13,6 +13,7 @@ use hub_tests::{
     hub::MemberSecret,
     kubectl::Output,
     lab::{CLUSTER, Lab},
+    tunnel::CLUSTER_TUNNEL,
     wait,
 };
 use tokio::time::Instant;
@@ -53,6 +54,12 @@ pub enum Step {
     Exec,
     /// A cluster that does not exist.
     Unknown,
+    /// The member without an address, through its agent.
+    Tunnel,
+    /// The agent dies.
+    Cut,
+    /// The agent is started again.
+    Restored,
     /// A user without rights.
     Stranger,
     /// The member is registered a second time.
@@ -79,13 +86,16 @@ pub enum StepError {
 
 impl Step {
     /// Every step, in order.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 13] = [
         Self::Available,
         Self::Clusters,
         Self::Watch,
         Self::Pods,
         Self::Log,
         Self::Exec,
+        Self::Tunnel,
+        Self::Cut,
+        Self::Restored,
         Self::Unknown,
         Self::Stranger,
         Self::Register,
@@ -102,6 +112,9 @@ impl Step {
             Self::Log => "follow a log",
             Self::Exec => "run a command in a pod",
             Self::Unknown => "ask for a cluster that does not exist",
+            Self::Tunnel => "exec through tunnel-server and agent",
+            Self::Cut => "kill that agent",
+            Self::Restored => "start it again",
             Self::Stranger => "come as somebody without rights",
             Self::Register => "register the member a second time",
             Self::Forget => "delete that Secret again",
@@ -118,6 +131,9 @@ impl Step {
             Self::Log => real.follow(),
             Self::Exec => real.exec(),
             Self::Unknown => real.unknown(),
+            Self::Tunnel => real.tunnel(),
+            Self::Cut => real.cut(),
+            Self::Restored => real.restored(),
             Self::Stranger => real.stranger(),
             Self::Register => real.register(),
             Self::Forget => real.forget(),
@@ -187,8 +203,13 @@ impl Real {
     }
 
     fn exec(&self) -> Result<String, StepError> {
+        self.cat(CLUSTER)
+    }
+
+    /// Sends a text into a pod and compares what comes back.
+    fn cat(&self, context: &str) -> Result<String, StepError> {
         let text = vec![b'x'; BULK];
-        let cat = self.kubectl.args(["--context", CLUSTER, "exec", "--stdin", POD, "--", "cat"]);
+        let cat = self.kubectl.args(["--context", context, "exec", "--stdin", POD, "--", "cat"]);
         let output = cat.stdin(text.clone()).run()?.success()?;
         check(output.as_bytes() == text, || format!("{} of {BULK} bytes came back", output.len()))?;
         Ok(format!("{} MiB went into `cat` in {POD} and came back", BULK >> 20))
@@ -203,6 +224,29 @@ impl Real {
         Ok(format!("404: {message}"))
     }
 
+    fn tunnel(&self) -> Result<String, StepError> {
+        let list = |context: &str| self.kubectl.ok(&format!("--context {context} get pods -A -o name"));
+        let (through, direct) = (list(CLUSTER_TUNNEL)?, list("direct")?);
+        check(!through.is_empty() && through == direct, || format!("{through:?} instead of {direct:?}"))?;
+        self.cat(CLUSTER_TUNNEL)
+    }
+
+    fn cut(&self) -> Result<String, StepError> {
+        self.lifeline.cut();
+        let answer = self.until(CLUSTER_TUNNEL, StatusCode::SERVICE_UNAVAILABLE)?.0;
+        let message = answer.json()?["message"].as_str().unwrap_or_default().to_owned();
+        let clear = [CLUSTER_TUNNEL, "agent"].iter().all(|word| message.contains(word));
+        check(clear, || format!("unclear message {message:?}"))?;
+        Ok(format!("503: {message}"))
+    }
+
+    fn restored(&self) -> Result<String, StepError> {
+        let started = Instant::now();
+        self.lifeline.restore()?;
+        self.until(CLUSTER_TUNNEL, StatusCode::OK)?;
+        Ok(format!("{CLUSTER_TUNNEL} answers 200 after {} ms", started.elapsed().as_millis()))
+    }
+
     fn stranger(&self) -> Result<String, StepError> {
         let words = ["--context", CLUSTER, "--user", STRANGER, "get", "pods"];
         refusal(&self.kubectl.args(words).run()?, &["Forbidden", STRANGER])
@@ -211,23 +255,28 @@ impl Real {
     fn register(&self) -> Result<String, StepError> {
         let secret = MemberSecret::with_token(&self.lab.member.server, &self.lab.member_token);
         self.lab.hub.register_member(SECOND, &secret)?;
-        self.until(StatusCode::OK)
+        self.second_answers(StatusCode::OK)
     }
 
     fn forget(&self) -> Result<String, StepError> {
         self.lab.hub.forget_member(SECOND)?;
-        self.until(StatusCode::NOT_FOUND)
+        self.second_answers(StatusCode::NOT_FOUND)
     }
 
-    /// Asks the second registration until it answers with `status`. By hand, because kubectl takes longer to start than the
-    /// change to take effect.
-    fn until(&self, status: StatusCode) -> Result<String, StepError> {
-        let (path, started) = (format!("{}/version", Lab::proxy_path(SECOND)), Instant::now());
-        wait::until(SECOND, ROLLOUT, || match self.get(&path)? {
-            answer if answer.status == status => Ok(()),
+    fn second_answers(&self, status: StatusCode) -> Result<String, StepError> {
+        let (_, waited) = self.until(SECOND, status)?;
+        Ok(format!("{SECOND} answers {} after {} ms", status.as_u16(), waited.as_millis()))
+    }
+
+    /// Asks `cluster` until it answers with `status`; the answer, and how long it took. By hand, because kubectl takes longer to
+    /// start than the change to take effect.
+    fn until(&self, cluster: &str, status: StatusCode) -> Result<(Response, Duration), StepError> {
+        let (path, started) = (format!("{}/version", Lab::proxy_path(cluster)), Instant::now());
+        let answer = wait::until(cluster, ROLLOUT, || match self.get(&path)? {
+            answer if answer.status == status => Ok(answer),
             answer => Err(anyhow!("still {}: {}", answer.status, answer.text())),
         })?;
-        Ok(format!("{SECOND} answers {} after {} ms", status.as_u16(), started.elapsed().as_millis()))
+        Ok((answer, started.elapsed()))
     }
 
     /// A request to the hub by the user of [`CLUSTER`]'s context.
