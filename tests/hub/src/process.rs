@@ -69,6 +69,11 @@ impl Process {
         Ok(Self { name: name.to_owned(), shell, lifeline, log })
     }
 
+    /// The process whose descendant the program is.
+    pub fn id(&self) -> u32 {
+        self.shell.id()
+    }
+
     /// An error with the end of its log if the program has ended by itself.
     pub fn check(&mut self) -> Result<()> {
         match self.shell.try_wait()? {

@@ -1,0 +1,68 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+/// Measures the gateway and its tunnel beside others, on this machine, in one run.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "bench")]
+pub struct Args {
+    #[command(subcommand)]
+    pub command: Command,
+    #[command(flatten)]
+    pub programs: Programs,
+    /// Where report.md, report.json and the charts go [default: <target>/bench]
+    #[arg(long, global = true, value_name = "DIRECTORY")]
+    pub out: Option<PathBuf>,
+    /// How often each target is measured; targets take turns within a round
+    #[arg(long, global = true, default_value_t = 5)]
+    pub rounds: usize,
+    /// How long each measurement takes, where its length is free
+    #[arg(long, global = true, default_value_t = 5, value_name = "SECONDS")]
+    pub seconds: u64,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub enum Command {
+    /// Every scenario
+    All,
+    /// Some scenarios, by name
+    Run {
+        #[arg(required = true, value_name = "SCENARIO")]
+        scenarios: Vec<String>,
+    },
+    /// Every scenario for a moment: it shows that they run, the figures mean nothing
+    Smoke,
+    /// What there is to run
+    List,
+}
+
+/// Programs that no package manager brings; without them their targets are skipped.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Programs {
+    /// oam-dev/cluster-gateway's API server
+    #[arg(long, global = true, value_name = "PATH", env = "BENCH_GO_GATEWAY")]
+    pub go_gateway: Option<PathBuf>,
+    /// Karmada's aggregated API server
+    #[arg(long, global = true, value_name = "PATH", env = "BENCH_KARMADA")]
+    pub karmada: Option<PathBuf>,
+    /// konnectivity's proxy-server
+    #[arg(long, global = true, value_name = "PATH", env = "BENCH_ANP_SERVER")]
+    pub anp_server: Option<PathBuf>,
+    /// konnectivity's proxy-agent
+    #[arg(long, global = true, value_name = "PATH", env = "BENCH_ANP_AGENT")]
+    pub anp_agent: Option<PathBuf>,
+    /// The gateway to measure [default: built from this checkout]
+    #[arg(long, global = true, value_name = "PATH")]
+    pub gateway: Option<PathBuf>,
+    /// The tunnel-server to measure [default: built from this checkout]
+    #[arg(long, global = true, value_name = "PATH")]
+    pub tunnel_server: Option<PathBuf>,
+    /// The tunnel-agent to measure [default: built from this checkout]
+    #[arg(long, global = true, value_name = "PATH")]
+    pub tunnel_agent: Option<PathBuf>,
+    /// An earlier gateway, as one more target
+    #[arg(long, global = true, value_name = "PATH")]
+    pub baseline: Option<PathBuf>,
+}

@@ -1,0 +1,120 @@
+//! What is measured, and what is asked of it.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+/// Whom a figure is of: a program under load, or a way to use it. The name under which it stands in the report.
+pub type Target = &'static str;
+
+/// The member itself, without anything in between.
+pub const DIRECT: Target = "direct";
+/// This project's release build.
+pub const OURS: Target = "ours";
+/// An earlier build of ours, given by path.
+pub const BASELINE: Target = "ours before";
+/// oam-dev/cluster-gateway.
+pub const GO: Target = "go gateway";
+/// nginx as a plain reverse proxy.
+pub const NGINX: Target = "nginx";
+/// `HAProxy` as a plain reverse proxy.
+pub const HAPROXY: Target = "haproxy";
+/// Karmada's aggregated API server.
+pub const KARMADA: Target = "karmada";
+/// konnectivity's tunnel, entered by HTTP CONNECT.
+pub const ANP_HTTP: Target = "anp http-connect";
+/// konnectivity's tunnel, entered by gRPC.
+pub const ANP_GRPC: Target = "anp grpc";
+/// A TCP relay with TLS between its two halves: the floor for a tunnel.
+pub const RELAY: Target = "tls relay";
+
+/// One kind of number.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Figure {
+    /// For goals, samples and JSON: `cpu_us`.
+    pub key: &'static str,
+    /// For tables, with its unit: `CPU µs per request`.
+    pub title: &'static str,
+    /// Digits after the point in tables.
+    pub digits: usize,
+}
+
+/// What one measurement of one target gave: figures by their key.
+pub type Sample = BTreeMap<&'static str, f64>;
+
+/// What a figure of one target is to be beside another's, both of the same round.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Goal {
+    /// A figure's key.
+    pub figure: &'static str,
+    /// Whose it is.
+    pub of: Target,
+    /// Whose it is divided by; none: it is judged as it is.
+    pub beside: Option<Target>,
+    /// Whose is taken away from both first: what a proxy *adds* to the direct way.
+    pub over: Option<Target>,
+    /// What makes it good enough.
+    pub must: Option<Bound>,
+    /// What would be better.
+    pub aim: Option<Bound>,
+}
+
+/// On which side of what a value is good.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Bound {
+    AtMost(f64),
+    AtLeast(f64),
+}
+
+// === impl Figure ===
+
+impl Figure {
+    pub const fn new(key: &'static str, title: &'static str, digits: usize) -> Self {
+        Self { key, title, digits }
+    }
+}
+
+// === impl Goal ===
+
+impl Goal {
+    /// `figure` of `of`, divided by that of `beside`.
+    pub const fn ratio(figure: &'static str, of: Target, beside: Target) -> Self {
+        Self { figure, of, beside: Some(beside), over: None, must: None, aim: None }
+    }
+
+    /// `figure` of `of`, as it is.
+    pub const fn value(figure: &'static str, of: Target) -> Self {
+        Self { figure, of, beside: None, over: None, must: None, aim: None }
+    }
+
+    /// Of both, only what goes beyond `over`.
+    #[must_use]
+    pub const fn over(mut self, over: Target) -> Self {
+        self.over = Some(over);
+        self
+    }
+
+    #[must_use]
+    pub const fn must(mut self, bound: Bound) -> Self {
+        self.must = Some(bound);
+        self
+    }
+
+    #[must_use]
+    pub const fn aim(mut self, bound: Bound) -> Self {
+        self.aim = Some(bound);
+        self
+    }
+}
+
+// === impl Bound ===
+
+impl Bound {
+    pub fn is_met(self, value: f64) -> bool {
+        match self {
+            Self::AtMost(limit) => value <= limit,
+            Self::AtLeast(limit) => value >= limit,
+        }
+    }
+}
