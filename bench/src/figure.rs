@@ -67,6 +67,22 @@ pub enum Bound {
     AtLeast(f64),
 }
 
+/// For scenarios whose targets are the points of lines: how a figure grows with something.
+#[derive(Clone, Copy, Debug)]
+pub struct Axis {
+    /// What grows: `clusters registered`.
+    pub title: &'static str,
+    pub lines: &'static [Line],
+}
+
+/// One line in the chart.
+#[derive(Clone, Copy, Debug)]
+pub struct Line {
+    pub title: &'static str,
+    /// Where each target stands on the axis, from left to right.
+    pub points: &'static [(f64, Target)],
+}
+
 // === impl Figure ===
 
 impl Figure {

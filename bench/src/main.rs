@@ -5,6 +5,7 @@ mod figure;
 mod ground;
 mod run;
 mod scenario;
+mod tool;
 mod upstream;
 mod usage;
 mod way;

@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 use crate::args::{Args, Command};
 use crate::figure::{Sample, Target};
 use crate::ground::Ground;
-use crate::scenario::{self, Scenario};
+use crate::scenario::{self, Missing, Scenario};
 
 /// What a scenario gave.
 pub struct Outcome {
@@ -19,7 +19,7 @@ pub struct Outcome {
 /// A target's samples, one a round, or why there are none.
 pub struct Measured {
     pub target: Target,
-    pub samples: Result<Vec<Sample>, String>,
+    pub samples: Result<Vec<Sample>, Missing>,
 }
 
 /// What the command line asks for.
@@ -27,12 +27,16 @@ pub fn run(args: &Args) -> Result<()> {
     let mut scenarios = scenario::all();
     if let Command::Run { scenarios: wanted } = &args.command {
         for name in wanted {
-            ensure!(scenarios.iter().any(|scenario| scenario.name() == name), "no scenario \"{name}\": see `bench list`");
+            ensure!(
+                scenarios.iter().any(|scenario| scenario.name() == name),
+                "no scenario \"{name}\": see `bench list`"
+            );
         }
         scenarios.retain(|scenario| wanted.iter().any(|name| name == scenario.name()));
     }
     let smoke = matches!(args.command, Command::Smoke);
-    let (rounds, time) = if smoke { (1, Duration::from_millis(300)) } else { (args.rounds, Duration::from_secs(args.seconds)) };
+    let (rounds, time) =
+        if smoke { (1, Duration::from_millis(300)) } else { (args.rounds, Duration::from_secs(args.seconds)) };
     let mut ground = Ground::new(args.programs.clone(), smoke)?;
     let outcomes = scenarios.into_iter().map(|scenario| measure(scenario, &mut ground, rounds, time));
     let _outcomes = outcomes.collect::<Vec<_>>();
@@ -58,7 +62,7 @@ fn measure(scenario: Box<dyn Scenario>, ground: &mut Ground, rounds: usize, time
             let (Some(load), Ok(samples)) = (load, &mut measured.samples) else { continue };
             match load.measure(time) {
                 Ok(sample) => samples.push(sample),
-                Err(error) => measured.samples = Err(format!("{error:#}")),
+                Err(error) => measured.samples = Err(Missing::of(&error)),
             }
         }
     }

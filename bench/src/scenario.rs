@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use crate::figure::{Figure, Goal, Sample, Target};
+use crate::figure::{Axis, Figure, Goal, Sample, Target};
 use crate::ground::Ground;
+use crate::tool::Absent;
 
 /// One row of the report.
 pub trait Scenario {
@@ -22,6 +23,11 @@ pub trait Scenario {
 
     fn goals(&self) -> &'static [Goal];
 
+    /// If its targets are points of lines: how the first figure grows.
+    fn axis(&self) -> Option<Axis> {
+        None
+    }
+
     /// Starts what it needs. Called once, before the first round; what it returns is dropped after the last.
     fn contenders(&self, ground: &mut Ground) -> Result<Vec<Contender>>;
 }
@@ -29,8 +35,16 @@ pub trait Scenario {
 /// A target in a scenario.
 pub struct Contender {
     pub target: Target,
-    /// Or why it is not measured.
-    pub load: Result<Box<dyn Load>, String>,
+    pub load: Result<Box<dyn Load>, Missing>,
+}
+
+/// Why a target is not measured, for the report.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Missing {
+    /// What it needs is not here, or it cannot take this load: no fault of this run.
+    Skipped(String),
+    /// It should have worked.
+    Failed(String),
 }
 
 /// Load on one target, to be put on it once a round.
@@ -52,15 +66,24 @@ impl Contender {
     }
 
     pub fn skipped(target: Target, reason: impl Into<String>) -> Self {
-        Self { target, load: Err(reason.into()) }
+        Self { target, load: Err(Missing::Skipped(reason.into())) }
     }
 
-    /// What cannot be started is skipped with the reason; the others go on.
+    /// What cannot be started is left out with the reason; the others go on. Only an [`Absent`] program is no failure.
     pub fn new<L: Load + 'static>(target: Target, load: Result<L>) -> Self {
         match load {
             Ok(load) => Self::ready(target, load),
-            Err(reason) => Self::skipped(target, format!("{reason:#}")),
+            Err(error) => Self { target, load: Err(Missing::of(&error)) },
         }
+    }
+}
+
+// === impl Missing ===
+
+impl Missing {
+    pub fn of(error: &anyhow::Error) -> Self {
+        let reason = format!("{error:#}");
+        if Absent::is_cause_of(error) { Self::Skipped(reason) } else { Self::Failed(reason) }
     }
 }
 
