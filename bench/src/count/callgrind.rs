@@ -1,0 +1,101 @@
+//! A program under callgrind, whose counters are read while it runs.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use hub_tests::process::Process;
+use hub_tests::wait;
+
+use crate::usage::Tree;
+
+/// What valgrind's process calls itself.
+const NAME: &str = "callgrind";
+/// For valgrind to be there in place of the shell that starts it.
+const START: Duration = Duration::from_secs(20);
+/// For a program to notice that it is asked for its counters, in seconds.
+const PATIENCE: &str = "60";
+
+/// A running program; ended on drop.
+pub struct Counted {
+    process: Process,
+    name: &'static str,
+    id: u32,
+    output: PathBuf,
+    dumps: usize,
+}
+
+/// Counters since they were set to zero.
+pub struct Dump {
+    pub program: &'static str,
+    pub file: PathBuf,
+    pub instructions: u64,
+}
+
+/// An error that says what to install, where valgrind is absent.
+pub fn require() -> Result<()> {
+    for program in ["valgrind", "vgdb", "callgrind_annotate"] {
+        let there = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+        ensure!(there.is_ok(), "{program} is not installed (package valgrind)");
+    }
+    Ok(())
+}
+
+// === impl Counted ===
+
+impl Counted {
+    /// Starts `program`, whose output and counters go to files in `directory` that begin with `name`.
+    pub fn start<A: AsRef<OsStr>>(
+        name: &'static str,
+        program: &Path,
+        args: impl IntoIterator<Item = A>,
+        directory: &Path,
+    ) -> Result<Self> {
+        let output = directory.join(format!("{name}.callgrind"));
+        let mut all = vec!["--tool=callgrind".into(), format!("--callgrind-out-file={}", output.display()).into()];
+        all.push(program.as_os_str().to_owned());
+        all.extend(args.into_iter().map(|arg| arg.as_ref().to_owned()));
+        let mut process = Process::start(name, Path::new("valgrind"), all, directory)?;
+        let id = wait::until("valgrind", START, || {
+            process.check()?;
+            let here =
+                |id: &u32| fs::read_to_string(format!("/proc/{id}/comm")).is_ok_and(|comm| comm.starts_with(NAME));
+            Tree::new([process.id()]).processes().into_iter().find(here).context("it has not started")
+        })?;
+        Ok(Self { process, name, id, output, dumps: 0 })
+    }
+
+    /// An error with the end of its log if it has ended.
+    pub fn check(&mut self) -> Result<()> {
+        self.process.check()
+    }
+
+    /// Sets the counters to zero.
+    pub fn zero(&self) -> Result<()> {
+        self.order("zero")
+    }
+
+    /// Reads the counters and sets them to zero.
+    pub fn dump(&mut self) -> Result<Dump> {
+        self.order("dump")?;
+        self.dumps += 1;
+        let file = PathBuf::from(format!("{}.{}", self.output.display(), self.dumps));
+        let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+        let total = text.lines().find_map(|line| line.strip_prefix("summary: "));
+        let instructions = total.context("no summary in callgrind's output")?.trim().parse()?;
+        Ok(Dump { program: self.name, file, instructions })
+    }
+
+    fn order(&self, command: &str) -> Result<()> {
+        let mut vgdb = Command::new("timeout");
+        vgdb.args([PATIENCE, "vgdb", &format!("--pid={}", self.id), command]);
+        let answer = vgdb.output().context("cannot run vgdb")?;
+        if !answer.status.success() {
+            bail!("vgdb {command}: {}\n{}", String::from_utf8_lossy(&answer.stderr), self.process.log_tail());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,177 @@
+//! The whole gateway: between a scripted hub, a scripted member and clients of this process, with one serving thread.
+
+mod load;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use bytes::Bytes;
+use hub_tests::ports;
+use kit::client::{Client, H2Connection, H2Options};
+use kit::hub::{ClusterSecret, FakeHub, TokenUser};
+use kit::member::{FakeMember, MemberOptions, Reply};
+use kit::pki::{Authority, Issued, Leaf, Trust};
+use tokio::runtime::{Builder, Runtime};
+use tokio::time::{Instant, interval};
+
+use self::load::{Asked, H1Requests};
+use super::callgrind::Counted;
+use super::{Case, Stage};
+use crate::ground::{Ground, Program};
+
+pub const NAMES: [&str; 5] = ["gateway-h2", "gateway-h1", "gateway-front-proxy", "gateway-download", "gateway-upload"];
+
+const CLUSTER: &str = "counted";
+const NAMESPACE: &str = "vela-system";
+const TOKEN: &str = "user-token";
+const SMALL: &str = "/api/v1/namespaces/default/configmaps/small";
+const LARGE: &str = "/api/v1/namespaces/default/configmaps/large";
+/// Of the small answer.
+const KIBIBYTE: usize = 1 << 10;
+/// Requests in a round.
+const REQUESTS: u64 = 400;
+/// MiB in a round, and in one answer of it.
+const MEBIBYTES: u64 = 16;
+const AT_ONCE: usize = 8;
+/// What a client of bulk data gives a stream, as curl does.
+const WINDOW: u32 = 32 << 20;
+/// Of a user as the hub's aggregator describes one.
+const GROUPS: usize = 20;
+/// Starting takes a hundred times as long under valgrind.
+const START: Duration = Duration::from_secs(180);
+const POLL: Duration = Duration::from_millis(50);
+
+/// What answers and asks. Its clients live in the cases.
+struct Fakes {
+    runtime: Runtime,
+    hub: FakeHub,
+    member: FakeMember,
+    authority: Authority,
+    address: SocketAddr,
+}
+
+/// A gateway that is ready, and every case for it.
+pub fn stage(ground: &Ground) -> Result<Stage> {
+    let program = ground.program(Program::Gateway)?;
+    let fakes = Fakes::start()?;
+    let kubeconfig = fakes.hub.write_kubeconfig(ground.directory())?;
+    let serving = fakes.authority.issue(&Leaf::server("gateway")).write_to(ground.directory(), "serving")?;
+    let flags = [
+        format!("--secure-port={}", fakes.address.port()),
+        format!("--bind-address={}", fakes.address.ip()),
+        format!("--kubeconfig={}", kubeconfig.display()),
+        format!("--tls-cert-file={}", serving.certificate.display()),
+        format!("--tls-private-key-file={}", serving.key.display()),
+        "--serving-threads=1".to_owned(),
+    ];
+    let mut gateway = Counted::start("gateway", &program, flags, ground.directory())?;
+    fakes.runtime.block_on(fakes.ready(&mut gateway))?;
+    let cases = cases(&Rc::new(fakes))?;
+    Ok(Stage { programs: vec![gateway], cases })
+}
+
+fn cases(fakes: &Rc<Fakes>) -> Result<Vec<Case>> {
+    let [h2, h1, front_proxy, download, upload] = NAMES;
+    Ok(vec![
+        fakes.h2(h2, &fakes.client(None), Asked::new(&path(SMALL), &bearer()))?,
+        fakes.h1(h1)?,
+        fakes.h2(
+            front_proxy,
+            &fakes.client(Some(&fakes.hub.front_proxy_identity())),
+            Asked::new(&path(SMALL), &asserted()),
+        )?,
+        fakes.bulk(download, async |connection, asked| load::download(connection, asked).await)?,
+        fakes.bulk(upload, async |connection, asked| load::upload(connection, asked, AT_ONCE << 20).await)?,
+    ])
+}
+
+fn path(rest: &str) -> String {
+    format!("/apis/cluster.core.oam.dev/v1alpha1/clustergateways/{CLUSTER}/proxy{rest}")
+}
+
+fn bearer() -> Vec<(&'static str, String)> {
+    vec![("authorization", format!("Bearer {TOKEN}"))]
+}
+
+/// As the aggregator says who asks.
+fn asserted() -> Vec<(&'static str, String)> {
+    let groups = (0..GROUPS).map(|group| ("x-remote-group", format!("engineering:team-{group}")));
+    [("x-remote-user", "jane".to_owned())].into_iter().chain(groups).collect()
+}
+
+// === impl Fakes ===
+
+impl Fakes {
+    fn start() -> Result<Self> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let (hub, member) =
+            runtime.block_on(async { (FakeHub::start().await, FakeMember::start(MemberOptions::default()).await) });
+        hub.allow_all();
+        hub.add_token(TOKEN, TokenUser::new("jane", &["system:authenticated"]));
+        let cluster = ClusterSecret::new(NAMESPACE, CLUSTER);
+        hub.put_secret(cluster.endpoint(&member.url()).ca(&member.ca_pem()).token("member-token"));
+        let json = [("content-type", "application/json")];
+        let (small, large) = (vec![b'1'; KIBIBYTE], vec![b'1'; AT_ONCE << 20]);
+        let (small, large) = (Bytes::from(small), Bytes::from(large));
+        member.on(SMALL, move |_| Reply::full(200, &json, small.clone()));
+        member.on(LARGE, move |_| Reply::full(200, &json, large.clone()));
+        let address = (Ipv4Addr::LOCALHOST, ports::free()?).into();
+        Ok(Self { runtime, hub, member, authority: Authority::new("gateway-ca"), address })
+    }
+
+    fn client(&self, identity: Option<&Issued>) -> Client {
+        let options = H2Options { stream_window: WINDOW, ..H2Options::default() };
+        Client::new(self.address, Trust::Authority(&self.authority), identity).h2_options(options)
+    }
+
+    async fn ready(&self, gateway: &mut Counted) -> Result<()> {
+        let deadline = Instant::now() + START;
+        let mut looks = interval(POLL);
+        loop {
+            looks.tick().await;
+            gateway.check()?;
+            let Ok(connection) = self.client(None).h2().await else { continue };
+            let answer = connection.get("/readyz", &[]).await;
+            if answer.is_ok_and(|answer| answer.status() == 200) {
+                return Ok(());
+            }
+            ensure!(Instant::now() < deadline, "the gateway is not ready after {START:?}");
+        }
+    }
+
+    fn h2(self: &Rc<Self>, name: &'static str, client: &Client, asked: Asked) -> Result<Case> {
+        let connection = Arc::new(self.runtime.block_on(client.h2())?);
+        let (fakes, asked) = (Rc::clone(self), Arc::new(asked));
+        let load = move |count| fakes.runtime.block_on(load::h2(&connection, &asked, count));
+        Ok(Case { name, unit: "request", units: REQUESTS, load: Box::new(load) })
+    }
+
+    fn h1(self: &Rc<Self>, name: &'static str) -> Result<Case> {
+        let asked = Asked::new(&path(SMALL), &bearer());
+        let mut requests = self.runtime.block_on(H1Requests::open(&self.client(None), asked))?;
+        let fakes = Rc::clone(self);
+        let load = move |count| fakes.runtime.block_on(requests.send(count));
+        Ok(Case { name, unit: "request", units: REQUESTS, load: Box::new(load) })
+    }
+
+    /// One stream at a time: `transfer` moves [`AT_ONCE`] MiB.
+    fn bulk<F>(self: &Rc<Self>, name: &'static str, transfer: F) -> Result<Case>
+    where
+        F: AsyncFn(&H2Connection, &Asked) -> Result<()> + 'static,
+    {
+        let connection = self.runtime.block_on(self.client(None).h2())?;
+        let (fakes, asked) = (Rc::clone(self), Asked::new(&path(LARGE), &bearer()));
+        let load = move |count| {
+            fakes.runtime.block_on(async {
+                for _ in 0..count / AT_ONCE as u64 {
+                    transfer(&connection, &asked).await?;
+                }
+                Ok(())
+            })
+        };
+        Ok(Case { name, unit: "MiB", units: MEBIBYTES, load: Box::new(load) })
+    }
+}
