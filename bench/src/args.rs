@@ -36,6 +36,12 @@ pub enum Command {
     Smoke,
     /// What there is to run
     List,
+    /// The program behind the upstream that reads uploads
+    #[command(hide = true)]
+    Sink {
+        /// Where to listen
+        socket: PathBuf,
+    },
 }
 
 /// Programs that no package manager brings; without them their targets are skipped.

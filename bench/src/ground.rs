@@ -64,7 +64,7 @@ impl Ground {
         if let Some(upstream) = &self.upstream {
             return Ok(Rc::clone(upstream));
         }
-        let upstream = Rc::new(Upstream::start(self.directory())?);
+        let upstream = Rc::new(Upstream::start(self.directory(), self.smoke)?);
         Ok(Rc::clone(self.upstream.insert(upstream)))
     }
 

@@ -3,6 +3,7 @@
 mod args;
 mod figure;
 mod ground;
+mod nginx;
 mod run;
 mod scenario;
 mod tool;
@@ -14,10 +15,15 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
-use crate::args::Args;
+use crate::args::{Args, Command};
 
 fn main() -> ExitCode {
-    match run::run(&Args::parse()) {
+    let args = Args::parse();
+    let outcome = match &args.command {
+        Command::Sink { socket } => upstream::sink::serve(socket),
+        _ => run::run(&args),
+    };
+    match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             #[expect(clippy::print_stderr, reason = "for the person who called it")]

@@ -1,0 +1,55 @@
+//! Gateways of the hub: ours and the Go one, which takes the same flags.
+
+use std::path::Path;
+
+use anyhow::Result;
+use hub_tests::hub::SECRET_NAMESPACE;
+use hub_tests::process::Process;
+
+use super::{Access, Plan};
+use crate::ground::Ground;
+use crate::upstream::TOKEN;
+
+/// With as many serving threads as planned.
+pub fn ours(ground: &mut Ground, plan: &Plan<'_>, program: &Path) -> Result<(Process, Access)> {
+    let mut flags = flags(ground, plan)?;
+    flags.push(format!("--serving-threads={}", plan.threads));
+    flags.push("--shutdown-delay-duration=0s".to_owned());
+    Ok((Process::start(&plan.name, program, flags, &plan.directory)?, access(ground, plan)?))
+}
+
+/// On as many processors as it finds: it is not slowed down.
+pub fn go(ground: &mut Ground, plan: &Plan<'_>, program: &Path) -> Result<(Process, Access)> {
+    let mut flags = flags(ground, plan)?;
+    flags.push("--authorization-always-allow-paths=/healthz,/readyz,/livez,/metrics".to_owned());
+    Ok((Process::start(&plan.name, program, flags, &plan.directory)?, access(ground, plan)?))
+}
+
+/// Registers the destination on the hub, too, unless that was done.
+fn flags(ground: &mut Ground, plan: &Plan<'_>) -> Result<Vec<String>> {
+    let hub = ground.hub()?;
+    let (destination, registered) = (&plan.destination, &plan.registered);
+    if registered.namespace.is_none() {
+        hub.register(destination.cluster, &format!("https://{}", destination.address), destination.authority, TOKEN)?;
+    }
+    let kubeconfig = hub.kubeconfig.display();
+    let mut flags = vec![
+        format!("--secure-port={}", plan.address.port()),
+        format!("--bind-address={}", plan.address.ip()),
+        format!("--kubeconfig={kubeconfig}"),
+        format!("--authentication-kubeconfig={kubeconfig}"),
+        format!("--authorization-kubeconfig={kubeconfig}"),
+        format!("--secret-namespace={}", registered.namespace.unwrap_or(SECRET_NAMESPACE)),
+        format!("--tls-cert-file={}", plan.serving.certificate.display()),
+        format!("--tls-private-key-file={}", plan.serving.key.display()),
+    ];
+    flags.extend(registered.flags.iter().map(|&flag| flag.to_owned()));
+    Ok(flags)
+}
+
+fn access(ground: &mut Ground, plan: &Plan<'_>) -> Result<Access> {
+    Ok(Access {
+        prefix: format!("/apis/cluster.core.oam.dev/v1alpha1/clustergateways/{}/proxy", plan.destination.cluster),
+        headers: vec![format!("Authorization: Bearer {}", ground.hub()?.token)],
+    })
+}
