@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
+use hub_tests::scratch;
 
 /// Measures the gateway and its tunnel beside others, on this machine, in one run.
 #[derive(Clone, Debug, Parser)]
@@ -21,6 +22,9 @@ pub struct Args {
     /// How long each measurement takes, where its length is free
     #[arg(long, global = true, default_value_t = 5, value_name = "SECONDS")]
     pub seconds: u64,
+    /// Leave the other scenarios of the report that is there as they are, each with the commit it was measured at
+    #[arg(long, global = true)]
+    pub add: bool,
 }
 
 #[derive(Clone, Debug, Subcommand)]
@@ -36,6 +40,8 @@ pub enum Command {
     Smoke,
     /// What there is to run
     List,
+    /// Puts the report of the newest run into docs/performance.md
+    Publish,
     /// The program behind the upstream that reads uploads
     #[command(hide = true)]
     Sink {
@@ -71,4 +77,13 @@ pub struct Programs {
     /// An earlier gateway, as one more target
     #[arg(long, global = true, value_name = "PATH")]
     pub baseline: Option<PathBuf>,
+}
+
+// === impl Args ===
+
+impl Args {
+    /// Where the report is.
+    pub fn out(&self) -> PathBuf {
+        self.out.clone().unwrap_or_else(|| scratch::target().join("bench"))
+    }
 }

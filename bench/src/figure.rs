@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Whom a figure is of: a program under load, or a way to use it. The name under which it stands in the report.
 pub type Target = &'static str;
@@ -27,6 +27,14 @@ pub const ANP_HTTP: Target = "anp http-connect";
 pub const ANP_GRPC: Target = "anp grpc";
 /// A TCP relay with TLS between its two halves: the floor for a tunnel.
 pub const RELAY: Target = "tls relay";
+
+/// All that are not ours, and not the way without anybody. Variants begin with the name: `nginx, 2 workers`.
+const PEERS: [Target; 8] = [BASELINE, GO, NGINX, HAPROXY, KARMADA, ANP_HTTP, ANP_GRPC, RELAY];
+
+/// Whether `target` is somebody else's, or an earlier build.
+pub fn is_peer(target: &str) -> bool {
+    PEERS.iter().any(|peer| target.starts_with(peer))
+}
 
 /// One kind of number.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -60,7 +68,7 @@ pub struct Goal {
 }
 
 /// On which side of what a value is good.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Bound {
     AtMost(f64),

@@ -1,70 +1,185 @@
 //! Rounds: every target of a scenario once a round, in turns, so that what the machine does meanwhile meets them all.
 
+#[cfg(test)]
+pub mod fake;
+mod progress;
+#[cfg(test)]
+mod tests;
+
+use std::io::{self, Write as _};
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
 
+pub use self::progress::Progress;
 use crate::args::{Args, Command};
-use crate::figure::{Sample, Target};
+use crate::figure::{self, Sample, Target};
 use crate::ground::Ground;
-use crate::scenario::{self, Missing, Scenario};
+use crate::report::{self, Report, Run, Section};
+use crate::scenario::{self, Load, Missing, Scenario};
+
+/// The longest warm-up: connections are made and caches filled long before.
+const WARM_UP: Duration = Duration::from_secs(1);
+/// What a measurement takes where nobody looks at its figures.
+const SMOKE: Duration = Duration::from_millis(300);
+
+/// How often and how long.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    pub rounds: usize,
+    /// Of one measurement.
+    pub time: Duration,
+    /// Only tried: no warm-up.
+    pub smoke: bool,
+}
 
 /// What a scenario gave.
 pub struct Outcome {
     pub scenario: Box<dyn Scenario>,
     /// In the order of the scenario's contenders.
     pub targets: Vec<Measured>,
+    /// Why there are none.
+    pub missing: Option<Missing>,
 }
 
-/// A target's samples, one a round, or why there are none.
+/// A target's samples.
+#[derive(Debug)]
 pub struct Measured {
     pub target: Target,
-    pub samples: Result<Vec<Sample>, Missing>,
+    /// One a round, from the first on.
+    pub samples: Vec<Sample>,
+    /// Why there are none, or no more.
+    pub missing: Option<Missing>,
 }
 
-/// What the command line asks for.
+/// A target while its scenario runs.
+struct Lane {
+    measured: Measured,
+    /// Until it fails.
+    load: Option<Box<dyn Load>>,
+}
+
+/// Measures what the command line asks for, and writes the report after each scenario, so that a run that is cut off keeps what it has.
+/// # Errors
+/// At the end, when one of ours or the direct way has failed. Peers may fail or be absent: the report tells.
 pub fn run(args: &Args) -> Result<()> {
-    let mut scenarios = scenario::all();
-    if let Command::Run { scenarios: wanted } = &args.command {
-        for name in wanted {
-            ensure!(
-                scenarios.iter().any(|scenario| scenario.name() == name),
-                "no scenario \"{name}\": see `bench list`"
-            );
-        }
-        scenarios.retain(|scenario| wanted.iter().any(|name| name == scenario.name()));
-    }
+    let scenarios = wanted(&args.command)?;
     let smoke = matches!(args.command, Command::Smoke);
-    let (rounds, time) =
-        if smoke { (1, Duration::from_millis(300)) } else { (args.rounds, Duration::from_secs(args.seconds)) };
+    let time = Duration::from_secs(args.seconds);
+    let plan = if smoke { Plan { rounds: 1, time: SMOKE, smoke } } else { Plan { rounds: args.rounds, time, smoke } };
+    ensure!(plan.rounds > 0, "no rounds");
+    let out = args.out();
+    let mut report = if args.add { report::load(&out)? } else { Report::here(&args.programs) };
     let mut ground = Ground::new(args.programs.clone(), smoke)?;
-    let outcomes = scenarios.into_iter().map(|scenario| measure(scenario, &mut ground, rounds, time));
-    let _outcomes = outcomes.collect::<Vec<_>>();
+    let (mut progress, mut failed) = (Progress::new(scenarios.len()), Vec::new());
+    for scenario in scenarios {
+        let run = Run::now(&plan);
+        let outcome = measure(scenario, &mut ground, plan, &mut progress);
+        if outcome.is_bad() {
+            failed.push(outcome.scenario.name());
+        }
+        report.put(Section::new(&outcome, run));
+        report::save(&report, &out)?;
+    }
+    progress.end(&report::screen(&report), &out);
+    ensure!(failed.is_empty(), "failed: {}", failed.join(", "));
     Ok(())
 }
 
-fn measure(scenario: Box<dyn Scenario>, ground: &mut Ground, rounds: usize, time: Duration) -> Outcome {
+/// Prints what there is to run.
+pub fn list() -> Result<()> {
+    let line = |scenario: &dyn Scenario| writeln!(io::stdout(), "{:<18} {}", scenario.name(), scenario.title());
+    Ok(scenario::all().iter().try_for_each(|scenario| line(scenario.as_ref()))?)
+}
+
+fn wanted(command: &Command) -> Result<Vec<Box<dyn Scenario>>> {
+    let mut scenarios = scenario::all();
+    if let Command::Run { scenarios: wanted } = command {
+        for name in wanted {
+            let known = scenarios.iter().any(|scenario| scenario.name() == name);
+            ensure!(known, "no scenario \"{name}\": see `bench list`");
+        }
+        scenarios.retain(|scenario| wanted.iter().any(|name| name == scenario.name()));
+    }
+    Ok(scenarios)
+}
+
+/// Never fails: what cannot be measured is in the outcome with its reason.
+pub fn measure(scenario: Box<dyn Scenario>, ground: &mut Ground, plan: Plan, progress: &mut Progress) -> Outcome {
+    progress.scenario(scenario.as_ref());
     let contenders = match scenario.contenders(ground) {
         Ok(contenders) => contenders,
-        Err(_error) => Vec::new(),
+        Err(error) => {
+            let missing = Missing::of(&error);
+            progress.missing("everything", &missing);
+            return Outcome { scenario, targets: Vec::new(), missing: Some(missing) };
+        }
     };
-    let (mut loads, mut targets) = (Vec::new(), Vec::new());
+    let mut lanes: Vec<Lane> = Vec::new();
     for contender in contenders {
-        let (load, samples) = match contender.load {
-            Ok(load) => (Some(load), Ok(Vec::new())),
-            Err(reason) => (None, Err(reason)),
+        let (load, missing) = match contender.load {
+            Ok(load) => (Some(load), None),
+            Err(missing) => (None, Some(missing)),
         };
-        loads.push(load);
-        targets.push(Measured { target: contender.target, samples });
+        if let Some(missing) = &missing {
+            progress.missing(contender.target, missing);
+        }
+        lanes.push(Lane { measured: Measured { target: contender.target, samples: Vec::new(), missing }, load });
     }
-    for _ in 0..rounds {
-        for (load, measured) in loads.iter_mut().zip(&mut targets) {
-            let (Some(load), Ok(samples)) = (load, &mut measured.samples) else { continue };
-            match load.measure(time) {
-                Ok(sample) => samples.push(sample),
-                Err(error) => measured.samples = Err(Missing::of(&error)),
+    if !plan.smoke {
+        for lane in &mut lanes {
+            lane.measure(plan.time.min(WARM_UP), progress, "warm-up", scenario.as_ref());
+            lane.measured.samples.clear();
+        }
+    }
+    rounds(&mut lanes, scenario.as_ref(), plan, progress);
+    let targets = lanes.into_iter().map(|lane| lane.measured).collect();
+    Outcome { scenario, targets, missing: None }
+}
+
+/// Each round begins with the next target, so that nobody is always first, or always after the same one's garbage.
+fn rounds(lanes: &mut [Lane], scenario: &dyn Scenario, plan: Plan, progress: &mut Progress) {
+    let count = lanes.len();
+    for round in 0..plan.rounds {
+        let label = format!("{}/{}", round + 1, plan.rounds);
+        for turn in 0..count {
+            lanes[(round + turn) % count].measure(plan.time, progress, &label, scenario);
+        }
+    }
+}
+
+// === impl Outcome ===
+
+impl Outcome {
+    pub fn target(&self, target: Target) -> Option<&Measured> {
+        self.targets.iter().find(|measured| measured.target == target)
+    }
+
+    /// Whether something failed that is no peer of ours.
+    pub fn is_bad(&self) -> bool {
+        let failed = |missing: &Option<Missing>| matches!(missing, Some(Missing::Failed(_)));
+        failed(&self.missing)
+            || self.targets.iter().any(|measured| !figure::is_peer(measured.target) && failed(&measured.missing))
+    }
+}
+
+// === impl Lane ===
+
+impl Lane {
+    /// A load that fails is over for this scenario, and ends what it had started.
+    fn measure(&mut self, time: Duration, progress: &mut Progress, label: &str, scenario: &dyn Scenario) {
+        let Some(load) = &mut self.load else { return };
+        match load.measure(time) {
+            Ok(sample) => {
+                progress.sample(label, self.measured.target, &sample, scenario);
+                self.measured.samples.push(sample);
+            }
+            Err(error) => {
+                let missing = Missing::of(&error);
+                progress.missing(self.measured.target, &missing);
+                self.measured.missing = Some(missing);
+                self.load = None;
             }
         }
     }
-    Outcome { scenario, targets }
 }

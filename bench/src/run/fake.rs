@@ -1,0 +1,89 @@
+//! A scenario that measures nothing, for tests of the runner and the report.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+
+use crate::figure::{Axis, Figure, Goal, Sample, Target};
+use crate::ground::Ground;
+use crate::scenario::{Contender, Scenario};
+
+/// What a contender does.
+#[derive(Clone, Copy)]
+pub enum Act {
+    /// Its samples have this figure.
+    Measure(f64),
+    /// Only this many times.
+    FailAfter(usize),
+    Skip(&'static str),
+    /// It cannot be started.
+    Break(&'static str),
+}
+
+#[derive(Clone, Default)]
+pub struct Fake {
+    pub acts: Vec<(Target, Act)>,
+    pub goals: &'static [Goal],
+    pub axis: Option<Axis>,
+    /// Who was measured, in order, for how long.
+    pub seen: Rc<RefCell<Vec<(Target, Duration)>>>,
+}
+
+// === impl Fake ===
+
+impl Fake {
+    pub fn new(acts: impl IntoIterator<Item = (Target, Act)>) -> Self {
+        Self { acts: acts.into_iter().collect(), ..Self::default() }
+    }
+
+    fn contender(&self, target: Target, act: Act) -> Contender {
+        let seen = Rc::clone(&self.seen);
+        let mut left = match act {
+            Act::Skip(reason) => return Contender::skipped(target, reason),
+            Act::Break(reason) => {
+                return Contender::new::<fn(Duration) -> Result<Sample>>(target, Err(anyhow::anyhow!(reason)));
+            }
+            Act::FailAfter(times) => times,
+            Act::Measure(_) => usize::MAX,
+        };
+        let value = if let Act::Measure(value) = act { value } else { 1.0 };
+        Contender::ready(target, move |time: Duration| {
+            seen.borrow_mut().push((target, time));
+            let Some(less) = left.checked_sub(1) else { bail!("it broke") };
+            left = less;
+            Ok(Sample::from([("cpu", value), ("rate", 1000.0 / value)]))
+        })
+    }
+}
+
+impl Scenario for Fake {
+    fn name(&self) -> &'static str {
+        "fake"
+    }
+
+    fn title(&self) -> &'static str {
+        "Requests that nobody sends"
+    }
+
+    fn method(&self) -> &'static str {
+        "Nothing is sent over no connections, and nothing is counted."
+    }
+
+    fn figures(&self) -> &'static [Figure] {
+        const { &[Figure::new("cpu", "CPU µs per request", 1), Figure::new("rate", "requests/s", 0)] }
+    }
+
+    fn goals(&self) -> &'static [Goal] {
+        self.goals
+    }
+
+    fn axis(&self) -> Option<Axis> {
+        self.axis
+    }
+
+    fn contenders(&self, _ground: &mut Ground) -> Result<Vec<Contender>> {
+        Ok(self.acts.iter().map(|(target, act)| self.contender(target, *act)).collect())
+    }
+}

@@ -1,0 +1,107 @@
+use std::rc::Rc;
+
+use anyhow::{Context as _, Result};
+
+use super::fake::{Act, Fake};
+use super::*;
+use crate::args::Programs;
+use crate::figure::{DIRECT, Figure, GO, Goal, NGINX, OURS};
+use crate::scenario::Contender;
+use crate::tool::Absent;
+
+const TIME: Duration = Duration::from_secs(5);
+
+fn measured(scenario: impl Scenario + 'static, rounds: usize, smoke: bool) -> Outcome {
+    let mut ground = Ground::new(Programs::default(), smoke).unwrap();
+    measure(Box::new(scenario), &mut ground, Plan { rounds, time: TIME, smoke }, &mut Progress::silent())
+}
+
+#[test]
+fn targets_take_turns_and_each_round_begins_with_the_next() {
+    let fake = Fake::new([(DIRECT, Act::Measure(1.0)), (OURS, Act::Measure(2.0)), (GO, Act::Measure(3.0))]);
+    let seen = Rc::clone(&fake.seen);
+    let outcome = measured(fake, 4, true);
+    let order: Vec<Target> = seen.borrow().iter().map(|(target, _)| *target).collect();
+    let rounds: Vec<&[Target]> = order.chunks(3).collect();
+    assert_eq!(rounds, [[DIRECT, OURS, GO], [OURS, GO, DIRECT], [GO, DIRECT, OURS], [DIRECT, OURS, GO]]);
+    assert_eq!(outcome.target(OURS).unwrap().samples.iter().map(|sample| sample["cpu"]).collect::<Vec<_>>(), [2.0; 4]);
+}
+
+#[test]
+fn warm_ups_come_first_are_short_and_do_not_count() {
+    let fake = Fake::new([(DIRECT, Act::Measure(1.0)), (OURS, Act::Measure(2.0))]);
+    let seen = Rc::clone(&fake.seen);
+    let outcome = measured(fake, 1, false);
+    assert_eq!(*seen.borrow(), [(DIRECT, WARM_UP), (OURS, WARM_UP), (DIRECT, TIME), (OURS, TIME)]);
+    assert!(outcome.targets.iter().all(|measured| measured.samples.len() == 1));
+}
+
+#[test]
+fn who_fails_or_is_skipped_is_told_and_the_others_go_on() {
+    let fake = Fake::new([
+        (OURS, Act::Measure(1.0)),
+        (GO, Act::FailAfter(1)),
+        (NGINX, Act::Skip("not here")),
+        (DIRECT, Act::Measure(1.0)),
+    ]);
+    let seen = Rc::clone(&fake.seen);
+    let outcome = measured(fake, 3, true);
+    let missing = |target| outcome.target(target).unwrap().missing.clone();
+    assert_eq!(missing(GO), Some(Missing::Failed("it broke".to_owned())));
+    assert_eq!(missing(NGINX), Some(Missing::Skipped("not here".to_owned())));
+    assert_eq!(outcome.targets.iter().map(|measured| measured.samples.len()).collect::<Vec<_>>(), [3, 1, 0, 3]);
+    assert_eq!(seen.borrow().iter().filter(|(target, _)| *target == GO).count(), 2, "it is out after its failure");
+    assert!(!outcome.is_bad(), "peers may fail");
+}
+
+#[test]
+fn a_failure_of_ours_or_of_the_direct_way_is_bad() {
+    assert!(measured(Fake::new([(OURS, Act::FailAfter(0))]), 1, true).is_bad());
+    assert!(measured(Fake::new([(DIRECT, Act::Break("no upstream"))]), 1, true).is_bad());
+    assert!(measured(Fake::new([("ours, 10,000 clusters", Act::Break("no hub"))]), 1, true).is_bad());
+    assert!(
+        !measured(Fake::new([(OURS, Act::Skip("no h2load")), ("nginx, 2 workers", Act::Break("?"))]), 1, true).is_bad()
+    );
+}
+
+/// A scenario that does not even begin.
+struct Stuck(fn() -> anyhow::Error);
+
+impl Scenario for Stuck {
+    fn name(&self) -> &'static str {
+        "stuck"
+    }
+
+    fn title(&self) -> &'static str {
+        "Stuck"
+    }
+
+    fn method(&self) -> &'static str {
+        ""
+    }
+
+    fn figures(&self) -> &'static [Figure] {
+        &[]
+    }
+
+    fn goals(&self) -> &'static [Goal] {
+        &[]
+    }
+
+    fn contenders(&self, _ground: &mut Ground) -> Result<Vec<Contender>> {
+        Err((self.0)()).context("the upstream")
+    }
+}
+
+#[test]
+fn a_scenario_that_cannot_begin_is_told_and_bad_unless_something_is_absent() {
+    let broken = measured(Stuck(|| anyhow::anyhow!("it crashed")), 1, true);
+    assert_eq!(broken.missing, Some(Missing::Failed("the upstream: it crashed".to_owned())));
+    assert!(broken.is_bad());
+    let absent = measured(Stuck(|| Absent::new("nginx", "package nginx-light").into()), 1, true);
+    assert_eq!(
+        absent.missing,
+        Some(Missing::Skipped("the upstream: nginx is not here (package nginx-light)".to_owned()))
+    );
+    assert!(!absent.is_bad());
+}
