@@ -1,0 +1,117 @@
+//! Thousands of clusters on a hub, all of them the same upstream, in a namespace of their own.
+
+mod secrets;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use bytes::Bytes;
+use http::Method;
+use http::header::{CONTENT_TYPE, HeaderValue};
+use kit::pki::Authority;
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+
+use self::secrets::Secrets;
+pub use self::secrets::rights;
+use crate::ground::HubSide;
+use crate::watch::caller::Caller;
+use crate::watch::server::ECHO;
+use crate::watch::upstream::Upstream;
+
+/// The first one, through which gateways are tried.
+pub const FIRST: &str = "c-00000";
+/// For a gateway to use what was written on the hub.
+const FOLLOW_LIMIT: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// What the certificates of clusters are checked with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Roots {
+    /// The same for all: they can all be used.
+    Shared,
+    /// One for each, as clusters have; only the first is the upstream's, so that only the first can be used.
+    Own,
+}
+
+/// A namespace full of clusters.
+pub struct Clusters {
+    pub namespace: String,
+    pub count: usize,
+    /// Of the hub, as its administrator.
+    hub: Caller,
+}
+
+/// Of the cluster `number`.
+pub fn name(number: usize) -> String {
+    format!("c-{number:05}")
+}
+
+/// Of [`ECHO`] on the cluster `number`, on a gateway.
+pub fn path(number: usize) -> String {
+    format!("/apis/cluster.core.oam.dev/v1alpha1/clustergateways/{}/proxy{ECHO}", name(number))
+}
+
+/// Of the first `count` clusters.
+pub fn paths(count: usize) -> Arc<[String]> {
+    (0..count).map(path).collect()
+}
+
+// === impl Clusters ===
+
+impl Clusters {
+    /// Registers `count` clusters that are `upstream` in a new `namespace`, which the gateways' account may read.
+    pub async fn register(
+        side: &HubSide,
+        namespace: &str,
+        count: usize,
+        upstream: &Upstream,
+        roots: Roots,
+    ) -> Result<Self> {
+        let server = &side.hub.server;
+        server.create_namespace(namespace)?;
+        side.hub.apply(&rights(namespace))?;
+        let hub = Caller::with_certificate(server.address(), server.authority(), server.admin());
+        let secrets = Secrets { endpoint: format!("https://{}", upstream.address()), namespace: namespace.to_owned() };
+        let shared = upstream.authority().root_pem();
+        let root = move |number: usize| match roots {
+            Roots::Own if number > 0 => Authority::new(&name(number)).root_pem(),
+            Roots::Own | Roots::Shared => shared.clone(),
+        };
+        secrets.create(&hub, count, Arc::new(root)).await.context("cannot register the clusters")?;
+        Ok(Self { namespace: namespace.to_owned(), count, hub })
+    }
+
+    /// Gives the cluster `number` another token on the hub.
+    pub async fn rotate(&self, number: usize, token: &str) -> Result<()> {
+        let path = format!("/api/v1/namespaces/{}/secrets/{}", self.namespace, name(number));
+        let body = serde_json::to_vec(&json!({"stringData": {"token": token}}))?;
+        let mut request = self.hub.request(Method::PATCH, &path, body.into())?;
+        request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/merge-patch+json"));
+        let connection = self.hub.connect().await?;
+        self.hub.ask(&connection, request).await.map(drop)
+    }
+
+    /// Rotates the token of the first cluster; how long after the hub's answer the first request has the new one that `gateway` sends.
+    pub async fn follow(&self, gateway: &Caller, token: &str) -> Result<Duration> {
+        let connection = gateway.connect().await?;
+        let (path, expected) = (path(0), Bytes::from(format!("Bearer {token}")));
+        self.rotate(0, token).await?;
+        let start = Instant::now();
+        loop {
+            let asked = start.elapsed();
+            if gateway.ask(&connection, gateway.get(&path)?).await? == expected {
+                return Ok(asked);
+            }
+            anyhow::ensure!(asked < FOLLOW_LIMIT, "the gateway does not use the new token");
+            sleep(PAUSE).await;
+        }
+    }
+}
+
+/// As long as a ServiceAccount's, and unlike any other.
+pub fn token(number: usize) -> String {
+    const LENGTH: usize = 900;
+    format!("{number:0>LENGTH$}")
+}

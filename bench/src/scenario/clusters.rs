@@ -1,0 +1,171 @@
+//! Ten thousand clusters: starting with them, keeping up with their Secrets, finding one among them.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use anyhow::Result;
+use tokio::runtime::Runtime;
+use tokio::time::{MissedTickBehavior, interval, sleep};
+
+use super::{Contender, Load, Scenario};
+use crate::clusters::{self, Clusters, Roots};
+use crate::figure::{BASELINE, Bound, Figure, GO, Goal, OURS, Sample, Target};
+use crate::ground::Ground;
+use crate::latency;
+use crate::usage::Tree;
+use crate::watch::caller::Caller;
+use crate::watch::upstream::Upstream;
+use crate::watch::{self, closed_loop, memory};
+use crate::way::{self, Registered, Way};
+
+const RESIDENT: Figure = Figure::new("rss_mb", "RSS MB", 1);
+const READY: Figure = Figure::new("ready_s", "s from start to the first answer", 2);
+const START: Figure = Figure::new("start_cpu_s", "CPU s until then", 2);
+const REQUEST: Figure = Figure::new("cpu_us", "CPU µs per request", 1);
+const ROTATION: Figure = Figure::new("rotation_cpu_ms", "CPU ms per rotation", 2);
+const FOLLOW: Figure = Figure::new("follow_ms", "ms until a new token is used, p50", 1);
+
+const OURS_ONE: Target = "ours, 1 cluster";
+const GO_ONE: Target = "go gateway, 1 cluster";
+/// Each with the program that it is, and whether it has many clusters.
+const TARGETS: [(Target, Target, bool); 5] =
+    [(OURS, OURS, true), (OURS_ONE, OURS, false), (BASELINE, BASELINE, true), (GO, GO, true), (GO_ONE, GO, false)];
+
+const MANY: usize = 10_000;
+/// In its place, to try.
+const SMOKE: usize = 200;
+const UPSTREAM: &str = "clusters";
+/// For a program to be done with starting.
+const SETTLE: Duration = Duration::from_secs(5);
+/// Rotations that are followed until the new token is used.
+const FOLLOWED: usize = 5;
+const PERIOD: Duration = Duration::from_secs(1);
+
+pub struct ManyClusters;
+
+struct ClustersLoad {
+    way: Way,
+    clusters: Rc<Clusters>,
+    /// So that each rotation brings another token.
+    rotations: usize,
+    runtime: Runtime,
+    _upstream: Rc<Upstream>,
+}
+
+// === impl ManyClusters ===
+
+impl Scenario for ManyClusters {
+    fn name(&self) -> &'static str {
+        "clusters"
+    }
+
+    fn title(&self) -> &'static str {
+        "10,000 clusters registered, one rotated each second"
+    }
+
+    fn method(&self) -> &'static str {
+        "10,000 Secrets on a real hub, each with a CA and a token of 900 bytes of its own. Each round starts the program anew; it is ready when \
+         a request through it to one of the clusters is answered, and its memory is read when that no longer changes. Then GETs of \
+         0.9 KiB to that cluster, over 4 HTTP/2 connections with 8 streams each; then one Secret gets another token each second, and what the program used \
+         is divided by the rotations, less what it used in as long a time without; at last five rotations of the cluster that is asked, \
+         from the hub's answer to the first request that was sent with the new token. The same with one Secret shows what 10,000 cost."
+    }
+
+    fn figures(&self) -> &'static [Figure] {
+        &[RESIDENT, READY, START, REQUEST, ROTATION, FOLLOW]
+    }
+
+    fn goals(&self) -> &'static [Goal] {
+        const {
+            &[
+                Goal::value(RESIDENT.key, OURS).must(Bound::AtMost(150.0)),
+                Goal::value(READY.key, OURS).must(Bound::AtMost(3.0)),
+                Goal::ratio(REQUEST.key, OURS, OURS_ONE).must(Bound::AtMost(1.15)),
+                Goal::ratio(RESIDENT.key, OURS, GO).aim(Bound::AtMost(1.0)),
+                Goal::ratio(ROTATION.key, OURS, GO).aim(Bound::AtMost(1.0)),
+            ]
+        }
+    }
+
+    fn contenders(&self, ground: &mut Ground) -> Result<Vec<Contender>> {
+        let count = if ground.smoke { SMOKE } else { MANY };
+        let upstream = Rc::new(Upstream::start(ground.directory(), UPSTREAM)?);
+        let (hub, runtime) = (ground.hub()?, watch::runtime()?);
+        let register = |namespace, count| {
+            runtime.block_on(Clusters::register(&hub, namespace, count, &upstream, Roots::Own)).map(Rc::new)
+        };
+        let (many, one) = (register("clusters-many", count)?, register("clusters-one", 1)?);
+        let mut load = |program, clusters: &Rc<Clusters>| {
+            let registered = Registered { namespace: Some(&clusters.namespace), flags: &[] };
+            let way = way::start_registered(ground, program, upstream.called(clusters::FIRST), registered)?;
+            let (clusters, upstream) = (Rc::clone(clusters), Rc::clone(&upstream));
+            Ok(ClustersLoad { way, clusters, rotations: 0, runtime: watch::runtime()?, _upstream: upstream })
+        };
+        let mut contender =
+            |(target, program, is_many)| Contender::new(target, load(program, if is_many { &many } else { &one }));
+        Ok(TARGETS.map(&mut contender).into())
+    }
+}
+
+// === impl ClustersLoad ===
+
+impl Load for ClustersLoad {
+    fn measure(&mut self, time: Duration) -> Result<Sample> {
+        let ready = self.way.restart()?;
+        let start = self.way.tree.usage()?.cpu;
+        let caller = Caller::on(&self.way)?.without_prefix();
+        let Self { way, clusters, rotations, runtime, .. } = self;
+        runtime.block_on(async {
+            let resident = memory::settled(&way.tree, SETTLE.min(time)).await?;
+            let request = request(&caller, &way.tree, time).await?;
+            let rotation = rotate(clusters, &way.tree, rotations, time).await?;
+            let follow = follow(clusters, &caller, rotations).await?;
+            Ok(Sample::from([
+                (RESIDENT.key, resident / 1e6),
+                (READY.key, ready.as_secs_f64()),
+                (START.key, start.as_secs_f64()),
+                (REQUEST.key, request),
+                (ROTATION.key, rotation),
+                (FOLLOW.key, follow),
+            ]))
+        })
+    }
+}
+
+/// Processor microseconds of a request to the first cluster.
+async fn request(caller: &Caller, tree: &Tree, time: Duration) -> Result<f64> {
+    let load = closed_loop::Load { paths: clusters::paths(1), requests: usize::MAX, time };
+    let before = tree.usage()?;
+    let answered = closed_loop::run(caller, &load).await?;
+    Ok(tree.cpu_since(before)?.as_secs_f64() * 1e6 / answered)
+}
+
+/// Processor milliseconds of a rotation, beyond those of doing nothing for as long.
+async fn rotate(clusters: &Clusters, tree: &Tree, number: &mut usize, time: Duration) -> Result<f64> {
+    let before = tree.usage()?;
+    sleep(time).await;
+    let idle = tree.cpu_since(before)?;
+    let before = tree.usage()?;
+    let (mut ticks, mut rotated) = (interval(PERIOD), 0);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    for _ in 0..time.as_secs().max(1) {
+        ticks.tick().await;
+        *number += 1;
+        clusters.rotate(*number % clusters.count, &clusters::token(*number)).await?;
+        rotated += 1;
+    }
+    ticks.tick().await; // for the last one to arrive
+    let busy = tree.cpu_since(before)?.saturating_sub(idle);
+    Ok(busy.as_secs_f64() * 1e3 / f64::from(rotated))
+}
+
+/// Milliseconds, the median.
+async fn follow(clusters: &Clusters, caller: &Caller, number: &mut usize) -> Result<f64> {
+    let mut times = Vec::new();
+    for _ in 0..FOLLOWED {
+        *number += 1;
+        times.push(clusters.follow(caller, &clusters::token(*number)).await?);
+    }
+    let (median, _) = latency::percentiles(times)?;
+    Ok(median / 1e3)
+}

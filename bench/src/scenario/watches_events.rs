@@ -1,0 +1,111 @@
+//! What events on many watches cost.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use tokio::runtime::Runtime;
+use tokio::time::{Instant, sleep};
+
+use super::{Contender, Load, Scenario};
+use crate::figure::{BASELINE, Bound, DIRECT, Figure, GO, Goal, HAPROXY, NGINX, OURS, Sample, Target};
+use crate::ground::Ground;
+use crate::latency;
+use crate::watch;
+use crate::watch::caller::Caller;
+use crate::watch::server::EVENTS;
+use crate::watch::upstream::Upstream;
+use crate::watch::watchers::{Plan, Watchers};
+use crate::way::{self, Way};
+
+const CPU: Figure = Figure::new("cpu_us", "CPU µs per event", 1);
+const MEDIAN: Figure = Figure::new("p50_ms", "p50 ms from due to read", 2);
+const TAIL: Figure = Figure::new("p99_ms", "p99 ms from due to read", 2);
+const RATE: Figure = Figure::new("events_s", "events/s", 0);
+
+const TARGETS: [Target; 6] = [DIRECT, OURS, BASELINE, GO, NGINX, HAPROXY];
+const CLUSTER: &str = "watches-events";
+/// Until every watch has had its first event, which comes within its first second.
+const LEAD: Duration = Duration::from_millis(1500);
+/// Of the events that are due: fewer, and it was another load.
+const DELIVERED: f64 = 0.9;
+
+pub struct WatchesEvents;
+
+struct EventsLoad {
+    way: Way,
+    runtime: Runtime,
+    _upstream: Rc<Upstream>,
+}
+
+// === impl WatchesEvents ===
+
+impl Scenario for WatchesEvents {
+    fn name(&self) -> &'static str {
+        "watches-events"
+    }
+
+    fn title(&self) -> &'static str {
+        "10,000 watches with an event each per second"
+    }
+
+    fn method(&self) -> &'static str {
+        "10,000 watches over 100 HTTP/2 connections with 100 streams each; the member sends a line of 500 bytes on each once a second, at times \
+         that are spread evenly over the second. Counted is the processor time while events arrive, divided by the events that the client \
+         read. Latency is from the time an event was due at the member, late ones included, until the client has read it; \
+         timers there have a grain of 1 ms, which the direct way shows."
+    }
+
+    fn figures(&self) -> &'static [Figure] {
+        &[CPU, MEDIAN, TAIL, RATE]
+    }
+
+    fn goals(&self) -> &'static [Goal] {
+        const {
+            &[
+                Goal::ratio(CPU.key, OURS, GO).must(Bound::AtMost(1.0 / 8.0)),
+                Goal::ratio(CPU.key, OURS, HAPROXY).aim(Bound::AtMost(1.0)),
+                Goal::ratio(TAIL.key, OURS, GO).aim(Bound::AtMost(1.0)),
+            ]
+        }
+    }
+
+    fn contenders(&self, ground: &mut Ground) -> Result<Vec<Contender>> {
+        let upstream = Rc::new(Upstream::start(ground.directory(), CLUSTER)?);
+        let mut load = |target| {
+            let way = way::start_to(ground, target, upstream.destination())?;
+            Ok(EventsLoad { way, runtime: watch::runtime()?, _upstream: Rc::clone(&upstream) })
+        };
+        Ok(TARGETS.map(|target| Contender::new(target, load(target))).into())
+    }
+}
+
+// === impl EventsLoad ===
+
+impl Load for EventsLoad {
+    fn measure(&mut self, time: Duration) -> Result<Sample> {
+        self.runtime.block_on(measure(&self.way, watch::plan(time), time))
+    }
+}
+
+async fn measure(way: &Way, plan: Plan, time: Duration) -> Result<Sample> {
+    let caller = Caller::on(way)?;
+    let mut watchers = Watchers::open(&caller, EVENTS, plan).await?;
+    sleep(LEAD).await;
+    let (used, start) = (way.tree.usage()?, Instant::now());
+    watchers.take();
+    sleep(time).await;
+    let (arrived, cpu, elapsed) = (watchers.take(), way.tree.cpu_since(used)?, start.elapsed());
+    watchers.check()?;
+    let events = arrived.events();
+    let due = plan.amount() * elapsed.as_secs_f64();
+    ensure!(events >= due * DELIVERED, "only {events} of {due:.0} events arrived");
+    let rate = events / elapsed.as_secs_f64();
+    let (median, tail) = latency::percentiles(arrived.latencies)?;
+    Ok(Sample::from([
+        (CPU.key, cpu.as_secs_f64() * 1e6 / events),
+        (MEDIAN.key, median / 1e3),
+        (TAIL.key, tail / 1e3),
+        (RATE.key, rate),
+    ]))
+}

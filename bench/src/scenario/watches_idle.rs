@@ -1,0 +1,114 @@
+//! Memory of open watches on which nothing happens.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use anyhow::Result;
+use tokio::runtime::Runtime;
+
+use super::{Contender, Load, Scenario};
+use crate::figure::{BASELINE, Bound, Figure, GO, Goal, HAPROXY, NGINX, OURS, Sample, Target};
+use crate::ground::Ground;
+use crate::watch::caller::Caller;
+use crate::watch::server::IDLE;
+use crate::watch::upstream::Upstream;
+use crate::watch::watchers::{Plan, Watchers};
+use crate::watch::{self, memory};
+use crate::way::{self, Way};
+
+const EACH: Figure = Figure::new("kib_each", "KiB RSS per watch", 2);
+const LEFT: Figure = Figure::new("kib_left", "KiB left per watch after closing", 2);
+const OPEN: Figure = Figure::new("open_cpu_us", "CPU µs to open one", 1);
+const RESIDENT: Figure = Figure::new("open_mib", "MiB RSS with all open", 1);
+
+const TARGETS: [Target; 5] = [OURS, BASELINE, GO, NGINX, HAPROXY];
+const CLUSTER: &str = "watches-idle";
+/// For memory to stop changing after a start or after the last watch was opened.
+const SETTLE: Duration = Duration::from_secs(5);
+/// For what was closed to be given back: jemalloc keeps unused pages for ten seconds.
+const GIVE_BACK: Duration = Duration::from_secs(12);
+const BRIEFLY: Duration = Duration::from_secs(1);
+/// Of what watches took, the share that counts as nothing left.
+const NOTHING: f64 = 0.02;
+
+pub struct WatchesIdle;
+
+struct IdleLoad {
+    way: Way,
+    runtime: Runtime,
+    _upstream: Rc<Upstream>,
+}
+
+// === impl WatchesIdle ===
+
+impl Scenario for WatchesIdle {
+    fn name(&self) -> &'static str {
+        "watches-idle"
+    }
+
+    fn title(&self) -> &'static str {
+        "10,000 idle watches"
+    }
+
+    fn method(&self) -> &'static str {
+        "Each round starts the program anew, sends one watch through it, notes its resident memory, then opens 10,000 watches over 100 \
+         HTTP/2 connections with 100 streams each; the member allows 250 streams on a connection. Each watch has its response head and \
+         a line of data; nothing happens on it after that. Memory is read when it no longer changes (at most 5 s), \
+         and again, the lowest value counts, within 12 s after all watches were closed by the client. \
+         nginx speaks HTTP/1.1 to the member and so has a connection there for each watch."
+    }
+
+    fn figures(&self) -> &'static [Figure] {
+        &[EACH, LEFT, OPEN, RESIDENT]
+    }
+
+    fn goals(&self) -> &'static [Goal] {
+        const {
+            &[
+                Goal::value(EACH.key, OURS).must(Bound::AtMost(6.0)),
+                Goal::ratio(EACH.key, OURS, HAPROXY).aim(Bound::AtMost(1.0)),
+                Goal::ratio(EACH.key, OURS, GO).aim(Bound::AtMost(0.1)),
+            ]
+        }
+    }
+
+    fn contenders(&self, ground: &mut Ground) -> Result<Vec<Contender>> {
+        let upstream = Rc::new(Upstream::start(ground.directory(), CLUSTER)?);
+        let mut load = |target| {
+            let way = way::start_to(ground, target, upstream.destination())?;
+            Ok(IdleLoad { way, runtime: watch::runtime()?, _upstream: Rc::clone(&upstream) })
+        };
+        Ok(TARGETS.map(|target| Contender::new(target, load(target))).into())
+    }
+}
+
+// === impl IdleLoad ===
+
+impl Load for IdleLoad {
+    fn measure(&mut self, time: Duration) -> Result<Sample> {
+        self.way.restart()?;
+        self.runtime.block_on(measure(&self.way, watch::plan(time)))
+    }
+}
+
+async fn measure(way: &Way, plan: Plan) -> Result<Sample> {
+    let short = plan.total() < watch::FULL.total();
+    let (settle, give_back) = if short { (BRIEFLY, BRIEFLY) } else { (SETTLE, GIVE_BACK) };
+    let caller = Caller::on(way)?;
+    drop(Watchers::open(&caller, IDLE, Plan { connections: 1, streams: 1 }).await?);
+    let before = memory::settled(&way.tree, settle).await?;
+    let used = way.tree.usage()?;
+    let mut watchers = Watchers::open(&caller, IDLE, plan).await?;
+    let cpu = way.tree.cpu_since(used)?;
+    let open = memory::settled(&way.tree, settle).await?;
+    watchers.check()?;
+    drop(watchers);
+    let closed = memory::least(&way.tree, before + (open - before) * NOTHING, give_back).await?;
+    let each = |bytes: f64| bytes / 1024.0 / plan.amount();
+    Ok(Sample::from([
+        (EACH.key, each(open - before)),
+        (LEFT.key, each(closed - before)),
+        (OPEN.key, cpu.as_secs_f64() * 1e6 / plan.amount()),
+        (RESIDENT.key, open / f64::from(1 << 20)),
+    ]))
+}

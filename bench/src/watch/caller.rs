@@ -1,0 +1,141 @@
+//! A client with raw HTTP/2 connections, for what load generators cannot do.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use bytes::{Bytes, BytesMut};
+use h2::RecvStream;
+use h2::client::SendRequest;
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::{Method, Request, Response};
+use kit::pki::{self, Authority, Issued, Trust};
+use rustls::ClientConfig;
+use rustls_pki_types::ServerName;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+
+use crate::way::Way;
+
+/// For one request and its answer, and for one connection.
+const LIMIT: Duration = Duration::from_secs(60);
+/// Streams hold themselves back, not each other.
+const CONNECTION_WINDOW: u32 = (1 << 31) - 1;
+const STREAM_WINDOW: u32 = 1 << 20;
+/// Of an answer's body that is collected.
+const MAX_BODY: usize = 64 << 20;
+
+/// Whom to call, as whom.
+#[derive(Clone)]
+pub struct Caller {
+    address: SocketAddr,
+    tls: Arc<ClientConfig>,
+    /// Put before all paths.
+    prefix: String,
+    headers: HeaderMap,
+}
+
+// === impl Caller ===
+
+impl Caller {
+    /// As the user of `way`.
+    pub fn on(way: &Way) -> Result<Self> {
+        let tls = way.tls(None, pki::ALPN_H2);
+        let headers = way.headers.iter().map(|line| header(line)).collect::<Result<_>>()?;
+        Ok(Self { address: way.address, tls, prefix: way.prefix.clone(), headers })
+    }
+
+    /// The same, but paths are as they are sent.
+    #[must_use]
+    pub fn without_prefix(mut self) -> Self {
+        self.prefix.clear();
+        self
+    }
+
+    /// As whoever has the certificate `identity`, of a server with one below `authority`.
+    pub fn with_certificate(address: SocketAddr, authority: &Authority, identity: &Issued) -> Self {
+        let tls = pki::client_config(Trust::Authority(authority), Some(identity), pki::ALPN_H2);
+        Self { address, tls, prefix: String::new(), headers: HeaderMap::new() }
+    }
+
+    /// A new connection, which lasts as long as the sender or one of its streams.
+    pub async fn connect(&self) -> Result<SendRequest<Bytes>> {
+        timeout(LIMIT, self.dial()).await?.with_context(|| format!("cannot connect to {}", self.address))
+    }
+
+    async fn dial(&self) -> Result<SendRequest<Bytes>> {
+        let tcp = TcpStream::connect(self.address).await?;
+        tcp.set_nodelay(true)?;
+        let name = ServerName::try_from("localhost")?;
+        let tls = TlsConnector::from(Arc::clone(&self.tls)).connect(name, tcp).await?;
+        let mut client = h2::client::Builder::new();
+        client
+            .initial_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW)
+            .enable_push(false)
+            .data_frame_budget(usize::MAX >> 1); // small frames are what watches send
+        let (sender, connection) = client.handshake::<_, Bytes>(tls).await?;
+        tokio::spawn(connection);
+        Ok(sender)
+    }
+
+    pub fn get(&self, path: &str) -> Result<Request<Bytes>> {
+        self.request(Method::GET, path, Bytes::new())
+    }
+
+    pub fn request(&self, method: Method, path: &str, body: Bytes) -> Result<Request<Bytes>> {
+        let uri = format!("https://{}{}{path}", self.address, self.prefix);
+        let mut request = Request::builder().method(method).uri(uri).body(body)?;
+        request.headers_mut().extend(self.headers.clone());
+        Ok(request)
+    }
+
+    /// Sends `request` on a connection of [`Caller::connect`] and waits for the head of its answer.
+    pub async fn send(&self, connection: &SendRequest<Bytes>, request: Request<Bytes>) -> Result<Response<RecvStream>> {
+        let (head, body) = request.into_parts();
+        let exchange = async {
+            let mut sender = connection.clone().ready().await?;
+            let (response, mut upload) = sender.send_request(Request::from_parts(head, ()), body.is_empty())?;
+            if !body.is_empty() {
+                upload.send_data(body, true)?;
+            }
+            anyhow::Ok(response.await?)
+        };
+        timeout(LIMIT, exchange).await.context("no answer")?
+    }
+
+    /// The body of the answer to `request`, which must be successful.
+    pub async fn ask(&self, connection: &SendRequest<Bytes>, request: Request<Bytes>) -> Result<Bytes> {
+        let response = self.send(connection, request).await?;
+        let body = successful(response).await?;
+        timeout(LIMIT, collect(body)).await.context("no end of the answer")?
+    }
+}
+
+/// The body of a 2xx; an error with the body of anything else.
+pub async fn successful(response: Response<RecvStream>) -> Result<RecvStream> {
+    let (head, body) = response.into_parts();
+    if head.status.is_success() {
+        return Ok(body);
+    }
+    let said = timeout(LIMIT, collect(body)).await??;
+    bail!("{}: {}", head.status, String::from_utf8_lossy(&said))
+}
+
+async fn collect(mut stream: RecvStream) -> Result<Bytes> {
+    let mut body = BytesMut::new();
+    while let Some(chunk) = stream.data().await {
+        let chunk = chunk?;
+        stream.flow_control().release_capacity(chunk.len())?;
+        body.extend_from_slice(&chunk);
+        ensure!(body.len() <= MAX_BODY, "an answer of more than {MAX_BODY} bytes");
+    }
+    Ok(body.freeze())
+}
+
+fn header(line: &str) -> Result<(HeaderName, HeaderValue)> {
+    let (name, value) = line.split_once(':').with_context(|| format!("not a header: {line}"))?;
+    Ok((name.trim().parse()?, value.trim().parse()?))
+}
