@@ -4,7 +4,7 @@
 //! (the system closes it for a dead process) the shell kills its process group: the child and whatever the child started.
 //! `PR_SET_PDEATHSIG` was rejected: it needs unsafe code here, is bound to a thread, and exists on Linux only.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read as _;
 use std::os::unix::process::CommandExt as _;
@@ -35,6 +35,9 @@ pub const PROXY_VARIABLES: [&str; 6] =
 #[derive(Debug)]
 pub struct Process {
     name: String,
+    /// The program and its arguments.
+    words: Vec<OsString>,
+    directory: PathBuf,
     shell: Child,
     lifeline: Option<ChildStdin>,
     log: PathBuf,
@@ -50,23 +53,20 @@ impl Process {
         args: impl IntoIterator<Item = A>,
         directory: &Path,
     ) -> Result<Self> {
+        let mut words = vec![program.as_os_str().to_owned()];
+        words.extend(args.into_iter().map(|arg| arg.as_ref().to_owned()));
         let log = directory.join(format!("{name}.log"));
-        let output = File::create(&log).with_context(|| format!("cannot create {}", log.display()))?;
-        let mut command = Command::new("sh");
-        command.args(["-c", SUPERVISOR, "sh"]).arg(program).args(args);
-        for variable in PROXY_VARIABLES {
-            command.env_remove(variable);
-        }
-        let mut shell = command
-            .current_dir(directory)
-            .stdin(Stdio::piped())
-            .stdout(output.try_clone()?)
-            .stderr(output)
-            .process_group(0) // so that killing the group reaches the child's children and nobody else
-            .spawn()
-            .with_context(|| format!("cannot start {name}"))?;
+        let mut shell = launch(name, &words, directory, &log)?;
         let lifeline = shell.stdin.take();
-        Ok(Self { name: name.to_owned(), shell, lifeline, log })
+        Ok(Self { name: name.to_owned(), words, directory: directory.to_path_buf(), shell, lifeline, log })
+    }
+
+    /// Starts it once more with the same arguments, after [`Process::stop`]. Its log begins anew.
+    pub fn start_again(&mut self) -> Result<()> {
+        self.stop()?;
+        self.shell = launch(&self.name, &self.words, &self.directory, &self.log)?;
+        self.lifeline = self.shell.stdin.take();
+        Ok(())
     }
 
     /// The process whose descendant the program is.
@@ -101,6 +101,23 @@ impl Process {
         self.release();
         Ok(self.shell.wait()?)
     }
+}
+
+fn launch(name: &str, words: &[OsString], directory: &Path, log: &Path) -> Result<Child> {
+    let output = File::create(log).with_context(|| format!("cannot create {}", log.display()))?;
+    let mut command = Command::new("sh");
+    command.args(["-c", SUPERVISOR, "sh"]).args(words);
+    for variable in PROXY_VARIABLES {
+        command.env_remove(variable);
+    }
+    command
+        .current_dir(directory)
+        .stdin(Stdio::piped())
+        .stdout(output.try_clone()?)
+        .stderr(output)
+        .process_group(0) // so that killing the group reaches the child's children and nobody else
+        .spawn()
+        .with_context(|| format!("cannot start {name}"))
 }
 
 impl Drop for Process {
@@ -152,6 +169,21 @@ mod tests {
         assert!(is_running(&grandchild));
         process.stop().unwrap();
         wait::until_true("the grandchild's end", LIMIT, || Ok(!is_running(&grandchild))).unwrap();
+    }
+
+    #[test]
+    fn a_stopped_program_can_be_started_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut process = shell(&directory, "echo $$; exec sleep 1000");
+        let printed = |process: &Process| {
+            let text = process.log_tail();
+            text.strip_suffix('\n').map(str::to_owned).context("no line yet")
+        };
+        let first = wait::until("the first one", LIMIT, || printed(&process)).unwrap();
+        process.start_again().unwrap();
+        let second = wait::until("the second one", LIMIT, || printed(&process)).unwrap();
+        assert_ne!(first, second);
+        assert!(!is_running(&first) && is_running(&second));
     }
 
     /// This test runs itself as another process, which then has no chance to clean up.
