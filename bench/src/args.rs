@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
@@ -48,6 +49,20 @@ pub enum Command {
         /// Where to listen
         socket: PathBuf,
     },
+    /// What tunnels lead to
+    #[command(hide = true, name = crate::tunnel::destination::COMMAND)]
+    Destination {
+        /// Where to listen
+        address: SocketAddr,
+    },
+    /// The member that has watches
+    #[command(hide = true)]
+    ServeWatches(crate::stand_in::Options),
+    /// The upstream of upgrades
+    #[command(hide = true)]
+    ServeUpgrades(crate::stand_in::Options),
+    /// Instructions per operation, counted by callgrind
+    Count(crate::count::Options),
 }
 
 /// Programs that no package manager brings; without them their targets are skipped.
@@ -74,6 +89,9 @@ pub struct Programs {
     /// The tunnel-agent to measure [default: built from this checkout]
     #[arg(long, global = true, value_name = "PATH")]
     pub tunnel_agent: Option<PathBuf>,
+    /// A directory with an earlier tunnel-server and tunnel-agent, as one more target
+    #[arg(long, global = true, value_name = "DIRECTORY")]
+    pub baseline_tunnel: Option<PathBuf>,
     /// An earlier gateway, as one more target
     #[arg(long, global = true, value_name = "PATH")]
     pub baseline: Option<PathBuf>,

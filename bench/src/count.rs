@@ -9,6 +9,9 @@ mod profile;
 mod record;
 mod tunnel;
 
+use std::fs;
+use std::path::PathBuf;
+
 use anyhow::{Context as _, Result, ensure};
 
 use self::callgrind::Counted;
@@ -26,6 +29,9 @@ pub struct Options {
     /// Show functions with what they and all they call spend
     #[arg(long)]
     inclusive: bool,
+    /// Keep callgrind's files here, for kcachegrind and the like
+    #[arg(long, value_name = "DIRECTORY")]
+    keep: Option<PathBuf>,
     /// Make these figures the committed ones (bench/instructions.json)
     #[arg(long)]
     write: bool,
@@ -94,9 +100,13 @@ impl Stage {
         for case in &mut self.cases {
             let (figure, dumps) = case.count(&mut self.programs, rounds).with_context(|| case.name)?;
             say(&figures.compare(case.name, case.unit, figure));
-            if options.top > 0 {
-                for dump in &dumps {
+            for dump in &dumps {
+                if options.top > 0 {
                     say(&profile::top(dump, case.units, options.top, options.inclusive)?);
+                }
+                if let Some(directory) = &options.keep {
+                    fs::create_dir_all(directory)?;
+                    fs::copy(&dump.file, directory.join(format!("callgrind.{}.{}", case.name, dump.program)))?;
                 }
             }
             figures.set(case.name, figure.median);

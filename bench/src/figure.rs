@@ -11,6 +11,8 @@ pub type Target = &'static str;
 pub const DIRECT: Target = "direct";
 /// This project's release build.
 pub const OURS: Target = "ours";
+/// Our tunnel, entered as the gateway does it: HTTP/2 over mutual TLS. [`OURS`] is entered as kube-apiserver does it.
+pub const OURS_H2: Target = "ours, h2 frontend";
 /// An earlier build of ours, given by path.
 pub const BASELINE: Target = "ours before";
 /// oam-dev/cluster-gateway.

@@ -1,17 +1,29 @@
 //! Measures the gateway and its tunnel beside others: same machine, same run, targets in turns.
 
+mod aggregated;
 mod args;
+mod caller;
+mod child;
+mod clusters;
+mod count;
 mod figure;
 mod ground;
+mod h2load;
+mod latency;
 mod nginx;
 mod report;
 mod run;
 mod scenario;
+mod stand_in;
 mod statistics;
 mod tool;
+mod tunnel;
+mod upgrade;
 mod upstream;
 mod usage;
+mod watch;
 mod way;
+mod wrk;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -25,8 +37,13 @@ const DOCUMENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs");
 
 fn main() -> ExitCode {
     let args = Args::parse();
+    net::descriptors::raise(); // for the programs started here, too
     let outcome = match &args.command {
         Command::Sink { socket } => upstream::sink::serve(socket),
+        Command::Count(options) => count::run(&args, options),
+        Command::Destination { address } => tunnel::destination::serve(*address),
+        Command::ServeWatches(options) => watch::server::run(options),
+        Command::ServeUpgrades(options) => upgrade::server::run(options),
         Command::List => run::list(),
         Command::Publish => report::publish(&args.out(), Path::new(DOCUMENTS)),
         Command::All | Command::Run { .. } | Command::Smoke => run::run(&args),

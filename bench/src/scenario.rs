@@ -1,5 +1,24 @@
 //! What is measured: one kind of load, the targets that take it, the figures it gives and the goals they are held against.
 
+mod bulk;
+mod closed_loop;
+mod clusters;
+mod exec;
+mod front_proxy;
+mod get_h1;
+mod get_h2;
+mod growth_clusters;
+mod growth_streams;
+mod handshakes;
+mod hub;
+mod latency;
+mod tunnel_bulk;
+mod tunnel_dials;
+mod tunnel_echo;
+mod tunnel_idle;
+mod watches_events;
+mod watches_idle;
+
 use std::time::Duration;
 
 use anyhow::Result;
@@ -55,7 +74,29 @@ pub trait Load {
 
 /// All, in the order of the report.
 pub fn all() -> Vec<Box<dyn Scenario>> {
-    vec![]
+    vec![
+        Box::new(get_h2::GetH2),
+        Box::new(get_h1::GetH1),
+        Box::new(front_proxy::FrontProxy),
+        Box::new(latency::Latency),
+        Box::new(bulk::Bulk::DOWNLOAD),
+        Box::new(bulk::Bulk::DOWNLOADS),
+        Box::new(bulk::Bulk::UPLOAD),
+        Box::new(bulk::Bulk::UPLOADS),
+        Box::new(growth_streams::GrowthStreams),
+        Box::new(watches_idle::WatchesIdle),
+        Box::new(watches_events::WatchesEvents),
+        Box::new(clusters::ManyClusters),
+        Box::new(growth_clusters::GrowthClusters),
+        Box::new(exec::ExecEcho),
+        Box::new(exec::ExecBulk),
+        Box::new(hub::ThroughHub),
+        Box::new(handshakes::Handshakes),
+        Box::new(tunnel_bulk::TunnelBulk),
+        Box::new(tunnel_echo::TunnelEcho),
+        Box::new(tunnel_dials::TunnelDials),
+        Box::new(tunnel_idle::TunnelIdle),
+    ]
 }
 
 // === impl Contender ===

@@ -4,8 +4,8 @@ pub mod sink;
 
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::Path;
-use std::rc::Rc;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -30,6 +30,8 @@ pub const SMALL: &str = "/api/v1/namespaces/default/configmaps/small";
 pub const LARGE: &str = "/api/v1/namespaces/default/configmaps/large";
 /// Takes a body of any size, says 200 after its end.
 pub const SINK: &str = "/api/v1/namespaces/default/configmaps/sink";
+/// Is answered with an event, and then with nothing more.
+pub const WATCH: &str = "/api/v1/namespaces/default/configmaps?watch=true";
 
 const SMALL_LENGTH: usize = 1024;
 const LARGE_LENGTH: u64 = 100 << 20;
@@ -39,11 +41,13 @@ const CONFIGURATION: &str = include_str!("upstream/nginx.conf");
 
 pub struct Upstream {
     pub address: SocketAddr,
-    pub authority: Rc<Authority>,
+    pub authority: Arc<Authority>,
     /// nginx, and the program behind it that reads uploads.
     pub tree: Tree,
     /// Of the answer to [`LARGE`], in bytes.
     pub large: u64,
+    /// As long, to be sent to [`SINK`].
+    pub large_file: PathBuf,
     processes: [Process; 2],
 }
 
@@ -55,15 +59,16 @@ impl Upstream {
         let nginx = Nginx::find()?;
         let directory = &directory.join("upstream");
         fs::create_dir(directory)?;
-        let authority = Rc::new(Authority::new("upstream-ca"));
+        let authority = Arc::new(Authority::new("upstream-ca"));
         authority.issue(&Leaf::server(CLUSTER)).write_to(directory, "server")?;
         let large = if smoke { SMOKE_LARGE_LENGTH } else { LARGE_LENGTH };
-        File::create(directory.join("large"))?.set_len(large)?; // a hole: no disk is read for it
+        let large_file = directory.join("large");
+        File::create(&large_file)?.set_len(large)?; // a hole: no disk is read for it
         let sink = sink::start(directory)?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, ports::free()?));
         let nginx = nginx.start(CLUSTER, &configuration(address, directory), directory)?;
         let tree = Tree::new([nginx.id(), sink.id()]);
-        let mut upstream = Self { address, authority, tree, large, processes: [nginx, sink] };
+        let mut upstream = Self { address, authority, tree, large, large_file, processes: [nginx, sink] };
         upstream.wait_ready()?;
         Ok(upstream)
     }
@@ -96,6 +101,7 @@ fn configuration(address: SocketAddr, directory: &Path) -> String {
         .replace("@SMALL_BODY@", &small())
         .replace("@LARGE_PATH@", LARGE)
         .replace("@SINK_PATH@", SINK)
+        .replace("@WATCH_PATH@", WATCH.split('?').next().unwrap_or_default())
         .replace("@SINK@", &sink::socket(directory).display().to_string())
 }
 

@@ -6,13 +6,13 @@ mod nginx;
 
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::PathBuf;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use http::StatusCode;
 use hub_tests::http::Client;
+use hub_tests::hub::GATEWAY_HOST;
 use hub_tests::process::Process;
 use hub_tests::{ports, wait};
 use kit::pki::{self, Authority, Issued, Leaf, PemFiles, Trust};
@@ -42,7 +42,8 @@ pub struct Way {
     pub headers: Vec<String>,
     /// Of the proxy; of the upstream itself on the direct way.
     pub tree: Tree,
-    trusted: Rc<Authority>,
+    /// The same authority.
+    pub trusted: Arc<Authority>,
     process: Option<Process>,
     /// Of the destination.
     probe: String,
@@ -54,7 +55,7 @@ pub struct Destination<'a> {
     /// Under which gateways know it, and part of files' names.
     pub cluster: &'a str,
     pub address: SocketAddr,
-    pub authority: &'a Rc<Authority>,
+    pub authority: &'a Arc<Authority>,
     pub tree: &'a Tree,
     /// A path that is answered with 200 at once.
     pub probe: &'a str,
@@ -106,10 +107,10 @@ pub fn start_registered(
     }
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, ports::free()?));
     let name = format!("{target} to {} {}", destination.cluster, address.port()).replace([' ', ','], "-");
-    let trusted = Rc::new(Authority::new(&format!("{name}-ca")));
+    let trusted = Arc::new(Authority::new(&format!("{name}-ca")));
     let directory = ground.directory().to_path_buf();
     let plan = Plan {
-        serving: trusted.issue(&Leaf::server(&*name)).write_to(&directory, &name)?,
+        serving: trusted.issue(&Leaf::server(&*name).san(GATEWAY_HOST)).write_to(&directory, &name)?,
         address,
         threads: if [OURS_2, NGINX_2, HAPROXY_2].contains(&target) { 2 } else { 1 },
         name,
@@ -185,7 +186,7 @@ impl Way {
             prefix: String::new(),
             headers: vec!["Authorization: Bearer caller".to_owned()], // of a usual length
             tree: destination.tree.clone(),
-            trusted: Rc::clone(destination.authority),
+            trusted: Arc::clone(destination.authority),
             process: None,
             probe: destination.probe.to_owned(),
         })

@@ -37,7 +37,7 @@ pub struct Dump {
 
 /// An error that says what to install, where valgrind is absent.
 pub fn require() -> Result<()> {
-    for program in ["valgrind", "vgdb", "callgrind_annotate"] {
+    for program in ["valgrind", "vgdb"] {
         let there = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
         ensure!(there.is_ok(), "{program} is not installed (package valgrind)");
     }

@@ -1,67 +1,88 @@
-//! Where the instructions went: functions, the most expensive first.
+//! Where the instructions went: functions, the most expensive first, and who called them.
+//!
+//! `callgrind_annotate` is of no use here: it takes calls that began before the counters were set to zero (`calls=0`) for the function's own cost.
+//! The format is described in valgrind's manual, "Callgrind Format Specification".
 
+mod parse;
+
+use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::process::Command;
+use std::fs;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result};
 
 use super::callgrind::Dump;
 use super::record::grouped;
 
 /// Longer names of functions end in dots.
-const WIDTH: usize = 150;
+const WIDTH: usize = 130;
+/// Callers told for each function.
+const CALLERS: usize = 5;
+/// Of a function's calls, what a caller must have to be told.
+const WORTH_TELLING: f64 = 0.05;
+
+/// Instructions by function.
+#[derive(Debug, Default)]
+struct Profile {
+    total: u64,
+    functions: HashMap<String, Function>,
+}
+
+#[derive(Debug, Default)]
+struct Function {
+    /// Spent itself.
+    own: u64,
+    /// Spent by what it called, itself excepted.
+    below: u64,
+    /// What calls of it cost, by who made them.
+    callers: HashMap<String, u64>,
+}
 
 /// The first `count` functions, with what they spent per unit of `units` and their share.
 pub fn top(dump: &Dump, units: u64, count: usize, inclusive: bool) -> Result<String> {
-    let mut annotate = Command::new("callgrind_annotate");
-    annotate.args(["--threshold=100", "--auto=no", if inclusive { "--inclusive=yes" } else { "--inclusive=no" }]);
-    let output = annotate.arg(&dump.file).output().context("cannot run callgrind_annotate")?;
-    ensure!(output.status.success(), "callgrind_annotate: {}", String::from_utf8_lossy(&output.stderr));
-    let text = String::from_utf8_lossy(&output.stdout);
+    let text = fs::read_to_string(&dump.file).with_context(|| format!("cannot read {}", dump.file.display()))?;
+    let profile = Profile::parse(&text);
+    let spent =
+        |function: &Function| if inclusive { (function.own + function.below).min(profile.total) } else { function.own };
+    let mut functions: Vec<_> =
+        profile.functions.iter().map(|(name, function)| (spent(function), name, function)).collect();
+    functions.sort_by_key(|(spent, name, _)| (std::cmp::Reverse(*spent), *name));
     let kind = if inclusive { "with what they call" } else { "alone" };
     let mut table = format!("  {}: functions {kind}, instructions per unit\n", dump.program);
-    for (spent, function) in text.lines().filter_map(row).take(count) {
-        #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
-        let (each, share) = (spent as f64 / units as f64, spent as f64 / dump.instructions as f64 * 100.0);
-        let _ = writeln!(table, "  {:>11} {share:5.1} %  {}", grouped(each), cut(&function)); // into a String
+    for (spent, name, function) in functions.into_iter().take(count) {
+        let (each, share) = (ratio(spent, units), ratio(spent, profile.total) * 100.0);
+        let _ = writeln!(table, "  {:>11} {share:5.1} %  {}", grouped(each), cut(name)); // into a String
+        for (share, caller) in function.callers() {
+            let _ = writeln!(table, "  {:>24.0} % of its calls' cost from {}", share * 100.0, cut(caller));
+        }
     }
     Ok(table)
 }
 
-/// `1,234 (5.6%)  file:function [object]`: the count and the function.
-fn row(line: &str) -> Option<(u64, String)> {
-    let line = line.trim_start();
-    let (count, rest) = line.split_once(" (")?;
-    let count = count.replace(',', "").parse().ok()?;
-    let (_, place) = rest.split_once("%)")?;
-    let place = place.trim_start();
-    if place.starts_with("PROGRAM TOTALS") {
-        return None;
-    }
-    let place = place.rsplit_once(" [").map_or(place, |(place, _object)| place);
-    // Files have no colon, functions may.
-    let function = place.split_once(':').map_or(place, |(_file, function)| function);
-    Some((count, function.to_owned()))
-}
+// === impl Function ===
 
-fn cut(function: &str) -> String {
-    match function.char_indices().nth(WIDTH) {
-        Some((end, _)) => format!("{}…", &function[..end]),
-        None => function.to_owned(),
+impl Function {
+    /// Those that matter, with their shares.
+    fn callers(&self) -> Vec<(f64, &str)> {
+        let total = self.callers.values().sum();
+        let mut callers: Vec<_> =
+            self.callers.iter().map(|(name, cost)| (ratio(*cost, total), name.as_str())).collect();
+        callers.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+        callers.retain(|(share, _)| *share >= WORTH_TELLING);
+        callers.truncate(CALLERS);
+        callers
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+fn ratio(part: u64, whole: u64) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
+    let (part, whole) = (part as f64, whole.max(1) as f64);
+    part / whole
+}
 
-    #[test]
-    fn rows_are_told_from_headings() {
-        let line = " 1,234 ( 5.60%)  /src/h2/lib.rs:h2::poll::<T as U>::f'2 [/bin/gateway]";
-        assert_eq!(row(line), Some((1234, "h2::poll::<T as U>::f'2".to_owned())));
-        assert_eq!(row("9 (0.1%)  ???:0x0000000000002600 [libc.so]"), Some((9, "0x0000000000002600".to_owned())));
-        for heading in ["Ir  file:function", "", "10,000 (100.0%)  PROGRAM TOTALS", "-----", "Thresholds: 100"] {
-            assert_eq!(row(heading), None, "{heading}");
-        }
+fn cut(name: &str) -> String {
+    match name.char_indices().nth(WIDTH) {
+        Some((end, _)) => format!("{}…", &name[..end]),
+        None => name.to_owned(),
     }
 }

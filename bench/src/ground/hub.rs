@@ -8,6 +8,8 @@ use hub_tests::hub::{Hub, MemberSecret};
 use hub_tests::tools::{Tool, Tools};
 use kit::pki::Authority;
 
+use crate::usage::Tree;
+
 const TOOLS: [Tool; 4] = [Tool::Etcd, Tool::ApiServer, Tool::ControllerManager, Tool::Kubectl];
 /// What callers of a proxy may do.
 const VERBS: [&str; 5] = ["get", "create", "update", "patch", "delete"];
@@ -39,6 +41,11 @@ impl HubSide {
     pub fn register(&self, name: &str, url: &str, authority: &Authority, token: &str) -> Result<()> {
         let secret = MemberSecret::with_token(&self.hub.server, token).at(url).trusting(authority);
         self.hub.register_member(name, &secret)
+    }
+
+    /// The hub's API server.
+    pub fn tree(&self) -> Tree {
+        Tree::new([self.hub.server.process_id()])
     }
 }
 

@@ -1,25 +1,37 @@
-//! Reads uploads to their end and says how long they were: what nginx cannot do without writing them to a disk.
+//! What nginx cannot do by itself: reads uploads to their end without writing them to a disk, and holds watches open.
 //!
 //! A process of its own behind the upstream's nginx, on a Unix socket: this program, started again with a hidden command.
 
+use std::convert::Infallible;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
 use anyhow::{Context as _, Result};
-use http::{Request, Response};
-use http_body_util::{BodyExt as _, Full};
+use http::{Method, Request, Response};
+use http_body_util::{BodyExt as _, Either, Full};
 use hub_tests::process::Process;
-use hyper::body::{Bytes, Incoming};
+use hyper::body::{Body, Bytes, Frame, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::net::UnixListener;
 
+use crate::stand_in;
+
 /// The hidden command: `bench sink <SOCKET>`.
 pub const COMMAND: &str = "sink";
 
+const EVENT: &[u8] = b"{\"type\":\"BOOKMARK\",\"object\":{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"1\"}}}\n";
+
+/// A watch: one event.
+struct Silence {
+    event: Option<Bytes>,
+}
+
 /// Starts it in `directory`.
 pub fn start(directory: &Path) -> Result<Process> {
-    let program = std::env::current_exe()?;
+    let program = stand_in::this_program();
     Process::start(COMMAND, &program, [COMMAND.as_ref(), socket(directory).as_os_str()], directory)
 }
 
@@ -35,19 +47,35 @@ pub fn serve(socket: &Path) -> Result<()> {
         let listener = UnixListener::bind(socket).with_context(|| format!("cannot listen on {}", socket.display()))?;
         loop {
             let (stream, _) = listener.accept().await?;
-            tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(swallow)));
+            tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(answer)));
         }
     })
 }
 
-/// The answer is the number of bytes.
-async fn swallow(request: Request<Incoming>) -> hyper::Result<Response<Full<Bytes>>> {
+async fn answer(request: Request<Incoming>) -> hyper::Result<Response<Either<Full<Bytes>, Silence>>> {
+    if request.method() == Method::GET {
+        return Ok(Response::new(Either::Right(Silence { event: Some(Bytes::from_static(EVENT)) })));
+    }
     let mut body = request.into_body();
     let mut length = 0;
     while let Some(frame) = body.frame().await {
         length += frame?.data_ref().map_or(0, Bytes::len);
     }
-    Ok(Response::new(Full::from(length.to_string())))
+    Ok(Response::new(Either::Left(Full::from(length.to_string()))))
+}
+
+// === impl Silence ===
+
+impl Body for Silence {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match self.event.take() {
+            Some(event) => Poll::Ready(Some(Ok(Frame::data(event)))),
+            None => Poll::Pending, // until it is dropped with the connection
+        }
+    }
 }
 
 #[cfg(test)]

@@ -59,7 +59,7 @@ pub struct ApiServer {
 /// What all replicas of an API server share.
 #[derive(Debug)]
 struct Keys {
-    authority: Authority,
+    authority: Arc<Authority>,
     authority_file: PathBuf,
     serving: PemFiles,
     service_accounts: PemFiles,
@@ -99,7 +99,7 @@ impl Ground {
 impl Keys {
     fn create(ground: &Ground, name: &str) -> Result<Self> {
         let directory = &ground.directory;
-        let authority = Authority::new(&format!("{name}-ca"));
+        let authority = Arc::new(Authority::new(&format!("{name}-ca")));
         let authority_file = authority.write_to(directory, &format!("{name}-ca"))?;
         let serving = Leaf::server(name).san("kubernetes").san("kubernetes.default.svc");
         let serving = authority.issue(&serving).write_to(directory, name)?;
@@ -215,7 +215,7 @@ impl ApiServer {
     }
 
     /// Signs its serving certificate and its users' certificates.
-    pub fn authority(&self) -> &Authority {
+    pub fn authority(&self) -> &Arc<Authority> {
         &self.keys.authority
     }
 
@@ -277,6 +277,11 @@ impl ApiServer {
     pub fn start_again(&mut self) -> Result<()> {
         self.process = self.ground.start(&format!("{}-apiserver", self.name), Tool::ApiServer, &self.args)?;
         Ok(())
+    }
+
+    /// The process whose descendant it is.
+    pub fn process_id(&self) -> u32 {
+        self.process.id()
     }
 
     /// Asks it to end.

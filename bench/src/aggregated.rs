@@ -1,0 +1,123 @@
+//! A real API server as member, and gateways that the hub's aggregator can be pointed at.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Result;
+use hub_tests::control_plane::ApiServer;
+use hub_tests::wait;
+use kit::pki::Authority;
+use serde_json::{Value, json};
+
+use crate::clusters::rights;
+use crate::figure::Target;
+use crate::ground::{Ground, HubSide};
+use crate::usage::Tree;
+use crate::watch::caller::Caller;
+use crate::way::{self, Destination, Registered, Way};
+
+/// A `ConfigMap` of about 1 KiB, on the member and on the hub.
+pub const PATH: &str = "/api/v1/namespaces/default/configmaps/bench";
+/// Answered at once, to whoever has a credential.
+const PROBE: &str = "/version";
+/// For the hub to follow a change of its APIService: it looks every few seconds at an API that failed.
+const FOLLOW_LIMIT: Duration = Duration::from_secs(60);
+
+/// A real API server that clusters of the hub lead to.
+pub struct Member {
+    server: ApiServer,
+    authority: Arc<Authority>,
+    token: String,
+    tree: Tree,
+}
+
+/// A gateway with a namespace of Secrets and a cluster of its own: who is answered for that cluster was answered by this gateway.
+pub struct Gateway {
+    pub way: Way,
+}
+
+/// Somebody who may do everything on the hub.
+pub fn administrator(hub: &HubSide) -> Caller {
+    caller(&hub.hub.server)
+}
+
+fn caller(server: &ApiServer) -> Caller {
+    Caller::with_certificate(server.address(), server.authority(), server.admin())
+}
+
+/// Makes a namespace called `cluster`, which the gateways' account may read, with the Secret of the cluster in it: `data` for an endpoint
+/// of the type `endpoint`.
+pub fn register_alone(hub: &HubSide, cluster: &str, endpoint: &str, data: &Value) -> Result<()> {
+    hub.hub.server.create_namespace(cluster)?;
+    hub.hub.apply(&rights(cluster))?;
+    hub.hub.apply(&[json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": cluster, "namespace": cluster, "labels": {
+            "cluster.core.oam.dev/cluster-credential-type": "ServiceAccountToken",
+            "cluster.core.oam.dev/cluster-endpoint-type": endpoint,
+        }},
+        "stringData": data,
+    })])
+}
+
+// === impl Member ===
+
+impl Member {
+    /// Starts it beside the hub, and puts the `ConfigMap` on both.
+    pub fn start(hub: &HubSide) -> Result<Self> {
+        let mut server = ApiServer::start(hub.hub.server.ground(), &hub.etcd, "member", "10.97.0.0/16", &[])?;
+        server.wait_ready()?;
+        let token = server.service_account_token("default", "gateway")?;
+        let rights = "create clusterrolebinding gateway --clusterrole cluster-admin --serviceaccount default:gateway";
+        server.kubectl().ok(rights)?;
+        let map = json!({
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "bench", "namespace": "default"},
+            "data": {"data": "x".repeat(768)},
+        });
+        server.kubectl().apply(&map.to_string())?;
+        hub.hub.apply(&[map])?;
+        let authority = Arc::clone(server.authority());
+        let tree = Tree::new([server.process_id()]);
+        Ok(Self { server, authority, token, tree })
+    }
+
+    /// Somebody who may do everything on it.
+    pub fn caller(&self) -> Caller {
+        caller(&self.server)
+    }
+}
+
+// === impl Gateway ===
+
+impl Gateway {
+    /// Starts `target` with `member` as its only cluster, called `cluster` as its namespace on the hub.
+    pub fn start(ground: &mut Ground, member: &Member, target: Target, cluster: &str) -> Result<Self> {
+        let data = json!({
+            "endpoint": member.server.url(),
+            "ca.crt": member.authority.root_pem(),
+            "token": member.token,
+        });
+        register_alone(&*ground.hub()?, cluster, "Const", &data)?;
+        let destination = Destination {
+            cluster,
+            address: member.server.address(),
+            authority: &member.authority,
+            tree: &member.tree,
+            probe: PROBE,
+            upgrades: false,
+        };
+        let registered = Registered { namespace: Some(cluster), flags: &[] };
+        let way = way::start_registered(ground, target, destination, registered)?;
+        Ok(Self { way })
+    }
+
+    /// Makes the hub send the API group here, and waits until `ask` is answered through it for this gateway's cluster.
+    pub fn serve(&self, hub: &HubSide, ask: impl Fn(&str) -> Result<()>) -> Result<()> {
+        hub.hub.register_gateway(self.way.address.port(), &self.way.trusted)?;
+        let path = format!("{}{PROBE}", self.way.prefix);
+        wait::until("the hub to use the gateway", FOLLOW_LIMIT, || ask(&path))
+    }
+}

@@ -1,0 +1,55 @@
+//! As fast as answers come, a fixed number at once: what h2load does.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::{Caller, Connection};
+
+/// For the requests that are under way when the time is over.
+const GRACE: Duration = Duration::from_secs(20);
+
+/// What was seen.
+#[derive(Clone, Copy, Debug)]
+pub struct Summary {
+    pub requests: f64,
+    pub elapsed: Duration,
+    /// From sending a request until the end of its answer, on average.
+    pub mean: Duration,
+}
+
+/// Keeps `streams` requests under way on each of `connections` for `time`. Fails when a request does.
+pub async fn run(caller: &Caller, connections: usize, streams: usize, time: Duration) -> Result<Summary> {
+    let mut tasks = JoinSet::new();
+    let mut open = Vec::new();
+    for _ in 0..connections {
+        open.push(caller.connect().await?);
+    }
+    let start = Instant::now();
+    for connection in open.iter().flat_map(|connection| std::iter::repeat_n(connection, streams)) {
+        tasks.spawn(ask(connection.clone(), start + time));
+    }
+    let counts = timeout(time + GRACE, async {
+        let mut requests = 0;
+        while let Some(count) = tasks.join_next().await {
+            requests += count??;
+        }
+        anyhow::Ok(requests)
+    });
+    let requests: u32 = counts.await.context("requests are not answered")??;
+    let elapsed = start.elapsed();
+    let at_once = u32::try_from(connections * streams)?;
+    Ok(Summary { requests: requests.into(), elapsed, mean: elapsed * at_once / requests })
+}
+
+/// How many were answered until `end`.
+async fn ask(connection: Connection, end: Instant) -> Result<u32> {
+    let mut count = 0;
+    while Instant::now() < end {
+        timeout_at(end + GRACE, connection.exchange()).await.context("no answer in time")??;
+        count += 1;
+    }
+    Ok(count)
+}

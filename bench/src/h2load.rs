@@ -1,0 +1,136 @@
+//! h2load (nghttp2): the load generator for HTTP/2.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::child::{self, duration};
+use crate::tool;
+use crate::way::Way;
+
+/// How much a stream may send unread, as 2^n: what Go's clients allow (4 MiB).
+const WINDOW_BITS: u8 = 22;
+
+pub struct H2load {
+    program: PathBuf,
+}
+
+/// What to ask for and how often at once.
+#[derive(Clone, Debug)]
+pub struct Shape {
+    pub path: &'static str,
+    pub connections: usize,
+    /// At once on each connection.
+    pub streams: usize,
+    pub amount: Amount,
+    /// A file to POST; none: GET.
+    pub upload: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum Amount {
+    /// As many as are answered in this time.
+    For(Duration),
+    Requests(usize),
+}
+
+/// What it says in the end.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Summary {
+    /// Answered with 2xx.
+    pub requests: f64,
+    pub elapsed: Duration,
+    /// From sending a request until the end of its answer, on average.
+    pub mean: Duration,
+}
+
+// === impl Shape ===
+
+impl Shape {
+    /// GETs of `path`, `streams` at once on each of `connections`.
+    pub const fn get(path: &'static str, connections: usize, streams: usize) -> Self {
+        Self { path, connections, streams, amount: Amount::Requests(1), upload: None }
+    }
+}
+
+// === impl H2load ===
+
+impl H2load {
+    pub fn find() -> Result<Self> {
+        Ok(Self { program: tool::find("h2load", "nghttp2-client")? })
+    }
+
+    /// Fails when a request does.
+    pub fn run(&self, way: &Way, shape: &Shape) -> Result<Summary> {
+        let planned = match shape.amount {
+            Amount::For(time) => time,
+            Amount::Requests(_) => Duration::ZERO,
+        };
+        let said = child::said(&self.program, &arguments(way, shape), planned)?;
+        parse(&said).with_context(|| format!("h2load said: {said}"))
+    }
+}
+
+fn arguments(way: &Way, shape: &Shape) -> Vec<String> {
+    let mut arguments = vec![
+        format!("-c{}", shape.connections),
+        format!("-m{}", shape.streams),
+        format!("-w{WINDOW_BITS}"),
+        match shape.amount {
+            Amount::For(time) => format!("-D{}ms", time.as_millis()),
+            Amount::Requests(number) => format!("-n{number}"),
+        },
+    ];
+    arguments.extend(shape.upload.iter().map(|file| format!("-d{}", file.display())));
+    arguments.extend(way.headers.iter().map(|header| format!("-H{header}")));
+    arguments.push(way.url(shape.path));
+    arguments
+}
+
+fn parse(said: &str) -> Result<Summary> {
+    let line = |start: &str| said.lines().find_map(|line| line.strip_prefix(start)).context(start.to_owned());
+    let count = |line: &str, kind: &str| -> Result<u64> {
+        let count = line.split(", ").find_map(|part| part.strip_suffix(kind)).context(kind.to_owned())?;
+        Ok(count.trim().parse()?)
+    };
+    let elapsed = line("finished in ")?.split(',').next().and_then(duration).context("no time")?;
+    let (requests, statuses) = (line("requests: ")?, line("status codes: ")?);
+    for wrong in ["3xx", "4xx", "5xx"] {
+        let count = count(statuses, wrong)?;
+        ensure!(count == 0, "{count} answers were {wrong}");
+    }
+    for wrong in [" failed", " errored", " timeout"] {
+        let count = count(requests, wrong)?;
+        ensure!(count == 0, "{count} requests:{wrong}");
+    }
+    let requests = count(requests, " succeeded")?;
+    ensure!(requests > 0, "nothing was answered");
+    let mean = line("time for request:")?.split_whitespace().nth(2).and_then(duration).context("no mean")?;
+    #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
+    Ok(Summary { requests: requests as f64, elapsed, mean })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of version 1.52.
+    const SAID: &str = include_str!("h2load/said.txt");
+
+    #[test]
+    fn its_summary_is_understood() {
+        let summary = parse(SAID).unwrap();
+        let (elapsed, mean) = (Duration::from_secs(1), Duration::from_micros(826));
+        assert_eq!(summary, Summary { requests: 33_949.0, elapsed, mean });
+    }
+
+    #[test]
+    fn other_answers_and_failures_are_errors() {
+        let error = |old: &str, new: &str| parse(&SAID.replace(old, new)).unwrap_err().to_string();
+        assert_eq!(error(" 0 4xx", " 7 4xx"), "7 answers were 4xx");
+        assert_eq!(error(" 0 failed", " 3 failed"), "3 requests: failed");
+        assert_eq!(error("33949 succeeded", "0 succeeded"), "nothing was answered");
+        assert!(parse("").is_err());
+    }
+}

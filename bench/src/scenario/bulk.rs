@@ -1,0 +1,128 @@
+//! Large bodies: down and up, one and eight at a time.
+
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::{Contender, Load, Scenario};
+use crate::figure::{BASELINE, Bound, DIRECT, Figure, GO, Goal, HAPROXY, KARMADA, NGINX, OURS, Sample, Target};
+use crate::ground::Ground;
+use crate::h2load::{Amount, H2load, Shape};
+use crate::upstream::{LARGE, SINK};
+use crate::way::Way;
+
+const TARGETS: [Target; 7] = [DIRECT, OURS, BASELINE, GO, NGINX, HAPROXY, KARMADA];
+const CPU: Figure = Figure::new("cpu_ms_per_mb", "CPU ms per MB", 2);
+const RATE: Figure = Figure::new("mb_per_s", "MB per second", 0);
+const RESIDENT: Figure = Figure::new("rss_mib", "RSS MiB", 1);
+const SINGLE_REQUESTS: usize = 5;
+const PARALLEL_REQUESTS: usize = 8;
+const MEGABYTE: f64 = 1e6;
+
+/// One of four rows.
+pub struct Bulk {
+    name: &'static str,
+    title: &'static str,
+    upload: bool,
+    parallel: bool,
+}
+
+struct Transfer {
+    tool: H2load,
+    way: Rc<Way>,
+    shape: Shape,
+    megabytes: f64,
+}
+
+// === impl Bulk ===
+
+impl Bulk {
+    pub const DOWNLOAD: Self = Self::new("download", "100 MiB download, one stream", false, false);
+    pub const DOWNLOADS: Self = Self::new("download-8", "100 MiB downloads, eight streams", false, true);
+    pub const UPLOAD: Self = Self::new("upload", "100 MiB upload, one stream", true, false);
+    pub const UPLOADS: Self = Self::new("upload-8", "100 MiB uploads, eight streams", true, true);
+
+    const fn new(name: &'static str, title: &'static str, upload: bool, parallel: bool) -> Self {
+        Self { name, title, upload, parallel }
+    }
+
+    fn shape(&self, large: PathBuf) -> Shape {
+        let (streams, requests) =
+            if self.parallel { (PARALLEL_REQUESTS, PARALLEL_REQUESTS) } else { (1, SINGLE_REQUESTS) };
+        let shape = Shape { amount: Amount::Requests(requests), ..Shape::get(LARGE, 1, streams) };
+        if self.upload { Shape { path: SINK, upload: Some(large), ..shape } } else { shape }
+    }
+}
+
+impl Scenario for Bulk {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn title(&self) -> &'static str {
+        self.title
+    }
+
+    fn method(&self) -> &'static str {
+        match (self.upload, self.parallel) {
+            (false, false) => {
+                "h2load takes the file five times, one after the other, on one HTTP/2 connection; a stream may have 4 MiB unread, as with Go's \
+                 clients. nginx takes it over HTTP/1.1, the others over HTTP/2."
+            }
+            (false, true) => "As with one stream, but eight at once on one connection, each taking the file once.",
+            (true, false) => {
+                "h2load sends the file five times, one after the other, on one HTTP/2 connection. The upstream is nginx, which hands the body on \
+                 as it comes to a program that reads and forgets it; both are in the direct row."
+            }
+            (true, true) => "As with one stream, but eight at once on one connection, each sending the file once.",
+        }
+    }
+
+    fn figures(&self) -> &'static [Figure] {
+        &[CPU, RATE, RESIDENT]
+    }
+
+    fn goals(&self) -> &'static [Goal] {
+        const {
+            &[
+                Goal::ratio("cpu_ms_per_mb", OURS, GO).must(Bound::AtMost(0.6)),
+                Goal::ratio("cpu_ms_per_mb", OURS, NGINX).must(Bound::AtMost(1.0)).aim(Bound::AtMost(0.8)),
+            ]
+        }
+    }
+
+    fn contenders(&self, ground: &mut Ground) -> Result<Vec<Contender>> {
+        let contenders = TARGETS.iter().map(|&target| Contender::new(target, Transfer::new(self, ground, target)));
+        Ok(contenders.collect())
+    }
+}
+
+// === impl Transfer ===
+
+impl Transfer {
+    fn new(bulk: &Bulk, ground: &mut Ground, target: Target) -> Result<Self> {
+        let upstream = ground.upstream()?;
+        let shape = bulk.shape(upstream.large_file.clone());
+        #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
+        let megabytes = upstream.large as f64 / MEGABYTE;
+        Ok(Self { tool: H2load::find()?, way: ground.way(target)?, shape, megabytes })
+    }
+}
+
+impl Load for Transfer {
+    /// A fixed amount: what is cut off at the end of a time is not counted by the tool.
+    fn measure(&mut self, _: Duration) -> Result<Sample> {
+        let before = self.way.tree.usage()?;
+        let summary = self.tool.run(&self.way, &self.shape)?;
+        let after = self.way.tree.usage()?;
+        let megabytes = self.megabytes * summary.requests;
+        let cpu = after.cpu.saturating_sub(before.cpu);
+        Ok(Sample::from([
+            (CPU.key, cpu.as_secs_f64() * 1e3 / megabytes),
+            (RATE.key, megabytes / summary.elapsed.as_secs_f64()),
+            (RESIDENT.key, super::closed_loop::mebibytes(after.resident)),
+        ]))
+    }
+}

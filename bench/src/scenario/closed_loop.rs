@@ -1,0 +1,70 @@
+//! Requests as fast as they are answered, a fixed number at once: what a request costs, and how many there can be.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::{Contender, Load};
+use crate::figure::{Figure, Sample, Target};
+use crate::ground::Ground;
+use crate::h2load::{Amount, H2load, Shape};
+use crate::usage::Usage;
+use crate::way::Way;
+
+pub const CPU: Figure = Figure::new("cpu_us", "CPU µs per request", 1);
+pub const RATE: Figure = Figure::new("rps", "requests per second", 0);
+pub const MEAN: Figure = Figure::new("mean_us", "mean latency µs", 0);
+pub const RESIDENT: Figure = Figure::new("rss_mib", "RSS MiB", 1);
+pub const FIGURES: [Figure; 4] = [CPU, RATE, MEAN, RESIDENT];
+
+/// h2load with `shape` on one way; the shape's amount is replaced by the round's time.
+pub struct ClosedLoop {
+    tool: H2load,
+    way: Rc<Way>,
+    shape: Shape,
+}
+
+/// One for each of `targets`.
+pub fn contenders(ground: &mut Ground, targets: &[Target], shape: &Shape) -> Vec<Contender> {
+    targets.iter().map(|&target| Contender::new(target, ClosedLoop::new(ground.way(target), shape))).collect()
+}
+
+// === impl ClosedLoop ===
+
+impl ClosedLoop {
+    pub fn new(way: Result<Rc<Way>>, shape: &Shape) -> Result<Self> {
+        Ok(Self { tool: H2load::find()?, way: way?, shape: shape.clone() })
+    }
+}
+
+impl Load for ClosedLoop {
+    fn measure(&mut self, time: Duration) -> Result<Sample> {
+        let before = self.way.tree.usage()?;
+        self.shape.amount = Amount::For(time);
+        let summary = self.tool.run(&self.way, &self.shape)?;
+        sample(&self.way, before, summary.requests, summary.elapsed, Some(summary.mean))
+    }
+}
+
+/// What `requests` in `elapsed` have cost on `way` since `before`.
+pub fn sample(way: &Way, before: Usage, requests: f64, elapsed: Duration, mean: Option<Duration>) -> Result<Sample> {
+    let after = way.tree.usage()?;
+    let cpu = after.cpu.saturating_sub(before.cpu);
+    let mut sample = Sample::from([
+        (CPU.key, cpu.as_secs_f64() * 1e6 / requests),
+        (RATE.key, requests / elapsed.as_secs_f64()),
+        (RESIDENT.key, mebibytes(after.resident)),
+    ]);
+    sample.extend(mean.map(|mean| (MEAN.key, micros(mean))));
+    Ok(sample)
+}
+
+pub fn micros(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e6
+}
+
+#[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
+pub fn mebibytes(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
+}

@@ -1,0 +1,156 @@
+//! Upgraded connections: how long an echo takes, and what bytes cost.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use anyhow::Result;
+use tokio::runtime::{Builder, Runtime};
+use tokio::time::Instant;
+
+use super::{Contender, Load, Scenario};
+use crate::figure::{Bound, DIRECT, Figure, GO, Goal, HAPROXY, NGINX, OURS, Sample, Target};
+use crate::ground::Ground;
+use crate::latency::percentiles;
+use crate::upgrade::Echo;
+use crate::upgrade::caller::Upgraded;
+use crate::way::{self, Way};
+
+/// Keystrokes.
+pub struct ExecEcho;
+/// A copied file.
+pub struct ExecBulk;
+
+struct EchoLoad(Through);
+struct BulkLoad(Through);
+
+struct Through {
+    way: Way,
+    runtime: Runtime,
+    _upstream: Rc<Echo>,
+}
+
+const TARGETS: [Target; 5] = [DIRECT, OURS, GO, NGINX, HAPROXY];
+const MIB: f64 = (1 << 20) as f64;
+
+// === impl ExecEcho ===
+
+impl Scenario for ExecEcho {
+    fn name(&self) -> &'static str {
+        "exec-echo"
+    }
+
+    fn title(&self) -> &'static str {
+        "exec: one keystroke and its echo"
+    }
+
+    fn method(&self) -> &'static str {
+        "One connection is upgraded (`SPDY/3.1`, TLS on both sides; no proxy looks inside) to an upstream that echoes. 64 bytes are sent, \
+         and the next 64 when they are back, for the whole time. The upstream and the client are programs of this bench."
+    }
+
+    fn figures(&self) -> &'static [Figure] {
+        const {
+            &[
+                Figure::new("p50_us", "µs for an echo, p50", 0),
+                Figure::new("p99_us", "p99", 0),
+                Figure::new("cpu_us", "CPU µs per echo", 1),
+            ]
+        }
+    }
+
+    fn goals(&self) -> &'static [Goal] {
+        const {
+            &[
+                Goal::ratio("p50_us", OURS, GO).over(DIRECT).must(Bound::AtMost(1.0 / 3.0)),
+                Goal::ratio("p50_us", OURS, HAPROXY).over(DIRECT).aim(Bound::AtMost(1.0)),
+            ]
+        }
+    }
+
+    fn contenders(&self, ground: &mut Ground) -> Result<Vec<Contender>> {
+        contenders(ground, EchoLoad)
+    }
+}
+
+// === impl ExecBulk ===
+
+impl Scenario for ExecBulk {
+    fn name(&self) -> &'static str {
+        "exec-bulk"
+    }
+
+    fn title(&self) -> &'static str {
+        "exec: bytes in both directions"
+    }
+
+    fn method(&self) -> &'static str {
+        "As above, but written in pieces of 32 KiB without waiting while the echo is read. A megabyte is one that has gone there and back."
+    }
+
+    fn figures(&self) -> &'static [Figure] {
+        const { &[Figure::new("cpu_ms", "CPU ms per MiB", 2), Figure::new("mib_s", "MiB/s there and back", 0)] }
+    }
+
+    fn goals(&self) -> &'static [Goal] {
+        const {
+            &[
+                Goal::ratio("cpu_ms", OURS, GO).aim(Bound::AtMost(1.0)),
+                Goal::ratio("cpu_ms", OURS, HAPROXY).aim(Bound::AtMost(1.0)),
+            ]
+        }
+    }
+
+    fn contenders(&self, ground: &mut Ground) -> Result<Vec<Contender>> {
+        contenders(ground, BulkLoad)
+    }
+}
+
+fn contenders<L: Load + 'static>(ground: &mut Ground, load: fn(Through) -> L) -> Result<Vec<Contender>> {
+    let upstream = Rc::new(Echo::start(ground)?);
+    let contender = |&target| Contender::new(target, Through::start(ground, target, &upstream).map(load));
+    Ok(TARGETS.iter().map(contender).collect())
+}
+
+// === impl Through ===
+
+impl Through {
+    fn start(ground: &mut Ground, target: Target, upstream: &Rc<Echo>) -> Result<Self> {
+        let way = way::start_to(ground, target, upstream.destination())?;
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        Ok(Self { way, runtime, _upstream: Rc::clone(upstream) })
+    }
+}
+
+// === impl EchoLoad ===
+
+impl Load for EchoLoad {
+    fn measure(&mut self, time: Duration) -> Result<Sample> {
+        let Self(Through { way, runtime, .. }) = self;
+        let mut upgraded = runtime.block_on(Upgraded::open(way))?;
+        let before = way.tree.usage()?;
+        let taken = runtime.block_on(upgraded.echo_until(Instant::now() + time))?;
+        let cpu = way.tree.cpu_since(before)?;
+        #[expect(clippy::cast_precision_loss, reason = "fewer than 2^52 echoes")]
+        let count = taken.len() as f64;
+        let (p50, p99) = percentiles(taken)?;
+        Ok(Sample::from([("p50_us", p50), ("p99_us", p99), ("cpu_us", cpu.as_secs_f64() * 1e6 / count)]))
+    }
+}
+
+// === impl BulkLoad ===
+
+impl Load for BulkLoad {
+    fn measure(&mut self, time: Duration) -> Result<Sample> {
+        let Self(Through { way, runtime, .. }) = self;
+        let upgraded = runtime.block_on(Upgraded::open(way))?;
+        let (before, start) = (way.tree.usage()?, Instant::now());
+        let bytes = runtime.block_on(upgraded.stream_until(start + time))?;
+        let (cpu, taken) = (way.tree.cpu_since(before)?, start.elapsed());
+        #[expect(clippy::cast_precision_loss, reason = "fewer than 2^52 bytes")]
+        let mebibytes = bytes as f64 / MIB;
+        Ok(Sample::from([
+            ("cpu_ms", cpu.as_secs_f64() * 1e3 / mebibytes),
+            ("mib_s", mebibytes / taken.as_secs_f64()),
+        ]))
+    }
+}

@@ -1,0 +1,107 @@
+//! The same small GETs as the hub sends them for its users: with its own certificate and the user in headers.
+
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::closed_loop::{self, FIGURES};
+use super::{Contender, Load, Scenario};
+use crate::caller::{Caller, closed};
+use crate::figure::{BASELINE, Bound, Figure, GO, Goal, OURS, Sample, Target};
+use crate::ground::Ground;
+use crate::upstream::SMALL;
+use crate::way::Way;
+
+const OURS_FRONT: Target = "ours, front proxy";
+const BASELINE_FRONT: Target = "ours before, front proxy";
+const GO_FRONT: Target = "go gateway, front proxy";
+/// Each by its own row, and whether as the hub asks.
+const TARGETS: [(Target, Target, bool); 6] = [
+    (OURS, OURS, false),
+    (OURS_FRONT, OURS, true),
+    (BASELINE, BASELINE, false),
+    (BASELINE_FRONT, BASELINE, true),
+    (GO, GO, false),
+    (GO_FRONT, GO, true),
+];
+const CONNECTIONS: usize = 4;
+const STREAMS: usize = 8;
+const GROUPS: usize = 20;
+
+pub struct FrontProxy;
+
+struct Asked {
+    way: std::rc::Rc<Way>,
+    caller: Caller,
+}
+
+// === impl FrontProxy ===
+
+impl Scenario for FrontProxy {
+    fn name(&self) -> &'static str {
+        "front-proxy"
+    }
+
+    fn title(&self) -> &'static str {
+        "1 KiB GET with front-proxy identity"
+    }
+
+    fn method(&self) -> &'static str {
+        "A client of our own on 4 HTTP/2 connections with 8 requests at once on each (h2load has no client certificates), for both kinds of rows: with a \
+         bearer token, and as the hub's aggregator asks: its client certificate, X-Remote-User, 20 X-Remote-Group, two X-Remote-Extra and what \
+         else it adds. The user is the token's."
+    }
+
+    fn figures(&self) -> &'static [Figure] {
+        &FIGURES
+    }
+
+    fn goals(&self) -> &'static [Goal] {
+        const { &[Goal::ratio("cpu_us", OURS_FRONT, OURS).must(Bound::AtMost(1.3)).aim(Bound::AtMost(1.0))] }
+    }
+
+    fn contenders(&self, ground: &mut Ground) -> Result<Vec<Contender>> {
+        let contenders =
+            TARGETS.iter().map(|&(name, target, front)| Contender::new(name, Asked::new(ground, target, front)));
+        Ok(contenders.collect())
+    }
+}
+
+// === impl Asked ===
+
+impl Asked {
+    fn new(ground: &mut Ground, target: Target, front: bool) -> Result<Self> {
+        let way = ground.way(target)?;
+        let hub = ground.hub()?;
+        let headers = headers();
+        let (headers, identity) = if front { (Some(&*headers), Some(&hub.hub.front_proxy)) } else { (None, None) };
+        Ok(Self { caller: Caller::new(&way, SMALL, headers, identity)?, way })
+    }
+}
+
+impl Load for Asked {
+    fn measure(&mut self, time: Duration) -> Result<Sample> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let before = self.way.tree.usage()?;
+        let summary = runtime.block_on(closed::run(&self.caller, CONNECTIONS, STREAMS, time))?;
+        closed_loop::sample(&self.way, before, summary.requests, summary.elapsed, Some(summary.mean))
+    }
+}
+
+/// What an aggregator puts on a request of the user whose token the other rows have.
+fn headers() -> Vec<String> {
+    let mut headers = vec!["X-Remote-User: system:serviceaccount:default:bench".to_owned()];
+    headers.push("X-Remote-Group: system:authenticated".to_owned());
+    headers.extend((1..GROUPS).map(|number| format!("X-Remote-Group: team-{number:02}:developers")));
+    let others = [
+        "X-Remote-Extra-Authentication.kubernetes.io%2fcredential-Id: JTI=5f7b0e2c-2c0c-4d1e-9a5e-0f8d5f0f4f6a",
+        "X-Remote-Extra-Authentication.kubernetes.io%2fnode-Name: worker-1",
+        "X-Forwarded-For: 10.0.0.1",
+        "User-Agent: kubectl/v1.35.0 (linux/amd64) kubernetes/0000000",
+        "Accept: application/json",
+        "Accept-Encoding: gzip",
+        "Audit-Id: 8f0c1f7e-6c55-4f0a-8a0a-0d6f3f1b2c3d",
+    ];
+    headers.extend(others.map(str::to_owned));
+    headers
+}

@@ -1,0 +1,80 @@
+//! Small GETs over HTTP/1.1, as clients without HTTP/2 send them.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::closed_loop::{self, CPU, RATE, RESIDENT, micros};
+use super::{Contender, Load, Scenario};
+use crate::figure::{BASELINE, Bound, DIRECT, Figure, GO, Goal, HAPROXY, KARMADA, NGINX, OURS, Sample, Target};
+use crate::ground::Ground;
+use crate::upstream::SMALL;
+use crate::way::Way;
+use crate::wrk::Wrk;
+
+const TARGETS: [Target; 7] = [DIRECT, OURS, BASELINE, GO, NGINX, HAPROXY, KARMADA];
+const CONNECTIONS: usize = 32;
+const P50: Figure = Figure::new("p50_us", "p50 µs", 0);
+const P99: Figure = Figure::new("p99_us", "p99 µs", 0);
+
+pub struct GetH1;
+
+struct KeptAlive {
+    tool: Wrk,
+    way: Rc<Way>,
+}
+
+// === impl GetH1 ===
+
+impl Scenario for GetH1 {
+    fn name(&self) -> &'static str {
+        "get-h1"
+    }
+
+    fn title(&self) -> &'static str {
+        "1 KiB GET over HTTP/1.1"
+    }
+
+    fn method(&self) -> &'static str {
+        "wrk on 32 connections that are kept alive, one request at a time on each. Otherwise as over HTTP/2: TLS 1.3 on both sides, one thread or \
+         worker each but for the Go gateway, the token reviewed already. The latencies are those of a closed loop at full load and say little: see \
+         latency."
+    }
+
+    fn figures(&self) -> &'static [Figure] {
+        &[CPU, RATE, P50, P99, RESIDENT]
+    }
+
+    fn goals(&self) -> &'static [Goal] {
+        const {
+            &[
+                Goal::ratio("cpu_us", OURS, GO).must(Bound::AtMost(1.0 / 8.0)),
+                Goal::ratio("cpu_us", OURS, NGINX).must(Bound::AtMost(1.3)).aim(Bound::AtMost(1.0)),
+            ]
+        }
+    }
+
+    fn contenders(&self, ground: &mut Ground) -> Result<Vec<Contender>> {
+        let contenders = TARGETS.iter().map(|&target| Contender::new(target, KeptAlive::new(ground, target)));
+        Ok(contenders.collect())
+    }
+}
+
+// === impl KeptAlive ===
+
+impl KeptAlive {
+    fn new(ground: &mut Ground, target: Target) -> Result<Self> {
+        Ok(Self { tool: Wrk::find()?, way: ground.way(target)? })
+    }
+}
+
+impl Load for KeptAlive {
+    fn measure(&mut self, time: Duration) -> Result<Sample> {
+        let before = self.way.tree.usage()?;
+        let summary = self.tool.run(&self.way, SMALL, CONNECTIONS, time)?;
+        let mut sample = closed_loop::sample(&self.way, before, summary.requests, summary.elapsed, None)?;
+        sample.extend([(P50.key, micros(summary.p50)), (P99.key, micros(summary.p99))]);
+        Ok(sample)
+    }
+}

@@ -1,0 +1,55 @@
+//! The plainest case: small GETs over HTTP/2.
+
+use anyhow::Result;
+
+use super::closed_loop::{self, FIGURES};
+use super::{Contender, Scenario};
+use crate::figure::{BASELINE, Bound, DIRECT, Figure, GO, Goal, HAPROXY, KARMADA, NGINX, OURS, Target};
+use crate::ground::Ground;
+use crate::h2load::Shape;
+use crate::upstream::SMALL;
+use crate::way::{HAPROXY_2, NGINX_2, OURS_2};
+
+const TARGETS: [Target; 10] = [DIRECT, OURS, BASELINE, GO, NGINX, HAPROXY, KARMADA, OURS_2, NGINX_2, HAPROXY_2];
+const SHAPE: Shape = Shape::get(SMALL, 4, 8);
+
+pub struct GetH2;
+
+// === impl GetH2 ===
+
+impl Scenario for GetH2 {
+    fn name(&self) -> &'static str {
+        "get-h2"
+    }
+
+    fn title(&self) -> &'static str {
+        "1 KiB GET over HTTP/2"
+    }
+
+    fn method(&self) -> &'static str {
+        "h2load on 4 connections with 8 requests at once on each, TLS 1.3 with AES-128-GCM on both sides, a bearer token that the gateways have \
+         already had reviewed. ours, nginx and HAProxy have one thread or worker each, the Go gateway takes all processors; ours and HAProxy speak \
+         HTTP/2 with the upstream, nginx HTTP/1.1 on kept-alive connections, and nginx and HAProxy put the member's token on each request, as \
+         the gateways do, but ask nobody who the caller is. CPU is that of the proxy's processes (direct: of the upstream's), h2load's is not in \
+         it. The rows with two threads are for information: two processors are too few for two threads, the upstream and h2load."
+    }
+
+    fn figures(&self) -> &'static [Figure] {
+        &FIGURES
+    }
+
+    fn goals(&self) -> &'static [Goal] {
+        const {
+            &[
+                Goal::ratio("cpu_us", OURS, GO).must(Bound::AtMost(1.0 / 12.0)),
+                Goal::ratio("rps", OURS, GO).must(Bound::AtLeast(6.0)),
+                Goal::ratio("cpu_us", OURS, NGINX).must(Bound::AtMost(0.85)),
+                Goal::ratio("cpu_us", OURS, HAPROXY).aim(Bound::AtMost(1.0)),
+            ]
+        }
+    }
+
+    fn contenders(&self, ground: &mut Ground) -> Result<Vec<Contender>> {
+        Ok(closed_loop::contenders(ground, &TARGETS, &SHAPE))
+    }
+}

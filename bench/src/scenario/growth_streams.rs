@@ -1,0 +1,117 @@
+//! How the cost of a request grows with what is under way beside it.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::closed_loop::{self, FIGURES};
+use super::{Contender, Load, Scenario};
+use crate::caller::Caller;
+use crate::caller::held::Held;
+use crate::figure::{Axis, Bound, Figure, Goal, Line, OURS, Sample, Target};
+use crate::ground::Ground;
+use crate::h2load::{Amount, H2load, Shape};
+use crate::upstream::{SMALL, WATCH};
+use crate::way::Way;
+
+const BUSY_1: Target = "1 at once";
+const BUSY_8: Target = "8 at once";
+const BUSY_32: Target = "32 at once";
+const BUSY_100: Target = "100 at once";
+const BUSY_1000: Target = "1,000 at once";
+const IDLE_100: Target = "32 at once beside 100 watches";
+const IDLE_1000: Target = "32 at once beside 1,000 watches";
+
+/// Requests at once and idle watches beside them.
+const POINTS: [(Target, usize, usize); 7] = [
+    (BUSY_1, 1, 0),
+    (BUSY_8, 8, 0),
+    (BUSY_32, 32, 0),
+    (BUSY_100, 100, 0),
+    (BUSY_1000, 1000, 0),
+    (IDLE_100, 32, 100),
+    (IDLE_1000, 32, 1000),
+];
+const CONNECTIONS: usize = 4;
+/// What clients usually have on one connection.
+const WATCHES_PER_CONNECTION: usize = 100;
+const LINES: [Line; 2] = [
+    Line {
+        title: "busy streams",
+        points: &[(1.0, BUSY_1), (8.0, BUSY_8), (32.0, BUSY_32), (100.0, BUSY_100), (1000.0, BUSY_1000)],
+    },
+    Line { title: "32 busy, the others idle", points: &[(32.0, BUSY_32), (132.0, IDLE_100), (1032.0, IDLE_1000)] },
+];
+
+pub struct GrowthStreams;
+
+struct Beside {
+    tool: H2load,
+    way: Rc<Way>,
+    shape: Shape,
+    watches: usize,
+}
+
+// === impl GrowthStreams ===
+
+impl Scenario for GrowthStreams {
+    fn name(&self) -> &'static str {
+        "growth-streams"
+    }
+
+    fn title(&self) -> &'static str {
+        "How cost grows with concurrent streams"
+    }
+
+    fn method(&self) -> &'static str {
+        "1 KiB GETs through ours over HTTP/2, from h2load on 4 connections (1 for a single request at a time). Busy: the given number of requests is \
+         under way at every moment. Few of them cost more each, because every wake-up, read and write then serves one request where it serves a \
+         batch when there are many: this is the price of an idle processor, not of the number of streams. Idle: 32 requests at once, beside watches that \
+         are open through the same gateway, 100 on a connection, and have nothing to say: what merely being open costs the others."
+    }
+
+    fn figures(&self) -> &'static [Figure] {
+        &FIGURES
+    }
+
+    fn goals(&self) -> &'static [Goal] {
+        const {
+            &[
+                Goal::ratio("cpu_us", BUSY_1000, BUSY_1).must(Bound::AtMost(1.15)),
+                Goal::ratio("cpu_us", BUSY_1000, BUSY_32).must(Bound::AtMost(1.15)),
+                Goal::ratio("cpu_us", IDLE_1000, BUSY_32).must(Bound::AtMost(1.15)),
+            ]
+        }
+    }
+
+    fn axis(&self) -> Option<Axis> {
+        Some(Axis { title: "streams open at once", lines: &LINES })
+    }
+
+    fn contenders(&self, ground: &mut Ground) -> Result<Vec<Contender>> {
+        let contenders = POINTS.iter().map(|&(name, busy, idle)| Contender::new(name, Beside::new(ground, busy, idle)));
+        Ok(contenders.collect())
+    }
+}
+
+// === impl Beside ===
+
+impl Beside {
+    fn new(ground: &mut Ground, busy: usize, watches: usize) -> Result<Self> {
+        let connections = busy.min(CONNECTIONS);
+        let shape = Shape::get(SMALL, connections, busy / connections);
+        Ok(Self { tool: H2load::find()?, way: ground.way(OURS)?, shape, watches })
+    }
+}
+
+impl Load for Beside {
+    fn measure(&mut self, time: Duration) -> Result<Sample> {
+        let watch = Caller::new(&self.way, WATCH, None, None)?;
+        let _watches = Held::open(watch, self.watches, WATCHES_PER_CONNECTION)?;
+        self.shape.amount = Amount::For(time);
+        let before = self.way.tree.usage()?;
+        let summary = self.tool.run(&self.way, &self.shape)?;
+        closed_loop::sample(&self.way, before, summary.requests, summary.elapsed, Some(summary.mean))
+    }
+}

@@ -1,0 +1,232 @@
+//! What a new request costs in handshakes where there is more on the way than a TCP connection.
+
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::rc::Rc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use anyhow::Result;
+use hub_tests::ports;
+use hub_tests::process::Process;
+use kit::member::{FakeMember, MemberOptions, Reply};
+use kit::pki::{Authority, Leaf};
+use kit::proxy::{FakeProxy, ProxyKind};
+use serde_json::json;
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::sync::oneshot;
+
+use super::{Contender, Load, Scenario};
+use crate::aggregated::register_alone;
+use crate::figure::{Bound, Figure, GO, Goal, OURS, Sample, Target};
+use crate::ground::{Ground, Program};
+use crate::latency::percentiles;
+use crate::usage::Tree;
+use crate::watch::caller::Caller;
+use crate::way::{self, Destination, Registered, Way};
+
+/// Ours, to a member behind an agent.
+const OURS_TUNNEL: Target = "ours, through its tunnel";
+
+const PATH: &str = "/version";
+const REQUESTS: usize = 1000;
+const SMOKE_REQUESTS: usize = 20;
+
+pub struct Handshakes;
+
+/// A member and a forward proxy that count, on a thread of their own.
+struct World {
+    member: FakeMember,
+    proxy: FakeProxy,
+    tree: Tree,
+    runtime: Handle,
+    end: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Requests {
+    caller: Caller,
+    count: usize,
+    runtime: Runtime,
+    world: Rc<World>,
+    _way: Way,
+    _agent: Option<Process>,
+}
+
+// === impl Handshakes ===
+
+impl Scenario for Handshakes {
+    fn name(&self) -> &'static str {
+        "handshakes"
+    }
+
+    fn title(&self) -> &'static str {
+        "New requests on a warm pool: members behind a forward proxy or a tunnel"
+    }
+
+    fn method(&self) -> &'static str {
+        "1,000 requests, one after the other, on one connection that has been used before, for a cluster with a `proxy-url` (HTTP CONNECT) or behind \
+         a tunnel-agent that is linked to the gateway. The member counts its TLS connections, the proxy its CONNECTs. The Go gateway's tunnel is \
+         konnectivity's and is not part of it."
+    }
+
+    fn figures(&self) -> &'static [Figure] {
+        const {
+            &[
+                Figure::new("handshakes", "TLS connections to the member per request", 3),
+                Figure::new("connects", "CONNECTs per request", 3),
+                Figure::new("p50_us", "µs, p50", 0),
+                Figure::new("p99_us", "p99", 0),
+            ]
+        }
+    }
+
+    fn goals(&self) -> &'static [Goal] {
+        const {
+            &[
+                Goal::value("handshakes", OURS).must(Bound::AtMost(0.0)),
+                Goal::value("connects", OURS).must(Bound::AtMost(0.0)),
+                Goal::value("handshakes", OURS_TUNNEL).must(Bound::AtMost(0.0)),
+            ]
+        }
+    }
+
+    fn contenders(&self, ground: &mut Ground) -> Result<Vec<Contender>> {
+        let world = Rc::new(World::start()?);
+        Ok(vec![
+            Contender::new(OURS, proxied(ground, &world, OURS, "proxied-ours")),
+            Contender::new(GO, proxied(ground, &world, GO, "proxied-go")),
+            Contender::new(OURS_TUNNEL, tunnelled(ground, &world, "tunnelled-ours")),
+        ])
+    }
+}
+
+/// The member behind the proxy, under the name `cluster`.
+fn proxied(ground: &mut Ground, world: &Rc<World>, target: Target, cluster: &str) -> Result<Requests> {
+    let data = json!({
+        "endpoint": world.member.url(),
+        "ca.crt": world.member.ca_pem(),
+        "token": "member-token",
+        "proxy-url": world.proxy.url(),
+    });
+    register_alone(&*ground.hub()?, cluster, "Const", &data)?;
+    let registered = Registered { namespace: Some(cluster), flags: &[] };
+    let way = way::start_registered(ground, target, world.destination(cluster), registered)?;
+    Requests::new(ground, world, way, None)
+}
+
+/// The member behind an agent, which links to the gateway itself.
+fn tunnelled(ground: &mut Ground, world: &Rc<World>, cluster: &str) -> Result<Requests> {
+    let data = json!({"ca.crt": world.member.ca_pem(), "token": "member-token"});
+    register_alone(&*ground.hub()?, cluster, "ClusterProxy", &data)?;
+    let directory = ground.file(cluster);
+    fs::create_dir_all(&directory)?;
+    let agents = Authority::new("bench-agents-ca");
+    let ca = agents.write_to(&directory, "agents-ca")?;
+    let identity = agents.issue(&Leaf::client(format!("system:tunnel-agent:{cluster}"))).write_to(&directory, "agent")?;
+    let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, ports::free()?));
+    let serving = agents.issue(&Leaf::server("gateway")).write_to(&directory, "gateway")?;
+    let flags = [
+        format!("--tunnel-listen={listen}"),
+        format!("--tunnel-client-ca-file={}", ca.display()),
+        format!("--tunnel-tls-cert-file={}", serving.certificate.display()),
+        format!("--tunnel-tls-private-key-file={}", serving.key.display()),
+    ];
+    let flags: Vec<_> = flags.iter().map(String::as_str).collect();
+    let registered = Registered { namespace: Some(cluster), flags: &flags };
+    // It waits for the gateway, which is waited for until the agent is linked.
+    let agent = Process::start(
+        "bench-agent",
+        &ground.program(Program::TunnelAgent)?,
+        [
+            format!("--cluster={cluster}"),
+            format!("--server={listen}"),
+            format!("--server-ca-file={}", ca.display()),
+            format!("--cert-file={}", identity.certificate.display()),
+            format!("--key-file={}", identity.key.display()),
+            format!("--api-server={}", world.member.address()),
+            "--admin-listen=127.0.0.1:0".to_owned(),
+        ],
+        &directory,
+    )?;
+    let way = way::start_registered(ground, OURS, world.destination(cluster), registered)?;
+    Requests::new(ground, world, way, Some(agent))
+}
+
+// === impl World ===
+
+impl World {
+    fn start() -> Result<Self> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let handle = runtime.handle().clone();
+        let (end, ended) = oneshot::channel();
+        let thread = thread::spawn(move || drop(runtime.block_on(ended)));
+        let (member, proxy) = handle.block_on(async {
+            let member = FakeMember::start(MemberOptions::default()).await;
+            member.on(PATH, |_| Reply::full(200, &[], "{}"));
+            (member, FakeProxy::start(ProxyKind::Http).await)
+        });
+        let tree = Tree::new([std::process::id()]);
+        Ok(Self { member, proxy, tree, runtime: handle, end: Some(end), thread: Some(thread) })
+    }
+
+    fn destination<'a>(&'a self, cluster: &'a str) -> Destination<'a> {
+        Destination {
+            cluster,
+            address: self.member.address(),
+            authority: self.member.authority(),
+            tree: &self.tree,
+            probe: PATH,
+            upgrades: false,
+        }
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        let _entered = self.runtime.enter();
+        drop(self.end.take());
+        if let Some(thread) = self.thread.take() {
+            drop(thread.join());
+        }
+    }
+}
+
+// === impl Requests ===
+
+impl Requests {
+    fn new(ground: &Ground, world: &Rc<World>, way: Way, agent: Option<Process>) -> Result<Self> {
+        Ok(Self {
+            caller: Caller::on(&way)?,
+            count: if ground.smoke { SMOKE_REQUESTS } else { REQUESTS },
+            runtime: Builder::new_current_thread().enable_all().build()?,
+            world: Rc::clone(world),
+            _way: way,
+            _agent: agent,
+        })
+    }
+}
+
+impl Load for Requests {
+    fn measure(&mut self, _: Duration) -> Result<Sample> {
+        let Self { caller, count, runtime, world, .. } = self;
+        runtime.block_on(async {
+            let connection = caller.connect().await?;
+            let ask = async || caller.ask(&connection, caller.get(PATH)?).await;
+            ask().await?;
+            let before = (world.member.connections_accepted(), world.proxy.asked().len());
+            let mut taken = Vec::with_capacity(*count);
+            for _ in 0..*count {
+                let start = tokio::time::Instant::now();
+                ask().await?;
+                taken.push(start.elapsed());
+            }
+            let after = (world.member.connections_accepted(), world.proxy.asked().len());
+            #[expect(clippy::cast_precision_loss, reason = "thousands")]
+            let each = |after: usize, before: usize| (after - before) as f64 / taken.len() as f64;
+            let (handshakes, connects) = (each(after.0, before.0), each(after.1, before.1));
+            let (p50, p99) = percentiles(taken)?;
+            Ok(Sample::from([("handshakes", handshakes), ("connects", connects), ("p50_us", p50), ("p99_us", p99)]))
+        })
+    }
+}

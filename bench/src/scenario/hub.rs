@@ -1,0 +1,163 @@
+//! Through the real hub to a real member: what a user of kubectl waits for.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use anyhow::Result;
+use tokio::runtime::{Builder, Runtime};
+use tokio::time::Instant;
+
+use super::{Contender, Load, Scenario};
+use crate::aggregated::{self, Gateway, Member, PATH};
+use crate::figure::{Bound, DIRECT, Figure, GO, Goal, OURS, Sample, Target};
+use crate::ground::{Ground, HubSide};
+use crate::latency::percentiles;
+use crate::usage::Tree;
+use crate::watch::caller::Caller;
+
+/// The hub's aggregator in front of ours.
+const HUB_OURS: Target = "hub → ours";
+/// The hub's aggregator in front of the Go gateway.
+const HUB_GO: Target = "hub → go gateway";
+/// What the hub answers itself, by the same caller.
+const HUB: Target = "hub alone";
+
+pub struct ThroughHub;
+
+/// One request after the other on one connection.
+struct Sequence {
+    caller: Caller,
+    path: String,
+    gateway: Option<Rc<Gateway>>,
+    /// If the hub is asked.
+    hub: Option<Rc<HubSide>>,
+    runtime: Runtime,
+    _member: Rc<Member>,
+}
+
+// === impl ThroughHub ===
+
+impl Scenario for ThroughHub {
+    fn name(&self) -> &'static str {
+        "hub"
+    }
+
+    fn title(&self) -> &'static str {
+        "Through the real hub to a real member"
+    }
+
+    fn method(&self) -> &'static str {
+        "A real kube-apiserver as hub, with its aggregator, and another as member. One HTTP/2 connection gets a ConfigMap of 1 KiB, one request \
+         at a time: from the member itself, through each gateway asked directly, and through the hub, which sends the API group to one \
+         gateway at a time. `hub alone` is the same ConfigMap on the hub, by the same caller."
+    }
+
+    fn figures(&self) -> &'static [Figure] {
+        const {
+            &[
+                Figure::new("p50_us", "µs, p50", 0),
+                Figure::new("p99_us", "p99", 0),
+                Figure::new("gateway_us", "CPU µs per request in the gateway", 0),
+                Figure::new("hub_us", "in the hub", 0),
+                Figure::new("share", "the gateway's share of both, %", 1),
+            ]
+        }
+    }
+
+    fn goals(&self) -> &'static [Goal] {
+        const {
+            &[
+                Goal::value("share", HUB_OURS).must(Bound::AtMost(15.0)),
+                Goal::ratio("p50_us", OURS, GO).over(DIRECT).must(Bound::AtMost(0.25)),
+                Goal::ratio("p50_us", HUB_OURS, HUB_GO).aim(Bound::AtMost(0.8)),
+            ]
+        }
+    }
+
+    fn contenders(&self, ground: &mut Ground) -> Result<Vec<Contender>> {
+        let hub = ground.hub()?;
+        let member = Rc::new(Member::start(&hub)?);
+        let direct = Sequence::new(member.caller(), PATH.to_owned(), &member);
+        let mut contenders = vec![Contender::new(DIRECT, direct)];
+        for (target, through, clusters) in [(OURS, HUB_OURS, ["ours-0", "ours-1"]), (GO, HUB_GO, ["go-0", "go-1"])] {
+            let [straight, aggregated] = clusters.map(|cluster| Gateway::start(ground, &member, target, cluster));
+            let straight = straight.and_then(|gateway| Sequence::straight(gateway, &member));
+            contenders.push(Contender::new(target, straight));
+            let aggregated = aggregated.and_then(|gateway| Sequence::through(&hub, gateway, &member));
+            contenders.push(Contender::new(through, aggregated));
+        }
+        contenders.push(Contender::new(HUB, Sequence::on_hub(&hub, &member)));
+        Ok(contenders)
+    }
+}
+
+// === impl Sequence ===
+
+impl Sequence {
+    fn new(caller: Caller, path: String, member: &Rc<Member>) -> Result<Self> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        Ok(Self { caller, path, gateway: None, hub: None, runtime, _member: Rc::clone(member) })
+    }
+
+    fn straight(gateway: Gateway, member: &Rc<Member>) -> Result<Self> {
+        let sequence = Self::new(Caller::on(&gateway.way)?, PATH.to_owned(), member)?;
+        Ok(Self { gateway: Some(Rc::new(gateway)), ..sequence })
+    }
+
+    fn through(hub: &Rc<HubSide>, gateway: Gateway, member: &Rc<Member>) -> Result<Self> {
+        let path = format!("{}{PATH}", gateway.way.prefix);
+        let sequence = Self::new(aggregated::administrator(hub), path, member)?;
+        Ok(Self { gateway: Some(Rc::new(gateway)), hub: Some(Rc::clone(hub)), ..sequence })
+    }
+
+    fn on_hub(hub: &Rc<HubSide>, member: &Rc<Member>) -> Result<Self> {
+        let sequence = Self::new(aggregated::administrator(hub), PATH.to_owned(), member)?;
+        Ok(Self { hub: Some(Rc::clone(hub)), ..sequence })
+    }
+
+    /// Makes the hub send the API group to this one's gateway, and waits until it does.
+    fn aggregate(&self) -> Result<()> {
+        match (&self.hub, &self.gateway) {
+            (Some(hub), Some(gateway)) => gateway.serve(hub, |path| {
+                self.runtime.block_on(async {
+                    let connection = self.caller.connect().await?;
+                    self.caller.ask(&connection, self.caller.get(path)?).await.map(drop)
+                })
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    async fn ask_until(&self, deadline: Instant) -> Result<Vec<Duration>> {
+        let connection = self.caller.connect().await?;
+        let mut taken = Vec::new();
+        while Instant::now() < deadline {
+            let start = Instant::now();
+            self.caller.ask(&connection, self.caller.get(&self.path)?).await?;
+            taken.push(start.elapsed());
+        }
+        Ok(taken)
+    }
+}
+
+impl Load for Sequence {
+    fn measure(&mut self, time: Duration) -> Result<Sample> {
+        self.aggregate()?;
+        let trees = [self.gateway.as_ref().map(|gateway| gateway.way.tree.clone()), self.hub.as_ref().map(|hub| hub.tree())];
+        let used = || trees.iter().map(|tree| tree.as_ref().map(Tree::usage).transpose()).collect::<Result<Vec<_>>>();
+        let before = used()?;
+        let taken = self.runtime.block_on(self.ask_until(Instant::now() + time))?;
+        let after = used()?;
+        #[expect(clippy::cast_precision_loss, reason = "fewer than 2^52 requests")]
+        let requests = taken.len() as f64;
+        let spent = |index: usize| -> Option<f64> {
+            Some((after[index]?.cpu - before[index]?.cpu).as_secs_f64() * 1e6 / requests)
+        };
+        let (gateway, hub) = (spent(0), spent(1));
+        let share = gateway.zip(hub).map(|(gateway, hub)| gateway / (gateway + hub) * 100.0);
+        let (p50, p99) = percentiles(taken)?;
+        let told = [("gateway_us", gateway), ("hub_us", hub), ("share", share)];
+        let told = told.into_iter().filter_map(|(key, value)| Some((key, value?)));
+        Ok([("p50_us", p50), ("p99_us", p99)].into_iter().chain(told).collect())
+    }
+}

@@ -1,0 +1,109 @@
+//! How long callers wait at a load that is easy for everybody.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::closed_loop::micros;
+use super::{Contender, Load, Scenario};
+use crate::caller::{Caller, closed, open};
+use crate::figure::{BASELINE, Bound, DIRECT, Figure, GO, Goal, HAPROXY, KARMADA, NGINX, OURS, Sample, Target};
+use crate::ground::Ground;
+use crate::latency::percentiles;
+use crate::upstream::SMALL;
+use crate::way::Way;
+
+const TARGETS: [Target; 7] = [DIRECT, OURS, BASELINE, GO, NGINX, HAPROXY, KARMADA];
+const CONNECTIONS: usize = 4;
+/// Of what the Go gateway, the slowest, can do.
+const SHARE: f64 = 0.2;
+/// To find out what that is.
+const TRIAL: Duration = Duration::from_secs(2);
+/// A second, where there is no Go gateway.
+const DEFAULT_RATE: f64 = 1000.0;
+const P50: Figure = Figure::new("p50_us", "p50 µs", 0);
+const P99: Figure = Figure::new("p99_us", "p99 µs", 0);
+const RATE: Figure = Figure::new("rps", "requests per second (given)", 0);
+const CPU: Figure = Figure::new("cpu_us", "CPU µs per request", 1);
+
+pub struct Latency;
+
+struct Arriving {
+    way: Rc<Way>,
+    caller: Caller,
+    rate: f64,
+}
+
+// === impl Latency ===
+
+impl Scenario for Latency {
+    fn name(&self) -> &'static str {
+        "latency"
+    }
+
+    fn title(&self) -> &'static str {
+        "Latency at a fifth of the Go gateway's capacity"
+    }
+
+    fn method(&self) -> &'static str {
+        "1 KiB GETs that arrive at the same rate for everybody, a fifth of what the Go gateway can do in this run (1,000 a second without it), with \
+         exponential pauses from one seed, in turns over 4 HTTP/2 connections, sent by a client of our own. Latency counts from the moment a \
+         request was due, not from when it was sent, so that a stall is charged to everybody it would have met (coordinated omission). Goals \
+         are about what is added: the direct way's percentile of the same round is taken away first."
+    }
+
+    fn figures(&self) -> &'static [Figure] {
+        &[P50, P99, RATE, CPU]
+    }
+
+    fn goals(&self) -> &'static [Goal] {
+        const {
+            &[
+                Goal::ratio("p50_us", OURS, GO).over(DIRECT).must(Bound::AtMost(0.25)),
+                Goal::ratio("p99_us", OURS, GO).over(DIRECT).must(Bound::AtMost(0.25)),
+                Goal::ratio("p50_us", OURS, HAPROXY).over(DIRECT).aim(Bound::AtMost(1.0)),
+                Goal::ratio("p99_us", OURS, HAPROXY).over(DIRECT).aim(Bound::AtMost(1.0)),
+            ]
+        }
+    }
+
+    fn contenders(&self, ground: &mut Ground) -> Result<Vec<Contender>> {
+        let rate = capacity(ground).map_or(DEFAULT_RATE, |capacity| capacity * SHARE);
+        let contenders = TARGETS.iter().map(|&target| Contender::new(target, Arriving::new(ground, target, rate)));
+        Ok(contenders.collect())
+    }
+}
+
+/// What the Go gateway can do, in requests per second.
+fn capacity(ground: &mut Ground) -> Result<f64> {
+    let caller = Caller::new(&*ground.way(GO)?, SMALL, None, None)?;
+    let time = if ground.smoke { TRIAL / 10 } else { TRIAL };
+    let summary = runtime()?.block_on(closed::run(&caller, CONNECTIONS, 8, time))?;
+    Ok(summary.requests / summary.elapsed.as_secs_f64())
+}
+
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()
+}
+
+// === impl Arriving ===
+
+impl Arriving {
+    fn new(ground: &mut Ground, target: Target, rate: f64) -> Result<Self> {
+        let way = ground.way(target)?;
+        Ok(Self { caller: Caller::new(&way, SMALL, None, None)?, way, rate })
+    }
+}
+
+impl Load for Arriving {
+    fn measure(&mut self, time: Duration) -> Result<Sample> {
+        let before = self.way.tree.usage()?;
+        let latencies = runtime()?.block_on(open::run(&self.caller, CONNECTIONS, self.rate, time))?;
+        let cpu = self.way.tree.cpu_since(before)?;
+        #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
+        let requests = latencies.len() as f64;
+        let (p50, p99) = percentiles(latencies)?;
+        Ok(Sample::from([(P50.key, p50), (P99.key, p99), (RATE.key, self.rate), (CPU.key, micros(cpu) / requests)]))
+    }
+}

@@ -1,0 +1,55 @@
+//! Words there and back through tunnels.
+
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::{Contender, Scenario};
+use crate::figure::Bound::AtMost;
+use crate::figure::{ANP_HTTP, DIRECT, Figure, Goal, OURS, Sample};
+use crate::ground::Ground;
+use crate::tunnel;
+
+pub struct TunnelEcho;
+
+const FIGURES: &[Figure] =
+    &[Figure::new("p50", "p50 µs", 0), Figure::new("p99", "p99 µs", 0), Figure::new("cpu", "CPU µs each", 0)];
+
+const GOALS: &[Goal] = &[
+    Goal::ratio("p50", OURS, ANP_HTTP).over(DIRECT).must(AtMost(0.5)),
+    Goal::ratio("p99", OURS, ANP_HTTP).over(DIRECT).must(AtMost(0.5)),
+    Goal::value("p50", OURS).over(DIRECT).aim(AtMost(100.0)),
+];
+
+impl Scenario for TunnelEcho {
+    fn name(&self) -> &'static str {
+        "tunnel-echo"
+    }
+
+    fn title(&self) -> &'static str {
+        "Tunnel: 64 bytes there and back"
+    }
+
+    fn method(&self) -> &'static str {
+        "One connection through each tunnel, 64 bytes there and back, the next when the last has come. What counts is what a tunnel adds to the direct way. \
+         CPU is that of both processes together; of the destination on the direct way."
+    }
+
+    fn figures(&self) -> &'static [Figure] {
+        FIGURES
+    }
+
+    fn goals(&self) -> &'static [Goal] {
+        GOALS
+    }
+
+    fn contenders(&self, ground: &mut Ground) -> Result<Vec<Contender>> {
+        tunnel::contenders(ground, self.name(), |plan| {
+            let tunnel = plan.start()?;
+            Ok(move |time: Duration| {
+                let echo = tunnel.echo(time)?;
+                Ok(Sample::from([("p50", echo.p50), ("p99", echo.p99), ("cpu", echo.cpu)]))
+            })
+        })
+    }
+}

@@ -1,0 +1,66 @@
+//! Connections through tunnels that nobody uses.
+
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::{Contender, Scenario};
+use crate::figure::Bound::AtMost;
+use crate::figure::{ANP_HTTP, DIRECT, Figure, Goal, OURS, OURS_H2, Sample};
+use crate::ground::Ground;
+use crate::tunnel;
+
+pub struct TunnelIdle;
+
+const CONNECTIONS: usize = 10_000;
+const SMOKE: usize = 100;
+
+const FIGURES: &[Figure] = &[
+    Figure::new("open", "KiB RSS each", 1),
+    Figure::new("closed", "KiB each, after closing", 1),
+    Figure::new("count", "connections", 0),
+];
+
+const GOALS: &[Goal] = &[
+    Goal::value("open", OURS).must(AtMost(8.0)).aim(AtMost(4.0)),
+    Goal::value("open", OURS_H2).must(AtMost(8.0)).aim(AtMost(4.0)),
+    Goal::ratio("open", OURS, ANP_HTTP),
+];
+
+impl Scenario for TunnelIdle {
+    fn name(&self) -> &'static str {
+        "tunnel-idle"
+    }
+
+    fn title(&self) -> &'static str {
+        "Tunnel: idle connections"
+    }
+
+    fn method(&self) -> &'static str {
+        "A tunnel is started, 10,000 connections are opened through it (8,000 through the relay, which needs two descriptors for each), 64 bytes go there and back on each, \
+         and two seconds later the resident memory of both processes together is compared with what it was before the first. Then all are closed, and it is looked at \
+         again after two times the length of a measurement (10 s by default)."
+    }
+
+    fn figures(&self) -> &'static [Figure] {
+        FIGURES
+    }
+
+    fn goals(&self) -> &'static [Goal] {
+        GOALS
+    }
+
+    fn contenders(&self, ground: &mut Ground) -> Result<Vec<Contender>> {
+        let wanted = if ground.smoke { SMOKE } else { CONNECTIONS };
+        let all = tunnel::contenders(ground, self.name(), |plan| {
+            Ok(move |time: Duration| {
+                let connections = plan.most(wanted);
+                let idle = plan.start()?.idle(connections, time * 2)?;
+                #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
+                let count = connections as f64;
+                Ok(Sample::from([("open", idle.open), ("closed", idle.closed), ("count", count)]))
+            })
+        })?;
+        Ok(all.into_iter().filter(|contender| contender.target != DIRECT).collect()) // nothing in between
+    }
+}

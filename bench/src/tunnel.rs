@@ -1,0 +1,94 @@
+//! Tunnels beside each other, all between the same two ends: this process enters them, and [`destination`] is what they lead to. What counts is the processor
+//! time and memory of the programs in between.
+
+mod bulk;
+mod connect;
+pub mod destination;
+mod dials;
+mod echo;
+mod entry;
+mod files;
+mod grpc;
+mod h2_stream;
+mod idle;
+mod plan;
+mod programs;
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use hub_tests::process::Process;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::runtime::Runtime;
+use tokio::time::Instant;
+
+pub use self::bulk::Direction;
+use self::destination::Destination;
+pub use self::entry::{Entry, Stream};
+pub use self::plan::contenders;
+use crate::usage::Tree;
+
+/// For programs to be linked.
+const START: Duration = Duration::from_secs(30);
+/// For one answer of the destination.
+const ANSWER: Duration = Duration::from_secs(60);
+
+/// A running tunnel, and the runtime that enters it.
+pub struct Tunnel {
+    pub entry: Arc<Entry>,
+    /// Of what is in between; of the destination on the direct way.
+    pub tree: Tree,
+    pub destination: Rc<Destination>,
+    pub runtime: Runtime,
+    processes: Vec<Process>,
+}
+
+// === impl Tunnel ===
+
+impl Tunnel {
+    fn new(entry: Entry, processes: Vec<Process>, destination: Rc<Destination>) -> Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let tree = match processes.is_empty() {
+            true => Tree::new([destination.process.id()]),
+            false => Tree::new(processes.iter().map(Process::id)),
+        };
+        let mut tunnel = Self { entry: Arc::new(entry), tree, destination, runtime, processes };
+        tunnel.wait()?;
+        Ok(tunnel)
+    }
+
+    /// Until something comes back through it.
+    fn wait(&mut self) -> Result<()> {
+        let start = Instant::now();
+        loop {
+            let Err(error) = self.runtime.block_on(echo_once(&self.entry, self.destination.address)) else {
+                return Ok(());
+            };
+            self.processes.iter_mut().try_for_each(Process::check)?;
+            if start.elapsed() > START {
+                let logs = self.processes.iter().map(Process::log_tail).collect::<String>();
+                return Err(error.context(format!("nothing came through within {START:?}\n{logs}")));
+            }
+            self.runtime.block_on(tokio::time::sleep(Duration::from_millis(50)));
+        }
+    }
+}
+
+async fn echo_once(entry: &Entry, destination: std::net::SocketAddr) -> Result<()> {
+    let mut stream = entry.open(destination).await?;
+    stream.write_u8(destination::ECHO).await?;
+    echo(&mut stream).await?;
+    stream.close().await.context("while closing")
+}
+
+/// 64 bytes there and back, on a stream that echoes.
+async fn echo(stream: &mut Stream) -> Result<()> {
+    let mut buffer = [7; 64];
+    stream.write_all(&buffer).await?;
+    stream.flush().await?;
+    let heard = tokio::time::timeout(ANSWER, stream.read_exact(&mut buffer)).await;
+    heard.with_context(|| format!("no echo within {ANSWER:?}"))??;
+    Ok(())
+}

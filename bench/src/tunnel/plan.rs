@@ -1,0 +1,105 @@
+//! The tunnels of a run: which there are, and what is needed to start one of them, as often as wanted.
+
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use anyhow::{Context as _, Result};
+
+use super::Tunnel;
+use super::destination::Destination;
+use super::files::Files;
+use super::programs::{Door, Programs};
+use crate::figure::{ANP_GRPC, ANP_HTTP, BASELINE, DIRECT, OURS, OURS_H2, RELAY, Target};
+use crate::ground::{Ground, Program};
+use crate::scenario::{Contender, Load};
+use crate::tool::{self, Absent};
+
+/// In the order of the report.
+const TARGETS: [Target; 7] = [DIRECT, OURS, OURS_H2, BASELINE, ANP_HTTP, ANP_GRPC, RELAY];
+
+/// One of them, not started.
+#[derive(Clone)]
+pub struct Plan {
+    pub target: Target,
+    programs: Programs,
+    files: Rc<Files>,
+    destination: Rc<Destination>,
+    directory: PathBuf,
+}
+
+/// All of them, each with the load that `load` makes of it. `scenario` is for the names of directories.
+pub fn contenders<L: Load + 'static>(
+    ground: &Ground,
+    scenario: &str,
+    mut load: impl FnMut(Plan) -> Result<L>,
+) -> Result<Vec<Contender>> {
+    let directory = ground.file(scenario);
+    std::fs::create_dir_all(&directory)?;
+    let (files, destination) = (Rc::new(Files::write(&directory)?), Rc::new(Destination::start(&directory)?));
+    let mut contender = |(index, target): (usize, Target)| {
+        let plan = programs(ground, target).and_then(|programs| {
+            let directory = directory.join(index.to_string()); // short: a socket's path is limited
+            std::fs::create_dir_all(&directory)?;
+            let (files, destination) = (Rc::clone(&files), Rc::clone(&destination));
+            load(Plan { target, programs, files, destination, directory })
+        });
+        Contender::new(target, plan)
+    };
+    let wanted = TARGETS.into_iter().enumerate();
+    Ok(wanted.filter(|(_, target)| *target != BASELINE || baseline(ground).is_some()).map(&mut contender).collect())
+}
+
+fn baseline(ground: &Ground) -> Option<(PathBuf, PathBuf)> {
+    let directory = ground.given.baseline_tunnel.as_deref()?;
+    Some((directory.join("tunnel-server"), directory.join("tunnel-agent")))
+}
+
+fn programs(ground: &Ground, target: Target) -> Result<Programs> {
+    let given = |path: &Option<PathBuf>, program: &str, flag: &str| -> Result<PathBuf> {
+        let path: &Path = path.as_deref().ok_or_else(|| Absent::new(program, flag))?;
+        path.canonicalize().with_context(|| format!("cannot find {}", path.display()))
+    };
+    let ours = |door| -> Result<Programs> {
+        let (server, agent) = (ground.program(Program::TunnelServer)?, ground.program(Program::TunnelAgent)?);
+        Ok(Programs::Ours { server, agent, door })
+    };
+    let konnectivity = |grpc| -> Result<Programs> {
+        let server = given(&ground.given.anp_server, "konnectivity's proxy-server", "--anp-server")?;
+        let agent = given(&ground.given.anp_agent, "konnectivity's proxy-agent", "--anp-agent")?;
+        Ok(Programs::Konnectivity { server, agent, grpc })
+    };
+    match target {
+        OURS => ours(Door::Uds),
+        OURS_H2 => ours(Door::H2),
+        BASELINE => {
+            let (server, agent) = baseline(ground).ok_or_else(|| Absent::new(target, "--baseline-tunnel"))?;
+            Ok(Programs::Ours { server, agent, door: Door::Uds })
+        }
+        ANP_HTTP => konnectivity(false),
+        ANP_GRPC => konnectivity(true),
+        RELAY => Ok(Programs::Haproxy(tool::find("haproxy", "haproxy")?)),
+        _ => Ok(Programs::Nothing),
+    }
+}
+
+// === impl Plan ===
+
+impl Plan {
+    /// Starts its programs and waits until something comes back through them.
+    pub fn start(&self) -> Result<Tunnel> {
+        let (entry, processes) = self.programs.start(&self.files, self.destination.address, &self.directory)?;
+        Tunnel::new(entry, processes, Rc::clone(&self.destination))
+            .with_context(|| format!("{} does not work", self.target))
+    }
+
+    /// Connections that all its processes together can hold open: `HAProxy` needs two descriptors for each.
+    pub fn most(&self, wanted: usize) -> usize {
+        match &self.programs {
+            Programs::Haproxy(_) => wanted.min(HAPROXY_MOST),
+            _ => wanted,
+        }
+    }
+}
+
+/// Two descriptors each, where 20,000 are allowed.
+const HAPROXY_MOST: usize = 8000;
