@@ -1,6 +1,6 @@
 //! How the first figure grows with something: its targets as points of lines.
 
-use super::number::{number, spread};
+use super::number::number;
 use super::svg::{Anchor, COLOURS, Picture, marks};
 use super::{Axis, Column, Line, Section};
 use crate::statistics::Summary;
@@ -48,7 +48,7 @@ pub(super) fn chart(section: &Section, axis: &Axis) -> Option<String> {
     for (line, colour) in lines.iter().zip(COLOURS.iter().cycle()) {
         curve(&mut picture, &scale, line, colour);
         let (place, summary) = line.points.last()?;
-        let words = format!("{} {}", line.title, spread(summary, figure.digits));
+        let words = format!("{}: {}", line.title, number(summary.median, figure.digits));
         titles.push((scale.y(summary.median), scale.x(*place), words));
     }
     label(&mut picture, titles);
@@ -139,7 +139,7 @@ mod tests {
         let seen = elements(&svg);
         let count = |name: &str| seen.iter().filter(|seen| *seen == name).count();
         assert_eq!((count("polyline"), count("circle")), (2, 3));
-        assert!(svg.contains(">10,000<") && svg.contains(">one used 17.0 (17.0–17.0)<"), "{svg}");
+        assert!(svg.contains(">10,000<") && svg.contains(">one used: 17.0<"), "{svg}");
     }
 
     #[test]

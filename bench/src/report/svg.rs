@@ -119,7 +119,7 @@ fn escape(text: &str) -> impl Display {
 pub fn marks(highest: f64) -> Vec<f64> {
     let rough = if highest > 0.0 { highest / 4.0 } else { 0.25 };
     let power = 10_f64.powf(rough.log10().floor());
-    let steps = [1.0, 2.0, 2.5, 5.0, 10.0].map(|step| step * power);
+    let steps = [1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0].map(|step| step * power);
     let step = steps.into_iter().find(|step| *step >= rough * 0.999).unwrap_or(rough);
     (0..=4).map(|n| f64::from(n) * step).collect()
 }
@@ -162,7 +162,7 @@ pub(super) mod tests {
 
     #[test]
     fn marks_are_round_and_reach_the_highest() {
-        assert_eq!(marks(290.0), [0.0, 100.0, 200.0, 300.0, 400.0]);
+        assert_eq!(marks(290.0), [0.0, 80.0, 160.0, 240.0, 320.0]);
         assert_eq!(marks(20.0), [0.0, 5.0, 10.0, 15.0, 20.0]);
         assert_eq!(marks(0.0).len(), 5);
     }
