@@ -16,12 +16,16 @@ mod svg;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
+use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
 pub use self::publish::publish;
 pub use self::screen::screen;
-pub use self::store::{load, save};
+use self::store::load;
+pub use self::store::save;
+use crate::args::Programs;
 use crate::figure::Bound;
 use crate::run::{Measured, Outcome, Plan};
 use crate::scenario::Missing;
@@ -139,8 +143,23 @@ pub struct Line {
 
 impl Report {
     /// Of this machine, without any figures yet.
-    pub fn here(given: &crate::args::Programs) -> Self {
+    pub fn here(given: &Programs) -> Self {
         Self { machine: machine::Machine::here(), programs: programs::versions(given), scenarios: Vec::new() }
+    }
+
+    /// The report in `out`, to be added to: measured on this machine, and by programs of which the present ones count.
+    pub fn continued(out: &Path, given: &Programs) -> Result<Self> {
+        let (mut report, here) = (load(out)?, Self::here(given));
+        let (then, now) = (&report.machine, &here.machine);
+        ensure!(then.is_like(now), "the report in {} is of another machine: {then:?}", out.display());
+        for version in here.programs {
+            match report.programs.iter_mut().find(|known| known.program == version.program) {
+                Some(known) if !version.is_absent() => *known = version,
+                Some(_) => {} // what it was measured with then
+                None => report.programs.push(version),
+            }
+        }
+        Ok(report)
     }
 
     /// Puts `section` at its end, or in the place of the one with that name.

@@ -69,7 +69,7 @@ pub fn run(args: &Args) -> Result<()> {
     let plan = if smoke { Plan { rounds: 1, time: SMOKE, smoke } } else { Plan { rounds: args.rounds, time, smoke } };
     ensure!(plan.rounds > 0, "no rounds");
     let out = args.out();
-    let mut report = if args.add { report::load(&out)? } else { Report::here(&args.programs) };
+    let mut report = if args.add { Report::continued(&out, &args.programs)? } else { Report::here(&args.programs) };
     let mut ground = Ground::new(args.programs.clone(), smoke)?;
     let (mut progress, mut failed) = (Progress::new(scenarios.len()), Vec::new());
     for scenario in scenarios {

@@ -43,6 +43,11 @@ impl Machine {
             load: first_number(&read("/proc/loadavg")).unwrap_or_default(),
         }
     }
+
+    /// Whether figures of the two can stand beside each other.
+    pub fn is_like(&self, other: &Self) -> bool {
+        (&self.processor, self.cores, &self.kernel) == (&other.processor, other.cores, &other.kernel)
+    }
 }
 
 /// UTC, to the minute.

@@ -25,6 +25,8 @@ pub struct Version {
     pub version: String,
 }
 
+const ABSENT: &str = "absent";
+
 /// Of everything that this run may use; what is absent is said to be.
 pub fn versions(given: &Programs) -> Vec<Version> {
     let mut versions: Vec<Version> = TOOLS.iter().map(|(name, package, flag)| tool(name, package, flag)).collect();
@@ -65,7 +67,7 @@ fn tool(name: &str, package: &str, flag: &str) -> Version {
 }
 
 fn version(program: &str, version: Option<String>) -> Version {
-    Version { program: program.to_owned(), version: version.unwrap_or_else(|| "absent".to_owned()) }
+    Version { program: program.to_owned(), version: version.unwrap_or_else(|| ABSENT.to_owned()) }
 }
 
 /// The first line of what it says.
@@ -90,6 +92,14 @@ fn build_information(text: &str) -> String {
     let revision =
         field("build\tvcs.revision=").map(|commit| format!(", commit {}", commit.get(..12).unwrap_or(commit)));
     format!("{module}{}, {compiler}", revision.unwrap_or_default())
+}
+
+// === impl Version ===
+
+impl Version {
+    pub fn is_absent(&self) -> bool {
+        self.version == ABSENT
+    }
 }
 
 #[cfg(test)]

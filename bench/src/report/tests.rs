@@ -97,3 +97,21 @@ fn what_is_written_is_read_again_and_a_scenario_that_is_measured_again_is_replac
     report.put(section([(OURS, Act::Measure(1.0))]));
     assert_eq!((report.scenarios.len(), report.scenarios[0].targets.len()), (1, 1));
 }
+
+#[test]
+fn a_report_is_added_to_on_the_machine_it_is_of_and_remembers_programs_that_are_not_here_now() {
+    let directory = tempfile::tempdir().unwrap();
+    save(&report(), directory.path()).unwrap();
+    let other = Report::continued(directory.path(), &Programs::default()).unwrap_err();
+    assert!(other.to_string().contains("of another machine"), "{other:#}");
+
+    let mut here = Report { machine: machine::Machine::here(), ..report() };
+    let peer = here.programs.iter_mut().next().unwrap();
+    (peer.program, peer.version) = ("cluster-gateway in Go".to_owned(), "a version".to_owned());
+    save(&here, directory.path()).unwrap();
+    let continued = Report::continued(directory.path(), &Programs::default()).unwrap();
+    let version = |name: &str| continued.programs.iter().find(|known| known.program == name).unwrap().version.clone();
+    assert_eq!(version("cluster-gateway in Go"), "a version");
+    assert!(version("rustc").starts_with("rustc 1."));
+    assert_eq!(continued.scenarios, here.scenarios);
+}
