@@ -9,6 +9,7 @@ pub mod hub;
 pub mod io;
 pub mod member;
 pub mod pki;
+pub mod ports;
 pub mod process;
 pub mod proxy;
 mod server;

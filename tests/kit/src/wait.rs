@@ -10,12 +10,18 @@ use std::net::Ipv4Addr;
 use std::panic::Location;
 use std::time::Duration;
 
-use tokio::net::TcpListener;
+use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// How long the kit's own waits last: long enough for a loaded machine, short enough to fail a test by itself.
-pub const WAIT: Duration = Duration::from_secs(10);
+use crate::ports;
+
+/// How long the kit's own waits last: long enough for a loaded machine, short enough to fail a test by itself. What has to come before
+/// some timer of the program's needs a limit of its own.
+pub const WAIT: Duration = Duration::from_secs(20);
+
+/// Runs of [`timely`].
+const RUNS: usize = 3;
 
 /// How often [`eventually`] looks.
 const POLL: Duration = Duration::from_millis(5);
@@ -67,13 +73,49 @@ pub fn within<F: Future>(limit: Duration, what: impl Display, future: F) -> impl
     }
 }
 
-/// A TCP port of 127.0.0.1 that nobody listened on a moment ago.
+/// As [`tokio::time::timeout`], but `quiet` passes in steps that this task has to see: a machine that stands still for a while, or
+/// gives this process no time, is not taken for a peer that does nothing.
+pub async fn unless_quiet<F: Future>(quiet: Duration, future: F) -> Option<F::Output> {
+    const STEPS: u32 = 20;
+    let mut future = std::pin::pin!(future);
+    for _ in 0..STEPS {
+        if let Ok(output) = tokio::time::timeout(quiet / STEPS, future.as_mut()).await {
+            return Some(output);
+        }
+    }
+    None
+}
+
+/// Asserts that `run`, which says how long what matters took, takes less than `limit` in one of a few runs.
 ///
-/// Somebody else may take it before the caller does: for tests about refused connections, or programs that cannot be given a
-/// listener. Everything else binds port 0.
+/// For promises in seconds: a program that is too slow is too slow each time, a busy machine is not. What would take far longer than
+/// any busy machine (a timer, a keepalive) needs no such care: [`within`] a time between the two.
+#[track_caller]
+pub fn timely(limit: Duration, what: impl Display, mut run: impl AsyncFnMut() -> Duration) -> impl Future<Output = ()> {
+    let caller = Location::caller();
+    async move {
+        let mut took = Vec::new();
+        while took.len() < RUNS {
+            took.push(run().await);
+            if took.last().is_some_and(|last| *last < limit) {
+                return;
+            }
+        }
+        panic!("{what}: {took:?}, never less than {limit:?} (at {caller})");
+    }
+}
+
+/// A TCP port of 127.0.0.1 that nobody listened on a moment ago, and that the system gives to nobody by itself.
+///
+/// For tests about refused connections, servers that come back where they were, and programs that cannot be given a listener.
+/// Everything else binds port 0.
 pub async fn free_port() -> u16 {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("loopback has free ports");
-    listener.local_addr().expect("a bound socket has an address").port()
+    for port in ports::numbers() {
+        if TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.is_err() {
+            return port;
+        }
+    }
+    panic!("somebody listens on every port of the tests");
 }
 
 // === impl Signal ===

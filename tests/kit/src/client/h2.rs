@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 
 use super::BoxedIo;
 use crate::member::header_map;
-use crate::wait::{WAIT, within};
+use crate::wait::{WAIT, unless_quiet, within};
 
 /// Largest body [`H2Body::to_end`] collects.
 const MAX_BODY: usize = 256 << 20;
@@ -310,7 +310,7 @@ async fn send(stream: &mut SendStream<Bytes>, mut data: Bytes, end: bool) -> Res
 async fn fill(stream: &mut SendStream<Bytes>, quiet: std::time::Duration) -> Result<usize, h2::Error> {
     const PIECE: usize = 16 << 10;
     let mut sent = 0;
-    while let Ok(capacity) = tokio::time::timeout(quiet, capacity(stream, PIECE)).await {
+    while let Some(capacity) = unless_quiet(quiet, capacity(stream, PIECE)).await {
         let bytes = capacity?.min(PIECE);
         stream.send_data(Bytes::from(vec![0; bytes]), false)?;
         sent += bytes;

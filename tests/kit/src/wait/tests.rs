@@ -51,6 +51,16 @@ async fn an_open_gate_stays_open() {
 #[tokio::test]
 async fn a_free_port_refuses_connections() {
     let port = free_port().await;
-    let error = tokio::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.expect_err("nobody listens");
+    let error = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.expect_err("nobody listens");
     assert_eq!(error.kind(), std::io::ErrorKind::ConnectionRefused);
+}
+
+#[tokio::test]
+async fn one_run_in_time_is_enough_and_none_is_not() {
+    let slow = Duration::from_secs(2);
+    let mut took = [slow, Duration::ZERO].into_iter();
+    timely(slow, "a bus", async || took.next().expect("two runs are enough")).await;
+    let failure = tokio::spawn(timely(slow, "a bus", async move || slow)).await.expect_err("it panics");
+    let text = failure.into_panic().downcast::<String>().expect("a message");
+    assert!(text.contains("a bus: [2s, 2s, 2s], never less than 2s") && text.contains("wait/tests.rs"), "{text}");
 }
