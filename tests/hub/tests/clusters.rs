@@ -11,12 +11,15 @@ use hub_tests::lab::{Lab, Route};
 use hub_tests::{ports, wait};
 use kit::pki::{Authority, Leaf};
 use libtest_mimic::Trial;
+use tokio::time::Instant;
 
 use crate::access::{bearer, client, who_am_i};
 use crate::stage::{Stage, test};
 
 /// From kubectl's return to the effect.
 const PROMPT: Duration = Duration::from_secs(1);
+/// The same where nothing is measured.
+const LIMIT: Duration = Duration::from_secs(10);
 
 pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
     vec![
@@ -33,15 +36,25 @@ fn version(lab: &Lab, route: Route, cluster: &str) -> Result<hub_tests::http::Re
     client(lab, route).get(&path, &[("authorization", &bearer(&lab.token))])
 }
 
+/// How long it takes until `condition` holds.
+fn effect<T>(what: &str, condition: impl FnMut() -> Result<T>) -> Result<Duration> {
+    let start = Instant::now();
+    wait::until(what, LIMIT, condition)?;
+    Ok(start.elapsed())
+}
+
 fn come_and_go(lab: &Lab) -> Result<()> {
     let secret = MemberSecret::with_token(&lab.member.server, &lab.member_token);
     for route in Route::PROXIED {
         let cluster = &format!("fresh.{}", route.name()); // names with dots are names too
-        version(lab, route, cluster)?.expect(StatusCode::NOT_FOUND)?;
-        lab.hub.register_member(cluster, &secret)?;
-        wait::until("the new cluster", PROMPT, || version(lab, route, cluster)?.expect(StatusCode::OK))?;
-        lab.hub.forget_member(cluster)?;
-        wait::until("the cluster's end", PROMPT, || version(lab, route, cluster)?.expect(StatusCode::NOT_FOUND))?;
+        wait::timely("the slower of coming and going", PROMPT, || {
+            version(lab, route, cluster)?.expect(StatusCode::NOT_FOUND)?;
+            lab.hub.register_member(cluster, &secret)?;
+            let come = effect("the new cluster", || version(lab, route, cluster)?.expect(StatusCode::OK))?;
+            lab.hub.forget_member(cluster)?;
+            let gone = effect("the cluster's end", || version(lab, route, cluster)?.expect(StatusCode::NOT_FOUND))?;
+            Ok(come.max(gone))
+        })?;
     }
     Ok(())
 }
@@ -50,10 +63,15 @@ fn rotate(lab: &Lab) -> Result<()> {
     let (first, second) = (lab.member.create_admin("rotation-1")?, lab.member.create_admin("rotation-2")?);
     for route in Route::PROXIED {
         let cluster = &format!("rotating-{}", route.name());
-        for (name, token) in [("rotation-1", &first), ("rotation-2", &second), ("rotation-1", &first)] {
-            lab.hub.register_member(cluster, &MemberSecret::with_token(&lab.member.server, token))?;
-            becomes(lab, route, cluster, &format!("system:serviceaccount:default:{name}"))?;
-        }
+        wait::timely("the slowest rotation", PROMPT, || {
+            let mut slowest = Duration::ZERO;
+            for (name, token) in [("rotation-1", &first), ("rotation-2", &second), ("rotation-1", &first)] {
+                lab.hub.register_member(cluster, &MemberSecret::with_token(&lab.member.server, token))?;
+                let took = becomes(lab, route, cluster, &format!("system:serviceaccount:default:{name}"))?;
+                slowest = slowest.max(took);
+            }
+            Ok(slowest)
+        })?;
         lab.hub.forget_member(cluster)?;
     }
     Ok(())
@@ -62,17 +80,22 @@ fn rotate(lab: &Lab) -> Result<()> {
 fn change_kind(lab: &Lab) -> Result<()> {
     let identity = lab.member.server.authority().issue(&Leaf::client("changed").group("system:masters"));
     let cluster = "changing";
-    lab.hub.register_member(cluster, &MemberSecret::with_token(&lab.member.server, &lab.member_token))?;
-    becomes(lab, Route::Gateway, cluster, "system:serviceaccount:default:gateway")?;
-    lab.hub.register_member(cluster, &MemberSecret::with_certificate(&lab.member.server, &identity))?;
-    for route in Route::PROXIED {
-        becomes(lab, route, cluster, "changed")?;
-    }
+    wait::timely("the slower of the routes", PROMPT, || {
+        lab.hub.register_member(cluster, &MemberSecret::with_token(&lab.member.server, &lab.member_token))?;
+        becomes(lab, Route::Gateway, cluster, "system:serviceaccount:default:gateway")?;
+        lab.hub.register_member(cluster, &MemberSecret::with_certificate(&lab.member.server, &identity))?;
+        let mut slowest = Duration::ZERO;
+        for route in Route::PROXIED {
+            slowest = slowest.max(becomes(lab, route, cluster, "changed")?);
+        }
+        Ok(slowest)
+    })?;
     lab.hub.forget_member(cluster)
 }
 
-fn becomes(lab: &Lab, route: Route, cluster: &str, user: &str) -> Result<()> {
-    wait::until(&format!("{cluster} via {} as {user}", route.name()), PROMPT, || {
+/// Returns how long it took.
+fn becomes(lab: &Lab, route: Route, cluster: &str, user: &str) -> Result<Duration> {
+    effect(&format!("{cluster} via {} as {user}", route.name()), || {
         let name = who_am_i(lab, route, cluster, "")?;
         ensure!(name == user, "it is {name}");
         Ok(())
@@ -102,7 +125,7 @@ fn unusable(lab: &Lab) -> Result<()> {
     for (cluster, secret, code, text) in &cases {
         lab.hub.register_member(cluster, secret)?;
         for route in Route::PROXIED {
-            let response = wait::until("the cluster", PROMPT, || version(lab, route, cluster)?.expect(*code))?;
+            let response = wait::until("the cluster", LIMIT, || version(lab, route, cluster)?.expect(*code))?;
             let status = response.json()?;
             let message = status["message"].as_str().unwrap_or_default();
             ensure!(status["kind"] == "Status" && status["code"] == code.as_u16(), "{cluster}: {status}");

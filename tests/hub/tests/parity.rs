@@ -23,8 +23,8 @@ use serde_json::{Value, json};
 use crate::stage::{Stage, test};
 use crate::viewer;
 
-/// From a change on the hub to its effect at the gateway.
-const PROMPT: Duration = Duration::from_secs(2);
+/// From a change on the hub to its effect at the gateway, on a busy machine too.
+const PROMPT: Duration = Duration::from_secs(5);
 const KIND: &str = "cluster.core.oam.dev/cluster-credential-type";
 const ENDPOINT_TYPE: &str = "cluster.core.oam.dev/cluster-endpoint-type";
 
