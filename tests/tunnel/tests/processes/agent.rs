@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kit::wait::{WAIT, becomes, eventually, within};
+use kit::wait::{WAIT, becomes, eventually, timely, within};
 use tokio::io::AsyncReadExt as _;
 use tokio::time::Instant;
 use tunnel::ClusterName;
@@ -13,8 +13,10 @@ use crate::process::{A_SECOND, Process, assert_echoes, assert_reset};
 
 /// How long an agent may take to link.
 const LINKED: Duration = Duration::from_secs(20);
-/// What the two keepalive settings add up to, and a busy machine's share.
-const FROZEN: Duration = Duration::from_secs(22);
+/// What the two keepalive settings add up to, and a busy machine's share: TCP by itself would take a quarter of an hour.
+const FROZEN: Duration = Duration::from_secs(28);
+/// Less than any dial is given.
+const AT_ONCE: Duration = Duration::from_secs(5);
 
 fn is_linked(stage: &Stage) -> bool {
     stage.server(0).registry().is_linked(&ClusterName::parse(CLUSTER).expect("a name"))
@@ -35,6 +37,11 @@ fn links(stage: &Stage) -> usize {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_that_is_killed_in_mid_transfer_is_a_reset_within_a_second() {
+    timely(A_SECOND, "resets of all transfers", killed_in_mid_transfer).await;
+}
+
+/// Returns what all transfers took to be reset.
+async fn killed_in_mid_transfer() -> Duration {
     let (stage, agent) = with_agent(&AgentSpec::new(CLUSTER)).await;
     let flood = Site::flood().await;
     let mut transfers = Vec::new();
@@ -48,10 +55,12 @@ async fn one_that_is_killed_in_mid_transfer_is_a_reset_within_a_second() {
     for tunnel in &mut transfers {
         assert_reset(tunnel).await;
     }
-    assert!(start.elapsed() < A_SECOND, "{:?}", start.elapsed());
-    assert!(!is_linked(&stage));
+    // The streams were on one of its links; the other ends at the same time.
+    eventually(WAIT, || !is_linked(&stage)).await;
+    let took = start.elapsed();
     let answer = stage.caller(Frontend::Tls).refused(&flood.authority()).await;
     assert_eq!(answer.status, 503, "{answer:?}");
+    took
 }
 
 /// Nothing is shorter here than what users get: ten seconds of silence, ten more for an answer.
@@ -70,7 +79,7 @@ async fn one_that_is_frozen_is_withdrawn_within_twenty_seconds_and_comes_back() 
         let start = Instant::now();
         let answer = stage.caller(kind).refused(&target).await;
         assert_eq!(answer.status, 503, "{answer:?}");
-        assert!(start.elapsed() < A_SECOND, "dials fail fast: {:?}", start.elapsed());
+        assert!(start.elapsed() < AT_ONCE, "dials fail fast: {:?}", start.elapsed());
     }
     agent.signal("CONT");
     eventually(LINKED, || links(&stage) == 2).await;

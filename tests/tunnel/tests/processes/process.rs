@@ -9,8 +9,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::Instant;
 use tunnel_tests::Tunnel;
 
-/// "Within a second", and a busy machine's share.
-pub const A_SECOND: Duration = Duration::from_millis(1500);
+/// In one of a few runs: a busy machine is not busy each time.
+pub const A_SECOND: Duration = Duration::from_secs(1);
 
 /// A process that is killed when dropped.
 pub struct Process(Child);
