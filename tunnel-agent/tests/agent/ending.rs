@@ -39,7 +39,7 @@ async fn streams_that_outlast_the_drain_are_reset() {
     let mut stream = open(&link, &address.to_string()).await.unwrap();
     let started = Instant::now();
     stop(agent).await;
-    assert!((500..4000).contains(&started.elapsed().as_millis()), "{:?}", started.elapsed());
+    assert!((500..10_000).contains(&started.elapsed().as_millis()), "{:?}", started.elapsed());
     let error = kit::wait::within(kit::wait::WAIT, "a reset", stream.read_u8()).await.unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "{error}");
 }
@@ -53,7 +53,7 @@ async fn an_idle_agent_ends_at_once() {
     server.linked(2).await;
     let started = Instant::now();
     stop(agent).await;
-    assert!(started.elapsed() < Duration::from_secs(3), "{:?}", started.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(10), "of thirty seconds: {:?}", started.elapsed());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -67,6 +67,6 @@ async fn a_dropped_agent_is_gone_like_one_that_crashed() {
     let mut stream = open(&link, &address.to_string()).await.unwrap();
     echoes(&mut stream, b"there").await;
     drop(agent);
-    let error = kit::wait::within(Duration::from_secs(1), "a reset", stream.read_u8()).await.unwrap_err();
+    let error = kit::wait::within(Duration::from_secs(5), "a reset", stream.read_u8()).await.unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "{error}");
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use http::StatusCode;
+use kit::wait::timely;
 use tokio::time::Instant;
 
 use crate::server::FakeServer;
@@ -70,22 +71,28 @@ async fn two_names_of_one_server_do_not_double_its_links() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restarted_server_is_linked_again_within_two_seconds() {
+    timely(Duration::from_secs(2), "links to the restarted server", restart).await;
+}
+
+/// Returns what the links to a restarted server took.
+async fn restart() -> Duration {
     let stage = Stage::new();
-    let server = stage.server(&["before"]).await;
+    let address = ([127, 0, 0, 1], kit::wait::free_port().await).into();
+    let server = FakeServer::at(address, &stage.authority, &["before"]).await;
     let other = stage.server(&["other"]).await;
     let agent = stage.agent(&[&other, &server], &["--links=2"]);
     ready(&agent);
     server.linked(2).await;
-    let address = server.address;
     drop(server);
     // An outage that is long enough for the waits to have grown.
     tokio::time::sleep(Duration::from_secs(3)).await;
     let server = FakeServer::at(address, &stage.authority, &["after"]).await;
     let started = Instant::now();
     let links = server.linked(2).await;
-    assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
+    let took = started.elapsed();
     assert!(links.iter().all(|(seen, _)| seen.server.as_deref() == Some("after")));
     assert!(metric(&agent, "tunnel_agent_links_lost_total").await >= 2.0);
+    took
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -67,16 +67,17 @@ async fn many_addresses_share_all_places_and_the_one_with_most_gives_way() {
 
 #[tokio::test]
 async fn handshake_and_head_together_have_their_time() {
-    let settings = Settings { handshake_timeout: Duration::from_millis(600), ..Settings::default() };
+    let settings = Settings { handshake_timeout: Duration::from_secs(3), ..Settings::default() };
     let stage = Stage::with(None, |config| config.settings = settings).await;
     let started = Instant::now();
     let stream = connect(&stage, SAME).await;
-    tokio::time::sleep(Duration::from_millis(400)).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
     let connector = TlsConnector::from(client_config(Trust::Anyone, None, &["http/1.1"]));
     let mut stream = connector.connect(ServerName::try_from("localhost").unwrap(), stream).await.unwrap();
     let closed = within(SOON, "being closed", stream.read(&mut [0])).await;
     assert!(matches!(closed, Ok(0) | Err(_)));
-    assert!(started.elapsed() < Duration::from_millis(950), "{:?}", started.elapsed());
+    // If the head had a time of its own, it would be five seconds.
+    assert!(started.elapsed() < Duration::from_millis(4500), "{:?}", started.elapsed());
     stage.told("tunnel_server_registrations_total{outcome=\"malformed\"} 1").await;
 }
 
