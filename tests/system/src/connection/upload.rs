@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use kit::client::{H1Connection, H1Error, H2Exchange};
-use tokio::time::timeout;
+use kit::wait::unless_quiet;
 
 use super::{Answer, Failure, Streamed};
 
@@ -56,9 +56,9 @@ impl<'a> Upload<'a> {
         loop {
             let sending =
                 async { if *chunked { connection.send_chunk(&piece).await } else { connection.send(&piece).await } };
-            match timeout(quiet, sending).await {
-                Ok(taken) => taken.map_err(H1Error::Io)?,
-                Err(_) => return Ok(sent),
+            match unless_quiet(quiet, sending).await {
+                Some(taken) => taken.map_err(H1Error::Io)?,
+                None => return Ok(sent),
             }
             sent += PIECE;
             assert!(sent <= MAX_FILL, "nobody holds this upload back");

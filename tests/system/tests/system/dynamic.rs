@@ -18,6 +18,7 @@ use kit::wait::{WAIT, eventually};
 use serde_json::{Value, json};
 use system_tests::cluster;
 use tempfile::TempDir;
+use tokio::time::Instant;
 
 const V1: &str = "client.authentication.k8s.io/v1";
 /// A path of the members.
@@ -84,6 +85,14 @@ impl Plugin {
     async fn ended(&self) {
         eventually(WAIT, || !self.processes().iter().any(|process| lives(process))).await;
     }
+}
+
+/// Asserts that it ran once a second at most since `started`, whatever was asked of it meanwhile.
+#[track_caller]
+fn assert_runs_now_and_then(plugin: &Plugin, started: Instant) {
+    let seconds = started.elapsed().as_secs();
+    let runs = plugin.runs();
+    assert!(u64::try_from(runs).is_ok_and(|runs| runs <= 2 + seconds), "{runs} runs in {seconds} s");
 }
 
 /// Shell words that issue `token-$RUN`, with `more` fields of a status.

@@ -12,7 +12,12 @@ mod smuggling;
 mod switching;
 mod unreachable;
 
+use std::time::Duration;
+
 use system_tests::{Answer, CLUSTER, MEMBER_TOKEN};
+
+/// What comes at once comes within this on a busy machine too, and long before any timer that would make up for it.
+const AT_ONCE: Duration = Duration::from_secs(5);
 
 /// Asserts a Status about [`CLUSTER`] that invites nobody to send the request again; returns its message.
 #[track_caller]

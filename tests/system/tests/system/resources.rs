@@ -67,6 +67,8 @@ impl Stage {
             hub.put_secret(secret);
         }
         let rig = configure(Rig::builder().hub(&hub)).start().await;
+        // Its own watch begins after that: what a test makes of the next one is not meant for it.
+        hub.watching(SECRETS, 1).await;
         Self { hub, rig }
     }
 
@@ -79,6 +81,11 @@ impl Stage {
 
     pub(super) async fn get(&self, target: &str) -> Answer {
         self.connect(Http::H2).await.get(target).await
+    }
+
+    /// The last request for Secrets that the hub had.
+    pub(super) fn asked(&self) -> String {
+        self.hub.requests().into_iter().rfind(|request| request.contains("/secrets")).expect("a request")
     }
 
     /// Any call with a body.

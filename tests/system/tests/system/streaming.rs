@@ -7,3 +7,8 @@ mod duplex;
 mod early;
 mod truncation;
 mod uploads;
+
+use std::time::Duration;
+
+/// What comes at once comes within this on a busy machine too, and long before any timer that would make up for it.
+const AT_ONCE: Duration = Duration::from_secs(5);

@@ -12,6 +12,7 @@ mod lost;
 mod server;
 mod traffic;
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use kit::hub::ClusterSecret;
@@ -113,8 +114,17 @@ impl Stage {
     }
 
     async fn with(options: MemberOptions, more: impl FnOnce(RigBuilder) -> RigBuilder) -> Self {
+        Self::build((Ipv4Addr::LOCALHOST, 0).into(), options, more).await
+    }
+
+    /// With the tunnel-server where another may come later.
+    async fn at(address: SocketAddr, options: MemberOptions) -> Self {
+        Self::build(address, options, |builder| builder).await
+    }
+
+    async fn build(address: SocketAddr, options: MemberOptions, more: impl FnOnce(RigBuilder) -> RigBuilder) -> Self {
         let (pki, member) = (Pki::new(), member(options).await);
-        let server = TunnelServer::start(&pki).await;
+        let server = TunnelServer::start_at(&pki, address).await;
         server.set(CLUSTER, Answer::LeadsTo(member.address()));
         let builder = pki.gateway(&[&server]).cluster(CLUSTER, tunnelled(CLUSTER, &member));
         let rig = more(builder).start().await;

@@ -7,8 +7,8 @@ use system_tests::{CLUSTER, Http, Rig, proxied};
 
 use super::{PATH, Plugin, issue, member, seen};
 
-/// How soon a change of a cluster takes effect.
-const EFFECTIVE: Duration = Duration::from_secs(2);
+/// How soon a change of a cluster takes effect, on a busy machine too.
+const EFFECTIVE: Duration = Duration::from_secs(5);
 
 #[tokio::test]
 async fn before_its_end_a_token_is_replaced_and_no_request_fails() {

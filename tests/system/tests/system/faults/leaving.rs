@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kit::member::{FakeMember, MemberOptions, Reply};
 use kit::pki::Authority;
-use kit::wait::{Gate, WAIT, eventually, within};
+use kit::wait::{Gate, WAIT, eventually, free_port, within};
 use serde_json::json;
 use system_tests::{CLUSTER, Http, Rig, across_http, cluster, proxied};
 use tokio::task::JoinSet;
@@ -13,9 +13,9 @@ across_http!(a_member_that_restarts_is_found_again, a_member_that_says_goodbye_i
 
 async fn a_member_that_restarts_is_found_again(speaks: Http) {
     let authority = Some(Arc::new(Authority::new("member-ca")));
-    let options = MemberOptions { authority, ..speaks.member_options() };
+    let address = ([127, 0, 0, 1], free_port().await).into();
+    let options = MemberOptions { authority, address, ..speaks.member_options() };
     let mut member = FakeMember::start(options.clone()).await;
-    let options = MemberOptions { address: member.address(), ..options };
     let rig = Rig::with(&member).await;
     let mut connection = rig.connect(Http::H2).await;
     for life in 0..3 {

@@ -1,12 +1,10 @@
 //! Requests of which the member itself says that it did nothing with them: they may be sent again.
 
-use std::time::Duration;
-
 use kit::wait::within;
 use system_tests::{CLUSTER, Http, Rig, proxied};
 
-use super::assert_names_the_cluster;
 use super::frames::{FrameMember, OnRequest};
+use super::{AT_ONCE, assert_names_the_cluster};
 
 #[tokio::test]
 async fn a_request_that_a_goaway_leaves_out_is_sent_again() {
@@ -16,7 +14,7 @@ async fn a_request_that_a_goaway_leaves_out_is_sent_again() {
     let mut connection = rig.connect(Http::H2).await;
     let target = proxied(CLUSTER, "/x");
     let asking = connection.get(&target);
-    let answer = within(Duration::from_secs(1), "an answer on a new connection", asking).await;
+    let answer = within(AT_ONCE, "an answer on a new connection", asking).await;
     assert_eq!(answer.status, 200, "the member says that it did nothing (RFC 9113 section 6.8): {}", answer.text());
     assert_eq!(member.requests(), 2);
 }

@@ -20,8 +20,13 @@ pub(super) fn secret(url: &str, ca: &str) -> ClusterSecret {
     ClusterSecret::new("vela-system", CLUSTER).endpoint(url).ca(ca).token(MEMBER_TOKEN)
 }
 
-/// A rig whose only cluster is at `url`, with little patience.
+/// A rig whose only cluster is this one.
 pub(super) async fn rig(secret: ClusterSecret) -> Rig {
+    Rig::builder().cluster(CLUSTER, secret).start().await
+}
+
+/// As [`rig`], with little patience: for those who do not answer at all.
+async fn impatient(secret: ClusterSecret) -> Rig {
     Rig::builder().cluster(CLUSTER, secret).arg("--dial-timeout=300ms").start().await
 }
 
@@ -45,7 +50,7 @@ async fn a_refused_connection_is_503(client: Http) {
 
 async fn a_black_hole_is_504_after_the_dial_timeout(client: Http) {
     let hole = BlackHole::start().await;
-    let rig = rig(secret(&format!("https://{}", hole.address()), &Authority::new("ca").root_pem())).await;
+    let rig = impatient(secret(&format!("https://{}", hole.address()), &Authority::new("ca").root_pem())).await;
     let message = assert_unreachable(&rig, client, 504, "Timeout").await;
     assert!(message.contains("timeout"), "{message}");
 }
@@ -61,7 +66,7 @@ async fn a_broken_handshake_is_503(client: Http) {
 #[tokio::test]
 async fn a_handshake_that_never_ends_is_504() {
     let member = RawMember::always(Act::silent()).await;
-    let message = assert_unreachable(&rig(cluster(CLUSTER, &member)).await, Http::H2, 504, "Timeout").await;
+    let message = assert_unreachable(&impatient(cluster(CLUSTER, &member)).await, Http::H2, 504, "Timeout").await;
     assert!(message.contains("tls"), "{message}");
 }
 

@@ -10,9 +10,9 @@ use system_tests::{CLUSTER, Connection, Http, proxied};
 use super::{Stage, target};
 
 /// What the hub takes for a review.
-const REVIEW: Duration = Duration::from_millis(500);
-/// What a user may have to wait: a few reviews, not those of the crowd, which are 8 s when made a hundred at a time.
-const SOON: Duration = Duration::from_secs(3);
+const REVIEW: Duration = Duration::from_secs(1);
+/// What a user may have to wait: a few reviews, not those of the crowd, which are 16 s when made a hundred at a time.
+const SOON: Duration = Duration::from_secs(6);
 /// Connections of strangers.
 const STRANGERS: usize = 16;
 /// Requests of each.

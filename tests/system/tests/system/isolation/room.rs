@@ -8,8 +8,7 @@ use system_tests::{CLUSTER, Http, MEMBER_TOKEN, Rig, proxied};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 
-/// More than any request needs here, less than a dial is given.
-const SOON: std::time::Duration = std::time::Duration::from_secs(5);
+use super::SOON;
 
 /// Passes the first connection on to `member`; of each later one nothing is heard but that it came.
 async fn pass_the_first(listener: TcpListener, member: std::net::SocketAddr, hanging: mpsc::Sender<TcpStream>) {

@@ -3,10 +3,10 @@
 use bytes::Bytes;
 use kit::client::H2Options;
 use kit::member::{Reply, StreamSender, Streams};
+use kit::wait::unless_quiet;
 use serde_json::json;
 use system_tests::{ADMIN, CLUSTER, Connection, Http, Rig, Streamed, Versions, across_http, across_versions, proxied};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
 
 use super::{QUIET, assert_others_are_served};
 
@@ -38,9 +38,9 @@ async fn feed(stream: &StreamSender, piece: usize, limit: usize) -> usize {
     let piece = Bytes::from(vec![b'x'; piece]);
     let mut sent = 0;
     while sent < limit {
-        match timeout(QUIET, stream.send(piece.clone())).await {
-            Ok(taken) => assert!(taken, "the stream was given up"),
-            Err(_) => break,
+        match unless_quiet(QUIET, stream.send(piece.clone())).await {
+            Some(taken) => assert!(taken, "the stream was given up"),
+            None => break,
         }
         sent += piece.len();
     }

@@ -71,7 +71,7 @@ async fn a_proxy_that_is_down_is_named(kind: ProxyKind) {
 async fn a_silent_proxy_is_504_after_the_dial_timeout(kind: ProxyKind) {
     let options = ProxyOptions { silent: true, ..ProxyOptions::default() };
     let (proxy, member) = (FakeProxy::with(kind, options).await, Http::H2.member().await);
-    let impatient = |builder: system_tests::RigBuilder| builder.arg("--dial-timeout=300ms");
+    let impatient = |builder: system_tests::RigBuilder| builder.arg("--dial-timeout=1s");
     let silent = behind_with(&proxy.url(), &proxy, cluster(CLUSTER, &member), impatient).await;
     let message = refused(&silent.rig, 504, "Timeout").await;
     assert!(message.contains("did not answer in time"), "{message}");

@@ -147,7 +147,7 @@ async fn a_dry_run_changes_nothing() {
     let answer = put(&stage, &format!("{}?dryRun=All&fieldManager=me%20too", path("a")), &body).await;
     assert_eq!((answer.status, &answer.json()["status"]["healthy"]), (200, &json!(true)));
     assert_eq!(version(&stage, "a"), before);
-    let asked = stage.hub.requests().pop().expect("a request");
+    let asked = stage.asked();
     assert!(asked.contains("dryRun=All") && asked.contains("fieldManager=me%20too"), "{asked}");
     for query in ["dryRun=Some", "dryRun=", "dryRun=All&dryRun=None"] {
         put(&stage, &format!("{}?{query}", path("a")), &body).await.status_message(400, "BadRequest");

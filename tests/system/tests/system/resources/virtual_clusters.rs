@@ -27,6 +27,7 @@ async fn both(secrets: impl IntoIterator<Item = ClusterSecret>, clusters: &[Valu
     }
     let rig = Rig::builder().hub(&hub).start().await;
     hub.watching(MANAGED, 1).await;
+    hub.watching(SECRETS, 1).await;
     Stage { hub, rig }
 }
 

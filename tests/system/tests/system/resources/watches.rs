@@ -170,7 +170,7 @@ async fn the_time_a_watcher_wishes_for_is_the_hubs_to_keep() {
     let mut watch = stage.watch(&format!("{CLUSTERS}?watch=true&timeoutSeconds=1")).await;
     assert_eq!(watch.next().await, None);
     stage.watch(&format!("{CLUSTERS}?watch=true")).await;
-    let asked = stage.hub.requests().pop().expect("a request");
+    let asked = stage.asked();
     let seconds = asked.split("timeoutSeconds=").nth(1).expect("a time").split('&').next().expect("a number");
     assert!((1800..3600).contains(&seconds.parse::<u64>().expect("a number")), "{asked}");
 }

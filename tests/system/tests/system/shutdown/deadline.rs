@@ -14,7 +14,7 @@ use super::Leaving;
 /// Long enough to be noticed.
 const DRAIN: Duration = Duration::from_secs(1);
 /// Long compared to what happens meanwhile.
-const LONG_DRAIN: Duration = Duration::from_secs(3);
+const LONG_DRAIN: Duration = Duration::from_secs(5);
 
 async fn rig(secret: kit::hub::ClusterSecret, drain: Duration) -> Rig {
     Rig::builder().cluster(CLUSTER, secret).arg(&format!("--drain-timeout={}s", drain.as_secs())).start().await

@@ -8,7 +8,7 @@ use system_tests::{ADMIN, CLUSTER, Http, Rig, across_http, cluster, proxied};
 use tokio::time::Instant;
 
 /// Long compared to what happens meanwhile.
-const DELAY: Duration = Duration::from_secs(2);
+const DELAY: Duration = Duration::from_secs(5);
 
 across_http!(it_serves_on_for_the_delay_but_is_not_ready);
 

@@ -1,10 +1,10 @@
 //! An answer that the member does not finish is never finished by the gateway: a list cut short must not look complete.
 
-use std::time::Duration;
-
 use kit::member::raw::{Act, RawMember};
 use kit::wait::within;
 use system_tests::{CLUSTER, Failure, Http, Rig, Versions, across_http, across_versions, proxied};
+
+use super::AT_ONCE;
 
 across_versions!(an_aborted_stream_is_an_aborted_stream);
 across_http!(what_is_missing_is_noticed, an_answer_that_ends_with_its_connection_is_whole);
@@ -21,7 +21,7 @@ async fn an_aborted_stream_is_an_aborted_stream(versions: Versions) {
         assert!(stream.send("some").await);
         assert_eq!(answer.chunk().await.expect("open").expect("data"), "some");
         assert!(stream.abort().await);
-        let end = within(Duration::from_secs(1), "the end of a broken answer", answer.chunk()).await;
+        let end = within(AT_ONCE, "the end of a broken answer", answer.chunk()).await;
         assert!(end.is_err(), "a broken answer ended as if it were whole: {end:?}");
     }
 }

@@ -8,6 +8,8 @@ use kit::wait::{Gate, within};
 use serde_json::json;
 use system_tests::{CLUSTER, Connection, Failure, Http, Rig, Versions, across_http, across_versions, proxied};
 
+use super::AT_ONCE;
+
 across_versions!(a_member_reads_while_the_client_sends, an_unread_upload_is_held_back);
 across_http!(an_upload_goes_on_when_the_member_reads_again, an_early_answer_over_http2_is_relayed_at_once,);
 
@@ -88,7 +90,7 @@ pub(super) async fn assert_refused_early(connection: &mut Connection) {
     let target = proxied(CLUSTER, "/large");
     let mut upload = connection.upload("POST", &target, &[("content-length", "104857600")]).await.expect("sent");
     upload.send(vec![0; 64 << 10]).await.expect("taken");
-    let head = within(Duration::from_secs(1), "an answer while the upload is open", upload.head()).await;
+    let head = within(AT_ONCE, "an answer while the upload is open", upload.head()).await;
     let answer = head.expect("an answer").whole().await.expect("a whole one");
     assert_eq!((answer.status, answer.text().as_str()), (413, "limit is 3145728"));
 }

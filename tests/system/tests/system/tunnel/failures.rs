@@ -143,13 +143,14 @@ async fn silence_ends_with_the_dial_timeout() {
         .await;
     let started = Instant::now();
     let message = told(&rig, 504, "Timeout").await;
-    assert!(started.elapsed() < Duration::from_secs(3), "{:?}", started.elapsed());
+    // Of ten seconds, unless told otherwise.
+    assert!(started.elapsed() < Duration::from_secs(8), "{:?}", started.elapsed());
     assert!(message.contains(&hole.address().to_string()), "{message}");
 }
 
 #[tokio::test]
 async fn a_dial_that_nobody_waits_for_is_cancelled_at_the_far_end() {
-    let stage = Stage::with(MemberOptions::default(), |builder| builder.arg("--dial-timeout=300ms")).await;
+    let stage = Stage::with(MemberOptions::default(), |builder| builder.arg("--dial-timeout=2s")).await;
     stage.server.set(CLUSTER, Answer::Waits(Gate::new(), stage.member.address()));
     told(&stage.rig, 504, "Timeout").await;
     eventually(WAIT, || stage.server.cancelled() == 1).await;

@@ -1,14 +1,14 @@
 //! A link that is lost: what was under way ends at once and says why, and the next request goes through.
 
 use kit::member::{MemberOptions, Reply};
-use kit::wait::{Gate, WAIT, within};
+use kit::wait::{Gate, WAIT, free_port, within};
 use system_tests::{CLUSTER, Http, across_http, proxied};
 use tokio::time::{Duration, Instant};
 
 use super::{PATH, Stage};
 
-/// How soon everybody has to know.
-const PROMPT: Duration = Duration::from_secs(1);
+/// How soon everybody has to know: long before the ten seconds after which a silent link is asked whether it lives.
+const PROMPT: Duration = Duration::from_secs(5);
 
 across_http!(requests_under_way_fail_and_name_the_tunnel);
 
@@ -48,9 +48,9 @@ async fn watches_end_at_once(http: Http) {
 
 #[tokio::test]
 async fn a_tunnel_server_that_dies_takes_its_links_with_it() {
-    let mut stage = Stage::new(MemberOptions::default()).await;
+    let address = ([127, 0, 0, 1], free_port().await).into();
+    let mut stage = Stage::at(address, MemberOptions::default()).await;
     assert_eq!(stage.get().await.status, 200);
-    let address = stage.server.address();
     drop(std::mem::replace(&mut stage.server, super::TunnelServer::start(&stage.pki).await));
     stage.rig.until(WAIT, &proxied(CLUSTER, PATH), |answer| answer.status == 503).await;
     let server = super::TunnelServer::start_at(&stage.pki, address).await;
