@@ -1,5 +1,7 @@
 //! A client that leaves during the dial takes the dial with it.
 
+use std::time::Duration;
+
 use kit::member::BlackHole;
 use kit::wait::{WAIT, becomes};
 use tokio::io::AsyncWriteExt as _;
@@ -8,6 +10,8 @@ use tunnel_tests::{Frontend, Stage, measure};
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_connect_lingers_at_the_destination() {
     const DIALS: usize = 10;
+    /// Long before the end of a dial's time, which is ten seconds.
+    const WITHDRAWN: Duration = Duration::from_secs(5);
     let stage = Stage::simple().await;
     for kind in Frontend::ALL {
         let hole = BlackHole::start().await;
@@ -32,7 +36,7 @@ async fn no_connect_lingers_at_the_destination() {
         let what = format!("no dial under way any more ({kind:?})");
         // The kernel's table is read in pieces while it changes: once is not enough.
         let mut none = 0;
-        becomes(WAIT / 4, what, async || {
+        becomes(WITHDRAWN, what, async || {
             none = if measure::connecting(port) == before { none + 1 } else { 0 };
             none == 10
         })

@@ -8,8 +8,8 @@ use tokio::task::block_in_place;
 use tokio::time::Instant;
 use tunnel_tests::{AgentSpec, Answer, Frontend, Site, Stage, stage::CLUSTER};
 
-/// An answer that needs nobody's network comes at once.
-const AT_ONCE: Duration = Duration::from_secs(2);
+/// An answer that needs nobody's network comes at once: on a busy machine too long before any time for dials is over.
+const AT_ONCE: Duration = Duration::from_secs(5);
 
 fn assert_answer(answer: &Answer, status: u16, reason: &str, hop: &str, words: &[&str]) {
     assert_eq!((answer.status, answer.reason.as_str(), answer.hop.as_str()), (status, reason, hop), "{answer:?}");
@@ -41,14 +41,14 @@ async fn refused_unroutable_and_unknown_hosts_are_told_apart() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_destination_that_does_not_answer_is_a_504_within_the_dial_timeout() {
     let agent = AgentSpec::new(CLUSTER).flag("--dial-timeout=1s");
-    let stage = Stage::builder().agent(agent).server_flag("--dial-timeout=2s").start().await;
+    let stage = Stage::builder().agent(agent).server_flag("--dial-timeout=10s").start().await;
     let hole = BlackHole::start().await;
     for caller in stage.callers() {
         let start = Instant::now();
         let answer = caller.refused(&hole.address().to_string()).await;
         assert_answer(&answer, 504, "dial-timeout", "agent", &[&hole.address().to_string()]);
         let took = start.elapsed();
-        assert!(Duration::from_millis(500) < took && took < Duration::from_secs(2), "{took:?}");
+        assert!(Duration::from_millis(500) < took && took < AT_ONCE, "{took:?}");
     }
     stage.wait_idle().await;
 }
@@ -63,7 +63,7 @@ async fn the_servers_own_dial_timeout_holds_too() {
         let start = Instant::now();
         let answer = caller.refused(&hole.address().to_string()).await;
         assert_eq!((answer.status, answer.hop.as_str()), (504, "server"), "{answer:?}");
-        assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
+        assert!(start.elapsed() < AT_ONCE, "{:?}", start.elapsed());
     }
     stage.wait_idle().await;
 }
@@ -102,7 +102,7 @@ async fn a_crash_of_the_agent_during_a_dial_is_told_at_once() {
         block_in_place(|| drop(agent));
         let answer = dial.await.expect("an answer");
         assert!(matches!(answer.status, 502 | 503), "{kind:?}: {answer:?}");
-        assert!(start.elapsed() < Duration::from_secs(1), "{kind:?}: {:?}", start.elapsed());
+        assert!(start.elapsed() < AT_ONCE, "{kind:?}: {:?}", start.elapsed());
     }
 }
 

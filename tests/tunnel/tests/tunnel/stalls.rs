@@ -17,10 +17,13 @@ const ATTEMPTS: usize = 5;
 const STUCK: Duration = Duration::from_millis(500);
 /// A cluster, server and agent of the same stage that nothing disturbs: what "idle" means on this machine now.
 const CALM: &str = "calm";
+/// More than all streams of a test can hold. Windows grow where answers are slow to come, as they are on a busy machine, and a hundred
+/// large ones hold more than an agent may by default: then some are reset, as they should be.
+const AMPLE: &str = "--max-held-bytes=4Gi";
 
 fn stage() -> Builder {
     let calm = AgentSpec { servers: vec![1], ..AgentSpec::new(CALM) };
-    let disturbed = AgentSpec { servers: vec![0], ..AgentSpec::new(CLUSTER) };
+    let disturbed = AgentSpec { servers: vec![0], ..AgentSpec::new(CLUSTER) }.flag(AMPLE);
     Stage::builder().servers(2).agent(disturbed).agent(calm).alone()
 }
 
@@ -29,19 +32,18 @@ fn stage() -> Builder {
 async fn assert_undisturbed(stage: &Stage, kind: Frontend, what: &str) {
     let echo = Site::echo().await;
     let mut calm = stage.caller_of(1, kind, Some(CALM)).must(&echo.authority()).await;
-    let start = Instant::now();
-    let mut disturbed = stage.caller(kind).must(&echo.authority()).await;
-    let dial = start.elapsed();
     // A stream that is held up is held up each time; a machine that is busy is not.
     for attempt in 1.. {
+        let start = Instant::now();
+        let mut disturbed = stage.caller(kind).must(&echo.authority()).await;
+        let dial = start.elapsed();
         let (idle, beside) = within(WAIT, "echoes", compare(&mut calm, &mut disturbed)).await;
         println!("{what} over {kind:?}: echo p99 {beside:?} (idle {idle:?}), new dial {dial:?}");
-        if beside <= (idle * 2).max(FLOOR) {
+        if beside <= (idle * 2).max(FLOOR) && dial < Duration::from_secs(1) {
             break;
         }
-        assert!(attempt < ATTEMPTS, "{what} over {kind:?}: {beside:?}, idle {idle:?}");
+        assert!(attempt < ATTEMPTS, "{what} over {kind:?}: {beside:?}, idle {idle:?}, new dial {dial:?}");
     }
-    assert!(dial < Duration::from_secs(1), "{what} over {kind:?}: a new dial took {dial:?}");
 }
 
 async fn compare(calm: &mut Tunnel, disturbed: &mut Tunnel) -> (Duration, Duration) {
@@ -74,7 +76,7 @@ async fn open_all(stage: &Stage, kind: Frontend, site: &Site, streams: usize) ->
 }
 
 async fn clients_that_never_read(kind: Frontend, streams: usize) {
-    let stage = stage().start().await;
+    let stage = stage().server_flag(AMPLE).start().await;
     let flood = Site::flood().await;
     let before = measure::resident();
     let stalled = open_all(&stage, kind, &flood, streams).await;
@@ -90,7 +92,7 @@ async fn clients_that_never_read(kind: Frontend, streams: usize) {
 }
 
 async fn destinations_that_never_read(kind: Frontend, streams: usize) {
-    let stage = stage().start().await;
+    let stage = stage().server_flag(AMPLE).start().await;
     let sink = Site::sink().await;
     let mut writers = JoinSet::new();
     for mut tunnel in open_all(&stage, kind, &sink, streams).await {

@@ -49,8 +49,21 @@ fn trial(stage: &Arc<Stage>, name: &str, run: fn(&Near) -> Result<()>) -> Trial 
         let mut near = stage.0.lock();
         let near = near.get_or_insert_with(|| Near::start().map_err(|error| format!("{error:#}")));
         let near = near.as_ref().map_err(|error| anyhow!("there is nothing to measure: {error}"));
-        near.and_then(run).map_err(|error| Failed::from(format!("{error:#}")))
+        near.and_then(|near| attempts(|| run(near))).map_err(|error| Failed::from(format!("{error:#}")))
     })
+}
+
+/// Measures until one run is as it should be: a tunnel that is too slow is so each time, a busy machine is not.
+fn attempts(measure: impl Fn() -> Result<()>) -> Result<()> {
+    const ATTEMPTS: usize = 3;
+    let mut outcome = measure();
+    for _ in 1..ATTEMPTS {
+        if outcome.is_ok() {
+            break;
+        }
+        outcome = measure();
+    }
+    outcome
 }
 
 #[allow(clippy::print_stdout, reason = "what was measured belongs to the output")]
