@@ -50,7 +50,7 @@ async fn a_step_that_cannot_work_is_counted_and_the_next_ones_run() -> Result<()
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(std::time::Duration::from_secs(5), left_out).await.context("the gateway still has osaka")?;
+    tokio::time::timeout(std::time::Duration::from_secs(20), left_out).await.context("the gateway still has osaka")?;
     let tally = Report::new(&mut text).steps(&installation.stage).await?;
     let text = String::from_utf8(text)?;
     assert_eq!(tally, Tally { run: Step::ALL.len(), failed: WITHOUT_OSAKA }, "{text}");
