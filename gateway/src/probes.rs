@@ -15,6 +15,7 @@ use std::time::Duration;
 use api::cluster_gateway::RESOURCE;
 use api::cluster_name::ClusterName;
 use api::health::Health;
+use api::secret::{HEALTHY_ANNOTATION, HEALTHY_REASON_ANNOTATION};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
@@ -39,6 +40,13 @@ pub struct Probing {
     pub interval: Duration,
     /// For one probe, dialling included.
     pub timeout: Duration,
+}
+
+/// What a Secret's annotations say.
+#[derive(Debug, Default)]
+struct Known {
+    healthy: Option<String>,
+    reason: Option<String>,
 }
 
 /// Probes for ever. Returns at once if probing is off.
@@ -97,36 +105,98 @@ async fn round(
 /// Writes what differs from what the Secret says.
 async fn keep(cluster: &Cluster, finding: Finding, failed: u32, hub: &Hub) {
     let spec = cluster.spec();
-    let known = spec.healthy.as_deref();
-    let (healthy, reason, detail) = match finding {
-        Finding::Healthy => (true, String::new(), String::new()),
-        Finding::Unhealthy { .. } | Finding::NotAsked if failed < FAILURES && known == Some("true") => return,
-        Finding::Unhealthy { reason, detail } => (false, reason.to_string(), detail),
-        // The reason that was written is better than the want of one.
-        Finding::NotAsked if known == Some("false") => return,
-        Finding::NotAsked => (false, Reason::unknown("too many dials failed").to_string(), String::new()),
-    };
-    let written = if healthy { "true" } else { "false" };
-    if known == Some(written) && spec.healthy_reason.as_deref().unwrap_or_default() == reason {
+    let known = Known { healthy: spec.healthy.clone(), reason: spec.healthy_reason.clone() };
+    if news(&finding, failed, &known).is_none() {
         return;
     }
-    tracing::info!(cluster = %spec.name, healthy, reason, detail, "health changed");
-    let health = Health { healthy, healthy_reason: reason };
-    if let Err(failure) = write(hub, &spec.name, &health).await {
+    if let Err(failure) = write(hub, &spec.name, &finding, failed).await {
         let reason = failure.into_status(RESOURCE);
         tracing::warn!(cluster = %spec.name, reason = reason.message(), "cannot write the health of a cluster, trying again at the next probe");
     }
 }
 
-/// Whoever changes the Secret at the same time is read again, not written over.
-async fn write(hub: &Hub, cluster: &ClusterName, health: &Health) -> Result<(), HubFailure> {
+/// What is to be written, if anything, after `failed` probes in a row.
+fn news(finding: &Finding, failed: u32, known: &Known) -> Option<Health> {
+    let said = known.healthy.as_deref();
+    let (healthy, healthy_reason) = match finding {
+        Finding::Healthy => (true, String::new()),
+        Finding::Unhealthy { .. } | Finding::NotAsked if failed < FAILURES && said == Some("true") => return None,
+        Finding::Unhealthy { reason, .. } => (false, reason.to_string()),
+        // The reason that was written is better than the want of one.
+        Finding::NotAsked if said == Some("false") => return None,
+        Finding::NotAsked => (false, Reason::unknown("too many dials failed").to_string()),
+    };
+    let is_said = said == Some(if healthy { "true" } else { "false" });
+    if is_said && known.reason.as_deref().unwrap_or_default() == healthy_reason {
+        return None;
+    }
+    Some(Health { healthy, healthy_reason })
+}
+
+/// Whoever changes the Secret at the same time is read again, not written over. It may have been written since the gateway heard of it
+/// last, by another replica or by the probe before: whether there are news is asked again of the Secret as it is.
+async fn write(hub: &Hub, cluster: &ClusterName, finding: &Finding, failed: u32) -> Result<(), HubFailure> {
     let mut attempts = 1;
     loop {
         let secret = hub.get(Collection::Secrets, cluster.as_str(), "").await?;
+        let Some(health) = news(finding, failed, &Known::of(&secret)) else { return Ok(()) };
         let Some(annotated) = health.annotate(&secret) else { return Ok(()) };
         match hub.update_secret(cluster.as_str(), "", annotated.into()).await {
             Err(failure) if failure.code() == Some(409) && attempts < ATTEMPTS => attempts += 1,
-            done => return done.map(drop),
+            done => {
+                done?;
+                let detail = if let Finding::Unhealthy { detail, .. } = finding { detail.as_str() } else { "" };
+                let Health { healthy, healthy_reason: reason } = health;
+                tracing::info!(%cluster, healthy, reason, detail, "health changed");
+                return Ok(());
+            }
         }
+    }
+}
+
+// === impl Known ===
+
+impl Known {
+    /// As a Secret has it; nothing where that cannot be read.
+    fn of(secret: &[u8]) -> Self {
+        let secret: serde_json::Value = serde_json::from_slice(secret).unwrap_or_default();
+        let annotation = |key: &str| secret["metadata"]["annotations"][key].as_str().map(str::to_owned);
+        Self { healthy: annotation(HEALTHY_ANNOTATION), reason: annotation(HEALTHY_REASON_ANNOTATION) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn said(annotations: &Value) -> Known {
+        Known::of(json!({"metadata": {"annotations": annotations}}).to_string().as_bytes())
+    }
+
+    fn failure() -> Finding {
+        Finding::Unhealthy { reason: Reason::ConnectionTimeout, detail: String::new() }
+    }
+
+    #[test]
+    fn one_failure_is_news_only_where_nothing_good_was_said() {
+        let well = said(&json!({HEALTHY_ANNOTATION: "true", HEALTHY_REASON_ANNOTATION: ""}));
+        assert_eq!(news(&failure(), 1, &well), None);
+        let ill = news(&failure(), FAILURES, &well).expect("news");
+        assert_eq!((ill.healthy, &*ill.healthy_reason), (false, "ConnectionTimeout"));
+        for silent in [said(&Value::Null), Known::of(b"no JSON")] {
+            assert_eq!(news(&failure(), 1, &silent), Some(ill.clone()));
+            assert!(news(&Finding::Healthy, 0, &silent).is_some_and(|health| health.healthy));
+        }
+    }
+
+    #[test]
+    fn what_is_said_already_is_no_news() {
+        let ill = |reason: &str| said(&json!({HEALTHY_ANNOTATION: "false", HEALTHY_REASON_ANNOTATION: reason}));
+        assert_eq!(news(&failure(), 7, &ill("ConnectionTimeout")), None);
+        assert!(news(&failure(), 7, &ill("another")).is_some());
+        assert_eq!(news(&Finding::NotAsked, 7, &ill("another")), None, "better than the want of a reason");
+        assert_eq!(news(&Finding::Healthy, 0, &said(&json!({HEALTHY_ANNOTATION: "true"}))), None);
     }
 }
