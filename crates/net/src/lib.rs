@@ -4,7 +4,9 @@
 pub mod descriptors;
 pub mod dial;
 pub mod drain;
+pub mod gather;
 pub mod heard;
+pub mod large_reads;
 pub mod linger;
 pub mod listen;
 pub mod proxy;

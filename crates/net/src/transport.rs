@@ -9,14 +9,15 @@ use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 use tokio_util::sync::CancellationToken;
 
+use crate::large_reads::LargeReads;
 use crate::proxy::Proxied;
 
 /// One connection to a member. TLS is boxed: its state is large and the enum is moved about while connecting. What comes through a
 /// proxy or a tunnel has variants of its own, so that the direct way has no further layer.
 pub enum Transport {
-    Tls(Box<TlsStream<TcpStream>>),
+    Tls(Box<TlsStream<LargeReads<TcpStream>>>),
     Plain(TcpStream),
-    ProxiedTls(Box<TlsStream<Proxied>>),
+    ProxiedTls(Box<TlsStream<LargeReads<Proxied>>>),
     Proxied(Box<Proxied>),
 }
 
@@ -35,7 +36,7 @@ impl Transport {
     /// Cancelled when the way is about to be cut: nothing new should be begun on it. `None` where nobody would tell.
     pub fn leaving(&self) -> Option<CancellationToken> {
         match self {
-            Self::ProxiedTls(stream) => stream.get_ref().0.leaving(),
+            Self::ProxiedTls(stream) => stream.get_ref().0.get_ref().leaving(),
             Self::Proxied(stream) => stream.leaving(),
             Self::Tls(_) | Self::Plain(_) => None,
         }

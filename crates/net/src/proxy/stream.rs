@@ -16,6 +16,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_util::sync::CancellationToken;
 
+use crate::large_reads::LargeReads;
 use crate::transport::Transport;
 
 /// A byte stream to a member, before TLS.
@@ -82,8 +83,10 @@ impl Opened {
         let connector = TlsConnector::from(Arc::clone(config));
         let connector = connector.with_alpn(alpn.iter().map(|name| name.to_vec()).collect());
         match self {
-            Self::Tcp(tcp) => Ok(Transport::Tls(Box::new(connector.connect(name, tcp).await?))),
-            Self::Proxied(proxied) => Ok(Transport::ProxiedTls(Box::new(connector.connect(name, proxied).await?))),
+            Self::Tcp(tcp) => Ok(Transport::Tls(Box::new(connector.connect(name, LargeReads::new(tcp)).await?))),
+            Self::Proxied(proxied) => {
+                Ok(Transport::ProxiedTls(Box::new(connector.connect(name, LargeReads::new(proxied)).await?)))
+            }
         }
     }
 }

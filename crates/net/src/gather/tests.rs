@@ -1,0 +1,98 @@
+use std::future::poll_fn;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
+use tokio::time::{Duration, timeout};
+
+use super::*;
+
+/// Counts the writes that reach the stream below.
+struct Counted {
+    stream: DuplexStream,
+    writes: usize,
+}
+
+impl AsyncRead for Counted {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Counted {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        self.writes += 1;
+        Pin::new(&mut self.stream).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+fn pair(room: usize) -> (Gathered<Counted>, Outlet<Counted>, DuplexStream) {
+    let (near, far) = duplex(room);
+    let (gathered, outlet) = gather(Counted { stream: near, writes: 0 });
+    (gathered, outlet, far)
+}
+
+/// Data of which every byte is recognisable by its place.
+fn numbered(bytes: usize) -> Vec<u8> {
+    (0..bytes).map(|at| u8::try_from(at % 251).expect("less")).collect()
+}
+
+#[tokio::test]
+async fn what_one_turn_writes_is_written_once() {
+    let (mut gathered, outlet, mut far) = pair(64 * 1024);
+    let library = Box::pin(async move {
+        for number in 0..10 {
+            gathered.write_all(&[number; 100]).await.unwrap();
+            gathered.flush().await.unwrap();
+        }
+        std::future::pending::<()>().await;
+    });
+    let mut driven = outlet.drive(library);
+    poll_fn(|cx| Poll::Ready(assert!(Pin::new(&mut driven).poll(cx).is_pending()))).await;
+    let mut read = [0; 1000];
+    far.read_exact(&mut read).await.unwrap();
+    assert_eq!((read[0], read[999]), (0, 9));
+    let gathering = driven.gathering.lock();
+    assert_eq!((gathering.stream.writes, gathering.waiting.capacity()), (1, 0));
+}
+
+#[tokio::test]
+async fn a_slow_reader_holds_the_writer_back_and_gets_everything() {
+    let sent = numbered(1024 * 1024);
+    let (mut gathered, outlet, mut far) = pair(1000);
+    let (most, expected) = (Arc::clone(&gathered.0), sent.clone());
+    let library = Box::pin(async move {
+        gathered.write_all(&sent).await.unwrap();
+        assert!(gathered.0.lock().waiting.len() <= MOST);
+        gathered.shutdown().await.unwrap();
+    });
+    let reader = tokio::spawn(async move {
+        let mut read = Vec::new();
+        far.read_to_end(&mut read).await.unwrap();
+        read
+    });
+    timeout(Duration::from_secs(20), outlet.drive(library)).await.expect("nobody waits for ever");
+    assert!(most.lock().waiting.is_empty());
+    // The stream ends with its last handle.
+    drop(most);
+    assert!(reader.await.unwrap() == expected, "another order, or other bytes");
+}
+
+#[tokio::test]
+async fn a_failure_to_send_reaches_whoever_writes_next() {
+    let (mut gathered, outlet, far) = pair(10);
+    drop(far);
+    let library = Box::pin(async move {
+        gathered.write_all(b"for nobody").await.unwrap();
+        tokio::task::yield_now().await;
+        gathered.write_all(b"more").await.unwrap_err().kind()
+    });
+    let end = timeout(Duration::from_secs(20), outlet.drive(library)).await.expect("it is told");
+    assert_eq!(end, io::ErrorKind::BrokenPipe);
+}

@@ -1,0 +1,142 @@
+//! Reading from a socket in large pieces, whatever size the reader asks for.
+//!
+//! rustls asks for 4 KiB at a time, which makes five system calls of one full record. A stream that always has more is read in pieces
+//! that grow; one that brings little at a time is read by its reader, without a buffer in between.
+
+use std::io;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf as _, BytesMut};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
+
+/// Bytes asked of the stream below: at first as many as rustls asks for.
+const FIRST: usize = 4 * 1024;
+/// The largest piece that the allocator keeps at hand, and two full records.
+const LARGEST: usize = 32 * 1024;
+/// By which pieces grow and shrink.
+const STEP: usize = 8;
+
+/// A stream that is read in large pieces. Holds no buffer while there is nothing to read.
+#[derive(Debug)]
+pub struct LargeReads<T> {
+    stream: T,
+    /// Read, and not asked for yet.
+    early: BytesMut,
+    piece: usize,
+}
+
+// === impl LargeReads ===
+
+impl<T> LargeReads<T> {
+    pub fn new(stream: T) -> Self {
+        Self { stream, early: BytesMut::new(), piece: FIRST }
+    }
+
+    /// The stream below.
+    pub fn get_ref(&self) -> &T {
+        &self.stream
+    }
+}
+
+impl<T: AsyncRead + Unpin> LargeReads<T> {
+    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.early.reserve(self.piece);
+        let read = pin!(self.stream.read_buf(&mut self.early)).poll(cx);
+        if self.early.is_empty() {
+            self.early = BytesMut::new();
+        }
+        let bytes = ready!(read)?;
+        self.learn(bytes);
+        Poll::Ready(Ok(()))
+    }
+
+    /// From a read of so many bytes how many to ask for next.
+    fn learn(&mut self, bytes: usize) {
+        if bytes >= self.piece {
+            self.piece = (self.piece * STEP).min(LARGEST);
+        } else if bytes < self.piece / STEP {
+            self.piece = (self.piece / STEP).max(FIRST);
+        }
+    }
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for LargeReads<T> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if self.early.is_empty() {
+            if buf.remaining() >= self.piece {
+                let before = buf.filled().len();
+                ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
+                self.learn(buf.filled().len() - before);
+                return Poll::Ready(Ok(()));
+            }
+            ready!(self.poll_fill(cx))?;
+        }
+        let bytes = self.early.len().min(buf.remaining());
+        buf.put_slice(&self.early[..bytes]);
+        self.early.advance(bytes);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for LargeReads<T> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, buf)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncWriteExt as _, duplex};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn where_there_is_more_small_reads_take_one_large_one_below() {
+        let (near, mut far) = duplex(64 * 1024);
+        let mut near = LargeReads::new(near);
+        let sent: Vec<u8> = (0..10_000u32).map(|number| number.to_le_bytes()[0]).collect();
+        far.write_all(&sent).await.unwrap();
+        let mut read = vec![0; FIRST];
+        near.read_exact(&mut read).await.unwrap();
+        assert!(near.early.is_empty(), "nothing says yet that there is more");
+        read.resize(FIRST + 100, 0);
+        near.read_exact(&mut read[FIRST..]).await.unwrap();
+        assert_eq!(near.early.len(), sent.len() - read.len());
+        drop(far);
+        near.read_to_end(&mut read).await.unwrap();
+        assert_eq!(read, sent);
+    }
+
+    #[tokio::test]
+    async fn nothing_is_held_while_nothing_comes() {
+        let (near, mut far) = duplex(1024);
+        let mut near = LargeReads { piece: LARGEST, ..LargeReads::new(near) };
+        far.write_all(b"x").await.unwrap();
+        assert_eq!(near.read_u8().await.unwrap(), b'x');
+        let mut more = [0; 16];
+        let asked = tokio::time::timeout(std::time::Duration::ZERO, near.read(&mut more)).await;
+        assert!(asked.is_err());
+        assert_eq!((near.early.capacity(), near.piece), (0, FIRST));
+    }
+}
