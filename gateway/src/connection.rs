@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use auth::Peer;
+use bytes::Bytes;
+use http::HeaderValue;
 use tokio::sync::Notify;
 
 use crate::shared::Shared;
@@ -12,6 +14,7 @@ pub struct Connection {
     gateway: Arc<Shared>,
     peer: Peer,
     core: usize,
+    address: HeaderValue,
     close: Notify,
 }
 
@@ -19,7 +22,9 @@ pub struct Connection {
 
 impl Connection {
     pub fn new(gateway: Arc<Shared>, peer: Peer, core: usize) -> Self {
-        Self { gateway, peer, core, close: Notify::new() }
+        let address = peer.address().ip().to_canonical().to_string();
+        let address = HeaderValue::from_maybe_shared(Bytes::from(address)).expect("an address is ASCII");
+        Self { gateway, peer, core, address, close: Notify::new() }
     }
 
     pub fn gateway(&self) -> &Arc<Shared> {
@@ -30,6 +35,12 @@ impl Connection {
         &self.peer
     }
 
+    /// The client's address as `X-Forwarded-For` has it: written once, for all requests.
+    pub fn address(&self) -> &HeaderValue {
+        &self.address
+    }
+
+    /// Index of the core that serves it.
     pub fn core(&self) -> usize {
         self.core
     }

@@ -51,7 +51,7 @@ pub async fn handle(connection: Arc<Connection>, mut request: Request<Incoming>)
 
 /// The phases of a request, in order.
 async fn respond(
-    connection: &Connection,
+    connection: &Arc<Connection>,
     mut request: Request<Incoming>,
     client: &mut Option<OnUpgrade>,
     record: &mut Record,

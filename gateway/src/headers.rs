@@ -4,8 +4,6 @@
 //! authentication and before our own credential is set, so that naming a header there can neither hide an identity nor
 //! drop a credential (CVE-2021-31999, CVE-2022-31813). Identity never crosses, in any spelling.
 
-use std::net::SocketAddr;
-
 use http::header::{self, CONNECTION, FORWARDED, HeaderName, TE, VIA};
 use http::{HeaderMap, HeaderValue};
 
@@ -24,8 +22,8 @@ pub const MOST_LINES: usize = 8192;
 pub struct TooManyHops;
 
 /// Makes a client's headers fit for the member: hop-by-hop, identity and cookie headers are removed, `Via` and
-/// `X-Forwarded-For` extended. The credential is set by the caller, last.
-pub fn to_member(headers: &mut HeaderMap, client: SocketAddr) -> Result<(), TooManyHops> {
+/// `X-Forwarded-For` extended by `client`, an address. The credential is set by the caller, last.
+pub fn to_member(headers: &mut HeaderMap, client: &HeaderValue) -> Result<(), TooManyHops> {
     let wants_trailers = headers.get_all(TE).iter().any(|value| has_token(value, "trailers"));
     remove_nominated(headers);
     remove(headers, stays_here);
@@ -130,14 +128,17 @@ fn extend_via(headers: &mut HeaderMap) -> Result<(), TooManyHops> {
 }
 
 /// Appends the peer's address to the chain, in one line as its readers expect.
-fn extend_forwarded_for(headers: &mut HeaderMap, client: SocketAddr) {
-    let address = client.ip().to_canonical().to_string();
+fn extend_forwarded_for(headers: &mut HeaderMap, client: &HeaderValue) {
+    if !headers.contains_key(&X_FORWARDED_FOR) {
+        headers.insert(X_FORWARDED_FOR.clone(), client.clone());
+        return;
+    }
     let mut chain = Vec::new();
     for value in headers.get_all(&X_FORWARDED_FOR) {
         chain.extend_from_slice(value.as_bytes());
         chain.extend_from_slice(b", ");
     }
-    chain.extend_from_slice(address.as_bytes());
+    chain.extend_from_slice(client.as_bytes());
     if let Ok(value) = HeaderValue::from_bytes(&chain) {
         headers.insert(X_FORWARDED_FOR.clone(), value);
     }

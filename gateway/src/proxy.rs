@@ -11,7 +11,6 @@ pub mod uri;
 pub mod wishes;
 pub mod workload;
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use api::route::ProxyRoute;
@@ -29,30 +28,24 @@ pub struct Call {
     pub remainder: usize,
     pub permit: Permit,
     pub acting: Acting,
-    pub client: SocketAddr,
-    /// Index of the core that serves the client's connection.
-    pub core: usize,
-    pub drain: Drain,
+    /// The client's.
+    pub connection: Arc<Connection>,
 }
 
 // === impl Call ===
 
 impl Call {
     pub fn new(
-        connection: &Connection,
+        connection: &Arc<Connection>,
         cluster: Arc<Cluster>,
         route: &ProxyRoute,
         permit: Permit,
         acting: Acting,
     ) -> Self {
-        Self {
-            cluster,
-            remainder: route.remainder,
-            permit,
-            acting,
-            client: connection.peer().address(),
-            core: connection.core(),
-            drain: connection.gateway().drain.clone(),
-        }
+        Self { cluster, remainder: route.remainder, permit, acting, connection: Arc::clone(connection) }
+    }
+
+    pub fn drain(&self) -> &Drain {
+        &self.connection.gateway().drain
     }
 }

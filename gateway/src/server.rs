@@ -16,7 +16,9 @@ use http::{HeaderValue, Response};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use net::gather::{Driven, gather};
 use net::heard::Heard;
+use net::large_reads::LargeReads;
 use net::linger::Linger;
 use net::tls;
 use rustls::ServerConfig;
@@ -33,6 +35,8 @@ use crate::connection::Connection;
 use crate::handler::handle;
 use crate::proxy::framing;
 use crate::shared::Shared;
+
+type Stream = TlsStream<LargeReads<TcpStream>>;
 
 /// Accepts connections on one core until the gateway drains.
 pub struct Server {
@@ -83,7 +87,7 @@ impl Server {
 
     async fn connection(&self, stream: TcpStream, address: SocketAddr) {
         net::dial::tune(&stream);
-        let handshake = timeout(Limits::TLS_HANDSHAKE, self.tls.accept(stream));
+        let handshake = timeout(Limits::TLS_HANDSHAKE, self.tls.accept(LargeReads::new(stream)));
         let stream = match handshake.await {
             Ok(Ok(stream)) => stream,
             failed => {
@@ -118,7 +122,7 @@ async fn pause_after(error: &io::Error) {
     tokio::time::sleep(PAUSE).await;
 }
 
-async fn serve_http2(stream: TlsStream<TcpStream>, connection: Arc<Connection>) -> hyper::Result<()> {
+async fn serve_http2(stream: Stream, connection: Arc<Connection>) -> hyper::Result<()> {
     let requests = Arc::clone(&connection);
     let service = service_fn(move |request: http::Request<Incoming>| {
         let connection = Arc::clone(&requests);
@@ -128,9 +132,12 @@ async fn serve_http2(stream: TlsStream<TcpStream>, connection: Arc<Connection>) 
     });
     let streams = connection.gateway().settings.max_streams;
     let ear = Ear::default();
-    let io = Heard::new(Linger::new(stream), ear.clone());
-    let serving = limits::http2(streams).serve_connection(TokioIo::new(io), service);
-    let serving = drive(serving, hyper::server::conn::http2::Connection::graceful_shutdown, &connection);
+    let (io, outlet) = gather(Heard::new(Linger::new(stream), ear.clone()));
+    let serving = outlet.drive(limits::http2(streams).serve_connection(TokioIo::new(io), service));
+    let leave = |serving: Pin<&mut Driven<_, _>>| {
+        hyper::server::conn::http2::Connection::graceful_shutdown(Pin::new(serving.get_mut().connection()));
+    };
+    let serving = drive(serving, leave, &connection);
     tokio::select! {
         end = serving => end,
         // Before the preface no PING asks whether anybody is there.
@@ -146,7 +153,7 @@ async fn silence(ear: &Ear) {
     }
 }
 
-async fn serve_http1(stream: TlsStream<TcpStream>, connection: Arc<Connection>) -> hyper::Result<()> {
+async fn serve_http1(stream: Stream, connection: Arc<Connection>) -> hyper::Result<()> {
     let requests = Arc::clone(&connection);
     let service = service_fn(move |request: http::Request<Incoming>| {
         let connection = Arc::clone(&requests);

@@ -10,7 +10,7 @@ fn headers(lines: &[(&str, &str)]) -> HeaderMap {
 
 fn forwarded(lines: &[(&str, &str)]) -> HeaderMap {
     let mut headers = headers(lines);
-    to_member(&mut headers, "192.0.2.7:40000".parse().unwrap()).unwrap();
+    to_member(&mut headers, &HeaderValue::from_static("192.0.2.7")).unwrap();
     headers
 }
 
@@ -83,7 +83,7 @@ fn the_forwarding_chain_is_extended_in_one_line() {
 #[test]
 fn a_request_that_keeps_coming_back_is_a_loop() {
     let mut headers = headers(&[("via", "1.1 corporate-proxy")]);
-    let client = "192.0.2.7:1".parse().unwrap();
+    let client = &HeaderValue::from_static("192.0.2.7");
     for _ in 0..MAX_HOPS {
         to_member(&mut headers, client).unwrap();
     }

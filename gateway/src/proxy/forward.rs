@@ -50,7 +50,7 @@ pub async fn serve(
     let mut body = ResponseBody::member(body);
     if record.is_long() && !head.headers.contains_key(CONTENT_LENGTH) {
         record.is_stream();
-        body = body.ending_with(call.drain.soft_token().cancelled_owned(), is_lines(&head.headers));
+        body = body.ending_with(call.drain().soft_token().cancelled_owned(), is_lines(&head.headers));
     }
     // The version of the member's message says nothing about ours.
     let mut response = Response::new(body);
@@ -60,7 +60,7 @@ pub async fn serve(
 }
 
 async fn send(call: &Call, held: &Held<'_>, request: Request<RequestBody>) -> Result<Response<UpstreamBody>, Error> {
-    let sent = held.upstream().send(call.core, request).await;
+    let sent = held.upstream().send(call.connection.core(), request).await;
     sent.map_err(|error| {
         attempt::suspect(&call.cluster, held, &error);
         Error::Upstream { cluster: call.cluster.name().clone(), error }
@@ -71,7 +71,8 @@ async fn send(call: &Call, held: &Held<'_>, request: Request<RequestBody>) -> Re
 fn prepare(call: &Call, held: &Held<'_>, request: Request<Incoming>) -> Result<Request<RequestBody>, Error> {
     let (mut parts, body) = request.into_parts();
     parts.uri = Uri::from(uri::rewrite(call.cluster.endpoint(), &parts.uri, call.remainder)?);
-    headers::to_member(&mut parts.headers, call.client).map_err(|_| Error::Loop(call.cluster.name().clone()))?;
+    headers::to_member(&mut parts.headers, call.connection.address())
+        .map_err(|_| Error::Loop(call.cluster.name().clone()))?;
     credential::apply(call, held, &mut parts.headers)?;
     Ok(Request::from_parts(parts, body.into()))
 }

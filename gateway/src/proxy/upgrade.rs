@@ -50,8 +50,8 @@ pub fn or_close(client: Option<OnUpgrade>, mut response: Response<ResponseBody>)
 }
 
 fn is_asked_by(request: &Request<Incoming>) -> bool {
-    let mut connection = request.headers().get_all(CONNECTION).iter();
-    request.version() < Version::HTTP_2 && connection.any(|value| headers::has_token(value, "upgrade"))
+    request.version() < Version::HTTP_2
+        && request.headers().get_all(CONNECTION).iter().any(|value| headers::has_token(value, "upgrade"))
 }
 
 // === impl Upgrade ===
@@ -132,7 +132,8 @@ impl Upgrade {
         let target = held.upstream().target();
         parts.uri = Uri::from(uri::rewrite(call.cluster.endpoint(), &parts.uri, call.remainder)?);
         parts.version = Version::HTTP_11;
-        headers::to_member(&mut parts.headers, call.client).map_err(|_| Error::Loop(call.cluster.name().clone()))?;
+        headers::to_member(&mut parts.headers, call.connection.address())
+            .map_err(|_| Error::Loop(call.cluster.name().clone()))?;
         parts.headers.insert(http::header::HOST, target.host_header.clone());
         set_upgrade(&mut parts.headers, &self.protocol);
         credential::apply(call, held, &mut parts.headers)?;

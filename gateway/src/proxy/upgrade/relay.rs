@@ -101,7 +101,7 @@ pub fn join(
     // Not the cluster itself: its pooled connections must go when it goes, however long this lasts.
     let (name, metrics) = (call.cluster.name().clone(), Arc::clone(call.cluster.metrics()));
     let user = call.permit.user().name.clone();
-    let drain = call.drain.clone();
+    let drain = call.drain().clone();
     let guard = drain.guard();
     tokio::spawn(async move {
         let _guard = guard;

@@ -10,6 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use h2::client::{Builder, SendRequest};
 use h2::{Ping, PingPong};
+use net::gather::{Driven, Gathered, gather};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -86,6 +87,7 @@ impl Connection {
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let failed = |reason: String| ConnectError::Http2 { address: target.address(), reason };
+        let (io, outlet) = gather(transport);
         let handshake = Builder::new()
             .initial_window_size(Settings::STREAM_WINDOW)
             .initial_connection_window_size(Settings::CONNECTION_WINDOW)
@@ -97,13 +99,16 @@ impl Connection {
             .max_local_error_reset_streams(Some(Settings::LOCAL_RESETS))
             .initial_max_send_streams(Settings::UNKNOWN_STREAM_LIMIT)
             .enable_push(false)
-            .handshake::<_, Bytes>(transport);
+            .handshake::<_, Bytes>(io);
         let started = async {
-            let (sender, mut driver) = handshake.await.map_err(|error| failed(error.to_string()))?;
+            let (sender, driver) = handshake.await.map_err(|error| failed(error.to_string()))?;
+            let mut driver = outlet.drive(driver);
             poll_fn(|cx| match Pin::new(&mut driver).poll(cx) {
                 Poll::Ready(Ok(())) => Poll::Ready(Err(failed("closed by the member at once".into()))),
                 Poll::Ready(Err(error)) => Poll::Ready(Err(failed(error.to_string()))),
-                Poll::Pending if driver.max_concurrent_send_streams() == Settings::UNKNOWN_STREAM_LIMIT => {
+                Poll::Pending
+                    if driver.connection().max_concurrent_send_streams() == Settings::UNKNOWN_STREAM_LIMIT =>
+                {
                     Poll::Pending
                 }
                 Poll::Pending => Poll::Ready(Ok(())),
@@ -118,7 +123,7 @@ impl Connection {
         if sender.current_max_send_streams() == 0 {
             return Err(ConnectError::NoStreams { address: target.address() });
         }
-        let pings = driver.ping_pong().expect("taken once");
+        let pings = driver.connection().ping_pong().expect("taken once");
         let emptied = Arc::<Notify>::default();
         let connection = Arc::new(Self {
             sender,
@@ -197,7 +202,7 @@ impl Drop for Lease {
 /// Drives the connection to its end. A member that is silent for long is asked for a sign of life; without one the
 /// connection is dropped, which ends its streams with an error instead of leaving watches hanging.
 async fn drive<T: AsyncRead + AsyncWrite + Unpin>(
-    mut driver: h2::client::Connection<T, Bytes>,
+    mut driver: Driven<h2::client::Connection<Gathered<T>, Bytes>, T>,
     mut pings: PingPong,
     connection: std::sync::Weak<Connection>,
     open: InFlight,
