@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::Result;
 use hub_tests::hub::SECRET_NAMESPACE;
 use hub_tests::process::Process;
+use serde_json::{Value, json};
 
 use super::{Access, Plan};
 use crate::ground::Ground;
@@ -18,9 +19,36 @@ pub fn ours(ground: &mut Ground, plan: &Plan<'_>, program: &Path) -> Result<(Pro
     Ok((Process::start(&plan.name, program, flags, &plan.directory)?, access(ground, plan)?))
 }
 
+/// What the Go gateway reads of the hub before it lets anybody through: admission and flow control, as its chart allows it.
+fn read_rights() -> [Value; 2] {
+    const GROUP: &str = "rbac.authorization.k8s.io";
+    const NAME: &str = "go-gateway";
+    let version = format!("{GROUP}/v1");
+    let everything = |group: &str| json!({"apiGroups": [group], "resources": ["*"], "verbs": ["get", "list", "watch"]});
+    let namespaces = json!({"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get", "list", "watch"]});
+    let admission = everything("admissionregistration.k8s.io");
+    let flows = everything("flowcontrol.apiserver.k8s.io");
+    [
+        json!({
+            "apiVersion": version,
+            "kind": "ClusterRole",
+            "metadata": {"name": NAME},
+            "rules": [namespaces, admission, flows],
+        }),
+        json!({
+            "apiVersion": version,
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": NAME},
+            "roleRef": {"apiGroup": GROUP, "kind": "ClusterRole", "name": NAME},
+            "subjects": [{"kind": "ServiceAccount", "name": "gateway", "namespace": SECRET_NAMESPACE}],
+        }),
+    ]
+}
+
 /// On as many processors as it finds: it is not slowed down.
 pub fn go(ground: &mut Ground, plan: &Plan<'_>, program: &Path) -> Result<(Process, Access)> {
     let mut flags = flags(ground, plan)?;
+    ground.hub()?.hub.apply(&read_rights())?;
     flags.push("--authorization-always-allow-paths=/healthz,/readyz,/livez,/metrics".to_owned());
     Ok((Process::start(&plan.name, program, flags, &plan.directory)?, access(ground, plan)?))
 }
