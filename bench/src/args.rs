@@ -63,6 +63,9 @@ pub enum Command {
     ServeUpgrades(crate::stand_in::Options),
     /// Instructions per operation, counted by callgrind
     Count(crate::count::Options),
+    /// What `count` runs under callgrind
+    #[command(hide = true)]
+    Operate { operation: String, count: u64 },
 }
 
 /// Programs that no package manager brings; without them their targets are skipped.

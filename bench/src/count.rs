@@ -5,6 +5,7 @@
 
 mod callgrind;
 mod gateway;
+mod micro;
 mod profile;
 mod record;
 mod tunnel;
@@ -14,7 +15,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, ensure};
 
-use self::callgrind::Counted;
+use self::callgrind::{Counted, Dump};
+pub use self::micro::operate;
 use crate::args::Args;
 use crate::ground::Ground;
 
@@ -65,52 +67,76 @@ struct Figure {
     spread: f64,
 }
 
+/// What is asked for and what came of it.
+struct Counting<'a> {
+    options: &'a Options,
+    rounds: usize,
+    ground: Ground,
+    figures: record::Figures,
+}
+
 /// What the command line asks for.
 pub fn run(args: &Args, options: &Options) -> Result<()> {
     callgrind::require()?;
     let ground = Ground::new(args.programs.clone(), false)?;
-    let mut figures = record::Figures::committed()?;
-    let wanted =
-        |name: &str| options.cases.is_empty() || options.cases.iter().any(|case| name.starts_with(case.as_str()));
-    let stages: [(&[&str], fn(&Ground) -> Result<Stage>); 2] =
-        [(&gateway::NAMES, gateway::stage), (&tunnel::NAMES, tunnel::stage)];
-    let known = || stages.iter().flat_map(|(names, _)| names.iter());
-    for case in &options.cases {
-        let names = known().copied().collect::<Vec<_>>();
-        ensure!(
-            names.iter().any(|name| name.starts_with(case.as_str())),
-            "no case {case:?}: there are {}",
-            names.join(", ")
-        );
-    }
-    for (names, start) in stages {
-        if names.iter().any(|name| wanted(name)) {
-            let mut stage = start(&ground)?;
-            stage.cases.retain(|case| wanted(case.name));
-            stage.count(args.rounds, options, &mut figures)?;
+    let mut counting = Counting { options, rounds: args.rounds, ground, figures: record::Figures::committed()? };
+    let operations = micro::names();
+    counting
+        .check(gateway::NAMES.iter().chain(&tunnel::NAMES).copied().chain(operations.iter().map(String::as_str)))?;
+    counting.whole(&gateway::NAMES, gateway::stage)?;
+    counting.whole(&tunnel::NAMES, tunnel::stage)?;
+    for name in operations {
+        if counting.wants(&name) {
+            let (figure, units, dump) = micro::count(&counting.ground, &name).with_context(|| name.clone())?;
+            counting.tell(&name, "operation", figure, units, &[dump])?;
         }
     }
-    if options.write { figures.write() } else { Ok(()) }
+    if options.write { counting.figures.write() } else { Ok(()) }
 }
 
-// === impl Stage ===
+// === impl Counting ===
 
-impl Stage {
-    fn count(&mut self, rounds: usize, options: &Options, figures: &mut record::Figures) -> Result<()> {
-        for case in &mut self.cases {
-            let (figure, dumps) = case.count(&mut self.programs, rounds).with_context(|| case.name)?;
-            say(&figures.compare(case.name, case.unit, figure));
-            for dump in &dumps {
-                if options.top > 0 {
-                    say(&profile::top(dump, case.units, options.top, options.inclusive)?);
-                }
-                if let Some(directory) = &options.keep {
-                    fs::create_dir_all(directory)?;
-                    fs::copy(&dump.file, directory.join(format!("callgrind.{}.{}", case.name, dump.program)))?;
-                }
-            }
-            figures.set(case.name, figure.median);
+impl Counting<'_> {
+    fn wants(&self, name: &str) -> bool {
+        self.options.cases.is_empty() || self.options.cases.iter().any(|case| name.starts_with(case.as_str()))
+    }
+
+    /// Everything asked for has to be there.
+    fn check<'n>(&self, known: impl Iterator<Item = &'n str>) -> Result<()> {
+        let known = known.collect::<Vec<_>>();
+        for case in &self.options.cases {
+            let is_known = known.iter().any(|name| name.starts_with(case.as_str()));
+            ensure!(is_known, "no case {case:?}: there are {}", known.join(", "));
         }
+        Ok(())
+    }
+
+    /// Those of `names` that are asked for, if any, in front of whole programs.
+    fn whole(&mut self, names: &[&str], start: fn(&Ground) -> Result<Stage>) -> Result<()> {
+        if !names.iter().any(|name| self.wants(name)) {
+            return Ok(());
+        }
+        let Stage { mut programs, mut cases } = start(&self.ground)?;
+        cases.retain(|case| self.wants(case.name));
+        for case in &mut cases {
+            let (figure, dumps) = case.count(&mut programs, self.rounds).with_context(|| case.name)?;
+            self.tell(case.name, case.unit, figure, case.units, &dumps)?;
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self, name: &str, unit: &str, figure: Figure, units: u64, dumps: &[Dump]) -> Result<()> {
+        say(&self.figures.compare(name, unit, figure));
+        for dump in dumps {
+            if self.options.top > 0 {
+                say(&profile::top(dump, units, self.options.top, self.options.inclusive)?);
+            }
+            if let Some(directory) = &self.options.keep {
+                fs::create_dir_all(directory)?;
+                fs::copy(&dump.file, directory.join(format!("callgrind.{name}.{}", dump.program)))?;
+            }
+        }
+        self.figures.set(name, figure.median);
         Ok(())
     }
 }
@@ -119,7 +145,7 @@ impl Stage {
 
 impl Case {
     /// The figure, and each program's counts of the last round.
-    fn count(&mut self, programs: &mut [Counted], rounds: usize) -> Result<(Figure, Vec<callgrind::Dump>)> {
+    fn count(&mut self, programs: &mut [Counted], rounds: usize) -> Result<(Figure, Vec<Dump>)> {
         (self.load)(self.units / 2)?; // what only the first ones pay for
         let (mut counts, mut dumps) = (Vec::new(), Vec::new());
         for _ in 0..rounds.max(1) {

@@ -41,6 +41,7 @@ fn main() -> ExitCode {
     let outcome = match &args.command {
         Command::Sink { socket } => upstream::sink::serve(socket),
         Command::Count(options) => count::run(&args, options),
+        Command::Operate { operation, count } => count::operate(operation, *count),
         Command::Destination { address } => tunnel::destination::serve(*address),
         Command::ServeWatches(options) => watch::server::run(options),
         Command::ServeUpgrades(options) => upgrade::server::run(options),

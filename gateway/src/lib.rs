@@ -5,6 +5,8 @@
 mod app;
 pub mod args;
 mod audit;
+#[doc(hidden)]
+pub mod bench;
 mod body;
 mod clusters;
 mod connection;

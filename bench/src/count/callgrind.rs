@@ -44,6 +44,15 @@ pub fn require() -> Result<()> {
     Ok(())
 }
 
+/// The counters in `file`, of `program`.
+pub fn read(file: PathBuf, program: &'static str) -> Result<Dump> {
+    let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+    // A file at a program's end has it there, one in between at its head.
+    let total = text.lines().find_map(|line| line.strip_prefix("summary:").or_else(|| line.strip_prefix("totals:")));
+    let instructions = total.context("no sum in callgrind's output")?.trim().parse()?;
+    Ok(Dump { program, file, instructions })
+}
+
 // === impl Counted ===
 
 impl Counted {
@@ -83,10 +92,7 @@ impl Counted {
         self.order("dump")?;
         self.dumps += 1;
         let file = PathBuf::from(format!("{}.{}", self.output.display(), self.dumps));
-        let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
-        let total = text.lines().find_map(|line| line.strip_prefix("summary: "));
-        let instructions = total.context("no summary in callgrind's output")?.trim().parse()?;
-        Ok(Dump { program: self.name, file, instructions })
+        read(file, self.name)
     }
 
     fn order(&self, command: &str) -> Result<()> {

@@ -37,7 +37,7 @@ impl<'a> Reader<'a> {
             self.callee = self.name(name);
         } else if line.starts_with("calls=") {
             self.is_call = true;
-        } else if let Some(total) = line.strip_prefix("summary:") {
+        } else if let Some(total) = line.strip_prefix("summary:").or_else(|| line.strip_prefix("totals:")) {
             self.profile.total = total.trim().parse().unwrap_or_default();
         } else if line.starts_with(|first: char| first.is_ascii_digit() || "+-*".contains(first)) {
             // A line without costs is one of zero.

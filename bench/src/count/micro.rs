@@ -1,0 +1,54 @@
+//! Single operations: this program runs itself under callgrind, which collects only inside [`Operation::run`](bench::micro::Operation::run).
+
+use std::env;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use bench::micro::{self, Operation};
+
+use super::Figure;
+use super::callgrind::{self, Dump};
+use crate::ground::Ground;
+
+/// Before the names of operations.
+pub const PREFIX: &str = "op-";
+/// Counted of each, after half as many that are not.
+const OPERATIONS: u64 = 1000;
+const COLLECTED: &str = "*micro::Operation::run";
+/// For one operation's run, in seconds.
+const PATIENCE: &str = "300";
+
+/// `op-route` and so on.
+pub fn names() -> Vec<String> {
+    micro::all().into_iter().map(|(name, _)| format!("{PREFIX}{name}")).collect()
+}
+
+/// Counts the operation called `name`: instructions, for how many, and where.
+pub fn count(ground: &Ground, name: &str) -> Result<(Figure, u64, Dump)> {
+    if cfg!(debug_assertions) {
+        bail!("operations are counted in a release build only: cargo run --release -p bench");
+    }
+    let operation = name.strip_prefix(PREFIX).unwrap_or(name);
+    let output = ground.file(&format!("{name}.callgrind"));
+    let mut valgrind = Command::new("timeout");
+    valgrind.args([PATIENCE, "valgrind", "--tool=callgrind", &format!("--toggle-collect={COLLECTED}")]);
+    valgrind.arg(format!("--callgrind-out-file={}", output.display()));
+    valgrind.arg(env::current_exe()?).args(["operate", operation, &OPERATIONS.to_string()]);
+    let done = valgrind.stdin(Stdio::null()).output().context("cannot run valgrind")?;
+    ensure!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let dump = callgrind::read(PathBuf::from(&output), "operation")?;
+    ensure!(dump.instructions > 0, "callgrind has not found {COLLECTED}");
+    #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
+    let each = dump.instructions as f64 / OPERATIONS as f64;
+    Ok((Figure { median: each, spread: 0.0 }, OPERATIONS, dump))
+}
+
+/// What callgrind counts: does `count` of the operation called `name`.
+pub fn operate(name: &str, count: u64) -> Result<()> {
+    let made = micro::all().into_iter().find(|(known, _)| *known == name);
+    let mut operation: Operation = made.with_context(|| format!("no operation {name:?}"))?.1();
+    operation.warm_up(count / 2);
+    operation.run(count);
+    Ok(())
+}

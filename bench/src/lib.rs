@@ -1,0 +1,3 @@
+//! What the benches and the bench program share.
+
+pub mod micro;

@@ -1,0 +1,102 @@
+//! What is done with heads.
+
+use std::hint::black_box;
+
+use api::cluster_name::ClusterName;
+use api::route;
+use api::secret::Endpoint;
+use http::header::{AUTHORIZATION, CONTENT_TYPE, DATE, HeaderName};
+use http::{HeaderMap, HeaderValue, Method, Uri};
+
+use super::Operation;
+
+pub const PATH: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/berlin/proxy/api/v1/namespaces/default/pods?labelSelector=app%3Dweb&limit=500";
+
+/// As the hub's aggregator passes them on, identity taken out.
+const FROM_CLIENT: [(&str, &str); 7] = [
+    ("accept", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"),
+    ("accept-encoding", "gzip"),
+    ("user-agent", "kubectl/v1.33.1 (linux/amd64) kubernetes/8adc0f0"),
+    ("kubectl-command", "kubectl get"),
+    ("x-forwarded-for", "192.0.2.7"),
+    ("x-forwarded-host", "cluster-gateway.vela-system.svc"),
+    (
+        "x-forwarded-uri",
+        "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/berlin/proxy/api/v1/namespaces/default/pods",
+    ),
+];
+/// As a kube-apiserver answers.
+const FROM_MEMBER: [(&str, &str); 7] = [
+    ("audit-id", "2f3c5a1e-5f0c-4a53-9d2e-0d7e3c1b9a60"),
+    ("cache-control", "no-cache, private"),
+    ("x-kubernetes-pf-flowschema-uid", "6a0e7a27-95a6-4b0c-a0bb-c1a1e6d04f0e"),
+    ("x-kubernetes-pf-prioritylevel-uid", "0d6ba0c4-3d1a-4f3d-8f1b-5c6b9d2f7a11"),
+    ("content-length", "1024"),
+    ("vary", "Accept-Encoding, Accept"),
+    ("x-content-type-options", "nosniff"),
+];
+
+pub fn route() -> Operation {
+    let uri: Uri = PATH.parse().expect("a URI");
+    let once = move || {
+        black_box(route::parse(&Method::GET, black_box(uri.path()), uri.query()));
+    };
+    Operation::new("route", "path parsed into route and access attributes", once)
+}
+
+/// URI, headers and credential; copying the client's headers for it is in the figure.
+pub fn rewrite() -> Operation {
+    let uri: Uri = PATH.parse().expect("a URI");
+    let endpoint = Endpoint::parse("https://10.0.0.7:6443", false).expect("an endpoint");
+    let remainder = uri.path().find("/api/v1").expect("the member's part");
+    let head = headers(&FROM_CLIENT);
+    let (client, credential) = (HeaderValue::from_static("10.1.2.3"), HeaderValue::from_static("Bearer member-token"));
+    let once = move || {
+        let mut head = black_box(&head).clone();
+        let target = gateway::bench::to_member(&endpoint, &uri, remainder, &mut head, &client, &credential);
+        black_box((target.expect("it may pass"), head));
+    };
+    Operation::new("rewrite", "head made fit for the member: URI, headers, credential", once)
+}
+
+pub fn answer() -> Operation {
+    let mut head = headers(&FROM_MEMBER);
+    head.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    head.insert(DATE, HeaderValue::from_static("Sun, 22 Nov 2026 10:00:00 GMT"));
+    let once = move || {
+        let mut head = black_box(&head).clone();
+        gateway::bench::to_client(&mut head);
+        black_box(head);
+    };
+    Operation::new("answer", "answer's headers made fit for the client", once)
+}
+
+pub fn status() -> Operation {
+    let cluster = ClusterName::parse("nowhere").expect("a name");
+    let once = move || {
+        black_box(gateway::bench::no_such_cluster(black_box(&cluster)));
+    };
+    Operation::new("status", "refusal with its metav1.Status", once)
+}
+
+/// A client's, with `token` as its bearer token.
+pub fn with_token(token: &str) -> HeaderMap {
+    let mut head = headers(&FROM_CLIENT);
+    head.insert(AUTHORIZATION, HeaderValue::from_str(&format!("Bearer {token}")).expect("a header"));
+    head
+}
+
+/// A client's, with what the hub's aggregator says of it.
+pub fn with_identity(user: &str, groups: usize) -> HeaderMap {
+    let mut head = headers(&FROM_CLIENT);
+    head.insert("x-remote-user", HeaderValue::from_str(user).expect("a header"));
+    for group in 0..groups {
+        let value = HeaderValue::from_str(&format!("engineering:team-{group}")).expect("a header");
+        head.append("x-remote-group", value);
+    }
+    head
+}
+
+fn headers(lines: &[(&'static str, &'static str)]) -> HeaderMap {
+    lines.iter().map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value))).collect()
+}

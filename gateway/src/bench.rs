@@ -1,0 +1,36 @@
+//! Parts of the request path for benches, one by one. No interface of the library: it follows the code.
+
+use api::accept::StatusForm;
+use api::cluster_name::ClusterName;
+use api::secret::Endpoint;
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, HeaderValue, StatusCode, Uri};
+
+use crate::error::Error;
+use crate::{headers, proxy};
+
+/// A client's head as the member shall see it: URI, headers, `credential`. `None`: it may not pass.
+pub fn to_member(
+    endpoint: &Endpoint,
+    uri: &Uri,
+    remainder: usize,
+    head: &mut HeaderMap,
+    client: &HeaderValue,
+    credential: &HeaderValue,
+) -> Option<Uri> {
+    let target = proxy::uri::rewrite(endpoint, uri, remainder).ok()?;
+    headers::to_member(head, client).ok()?;
+    head.insert(AUTHORIZATION, credential.clone());
+    Some(target.into())
+}
+
+/// A member's headers as the client shall see them.
+pub fn to_client(head: &mut HeaderMap) {
+    headers::to_client(head);
+}
+
+/// The answer to a request for a cluster that is not registered, and the bytes of its body.
+pub fn no_such_cluster(cluster: &ClusterName) -> (StatusCode, Option<usize>) {
+    let mut response = Error::NoSuchCluster(cluster.clone()).into_response_as(StatusForm::Json);
+    (response.status(), response.body_mut().without_own_bytes())
+}
