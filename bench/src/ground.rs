@@ -7,13 +7,14 @@ mod programs;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use hub_tests::scratch::Scratch;
 
 pub use self::hub::HubSide;
 pub use self::programs::Program;
 use crate::args::Programs;
 use crate::figure::Target;
+use crate::tool::Absent;
 use crate::upstream::Upstream;
 use crate::way::{self, Way};
 
@@ -24,6 +25,8 @@ pub struct Ground {
     hub: Option<Rc<HubSide>>,
     upstream: Option<Rc<Upstream>>,
     ways: Vec<(Target, Rc<Way>)>,
+    /// Why they did not start: waiting for each of them again in every scenario would take minutes.
+    broken: Vec<(Target, String)>,
     /// Where files go. Last, so that it goes after the programs that use it.
     scratch: Scratch,
 }
@@ -32,7 +35,15 @@ pub struct Ground {
 
 impl Ground {
     pub fn new(given: Programs, smoke: bool) -> Result<Self> {
-        Ok(Self { smoke, given, hub: None, upstream: None, ways: Vec::new(), scratch: Scratch::create()? })
+        Ok(Self {
+            smoke,
+            given,
+            hub: None,
+            upstream: None,
+            ways: Vec::new(),
+            broken: Vec::new(),
+            scratch: Scratch::create()?,
+        })
     }
 
     /// For keys, configurations and logs.
@@ -73,8 +84,21 @@ impl Ground {
         if let Some((_, way)) = self.ways.iter().find(|(known, _)| *known == target) {
             return Ok(Rc::clone(way));
         }
-        let way = Rc::new(way::start(self, target)?);
-        self.ways.push((target, Rc::clone(&way)));
-        Ok(way)
+        if let Some((_, reason)) = self.broken.iter().find(|(known, _)| *known == target) {
+            bail!("{reason}");
+        }
+        match way::start(self, target) {
+            Ok(way) => {
+                let way = Rc::new(way);
+                self.ways.push((target, Rc::clone(&way)));
+                Ok(way)
+            }
+            Err(error) => {
+                if !Absent::is_cause_of(&error) {
+                    self.broken.push((target, format!("{error:#}")));
+                }
+                Err(error)
+            }
+        }
     }
 }

@@ -19,7 +19,7 @@ use kit::pki::{self, Authority, Issued, Leaf, PemFiles, Trust};
 use rustls::ClientConfig;
 use tokio::time::Instant;
 
-use crate::figure::{BASELINE, DIRECT, GO, HAPROXY, NGINX, OURS, Target};
+use crate::figure::{BASELINE, DIRECT, GO, HAPROXY, KARMADA, NGINX, OURS, Target};
 use crate::ground::{Ground, Program};
 use crate::tool::Absent;
 use crate::usage::Tree;
@@ -124,6 +124,10 @@ pub fn start_registered(
         OURS | OURS_2 => gateway::ours(ground, &plan, &ground.program(Program::Gateway)?)?,
         BASELINE => gateway::ours(ground, &plan, &given(ground.given.baseline.as_ref(), "--baseline")?)?,
         GO => gateway::go(ground, &plan, &given(ground.given.go_gateway.as_ref(), "--go-gateway")?)?,
+        KARMADA => {
+            given(ground.given.karmada.as_ref(), "--karmada")?;
+            bail!("this bench cannot start it yet: it needs a control plane of Karmada's own")
+        }
         _ => bail!("nobody knows how to start {target}"),
     };
     let mut way = Way {
