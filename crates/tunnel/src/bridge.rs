@@ -1,13 +1,14 @@
 //! A stream of a link joined to a socket: what the agent does with a destination, and an HTTP/1.1 front with its client.
 //!
-//! FIN is `END_STREAM` and RST is `RST_STREAM`, both ways. An idle bridge holds no buffer.
+//! FIN is `END_STREAM` and RST is `RST_STREAM`, both ways; what came before a reset is passed on before it. An idle bridge holds no
+//! buffer.
 
 mod inward;
 mod outward;
 mod socket;
 
-use std::future::poll_fn;
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -15,9 +16,10 @@ use self::inward::Inward;
 use self::outward::Outward;
 pub use self::socket::Socket;
 use crate::budget::Account;
+use crate::last_words::LastWords;
 use crate::{Budget, Gauge, Stream};
 
-/// Moves bytes both ways until both directions have ended. Reads the socket only when the stream has room. `forth` of the gauge is
+/// Moves bytes both ways until both directions have ended and HTTP/2 has sent what it was given. Reads the socket only when the stream has room. `forth` of the gauge is
 /// towards the socket when `stream_asks`, else from it.
 ///
 /// # Errors
@@ -29,7 +31,7 @@ pub fn bridge<S: Socket>(
     gauge: Arc<Gauge>,
     stream_asks: bool,
 ) -> impl Future<Output = io::Result<()>> + Send + use<S> {
-    Bridge::new(stream, socket, Account::open(gauge, None), stream_asks).run()
+    Bridge::new(stream, socket, Account::open(gauge, None), stream_asks)
 }
 
 /// As [`bridge`], with what it holds counted in `budget`.
@@ -40,7 +42,13 @@ pub fn bridge_within<S: Socket>(
     stream_asks: bool,
     budget: &Budget,
 ) -> impl Future<Output = io::Result<()>> + Send + use<S> {
-    Bridge::new(stream, socket, Account::open(gauge, Some(budget)), stream_asks).run()
+    Bridge::new(stream, socket, Account::open(gauge, Some(budget)), stream_asks)
+}
+
+/// Which side broke.
+enum Broke {
+    Stream(io::Error),
+    Socket(io::Error),
 }
 
 /// The socket, aborted when dropped before both directions have ended: also when the future is.
@@ -53,6 +61,8 @@ struct Bridge<S: Socket> {
     stream_asks: bool,
     inward: Inward,
     outward: Outward,
+    /// A side has broken. Boxed: rare.
+    last_words: Option<Box<LastWords>>,
 }
 
 // === impl Bridge ===
@@ -61,25 +71,48 @@ impl<S: Socket> Bridge<S> {
     /// Not part of the future, which may be dropped before it has run: the socket is guarded from here on.
     fn new(stream: Stream, socket: S, account: Account, stream_asks: bool) -> Self {
         let (inward, outward) = (Inward::default(), Outward::default());
-        Self { stream, socket: Guarded(Some(socket)), account, stream_asks, inward, outward }
+        Self { stream, socket: Guarded(Some(socket)), account, stream_asks, inward, outward, last_words: None }
     }
 
-    async fn run(mut self) -> io::Result<()> {
-        poll_fn(|cx| self.poll(cx)).await?;
-        self.socket.0 = None;
-        Ok(())
-    }
-
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.account.check(cx)?;
+        while let Err(broke) = self.poll_both(cx) {
+            let error = match broke {
+                Broke::Stream(error) => {
+                    self.inward.cut();
+                    self.outward.discard(&self.account);
+                    error
+                }
+                Broke::Socket(error) => {
+                    self.inward.discard(&mut self.stream, &self.account);
+                    self.outward.cut();
+                    error
+                }
+            };
+            if self.last_words.is_some() {
+                return Poll::Ready(Err(error));
+            }
+            self.last_words = Some(Box::new(LastWords::new(error)));
+        }
+        let over = self.inward.is_over() && self.outward.done();
+        match &mut self.last_words {
+            Some(words) => {
+                let on_its_way = self.inward.held() + self.outward.held() + self.account.lent();
+                words.poll(cx, on_its_way + u64::from(!over)).map(Err)
+            }
+            None if over && self.account.lent() == 0 => Poll::Ready(Ok(())),
+            None => Poll::Pending,
+        }
+    }
+
+    fn poll_both(&mut self, cx: &mut Context<'_>) -> Result<(), Broke> {
         let socket = self.socket.0.as_mut().expect("taken at the end");
         let gauge = self.account.gauge();
         let (to_socket, from_socket) =
             if self.stream_asks { (&gauge.forth, &gauge.back) } else { (&gauge.back, &gauge.forth) };
         self.inward.poll(cx, &mut self.stream, socket, &self.account, to_socket)?;
         self.outward.poll(cx, socket, &mut self.stream, &self.account, from_socket)?;
-        self.watch(cx)?;
-        if self.inward.done && self.outward.done() { Poll::Ready(Ok(())) } else { Poll::Pending }
+        self.watch(cx).map_err(Broke::Stream)
     }
 
     /// A reset is seen where data is taken. A stream that will send no more is watched here.
@@ -96,6 +129,19 @@ impl<S: Socket> Bridge<S> {
             Poll::Ready(error) => Err(error),
             Poll::Pending => Ok(()),
         }
+    }
+}
+
+/// Written out, because an async block would keep room for itself twice.
+impl<S: Socket> Future for Bridge<S> {
+    type Output = io::Result<()>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let end = self.poll_end(cx);
+        if let Poll::Ready(Ok(())) = end {
+            self.socket.0 = None;
+        }
+        end
     }
 }
 

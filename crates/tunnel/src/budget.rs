@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::Context;
 
+use bytes::Bytes;
 use futures_util::task::AtomicWaker;
 use parking_lot::Mutex;
 
@@ -53,11 +54,24 @@ struct Streams {
     running: HashMap<u64, (Arc<Gauge>, Option<u64>)>,
 }
 
-/// One running stream's part of a budget, given back when dropped.
+/// One running stream's part of a budget, given back when nobody has it any more.
+#[derive(Debug, Clone)]
+pub(crate) struct Account(Arc<Part>);
+
 #[derive(Debug)]
-pub(crate) struct Account {
+struct Part {
     gauge: Arc<Gauge>,
     budget: Option<(Budget, u64)>,
+    /// Of what is held, what HTTP/2 has and has not sent yet.
+    lent: AtomicU64,
+    /// The stream's task waits until nothing is lent.
+    awaited: AtomicBool,
+}
+
+/// Bytes that HTTP/2 has: they are held until it lets go of them, sent or void.
+struct Lent {
+    bytes: Bytes,
+    part: Arc<Part>,
 }
 
 // === impl Gauge ===
@@ -152,17 +166,29 @@ impl Account {
             streams.running.insert(id, (Arc::clone(&gauge), None));
             (budget.clone(), id)
         });
-        Self { gauge, budget }
+        Self(Arc::new(Part { gauge, budget, lent: AtomicU64::new(0), awaited: AtomicBool::new(false) }))
     }
 
     pub fn gauge(&self) -> &Gauge {
-        &self.gauge
+        &self.0.gauge
+    }
+
+    /// Bytes that are held already, for HTTP/2.
+    pub fn lend(&self, bytes: Bytes) -> Bytes {
+        self.0.lent.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        Bytes::from_owner(Lent { bytes, part: Arc::clone(&self.0) })
+    }
+
+    /// How much HTTP/2 has. The task that [checks](Account::check) is woken when it is nothing any more.
+    pub fn lent(&self) -> u64 {
+        self.0.awaited.store(true, Ordering::SeqCst);
+        self.0.lent.load(Ordering::SeqCst)
     }
 
     /// `bytes` more are held.
     pub fn take(&self, bytes: usize) {
-        self.gauge.held.fetch_add(bytes as u64, Ordering::Relaxed);
-        if let Some((budget, _)) = &self.budget {
+        self.0.gauge.held.fetch_add(bytes as u64, Ordering::Relaxed);
+        if let Some((budget, _)) = &self.0.budget {
             budget.0.held.fetch_add(bytes as u64, Ordering::Relaxed);
             if budget.is_exceeded() {
                 budget.shed();
@@ -172,25 +198,51 @@ impl Account {
 
     /// `bytes` fewer are held.
     pub fn give(&self, bytes: usize) {
-        self.gauge.held.fetch_sub(bytes as u64, Ordering::Relaxed);
-        if let Some((budget, _)) = &self.budget {
-            budget.0.held.fetch_sub(bytes as u64, Ordering::Relaxed);
-        }
+        self.0.give(bytes as u64);
     }
 
     /// See [`Gauge::check`].
     pub fn check(&self, cx: &mut Context<'_>) -> io::Result<()> {
-        self.gauge.check(cx)
+        self.0.gauge.check(cx)
     }
 }
 
-impl Drop for Account {
+// === impl Part ===
+
+impl Part {
+    fn give(&self, bytes: u64) {
+        self.gauge.held.fetch_sub(bytes, Ordering::Relaxed);
+        if let Some((budget, _)) = &self.budget {
+            budget.0.held.fetch_sub(bytes, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Part {
     fn drop(&mut self) {
         let held = self.gauge.held.swap(0, Ordering::Relaxed);
         let Some((budget, id)) = &self.budget else { return };
         budget.0.held.fetch_sub(held, Ordering::Relaxed);
         if let Some((_, Some(told))) = budget.0.streams.lock().running.remove(id) {
             budget.0.leaving.fetch_sub(told, Ordering::Relaxed);
+        }
+    }
+}
+
+// === impl Lent ===
+
+impl AsRef<[u8]> for Lent {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        let bytes = self.bytes.len() as u64;
+        self.part.give(bytes);
+        if self.part.lent.fetch_sub(bytes, Ordering::SeqCst) == bytes && self.part.awaited.load(Ordering::SeqCst) {
+            self.part.gauge.task.wake();
         }
     }
 }
@@ -209,7 +261,7 @@ mod tests {
     }
 
     fn is_told(account: &Account) -> bool {
-        account.gauge.told.load(Ordering::Relaxed)
+        account.gauge().told.load(Ordering::Relaxed)
     }
 
     #[test]
@@ -226,6 +278,27 @@ mod tests {
         assert_eq!(accounts.iter().map(is_told).collect::<Vec<_>>(), [false, true, false, true, false]);
         drop(accounts);
         assert_eq!((budget.held(), budget.staying(), budget.free()), (0, 0, 1600));
+    }
+
+    #[test]
+    fn what_http2_has_is_held_until_it_lets_go() {
+        let budget = Budget::new(1000);
+        let account = Account::open(Arc::default(), Some(&budget));
+        account.take(100);
+        let mut lent = account.lend(Bytes::from(vec![7; 60]));
+        let sent = lent.split_to(50);
+        account.give(40);
+        drop(sent);
+        assert_eq!((budget.held(), account.lent()), (60, 60));
+        drop(lent);
+        assert_eq!((budget.held(), account.lent()), (0, 0));
+        // What it has when the stream has ended is held as well.
+        account.take(10);
+        let lent = account.lend(Bytes::from(vec![7; 10]));
+        drop(account);
+        assert_eq!(budget.held(), 10);
+        drop(lent);
+        assert_eq!((budget.held(), budget.0.streams.lock().running.len()), (0, 0));
     }
 
     #[test]

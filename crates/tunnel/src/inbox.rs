@@ -14,6 +14,8 @@ pub(crate) struct Inbox {
     pub queue: Queue,
     /// The peer has ended its direction; the queue may hold something still.
     pub ended: bool,
+    /// The stream was reset; what came before is in the queue.
+    pub broken: bool,
 }
 
 // === impl Inbox ===
@@ -22,15 +24,18 @@ impl Inbox {
     /// Pieces taken in one go, so that a peer with many short frames does not keep the thread.
     const PIECES: usize = 256;
 
-    /// Takes what there is. Fails when the stream was reset; then what was taken is void.
+    /// Takes what there is. Fails when the stream was reset; then there is nothing more to take.
     pub fn fill(&mut self, cx: &mut Context<'_>, source: &mut Stream, account: &Account) -> io::Result<()> {
         for _ in 0..Self::PIECES {
-            if self.ended {
+            if self.ended || self.broken {
                 return Ok(());
             }
             match source.poll_data(cx) {
-                Poll::Ready(Some(piece)) => {
-                    let piece = piece?;
+                Poll::Ready(Some(Err(error))) => {
+                    self.broken = true;
+                    return Err(error);
+                }
+                Poll::Ready(Some(Ok(piece))) => {
                     account.take(piece.len());
                     self.queue.push(piece);
                 }

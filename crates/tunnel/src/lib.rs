@@ -12,6 +12,7 @@ mod cluster_name;
 mod destination;
 mod inbox;
 mod keepalive;
+mod last_words;
 mod leaving;
 pub mod link;
 mod prefixed;

@@ -16,7 +16,7 @@ pub struct Settings {
     pub connection_window: u32,
     /// Streams the peer may have open at a time.
     pub max_streams: u32,
-    /// Largest DATA frame taken. Larger frames, fewer of them; 64 KiB is where it stops paying.
+    /// Largest DATA frame taken. Larger frames, fewer of them; four TLS records are where it stops paying.
     pub max_frame: u32,
     /// Bytes of one stream that wait in HTTP/2 for the socket. Enough to keep it busy, and no more: what waits here has left the
     /// reach of [`crate::Budget`].
@@ -37,6 +37,11 @@ pub struct Settings {
 
 /// What no installation has a reason to change.
 impl Settings {
+    /// With its head of nine bytes (RFC 9113 §4.1) four full TLS records: not a byte more, which would be a record of its own.
+    pub const LARGEST_FRAME: u32 = 4 * 16 * 1024 - 9;
+    /// Bytes that TLS below a link may hold: rustls's own 64 KiB are a few bytes less than a frame and its records' heads, and the
+    /// rest would go out by itself.
+    pub const TLS_BUFFER: usize = 128 * 1024;
     /// Headers of one request or answer, as h2 counts them. A `CONNECT` needs a few hundred bytes.
     pub(crate) const HEADER_LIST: u32 = 16 * 1024;
     /// Streams we reset are remembered for the frames that are still under way. As many as a link may have: a frontend that goes
@@ -99,7 +104,7 @@ impl Default for Settings {
             stream_window_max: 8 * 1024 * 1024,
             connection_window: (1 << 31) - 1,
             max_streams: 10_000,
-            max_frame: 64 * 1024,
+            max_frame: Self::LARGEST_FRAME,
             send_buffer: 256 * 1024,
             keepalive: Duration::from_secs(10),
             keepalive_timeout: Duration::from_secs(10),

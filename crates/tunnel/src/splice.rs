@@ -1,46 +1,142 @@
-//! Two streams of two links joined: what the relay does. `Bytes` are moved, not copied.
+//! Two streams of two links joined: what the relay does. `Bytes` are moved, not copied. What came before a reset is passed on before it.
 
-use std::future::poll_fn;
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
 use crate::budget::Account;
 use crate::inbox::Inbox;
+use crate::last_words::LastWords;
 use crate::{Budget, Gauge, Stream};
 
 /// One way of a splice.
 #[derive(Default)]
 struct Way {
     inbox: Inbox,
+    /// The source has broken: what it brought still is passed on, its end is none.
+    cut: bool,
     /// `END_STREAM` was passed on, or the sink reads no more.
     done: bool,
 }
 
-/// Moves bytes both ways until both directions have ended. Each direction ends by itself (half-close); a reset of one stream resets
+/// Which stream broke.
+enum Broke {
+    A(io::Error),
+    B(io::Error),
+}
+
+struct Splice {
+    a: Stream,
+    b: Stream,
+    account: Account,
+    forth: Way,
+    back: Way,
+    /// A stream has broken. Boxed: rare.
+    last_words: Option<Box<LastWords>>,
+}
+
+/// Moves bytes both ways until both directions have ended and HTTP/2 has sent what it was given. Each direction ends by itself (half-close); a reset of one stream resets
 /// the other. `a` is the side that asked for the stream, `b` the side that leads to the destination.
 ///
 /// # Errors
 /// [`io::ErrorKind::ConnectionReset`] when either was reset or its link was lost, [`io::ErrorKind::QuotaExceeded`] when the budget or
 /// [`Gauge::end`] ended it. Both streams have been reset then, as they are when the future is dropped.
-pub async fn splice(mut a: Stream, mut b: Stream, gauge: Arc<Gauge>, budget: &Budget) -> io::Result<()> {
+pub fn splice(
+    a: Stream,
+    b: Stream,
+    gauge: Arc<Gauge>,
+    budget: &Budget,
+) -> impl Future<Output = io::Result<()>> + Send + use<> {
     let account = Account::open(gauge, Some(budget));
-    let (mut forth, mut back) = (Way::default(), Way::default());
-    poll_fn(|cx| {
-        account.check(cx)?;
-        forth.poll(cx, &mut a, &mut b, &account, &account.gauge().forth)?;
-        back.poll(cx, &mut b, &mut a, &account, &account.gauge().back)?;
-        forth.watch(cx, &mut a, &mut back.done)?;
-        back.watch(cx, &mut b, &mut forth.done)?;
-        if forth.done && back.done { Poll::Ready(Ok(())) } else { Poll::Pending }
-    })
-    .await
+    Splice { a, b, account, forth: Way::default(), back: Way::default(), last_words: None }
+}
+
+// === impl Splice ===
+
+/// Written out, because an async block would keep room for itself twice.
+impl Future for Splice {
+    type Output = io::Result<()>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_end(cx)
+    }
+}
+
+impl Splice {
+    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.account.check(cx)?;
+        while let Err(broke) = self.poll_both(cx) {
+            let error = match broke {
+                Broke::A(error) => {
+                    self.forth.cut = true;
+                    self.back.give_up(&mut self.b, &self.account);
+                    error
+                }
+                Broke::B(error) => {
+                    self.back.cut = true;
+                    self.forth.give_up(&mut self.a, &self.account);
+                    error
+                }
+            };
+            if self.last_words.is_some() {
+                return Poll::Ready(Err(error));
+            }
+            self.last_words = Some(Box::new(LastWords::new(error)));
+        }
+        let over = self.forth.is_over() && self.back.is_over();
+        match &mut self.last_words {
+            Some(words) => {
+                let on_its_way = self.forth.held() + self.back.held() + self.account.lent();
+                words.poll(cx, on_its_way + u64::from(!over)).map(Err)
+            }
+            None if over && self.account.lent() == 0 => Poll::Ready(Ok(())),
+            None => Poll::Pending,
+        }
+    }
+
+    fn poll_both(&mut self, cx: &mut Context<'_>) -> Result<(), Broke> {
+        let Self { a, b, account, forth, back, .. } = self;
+        let gauge = account.gauge();
+        forth.fill(cx, a, account).map_err(Broke::A)?;
+        forth.poll(cx, a, b, account, &gauge.forth).map_err(Broke::B)?;
+        back.fill(cx, b, account).map_err(Broke::B)?;
+        back.poll(cx, b, a, account, &gauge.back).map_err(Broke::A)?;
+        forth.watch(cx, a, &mut back.done).map_err(Broke::A)?;
+        back.watch(cx, b, &mut forth.done).map_err(Broke::B)
+    }
 }
 
 // === impl Way ===
 
 impl Way {
+    /// Nothing more will be passed on.
+    fn is_over(&self) -> bool {
+        self.done || self.cut && (self.inbox.broken || self.inbox.ended) && self.inbox.queue.is_empty()
+    }
+
+    /// Bytes the sink has not taken.
+    fn held(&self) -> u64 {
+        self.inbox.queue.held() as u64
+    }
+
+    /// The sink takes no more.
+    fn give_up(&mut self, source: &mut Stream, account: &Account) {
+        self.inbox.discard(source, account);
+        self.done = true;
+    }
+
+    /// Takes what there is; fails when the source breaks.
+    fn fill(&mut self, cx: &mut Context<'_>, source: &mut Stream, account: &Account) -> io::Result<()> {
+        if self.done {
+            return Ok(());
+        }
+        let filled = self.inbox.fill(cx, source, account);
+        if self.cut { Ok(()) } else { filled }
+    }
+
+    /// Passes it on; fails when the sink breaks.
     fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -53,13 +149,11 @@ impl Way {
             self.inbox.discard(source, account);
             return Ok(());
         }
-        self.inbox.fill(cx, source, account)?;
         while !self.inbox.queue.is_empty() {
             match self.poll_pass(cx, source, sink, account, moved) {
                 Poll::Ready(Ok(())) => {}
                 Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
-                    self.done = true;
-                    self.inbox.discard(source, account);
+                    self.give_up(source, account);
                     return Ok(());
                 }
                 Poll::Ready(Err(error)) => return Err(error),
@@ -67,7 +161,7 @@ impl Way {
             }
         }
         sink.settle();
-        if self.inbox.ended {
+        if self.inbox.ended && !self.cut {
             self.done = true;
             match sink.finish() {
                 Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error),
@@ -90,14 +184,13 @@ impl Way {
         let mut left = room;
         while let Some(piece) = self.inbox.queue.pop(left) {
             left -= piece.len();
-            sink.send(piece)?;
+            sink.send(account.lend(piece))?;
             if left == 0 {
                 break;
             }
         }
         let passed = room - left;
         source.release(passed);
-        account.give(passed);
         moved.fetch_add(passed as u64, Ordering::Relaxed);
         Poll::Ready(Ok(()))
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use net::dial::{self, DialError};
+use net::large_reads::LargeReads;
 use net::tls;
 use net::tls::client_files::FollowedClient;
 use rustls_pki_types::ServerName;
@@ -51,7 +52,10 @@ impl Linking {
         let tcp = dial::connect(&address.ip().to_string(), address.port(), deadline).await?;
         let connector = TlsConnector::from(Arc::clone(&generation.config));
         let connector = connector.with_alpn(vec![tls::H2.to_vec()]);
-        let stream = match timeout_at(deadline, connector.connect(name.clone(), tcp)).await {
+        let connecting = connector.connect_with(name.clone(), LargeReads::new(tcp), |tls| {
+            tls.set_buffer_limit(Some(Settings::TLS_BUFFER));
+        });
+        let stream = match timeout_at(deadline, connecting).await {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) => return Err(Unlinked::Tls { address, reason: error.to_string() }),
             Err(_) => return Err(Unlinked::TlsTimeout { address }),

@@ -12,6 +12,7 @@ use net::tls;
 use net::tls::client_files::ClientFilesError;
 use net::transport::Transport;
 use tokio::time::{Instant, timeout_at};
+use tunnel::Settings;
 use tunnel::register::{RegisterError, Registered, Registration, register};
 
 use super::backoff::Kind;
@@ -55,10 +56,15 @@ pub(super) async fn make(
     let identity = identity?;
     let deadline = Instant::now() + CONNECT_TIMEOUT;
     let opened = open(&connector, &server, address, deadline).await?;
-    let transport = timeout_at(deadline, opened.secure(&identity.config, server.verified.clone(), &[tls::HTTP_11]))
+    let mut transport = timeout_at(deadline, opened.secure(&identity.config, server.verified.clone(), &[tls::HTTP_11]))
         .await
         .map_err(|_| AttemptError::TlsTimeout(CONNECT_TIMEOUT))?
         .map_err(AttemptError::Tls)?;
+    match &mut transport {
+        Transport::Tls(stream) => stream.get_mut().1.set_buffer_limit(Some(Settings::TLS_BUFFER)),
+        Transport::ProxiedTls(stream) => stream.get_mut().1.set_buffer_limit(Some(Settings::TLS_BUFFER)),
+        Transport::Plain(_) | Transport::Proxied(_) => {}
+    }
     let registration = Registration {
         cluster: connector.cluster.clone(),
         agent: connector.agent.clone(),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
+use net::large_reads::LargeReads;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
@@ -30,7 +31,7 @@ const LATER: Duration = Duration::from_secs(5);
 /// After an accept that failed for want of something, file descriptors most often.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(200);
 
-type Io = TlsStream<TcpStream>;
+type Io = TlsStream<LargeReads<TcpStream>>;
 
 pub struct Listener {
     pub tls: TlsAcceptor,
@@ -136,7 +137,9 @@ impl Listener {
     }
 
     async fn application(&self, stream: TcpStream, peer: SocketAddr) -> Result<(Applicant<Io>, Claim), String> {
-        let stream = self.tls.accept(stream).await.map_err(|error| format!("TLS: {error}"))?;
+        let accepted =
+            self.tls.accept_with(LargeReads::new(stream), |tls| tls.set_buffer_limit(Some(Settings::TLS_BUFFER)));
+        let stream = accepted.await.map_err(|error| format!("TLS: {error}"))?;
         let session = stream.get_ref().1;
         let certificates = session.peer_certificates().unwrap_or_default();
         let certificates = certificates.iter().map(|der| der.clone().into_owned()).collect();

@@ -10,6 +10,7 @@ use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use bytes::{Buf as _, Bytes};
+use net::large_reads::LargeReads;
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
@@ -189,7 +190,7 @@ fn forget(stream: &UnixStream) {
 
 // === impl Front ===
 
-impl Front for TlsStream<TcpStream> {
+impl Front for TlsStream<LargeReads<TcpStream>> {
     async fn announce(&mut self, answer: &'static [u8]) -> io::Result<Pause> {
         self.write_all(answer).await?;
         self.flush().await?;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use auth::{ClientCa, Peer};
 use bytes::BytesMut;
+use net::large_reads::LargeReads;
 use net::listen::{self, Sharing};
 use net::tls;
 use net::tls::policy::Policy;
@@ -19,6 +20,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
+use tunnel::Settings;
 
 use super::{Room, connection, pause_after};
 use crate::args::FrontendTls;
@@ -122,15 +124,17 @@ impl Door {
     async fn admit(
         &self,
         stream: TcpStream,
-    ) -> Result<(TlsStream<TcpStream>, OwnedSemaphorePermit), (&'static str, String)> {
+    ) -> Result<(TlsStream<LargeReads<TcpStream>>, OwnedSemaphorePermit), (&'static str, String)> {
         let late = |_| ("tls", format!("not finished within {HANDSHAKE_TIMEOUT:?}"));
-        let stream = timeout(HANDSHAKE_TIMEOUT, self.acceptor.accept(stream)).await.map_err(late)?;
+        let accepting =
+            self.acceptor.accept_with(LargeReads::new(stream), |tls| tls.set_buffer_limit(Some(Settings::TLS_BUFFER)));
+        let stream = timeout(HANDSHAKE_TIMEOUT, accepting).await.map_err(late)?;
         let stream = stream.map_err(|error| ("tls", error.to_string()))?;
         let permit = timeout(ROOM_TIMEOUT, self.room.enter()).await;
         Ok((stream, permit.map_err(|_| ("limit", "no room for another connection".to_owned()))?))
     }
 
-    async fn serve(&self, stream: TlsStream<TcpStream>, address: SocketAddr) {
+    async fn serve(&self, stream: TlsStream<LargeReads<TcpStream>>, address: SocketAddr) {
         let session = stream.get_ref().1;
         let certificates =
             session.peer_certificates().unwrap_or_default().iter().map(|der| der.clone().into_owned()).collect();

@@ -7,6 +7,7 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
+use super::Broke;
 use crate::Stream;
 use crate::budget::Account;
 use crate::inbox::Inbox;
@@ -16,6 +17,8 @@ use crate::inbox::Inbox;
 pub(super) struct Inward {
     inbox: Inbox,
     unflushed: bool,
+    /// The stream has broken: what it brought still is written, its end is none.
+    cut: bool,
     /// The stream's end was passed on as FIN.
     pub done: bool,
 }
@@ -28,6 +31,28 @@ impl Inward {
         self.inbox.ended
     }
 
+    /// Nothing more will be written.
+    pub fn is_over(&self) -> bool {
+        let brings_no_more = self.cut && (self.inbox.broken || self.inbox.ended);
+        self.done || brings_no_more && self.inbox.queue.is_empty() && !self.unflushed
+    }
+
+    /// Bytes the socket has not taken.
+    pub fn held(&self) -> u64 {
+        self.inbox.queue.held() as u64
+    }
+
+    /// The stream has broken.
+    pub fn cut(&mut self) {
+        self.cut = true;
+    }
+
+    /// The socket takes no more.
+    pub fn discard(&mut self, stream: &mut Stream, account: &Account) {
+        self.inbox.discard(stream, account);
+        self.done = true;
+    }
+
     pub fn poll<S: AsyncWrite + Unpin>(
         &mut self,
         cx: &mut Context<'_>,
@@ -35,13 +60,16 @@ impl Inward {
         socket: &mut S,
         account: &Account,
         moved: &AtomicU64,
-    ) -> io::Result<()> {
+    ) -> Result<(), Broke> {
         if self.done {
             return Ok(());
         }
-        self.inbox.fill(cx, stream, account)?;
+        let filled = self.inbox.fill(cx, stream, account);
+        if !self.cut {
+            filled.map_err(Broke::Stream)?;
+        }
         match self.poll_write(cx, stream, socket, account, moved) {
-            Poll::Ready(result) => result,
+            Poll::Ready(result) => result.map_err(Broke::Socket),
             Poll::Pending => Ok(()),
         }
     }
@@ -70,7 +98,7 @@ impl Inward {
             ready!(Pin::new(&mut *socket).poll_flush(cx))?;
             self.unflushed = false;
         }
-        if self.inbox.ended {
+        if self.inbox.ended && !self.cut {
             ready!(std::pin::pin!(socket.shutdown()).poll(cx))?;
             self.done = true;
         }

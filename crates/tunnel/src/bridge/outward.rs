@@ -10,9 +10,9 @@ use bytes::{Bytes, BytesMut};
 use tokio::io::AsyncReadExt;
 use tokio::time::{Sleep, sleep};
 
-use super::Socket;
-use crate::Stream;
+use super::{Broke, Socket};
 use crate::budget::Account;
+use crate::{Settings, Stream};
 
 /// Reads the socket while the stream takes what was read.
 pub(super) struct Outward {
@@ -22,6 +22,8 @@ pub(super) struct Outward {
     size: usize,
     /// Looks after a socket that is not read for want of room.
     look: Option<Look>,
+    /// The socket has broken: what it brings still is passed on, its end is none.
+    cut: bool,
     done: bool,
 }
 
@@ -37,7 +39,8 @@ struct Look {
 
 impl Outward {
     const FIRST_BUFFER: usize = 4 * 1024;
-    const LARGEST_BUFFER: usize = 64 * 1024;
+    /// A frame: a rest would be a frame of its own.
+    const LARGEST_BUFFER: usize = Settings::LARGEST_FRAME as usize;
     /// Less than this is copied out of the buffer, which is then used again: a stalled link must not pin a buffer for each few bytes.
     const SMALL: usize = 1024;
     /// A socket that is not read does not say that its peer has reset it.
@@ -51,6 +54,17 @@ impl Outward {
     /// The socket's end was passed on, or the stream takes no more.
     pub fn done(&self) -> bool {
         self.done
+    }
+
+    /// Bytes the stream has not taken.
+    pub fn held(&self) -> u64 {
+        self.waiting.len() as u64
+    }
+
+    /// The socket has broken.
+    pub fn cut(&mut self) {
+        self.cut = true;
+        self.look = None;
     }
 
     /// The stream takes no more.
@@ -67,19 +81,25 @@ impl Outward {
         stream: &mut Stream,
         account: &Account,
         moved: &AtomicU64,
-    ) -> io::Result<()> {
+    ) -> Result<(), Broke> {
         if self.done {
             return Ok(());
         }
         match self.poll_move(cx, socket, stream, account, moved) {
             Poll::Ready(Ok(())) => self.done = true,
-            Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::BrokenPipe => self.discard(account),
-            Poll::Ready(Err(error)) => return Err(error),
+            Poll::Ready(Err(Broke::Stream(error))) if error.kind() == io::ErrorKind::BrokenPipe => {
+                self.discard(account)
+            }
+            // There is nothing more to read, and what was is with the stream.
+            Poll::Ready(Err(Broke::Socket(_))) if self.cut => self.done = true,
+            Poll::Ready(Err(broke)) => return Err(broke),
             Poll::Pending if self.waiting.is_empty() => {
                 self.look = None;
                 stream.settle();
             }
-            Poll::Pending => self.look_after(cx, socket, moved.load(Ordering::Relaxed))?,
+            // Who waits for the last words looks after them.
+            Poll::Pending if self.cut => {}
+            Poll::Pending => self.look_after(cx, socket, moved.load(Ordering::Relaxed)).map_err(Broke::Socket)?,
         }
         Ok(())
     }
@@ -92,23 +112,22 @@ impl Outward {
         stream: &mut Stream,
         account: &Account,
         moved: &AtomicU64,
-    ) -> Poll<io::Result<()>> {
+    ) -> Poll<Result<(), Broke>> {
         // Not kept: thousands of idle connections hold none.
         let mut buffer = BytesMut::new();
         loop {
             while !self.waiting.is_empty() {
-                let room = ready!(stream.poll_room(cx, self.waiting.len()))?;
-                stream.send(self.waiting.split_to(room))?;
-                account.give(room);
+                let room = ready!(stream.poll_room(cx, self.waiting.len())).map_err(Broke::Stream)?;
+                stream.send(account.lend(self.waiting.split_to(room))).map_err(Broke::Stream)?;
                 moved.fetch_add(room as u64, Ordering::Relaxed);
             }
             if buffer.capacity() < self.size / 4 {
                 buffer = BytesMut::with_capacity(self.size);
             }
             let space = buffer.capacity();
-            let read = ready!(pin!(socket.read_buf(&mut buffer)).poll(cx))?;
+            let read = ready!(pin!(socket.read_buf(&mut buffer)).poll(cx)).map_err(Broke::Socket)?;
             if read == 0 {
-                return Poll::Ready(stream.finish());
+                return Poll::Ready(if self.cut { Ok(()) } else { stream.finish().map_err(Broke::Stream) });
             }
             account.take(read);
             self.waiting = if read < Self::SMALL {
@@ -155,6 +174,6 @@ impl Look {
 
 impl Default for Outward {
     fn default() -> Self {
-        Self { waiting: Bytes::new(), size: Self::FIRST_BUFFER, look: None, done: false }
+        Self { waiting: Bytes::new(), size: Self::FIRST_BUFFER, look: None, cut: false, done: false }
     }
 }

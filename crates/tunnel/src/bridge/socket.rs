@@ -3,6 +3,7 @@
 use std::io;
 use std::time::Duration;
 
+use net::large_reads::LargeReads;
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
@@ -51,13 +52,13 @@ impl Socket for UnixStream {
     }
 }
 
-impl Socket for tokio_rustls::server::TlsStream<TcpStream> {
+impl Socket for tokio_rustls::server::TlsStream<LargeReads<TcpStream>> {
     fn abort(self) {
-        reset(self.get_ref().0);
+        reset(self.get_ref().0.get_ref());
     }
 
     fn error(&self) -> Option<io::Error> {
-        self.get_ref().0.error()
+        self.get_ref().0.get_ref().error()
     }
 }
 

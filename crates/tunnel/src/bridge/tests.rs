@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use kit::wait::{eventually, within};
-use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt, copy, duplex, split};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::task::JoinHandle;
 
@@ -236,6 +236,80 @@ async fn what_a_bridge_holds_counts_in_the_budget() {
     let error = within(SOON, "the end", end).await.unwrap().unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::QuotaExceeded);
     assert_eq!((budget.sheds(), budget.held()), (1, 0));
+}
+
+/// Uploads over a link that takes nothing any more.
+#[tokio::test]
+async fn what_waits_in_http2_counts_in_the_budget() {
+    let ((near, middle), (far_middle, far)) = (duplex(4096), duplex(4096));
+    let ((mut read, mut write), (mut far_read, mut far_write)) = (split(middle), split(far_middle));
+    tokio::spawn(async move { copy(&mut read, &mut far_write).await });
+    let back = tokio::spawn(async move { copy(&mut far_read, &mut write).await });
+    let mut pair = Pair::over(&Settings::default(), near, far).await;
+    let budget = Budget::new(1 << 20);
+    let mut streams = Vec::new();
+    for _ in 0..8 {
+        streams.push(pair.open().await);
+    }
+    back.abort();
+    eventually(SOON, || back.is_finished()).await;
+    let mut nears = Vec::new();
+    for (near, far) in streams {
+        let (socket, mut peer) = sockets().await;
+        tokio::spawn(bridge_within(far, socket, Arc::default(), true, &budget));
+        tokio::spawn(async move { peer.write_all(&vec![7; 40_000_000]).await });
+        nears.push(near);
+        if nears.len() == 1 {
+            eventually(SOON, || budget.held() >= 256 * 1024).await;
+            assert_eq!(budget.sheds(), 0);
+        }
+    }
+    eventually(SOON, || budget.sheds() > 0).await;
+    eventually(SOON, || budget.held() <= 1 << 20).await;
+    pair.link.close();
+    eventually(SOON, || budget.held() == 0).await;
+}
+
+/// Few enough for a socket's buffer.
+const ANSWER: usize = 40_000;
+
+async fn assert_whole(near: &mut Stream, what: &str) {
+    let mut heard = Vec::new();
+    let end = within(SOON, what, near.read_to_end(&mut heard)).await;
+    assert_eq!(heard.len(), ANSWER, "{what}");
+    is_reset(end);
+}
+
+#[tokio::test]
+async fn what_came_before_a_reset_arrives_before_it() {
+    for window in [1000, 1 << 20] {
+        let settings = Settings { stream_window: window, stream_window_max: window, ..Settings::default() };
+        let mut pair = Pair::with(&settings).await;
+        for _ in 0..20 {
+            let Bridged { mut near, mut peer, gauge, end } = bridged(&mut pair).await;
+            peer.write_all(&[7; ANSWER]).await.unwrap();
+            eventually(SOON, || gauge.held.load(Ordering::Relaxed) + gauge.back.load(Ordering::Relaxed) > 0).await;
+            peer.abort();
+            assert_whole(&mut near, &format!("an answer through a window of {window}")).await;
+            is_reset(within(SOON, "the end", end).await.unwrap());
+        }
+    }
+}
+
+/// A server that answers before it has read everything.
+#[tokio::test]
+async fn an_answer_arrives_though_nothing_can_be_written_any_more() {
+    let settings = Settings { stream_window: 1000, stream_window_max: 1000, ..Settings::default() };
+    let mut pair = Pair::with(&settings).await;
+    for _ in 0..20 {
+        let Bridged { mut near, mut peer, gauge, end } = bridged(&mut pair).await;
+        peer.write_all(&[7; ANSWER]).await.unwrap();
+        eventually(SOON, || gauge.back.load(Ordering::Relaxed) > 0).await;
+        peer.abort();
+        near.write_all(&[1; 500]).await.unwrap();
+        assert_whole(&mut near, "the answer").await;
+        is_reset(within(SOON, "the end", end).await.unwrap());
+    }
 }
 
 #[test]

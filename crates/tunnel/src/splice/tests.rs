@@ -1,5 +1,6 @@
 //! Two links with a relay between them: `left` asks, `right` leads on.
 
+use std::future::poll_fn;
 use std::time::Duration;
 
 use kit::wait::{eventually, within};

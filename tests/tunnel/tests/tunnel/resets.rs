@@ -36,6 +36,26 @@ async fn a_destinations_reset_is_a_reset_at_the_client() {
     stage.wait_idle().await;
 }
 
+/// A server that refuses an upload answers and closes with the rest unread.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_right_before_a_reset_arrives_whole() {
+    const ANSWER: usize = 50_000;
+    let stage = Stage::simple().await;
+    let site = Site::reset_after(Bytes::from(vec![7; ANSWER])).await;
+    for kind in Frontend::ALL {
+        for _ in 0..20 {
+            let mut tunnel = stage.caller(kind).must(&site.authority()).await;
+            tunnel.write_all(b"x and more that nobody reads").await.expect("written");
+            tunnel.flush().await.expect("written");
+            let mut heard = Vec::new();
+            let end = within(WAIT, "the end", tunnel.read_to_end(&mut heard)).await;
+            assert_eq!(heard.len(), ANSWER, "{kind:?}: {end:?}");
+            assert_eq!(end.is_ok(), kind == Frontend::Uds, "{kind:?}: {end:?}");
+        }
+    }
+    stage.wait_idle().await;
+}
+
 /// A Unix socket has no reset, but it ends, and at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_destinations_reset_ends_a_unix_socket() {

@@ -1,19 +1,20 @@
 //! A client that speaks TLS to a front.
 
 use kit::pki::{Authority, ClientAuth, Leaf, Trust, client_config, server_config};
+use net::large_reads::LargeReads;
 use rustls_pki_types::ServerName;
 use tokio_rustls::{TlsAcceptor, TlsConnector, client, server};
 
 use super::*;
 
-async fn tls() -> (server::TlsStream<TcpStream>, client::TlsStream<TcpStream>) {
+async fn tls() -> (server::TlsStream<LargeReads<TcpStream>>, client::TlsStream<TcpStream>) {
     let authority = Authority::new("front");
     let issued = authority.issue(&Leaf::server("front").san("front"));
     let acceptor = TlsAcceptor::from(server_config(&issued, ClientAuth::None, &[]));
     let connector = TlsConnector::from(client_config(Trust::Authority(&authority), None, &[]));
     let (near, far) = sockets().await;
     let name = ServerName::try_from("front").unwrap();
-    let (server, client) = tokio::join!(acceptor.accept(far), connector.connect(name, near));
+    let (server, client) = tokio::join!(acceptor.accept(LargeReads::new(far)), connector.connect(name, near));
     (server.unwrap(), client.unwrap())
 }
 
