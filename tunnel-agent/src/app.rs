@@ -54,12 +54,13 @@ impl Agent {
         T: Into<OsString> + Clone,
     {
         let config = Config::new(&args::parse_from(arguments)?, |name| std::env::var(name).ok())?;
-        Self::assemble(config, runtime()?)
+        let runtime = runtime(config.threads)?;
+        Self::assemble(config, runtime)
     }
 
     /// Runs as the process's only purpose: until SIGTERM or SIGINT, then drains. A second signal ends the process at once.
     pub fn run(config: Config) -> anyhow::Result<()> {
-        let runtime = runtime()?;
+        let runtime = runtime(config.threads)?;
         // Before anything else: a signal that comes while starting must not be lost, nor end the process unasked.
         let signals = {
             let _entered = runtime.enter();
@@ -172,8 +173,10 @@ impl Drop for Agent {
     }
 }
 
-fn runtime() -> anyhow::Result<Runtime> {
+/// On more than one thread the tasks of a link and its streams would wake each other by system calls.
+fn runtime(threads: usize) -> anyhow::Result<Runtime> {
     Builder::new_multi_thread()
+        .worker_threads(threads)
         .thread_name("tunnel-agent")
         // They resolve names, which cannot be interrupted: a resolver that hangs must not gather more.
         .max_blocking_threads(forward::THREADS)

@@ -24,7 +24,7 @@ use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::registry::Registry;
 use crate::relay::Refusals;
-use crate::shared::Shared;
+use crate::shared::{Common, Shared};
 
 /// How we call ourselves to the hub.
 const PROGRAM: &str = concat!("tunnel-server/", env!("CARGO_PKG_VERSION"));
@@ -56,12 +56,13 @@ impl Server {
         T: Into<OsString> + Clone,
     {
         let config = Config::new(args::parse_from(arguments)?, auth::hub_client::is_in_pod())?;
-        Self::assemble(&config, Runtime::start()?)
+        let runtime = Runtime::start(config.threads)?;
+        Self::assemble(&config, runtime)
     }
 
     /// Runs as the process's only purpose: until SIGTERM or SIGINT, then drains. A second signal ends the process at once.
     pub fn run(config: &Config) -> anyhow::Result<()> {
-        let runtime = Runtime::start()?;
+        let runtime = Runtime::start(config.threads)?;
         // Before anything else: a signal that comes while starting must not be lost, nor end the process unasked.
         let mut signals = runtime.block_on(async { Signals::new() })??;
         let server = Self::assemble(config, runtime)?;
@@ -153,7 +154,7 @@ impl Parts {
         Metrics::watch(&mut registry, &budget);
         let hub = hub(&config.hub, runtime)?;
         let agents = Agents::start(&config.agents, hub, handle, &mut registry)?;
-        let shared = Shared {
+        let shared = Arc::new(Common {
             registry: Arc::clone(agents.registry()),
             readiness,
             drain: Drain::new(),
@@ -165,7 +166,7 @@ impl Parts {
             dial_timeout: config.dial_timeout,
             default_cluster: config.default_cluster.clone(),
             refusals: Refusals::default(),
-        };
+        });
         let frontends = Frontends::start(&config.frontends, shared.clone(), handle)?;
         let admin = admin::start(config.admin_listen, shared.clone(), handle)?;
         drop(starting);

@@ -104,6 +104,10 @@ pub struct Process {
     /// Then, how long streams may go on before they are reset
     #[arg(long, value_parser = duration, default_value = "30s", value_name = "DURATION")]
     pub drain_timeout: Duration,
+    /// Threads that move bytes, each up to about a gigabyte a second. With more than one, bytes are handed from thread to thread, and
+    /// small messages cost twice the processor time: one for each core is worth it only where one is not enough
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256), value_name = "NUMBER")]
+    pub threads: u16,
     /// Where /livez, /readyz, /metrics and /debug/links are
     #[arg(long, default_value = "127.0.0.1:8095", value_name = "ADDRESS:PORT")]
     pub admin_listen: SocketAddr,

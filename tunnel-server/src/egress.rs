@@ -45,7 +45,11 @@ enum Unserved {
 pub async fn serve<S: Front>(shared: &Shared, origin: &Origin, mut io: S, mut read: BytesMut) {
     // Each phase is boxed: a tunnel lasts, and carries no room for what came before it around.
     match Box::pin(open(shared, origin, &mut io, &mut read)).await {
-        Ok(relayed) => Box::pin(start(shared, io, read, relayed)).await,
+        Ok(relayed) => {
+            if let Some(client) = Box::pin(start(io, read)).await {
+                relayed.bridge(shared, client).await;
+            }
+        }
         // Whoever does not take it in time has itself to blame.
         Err(Unserved::Answered(answer)) => drop(Box::pin(timeout(ANSWER_TIMEOUT, last_words(io, &answer))).await),
         Err(Unserved::Silent(_)) => {}
@@ -130,13 +134,14 @@ async fn gone<S: AsyncRead + Unpin>(io: &mut S, early: &mut BytesMut) {
     std::future::pending::<()>().await;
 }
 
-/// Tells the client of its tunnel, and joins the two.
-async fn start<S: Front>(shared: &Shared, io: S, early: BytesMut, relayed: relay::Relayed) {
+/// Tells the client of its tunnel.
+async fn start<S: Front>(io: S, early: BytesMut) -> Option<Client<S>> {
     match timeout(ANSWER_TIMEOUT, Client::connected(io, early.freeze(), answer::ESTABLISHED)).await {
-        Ok(Ok(client)) => relayed.bridge(shared, client).await,
+        Ok(Ok(client)) => return Some(client),
         Ok(Err(error)) => tracing::debug!(%error, "the client went away before it was told of its tunnel"),
         Err(_) => tracing::debug!("the client did not take the answer to its CONNECT"),
     }
+    None
 }
 
 async fn last_words<S: AsyncRead + AsyncWrite + Unpin>(io: S, answer: &Answer) -> io::Result<()> {

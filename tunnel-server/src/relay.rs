@@ -8,6 +8,7 @@ mod refusals;
 
 use std::io;
 use std::net::IpAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
@@ -27,7 +28,7 @@ pub struct Relayed {
     gauge: Arc<Gauge>,
     cluster: ClusterName,
     to: Destination,
-    _counted: (Open, Place),
+    counted: (Open, Place),
 }
 
 /// Opens a stream to `to` for `origin`, in the cluster it `named` or else means. Dropping the future cancels the dial.
@@ -52,7 +53,7 @@ pub async fn open(
         let place = origin.place(shared.limits.streams_per_frontend)?;
         let (stream, gauge) = shared.registry.open(&cluster, to, shared.dial_timeout).await?;
         let counted = (shared.metrics.open(&cluster, Arc::clone(&gauge)), place);
-        Ok(Relayed { stream, gauge, cluster, to: to.clone(), _counted: counted })
+        Ok(Relayed { stream, gauge, cluster, to: to.clone(), counted })
     }
     .await;
     attempt.ended(opened.as_ref().err());
@@ -101,20 +102,32 @@ impl Relayed {
     }
 
     /// Joins it to a frontend's stream until both directions have ended.
-    pub async fn splice(self, shared: &Shared, frontend: Stream) {
-        let Self { stream, gauge, cluster, to, _counted: counted } = self;
-        let end = tunnel::splice::splice(frontend, stream, gauge, &shared.budget).await;
-        drop(counted);
-        told(shared, &cluster, &to, &end);
+    pub fn splice(self, shared: &Shared, frontend: Stream) -> impl Future<Output = ()> + Send + use<> {
+        let splice = tunnel::splice::splice(frontend, self.stream, self.gauge, &shared.budget);
+        joined(Box::pin(splice), Arc::clone(shared), self.cluster, self.to, self.counted)
     }
 
     /// Joins it to a frontend's socket until both directions have ended.
-    pub async fn bridge<S: Socket>(self, shared: &Shared, frontend: S) {
-        let Self { stream, gauge, cluster, to, _counted: counted } = self;
-        let end = tunnel::bridge::bridge_within(stream, frontend, gauge, false, &shared.budget).await;
-        drop(counted);
-        told(shared, &cluster, &to, &end);
+    pub fn bridge<S: Socket>(self, shared: &Shared, frontend: S) -> impl Future<Output = ()> + Send + use<S> {
+        let bridge = tunnel::bridge::bridge_within(self.stream, frontend, self.gauge, false, &shared.budget);
+        joined(Box::pin(bridge), Arc::clone(shared), self.cluster, self.to, self.counted)
     }
+}
+
+/// What is left of a request for as long as its stream lasts. Boxed twice over, so that thousands of them carry no room around for what
+/// is moved.
+fn joined<F: Future<Output = io::Result<()>> + Send>(
+    join: Pin<Box<F>>,
+    shared: Shared,
+    cluster: ClusterName,
+    to: Destination,
+    counted: (Open, Place),
+) -> Pin<Box<impl Future<Output = ()> + Send + use<F>>> {
+    Box::pin(async move {
+        let end = join.await;
+        drop(counted);
+        told(&shared, &cluster, &to, &end);
+    })
 }
 
 fn told(shared: &Shared, cluster: &ClusterName, to: &Destination, end: &io::Result<()>) {

@@ -12,9 +12,11 @@ use crate::metrics::Metrics;
 use crate::registry::Registry;
 use crate::relay::Refusals;
 
-/// Cheap to clone.
-#[derive(Clone)]
-pub struct Shared {
+/// Each connection has one of these.
+pub type Shared = Arc<Common>;
+
+/// See the module's text.
+pub struct Common {
     pub registry: Arc<Registry>,
     pub readiness: Readiness,
     /// Of frontends and their streams: soft means GOAWAY and no new connections, hard that what is left is reset. What must be

@@ -26,7 +26,7 @@ use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::registry::{Credential, Linked, Named, Registry};
 use crate::relay::Refusals;
-use crate::shared::Shared;
+use crate::shared::{Common, Shared};
 
 /// What `banner.member` says first.
 pub const BANNER: &[u8] = b"SSH-2.0-member\r\n";
@@ -125,7 +125,7 @@ pub fn shared(limits: Limits, default_cluster: Option<&str>) -> Shared {
     let links = crate::registry::Metrics::register(&mut registry);
     let budget = Budget::new(BUDGET);
     Metrics::watch(&mut registry, &budget);
-    Shared {
+    Arc::new(Common {
         registry: Arc::new(Registry::new(limits, links)),
         readiness: telemetry::readiness::Readiness::default(),
         drain: net::drain::Drain::new(),
@@ -137,7 +137,7 @@ pub fn shared(limits: Limits, default_cluster: Option<&str>) -> Shared {
         settings: Settings::default(),
         dial_timeout: Duration::from_secs(10),
         default_cluster: default_cluster.map(|name| ClusterName::parse(name).expect("a name")),
-    }
+    })
 }
 
 // === impl Agent ===

@@ -41,6 +41,8 @@ pub struct Config {
     /// Of all streams together.
     pub max_held_bytes: u64,
     pub drain_timeout: Duration,
+    /// At least one.
+    pub threads: usize,
     pub admin_listen: SocketAddr,
     pub log_format: logs::Format,
     pub log_level: String,
@@ -109,6 +111,7 @@ impl Config {
             dial_timeout: args.destinations.dial_timeout,
             max_held_bytes: args.destinations.max_held_bytes,
             drain_timeout: args.process.drain_timeout,
+            threads: args.process.threads.into(),
             admin_listen: args.process.admin_listen,
             log_format: args.logs.log_format.into(),
             log_level: args.logs.log_level.clone(),

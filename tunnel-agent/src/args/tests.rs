@@ -81,6 +81,6 @@ fn the_flags_are_those_that_charts_rely_on() {
     assert_eq!(
         names,
         "admin-listen allow api-server cert-file cluster dial-timeout drain-timeout keepalive keepalive-timeout key-file links \
-         log-format log-level max-held-bytes proxy-ca-file proxy-url server server-ca-file server-name token-file"
+         log-format log-level max-held-bytes proxy-ca-file proxy-url server server-ca-file server-name threads token-file"
     );
 }

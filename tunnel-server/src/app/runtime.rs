@@ -1,4 +1,7 @@
-//! The threads of a tunnel-server: one runtime that steals work, on as many threads as there are cores.
+//! The threads of a tunnel-server: one runtime, on one thread unless more are asked for.
+//!
+//! A stream belongs to its connection's task, its link's task and its own, which wake each other for every frame. On one thread that is
+//! a push to a list; between threads it is a system call, and most of what an echo would cost.
 //!
 //! It lives on a thread of its own, so that a server can be started, stopped and dropped inside of another runtime.
 
@@ -27,8 +30,10 @@ pub struct Runtime {
 // === impl Runtime ===
 
 impl Runtime {
-    pub fn start() -> anyhow::Result<Self> {
-        let runtime = Builder::new_multi_thread().thread_name("tunnel-worker").enable_all().build();
+    /// `threads` is at least one.
+    pub fn start(threads: usize) -> anyhow::Result<Self> {
+        let mut builder = if threads == 1 { Builder::new_current_thread() } else { Builder::new_multi_thread() };
+        let runtime = builder.worker_threads(threads).thread_name("tunnel-worker").enable_all().build();
         let runtime = runtime.context("cannot build a runtime")?;
         let (handle, end) = (runtime.handle().clone(), CancellationToken::new());
         let (report, ended) = mpsc::sync_channel(1);

@@ -27,6 +27,8 @@ pub struct Config {
     pub max_held_bytes: u64,
     pub shutdown_delay: Duration,
     pub drain_timeout: Duration,
+    /// At least one.
+    pub threads: usize,
     pub admin_listen: SocketAddr,
     pub log_format: logs::Format,
     pub log_level: String,
@@ -102,6 +104,7 @@ impl Config {
             max_held_bytes: args.limits.max_held_bytes,
             shutdown_delay: args.process.shutdown_delay_duration,
             drain_timeout: args.process.drain_timeout,
+            threads: args.process.threads.into(),
             admin_listen: args.process.admin_listen,
             log_format: args.logs.log_format.into(),
             log_level: args.logs.log_level,
