@@ -15,6 +15,7 @@ use kit::hub::{ClusterSecret, FakeHub, TokenUser};
 use kit::member::{FakeMember, MemberOptions, Reply};
 use kit::pki::{Authority, Issued, Leaf, Trust};
 use tokio::runtime::{Builder, Runtime};
+use tokio::task::LocalSet;
 use tokio::time::{Instant, interval};
 
 use self::load::{Asked, H1Requests};
@@ -136,10 +137,12 @@ impl Fakes {
             // In a task of its own: the kit's clients panic when they have waited for long, and a cold program under valgrind on a busy machine
             // may be that slow.
             let client = self.client(None);
-            let asked = tokio::spawn(async move {
+            let local = LocalSet::new();
+            let asked = local.spawn_local(async move {
                 let answer = client.h2().await.ok()?.get("/readyz", &[]).await.ok()?;
                 Some(answer.status())
             });
+            let asked = local.run_until(asked);
             if asked.await.is_ok_and(|status| status == Some(200)) {
                 return Ok(());
             }
