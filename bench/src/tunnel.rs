@@ -32,6 +32,8 @@ use crate::usage::Tree;
 
 /// For programs to be linked.
 const START: Duration = Duration::from_secs(30);
+/// Between two looks at whether they are.
+const AGAIN: Duration = Duration::from_millis(50);
 /// For one answer of the destination.
 const ANSWER: Duration = Duration::from_secs(60);
 
@@ -41,7 +43,7 @@ pub struct Tunnel {
     /// Of what is in between; of the destination on the direct way.
     pub tree: Tree,
     pub destination: Rc<Destination>,
-    pub runtime: Runtime,
+    runtime: Runtime,
     processes: Vec<Process>,
 }
 
@@ -59,6 +61,17 @@ impl Tunnel {
         Ok(tunnel)
     }
 
+    /// Runs `measurement` with the tunnel open and used.
+    fn run<T>(&self, measurement: impl Future<Output = Result<T>>) -> Result<T> {
+        self.runtime.block_on(async {
+            echo_once(&self.entry, self.destination.address).await?;
+            let outcome = measurement.await;
+            self.entry.leave().await;
+            tokio::time::sleep(AGAIN).await; // for the ends to be told
+            outcome
+        })
+    }
+
     /// Until something comes back through it.
     fn wait(&mut self) -> Result<()> {
         let start = Instant::now();
@@ -71,7 +84,7 @@ impl Tunnel {
                 let logs = self.processes.iter().map(Process::log_tail).collect::<String>();
                 return Err(error.context(format!("nothing came through within {START:?}\n{logs}")));
             }
-            self.runtime.block_on(tokio::time::sleep(Duration::from_millis(50)));
+            self.runtime.block_on(async { tokio::time::sleep(AGAIN).await });
         }
     }
 }

@@ -37,7 +37,7 @@ impl Scenario for TunnelIdle {
     }
 
     fn method(&self) -> &'static str {
-        "A tunnel is started, 10,000 connections are opened through it (8,000 through the relay, which needs two descriptors for each), 64 bytes go there and back on each, \
+        "A tunnel is started, 10,000 connections are opened through it (fewer where descriptors do not suffice: the relay needs two for each), 64 bytes go there and back on each, \
          and two seconds later the resident memory of both processes together is compared with what it was before the first. Then all are closed, and it is looked at \
          again after two times the length of a measurement (10 s by default)."
     }

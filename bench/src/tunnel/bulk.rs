@@ -30,7 +30,7 @@ pub struct Bulk {
 impl Tunnel {
     /// Moves bytes over `streams` at a time for `time`, in units of `unit` bytes, each acknowledged by its whole arrival.
     pub fn bulk(&self, direction: Direction, streams: usize, unit: u64, time: Duration) -> Result<Bulk> {
-        self.runtime.block_on(async {
+        self.run(async {
             let mut open = Vec::new();
             for _ in 0..streams {
                 let mut stream = self.entry.open(self.destination.address).await?;

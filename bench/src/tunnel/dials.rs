@@ -10,8 +10,8 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::echo::count;
-use crate::latency::percentiles;
 use super::{Entry, Stream, Tunnel, destination, echo};
+use crate::latency::percentiles;
 
 pub struct Dials {
     /// Microseconds, as the next.
@@ -27,7 +27,7 @@ const MOST: usize = 2000;
 impl Tunnel {
     /// Opens and closes, one after the other, for `time`. Where an open connection says nothing about the far end, the time ends with an echo.
     pub fn dial(&self, time: Duration) -> Result<Dials> {
-        self.runtime.block_on(async {
+        self.run(async {
             let echoed = !self.entry.confirms();
             let before = self.tree.usage()?;
             let until = Instant::now() + time;
@@ -44,7 +44,7 @@ impl Tunnel {
 
     /// Opens `total`, `at_once` at a time, with an echo on each.
     pub fn burst(&self, total: usize, at_once: usize) -> Result<Dials> {
-        self.runtime.block_on(async {
+        self.run(async {
             let before = self.tree.usage()?;
             let (mut times, mut running, mut started) = (Vec::new(), JoinSet::new(), 0);
             while times.len() < total {

@@ -6,8 +6,8 @@ use anyhow::Result;
 use tokio::io::AsyncWriteExt as _;
 use tokio::time::Instant;
 
-use crate::latency::percentiles;
 use super::{Tunnel, destination, echo};
+use crate::latency::percentiles;
 
 pub struct Echo {
     /// Microseconds, as the next.
@@ -23,7 +23,7 @@ const WARM: usize = 100;
 impl Tunnel {
     /// 64 bytes, one after the other for `time`.
     pub fn echo(&self, time: Duration) -> Result<Echo> {
-        self.runtime.block_on(async {
+        self.run(async {
             let mut stream = self.entry.open(self.destination.address).await?;
             stream.write_u8(destination::ECHO).await?;
             for _ in 0..WARM {

@@ -16,7 +16,7 @@ use rustls::ClientConfig;
 use rustls_pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
-use tokio::sync::OnceCell;
+use tokio::sync::Mutex;
 use tokio_rustls::TlsConnector;
 
 use super::connect::connect;
@@ -45,7 +45,7 @@ pub enum Entry {
 pub struct Link {
     address: SocketAddr,
     tls: Arc<ClientConfig>,
-    made: OnceCell<SendRequest<Bytes>>,
+    made: Mutex<Option<SendRequest<Bytes>>>,
 }
 
 /// A tunnelled connection.
@@ -68,6 +68,13 @@ impl Entry {
     /// Whether an opened connection is known to reach its destination.
     pub fn confirms(&self) -> bool {
         !matches!(self, Self::Direct | Self::Relay(_))
+    }
+
+    /// Lets go of what connections share. While no measurement runs nobody would answer the server's PINGs on it.
+    pub async fn leave(&self) {
+        if let Self::Link(link) = self {
+            link.made.lock().await.take();
+        }
     }
 
     async fn dial(&self, destination: SocketAddr) -> Result<Stream> {
@@ -105,16 +112,24 @@ async fn uds(path: &Path) -> io::Result<UnixStream> {
 
 impl Link {
     pub fn new(address: SocketAddr, tls: Arc<ClientConfig>) -> Self {
-        Self { address, tls, made: OnceCell::new() }
+        Self { address, tls, made: Mutex::default() }
     }
 
     async fn open(&self, destination: SocketAddr) -> Result<H2Stream> {
         let request = Request::builder().method(Method::CONNECT).uri(destination.to_string()).body(())?;
-        let mut sender = self.made.get_or_try_init(|| self.make()).await?.clone().ready().await?;
+        let mut sender = self.sender().await?.ready().await?;
         let (answer, send) = sender.send_request(request, false)?;
         let answer = answer.await?;
         ensure!(answer.status() == 200, "CONNECT was answered {}: {:?}", answer.status(), answer.headers());
         Ok(H2Stream::new(send, answer.into_body()))
+    }
+
+    async fn sender(&self) -> Result<SendRequest<Bytes>> {
+        let mut made = self.made.lock().await;
+        match &*made {
+            Some(sender) => Ok(sender.clone()),
+            None => Ok(made.insert(self.make().await?).clone()),
+        }
     }
 
     async fn make(&self) -> Result<SendRequest<Bytes>> {

@@ -4,6 +4,7 @@ mod packet;
 
 use std::io;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::task::{Context, Poll, ready};
 
 use anyhow::{Result, bail, ensure};
@@ -17,6 +18,9 @@ use super::h2_stream::{self, H2Stream};
 
 /// Longest `DATA` written.
 const PIECE: usize = 32 << 10;
+
+/// The server tells dials under way from each other by their numbers, whoever made them.
+static DIALS: AtomicI64 = AtomicI64::new(1);
 
 /// A tunnelled connection over `T`, which is the body of a `Proxy` call in both directions.
 pub struct Grpc<T> {
@@ -37,7 +41,7 @@ pub async fn dial(socket: UnixStream, address: &str) -> Result<Grpc<H2Stream>> {
     let request = Request::post("http://localhost/ProxyService/Proxy");
     let request = request.header("content-type", "application/grpc").header("te", "trailers").body(())?;
     let (answer, mut send) = sender.send_request(request, false)?;
-    let first = Packet::dial(address, 1).framed()?;
+    let first = Packet::dial(address, DIALS.fetch_add(1, Ordering::Relaxed)).framed()?;
     send.send_data(first.freeze(), false)?;
     let answer = answer.await?;
     ensure!(answer.status() == 200, "Proxy was answered {}", answer.status());

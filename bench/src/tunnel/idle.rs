@@ -25,7 +25,7 @@ const SETTLE: Duration = Duration::from_secs(2);
 impl Tunnel {
     /// Opens `connections`, each used once, looks, closes them, and looks again after `rest`.
     pub fn idle(&self, connections: usize, rest: Duration) -> Result<Idle> {
-        self.runtime.block_on(async {
+        self.run(async {
             let before = self.tree.usage()?.resident;
             let (mut open, mut running, mut started) = (Vec::new(), JoinSet::new(), 0);
             while open.len() < connections {

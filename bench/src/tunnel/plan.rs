@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use super::Tunnel;
 use super::destination::Destination;
 use super::files::Files;
-use super::programs::{Door, Programs};
+use super::programs::{Door, HAPROXY_DESCRIPTORS, Programs, descriptors};
 use crate::figure::{ANP_GRPC, ANP_HTTP, BASELINE, DIRECT, OURS, OURS_H2, RELAY, Target};
 use crate::ground::{Ground, Program};
 use crate::scenario::{Contender, Load};
@@ -92,14 +92,9 @@ impl Plan {
             .with_context(|| format!("{} does not work", self.target))
     }
 
-    /// Connections that all its processes together can hold open: `HAProxy` needs two descriptors for each.
+    /// Of `wanted` connections those that every process has descriptors for.
     pub fn most(&self, wanted: usize) -> usize {
-        match &self.programs {
-            Programs::Haproxy(_) => wanted.min(HAPROXY_MOST),
-            _ => wanted,
-        }
+        let each = if let Programs::Haproxy(_) = &self.programs { HAPROXY_DESCRIPTORS } else { 1 };
+        wanted.min(descriptors() / each)
     }
 }
-
-/// Two descriptors each, where 20,000 are allowed.
-const HAPROXY_MOST: usize = 8000;

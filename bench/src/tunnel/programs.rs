@@ -133,21 +133,30 @@ fn haproxy(program: &Path, files: &Files, destination: SocketAddr, directory: &P
     );
     let start = |name: &str, proxy: &str| -> Result<Process> {
         let path = directory.join(format!("{name}.cfg"));
-        std::fs::write(&path, HAPROXY.replace("{proxy}", proxy))?;
+        std::fs::write(&path, haproxy_configuration(proxy))?;
         Process::start(name, program, ["-db", "-q", "-f", &path.to_string_lossy()], directory)
     };
     let processes = vec![start("far", &far)?, start("near", &near)?];
     Ok((Entry::Relay(socket), processes))
 }
 
-const HAPROXY: &str = "global
-  nbthread 1
-  maxconn 9000
-defaults
-  mode tcp
-  timeout connect 10s
-  timeout client 1h
-  timeout server 1h
-listen tunnel
-  {proxy}
-";
+fn haproxy_configuration(proxy: &str) -> String {
+    let most = descriptors() / HAPROXY_DESCRIPTORS;
+    format!(
+        "global\n  nbthread 1\n  maxconn {most}\ndefaults\n  mode tcp\n  timeout connect 10s\n  timeout client 1h\n  \
+         timeout server 1h\nlisten tunnel\n  {proxy}\n"
+    )
+}
+
+/// For each connection in each of its processes.
+pub const HAPROXY_DESCRIPTORS: usize = 2;
+/// What a program needs besides connections, at most.
+const OTHER_DESCRIPTORS: u64 = 500;
+/// Where there is no limit.
+const ENOUGH: u64 = 100_000;
+
+/// Descriptors that a program may use for connections.
+pub fn descriptors() -> usize {
+    let limit = net::descriptors::raise().unwrap_or(ENOUGH).min(ENOUGH);
+    usize::try_from(limit.saturating_sub(OTHER_DESCRIPTORS)).unwrap_or_default()
+}
