@@ -95,7 +95,7 @@ impl Authenticator {
         let (by_certificate, credentials) = self.present(peer, headers, &mut objections);
         let user = match by_certificate {
             Some(user) => user,
-            None => self.by_token(&credentials, objections).await?,
+            None => self.by_token(peer, &credentials, objections).await?,
         };
         let Some(impersonation) = credentials.impersonation else { return Ok(Identity { user, impersonator: None }) };
         let impersonator = Some(Arc::clone(&user));
@@ -127,9 +127,14 @@ impl Authenticator {
         (user, credentials)
     }
 
-    async fn by_token(&self, credentials: &Credentials, mut objections: Objections) -> Result<Arc<User>, Unproven> {
+    async fn by_token(
+        &self,
+        peer: &Peer,
+        credentials: &Credentials,
+        mut objections: Objections,
+    ) -> Result<Arc<User>, Unproven> {
         if let Some(token) = credentials.authorization.as_ref().and_then(bearer) {
-            let opinion = self.tokens.authenticate(token).await;
+            let opinion = self.tokens.authenticate_of(peer, token).await;
             if let Some(user) = self.weigh(Method::Bearer, opinion, &mut objections) {
                 return Ok(user);
             }

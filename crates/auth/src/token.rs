@@ -5,8 +5,10 @@
 //! another (`pkg/authentication/token/cache` does the same).
 
 mod file;
+mod latest;
 mod memory;
 
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,11 +21,13 @@ use self::memory::{Holder, Memory};
 use crate::cache::Loaded;
 use crate::metrics::{Kind, Metrics};
 use crate::opinion::Opinion;
+use crate::peer::Peer;
 use crate::review::{Line, ReviewError, Reviewer, Stage};
 use crate::user::User;
 
 pub(crate) use self::file::TokenFile;
 pub use self::file::TokenFileError;
+pub(crate) use self::latest::Latest;
 
 /// How long a refusal is kept that came with an error text: that may be a passing failure of the hub's own authenticators
 /// (upstream does not keep these at all, at the price of one review for each request with a bad token).
@@ -50,10 +54,20 @@ pub(crate) struct HubTokens {
 
 /// Hashes tokens with a key of this process.
 #[derive(Debug, Clone)]
-pub(crate) struct TokenHasher(hmac::Key);
+pub(crate) struct TokenHasher {
+    key: hmac::Key,
+    /// Tells hashers apart.
+    serial: u64,
+}
+
+/// A token on its way through the sources.
+struct Presented<'a> {
+    token: &'a [u8],
+    peer: Option<&'a Peer>,
+}
 
 /// What stands for a token in memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TokenId([u8; 32]);
 
 // === impl Tokens ===
@@ -61,14 +75,24 @@ pub(crate) struct TokenId([u8; 32]);
 impl Tokens {
     /// The holder of `token`. A token nobody knows is refused: a bad token must not pass for none.
     pub(crate) async fn authenticate(&self, token: &[u8]) -> Opinion {
+        self.look_up(Presented { token, peer: None }).await
+    }
+
+    /// As [`Tokens::authenticate`], for the token that requests of `peer` usually bring.
+    pub(crate) async fn authenticate_of(&self, peer: &Peer, token: &[u8]) -> Opinion {
+        self.look_up(Presented { token, peer: Some(peer) }).await
+    }
+
+    async fn look_up(&self, presented: Presented<'_>) -> Opinion {
+        let token = presented.token;
         if token.len() > MAX_TOKEN_BYTES {
             return Opinion::Refused(Arc::from("bearer token: too long"));
         }
-        if let Some(user) = self.file.as_ref().and_then(|file| file.find(token)) {
+        if let Some(user) = self.file.as_ref().and_then(|file| file.find(&presented.id(file.hasher()))) {
             return Opinion::User(user);
         }
         match &self.hub {
-            Some(hub) => hub.authenticate(token).await,
+            Some(hub) => hub.authenticate(presented.id(&hub.hasher), token).await,
             None => refused(),
         }
     }
@@ -85,8 +109,7 @@ impl HubTokens {
         Self { memory: Arc::new(Memory::new(runtime)), reviewer, hasher: TokenHasher::new(), lifetime, metrics }
     }
 
-    async fn authenticate(&self, token: &[u8]) -> Opinion {
-        let id = self.hasher.id(token);
+    async fn authenticate(&self, id: TokenId, token: &[u8]) -> Opinion {
         let kept = self.memory.get(&id);
         self.metrics.cache_lookup(Kind::Token, kept.is_some());
         let outcome = match kept {
@@ -147,17 +170,40 @@ fn user(status: TokenReviewStatus) -> Option<User> {
     Some(user.with_authenticated_group())
 }
 
+// === impl Presented ===
+
+impl Presented<'_> {
+    fn id(&self, hasher: &TokenHasher) -> TokenId {
+        match self.peer {
+            Some(peer) => peer.memory().token.id(self.token, hasher),
+            None => hasher.id(self.token),
+        }
+    }
+}
+
+// === impl TokenId ===
+
+impl Hash for TokenId {
+    /// A part of it: it is a hash already, by a key that nobody else knows.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let [a, b, c, d, e, f, g, h, ..] = self.0;
+        state.write_u64(u64::from_ne_bytes([a, b, c, d, e, f, g, h]));
+    }
+}
+
 // === impl TokenHasher ===
 
 impl TokenHasher {
     pub(crate) fn new() -> Self {
         let mut key = [0; 32];
         aws_lc_rs::rand::fill(&mut key).expect("the operating system has randomness");
-        Self(hmac::Key::new(hmac::HMAC_SHA256, &key))
+        let mut serial = [0; 8];
+        aws_lc_rs::rand::fill(&mut serial).expect("the operating system has randomness");
+        Self { key: hmac::Key::new(hmac::HMAC_SHA256, &key), serial: u64::from_ne_bytes(serial) }
     }
 
     pub(crate) fn id(&self, token: &[u8]) -> TokenId {
-        let tag = hmac::sign(&self.0, token);
+        let tag = hmac::sign(&self.key, token);
         let mut id = [0; 32];
         id.copy_from_slice(tag.as_ref());
         TokenId(id)

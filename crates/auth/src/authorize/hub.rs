@@ -3,6 +3,7 @@
 //! `k8s.io/apiserver/plugin/pkg/authorizer/webhook/webhook.go`: the cache key is the whole review; a review whose
 //! request-controlled part is large is not kept, so that a caller cannot fill memory with long names.
 
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,10 +40,21 @@ pub(crate) struct Lifetimes {
 }
 
 /// Everything a review says. Equal subjects get the same decision, and different ones never share it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Subject {
     user: Arc<User>,
     attributes: Attributes,
+}
+
+// === impl Subject ===
+
+impl Hash for Subject {
+    /// Groups and extra attributes are compared but not hashed: they are many, and those of one name hardly ever differ. What callers
+    /// choose is hashed whole.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.user.name.hash(state);
+        self.attributes.hash(state);
+    }
 }
 
 // === impl HubAuthorizer ===

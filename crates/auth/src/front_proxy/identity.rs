@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use foldhash::quality::RandomState;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::settings::IdentityHeaders;
@@ -21,7 +22,8 @@ const MAX_REMEMBERED_BYTES: usize = 8 * 1024;
 #[derive(Debug, Default)]
 pub(crate) struct IdentityCache {
     generation: u64,
-    users: HashMap<Box<[u8]>, Arc<User>>,
+    /// By a hash that is quick on the kilobyte that a user with many groups makes. Keys are few, and the hub's words.
+    users: HashMap<Box<[u8]>, Arc<User>, RandomState>,
     scratch: Vec<u8>,
 }
 

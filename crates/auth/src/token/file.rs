@@ -53,8 +53,13 @@ impl TokenFile {
         Ok(())
     }
 
-    pub(crate) fn find(&self, token: &[u8]) -> Option<Arc<User>> {
-        self.users.load().get(&self.hasher.id(token)).cloned()
+    /// The holder of the token that [`TokenFile::hasher`] makes `id` of.
+    pub(super) fn find(&self, id: &TokenId) -> Option<Arc<User>> {
+        self.users.load().get(id).cloned()
+    }
+
+    pub(super) fn hasher(&self) -> &TokenHasher {
+        &self.hasher
     }
 }
 

@@ -1,0 +1,61 @@
+//! The latest token of one connection, hashed once: most clients send the same with every request.
+//!
+//! It is in plain text here, as it is in the connection's HPACK table, and no longer than the connection lives. What is found is its
+//! hash alone: whether the token still holds is asked each time.
+
+use secrecy::{ExposeSecret as _, SecretSlice};
+
+use super::{TokenHasher, TokenId};
+
+/// Longer ones are hashed each time: connections are many.
+const LONGEST: usize = 4 * 1024;
+
+/// See the module's text.
+#[derive(Debug, Default)]
+pub(crate) struct Latest(Option<Known>);
+
+#[derive(Debug)]
+struct Known {
+    token: SecretSlice<u8>,
+    id: TokenId,
+    hasher: u64,
+}
+
+// === impl Latest ===
+
+impl Latest {
+    /// What `hasher` makes of `token`.
+    pub(super) fn id(&mut self, token: &[u8], hasher: &TokenHasher) -> TokenId {
+        // In no constant time: only a token that came over the same connection can be compared with.
+        if let Some(known) = &self.0
+            && known.hasher == hasher.serial
+            && known.token.expose_secret() == token
+        {
+            return known.id;
+        }
+        let id = hasher.id(token);
+        let known = || Known { token: token.to_vec().into(), id, hasher: hasher.serial };
+        self.0 = (token.len() <= LONGEST).then(known);
+        id
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_token_gets_its_own_hash_by_every_hasher() {
+        let (one, other) = (TokenHasher::new(), TokenHasher::new());
+        let mut latest = Latest::default();
+        let long = vec![b'a'; LONGEST + 1];
+        for _ in 0..2 {
+            for token in [&b"alice"[..], b"alice", b"bob", b"", &long, &long] {
+                assert_eq!(latest.id(token, &one), one.id(token));
+                assert_eq!(latest.0.is_some(), token.len() <= LONGEST);
+                assert_eq!(latest.id(token, &other), other.id(token));
+            }
+        }
+        assert!(!format!("{latest:?}").contains("alice"));
+    }
+}
