@@ -7,7 +7,7 @@ use percent_encoding::percent_decode;
 /// Segments are split on `/` and `\` alike, decoded ones included, since what a member's server or an intermediary takes for a
 /// separator is unknown. One pass is right: Kubernetes decodes once, so `%252e` reaches it as the text `%2e`.
 pub fn has_dot_segment(raw: &str) -> bool {
-    if !raw.contains(['.', '%']) {
+    if !raw.bytes().any(|byte| matches!(byte, b'.' | b'%')) {
         return false;
     }
     // Number of dots if the segment so far has nothing else.
