@@ -14,6 +14,7 @@ mod store;
 mod svg;
 #[cfg(test)]
 mod tests;
+mod words;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -25,6 +26,7 @@ pub use self::publish::publish;
 pub use self::screen::screen;
 use self::store::load;
 pub use self::store::save;
+pub use self::words::line;
 use crate::args::Programs;
 use crate::figure::Bound;
 use crate::run::{Measured, Outcome, Plan};

@@ -7,9 +7,10 @@ mod progress;
 mod tests;
 
 use std::io::{self, Write as _};
+use std::panic::{self, AssertUnwindSafe};
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 
 pub use self::progress::Progress;
 use crate::args::{Args, Command};
@@ -107,7 +108,7 @@ fn wanted(command: &Command) -> Result<Vec<Box<dyn Scenario>>> {
 /// Never fails: what cannot be measured is in the outcome with its reason.
 pub fn measure(scenario: Box<dyn Scenario>, ground: &mut Ground, plan: Plan, progress: &mut Progress) -> Outcome {
     progress.scenario(scenario.as_ref());
-    let contenders = match scenario.contenders(ground) {
+    let contenders = match contained(|| scenario.contenders(ground)) {
         Ok(contenders) => contenders,
         Err(error) => {
             let missing = Missing::of(&error);
@@ -148,6 +149,15 @@ fn rounds(lanes: &mut [Lane], scenario: &dyn Scenario, plan: Plan, progress: &mu
     }
 }
 
+/// A panic is the failure of whoever panicked: the others go on. What it has left behind is dropped or not used again.
+fn contained<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|cause| {
+        let text = cause.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| cause.downcast_ref::<&str>().copied()).unwrap_or("without a word");
+        bail!("it panicked: {text}")
+    })
+}
+
 // === impl Outcome ===
 
 impl Outcome {
@@ -169,7 +179,7 @@ impl Lane {
     /// A load that fails is over for this scenario, and ends what it had started.
     fn measure(&mut self, time: Duration, progress: &mut Progress, label: &str, scenario: &dyn Scenario) {
         let Some(load) = &mut self.load else { return };
-        match load.measure(time) {
+        match contained(|| load.measure(time)) {
             Ok(sample) => {
                 progress.sample(label, self.measured.target, &sample, scenario);
                 self.measured.samples.push(sample);

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::number::{bound, spread};
+use super::words::line;
 use super::{Column, Judged, Report, Row, Run, Section, Verdict, machine, programs, store};
 
 /// Where the text will stand.
@@ -160,16 +161,4 @@ fn judged(judged: Option<Judged>, rounds: usize) -> String {
 /// Text in a table's cell.
 fn cell(text: &str) -> String {
     line(text).replace('|', "\\|")
-}
-
-/// Reasons can be logs of several lines: the first and the last say what it was.
-fn line(text: &str) -> String {
-    const LONGEST: usize = 300;
-    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if text.chars().count() <= LONGEST {
-        return text;
-    }
-    let head: String = text.chars().take(LONGEST / 2).collect();
-    let tail: String = text.chars().skip(text.chars().count() - LONGEST / 2).collect();
-    format!("{head} … {tail}")
 }

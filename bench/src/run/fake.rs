@@ -17,6 +17,7 @@ pub enum Act {
     Measure(f64),
     /// Only this many times.
     FailAfter(usize),
+    Panic,
     Skip(&'static str),
     /// It cannot be started.
     Break(&'static str),
@@ -46,11 +47,12 @@ impl Fake {
                 return Contender::new::<fn(Duration) -> Result<Sample>>(target, Err(anyhow::anyhow!(reason)));
             }
             Act::FailAfter(times) => times,
-            Act::Measure(_) => usize::MAX,
+            Act::Measure(_) | Act::Panic => usize::MAX,
         };
         let value = if let Act::Measure(value) = act { value } else { 1.0 };
         Contender::ready(target, move |time: Duration| {
             seen.borrow_mut().push((target, time));
+            assert!(!matches!(act, Act::Panic), "at {target}");
             let Some(less) = left.checked_sub(1) else { bail!("it broke") };
             left = less;
             Ok(Sample::from([("cpu", value), ("rate", 1000.0 / value)]))

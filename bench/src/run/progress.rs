@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use crate::figure::Sample;
+use crate::report::line;
 use crate::scenario::{Missing, Scenario};
 
 pub struct Progress {
@@ -36,7 +37,7 @@ impl Progress {
     pub fn sample(&mut self, label: &str, target: &str, sample: &Sample, scenario: &dyn Scenario) {
         let Some(figure) = scenario.figures().first() else { return };
         let value = sample.get(figure.key).map_or_else(|| "-".to_owned(), |value| format!("{value:.*}", figure.digits));
-        self.say(format_args!("  {label:<8} {target:<20} {value:>12}  {}", figure.title));
+        self.say(format_args!("  {label:<8} {target:<28} {value:>12}  {}", figure.title));
     }
 
     pub fn missing(&mut self, target: &str, missing: &Missing) {
@@ -44,7 +45,7 @@ impl Progress {
             Missing::Skipped(reason) => ("skipped", reason),
             Missing::Failed(reason) => ("FAILED", reason),
         };
-        self.say(format_args!("  {word:<8} {target}: {reason}"));
+        self.say(format_args!("  {word:<8} {target}: {}", line(reason)));
     }
 
     /// `summary` is for standard output.

@@ -64,6 +64,14 @@ fn a_failure_of_ours_or_of_the_direct_way_is_bad() {
     );
 }
 
+#[test]
+fn a_panic_is_the_failure_of_who_panicked() {
+    let outcome = measured(Fake::new([(GO, Act::Panic), (OURS, Act::Measure(1.0))]), 2, true);
+    let missing = outcome.target(GO).unwrap().missing.clone();
+    assert_eq!(missing, Some(Missing::Failed("it panicked: at go gateway".to_owned())));
+    assert_eq!(outcome.target(OURS).unwrap().samples.len(), 2);
+}
+
 /// A scenario that does not even begin.
 struct Stuck(fn() -> anyhow::Error);
 
