@@ -18,8 +18,11 @@ pub struct Operation {
     run: Box<dyn FnMut(u64)>,
 }
 
+/// Makes one ready.
+pub type Make = fn() -> Operation;
+
 /// All, made on first use: some need a runtime with tasks of their own.
-pub fn all() -> Vec<(&'static str, fn() -> Operation)> {
+pub fn all() -> Vec<(&'static str, Make)> {
     vec![
         ("route", request::route),
         ("rewrite", request::rewrite),

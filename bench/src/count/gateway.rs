@@ -42,14 +42,15 @@ const WINDOW: u32 = 32 << 20;
 /// Of a user as the hub's aggregator describes one.
 const GROUPS: usize = 20;
 /// Starting takes a hundred times as long under valgrind.
-const START: Duration = Duration::from_secs(180);
+const START: Duration = Duration::from_mins(3);
 const POLL: Duration = Duration::from_millis(50);
 
 /// What answers and asks. Its clients live in the cases.
 struct Fakes {
     runtime: Runtime,
     hub: FakeHub,
-    member: FakeMember,
+    /// Ends when dropped.
+    _member: FakeMember,
     authority: Authority,
     address: SocketAddr,
 }
@@ -120,7 +121,7 @@ impl Fakes {
         member.on(SMALL, move |_| Reply::full(200, &json, small.clone()));
         member.on(LARGE, move |_| Reply::full(200, &json, large.clone()));
         let address = (Ipv4Addr::LOCALHOST, ports::free()?).into();
-        Ok(Self { runtime, hub, member, authority: Authority::new("gateway-ca"), address })
+        Ok(Self { runtime, hub, _member: member, authority: Authority::new("gateway-ca"), address })
     }
 
     fn client(&self, identity: Option<&Issued>) -> Client {

@@ -23,7 +23,7 @@ use super::request::{PATH, with_identity, with_token};
 
 const GROUPS: usize = 20;
 /// Longer than any bench takes.
-const REMEMBERED: Duration = Duration::from_secs(24 * 60 * 60);
+const REMEMBERED: Duration = Duration::from_hours(24);
 
 /// Knows every token and allows everything.
 struct Generous;

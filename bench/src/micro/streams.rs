@@ -25,18 +25,18 @@ pub fn pumped() -> Operation {
         tokio::spawn(echo(far));
         near
     };
-    let once = async |near: &mut DuplexStream| there_and_back::<PIECE>(near).await;
+    let once = async |near: &mut DuplexStream| there_and_back(near, PIECE).await;
     Operation::waiting("pump", "16 KiB there and back through a pump", start, once)
 }
 
 pub fn connect() -> Operation {
-    let once = async |link: &mut Link| there_and_back::<WORD>(&mut open(link).await).await;
+    let once = async |link: &mut Link| there_and_back(&mut open(link).await, WORD).await;
     Operation::waiting("connect", "CONNECT stream opened, 64 bytes echoed, closed", async || echoing_link().await, once)
 }
 
 pub fn linked() -> Operation {
     let start = async || open(&echoing_link().await).await;
-    let once = async |stream: &mut Stream| there_and_back::<PIECE>(stream).await;
+    let once = async |stream: &mut Stream| there_and_back(stream, PIECE).await;
     Operation::waiting("link", "16 KiB there and back on a stream of a link", start, once)
 }
 
@@ -53,7 +53,7 @@ pub fn spliced() -> Operation {
         });
         open(&link.await).await
     };
-    let once = async |stream: &mut Stream| there_and_back::<PIECE>(stream).await;
+    let once = async |stream: &mut Stream| there_and_back(stream, PIECE).await;
     Operation::waiting("splice", "16 KiB there and back through two links, spliced", start, once)
 }
 
@@ -83,8 +83,8 @@ async fn echo(io: impl AsyncRead + AsyncWrite) {
     }
 }
 
-async fn there_and_back<const SIZE: usize>(io: &mut (impl AsyncRead + AsyncWrite + Unpin)) {
-    let mut bytes = [7; SIZE];
+async fn there_and_back(io: &mut (impl AsyncRead + AsyncWrite + Unpin), size: usize) {
+    let mut bytes = vec![7; size];
     io.write_all(&bytes).await.expect("written");
     io.flush().await.expect("flushed");
     io.read_exact(&mut bytes).await.expect("echoed");

@@ -82,7 +82,7 @@ pub async fn ask(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), wish: Wish,
 }
 
 async fn send(writer: &mut (impl AsyncWrite + Unpin), size: u64) -> Result<()> {
-    let piece = [b'1'; PIECE];
+    let piece = vec![b'1'; PIECE];
     let mut left = usize::try_from(size)?;
     while left > 0 {
         let next = left.min(PIECE);
