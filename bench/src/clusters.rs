@@ -5,7 +5,7 @@ mod secrets;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use bytes::Bytes;
 use http::Method;
 use http::header::{CONTENT_TYPE, HeaderValue};
@@ -93,20 +93,18 @@ impl Clusters {
         self.hub.ask(&connection, request).await.map(drop)
     }
 
-    /// Rotates the token of the first cluster; how long after the hub's answer the first request has the new one that `gateway` sends.
+    /// Rotates the token of the first cluster; how long after the hub's answer a request, sent again and again, has been answered
+    /// with the new one.
     pub async fn follow(&self, gateway: &Caller, token: &str) -> Result<Duration> {
         let connection = gateway.connect().await?;
         let (path, expected) = (path(0), Bytes::from(format!("Bearer {token}")));
         self.rotate(0, token).await?;
         let start = Instant::now();
-        loop {
-            let asked = start.elapsed();
-            if gateway.ask(&connection, gateway.get(&path)?).await? == expected {
-                return Ok(asked);
-            }
-            anyhow::ensure!(asked < FOLLOW_LIMIT, "the gateway does not use the new token");
+        while gateway.ask(&connection, gateway.get(&path)?).await? != expected {
+            ensure!(start.elapsed() < FOLLOW_LIMIT, "the gateway does not use the new token");
             sleep(PAUSE).await;
         }
+        Ok(start.elapsed())
     }
 }
 

@@ -27,7 +27,7 @@ pub fn plan(time: Duration) -> Plan {
     if time < WARM_UP { FEW } else { FULL }
 }
 
-/// For a driver of one thread.
+/// For one measurement by a driver of one thread; dropping it closes all connections, which nothing drives any longer.
 pub fn runtime() -> Result<Runtime> {
     Ok(Builder::new_current_thread().enable_all().build()?)
 }

@@ -3,8 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
-use tokio::runtime::Runtime;
+use anyhow::Result;
 use tokio::time::{Instant, sleep};
 
 use super::{Contender, Load, Scenario};
@@ -27,14 +26,11 @@ const TARGETS: [Target; 6] = [DIRECT, OURS, BASELINE, GO, NGINX, HAPROXY];
 const CLUSTER: &str = "watches-events";
 /// Until every watch has had its first event, which comes within its first second.
 const LEAD: Duration = Duration::from_millis(1500);
-/// Of the events that are due: fewer, and it was another load.
-const DELIVERED: f64 = 0.9;
 
 pub struct WatchesEvents;
 
 struct EventsLoad {
     way: Way,
-    runtime: Runtime,
     _upstream: Rc<Upstream>,
 }
 
@@ -52,8 +48,9 @@ impl Scenario for WatchesEvents {
     fn method(&self) -> &'static str {
         "10,000 watches over 100 HTTP/2 connections with 100 streams each; the member sends a line of 500 bytes on each once a second, at times \
          that are spread evenly over the second. Counted is the processor time while events arrive, divided by the events that the client \
-         read. Latency is from the time an event was due at the member, late ones included, until the client has read it; \
-         timers there have a grain of 1 ms, which the direct way shows."
+         read: a program that cannot keep up shows fewer events, and is measured at its best, with much to send at a time. Latency is \
+         from the time an event was due at the member, late ones included, until the client has read it; timers there have \
+         a grain of 1 ms, which the direct way shows."
     }
 
     fn figures(&self) -> &'static [Figure] {
@@ -74,7 +71,7 @@ impl Scenario for WatchesEvents {
         let upstream = Rc::new(Upstream::start(ground.directory(), CLUSTER)?);
         let mut load = |target| {
             let way = way::start_to(ground, target, upstream.destination())?;
-            Ok(EventsLoad { way, runtime: watch::runtime()?, _upstream: Rc::clone(&upstream) })
+            Ok(EventsLoad { way, _upstream: Rc::clone(&upstream) })
         };
         Ok(TARGETS.map(|target| Contender::new(target, load(target))).into())
     }
@@ -84,7 +81,7 @@ impl Scenario for WatchesEvents {
 
 impl Load for EventsLoad {
     fn measure(&mut self, time: Duration) -> Result<Sample> {
-        self.runtime.block_on(measure(&self.way, watch::plan(time), time))
+        watch::runtime()?.block_on(measure(&self.way, watch::plan(time), time))
     }
 }
 
@@ -98,8 +95,6 @@ async fn measure(way: &Way, plan: Plan, time: Duration) -> Result<Sample> {
     let (arrived, cpu, elapsed) = (watchers.take(), way.tree.cpu_since(used)?, start.elapsed());
     watchers.check()?;
     let events = arrived.events();
-    let due = plan.amount() * elapsed.as_secs_f64();
-    ensure!(events >= due * DELIVERED, "only {events} of {due:.0} events arrived");
     let rate = events / elapsed.as_secs_f64();
     let (median, tail) = latency::percentiles(arrived.latencies)?;
     Ok(Sample::from([

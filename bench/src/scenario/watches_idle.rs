@@ -4,7 +4,6 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::Result;
-use tokio::runtime::Runtime;
 
 use super::{Contender, Load, Scenario};
 use crate::figure::{BASELINE, Bound, Figure, GO, Goal, HAPROXY, NGINX, OURS, Sample, Target};
@@ -35,7 +34,6 @@ pub struct WatchesIdle;
 
 struct IdleLoad {
     way: Way,
-    runtime: Runtime,
     _upstream: Rc<Upstream>,
 }
 
@@ -76,7 +74,7 @@ impl Scenario for WatchesIdle {
         let upstream = Rc::new(Upstream::start(ground.directory(), CLUSTER)?);
         let mut load = |target| {
             let way = way::start_to(ground, target, upstream.destination())?;
-            Ok(IdleLoad { way, runtime: watch::runtime()?, _upstream: Rc::clone(&upstream) })
+            Ok(IdleLoad { way, _upstream: Rc::clone(&upstream) })
         };
         Ok(TARGETS.map(|target| Contender::new(target, load(target))).into())
     }
@@ -87,7 +85,7 @@ impl Scenario for WatchesIdle {
 impl Load for IdleLoad {
     fn measure(&mut self, time: Duration) -> Result<Sample> {
         self.way.restart()?;
-        self.runtime.block_on(measure(&self.way, watch::plan(time)))
+        watch::runtime()?.block_on(measure(&self.way, watch::plan(time)))
     }
 }
 
