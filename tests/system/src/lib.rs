@@ -3,11 +3,13 @@
 //!
 //! Everything listens on 127.0.0.1:0 and every wait is bounded. See [`Rig`] for where to start.
 
+mod buffers;
 pub mod connection;
 pub mod frames;
 pub mod rig;
 pub mod versions;
 
+pub use self::buffers::socket_buffers;
 pub use self::connection::{Answer, Connection, Failure, Streamed, Upload};
 pub use self::rig::{ADMIN, CLUSTER, MEMBER_TOKEN, Rig, RigBuilder, VIEWER, cluster, proxied};
 pub use self::versions::{Http, Versions};

@@ -7,11 +7,12 @@ use kit::client::{H1Connection, H1Error, H2Exchange};
 use kit::wait::unless_quiet;
 
 use super::{Answer, Failure, Streamed};
+use crate::buffers::socket_buffers;
 
 /// Bytes of one piece of [`Upload::fill`].
 const PIECE: usize = 16 << 10;
-/// More than any window and any socket's buffers hold together: an upload this long is not held back by anybody.
-const MAX_FILL: usize = 64 << 20;
+/// More than all windows on the way of an upload hold together.
+const WINDOWS: usize = 64 << 20;
 
 /// A request whose head was sent and whose body is under way.
 #[derive(Debug)]
@@ -52,6 +53,8 @@ impl<'a> Upload<'a> {
             return Ok(exchange.fill(quiet).await?);
         };
         let piece = vec![0; PIECE];
+        // Longer than what all buffers hold: not held back by anybody.
+        let most = WINDOWS + 2 * socket_buffers();
         let mut sent = 0;
         loop {
             let sending =
@@ -61,7 +64,7 @@ impl<'a> Upload<'a> {
                 None => return Ok(sent),
             }
             sent += PIECE;
-            assert!(sent <= MAX_FILL, "nobody holds this upload back");
+            assert!(sent <= most, "nobody holds this upload back");
         }
     }
 
