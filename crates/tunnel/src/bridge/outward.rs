@@ -88,7 +88,7 @@ impl Outward {
         match self.poll_move(cx, socket, stream, account, moved) {
             Poll::Ready(Ok(())) => self.done = true,
             Poll::Ready(Err(Broke::Stream(error))) if error.kind() == io::ErrorKind::BrokenPipe => {
-                self.discard(account)
+                self.discard(account);
             }
             // There is nothing more to read, and what was is with the stream.
             Poll::Ready(Err(Broke::Socket(_))) if self.cut => self.done = true,

@@ -287,7 +287,7 @@ async fn what_came_before_a_reset_arrives_before_it() {
         let mut pair = Pair::with(&settings).await;
         for _ in 0..20 {
             let Bridged { mut near, mut peer, gauge, end } = bridged(&mut pair).await;
-            peer.write_all(&[7; ANSWER]).await.unwrap();
+            peer.write_all(&vec![7; ANSWER]).await.unwrap();
             eventually(SOON, || gauge.held.load(Ordering::Relaxed) + gauge.back.load(Ordering::Relaxed) > 0).await;
             peer.abort();
             assert_whole(&mut near, &format!("an answer through a window of {window}")).await;
@@ -303,7 +303,7 @@ async fn an_answer_arrives_though_nothing_can_be_written_any_more() {
     let mut pair = Pair::with(&settings).await;
     for _ in 0..20 {
         let Bridged { mut near, mut peer, gauge, end } = bridged(&mut pair).await;
-        peer.write_all(&[7; ANSWER]).await.unwrap();
+        peer.write_all(&vec![7; ANSWER]).await.unwrap();
         eventually(SOON, || gauge.back.load(Ordering::Relaxed) > 0).await;
         peer.abort();
         near.write_all(&[1; 500]).await.unwrap();
