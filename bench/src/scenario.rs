@@ -106,6 +106,7 @@ impl Contender {
         Self { target, load: Ok(Box::new(load)) }
     }
 
+    #[cfg(test)]
     pub fn skipped(target: Target, reason: impl Into<String>) -> Self {
         Self { target, load: Err(Missing::Skipped(reason.into())) }
     }

@@ -32,13 +32,6 @@ impl Tree {
         Self { roots: roots.into_iter().collect() }
     }
 
-    /// Both trees as one: a tunnel is a server and an agent.
-    #[must_use]
-    pub fn and(mut self, other: &Self) -> Self {
-        self.roots.extend_from_slice(&other.roots);
-        self
-    }
-
     /// The processes of it that are there now.
     pub fn processes(&self) -> Vec<u32> {
         let mut found = self.roots.clone();
@@ -80,9 +73,8 @@ fn children(process: u32) -> Vec<u32> {
 }
 
 fn processor_time(process: u32) -> Duration {
-    let nanoseconds = |path: &Path| -> Option<u64> {
-        fs::read_to_string(path).ok()?.split_whitespace().next()?.parse().ok()
-    };
+    let nanoseconds =
+        |path: &Path| -> Option<u64> { fs::read_to_string(path).ok()?.split_whitespace().next()?.parse().ok() };
     Duration::from_nanos(tasks(process).filter_map(|task| nanoseconds(&task.path().join("schedstat"))).sum())
 }
 

@@ -34,15 +34,13 @@ const START_LIMIT: Duration = Duration::from_secs(30);
 /// A running proxy, or none ([`DIRECT`]).
 pub struct Way {
     pub address: SocketAddr,
-    /// PEM file of the authority of its certificate, which is good for `127.0.0.1` and `localhost`.
-    pub authority: PathBuf,
     /// Put before the upstream's paths.
     pub prefix: String,
     /// `Authorization: Bearer …` and the like, as `h2load -H` takes them.
     pub headers: Vec<String>,
     /// Of the proxy; of the upstream itself on the direct way.
     pub tree: Tree,
-    /// The same authority.
+    /// The authority of its certificate, which is good for `127.0.0.1` and `localhost`.
     pub trusted: Arc<Authority>,
     process: Option<Process>,
     /// Of the destination.
@@ -103,7 +101,7 @@ pub fn start_registered(
     registered: Registered<'_>,
 ) -> Result<Way> {
     if target == DIRECT {
-        return Way::direct(ground, destination);
+        return Ok(Way::direct(destination));
     }
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, ports::free()?));
     let name = format!("{target} to {} {}", destination.cluster, address.port()).replace([' ', ','], "-");
@@ -132,7 +130,6 @@ pub fn start_registered(
     };
     let mut way = Way {
         address: plan.address,
-        authority: trusted.write_to(&plan.directory, &format!("{}-ca", plan.name))?,
         prefix: access.prefix,
         headers: access.headers,
         tree: Tree::new([process.id()]),
@@ -183,17 +180,16 @@ impl Way {
         Ok(start.elapsed())
     }
 
-    fn direct(ground: &Ground, destination: Destination<'_>) -> Result<Self> {
-        Ok(Self {
+    fn direct(destination: Destination<'_>) -> Self {
+        Self {
             address: destination.address,
-            authority: destination.authority.write_to(ground.directory(), &format!("{}-ca", destination.cluster))?,
             prefix: String::new(),
             headers: vec!["Authorization: Bearer caller".to_owned()], // of a usual length
             tree: destination.tree.clone(),
             trusted: Arc::clone(destination.authority),
             process: None,
             probe: destination.probe.to_owned(),
-        })
+        }
     }
 
     fn wait_ready(&mut self) -> Result<()> {

@@ -18,6 +18,10 @@ pub struct Alarm(AsyncFd<OwnedFd>);
 
 impl Alarm {
     /// To be called on a runtime.
+    #[expect(
+        deprecated,
+        reason = "its successor is unsafe for the sake of types that do not own their descriptor; this one does"
+    )]
     pub fn new() -> Result<Self> {
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
         Ok(Self(AsyncFd::new(timer)?))
