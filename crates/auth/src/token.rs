@@ -61,6 +61,7 @@ pub(crate) struct TokenHasher {
 }
 
 /// A token on its way through the sources.
+#[derive(Clone, Copy)]
 struct Presented<'a> {
     token: &'a [u8],
     peer: Option<&'a Peer>,
@@ -173,7 +174,7 @@ fn user(status: TokenReviewStatus) -> Option<User> {
 // === impl Presented ===
 
 impl Presented<'_> {
-    fn id(&self, hasher: &TokenHasher) -> TokenId {
+    fn id(self, hasher: &TokenHasher) -> TokenId {
         match self.peer {
             Some(peer) => peer.memory().token.id(self.token, hasher),
             None => hasher.id(self.token),

@@ -157,7 +157,7 @@ impl<T: AsyncWrite + Unpin> Gathering<T> {
                 Poll::Pending
             }
             Poll::Pending => Poll::Ready(Ok(())),
-            sent => sent,
+            sent @ Poll::Ready(_) => sent,
         }
     }
 }

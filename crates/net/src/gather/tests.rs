@@ -54,7 +54,8 @@ async fn what_one_turn_writes_is_written_once() {
         std::future::pending::<()>().await;
     });
     let mut driven = outlet.drive(library);
-    poll_fn(|cx| Poll::Ready(assert!(Pin::new(&mut driven).poll(cx).is_pending()))).await;
+    let goes_on = poll_fn(|cx| Poll::Ready(Pin::new(&mut driven).poll(cx).is_pending())).await;
+    assert!(goes_on);
     let mut read = [0; 1000];
     far.read_exact(&mut read).await.unwrap();
     assert_eq!((read[0], read[999]), (0, 9));
