@@ -9,6 +9,7 @@ use kit::pki::ALPN_H1;
 use rustls_pki_types::ServerName;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, ReadHalf, WriteHalf, split};
 use tokio::net::TcpStream;
+use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -68,36 +69,52 @@ impl Upgraded {
         Ok(taken)
     }
 
-    /// Writes until `deadline` while the echo is read; how many bytes came back.
+    /// Writes until `deadline` while the echo is read; how many bytes came back. Closed only after that: proxies that do as
+    /// Kubernetes does end both directions when one has ended, and what is under way then is lost.
     pub async fn stream_until(self, deadline: Instant) -> Result<usize> {
-        let (reader, writer) = split(self.0);
-        let (written, read) = tokio::join!(write_until(writer, deadline), read_all(reader));
-        let (written, read) = (written?, read?);
+        let (reader, mut writer) = split(self.0);
+        let (told, total) = oneshot::channel();
+        let write = async {
+            let written = write_until(&mut writer, deadline).await?;
+            let _ = told.send(written); // the reader may have failed, and says why
+            Ok(written)
+        };
+        let (written, read) = tokio::join!(write, read_all(reader, total));
+        let (written, read): (io::Result<usize>, _) = (written, read?);
+        let written = written?;
         ensure!(written == read, "{written} bytes were written, {read} came back");
+        writer.shutdown().await?;
         Ok(read)
     }
 }
 
-async fn write_until(mut writer: WriteHalf<TlsStream<TcpStream>>, deadline: Instant) -> io::Result<usize> {
+async fn write_until(writer: &mut WriteHalf<TlsStream<TcpStream>>, deadline: Instant) -> io::Result<usize> {
     let chunk = vec![b'x'; CHUNK];
     let mut written = 0;
     while Instant::now() < deadline {
         writer.write_all(&chunk).await?;
         written += chunk.len();
     }
-    writer.shutdown().await?;
+    writer.flush().await?;
     Ok(written)
 }
 
-async fn read_all(mut reader: ReadHalf<TlsStream<TcpStream>>) -> Result<usize> {
-    let (mut buffer, mut total) = (vec![0; CHUNK], 0);
-    loop {
-        match timeout(ECHO_LIMIT, reader.read(&mut buffer)).await.context("the echo does not end")? {
-            Ok(0) => return Ok(total),
-            Ok(read) => total += read,
-            // A proxy that closes without TLS's word for it has lost nothing: the bytes are counted.
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(total),
-            Err(error) => return Err(error.into()),
+/// Until the end, or until as much as `total` tells.
+async fn read_all(mut reader: ReadHalf<TlsStream<TcpStream>>, mut total: oneshot::Receiver<usize>) -> Result<usize> {
+    let mut buffer = vec![0; CHUNK];
+    let (mut read, mut expected) = (0, None);
+    while expected != Some(read) {
+        let bytes = tokio::select! {
+            told = &mut total, if expected.is_none() => {
+                expected = Some(told.context("nothing more was written")?);
+                continue;
+            }
+            bytes = timeout(ECHO_LIMIT, reader.read(&mut buffer)) => bytes.context("the rest did not come")??,
+        };
+        if bytes == 0 {
+            break;
         }
+        read += bytes;
     }
+    Ok(read)
 }
