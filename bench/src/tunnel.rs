@@ -35,7 +35,7 @@ const START: Duration = Duration::from_secs(30);
 /// Between two looks at whether they are.
 const AGAIN: Duration = Duration::from_millis(50);
 /// For one answer of the destination.
-const ANSWER: Duration = Duration::from_secs(60);
+const ANSWER: Duration = Duration::from_mins(1);
 
 /// A running tunnel, and the runtime that enters it.
 pub struct Tunnel {
@@ -52,9 +52,10 @@ pub struct Tunnel {
 impl Tunnel {
     fn new(entry: Entry, processes: Vec<Process>, destination: Rc<Destination>) -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let tree = match processes.is_empty() {
-            true => Tree::new([destination.process.id()]),
-            false => Tree::new(processes.iter().map(Process::id)),
+        let tree = if processes.is_empty() {
+            Tree::new([destination.process.id()])
+        } else {
+            Tree::new(processes.iter().map(Process::id))
         };
         let mut tunnel = Self { entry: Arc::new(entry), tree, destination, runtime, processes };
         tunnel.wait()?;

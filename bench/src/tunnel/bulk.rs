@@ -40,7 +40,9 @@ impl Tunnel {
             let (before, start) = (self.tree.usage()?, Instant::now());
             let until = start + time;
             let mut running = JoinSet::new();
-            open.into_iter().for_each(|stream| _ = running.spawn(keep_busy(stream, direction, unit, until)));
+            for stream in open {
+                running.spawn(keep_busy(stream, direction, unit, until));
+            }
             let mut bytes = 0;
             while let Some(moved) = running.join_next().await {
                 bytes += moved??;

@@ -100,7 +100,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Grpc<T> {
     fn take(&mut self) -> io::Result<bool> {
         let Some(packet) = Packet::unframe(&mut self.received).map_err(io::Error::other)? else { return Ok(false) };
         match packet.payload {
-            Some(Payload::Data(data)) => self.unread = data.data,
+            Some(Payload::Data(data)) => self.unread = data.bytes,
             Some(Payload::CloseResponse(_)) => self.ended = true,
             _ => {}
         }

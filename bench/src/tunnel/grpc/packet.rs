@@ -62,7 +62,7 @@ pub struct Data {
     #[prost(string, tag = "2")]
     error: String,
     #[prost(bytes = "bytes", tag = "3")]
-    pub data: Bytes,
+    pub bytes: Bytes,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -88,7 +88,7 @@ impl Packet {
     }
 
     pub fn data(connection: i64, data: &[u8]) -> Self {
-        let data = Data { connection, error: String::new(), data: Bytes::copy_from_slice(data) };
+        let data = Data { connection, error: String::new(), bytes: Bytes::copy_from_slice(data) };
         Self { kind: DATA, payload: Some(Payload::Data(data)) }
     }
 
