@@ -21,7 +21,7 @@ pub const PATH: &str = "/api/v1/namespaces/default/configmaps/bench";
 /// Answered at once, to whoever has a credential.
 const PROBE: &str = "/version";
 /// For the hub to follow a change of its APIService: it looks every few seconds at an API that failed.
-const FOLLOW_LIMIT: Duration = Duration::from_secs(60);
+const FOLLOW_LIMIT: Duration = Duration::from_mins(1);
 
 /// A real API server that clusters of the hub lead to.
 pub struct Member {

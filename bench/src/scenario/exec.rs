@@ -148,9 +148,6 @@ impl Load for BulkLoad {
         let (cpu, taken) = (way.tree.cpu_since(before)?, start.elapsed());
         #[expect(clippy::cast_precision_loss, reason = "fewer than 2^52 bytes")]
         let mebibytes = bytes as f64 / MIB;
-        Ok(Sample::from([
-            ("cpu_ms", cpu.as_secs_f64() * 1e3 / mebibytes),
-            ("mib_s", mebibytes / taken.as_secs_f64()),
-        ]))
+        Ok(Sample::from([("cpu_ms", cpu.as_secs_f64() * 1e3 / mebibytes), ("mib_s", mebibytes / taken.as_secs_f64())]))
     }
 }

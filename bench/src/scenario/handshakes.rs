@@ -119,11 +119,14 @@ fn proxied(ground: &mut Ground, world: &Rc<World>, target: Target, cluster: &str
 fn tunnelled(ground: &mut Ground, world: &Rc<World>, cluster: &str) -> Result<Requests> {
     let data = json!({"ca.crt": world.member.ca_pem(), "token": "member-token"});
     register_alone(&*ground.hub()?, cluster, "ClusterProxy", &data)?;
+    let identity = format!("system:tunnel-agent:{cluster}");
+    let user = json!([{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": identity}]);
+    ground.hub()?.hub.allow_agent(cluster, &user, &[cluster])?;
     let directory = ground.file(cluster);
     fs::create_dir_all(&directory)?;
     let agents = Authority::new("bench-agents-ca");
     let ca = agents.write_to(&directory, "agents-ca")?;
-    let identity = agents.issue(&Leaf::client(format!("system:tunnel-agent:{cluster}"))).write_to(&directory, "agent")?;
+    let identity = agents.issue(&Leaf::client(identity)).write_to(&directory, "agent")?;
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, ports::free()?));
     let serving = agents.issue(&Leaf::server("gateway")).write_to(&directory, "gateway")?;
     let flags = [

@@ -143,7 +143,8 @@ impl Sequence {
 impl Load for Sequence {
     fn measure(&mut self, time: Duration) -> Result<Sample> {
         self.aggregate()?;
-        let trees = [self.gateway.as_ref().map(|gateway| gateway.way.tree.clone()), self.hub.as_ref().map(|hub| hub.tree())];
+        let trees =
+            [self.gateway.as_ref().map(|gateway| gateway.way.tree.clone()), self.hub.as_ref().map(|hub| hub.tree())];
         let used = || trees.iter().map(|tree| tree.as_ref().map(Tree::usage).transpose()).collect::<Result<Vec<_>>>();
         let before = used()?;
         let taken = self.runtime.block_on(self.ask_until(Instant::now() + time))?;
@@ -151,7 +152,7 @@ impl Load for Sequence {
         #[expect(clippy::cast_precision_loss, reason = "fewer than 2^52 requests")]
         let requests = taken.len() as f64;
         let spent = |index: usize| -> Option<f64> {
-            Some((after[index]?.cpu - before[index]?.cpu).as_secs_f64() * 1e6 / requests)
+            Some(after[index]?.cpu.saturating_sub(before[index]?.cpu).as_secs_f64() * 1e6 / requests)
         };
         let (gateway, hub) = (spent(0), spent(1));
         let share = gateway.zip(hub).map(|(gateway, hub)| gateway / (gateway + hub) * 100.0);

@@ -41,7 +41,7 @@ impl Upgraded {
         tcp.set_nodelay(true)?;
         let connector = TlsConnector::from(Arc::clone(&way.tls(None, ALPN_H1)));
         let mut tls = connector.connect(ServerName::try_from("localhost")?, tcp).await?;
-        let headers = way.headers.iter().map(|line| format!("{line}\r\n")).collect::<String>();
+        let headers = way.headers.iter().flat_map(|line| [line, "\r\n"]).collect::<String>();
         let request = format!(
             "POST {}{EXEC} HTTP/1.1\r\nHost: {}\r\n{headers}Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\
              X-Stream-Protocol-Version: v4.channel.k8s.io\r\nContent-Length: 0\r\n\r\n",

@@ -101,7 +101,7 @@ mod tests {
         stream
             .write_all(b"PUT / HTTP/1.1\r\nHost: sink\r\nConnection: close\r\nContent-Length: 70000\r\n\r\n")
             .unwrap();
-        stream.write_all(&[b'x'; 70_000]).unwrap();
+        stream.write_all(&vec![b'x'; 70_000]).unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("\r\n\r\n70000"), "{answer}");

@@ -20,7 +20,7 @@ use tokio_rustls::TlsConnector;
 use crate::way::Way;
 
 /// For one request and its answer, and for one connection.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 /// Streams hold themselves back, not each other.
 const CONNECTION_WINDOW: u32 = (1 << 31) - 1;
 const STREAM_WINDOW: u32 = 1 << 20;

@@ -134,7 +134,7 @@ mod tests {
             let frame = lines.frame().await.unwrap().unwrap();
             times.push(due(frame.data_ref().unwrap()).unwrap());
         }
-        assert_eq!(times[1] - times[0], PERIOD);
-        assert_eq!(times[2] - times[1], PERIOD);
+        assert_eq!(times[1].saturating_sub(times[0]), PERIOD);
+        assert_eq!(times[2].saturating_sub(times[1]), PERIOD);
     }
 }

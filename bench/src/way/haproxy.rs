@@ -1,4 +1,4 @@
-//! HAProxy as a plain reverse proxy that puts the member's token on every request.
+//! `HAProxy` as a plain reverse proxy that puts the member's token on every request.
 
 use std::fs;
 
