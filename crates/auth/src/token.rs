@@ -1,7 +1,7 @@
 //! Bearer tokens: who holds this one?
 //!
-//! A token file is asked first, then the hub. The hub's answers are kept for seconds under a keyed hash of the token, never
-//! the token itself; the key is drawn at start-up, so that the memory of one process tells nothing about the tokens of
+//! A token file is asked first, then the hub. The hub's answers are kept for seconds under a keyed hash of the token, not
+//! the token itself, which is kept only by the connection that sent it, while it is open ([`latest`]); the key is drawn at start-up, so that the memory of one process tells nothing about the tokens of
 //! another (`pkg/authentication/token/cache` does the same).
 
 mod file;

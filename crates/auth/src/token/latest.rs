@@ -3,6 +3,7 @@
 //! It is in plain text here, as it is in the connection's HPACK table, and no longer than the connection lives. What is found is its
 //! hash alone: whether the token still holds is asked each time.
 
+use aws_lc_rs::constant_time;
 use secrecy::{ExposeSecret as _, SecretSlice};
 
 use super::{TokenHasher, TokenId};
@@ -26,10 +27,10 @@ struct Known {
 impl Latest {
     /// What `hasher` makes of `token`.
     pub(super) fn id(&mut self, token: &[u8], hasher: &TokenHasher) -> TokenId {
-        // In no constant time: only a token that came over the same connection can be compared with.
+        // In constant time: behind a load balancer one connection may carry the requests of several users.
         if let Some(known) = &self.0
             && known.hasher == hasher.serial
-            && known.token.expose_secret() == token
+            && constant_time::verify_slices_are_equal(known.token.expose_secret(), token).is_ok()
         {
             return known.id;
         }
