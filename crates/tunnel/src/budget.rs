@@ -27,6 +27,8 @@ pub struct Gauge {
     /// Dropped with the gauge: how whoever counts streams learns that this one is over. Set by the tunnel-server's registry.
     pub keeps: OnceLock<Box<dyn Any + Send + Sync>>,
     told: AtomicBool,
+    /// Of what is held, what counts as good as given back, because the stream was told to give way.
+    leaving: AtomicU64,
     task: AtomicWaker,
 }
 
@@ -41,7 +43,7 @@ pub struct Budget(Arc<Shared>);
 struct Shared {
     limit: u64,
     held: AtomicU64,
-    /// Held by streams that were told to give way and have not yet.
+    /// Held by streams that were told to give way and have not yet: the sum of their gauges'.
     leaving: AtomicU64,
     sheds: AtomicU64,
     streams: Mutex<Streams>,
@@ -50,8 +52,8 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Streams {
     next: u64,
-    /// What a stream held when it was told to give way, once it was.
-    running: HashMap<u64, (Arc<Gauge>, Option<u64>)>,
+    /// With whether it was told to give way.
+    running: HashMap<u64, (Arc<Gauge>, bool)>,
 }
 
 /// One running stream's part of a budget, given back when nobody has it any more.
@@ -139,14 +141,15 @@ impl Budget {
         if !self.is_exceeded() {
             return;
         }
-        let mut worst: Vec<_> = streams.running.values_mut().filter(|(_, told)| told.is_none()).collect();
+        let mut worst: Vec<_> = streams.running.values_mut().filter(|(_, told)| !told).collect();
         worst.sort_by_cached_key(|(gauge, _)| Reverse(gauge.held.load(Ordering::Relaxed)));
         for (gauge, told) in worst {
             let held = gauge.held.load(Ordering::Relaxed);
             if held == 0 || self.staying() <= enough {
                 return;
             }
-            *told = Some(held);
+            *told = true;
+            gauge.leaving.store(held, Ordering::Relaxed);
             self.0.leaving.fetch_add(held, Ordering::Relaxed);
             self.0.sheds.fetch_add(1, Ordering::Relaxed);
             tracing::debug!(held, "a stream is reset: too many bytes are held");
@@ -163,7 +166,7 @@ impl Account {
             let mut streams = budget.0.streams.lock();
             let id = streams.next;
             streams.next += 1;
-            streams.running.insert(id, (Arc::clone(&gauge), None));
+            streams.running.insert(id, (Arc::clone(&gauge), false));
             (budget.clone(), id)
         });
         Self(Arc::new(Part { gauge, budget, lent: AtomicU64::new(0), awaited: AtomicBool::new(false) }))
@@ -213,7 +216,21 @@ impl Part {
     fn give(&self, bytes: u64) {
         self.gauge.held.fetch_sub(bytes, Ordering::Relaxed);
         if let Some((budget, _)) = &self.budget {
+            self.left(budget, bytes);
             budget.0.held.fetch_sub(bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// A stream that was told to give way has given `bytes` back. Not only when it ends: HTTP/2 keeps the frame that it is writing, and
+    /// with it the stream's part, for as long as the link takes nothing.
+    fn left(&self, budget: &Budget, bytes: u64) {
+        let leaving = &self.gauge.leaving;
+        if leaving.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let less = |leaving: u64| Some(leaving.saturating_sub(bytes));
+        if let Ok(before) = leaving.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less) {
+            budget.0.leaving.fetch_sub(before.min(bytes), Ordering::Relaxed);
         }
     }
 }
@@ -223,9 +240,9 @@ impl Drop for Part {
         let held = self.gauge.held.swap(0, Ordering::Relaxed);
         let Some((budget, id)) = &self.budget else { return };
         budget.0.held.fetch_sub(held, Ordering::Relaxed);
-        if let Some((_, Some(told))) = budget.0.streams.lock().running.remove(id) {
-            budget.0.leaving.fetch_sub(told, Ordering::Relaxed);
-        }
+        // Under the lock nobody is told any more.
+        budget.0.streams.lock().running.remove(id);
+        budget.0.leaving.fetch_sub(self.gauge.leaving.swap(0, Ordering::Relaxed), Ordering::Relaxed);
     }
 }
 
@@ -278,6 +295,20 @@ mod tests {
         assert_eq!(accounts.iter().map(is_told).collect::<Vec<_>>(), [false, true, false, true, false]);
         drop(accounts);
         assert_eq!((budget.held(), budget.staying(), budget.free()), (0, 0, 1600));
+    }
+
+    #[test]
+    fn what_one_that_was_told_gives_back_makes_no_room_twice() {
+        let budget = Budget::new(1000);
+        let accounts = accounts(&budget, &[300, 800]);
+        assert_eq!((is_told(&accounts[1]), budget.held(), budget.staying()), (true, 1100, 300));
+        // All but the frame that HTTP/2 is writing.
+        accounts[1].give(700);
+        assert_eq!((budget.held(), budget.staying()), (400, 300));
+        accounts[1].give(100);
+        assert_eq!((budget.held(), budget.staying()), (300, 300));
+        drop(accounts);
+        assert_eq!((budget.held(), budget.staying()), (0, 0));
     }
 
     #[test]
