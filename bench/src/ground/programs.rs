@@ -19,6 +19,8 @@ pub enum Program {
 // === impl Program ===
 
 impl Program {
+    const ALL: [Self; 3] = [Self::Gateway, Self::TunnelServer, Self::TunnelAgent];
+
     /// As given, or built here: with the workspace's release profile and the features a plain build has.
     pub fn path(self, given: &Programs) -> Result<PathBuf> {
         let given = match self {
@@ -51,8 +53,10 @@ impl Program {
         let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml");
         let mut command = Command::new(cargo);
-        command.args(["build", "--quiet", "--release", "--manifest-path", manifest, "--package", self.package()]);
-        ensure!(command.status().context("cannot run cargo")?.success(), "{} does not build", self.package());
+        command.args(["build", "--quiet", "--release", "--manifest-path", manifest]);
+        // All in one call, as images are built: alone each would have what they share built again, with features of its own.
+        command.args(Self::ALL.iter().flat_map(|program| ["--package", program.package()]));
+        ensure!(command.status().context("cannot run cargo")?.success(), "our programs do not build");
         Ok(scratch::target().join("release").join(self.binary()).canonicalize()?)
     }
 }
