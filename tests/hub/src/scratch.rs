@@ -6,10 +6,13 @@
 use std::fs::{DirBuilder, File};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context as _, Result};
 
 const LOCK: &str = "run.lock";
+/// By this process.
+static CREATED: AtomicUsize = AtomicUsize::new(0);
 
 /// A run's directory; removed on drop unless [`Scratch::keep`] was called.
 #[derive(Debug)]
@@ -37,9 +40,11 @@ impl Scratch {
         std::fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
         let parent = parent.canonicalize()?; // programs run elsewhere
         remove_dead(&parent)?;
+        // A process may have several at once: its id alone would give two of them one name.
+        let name = format!("{}-{}", std::process::id(), CREATED.fetch_add(1, Ordering::Relaxed));
         // Locked under a name that `remove_dead` skips, then named: nobody sees it unlocked.
-        let path = parent.join(std::process::id().to_string());
-        let staging = parent.join(format!(".{}", std::process::id()));
+        let path = parent.join(&name);
+        let staging = parent.join(format!(".{name}"));
         for leftover in [&path, &staging] {
             drop(std::fs::remove_dir_all(leftover)); // of a dead process that had this id
         }
@@ -104,5 +109,22 @@ mod tests {
         let path = scratch.path().to_path_buf();
         drop(scratch);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn one_process_has_several_at_once() {
+        let parent = tempfile::tempdir().unwrap();
+        let parent = parent.path();
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    let scratch = Scratch::create_in(parent).unwrap();
+                    let file = scratch.path().join("mine");
+                    File::create_new(&file).unwrap();
+                    drop(Scratch::create_in(parent).unwrap());
+                    assert!(file.exists());
+                });
+            }
+        });
     }
 }
