@@ -22,6 +22,7 @@ use std::sync::Arc;
 
 use api::cluster_name::ClusterName;
 use arc_swap::ArcSwap;
+use foldhash::quality::RandomState;
 use tokio::sync::watch as watch_channel;
 
 pub use self::access::Held;
@@ -31,7 +32,7 @@ pub use self::registry::Registry;
 /// All clusters at one moment.
 #[derive(Default)]
 pub struct Snapshot {
-    clusters: HashMap<ClusterName, Entry>,
+    clusters: HashMap<ClusterName, Entry, RandomState>,
     /// `metadata.resourceVersion` of a list of this snapshot.
     resource_version: String,
     /// The first list is in.

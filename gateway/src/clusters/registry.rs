@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use api::cluster_name::ClusterName;
 use api::secret::{ClusterSpec, SecretError, SecretRules, SecretView};
+use foldhash::quality::RandomState;
 use telemetry::readiness::NotReady;
 
 use super::cluster::{Cluster, Making};
@@ -15,7 +16,7 @@ use super::{Clusters, Entry, Snapshot};
 
 /// Owns the map that snapshots are copies of. Used by one source task.
 pub struct Registry {
-    clusters: HashMap<ClusterName, Entry>,
+    clusters: HashMap<ClusterName, Entry, RandomState>,
     resource_version: String,
     rules: SecretRules,
     making: Making,
@@ -34,7 +35,7 @@ pub struct Registry {
 impl Registry {
     pub fn new(published: Arc<Clusters>, rules: SecretRules, making: Making, not_ready: NotReady) -> Self {
         Self {
-            clusters: HashMap::new(),
+            clusters: HashMap::default(),
             resource_version: "0".to_owned(),
             rules,
             making,

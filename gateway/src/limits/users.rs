@@ -1,9 +1,10 @@
 //! How many requests each user has under way. Only users who have some are sure to be known.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher as _;
 use std::sync::Arc;
 
+use foldhash::quality::RandomState;
 use parking_lot::RwLock;
 
 use super::Load;
@@ -24,7 +25,7 @@ pub struct Users {
 #[derive(Debug)]
 struct Shard {
     /// Clones are made under the lock only.
-    loads: HashMap<Box<str>, Arc<Load>>,
+    loads: HashMap<Box<str>, Arc<Load>, RandomState>,
     /// How many may be known before the next look: twice as many as there were busy ones at the last, so that looking costs a
     /// newcomer a constant time.
     full: usize,
@@ -55,7 +56,7 @@ impl Users {
 
 impl Default for Users {
     fn default() -> Self {
-        Self { shards: std::array::from_fn(|_| RwLock::default()), hasher: RandomState::new() }
+        Self { shards: std::array::from_fn(|_| RwLock::default()), hasher: RandomState::default() }
     }
 }
 
@@ -79,6 +80,6 @@ impl Shard {
 
 impl Default for Shard {
     fn default() -> Self {
-        Self { loads: HashMap::new(), full: KEPT }
+        Self { loads: HashMap::default(), full: KEPT }
     }
 }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use foldhash::quality::RandomState;
 use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -80,7 +81,7 @@ pub struct OfCluster {
     adding: Mutex<()>,
 }
 
-type Resources = HashMap<Arc<str>, Arc<Resource>>;
+type Resources = HashMap<Arc<str>, Arc<Resource>, RandomState>;
 
 /// What a request is about.
 #[derive(Debug)]

@@ -16,7 +16,7 @@ pub fn label(path: &str) -> &str {
 }
 
 fn resource(path: &str) -> &str {
-    let mut segments = path.trim_matches('/').split('/');
+    let mut segments = segments(path.trim_matches('/'));
     let versioned = match segments.next() {
         Some("api") => segments.next(),
         Some("apis") => segments.next().and_then(|_| segments.next()),
@@ -31,6 +31,17 @@ fn resource(path: &str) -> &str {
         None | Some("status" | "finalize") => "namespaces",
         Some(resource) => resource,
     }
+}
+
+/// As `split('/')`, byte by byte: its search is made for long texts, and cost more than all the rest for these few short ones.
+fn segments(path: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(path);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let end = text.bytes().position(|byte| byte == b'/');
+        rest = end.map(|end| &text[end + 1..]);
+        Some(&text[..end.unwrap_or(text.len())])
+    })
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
+use foldhash::quality::RandomState;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -18,7 +19,7 @@ const EXPIRED_PER_INSERT: usize = 4;
 
 #[derive(Debug)]
 pub(super) struct Entries<K, V> {
-    pub(super) slots: HashMap<Arc<K>, Slot<V>>,
+    pub(super) slots: HashMap<Arc<K>, Slot<V>, RandomState>,
     /// Keys of `Ready` slots by age. An id that no longer matches its slot is left over from an earlier entry.
     pub(super) order: VecDeque<(Arc<K>, u64)>,
     /// Weight of the calls under way.
@@ -45,7 +46,7 @@ pub(super) enum Slot<V> {
 
 impl<K: Hash + Eq, V> Entries<K, V> {
     pub(super) fn new(capacity: usize) -> Self {
-        Self { slots: HashMap::new(), order: VecDeque::new(), pending: 0, next_id: 0, capacity }
+        Self { slots: HashMap::default(), order: VecDeque::new(), pending: 0, next_id: 0, capacity }
     }
 
     pub(super) fn new_id(&mut self) -> u64 {
