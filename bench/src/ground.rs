@@ -10,7 +10,7 @@ use std::rc::Rc;
 use anyhow::{Result, bail};
 use hub_tests::scratch::Scratch;
 
-pub use self::hub::HubSide;
+pub use self::hub::{CALLER, HubSide, VERBS};
 pub use self::programs::Program;
 use crate::args::Programs;
 use crate::figure::Target;

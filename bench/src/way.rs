@@ -2,6 +2,7 @@
 
 mod gateway;
 mod haproxy;
+mod karmada;
 mod nginx;
 
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -78,6 +79,8 @@ struct Plan<'a> {
     registered: Registered<'a>,
     address: SocketAddr,
     serving: PemFiles,
+    /// Has signed that.
+    trusted: Arc<Authority>,
     /// Or workers.
     threads: usize,
 }
@@ -109,6 +112,7 @@ pub fn start_registered(
     let directory = ground.directory().to_path_buf();
     let plan = Plan {
         serving: trusted.issue(&Leaf::server(&*name).san(GATEWAY_HOST)).write_to(&directory, &name)?,
+        trusted,
         address,
         threads: if [OURS_2, NGINX_2, HAPROXY_2].contains(&target) { 2 } else { 1 },
         name,
@@ -123,8 +127,8 @@ pub fn start_registered(
         BASELINE => gateway::ours(ground, &plan, &given(ground.given.baseline.as_ref(), "--baseline")?)?,
         GO => gateway::go(ground, &plan, &given(ground.given.go_gateway.as_ref(), "--go-gateway")?)?,
         KARMADA => {
-            given(ground.given.karmada.as_ref(), "--karmada")?;
-            bail!("this bench cannot start it yet: it needs a control plane of Karmada's own")
+            let program = given(ground.given.karmada.as_ref(), "--karmada")?;
+            karmada::start(&*ground.hub()?, &plan, &program)?
         }
         _ => bail!("nobody knows how to start {target}"),
     };
@@ -133,7 +137,7 @@ pub fn start_registered(
         prefix: access.prefix,
         headers: access.headers,
         tree: Tree::new([process.id()]),
-        trusted,
+        trusted: plan.trusted,
         process: Some(process),
         probe: destination.probe.to_owned(),
     };

@@ -7,12 +7,16 @@ use hub_tests::control_plane::{self, Etcd};
 use hub_tests::hub::{Hub, MemberSecret};
 use hub_tests::tools::{Tool, Tools};
 use kit::pki::Authority;
+use serde_json::{Value, json};
 
 use crate::usage::Tree;
 
 const TOOLS: [Tool; 4] = [Tool::Etcd, Tool::ApiServer, Tool::ControllerManager, Tool::Kubectl];
 /// What callers of a proxy may do.
-const VERBS: [&str; 5] = ["get", "create", "update", "patch", "delete"];
+pub const VERBS: [&str; 5] = ["get", "create", "update", "patch", "delete"];
+
+/// Who calls: namespace and name of a ServiceAccount.
+pub const CALLER: (&str, &str) = ("default", "bench");
 
 pub struct HubSide {
     pub hub: Hub,
@@ -32,7 +36,7 @@ impl HubSide {
         let etcd = Etcd::start(&ground)?;
         let mut hub = Hub::start(&ground, &etcd)?;
         hub.wait_ready().context("the hub did not come up")?;
-        let token = hub.create_user("bench", &[], &VERBS)?;
+        let token = hub.create_user(CALLER.1, &[], &VERBS)?;
         let kubeconfig = hub.create_gateway_account()?;
         Ok(Self { hub, etcd, token, kubeconfig })
     }
@@ -41,6 +45,22 @@ impl HubSide {
     pub fn register(&self, name: &str, url: &str, authority: &Authority, token: &str) -> Result<()> {
         let secret = MemberSecret::with_token(&self.hub.server, token).at(url).trusting(authority);
         self.hub.register_member(name, &secret)
+    }
+
+    /// Lets a ServiceAccount (namespace, name) do what `rules` say, by a `ClusterRole` and a `ClusterRoleBinding` called `name`.
+    pub fn grant(&self, name: &str, account: (&str, &str), rules: &Value) -> Result<()> {
+        const GROUP: &str = "rbac.authorization.k8s.io";
+        let version = format!("{GROUP}/v1");
+        let metadata = json!({"name": name});
+        let role = json!({"apiVersion": version, "kind": "ClusterRole", "metadata": metadata, "rules": rules});
+        let binding = json!({
+            "apiVersion": version,
+            "kind": "ClusterRoleBinding",
+            "metadata": metadata,
+            "roleRef": {"apiGroup": GROUP, "kind": "ClusterRole", "name": name},
+            "subjects": [{"kind": "ServiceAccount", "namespace": account.0, "name": account.1}],
+        });
+        self.hub.apply(&[role, binding])
     }
 
     /// The hub's API server.

@@ -20,35 +20,20 @@ pub fn ours(ground: &mut Ground, plan: &Plan<'_>, program: &Path) -> Result<(Pro
 }
 
 /// What the Go gateway reads of the hub before it lets anybody through: admission and flow control, as its chart allows it.
-fn read_rights() -> [Value; 2] {
-    const GROUP: &str = "rbac.authorization.k8s.io";
-    const NAME: &str = "go-gateway";
-    let version = format!("{GROUP}/v1");
-    let everything = |group: &str| json!({"apiGroups": [group], "resources": ["*"], "verbs": ["get", "list", "watch"]});
-    let namespaces = json!({"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get", "list", "watch"]});
-    let admission = everything("admissionregistration.k8s.io");
-    let flows = everything("flowcontrol.apiserver.k8s.io");
-    [
-        json!({
-            "apiVersion": version,
-            "kind": "ClusterRole",
-            "metadata": {"name": NAME},
-            "rules": [namespaces, admission, flows],
-        }),
-        json!({
-            "apiVersion": version,
-            "kind": "ClusterRoleBinding",
-            "metadata": {"name": NAME},
-            "roleRef": {"apiGroup": GROUP, "kind": "ClusterRole", "name": NAME},
-            "subjects": [{"kind": "ServiceAccount", "name": "gateway", "namespace": SECRET_NAMESPACE}],
-        }),
-    ]
+fn read_rights() -> Value {
+    let verbs = ["get", "list", "watch"];
+    let rule = |group: &str, name: &str| json!({"apiGroups": [group], "resources": [name], "verbs": verbs});
+    json!([
+        rule("", "namespaces"),
+        rule("admissionregistration.k8s.io", "*"),
+        rule("flowcontrol.apiserver.k8s.io", "*")
+    ])
 }
 
 /// On as many processors as it finds: it is not slowed down.
 pub fn go(ground: &mut Ground, plan: &Plan<'_>, program: &Path) -> Result<(Process, Access)> {
     let mut flags = flags(ground, plan)?;
-    ground.hub()?.hub.apply(&read_rights())?;
+    ground.hub()?.grant("go-gateway", (SECRET_NAMESPACE, "gateway"), &read_rights())?;
     flags.push("--authorization-always-allow-paths=/healthz,/readyz,/livez,/metrics".to_owned());
     Ok((Process::start(&plan.name, program, flags, &plan.directory)?, access(ground, plan)?))
 }

@@ -133,6 +133,11 @@ impl Etcd {
         Ok(Self { process: ground.start("etcd", Tool::Etcd, args)?, url })
     }
 
+    /// Where its clients find it.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
     /// Asks it to end.
     pub fn release(&mut self) {
         self.process.release();
