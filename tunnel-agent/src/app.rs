@@ -1,5 +1,7 @@
 //! Wiring: everything is built in order, then it runs, then it drains.
 
+mod runtime;
+
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -12,8 +14,8 @@ use net::signals::Signals;
 use prometheus_client::registry::Registry;
 use telemetry::admin::{self, Endpoint, Probes};
 use telemetry::readiness::Readiness;
-use tokio::runtime::{Builder, Runtime};
 
+use self::runtime::Runtime;
 use crate::args::{self, Config};
 use crate::connector::Connector;
 use crate::credentials::Credentials;
@@ -22,15 +24,13 @@ use crate::forward::Forwarder;
 use crate::links::{self, Links};
 use crate::metrics::{Live, Metrics};
 use crate::streams::Streams;
-use crate::{api_server, forward, identity};
+use crate::{api_server, identity};
 
 /// What keeps the agent from being ready, as `/readyz` tells it.
 const CONDITIONS: &[&str] = &[links::CONDITION, api_server::CONDITION, SHUTDOWN];
 const SHUTDOWN: &str = "shutdown";
 /// Beyond the time for draining.
 const AFTER_DRAIN: Duration = Duration::from_secs(5);
-/// For what is left of the runtime's tasks.
-const LAST_MOMENT: Duration = Duration::from_millis(500);
 
 /// A running agent. Dropping it stops it without draining: its streams are reset.
 pub struct Agent {
@@ -39,8 +39,8 @@ pub struct Agent {
     links: Arc<Links>,
     drain: Drain,
     drain_timeout: Duration,
-    /// None once it has been shut down. The last field: the others live on it.
-    runtime: Option<Runtime>,
+    /// The last field: the others live on it.
+    runtime: Runtime,
 }
 
 // === impl Agent ===
@@ -54,18 +54,15 @@ impl Agent {
         T: Into<OsString> + Clone,
     {
         let config = Config::new(&args::parse_from(arguments)?, |name| std::env::var(name).ok())?;
-        let runtime = runtime(config.threads)?;
+        let runtime = Runtime::start(config.threads)?;
         Self::assemble(config, runtime)
     }
 
     /// Runs as the process's only purpose: until SIGTERM or SIGINT, then drains. A second signal ends the process at once.
     pub fn run(config: Config) -> anyhow::Result<()> {
-        let runtime = runtime(config.threads)?;
+        let runtime = Runtime::start(config.threads)?;
         // Before anything else: a signal that comes while starting must not be lost, nor end the process unasked.
-        let signals = {
-            let _entered = runtime.enter();
-            Signals::new().context("cannot watch for signals")?
-        };
+        let signals = runtime.block_on(async { Signals::new() })?.context("cannot watch for signals")?;
         Self::assemble(config, runtime)?.until_signalled(signals)
     }
 
@@ -102,12 +99,12 @@ impl Agent {
             metrics: metrics.clone(),
             drain: drain.clone(),
         });
-        runtime.spawn(credentials.follow());
-        runtime.spawn(api_server::watch(config.api_server, readiness.clone(), metrics));
+        runtime.handle().spawn(credentials.follow());
+        runtime.handle().spawn(api_server::watch(config.api_server, readiness.clone(), metrics));
         for server in config.servers {
-            runtime.spawn(Arc::clone(&connector).run(server));
+            runtime.handle().spawn(Arc::clone(&connector).run(server));
         }
-        Ok(Self { admin, readiness, links, drain, drain_timeout: config.drain_timeout, runtime: Some(runtime) })
+        Ok(Self { admin, readiness, links, drain, drain_timeout: config.drain_timeout, runtime })
     }
 
     /// Where the admin endpoint listens: the port is the real one even if 0 was asked for.
@@ -117,7 +114,7 @@ impl Agent {
 
     /// Tasks that run now: what must not grow by what has ended.
     pub fn tasks(&self) -> usize {
-        self.runtime.as_ref().map_or(0, |runtime| runtime.metrics().num_alive_tasks())
+        self.runtime.handle().metrics().num_alive_tasks()
     }
 
     /// Blocks until the agent is linked and its API server answers.
@@ -130,12 +127,11 @@ impl Agent {
     }
 
     /// Shuts down as SIGTERM does and returns when everything has ended.
-    pub fn stop(mut self) -> anyhow::Result<()> {
-        let Some(runtime) = self.runtime.take() else { return Ok(()) };
+    pub fn stop(self) -> anyhow::Result<()> {
         let not_ready = self.readiness.block(SHUTDOWN);
-        let (drain, patience) = (self.drain.clone(), self.drain_timeout);
+        let (drain, patience) = (self.drain, self.drain_timeout);
         let (report, ended) = mpsc::sync_channel(1);
-        runtime.spawn(async move {
+        self.runtime.handle().spawn(async move {
             let in_time = drain.finish(patience).await;
             let _ = report.send(in_time);
         });
@@ -145,44 +141,20 @@ impl Agent {
         } else {
             tracing::warn!(after = ?patience, "streams that had not ended were cut off");
         }
-        // On a thread of its own: the caller may be inside another runtime, where tokio refuses to block.
-        let last = std::thread::spawn(move || runtime.shutdown_timeout(LAST_MOMENT));
-        let _ = last.join();
+        self.runtime.end();
         drop(not_ready);
         in_time.map(drop)
     }
 
     fn until_signalled(self, mut signals: Signals) -> anyhow::Result<()> {
-        let Some(runtime) = &self.runtime else { return Ok(()) };
-        let (signals, first) = runtime.block_on(async move {
+        let (signals, first) = self.runtime.block_on(async move {
             let first = signals.next().await;
             (signals, first)
-        });
+        })?;
         tracing::info!(signal = first, "shutting down");
-        runtime.spawn(exit_at_next(signals));
+        self.runtime.handle().spawn(exit_at_next(signals));
         self.stop()
     }
-}
-
-impl Drop for Agent {
-    fn drop(&mut self) {
-        if let Some(runtime) = self.runtime.take() {
-            // May be called inside another runtime, which must not be blocked.
-            runtime.shutdown_background();
-        }
-    }
-}
-
-/// On more than one thread the tasks of a link and its streams would wake each other by system calls.
-fn runtime(threads: usize) -> anyhow::Result<Runtime> {
-    Builder::new_multi_thread()
-        .worker_threads(threads)
-        .thread_name("tunnel-agent")
-        // They resolve names, which cannot be interrupted: a resolver that hangs must not gather more.
-        .max_blocking_threads(forward::THREADS)
-        .enable_all()
-        .build()
-        .context("cannot build a runtime")
 }
 
 fn serve_admin(listen: SocketAddr, runtime: &Runtime, probes: Probes, links: Arc<Links>) -> anyhow::Result<Endpoint> {

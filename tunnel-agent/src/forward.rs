@@ -70,7 +70,7 @@ impl Forwarder {
         let dialled = tokio::select! {
             biased;
             () = incoming.cancelled() => {
-                self.metrics.dialled("cancelled");
+                self.metrics.cancelled.inc();
                 return;
             }
             dialled = self.dial(&destination) => dialled,
@@ -78,7 +78,7 @@ impl Forwarder {
         match dialled {
             Ok(socket) => {
                 self.metrics.dial_seconds.observe(started.elapsed());
-                self.metrics.dialled("connected");
+                self.metrics.connected.inc();
                 self.join(incoming, socket).await;
             }
             Err(failure) => self.refuse(incoming, &failure),
@@ -109,7 +109,7 @@ impl Forwarder {
     }
 
     fn refuse(&self, incoming: Incoming, failure: &Failure) {
-        self.metrics.dialled(failure.word());
+        self.metrics.failed(failure.word());
         if matches!(failure, Failure::NotAllowed(_)) {
             self.metrics.refused_destinations.inc();
             if let Some(untold) = self.refusals.due() {

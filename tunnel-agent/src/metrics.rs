@@ -25,6 +25,9 @@ pub struct Metrics {
     /// Links that were replaced, because a server asked for it or the credential changed.
     pub links_replaced: Counter,
     dials: Family<Outcome, Counter>,
+    /// Of `dials`, the usual outcomes: there from the start, and found without a look-up.
+    pub connected: Counter,
+    pub cancelled: Counter,
     pub dial_seconds: Histogram,
     /// Destinations the allow-list refused.
     pub refused_destinations: Counter,
@@ -51,12 +54,17 @@ struct Outcome {
 
 impl Metrics {
     pub fn register(registry: &mut Registry) -> Self {
+        let dials = Family::<Outcome, Counter>::default();
+        let [connected, cancelled] =
+            ["connected", "cancelled"].map(|outcome| dials.get_or_create_owned(&Outcome { outcome }));
         let metrics = Self {
             registrations: Counter::default(),
             registration_failures: Family::default(),
             links_lost: Counter::default(),
             links_replaced: Counter::default(),
-            dials: Family::default(),
+            dials,
+            connected,
+            cancelled,
             dial_seconds: Histogram::new(DIAL_BOUNDS),
             refused_destinations: Counter::default(),
             streams_broken: Counter::default(),
@@ -105,7 +113,8 @@ impl Metrics {
         );
     }
 
-    pub fn dialled(&self, outcome: &'static str) {
+    /// A dial that failed.
+    pub fn failed(&self, outcome: &'static str) {
         self.dials.get_or_create(&Outcome { outcome }).inc();
     }
 
