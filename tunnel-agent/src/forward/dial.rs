@@ -58,7 +58,20 @@ pub async fn connect(
     if allowed.is_empty() {
         return Err(targets.refusal(candidate, asked).into());
     }
-    timeout_at(deadline, first_of(in_turns(allowed))).await.map_err(|_| timed_out())?
+    let connected = async {
+        match allowed[..] {
+            // Most often: nothing is to be chosen.
+            [address] => connected(address, TcpStream::connect(address).await),
+            _ => first_of(in_turns(allowed)).await,
+        }
+    };
+    timeout_at(deadline, connected).await.map_err(|_| timed_out())?
+}
+
+fn connected(address: SocketAddr, connected: io::Result<TcpStream>) -> Result<TcpStream, Failure> {
+    let socket = connected.map_err(|error| failed(address, &error))?;
+    tune(&socket);
+    Ok(socket)
 }
 
 async fn resolve(lookups: &Lookups, candidate: &Candidate) -> Result<Vec<SocketAddr>, Failure> {
@@ -102,18 +115,15 @@ async fn first_of(mut addresses: VecDeque<SocketAddr>) -> Result<TcpStream, Fail
         if let Some(address) = addresses.pop_front() {
             attempts.push(async move { (address, TcpStream::connect(address).await) });
         }
-        let connected = tokio::select! {
-            Some(connected) = attempts.next() => connected,
+        let (address, outcome) = tokio::select! {
+            Some(outcome) = attempts.next() => outcome,
             () = sleep(NEXT_ADDRESS_AFTER), if !addresses.is_empty() => continue,
         };
-        match connected {
-            (_, Ok(socket)) => {
-                tune(&socket);
-                return Ok(socket);
-            }
+        match connected(address, outcome) {
+            Ok(socket) => return Ok(socket),
             // The first failure is that of the address the resolver preferred.
-            (address, Err(error)) => {
-                failure.get_or_insert_with(|| failed(address, &error));
+            Err(error) => {
+                failure.get_or_insert(error);
             }
         }
         if attempts.is_empty()
