@@ -11,14 +11,14 @@ mod head;
 use std::io;
 use std::time::Duration;
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use net::drain::Drain;
 use net::linger::Linger;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::time::timeout;
 
 use self::answer::Answer;
-pub use self::client::{Client, Front, unprejudiced};
+pub use self::client::{Client, Front};
 use self::head::{HeadError, Request};
 use crate::relay::{self, Origin};
 use crate::shared::Shared;
@@ -136,7 +136,9 @@ async fn gone<S: AsyncRead + Unpin>(io: &mut S, early: &mut BytesMut) {
 
 /// Tells the client of its tunnel.
 async fn start<S: Front>(io: S, early: BytesMut) -> Option<Client<S>> {
-    match timeout(ANSWER_TIMEOUT, Client::connected(io, early.freeze(), answer::ESTABLISHED)).await {
+    // An empty rest would keep the head's buffer for as long as the tunnel lasts.
+    let early = if early.is_empty() { Bytes::new() } else { early.freeze() };
+    match timeout(ANSWER_TIMEOUT, Client::connected(io, early, answer::ESTABLISHED)).await {
         Ok(Ok(client)) => return Some(client),
         Ok(Err(error)) => tracing::debug!(%error, "the client went away before it was told of its tunnel"),
         Err(_) => tracing::debug!("the client did not take the answer to its CONNECT"),

@@ -177,12 +177,6 @@ impl<S: Front> Socket for Client<S> {
     }
 }
 
-/// A stream just accepted, known by what the kernel says of it: tokio takes such a one for ready unheard, and would hear the first
-/// news of it at any later moment.
-pub fn unprejudiced(stream: UnixStream) -> io::Result<UnixStream> {
-    UnixStream::from_std(stream.into_std()?)
-}
-
 fn forget(stream: &UnixStream) {
     let nothing: io::Result<()> = stream.try_io(Interest::WRITABLE, || Err(io::ErrorKind::WouldBlock.into()));
     debug_assert!(nothing.is_err());
@@ -205,10 +199,9 @@ impl Front for TlsStream<LargeReads<TcpStream>> {
 impl Front for UnixStream {
     /// The kernel tells of a writable socket whenever the peer has read a message (`unix_write_space` in `net/unix/af_unix.c`), but
     /// tokio remembers that it was writable all the time. So it is made to forget, and sent to behind its back: the next it hears is
-    /// that the answer was read, or that the client has spoken or gone. Older news that it may not have heard yet is awaited first.
+    /// that the answer was read, or that the client has spoken or gone. There is no older news that it has not heard: it came before
+    /// the member's answer, and without it the request could not have been read.
     async fn announce(&mut self, answer: &'static [u8]) -> io::Result<Pause> {
-        forget(self);
-        tokio::task::yield_now().await;
         forget(self);
         // Nothing was sent before: there is room for a line.
         let sent = SockRef::from(&*self).send(answer)?;

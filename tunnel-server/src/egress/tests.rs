@@ -227,7 +227,7 @@ async fn a_head_that_does_not_come_is_not_waited_for() {
         let (mut client, server) = UnixStream::pair().expect("a pair");
         client.write_all(said.as_bytes()).await.expect("sent");
         let started = Instant::now();
-        serve(&shared, &Origin::local("a test".to_owned()), server, BytesMut::new()).await;
+        serve(&shared, &Origin::local(None), server, BytesMut::new()).await;
         assert_eq!(started.elapsed(), HEAD_TIMEOUT);
         let mut answer = Vec::new();
         client.read_to_end(&mut answer).await.expect("closed");
@@ -242,6 +242,6 @@ async fn a_connection_without_a_request_does_not_hold_up_the_shutdown() {
     let (_client, server) = UnixStream::pair().expect("a pair");
     let started = Instant::now();
     shared.drain.start();
-    serve(&shared, &Origin::local("a test".to_owned()), server, BytesMut::new()).await;
+    serve(&shared, &Origin::local(None), server, BytesMut::new()).await;
     assert_eq!(started.elapsed(), ON_ITS_WAY);
 }

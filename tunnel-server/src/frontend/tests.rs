@@ -181,7 +181,7 @@ async fn the_stream_that_holds_the_most_gives_way_and_nobody_else() {
 #[tokio::test]
 async fn a_connection_is_small() {
     let bench = Bench::start().await;
-    let origin = || crate::relay::Origin::local("a test".to_owned());
+    let origin = || crate::relay::Origin::local(None);
     let unix = super::connection::http1(bench.shared.clone(), origin(), bench.unix().await, bytes::BytesMut::new());
     let size = size_of_val(&unix);
     assert!(size <= 2048, "{size}");

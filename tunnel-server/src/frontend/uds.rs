@@ -1,10 +1,13 @@
 //! The Unix socket. Its file's mode says who may connect; there is no TLS, so which HTTP is spoken is seen from the first bytes.
 
+use std::io;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use bytes::BytesMut;
-use tokio::io::AsyncReadExt as _;
-use tokio::net::{UnixListener, UnixStream};
+use socket2::SockRef;
+use tokio::io::{AsyncReadExt as _, Interest};
+use tokio::net::UnixStream;
 use tokio::time::timeout;
 
 use super::socket_file::SocketFile;
@@ -16,9 +19,13 @@ use crate::shared::Shared;
 /// What an HTTP/2 client says first (RFC 9113 §3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
+/// Room for the first read: most heads, whole.
+const HEAD: usize = 512;
+
 /// A bound socket and its file.
 pub struct Listener {
-    socket: UnixListener,
+    /// Listens, in the guise of a stream: see [`accept`].
+    socket: UnixStream,
     file: SocketFile,
     room: Room,
     shared: Shared,
@@ -29,7 +36,7 @@ pub struct Listener {
 impl Listener {
     pub fn bind(path: &Path, shared: Shared, room: Room) -> anyhow::Result<Self> {
         let (socket, file) = SocketFile::bind(path)?;
-        Ok(Self { socket: UnixListener::from_std(socket)?, file, room, shared })
+        Ok(Self { socket: UnixStream::from_std(OwnedFd::from(socket).into())?, file, room, shared })
     }
 
     /// Accepts until the server drains; then the file is gone.
@@ -38,7 +45,7 @@ impl Listener {
         loop {
             let accepted = async {
                 let permit = room.enter().await;
-                (socket.accept().await, permit)
+                (accept(&socket).await, permit)
             };
             let (accepted, permit) = tokio::select! {
                 biased;
@@ -46,7 +53,7 @@ impl Listener {
                 accepted = accepted => accepted,
             };
             match accepted {
-                Ok((stream, _)) => {
+                Ok(stream) => {
                     let (shared, guard) = (shared.clone(), shared.drain.guard());
                     tokio::spawn(async move {
                         serve(shared, stream).await;
@@ -62,10 +69,17 @@ impl Listener {
     }
 }
 
-async fn serve(shared: Shared, stream: UnixStream) {
-    let Ok(mut stream) = egress::unprejudiced(stream) else { return shared.metrics.turned_away("broken") };
-    let origin = Origin::local(peer(&stream));
-    let mut read = BytesMut::new();
+/// A stream that is known by what the kernel says of it. One from tokio's own listener is taken for ready unheard, and the first news of
+/// it is heard at any later moment; to register it anew costs two system calls. So the listener is one that tokio only watches.
+async fn accept(listener: &UnixStream) -> io::Result<UnixStream> {
+    let (stream, _) = listener.async_io(Interest::READABLE, || SockRef::from(listener).accept()).await?;
+    stream.set_nonblocking(true)?;
+    UnixStream::from_std(OwnedFd::from(stream).into())
+}
+
+async fn serve(shared: Shared, mut stream: UnixStream) {
+    let origin = Origin::local(stream.peer_cred().ok());
+    let mut read = BytesMut::with_capacity(HEAD);
     let http2 = match timeout(egress::HEAD_TIMEOUT, sniff(&mut stream, &mut read)).await {
         Ok(Some(http2)) => http2,
         Ok(None) => return shared.metrics.turned_away("closed"),
@@ -97,17 +111,6 @@ async fn sniff(stream: &mut UnixStream, read: &mut BytesMut) -> Option<bool> {
             Ok(0) | Err(_) => return None,
             Ok(_) => {}
         }
-    }
-}
-
-/// Who it is, for the log.
-fn peer(stream: &UnixStream) -> String {
-    match stream.peer_cred() {
-        Ok(peer) => match peer.pid() {
-            Some(pid) => format!("unix socket, process {pid} of user {}", peer.uid()),
-            None => format!("unix socket, user {}", peer.uid()),
-        },
-        Err(_) => "unix socket".to_owned(),
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use auth::{ClientCa, Peer};
+use tokio::net::unix::UCred;
 use tunnel::{Hop, Reason, Refusal};
 
 /// See the module's text.
@@ -18,8 +19,8 @@ pub struct Origin {
 enum Who {
     /// Over TLS, with a certificate that is judged at each `CONNECT` by the CA of that moment.
     Certified { peer: Box<Peer>, door: Arc<ClientCa> },
-    /// Over the Unix socket: its file's mode let it in.
-    Local { process: String },
+    /// Over the Unix socket: its file's mode let it in. Put into words only where the log wants them.
+    Local(Option<UCred>),
 }
 
 /// A stream's place among those of its connection, given back when dropped.
@@ -33,9 +34,9 @@ impl Origin {
         Self { who: Who::Certified { peer: Box::new(peer), door }, open: Arc::default() }
     }
 
-    /// `process` is for the log.
-    pub fn local(process: String) -> Self {
-        Self { who: Who::Local { process }, open: Arc::default() }
+    /// `peer` is for the log.
+    pub fn local(peer: Option<UCred>) -> Self {
+        Self { who: Who::Local(peer), open: Arc::default() }
     }
 
     /// Whether it may ask for streams now.
@@ -64,7 +65,11 @@ impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.who {
             Who::Certified { peer, .. } => peer.address().fmt(f),
-            Who::Local { process } => f.write_str(process),
+            Who::Local(None) => f.write_str("unix socket"),
+            Who::Local(Some(peer)) => match peer.pid() {
+                Some(pid) => write!(f, "unix socket, process {pid} of user {}", peer.uid()),
+                None => write!(f, "unix socket, user {}", peer.uid()),
+            },
         }
     }
 }
