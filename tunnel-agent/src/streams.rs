@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use foldhash::quality::RandomState;
 use parking_lot::Mutex;
 use tunnel::{Budget, Gauge};
 
@@ -18,7 +19,7 @@ pub struct Streams {
 #[derive(Debug, Default)]
 struct Inner {
     next: u64,
-    open: HashMap<u64, Arc<Gauge>>,
+    open: HashMap<u64, Arc<Gauge>, RandomState>,
     /// Of streams that have ended: towards destinations, and back.
     ended: (u64, u64),
 }

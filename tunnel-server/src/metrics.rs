@@ -11,6 +11,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use foldhash::quality::RandomState;
 use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -85,7 +86,7 @@ pub struct Metrics {
     frontends: Family<FrontendLabels, Gauge>,
     turned_away: Family<ReasonLabels, Counter>,
     reload_failures: Family<FileLabels, Counter>,
-    names: Arc<Mutex<HashMap<ClusterName, Arc<str>>>>,
+    names: Arc<Mutex<HashMap<ClusterName, Arc<str>, RandomState>>>,
 }
 
 /// One more connection of a frontend, until dropped.

@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use foldhash::quality::RandomState;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
@@ -38,7 +39,7 @@ pub struct Registry(Arc<Core>);
 
 #[derive(Debug, Default)]
 struct Core {
-    clusters: RwLock<HashMap<ClusterName, Cluster>>,
+    clusters: RwLock<HashMap<ClusterName, Cluster, RandomState>>,
     /// Of clusters without links whose streams go on: they count for the links that come next.
     former: Mutex<HashMap<ClusterName, Weak<Counts>>>,
     places: Mutex<Places>,

@@ -12,6 +12,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::Context;
 
 use bytes::Bytes;
+use foldhash::quality::RandomState;
 use futures_util::task::AtomicWaker;
 use parking_lot::Mutex;
 
@@ -53,7 +54,7 @@ struct Shared {
 struct Streams {
     next: u64,
     /// With whether it was told to give way.
-    running: HashMap<u64, (Arc<Gauge>, bool)>,
+    running: HashMap<u64, (Arc<Gauge>, bool), RandomState>,
 }
 
 /// One running stream's part of a budget, given back when nobody has it any more.

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use foldhash::quality::RandomState;
 use h2::client::ResponseFuture;
 use h2::{RecvStream, SendStream};
 use http::StatusCode;
@@ -23,7 +24,7 @@ const LONGEST_LINE: usize = 10;
 #[derive(Debug, Default)]
 pub(crate) struct Leaving {
     link: CancellationToken,
-    streams: Mutex<HashMap<u32, CancellationToken>>,
+    streams: Mutex<HashMap<u32, CancellationToken, RandomState>>,
 }
 
 /// A stream's part of [`Leaving`], given back when dropped.

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use foldhash::quality::RandomState;
 use parking_lot::Mutex;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, NoLabelSet};
@@ -22,7 +23,7 @@ pub struct Streams(Mutex<BTreeMap<Arc<str>, OfCluster>>);
 #[derive(Debug, Default)]
 struct OfCluster {
     next: u64,
-    open: HashMap<u64, Arc<Gauge>>,
+    open: HashMap<u64, Arc<Gauge>, RandomState>,
     /// Of streams that have ended.
     ended: Moved,
 }
