@@ -9,11 +9,11 @@ use hub_tests::wait;
 use kit::pki::Authority;
 use serde_json::{Value, json};
 
+use crate::caller::Caller;
 use crate::clusters::rights;
 use crate::figure::Target;
 use crate::ground::{Ground, HubSide};
 use crate::usage::Tree;
-use crate::watch::caller::Caller;
 use crate::way::{self, Destination, Registered, Way};
 
 /// A `ConfigMap` of about 1 KiB, on the member and on the hub.

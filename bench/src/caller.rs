@@ -1,112 +1,181 @@
-//! An HTTP/2 client of our own, for what h2load cannot do: client certificates, and requests that begin when they are due.
+//! HTTP/2 clients of our own, for what h2load cannot do: client certificates, watches, many paths, requests that begin when they are due.
 //!
-//! It runs in this process, whose processor time is nobody's figure.
+//! They run in this process, whose processor time is nobody's figure.
 
 pub mod closed;
 pub mod held;
 pub mod open;
+pub mod repeater;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
-use bytes::Bytes;
+use anyhow::{Context as _, Result, bail, ensure};
+use bytes::{Bytes, BytesMut};
 use h2::RecvStream;
-use h2::client::{Builder, SendRequest};
-use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Uri};
-use kit::pki::{ALPN_H2, Issued};
+use h2::client::SendRequest;
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::{Method, Request, Response};
+use kit::pki::{self, Authority, Issued, Trust};
 use rustls::ClientConfig;
+use rustls_pki_types::ServerName;
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 use crate::way::Way;
 
-const CONNECT_LIMIT: Duration = Duration::from_secs(20);
+/// For one request and its answer, and for one connection.
+const LIMIT: Duration = Duration::from_mins(1);
+/// Streams hold themselves back, not each other.
+const CONNECTION_WINDOW: u32 = (1 << 31) - 1;
 /// How much a stream may send unread: what Go's clients allow.
-const WINDOW: u32 = 4 << 20;
+const STREAM_WINDOW: u32 = 4 << 20;
+/// Of an answer's body that is collected.
+const MAX_BODY: usize = 64 << 20;
 
-/// Asks the same thing again and again.
+/// Whom to call, as whom.
 #[derive(Clone)]
 pub struct Caller {
     address: SocketAddr,
     tls: Arc<ClientConfig>,
-    uri: Uri,
+    /// Put before all paths.
+    prefix: String,
     headers: HeaderMap,
-}
-
-/// A connection, for many requests at a time.
-#[derive(Clone)]
-pub struct Connection {
-    sender: SendRequest<Bytes>,
-    caller: Arc<Caller>,
 }
 
 // === impl Caller ===
 
 impl Caller {
-    /// GETs of `path` along `way`, with the way's headers or with `headers` in their place (`Name: value`), as the owner of `identity`.
-    pub fn new(way: &Way, path: &str, headers: Option<&[String]>, identity: Option<&Issued>) -> Result<Self> {
-        let mut parsed = HeaderMap::new();
-        for line in headers.unwrap_or(&way.headers) {
-            let (name, value) = line.split_once(": ").with_context(|| format!("not a header: {line}"))?;
-            parsed.append(HeaderName::try_from(name)?, HeaderValue::try_from(value)?);
-        }
-        let uri = way.url(path).parse()?;
-        Ok(Self { address: way.address, tls: way.tls(identity, ALPN_H2), uri, headers: parsed })
+    /// As the user of `way`.
+    pub fn on(way: &Way) -> Result<Self> {
+        Self::with(way, &way.headers, None)
     }
 
-    /// Within a time limit. To be called on a runtime, which drives the connection.
-    pub async fn connect(&self) -> Result<Connection> {
-        let handshake = async {
-            let tcp = TcpStream::connect(self.address).await?;
-            tcp.set_nodelay(true)?;
-            let tls = TlsConnector::from(Arc::clone(&self.tls)).connect("localhost".try_into()?, tcp).await?;
-            let (sender, connection) = Builder::new()
-                .initial_window_size(WINDOW)
-                .initial_connection_window_size(1 << 30)
-                .handshake(tls)
-                .await?;
-            tokio::spawn(connection);
-            anyhow::Ok(sender)
+    /// Along `way`, with `headers` (`Name: value`) in place of its own, as the owner of `identity`.
+    pub fn with(way: &Way, headers: &[String], identity: Option<&Issued>) -> Result<Self> {
+        let tls = way.tls(identity, pki::ALPN_H2);
+        Ok(Self { address: way.address, tls, prefix: way.prefix.clone(), headers: parse(headers)? })
+    }
+
+    /// The same, but paths are as they are sent.
+    #[must_use]
+    pub fn without_prefix(mut self) -> Self {
+        self.prefix.clear();
+        self
+    }
+
+    /// As whoever has the certificate `identity`, of a server with one below `authority`.
+    pub fn with_certificate(address: SocketAddr, authority: &Authority, identity: &Issued) -> Self {
+        let tls = pki::client_config(Trust::Authority(authority), Some(identity), pki::ALPN_H2);
+        Self { address, tls, prefix: String::new(), headers: HeaderMap::new() }
+    }
+
+    /// A new connection, which lasts as long as the sender or one of its streams. To be called on a runtime, which drives it.
+    pub async fn connect(&self) -> Result<SendRequest<Bytes>> {
+        timeout(LIMIT, self.dial()).await?.with_context(|| format!("cannot connect to {}", self.address))
+    }
+
+    async fn dial(&self) -> Result<SendRequest<Bytes>> {
+        let tcp = TcpStream::connect(self.address).await?;
+        tcp.set_nodelay(true)?;
+        let name = ServerName::try_from("localhost")?;
+        let tls = TlsConnector::from(Arc::clone(&self.tls)).connect(name, tcp).await?;
+        let mut client = h2::client::Builder::new();
+        client
+            .initial_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW)
+            .enable_push(false)
+            .data_frame_budget(usize::MAX >> 1); // small frames are what watches send
+        let (sender, connection) = client.handshake::<_, Bytes>(tls).await?;
+        tokio::spawn(connection);
+        Ok(sender)
+    }
+
+    pub fn get(&self, path: &str) -> Result<Request<Bytes>> {
+        self.request(Method::GET, path, Bytes::new())
+    }
+
+    pub fn request(&self, method: Method, path: &str, body: Bytes) -> Result<Request<Bytes>> {
+        Ok(self.head(method, path)?.map(|()| body))
+    }
+
+    fn head(&self, method: Method, path: &str) -> Result<Request<()>> {
+        let uri = format!("https://{}{}{path}", self.address, self.prefix);
+        let mut request = Request::builder().method(method).uri(uri).body(())?;
+        request.headers_mut().extend(self.headers.clone());
+        Ok(request)
+    }
+
+    /// Sends `request` on a connection of [`Caller::connect`] and waits for the head of its answer.
+    pub async fn send(&self, connection: &SendRequest<Bytes>, request: Request<Bytes>) -> Result<Response<RecvStream>> {
+        let (head, body) = request.into_parts();
+        let exchange = async {
+            let mut sender = connection.clone().ready().await?;
+            let (response, mut upload) = sender.send_request(Request::from_parts(head, ()), body.is_empty())?;
+            if !body.is_empty() {
+                upload.send_data(body, true)?;
+            }
+            anyhow::Ok(response.await?)
         };
-        let sender = tokio::time::timeout(CONNECT_LIMIT, handshake).await.context("no connection in time")??;
-        Ok(Connection { sender, caller: Arc::new(self.clone()) })
+        timeout(LIMIT, exchange).await.context("no answer")?
     }
 
-    fn request(&self) -> Request<()> {
-        let mut request = Request::new(());
-        *request.uri_mut() = self.uri.clone();
-        *request.version_mut() = http::Version::HTTP_2;
-        *request.headers_mut() = self.headers.clone();
-        request
+    /// The body of the answer to `request`, which must be successful.
+    pub async fn ask(&self, connection: &SendRequest<Bytes>, request: Request<Bytes>) -> Result<Bytes> {
+        let response = self.send(connection, request).await?;
+        let body = successful(response).await?;
+        timeout(LIMIT, collect(body)).await.context("no end of the answer")?
     }
 }
 
-// === impl Connection ===
-
-impl Connection {
-    /// One request and its whole answer, which must be 200.
-    pub async fn exchange(&self) -> Result<()> {
-        let answer = self.begin().await?;
-        let status = answer.status();
-        let mut body = answer.into_body();
-        let mut text = Vec::new();
-        while let Some(data) = body.data().await {
-            let data = data?;
-            body.flow_control().release_capacity(data.len())?;
-            if status != StatusCode::OK {
-                text.extend_from_slice(&data);
-            }
-        }
-        ensure!(status == StatusCode::OK, "{status}: {}", String::from_utf8_lossy(&text));
-        Ok(())
+/// The body of a 2xx; an error with the body of anything else.
+pub async fn successful(response: Response<RecvStream>) -> Result<RecvStream> {
+    let (head, body) = response.into_parts();
+    if head.status.is_success() {
+        return Ok(body);
     }
+    let said = timeout(LIMIT, collect(body)).await??;
+    bail!("{}: {}", head.status, String::from_utf8_lossy(&said))
+}
 
-    /// One request and the head of its answer.
-    pub async fn begin(&self) -> Result<Response<RecvStream>> {
-        let mut sender = self.sender.clone().ready().await?;
-        let (answer, _) = sender.send_request(self.caller.request(), true)?;
-        Ok(answer.await?)
+async fn collect(mut stream: RecvStream) -> Result<Bytes> {
+    let mut body = BytesMut::new();
+    while let Some(chunk) = stream.data().await {
+        let chunk = chunk?;
+        stream.flow_control().release_capacity(chunk.len())?;
+        body.extend_from_slice(&chunk);
+        ensure!(body.len() <= MAX_BODY, "an answer of more than {MAX_BODY} bytes");
+    }
+    Ok(body.freeze())
+}
+
+fn parse(headers: &[String]) -> Result<HeaderMap> {
+    let header = |line: &String| -> Result<(HeaderName, HeaderValue)> {
+        let (name, value) = line.split_once(':').with_context(|| format!("not a header: {line}"))?;
+        Ok((name.trim().parse()?, value.trim().parse()?))
+    };
+    headers.iter().map(header).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_has_the_prefix_and_all_headers() {
+        let lines = ["Authorization: Bearer x:y", "X-Remote-Group: a", "X-Remote-Group: b"].map(str::to_owned);
+        let caller = Caller {
+            address: SocketAddr::from(([127, 0, 0, 1], 443)),
+            tls: pki::client_config(Trust::Anyone, None, pki::ALPN_H2),
+            prefix: "/before".to_owned(),
+            headers: parse(&lines).unwrap(),
+        };
+        let request = caller.get("/version").unwrap();
+        assert_eq!(request.uri(), "https://127.0.0.1:443/before/version");
+        assert_eq!(request.headers()["authorization"], "Bearer x:y");
+        assert_eq!(request.headers().get_all("x-remote-group").iter().collect::<Vec<_>>(), ["a", "b"]);
+        assert!(parse(&["no colon".to_owned()]).is_err());
     }
 }

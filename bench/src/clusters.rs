@@ -15,8 +15,8 @@ use tokio::time::{Instant, sleep};
 
 use self::secrets::Secrets;
 pub use self::secrets::rights;
+use crate::caller::Caller;
 use crate::ground::HubSide;
-use crate::watch::caller::Caller;
 use crate::watch::server::ECHO;
 use crate::watch::upstream::Upstream;
 

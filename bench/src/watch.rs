@@ -1,6 +1,5 @@
 //! Watches: an upstream that has them, a client that holds thousands of them.
 
-pub mod caller;
 pub mod closed_loop;
 mod lines;
 pub mod memory;

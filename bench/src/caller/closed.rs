@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::{Caller, Connection};
+use super::repeater::{Connection, Repeater};
 
 /// For the requests that are under way when the time is over.
 const GRACE: Duration = Duration::from_secs(20);
@@ -21,7 +21,7 @@ pub struct Summary {
 }
 
 /// Keeps `streams` requests under way on each of `connections` for `time`. Fails when a request does.
-pub async fn run(caller: &Caller, connections: usize, streams: usize, time: Duration) -> Result<Summary> {
+pub async fn run(caller: &Repeater, connections: usize, streams: usize, time: Duration) -> Result<Summary> {
     let mut tasks = JoinSet::new();
     let mut open = Vec::new();
     for _ in 0..connections {

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, anyhow, ensure};
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 
-use super::Caller;
+use super::repeater::Repeater;
 
 /// Open until dropped. A thread of their own answers what the other side wants to know meanwhile (PING).
 pub struct Held {
@@ -18,7 +18,7 @@ pub struct Held {
 
 impl Held {
     /// `number` of what `caller` asks, on as many connections as are needed for `each` on one. Returns when all are answered.
-    pub fn open(caller: Caller, number: usize, each: usize) -> Result<Self> {
+    pub fn open(caller: Repeater, number: usize, each: usize) -> Result<Self> {
         let (opened, wait) = oneshot::channel();
         let (stop, stopped) = oneshot::channel::<()>();
         let thread = thread::spawn(move || {
@@ -52,7 +52,7 @@ impl Drop for Held {
 
 type Streams = Vec<http::Response<h2::RecvStream>>;
 
-async fn begin(caller: &Caller, number: usize, each: usize) -> Result<Streams> {
+async fn begin(caller: &Repeater, number: usize, each: usize) -> Result<Streams> {
     let mut streams = Vec::with_capacity(number);
     let mut connection = None;
     for index in 0..number {
@@ -60,7 +60,7 @@ async fn begin(caller: &Caller, number: usize, each: usize) -> Result<Streams> {
             connection = Some(caller.connect().await?);
         }
         let answer = connection.as_ref().context("no connection")?.begin();
-        let answer = tokio::time::timeout(super::CONNECT_LIMIT, answer).await.context("no answer in time")??;
+        let answer = tokio::time::timeout(super::LIMIT, answer).await.context("no answer in time")??;
         ensure!(answer.status().is_success(), "a stream was answered with {}", answer.status());
         streams.push(answer);
     }

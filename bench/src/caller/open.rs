@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
 use self::alarm::Alarm;
-use super::Caller;
+use super::repeater::Repeater;
 
 /// For the requests that are under way when the time is over.
 const GRACE: Duration = Duration::from_secs(20);
@@ -27,7 +27,7 @@ struct Arrivals {
 }
 
 /// How long each request took from when it was due: sends `rate` requests a second for `time`, in turns over `connections`. Fails when a request does.
-pub async fn run(caller: &Caller, connections: usize, rate: f64, time: Duration) -> Result<Vec<Duration>> {
+pub async fn run(caller: &Repeater, connections: usize, rate: f64, time: Duration) -> Result<Vec<Duration>> {
     let mut open = Vec::new();
     for _ in 0..connections {
         open.push(caller.connect().await?);

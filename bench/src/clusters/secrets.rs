@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use super::{name, token};
-use crate::watch::caller::Caller;
+use crate::caller::Caller;
 
 /// To the hub.
 const CONNECTIONS: usize = 4;

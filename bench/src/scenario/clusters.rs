@@ -7,12 +7,12 @@ use anyhow::Result;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::{Contender, Load, Scenario};
+use crate::caller::Caller;
 use crate::clusters::{self, Clusters, Roots};
 use crate::figure::{BASELINE, Bound, Figure, GO, Goal, OURS, Sample, Target};
 use crate::ground::Ground;
 use crate::latency;
 use crate::usage::Tree;
-use crate::watch::caller::Caller;
 use crate::watch::upstream::Upstream;
 use crate::watch::{self, closed_loop, memory};
 use crate::way::{self, Registered, Way};

@@ -6,7 +6,8 @@ use anyhow::Result;
 
 use super::closed_loop::{self, FIGURES};
 use super::{Contender, Load, Scenario};
-use crate::caller::{Caller, closed};
+use crate::caller::closed;
+use crate::caller::repeater::Repeater;
 use crate::figure::{BASELINE, Bound, Figure, GO, Goal, OURS, Sample, Target};
 use crate::ground::Ground;
 use crate::upstream::SMALL;
@@ -32,7 +33,7 @@ pub struct FrontProxy;
 
 struct Asked {
     way: std::rc::Rc<Way>,
-    caller: Caller,
+    caller: Repeater,
 }
 
 // === impl FrontProxy ===
@@ -75,7 +76,7 @@ impl Asked {
         let hub = ground.hub()?;
         let headers = headers();
         let (headers, identity) = if front { (Some(&*headers), Some(&hub.hub.front_proxy)) } else { (None, None) };
-        Ok(Self { caller: Caller::new(&way, SMALL, headers, identity)?, way })
+        Ok(Self { caller: Repeater::new(&way, SMALL, headers, identity)?, way })
     }
 }
 

@@ -7,10 +7,10 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::{Contender, Load, Scenario};
+use crate::caller::Caller;
 use crate::clusters::{self, Clusters, Roots};
 use crate::figure::{Axis, Bound, Figure, Goal, Line, OURS, Sample, Target};
 use crate::ground::Ground;
-use crate::watch::caller::Caller;
 use crate::watch::closed_loop;
 use crate::watch::upstream::Upstream;
 use crate::watch::{self, memory};

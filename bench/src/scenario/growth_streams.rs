@@ -7,8 +7,8 @@ use anyhow::Result;
 
 use super::closed_loop::{self, FIGURES};
 use super::{Contender, Load, Scenario};
-use crate::caller::Caller;
 use crate::caller::held::Held;
+use crate::caller::repeater::Repeater;
 use crate::figure::{Axis, Bound, Figure, Goal, Line, OURS, Sample, Target};
 use crate::ground::Ground;
 use crate::h2load::{Amount, H2load, Shape};
@@ -107,7 +107,7 @@ impl Beside {
 
 impl Load for Beside {
     fn measure(&mut self, time: Duration) -> Result<Sample> {
-        let watch = Caller::new(&self.way, WATCH, None, None)?;
+        let watch = Repeater::new(&self.way, WATCH, None, None)?;
         let _watches = Held::open(watch, self.watches, WATCHES_PER_CONNECTION)?;
         self.shape.amount = Amount::For(time);
         let before = self.way.tree.usage()?;

@@ -18,11 +18,11 @@ use tokio::sync::oneshot;
 
 use super::{Contender, Load, Scenario};
 use crate::aggregated::register_alone;
+use crate::caller::Caller;
 use crate::figure::{Bound, Figure, GO, Goal, OURS, Sample, Target};
 use crate::ground::{Ground, Program};
 use crate::latency::percentiles;
 use crate::usage::Tree;
-use crate::watch::caller::Caller;
 use crate::way::{self, Destination, Registered, Way};
 
 /// Ours, to a member behind an agent.

@@ -9,11 +9,11 @@ use tokio::time::Instant;
 
 use super::{Contender, Load, Scenario};
 use crate::aggregated::{self, Gateway, Member, PATH};
+use crate::caller::Caller;
 use crate::figure::{Bound, DIRECT, Figure, GO, Goal, OURS, Sample, Target};
 use crate::ground::{Ground, HubSide};
 use crate::latency::percentiles;
 use crate::usage::Tree;
-use crate::watch::caller::Caller;
 
 /// The hub's aggregator in front of ours.
 const HUB_OURS: Target = "hub → ours";

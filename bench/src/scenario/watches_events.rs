@@ -7,11 +7,11 @@ use anyhow::Result;
 use tokio::time::{Instant, sleep};
 
 use super::{Contender, Load, Scenario};
+use crate::caller::Caller;
 use crate::figure::{BASELINE, Bound, DIRECT, Figure, GO, Goal, HAPROXY, NGINX, OURS, Sample, Target};
 use crate::ground::Ground;
 use crate::latency;
 use crate::watch;
-use crate::watch::caller::Caller;
 use crate::watch::server::EVENTS;
 use crate::watch::upstream::Upstream;
 use crate::watch::watchers::{Plan, Watchers};

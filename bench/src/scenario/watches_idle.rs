@@ -6,9 +6,9 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::{Contender, Load, Scenario};
+use crate::caller::Caller;
 use crate::figure::{BASELINE, Bound, Figure, GO, Goal, HAPROXY, NGINX, OURS, Sample, Target};
 use crate::ground::Ground;
-use crate::watch::caller::Caller;
 use crate::watch::server::IDLE;
 use crate::watch::upstream::Upstream;
 use crate::watch::watchers::{Plan, Watchers};

@@ -10,7 +10,7 @@ use h2::client::SendRequest;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::caller::Caller;
+use crate::caller::Caller;
 
 const CONNECTIONS: usize = 4;
 /// On each connection.

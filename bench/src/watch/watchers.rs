@@ -12,8 +12,8 @@ use parking_lot::Mutex;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::caller::{self, Caller};
 use super::lines;
+use crate::caller::{self, Caller};
 
 /// For all response heads to arrive.
 const OPEN_LIMIT: Duration = Duration::from_mins(3);
