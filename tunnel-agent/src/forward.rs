@@ -5,6 +5,7 @@
 mod dial;
 mod lookup;
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tunnel::bridge::bridge_within;
-use tunnel::{Gauge, Hop, Incoming, Reason, Refusal};
+use tunnel::{Destination, Gauge, Hop, Incoming, Reason, Refusal};
 
 pub use self::dial::Failure;
 use self::lookup::Lookups;
@@ -43,6 +44,12 @@ pub struct Forwarder {
     refusals: Quiet,
 }
 
+/// A stream and its destination's socket, until both directions have ended.
+type Joined = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Counts a stream until dropped.
+struct Open(prometheus_client::metrics::gauge::Gauge);
+
 // === impl Forwarder ===
 
 impl Forwarder {
@@ -61,17 +68,25 @@ impl Forwarder {
     }
 
     /// One stream from its `CONNECT` to its end.
-    pub async fn serve(self: Arc<Self>, mut incoming: Incoming) {
+    pub async fn serve(self: Arc<Self>, incoming: Incoming) {
         let Ok(_room) = Arc::clone(&self.room).try_acquire_owned() else {
             return self.refuse(incoming, &Failure::TooManyStreams);
         };
+        // Boxed, and gone when it stands: a stream lasts, and carries no room for what came before it around.
+        if let Some(joined) = Box::pin(self.open(incoming)).await {
+            joined.await;
+        }
+    }
+
+    /// Dials, and answers the asker.
+    async fn open(self: &Arc<Self>, mut incoming: Incoming) -> Option<Joined> {
         let started = Instant::now();
         let destination = incoming.destination.clone();
         let dialled = tokio::select! {
             biased;
             () = incoming.cancelled() => {
                 self.metrics.cancelled.inc();
-                return;
+                return None;
             }
             dialled = self.dial(&destination) => dialled,
         };
@@ -79,33 +94,38 @@ impl Forwarder {
             Ok(socket) => {
                 self.metrics.dial_seconds.observe(started.elapsed());
                 self.metrics.connected.inc();
-                self.join(incoming, socket).await;
+                self.join(incoming, destination, socket)
             }
-            Err(failure) => self.refuse(incoming, &failure),
+            Err(failure) => {
+                self.refuse(incoming, &failure);
+                None
+            }
         }
     }
 
-    async fn dial(&self, destination: &tunnel::Destination) -> Result<TcpStream, Failure> {
+    async fn dial(&self, destination: &Destination) -> Result<TcpStream, Failure> {
         let candidate = self.targets.candidate(destination)?;
         let Ok(_dialling) = self.dials.try_acquire() else { return Err(Failure::TooManyDials) };
         dial::connect(&self.targets, &self.lookups, &candidate, destination, Instant::now() + self.patience).await
     }
 
-    async fn join(&self, incoming: Incoming, socket: TcpStream) {
-        let destination = incoming.destination.clone();
+    /// The bridge is boxed by itself: a block that awaits what it was given keeps room for it twice.
+    fn join(self: &Arc<Self>, incoming: Incoming, destination: Destination, socket: TcpStream) -> Option<Joined> {
         // The asker is gone: the socket is closed by being dropped.
-        let Ok(stream) = incoming.accept() else { return };
+        let stream = incoming.accept().ok()?;
         let gauge = Arc::new(Gauge::default());
-        let _listed = self.streams.list(Arc::clone(&gauge));
+        let listed = self.streams.list(Arc::clone(&gauge));
+        let bridge = Box::pin(bridge_within(stream, socket, gauge, true, self.streams.budget()));
         self.metrics.streams.inc();
-        let _open = OnDrop(|| {
-            self.metrics.streams.dec();
-        });
-        let bridge = bridge_within(stream, socket, gauge, true, self.streams.budget());
-        if let Err(error) = bridge.await {
-            self.metrics.streams_broken.inc();
-            tracing::debug!(%destination, %error, "stream broken");
-        }
+        let open = Open(self.metrics.streams.clone());
+        let broken = self.metrics.streams_broken.clone();
+        Some(Box::pin(async move {
+            let _counted = (listed, open);
+            if let Err(error) = bridge.await {
+                broken.inc();
+                tracing::debug!(%destination, %error, "stream broken");
+            }
+        }))
     }
 
     fn refuse(&self, incoming: Incoming, failure: &Failure) {
@@ -128,12 +148,11 @@ impl Forwarder {
     }
 }
 
-/// Runs its closure when dropped.
-struct OnDrop<F: Fn()>(F);
+// === impl Open ===
 
-impl<F: Fn()> Drop for OnDrop<F> {
+impl Drop for Open {
     fn drop(&mut self) {
-        (self.0)();
+        self.0.dec();
     }
 }
 
