@@ -245,7 +245,7 @@ pub struct Logs {
     /// Level, or a filter such as `info,gateway=debug`; changed at run time by PUT /debug/flags/v
     #[arg(long, default_value = "info", value_name = "LEVEL")]
     pub log_level: String,
-    /// Verbosity as klog has it: 4 and more mean debug, 8 and more trace
+    /// Verbosity as klog has it: 4 and more mean debug, 8 and more trace (in development builds; release builds have none)
     #[arg(long, value_name = "NUMBER")]
     pub v: Option<u8>,
 }
