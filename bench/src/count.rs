@@ -18,7 +18,7 @@ use anyhow::{Context as _, Result, ensure};
 use self::callgrind::{Counted, Dump};
 pub use self::micro::operate;
 use crate::args::Args;
-use crate::ground::Ground;
+use crate::ground::{Ground, Profile};
 
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
@@ -78,7 +78,8 @@ struct Counting<'a> {
 /// What the command line asks for.
 pub fn run(args: &Args, options: &Options) -> Result<()> {
     callgrind::require()?;
-    let ground = Ground::new(args.programs.clone(), false)?;
+    let mut ground = Ground::new(args.programs.clone(), false)?;
+    ground.profile = Profile::Release; // counted again and again between two changes
     let mut counting = Counting { options, rounds: args.rounds, ground, figures: record::Figures::committed()? };
     let operations = micro::names();
     counting

@@ -11,7 +11,7 @@ use anyhow::{Result, bail};
 use hub_tests::scratch::Scratch;
 
 pub use self::hub::{CALLER, HubSide, VERBS};
-pub use self::programs::Program;
+pub use self::programs::{Profile, Program};
 use crate::args::Programs;
 use crate::figure::Target;
 use crate::tool::Absent;
@@ -22,6 +22,8 @@ pub struct Ground {
     /// Not measured, only tried: small amounts will do.
     pub smoke: bool,
     pub given: Programs,
+    /// Of our programs.
+    pub profile: Profile,
     hub: Option<Rc<HubSide>>,
     upstream: Option<Rc<Upstream>>,
     ways: Vec<(Target, Rc<Way>)>,
@@ -38,6 +40,7 @@ impl Ground {
         Ok(Self {
             smoke,
             given,
+            profile: if smoke { Profile::Release } else { Profile::Shipped },
             hub: None,
             upstream: None,
             ways: Vec::new(),
@@ -58,7 +61,7 @@ impl Ground {
 
     /// A program of ours, built from this checkout unless given.
     pub fn program(&self, program: Program) -> Result<PathBuf> {
-        program.path(&self.given)
+        program.path(&self.given, self.profile)
     }
 
     /// A real hub. The first call builds its programs if need be and takes seconds.
