@@ -12,6 +12,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use net::drain::Drain;
 use net::listen;
+use net::runtime::block_on;
 use net::signals::Signals;
 use net::tls::server::ServingCertificates;
 use net::tls::{self, server as tls_server};
@@ -72,7 +73,7 @@ impl Gateway {
     pub fn run(config: &Config, log_level: LogLevel) -> anyhow::Result<()> {
         let threads = Threads::start(config.threads)?;
         // Before anything else: a signal that comes while starting must not be lost, nor end the process unasked.
-        let signals = threads.block_on_control(async { Signals::new() })??;
+        let signals = block_on(threads.control(), async { Signals::new() })??;
         Self::assemble(config, threads, Some(log_level))?.until_signalled(signals)
     }
 
@@ -138,7 +139,7 @@ impl Gateway {
     }
 
     fn until_signalled(self, mut signals: Signals) -> anyhow::Result<()> {
-        let (signals, first) = self.threads.block_on_control(async move {
+        let (signals, first) = block_on(self.threads.control(), async move {
             let first = signals.next().await;
             (signals, first)
         })?;
@@ -256,13 +257,13 @@ fn sources(config: &Config, control: &Handle, metrics: &auth::Metrics) -> anyhow
         Source::Hub { namespace, ocm, secrets, authentication, authorization } => {
             let client = |path: &Option<std::path::PathBuf>| {
                 let (path, user_agent) = (path.clone(), config.user_agent.clone());
-                threads::block_on(control, async move { hub::client(path.as_deref(), &user_agent).await })?
+                block_on(control, async move { hub::client(path.as_deref(), &user_agent).await })?
             };
             let hub = auth::Hub { authentication: client(authentication)?, authorization: client(authorization)? };
             let auth = auth::Auth::build(&config.auth, Some(hub), control, metrics)?;
             let (path, user_agent) = (secrets.clone(), config.user_agent.clone());
             let watches = async move { hub::watch_client(path.as_deref(), &user_agent).await };
-            let watches = threads::block_on(control, watches)??;
+            let watches = block_on(control, watches)??;
             let client = client(secrets)?;
             let hub = hub::Hub::new(client.clone(), watches, namespace);
             Ok((Feed::Hub(Box::new(FromHub { client, namespace: namespace.clone(), hub, ocm: *ocm })), auth))

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use net::drain::Drain;
+use net::runtime::block_on;
 use net::signals::Signals;
 use prometheus_client::registry::Registry;
 use telemetry::admin::{self, Endpoint, Probes};
@@ -62,7 +63,7 @@ impl Agent {
     pub fn run(config: Config) -> anyhow::Result<()> {
         let runtime = Runtime::start(config.threads)?;
         // Before anything else: a signal that comes while starting must not be lost, nor end the process unasked.
-        let signals = runtime.block_on(async { Signals::new() })?.context("cannot watch for signals")?;
+        let signals = block_on(runtime.handle(), async { Signals::new() })?.context("cannot watch for signals")?;
         Self::assemble(config, runtime)?.until_signalled(signals)
     }
 
@@ -147,7 +148,7 @@ impl Agent {
     }
 
     fn until_signalled(self, mut signals: Signals) -> anyhow::Result<()> {
-        let (signals, first) = self.runtime.block_on(async move {
+        let (signals, first) = block_on(self.runtime.handle(), async move {
             let first = signals.next().await;
             (signals, first)
         })?;

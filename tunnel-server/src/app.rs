@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use net::drain::Drain;
+use net::runtime::block_on;
 use net::signals::Signals;
 use prometheus_client::registry::Registry as MetricsRegistry;
 use telemetry::readiness::Readiness;
@@ -64,9 +65,9 @@ impl Server {
     pub fn run(config: &Config) -> anyhow::Result<()> {
         let runtime = Runtime::start(config.threads)?;
         // Before anything else: a signal that comes while starting must not be lost, nor end the process unasked.
-        let mut signals = runtime.block_on(async { Signals::new() })??;
+        let mut signals = block_on(runtime.handle(), async { Signals::new() })??;
         let server = Self::assemble(config, runtime)?;
-        let (mut signals, first) = server.runtime.block_on(async move {
+        let (mut signals, first) = block_on(server.runtime.handle(), async move {
             let first = signals.next().await;
             (signals, first)
         })?;
@@ -202,7 +203,7 @@ fn hub(hub: &Hub, runtime: &Runtime) -> anyhow::Result<Option<auth::Hub>> {
         Hub::InCluster => None,
         Hub::None => return Ok(None),
     };
-    let client = runtime.block_on(async move { auth::hub_client::client(path.as_deref(), PROGRAM).await })?;
+    let client = block_on(runtime.handle(), async move { auth::hub_client::client(path.as_deref(), PROGRAM).await })?;
     Ok(Some(client.context("the hub, for reviews of agents")?.into()))
 }
 

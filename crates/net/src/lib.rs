@@ -12,6 +12,7 @@ pub mod listen;
 pub mod proxy;
 pub mod pump;
 pub mod random;
+pub mod runtime;
 pub mod signals;
 pub mod tls;
 pub mod transport;

@@ -59,14 +59,6 @@ impl Threads {
         let _ = self.cores[core].send((listener, server));
     }
 
-    pub fn block_on_control<F>(&self, future: F) -> anyhow::Result<F::Output>
-    where
-        F: Future + Send + 'static,
-        F::Output: Send + 'static,
-    {
-        block_on(&self.control, future)
-    }
-
     /// Waits for `done`, ends the runtimes and waits for the threads.
     pub fn join(mut self, done: tokio::task::JoinHandle<()>, patience: Duration) -> anyhow::Result<()> {
         let (report, ended) = mpsc::sync_channel(1);
@@ -88,19 +80,6 @@ impl Drop for Threads {
     fn drop(&mut self) {
         self.end.cancel();
     }
-}
-
-/// Runs `future` on another thread's runtime and waits for it, from any thread but that one.
-pub fn block_on<F>(handle: &Handle, future: F) -> anyhow::Result<F::Output>
-where
-    F: Future + Send + 'static,
-    F::Output: Send + 'static,
-{
-    let (report, result) = mpsc::sync_channel(1);
-    handle.spawn(async move {
-        let _ = report.send(future.await);
-    });
-    result.recv().context("the task ended early")
 }
 
 fn spawn(

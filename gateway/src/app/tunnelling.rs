@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use anyhow::Context;
 use net::drain::Drain;
+use net::runtime::block_on;
 use prometheus_client::registry::Registry as MetricsRegistry;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tunnel_server::{Agents, AgentsConfig, Limits};
 
-use super::threads;
 use crate::args::{Config, EmbeddedConfig, Source};
 use crate::hub;
 use crate::metrics::TunnelMetrics;
@@ -141,7 +141,7 @@ fn reviews(config: &Config, runtime: &Handle) -> anyhow::Result<Option<auth::Hub
     let Source::Hub { authentication, authorization, .. } = &config.source else { return Ok(None) };
     let client = |path: &Option<PathBuf>| {
         let (path, user_agent) = (path.clone(), config.user_agent.clone());
-        threads::block_on(runtime, async move { hub::client(path.as_deref(), &user_agent).await })?
+        block_on(runtime, async move { hub::client(path.as_deref(), &user_agent).await })?
     };
     Ok(Some(auth::Hub { authentication: client(authentication)?, authorization: client(authorization)? }))
 }

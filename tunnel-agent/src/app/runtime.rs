@@ -55,19 +55,6 @@ impl Runtime {
         &self.handle
     }
 
-    /// Runs `future` there and waits for it, from any other thread.
-    pub fn block_on<F>(&self, future: F) -> anyhow::Result<F::Output>
-    where
-        F: Future + Send + 'static,
-        F::Output: Send + 'static,
-    {
-        let (report, result) = mpsc::sync_channel(1);
-        self.handle.spawn(async move {
-            let _ = report.send(future.await);
-        });
-        result.recv().context("the task ended early")
-    }
-
     /// Ends it with all of its tasks, and returns when they are gone, or after a moment.
     pub fn end(self) {
         self.end.cancel();

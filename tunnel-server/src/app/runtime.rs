@@ -52,19 +52,6 @@ impl Runtime {
         &self.handle
     }
 
-    /// Runs `future` there and waits for it, from any other thread.
-    pub fn block_on<F>(&self, future: F) -> anyhow::Result<F::Output>
-    where
-        F: Future + Send + 'static,
-        F::Output: Send + 'static,
-    {
-        let (report, result) = mpsc::sync_channel(1);
-        self.handle.spawn(async move {
-            let _ = report.send(future.await);
-        });
-        result.recv().context("the task ended early")
-    }
-
     /// Waits for `done`, for as long as draining may take, then ends everything.
     pub fn finish(mut self, done: tokio::task::JoinHandle<()>, patience: Duration) -> anyhow::Result<()> {
         let (report, drained) = mpsc::sync_channel(1);
