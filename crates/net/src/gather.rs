@@ -2,7 +2,8 @@
 //!
 //! An HTTP/2 library writes and flushes frame by frame, and each would become a TLS record and a system call of its own: for small
 //! answers both cost more than all the rest. Here writes and flushes only fill a buffer; whoever drives the connection lets it out when
-//! its turn is over, in records as large as they can be.
+//! its turn is over, in records as large as they can be. What fills a record before that is encrypted at once, from where it is: bulk
+//! data is not copied into the buffer.
 
 use std::io;
 use std::pin::Pin;
@@ -13,8 +14,10 @@ use bytes::{Buf as _, BytesMut};
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// What is gathered before it is let out in mid-turn: four full TLS records, which rustls hands to the socket as one.
-const MOST: usize = 64 * 1024;
+use crate::seal::{RECORD, Seal};
+
+/// What is gathered before it is let out in mid-turn: four full TLS records, which go to the socket as one.
+const MOST: usize = 4 * RECORD;
 const FIRST: usize = 1024;
 
 /// The stream for the library.
@@ -37,11 +40,12 @@ pub struct Driven<F, T> {
 #[derive(Debug)]
 struct Gathering<T> {
     stream: T,
+    /// Less than a record, if the stream encrypts.
     waiting: BytesMut,
     /// What waited when it was last let out: the next turn will be alike.
     usual: usize,
-    /// Something went to the stream since it was flushed.
-    unflushed: bool,
+    /// Bytes that the stream has taken since it was flushed.
+    unflushed: usize,
     /// A write found no room, and its writer waits.
     refused: bool,
     /// Of letting out, for the library to find.
@@ -51,14 +55,14 @@ struct Gathering<T> {
 /// Both ends of a stream whose writes are gathered.
 pub fn gather<T>(stream: T) -> (Gathered<T>, Outlet<T>) {
     let gathering =
-        Gathering { stream, waiting: BytesMut::new(), usual: FIRST, unflushed: false, refused: false, failure: None };
+        Gathering { stream, waiting: BytesMut::new(), usual: FIRST, unflushed: 0, refused: false, failure: None };
     let gathering = Arc::new(Mutex::new(gathering));
     (Gathered(Arc::clone(&gathering)), Outlet(gathering))
 }
 
 // === impl Outlet ===
 
-impl<T: AsyncWrite + Unpin> Outlet<T> {
+impl<T: AsyncWrite + Seal + Unpin> Outlet<T> {
     /// `connection` must be what reads and writes this stream.
     pub fn drive<F>(self, connection: F) -> Driven<F, T> {
         Driven { connection, gathering: self.0 }
@@ -74,7 +78,7 @@ impl<F, T> Driven<F, T> {
     }
 }
 
-impl<F: Future + Unpin, T: AsyncWrite + Unpin> Future for Driven<F, T> {
+impl<F: Future + Unpin, T: AsyncWrite + Seal + Unpin> Future for Driven<F, T> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
@@ -88,33 +92,31 @@ impl<F: Future + Unpin, T: AsyncWrite + Unpin> Future for Driven<F, T> {
 
 // === impl Gathering ===
 
-impl<T: AsyncWrite + Unpin> Gathering<T> {
+impl<T: AsyncWrite + Seal + Unpin> Gathering<T> {
     /// After a turn. A failure is kept for the connection, which is woken to find it.
     fn let_out(&mut self, cx: &mut Context<'_>) {
-        let before = self.waiting.len();
-        let flushed = if self.failure.is_some() { Poll::Pending } else { self.poll_flush(cx) };
-        if let Poll::Ready(Err(error)) = flushed {
+        let before = self.held();
+        let sent = if self.failure.is_some() { Poll::Pending } else { self.poll_send(cx) };
+        if let Poll::Ready(Err(error)) = sent {
             self.failure = Some(error);
             cx.waker().wake_by_ref();
-        } else if self.refused && self.waiting.len() < before {
+        } else if self.refused && self.held() < before {
             // The socket wakes nobody for the room that was made here.
             self.refused = false;
             cx.waker().wake_by_ref();
         }
-    }
-
-    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(self.poll_send(cx))?;
-        // An idle connection holds nothing.
-        self.waiting = BytesMut::new();
-        if self.unflushed {
-            ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
-            self.unflushed = false;
+        if self.waiting.is_empty() {
+            // An idle connection holds nothing.
+            self.waiting = BytesMut::new();
         }
-        Poll::Ready(Ok(()))
     }
 
-    /// Hands all that waits to the stream.
+    /// Of what was written here, the bytes that may not be with the socket yet.
+    fn held(&self) -> usize {
+        self.unflushed + self.waiting.len()
+    }
+
+    /// Hands all that waits to the stream, and by it to the socket.
     fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if !self.waiting.is_empty() {
             self.usual = self.waiting.len().max(FIRST);
@@ -124,23 +126,50 @@ impl<T: AsyncWrite + Unpin> Gathering<T> {
             if sent == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
-            self.waiting.advance(sent);
-            self.unflushed = true;
+            self.pass_on(sent);
+        }
+        if self.unflushed > 0 {
+            ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
+            self.unflushed = 0;
         }
         Poll::Ready(Ok(()))
     }
 
-    fn take(&mut self, bytes: &[u8]) -> usize {
-        let taken = bytes.len().min(MOST.saturating_sub(self.waiting.len()));
-        self.waiting.extend_from_slice(&bytes[..taken]);
-        taken
+    /// The stream has taken so many of the bytes that wait.
+    fn pass_on(&mut self, bytes: usize) {
+        self.unflushed += bytes;
+        if bytes == self.waiting.len() {
+            self.waiting.clear(); // `advance` would leave its room behind
+        } else {
+            self.waiting.advance(bytes);
+        }
     }
 
-    /// For `bytes` that come next: growing step by step would copy what is there already.
-    fn make_room(&mut self, bytes: usize) {
-        if self.waiting.is_empty() && bytes > 0 {
-            self.waiting.reserve(bytes.max(self.usual).min(MOST));
+    /// Takes as many of `bytes` as there is room for.
+    fn take(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let taken = bytes.len().min(MOST.saturating_sub(self.held()));
+        let sealed = self.seal(&bytes[..taken])?;
+        let rest = &bytes[sealed..taken];
+        if self.waiting.is_empty() && !rest.is_empty() {
+            // Growing step by step would copy what is there already.
+            self.waiting.reserve(rest.len().max(self.usual).min(MOST));
         }
+        self.waiting.extend_from_slice(rest);
+        Ok(taken)
+    }
+
+    /// Has the records encrypted that `bytes` fill; how many of them went there.
+    fn seal(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let before = self.waiting.len();
+        let full = (before + bytes.len()) / RECORD * RECORD;
+        if full <= before {
+            return Ok(0);
+        }
+        let sealed = self.stream.seal([&self.waiting, &bytes[..full - before]])?;
+        let waited = sealed.min(before);
+        self.pass_on(waited);
+        self.unflushed += sealed - waited;
+        Ok(sealed - waited)
     }
 
     /// Room for at least one byte.
@@ -148,17 +177,12 @@ impl<T: AsyncWrite + Unpin> Gathering<T> {
         if let Some(failure) = self.failure.take() {
             return Poll::Ready(Err(failure));
         }
-        if self.waiting.len() < MOST {
+        if self.held() < MOST {
             return Poll::Ready(Ok(()));
         }
-        match self.poll_send(cx) {
-            Poll::Pending if self.waiting.len() == MOST => {
-                self.refused = true;
-                Poll::Pending
-            }
-            Poll::Pending => Poll::Ready(Ok(())),
-            sent @ Poll::Ready(_) => sent,
-        }
+        let sent = self.poll_send(cx);
+        self.refused = sent.is_pending();
+        sent
     }
 }
 
@@ -174,12 +198,11 @@ impl<T: AsyncRead + Unpin> AsyncRead for Gathered<T> {
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for Gathered<T> {
+impl<T: AsyncWrite + Seal + Unpin> AsyncWrite for Gathered<T> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let mut gathering = self.0.lock();
         ready!(gathering.poll_room(cx))?;
-        gathering.make_room(buf.len());
-        Poll::Ready(Ok(gathering.take(buf)))
+        Poll::Ready(gathering.take(buf))
     }
 
     fn poll_write_vectored(
@@ -189,8 +212,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Gathered<T> {
     ) -> Poll<io::Result<usize>> {
         let mut gathering = self.0.lock();
         ready!(gathering.poll_room(cx))?;
-        gathering.make_room(bufs.iter().map(|buf| buf.len()).sum());
-        Poll::Ready(Ok(bufs.iter().map(|buf| gathering.take(buf)).sum()))
+        Poll::Ready(bufs.iter().map(|buf| gathering.take(buf)).sum())
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -204,7 +226,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Gathered<T> {
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut gathering = self.0.lock();
-        ready!(gathering.poll_flush(cx))?;
+        ready!(gathering.poll_send(cx))?;
         Pin::new(&mut gathering.stream).poll_shutdown(cx)
     }
 }

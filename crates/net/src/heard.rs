@@ -6,6 +6,8 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use crate::seal::Seal;
+
 /// Who is told. Called for every read and write: must be cheap.
 pub trait Ear {
     /// `bytes` were received; never zero.
@@ -74,5 +76,13 @@ impl<T: AsyncWrite + Unpin, E: Ear + Unpin> AsyncWrite for Heard<T, E> {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+impl<T: Seal, E: Ear> Seal for Heard<T, E> {
+    fn seal(&mut self, parts: [&[u8]; 2]) -> io::Result<usize> {
+        let bytes = self.stream.seal(parts)?;
+        self.ear.said(bytes);
+        Ok(bytes)
     }
 }

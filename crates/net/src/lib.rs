@@ -13,6 +13,7 @@ pub mod proxy;
 pub mod pump;
 pub mod random;
 pub mod runtime;
+pub mod seal;
 pub mod signals;
 pub mod tls;
 pub mod transport;

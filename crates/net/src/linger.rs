@@ -13,6 +13,8 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
+use crate::seal::Seal;
+
 /// How long a peer may take to close after us.
 pub const PATIENCE: Duration = Duration::from_secs(1);
 /// How much it may still send meanwhile.
@@ -79,6 +81,12 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Linger<T> {
             this.state = State::Closed;
         }
         Poll::Ready(Ok(()))
+    }
+}
+
+impl<T: Seal> Seal for Linger<T> {
+    fn seal(&mut self, parts: [&[u8]; 2]) -> io::Result<usize> {
+        self.stream.seal(parts)
     }
 }
 

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use h2::client::{Builder, SendRequest};
 use h2::{Ping, PingPong};
 use net::gather::{Driven, Gathered, gather};
+use net::seal::Seal;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -84,7 +85,7 @@ impl Connection {
         leaving: Option<CancellationToken>,
     ) -> Result<Arc<Self>, ConnectError>
     where
-        T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        T: AsyncRead + AsyncWrite + Seal + Unpin + Send + 'static,
     {
         let failed = |reason: String| ConnectError::Http2 { address: target.address(), reason };
         let (io, outlet) = gather(transport);
@@ -201,7 +202,7 @@ impl Drop for Lease {
 
 /// Drives the connection to its end. A member that is silent for long is asked for a sign of life; without one the
 /// connection is dropped, which ends its streams with an error instead of leaving watches hanging.
-async fn drive<T: AsyncRead + AsyncWrite + Unpin>(
+async fn drive<T: AsyncRead + AsyncWrite + Seal + Unpin>(
     mut driver: Driven<h2::client::Connection<Gathered<T>, Bytes>, T>,
     mut pings: PingPong,
     connection: std::sync::Weak<Connection>,
