@@ -35,7 +35,7 @@ pub(crate) struct Cache<K, V> {
 /// What a cache may hold.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
-    /// Answers kept.
+    /// Answers kept: how many, or how heavy all together where they are weighed.
     pub(crate) kept: usize,
     /// Calls in flight or queued for the hub; further ones are turned away.
     pub(crate) pending: usize,
@@ -64,7 +64,12 @@ where
 {
     /// Calls to load a value run as tasks of `runtime`.
     pub(crate) fn new(runtime: Handle, limits: Limits) -> Self {
-        let entries = Arc::new(Mutex::new(Entries::new(limits.kept)));
+        Self::weighing(runtime, limits, |_, _| 1)
+    }
+
+    /// Keeps as many answers as weigh `limits.kept` together.
+    pub(crate) fn weighing(runtime: Handle, limits: Limits, weigh: fn(&K, &V) -> usize) -> Self {
+        let entries = Arc::new(Mutex::new(Entries::new(limits.kept, weigh)));
         Self { entries, runtime, max_pending: limits.pending }
     }
 

@@ -43,6 +43,13 @@ impl User {
         self.groups.iter().any(|own| own == group)
     }
 
+    /// The length of all its texts together.
+    pub(crate) fn bytes(&self) -> usize {
+        let all = |texts: &[String]| texts.iter().map(String::len).sum::<usize>();
+        let extra = self.extra.iter().map(|(key, values)| key.len() + all(values)).sum::<usize>();
+        self.name.len() + self.uid.as_ref().map_or(0, String::len) + all(&self.groups) + extra
+    }
+
     /// Adds `system:authenticated` by the rule of `pkg/authentication/group/authenticated_group_adder.go`: not for the
     /// anonymous user, and not where either of the two system groups is there already.
     pub(crate) fn with_authenticated_group(mut self) -> Self {

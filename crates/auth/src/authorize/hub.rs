@@ -19,6 +19,11 @@ use crate::user::User;
 
 /// Reviews whose request-controlled attributes are this long or longer, in bytes, are not kept (`maxControlledAttrCacheSize`).
 const MAX_CACHED_BYTES: usize = 10_000;
+/// Decisions about users, in bytes. By number, a few users who work on ten thousand clusters in turn would have the hub asked for each
+/// request; this is room for some 50,000 pairs of user and cluster, or for 6,000 of the longest requests.
+const USERS: Limits = Limits { kept: 64 << 20, ..Limits::USERS };
+/// What an entry takes beside its texts: key, slot, places in map and queue, and what the allocator adds.
+const ENTRY: usize = 512;
 /// Decisions about anonymous users: they choose what is asked, so they have few, and none at the cost of users. Ten wait for
 /// each place at the hub.
 const ANONYMOUS: Limits = Limits { kept: 1024, pending: 100 };
@@ -61,7 +66,7 @@ impl Hash for Subject {
 
 impl HubAuthorizer {
     pub(crate) fn new(reviewer: Arc<Reviewer>, lifetimes: Lifetimes, runtime: &Handle, metrics: Metrics) -> Self {
-        let users = Cache::new(runtime.clone(), Limits::USERS);
+        let users = Cache::weighing(runtime.clone(), USERS, bytes);
         let anonymous = Cache::new(runtime.clone(), ANONYMOUS);
         Self { users, anonymous, reviewer, lifetimes, metrics }
     }
@@ -163,6 +168,15 @@ fn resource_attributes(resource: &ResourceAttributes) -> k8s::ResourceAttributes
         label_selector: selector(&resource.label_selector)
             .map(|raw| k8s::LabelSelectorAttributes { raw_selector: Some(raw), requirements: None }),
     }
+}
+
+/// What a kept decision takes, in bytes. The user counts each time, although most share one: nothing says for how long.
+fn bytes(subject: &Subject, decision: &Decision) -> usize {
+    let reason = match decision {
+        Decision::Allowed => 0,
+        Decision::Denied { reason } => reason.len(),
+    };
+    ENTRY + subject.user.bytes() + controlled_bytes(&subject.attributes) + reason
 }
 
 /// Bytes of a review that its caller chose.

@@ -182,6 +182,21 @@ async fn no_two_subjects_share_a_decision() {
     assert_eq!(hub.access_attempts().len(), subjects.len());
 }
 
+#[tokio::test(start_paused = true)]
+async fn whoever_uses_ten_thousand_clusters_in_turn_is_reviewed_once_for_each() {
+    let hub = ScriptedHub::new();
+    hub.allow(|_| true);
+    let authorizer = auth(&hub).authorizer;
+    let groups: Vec<_> = (0..20).map(|number| format!("engineering:team-{number}")).collect();
+    let user = Arc::new(User { groups, ..user("alice", &[]) });
+    for _ in 0..2 {
+        for number in 0..10_000 {
+            authorizer.authorize(Arc::clone(&user), get(&format!("cluster-{number}"))).await.expect("allowed");
+        }
+    }
+    assert_eq!(hub.access_attempts().len(), 10_000);
+}
+
 #[tokio::test]
 async fn long_requests_are_not_kept() {
     let hub = ScriptedHub::new();

@@ -14,6 +14,9 @@ use tokio::time::Instant;
 
 use super::Outcome;
 
+/// What a kept answer counts as.
+pub(super) type Weigh<K, V> = fn(&K, &V) -> usize;
+
 /// Expired entries removed with each insertion: more than one, so that the cache shrinks after a rush.
 const EXPIRED_PER_INSERT: usize = 4;
 
@@ -21,11 +24,21 @@ const EXPIRED_PER_INSERT: usize = 4;
 pub(super) struct Entries<K, V> {
     pub(super) slots: HashMap<Arc<K>, Slot<V>, RandomState>,
     /// Keys of `Ready` slots by age. An id that no longer matches its slot is left over from an earlier entry.
-    pub(super) order: VecDeque<(Arc<K>, u64)>,
+    pub(super) order: VecDeque<Entry<K>>,
     /// Weight of the calls under way.
     pub(super) pending: usize,
     next_id: u64,
+    weigh: Weigh<K, V>,
+    /// Of all in `order`.
+    pub(super) weight: usize,
     capacity: usize,
+}
+
+#[derive(Debug)]
+pub(super) struct Entry<K> {
+    key: Arc<K>,
+    id: u64,
+    weight: usize,
 }
 
 #[derive(Debug)]
@@ -45,8 +58,8 @@ pub(super) enum Slot<V> {
 // === impl Entries ===
 
 impl<K: Hash + Eq, V> Entries<K, V> {
-    pub(super) fn new(capacity: usize) -> Self {
-        Self { slots: HashMap::default(), order: VecDeque::new(), pending: 0, next_id: 0, capacity }
+    pub(super) fn new(capacity: usize, weigh: Weigh<K, V>) -> Self {
+        Self { slots: HashMap::default(), order: VecDeque::new(), pending: 0, next_id: 0, weigh, weight: 0, capacity }
     }
 
     pub(super) fn new_id(&mut self) -> u64 {
@@ -70,21 +83,30 @@ impl<K: Hash + Eq, V> Entries<K, V> {
 
     pub(super) fn add_ready(&mut self, key: Arc<K>, id: u64, value: V, lifetime: Duration) {
         let now = Instant::now();
-        self.order.push_back((Arc::clone(&key), id));
+        let weight = (self.weigh)(&key, &value);
+        self.weight += weight;
+        self.order.push_back(Entry { key: Arc::clone(&key), id, weight });
         self.slots.insert(key, Slot::Ready { value, expires: now + lifetime, id });
-        for _ in 0..EXPIRED_PER_INSERT {
-            let Some((key, id)) = self.order.front() else { break };
-            let current = match self.slots.get(key) {
-                Some(Slot::Ready { expires, id: own, .. }) if own == id => Some(*expires),
+        let mut expired = 0;
+        while let Some(oldest) = self.order.front() {
+            let current = match self.slots.get(&oldest.key) {
+                Some(Slot::Ready { expires, id, .. }) if *id == oldest.id => Some(*expires),
                 _ => None,
             };
-            if self.order.len() <= self.capacity && current.is_some_and(|expires| now < expires) {
+            let is_over = current.is_none_or(|expires| expires <= now);
+            if self.weight <= self.capacity && (!is_over || expired == EXPIRED_PER_INSERT) {
                 break;
             }
-            if let Some((key, _)) = self.order.pop_front()
-                && current.is_some()
-            {
-                self.slots.remove(&key);
+            expired += usize::from(is_over);
+            self.remove_oldest(current.is_some());
+        }
+    }
+
+    fn remove_oldest(&mut self, is_current: bool) {
+        if let Some(oldest) = self.order.pop_front() {
+            self.weight -= oldest.weight;
+            if is_current {
+                self.slots.remove(&oldest.key);
             }
         }
     }

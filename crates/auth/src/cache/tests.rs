@@ -133,6 +133,21 @@ async fn the_oldest_entries_leave_a_full_cache() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_heavy_answer_pushes_out_as_many_light_ones_as_it_weighs() {
+    let limits = Limits { kept: 100, ..Limits::USERS };
+    let cache = Cache::<u32, String>::weighing(Handle::current(), limits, |_, text| text.len());
+    for key in 0..20 {
+        load(&cache, key, Ok(kept("light"))).await.expect("loaded");
+    }
+    load(&cache, 20, Ok(kept(&"heavy".repeat(10)))).await.expect("loaded");
+    assert_eq!((0..=20).find(|key| cache.get(key).is_some()), Some(10));
+    assert_eq!(cache.entries.lock().weight, limits.kept);
+    load(&cache, 21, Ok(kept(&"too much".repeat(100)))).await.expect("told, and not kept");
+    let entries = cache.entries.lock();
+    assert_eq!((entries.slots.len(), entries.order.len(), entries.weight), (0, 0, 0));
+}
+
+#[tokio::test(start_paused = true)]
 async fn expired_entries_make_room_before_the_cache_is_full() {
     let cache = cache();
     for key in 0..100 {
