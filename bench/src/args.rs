@@ -41,6 +41,11 @@ pub enum Command {
     Smoke,
     /// What there is to run
     List,
+    /// Builds our programs as images have them, optimized for what they do most, and puts them there. Takes many minutes
+    Build {
+        #[arg(value_name = "DIRECTORY")]
+        directory: PathBuf,
+    },
     /// Puts the report of the newest run into docs/performance.md
     Publish,
     /// The program behind the upstream that reads uploads

@@ -4,6 +4,7 @@
 
 pub mod closed;
 pub mod held;
+pub mod indexed;
 pub mod open;
 pub mod repeater;
 
@@ -23,6 +24,7 @@ use rustls_pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 use crate::way::Way;
 
@@ -77,11 +79,16 @@ impl Caller {
         timeout(LIMIT, self.dial()).await?.with_context(|| format!("cannot connect to {}", self.address))
     }
 
-    async fn dial(&self) -> Result<SendRequest<Bytes>> {
+    /// A new connection after its handshake, with nothing said yet.
+    async fn secured(&self) -> Result<TlsStream<TcpStream>> {
         let tcp = TcpStream::connect(self.address).await?;
         tcp.set_nodelay(true)?;
         let name = ServerName::try_from("localhost")?;
-        let tls = TlsConnector::from(Arc::clone(&self.tls)).connect(name, tcp).await?;
+        Ok(TlsConnector::from(Arc::clone(&self.tls)).connect(name, tcp).await?)
+    }
+
+    async fn dial(&self) -> Result<SendRequest<Bytes>> {
+        let tls = self.secured().await?;
         let mut client = h2::client::Builder::new();
         client
             .initial_window_size(STREAM_WINDOW)

@@ -4,11 +4,9 @@
 //! before a load and read after it: starting, handshakes and warming up are not in the figure.
 
 mod callgrind;
-mod gateway;
 mod micro;
 mod profile;
 mod record;
-mod tunnel;
 
 use std::fs;
 use std::path::PathBuf;
@@ -19,6 +17,7 @@ use self::callgrind::{Counted, Dump};
 pub use self::micro::operate;
 use crate::args::Args;
 use crate::ground::{Ground, Profile};
+use crate::stage::{Case, Stage, gateway, tunnel};
 
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
@@ -37,26 +36,6 @@ pub struct Options {
     /// Make these figures the committed ones (bench/instructions.json)
     #[arg(long)]
     write: bool,
-}
-
-/// One figure.
-struct Case {
-    /// `gateway-h2`.
-    name: &'static str,
-    /// What the figure is per: `request`.
-    unit: &'static str,
-    /// How many of them one round has.
-    units: u64,
-    /// Does so many.
-    load: Load,
-}
-
-type Load = Box<dyn FnMut(u64) -> Result<()>>;
-
-/// Programs under callgrind and what can be done with them.
-struct Stage {
-    programs: Vec<Counted>,
-    cases: Vec<Case>,
 }
 
 /// Instructions per unit: the median of the rounds and how far they are apart.
@@ -113,14 +92,14 @@ impl Counting<'_> {
     }
 
     /// Those of `names` that are asked for, if any, in front of whole programs.
-    fn whole(&mut self, names: &[&str], start: fn(&Ground) -> Result<Stage>) -> Result<()> {
+    fn whole(&mut self, names: &[&str], start: fn(&Ground) -> Result<Stage<Counted>>) -> Result<()> {
         if !names.iter().any(|name| self.wants(name)) {
             return Ok(());
         }
         let Stage { mut programs, mut cases } = start(&self.ground)?;
         cases.retain(|case| self.wants(case.name));
         for case in &mut cases {
-            let (figure, dumps) = case.count(&mut programs, self.rounds).with_context(|| case.name)?;
+            let (figure, dumps) = count(case, &mut programs, self.rounds).with_context(|| case.name)?;
             self.tell(case.name, case.unit, figure, case.units, &dumps)?;
         }
         Ok(())
@@ -142,24 +121,6 @@ impl Counting<'_> {
     }
 }
 
-// === impl Case ===
-
-impl Case {
-    /// The figure, and each program's counts of the last round.
-    fn count(&mut self, programs: &mut [Counted], rounds: usize) -> Result<(Figure, Vec<Dump>)> {
-        (self.load)(self.units / 2)?; // what only the first ones pay for
-        let (mut counts, mut dumps) = (Vec::new(), Vec::new());
-        for _ in 0..rounds.max(1) {
-            programs.iter().try_for_each(Counted::zero)?;
-            (self.load)(self.units)?;
-            dumps = programs.iter_mut().map(Counted::dump).collect::<Result<Vec<_>>>()?;
-            #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
-            counts.push(dumps.iter().map(|dump| dump.instructions).sum::<u64>() as f64 / self.units as f64);
-        }
-        Ok((Figure::of(counts), dumps))
-    }
-}
-
 // === impl Figure ===
 
 impl Figure {
@@ -168,6 +129,20 @@ impl Figure {
         let median = counts[counts.len() / 2];
         Self { median, spread: (counts[counts.len() - 1] - counts[0]) / median }
     }
+}
+
+/// The figure of `case`, and each program's counts of the last round.
+fn count(case: &mut Case, programs: &mut [Counted], rounds: usize) -> Result<(Figure, Vec<Dump>)> {
+    (case.load)(case.units / 2)?; // what only the first ones pay for
+    let (mut counts, mut dumps) = (Vec::new(), Vec::new());
+    for _ in 0..rounds.max(1) {
+        programs.iter().try_for_each(Counted::zero)?;
+        (case.load)(case.units)?;
+        dumps = programs.iter_mut().map(Counted::dump).collect::<Result<Vec<_>>>()?;
+        #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
+        counts.push(dumps.iter().map(|dump| dump.instructions).sum::<u64>() as f64 / case.units as f64);
+    }
+    Ok((Figure::of(counts), dumps))
 }
 
 #[expect(clippy::print_stdout, reason = "for the person who called it")]

@@ -14,9 +14,11 @@ mod nginx;
 mod report;
 mod run;
 mod scenario;
+mod stage;
 mod stand_in;
 mod statistics;
 mod tool;
+mod trained;
 mod tunnel;
 mod upgrade;
 mod upstream;
@@ -25,15 +27,28 @@ mod watch;
 mod way;
 mod wrk;
 
+use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
+use anyhow::Result;
 use clap::Parser as _;
 
 use crate::args::{Args, Command};
+use crate::ground::Program;
 
 /// Of this checkout.
 const DOCUMENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs");
+
+/// Our programs as images have them, copied to `directory`.
+fn build(directory: &Path) -> Result<()> {
+    let built = trained::build()?;
+    fs::create_dir_all(directory)?;
+    for program in Program::ALL {
+        fs::copy(built.join(program.binary()), directory.join(program.binary()))?;
+    }
+    Ok(())
+}
 
 fn main() -> ExitCode {
     let args = Args::parse();
@@ -45,6 +60,7 @@ fn main() -> ExitCode {
         Command::Destination { address } => tunnel::destination::serve(*address),
         Command::ServeWatches(options) => watch::server::run(options),
         Command::ServeUpgrades(options) => upgrade::server::run(options),
+        Command::Build { directory } => build(directory),
         Command::List => run::list(),
         Command::Publish => report::publish(&args.out(), Path::new(DOCUMENTS)),
         Command::All | Command::Run { .. } | Command::Smoke => run::run(&args),

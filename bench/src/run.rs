@@ -10,7 +10,7 @@ use std::io::{self, Write as _};
 use std::panic::{self, AssertUnwindSafe};
 use std::time::Duration;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 
 pub use self::progress::Progress;
 use crate::args::{Args, Command};
@@ -18,6 +18,7 @@ use crate::figure::{self, Sample, Target};
 use crate::ground::Ground;
 use crate::report::{self, Report, Run, Section};
 use crate::scenario::{self, Load, Missing, Scenario};
+use crate::trained;
 
 /// The longest warm-up: connections are made and caches filled long before.
 const WARM_UP: Duration = Duration::from_secs(1);
@@ -81,6 +82,9 @@ pub fn run(args: &Args) -> Result<()> {
         }
         report.put(Section::new(&outcome, run));
         report::save(&report, &out)?;
+    }
+    if smoke {
+        trained::train(&ground, 1).context("what builds are trained with")?;
     }
     progress.end(&report::screen(&report), &out);
     ensure!(failed.is_empty(), "failed: {}", failed.join(", "));

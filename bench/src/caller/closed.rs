@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::repeater::{Connection, Repeater};
 
 /// For the requests that are under way when the time is over.
-const GRACE: Duration = Duration::from_secs(20);
+pub(super) const GRACE: Duration = Duration::from_secs(20);
 
 /// What was seen.
 #[derive(Clone, Copy, Debug)]

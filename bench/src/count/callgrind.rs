@@ -1,6 +1,6 @@
 //! A program under callgrind, whose counters are read while it runs.
 
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,6 +10,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use hub_tests::process::Process;
 use hub_tests::wait;
 
+use crate::stage::Player;
 use crate::usage::Tree;
 
 /// What valgrind's process calls itself.
@@ -55,18 +56,12 @@ pub fn read(file: PathBuf, program: &'static str) -> Result<Dump> {
 
 // === impl Counted ===
 
-impl Counted {
-    /// Starts `program`, whose output and counters go to files in `directory` that begin with `name`.
-    pub fn start<A: AsRef<OsStr>>(
-        name: &'static str,
-        program: &Path,
-        args: impl IntoIterator<Item = A>,
-        directory: &Path,
-    ) -> Result<Self> {
+impl Player for Counted {
+    fn start(name: &'static str, program: &Path, args: Vec<String>, directory: &Path) -> Result<Self> {
         let output = directory.join(format!("{name}.callgrind"));
         let mut all = vec!["--tool=callgrind".into(), format!("--callgrind-out-file={}", output.display()).into()];
         all.push(program.as_os_str().to_owned());
-        all.extend(args.into_iter().map(|arg| arg.as_ref().to_owned()));
+        all.extend(args.into_iter().map(OsString::from));
         let mut process = Process::start(name, Path::new("valgrind"), all, directory)?;
         let id = wait::until("valgrind", START, || {
             process.check()?;
@@ -77,11 +72,12 @@ impl Counted {
         Ok(Self { process, name, id, output, dumps: 0 })
     }
 
-    /// An error with the end of its log if it has ended.
-    pub fn check(&mut self) -> Result<()> {
+    fn check(&mut self) -> Result<()> {
         self.process.check()
     }
+}
 
+impl Counted {
     /// Sets the counters to zero.
     pub fn zero(&self) -> Result<()> {
         self.order("zero")

@@ -8,6 +8,7 @@ use anyhow::{Context as _, Result, ensure};
 use hub_tests::scratch;
 
 use crate::args::Programs;
+use crate::trained;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Program {
@@ -21,7 +22,7 @@ pub enum Program {
 pub enum Profile {
     /// As a plain release build has them: minutes less to build.
     Release,
-    /// As images have them.
+    /// As images have them: [`trained`].
     Shipped,
 }
 
@@ -29,7 +30,7 @@ pub enum Profile {
 
 impl Profile {
     /// In the manifest, and of the directory that cargo puts what it built into.
-    fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Release => "release",
             Self::Shipped => "dist",
@@ -40,7 +41,7 @@ impl Profile {
 // === impl Program ===
 
 impl Program {
-    const ALL: [Self; 3] = [Self::Gateway, Self::TunnelServer, Self::TunnelAgent];
+    pub const ALL: [Self; 3] = [Self::Gateway, Self::TunnelServer, Self::TunnelAgent];
 
     /// As given, or built here.
     pub fn path(self, given: &Programs, profile: Profile) -> Result<PathBuf> {
@@ -63,7 +64,8 @@ impl Program {
         }
     }
 
-    fn binary(self) -> &'static str {
+    /// What its file is called.
+    pub fn binary(self) -> &'static str {
         match self {
             Self::Gateway => "cluster-gateway",
             Self::TunnelServer | Self::TunnelAgent => self.package(),
@@ -71,13 +73,25 @@ impl Program {
     }
 
     fn build(self, profile: Profile) -> Result<PathBuf> {
-        let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml");
-        let mut command = Command::new(cargo);
-        command.args(["build", "--quiet", "--profile", profile.name(), "--manifest-path", manifest]);
+        let directory = match profile {
+            Profile::Shipped => trained::build()?,
+            Profile::Release => {
+                let built = Self::building(profile).status().context("cannot run cargo")?;
+                ensure!(built.success(), "our programs do not build");
+                scratch::target().join(profile.name())
+            }
+        };
+        Ok(directory.join(self.binary()).canonicalize()?)
+    }
+
+    /// The command that builds all of them.
+    pub fn building(profile: Profile) -> Command {
+        let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        // There cargo finds the workspace's configuration, too.
+        cargo.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+        cargo.args(["build", "--quiet", "--profile", profile.name()]);
         // All in one call, as images are built: alone each would have what they share built again, with features of its own.
-        command.args(Self::ALL.iter().flat_map(|program| ["--package", program.package()]));
-        ensure!(command.status().context("cannot run cargo")?.success(), "our programs do not build");
-        Ok(scratch::target().join(profile.name()).join(self.binary()).canonicalize()?)
+        cargo.args(Self::ALL.iter().flat_map(|program| ["--package", program.package()]));
+        cargo
     }
 }

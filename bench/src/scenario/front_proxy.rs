@@ -6,8 +6,7 @@ use anyhow::Result;
 
 use super::closed_loop::{self, FIGURES};
 use super::{Contender, Load, Scenario};
-use crate::caller::closed;
-use crate::caller::repeater::Repeater;
+use crate::caller::indexed::Indexed;
 use crate::figure::{BASELINE, Bound, Figure, GO, Goal, OURS, Sample, Target};
 use crate::ground::Ground;
 use crate::upstream::SMALL;
@@ -26,14 +25,14 @@ const TARGETS: [(Target, Target, bool); 6] = [
     (GO_FRONT, GO, true),
 ];
 const CONNECTIONS: usize = 4;
-const STREAMS: usize = 8;
+const STREAMS: u32 = 8;
 const GROUPS: usize = 20;
 
 pub struct FrontProxy;
 
 struct Asked {
     way: std::rc::Rc<Way>,
-    caller: Repeater,
+    caller: Indexed,
 }
 
 // === impl FrontProxy ===
@@ -50,7 +49,8 @@ impl Scenario for FrontProxy {
     fn method(&self) -> &'static str {
         "A client of our own on 4 HTTP/2 connections with 8 requests at once on each (h2load has no client certificates), for both kinds of rows: with a \
          bearer token, and as the hub's aggregator asks: its client certificate, X-Remote-User, 20 X-Remote-Group, two X-Remote-Extra and what \
-         else it adds. The user is the token's."
+         else it adds. The user is the token's. Both are put on the wire as Go's clients do it, the hub among them: a header that was sent before on \
+         the connection, token or group, is one byte; only the path is spelled out each time."
     }
 
     fn figures(&self) -> &'static [Figure] {
@@ -76,7 +76,7 @@ impl Asked {
         let hub = ground.hub()?;
         let headers = headers();
         let (headers, identity) = if front { (Some(&*headers), Some(&hub.hub.front_proxy)) } else { (None, None) };
-        Ok(Self { caller: Repeater::new(&way, SMALL, headers, identity)?, way })
+        Ok(Self { caller: Indexed::new(&way, SMALL, headers, identity)?, way })
     }
 }
 
@@ -84,7 +84,7 @@ impl Load for Asked {
     fn measure(&mut self, time: Duration) -> Result<Sample> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let before = self.way.tree.usage()?;
-        let summary = runtime.block_on(closed::run(&self.caller, CONNECTIONS, STREAMS, time))?;
+        let summary = runtime.block_on(self.caller.run(CONNECTIONS, STREAMS, time))?;
         closed_loop::sample(&self.way, before, summary.requests, summary.elapsed, Some(summary.mean))
     }
 }

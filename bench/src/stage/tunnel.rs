@@ -17,8 +17,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::time::{Instant, interval, timeout};
 
 use self::destination::{Destination, Wish};
-use super::callgrind::Counted;
-use super::{Case, Stage};
+use super::{Case, Player, Stage};
 use crate::ground::{Ground, Program};
 
 pub const NAMES: [&str; 4] = ["tunnel-echo", "tunnel-dial", "tunnel-download", "tunnel-upload"];
@@ -47,7 +46,7 @@ struct Ends {
 }
 
 /// A server and an agent that are linked, and every case for them.
-pub fn stage(ground: &Ground) -> Result<Stage> {
+pub fn stage<P: Player>(ground: &Ground) -> Result<Stage<P>> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let destination = runtime.block_on(Destination::start())?;
     let ends = Ends { runtime, destination, socket: ground.file("frontend.sock") };
@@ -58,14 +57,14 @@ pub fn stage(ground: &Ground) -> Result<Stage> {
     Ok(Stage { programs, cases })
 }
 
-fn server(ground: &Ground, ends: &Ends, agents: SocketAddr) -> Result<Counted> {
+fn server<P: Player>(ground: &Ground, ends: &Ends, agents: SocketAddr) -> Result<P> {
     let directory = ground.directory();
     let (serving, clients) = (Authority::new("tunnel-ca"), Authority::new("agents-ca"));
     serving.write_to(directory, "tunnel-ca")?;
     let clients_file = clients.write_to(directory, "agents-ca")?;
     clients.issue(&Leaf::client(format!("system:tunnel-agent:{CLUSTER}"))).write_to(directory, "agent")?;
     let pair = serving.issue(&Leaf::server("tunnel-server")).write_to(directory, "tunnel-server")?;
-    let flags = [
+    let flags = vec![
         format!("--agent-listen={agents}"),
         format!("--agent-tls-cert-file={}", pair.certificate.display()),
         format!("--agent-tls-private-key-file={}", pair.key.display()),
@@ -73,11 +72,11 @@ fn server(ground: &Ground, ends: &Ends, agents: SocketAddr) -> Result<Counted> {
         format!("--frontend-uds={}", ends.socket.display()),
         format!("--admin-listen=127.0.0.1:{}", ports::free()?),
     ];
-    Counted::start("tunnel-server", &ground.program(Program::TunnelServer)?, flags, directory)
+    P::start("tunnel-server", &ground.program(Program::TunnelServer)?, flags, directory)
 }
 
-fn agent(ground: &Ground, ends: &Ends, agents: SocketAddr) -> Result<Counted> {
-    let flags = [
+fn agent<P: Player>(ground: &Ground, ends: &Ends, agents: SocketAddr) -> Result<P> {
+    let flags = vec![
         format!("--cluster={CLUSTER}"),
         format!("--server={agents}"),
         format!("--server-ca-file={}", ground.file("tunnel-ca.crt").display()),
@@ -87,7 +86,7 @@ fn agent(ground: &Ground, ends: &Ends, agents: SocketAddr) -> Result<Counted> {
         format!("--admin-listen=127.0.0.1:{}", ports::free()?),
         "--links=1".to_owned(),
     ];
-    Counted::start("tunnel-agent", &ground.program(Program::TunnelAgent)?, flags, ground.directory())
+    P::start("tunnel-agent", &ground.program(Program::TunnelAgent)?, flags, ground.directory())
 }
 
 fn cases(ends: &Rc<Ends>) -> Result<Vec<Case>> {
@@ -117,12 +116,12 @@ async fn repeat(stream: &mut UnixStream, wish: Wish, size: u64, count: u64) -> R
 // === impl Ends ===
 
 impl Ends {
-    async fn linked(&self, programs: &mut [Counted]) -> Result<()> {
+    async fn linked(&self, programs: &mut [impl Player]) -> Result<()> {
         let deadline = Instant::now() + START;
         let mut looks = interval(POLL);
         loop {
             looks.tick().await;
-            programs.iter_mut().try_for_each(Counted::check)?;
+            programs.iter_mut().try_for_each(Player::check)?;
             match self.open().await {
                 Ok(_) => return Ok(()),
                 Err(error) => ensure!(Instant::now() < deadline, "no tunnel after {START:?}: {error:#}"),

@@ -11,6 +11,8 @@ use tokio::task::JoinSet;
 
 /// Streams of one HTTP/2 connection, or connections of HTTP/1.1.
 const IN_FLIGHT: u64 = 8;
+/// Bytes of a keystroke, framed.
+const WORD: usize = 64;
 
 /// What each request says.
 pub struct Asked {
@@ -37,7 +39,11 @@ impl Asked {
         Self { path: path.to_owned(), headers: usual.into_iter().chain(headers.iter().cloned()).collect() }
     }
 
-    fn headers(&self) -> Vec<(&str, &str)> {
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    pub fn headers(&self) -> Vec<(&str, &str)> {
         self.headers.iter().map(|(name, value)| (*name, value.as_str())).collect()
     }
 }
@@ -77,6 +83,23 @@ pub async fn upload(connection: &H2Connection, asked: &Asked, size: usize) -> Re
     exchange.send(Bytes::from(vec![b'1'; size]), true).await?;
     let answer = exchange.response().await?;
     ensure!(answer.status() == 200, "{} for {}", answer.status(), asked.path);
+    Ok(())
+}
+
+/// A connection that was upgraded to `protocol`.
+pub async fn upgraded(client: &Client, asked: &Asked, protocol: &str) -> Result<H1Connection> {
+    let mut connection = client.h1().await?;
+    let head = connection.upgrade("POST", &asked.path, protocol, &asked.headers()).await?;
+    ensure!(head.status == 101, "{} for {}", head.status, asked.path);
+    Ok(connection)
+}
+
+/// Sends a few bytes and waits until they are back, `count` times.
+pub async fn echo(connection: &mut H1Connection, count: u64) -> Result<()> {
+    for _ in 0..count {
+        connection.send([b'1'; WORD]).await?;
+        ensure!(connection.read_exact(WORD).await? == [b'1'; WORD][..], "other bytes came back");
+    }
     Ok(())
 }
 

@@ -1,6 +1,7 @@
-//! The whole gateway: between a scripted hub, a scripted member and clients of this process, with one serving thread.
+//! The whole gateway, with one serving thread.
 
 mod load;
+mod watches;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::Rc;
@@ -19,17 +20,27 @@ use tokio::task::LocalSet;
 use tokio::time::{Instant, interval};
 
 use self::load::{Asked, H1Requests};
-use super::callgrind::Counted;
-use super::{Case, Stage};
+use self::watches::Watches;
+use super::{Case, Player, Stage};
 use crate::ground::{Ground, Program};
 
-pub const NAMES: [&str; 5] = ["gateway-h2", "gateway-h1", "gateway-front-proxy", "gateway-download", "gateway-upload"];
+pub const NAMES: [&str; 7] = [
+    "gateway-h2",
+    "gateway-h1",
+    "gateway-front-proxy",
+    "gateway-download",
+    "gateway-upload",
+    "gateway-events",
+    "gateway-echo",
+];
 
 const CLUSTER: &str = "counted";
 const NAMESPACE: &str = "vela-system";
 const TOKEN: &str = "user-token";
 const SMALL: &str = "/api/v1/namespaces/default/configmaps/small";
 const LARGE: &str = "/api/v1/namespaces/default/configmaps/large";
+const WATCH: &str = "/api/v1/namespaces/default/configmaps?watch=true";
+const EXEC: &str = "/api/v1/namespaces/default/pods/web/exec?stdin=true&stdout=true&tty=true";
 /// Of the small answer.
 const KIBIBYTE: usize = 1 << 10;
 /// Requests in a round.
@@ -37,6 +48,8 @@ const REQUESTS: u64 = 400;
 /// MiB in a round, and in one answer of it.
 const MEBIBYTES: u64 = 16;
 const AT_ONCE: usize = 8;
+/// Of an exec.
+const PROTOCOL: &str = "SPDY/3.1";
 /// What a client of bulk data gives a stream, as curl does.
 const WINDOW: u32 = 32 << 20;
 /// Of a user as the hub's aggregator describes one.
@@ -49,19 +62,18 @@ const POLL: Duration = Duration::from_millis(50);
 struct Fakes {
     runtime: Runtime,
     hub: FakeHub,
-    /// Ends when dropped.
-    _member: FakeMember,
+    member: FakeMember,
     authority: Authority,
     address: SocketAddr,
 }
 
 /// A gateway that is ready, and every case for it.
-pub fn stage(ground: &Ground) -> Result<Stage> {
+pub fn stage<P: Player>(ground: &Ground) -> Result<Stage<P>> {
     let program = ground.program(Program::Gateway)?;
     let fakes = Fakes::start()?;
     let kubeconfig = fakes.hub.write_kubeconfig(ground.directory())?;
     let serving = fakes.authority.issue(&Leaf::server("gateway")).write_to(ground.directory(), "serving")?;
-    let flags = [
+    let flags = vec![
         format!("--secure-port={}", fakes.address.port()),
         format!("--bind-address={}", fakes.address.ip()),
         format!("--kubeconfig={}", kubeconfig.display()),
@@ -69,14 +81,14 @@ pub fn stage(ground: &Ground) -> Result<Stage> {
         format!("--tls-private-key-file={}", serving.key.display()),
         "--serving-threads=1".to_owned(),
     ];
-    let mut gateway = Counted::start("gateway", &program, flags, ground.directory())?;
+    let mut gateway = P::start("gateway", &program, flags, ground.directory())?;
     fakes.runtime.block_on(fakes.ready(&mut gateway))?;
     let cases = cases(&Rc::new(fakes))?;
     Ok(Stage { programs: vec![gateway], cases })
 }
 
 fn cases(fakes: &Rc<Fakes>) -> Result<Vec<Case>> {
-    let [h2, h1, front_proxy, download, upload] = NAMES;
+    let [h2, h1, front_proxy, download, upload, events, echo] = NAMES;
     Ok(vec![
         fakes.h2(h2, &fakes.client(None), Asked::new(&path(SMALL), &bearer()))?,
         fakes.h1(h1)?,
@@ -87,11 +99,17 @@ fn cases(fakes: &Rc<Fakes>) -> Result<Vec<Case>> {
         )?,
         fakes.bulk(download, async |connection, asked| load::download(connection, asked).await)?,
         fakes.bulk(upload, async |connection, asked| load::upload(connection, asked, AT_ONCE << 20).await)?,
+        fakes.events(events)?,
+        fakes.echo(echo)?,
     ])
 }
 
 fn path(rest: &str) -> String {
     format!("/apis/cluster.core.oam.dev/v1alpha1/clustergateways/{CLUSTER}/proxy{rest}")
+}
+
+fn without_query(path: &str) -> &str {
+    path.split('?').next().unwrap_or(path)
 }
 
 fn bearer() -> Vec<(&'static str, String)> {
@@ -120,8 +138,9 @@ impl Fakes {
         let (small, large) = (Bytes::from(small), Bytes::from(large));
         member.on(SMALL, move |_| Reply::full(200, &json, small.clone()));
         member.on(LARGE, move |_| Reply::full(200, &json, large.clone()));
+        member.on(without_query(EXEC), |_| Reply::upgrade_echo(PROTOCOL));
         let address = (Ipv4Addr::LOCALHOST, ports::free()?).into();
-        Ok(Self { runtime, hub, _member: member, authority: Authority::new("gateway-ca"), address })
+        Ok(Self { runtime, hub, member, authority: Authority::new("gateway-ca"), address })
     }
 
     fn client(&self, identity: Option<&Issued>) -> Client {
@@ -129,7 +148,7 @@ impl Fakes {
         Client::new(self.address, Trust::Authority(&self.authority), identity).h2_options(options)
     }
 
-    async fn ready(&self, gateway: &mut Counted) -> Result<()> {
+    async fn ready(&self, gateway: &mut impl Player) -> Result<()> {
         let deadline = Instant::now() + START;
         let mut looks = interval(POLL);
         loop {
@@ -164,6 +183,27 @@ impl Fakes {
         let fakes = Rc::clone(self);
         let load = move |count| fakes.runtime.block_on(requests.send(count));
         Ok(Case { name, unit: "request", units: REQUESTS, load: Box::new(load) })
+    }
+
+    /// One event on each of [`AT_ONCE`] watches at a time.
+    fn events(self: &Rc<Self>, name: &'static str) -> Result<Case> {
+        let mut watches = self.runtime.block_on(async {
+            let connection = self.client(None).h2().await?;
+            let opened = self.member.streams(without_query(WATCH));
+            Watches::open(connection, opened, &Asked::new(&path(WATCH), &bearer()), AT_ONCE).await
+        })?;
+        let fakes = Rc::clone(self);
+        let load = move |count| fakes.runtime.block_on(watches.send(count));
+        Ok(Case { name, unit: "event", units: REQUESTS, load: Box::new(load) })
+    }
+
+    /// A keystroke and its echo, one after the other.
+    fn echo(self: &Rc<Self>, name: &'static str) -> Result<Case> {
+        let asked = Asked::new(&path(EXEC), &bearer());
+        let mut connection = self.runtime.block_on(load::upgraded(&self.client(None), &asked, PROTOCOL))?;
+        let fakes = Rc::clone(self);
+        let load = move |count| fakes.runtime.block_on(load::echo(&mut connection, count));
+        Ok(Case { name, unit: "round trip", units: REQUESTS, load: Box::new(load) })
     }
 
     /// One stream at a time: `transfer` moves [`AT_ONCE`] MiB.

@@ -1,0 +1,38 @@
+//! Our own programs between scripted hubs, members and destinations and clients of this process: what instructions are counted of, and
+//! what builds are trained with. Needs nothing that is not in this checkout.
+
+pub mod gateway;
+pub mod tunnel;
+
+use std::path::Path;
+
+use anyhow::Result;
+
+/// A program of ours that runs; ended on drop.
+pub trait Player: Sized {
+    /// Starts `program`, whose output goes to files in `directory` that begin with `name`.
+    fn start(name: &'static str, program: &Path, args: Vec<String>, directory: &Path) -> Result<Self>;
+
+    /// An error with the end of its log if it has ended.
+    fn check(&mut self) -> Result<()>;
+}
+
+/// Programs and what can be done with them.
+pub struct Stage<P> {
+    pub programs: Vec<P>,
+    pub cases: Vec<Case>,
+}
+
+/// One thing to do.
+pub struct Case {
+    /// `gateway-h2`.
+    pub name: &'static str,
+    /// `request`.
+    pub unit: &'static str,
+    /// How many of them make a round.
+    pub units: u64,
+    /// Does so many.
+    pub load: Load,
+}
+
+pub type Load = Box<dyn FnMut(u64) -> Result<()>>;

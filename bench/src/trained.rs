@@ -1,0 +1,96 @@
+//! Our programs as images have them: built, made to do all that [`stage`](crate::stage) has, and built again by what was seen of that
+//! (profile-guided optimization, <https://doc.rust-lang.org/rustc/profile-guided-optimization.html>).
+//!
+//! Everything is kept below the target directory: what has not changed is not built again, and the same programs are not trained twice.
+
+mod toolchain;
+mod training;
+
+use std::collections::hash_map::DefaultHasher;
+use std::fs;
+use std::hash::Hasher as _;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use anyhow::{Context as _, Result, ensure};
+use hub_tests::scratch;
+
+use self::toolchain::Toolchain;
+pub use self::training::train;
+use crate::args::Programs;
+use crate::ground::{Ground, Program};
+
+/// Below the target directory.
+const DIRECTORY: &str = "trained";
+/// What a profile is called, with its content's hash: cargo looks at a flag, not at the file it names.
+const PROFILE: (&str, &str) = ("seen-", ".profdata");
+/// Often enough that what is done once, at the start, counts for nothing.
+const ROUNDS: usize = 10;
+
+/// Where the programs are. The first time takes as long as two builds with the whole program in one unit.
+pub fn build() -> Result<PathBuf> {
+    let tools = Toolchain::here()?;
+    let root = scratch::target().join(DIRECTORY);
+    fs::create_dir_all(&root)?;
+    let root = root.canonicalize()?; // it gets into flags
+    let raw = root.join("raw");
+    let watched = tools.build(&root.join("watched"), &format!("-Cprofile-generate={}", raw.display()))?;
+    let profile = match newest(&root)? {
+        Some((profile, made)) if made >= built(&watched)? => profile,
+        _ => learn(&tools, &root, &raw, &watched)?,
+    };
+    tools.build(&root.join("programs"), &format!("-Cprofile-use={}", profile.display()))
+}
+
+/// Runs the programs in `watched`, which say in `raw` what they did. Replaces earlier profiles.
+fn learn(tools: &Toolchain, root: &Path, raw: &Path, watched: &Path) -> Result<PathBuf> {
+    drop(fs::remove_dir_all(raw)); // of earlier programs, if any
+    let given = |program: Program| Some(watched.join(program.binary()));
+    let programs = Programs {
+        gateway: given(Program::Gateway),
+        tunnel_server: given(Program::TunnelServer),
+        tunnel_agent: given(Program::TunnelAgent),
+        ..Programs::default()
+    };
+    train(&Ground::new(programs, true)?, ROUNDS)?;
+    let merged = root.join("merged");
+    tools.merge(raw, &merged)?;
+    for (earlier, _) in profiles(root)? {
+        fs::remove_file(earlier)?;
+    }
+    let mut hasher = DefaultHasher::new();
+    hasher.write(&fs::read(&merged)?);
+    let (before, after) = PROFILE;
+    let profile = root.join(format!("{before}{:016x}{after}", hasher.finish()));
+    fs::rename(&merged, &profile)?;
+    Ok(profile)
+}
+
+fn newest(root: &Path) -> Result<Option<(PathBuf, SystemTime)>> {
+    Ok(profiles(root)?.into_iter().max_by_key(|(_, made)| *made))
+}
+
+fn profiles(root: &Path) -> Result<Vec<(PathBuf, SystemTime)>> {
+    let (before, after) = PROFILE;
+    let mut found = Vec::new();
+    for entry in fs::read_dir(root)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if name.to_str().is_some_and(|name| name.starts_with(before) && name.ends_with(after)) {
+            found.push((entry.path(), entry.metadata()?.modified()?));
+        }
+    }
+    Ok(found)
+}
+
+/// When the last of the programs in `directory` was built.
+fn built(directory: &Path) -> Result<SystemTime> {
+    let mut last = SystemTime::UNIX_EPOCH;
+    for program in Program::ALL {
+        let path = directory.join(program.binary());
+        let metadata = fs::metadata(&path).with_context(|| format!("cannot find {}", path.display()))?;
+        last = last.max(metadata.modified()?);
+    }
+    ensure!(last > SystemTime::UNIX_EPOCH, "no programs in {}", directory.display());
+    Ok(last)
+}
