@@ -1,13 +1,34 @@
 //! Runtimes that live on threads of their own, seen from another thread.
 
-use std::sync::mpsc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+use std::{io, thread};
 
-use tokio::runtime::Handle;
+use tokio::runtime::{Builder, Handle};
+use tokio_util::sync::CancellationToken;
 
 /// The task gave no result: it panicked, or its runtime has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the task ended early")]
 pub struct EndedEarly;
+
+/// A runtime was told to end, and has not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NotEnded {
+    #[error("its thread panicked")]
+    Panicked,
+    #[error("it has not ended in time")]
+    Late,
+}
+
+/// A runtime on a thread of its own, so that its owner can be started, stopped and dropped inside of another one. Told to end
+/// when dropped, and not waited for.
+#[derive(Debug)]
+pub struct Apart {
+    handle: Handle,
+    end: CancellationToken,
+    ended: mpsc::Receiver<()>,
+}
 
 /// Runs `future` on the runtime of `handle` and waits for it, from any thread but that runtime's own.
 pub fn block_on<F>(handle: &Handle, future: F) -> Result<F::Output, EndedEarly>
@@ -22,16 +43,98 @@ where
     result.recv().map_err(|_| EndedEarly)
 }
 
+/// A runtime for one thread, or for many. One is not tokio's runtime for many with one worker: there a task that was just woken goes
+/// before those that wait, so that a connection would send the first of many answers by itself, and each of the others too.
+pub fn builder(threads: usize) -> Builder {
+    let mut builder = if threads == 1 { Builder::new_current_thread() } else { Builder::new_multi_thread() };
+    builder.worker_threads(threads).enable_all();
+    builder
+}
+
+// === impl Apart ===
+
+impl Apart {
+    /// Runs what `builder` makes on a thread called `name`. At its end, what cannot be interrupted gets `last_moment`: name look-ups
+    /// must not hold up the end.
+    ///
+    /// # Errors
+    /// When the system gives no thread or no poller.
+    pub fn start(mut builder: Builder, name: &str, last_moment: Duration) -> io::Result<Self> {
+        let runtime = builder.build()?;
+        let (handle, end) = (runtime.handle().clone(), CancellationToken::new());
+        let (report, ended) = mpsc::sync_channel(1);
+        let until = end.clone();
+        thread::Builder::new().name(name.to_owned()).spawn(move || {
+            runtime.block_on(until.cancelled());
+            runtime.shutdown_timeout(last_moment);
+            let _ = report.send(()); // nobody may be waiting any more
+        })?;
+        Ok(Self { handle, end, ended })
+    }
+
+    pub fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    /// Ends it with all of its tasks; returns when they are dropped, so that their sockets are closed, or after `patience`.
+    pub fn end(&self, patience: Duration) -> Result<(), NotEnded> {
+        self.end.cancel();
+        self.ended.recv_timeout(patience).map_err(|error| match error {
+            RecvTimeoutError::Disconnected => NotEnded::Panicked,
+            RecvTimeoutError::Timeout => NotEnded::Late,
+        })
+    }
+}
+
+impl Drop for Apart {
+    fn drop(&mut self) {
+        self.end.cancel();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Nothing here takes so long.
+    const LONG: Duration = Duration::from_mins(1);
+
     #[test]
     fn a_result_comes_over_and_an_early_end_is_told() {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
-        assert_eq!(block_on(runtime.handle(), async { 7 }), Ok(7));
-        let handle = runtime.handle().clone();
-        drop(runtime);
-        assert_eq!(block_on(&handle, async { 7 }), Err(EndedEarly));
+        for threads in [1, 2] {
+            let runtime = Apart::start(builder(threads), "test", LONG).unwrap();
+            assert_eq!(block_on(runtime.handle(), async { 7 }), Ok(7));
+            assert_eq!(runtime.end(LONG), Ok(()));
+            assert_eq!(block_on(runtime.handle(), async { 7 }), Err(EndedEarly));
+        }
+    }
+
+    #[test]
+    fn its_tasks_are_gone_when_it_has_ended() {
+        let runtime = Apart::start(builder(1), "test", LONG).unwrap();
+        let (held, gone) = mpsc::sync_channel::<()>(0);
+        block_on(runtime.handle(), async move { drop(tokio::spawn(holding(held))) }).unwrap();
+        assert_eq!(gone.try_recv(), Err(mpsc::TryRecvError::Empty));
+        assert_eq!(runtime.end(LONG), Ok(()));
+        assert_eq!(gone.try_recv(), Err(mpsc::TryRecvError::Disconnected));
+    }
+
+    #[test]
+    fn one_that_cannot_end_is_late() {
+        let runtime = Apart::start(builder(1), "test", LONG).unwrap();
+        let (go_on, wait) = mpsc::sync_channel::<()>(0);
+        let (begun, begin) = mpsc::sync_channel(1);
+        runtime.handle().spawn(async move {
+            begun.send(()).unwrap();
+            wait.recv().unwrap_err(); // as no task should
+        });
+        begin.recv().unwrap();
+        assert_eq!(runtime.end(Duration::from_millis(10)), Err(NotEnded::Late));
+        drop(go_on);
+        assert_eq!(runtime.end(LONG), Ok(()));
+    }
+
+    async fn holding(_held: mpsc::SyncSender<()>) {
+        std::future::pending::<()>().await;
     }
 }
