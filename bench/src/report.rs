@@ -176,10 +176,15 @@ impl Report {
 // === impl Run ===
 
 impl Run {
-    /// One that begins now.
+    /// One that begins now, of the checkout as it is now: it may change while the programs that were built of it are measured.
     pub fn now(plan: &Plan) -> Self {
         let Plan { rounds, time, smoke } = *plan;
         Self { at: machine::now(), commit: machine::commit(), rounds, seconds: time.as_secs_f64(), smoke }
+    }
+
+    /// The same, for a scenario that begins now.
+    pub fn next(&self) -> Self {
+        Self { at: machine::now(), ..self.clone() }
     }
 }
 

@@ -74,8 +74,9 @@ pub fn run(args: &Args) -> Result<()> {
     let mut report = if args.add { Report::continued(&out, &args.programs)? } else { Report::here(&args.programs) };
     let mut ground = Ground::new(args.programs.clone(), smoke)?;
     let (mut progress, mut failed) = (Progress::new(scenarios.len()), Vec::new());
+    let begun = Run::now(&plan);
     for scenario in scenarios {
-        let run = Run::now(&plan);
+        let run = begun.next();
         let outcome = measure(scenario, &mut ground, plan, &mut progress);
         if outcome.is_bad() {
             failed.push(outcome.scenario.name());

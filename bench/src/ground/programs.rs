@@ -1,7 +1,7 @@
 //! Our own programs, built from this checkout unless given.
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{self, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
@@ -76,9 +76,10 @@ impl Program {
         let directory = match profile {
             Profile::Shipped => trained::build()?,
             Profile::Release => {
-                let built = Self::building(profile).status().context("cannot run cargo")?;
-                ensure!(built.success(), "our programs do not build");
-                scratch::target().join(profile.name())
+                let directory = path::absolute(scratch::target())?;
+                let built = Self::building(profile).arg("--target-dir").arg(&directory).status();
+                ensure!(built.context("cannot run cargo")?.success(), "our programs do not build");
+                directory.join(profile.name())
             }
         };
         Ok(directory.join(self.binary()).canonicalize()?)

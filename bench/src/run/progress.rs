@@ -52,7 +52,8 @@ impl Progress {
     pub fn end(mut self, summary: &str, out: &Path) {
         // Whoever reads a pipe may have left.
         drop(io::stdout().write_all(summary.as_bytes()));
-        self.say(format_args!("report: {}", out.join("report.md").display()));
+        let report = out.join("report.md");
+        self.say(format_args!("report: {}", report.canonicalize().unwrap_or(report).display()));
     }
     /// Whoever read it may have left.
     fn say(&mut self, line: fmt::Arguments<'_>) {
