@@ -12,7 +12,7 @@ use std::hash::Hasher as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result};
 use hub_tests::scratch;
 
 use self::toolchain::Toolchain;
@@ -91,6 +91,36 @@ fn built(directory: &Path) -> Result<SystemTime> {
         let metadata = fs::metadata(&path).with_context(|| format!("cannot find {}", path.display()))?;
         last = last.max(metadata.modified()?);
     }
-    ensure!(last > SystemTime::UNIX_EPOCH, "no programs in {}", directory.display());
     Ok(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn programs_built_after_they_were_last_trained_are_trained_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path();
+        let start = SystemTime::now();
+        let create = |name: &str, minute: u64| {
+            File::create(root.join(name)).unwrap().set_modified(start + Duration::from_mins(minute)).unwrap();
+        };
+        assert_eq!(newest(root).unwrap(), None);
+        assert!(built(root).unwrap_err().to_string().contains("cannot find"));
+        for (minute, program) in Program::ALL.into_iter().enumerate() {
+            create(program.binary(), minute as u64);
+        }
+        create("seen-1.profdata", 2);
+        create("seen-0.profdata", 1);
+        create("seen-2.profraw", 9);
+        let (profile, made) = newest(root).unwrap().unwrap();
+        assert_eq!(profile, root.join("seen-1.profdata"));
+        assert!(made >= built(root).unwrap());
+        create(Program::Gateway.binary(), 3);
+        assert!(made < built(root).unwrap());
+    }
 }
