@@ -119,7 +119,8 @@ impl<T: AsyncWrite + Seal + Unpin> Gathering<T> {
     /// Hands all that waits to the stream, and by it to the socket.
     fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if !self.waiting.is_empty() {
-            self.usual = self.waiting.len().max(FIRST);
+            // What follows full records says nothing about how much waited before.
+            self.usual = if self.unflushed > 0 { RECORD } else { self.waiting.len().max(FIRST) };
         }
         while !self.waiting.is_empty() {
             let sent = ready!(Pin::new(&mut self.stream).poll_write(cx, &self.waiting))?;
