@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 use super::repeater::{Connection, Repeater};
 
@@ -20,6 +20,22 @@ pub struct Summary {
     pub mean: Duration,
 }
 
+// === impl Summary ===
+
+impl Summary {
+    /// Of what `tasks` have done since `start`, when all are over: each says how many requests were answered, of which there were `at_once`
+    /// under way in all of them together.
+    pub(super) async fn of(mut tasks: JoinSet<Result<u32>>, start: Instant, at_once: u32) -> Result<Self> {
+        let mut requests = 0;
+        while let Some(count) = tasks.join_next().await {
+            requests += count??;
+        }
+        ensure!(requests > 0, "no request was answered");
+        let elapsed = start.elapsed();
+        Ok(Self { requests: requests.into(), elapsed, mean: elapsed * at_once / requests })
+    }
+}
+
 /// Keeps `streams` requests under way on each of `connections` for `time`. Fails when a request does.
 pub async fn run(caller: &Repeater, connections: usize, streams: usize, time: Duration) -> Result<Summary> {
     let mut tasks = JoinSet::new();
@@ -31,17 +47,7 @@ pub async fn run(caller: &Repeater, connections: usize, streams: usize, time: Du
     for connection in open.iter().flat_map(|connection| std::iter::repeat_n(connection, streams)) {
         tasks.spawn(ask(connection.clone(), start + time));
     }
-    let counts = timeout(time + GRACE, async {
-        let mut requests = 0;
-        while let Some(count) = tasks.join_next().await {
-            requests += count??;
-        }
-        anyhow::Ok(requests)
-    });
-    let requests: u32 = counts.await.context("requests are not answered")??;
-    let elapsed = start.elapsed();
-    let at_once = u32::try_from(connections * streams)?;
-    Ok(Summary { requests: requests.into(), elapsed, mean: elapsed * at_once / requests })
+    Summary::of(tasks, start, u32::try_from(connections * streams)?).await
 }
 
 /// How many were answered until `end`.

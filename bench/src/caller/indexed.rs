@@ -66,13 +66,7 @@ impl Indexed {
             let blocks = self.blocks.clone();
             lanes.spawn(async move { ask(io, &blocks, streams, start + time).await });
         }
-        let mut requests = 0;
-        while let Some(count) = lanes.join_next().await {
-            requests += count??;
-        }
-        let elapsed = start.elapsed();
-        let at_once = u32::try_from(connections)? * streams;
-        Ok(Summary { requests: requests.into(), elapsed, mean: elapsed * at_once / requests.max(1) })
+        Summary::of(lanes, start, u32::try_from(connections)? * streams).await
     }
 }
 
