@@ -5,8 +5,8 @@
 
 #![no_main]
 
-use api::access::Attributes;
-use api::route::{Route, member_attributes, parse};
+use api::access::{Attributes, Verb};
+use api::route::{Asked, MemberRequest, Route, parse};
 use http::Method;
 use libfuzzer_sys::fuzz_target;
 
@@ -26,8 +26,9 @@ fuzz_target!(|input: &[u8]| {
     let Ok(text) = std::str::from_utf8(rest) else { return };
     let (path, query) = text.split_once('?').map_or((text, None), |(path, query)| (path, Some(query)));
     let method = &METHODS[usize::from(*first) % METHODS.len()];
-    let parsed = parse(method, path, query);
-    check_label(method, path, query, first & 0x80 != 0);
+    let upgrade = first & 0x80 != 0;
+    let parsed = parse(Asked { method, path, query, upgrade: upgrade.then_some(Verb::Create) });
+    check_label(method, path, query, upgrade);
     let Route::Proxy(proxy) = parsed.route else { return };
 
     let prefix = format!("/apis/cluster.core.oam.dev/v1alpha1/clustergateways/{}/proxy", proxy.cluster);
@@ -46,10 +47,10 @@ fuzz_target!(|input: &[u8]| {
 
 /// Encodes every byte of the path, slashes among them: the member decodes once, so the label must stay.
 fn check_label(method: &Method, path: &str, query: Option<&str>, upgrade: bool) {
-    let label = member_attributes(method, path, query, upgrade);
+    let label = MemberRequest::read(method, path, query, upgrade).attributes();
     if path.is_empty() || path.contains('%') {
         return;
     }
     let encoded: String = path.bytes().map(|byte| format!("%{byte:02x}")).collect();
-    assert_eq!(member_attributes(method, &encoded, query, upgrade), label);
+    assert_eq!(MemberRequest::read(method, &encoded, query, upgrade).attributes(), label);
 }

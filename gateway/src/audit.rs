@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use api::path;
-use api::route::{Parsed, Route, member_attributes};
+use api::route::{Parsed, Route};
 use audit::{AUDIT_ID, AuditId, Decision, Event, Query, Sink, Stage, redacted, source_ips, user_agent};
 use auth::{AuthenticationError, AuthorizationError, Identity};
 use http::{HeaderMap, HeaderValue, Request};
@@ -27,17 +27,17 @@ pub struct Draft {
 impl Draft {
     /// `None` where nothing is to be written. A request without an audit id gets one, and one that is no good is replaced, so
     /// that a member's log names the same as ours; through a hub it has the hub's.
-    pub fn begin<B>(connection: &Connection, request: &mut Request<B>, parsed: &Parsed, upgrade: bool) -> Option<Self> {
+    pub fn begin<B>(connection: &Connection, request: &mut Request<B>, parsed: &Parsed<'_>) -> Option<Self> {
         let sink = connection.gateway().audit.clone()?;
         if matches!(parsed.route, Route::Probe(_) | Route::Metrics) {
             return None;
         }
         let (uri, headers) = (request.uri(), request.headers());
-        let (proxied, rest) = match &parsed.route {
-            Route::Proxy(proxy) => (Some(proxy), proxy.remainder_of(uri.path())),
-            _ => (None, uri.path()),
+        let (cluster, may_act) = match &parsed.route {
+            Route::Proxy(proxy) => (Some(proxy.cluster.shared()), proxy.asks.may_act()),
+            _ => (None, path::may_act(uri.path())),
         };
-        let detail = if path::may_act(rest) { Query::KeysOnly } else { Query::Usual };
+        let detail = if may_act { Query::KeysOnly } else { Query::Usual };
         let mut event = Event {
             id: AuditId::of(headers),
             stage: Stage::ResponseComplete,
@@ -51,15 +51,16 @@ impl Draft {
             code: 0,
             received: SystemTime::now(),
             latency: Duration::ZERO,
-            cluster: proxied.map(|proxy| proxy.cluster.shared()),
+            cluster,
             decision: None,
         };
-        match proxied {
-            Some(_) => event.asks(&member_attributes(request.method(), rest, uri.query(), upgrade)),
-            None => event.asks(&parsed.attributes),
+        match &parsed.route {
+            Route::Proxy(proxy) => event.asks(&proxy.asks.attributes()),
+            _ => event.asks(&parsed.attributes),
         }
         if let Ok(id) = HeaderValue::from_str(event.id.as_str()) {
-            request.headers_mut().insert(AUDIT_ID, id);
+            // Full tables of headers take no more (`http::HeaderMap`): such a request is refused right after this.
+            let _ = request.headers_mut().try_insert(AUDIT_ID, id);
         }
         Some(Self { event, sink })
     }

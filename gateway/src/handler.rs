@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use api::accept;
-use api::route::{self, Route};
+use api::route::{self, Asked, Route};
 use auth::Permit;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderValue, Method, Request, Response};
@@ -15,7 +15,6 @@ use crate::connection::Connection;
 use crate::error::Error;
 use crate::limits;
 use crate::proxy::upgrade::{self, Upgrade};
-use crate::proxy::wishes::Wishes;
 use crate::proxy::{self, framing, subpath};
 use crate::record::Record;
 use crate::resources;
@@ -57,29 +56,27 @@ async fn respond(
     record: &mut Record,
 ) -> Result<Response<ResponseBody>, Error> {
     let gateway = connection.gateway();
-    let parsed = route::parse(request.method(), request.uri().path(), request.uri().query());
-    record.asks(connection, &mut request, &parsed, client.is_some());
+    // Kept apart, because what was read of it is asked until the end, and the request is taken to pieces before.
+    let (method, uri) = (request.method().clone(), request.uri().clone());
+    let gains = client.is_some().then(|| gateway.settings.upgrade_verb);
+    let parsed = route::parse(Asked { method: &method, path: uri.path(), query: uri.query(), upgrade: gains });
+    record.asks(connection, &mut request, &parsed);
     framing::check(&request)?;
     let upgrade = Upgrade::requested(&request)?;
-    let attributes = match &upgrade {
-        Some(_) => Upgrade::attributes(&parsed, request.uri(), gateway.settings.upgrade_verb),
-        None => parsed.attributes,
-    };
+    let kind = limits::kind(&parsed, upgrade.is_some());
     let identity = gateway.authenticator.identify(connection.peer(), request.headers_mut()).await?;
     record.is_by(&identity);
-    let permit = gateway.authorizer.authorize(identity.user, attributes).await?;
-    let wishes = Wishes::of(request.uri().query());
-    record.permitted(connection, &permit, limits::kind(&parsed.route, request.uri(), wishes, upgrade.is_some()))?;
+    let permit = gateway.authorizer.authorize(identity.user, parsed.attributes).await?;
+    record.permitted(connection, &permit, kind)?;
     match parsed.route {
         Route::Proxy(route) => {
             record.will_use(&route.cluster);
             if gateway.settings.authorize_subpath {
-                let (user, asked) = (Arc::clone(permit.user()), (request.method(), request.uri()));
-                Box::pin(subpath::authorize(gateway, user, &route, asked, upgrade.is_some())).await?;
+                Box::pin(subpath::authorize(gateway, Arc::clone(permit.user()), &route)).await?;
             }
             let cluster = gateway.clusters.get(&route.cluster).map_err(|error| Error::lookup(&route.cluster, error))?;
-            record.uses(connection, cluster.metrics(), route.remainder_of(request.uri().path()), &permit)?;
-            let acting = gateway.acting(&cluster, permit.user(), wishes)?;
+            record.uses(connection, cluster.metrics(), route.asks.resource(), &permit)?;
+            let acting = gateway.acting(&cluster, permit.user(), &route.asks)?;
             let call = proxy::Call::new(connection, cluster, &route, permit, acting);
             match upgrade {
                 // Boxed, as what follows: most requests are plain ones for members, and carry no room for others.
@@ -101,7 +98,7 @@ async fn respond(
 /// What the gateway answers itself.
 async fn own(
     connection: &Connection,
-    route: Route,
+    route: Route<'_>,
     permit: &Permit,
     request: Request<Incoming>,
 ) -> Result<Response<ResponseBody>, Error> {

@@ -10,18 +10,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use api::GROUP;
+use api::access::{Attributes, ResourceAttributes, Verb};
 use api::cluster_name::ClusterName;
-use api::route::Route;
+use api::route::{Parsed, Route};
 use api::status::{Details, Reason, Status};
 use auth::User;
-use http::{StatusCode, Uri};
+use http::StatusCode;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
 use self::users::Users;
-use crate::proxy::wishes::Wishes;
 
 /// The group that is never turned away: whoever has to repair things must get in.
 const EXEMPT: &str = "system:masters";
@@ -145,13 +145,13 @@ impl Limits {
 }
 
 /// What a request counts as. Probes count as nothing: `None`.
-pub fn kind(route: &Route, uri: &Uri, wishes: Wishes, upgrade: bool) -> Option<Kind> {
-    match route {
-        Route::Probe(_) => None,
-        Route::Proxy(route) if upgrade || wishes.is_endless(uri, route.remainder) => Some(Kind::Long),
-        _ if upgrade || wishes.watch => Some(Kind::Long),
-        _ => Some(Kind::Short),
-    }
+pub fn kind(parsed: &Parsed<'_>, upgrade: bool) -> Option<Kind> {
+    let lasts = match &parsed.route {
+        Route::Probe(_) => return None,
+        Route::Proxy(route) => route.asks.is_endless(),
+        _ => matches!(parsed.attributes, Attributes::Resource(ResourceAttributes { verb: Verb::Watch, .. })),
+    };
+    Some(if lasts || upgrade { Kind::Long } else { Kind::Short })
 }
 
 // === impl Load ===

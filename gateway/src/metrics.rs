@@ -265,9 +265,9 @@ impl ClusterMetrics {
         }
     }
 
-    /// What requests for `path`, a member's, are about in the Go cluster-gateway's metrics.
-    pub fn topic(&self, path: &str) -> Option<Topic> {
-        self.proxied.as_ref().map(|proxied| proxied.topic(path))
+    /// What requests for `resource` are about in the Go cluster-gateway's metrics.
+    pub fn topic(&self, resource: &str) -> Option<Topic> {
+        self.proxied.as_ref().map(|proxied| proxied.topic(resource))
     }
 
     /// A request for the member has ended.

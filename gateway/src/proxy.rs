@@ -8,12 +8,11 @@ pub mod location;
 pub mod subpath;
 pub mod upgrade;
 pub mod uri;
-pub mod wishes;
 pub mod workload;
 
 use std::sync::Arc;
 
-use api::route::ProxyRoute;
+use api::route::{MemberRequest, ProxyRoute};
 use auth::Permit;
 use net::drain::Drain;
 
@@ -22,10 +21,11 @@ use crate::connection::Connection;
 use crate::exchange::Acting;
 
 /// A permitted call to one cluster: what both the plain and the upgrading path need.
-pub struct Call {
+pub struct Call<'a> {
     pub cluster: Arc<Cluster>,
     /// Offset of the member's part in the request path.
     pub remainder: usize,
+    pub asks: &'a MemberRequest<'a>,
     pub permit: Permit,
     pub acting: Acting,
     /// The client's.
@@ -34,15 +34,22 @@ pub struct Call {
 
 // === impl Call ===
 
-impl Call {
+impl<'a> Call<'a> {
     pub fn new(
         connection: &Arc<Connection>,
         cluster: Arc<Cluster>,
-        route: &ProxyRoute,
+        route: &'a ProxyRoute<'a>,
         permit: Permit,
         acting: Acting,
     ) -> Self {
-        Self { cluster, remainder: route.remainder, permit, acting, connection: Arc::clone(connection) }
+        Self {
+            cluster,
+            remainder: route.remainder,
+            asks: &route.asks,
+            permit,
+            acting,
+            connection: Arc::clone(connection),
+        }
     }
 
     pub fn drain(&self) -> &Drain {

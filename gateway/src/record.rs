@@ -63,9 +63,9 @@ impl Record {
     }
 
     /// The request was read: begins its audit. Comes before anything is taken out of it.
-    pub fn asks<B>(&mut self, connection: &Connection, request: &mut Request<B>, parsed: &Parsed, upgrade: bool) {
+    pub fn asks<B>(&mut self, connection: &Connection, request: &mut Request<B>, parsed: &Parsed<'_>) {
         let Some(open) = &mut self.0 else { return };
-        open.audit = Draft::begin(connection, request, parsed, upgrade).map(Box::new);
+        open.audit = Draft::begin(connection, request, parsed).map(Box::new);
     }
 
     /// Somebody sent it.
@@ -101,18 +101,18 @@ impl Record {
         }
     }
 
-    /// The cluster that exists: it gets the counts, those of `path` among them, and a place among its requests is taken.
+    /// The cluster that exists: it gets the counts, those of `resource` among them, and a place among its requests is taken.
     pub fn uses(
         &mut self,
         connection: &Connection,
         metrics: &Arc<ClusterMetrics>,
-        path: &str,
+        resource: &str,
         permit: &Permit,
     ) -> Result<(), Error> {
         let Some(open) = &mut self.0 else { return Ok(()) };
         open.metrics = Arc::clone(metrics);
         open.in_flight = Some(metrics.request());
-        open.topic = metrics.topic(path);
+        open.topic = metrics.topic(resource);
         if let Some(cluster) = &open.cluster {
             let limits = &connection.gateway().limits;
             open.slots[1] = limits.of_cluster(cluster, metrics.load(), permit.user(), open.kind)?;
@@ -122,11 +122,6 @@ impl Record {
 
     pub fn cluster(&self) -> &str {
         self.0.as_ref().and_then(|open| open.cluster.as_ref()).map_or("", ClusterName::as_str)
-    }
-
-    /// Whether it is known to last: a watch, a followed log, an upgrade.
-    pub fn is_long(&self) -> bool {
-        self.0.as_ref().is_some_and(|open| open.kind == Kind::Long)
     }
 
     pub fn is_stream(&mut self) {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use api::route::MemberRequest;
 use auth::{Authenticator, Authorizer, User};
 use net::drain::Drain;
 use telemetry::logs::LogLevel;
@@ -16,7 +17,6 @@ use crate::exchange::{Acting, Exchange};
 use crate::hub::Hub;
 use crate::limits::Limits;
 use crate::metrics::{ClusterMetrics, Metrics};
-use crate::proxy::wishes::Wishes;
 use crate::resources::{View, health};
 use crate::settings::Settings;
 
@@ -52,11 +52,11 @@ pub struct Shared {
 // === impl Shared ===
 
 impl Shared {
-    /// As whom `user` acts on `cluster` with a request that has these wishes.
-    pub fn acting(&self, cluster: &Cluster, user: &User, wishes: Wishes) -> Result<Acting, Error> {
+    /// As whom `user` acts on `cluster` with a request that `asks` this.
+    pub fn acting(&self, cluster: &Cluster, user: &User, asks: &MemberRequest<'_>) -> Result<Acting, Error> {
         let name = cluster.name();
         self.exchange
-            .acting(name.as_str(), cluster.identity_rules(), user, wishes.impersonate)
+            .acting(name.as_str(), cluster.identity_rules(), user, asks.impersonates())
             .map_err(|reason| Error::InvalidCluster { cluster: name.clone(), reason })
     }
 }

@@ -23,7 +23,7 @@ pub fn has_dot_segment(raw: &str) -> bool {
     matches!(dots, Some(1 | 2))
 }
 
-/// Whether `raw` has a segment by which an upgrade acts on a workload instead of reading: `exec`, `attach` and `portforward` of pods, and
+/// Whether `raw` has a segment by which a request acts on a workload instead of reading: `exec`, `attach` and `portforward` of pods, and
 /// `proxy` of pods, services and nodes, behind which anything may be, a kubelet's own exec among it.
 ///
 /// Errs towards true: where the segment stands does not matter, because a member, or what stands before it, may collapse what
@@ -44,36 +44,9 @@ fn has_segment(raw: &str, names: &[&[u8]]) -> bool {
     decoded.split(|byte| matches!(byte, b'/' | b'\\')).any(named)
 }
 
-/// Whether `raw` is a watch in the old spelling, `/api/<version>/watch/…` or `/apis/<group>/<version>/watch/…`, which API servers still
-/// serve (`k8s.io/apiserver/pkg/endpoints/request/requestinfo.go`, `specialVerbs`).
-pub fn is_legacy_watch(raw: &str) -> bool {
-    if !raw.contains("/watch/") {
-        return false;
-    }
-    let mut segments = raw.trim_start_matches('/').split('/');
-    let before = match segments.next() {
-        Some("api") => 1,
-        Some("apis") => 2,
-        _ => return false,
-    };
-    segments.nth(before) == Some("watch")
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{has_dot_segment, is_behind_proxy, is_legacy_watch, may_act};
-
-    #[test]
-    fn old_watches_are_known_by_where_the_word_stands() {
-        for raw in ["/api/v1/watch/pods", "//api/v1/watch/namespaces/ns/pods/p", "/apis/apps/v1/watch/deployments"] {
-            assert!(is_legacy_watch(raw), "{raw}");
-        }
-        for raw in
-            ["/watch/", "/api/watch/v1/pods", "/api/v1/namespaces/watch/pods", "/apis/g/watch/x", "/x/v1/watch/y"]
-        {
-            assert!(!is_legacy_watch(raw), "{raw}");
-        }
-    }
+    use super::{has_dot_segment, is_behind_proxy, may_act};
 
     #[test]
     fn what_acts_on_a_workload_is_seen_in_every_spelling() {

@@ -4,7 +4,7 @@
 //! authorization bypass. The parse never fails: what is not served is a [`Route`] too, so that a caller learns that only after
 //! it has been authenticated and authorized. Nothing here decodes, cleans or collapses: a path is served in exactly one spelling.
 
-mod member;
+mod member_request;
 mod request_info;
 
 use std::borrow::Cow;
@@ -16,19 +16,30 @@ use crate::cluster_name::ClusterName;
 use crate::path::has_dot_segment;
 use crate::{GROUP, VERSION};
 
-pub use self::member::{can_be_decoded, member_attributes};
+pub use self::member_request::MemberRequest;
 
 /// What a request asks for and what its sender must be allowed to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Parsed {
-    pub route: Route,
+pub struct Parsed<'a> {
+    pub route: Route<'a>,
     pub attributes: Attributes,
+}
+
+/// What is parsed: a request as it was received, path and query still percent-encoded.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    pub method: &'a Method,
+    pub path: &'a str,
+    pub query: Option<&'a str>,
+    /// The verb that a read of a member gains by opening a stream into something; `None` where the request does not ask to switch
+    /// protocols.
+    pub upgrade: Option<Verb>,
 }
 
 /// Where a request goes after it was authorized.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Route {
-    Proxy(ProxyRoute),
+pub enum Route<'a> {
+    Proxy(ProxyRoute<'a>),
     Clusters(ClustersRoute),
     Health {
         cluster: ClusterName,
@@ -52,8 +63,10 @@ pub enum Route {
 
 /// A request for a member: `/apis/cluster.core.oam.dev/v1alpha1/clustergateways/<cluster>/proxy[/…]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProxyRoute {
+pub struct ProxyRoute<'a> {
     pub cluster: ClusterName,
+    /// What the member will do.
+    pub asks: MemberRequest<'a>,
     /// Byte offset in the path at which the member's part begins: the rest is empty or starts with `/`, and is to be forwarded as
     /// it is.
     pub remainder: usize,
@@ -118,7 +131,7 @@ pub struct ProbeCheck {
 pub enum BadPath {
     #[error("the proxied path must not contain '.' or '..' segments, encoded or not")]
     DotSegment,
-    /// Only refused where the path is reviewed: see [`can_be_decoded`].
+    /// Only refused where the path is reviewed: see [`MemberRequest::can_be_decoded`].
     #[error("the proxied path must not contain a '%' without two hexadecimal digits after it")]
     Escape,
 }
@@ -130,13 +143,14 @@ const PROXY: &str = "proxy";
 const HEALTH: &str = "health";
 const VIRTUAL_CLUSTERS: &str = "virtualclusters";
 
-/// Parses the path and query of a request as they were received, still percent-encoded. Total, and without allocation on the
-/// proxy path but for the cluster's name.
+/// Parses a request. Total, and without allocation on the proxy path but for the cluster's name, unless something is percent-encoded
+/// there.
 ///
 /// The attributes follow Kubernetes' request-info rules. A `HEAD` of a resource is a `get`; of anything else it is a `head`.
-pub fn parse(method: &Method, path: &str, query: Option<&str>) -> Parsed {
-    if let Some(proxy) = ProxyRoute::parse(path) {
-        return proxied(method, path, proxy);
+pub fn parse(asked: Asked<'_>) -> Parsed<'_> {
+    let Asked { method, path, query, .. } = asked;
+    if let Some((cluster, remainder)) = proxied_cluster(path) {
+        return proxied(asked, cluster, remainder);
     }
     let attributes = request_info::attributes(method, path, query);
     let route = if let Some(rest) = path.strip_prefix(COLLECTION) {
@@ -154,8 +168,10 @@ pub fn parse(method: &Method, path: &str, query: Option<&str>) -> Parsed {
     Parsed { route: if allowed { route } else { Route::MethodNotAllowed }, attributes }
 }
 
-fn proxied(method: &Method, path: &str, proxy: ProxyRoute) -> Parsed {
-    let verb = request_info::verb(method);
+fn proxied<'a>(asked: Asked<'a>, cluster: ClusterName, remainder: usize) -> Parsed<'a> {
+    let Asked { method, path, query, upgrade } = asked;
+    let asks = MemberRequest::read(method, &path[remainder..], query, upgrade.is_some());
+    let verb = asks.reviewed_verb(upgrade.unwrap_or(Verb::Get));
     let attributes = Attributes::Resource(ResourceAttributes {
         verb,
         group: Cow::Borrowed(GROUP),
@@ -163,22 +179,30 @@ fn proxied(method: &Method, path: &str, proxy: ProxyRoute) -> Parsed {
         resource: Cow::Borrowed(RESOURCE),
         subresource: Cow::Borrowed(PROXY),
         namespace: None,
-        name: Some(proxy.cluster.shared()),
+        name: Some(cluster.shared()),
         field_selector: None,
         label_selector: None,
     });
     let route = if verb == Verb::None && method != Method::OPTIONS {
         Route::MethodNotAllowed
-    } else if has_dot_segment(proxy.remainder_of(path)) {
+    } else if has_dot_segment(&path[remainder..]) {
         Route::BadRequest(BadPath::DotSegment)
     } else {
-        Route::Proxy(proxy)
+        Route::Proxy(ProxyRoute { cluster, asks, remainder })
     };
     Parsed { route, attributes }
 }
 
+/// The cluster of a proxied path, and where the member's part begins.
+fn proxied_cluster(path: &str) -> Option<(ClusterName, usize)> {
+    let (name, tail) = path.strip_prefix(COLLECTION)?.strip_prefix('/')?.split_once('/')?;
+    let remainder = tail.strip_prefix(PROXY).filter(|rest| rest.is_empty() || rest.starts_with('/'))?;
+    let cluster = ClusterName::parse(name).ok()?;
+    Some((cluster, path.len() - remainder.len()))
+}
+
 /// `rest` is what follows the collection's path. One trailing slash is Kubernetes' habit for resources too.
-fn read(rest: &str, attributes: &Attributes, route: fn(ClustersRoute) -> Route) -> Route {
+fn read(rest: &str, attributes: &Attributes, route: fn(ClustersRoute) -> Route<'static>) -> Route<'static> {
     let Some(name) = rest.strip_prefix('/').filter(|name| !name.is_empty()) else {
         let watches = matches!(attributes, Attributes::Resource(ResourceAttributes { verb: Verb::Watch, .. }));
         return match rest {
@@ -192,7 +216,7 @@ fn read(rest: &str, attributes: &Attributes, route: fn(ClustersRoute) -> Route) 
 }
 
 /// `None` if `rest`, what follows the collection's path, is not a cluster's health.
-fn health(method: &Method, rest: &str) -> Option<Route> {
+fn health(method: &Method, rest: &str) -> Option<Route<'static>> {
     let (name, subresource) = rest.strip_prefix('/')?.split_once('/')?;
     let cluster = ClusterName::parse(name).ok()?;
     if subresource.strip_suffix('/').unwrap_or(subresource) != HEALTH {
@@ -207,7 +231,7 @@ fn health(method: &Method, rest: &str) -> Option<Route> {
     Some(Route::Health { cluster, action })
 }
 
-fn document(path: &str) -> Route {
+fn document(path: &str) -> Route<'static> {
     match path {
         "/version" | "/version/" => return Route::Version,
         "/metrics" => return Route::Metrics,
@@ -224,7 +248,7 @@ fn document(path: &str) -> Route {
     }
 }
 
-fn probe(path: &str) -> Route {
+fn probe(path: &str) -> Route<'static> {
     let (name, check) = match path.strip_prefix('/').unwrap_or_default().split_once('/') {
         Some((name, check)) => (name, Some(check)),
         None => (path.strip_prefix('/').unwrap_or_default(), None),
@@ -242,24 +266,21 @@ fn probe(path: &str) -> Route {
     }
 }
 
+// === impl Asked ===
+
+impl<'a> Asked<'a> {
+    /// A request that does not ask to switch protocols.
+    pub fn new(method: &'a Method, path: &'a str, query: Option<&'a str>) -> Self {
+        Self { method, path, query, upgrade: None }
+    }
+}
+
 // === impl ProxyRoute ===
 
-impl ProxyRoute {
-    /// The member's part of `path`, which must be the path this route was parsed from.
-    pub fn remainder_of<'a>(&self, path: &'a str) -> &'a str {
-        path.get(self.remainder..).unwrap_or_default()
-    }
-
+impl ProxyRoute<'_> {
     /// The path of a cluster's proxy, up to and including `/proxy`: the one prefix that [`parse`] accepts for it.
     pub fn prefix(cluster: &ClusterName) -> String {
         format!("{COLLECTION}/{cluster}/{PROXY}")
-    }
-
-    fn parse(path: &str) -> Option<Self> {
-        let (name, tail) = path.strip_prefix(COLLECTION)?.strip_prefix('/')?.split_once('/')?;
-        let remainder = tail.strip_prefix(PROXY).filter(|rest| rest.is_empty() || rest.starts_with('/'))?;
-        let cluster = ClusterName::parse(name).ok()?;
-        Some(Self { cluster, remainder: path.len() - remainder.len() })
     }
 }
 

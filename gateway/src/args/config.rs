@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use api::access::Verb;
 use api::secret::{self, SecretRules};
 use net::listen::Sharing;
 use telemetry::logs;
@@ -15,7 +16,7 @@ use crate::exchange;
 use crate::limits::Caps;
 use crate::probes::Probing;
 use crate::serving::Serving;
-use crate::settings::{self, Settings};
+use crate::settings::Settings;
 
 /// A gateway ready to be started.
 #[derive(Debug)]
@@ -117,8 +118,8 @@ impl TryFrom<Args> for Config {
             proxy_ca_file: args.members.proxy_ca_file.clone(),
             settings: Settings {
                 upgrade_verb: match args.authorization.upgrade_verb {
-                    UpgradeVerb::Create => settings::UpgradeVerb::Create,
-                    UpgradeVerb::Get => settings::UpgradeVerb::Get,
+                    UpgradeVerb::Create => Verb::Create,
+                    UpgradeVerb::Get => Verb::Get,
                 },
                 expose_credentials: args.hub.expose_credentials,
                 authorize_subpath: args.authorization.authorize_proxy_subpath,

@@ -1,10 +1,11 @@
 //! Who is exchanged for whom: the tables of the Go cluster-gateway (`TestExchangeIdentity`, `TestGetImpersonationConfig`) and
 //! what lies around them.
 
+use api::route::MemberRequest;
+use http::Method;
 use proptest::prelude::*;
 
 use super::*;
-use crate::proxy::wishes::Wishes;
 
 const CLUSTER: &str = "c1";
 
@@ -98,8 +99,8 @@ fn the_cluster_is_asked_before_the_operator_and_the_first_match_wins() {
 fn without_the_gate_only_requests_that_ask_are_exchanged() {
     let exchange = exchange(false, &spec(&mapped("{user: jane}", "somebody")));
     let (jane, joe) = (user("jane", "", &[]), user("joe", "", &[]));
-    let acting =
-        |user: &User, query| exchange.acting(CLUSTER, &OwnRules::None, user, Wishes::of(query).impersonate).unwrap();
+    let asks = |query| MemberRequest::read(&Method::GET, "/api", query, false).impersonates();
+    let acting = |user: &User, query| exchange.acting(CLUSTER, &OwnRules::None, user, asks(query)).unwrap();
     for query in
         [None, Some(""), Some("impersonate=True"), Some("impersonate=1"), Some("impersonate=false&impersonate=true")]
     {

@@ -154,9 +154,9 @@ impl Proxied {
 // === impl OfCluster ===
 
 impl OfCluster {
-    /// What requests for `path`, a member's, are about.
-    pub fn topic(&self, path: &str) -> Topic {
-        let name = resource::label(path);
+    /// What requests for `resource`, which may be any text, are about.
+    pub fn topic(&self, resource: &str) -> Topic {
+        let name = resource::label(resource);
         let known = self.resources.load();
         known.get(name).map_or_else(|| Topic::New(name.into()), |resource| Topic::Known(Arc::clone(resource)))
     }

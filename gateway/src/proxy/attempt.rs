@@ -3,6 +3,7 @@
 //! A 401 says that nothing was done (RFC 9110 §15.5.2), and a request without a body is whole as long as its head is kept. So one for
 //! which a program's credential did not open the door is sent again, once, with the next.
 
+use api::route::MemberRequest;
 use futures_util::FutureExt as _;
 use http::Request;
 use http::header::AUTHORIZATION;
@@ -16,8 +17,8 @@ use crate::upstream::{ConnectError, RequestBody, SendError};
 pub struct Again(Request<()>);
 
 /// Costs nothing where the credential is the Secret's own: no other would be had.
-pub fn keep(held: &Held<'_>, request: &Request<RequestBody>) -> Option<Again> {
-    if matches!(held, Held::Fixed(_)) || !request.body().is_end_stream() {
+pub fn keep(held: &Held<'_>, asks: &MemberRequest<'_>, request: &Request<RequestBody>) -> Option<Again> {
+    if matches!(held, Held::Fixed(_)) || !request.body().is_end_stream() || !asks.may_be_repeated() {
         return None;
     }
     let mut head = Request::new(());

@@ -11,7 +11,7 @@ use crate::exchange::NotAHeader;
 
 /// Sets the cluster's own credential, and as whom it acts. The caller's credential was removed when it was authenticated, its
 /// identity with the headers that stay here; a cluster that authenticates us by client certificate needs no header.
-pub fn apply(call: &Call, held: &Held<'_>, headers: &mut HeaderMap) -> Result<(), Error> {
+pub fn apply(call: &Call<'_>, held: &Held<'_>, headers: &mut HeaderMap) -> Result<(), Error> {
     call.acting.apply(call.permit.user(), headers).map_err(|NotAHeader| Error::IDENTITY)?;
     if let Some(authorization) = held.authorization() {
         headers.insert(AUTHORIZATION, authorization.clone());

@@ -14,23 +14,21 @@ use crate::upstream::{RequestBody, SendError, UpstreamBody};
 
 /// Sends the request to the member and returns its response as it begins.
 pub async fn serve(
-    call: Call,
+    call: Call<'_>,
     request: Request<Incoming>,
     record: &mut Record,
 ) -> Result<Response<ResponseBody>, Error> {
     let cluster = &call.cluster;
     let mut held = cluster.acquire().await.map_err(|error| Error::not_issued(cluster.name(), &error))?;
-    let asked = request.uri().clone();
-    let remainder = asked.path().get(call.remainder..).unwrap_or_default();
     let request = prepare(&call, &held, request)?;
-    let again = attempt::keep(&held, &request);
-    let mut answer = workload::judge(send(&call, &held, request).await?, remainder).await;
+    let again = attempt::keep(&held, call.asks, &request);
+    let mut answer = workload::judge(send(&call, &held, request).await?, call.asks).await;
     if answer.is_rejection
         && let Some((next, request)) = attempt::next(again, cluster, &held).await?
     {
         drop(answer);
         held = next;
-        answer = workload::judge(send(&call, &held, request).await?, remainder).await;
+        answer = workload::judge(send(&call, &held, request).await?, call.asks).await;
     }
     let (mut head, body) = answer.response.into_parts();
     if head.headers.len() > headers::MOST_LINES {
@@ -48,7 +46,7 @@ pub async fn serve(
         .map_err(|_| Error::Redirected(cluster.name().clone()))?;
     headers::to_client(&mut head.headers);
     let mut body = ResponseBody::member(body);
-    if record.is_long() && !head.headers.contains_key(CONTENT_LENGTH) {
+    if call.asks.is_endless() && head.status.is_success() && !head.headers.contains_key(CONTENT_LENGTH) {
         record.is_stream();
         body = body.ending_with(call.drain().soft_token().cancelled_owned(), is_lines(&head.headers));
     }
@@ -59,7 +57,11 @@ pub async fn serve(
     Ok(response)
 }
 
-async fn send(call: &Call, held: &Held<'_>, request: Request<RequestBody>) -> Result<Response<UpstreamBody>, Error> {
+async fn send(
+    call: &Call<'_>,
+    held: &Held<'_>,
+    request: Request<RequestBody>,
+) -> Result<Response<UpstreamBody>, Error> {
     let sent = held.upstream().send(call.connection.core(), request).await;
     sent.map_err(|error| {
         attempt::suspect(&call.cluster, held, &error);
@@ -68,7 +70,7 @@ async fn send(call: &Call, held: &Held<'_>, request: Request<RequestBody>) -> Re
 }
 
 /// The request as the member shall see it, its credential included.
-fn prepare(call: &Call, held: &Held<'_>, request: Request<Incoming>) -> Result<Request<RequestBody>, Error> {
+fn prepare(call: &Call<'_>, held: &Held<'_>, request: Request<Incoming>) -> Result<Request<RequestBody>, Error> {
     let (mut parts, body) = request.into_parts();
     parts.uri = Uri::from(uri::rewrite(call.cluster.endpoint(), &parts.uri, call.remainder)?);
     headers::to_member(&mut parts.headers, call.connection.address())

@@ -5,30 +5,21 @@
 
 use std::sync::Arc;
 
-use api::route::{BadPath, ProxyRoute, can_be_decoded, member_attributes};
+use api::route::{BadPath, ProxyRoute};
 use auth::{AuthorizationError, User};
-use http::{Method, Uri};
 use tokio::time::Instant;
 
 use crate::error::Error;
 use crate::shared::Shared;
 
-/// Fails unless `user` may do this on the member. `upgrade`: whether the request asks to switch protocols. A path that may mean one
-/// thing here and another there is refused, whoever asks.
+/// Fails unless `user` may do this on the member. A path that may mean one thing here and another there is refused, whoever asks.
 ///
 /// Comes before the cluster is looked up, like every check: whoever may do nothing there learns nothing of what exists.
-pub async fn authorize(
-    gateway: &Shared,
-    user: Arc<User>,
-    route: &ProxyRoute,
-    (method, uri): (&Method, &Uri),
-    upgrade: bool,
-) -> Result<(), Error> {
-    let remainder = route.remainder_of(uri.path());
-    if !can_be_decoded(remainder) {
+pub async fn authorize(gateway: &Shared, user: Arc<User>, route: &ProxyRoute<'_>) -> Result<(), Error> {
+    if !route.asks.can_be_decoded() {
         return Err(Error::BadPath(BadPath::Escape));
     }
-    let attributes = member_attributes(method, remainder, uri.query(), upgrade);
+    let attributes = route.asks.attributes();
     let cluster = route.cluster.as_str();
     let started = Instant::now();
     let reviewed = gateway.authorizer.authorize_proxied(user, cluster, attributes).await;

@@ -6,9 +6,6 @@ mod relay;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::access::{Attributes, ResourceAttributes, Verb};
-use api::route::{Parsed, Route};
-use api::{path, query};
 use http::header::{CONNECTION, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, Version};
 use hyper::body::Incoming;
@@ -22,7 +19,6 @@ use crate::clusters::Held;
 use crate::error::Error;
 use crate::headers;
 use crate::record::Record;
-use crate::settings::UpgradeVerb;
 use crate::upstream::{RequestBody, SendError};
 
 /// The member's answer may take as long as it needs to start a container's process, but not for ever.
@@ -79,38 +75,31 @@ impl Upgrade {
         Ok(Some(Self { protocol }))
     }
 
-    /// What to review: an upgrade acts on something, unless it is a watch and nothing else.
-    pub fn attributes(parsed: &Parsed, uri: &Uri, verb: UpgradeVerb) -> Attributes {
-        let attributes = parsed.attributes.clone();
-        let reads = match &parsed.route {
-            Route::Proxy(proxy) => query::flag(uri.query(), "watch") && !path::may_act(proxy.remainder_of(uri.path())),
-            _ => true,
-        };
-        if verb == UpgradeVerb::Create && !reads { as_create(attributes) } else { attributes }
-    }
-
-    /// Asks the member, and joins the two connections if it agrees.
-    /// Takes `client` only then.
+    /// Asks the member, and joins the two connections if it agrees. Takes `client` only then.
+    ///
+    /// No client upgrades by another method than GET (WebSocket, RFC 6455 §4.1) or POST (SPDY): a member would carry out a DELETE as
+    /// one, and its success would read like a failure of the upgrade.
     pub async fn serve(
         self,
-        call: Call,
+        call: Call<'_>,
         request: Request<Incoming>,
         client: &mut Option<OnUpgrade>,
         record: &mut Record,
     ) -> Result<Response<ResponseBody>, Error> {
+        if !matches!(*request.method(), Method::GET | Method::POST) {
+            return Err(Error::BadRequest("an upgrade is asked for by GET or POST"));
+        }
         let cluster = call.cluster.name().clone();
         let mut held = call.cluster.acquire().await.map_err(|error| Error::not_issued(&cluster, &error))?;
-        let asked = request.uri().clone();
-        let remainder = asked.path().get(call.remainder..).unwrap_or_default();
         let request = self.prepare(&call, &held, request)?;
-        let again = attempt::keep(&held, &request);
-        let mut answer = workload::judge(ask(&call, &held, request).await?, remainder).await;
+        let again = attempt::keep(&held, call.asks, &request);
+        let mut answer = workload::judge(ask(&call, &held, request).await?, call.asks).await;
         if answer.is_rejection
             && let Some((next, request)) = attempt::next(again, &call.cluster, &held).await?
         {
             drop(answer);
             held = next;
-            answer = workload::judge(ask(&call, &held, request).await?, remainder).await;
+            answer = workload::judge(ask(&call, &held, request).await?, call.asks).await;
         }
         let Answer { response, is_rejection } = answer;
         match response.status() {
@@ -127,7 +116,12 @@ impl Upgrade {
     }
 
     /// The upgrade request as the member shall see it: `Connection` and `Upgrade` are built anew, the credential comes last.
-    fn prepare(&self, call: &Call, held: &Held<'_>, request: Request<Incoming>) -> Result<Request<RequestBody>, Error> {
+    fn prepare(
+        &self,
+        call: &Call<'_>,
+        held: &Held<'_>,
+        request: Request<Incoming>,
+    ) -> Result<Request<RequestBody>, Error> {
         let (mut parts, body) = request.into_parts();
         let target = held.upstream().target();
         parts.uri = Uri::from(uri::rewrite(call.cluster.endpoint(), &parts.uri, call.remainder)?);
@@ -145,7 +139,7 @@ impl Upgrade {
 }
 
 /// One attempt, on a connection of its own.
-async fn ask(call: &Call, held: &Held<'_>, request: Request<RequestBody>) -> Result<Response<Incoming>, Error> {
+async fn ask(call: &Call<'_>, held: &Held<'_>, request: Request<RequestBody>) -> Result<Response<Incoming>, Error> {
     let cluster = || call.cluster.name().clone();
     let answer = match held.upstream().dial_upgrade().await {
         Ok(transport) => timeout(ANSWER_WITHIN, relay::ask(transport, request)).await,
@@ -159,13 +153,6 @@ async fn ask(call: &Call, held: &Held<'_>, request: Request<RequestBody>) -> Res
         attempt::suspect(&call.cluster, held, &error);
         Error::Upstream { cluster: cluster(), error }
     })
-}
-
-fn as_create(attributes: Attributes) -> Attributes {
-    match attributes {
-        Attributes::Resource(resource) => Attributes::Resource(ResourceAttributes { verb: Verb::Create, ..resource }),
-        other @ Attributes::NonResource { .. } => other,
-    }
 }
 
 fn set_upgrade(headers: &mut HeaderMap, protocol: &[HeaderValue]) {

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use api::path;
+use api::route::MemberRequest;
 use api::status::Encoding;
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
@@ -27,11 +27,11 @@ pub struct Answer<B: Body> {
     pub is_rejection: bool,
 }
 
-/// `remainder` is the member's part of the request's path.
-pub async fn judge<B: Body<Data = Bytes> + Unpin>(response: Response<B>, remainder: &str) -> Answer<B> {
+/// `asks` is what the request was.
+pub async fn judge<B: Body<Data = Bytes> + Unpin>(response: Response<B>, asks: &MemberRequest<'_>) -> Answer<B> {
     let mut response = response.map(Peeked::new);
     let is_rejection = response.status() == StatusCode::UNAUTHORIZED
-        && (!path::is_behind_proxy(remainder) || is_of_the_member(&mut response).await);
+        && (!asks.is_behind_proxy() || is_of_the_member(&mut response).await);
     Answer { response, is_rejection }
 }
 
@@ -56,7 +56,8 @@ mod tests {
 
     async fn is_rejection(remainder: &str, kind: &str, body: &[u8]) -> bool {
         let response = Response::builder().status(401).header(CONTENT_TYPE, kind);
-        judge(response.body(Full::new(Bytes::copy_from_slice(body))).expect("valid"), remainder).await.is_rejection
+        let asks = MemberRequest::read(&http::Method::GET, remainder, None, false);
+        judge(response.body(Full::new(Bytes::copy_from_slice(body))).expect("valid"), &asks).await.is_rejection
     }
 
     #[tokio::test]

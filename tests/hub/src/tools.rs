@@ -33,7 +33,9 @@ pub enum Tool {
     KubectlOldest,
     /// client-go's informer as a program, our own.
     Informer,
-    /// helm. Only the tests of charts need it, so [`Tools`] do not have it: see [`provide`].
+    /// Kubernetes' reading of requests as a program, our own. Needs no control plane, so [`Tools`] do not have it: see [`provide`].
+    RequestInfo,
+    /// helm. Only the tests of charts need it, so [`Tools`] do not have it either.
     Helm,
 }
 
@@ -69,6 +71,7 @@ impl Tool {
             Self::Kubelet => "kubelet",
             Self::KubectlOldest => "kubectl-oldest",
             Self::Informer => "informer",
+            Self::RequestInfo => "requestinfo",
             Self::Helm => "helm",
         }
     }
@@ -81,6 +84,7 @@ impl Tool {
             Self::Kubelet => "kubelet",
             Self::KubectlOldest => "kubectl-oldest",
             Self::Informer => "informer",
+            Self::RequestInfo => "requestinfo",
             Self::Helm => "helm",
             Self::ApiServer | Self::ControllerManager | Self::Scheduler | Self::Kubectl => "kubernetes",
         }
@@ -90,7 +94,7 @@ impl Tool {
         match self {
             Self::Etcd => "go.etcd.io/etcd/server/v3".to_owned(),
             Self::Kwok => "sigs.k8s.io/kwok/cmd/kwok".to_owned(),
-            Self::Kubelet | Self::Informer => ".".to_owned(),
+            Self::Kubelet | Self::Informer | Self::RequestInfo => ".".to_owned(),
             Self::KubectlOldest => "k8s.io/kubernetes/cmd/kubectl".to_owned(),
             Self::Helm => "helm.sh/helm/v3/cmd/helm".to_owned(),
             kubernetes => format!("k8s.io/kubernetes/cmd/{}", kubernetes.binary()),

@@ -22,6 +22,8 @@ pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
         test(stage, "access::kubectl shows the refusal", stranger_with_kubectl),
         test(stage, "access::resourceNames limits a user to one cluster", one_cluster),
         test(stage, "access::the verb of the request decides", verbs),
+        test(stage, "access::an upgrade takes nothing from what a method does", upgraded_deletion),
+        test(stage, "access::a word in the query opens no console", console),
         test(stage, "access::a client certificate of the hub is a user of the hub", certificate),
         test(stage, "access::impersonation needs the hub's permission", impersonation),
         test(stage, "access::a cluster with a client certificate is used as that user", x509_cluster),
@@ -123,6 +125,55 @@ fn verbs(lab: &Lab) -> Result<()> {
         }
         ensure!(!lab.member.has_seen(&marker)?, "the member has seen a request that was refused");
         client(lab, route).get(&path, &[("authorization", &bearer)])?.expect(StatusCode::OK)?;
+    }
+    Ok(())
+}
+
+/// Sends `method path` as a request that asks to switch protocols.
+fn upgrade(lab: &Lab, route: Route, token: &str, method: &Method, path: &str) -> Result<Response> {
+    let bearer = bearer(token);
+    let websocket = [
+        ("authorization", &*bearer),
+        ("connection", "Upgrade"),
+        ("upgrade", "websocket"),
+        ("sec-websocket-version", "13"),
+        ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
+    ];
+    client(lab, route).send(method, path, &websocket, Bytes::new())
+}
+
+/// What the member would execute is what is reviewed: it knows no upgrade there, and would delete.
+fn upgraded_deletion(lab: &Lab) -> Result<()> {
+    let token = lab.hub.create_user("creator", &[CLUSTER], &["get", "create"])?;
+    let user = "system:serviceaccount:default:creator";
+    lab.member.server.create_namespace("upgrades")?;
+    let victim = format!("{}/api/v1/namespaces/upgrades/configmaps/victim", Lab::proxy_path(CLUSTER));
+    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "victim"}});
+    let headers = [("authorization", &*bearer(&token)), ("content-type", "application/json")];
+    let collection = victim.strip_suffix("/victim").unwrap_or_default();
+    client(lab, Route::Gateway)
+        .send(&Method::POST, collection, &headers, Bytes::from(object.to_string()))?
+        .expect(StatusCode::CREATED)?;
+    for route in Route::PROXIED {
+        for (method, verb) in [(Method::DELETE, "delete"), (Method::PUT, "update"), (Method::PATCH, "patch")] {
+            is_refusal(&upgrade(lab, route, &token, &method, &victim)?, user, verb, CLUSTER)?;
+        }
+        client(lab, route).get(&victim, &headers)?.expect(StatusCode::OK)?;
+    }
+    Ok(())
+}
+
+fn console(lab: &Lab) -> Result<()> {
+    let token = lab.hub.create_user("watcher", &[CLUSTER], &["get"])?;
+    let user = "system:serviceaccount:default:watcher";
+    for route in Route::PROXIED {
+        for path in [
+            "/apis/subresources.kubevirt.io/v1/namespaces/default/virtualmachineinstances/vm/console?watch=true",
+            "/api/v1/namespaces/default/pods/p/exec?command=id&watch=true",
+        ] {
+            let path = format!("{}{path}", Lab::proxy_path(CLUSTER));
+            is_refusal(&upgrade(lab, route, &token, &Method::GET, &path)?, user, "create", CLUSTER)?;
+        }
     }
     Ok(())
 }

@@ -18,6 +18,7 @@ mod informers;
 mod outage;
 mod parity;
 mod reads;
+mod request_info;
 mod stage;
 mod streams;
 mod terminal;
@@ -64,6 +65,7 @@ fn main() -> ExitCode {
         bytes::trials(&stage),
         answers::trials(&stage),
         exported::trials(&stage),
+        request_info::trials(),
         versions::trials(&stage),
         aggregation::last_trial(&stage),
     ];

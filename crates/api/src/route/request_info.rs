@@ -1,7 +1,7 @@
 //! `k8s.io/apiserver/pkg/endpoints/request/requestinfo.go`: any request's attributes for the access review.
 //!
-//! Segments are taken as given: for a proxied request the caller decodes the path first, as the member will, and for our own
-//! paths nobody does. Of these only paths without a percent sign are served, and for all others the review then speaks of a
+//! Segments are taken as given: a proxied request's path is decoded first, as the member will (`member_request`), and of our own
+//! paths nobody decodes any. Of these only paths without a percent sign are served, and for all others the review then speaks of a
 //! resource that nobody has been granted.
 
 use std::borrow::Cow;
@@ -14,21 +14,27 @@ use crate::selector::field::FieldSelector;
 use crate::selector::label::LabelSelector;
 use crate::{GROUP, VERSION, query};
 
+/// What the path and the method say: the query is not looked at.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Parts<'p> {
+    /// A read without a name is still a `Get`: whether it lists or watches is in the query.
+    verb: Verb,
+    /// The verb came from a `watch/` or `proxy/` prefix.
+    by_path: bool,
+    pub(super) group: &'p str,
+    version: &'p str,
+    namespace: Option<&'p str>,
+    pub(super) resource: &'p str,
+    name: &'p str,
+    pub(super) subresource: &'p str,
+}
+
 /// The attributes of `method path?query`, whether or not anything here serves it.
 pub(super) fn attributes(method: &Method, path: &str, query: Option<&str>) -> Attributes {
-    let trimmed = path.trim_matches('/');
-    let mut segments = trimmed.split('/');
-    let group = match segments.next() {
-        Some("api") => Some(""),
-        Some("apis") => segments.next(),
-        _ => None,
-    };
-    let (Some(group), Some(version), Some(first)) = (group, segments.next(), segments.next()) else {
-        return Attributes::NonResource { path: Arc::from(path), verb: lower_case(method) };
-    };
-    let mut found = Found { verb: verb(method), by_path: false, namespace: None, parts: [first, "", ""] };
-    found.read(segments);
-    Attributes::Resource(found.into_attributes(group, version, query))
+    match Parts::of(method, path) {
+        Some(parts) => Attributes::Resource(parts.attributes(query)),
+        None => Attributes::NonResource { path: Arc::from(path), verb: lower_case(method) },
+    }
 }
 
 /// RBAC verb of a request for a named object.
@@ -52,64 +58,80 @@ pub(super) fn lower_case(method: &Method) -> Cow<'static, str> {
     }
 }
 
-struct Found<'a> {
-    verb: Verb,
-    /// The verb came from a `watch/` or `proxy/` prefix.
-    by_path: bool,
-    namespace: Option<&'a str>,
-    /// Resource, name, subresource.
-    parts: [&'a str; 3],
-}
+// === impl Parts ===
 
-// === impl Found ===
-
-impl<'a> Found<'a> {
-    /// `parts[0]` holds the first segment after the version, `rest` the others.
-    fn read(&mut self, mut rest: impl Iterator<Item = &'a str>) {
-        if let prefix @ ("watch" | "proxy") = self.parts[0] {
-            self.verb = if prefix == "watch" { Verb::Watch } else { Verb::Proxy };
-            self.by_path = true;
-            self.parts[0] = rest.next().unwrap_or_default();
-        }
-        let mut name = rest.next();
-        let mut subresource = rest.next();
-        if self.parts[0] == "namespaces" {
-            self.namespace = name;
-            if let Some(resource) = subresource.filter(|part| !matches!(*part, "status" | "finalize")) {
-                self.parts[0] = resource;
-                name = rest.next();
-                subresource = rest.next();
+impl<'p> Parts<'p> {
+    /// `None`: the path is about no resource.
+    pub(super) fn of(method: &Method, path: &'p str) -> Option<Self> {
+        let mut segments = segments(path.trim_matches('/'));
+        let group = match segments.next() {
+            Some("api") => "",
+            Some("apis") => segments.next()?,
+            _ => return None,
+        };
+        let (version, first) = (segments.next()?, segments.next()?);
+        let (verb, by_path) = match first {
+            "watch" => (Verb::Watch, true),
+            "proxy" => (Verb::Proxy, true),
+            _ => (verb(method), false),
+        };
+        let mut resource = if by_path { segments.next().unwrap_or_default() } else { first };
+        let mut name = segments.next();
+        let mut subresource = segments.next();
+        let mut namespace = None;
+        if resource == "namespaces" {
+            namespace = name;
+            if let Some(inner) = subresource.filter(|part| !matches!(*part, "status" | "finalize")) {
+                resource = inner;
+                name = segments.next();
+                subresource = segments.next();
             }
         }
-        self.parts[1] = name.unwrap_or_default();
         // `specialVerbsNoSubresources`: behind `proxy/` everything after the name is the path to be proxied.
-        self.parts[2] = subresource.filter(|_| self.verb != Verb::Proxy).unwrap_or_default();
+        let subresource = subresource.filter(|_| verb != Verb::Proxy).unwrap_or_default();
+        let name = name.unwrap_or_default();
+        Some(Self { verb, by_path, group, version, namespace, resource, name, subresource })
     }
 
-    fn into_attributes(self, group: &str, version: &str, query: Option<&str>) -> ResourceAttributes {
-        let [resource, name, subresource] = self.parts;
-        let mut name = (!name.is_empty()).then(|| Arc::from(name));
-        let mut verb = self.verb;
-        if name.is_none() && verb == Verb::Get {
-            verb = if query::flag(query, "watch") { Verb::Watch } else { Verb::List };
-            name = selected_name(query);
-        } else if name.is_none() && verb == Verb::Delete {
-            verb = Verb::DeleteCollection;
+    /// The verb, where `watch` says whether the query asks for a watch.
+    pub(super) fn verb(&self, watch: bool) -> Verb {
+        match self.verb {
+            Verb::Get if self.name.is_empty() && watch => Verb::Watch,
+            Verb::Get if self.name.is_empty() => Verb::List,
+            Verb::Delete if self.name.is_empty() => Verb::DeleteCollection,
+            verb => verb,
         }
+    }
+
+    pub(super) fn attributes(&self, query: Option<&str>) -> ResourceAttributes {
+        let verb = self.verb(query::flag(query, "watch"));
         let selects = !self.by_path && matches!(verb, Verb::List | Verb::Watch | Verb::DeleteCollection);
         let selector = |key| query::first(query, key).filter(|value| selects && !value.is_empty()).map(Arc::from);
+        let reads = self.verb == Verb::Get;
+        let selected = || reads.then(|| selected_name(query)).flatten();
         ResourceAttributes {
             verb,
-            group: shared(group),
-            version: shared(version),
-            resource: shared(resource),
-            subresource: shared(subresource),
+            group: shared(self.group),
+            version: shared(self.version),
+            resource: shared(self.resource),
+            subresource: shared(self.subresource),
             namespace: self.namespace.filter(|namespace| !namespace.is_empty()).map(Arc::from),
-            name,
+            name: if self.name.is_empty() { selected() } else { Some(Arc::from(self.name)) },
             field_selector: selector("fieldSelector"),
             label_selector: selector("labelSelector"),
         }
     }
+}
+
+/// As `split('/')`, byte by byte: its search is made for long texts, and cost more than all the rest for these few short ones.
+fn segments(path: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(path);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let end = text.bytes().position(|byte| byte == b'/');
+        rest = end.map(|end| &text[end + 1..]);
+        Some(&text[..end.unwrap_or(text.len())])
+    })
 }
 
 /// The name in `fieldSelector=metadata.name=<name>`, if it could be one (`content.IsPathSegmentName`).

@@ -6,9 +6,14 @@ use proptest::prelude::*;
 
 use super::*;
 
+/// A request that does not ask to switch protocols.
+fn parse<'a>(method: &'a Method, path: &'a str, query: Option<&'a str>) -> Parsed<'a> {
+    super::parse(Asked::new(method, path, query))
+}
+
 const G: &str = "/apis/cluster.core.oam.dev/v1alpha1";
 
-fn get(path: &str) -> Route {
+fn get(path: &str) -> Route<'_> {
     parse(&Method::GET, path, None).route
 }
 
@@ -21,7 +26,7 @@ fn resource(method: &Method, path: &str, query: Option<&str>) -> ResourceAttribu
 
 fn remainder(path: &str) -> Option<(String, String)> {
     match get(path) {
-        Route::Proxy(proxy) => Some((proxy.cluster.to_string(), proxy.remainder_of(path).to_owned())),
+        Route::Proxy(proxy) => Some((proxy.cluster.to_string(), path[proxy.remainder..].to_owned())),
         _ => None,
     }
 }

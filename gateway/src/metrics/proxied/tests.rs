@@ -2,12 +2,12 @@ use super::*;
 
 const BY_RESOURCE: &str = "ocm_proxy_proxied_resource_requests_by_resource";
 
-/// A request for `path` has ended.
-fn count(cluster: &OfCluster, path: &str, verb: Verb, code: u16) {
-    cluster.done(&cluster.topic(path), verb, code, Duration::ZERO);
+/// A request for `resource` has ended.
+fn count(cluster: &OfCluster, resource: &str, verb: Verb, code: u16) {
+    cluster.done(&cluster.topic(resource), verb, code, Duration::ZERO);
 }
 
-const PODS: &str = "/api/v1/namespaces/ns/pods";
+const PODS: &str = "pods";
 
 fn registered() -> (Registry, Proxied) {
     let mut registry = Registry::default();
@@ -44,10 +44,10 @@ fn each_outcome_counts_for_itself() {
     let (one, other) = (proxied.of_cluster(&"c1".into()), proxied.of_cluster(&"c2".into()));
     for (cluster, path, verb, code) in [
         (&one, PODS, Verb::Get, 200),
-        (&one, "/api/v1/pods", Verb::Head, 200),
+        (&one, PODS, Verb::Head, 200),
         (&one, PODS, Verb::Post, 101),
         (&other, PODS, Verb::Get, 503),
-        (&other, "/version", Verb::Get, 200),
+        (&other, "", Verb::Get, 200),
     ] {
         count(cluster, path, verb, code);
     }
@@ -83,11 +83,11 @@ fn a_cluster_that_goes_takes_its_series_along() {
     for cluster in ["c1", "c2"] {
         let cluster = proxied.of_cluster(&cluster.into());
         count(&cluster, PODS, Verb::Get, 200);
-        count(&cluster, "/version", Verb::Get, 200);
+        count(&cluster, "", Verb::Get, 200);
     }
     let gone = proxied.of_cluster(&"c1".into());
     count(&gone, PODS, Verb::Get, 200);
-    count(&gone, "/version", Verb::Get, 200);
+    count(&gone, "", Verb::Get, 200);
     gone.forget();
     let text = text(&registry);
     assert!(!text.contains("c1"), "{text}");
@@ -99,7 +99,7 @@ fn callers_make_no_labels_of_words_that_no_member_knows() {
     let (registry, proxied) = registered();
     let cluster = proxied.of_cluster(&"c1".into());
     for number in 0..5000 {
-        count(&cluster, &format!("/api/v1/made-up-{number}"), Verb::Get, if number % 2 == 0 { 404 } else { 429 });
+        count(&cluster, &format!("made-up-{number}"), Verb::Get, if number % 2 == 0 { 404 } else { 429 });
     }
     let mut by_resource = samples(&registry, BY_RESOURCE);
     by_resource.sort();
@@ -122,7 +122,7 @@ fn a_member_that_knows_every_word_leaves_room_for_others() {
     let (registry, proxied) = registered();
     let cluster = proxied.of_cluster(&"c1".into());
     for number in 0..5000 {
-        count(&cluster, &format!("/api/v1/made-up-{number}"), Verb::Get, 200);
+        count(&cluster, &format!("made-up-{number}"), Verb::Get, 200);
     }
     let by_resource = samples(&registry, BY_RESOURCE);
     assert_eq!(by_resource.len(), MOST_RESOURCES);

@@ -82,7 +82,7 @@ pub async fn close(client: OnUpgrade) {
 pub fn join(
     client: OnUpgrade,
     mut member: Response<Peeked<Incoming>>,
-    call: &Call,
+    call: &Call<'_>,
     record: &mut Record,
 ) -> Response<ResponseBody> {
     let upgraded = hyper::upgrade::on(&mut member);

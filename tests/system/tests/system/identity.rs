@@ -8,6 +8,7 @@ mod front_proxy;
 mod impersonation;
 mod passing;
 mod readiness;
+mod reading;
 mod serving;
 mod strangers;
 mod subpath;

@@ -99,6 +99,27 @@ async fn a_full_cluster_turns_away_what_comes_next_and_no_other_cluster_notices(
     assert_eq!((count("cluster_long"), count("user"), count("user_long")), (0, 0, 0));
 }
 
+/// Only what the member takes for a watch or a followed log has a budget of its own.
+#[tokio::test]
+async fn a_word_in_the_query_is_no_way_around_the_cap() {
+    let stage = Stage::with(&["--max-requests-per-user=2"]).await;
+    let _held = stage.occupy("alice", 2).await;
+    let mut alice = stage.connect(Http::H2, "alice").await;
+    for rest in [
+        "/api/v1/fast?watch=0",
+        "/api/v1/namespaces/ns/pods/p?watch=1",
+        "/api/v1/namespaces/ns/services/s/proxy/x?watch=true&follow=true",
+        "/api/v1/pods?follow=true",
+        "/version?watch=1",
+    ] {
+        assert_too_many(&alice.get(&proxied(CLUSTER, rest)).await, "--max-requests-per-user");
+    }
+    assert_too_many(&alice.get("/apis?watch=1").await, "--max-requests-per-user");
+    for rest in ["/api/v1/pods?watch=1", "/api/v1/namespaces/ns/pods/p/log?follow=1", "/api/v1/watch/pods"] {
+        assert_eq!(alice.get(&proxied(CLUSTER, rest)).await.status, 200, "{rest}");
+    }
+}
+
 across_http!(a_user_with_too_much_under_way_is_turned_away_alone);
 
 async fn a_user_with_too_much_under_way_is_turned_away_alone(http: Http) {

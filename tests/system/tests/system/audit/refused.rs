@@ -37,6 +37,30 @@ async fn strangers_and_the_forbidden_are_named_as_far_as_they_are_known() {
     assert_eq!(events[4]["objectRef"]["resource"], "clustergateways", "it is nothing on the member");
 }
 
+/// The table of headers holds 24,576 names, and the id would be one more.
+#[tokio::test]
+async fn a_head_with_no_room_for_an_id_is_refused_and_written_down() {
+    const FULL: u32 = 24_576;
+    const AROUND: std::ops::RangeInclusive<u32> = FULL - 2..=FULL;
+    let (log, member) = (Log::new(), member().await);
+    let rig = log.of(&member).start().await;
+    let digit = |number: u32| char::from_digit(number % 36, 36).expect("less than 36");
+    let name = |number: u32| format!("q{}{}{}", digit(number / 1296), digit(number / 36), digit(number));
+    let names: Vec<String> = (0..FULL).map(name).collect();
+    for count in AROUND {
+        // Without a token: the one that any other header would be.
+        let mut connection = rig.anonymous(Http::H2).await;
+        let headers: Vec<_> = names.iter().take(count as usize).map(|name| (name.as_str(), "")).collect();
+        let answer = connection.try_call("GET", &proxied(CLUSTER, POD), &headers, b"").await.expect("an answer");
+        assert_eq!(answer.status, 431, "{count}");
+        assert_eq!(rig.anonymous(Http::H2).await.get("/livez").await.status, 200);
+    }
+    rig.stop().await;
+    let codes: Vec<_> = log.events().iter().map(|event| event["responseStatus"]["code"].clone()).collect();
+    assert_eq!(codes, AROUND.map(|_| json!(431)).collect::<Vec<_>>());
+    assert_eq!(member.request_count(), 0);
+}
+
 #[tokio::test]
 async fn who_acts_as_another_is_named_beside_the_other() {
     let (log, member, hub) = (Log::new(), member().await, FakeHub::start().await);

@@ -78,17 +78,34 @@ async fn an_answer_that_never_comes_is_given_up_without_a_proper_end(versions: V
 
 across_versions!(half_an_answer_is_never_passed_off_as_a_whole_one);
 
+/// No watches: each has an end of its own, which the client waits for, whatever its query says.
+const WITH_AN_END: [&str; 4] = [
+    "/api/v1/pods?limit=500",
+    "/api/v1/namespaces/ns/services/s/proxy/download?watch=true&follow=true",
+    "/api/v1/namespaces/ns/configmaps/large?watch=1",
+    "/openapi/v2?follow",
+];
+
 async fn half_an_answer_is_never_passed_off_as_a_whole_one(versions: Versions) {
     let member = versions.member.member().await;
-    let mut lists = member.streams("/api/v1/pods");
     let rig = rig(cluster(CLUSTER, &member), DRAIN).await;
-    let mut connection = rig.connect(versions.client).await;
-    // No watch: a list has an end of its own, which the client waits for.
-    let mut list = connection.open("GET", &proxied(CLUSTER, "/api/v1/pods?limit=500"), &[]).await.unwrap();
-    let (_, sender) = lists.next().await;
-    assert!(sender.send("{\"items\": [").await);
-    assert_eq!(list.chunk().await.unwrap().as_deref(), Some(&b"{\"items\": ["[..]));
+    let mut connections = Vec::new();
+    for _ in WITH_AN_END {
+        connections.push(rig.connect(versions.client).await);
+    }
+    let mut open = Vec::new();
+    for (target, connection) in WITH_AN_END.into_iter().zip(&mut connections) {
+        let mut answers = member.streams(target.split('?').next().unwrap_or_default());
+        let mut answer = connection.open("GET", &proxied(CLUSTER, target), &[]).await.unwrap();
+        let (_, sender) = answers.next().await;
+        // A whole line, as a log's would be.
+        assert!(sender.send("{\"items\": [\n").await);
+        assert_eq!(answer.chunk().await.unwrap().as_deref(), Some(&b"{\"items\": [\n"[..]));
+        open.push((target, answer, sender));
+    }
     let leaving = Leaving::start(rig).await;
-    assert!(list.chunk().await.is_err(), "the list is not complete");
+    for (target, mut answer, _sender) in open {
+        assert!(answer.chunk().await.is_err(), "{target} is not complete");
+    }
     leaving.ended().await;
 }

@@ -1,7 +1,8 @@
 //! Who may upgrade: acting on a pod is a write, whatever the method of the request says.
 
+use kit::hub::{Decision, FakeHub, TokenUser};
 use kit::member::raw::{Act, RawMember};
-use system_tests::{CLUSTER, Rig, VIEWER, cluster, proxied};
+use system_tests::{ADMIN, CLUSTER, Rig, VIEWER, cluster, proxied};
 
 use super::{EXEC, SPDY, refusal, upgrade_as};
 
@@ -28,6 +29,21 @@ async fn who_may_only_read_may_upgrade_nothing_but_watches() {
         ("GET", "websocket", "/api/v1/nodes/https:n:10250/proxy/portForward/ns/p?port=80"),
         ("GET", "websocket", "/api/v1/namespaces/ns/services/s/proxy/terminal?watch=true"),
         ("GET", "websocket", "/api/v1/namespaces/ns/pods/p/exec?command=sh&watch=true"),
+        // A watch is of a collection: these have names, or may have them for whoever reads them otherwise.
+        (
+            "GET",
+            "websocket",
+            "/apis/subresources.kubevirt.io/v1/namespaces/ns/virtualmachineinstances/vm/console?watch=true",
+        ),
+        ("GET", "websocket", "/apis/subresources.kubevirt.io/v1/namespaces/ns/virtualmachineinstances//vnc?watch=true"),
+        (
+            "GET",
+            "websocket",
+            "/apis/subresources.kubevirt.io/v1/watch/namespaces/ns/virtualmachineinstances/vm/console",
+        ),
+        ("GET", "websocket", "/apis/example.com/v1/namespaces/ns/things/t?watch=1"),
+        ("GET", "websocket", "/apis/example.com/v1/things%5Ct%5Cterminal?watch=1"),
+        ("GET", "websocket", "/terminal?watch=true"),
         // Whatever it may be, it is no watch.
         ("GET", "websocket", "/apis/example.com/v1/namespaces/ns/things/t/terminal"),
         ("GET", "websocket", "/api/v1/pods?watch=false"),
@@ -44,11 +60,51 @@ async fn who_may_only_read_may_upgrade_nothing_but_watches() {
     assert_eq!(member.connection_count(), 0);
 }
 
+const CONFIG_MAP: &str = "/api/v1/namespaces/ns/configmaps/victim";
+
+#[tokio::test]
+async fn an_upgrade_takes_nothing_from_what_a_method_does() {
+    let (member, hub) = (agreeable().await, FakeHub::start().await);
+    hub.put_secret(cluster(CLUSTER, &member));
+    hub.add_token("alices-token", TokenUser::new("alice", &[]));
+    hub.on_access(|spec| {
+        let verb = &spec["resourceAttributes"]["verb"];
+        if verb == "get" || verb == "create" { Decision::allow() } else { Decision::no_opinion("") }
+    });
+    let rig = Rig::builder().hub(&hub).start().await;
+    for (method, verb) in [("DELETE", "delete"), ("PUT", "update"), ("PATCH", "patch")] {
+        for (protocol, rest) in [("websocket", CONFIG_MAP), (SPDY, CONFIG_MAP), ("websocket", EXEC)] {
+            let asked = upgrade_as("alices-token", &rig, (method, &proxied(CLUSTER, rest)), protocol, &[]).await;
+            let message = refusal(asked).await.status_message(403, "Forbidden");
+            assert!(message.contains(&format!("cannot {verb} resource")), "{method} {rest}: {message}");
+        }
+    }
+    assert_eq!(member.connection_count(), 0);
+}
+
+/// The member would carry it out, and its answer, which is no 101, would look like a failure.
+#[tokio::test]
+async fn nobody_upgrades_by_a_method_that_changes_something() {
+    let member = agreeable().await;
+    let rig = Rig::with(&member).await;
+    for method in ["DELETE", "PUT", "PATCH", "HEAD", "OPTIONS"] {
+        let asked = upgrade_as(ADMIN, &rig, (method, &proxied(CLUSTER, CONFIG_MAP)), "websocket", &[]).await;
+        assert_eq!(asked.1.status, 400, "{method}");
+        if method != "HEAD" {
+            let message = refusal(asked).await.status_message(400, "BadRequest");
+            assert_eq!(message, "an upgrade is asked for by GET or POST", "{method}");
+        }
+    }
+    assert_eq!(member.connection_count(), 0);
+}
+
 #[tokio::test]
 async fn who_may_read_may_watch_by_websocket() {
     let member = agreeable().await;
     let rig = Rig::with(&member).await;
-    for rest in ["/api/v1/pods?watch=true", "/api/v1/namespaces/ns/pods?resourceVersion=1&watch=1"] {
+    for rest in
+        ["/api/v1/pods?watch=true", "/api/v1/namespaces/ns/pods?resourceVersion=1&watch=1", "/api/v1/watch/pods"]
+    {
         let target = proxied(CLUSTER, rest);
         let (_connection, head) = upgrade_as(VIEWER, &rig, ("GET", &target), "websocket", &[]).await;
         assert_eq!(head.status, 101, "{rest}");

@@ -5,8 +5,17 @@
 use http::Method;
 use proptest::prelude::*;
 
-use super::{can_be_decoded, member_attributes};
-use crate::access::{Attributes, ResourceAttributes};
+use super::MemberRequest;
+use crate::access::{Attributes, ResourceAttributes, Verb};
+use crate::route::request_info;
+
+fn member_attributes(method: &Method, path: &str, query: Option<&str>, upgrade: bool) -> Attributes {
+    MemberRequest::read(method, path, query, upgrade).attributes()
+}
+
+fn can_be_decoded(path: &str) -> bool {
+    MemberRequest::read(&Method::GET, path, None, false).can_be_decoded()
+}
 
 /// `verb group/version resource/subresource namespace name`, or `verb path`; `-` where there is nothing.
 fn told(attributes: &Attributes) -> String {
@@ -180,6 +189,113 @@ fn opening_a_stream_is_a_create() {
 }
 
 #[test]
+fn only_reads_become_creations_by_an_upgrade() {
+    for (method, expected) in [("DELETE", "delete"), ("PUT", "update"), ("PATCH", "patch"), ("POST", "create")] {
+        for target in ["exec", "attach", "portforward"] {
+            let request = format!("{method} /api/v1/namespaces/ns/pods/p/{target}");
+            assert!(label(&request, true).starts_with(&format!("{expected} -/v1 pods/")), "{request}");
+        }
+    }
+}
+
+fn read(request: &str, upgrade: bool) -> MemberRequest<'_> {
+    let (method, target) = request.split_once(' ').expect("a method");
+    let (path, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
+    MemberRequest::read(&method.parse().expect("a method"), path, query, upgrade)
+}
+
+#[test]
+fn watches_and_followed_logs_have_no_end_and_nothing_else() {
+    for request in [
+        "GET /api/v1/pods?watch=1",
+        "GET /api/v1/namespaces/ns/pods/?watch",
+        "GET /apis/apps/v1/deployments?limit=5&w%61tch=true",
+        "GET /%61pi/v1/pods?watch=1",
+        "GET /api/v1/pods?watch=1&fieldSelector=metadata.name%3Dp",
+        "GET /api/v1/watch/pods",
+        "GET /api/v1/watch/namespaces/ns/pods/p",
+        "GET //apis/apps/v1/watch/deployments",
+        "GET /api/v1/namespaces/ns/pods/p/log?follow",
+        "GET /api/v1/namespaces/ns/pods/p/log?container=c&follow=true",
+        "GET /api/v1/namespaces/ns/pods/p%2Flog?follow=true",
+    ] {
+        assert!(read(request, false).is_endless(), "{request}");
+    }
+    for request in [
+        "GET /api/v1/pods",
+        "GET /api/v1/pods?watch=0",
+        "GET /api/v1/pods?follow=true",
+        // It has a name: the query changes nothing.
+        "GET /api/v1/namespaces/ns/pods/p?watch=true",
+        "GET /api/v1/namespaces/ns/pods/p/log?watch=true",
+        "GET /api/v1/namespaces/ns/pods/p/log?follow=false&follow=true",
+        "GET /apis/x.io/v1/namespaces/ns/pods/p/log?follow=true",
+        // What is behind a proxy is the workload's business.
+        "GET /api/v1/namespaces/ns/services/s/proxy/download?watch=true&follow=true",
+        "GET /api/v1/nodes/n/proxy/logs/syslog?follow=true",
+        "GET /api/v1/proxy/namespaces/ns/services/s/x?watch=1",
+        "GET /version?watch=1",
+        "GET /?follow",
+        "GET /openapi/v2?watch=1",
+        // Whoever writes does not watch.
+        "POST /api/v1/pods?watch=1",
+        "DELETE /api/v1/watch/pods",
+        "HEAD /api/v1/pods?watch=1",
+        // Other servers may find a name where kube-apiserver finds none.
+        "GET /apis/x.io/v1/namespaces/ns/vms//vm/console?watch=1",
+        "GET /apis/x.io/v1/vms//console?watch=1",
+        "GET /apis/x.io/v1/vms\\vm\\console?watch=1",
+        "GET /apis/x.io/v1/vms%5Cvm?watch=1",
+        "GET /api/v1/watch/namespaces/ns/pods/p/exec",
+        "GET /api/v1/pods%zz?watch=1",
+    ] {
+        assert!(!read(request, false).is_endless(), "{request}");
+    }
+}
+
+#[test]
+fn an_upgrade_connects_unless_the_member_takes_it_for_a_watch() {
+    for request in ["GET /api/v1/pods?watch=true", "GET /api/v1/watch/namespaces/ns/pods"] {
+        assert!(!read(request, true).connects() && !read(request, false).connects(), "{request}");
+    }
+    for request in [
+        "GET /apis/subresources.kubevirt.io/v1/namespaces/ns/virtualmachineinstances/vm/console?watch=true",
+        "GET /apis/subresources.kubevirt.io/v1/namespaces/ns/virtualmachineinstances//vnc?watch=true",
+        "GET /apis/subresources.kubevirt.io/v1/watch/namespaces/ns/virtualmachineinstances/vm/console",
+        "GET /apis/x.io/v1/namespaces/ns/things/t?watch=1",
+        "GET /api/v1/namespaces/ns/pods/p/exec?watch=1",
+        "GET /api/v1/nodes/n/proxy/exec/ns/p/c?watch=1",
+        "GET /api/v1/namespaces/ns/pods/p/log?follow=true",
+        "GET /terminal?watch=true",
+        "GET /api/v1/pods",
+    ] {
+        assert!(read(request, true).connects() && !read(request, false).connects(), "{request}");
+    }
+}
+
+#[test]
+fn what_a_workload_answers_says_nothing_of_what_was_done() {
+    assert!(read("POST /api/v1/namespaces/ns/pods", false).may_be_repeated());
+    assert!(read("GET /api/v1/namespaces/ns/services/s/proxy/x", false).may_be_repeated());
+    assert!(!read("POST /api/v1/namespaces/ns/services/s/proxy/x", false).may_be_repeated());
+}
+
+#[test]
+fn the_wish_to_act_as_oneself_is_one_exact_word() {
+    for (query, expected) in [
+        ("impersonate=true", true),
+        ("a=b&impersonate=tru%65&follow=false", true),
+        ("impersonate=1&x=%zz", false),
+        ("impersonate=yes&impersonate=true", false),
+        ("impersonate=True", false),
+        ("", false),
+    ] {
+        let request = format!("GET /api/v1/pods?{query}");
+        assert_eq!(read(&request, false).impersonates(), expected, "{query}");
+    }
+}
+
+#[test]
 fn selectors_belong_to_lists_watches_and_deletions_of_collections() {
     let query = "?fieldSelector=spec.x%3D1&labelSelector=a%20in%20(b)";
     let selected = resource(&format!("/api/v1/pods{query}"));
@@ -235,6 +351,33 @@ fn any_method() -> impl Strategy<Value = Method> {
 }
 
 proptest! {
+    /// The hub is asked about the verb on the member's proxy. What the member executes is never more than that: its own rules are
+    /// compared with Kubernetes' in the tests against real control planes.
+    #[test]
+    fn what_is_executed_is_what_was_reviewed(
+        method in any_method(),
+        path in prop_oneof![plain_path(), "/[ -~]*".prop_map(|path| path.replace('?', ""))],
+        query in prop::option::of(prop_oneof![Just("watch=true"), Just("follow=true"), Just("watch=1&follow=1"), Just("x")]),
+        which in any::<u64>(),
+        upgrade in any::<bool>(),
+    ) {
+        let path = encoded(&path, which);
+        let asks = MemberRequest::read(&method, &path, query, upgrade);
+        let reviewed = asks.reviewed_verb(Verb::Create);
+        let executed = MemberRequest::read(&method, &path, query, false).attributes();
+        match *method.as_str().as_bytes() {
+            [b'G', b'E', b'T'] | [b'H', ..] => {
+                let reads = matches!(&executed, Attributes::Resource(it) if it.verb == Verb::Watch) && asks.is_endless();
+                let expected = if upgrade && !reads { Verb::Create } else { Verb::Get };
+                prop_assert_eq!(reviewed, expected);
+            }
+            // Whatever the headers say, who deletes must be allowed to delete.
+            _ => prop_assert_eq!(reviewed, request_info::verb(&method)),
+        }
+        prop_assert!(upgrade || !asks.connects());
+        prop_assert!(!(asks.connects() && asks.watches), "a watch reads, and connects to nothing");
+    }
+
     #[test]
     fn every_spelling_of_a_path_has_one_label(
         method in any_method(), path in plain_path(), which in any::<u64>(), upgrade in any::<bool>()
