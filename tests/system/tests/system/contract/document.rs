@@ -1,5 +1,5 @@
 //! Keeps `docs/contract.md` honest: all requirements are in it, each with tests or with the reason for having none, and the
-//! tests named there exist.
+//! tests named there exist. Those of the attacks in `docs/security.md`, too.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ const REQUIREMENTS: [(char, usize); 9] =
     [('A', 17), ('B', 9), ('C', 21), ('D', 13), ('E', 20), ('T', 10), ('P', 10), ('S', 12), ('K', 16)];
 
 /// Where the sources of each crate are, as the document names it.
-const CRATES: [(&str, &str); 12] = [
+const CRATES: [(&str, &str); 16] = [
     ("api", "crates/api/src"),
     ("audit", "crates/audit/src"),
     ("auth", "crates/auth/src"),
@@ -17,9 +17,13 @@ const CRATES: [(&str, &str); 12] = [
     ("net", "crates/net/src"),
     ("telemetry", "crates/telemetry/src"),
     ("gateway", "gateway/src"),
+    ("protocol", "crates/tunnel/src"),
+    ("server", "tunnel-server/src"),
+    ("agent", "tunnel-agent/src"),
     ("process", "gateway/tests/process"),
     ("demo", "demo/src"),
     ("system", "tests/system/tests/system"),
+    ("tunnel", "tests/tunnel/tests/tunnel"),
     ("hub", "tests/hub/tests"),
     ("charts", "tests/hub/tests/charts"),
 ];
@@ -58,18 +62,43 @@ fn every_test_exists() {
     assert!(missing.is_empty(), "no such tests:\n{}", missing.into_iter().collect::<Vec<_>>().join("\n"));
 }
 
+#[test]
+fn every_attack_is_shown_by_tests_that_exist() {
+    let attacks = attacks();
+    assert!(attacks.len() >= 20, "only {} rows were found", attacks.len());
+    for row in attacks {
+        let tests = tests(&row.shown_by);
+        assert!(!tests.is_empty(), "{}: no test", row.id);
+        let missing: Vec<_> = tests.into_iter().filter(|test| !exists(test)).collect();
+        assert!(missing.is_empty(), "{}: no such tests: {missing:?}", row.id);
+    }
+}
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 fn rows() -> Vec<Row> {
-    let path = root().join("docs/contract.md");
-    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let numbered = |row: &Row| row.id.ends_with(|last: char| last.is_ascii_digit());
+    table_rows(&document("contract.md")).into_iter().filter(numbered).collect()
+}
+
+/// The attack itself is the id.
+fn attacks() -> Vec<Row> {
+    let text = document("security.md");
+    let section = text.split("\n## ").find(|section| section.starts_with("Attacks")).expect("a section on attacks");
+    table_rows(section).into_iter().filter(|row| row.id != "attack").collect()
+}
+
+fn document(name: &str) -> String {
+    let path = root().join("docs").join(name);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn table_rows(text: &str) -> Vec<Row> {
     let cells = |line: &str| line.trim_matches('|').split(" | ").map(|cell| cell.trim().to_owned()).collect::<Vec<_>>();
     let rows = text.lines().filter(|line| line.starts_with("| ")).map(cells);
-    rows.filter(|cells| cells[0].ends_with(|last: char| last.is_ascii_digit()))
-        .map(|cells| Row { id: cells[0].clone(), shown_by: cells.last().expect("cells").clone() })
-        .collect()
+    rows.map(|cells| Row { id: cells[0].clone(), shown_by: cells.last().expect("cells").clone() }).collect()
 }
 
 /// What stands in backticks and has the form of a test's name.
