@@ -1,13 +1,17 @@
 //! The binary as a process: its exit codes, its complaints, its signals.
 
-use std::net::SocketAddr;
+use std::net::{Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::process::{Command, Output};
+use std::time::Duration;
 
 use kit::client::Client;
+use kit::member::{BlackHole, FakeMember, MemberOptions, Reply};
 use kit::pki::{Authority, Leaf, Trust};
 use kit::process::LoggedProcess;
+use kit::wait::{WAIT, becomes};
 use tempfile::TempDir;
+use tokio::time::Instant;
 
 /// A gateway without a hub.
 struct Running {
@@ -21,12 +25,15 @@ struct Running {
 
 impl Running {
     fn start(extra: &[&str]) -> Self {
-        let directory = tempfile::tempdir().unwrap();
+        Self::start_by(command(), tempfile::tempdir().unwrap(), extra)
+    }
+
+    /// `command` runs the program with the arguments that come; clusters are those of `directory`.
+    fn start_by(mut command: Command, directory: TempDir, extra: &[&str]) -> Self {
         let authority = Authority::new("gateway-ca");
         let files = authority.issue(&Leaf::server("gateway")).write_to(directory.path(), "gateway").unwrap();
         let tokens = directory.path().join("tokens.csv");
         std::fs::write(&tokens, "admin-token,admin,1,system:masters\nother-token,other,2\n").unwrap();
-        let mut command = command();
         command
             .arg(format!("--token-auth-file={}", tokens.display()))
             .args(["--standalone", "--clusters-dir"])
@@ -48,6 +55,15 @@ impl Running {
 fn command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cluster-gateway"));
     command.env_clear();
+    command
+}
+
+/// The program where names mean what `hosts` says, in the format of hosts(5): it sees another `/etc/hosts` than everybody else.
+fn command_with_hosts(hosts: &Path) -> Command {
+    let mut command = Command::new("unshare");
+    let script = r#"mount --bind "$0" /etc/hosts && exec "$@""#;
+    command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script]).arg(hosts);
+    command.arg(env!("CARGO_BIN_EXE_cluster-gateway")).env_clear();
     command
 }
 
@@ -165,6 +181,40 @@ async fn sigterm_asks_clients_to_leave_and_exits_with_success() {
     process.process.line("drained");
     let exit = process.process.ended();
     assert!(exit.success(), "{exit}");
+}
+
+/// The name's first address swallows every SYN, as a broken IPv6 does: the second is not left waiting for it.
+#[tokio::test]
+#[allow(clippy::print_stderr, reason = "who runs it is to know what was not tested")]
+async fn a_member_whose_first_address_is_dead_is_reached_at_its_second() {
+    let directory = tempfile::tempdir().unwrap();
+    let hosts = directory.path().join("hosts");
+    std::fs::write(&hosts, "::1 localhost\n127.0.0.1 localhost\n").unwrap();
+    let may_mount = command_with_hosts(&hosts).arg("--version").output().is_ok_and(|output| output.status.success());
+    if !may_mount {
+        eprintln!("left out: nobody may have a mount namespace here, so no name has two addresses");
+        return;
+    }
+    let member = FakeMember::start(MemberOptions::default()).await;
+    member.on_any(|_| Reply::json(200, &serde_json::json!({})));
+    let port = member.address().port();
+    let _hole = BlackHole::at((Ipv6Addr::LOCALHOST, port).into()).await;
+    let secret = serde_json::json!({
+        "apiVersion": "v1", "kind": "Secret",
+        "metadata": {"name": "c1", "labels": {"cluster.core.oam.dev/cluster-credential-type": "ServiceAccountToken"}},
+        "stringData": {"endpoint": format!("https://localhost:{port}"), "ca.crt": member.ca_pem(), "token": "t"},
+    });
+    std::fs::write(directory.path().join("c1.json"), secret.to_string()).unwrap();
+    let process = Running::start_by(command_with_hosts(&hosts), directory, &["--dial-timeout=10s"]);
+    let connection = Client::new(process.address(), Trust::Authority(&process.authority), None).h2().await.unwrap();
+    let ready = async || connection.get("/readyz", &[]).await.is_ok_and(|answer| answer.status() == 200);
+    becomes(WAIT, "the clusters to be read", ready).await;
+    let started = Instant::now();
+    let target = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/c1/proxy/api/v1/pods";
+    let answer = connection.get(target, &[("authorization", "Bearer admin-token")]).await.unwrap();
+    let (status, took) = (answer.status(), started.elapsed());
+    assert_eq!(status, 200, "after {took:?}: {}", answer.text().await.unwrap());
+    assert!(took < Duration::from_secs(5), "{took:?}");
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use net::dial::DialError;
 use telemetry::quiet::Quiet;
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
@@ -163,9 +164,9 @@ impl Failure {
         match self {
             Self::NotAllowed(_) => Reason::Forbidden,
             Self::TooManyStreams | Self::TooManyDials => Reason::Limit,
-            Self::Lookup { .. } => Reason::Lookup,
-            Self::Connect { .. } => Reason::Unreachable,
-            Self::Timeout { .. } => Reason::DialTimeout,
+            Self::Dial(DialError::Resolve { .. } | DialError::NoAddress { .. }) => Reason::Lookup,
+            Self::Dial(error) if error.is_timeout() => Reason::DialTimeout,
+            Self::Dial(_) => Reason::Unreachable,
         }
     }
 

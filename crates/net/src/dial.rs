@@ -1,13 +1,18 @@
-//! Opening TCP connections to members: resolve once, try each address, give up after a named time.
+//! Opening TCP connections: resolve once, try the addresses side by side where there are several, give up after a named time.
+
+mod error;
+mod race;
 
 use std::fmt;
-use std::io;
-use std::net::Ipv6Addr;
+use std::net::{Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use socket2::{SockRef, TcpKeepalive};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
+
+pub use self::error::DialError;
+use self::race::{Tried, first_of, in_turns};
 
 /// Probes start after this much silence: a member that vanished without a FIN is noticed even by an idle watch
 /// (the value Go's `net.Dialer` uses by default in kube components is 30 s too).
@@ -23,41 +28,48 @@ pub struct HostPort<'a> {
     pub port: u16,
 }
 
-/// Why no TCP connection came about. The texts begin with `dial tcp`, which clients of the Go cluster-gateway look for.
-#[derive(Debug, thiserror::Error)]
-pub enum DialError {
-    #[error("dial tcp: lookup {host}: {source}")]
-    Resolve { host: String, source: io::Error },
-    #[error("dial tcp: lookup {host}: no addresses")]
-    NoAddress { host: String },
-    #[error("dial tcp {address}: connect: {source}")]
-    Connect { address: String, source: io::Error },
-    #[error("dial tcp {address}: i/o timeout")]
-    Timeout { address: String },
-}
-
 /// Connects to `host:port` before `deadline`.
 ///
-/// The name is resolved once and only the resolved addresses are dialled, one after the other, so that a check made on an
-/// address holds for the connection (CVE-2020-8562).
+/// The name is resolved once and only the resolved addresses are dialled, as [`connect_to`] says.
 pub async fn connect(host: &str, port: u16, deadline: Instant) -> Result<TcpStream, DialError> {
-    let named = || format!("{host}:{port}");
+    let place = HostPort { host, port };
     let addresses = timeout_at(deadline, tokio::net::lookup_host((host, port)))
         .await
-        .map_err(|_| DialError::Timeout { address: named() })?
+        .map_err(|_| DialError::Timeout { address: place.to_string() })?
         .map_err(|source| DialError::Resolve { host: host.to_owned(), source })?;
-    let mut last = DialError::NoAddress { host: host.to_owned() };
-    for address in addresses {
-        match timeout_at(deadline, TcpStream::connect(address)).await {
-            Ok(Ok(stream)) => {
-                tune(&stream);
-                return Ok(stream);
-            }
-            Ok(Err(source)) => last = DialError::Connect { address: address.to_string(), source },
-            Err(_) => return Err(DialError::Timeout { address: address.to_string() }),
+    connect_to(place, addresses, deadline).await
+}
+
+/// Connects to one of `addresses`, which `place` was found to mean, before `deadline`: whoever checks addresses hands on those that
+/// passed, and no others are dialled (CVE-2020-8562).
+///
+/// Several are tried as RFC 8305 says: families in turns beginning with the first address's, the next one 250 ms after the last or as
+/// soon as one fails, eight at most. The first that answers is taken and the other attempts are given up. When all fail, the first
+/// address's failure is told; when time is up, all that was tried.
+pub async fn connect_to(
+    place: HostPort<'_>,
+    addresses: impl IntoIterator<Item = SocketAddr>,
+    deadline: Instant,
+) -> Result<TcpStream, DialError> {
+    let mut addresses = addresses.into_iter();
+    let Some(first) = addresses.next() else {
+        return Err(DialError::NoAddress { host: place.host.to_owned() });
+    };
+    let connected = match addresses.next() {
+        // Most often: nothing is to be chosen.
+        None => match timeout_at(deadline, TcpStream::connect(first)).await {
+            Ok(Ok(stream)) => Ok(stream),
+            Ok(Err(source)) => Err(DialError::Connect { address: first.to_string(), source }),
+            Err(_) => Err(DialError::Timeout { address: first.to_string() }),
+        },
+        Some(second) => {
+            let turns = in_turns([first, second].into_iter().chain(addresses));
+            // Boxed: rare, and larger than one attempt.
+            let race = Box::pin(first_of(turns, deadline, TcpStream::connect));
+            race.await.map_err(|tried| DialError::of_all(place, tried))
         }
-    }
-    Err(last)
+    };
+    connected.inspect(tune)
 }
 
 /// Sets what every connection here wants: no Nagle delay and keepalive probes. A socket that refuses an option still
@@ -81,15 +93,5 @@ impl fmt::Display for HostPort<'_> {
     }
 }
 
-// === impl DialError ===
-
-impl DialError {
-    /// Whether the cause was time, not a refusal.
-    pub fn is_timeout(&self) -> bool {
-        match self {
-            Self::Timeout { .. } => true,
-            Self::Connect { source, .. } => source.kind() == io::ErrorKind::TimedOut,
-            Self::Resolve { .. } | Self::NoAddress { .. } => false,
-        }
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -82,7 +82,7 @@ fn dial(error: &DialError) -> &'static str {
         DialError::Resolve { .. } | DialError::NoAddress { .. } => "dns",
         DialError::Connect { source, .. } if source.kind() == io::ErrorKind::ConnectionRefused => "refused",
         DialError::Connect { .. } => "unreachable",
-        DialError::Timeout { .. } => "timeout",
+        DialError::Timeout { .. } | DialError::Silence { .. } => "timeout",
     }
 }
 
@@ -180,6 +180,7 @@ mod tests {
             (connect(io::ErrorKind::HostUnreachable), "Unknown: dial tcp: unreachable"),
             (connect(io::ErrorKind::TimedOut), "ConnectionTimeout"),
             (DialError::NoAddress { host: "h".into() }.into(), "Unknown: dial tcp: dns"),
+            (DialError::Silence { place: "h:1".into(), tried: "all".into() }.into(), "ConnectionTimeout"),
             (refusal(refused), "Unknown: dial tcp: proxy: refused"),
             (refusal(Refusal::Timeout), "ConnectionTimeout"),
         ] {

@@ -17,8 +17,6 @@ use crate::targets::Check;
 pub const THREADS: usize = 4 * MOST_OF_A_KIND;
 /// More wait, each as long as its dial may take.
 const MOST_OF_A_KIND: usize = 32;
-/// Of one name; a name that means more is served by the first of them.
-const MOST_ADDRESSES: usize = 8;
 
 /// Places for look-ups.
 #[derive(Debug)]
@@ -31,10 +29,10 @@ pub struct Lookups {
 // === impl Lookups ===
 
 impl Lookups {
-    /// What `place` means now, in the resolver's order.
+    /// What `place` means now, in the resolver's order: as many as it answers, of which the dialer takes some.
     pub async fn resolve(&self, check: Check, place: &Destination) -> io::Result<Vec<SocketAddr>> {
         let (host, port) = (place.host().to_owned(), place.port());
-        self.run(check, move || Ok((host, port).to_socket_addrs()?.take(MOST_ADDRESSES).collect())).await
+        self.run(check, move || Ok((host, port).to_socket_addrs()?.collect())).await
     }
 
     async fn run<T: Send + 'static>(

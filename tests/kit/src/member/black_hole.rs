@@ -28,8 +28,13 @@ pub struct BlackHole {
 impl BlackHole {
     /// Opens one and fills its queue.
     pub async fn start() -> Self {
-        let socket = TcpSocket::new_v4().expect("a socket");
-        socket.bind((Ipv4Addr::LOCALHOST, 0).into()).expect("loopback has free ports");
+        Self::at((Ipv4Addr::LOCALHOST, 0).into()).await
+    }
+
+    /// As [`BlackHole::start`], at a loopback address of either family that nobody listens on.
+    pub async fn at(address: SocketAddr) -> Self {
+        let socket = if address.is_ipv6() { TcpSocket::new_v6() } else { TcpSocket::new_v4() }.expect("a socket");
+        socket.bind(address).expect("nobody listens there");
         let listener = socket.listen(BACKLOG).expect("a bound socket can listen");
         let address = listener.local_addr().expect("a bound socket has an address");
         let mut queue = Vec::new();

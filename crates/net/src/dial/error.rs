@@ -1,0 +1,79 @@
+//! Why there is no connection, in the words of Go's dialer, which clients and operators of clusters know.
+
+use std::io;
+
+use super::{HostPort, Tried};
+
+/// Why no TCP connection came about. The texts begin with `dial tcp`, which clients of the Go cluster-gateway look for.
+#[derive(Debug, thiserror::Error)]
+pub enum DialError {
+    #[error("dial tcp: lookup {host}: {}", lookup_words(.source))]
+    Resolve { host: String, source: io::Error },
+    #[error("dial tcp: lookup {host}: no addresses")]
+    NoAddress { host: String },
+    #[error("dial tcp {address}: connect: {}", words(.source))]
+    Connect { address: String, source: io::Error },
+    #[error("dial tcp {address}: i/o timeout")]
+    Timeout { address: String },
+    /// Of several addresses of `place` some were silent until the end, and none answered: `tried` says which.
+    #[error("dial tcp {place}: i/o timeout: {tried}")]
+    Silence { place: String, tried: String },
+}
+
+// === impl DialError ===
+
+impl DialError {
+    /// Whether the cause was time, not a refusal.
+    pub fn is_timeout(&self) -> bool {
+        match self {
+            Self::Timeout { .. } | Self::Silence { .. } => true,
+            Self::Connect { source, .. } => source.kind() == io::ErrorKind::TimedOut,
+            Self::Resolve { .. } | Self::NoAddress { .. } => false,
+        }
+    }
+
+    /// The failures of all addresses of `place` as one: silence if some were silent, else that of the first, which the resolver preferred.
+    pub(super) fn of_all(place: HostPort<'_>, tried: Vec<Tried>) -> Self {
+        if tried.iter().any(|tried| tried.failure.is_none()) {
+            return Self::Silence { place: place.to_string(), tried: each(&tried) };
+        }
+        let first = tried.into_iter().find_map(|tried| Some((tried.address, tried.failure?)));
+        match first {
+            Some((address, source)) => Self::Connect { address: address.to_string(), source },
+            None => Self::NoAddress { host: place.host.to_owned() },
+        }
+    }
+}
+
+fn each(tried: &[Tried]) -> String {
+    let told = tried.iter().map(|Tried { address, failure }| match failure {
+        None => format!("no answer from {address}"),
+        Some(error) => format!("{address}: {}", words(error)),
+    });
+    told.collect::<Vec<_>>().join(", ")
+}
+
+/// As the C library and Go word it, whatever libc: without the number.
+fn words(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => "connection refused".into(),
+        io::ErrorKind::HostUnreachable => "no route to host".into(),
+        io::ErrorKind::NetworkUnreachable => "network is unreachable".into(),
+        io::ErrorKind::ConnectionReset => "connection reset by peer".into(),
+        _ => {
+            let text = error.to_string();
+            text.split(" (os error ").next().unwrap_or_default().to_lowercase()
+        }
+    }
+}
+
+/// What the resolver's error means. The standard library hands on the text of `gai_strerror`, and nothing else.
+fn lookup_words(error: &io::Error) -> String {
+    let text = error.to_string();
+    let unknown =
+        ["Name or service not known", "No address associated with hostname", "nodename nor servname provided"];
+    if unknown.iter().any(|unknown| text.contains(unknown)) {
+        return "no such host".into();
+    }
+    text.trim_start_matches("failed to lookup address information: ").to_lowercase()
+}

@@ -1,0 +1,73 @@
+//! Several addresses, of which the first that answers is taken: RFC 8305, "Happy Eyeballs", §4 and §5.
+//!
+//! A broken IPv6 does not cost the whole time, and an address that is slow is not given up while others are tried.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use tokio::time::{Instant, sleep, sleep_until};
+
+/// RFC 8305 §5: "Connection Attempt Delay", recommended value.
+const NEXT_ADDRESS_AFTER: Duration = Duration::from_millis(250);
+/// Of one name: attempts take sockets. A name that means more is served by the first of them.
+const MOST_ADDRESSES: usize = 8;
+
+/// An address that gave no connection.
+pub(super) struct Tried {
+    pub(super) address: SocketAddr,
+    /// None: it was silent.
+    pub(super) failure: Option<io::Error>,
+}
+
+/// The first family first, then the families in turns: a family of which there are many keeps none of the other out.
+pub(super) fn in_turns(addresses: impl IntoIterator<Item = SocketAddr>) -> VecDeque<SocketAddr> {
+    let mut addresses = addresses.into_iter().peekable();
+    let first_is_v6 = addresses.peek().is_some_and(SocketAddr::is_ipv6);
+    let (mut first, mut second): (VecDeque<_>, VecDeque<_>) =
+        addresses.partition(|address| address.is_ipv6() == first_is_v6);
+    let mut turns = VecDeque::new();
+    while turns.len() < MOST_ADDRESSES && !(first.is_empty() && second.is_empty()) {
+        turns.extend(first.pop_front());
+        turns.extend(second.pop_front());
+    }
+    turns.truncate(MOST_ADDRESSES);
+    turns
+}
+
+/// What the first successful `attempt` of `addresses` made, in that order; the others are dropped. An error has those that were tried,
+/// in order.
+pub(super) async fn first_of<T, F: Future<Output = io::Result<T>>>(
+    mut addresses: VecDeque<SocketAddr>,
+    deadline: Instant,
+    attempt: impl Fn(SocketAddr) -> F,
+) -> Result<T, Vec<Tried>> {
+    let mut attempts = FuturesUnordered::new();
+    let mut tried = Vec::with_capacity(addresses.len());
+    loop {
+        match addresses.pop_front() {
+            Some(address) => {
+                let (turn, attempt) = (tried.len(), attempt(address));
+                tried.push(Tried { address, failure: None });
+                attempts.push(async move { (turn, attempt.await) });
+            }
+            None if attempts.is_empty() => return Err(tried),
+            None => {}
+        }
+        tokio::select! {
+            biased;
+            Some((turn, outcome)) = attempts.next() => match outcome {
+                Ok(connected) => return Ok(connected),
+                Err(failure) => tried[turn].failure = Some(failure),
+            },
+            () = sleep_until(deadline) => return Err(tried),
+            () = sleep(NEXT_ADDRESS_AFTER), if !addresses.is_empty() => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
