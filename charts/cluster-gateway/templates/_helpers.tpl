@@ -17,8 +17,37 @@
 {{- default $default .Values.serviceAccount.name }}
 {{- end }}
 
+{{/*
+Where the clusters' Secrets are. The gateway reads every Secret there, so with the tunnel on they have a namespace of their own, apart
+from agents' tokens and the keys of CAs. A release that has clusters keeps them: those in the release's namespace hold it there, and
+one that has the namespace of its own once keeps that too, whatever becomes of the tunnel. Without a hub to look at there is nothing
+to keep.
+*/}}
 {{- define "cluster-gateway.secretNamespace" -}}
-{{- default .Release.Namespace .Values.secretNamespace }}
+{{- $own := include "cluster-gateway.clustersNamespace" . -}}
+{{- if .Values.secretNamespace -}}
+{{- tpl .Values.secretNamespace . -}}
+{{- else if lookup "rbac.authorization.k8s.io/v1" "Role" $own (include "cluster-gateway.fullname" .) -}}
+{{- $own -}}
+{{- else if and (include "cluster-gateway.tunnel.on" .) (not (include "cluster-gateway.hasClusters" .)) -}}
+{{- $own -}}
+{{- else -}}
+{{- .Release.Namespace -}}
+{{- end }}
+{{- end }}
+
+{{/* For the clusters' Secrets and nothing else. */}}
+{{- define "cluster-gateway.clustersNamespace" -}}
+{{ .Release.Namespace | trunc 54 | trimSuffix "-" }}-clusters
+{{- end }}
+
+{{/* Whether clusters are registered in the release's namespace. */}}
+{{- define "cluster-gateway.hasClusters" -}}
+{{- range (lookup "v1" "Secret" .Release.Namespace "").items -}}
+{{- if hasKey (default dict .metadata.labels) "cluster.core.oam.dev/cluster-credential-type" -}}
+true
+{{- end }}
+{{- end }}
 {{- end }}
 
 {{/* The name that the hub expects in the serving certificate. */}}

@@ -1,3 +1,10 @@
+{{/* Whether agents link here, to tunnel-servers or to the gateways themselves. */}}
+{{- define "cluster-gateway.tunnel.on" -}}
+{{- if or .Values.tunnel.server.enabled .Values.tunnel.embedded.enabled -}}
+true
+{{- end }}
+{{- end }}
+
 {{- define "cluster-gateway.tunnel.name" -}}
 {{ include "cluster-gateway.fullname" . | trunc 42 | trimSuffix "-" }}-tunnel
 {{- end }}

@@ -24,6 +24,8 @@ fn dry_run(planes: &Planes) -> Result<()> {
         "{apiVersion: v1, kind: Namespace, metadata: {name: restricted, labels: {pod-security.kubernetes.io/warn: restricted}}}",
     )?;
     kubectl.ok("create namespace clusters")?;
+    // What is not made can hold nothing.
+    kubectl.apply("{apiVersion: v1, kind: Namespace, metadata: {name: restricted-clusters}}")?;
     for case in matrix::cases() {
         let mut objects = case.objects(&planes.helm, &planes.directory, NAMESPACE)?;
         objects.retain(|object| {

@@ -3,6 +3,7 @@
 //! A binary beside `hub`, because releases claim the API group that the gateway there serves: this one has a hub of its own,
 //! started by the first test that needs one.
 
+mod apart;
 mod dry_run;
 mod invariants;
 mod kubevela;
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
         lifecycle::trials(&stage),
         kubevela::trials(&stage),
         tunnel::trials(&stage),
+        apart::trials(&stage),
         dry_run::trials(&stage),
         invariants::trials(&stage),
         schema::trials(&stage),

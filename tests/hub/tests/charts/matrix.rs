@@ -81,6 +81,7 @@ fn tunnel() -> Vec<Case> {
         case("tunnel-servers and existing Secrets", existing),
         case("tunnel-servers and much", much_of_it),
         case("embedded", embedded),
+        Case { preset: true, ..case("kubevela with the tunnel", json!({"tunnel": {"server": {"enabled": true}}})) },
         case("embedded with an issuer", json!({"tunnel": {"embedded": {"enabled": true}, "listen": issuer}})),
     ]
 }

@@ -11,7 +11,7 @@ use crate::matrix;
 use crate::stage::{Stage, rendering};
 
 /// Values of the gateway's chart, and what is told of them.
-const WRONG: [(&str, &str); 14] = [
+const WRONG: [(&str, &str); 15] = [
     ("replica=3", "'replica' not allowed"),
     ("tls.certmanager.enabled=true", "'certmanager' not allowed"),
     ("tls.insecureSkipTLSVerify=true", "'insecureSkipTLSVerify' not allowed"),
@@ -25,6 +25,7 @@ const WRONG: [(&str, &str); 14] = [
     ("featureGates.HealthinessCheck=yes", "/featureGates/HealthinessCheck"),
     ("access[0].name=a,access[0].subjects[0].kind=User,access[0].subjects[0].name=b,access[0].verbs[0]=*", "verbs"),
     ("service.name=Door", "/service/name"),
+    ("secretNamespace=Clusters", "/secretNamespace"),
     ("tls.existingSecret=mine", "tls.caBundle is required"),
 ];
 

@@ -13,6 +13,7 @@ use hub_tests::scratch::Scratch;
 use hub_tests::tools::{Tool, Tools};
 use libtest_mimic::{Failed, Trial};
 use parking_lot::{Mutex, MutexGuard};
+use serde_json::{Value, json};
 
 /// Under which the hub knows the member.
 pub(crate) const CLUSTER: &str = "member";
@@ -117,6 +118,19 @@ impl Planes {
         let kubeconfig = Kubeconfig { server: format!("{url}{CLUSTERS}/{cluster}/proxy"), authority, credential };
         let file = self.directory.join(format!("{name}-to-{cluster}.kubeconfig"));
         Ok(self.ground.kubectl(&kubeconfig.write(file)?))
+    }
+
+    /// Whether the hub lets the ServiceAccount `namespace/account` do what `attributes` say. Asked as a review: when our API group is not
+    /// served yet, kubectl does not know it.
+    pub(crate) fn may(&self, namespace: &str, account: &str, attributes: &Value) -> Result<bool> {
+        let review = json!({
+            "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+            "spec": {"user": format!("system:serviceaccount:{namespace}:{account}"), "resourceAttributes": attributes,
+                "groups": ["system:serviceaccounts", format!("system:serviceaccounts:{namespace}"), "system:authenticated"]},
+        });
+        let words = ["create", "-f", "-", "-o", "jsonpath={.status.allowed}"];
+        let answer = self.hub.server.kubectl().args(words).stdin(review.to_string()).run()?.success()?;
+        Ok(answer == "true")
     }
 
     /// helm with the agent's chart for the member.

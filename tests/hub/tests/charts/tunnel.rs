@@ -138,19 +138,9 @@ fn values_again(planes: &Planes) -> String {
     format!("--values={}", planes.directory.join("far-generated.json").display())
 }
 
-/// What the agent's account may do on the hub, and the tunnel-server's. Asked as reviews: our API group is not served yet, and kubectl
-/// would not know it.
+/// What the agent's account may do on the hub, and the tunnel-server's.
 fn rights(planes: &Planes) -> Result<()> {
-    let may = |account: &str, attributes: Value| -> Result<bool> {
-        let review = json!({
-            "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
-            "spec": {"user": format!("system:serviceaccount:{NAMESPACE}:{account}"), "resourceAttributes": attributes,
-                "groups": ["system:serviceaccounts", format!("system:serviceaccounts:{NAMESPACE}"), "system:authenticated"]},
-        });
-        let words = ["create", "-f", "-", "-o", "jsonpath={.status.allowed}"];
-        let answer = planes.hub.server.kubectl().args(words).stdin(review.to_string()).run()?.success()?;
-        Ok(answer == "true")
-    };
+    let may = |account: &str, attributes: Value| planes.may(NAMESPACE, account, &attributes);
     let cluster = |subresource: &str, name: &str| {
         json!({"verb": "create", "group": "cluster.core.oam.dev", "version": "v1alpha1", "resource": "clustergateways",
             "subresource": subresource, "name": name})

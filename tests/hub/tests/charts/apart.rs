@@ -1,0 +1,174 @@
+//! The tunnel's Secrets and the clusters' in namespaces apart: who reads these reads none of those, and no release loses its clusters by it.
+
+use std::process::Command;
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, ensure};
+use libtest_mimic::Trial;
+use serde_json::{Value, json};
+
+use crate::stage::{Planes, Stage, TUNNELLED, on_hub};
+
+const RELEASE: &str = "cluster-gateway";
+const SERVER: &str = "cluster-gateway-tunnel-server";
+const AGENT: &str = "tunnel-agent-tunnelled";
+/// Somebody else serves the API group on this hub.
+const NO_API_SERVICE: &str = "--set=apiService.create=false";
+const LABEL: &str = "cluster.core.oam.dev/cluster-credential-type";
+
+/// A release in a namespace of its own. It is installed, but nothing of it runs.
+struct Installed<'a> {
+    planes: &'a Planes,
+    namespace: &'static str,
+}
+
+pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+    vec![
+        on_hub(stage, "apart::who reads the clusters' Secrets reads none of the tunnel's", |planes| {
+            fresh(planes, "server", "with-servers").context("tunnel-servers")?;
+            fresh(planes, "embedded", "with-embedded").context("embedded")
+        }),
+        on_hub(
+            stage,
+            "apart::a release that has clusters keeps them when the tunnel comes, and is told how to move them",
+            settled,
+        ),
+    ]
+}
+
+fn fresh(planes: &Planes, way: &str, namespace: &'static str) -> Result<()> {
+    let clusters = format!("{namespace}-clusters");
+    let values = [format!("--set=tunnel.{way}.enabled=true,tunnel.agents={{{TUNNELLED}}}")];
+    let release = Installed { planes, namespace };
+    let notes = release.helm("install", &values)?;
+    rights(&release, &clusters)?;
+    ensure!(notes.contains(&format!("-n {clusters} create secret generic")) && !notes.contains("WARNING"), "{notes}");
+    ensure!(release.secret_namespace()? == clusters, "{}", release.secret_namespace()?);
+    register(planes, &clusters)?;
+    let off = [format!("--set=tunnel.{way}.enabled=false"), "--set-json=tunnel.agents=[]".into()];
+    release.helm("upgrade", &[&["--reuse-values".to_owned()], &off[..]].concat())?;
+    ensure!(release.secret_namespace()? == clusters, "the clusters are lost when the tunnel goes");
+    release.uninstall()?;
+    ensure!(is_registered(planes, &clusters)?, "clusters belong to those who registered them");
+    release.helm("install", &values).context("the namespace is still there")?;
+    ensure!(release.secret_namespace()? == clusters, "{}", release.secret_namespace()?);
+    release.uninstall()
+}
+
+/// Who may read what, in the release's namespace and in that of the clusters.
+fn rights(release: &Installed<'_>, clusters: &str) -> Result<()> {
+    let get = |name: &str, namespace: &str| json!({"verb": "get", "resource": "secrets", "name": name, "namespace": namespace});
+    for secret in [
+        AGENT, // its token
+        "cluster-gateway-tls",
+        "cluster-gateway-tunnel-agents-tls",
+        "cluster-gateway-tunnel-frontends-tls",
+        // Where cert-manager keeps the keys of CAs.
+        "cluster-gateway-ca",
+        "cluster-gateway-tunnel-agents-ca",
+        "cluster-gateway-tunnel-frontends-ca",
+    ] {
+        for account in [RELEASE, SERVER, AGENT] {
+            ensure!(!release.may(account, &get(secret, release.namespace))?, "{account} may read {secret}");
+        }
+    }
+    let all = |verb: &str, namespace: &str| json!({"verb": verb, "resource": "secrets", "namespace": namespace});
+    for verb in ["get", "list", "watch"] {
+        ensure!(!release.may(RELEASE, &all(verb, release.namespace))?, "the gateway may {verb} the release's Secrets");
+        ensure!(release.may(RELEASE, &all(verb, clusters))?, "the gateway may not {verb} the clusters' Secrets");
+    }
+    for account in [SERVER, AGENT] {
+        ensure!(!release.may(account, &get("berlin", clusters))?, "{account} may read a cluster's Secret");
+    }
+    Ok(())
+}
+
+fn settled(planes: &Planes) -> Result<()> {
+    let namespace = "settled";
+    let release = Installed { planes, namespace };
+    release.helm("install", &[])?;
+    register(planes, namespace)?;
+    let on = ["--reuse-values".to_owned(), "--set=tunnel.server.enabled=true".to_owned()];
+    let notes = release.helm("upgrade", &on)?;
+    ensure!(release.secret_namespace()? == namespace, "the clusters are lost");
+    let reads = |namespace: &str| {
+        release.may(RELEASE, &json!({"verb": "get", "resource": "secrets", "name": "berlin", "namespace": namespace}))
+    };
+    ensure!(reads(namespace)?, "the clusters cannot be read");
+    let (_, told) = notes.split_once("WARNING: ").context("nobody is warned")?;
+
+    let mut commands = told.lines().filter_map(|line| line.strip_prefix("    ")).take(5);
+    let mut next = || commands.next().context("not all is told");
+    let (create, copy, upgrade) = (next()?, next()?, next()?);
+    shell(planes, create)?;
+    shell(planes, copy)?;
+    let flags = upgrade.split_once(&format!("-n {namespace} ")).context("another release")?.1;
+    release.helm("upgrade", &flags.split(' ').map(str::to_owned).collect::<Vec<_>>())?;
+    ensure!(next()?.starts_with("kubectl get clustergateways"), "nobody looks whether all are there");
+    shell(planes, next()?)?;
+    ensure!(release.secret_namespace()? == "settled-clusters" && reads("settled-clusters")?, "not moved");
+    ensure!(is_registered(planes, "settled-clusters")? && !is_registered(planes, namespace)?, "berlin is not moved");
+    ensure!(!reads(namespace)?, "the old namespace is read still");
+
+    let notes = release.helm("upgrade", &["--reuse-values".into(), "--set=secretNamespace=".into()])?;
+    ensure!(release.secret_namespace()? == "settled-clusters" && !notes.contains("WARNING"), "moved back: {notes}");
+    release.uninstall()
+}
+
+/// A cluster in `namespace`.
+fn register(planes: &Planes, namespace: &str) -> Result<()> {
+    planes.hub.apply(&[json!({
+        "apiVersion": "v1", "kind": "Secret",
+        "metadata": {"name": "berlin", "namespace": namespace, "labels": {LABEL: "ServiceAccountToken"}},
+        "stringData": {"endpoint": "https://192.0.2.7:6443", "token": "t"},
+    })])
+}
+
+fn is_registered(planes: &Planes, namespace: &str) -> Result<bool> {
+    let words = format!("get secrets -n {namespace} -l {LABEL} -o name");
+    Ok(planes.hub.server.kubectl().ok(&words)?.contains("berlin"))
+}
+
+/// Runs a line as an operator would, who has kubectl.
+fn shell(planes: &Planes, line: &str) -> Result<()> {
+    let kubectl = planes.hub.server.kubectl();
+    let programs = kubectl.binary.parent().context("kubectl is nowhere")?.display();
+    let path = format!("{programs}:{}", std::env::var("PATH")?);
+    let mut command = Command::new("sh");
+    command.args(["-ec", line]).env("PATH", path).env("KUBECONFIG", &kubectl.kubeconfig).env("HOME", &kubectl.cache);
+    let output = command.output()?;
+    ensure!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+    Ok(())
+}
+
+// === impl Installed ===
+
+impl Installed<'_> {
+    /// Runs a command of helm and returns what it prints, the notes among it.
+    fn helm(&self, command: &str, more: &[String]) -> Result<String> {
+        let own = ["--create-namespace".to_owned(), NO_API_SERVICE.to_owned()];
+        let own = if command == "install" { &own[..] } else { &[] };
+        self.planes.helm.on_chart(&format!("{command} {RELEASE}"), self.namespace, &[own, more].concat())
+    }
+
+    /// Where the gateway would read clusters.
+    fn secret_namespace(&self) -> Result<String> {
+        let kubectl = self.planes.hub.server.kubectl();
+        let text = kubectl.ok(&format!("get deployment {RELEASE} -n {} -o json", self.namespace))?;
+        let deployment: Value = serde_json::from_str(&text)?;
+        let args =
+            deployment["spec"]["template"]["spec"]["containers"][0]["args"].as_array().context("no arguments")?;
+        let flag = args.iter().find_map(|arg| arg.as_str()?.strip_prefix("--secret-namespace="));
+        Ok(flag.context("no --secret-namespace")?.to_owned())
+    }
+
+    /// What the hub says of an account of this release.
+    fn may(&self, account: &str, attributes: &Value) -> Result<bool> {
+        self.planes.may(self.namespace, account, attributes)
+    }
+
+    fn uninstall(&self) -> Result<()> {
+        let words = ["uninstall", RELEASE, "--namespace", self.namespace, "--wait"];
+        self.planes.helm.args(words).run()?.success().map(drop)
+    }
+}
