@@ -152,10 +152,11 @@ impl fmt::Display for Cause {
             ),
             Reason::DialTimeout => write!(
                 f,
-                "the tunnel-agent is linked, but its API server does not answer: {refusal}: i/o timeout: check the agent's --api-server"
+                "the tunnel-agent is linked, but its API server does not answer: {refusal}{}: check the agent's --api-server",
+                io_timeout(refusal)
             ),
             Reason::AgentTimeout => {
-                write!(f, "the tunnel-agent is linked, but did not answer in time: {refusal}: i/o timeout")
+                write!(f, "the tunnel-agent is linked, but did not answer in time: {refusal}{}", io_timeout(refusal))
             }
             Reason::Forbidden if refusal.hop == Hop::Agent => {
                 write!(f, "the tunnel-agent refused: {refusal}: check the agent's --allow")
@@ -169,6 +170,11 @@ impl fmt::Display for Cause {
 }
 
 impl std::error::Error for Cause {}
+
+/// The words that clients know a time-out by, unless they are in `refusal`, as they are where an agent's dial was one.
+fn io_timeout(refusal: &Refusal) -> &'static str {
+    if refusal.message.contains("i/o timeout") { "" } else { ": i/o timeout" }
+}
 
 // === impl TunnelError ===
 

@@ -79,6 +79,14 @@ fn each_failure_names_its_hop_its_cause_and_what_to_do() {
 }
 
 #[test]
+fn a_time_out_is_called_so_once() {
+    for message in ["dial tcp 10.1.2.3:6443: i/o timeout", "dial tcp 10.1.2.3:6443: no answer within 9s"] {
+        let text = of_cause(Hop::Agent, Reason::DialTimeout, message).to_string();
+        assert_eq!(text.matches("i/o timeout").count(), 1, "{text}");
+    }
+}
+
+#[test]
 fn that_nobody_is_linked_says_nothing_of_the_member() {
     assert!(!missing(false, vec![not_linked()], vec![]).is_of_the_member());
     assert!(!missing(false, vec![], vec![silent()]).is_of_the_member());
