@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use api::hub_object::SecretObject;
-use api::managed_cluster::ClientConfig;
+use api::managed_cluster::{ClientConfig, ManagedCluster};
 use api::secret::{ClusterSpec, SecretError, SecretRules, SecretView};
 
 use super::managed::ManagedClusters;
@@ -19,8 +19,18 @@ pub struct Ocm {
 
 struct Kept {
     secret: SecretObject,
-    /// The addresses the cluster was made with; `None` if it has no `ManagedCluster`.
-    addresses: Option<Vec<ClientConfig>>,
+    /// What the cluster was made with.
+    said: Said,
+}
+
+/// What counts of a `ManagedCluster`.
+#[derive(PartialEq, Eq)]
+enum Said {
+    /// There is none.
+    Nothing,
+    /// Whoever made it may say and change what it likes: none of it is kept.
+    NotAccepted,
+    At(Vec<ClientConfig>),
 }
 
 // === impl Ocm ===
@@ -33,9 +43,17 @@ impl Ocm {
     /// The cluster of a Secret as both halves are now.
     pub fn spec(&mut self, view: &SecretView<'_>, rules: SecretRules) -> Result<ClusterSpec, SecretError> {
         let current = self.managed.current();
-        let managed = current.get(view.name);
-        let addresses = managed.map(|managed| managed.spec.managed_cluster_client_configs.clone());
-        self.kept.insert(view.name.to_owned(), Kept { secret: SecretObject::of(view), addresses });
+        let managed = current.get(view.name).map(Arc::as_ref);
+        let said = Said::of(managed);
+        let is_news = self.kept.get(view.name).is_none_or(|kept| kept.said != said);
+        if is_news && said == Said::NotAccepted {
+            tracing::warn!(
+                cluster = view.name,
+                next_step = "if it is the right one, accept it (spec.hubAcceptsClient: true), otherwise delete it",
+                "the ManagedCluster of this name is not accepted: the cluster is where its Secret says"
+            );
+        }
+        self.kept.insert(view.name.to_owned(), Kept { secret: SecretObject::of(view), said });
         managed.map_or_else(|| ClusterSpec::from_secret(view, rules), |managed| managed.cluster(view, rules))
     }
 
@@ -43,11 +61,31 @@ impl Ocm {
         self.kept.remove(name);
     }
 
-    /// Takes out the Secrets of clusters that were made with other addresses than there are now.
+    /// Takes out the Secrets of clusters that were made with something else than is said now.
     pub fn outdated(&mut self) -> Vec<SecretObject> {
         let current = self.managed.current();
-        let now = |name: &str| current.get(name).map(|managed| &managed.spec.managed_cluster_client_configs);
-        let outdated = self.kept.extract_if(|name, kept| now(name) != kept.addresses.as_ref());
+        let outdated = self.kept.extract_if(|name, kept| !kept.said.is_of(current.get(name).map(Arc::as_ref)));
         outdated.map(|(_, kept)| kept.secret).collect()
+    }
+}
+
+// === impl Said ===
+
+impl Said {
+    fn of(managed: Option<&ManagedCluster>) -> Self {
+        match managed.map(ManagedCluster::addresses) {
+            None => Self::Nothing,
+            Some(None) => Self::NotAccepted,
+            Some(Some(addresses)) => Self::At(addresses.to_vec()),
+        }
+    }
+
+    /// Whether `managed` still says it. Asked of every cluster at every change of any: nothing is copied.
+    fn is_of(&self, managed: Option<&ManagedCluster>) -> bool {
+        match (self, managed.map(ManagedCluster::addresses)) {
+            (Self::Nothing, None) | (Self::NotAccepted, Some(None)) => true,
+            (Self::At(before), Some(Some(now))) => before == now,
+            _ => false,
+        }
     }
 }

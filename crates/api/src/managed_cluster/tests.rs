@@ -8,8 +8,8 @@ use crate::secret::{CREDENTIAL_TYPE_LABEL, ENDPOINT_TYPE_LABEL, MissingCa};
 const CA: &str = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
 
 fn managed(configs: &Value) -> ManagedCluster {
-    serde_json::from_value(json!({"metadata": {"name": "c1"}, "spec": {"managedClusterClientConfigs": configs}}))
-        .expect("a ManagedCluster")
+    let spec = json!({"hubAcceptsClient": true, "managedClusterClientConfigs": configs});
+    serde_json::from_value(json!({"metadata": {"name": "c1"}, "spec": spec})).expect("a ManagedCluster")
 }
 
 fn bundle(text: &str) -> String {
@@ -18,11 +18,19 @@ fn bundle(text: &str) -> String {
 
 /// The cluster of a Secret that says something else of its own.
 fn cluster(configs: &Value, labels: &[(&str, &str)], rules: SecretRules) -> Result<ClusterSpec, SecretError> {
+    of(&managed(configs), &[("endpoint", "https://own"), ("ca", CA), ("token", "t")], labels, rules)
+}
+
+fn of(
+    managed: &ManagedCluster,
+    own: &[(&str, &str)],
+    labels: &[(&str, &str)],
+    rules: SecretRules,
+) -> Result<ClusterSpec, SecretError> {
     let text = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
         pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
     };
-    let own = [("endpoint", "https://own"), ("ca", CA), ("token", "t")];
-    let data = text(&own).into_iter().map(|(key, value)| (key, value.into_bytes())).collect();
+    let data = text(own).into_iter().map(|(key, value)| (key, value.into_bytes())).collect();
     let labels = text(&[&[(CREDENTIAL_TYPE_LABEL, "ServiceAccountToken")], labels].concat());
     let view = SecretView {
         name: "c1",
@@ -33,7 +41,7 @@ fn cluster(configs: &Value, labels: &[(&str, &str)], rules: SecretRules) -> Resu
         annotations: &BTreeMap::new(),
         data: &data,
     };
-    managed(configs).cluster(&view, rules)
+    managed.cluster(&view, rules)
 }
 
 fn url(spec: &ClusterSpec) -> String {
@@ -78,6 +86,42 @@ fn without_addresses_and_through_tunnels_the_secret_decides() {
     assert_eq!(url(&spec), "tunnel");
 }
 
+/// One that nobody accepted: refused in so many words, or not mentioned.
+fn strangers(said: Option<bool>) -> ManagedCluster {
+    let configs = json!([{"url": "https://thief", "caBundle": bundle(CA)}, {"url": "nowhere"}]);
+    let mut spec = json!({"managedClusterClientConfigs": configs});
+    if let Some(accepted) = said {
+        spec["hubAcceptsClient"] = accepted.into();
+    }
+    let conditions = json!([{"type": AVAILABLE, "status": "False", "reason": "Strangers"}]);
+    serde_json::from_value(json!({"spec": spec, "status": {"conditions": conditions}})).expect("a ManagedCluster")
+}
+
+#[test]
+fn nothing_counts_of_what_nobody_accepted() {
+    for stranger in [strangers(None), strangers(Some(false))] {
+        assert_eq!(stranger.addresses(), None);
+        let own = [("endpoint", "https://own"), ("ca", CA), ("token", "t")];
+        let spec = of(&stranger, &own, &[], SecretRules::default()).expect("a cluster");
+        assert_eq!((url(&spec), &spec.trust), ("https://own".to_owned(), &Trust::Bundle(CA.into())));
+        let ClusterEndpoint::Const(fixed) = &spec.endpoint else { panic!("an address") };
+        assert!(fixed.fallbacks.is_empty());
+        let tunnel = [(ENDPOINT_TYPE_LABEL, "ClusterProxy")];
+        assert_eq!(url(&of(&stranger, &own, &tunnel, SecretRules::default()).expect("a cluster")), "tunnel");
+        let reported = Health { healthy: true, healthy_reason: String::new() };
+        assert_eq!(stranger.health(Some(reported.clone())), reported);
+        assert_eq!(stranger.health(None), Health::default());
+    }
+}
+
+#[test]
+fn a_secret_without_endpoint_says_what_acceptance_would_change() {
+    let error = of(&strangers(None), &[("ca", CA), ("token", "t")], &[], SecretRules::default());
+    let text = error.expect_err("no cluster").to_string();
+    assert!(text.starts_with("missing label key: api-endpoint") && text.contains("spec.hubAcceptsClient"), "{text}");
+    assert!(!text.contains("thief"), "{text}");
+}
+
 #[test]
 fn what_is_wrong_is_said_to_be_the_managed_clusters() {
     for configs in [
@@ -97,7 +141,8 @@ fn absence_known_to_ocm_beats_what_was_reported() {
     let with = |status: &str| -> ManagedCluster {
         let conditions = json!([{"type": "HubAcceptedManagedCluster", "status": "True"},
             {"type": AVAILABLE, "status": status, "reason": "Lease"}]);
-        serde_json::from_value(json!({"status": {"conditions": conditions}})).expect("a ManagedCluster")
+        let spec = json!({"hubAcceptsClient": true});
+        serde_json::from_value(json!({"spec": spec, "status": {"conditions": conditions}})).expect("a ManagedCluster")
     };
     let reported = |healthy| Health { healthy, healthy_reason: "Reported".into() };
     for away in ["False", "Unknown"] {

@@ -57,6 +57,13 @@ pub enum SecretError {
     InsecureWithCa,
     #[error("key {TLS_SERVER_NAME_KEY:?} must be a DNS name or an IP address, without scheme and port")]
     ServerName,
+    /// Begins like [`SecretError::NoEndpoint`], which it would be without a `ManagedCluster`.
+    #[error(
+        "missing label key: api-endpoint: the ManagedCluster of this name is not accepted, so its addresses are not used: \
+         if it is the right one, accept it (spec.hubAcceptsClient: true), or set key {ENDPOINT_KEY:?} to the API server's \
+         URL, https://HOST:PORT"
+    )]
+    NotAccepted,
     /// The address that Open Cluster Management names in place of the Secret's.
     #[error("the ManagedCluster's spec.managedClusterClientConfigs: {0}")]
     ManagedEndpoint(InvalidEndpoint),

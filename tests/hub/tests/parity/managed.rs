@@ -151,8 +151,23 @@ fn override_endpoint(lab: &Lab, authority: &str) -> Result<()> {
     })?;
     let ocm = gateway.client(None);
     wait::until("the managed address", FOUND, || ocm.get(&path, &headers)?.expect(StatusCode::OK))?;
+    // Whoever registers may name any address; it counts while an administrator accepts it.
+    let secrets = || {
+        wait::until("the Secret's address", SEEN, || ocm.get(&path, &headers)?.expect(StatusCode::SERVICE_UNAVAILABLE))
+    };
+    accept(lab, false)?;
+    secrets()?;
+    accept(lab, true)?;
+    wait::until("the address that is accepted again", SEEN, || ocm.get(&path, &headers)?.expect(StatusCode::OK))?;
     // An empty list means the Secret's own address again.
     lab.hub.apply(&[cluster(SPOKE, None, authority, &json!({}))])?;
-    wait::until("the Secret's address", SEEN, || ocm.get(&path, &headers)?.expect(StatusCode::SERVICE_UNAVAILABLE))?;
+    secrets()?;
     lab.hub.forget_member(SPOKE)
+}
+
+/// The administrator's word on [`SPOKE`].
+fn accept(lab: &Lab, accepted: bool) -> Result<()> {
+    let patch = json!({"spec": {"hubAcceptsClient": accepted}}).to_string();
+    let words = ["patch", "managedcluster", SPOKE, "--type=merge", "-p", &patch];
+    lab.hub.server.kubectl().args(words).run()?.success().map(drop)
 }

@@ -5,6 +5,7 @@ mod failures;
 mod health;
 mod lists;
 mod ocm;
+mod ocm_accepted;
 mod ocm_lost;
 mod standalone;
 mod transitions;

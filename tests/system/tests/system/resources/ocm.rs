@@ -12,19 +12,19 @@ use system_tests::{Answer, Http, Rig, cluster, proxied};
 
 use super::{CLUSTERS, NAMESPACE, Stage, names};
 
-const FLAG: &str = "--ocm-integration";
-const GATE: &str = "--feature-gates=HealthinessCheck=true,OCMClusterCache=false,SecretCache=false";
-const MANAGED: Resource = Resource::ManagedClusters;
+pub(super) const FLAG: &str = "--ocm-integration";
+pub(super) const GATE: &str = "--feature-gates=HealthinessCheck=true,OCMClusterCache=false,SecretCache=false";
+pub(super) const MANAGED: Resource = Resource::ManagedClusters;
 /// How soon a change takes effect, on a busy machine too.
-const EFFECTIVE: Duration = Duration::from_secs(5);
+pub(super) const EFFECTIVE: Duration = Duration::from_secs(5);
 
-async fn member(name: &'static str) -> FakeMember {
+pub(super) async fn member(name: &'static str) -> FakeMember {
     let member = FakeMember::start(MemberOptions::default()).await;
     member.on_any(move |_| Reply::full(200, &[], name));
     member
 }
 
-fn config(member: &FakeMember) -> Value {
+pub(super) fn config(member: &FakeMember) -> Value {
     json!({"url": member.url(), "caBundle": STANDARD.encode(member.ca_pem())})
 }
 
@@ -38,11 +38,11 @@ fn managed(name: &str, configs: &Value, available: Option<&str>) -> Value {
 }
 
 /// What an addon of Open Cluster Management writes: a credential, and no way to the cluster.
-fn credential(name: &str) -> ClusterSecret {
+pub(super) fn credential(name: &str) -> ClusterSecret {
     ClusterSecret::new(NAMESPACE, name).token("t").data("ca.crt", "")
 }
 
-async fn stage(prepare: impl FnOnce(&FakeHub), arguments: &[&str]) -> Stage {
+pub(super) async fn stage(prepare: impl FnOnce(&FakeHub), arguments: &[&str]) -> Stage {
     let hub = FakeHub::start().await;
     prepare(&hub);
     let rig = arguments.iter().fold(Rig::builder().hub(&hub), |rig, argument| rig.arg(argument)).start().await;
@@ -50,7 +50,7 @@ async fn stage(prepare: impl FnOnce(&FakeHub), arguments: &[&str]) -> Stage {
 }
 
 /// Asks `name` until it is answered as `expected`.
-async fn until(stage: &Stage, limit: Duration, name: &str, expected: impl Fn(&Answer) -> bool) -> Answer {
+pub(super) async fn until(stage: &Stage, limit: Duration, name: &str, expected: impl Fn(&Answer) -> bool) -> Answer {
     let mut connection = stage.connect(Http::H2).await;
     let asking = async {
         let mut interval = tokio::time::interval(Duration::from_millis(10));
