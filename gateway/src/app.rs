@@ -29,11 +29,11 @@ use crate::args::{self, Config, Source};
 use crate::clusters::cluster::Making;
 use crate::clusters::dynamic::Issuing;
 use crate::clusters::files::Files;
-use crate::clusters::{Clusters, Registry};
+use crate::clusters::{Clusters, Registry, SecondLook};
 use crate::exchange::{self, Exchange, RulesFile};
 use crate::hub;
 use crate::limits::Limits;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, SecondLooks};
 use crate::probes;
 use crate::resources::{View, health};
 use crate::server::Server;
@@ -228,11 +228,14 @@ fn build(
         control.spawn(probes::run(Arc::clone(&clusters), config.probing.clone(), hub.clone()));
     }
     control.spawn(Arc::clone(certificates).follow());
+    let looks = SecondLooks::register(&mut registry);
+    let second_look = hub.clone().map(|hub| SecondLook::new(hub, Arc::clone(&clusters), control, looks));
 
     let shared = Arc::new(Shared {
         authenticator: Arc::clone(&auth.authenticator),
         authorizer: Arc::clone(&auth.authorizer),
         clusters,
+        second_look,
         managed,
         hub,
         view: View::new(config.rules, config.settings.expose_credentials, config.gates).located_by(located_by),

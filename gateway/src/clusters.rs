@@ -13,6 +13,7 @@ pub mod managed;
 mod ocm;
 pub mod poll;
 mod registry;
+pub mod second_look;
 mod stamps;
 mod target;
 pub mod watch;
@@ -28,6 +29,7 @@ use tokio::sync::watch as watch_channel;
 pub use self::access::Held;
 pub use self::cluster::Cluster;
 pub use self::registry::Registry;
+pub use self::second_look::SecondLook;
 
 /// All clusters at one moment.
 #[derive(Default)]
@@ -60,6 +62,10 @@ pub enum LookupError {
     Absent,
     /// Registered, but unusable for this reason.
     Invalid(Arc<str>),
+    /// The hub has it, and the watch has not brought it in time.
+    Late,
+    /// Not known here, and the hub did not say whether it has it.
+    Unanswered,
 }
 
 /// The current snapshot, for readers.
@@ -74,14 +80,7 @@ pub struct Clusters {
 impl Clusters {
     /// The cluster to send a request to.
     pub fn get(&self, name: &ClusterName) -> Result<Arc<Cluster>, LookupError> {
-        let snapshot = self.current.load();
-        match snapshot.clusters.get(name) {
-            Some(Entry::Ready(cluster)) => Ok(Arc::clone(cluster)),
-            Some(Entry::Invalid(reason)) => Err(LookupError::Invalid(Arc::clone(reason))),
-            // "No such cluster" makes clients give up what they have there: say it only when it is known to be true.
-            None if !snapshot.complete => Err(LookupError::Unknown),
-            None => Err(LookupError::Absent),
-        }
+        self.current.load().get(name)
     }
 
     pub fn snapshot(&self) -> Arc<Snapshot> {
@@ -102,6 +101,16 @@ impl Clusters {
 // === impl Snapshot ===
 
 impl Snapshot {
+    fn get(&self, name: &ClusterName) -> Result<Arc<Cluster>, LookupError> {
+        match self.clusters.get(name) {
+            Some(Entry::Ready(cluster)) => Ok(Arc::clone(cluster)),
+            Some(Entry::Invalid(reason)) => Err(LookupError::Invalid(Arc::clone(reason))),
+            // "No such cluster" makes clients give up what they have there: say it only when it is known to be true.
+            None if !self.complete => Err(LookupError::Unknown),
+            None => Err(LookupError::Absent),
+        }
+    }
+
     /// The usable clusters in order of name.
     pub fn ready(&self) -> Vec<&Arc<Cluster>> {
         let mut ready: Vec<_> = self

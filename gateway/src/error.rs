@@ -5,6 +5,7 @@
 //! POST too, that is answered 5xx with it.
 
 mod credential;
+mod unseen;
 
 use std::sync::Arc;
 
@@ -44,6 +45,10 @@ pub enum Error {
     NoSuchCluster(ClusterName),
     /// The first list of Secrets is not in yet.
     ClustersUnknown,
+    /// The hub has the Secret, and the watch of Secrets is behind.
+    ClusterLate(ClusterName),
+    /// A name that is not known here, and the hub cannot be asked. Not 404: to be gone is said only of what is gone.
+    ClusterUnanswered(ClusterName),
     InvalidCluster {
         cluster: ClusterName,
         reason: Arc<str>,
@@ -114,6 +119,8 @@ impl Error {
             LookupError::Unknown => Self::ClustersUnknown,
             LookupError::Absent => Self::NoSuchCluster(cluster.clone()),
             LookupError::Invalid(reason) => Self::InvalidCluster { cluster: cluster.clone(), reason },
+            LookupError::Late => Self::ClusterLate(cluster.clone()),
+            LookupError::Unanswered => Self::ClusterUnanswered(cluster.clone()),
         }
     }
 
@@ -152,10 +159,11 @@ impl Error {
         match self {
             Self::TooMany(_)
             | Self::Authentication(AuthenticationError::Busy)
-            | Self::Authorization(AuthorizationError::Busy) => Some(1),
-            Self::ClustersUnknown | Self::Upstream { error: SendError::Exhausted(_) | SendError::Refused, .. } => {
-                Some(1)
-            }
+            | Self::Authorization(AuthorizationError::Busy)
+            | Self::ClustersUnknown
+            | Self::ClusterLate(_)
+            | Self::ClusterUnanswered(_)
+            | Self::Upstream { error: SendError::Exhausted(_) | SendError::Refused, .. } => Some(1),
             Self::Upstream { error: SendError::Connect(error), .. } if error.is_momentary() => Some(1),
             _ => None,
         }
@@ -228,9 +236,9 @@ impl Error {
     fn member_status(self) -> Status {
         use StatusCode as Code;
         match self {
-            Self::NoSuchCluster(cluster) => {
-                of_cluster(&cluster, Code::NOT_FOUND, Reason::NotFound, format!("no such cluster {cluster}"))
-            }
+            Self::NoSuchCluster(cluster) => unseen::absent(&cluster),
+            Self::ClusterLate(cluster) => unseen::late(&cluster),
+            Self::ClusterUnanswered(cluster) => unseen::unanswered(&cluster),
             Self::InvalidCluster { cluster, reason } => of_cluster(
                 &cluster,
                 Code::SERVICE_UNAVAILABLE,

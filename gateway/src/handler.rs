@@ -74,7 +74,7 @@ async fn respond(
             if gateway.settings.authorize_subpath {
                 Box::pin(subpath::authorize(gateway, Arc::clone(permit.user()), &route)).await?;
             }
-            let cluster = gateway.clusters.get(&route.cluster).map_err(|error| Error::lookup(&route.cluster, error))?;
+            let cluster = gateway.cluster(&route.cluster).await?;
             record.uses(connection, cluster.metrics(), route.asks.resource(), &permit)?;
             let acting = gateway.acting(&cluster, permit.user(), &route.asks)?;
             let call = proxy::Call::new(connection, cluster, &route, permit, acting);

@@ -5,6 +5,7 @@ mod credential;
 mod ledger;
 pub mod proxied;
 mod resource;
+mod second_look;
 mod tunnel;
 mod verb;
 
@@ -24,6 +25,7 @@ use telemetry::histogram::Histogram;
 pub use self::circuit::CircuitGauge;
 use self::ledger::Ledger;
 use self::proxied::{OfCluster, Proxied, Topic};
+pub use self::second_look::SecondLooks;
 pub use self::tunnel::TunnelMetrics;
 pub use self::verb::Verb;
 use crate::limits::Load;

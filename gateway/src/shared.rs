@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use api::cluster_name::ClusterName;
 use api::route::MemberRequest;
 use auth::{Authenticator, Authorizer, User};
 use net::drain::Drain;
@@ -11,7 +12,7 @@ use telemetry::readiness::Readiness;
 use tokio::runtime::Handle;
 
 use crate::clusters::managed::ManagedClusters;
-use crate::clusters::{Cluster, Clusters};
+use crate::clusters::{Cluster, Clusters, LookupError, SecondLook};
 use crate::error::Error;
 use crate::exchange::{Acting, Exchange};
 use crate::hub::Hub;
@@ -24,6 +25,8 @@ pub struct Shared {
     pub authenticator: Arc<Authenticator>,
     pub authorizer: Arc<Authorizer>,
     pub clusters: Arc<Clusters>,
+    /// Before a name is said to be nobody's. Absent without a hub.
+    pub second_look: Option<SecondLook>,
     /// Absent when there is none.
     pub hub: Option<Hub>,
     /// What Open Cluster Management knows of clusters. Absent without a hub.
@@ -52,6 +55,16 @@ pub struct Shared {
 // === impl Shared ===
 
 impl Shared {
+    /// The cluster that a permitted request is for.
+    pub async fn cluster(&self, name: &ClusterName) -> Result<Arc<Cluster>, Error> {
+        let found = match (self.clusters.get(name), &self.second_look) {
+            // Boxed: rare, and not to be carried around by every request.
+            (Err(LookupError::Absent), Some(look)) => Box::pin(look.cluster(name)).await,
+            (found, _) => found,
+        };
+        found.map_err(|error| Error::lookup(name, error))
+    }
+
     /// As whom `user` acts on `cluster` with a request that `asks` this.
     pub fn acting(&self, cluster: &Cluster, user: &User, asks: &MemberRequest<'_>) -> Result<Acting, Error> {
         let name = cluster.name();

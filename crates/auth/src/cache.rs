@@ -21,12 +21,13 @@ use self::flight::Flight;
 use crate::review::{ReviewError, Stage};
 
 /// An answer and how long it may be kept. Zero: only for those who wait for it now.
-pub(crate) type Loaded<V> = Result<(V, Duration), ReviewError>;
+pub type Loaded<V> = Result<(V, Duration), ReviewError>;
 
 type Outcome<V> = Option<Result<V, ReviewError>>;
 
+/// See the module. Other answers of the hub than those about users are kept in it too.
 #[derive(Debug)]
-pub(crate) struct Cache<K, V> {
+pub struct Cache<K, V> {
     entries: Arc<Mutex<Entries<K, V>>>,
     runtime: Handle,
     max_pending: usize,
@@ -34,11 +35,11 @@ pub(crate) struct Cache<K, V> {
 
 /// What a cache may hold.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Limits {
+pub struct Limits {
     /// Answers kept: how many, or how heavy all together where they are weighed.
-    pub(crate) kept: usize,
+    pub kept: usize,
     /// Calls in flight or queued for the hub; further ones are turned away.
-    pub(crate) pending: usize,
+    pub pending: usize,
 }
 
 /// How a caller finds its key.
@@ -63,7 +64,7 @@ where
     V: Clone + Send + Sync + 'static,
 {
     /// Calls to load a value run as tasks of `runtime`.
-    pub(crate) fn new(runtime: Handle, limits: Limits) -> Self {
+    pub fn new(runtime: Handle, limits: Limits) -> Self {
         Self::weighing(runtime, limits, |_, _| 1)
     }
 
@@ -92,7 +93,7 @@ where
 
     /// The kept answer, or that of the call already under way, or that of a new call `load`, which is told to say how far
     /// it is.
-    pub(crate) async fn get_or_load<F>(&self, key: Arc<K>, load: impl FnOnce(Stage) -> F) -> Result<V, ReviewError>
+    pub async fn get_or_load<F>(&self, key: Arc<K>, load: impl FnOnce(Stage) -> F) -> Result<V, ReviewError>
     where
         F: Future<Output = Loaded<V>> + Send + 'static,
     {

@@ -22,7 +22,7 @@ use self::places::Places;
 
 pub(crate) use self::hub::HubReviews;
 pub(crate) use self::places::Line;
-pub(crate) use self::stage::Stage;
+pub use self::stage::{AtHub, Stage};
 
 /// Longest wait for one answer (`--authentication-token-webhook` request timeout of kube-apiserver).
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);

@@ -48,6 +48,8 @@ fn every_kind() -> Vec<Error> {
         Error::NoSuchObject(name()),
         Error::NoSuchCluster(name()),
         Error::ClustersUnknown,
+        Error::ClusterLate(name()),
+        Error::ClusterUnanswered(name()),
         Error::InvalidCluster { cluster: name(), reason: "data key \"token\" is missing".into() },
         upstream(SendError::Connect(refused())),
         upstream(SendError::Connect(timed_out())),

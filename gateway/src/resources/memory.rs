@@ -61,8 +61,8 @@ fn registered(
 ) -> Result<Arc<Cluster>, Error> {
     shared.clusters.get(name).map_err(|error| match error {
         LookupError::Absent => absent(name),
-        LookupError::Unknown => Error::ClustersUnknown,
         LookupError::Invalid(reason) => Error::Unconvertible { cluster: name.clone(), reason },
+        other => Error::lookup(name, other),
     })
 }
 

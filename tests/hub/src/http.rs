@@ -12,11 +12,12 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
-use hyper::client::conn::http1;
+use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use kit::pki::{self, Authority, Issued, Trust};
 use serde_json::Value;
 use tokio::net::TcpStream;
+use tokio::runtime::{Builder, Runtime};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::ClientConfig;
@@ -28,6 +29,13 @@ const LIMIT: Duration = Duration::from_secs(20);
 pub struct Client {
     address: SocketAddr,
     tls: Arc<ClientConfig>,
+}
+
+/// An open connection, for requests that follow one another at once.
+pub struct Kept {
+    runtime: Runtime,
+    sender: SendRequest<Full<Bytes>>,
+    client: Client,
 }
 
 /// An answer, read to its end.
@@ -74,11 +82,22 @@ impl Client {
     /// Any request.
     pub fn send(&self, method: &Method, path: &str, headers: &[(&str, &str)], body: Bytes) -> Result<Response> {
         let request = self.request(method, path, headers)?.body(Full::new(body))?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let runtime = Builder::new_current_thread().enable_all().build()?;
         runtime
             .block_on(async { tokio::time::timeout(LIMIT, self.exchange(request)).await })
             .with_context(|| format!("{method} {path} was not answered within {LIMIT:?}"))?
             .with_context(|| format!("{method} {path} failed"))
+    }
+
+    /// A connection that is kept open.
+    pub fn keep(&self) -> Result<Kept> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let sender = runtime.block_on(async {
+            let (sender, connection) = http1::handshake(TokioIo::new(self.connect().await?)).await?;
+            tokio::spawn(connection);
+            anyhow::Ok(sender)
+        })?;
+        Ok(Kept { runtime, sender, client: self.clone() })
     }
 
     /// A connection, for what is not one request and its whole answer.
@@ -98,8 +117,7 @@ impl Client {
     async fn exchange(&self, request: Request<Full<Bytes>>) -> Result<Response> {
         let (mut sender, connection) = http1::handshake(TokioIo::new(self.connect().await?)).await?;
         tokio::spawn(connection);
-        let (head, body) = sender.send_request(request).await?.into_parts();
-        Ok(Response { status: head.status, headers: head.headers, body: body.collect().await?.to_bytes() })
+        Response::whole(sender.send_request(request).await?).await
     }
 
     fn request(&self, method: &Method, path: &str, headers: &[(&str, &str)]) -> Result<http::request::Builder> {
@@ -112,9 +130,31 @@ impl Client {
     }
 }
 
+// === impl Kept ===
+
+impl Kept {
+    /// As [`Client::send`].
+    pub fn send(&mut self, method: &Method, path: &str, headers: &[(&str, &str)], body: Bytes) -> Result<Response> {
+        let request = self.client.request(method, path, headers)?.body(Full::new(body))?;
+        let exchange = async {
+            self.sender.ready().await?;
+            Response::whole(self.sender.send_request(request).await?).await
+        };
+        self.runtime
+            .block_on(async { tokio::time::timeout(LIMIT, exchange).await })
+            .with_context(|| format!("{method} {path} was not answered within {LIMIT:?}"))?
+            .with_context(|| format!("{method} {path} failed"))
+    }
+}
+
 // === impl Response ===
 
 impl Response {
+    async fn whole(response: http::Response<Incoming>) -> Result<Self> {
+        let (head, body) = response.into_parts();
+        Ok(Self { status: head.status, headers: head.headers, body: body.collect().await?.to_bytes() })
+    }
+
     /// The body as JSON.
     pub fn json(&self) -> Result<Value> {
         serde_json::from_slice(&self.body).with_context(|| format!("{}: not JSON: {}", self.status, self.text()))

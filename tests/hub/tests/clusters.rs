@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use http::StatusCode;
-use hub_tests::hub::MemberSecret;
+use bytes::Bytes;
+use http::{Method, StatusCode};
+use hub_tests::hub::{MemberSecret, SECRET_NAMESPACE};
 use hub_tests::kubeconfig::Credential;
 use hub_tests::lab::{Lab, Route};
 use hub_tests::{ports, wait};
@@ -24,6 +25,7 @@ const LIMIT: Duration = Duration::from_secs(10);
 pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
     vec![
         test(stage, "clusters::a new Secret is a cluster within a second, a deleted one is none", come_and_go),
+        test(stage, "clusters::a cluster is served right after its registration", at_once),
         test(stage, "clusters::a changed token is used within a second", rotate),
         test(stage, "clusters::a change to a client certificate is used within a second", change_kind),
         test(stage, "clusters::an unknown cluster is not found", unknown),
@@ -57,6 +59,42 @@ fn come_and_go(lab: &Lab) -> Result<()> {
         })?;
     }
     Ok(())
+}
+
+/// Nothing comes between the hub's 201 and the request, and several do so at once.
+fn at_once(lab: &Lab) -> Result<()> {
+    const CALLERS: usize = 4;
+    let outcomes: Vec<_> = std::thread::scope(|scope| {
+        let callers = Route::PROXIED.into_iter().flat_map(|route| (0..CALLERS).map(move |caller| (route, caller)));
+        let callers = callers.map(|(route, caller)| scope.spawn(move || refusals(lab, route, caller)));
+        callers.collect::<Vec<_>>().into_iter().map(|caller| caller.join().expect("no panic")).collect()
+    });
+    let refused = outcomes.into_iter().collect::<Result<Vec<_>>>()?.concat();
+    ensure!(refused.is_empty(), "{} refused: {}", refused.len(), refused.join("\n"));
+    Ok(())
+}
+
+/// What one caller is told instead of the member's answer.
+fn refusals(lab: &Lab, route: Route, caller: usize) -> Result<Vec<String>> {
+    const TIMES: usize = 25;
+    let secret = MemberSecret::with_token(&lab.member.server, &lab.member_token);
+    let secrets = format!("/api/v1/namespaces/{SECRET_NAMESPACE}/secrets");
+    let (json, authorization) = ([("content-type", "application/json")], bearer(&lab.token));
+    let mut hub = lab.hub.server.client(Some(lab.hub.server.admin())).keep()?;
+    let mut connection = client(lab, route).keep()?;
+    let mut refused = Vec::new();
+    for number in 0..TIMES {
+        let cluster = format!("prompt-{}-{caller}-{number}", route.name());
+        let path = format!("{}/version", Lab::proxy_path(&cluster));
+        let document = Bytes::from(secret.document(&cluster).to_string());
+        hub.send(&Method::POST, &secrets, &json, document)?.expect(StatusCode::CREATED)?;
+        let answer = connection.send(&Method::GET, &path, &[("authorization", &authorization)], Bytes::new())?;
+        if answer.status != StatusCode::OK {
+            refused.push(format!("{cluster}: {} {}", answer.status, answer.text()));
+        }
+        hub.send(&Method::DELETE, &format!("{secrets}/{cluster}"), &[], Bytes::new())?.expect(StatusCode::OK)?;
+    }
+    Ok(refused)
 }
 
 fn rotate(lab: &Lab) -> Result<()> {

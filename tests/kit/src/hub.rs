@@ -33,6 +33,7 @@ use self::api::Hub;
 use self::store::Key;
 use crate::pki::{ALPN_BOTH, Authority, ClientAuth, Issued, Leaf, server_config};
 use crate::server::Server;
+use crate::wait::Gate;
 
 /// HTTP/2 streams one connection may have open: kube-apiserver's default.
 const MAX_STREAMS: u32 = 100;
@@ -244,6 +245,11 @@ impl FakeHub {
     /// Waits until exactly `count` watches of `resource` are open and have sent what there was.
     pub async fn watching(&self, resource: Resource, count: usize) {
         self.hub.watches.reached(resource, count).await;
+    }
+
+    /// Holds back what watches of `resource` tell, from the next change on and until the gate is open. Reads are answered meanwhile.
+    pub fn hold_watches(&self, resource: Resource, gate: &Gate) {
+        self.hub.watches.hold(resource, gate.clone());
     }
 
     /// Sends a bookmark on every watch that asked for them.

@@ -5,16 +5,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Whether the review is at the hub just now, or waits for a place or its next attempt. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Stage(Arc<AtomicBool>);
+pub struct Stage(Arc<AtomicBool>);
 
 /// The review is at the hub until this is dropped.
 #[derive(Debug)]
-pub(crate) struct AtHub<'a>(&'a AtomicBool);
+pub struct AtHub<'a>(&'a AtomicBool);
 
 // === impl Stage ===
 
 impl Stage {
-    pub(crate) fn enter_hub(&self) -> AtHub<'_> {
+    /// From now on, until what is returned is dropped.
+    pub fn enter_hub(&self) -> AtHub<'_> {
         self.0.store(true, Ordering::Relaxed);
         AtHub(&self.0)
     }

@@ -76,7 +76,8 @@ impl MemberSecret {
         Self { endpoint: Some(server.url()), authority: server.authority().root_pem(), credential }
     }
 
-    fn document(&self, name: &str) -> Value {
+    /// The Secret that makes it the cluster `name`.
+    pub fn document(&self, name: &str) -> Value {
         let mut data = json!({"ca.crt": self.authority});
         if let Some(endpoint) = &self.endpoint {
             data["endpoint"] = json!(endpoint);

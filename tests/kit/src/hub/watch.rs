@@ -17,7 +17,7 @@ use super::resource::Resource;
 use super::status::status;
 use super::store::{Change, Store};
 use crate::server::Aborted;
-use crate::wait::Signal;
+use crate::wait::{Gate, Signal};
 
 /// Lines of one watch that may wait for the caller to read them.
 const LINES: usize = 64;
@@ -30,6 +30,8 @@ pub(super) struct Watches {
     open: Arc<Mutex<HashMap<Resource, usize>>>,
     signal: Arc<Signal>,
     orders: watch::Sender<Orders>,
+    /// What changes of a resource wait for.
+    gates: Mutex<HashMap<Resource, Gate>>,
 }
 
 /// How often each order was given; a watch obeys those given since it began.
@@ -71,11 +73,22 @@ struct Open(Resource, Arc<Watches>);
 
 impl Watches {
     pub(super) fn new() -> Self {
-        Self { open: Arc::default(), signal: Arc::default(), orders: watch::Sender::default() }
+        Self { open: Arc::default(), signal: Arc::default(), orders: watch::Sender::default(), gates: Mutex::default() }
     }
 
     pub(super) fn order(&self, order: impl FnOnce(&mut Orders)) {
         self.orders.send_modify(order);
+    }
+
+    pub(super) fn hold(&self, resource: Resource, gate: Gate) {
+        self.gates.lock().insert(resource, gate);
+    }
+
+    async fn passed(&self, resource: Resource) {
+        let gate = self.gates.lock().get(&resource).cloned();
+        if let Some(gate) = gate {
+            gate.passed().await;
+        }
     }
 
     pub(super) async fn reached(&self, resource: Resource, count: usize) {
@@ -150,6 +163,7 @@ impl Watch {
     }
 
     async fn changes(&mut self) -> Result<(), Over> {
+        self.watches.passed(self.resource).await;
         let Ok((version, changes)) = self.store.since(self.resource, self.position) else {
             let message = format!("too old resource version: {}", self.position);
             self.event("ERROR", &status(410, &message)).await?;

@@ -1,6 +1,7 @@
 //! Clusters come, change and go while the gateway runs, and nobody else's requests notice.
 
 mod hub;
+mod just_registered;
 mod kubeconfig;
 mod manifests;
 mod removed;

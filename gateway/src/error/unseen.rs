@@ -1,0 +1,33 @@
+//! Names that are not among the clusters. "No such cluster" makes clients give up what they have there: it is said only where it is
+//! known, and anything else invites them to come again.
+
+use api::cluster_name::ClusterName;
+use api::status::{Reason, Status};
+use http::StatusCode;
+
+use super::of_cluster;
+
+pub(super) fn absent(cluster: &ClusterName) -> Status {
+    of_cluster(cluster, StatusCode::NOT_FOUND, Reason::NotFound, format!("no such cluster {cluster}"))
+}
+
+pub(super) fn late(cluster: &ClusterName) -> Status {
+    unavailable(
+        cluster,
+        format!("cluster {cluster} is registered, but the gateway has not read it from the hub yet, try again shortly"),
+    )
+}
+
+pub(super) fn unanswered(cluster: &ClusterName) -> Status {
+    unavailable(
+        cluster,
+        format!(
+            "cluster {cluster} is not known to the gateway, and the hub did not say whether it was registered just now, try \
+             again shortly"
+        ),
+    )
+}
+
+fn unavailable(cluster: &ClusterName, message: String) -> Status {
+    of_cluster(cluster, StatusCode::SERVICE_UNAVAILABLE, Reason::ServiceUnavailable, message)
+}
