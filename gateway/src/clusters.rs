@@ -9,6 +9,8 @@ pub mod directory;
 pub mod dynamic;
 pub mod files;
 pub mod kubeconfig;
+#[cfg(test)]
+mod lines;
 pub mod managed;
 mod ocm;
 pub mod poll;

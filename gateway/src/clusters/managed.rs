@@ -78,6 +78,13 @@ impl ManagedClusters {
         self.seen.notify_one();
     }
 
+    /// As if the hub had just these.
+    #[cfg(test)]
+    pub fn set(&self, clusters: impl IntoIterator<Item = ManagedCluster>) {
+        let clusters = clusters.into_iter().map(|one| (one.metadata.name.clone(), Arc::new(one))).collect();
+        self.publish(Managed { known: true, kind: Some(Kind { since: 0 }), clusters });
+    }
+
     fn publish(&self, managed: Managed) {
         self.current.store(Arc::new(managed));
         self.changed.send_replace(());

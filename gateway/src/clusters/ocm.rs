@@ -89,3 +89,6 @@ impl Said {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,8 +4,9 @@ mod scripted;
 
 use http::StatusCode;
 
-use self::scripted::{Followed, Lines, groups};
+use self::scripted::{Followed, groups};
 use super::*;
+use crate::clusters::lines::Lines;
 
 /// The permission to look for in an error.
 const PERMISSION: &str = "list and watch on managedclusters.cluster.open-cluster-management.io";

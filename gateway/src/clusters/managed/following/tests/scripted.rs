@@ -1,6 +1,4 @@
-//! A hub as the test tells it, being followed; and what is logged meanwhile.
-
-use std::fmt::Write as _;
+//! A hub as the test tells it, being followed.
 
 use http::{Request, Response, StatusCode};
 use http_body_util::Full;
@@ -10,10 +8,6 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use telemetry::readiness::Readiness;
 use tokio::time::Instant;
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id, Record};
-use tracing::subscriber::DefaultGuard;
-use tracing::{Event, Metadata, Subscriber};
 
 use super::*;
 
@@ -34,10 +28,6 @@ pub struct Followed {
     pub managed: Arc<ManagedClusters>,
     pub readiness: Readiness,
 }
-
-/// Lines of this thread that are no debugging, as `LEVEL text`.
-#[derive(Clone, Default)]
-pub struct Lines(Arc<Mutex<Vec<String>>>);
 
 /// Discovery of a hub that has the group, or has not.
 pub fn groups(there: bool) -> (StatusCode, Value) {
@@ -120,52 +110,5 @@ impl Followed {
     /// When it was asked since this was called last.
     pub fn asked(&self) -> Vec<Instant> {
         std::mem::take(&mut self.hub.asked.lock())
-    }
-}
-
-// === impl Lines ===
-
-impl Lines {
-    /// Until the guard is dropped.
-    pub fn collect() -> (Self, DefaultGuard) {
-        let lines = Self::default();
-        (lines.clone(), tracing::subscriber::set_default(lines))
-    }
-
-    pub fn take(&self) -> Vec<String> {
-        std::mem::take(&mut self.0.lock())
-    }
-}
-
-impl Subscriber for Lines {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.is_event() && *metadata.level() <= tracing::Level::INFO
-    }
-
-    fn event(&self, event: &Event<'_>) {
-        let mut text = Text(event.metadata().level().to_string());
-        event.record(&mut text);
-        self.0.lock().push(text.0);
-    }
-
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
-    }
-
-    fn record(&self, _: &Id, _: &Record<'_>) {}
-
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-
-    fn enter(&self, _: &Id) {}
-
-    fn exit(&self, _: &Id) {}
-}
-
-/// Level, and the values of all fields.
-struct Text(String);
-
-impl Visit for Text {
-    fn record_debug(&mut self, _: &Field, value: &dyn std::fmt::Debug) {
-        let _ = write!(self.0, " {value:?}");
     }
 }
