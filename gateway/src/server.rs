@@ -1,6 +1,7 @@
 //! The serving side of one core: accept, TLS, HTTP/2 or HTTP/1.1, then the handler.
 
 mod heard;
+mod lengths;
 mod limits;
 
 use std::convert::Infallible;
@@ -29,6 +30,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use self::heard::Ear;
+use self::lengths::Lengths;
 use self::limits::Limits;
 use crate::body::ResponseBody;
 use crate::connection::Connection;
@@ -155,11 +157,19 @@ async fn silence(ear: &Ear) {
 
 async fn serve_http1(stream: Stream, connection: Arc<Connection>) -> hyper::Result<()> {
     let requests = Arc::clone(&connection);
-    let service = service_fn(move |request: http::Request<Incoming>| {
+    let lengths = Lengths::default();
+    let reader = lengths.reader();
+    let service = service_fn(move |mut request: http::Request<Incoming>| {
         let connection = Arc::clone(&requests);
+        let last = framing::must_close_after(&request);
+        if last && lengths.are_ambiguous() {
+            request.extensions_mut().insert(framing::TwoLengths);
+        }
+        if last || framing::leaves_http(&request) {
+            lengths.enough();
+        }
         // Boxed, so that idle connections keep no room for it.
         Box::pin(async move {
-            let last = framing::must_close_after(&request);
             let mut response = handle(connection, request).await;
             if last {
                 // By the header and not by asking the connection to leave: what is in its buffer already must not be parsed.
@@ -168,7 +178,8 @@ async fn serve_http1(stream: Stream, connection: Arc<Connection>) -> hyper::Resu
             Ok::<Response<ResponseBody>, Infallible>(response)
         })
     });
-    let serving = limits::http1().serve_connection(TokioIo::new(Linger::new(stream)), service).with_upgrades();
+    let io = TokioIo::new(Heard::new(Linger::new(stream), reader));
+    let serving = limits::http1().serve_connection(io, service).with_upgrades();
     drive(serving, hyper::server::conn::http1::UpgradeableConnection::graceful_shutdown, &connection).await
 }
 

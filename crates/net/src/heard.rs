@@ -10,8 +10,8 @@ use crate::seal::Seal;
 
 /// Who is told. Called for every read and write: must be cheap.
 pub trait Ear {
-    /// `bytes` were received; never zero.
-    fn heard(&self, bytes: usize);
+    /// `bytes` were received; never none.
+    fn heard(&mut self, bytes: &[u8]);
 
     /// `bytes` were taken by the stream below.
     fn said(&self, _bytes: usize) {}
@@ -43,8 +43,8 @@ impl<T: AsyncRead + Unpin, E: Ear + Unpin> AsyncRead for Heard<T, E> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
-        let bytes = buf.filled().len() - before;
-        if bytes > 0 {
+        let bytes = &buf.filled()[before..];
+        if !bytes.is_empty() {
             self.ear.heard(bytes);
         }
         Poll::Ready(Ok(()))

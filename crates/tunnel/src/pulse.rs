@@ -101,9 +101,9 @@ impl Default for Pulse {
 // === impl Stethoscope ===
 
 impl Ear for Stethoscope {
-    fn heard(&self, bytes: usize) {
+    fn heard(&mut self, bytes: &[u8]) {
         self.0.heard.store(self.0.now(), Ordering::Relaxed);
-        self.0.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.0.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
     }
 
     fn said(&self, _: usize) {

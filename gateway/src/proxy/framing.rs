@@ -1,13 +1,18 @@
 //! What HTTP/1.1 messages must look like before we act on them, beyond what the parser already insists on.
 
-use http::header::{HOST, TRANSFER_ENCODING};
-use http::{Method, Request, Version};
+use http::header::{CONNECTION, HOST, TRANSFER_ENCODING};
+use http::{HeaderMap, Method, Request, Version};
 use hyper::body::Incoming;
 
 use crate::error::Error;
 use crate::headers;
 
-/// Refuses requests without `Host` (RFC 9112 §3.2), `CONNECT`, and targets that are neither a path nor an absolute URI.
+/// Of a request: it has a `Content-Length` beside its `Transfer-Encoding`, which the parser hides.
+#[derive(Clone, Copy, Debug)]
+pub struct TwoLengths;
+
+/// Refuses requests without `Host` (RFC 9112 §3.2), `CONNECT`, targets that are neither a path nor an absolute URI, and bodies whose end two
+/// servers may see in different places (§6.3, §11.2).
 pub fn check(request: &Request<Incoming>) -> Result<(), Error> {
     if request.method() == Method::CONNECT {
         return Err(Error::MethodNotAllowed);
@@ -21,15 +26,36 @@ pub fn check(request: &Request<Incoming>) -> Result<(), Error> {
     if !request.uri().path().starts_with('/') {
         return Err(Error::BadRequest("the request target must be a path"));
     }
+    if must_close_after(request) {
+        if request.extensions().get::<TwoLengths>().is_some() {
+            return Err(Error::BadRequest("a request must not have both Content-Length and Transfer-Encoding"));
+        }
+        if !is_chunked_once(request.headers()) {
+            return Err(Error::BadRequest("the only Transfer-Encoding of a request may be \"chunked\", once"));
+        }
+    }
     Ok(())
+}
+
+/// The parser asks only that `chunked` comes last. What else is applied we do not know how to undo, and neither say nor hide (RFC 9112 §6.1).
+fn is_chunked_once(headers: &HeaderMap) -> bool {
+    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
+    let only = codings.next().filter(|_| codings.next().is_none());
+    only.is_some_and(|coding| coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked"))
 }
 
 /// Whether the connection must close after this request.
 ///
 /// The parser lets `Transfer-Encoding` win over a `Content-Length` beside it and hides the latter. RFC 9112 §6.3 allows that
 /// only if the connection is closed afterwards, so that bytes which another server may have read as the next request are
-/// never parsed as one. As the two cannot be told apart here, every chunked HTTP/1.x request is the last on its connection;
-/// hubs and client-go, which send bodies over HTTP/2 or with a length, never notice.
+/// never parsed as one. Such a request is refused ([`check`]), and every chunked HTTP/1.x request is the last on its connection all the
+/// same: then nothing has to read chunks along to find the next head. Hubs and client-go, which send bodies over HTTP/2 or with a length,
+/// never notice.
 pub fn must_close_after(request: &Request<Incoming>) -> bool {
     request.version() < Version::HTTP_2 && request.headers().contains_key(TRANSFER_ENCODING)
+}
+
+/// Whether its connection may go on as something else, and not as HTTP in any case.
+pub fn leaves_http(request: &Request<Incoming>) -> bool {
+    request.headers().get_all(CONNECTION).iter().any(|value| headers::has_token(value, "upgrade"))
 }

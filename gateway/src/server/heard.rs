@@ -19,9 +19,9 @@ impl Ear {
 }
 
 impl net::heard::Ear for Ear {
-    fn heard(&self, bytes: usize) {
+    fn heard(&mut self, bytes: &[u8]) {
         if !self.heard_preface() {
-            self.0.fetch_add(bytes, Ordering::Relaxed);
+            self.0.fetch_add(bytes.len(), Ordering::Relaxed);
         }
     }
 }

@@ -6,7 +6,12 @@ use system_tests::{ADMIN, CLUSTER, Http, Rig, across_http, proxied};
 
 use super::agreeable;
 
-across_http!(a_request_hidden_in_a_body_reaches_nobody, what_is_not_http_reaches_nobody);
+across_http!(
+    a_request_hidden_in_a_body_reaches_nobody,
+    what_is_not_http_reaches_nobody,
+    two_lengths_of_one_body_are_refused_before_the_member,
+    a_chunked_body_behind_others_is_served,
+);
 
 /// The heads of a POST with `lines` beside the usual ones.
 fn post(lines: &str) -> String {
@@ -62,6 +67,66 @@ async fn a_request_hidden_in_a_body_reaches_nobody(member: Http) {
         let seen: Vec<_> = member.requests().into_iter().filter(|request| request.path() != "/outer").collect();
         assert!(seen.is_empty(), "{case}: {seen:?}");
     }
+}
+
+async fn two_lengths_of_one_body_are_refused_before_the_member(member: Http) {
+    let member = agreeable(member).await;
+    let rig = Rig::with(&member).await;
+    let (hidden, empty) = (hidden(), "0\r\n\r\n");
+    // What was answered before, on the same connection: nothing, a body that reads like a head, the same in pieces.
+    let earlier = format!("X: y\r\n\r\n{}", post("Content-Length: 7\r\n"));
+    let earlier = post(&format!("Content-Length: {}\r\n", earlier.len())) + &earlier;
+    for lines in [
+        "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+        "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n",
+        "Content-Length: 5\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+        "transfer-encoding:chunked\r\nX: y\r\ncontent-LENGTH:\t5 \r\n",
+        "Transfer-Encoding: chunked\r\nContent-Length: none\r\n",
+        "Transfer-Encoding: chunked\nContent-Length: 5\n",
+        "Transfer-Encoding: chunked, chunked\r\n",
+        "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
+        "Transfer-Encoding: identity\r\nTransfer-Encoding: chunked\r\n",
+        "Transfer-Encoding: gzip, chunked\r\n",
+        "Transfer-Encoding: , chunked\r\n",
+    ] {
+        let refused = post(lines) + empty + &hidden;
+        for (case, request, expected) in [
+            ("alone", refused.clone(), vec![400]),
+            ("behind another", earlier.clone() + &refused, vec![200, 400]),
+            ("behind empty lines", "\r\n\r\n".to_owned() + &refused, vec![400]),
+        ] {
+            let before = member.request_count();
+            for pieces in [request.len(), 7] {
+                let mut connection = rig.client().h1().await.expect("a connection");
+                for piece in request.as_bytes().chunks(pieces) {
+                    // Refused in the middle, the rest is not taken.
+                    if connection.send(piece).await.is_err() {
+                        break;
+                    }
+                }
+                assert_eq!(statuses(&mut connection).await, expected, "{lines:?} {case}");
+            }
+            assert_eq!(member.request_count() - before, 2 * (expected.len() - 1), "{lines:?} {case}");
+        }
+    }
+}
+
+async fn a_chunked_body_behind_others_is_served(member: Http) {
+    let member = agreeable(member).await;
+    let rig = Rig::with(&member).await;
+    // In a body, these lines say nothing.
+    let body = "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let earlier = post(&format!("Content-Length: {}\r\n", body.len())) + body;
+    let chunked = post("Transfer-Encoding: Chunked\r\n") + &format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len());
+    for pieces in [usize::MAX, 11] {
+        let mut connection = rig.client().h1().await.expect("a connection");
+        let request = earlier.clone() + &hidden() + &chunked;
+        for piece in request.as_bytes().chunks(pieces) {
+            connection.send(piece).await.expect("taken");
+        }
+        assert_eq!(statuses(&mut connection).await, [200, 200, 200]);
+    }
+    assert_eq!(member.request_count(), 6);
 }
 
 async fn what_is_not_http_reaches_nobody(member: Http) {

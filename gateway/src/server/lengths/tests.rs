@@ -1,0 +1,78 @@
+use net::heard::Ear as _;
+use proptest::prelude::*;
+
+use super::*;
+
+/// Whether a connection's chunked request says its length twice, its bytes received in pieces of this size.
+fn ambiguous(bytes: &str, pieces: usize) -> bool {
+    let lengths = Lengths::default();
+    let mut reader = lengths.reader();
+    for piece in bytes.as_bytes().chunks(pieces) {
+        reader.heard(piece);
+    }
+    lengths.are_ambiguous()
+}
+
+const CHUNKED: &str = "POST /c HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n";
+const TWICE: &str = "POST /c HTTP/1.1\r\ncontent-LENGTH:5\r\nTRANSFER-encoding:  chunked\r\n\r\n0\r\n\r\n";
+
+#[test]
+fn a_second_length_is_seen_wherever_it_stands() {
+    let many = (0..100).fold(String::new(), |lines, number| lines + &format!("X-{number}: y\r\n"));
+    for (head, expected) in [
+        (CHUNKED.to_owned(), false),
+        (TWICE.to_owned(), true),
+        ("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n".into(), true),
+        ("POST / HTTP/1.1\nTransfer-Encoding: chunked\nContent-Length: 5\n\n".into(), true),
+        ("\r\n\nPOST / HTTP/1.1\r\nTransfer-Encoding: chunked\n\r\nContent-Length: 5\r\n\r\n".into(), false),
+        (format!("POST / HTTP/1.1\r\nContent-Length: 5\r\n{many}Transfer-Encoding: chunked\r\n\r\n"), true),
+        (format!("POST / HTTP/1.1\r\n{many}Transfer-Encoding: chunked\r\n\r\n"), false),
+        ("POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\n".into(), false),
+    ] {
+        for pieces in [1, 2, 3, 7, head.len()] {
+            assert_eq!(ambiguous(&head, pieces), expected, "{head} in pieces of {pieces}");
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_followed_counts_as_ambiguous() {
+    for bytes in
+        ["POST / HTTP/1.1\r\nContent-Length: +5\r\n\r\n", "POST / HTTP/1.1\r\nContent Length: 5\r\n\r\n", "?\r\n\r\n"]
+    {
+        assert!(ambiguous(&(bytes.to_owned() + CHUNKED), 9), "{bytes}");
+    }
+    let endless = format!("GET / HTTP/1.1\r\nX: {}", "y".repeat(Reader::MOST));
+    assert!(ambiguous(&endless, 64 * 1024));
+}
+
+#[test]
+fn after_an_upgrade_nothing_is_read() {
+    let lengths = Lengths::default();
+    let mut reader = lengths.reader();
+    reader.heard(b"GET / HTTP/1.1\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n");
+    lengths.enough();
+    reader.heard(&[0; 100]);
+    assert!(matches!(reader.state, State::Over) && !lengths.are_ambiguous());
+}
+
+proptest! {
+    /// Bodies may look like heads, and pieces end anywhere.
+    #[test]
+    fn bodies_say_nothing_of_what_follows(
+        bodies in prop::collection::vec(prop_oneof![
+            Just(String::new()), Just(CHUNKED.to_owned()), Just(TWICE.to_owned()), "[a-z\r\n: ]{0,40}",
+        ], 0..6),
+        pieces in 1..200_usize,
+        twice in any::<bool>(),
+    ) {
+        let mut bytes = String::new();
+        for body in bodies {
+            // A request without a body may leave the length out.
+            let length = if body.is_empty() { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
+            bytes.extend(["POST / HTTP/1.1\r\nHost: a\r\n", &length, "\r\n", &body]);
+        }
+        bytes += if twice { TWICE } else { CHUNKED };
+        prop_assert_eq!(ambiguous(&bytes, pieces), twice);
+    }
+}
