@@ -5,7 +5,11 @@ use system_tests::{CLUSTER, Http, Rig, across_http, proxied};
 
 use super::assert_names_the_cluster;
 
-across_http!(a_redirect_with_dot_segments_ends_here);
+across_http!(
+    a_redirect_with_dot_segments_ends_here,
+    a_redirect_that_browsers_read_otherwise_ends_here,
+    a_location_beside_an_answer_stays_below_the_proxy_path_or_is_left_out,
+);
 
 async fn a_redirect_with_dot_segments_ends_here(client: Http) {
     let member = Http::H2.member().await;
@@ -19,5 +23,36 @@ async fn a_redirect_with_dot_segments_ends_here(client: Http) {
         let answer = connection.get(&proxied(CLUSTER, "/x")).await;
         assert_eq!(answer.header("location"), None, "{location}");
         assert_names_the_cluster(&answer, 502, "InternalError");
+    }
+}
+
+async fn a_redirect_that_browsers_read_otherwise_ends_here(client: Http) {
+    let member = Http::H2.member().await;
+    let rig = Rig::with(&member).await;
+    let mut connection = rig.connect(client).await;
+    // They take tabs out before they look (WHATWG URL Standard, basic URL parser, step 3), and `\` for `/`.
+    for location in ["/\t/evil.example/", "/a/.\t./.\t./b", "/a/\t..\t/b", "/a b", "/a\\b", "/a/%2e\t%2E/b"] {
+        member.on_any(move |_| Reply::full(307, &[("location", location)], ""));
+        let answer = connection.get(&proxied(CLUSTER, "/x")).await;
+        assert_eq!(answer.header("location"), None, "{location:?}");
+        assert_names_the_cluster(&answer, 502, "InternalError");
+    }
+}
+
+async fn a_location_beside_an_answer_stays_below_the_proxy_path_or_is_left_out(client: Http) {
+    let member = Http::H2.member().await;
+    let rig = Rig::with(&member).await;
+    let mut connection = rig.connect(client).await;
+    for (location, told) in [
+        ("/api/v1/jobs/7".to_owned(), Some(proxied(CLUSTER, "/api/v1/jobs/7"))),
+        (member.url() + "/jobs/7", Some(proxied(CLUSTER, "/jobs/7"))),
+        ("https://elsewhere.example/".to_owned(), None),
+        ("/../../x".to_owned(), None),
+    ] {
+        let shown = location.clone();
+        member.on_any(move |_| Reply::full(201, &[("location", &location), ("refresh", "0;url=/api")], "made"));
+        let answer = connection.call("POST", &proxied(CLUSTER, "/jobs"), &[], b"{}").await;
+        assert_eq!((answer.status, answer.text().as_str()), (201, "made"), "{shown}");
+        assert_eq!((answer.header("location"), answer.header("refresh")), (told.as_deref(), None), "{shown}");
     }
 }
