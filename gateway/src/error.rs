@@ -23,6 +23,7 @@ use crate::body::ResponseBody;
 use crate::clusters::dynamic::NotIssued;
 use crate::clusters::{Held, LookupError};
 use crate::headers;
+use crate::headers::size::Unfit;
 use crate::hub::HubFailure;
 use crate::limits::TooMany;
 use crate::upstream::{ConnectError, SendError};
@@ -186,7 +187,6 @@ impl Error {
             Self::Authorization(AuthorizationError::Review(_))
                 | Self::Authentication(AuthenticationError::Review(_))
                 | Self::InvalidCluster { .. }
-                | Self::Upstream { .. }
                 | Self::UpgradeBroken { .. }
                 | Self::NoUpgrade { .. }
                 | Self::Unasked { .. }
@@ -195,7 +195,8 @@ impl Error {
                 | Self::NotIssued { .. }
                 | Self::Redirected(_)
                 | Self::Loop(_)
-        ) || matches!(self, Self::Hub(failure, _) if failure.is_operational())
+        ) || matches!(self, Self::Upstream { error, .. } if !matches!(error, SendError::Unfit(_)))
+            || matches!(self, Self::Hub(failure, _) if failure.is_operational())
     }
 
     pub fn into_status(self) -> Status {
@@ -211,7 +212,10 @@ impl Error {
             Self::TooManyHeaders => Status::new(
                 StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
                 Reason::BadRequest,
-                format!("the request has more than {} header lines", headers::MOST_LINES),
+                format!(
+                    "the request has more than {} header lines, send fewer of them or longer ones",
+                    headers::MOST_LINES
+                ),
             ),
             Self::BadPath(error) => Status::bad_request(error.to_string()),
             Self::NotFound => Status::path_not_found(),
@@ -336,6 +340,13 @@ fn upstream(cluster: &ClusterName, error: &SendError) -> Status {
             format!("cluster {cluster} takes no more requests: {error}"),
         ),
         SendError::Broken(reason) => broken(cluster, reason),
+        SendError::Unfit(unfit) => unfit_request(cluster, *unfit),
+        SendError::UnfitAnswer(_) => of_cluster(
+            cluster,
+            StatusCode::BAD_GATEWAY,
+            Reason::InternalError,
+            format!("the answer of cluster {cluster} cannot be passed on, it may have acted on the request: {error}"),
+        ),
         SendError::ClientGone(_) => of_cluster(
             cluster,
             StatusCode::BAD_REQUEST,
@@ -343,6 +354,17 @@ fn upstream(cluster: &ClusterName, error: &SendError) -> Status {
             format!("request to cluster {cluster}: {error}"),
         ),
     }
+}
+
+fn unfit_request(cluster: &ClusterName, unfit: Unfit) -> Status {
+    let (code, next) = match unfit {
+        Unfit::TooLarge => (
+            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            ", with the member's credential and the groups of an impersonated user: send fewer or shorter headers",
+        ),
+        Unfit::Name => (StatusCode::BAD_REQUEST, ": send it under another name"),
+    };
+    of_cluster(cluster, code, Reason::BadRequest, format!("the request for cluster {cluster} has {unfit}{next}"))
 }
 
 /// Nothing was sent. The text holds `dial tcp`, by which existing clients know a disconnected cluster.

@@ -4,6 +4,8 @@
 //! authentication and before our own credential is set, so that naming a header there can neither hide an identity nor
 //! drop a credential (CVE-2021-31999, CVE-2022-31813). Identity never crosses, in any spelling.
 
+pub mod size;
+
 use http::header::{self, CONNECTION, FORWARDED, HeaderName, TE, VIA};
 use http::{HeaderMap, HeaderValue};
 
@@ -39,7 +41,12 @@ pub fn to_member(headers: &mut HeaderMap, client: &HeaderValue) -> Result<(), To
 pub fn to_client(headers: &mut HeaderMap) {
     remove_nominated(headers);
     remove(headers, |name| {
-        is_hop_by_hop(name) || matches!(*name, header::SET_COOKIE | header::ALT_SVC | header::STRICT_TRANSPORT_SECURITY)
+        is_hop_by_hop(name)
+            || matches!(
+                *name,
+                // The last is a redirect by another name, which browsers follow with any answer.
+                header::SET_COOKIE | header::ALT_SVC | header::STRICT_TRANSPORT_SECURITY | header::REFRESH
+            )
     });
 }
 

@@ -22,6 +22,7 @@ pub use self::body::UpstreamBody;
 pub use self::connect::{ConnectError, MAX_DIALS, Target, Way};
 use self::pool::{Lease, Pool};
 pub use self::request_body::RequestBody;
+use crate::headers::size::{self, Unfit};
 use crate::metrics::ClusterMetrics;
 
 /// Everything needed to send requests to one member.
@@ -46,6 +47,12 @@ pub enum SendError {
     /// The member, or the network, ended the exchange; it may have acted on the request.
     #[error("{0}")]
     Broken(String),
+    /// The head or the trailers of the request would endanger the streams of others. Nothing of them was sent.
+    #[error("the request has {0}")]
+    Unfit(Unfit),
+    /// As that, of the answer.
+    #[error("its head has {0}")]
+    UnfitAnswer(Unfit),
     /// The client stopped sending its request body.
     #[error("the client went away while sending its request: {0}")]
     ClientGone(String),
@@ -76,14 +83,19 @@ impl Upstream {
         /// A connection may turn out to be closing when the request is handed to it. That happened before anything was
         /// sent, so trying the next is safe; more than a few in a row means the member is going down.
         const ATTEMPTS: usize = 4;
+        size::of_request(&request).map_err(SendError::Unfit)?;
         for _ in 0..ATTEMPTS {
             let (unsent, reason) = match self.pools[core].acquire().await? {
                 Lease::H2(lease) => match h2::send(lease, &self.target, request).await? {
-                    h2::Sent::Response(response) => return Ok(response.map(|body| UpstreamBody::H2(Box::new(body)))),
+                    h2::Sent::Response(response) => {
+                        return checked(response.map(|body| UpstreamBody::H2(Box::new(body))));
+                    }
                     h2::Sent::NotSent(unsent, reason) => (unsent, reason),
                 },
                 Lease::H1(lease) => match Box::pin(h1::send(lease, &self.target, request)).await? {
-                    h1::Sent::Response(response) => return Ok(response.map(|body| UpstreamBody::H1(Box::new(body)))),
+                    h1::Sent::Response(response) => {
+                        return checked(response.map(|body| UpstreamBody::H1(Box::new(body))));
+                    }
                     h1::Sent::NotSent(unsent, reason) => (unsent, reason),
                 },
             };
@@ -97,4 +109,10 @@ impl Upstream {
     pub async fn dial_upgrade(&self) -> Result<Transport, ConnectError> {
         self.target.connect_http1().await
     }
+}
+
+/// The answer, if its head may be passed on.
+fn checked(response: Response<UpstreamBody>) -> Result<Response<UpstreamBody>, SendError> {
+    size::of_fields(response.headers()).map_err(SendError::UnfitAnswer)?;
+    Ok(response)
 }

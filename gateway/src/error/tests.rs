@@ -3,6 +3,7 @@ use std::fmt::Write;
 use http_body_util::BodyExt;
 
 use super::*;
+use crate::headers::size::Unfit;
 use crate::hub::{Cause, Collection, Verb};
 use crate::limits::{Kind, Whose};
 
@@ -56,6 +57,9 @@ fn every_kind() -> Vec<Error> {
         upstream(SendError::Exhausted(256)),
         upstream(SendError::Refused),
         upstream(SendError::Broken("connection reset by peer".into())),
+        upstream(SendError::Unfit(Unfit::TooLarge)),
+        upstream(SendError::Unfit(Unfit::Name)),
+        upstream(SendError::UnfitAnswer(Unfit::TooLarge)),
         Error::UpgradeBroken { cluster: name(), reason: "connection closed".into() },
         Error::NoUpgrade { cluster: name(), status: StatusCode::FOUND },
         Error::Unasked { cluster: name(), status: StatusCode::SWITCHING_PROTOCOLS },

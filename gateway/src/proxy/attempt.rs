@@ -35,7 +35,11 @@ pub fn suspect(cluster: &Cluster, held: &Held<'_>, error: &SendError) {
     let may_be_it = match error {
         SendError::Connect(error) => matches!(**error, ConnectError::Tls { .. } | ConnectError::Http2 { .. }),
         SendError::Broken(_) => true,
-        SendError::Exhausted(_) | SendError::Refused | SendError::ClientGone(_) => false,
+        SendError::Exhausted(_)
+        | SendError::Refused
+        | SendError::Unfit(_)
+        | SendError::UnfitAnswer(_)
+        | SendError::ClientGone(_) => false,
     };
     if may_be_it && matches!(held, Held::Issued(issued) if issued.has_certificate()) {
         let _ = cluster.renew(held).now_or_never();

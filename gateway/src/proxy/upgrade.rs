@@ -17,7 +17,7 @@ use super::{Call, attempt, credential, uri};
 use crate::body::ResponseBody;
 use crate::clusters::Held;
 use crate::error::Error;
-use crate::headers;
+use crate::headers::{self, size};
 use crate::record::Record;
 use crate::upstream::{RequestBody, SendError};
 
@@ -141,6 +141,8 @@ impl Upgrade {
 /// One attempt, on a connection of its own.
 async fn ask(call: &Call<'_>, held: &Held<'_>, request: Request<RequestBody>) -> Result<Response<Incoming>, Error> {
     let cluster = || call.cluster.name().clone();
+    size::of_request(&request)
+        .map_err(|unfit| Error::Upstream { cluster: cluster(), error: SendError::Unfit(unfit) })?;
     let answer = match held.upstream().dial_upgrade().await {
         Ok(transport) => timeout(ANSWER_WITHIN, relay::ask(transport, request)).await,
         Err(error) => Ok(Err(SendError::Connect(Arc::new(error)))),

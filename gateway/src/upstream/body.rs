@@ -8,6 +8,7 @@ use http_body::{Frame, SizeHint};
 use hyper::body::Body;
 
 use super::{h1, h2};
+use crate::headers::size;
 
 /// The body and what its exchange still holds: the rest of the upload, the stream or connection. Dropping it early
 /// cancels the exchange at the member.
@@ -29,10 +30,16 @@ impl Body for UpstreamBody {
     type Error = Truncated;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Truncated>>> {
-        match &mut *self {
+        let polled = match &mut *self {
             Self::H2(body) => body.poll_frame(cx),
             Self::H1(body) => body.poll_frame(cx),
+        };
+        if let Poll::Ready(Some(Ok(frame))) = &polled
+            && let Some(Err(unfit)) = frame.trailers_ref().map(size::of_fields)
+        {
+            return Poll::Ready(Some(Err(Truncated(format!("its trailers have {unfit}")))));
         }
+        polled
     }
 
     fn is_end_stream(&self) -> bool {

@@ -23,7 +23,7 @@ pub use self::idle::{Idle, MAX_OPEN, Slot};
 use super::connect::{ConnectError, Target};
 use super::{RequestBody, SendError};
 
-/// Largest response head we accept, as on the HTTP/2 side.
+/// Largest response head we read; the connection is nobody else's. Less is passed on.
 const HEADER_BYTES: usize = 1024 * 1024;
 /// Most header lines of a response.
 const HEADER_LINES: usize = 2048;

@@ -18,6 +18,7 @@ pub use self::upload::Upload;
 use self::upload::UploadEnd;
 use super::connect::Target;
 use super::{RequestBody, SendError};
+use crate::headers::size::Unfit;
 
 /// What became of a request.
 pub enum Sent {
@@ -50,6 +51,7 @@ pub async fn send(mut lease: Lease, target: &Target, request: Request<RequestBod
         }
         match upload.as_mut().map(|upload| upload.poll(cx)) {
             Some(Poll::Ready(UploadEnd::ClientGone(error))) => Poll::Ready(Err(Failure::Client(error))),
+            Some(Poll::Ready(UploadEnd::Unfit(unfit))) => Poll::Ready(Err(Failure::Unfit(unfit))),
             Some(Poll::Ready(UploadEnd::Sent | UploadEnd::Stopped)) => {
                 upload = None;
                 Poll::Pending
@@ -65,6 +67,7 @@ pub async fn send(mut lease: Lease, target: &Target, request: Request<RequestBod
             Ok(Sent::Response(Response::from_parts(head, H2Body::new(stream, upload, lease))))
         }
         Err(Failure::Client(error)) => Err(SendError::ClientGone(error)),
+        Err(Failure::Unfit(unfit)) => Err(SendError::Unfit(unfit)),
         // The member itself says that it did nothing with the request (RFC 9113 §8.7).
         Err(Failure::Upstream(error)) if error.is_remote() && error.reason() == Some(::h2::Reason::REFUSED_STREAM) => {
             Err(SendError::Refused)
@@ -82,6 +85,7 @@ pub async fn send(mut lease: Lease, target: &Target, request: Request<RequestBod
 enum Failure {
     Upstream(::h2::Error),
     Client(String),
+    Unfit(Unfit),
 }
 
 fn absolute(target: &Target, path: Option<&PathAndQuery>) -> Uri {

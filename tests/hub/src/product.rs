@@ -86,6 +86,11 @@ impl Product {
         self.address
     }
 
+    /// The authority that signed its certificate.
+    pub fn authority(&self) -> &Authority {
+        &self.authority
+    }
+
     /// The PEM file with the authority that signed its certificate.
     pub fn authority_file(&self) -> PathBuf {
         self.authority_file.clone()

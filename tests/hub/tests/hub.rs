@@ -13,6 +13,7 @@ mod crowd;
 mod egress;
 mod exported;
 mod forward;
+mod heads;
 mod identity;
 mod informers;
 mod outage;
@@ -57,6 +58,7 @@ fn main() -> ExitCode {
         egress::trials(&stage),
         tunnel::trials(&stage),
         crowd::trials(&stage),
+        heads::trials(&stage),
         access::trials(&stage),
         identity::trials(&stage),
         clusters::trials(&stage),

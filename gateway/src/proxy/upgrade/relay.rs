@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING, UPGRADE};
+use http::header::{CONTENT_LENGTH, LOCATION, TRANSFER_ENCODING, UPGRADE};
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -34,7 +34,6 @@ const CLOSE_WITHIN: Duration = Duration::from_secs(15);
 /// Sends the upgrade request on a connection that serves nothing else, before or after (CVE-2018-1002105).
 pub async fn ask(transport: Transport, request: Request<RequestBody>) -> Result<Response<Incoming>, SendError> {
     let broken = |error: hyper::Error| SendError::Broken(causes(&error));
-
     let (mut sender, connection) =
         http1::Builder::new().max_headers(2048).handshake(TokioIo::new(transport)).await.map_err(broken)?;
     tokio::spawn(connection.with_upgrades());
@@ -49,6 +48,7 @@ pub async fn refused(response: Response<Peeked<Incoming>>) -> Result<Response<Re
         Err(_) => return Err(format!("the refusal of the upgrade did not end within {REFUSAL_WITHIN:?}")),
     };
     headers::to_client(&mut head.headers);
+    head.headers.remove(LOCATION);
     head.headers.remove(CONTENT_LENGTH);
     let mut refusal = Response::new(ResponseBody::full(body));
     *refusal.status_mut() = head.status;

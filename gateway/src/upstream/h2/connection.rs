@@ -30,8 +30,11 @@ impl Settings {
     const CONNECTION_WINDOW: u32 = (1 << 31) - 1;
     /// Larger frames, fewer of them; 64 KiB is where it stops paying.
     const FRAME: u32 = 64 * 1024;
-    /// As Go's http2 transport allows a member's response headers to be.
-    const HEADER_LIST: u32 = 1024 * 1024;
+    /// What h2 takes before it ends the *connection*; what is passed on is less (`headers::size`). An API server relays up to 10 MiB of
+    /// head from whatever is behind `…/proxy/…` (`net/http.Transport.MaxResponseHeaderBytes`), in frames of 16 KiB whatever we take, and
+    /// h2 counts frames: no more than a quarter over this size by [`Self::FRAME`]. So much is room for 720 of those; with 1 MiB, 352 KiB of a
+    /// pod's headers ended everybody's watches. One connection decodes one head at a time, and what is not passed on goes at once.
+    const HEADER_LIST: u32 = 36 * 1024 * 1024;
     /// h2 counts what unread DATA frames below 256 bytes lack to that size against this, and ends the *connection* when it is used
     /// up. No limit would let one-byte frames, some 250 bytes each in memory, take 130 MiB for every stream that nobody reads; less
     /// than this, and stalled log streams end everybody's watches. It is room for 150 of them with 100-byte lines, or one of the

@@ -8,6 +8,7 @@ use h2::{Reason, SendStream};
 use hyper::body::Body;
 
 use crate::headers;
+use crate::headers::size::{self, Unfit};
 use crate::upstream::RequestBody;
 
 /// A request body on its way. Holds at most the one chunk that the member's window does not admit yet; the client is held
@@ -24,6 +25,8 @@ pub enum UploadEnd {
     /// The member wants no more of it; its response says why.
     Stopped,
     ClientGone(String),
+    /// The trailers cannot be sent: the member was told that the request does not end.
+    Unfit(Unfit),
 }
 
 // === impl Upload ===
@@ -72,6 +75,10 @@ impl Upload {
                     Err(frame) => {
                         let Ok(mut trailers) = frame.into_trailers() else { continue };
                         headers::trailers_to_member(&mut trailers);
+                        if let Err(unfit) = size::of_fields(&trailers) {
+                            self.stream.send_reset(Reason::CANCEL);
+                            return Poll::Ready(UploadEnd::Unfit(unfit));
+                        }
                         let sent = self.stream.send_trailers(trailers);
                         return Poll::Ready(if sent.is_ok() { UploadEnd::Sent } else { UploadEnd::Stopped });
                     }

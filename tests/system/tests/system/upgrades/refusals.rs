@@ -50,6 +50,18 @@ async fn a_workload_that_wants_a_password_says_so_itself() {
 }
 
 #[tokio::test]
+async fn a_head_too_large_for_the_member_does_not_reach_it() {
+    let member = RawMember::always(Act::refuse_upgrade("403 Forbidden", "", "")).await;
+    let rig = Rig::with(&member).await;
+    let large = "x".repeat(600 << 10);
+    let target = proxied(CLUSTER, EXEC);
+    let headers = [("x-large", large.as_str())];
+    let answer = refusal(upgrade_as(ADMIN, &rig, ("GET", &target), "websocket", &headers).await).await;
+    assert!(answer.status_message(431, "BadRequest").contains("512 KiB"), "{}", answer.text());
+    assert_eq!(member.connection_count(), 0);
+}
+
+#[tokio::test]
 async fn a_second_request_behind_a_refused_upgrade_reaches_nobody() {
     // Whoever takes the connection for a tunnel after anything but 101 lets its client speak with the member's
     // credential (CVE-2018-1002105).

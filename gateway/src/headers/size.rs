@@ -1,0 +1,105 @@
+//! How much a head, or a trailer section, may hold that leaves on a connection of many users.
+//!
+//! Go's HTTP/2 servers, API servers among them, answer a head that they cannot take by the end of its *connection*, and with it of everybody's
+//! streams, in three cases (`golang.org/x/net/http2.(*Framer).readMetaFrame`, `MaxHeaderBytes` of 1 MiB, frames of 256 KiB in
+//! `k8s.io/apiserver/pkg/server/secure_serving.go`):
+//!
+//! - one frame is longer than twice what is left of the limit, or any frame follows when nothing is left;
+//! - one string is longer than the limit, as it is or encoded;
+//! - a frame follows a field that is not valid.
+//!
+//! Encoded is not smaller: h2 always writes Huffman code (RFC 7541 appendix B), which takes up to 28 bits for a byte that may stand in
+//! a header. So what leaves is held to [`MOST_BYTES`] in both sizes: then no frame is longer than what is left of a mebibyte, let alone twice
+//! that, and no string reaches it. Clients written in Go, the hub's aggregator among them, judge answers alike, with 10 MiB as their limit.
+
+use http::{HeaderMap, Request};
+
+/// Bytes of a head or of trailers: names, values, method, path and query, and [`FIELD`] for each; and again as HPACK encodes them.
+pub const MOST_BYTES: usize = 512 * 1024;
+
+/// What a field counts beyond its name and value (RFC 9113 §6.5.2). HPACK adds less: at most nine bytes for kind, index and lengths.
+const FIELD: usize = 32;
+/// The longest code of a byte that may stand in a header, in half bytes.
+const WORST: usize = 7;
+/// So many bytes are within the limit however they are encoded.
+const SURE: usize = MOST_BYTES * 2 / WORST;
+/// So many fit, however they are encoded, into one frame of the size that every peer takes, 16 KiB.
+const ONE_FRAME: usize = 4096;
+
+/// Why a head, or a trailer section, is not passed on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Unfit {
+    #[error("more than {} KiB of headers, as they are or encoded for HTTP/2 (HPACK)", MOST_BYTES / 1024)]
+    TooLarge,
+    /// `http` takes `"` in names that came over HTTP/2, which is no token (RFC 9110 §5.6.2).
+    #[error("a header name with a quotation mark in it, which is not valid")]
+    Name,
+}
+
+/// The head of a request with all that was added to it.
+pub fn of_request<B>(request: &Request<B>) -> Result<(), Unfit> {
+    let path = request.uri().path_and_query().map_or("", |path| path.as_str());
+    check([request.method().as_str(), path], request.headers())
+}
+
+/// The head of an answer, or trailers.
+pub fn of_fields(headers: &HeaderMap) -> Result<(), Unfit> {
+    check(["", ""], headers)
+}
+
+fn check(first: [&str; 2], headers: &HeaderMap) -> Result<(), Unfit> {
+    let fields = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + FIELD);
+    let raw = first[0].len() + first[1].len() + 2 * FIELD + fields.sum::<usize>();
+    if raw <= ONE_FRAME {
+        // What is not valid in it costs only its own stream.
+        return Ok(());
+    }
+    large(raw, first, headers)
+}
+
+#[cold]
+fn large(raw: usize, first: [&str; 2], headers: &HeaderMap) -> Result<(), Unfit> {
+    if raw > MOST_BYTES {
+        return Err(Unfit::TooLarge);
+    }
+    if headers.keys().any(|name| name.as_str().contains('"')) {
+        return Err(Unfit::Name);
+    }
+    if raw > SURE && encoded(first, headers) > MOST_BYTES {
+        return Err(Unfit::TooLarge);
+    }
+    Ok(())
+}
+
+/// What HPACK makes of it at most: every field written in full, as if none were in a table yet.
+fn encoded(first: [&str; 2], headers: &HeaderMap) -> usize {
+    /// Of a field: kind and index, and two lengths below 2 MiB (RFC 7541 §5.1).
+    const OVERHEAD: usize = 1 + 4 + 4;
+    let field = |name: &str, value: &[u8]| OVERHEAD + huffman(name.as_bytes()) + huffman(value);
+    let fields = headers.iter().map(|(name, value)| field(name.as_str(), value.as_bytes()));
+    field(":method", first[0].as_bytes()) + field(":path", first[1].as_bytes()) + fields.sum::<usize>()
+}
+
+/// Bytes of `text` in Huffman code.
+fn huffman(text: &[u8]) -> usize {
+    text.iter().map(|byte| usize::from(CODE_BITS[usize::from(*byte)])).sum::<usize>().div_ceil(8)
+}
+
+/// Lengths of the codes of RFC 7541 appendix B, in bits.
+#[rustfmt::skip]
+const CODE_BITS: [u8; 256] = [
+    13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 30, 28,
+    28, 28, 28, 28, 28, 28, 28, 28, 6, 10, 10, 12, 13, 6, 8, 11, 10, 10, 8, 11, 8, 6, 6, 6,
+    5, 5, 5, 6, 6, 6, 6, 6, 6, 6, 7, 8, 15, 6, 12, 10, 13, 6, 7, 7, 7, 7, 7, 7,
+    7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 8, 7, 8, 13, 19, 13, 14, 6,
+    15, 5, 6, 5, 6, 5, 6, 6, 6, 5, 7, 7, 6, 6, 6, 5, 6, 7, 6, 5, 5, 6, 7, 7,
+    7, 7, 7, 15, 11, 14, 13, 28, 20, 22, 20, 20, 22, 22, 22, 23, 22, 23, 23, 23, 23, 23, 24, 23,
+    24, 24, 22, 23, 24, 23, 23, 23, 23, 21, 22, 23, 22, 23, 23, 24, 22, 21, 20, 22, 22, 23, 23, 21,
+    23, 22, 22, 24, 21, 22, 23, 23, 21, 21, 22, 21, 23, 22, 23, 23, 20, 22, 22, 22, 23, 22, 22, 23,
+    26, 26, 20, 19, 22, 23, 22, 25, 26, 26, 26, 27, 27, 26, 24, 25, 19, 21, 26, 27, 27, 26, 27, 24,
+    21, 21, 26, 26, 28, 27, 27, 27, 20, 24, 20, 21, 22, 21, 21, 23, 22, 22, 25, 25, 24, 24, 26, 23,
+    26, 27, 26, 26, 27, 27, 27, 27, 27, 28, 27, 27, 27, 27, 27, 26,
+];
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,143 @@
+//! What one user writes into a head does not end the streams of others: API servers answer a head that they cannot take by the end
+//! of its connection, and that is everybody's, on the way to a member and on the way from the hub.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use bytes::Bytes;
+use http::{Method, StatusCode};
+use http_body_util::BodyExt as _;
+use hub_tests::lab::{CLUSTER, Lab, Route};
+use kit::pki::{ALPN_H2, Trust};
+use libtest_mimic::Trial;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::runtime::Runtime;
+use tokio::time::timeout;
+
+use crate::access::{bearer, client};
+use crate::stage::{Stage, test};
+
+/// Watches of the victim, and attacks: of each enough that every core of the gateway has some.
+const WATCHES: usize = 6;
+const ATTACKS: usize = 12;
+const LIMIT: Duration = Duration::from_secs(20);
+
+pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+    let mut trials =
+        vec![test(stage, "heads::a name that the member takes for malformed ends nobody's watch", |lab| {
+            beside(lab, Route::Gateway, "malformed", |lab| malformed_name(lab))
+        })];
+    for route in [Route::Gateway, Route::Hub] {
+        let name = format!("heads::headers that grow on the way via {} end nobody's watch", route.name());
+        let run = move |lab: &Lab| beside(lab, route, "growing", |lab| growing(lab, route));
+        trials.push(test(stage, name, run));
+    }
+    trials
+}
+
+/// Opens watches, attacks the member's connections by `attack`, and expects an event on each watch.
+fn beside(lab: &Lab, route: Route, name: &str, attack: impl Fn(&Lab) -> Result<()>) -> Result<()> {
+    let namespace = &format!("heads-{name}-{}", route.name());
+    lab.member.server.create_namespace(namespace)?;
+    let path = format!("{}/api/v1/namespaces/{namespace}/configmaps", Lab::proxy_path(CLUSTER));
+    let path = format!("{path}?fieldSelector=metadata.name=seen&watch=true");
+    let runtime = Runtime::new()?;
+    let (victim, authorization) = (client(lab, route), bearer(&lab.token));
+    let headers = [("authorization", &*authorization)];
+    let mut watches = Vec::new();
+    for _ in 0..WATCHES {
+        let response = runtime.block_on(async { timeout(LIMIT, victim.open(&path, &headers)).await })??;
+        ensure!(response.status() == StatusCode::OK, "{}", response.status());
+        watches.push(response.into_body());
+    }
+    let attacked: Vec<_> = (0..ATTACKS).map(|_| attack(lab)).collect();
+    lab.member.server.kubectl().ok(&format!("create configmap seen -n {namespace}"))?;
+    runtime.block_on(async {
+        for (number, watch) in watches.iter_mut().enumerate() {
+            let frame = timeout(LIMIT, watch.frame()).await.with_context(|| format!("nothing on watch {number}"))?;
+            let frame = frame.with_context(|| format!("watch {number} ended"))?;
+            let frame = frame.with_context(|| format!("watch {number} was cut off"))?;
+            let text = frame.into_data().map(|data| String::from_utf8_lossy(&data).into_owned()).unwrap_or_default();
+            ensure!(text.contains("ADDED"), "watch {number} got {text:?}");
+        }
+        Ok(())
+    })?;
+    attacked.into_iter().collect()
+}
+
+/// Two values that are within the member's limit as they are, and beyond it in HPACK's Huffman code (19 bits a byte).
+fn growing(lab: &Lab, route: Route) -> Result<()> {
+    let (value, authorization) = ("\\".repeat(450_000), bearer(&lab.token));
+    let path = format!("{}/version", Lab::proxy_path(CLUSTER));
+    let headers = [("authorization", &*authorization), ("x-a", &*value), ("x-b", &*value)];
+    let response = client(lab, route).send(&Method::GET, &path, &headers, Bytes::new())?;
+    let response = response.expect(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE)?;
+    ensure!(response.text().contains("512 KiB"), "{}", response.text());
+    Ok(())
+}
+
+/// A name that HTTP/2 libraries differ about, in a head of more than one of the member's frames (256 KiB).
+fn malformed_name(lab: &Lab) -> Result<()> {
+    const FRAME: usize = 16 << 10;
+    let (path, authorization) = (format!("{}/version", Lab::proxy_path(CLUSTER)), bearer(&lab.token));
+    let mut block = Vec::new();
+    for (name, value) in [
+        (":method", "GET"),
+        (":scheme", "https"),
+        (":authority", "localhost"),
+        (":path", &path),
+        ("authorization", &authorization),
+        ("x\"y", "z"),
+    ] {
+        literal(&mut block, name, value);
+    }
+    for _ in 0..4 {
+        literal(&mut block, "x-long", &"X".repeat(80_000));
+    }
+    let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0".to_vec();
+    let last = block.len().div_ceil(FRAME) - 1;
+    for (number, part) in block.chunks(FRAME).enumerate() {
+        let kind = if number == 0 { 1 } else { 9 };
+        let flags = u8::from(number == 0) | if number == last { 4 } else { 0 };
+        bytes.extend_from_slice(&u32::try_from(part.len())?.to_be_bytes()[1..]);
+        bytes.extend_from_slice(&[kind, flags, 0, 0, 0, 1]);
+        bytes.extend_from_slice(part);
+    }
+    let authority = lab.gateway.authority();
+    let client = kit::client::Client::new(lab.gateway.address(), Trust::Authority(authority), None);
+    let answer = async {
+        let mut io = client.raw(ALPN_H2).await?;
+        io.write_all(&bytes).await?;
+        io.flush().await?;
+        let mut answer = Vec::new();
+        // The Status names the cause; what else comes on this connection is of no interest.
+        while !String::from_utf8_lossy(&answer).contains("\"code\"") {
+            ensure!(io.read_buf(&mut answer).await? > 0, "the connection ended without an answer");
+        }
+        Ok(String::from_utf8_lossy(&answer).into_owned())
+    };
+    let answer = Runtime::new()?.block_on(async { timeout(LIMIT, answer).await }).context("no answer")??;
+    ensure!(answer.contains("header name"), "{answer}");
+    Ok(())
+}
+
+/// A header line as a literal without indexing (RFC 7541 sections 5 and 6.2.2).
+fn literal(block: &mut Vec<u8>, name: &str, value: &str) {
+    block.push(0);
+    for text in [name, value] {
+        let mut length = text.len();
+        if length < 127 {
+            block.push(u8::try_from(length).unwrap_or_default());
+        } else {
+            block.push(127);
+            length -= 127;
+            while length >= 128 {
+                block.push(u8::try_from(length % 128).unwrap_or_default() | 128);
+                length /= 128;
+            }
+            block.push(u8::try_from(length).unwrap_or_default());
+        }
+        block.extend_from_slice(text.as_bytes());
+    }
+}
