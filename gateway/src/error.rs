@@ -35,6 +35,7 @@ pub enum Error {
     BadRequest(&'static str),
     BadPath(BadPath),
     TooManyHeaders,
+    LongHeaderName,
     NotFound,
     MethodNotAllowed,
     NotAcceptable,
@@ -216,6 +217,11 @@ impl Error {
                     "the request has more than {} header lines, send fewer of them or longer ones",
                     headers::MOST_LINES
                 ),
+            ),
+            Self::LongHeaderName => Status::new(
+                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+                Reason::BadRequest,
+                "the request has a header name of more than 32 KiB, send it under a shorter one",
             ),
             Self::BadPath(error) => Status::bad_request(error.to_string()),
             Self::NotFound => Status::path_not_found(),

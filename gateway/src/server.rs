@@ -3,6 +3,7 @@
 mod heard;
 mod lengths;
 mod limits;
+mod names;
 
 use std::convert::Infallible;
 use std::io;
@@ -32,6 +33,7 @@ use tokio_rustls::server::TlsStream;
 use self::heard::Ear;
 use self::lengths::Lengths;
 use self::limits::Limits;
+use self::names::{Marks, Names};
 use crate::body::ResponseBody;
 use crate::connection::Connection;
 use crate::handler::handle;
@@ -126,15 +128,20 @@ async fn pause_after(error: &io::Error) {
 
 async fn serve_http2(stream: Stream, connection: Arc<Connection>) -> hyper::Result<()> {
     let requests = Arc::clone(&connection);
-    let service = service_fn(move |request: http::Request<Incoming>| {
+    let marks = Marks::default();
+    let marked = marks.clone();
+    let service = service_fn(move |mut request: http::Request<Incoming>| {
         let connection = Arc::clone(&requests);
+        if marked.take(request.headers_mut()) {
+            request.extensions_mut().insert(framing::LongName);
+        }
         // Boxed: hyper moves the future about before it polls it, and keeps its room until the response has ended, which for
         // a watch is hours.
         Box::pin(async move { Ok::<Response<ResponseBody>, Infallible>(handle(connection, request).await) })
     });
     let streams = connection.gateway().settings.max_streams;
     let ear = Ear::default();
-    let (io, outlet) = gather(Heard::new(Linger::new(stream), ear.clone()));
+    let (io, outlet) = gather(Heard::new(Names::new(Linger::new(stream), marks), ear.clone()));
     let serving = outlet.drive(limits::http2(streams).serve_connection(TokioIo::new(io), service));
     let leave = |serving: Pin<&mut Driven<_, _>>| {
         hyper::server::conn::http2::Connection::graceful_shutdown(Pin::new(serving.get_mut().connection()));

@@ -11,6 +11,10 @@ use crate::headers;
 #[derive(Clone, Copy, Debug)]
 pub struct TwoLengths;
 
+/// Of a request: it had a header with a longer name than can be read, which is gone.
+#[derive(Clone, Copy, Debug)]
+pub struct LongName;
+
 /// Refuses requests without `Host` (RFC 9112 §3.2), `CONNECT`, targets that are neither a path nor an absolute URI, and bodies whose end two
 /// servers may see in different places (§6.3, §11.2).
 pub fn check(request: &Request<Incoming>) -> Result<(), Error> {
@@ -19,6 +23,9 @@ pub fn check(request: &Request<Incoming>) -> Result<(), Error> {
     }
     if request.headers().len() > headers::MOST_LINES {
         return Err(Error::TooManyHeaders);
+    }
+    if request.extensions().get::<LongName>().is_some() {
+        return Err(Error::LongHeaderName);
     }
     if request.version() == Version::HTTP_11 && !request.headers().contains_key(HOST) {
         return Err(Error::BadRequest("an HTTP/1.1 request must have a Host header"));

@@ -26,8 +26,11 @@ const LIMIT: Duration = Duration::from_secs(20);
 pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
     let mut trials =
         vec![test(stage, "heads::a name that the member takes for malformed ends nobody's watch", |lab| {
-            beside(lab, Route::Gateway, "malformed", |lab| malformed_name(lab))
+            beside(lab, Route::Gateway, "malformed", malformed_name)
         })];
+    trials.push(test(stage, "heads::a name longer than libraries take, through the hub, ends nobody's watch", |lab| {
+        beside(lab, Route::Hub, "long-name", long_name)
+    }));
     for route in [Route::Gateway, Route::Hub] {
         let name = format!("heads::headers that grow on the way via {} end nobody's watch", route.name());
         let run = move |lab: &Lab| beside(lab, route, "growing", |lab| growing(lab, route));
@@ -74,6 +77,25 @@ fn growing(lab: &Lab, route: Route) -> Result<()> {
     let response = client(lab, route).send(&Method::GET, &path, &headers, Bytes::new())?;
     let response = response.expect(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE)?;
     ensure!(response.text().contains("512 KiB"), "{}", response.text());
+    Ok(())
+}
+
+/// A header name that Go's servers and clients pass on, and the `http` library does not take: more than 64 KiB.
+fn long_name(lab: &Lab) -> Result<()> {
+    let (path, authorization) = (format!("{}/version", Lab::proxy_path(CLUSTER)), bearer(&lab.token));
+    let name = "a".repeat(70_000);
+    let head = format!(
+        "GET {path} HTTP/1.1\r\nHost: hub\r\nAuthorization: {authorization}\r\n{name}: b\r\nConnection: close\r\n\r\n"
+    );
+    let answer = async {
+        let mut io = client(lab, Route::Hub).connect().await?;
+        io.write_all(head.as_bytes()).await?;
+        let mut answer = Vec::new();
+        io.read_to_end(&mut answer).await.ok();
+        anyhow::Ok(String::from_utf8_lossy(&answer).into_owned())
+    };
+    let answer = Runtime::new()?.block_on(async { timeout(LIMIT, answer).await }).context("no answer")??;
+    ensure!(answer.starts_with("HTTP/1.1 4"), "{answer}");
     Ok(())
 }
 

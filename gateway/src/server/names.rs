@@ -1,0 +1,210 @@
+//! Header names too long for the libraries below, on HTTP/2 connections of many users.
+//!
+//! `http` takes names of less than 64 KiB, and h2 answers any other by the end of the *connection*. Go's servers and clients know no such
+//! limit: whoever may ask the hub for anything of ours could end its connection, with all its users' streams. So heads of several frames are
+//! held until they are whole, and a field with such a name is taken out of them; what HPACK's tables hold stays the same. A mark takes its
+//! place, for the one request to be refused.
+//!
+//! A name that long takes three frames at least (of 16 KiB, with 5 bits a byte in the shortest code). Everything else passes as it comes.
+
+mod block;
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, BytesMut};
+use http::HeaderMap;
+use net::seal::Seal;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// Whether anything was ever taken out of this connection's heads.
+#[derive(Clone, Default)]
+pub struct Marks(Arc<AtomicBool>);
+
+/// A stream of HTTP/2 frames as they are received from a client, without such names.
+pub struct Names<T> {
+    stream: T,
+    marks: Marks,
+    /// Bytes that pass before the next frame begins.
+    passing: usize,
+    /// Received, from the beginning of a frame, and not passed on yet.
+    held: BytesMut,
+    /// To be passed on before anything else is read.
+    ready: BytesMut,
+}
+
+/// RFC 9113 §3.4.
+const PREFACE: usize = 24;
+/// As we announce it, by announcing nothing (RFC 9113 §6.5.2).
+const FRAME: usize = 16 * 1024;
+const FRAME_HEAD: usize = 9;
+/// More than h2 takes of one head: 80 frames.
+const MOST_HELD: usize = 2 * 1024 * 1024;
+const HEADERS: u8 = 1;
+const CONTINUATION: u8 = 9;
+const END_HEADERS: u8 = 4;
+
+/// The head of a frame (RFC 9113 §4.1).
+struct Frame {
+    length: usize,
+    kind: u8,
+    flags: u8,
+}
+
+// === impl Marks ===
+
+impl Marks {
+    /// Whether a name was taken out of this request; forgets it.
+    pub fn take(&self, headers: &mut HeaderMap) -> bool {
+        self.0.load(Ordering::Relaxed) && headers.remove(block::MARK).is_some()
+    }
+}
+
+// === impl Frame ===
+
+impl Frame {
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let &[a, b, c, kind, flags, ..] = bytes.get(..FRAME_HEAD)? else { return None };
+        Some(Self { length: u32::from_be_bytes([0, a, b, c]) as usize, kind, flags })
+    }
+
+    fn begins_a_long_block(&self) -> bool {
+        self.kind == HEADERS && self.flags & END_HEADERS == 0
+    }
+
+    fn size(&self) -> usize {
+        FRAME_HEAD + self.length
+    }
+}
+
+// === impl Names ===
+
+impl<T> Names<T> {
+    pub fn new(stream: T, marks: Marks) -> Self {
+        Self { stream, marks, passing: PREFACE, held: BytesMut::new(), ready: BytesMut::new() }
+    }
+
+    /// How many of these bytes pass as they are: up to a frame that must be held, or whose head is not whole.
+    fn pass(&mut self, bytes: &[u8]) -> usize {
+        let mut at = 0;
+        loop {
+            let here = self.passing.min(bytes.len() - at);
+            at += here;
+            self.passing -= here;
+            match Frame::read(&bytes[at..]) {
+                Some(frame) if !frame.begins_a_long_block() => self.passing = frame.size(),
+                _ => return at,
+            }
+        }
+    }
+
+    /// Passes on what is held as far as it is decided.
+    fn decide(&mut self) {
+        while let Some(frame) = Frame::read(&self.held) {
+            let end = if frame.begins_a_long_block() {
+                match whole_block(&self.held) {
+                    Some(end) => end,
+                    None => return,
+                }
+            } else {
+                self.passing = frame.size().saturating_sub(self.held.len());
+                frame.size().min(self.held.len())
+            };
+            let frames = self.held.split_to(end);
+            match frame.begins_a_long_block().then(|| block::without_long_names(&frames)).flatten() {
+                Some(mended) => {
+                    self.marks.0.store(true, Ordering::Relaxed);
+                    self.ready.extend_from_slice(&mended);
+                }
+                None => self.ready.unsplit(frames),
+            }
+        }
+    }
+}
+
+/// Where the block ends that begins here, if it is known. One that h2 will not take ends where that is seen.
+fn whole_block(bytes: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        let frame = Frame::read(&bytes[at..])?;
+        let follows = at > 0;
+        if frame.length > FRAME || at > MOST_HELD || (follows && frame.kind != CONTINUATION) {
+            return Some(bytes.len());
+        }
+        at += frame.size();
+        if bytes.len() < at {
+            return None;
+        }
+        if follows && frame.flags & END_HEADERS != 0 {
+            return Some(at);
+        }
+    }
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for Names<T> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        loop {
+            if !this.ready.is_empty() {
+                let here = this.ready.len().min(buf.remaining());
+                buf.put_slice(&this.ready[..here]);
+                this.ready.advance(here);
+                return Poll::Ready(Ok(()));
+            }
+            let before = buf.filled().len();
+            ready!(Pin::new(&mut this.stream).poll_read(cx, buf))?;
+            let bytes = &buf.filled()[before..];
+            if bytes.is_empty() {
+                return Poll::Ready(Ok(()));
+            }
+            let passed = if this.held.is_empty() { this.pass(bytes) } else { 0 };
+            if passed == bytes.len() {
+                return Poll::Ready(Ok(()));
+            }
+            this.held.extend_from_slice(&bytes[passed..]);
+            buf.set_filled(before + passed);
+            this.decide();
+            if passed > 0 {
+                return Poll::Ready(Ok(()));
+            }
+        }
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for Names<T> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, buf)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+impl<T: Seal> Seal for Names<T> {
+    fn seal(&mut self, parts: [&[u8]; 2]) -> io::Result<usize> {
+        self.stream.seal(parts)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,132 @@
+use http::Response;
+use proptest::prelude::*;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
+
+use super::*;
+
+/// A literal without indexing, or with.
+fn line(first: u8, name: &str, value: &str) -> Vec<u8> {
+    let mut line = vec![first];
+    for text in [name, value] {
+        let rest = text.len().checked_sub(127);
+        line.push(u8::try_from(text.len().min(127)).unwrap());
+        if let Some(rest) = rest {
+            line.extend([0, 7].map(|shift| u8::try_from((rest >> shift) & 0x7f).unwrap() | 0x80));
+            line.push(u8::try_from(rest >> 14).unwrap());
+        }
+        line.extend_from_slice(text.as_bytes());
+    }
+    line
+}
+
+fn frames(stream: u8, block: &[u8]) -> Vec<u8> {
+    let mut frames = Vec::new();
+    let last = block.len().div_ceil(FRAME) - 1;
+    for (number, part) in block.chunks(FRAME).enumerate() {
+        let kind = if number == 0 { HEADERS } else { CONTINUATION };
+        let flags = u8::from(number == 0) | if number == last { END_HEADERS } else { 0 };
+        frames.extend_from_slice(&u32::try_from(part.len()).unwrap().to_be_bytes()[1..]);
+        frames.extend_from_slice(&[kind, flags, 0, 0, 0, stream]);
+        frames.extend_from_slice(part);
+    }
+    frames
+}
+
+fn preface() -> Vec<u8> {
+    b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0".to_vec()
+}
+
+fn request() -> Vec<u8> {
+    [&[0x82, 0x87, 0x84][..], &line(0, ":authority", "hub")].concat()
+}
+
+/// The headers of all requests as h2 reads them behind the filter, and whether each was marked; received in pieces of this size.
+async fn served(blocks: &[Vec<u8>], pieces: usize) -> Vec<(HeaderMap, bool)> {
+    let (ours, theirs) = duplex(pieces);
+    let (mut answers, mut requests) = tokio::io::split(theirs);
+    let streams = (1..).step_by(2).zip(blocks);
+    let bytes = streams.fold(preface(), |bytes, (stream, block)| [bytes, frames(stream, block)].concat());
+    tokio::spawn(async move { requests.write_all(&bytes).await });
+    tokio::spawn(async move { tokio::io::copy(&mut answers, &mut tokio::io::sink()).await });
+    let marks = Marks::default();
+    let mut server = h2::server::handshake(Names::new(ours, marks.clone())).await.unwrap();
+    let mut seen = Vec::new();
+    while seen.len() < blocks.len() {
+        let (request, mut respond) = server.accept().await.expect("no end").expect("no error of the connection");
+        let mut headers = request.into_parts().0.headers;
+        let marked = marks.take(&mut headers);
+        seen.push((headers, marked));
+        respond.send_response(Response::new(()), true).unwrap();
+    }
+    seen
+}
+
+fn long() -> String {
+    "a".repeat(70_000)
+}
+
+#[tokio::test]
+async fn a_long_name_costs_its_own_request_and_no_other() {
+    for pieces in [5, 1000, 1 << 20] {
+        let first =
+            [request(), line(0x40, "x-before", "1"), line(0, &long(), &long()), line(0x40, "x-after", "2")].concat();
+        // As the tables have it: what was put in last comes first.
+        let second = [request(), vec![0xbe, 0xbf]].concat();
+        let seen = served(&[first, second], pieces).await;
+        for ((headers, marked), expected) in seen.iter().zip([true, false]) {
+            assert_eq!((*marked, headers.len()), (expected, 2), "in pieces of {pieces}");
+            assert_eq!((&headers["x-before"], &headers["x-after"]), (&"1".parse().unwrap(), &"2".parse().unwrap()));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_long_name_that_was_to_be_remembered_empties_the_table() {
+    let first = [request(), line(0x40, "x-before", "1"), line(0x40, &long(), "b"), line(0x40, "x-after", "2")].concat();
+    let second = [request(), vec![0xbe]].concat();
+    let seen = served(&[first, second], 1 << 20).await;
+    assert!(seen[0].1 && !seen[1].1);
+    assert_eq!((seen[1].0.len(), &seen[1].0["x-after"]), (1, &"2".parse().unwrap()));
+}
+
+#[tokio::test]
+async fn other_heads_of_many_frames_pass_as_they_are() {
+    let value = "v".repeat(100_000);
+    let block = [request(), line(0, &"n".repeat(20_000), &value), line(0x40, "x-large", &value)].concat();
+    for pieces in [997, 1 << 20] {
+        let seen = served(&[block.clone(), request(), block.clone()], pieces).await;
+        assert_eq!(
+            seen.iter().map(|(headers, marked)| (headers.len(), *marked)).collect::<Vec<_>>(),
+            [(2, false), (0, false), (2, false)]
+        );
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whatever it is: nothing is lost, added or turned round but such names, and nothing panics.
+    #[test]
+    fn what_is_not_taken_out_arrives(
+        parts in prop::collection::vec(prop_oneof![
+            prop::collection::vec(any::<u8>(), 0..40),
+            Just(frames(1, &request())),
+            Just(frames(3, &[request(), line(0, "x", &"v".repeat(40_000))].concat())),
+        ], 0..5),
+        pieces in 1..5000_usize,
+    ) {
+        let bytes = [preface(), parts.concat()].concat();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let read = runtime.block_on(async {
+            let (ours, mut theirs) = duplex(pieces);
+            let sent = bytes.clone();
+            tokio::spawn(async move { theirs.write_all(&sent).await });
+            let mut read = Vec::new();
+            Names::new(ours, Marks::default()).read_to_end(&mut read).await.unwrap();
+            read
+        });
+        // A head that never becomes whole goes with its connection.
+        prop_assert!(bytes.starts_with(&read));
+        prop_assert!(bytes.len() - read.len() <= MOST_HELD);
+    }
+}
