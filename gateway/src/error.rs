@@ -267,7 +267,9 @@ impl Error {
                 &cluster,
                 Code::BAD_GATEWAY,
                 Reason::InternalError,
-                format!("cluster {cluster} answered an upgrade request with {status} instead of switching protocols, it may have acted on the request"),
+                format!(
+                    "cluster {cluster} answered an upgrade request with {status} instead of switching protocols, it may have acted on the request"
+                ),
             ),
             Self::Unasked { cluster, status } => of_cluster(
                 &cluster,

@@ -47,6 +47,7 @@ pub fn to_client(headers: &mut HeaderMap) {
                 // The last is a redirect by another name, which browsers follow with any answer.
                 header::SET_COOKIE | header::ALT_SVC | header::STRICT_TRANSPORT_SECURITY | header::REFRESH
             )
+            || speaks_for_the_origin(name.as_str())
     });
 }
 
@@ -97,6 +98,20 @@ fn is_hop_by_hop(name: &HeaderName) -> bool {
         | header::UPGRADE => true,
         _ => matches!(name.as_str(), "keep-alive" | "proxy-connection" | "http2-settings"),
     }
+}
+
+/// What browsers apply to everything of an origin, which here is that of all clusters.
+fn speaks_for_the_origin(name: &str) -> bool {
+    matches!(
+        name,
+        "clear-site-data"
+            | "service-worker-allowed"
+            | "nel"
+            | "report-to"
+            | "reporting-endpoints"
+            | "origin-agent-cluster"
+            | "accept-ch"
+    )
 }
 
 fn stays_here(name: &HeaderName) -> bool {

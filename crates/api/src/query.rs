@@ -1,8 +1,17 @@
 //! Query strings of requests we answer ourselves, read the way Go's `net/url.ParseQuery` reads them.
 //!
-//! Only for our own resources: the query of a proxied request is forwarded as received and never goes through here.
+//! The query of a proxied request is forwarded as received: it is read along, for what its member will do.
 
 use std::borrow::Cow;
+
+/// Parameters, empty ones among them, that a query may have. Go since 1.24 reads *nothing* of a query with more (`net/url.parseQuery`,
+/// `GODEBUG=urlmaxqueryparams`), and Go before that everything: what a member would do with one cannot be known.
+pub const MOST_PARAMETERS: usize = 10_000;
+
+/// Whether `query` has more than [`MOST_PARAMETERS`], counted as Go counts them: by what separates them.
+pub fn has_too_many_parameters(query: &str) -> bool {
+    query.len() >= MOST_PARAMETERS && query.bytes().filter(|byte| *byte == b'&').count() >= MOST_PARAMETERS
+}
 
 /// The decoded `key=value` pairs in order. Pairs that Go drops (a `;` inside, a bad percent escape) are dropped here too, so that
 /// a hub in front and we read the same request.
@@ -92,6 +101,15 @@ mod tests {
         let values = firsts(query, ["a", "b", "c", "d"]);
         assert_eq!(values.each_ref().map(Option::as_deref), [Some("1"), Some("2"), None, Some("A")]);
         assert_eq!(firsts(None, ["a"]), [None]);
+    }
+
+    #[test]
+    fn parameters_are_counted_as_go_counts_them() {
+        for (count, expected) in [(0, false), (MOST_PARAMETERS - 1, false), (MOST_PARAMETERS, true), (20_000, true)] {
+            assert_eq!(has_too_many_parameters(&format!("watch=1{}", "&".repeat(count))), expected, "{count}");
+            assert_eq!(has_too_many_parameters(&format!("{}watch=1", "a=b&".repeat(count))), expected, "{count}");
+        }
+        assert!(!has_too_many_parameters(&"a".repeat(20_000)));
     }
 
     #[test]

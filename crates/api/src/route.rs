@@ -14,7 +14,7 @@ use http::Method;
 use crate::access::{Attributes, ResourceAttributes, Verb};
 use crate::cluster_name::ClusterName;
 use crate::path::has_dot_segment;
-use crate::{GROUP, VERSION};
+use crate::{GROUP, VERSION, query};
 
 pub use self::member_request::MemberRequest;
 
@@ -126,7 +126,7 @@ pub struct ProbeCheck {
     pub check: Box<str>,
 }
 
-/// Why a path is refused.
+/// Why a path, or its query, is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadPath {
     #[error("the proxied path must not contain '.' or '..' segments, encoded or not")]
@@ -134,6 +134,9 @@ pub enum BadPath {
     /// Only refused where the path is reviewed: see [`MemberRequest::can_be_decoded`].
     #[error("the proxied path must not contain a '%' without two hexadecimal digits after it")]
     Escape,
+    /// See [`query::MOST_PARAMETERS`].
+    #[error("the query must not have more than {} parameters", query::MOST_PARAMETERS)]
+    Parameters,
 }
 
 const COLLECTION: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways";
@@ -187,6 +190,8 @@ fn proxied<'a>(asked: Asked<'a>, cluster: ClusterName, remainder: usize) -> Pars
         Route::MethodNotAllowed
     } else if has_dot_segment(&path[remainder..]) {
         Route::BadRequest(BadPath::DotSegment)
+    } else if query.is_some_and(query::has_too_many_parameters) {
+        Route::BadRequest(BadPath::Parameters)
     } else {
         Route::Proxy(ProxyRoute { cluster, asks, remainder })
     };

@@ -116,7 +116,9 @@ impl Passing {
         Ok(())
     }
 
+    /// By the key as the member reads it: names of headers arrive in lower case.
     fn withholds(&self, key: &str) -> bool {
+        let key = &*key.to_ascii_lowercase();
         self.withheld.iter().any(|withheld| withheld == key)
             || self.withheld_prefixes.iter().any(|prefix| key.starts_with(prefix))
     }

@@ -113,12 +113,21 @@ fn told(line: &[u8]) -> Result<Option<Value>> {
     Ok(Some(said))
 }
 
-/// Requests in which mistakes would hide. Always the same ones.
+/// Requests in which mistakes would hide. Always the same ones. The last have as many parameters as are let through.
 fn generated() -> Vec<Sent> {
+    let many = ["watch=1", "fieldSelector=metadata.name%3Dp"].map(|first| Sent {
+        method: Method::GET,
+        path: "/api/v1/pods".to_owned(),
+        query: Some(format!("{first}{}", "&".repeat(api::query::MOST_PARAMETERS - 1))),
+    });
     let mut runner = TestRunner::deterministic();
     let requests = (methods(), paths(), queries());
     let mut next = || requests.new_tree(&mut runner).ok().map(|tree| tree.current());
-    std::iter::from_fn(&mut next).map(|(method, path, query)| Sent { method, path, query }).take(REQUESTS).collect()
+    std::iter::from_fn(&mut next)
+        .map(|(method, path, query)| Sent { method, path, query })
+        .take(REQUESTS)
+        .chain(many)
+        .collect()
 }
 
 fn methods() -> impl Strategy<Value = Method> {

@@ -57,6 +57,17 @@ fn dot_segments_are_refused_but_reviewed() {
 }
 
 #[test]
+fn a_query_that_some_members_read_and_others_do_not_is_refused_but_reviewed() {
+    let path = format!("{COLLECTION}/c1/proxy/api/v1/secrets");
+    for (count, expected) in [(9_999, false), (10_000, true)] {
+        let query = format!("fieldSelector=metadata.name%3Dmine{}", "&".repeat(count));
+        let parsed = parse(&Method::GET, &path, Some(&query));
+        assert_eq!(parsed.route == Route::BadRequest(BadPath::Parameters), expected, "{count}");
+        assert_eq!(resource(&Method::GET, &path, Some(&query)).subresource, "proxy");
+    }
+}
+
+#[test]
 fn only_the_canonical_spelling_is_served() {
     for path in [
         format!("{G}/namespaces/ns/clustergateways/c1/proxy/x"),

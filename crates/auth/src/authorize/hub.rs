@@ -54,10 +54,13 @@ struct Subject {
 // === impl Subject ===
 
 impl Hash for Subject {
-    /// Groups and extra attributes are compared but not hashed: they are many, and those of one name hardly ever differ. What callers
-    /// choose is hashed whole.
+    /// Groups are compared but not hashed: they are many, and those of one name hardly ever differ. What callers choose is hashed whole, and
+    /// so are uid and extra attributes: each token of a ServiceAccount has an id of its own there, and whoever may mint tokens would
+    /// otherwise fill one slot with thousands of subjects, to be compared one by one for everybody.
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.user.name.hash(state);
+        self.user.uid.hash(state);
+        self.user.extra.hash(state);
         self.attributes.hash(state);
     }
 }
@@ -196,4 +199,25 @@ fn controlled_bytes(attributes: &Attributes) -> usize {
 
 fn some(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::hash::BuildHasher as _;
+
+    use super::*;
+
+    /// Whoever may mint tokens of one account would otherwise fill one slot of the table, to be searched for everybody.
+    #[test]
+    fn tokens_of_one_account_are_found_apart() {
+        let hasher = std::hash::RandomState::new();
+        let of = |token: usize| {
+            let id = ("authentication.kubernetes.io/credential-id".to_owned(), vec![format!("JTI={token}")]);
+            let user = User { name: "system:serviceaccount:ns:a".to_owned(), extra: [id].into(), ..User::default() };
+            let attributes = Attributes::NonResource { path: "/x".into(), verb: "get".into() };
+            hasher.hash_one(Subject { user: Arc::new(user), attributes })
+        };
+        let slots: std::collections::HashSet<u64> = (0..1000).map(of).collect();
+        assert!(slots.len() > 990, "{} slots for 1,000 tokens", slots.len());
+    }
 }

@@ -72,7 +72,8 @@ impl IdentityCache {
         self.scratch.clear();
         for (kind, list) in [(b'u', &names.user), (b'i', &names.uid), (b'g', &names.group)] {
             for name in list {
-                self.write(kind, b"");
+                // No value's kind: an empty value is not the next header's beginning.
+                self.scratch.push(b'|');
                 headers.get_all(name).iter().for_each(|value| self.write(kind, value.as_bytes()));
             }
         }

@@ -66,6 +66,10 @@ fn extra_keys_are_withheld_by_name_and_by_prefix() {
     assert_eq!(keys(&[HUBS_OWN, " Scopes "]), ["t"]);
     assert_eq!(keys(&["scopes*", ""]), ["p"]);
     assert!(keys(&["*"]).is_empty());
+    // On the member it is the same key.
+    let shouting = user("bot", &[], &[("Scopes", &["s"])]);
+    let withheld = ["scopes".to_owned()];
+    assert_eq!(passed(&Passing::new(false, &withheld), &shouting).unwrap().len(), 1, "the name alone");
 }
 
 #[test]

@@ -23,7 +23,7 @@ use crate::headers;
 use crate::record::Record;
 use crate::upstream::{RequestBody, SendError};
 
-/// The body of a refusal is a Status; more than this is not read.
+/// The body of a refusal is a Status. One that is larger than this is none, and is not passed on: half of it would look whole.
 const REFUSAL_BYTES: usize = 1024 * 1024;
 const REFUSAL_WITHIN: Duration = Duration::from_secs(10);
 /// Between the member's 101 and the client's connection being ours.
@@ -60,11 +60,10 @@ async fn read(mut body: Peeked<Incoming>) -> Result<Bytes, String> {
     let mut read = BytesMut::new();
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame.map_err(|error| causes(&error))?.into_data() else { continue };
-        let room = REFUSAL_BYTES - read.len();
-        read.extend_from_slice(&data[..data.len().min(room)]);
-        if data.len() > room {
-            break;
+        if read.len() + data.len() > REFUSAL_BYTES {
+            return Err(format!("its refusal of the upgrade has more than {} KiB", REFUSAL_BYTES / 1024));
         }
+        read.extend_from_slice(&data);
     }
     Ok(read.freeze())
 }

@@ -97,6 +97,16 @@ async fn an_answer_that_neither_upgrades_nor_refuses_is_a_bad_gateway() {
 }
 
 #[tokio::test]
+async fn half_a_refusal_is_not_passed_off_as_a_whole_one() {
+    let body = "x".repeat(3 << 20);
+    let member = RawMember::always(Act::refuse_upgrade("404 Not Found", "Content-Type: text/html\r\n", &body)).await;
+    let rig = Rig::with(&member).await;
+    let answer = refusal(upgrade(&rig, "GET", "/api/v1/namespaces/ns/services/s/proxy/x", "websocket").await).await;
+    let message = answer.status_message(502, "InternalError");
+    assert!(message.contains("its refusal of the upgrade has more than 1024 KiB"), "{message}");
+}
+
+#[tokio::test]
 async fn a_rejected_credential_is_not_the_callers_fault() {
     let member = RawMember::always(Act::refuse_upgrade("401 Unauthorized", "", "")).await;
     let rig = Rig::with(&member).await;
