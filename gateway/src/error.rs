@@ -221,7 +221,7 @@ impl Error {
             Self::LongHeaderName => Status::new(
                 StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
                 Reason::BadRequest,
-                "the request has a header name of more than 32 KiB, send it under a shorter one",
+                format!("the request has {}, send it under a shorter one", Unfit::LongName),
             ),
             Self::BadPath(error) => Status::bad_request(error.to_string()),
             Self::NotFound => Status::path_not_found(),
@@ -370,7 +370,7 @@ fn unfit_request(cluster: &ClusterName, unfit: Unfit) -> Status {
             StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             ", with the member's credential and the groups of an impersonated user: send fewer or shorter headers",
         ),
-        Unfit::Name => (StatusCode::BAD_REQUEST, ": send it under another name"),
+        Unfit::Name | Unfit::LongName => (StatusCode::BAD_REQUEST, ": send it under another name"),
     };
     of_cluster(cluster, code, Reason::BadRequest, format!("the request for cluster {cluster} has {unfit}{next}"))
 }

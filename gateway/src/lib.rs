@@ -17,6 +17,7 @@ mod headers;
 mod hub;
 mod limits;
 mod metrics;
+mod names;
 pub mod patch;
 mod probes;
 mod proxy;

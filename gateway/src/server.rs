@@ -3,7 +3,6 @@
 mod heard;
 mod lengths;
 mod limits;
-mod names;
 
 use std::convert::Infallible;
 use std::io;
@@ -33,10 +32,10 @@ use tokio_rustls::server::TlsStream;
 use self::heard::Ear;
 use self::lengths::Lengths;
 use self::limits::Limits;
-use self::names::{Marks, Names};
 use crate::body::ResponseBody;
 use crate::connection::Connection;
 use crate::handler::handle;
+use crate::names::{Marks, Names};
 use crate::proxy::framing;
 use crate::shared::Shared;
 
@@ -141,7 +140,7 @@ async fn serve_http2(stream: Stream, connection: Arc<Connection>) -> hyper::Resu
     });
     let streams = connection.gateway().settings.max_streams;
     let ear = Ear::default();
-    let (io, outlet) = gather(Heard::new(Names::new(Linger::new(stream), marks), ear.clone()));
+    let (io, outlet) = gather(Heard::new(Names::of_client(Linger::new(stream), marks), ear.clone()));
     let serving = outlet.drive(limits::http2(streams).serve_connection(TokioIo::new(io), service));
     let leave = |serving: Pin<&mut Driven<_, _>>| {
         hyper::server::conn::http2::Connection::graceful_shutdown(Pin::new(serving.get_mut().connection()));

@@ -63,7 +63,10 @@ pub async fn send(mut lease: Lease, target: &Target, request: Request<RequestBod
     match answer {
         Ok(answer) => {
             lease.connection().saw_traffic();
-            let (head, stream) = answer.into_parts();
+            let (mut head, stream) = answer.into_parts();
+            if lease.connection().has_taken_from(&mut head.headers) {
+                return Err(SendError::UnfitAnswer(Unfit::LongName));
+            }
             Ok(Sent::Response(Response::from_parts(head, H2Body::new(stream, upload, lease))))
         }
         Err(Failure::Client(error)) => Err(SendError::ClientGone(error)),

@@ -56,18 +56,28 @@ pub fn encode(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 
 /// Header lines as literals without indexing, names and values as they are (RFC 7541 section 6.2.2).
 pub fn literals(lines: &[(&str, &str)]) -> Vec<u8> {
-    /// From here on a length takes more than one byte (section 5.1).
-    const LONG: usize = 127;
     let mut block = Vec::new();
     for (name, value) in lines {
         block.push(0);
         for text in [name, value] {
-            assert!(text.len() < LONG, "{text} is too long for this encoder");
-            block.push(u8::try_from(text.len()).expect("less than 127"));
+            length(&mut block, text.len());
             block.extend_from_slice(text.as_bytes());
         }
     }
     block
+}
+
+/// An integer with a prefix of seven bits (RFC 7541 section 5.1).
+fn length(block: &mut Vec<u8>, length: usize) {
+    /// From here on it takes more than one byte.
+    const LONG: usize = 127;
+    block.push(u8::try_from(length.min(LONG)).expect("at most 127"));
+    let Some(mut rest) = length.checked_sub(LONG) else { return };
+    while rest >= 0x80 {
+        block.push(u8::try_from(rest & 0x7f).expect("seven bits") | 0x80);
+        rest >>= 7;
+    }
+    block.push(u8::try_from(rest).expect("seven bits"));
 }
 
 // === impl Frames ===

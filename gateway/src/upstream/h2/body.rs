@@ -4,9 +4,11 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use h2::{Reason, RecvStream};
+use http::HeaderMap;
 use http_body::Frame;
 
 use super::{Lease, Upload};
+use crate::headers::size::Unfit;
 use crate::upstream::body::Truncated;
 
 pub struct H2Body {
@@ -41,7 +43,7 @@ impl H2Body {
             }
         }
         match ready!(self.stream.poll_trailers(cx)) {
-            Ok(Some(trailers)) => Poll::Ready(Some(Ok(Frame::trailers(trailers)))),
+            Ok(Some(trailers)) => Poll::Ready(Some(self.whole(trailers))),
             Ok(None) => Poll::Ready(None),
             Err(error) => Poll::Ready(self.cut_off(&error)),
         }
@@ -49,6 +51,13 @@ impl H2Body {
 
     pub fn is_end_stream(&self) -> bool {
         self.stream.is_end_stream()
+    }
+
+    fn whole(&self, mut trailers: HeaderMap) -> Result<Frame<Bytes>, Truncated> {
+        if self.lease.connection().has_taken_from(&mut trailers) {
+            return Err(Truncated(format!("its trailers have {}", Unfit::LongName)));
+        }
+        Ok(Frame::trailers(trailers))
     }
 
     fn cut_off(&self, error: &h2::Error) -> Option<Result<Frame<Bytes>, Truncated>> {

@@ -10,6 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use h2::client::{Builder, SendRequest};
 use h2::{Ping, PingPong};
+use http::HeaderMap;
 use net::gather::{Driven, Gathered, gather};
 use net::seal::Seal;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -18,6 +19,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::metrics::InFlight;
+use crate::names::{Marks, Names};
 use crate::upstream::connect::{ConnectError, Target};
 
 /// All numbers of our HTTP/2 connections to members, each with its reason.
@@ -61,6 +63,8 @@ pub struct Connection {
     sender: SendRequest<Bytes>,
     in_use: AtomicUsize,
     closing: AtomicBool,
+    /// Of heads that names were taken out of.
+    marks: Marks,
     /// Something was received since the last look.
     traffic: AtomicBool,
     /// Told of every stream that is given back.
@@ -91,7 +95,8 @@ impl Connection {
         T: AsyncRead + AsyncWrite + Seal + Unpin + Send + 'static,
     {
         let failed = |reason: String| ConnectError::Http2 { address: target.address(), reason };
-        let (io, outlet) = gather(transport);
+        let marks = Marks::default();
+        let (io, outlet) = gather(Names::of_member(transport, marks.clone()));
         let handshake = Builder::new()
             .initial_window_size(Settings::STREAM_WINDOW)
             .initial_connection_window_size(Settings::CONNECTION_WINDOW)
@@ -133,6 +138,7 @@ impl Connection {
             sender,
             in_use: AtomicUsize::new(0),
             closing: AtomicBool::new(false),
+            marks,
             traffic: AtomicBool::new(true),
             room,
             emptied: Arc::clone(&emptied),
@@ -168,6 +174,11 @@ impl Connection {
 
     fn is_unused(&self) -> bool {
         self.in_use.load(Ordering::Relaxed) == 0
+    }
+
+    /// Whether something was taken out of these headers before they were read.
+    pub fn has_taken_from(&self, headers: &mut HeaderMap) -> bool {
+        self.marks.take(headers)
     }
 
     pub fn saw_traffic(&self) {

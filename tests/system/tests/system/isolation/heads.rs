@@ -212,6 +212,42 @@ async fn a_large_head_of_a_workload_ends_nobodys_stream() {
     }
 }
 
+/// The HTTP library ends the connection for a name of 64 KiB, which API servers relay of whatever is behind them.
+#[tokio::test]
+async fn a_name_too_long_for_the_library_ends_its_own_answer() {
+    let name = "n".repeat(64 << 10);
+    // At once, and behind as much as is held.
+    for before in [0, 9 << 20] {
+        let head = [many(before), literals(&[(name.as_str(), "")])].concat();
+        let member = FrameMember::start(move |_, frames| {
+            let head = head.clone();
+            like_go(frames, move |stream| match stream {
+                3 => ok_with(stream, &head),
+                5 => {
+                    let mut answer = encode(HEADERS, END_HEADERS, stream, STATUS_200);
+                    answer.extend(encode(DATA, 0, stream, b"body"));
+                    answer.extend(in_frames(END_STREAM, stream, &head));
+                    answer
+                }
+                _ => ok(stream),
+            })
+        })
+        .await;
+        let rig = Rig::with(&member).await;
+        let mut victim = Victim::watching(&rig).await;
+        let mut attacker = rig.connect(Http::H2).await;
+        let answer = attacker.get(&proxied(CLUSTER, "/x")).await;
+        let message = answer.status_message(502, "InternalError");
+        assert!(message.contains(CLUSTER) && message.contains("more than 32 KiB"), "{before}: {message}");
+        assert!(attacker.try_call("GET", &proxied(CLUSTER, "/x"), &[], b"").await.is_err(), "the trailers are cut off");
+        for _ in 0..2 {
+            let line = within(WAIT, "an event of the watch", victim.watch.line()).await.expect("the watch goes on");
+            assert_eq!(line.as_deref(), Some("event\n"), "{before} bytes");
+        }
+        victim.assert_goes_on().await;
+    }
+}
+
 #[tokio::test]
 async fn a_members_name_that_go_takes_for_malformed_is_passed_on_to_nobody() {
     let mut head = literals(&[("x\"y", "z")]);

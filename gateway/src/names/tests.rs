@@ -49,7 +49,7 @@ async fn served(blocks: &[Vec<u8>], pieces: usize) -> Vec<(HeaderMap, bool)> {
     tokio::spawn(async move { requests.write_all(&bytes).await });
     tokio::spawn(async move { tokio::io::copy(&mut answers, &mut tokio::io::sink()).await });
     let marks = Marks::default();
-    let mut server = h2::server::handshake(Names::new(ours, marks.clone())).await.unwrap();
+    let mut server = h2::server::handshake(Names::of_client(ours, marks.clone())).await.unwrap();
     let mut seen = Vec::new();
     while seen.len() < blocks.len() {
         let (request, mut respond) = server.accept().await.expect("no end").expect("no error of the connection");
@@ -122,11 +122,11 @@ proptest! {
             let sent = bytes.clone();
             tokio::spawn(async move { theirs.write_all(&sent).await });
             let mut read = Vec::new();
-            Names::new(ours, Marks::default()).read_to_end(&mut read).await.unwrap();
+            Names::of_client(ours, Marks::default()).read_to_end(&mut read).await.unwrap();
             read
         });
         // A head that never becomes whole goes with its connection.
         prop_assert!(bytes.starts_with(&read));
-        prop_assert!(bytes.len() - read.len() <= MOST_HELD);
+        prop_assert!(bytes.len() - read.len() <= OF_CLIENTS.held);
     }
 }

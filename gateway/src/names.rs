@@ -1,9 +1,10 @@
-//! Header names too long for the libraries below, on HTTP/2 connections of many users.
+//! Header names too long for the libraries below, on HTTP/2 connections of many users: the hub's to us, and ours to members.
 //!
 //! `http` takes names of less than 64 KiB, and h2 answers any other by the end of the *connection*. Go's servers and clients know no such
-//! limit: whoever may ask the hub for anything of ours could end its connection, with all its users' streams. So heads of several frames are
+//! limit: whoever may ask the hub for anything of ours could end its connection, with all its users' streams, and so could whatever a member
+//! relays answers of. So heads of several frames are
 //! held until they are whole, and a field with such a name is taken out of them; what HPACK's tables hold stays the same. A mark takes its
-//! place, for the one request to be refused.
+//! place, for the one request or answer to be refused.
 //!
 //! A name that long takes three frames at least (of 16 KiB, with 5 bits a byte in the shortest code). Everything else passes as it comes.
 
@@ -24,10 +25,11 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 #[derive(Clone, Default)]
 pub struct Marks(Arc<AtomicBool>);
 
-/// A stream of HTTP/2 frames as they are received from a client, without such names.
+/// A stream of HTTP/2 frames as they are received, without such names.
 pub struct Names<T> {
     stream: T,
     marks: Marks,
+    reach: Reach,
     /// Bytes that pass before the next frame begins.
     passing: usize,
     /// Received, from the beginning of a frame, and not passed on yet.
@@ -38,11 +40,23 @@ pub struct Names<T> {
 
 /// RFC 9113 §3.4.
 const PREFACE: usize = 24;
-/// As we announce it, by announcing nothing (RFC 9113 §6.5.2).
+/// What everybody takes of a frame's payload (RFC 9113 §6.5.2), and what we send on.
 const FRAME: usize = 16 * 1024;
 const FRAME_HEAD: usize = 9;
-/// More than h2 takes of one head: 80 frames.
-const MOST_HELD: usize = 2 * 1024 * 1024;
+/// How far heads are followed. Beyond, they pass as they are, and h2 ends the connection as it would have.
+#[derive(Clone, Copy)]
+struct Reach {
+    /// Bytes of a frame's payload: no peer may send more.
+    frame: usize,
+    /// Bytes of one head.
+    held: usize,
+}
+
+/// We announce no larger frames; h2 takes less of one head, 80 of them.
+const OF_CLIENTS: Reach = Reach { frame: FRAME, held: 2 * 1024 * 1024 };
+/// API servers relay heads of up to 10 MiB (`net/http.Transport.MaxResponseHeaderBytes`), which their frames make a little longer. The size of
+/// frames is what we announce to members.
+const OF_MEMBERS: Reach = Reach { frame: 64 * 1024, held: 12 * 1024 * 1024 };
 const HEADERS: u8 = 1;
 const CONTINUATION: u8 = 9;
 const END_HEADERS: u8 = 4;
@@ -83,8 +97,18 @@ impl Frame {
 // === impl Names ===
 
 impl<T> Names<T> {
-    pub fn new(stream: T, marks: Marks) -> Self {
-        Self { stream, marks, passing: PREFACE, held: BytesMut::new(), ready: BytesMut::new() }
+    /// Received from a client, with its preface.
+    pub fn of_client(stream: T, marks: Marks) -> Self {
+        Self::new(stream, marks, OF_CLIENTS, PREFACE)
+    }
+
+    /// Received from a member.
+    pub fn of_member(stream: T, marks: Marks) -> Self {
+        Self::new(stream, marks, OF_MEMBERS, 0)
+    }
+
+    fn new(stream: T, marks: Marks, reach: Reach, passing: usize) -> Self {
+        Self { stream, marks, reach, passing, held: BytesMut::new(), ready: BytesMut::new() }
     }
 
     /// How many of these bytes pass as they are: up to a frame that must be held, or whose head is not whole.
@@ -105,7 +129,7 @@ impl<T> Names<T> {
     fn decide(&mut self) {
         while let Some(frame) = Frame::read(&self.held) {
             let end = if frame.begins_a_long_block() {
-                match whole_block(&self.held) {
+                match whole_block(&self.held, self.reach) {
                     Some(end) => end,
                     None => return,
                 }
@@ -126,12 +150,12 @@ impl<T> Names<T> {
 }
 
 /// Where the block ends that begins here, if it is known. One that h2 will not take ends where that is seen.
-fn whole_block(bytes: &[u8]) -> Option<usize> {
+fn whole_block(bytes: &[u8], reach: Reach) -> Option<usize> {
     let mut at = 0;
     loop {
         let frame = Frame::read(&bytes[at..])?;
         let follows = at > 0;
-        if frame.length > FRAME || at > MOST_HELD || (follows && frame.kind != CONTINUATION) {
+        if frame.length > reach.frame || at > reach.held || (follows && frame.kind != CONTINUATION) {
             return Some(bytes.len());
         }
         at += frame.size();
