@@ -4,6 +4,7 @@
 //! one user, or one slow member, from taking the whole gateway. Requests that last, such as watches, have budgets of their own:
 //! many of them are no load, and must not turn the others away.
 
+mod lingering;
 mod users;
 
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
+pub use self::lingering::Slots;
 use self::users::Users;
 
 /// The group that is never turned away: whoever has to repair things must get in.

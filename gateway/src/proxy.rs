@@ -19,6 +19,7 @@ use net::drain::Drain;
 use crate::clusters::Cluster;
 use crate::connection::Connection;
 use crate::exchange::Acting;
+use crate::limits::Slots;
 
 /// A permitted call to one cluster: what both the plain and the upgrading path need.
 pub struct Call<'a> {
@@ -50,6 +51,11 @@ impl<'a> Call<'a> {
             acting,
             connection: Arc::clone(connection),
         }
+    }
+
+    /// What its request counts as when the caller has left and the member goes on with it.
+    pub fn lingers(&self) -> Slots {
+        self.connection.gateway().limits.lingers(self.permit.user(), self.cluster.metrics().load())
     }
 
     pub fn drain(&self) -> &Drain {

@@ -72,13 +72,15 @@ impl Upstream {
     }
 
     /// Sends one request and returns as soon as the response head is here. The request body is streamed meanwhile, and
-    /// goes on being streamed by the response body. Dropping either future or body cancels the exchange.
+    /// goes on being streamed by the response body. Dropping either future or body cancels the exchange. A member may go on with what
+    /// was cancelled unanswered: it counts as `lingers` says for so long.
     ///
     /// `request` carries an origin-form URI and no `Host`; both are set here as the protocol wants them.
     pub async fn send(
         &self,
         core: usize,
         mut request: Request<RequestBody>,
+        lingers: h2::Lingers<'_>,
     ) -> Result<Response<UpstreamBody>, SendError> {
         /// A connection may turn out to be closing when the request is handed to it. That happened before anything was
         /// sent, so trying the next is safe; more than a few in a row means the member is going down.
@@ -86,7 +88,7 @@ impl Upstream {
         size::of_request(&request).map_err(SendError::Unfit)?;
         for _ in 0..ATTEMPTS {
             let (unsent, reason) = match self.pools[core].acquire().await? {
-                Lease::H2(lease) => match h2::send(lease, &self.target, request).await? {
+                Lease::H2(lease) => match h2::send(lease, &self.target, request, lingers).await? {
                     h2::Sent::Response(response) => {
                         return checked(response.map(|body| UpstreamBody::H2(Box::new(body))));
                     }

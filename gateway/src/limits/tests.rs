@@ -101,3 +101,17 @@ fn zero_is_no_limit() {
     let alice = user("alice", &[]);
     assert!(limits.of_user(&alice, Kind::Long).expect("no limit").is_none());
 }
+
+#[test]
+fn what_a_caller_has_left_counts_until_it_is_over() {
+    let (limits, _) = limits(2, 1);
+    let (load, alice) = (Arc::new(Load::default()), user("alice", &[]));
+    let left = [(); 2].map(|()| limits.lingers(&alice, &load));
+    assert!(limits.of_user(&alice, Kind::Short).is_err());
+    assert!(limits.of_cluster(&name(), &load, &alice, Kind::Short).is_err());
+    let _long = limits.of_user(&alice, Kind::Long).expect("a watch that begins is another matter");
+    drop(left);
+    limits.of_user(&alice, Kind::Short).expect("room again");
+    let master = user("root", &["system:masters"]);
+    assert!(limits.lingers(&master, &load).iter().all(Option::is_none));
+}

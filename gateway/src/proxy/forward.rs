@@ -62,7 +62,7 @@ async fn send(
     held: &Held<'_>,
     request: Request<RequestBody>,
 ) -> Result<Response<UpstreamBody>, Error> {
-    let sent = held.upstream().send(call.connection.core(), request).await;
+    let sent = held.upstream().send(call.connection.core(), request, &|| call.lingers()).await;
     sent.map_err(|error| {
         attempt::suspect(&call.cluster, held, &error);
         Error::Upstream { cluster: call.cluster.name().clone(), error }

@@ -2,11 +2,11 @@
 
 mod body;
 mod connection;
+mod resets;
+mod unanswered;
 mod upload;
 
 use std::future::poll_fn;
-use std::pin::Pin;
-use std::task::Poll;
 
 use http::uri::PathAndQuery;
 use http::{Request, Response, Uri, Version};
@@ -14,8 +14,9 @@ use hyper::body::Body;
 
 pub use self::body::H2Body;
 pub use self::connection::{Connection, Lease};
+pub use self::unanswered::Lingers;
+use self::unanswered::{Failure, Unanswered};
 pub use self::upload::Upload;
-use self::upload::UploadEnd;
 use super::connect::Target;
 use super::{RequestBody, SendError};
 use crate::headers::size::Unfit;
@@ -27,8 +28,14 @@ pub enum Sent {
     NotSent(Request<RequestBody>, String),
 }
 
-/// Sends `request` on a leased stream.
-pub async fn send(mut lease: Lease, target: &Target, request: Request<RequestBody>) -> Result<Sent, SendError> {
+/// Sends `request` on a leased stream. If this is dropped before the answer and the member may go on with the request, that counts as
+/// `lingers` says.
+pub async fn send(
+    mut lease: Lease,
+    target: &Target,
+    request: Request<RequestBody>,
+    lingers: Lingers<'_>,
+) -> Result<Sent, SendError> {
     if let Err(error) = lease.ready().await {
         lease.connection().close();
         return Ok(Sent::NotSent(request, error.to_string()));
@@ -41,27 +48,13 @@ pub async fn send(mut lease: Lease, target: &Target, request: Request<RequestBod
     *head.version_mut() = Version::HTTP_2;
     // Kept in case the member leaves the request out; one with a body is not sent twice, it may have been read in part.
     *head.headers_mut() = if ends { parts.headers.clone() } else { std::mem::take(&mut parts.headers) };
-    let (mut response, stream) =
+    let (response, stream) =
         lease.sender().send_request(head, ends).map_err(|error| SendError::Broken(error.to_string()))?;
-    let (mut upload, unread) = if ends { (None, Some(body)) } else { (Some(Upload::new(body, stream)), None) };
-    let answer = poll_fn(|cx| {
-        // The head is polled first: a member that answers early must not wait for a slow client.
-        if let Poll::Ready(answer) = Pin::new(&mut response).poll(cx) {
-            return Poll::Ready(answer.map_err(Failure::Upstream));
-        }
-        match upload.as_mut().map(|upload| upload.poll(cx)) {
-            Some(Poll::Ready(UploadEnd::ClientGone(error))) => Poll::Ready(Err(Failure::Client(error))),
-            Some(Poll::Ready(UploadEnd::Unfit(unfit))) => Poll::Ready(Err(Failure::Unfit(unfit))),
-            Some(Poll::Ready(UploadEnd::Sent | UploadEnd::Stopped)) => {
-                upload = None;
-                Poll::Pending
-            }
-            Some(Poll::Pending) | None => Poll::Pending,
-        }
-    })
-    .await;
+    let (upload, unread) = if ends { (None, Some(body)) } else { (Some(Upload::new(body, stream)), None) };
+    let mut unanswered = Unanswered::new(response, upload, lease, lingers);
+    let answer = poll_fn(|cx| unanswered.poll(cx)).await;
     match answer {
-        Ok(answer) => {
+        Ok((answer, upload, lease)) => {
             lease.connection().saw_traffic();
             let (mut head, stream) = answer.into_parts();
             if lease.connection().has_taken_from(&mut head.headers) {
@@ -83,12 +76,6 @@ pub async fn send(mut lease: Lease, target: &Target, request: Request<RequestBod
         },
         Err(Failure::Upstream(error)) => Err(SendError::Broken(error.to_string())),
     }
-}
-
-enum Failure {
-    Upstream(::h2::Error),
-    Client(String),
-    Unfit(Unfit),
 }
 
 fn absolute(target: &Target, path: Option<&PathAndQuery>) -> Uri {

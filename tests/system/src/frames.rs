@@ -27,6 +27,8 @@ pub const END_HEADERS: u8 = 4;
 /// `:status: 200` by its index in the static table (RFC 7541 appendix A).
 pub const STATUS_200: &[u8] = &[0x88];
 
+/// A setting (RFC 9113 section 6.5.2).
+const MAX_CONCURRENT_STREAMS: u8 = 3;
 /// What a client says first (RFC 9113 section 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// What a PING carries.
@@ -83,9 +85,10 @@ fn length(block: &mut Vec<u8>, length: usize) {
 // === impl Frames ===
 
 impl<T: AsyncRead + AsyncWrite + Unpin> Frames<T> {
-    /// The server's side, once the client has sent its preface.
-    pub async fn server(mut io: T) -> io::Result<Self> {
-        io.write_all(&encode(SETTINGS, 0, 0, &[])).await?;
+    /// The server's side, once the client has sent its preface, allowing it so many `streams` at a time.
+    pub async fn server(mut io: T, streams: u32) -> io::Result<Self> {
+        let [a, b, c, d] = streams.to_be_bytes();
+        io.write_all(&encode(SETTINGS, 0, 0, &[0, MAX_CONCURRENT_STREAMS, a, b, c, d])).await?;
         io.flush().await?;
         io.read_exact(&mut [0; PREFACE.len()]).await?;
         Ok(Self { io })

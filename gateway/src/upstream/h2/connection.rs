@@ -18,6 +18,7 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use super::resets::Resets;
 use crate::metrics::InFlight;
 use crate::names::{Marks, Names};
 use crate::upstream::connect::{ConnectError, Target};
@@ -37,6 +38,8 @@ impl Settings {
     /// h2 counts frames: no more than a quarter over this size by [`Self::FRAME`]. So much is room for 720 of those; with 1 MiB, 352 KiB of a
     /// pod's headers ended everybody's watches. One connection decodes one head at a time, and what is not passed on goes at once.
     const HEADER_LIST: u32 = 36 * 1024 * 1024;
+    /// Bytes of headers that a member may have us remember (RFC 7541 §4.2).
+    const HEADER_TABLE: u32 = 4096;
     /// h2 counts what unread DATA frames below 256 bytes lack to that size against this, and ends the *connection* when it is used
     /// up. No limit would let one-byte frames, some 250 bytes each in memory, take 130 MiB for every stream that nobody reads; less
     /// than this, and stalled log streams end everybody's watches. It is room for 150 of them with 100-byte lines, or one of the
@@ -47,6 +50,8 @@ impl Settings {
     /// would end everybody's watches. Our own resets are no attack on us.
     const RESET_STREAMS: usize = 4096;
     const LOCAL_RESETS: usize = 1 << 20;
+    /// How long they are remembered. A second, h2's default, is less than a slow network takes.
+    const RESET_REMEMBERED: Duration = Duration::from_secs(30);
     /// Silence after which a PING asks whether the member is still there, and how long it may take to answer (the values
     /// of `k8s.io/apimachinery/pkg/util/net.SetTransportDefaults`).
     const PING_AFTER: Duration = Duration::from_secs(30);
@@ -65,6 +70,7 @@ pub struct Connection {
     closing: AtomicBool,
     /// Of heads that names were taken out of.
     marks: Marks,
+    resets: Resets,
     /// Something was received since the last look.
     traffic: AtomicBool,
     /// Told of every stream that is given back.
@@ -104,7 +110,9 @@ impl Connection {
             .max_header_list_size(Settings::HEADER_LIST)
             .max_send_buffer_size(Settings::STREAM_WINDOW as usize)
             .data_frame_budget(Settings::DATA_FRAME_BUDGET)
+            .header_table_size(Settings::HEADER_TABLE)
             .max_concurrent_reset_streams(Settings::RESET_STREAMS)
+            .reset_stream_duration(Settings::RESET_REMEMBERED)
             .max_local_error_reset_streams(Some(Settings::LOCAL_RESETS))
             .initial_max_send_streams(Settings::UNKNOWN_STREAM_LIMIT)
             .enable_push(false)
@@ -139,6 +147,7 @@ impl Connection {
             in_use: AtomicUsize::new(0),
             closing: AtomicBool::new(false),
             marks,
+            resets: Resets::default(),
             traffic: AtomicBool::new(true),
             room,
             emptied: Arc::clone(&emptied),
@@ -160,7 +169,16 @@ impl Connection {
     }
 
     pub fn has_room(&self) -> bool {
-        !self.is_closing() && self.in_use.load(Ordering::Relaxed) < self.sender.current_max_send_streams()
+        !self.is_closing() && self.in_use.load(Ordering::Relaxed) < self.max_streams()
+    }
+
+    /// Streams the member takes at a time, as it says now. Takes a lock.
+    pub fn max_streams(&self) -> usize {
+        self.sender.current_max_send_streams()
+    }
+
+    pub fn resets(&self) -> &Resets {
+        &self.resets
     }
 
     pub fn is_closing(&self) -> bool {

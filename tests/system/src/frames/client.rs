@@ -22,10 +22,16 @@ impl FrameClient {
         Self { frames: Frames::client(io).await.expect("taken"), next_stream: 1 }
     }
 
-    /// Sends the head of a request, which ends there if `end`; returns its stream.
-    pub async fn request(&mut self, method: &str, target: &str, end: bool) -> u32 {
+    /// The stream of a request that the test makes itself.
+    pub fn stream(&mut self) -> u32 {
         let stream = self.next_stream;
         self.next_stream += 2;
+        stream
+    }
+
+    /// Sends the head of a request, which ends there if `end`; returns its stream.
+    pub async fn request(&mut self, method: &str, target: &str, end: bool) -> u32 {
+        let stream = self.stream();
         let authorization = format!("Bearer {ADMIN}");
         let lines = [
             (":method", method),

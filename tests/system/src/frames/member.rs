@@ -32,6 +32,14 @@ impl FrameMember {
     where
         F: Future<Output = io::Result<()>> + Send + 'static,
     {
+        Self::limited(u32::MAX, script).await
+    }
+
+    /// As [`FrameMember::start`], allowing `streams` at a time on a connection.
+    pub async fn limited<F>(streams: u32, script: impl Fn(usize, MemberFrames) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = io::Result<()>> + Send + 'static,
+    {
         let authority = Authority::new("member-ca");
         let identity = authority.issue(&Leaf::server("kube-apiserver"));
         let tls = TlsAcceptor::from(server_config(&identity, ClientAuth::None, ALPN_H2));
@@ -45,7 +53,7 @@ impl FrameMember {
                 let (tls, script) = (tls.clone(), script.clone());
                 open.spawn(async move {
                     let Ok(io) = tls.accept(tcp).await else { return };
-                    let Ok(frames) = Frames::server(io).await else { return };
+                    let Ok(frames) = Frames::server(io, streams).await else { return };
                     script(number, frames).await.ok();
                 });
             }

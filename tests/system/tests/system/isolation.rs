@@ -1,6 +1,8 @@
 //! No request waits for another: not for streams that never end, not for clients that do not read, not for members that do not.
 
+mod cancelled;
 mod heads;
+mod hub;
 mod room;
 mod shared;
 mod unread;

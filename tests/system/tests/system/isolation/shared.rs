@@ -5,12 +5,12 @@ use std::io;
 
 use kit::client::H2Options;
 use kit::hub::ClusterSecret;
-use kit::member::{BlackHole, FakeMember, MemberOptions, Reply, StreamSender};
+use kit::member::{BlackHole, FakeMember, MemberOptions, Reply};
 use kit::wait::{WAIT, within};
-use system_tests::frames::{
-    DATA, END_HEADERS, FrameClient, FrameMember, HEADERS, MemberFrames, RST_STREAM, STATUS_200, encode,
-};
+use system_tests::frames::{DATA, END_HEADERS, FrameMember, HEADERS, MemberFrames, RST_STREAM, STATUS_200, encode};
 use system_tests::{ADMIN, CLUSTER, Connection, Http, MEMBER_TOKEN, Rig, cluster, proxied};
+
+use super::hub::Hub;
 
 /// Streams given up at once: twice as many as h2 remembers by default (`DEFAULT_RESET_STREAM_MAX`).
 const GIVEN_UP: usize = 100;
@@ -63,33 +63,6 @@ async fn send_late(mut frames: MemberFrames) -> io::Result<()> {
     frames.send(DATA, 0, first.expect("asked before the others"), b"event\n").await?;
     loop {
         frames.read().await?;
-    }
-}
-
-/// The connection of a hub, with the watch of one of its users.
-struct Hub {
-    client: FrameClient,
-    watch: u32,
-    events: StreamSender,
-}
-
-// === impl Hub ===
-
-impl Hub {
-    async fn connect(rig: &Rig, member: &FakeMember) -> Self {
-        let mut streams = member.streams("/watch");
-        let mut client = FrameClient::connect(rig).await;
-        let watch = client.request("GET", &proxied(CLUSTER, "/watch?watch=1"), true).await;
-        let (_, events) = streams.next().await;
-        Self { client, watch, events }
-    }
-
-    async fn assert_goes_on(&mut self) {
-        self.client.settled().await;
-        assert!(self.events.send("event\n").await, "the watch was given up");
-        let watch = self.watch;
-        let event = self.client.until("an event", |frame| (frame.kind, frame.stream) == (DATA, watch)).await;
-        assert_eq!(event.payload, b"event\n");
     }
 }
 
