@@ -3,6 +3,7 @@
 mod heard;
 mod lengths;
 mod limits;
+mod unbroken;
 
 use std::convert::Infallible;
 use std::io;
@@ -17,7 +18,7 @@ use http::{HeaderValue, Response};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use net::gather::{Driven, gather};
+use net::gather::gather;
 use net::heard::Heard;
 use net::large_reads::LargeReads;
 use net::linger::Linger;
@@ -32,6 +33,7 @@ use tokio_rustls::server::TlsStream;
 use self::heard::Ear;
 use self::lengths::Lengths;
 use self::limits::Limits;
+use self::unbroken::Unbroken;
 use crate::body::ResponseBody;
 use crate::connection::Connection;
 use crate::handler::handle;
@@ -141,8 +143,8 @@ async fn serve_http2(stream: Stream, connection: Arc<Connection>) -> hyper::Resu
     let streams = connection.gateway().settings.max_streams;
     let ear = Ear::default();
     let (io, outlet) = gather(Heard::new(Names::of_client(Linger::new(stream), marks), ear.clone()));
-    let serving = outlet.drive(limits::http2(streams).serve_connection(TokioIo::new(io), service));
-    let leave = |serving: Pin<&mut Driven<_, _>>| {
+    let serving = Unbroken::new(outlet.drive(limits::http2(streams).serve_connection(TokioIo::new(io), service)));
+    let leave = |serving: Pin<&mut Unbroken<_, _>>| {
         hyper::server::conn::http2::Connection::graceful_shutdown(Pin::new(serving.get_mut().connection()));
     };
     let serving = drive(serving, leave, &connection);

@@ -50,12 +50,21 @@ struct Gathering<T> {
     refused: bool,
     /// Of letting out, for the library to find.
     failure: Option<io::Error>,
+    /// The library has begun to end the stream.
+    shut: bool,
 }
 
 /// Both ends of a stream whose writes are gathered.
 pub fn gather<T>(stream: T) -> (Gathered<T>, Outlet<T>) {
-    let gathering =
-        Gathering { stream, waiting: BytesMut::new(), usual: FIRST, unflushed: 0, refused: false, failure: None };
+    let gathering = Gathering {
+        stream,
+        waiting: BytesMut::new(),
+        usual: FIRST,
+        unflushed: 0,
+        refused: false,
+        failure: None,
+        shut: false,
+    };
     let gathering = Arc::new(Mutex::new(gathering));
     (Gathered(Arc::clone(&gathering)), Outlet(gathering))
 }
@@ -75,6 +84,11 @@ impl<F, T> Driven<F, T> {
     /// The connection, between two turns.
     pub fn connection(&mut self) -> &mut F {
         &mut self.connection
+    }
+
+    /// Whether the connection has begun to end its stream.
+    pub fn is_shut(&self) -> bool {
+        self.gathering.lock().shut
     }
 }
 
@@ -227,6 +241,7 @@ impl<T: AsyncWrite + Seal + Unpin> AsyncWrite for Gathered<T> {
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut gathering = self.0.lock();
+        gathering.shut = true;
         ready!(gathering.poll_send(cx))?;
         Pin::new(&mut gathering.stream).poll_shutdown(cx)
     }

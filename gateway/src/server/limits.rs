@@ -20,6 +20,10 @@ impl Limits {
     pub const KEEP_ALIVE: Duration = Duration::from_secs(125);
     /// What one unread upload holds back.
     pub const STREAM_WINDOW: u32 = 256 * 1024;
+    /// Largest DATA frame taken: one TLS record. What uploads would gain by larger ones, their clients do not send.
+    pub const FRAME: u32 = 16 * 1024;
+    /// Bytes of headers that a client may have us remember (RFC 7541 §4.2), and that we use of what it remembers.
+    pub const HEADER_TABLE: u32 = 4096;
     /// The maximum (RFC 9113 §6.9.1), so that unread uploads never stop another request: what they can hold back in all is bounded by
     /// the streams' windows. h2 also takes half of it as the budget for the overhead of small unread frames.
     pub const CONNECTION_WINDOW: u32 = (1 << 31) - 1;
@@ -27,6 +31,13 @@ impl Limits {
     /// lifetime: with h2's default of 1,024, one user's refused uploads would end the hub's connection for all its users. The
     /// work of a reset stream is dropped at once, so resets buy an attacker nothing.
     pub const LOCAL_RESETS: usize = 1 << 20;
+    /// Requests that the client took back before we had looked at them. A hub sends those of all its users over one connection, and h2
+    /// ends that at 20 by default: anybody could end everybody's watches. They wait only while what has arrived is read, in one turn
+    /// of the connection, which tokio bounds (128 reads); then each is handled to where it first waits, and dropped. So what this
+    /// bounds is memory, one connection's at a time: 20 MB with heads of a hub's size. A hub that is not under attack has a few, and
+    /// one that is has 250 requests under way at most (`--http2-max-streams-per-connection`): Go's client counts what it has reset
+    /// until a PING after it was answered.
+    pub const PENDING_RESETS: usize = 10_000;
     /// From the end of the TLS handshake to the HTTP/2 preface. HTTP/1.1 has its keep-alive limit.
     pub const PREFACE: Duration = Duration::from_secs(10);
     /// A client that vanished without closing is noticed by an unanswered PING.
@@ -44,6 +55,11 @@ pub fn http2(max_streams: u32) -> http2::Builder<TokioExecutor> {
         .initial_stream_window_size(Limits::STREAM_WINDOW)
         .initial_connection_window_size(Limits::CONNECTION_WINDOW)
         .max_local_error_reset_streams(Limits::LOCAL_RESETS)
+        .max_pending_accept_reset_streams(Limits::PENDING_RESETS)
+        .max_frame_size(Limits::FRAME)
+        .adaptive_window(false)
+        .header_table_size(Limits::HEADER_TABLE)
+        .auto_date_header(true)
         .max_header_list_size(Limits::HEADER_BYTES)
         .max_send_buf_size(Limits::SEND_BUFFER)
         .keep_alive_interval(Limits::PING_EVERY)
@@ -57,7 +73,19 @@ pub fn http1() -> http1::Builder {
         .timer(TokioTimer::new())
         .header_read_timeout(Limits::KEEP_ALIVE)
         .max_headers(Limits::HEADER_LINES)
-        .max_buf_size(Limits::HEADER_BYTES as usize);
+        .max_buf_size(Limits::HEADER_BYTES as usize)
+        .max_header_size(Limits::HEADER_BYTES as usize)
+        .keep_alive(true)
+        // A client that closes its side has left: what it asked for is cancelled.
+        .half_close(false)
+        // What is no request is refused: another reading of it would be another request to whoever stands before or behind us.
+        .ignore_invalid_headers(false)
+        .allow_multiple_spaces_in_request_line_delimiters(false)
+        .title_case_headers(false)
+        .preserve_header_case(false)
+        .auto_date_header(true)
+        // Marked experimental, and answers to pipelined requests are rare.
+        .pipeline_flush(false);
     builder
 }
 
