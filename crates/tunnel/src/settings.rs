@@ -50,6 +50,10 @@ impl Settings {
     /// Resets that h2 sends by itself, for frames of forgotten streams. It counts them over the connection's *lifetime* and ends it
     /// at a thousand by default; a link lives for months. Still a bound: each may wait in memory for a peer that does not read.
     pub(crate) const LOCAL_RESETS: usize = 1 << 18;
+    /// How long they are remembered. A second, h2's default, is less than what is under way may take on a slow path.
+    pub(crate) const RESET_REMEMBERED: Duration = Duration::from_secs(30);
+    /// Bytes of headers that the peer may have us remember (RFC 7541 §4.2).
+    pub(crate) const HEADER_TABLE: u32 = 4096;
     /// Streams that the peer opened and reset before we looked. The default of 20 ends the link when a few clients give up together.
     pub(crate) const PENDING_RESETS: usize = 10_000;
     /// A stream limit no peer sends; seeing another value means that its SETTINGS are in.
@@ -73,7 +77,9 @@ impl Settings {
             .max_header_list_size(Self::HEADER_LIST)
             .max_send_buffer_size(self.send_buffer)
             .data_frame_budget(self.short_frames)
+            .header_table_size(Self::HEADER_TABLE)
             .max_concurrent_reset_streams(Self::RESET_STREAMS)
+            .reset_stream_duration(Self::RESET_REMEMBERED)
             .max_local_error_reset_streams(Some(Self::LOCAL_RESETS))
             .initial_max_send_streams(Self::UNKNOWN_STREAM_LIMIT)
             .enable_push(false);
@@ -90,7 +96,9 @@ impl Settings {
             .max_header_list_size(Self::HEADER_LIST)
             .max_send_buffer_size(self.send_buffer)
             .data_frame_budget(self.short_frames)
+            .header_table_size(Self::HEADER_TABLE)
             .max_concurrent_reset_streams(Self::RESET_STREAMS)
+            .reset_stream_duration(Self::RESET_REMEMBERED)
             .max_local_error_reset_streams(Some(Self::LOCAL_RESETS))
             .max_pending_accept_reset_streams(Self::PENDING_RESETS);
         builder

@@ -14,6 +14,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
+use kit::client::{H2Connection, H2Options};
 use kit::pki::{self, Authority, Issued, Trust};
 use serde_json::Value;
 use tokio::net::TcpStream;
@@ -104,6 +105,16 @@ impl Client {
     pub async fn connect(&self) -> Result<TlsStream<TcpStream>> {
         let tcp = TcpStream::connect(self.address).await?;
         Ok(TlsConnector::from(self.tls.clone()).connect("localhost".try_into()?, tcp).await?)
+    }
+
+    /// An HTTP/2 connection, for what is many requests at a time and the resets of some.
+    pub async fn h2(&self) -> Result<H2Connection> {
+        let tcp = TcpStream::connect(self.address).await?;
+        let mut tls = ClientConfig::clone(&self.tls);
+        tls.alpn_protocols = pki::ALPN_H2.iter().map(|name| name.as_bytes().to_vec()).collect();
+        let io = TlsConnector::from(Arc::new(tls)).connect("localhost".try_into()?, tcp).await?;
+        let base = format!("https://{}", self.address);
+        Ok(H2Connection::over(Box::new(io), base, H2Options::default()).await?)
     }
 
     /// Sends a GET and returns when the head of the answer is there. Dropping the body closes the connection.

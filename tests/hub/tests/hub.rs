@@ -20,6 +20,7 @@ mod outage;
 mod parity;
 mod reads;
 mod request_info;
+mod shared;
 mod stage;
 mod streams;
 mod terminal;
@@ -59,6 +60,7 @@ fn main() -> ExitCode {
         tunnel::trials(&stage),
         crowd::trials(&stage),
         heads::trials(&stage),
+        shared::trials(&stage),
         access::trials(&stage),
         identity::trials(&stage),
         clusters::trials(&stage),

@@ -1,6 +1,7 @@
 //! What `docs/contract.md` lists: each requirement with a test that exists, and the few that no other promise covers.
 
 mod document;
+mod settings;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

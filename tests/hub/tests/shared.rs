@@ -1,0 +1,180 @@
+//! All users share the hub's connection to the gateway and the gateway's to the member. What one of them begins and gives up, as
+//! often and as fast as it likes, ends no stream of another.
+
+use std::io::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use http::Method;
+use hub_tests::http::Client;
+use hub_tests::kubectl::Running;
+use hub_tests::lab::{CLUSTER, Lab, Route};
+use libtest_mimic::Trial;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::time::{sleep, timeout};
+
+use crate::access::{bearer, client};
+use crate::stage::{Stage, test};
+
+/// For something that happened to be seen.
+const LIMIT: Duration = Duration::from_secs(20);
+/// Requests of one wave: less than a kube-apiserver lets a client have under way.
+const WAVE: usize = 200;
+/// A cancelled request lives so long and up to four times that: long enough to have reached the member, not for its answer.
+const PATIENCE: Duration = Duration::from_millis(10);
+/// Connections of the attacker at a time, and of the victim: each core of the gateway has its own.
+const CONNECTIONS: usize = 4;
+/// Times each connection is made and used.
+const ROUNDS: usize = 15;
+
+pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for route in Route::PROXIED {
+        let name = format!("shared::waves of cancelled requests via {} end no stream of others", route.name());
+        trials.push(test(stage, name, move |lab| cancelled(lab, route)));
+    }
+    trials.extend([
+        test(stage, "shared::early resets of a user without rights end no stream of others", taken_back),
+        test(stage, "shared::a CONNECT with a body ends no stream of others", connect),
+    ]);
+    trials
+}
+
+/// Watches and followed logs of somebody who does nothing wrong.
+struct Victim<'a> {
+    lab: &'a Lab,
+    route: Route,
+    namespace: String,
+    watches: Vec<Running>,
+    logs: Vec<Running>,
+}
+
+// === impl Victim ===
+
+impl<'a> Victim<'a> {
+    fn start(lab: &'a Lab, route: Route, name: &str) -> Result<Self> {
+        let namespace = format!("shared-{name}-{}", route.name());
+        lab.member.server.create_namespace(&namespace)?;
+        lab.member.run_pod(&namespace, "talker", "before\n")?;
+        lab.member.server.kubectl().ok(&format!("create configmap before -n {namespace}"))?;
+        let mut victim = Self { lab, route, namespace, watches: Vec::new(), logs: Vec::new() };
+        for _ in 0..CONNECTIONS {
+            let mut log = victim.start_one("logs -f talker")?;
+            ensure!(log.next_line(LIMIT)? == "before");
+            let watch = victim.start_one("get configmaps --field-selector=metadata.name=seen -w -o name")?;
+            victim.logs.push(log);
+            victim.watches.push(watch);
+        }
+        lab.member.server.kubectl().ok(&format!("create configmap seen -n {}", victim.namespace))?;
+        victim.sees("configmap/seen")?;
+        Ok(victim)
+    }
+
+    fn start_one(&self, words: &str) -> Result<Running> {
+        let words = format!("{words} -n {}", self.namespace);
+        self.lab.kubectl(self.route).args(words.split(' ')).start()
+    }
+
+    fn sees(&mut self, line: &str) -> Result<()> {
+        for watch in &mut self.watches {
+            let seen = watch.next_line(LIMIT).context("a watch")?;
+            ensure!(seen == line, "{seen:?}");
+        }
+        Ok(())
+    }
+
+    /// What is written now is seen by all of them.
+    fn goes_on(mut self) -> Result<()> {
+        let kubectl = self.lab.member.server.kubectl();
+        kubectl.ok(&format!("annotate configmap seen attack=over -n {}", self.namespace))?;
+        self.sees("configmap/seen")?;
+        let log = self.lab.member.container(&self.namespace, "talker").join("main.log");
+        writeln!(std::fs::OpenOptions::new().append(true).open(log)?, "after")?;
+        for follower in &mut self.logs {
+            let line = follower.next_line(LIMIT).context("a followed log")?;
+            ensure!(line == "after", "{line:?}");
+        }
+        Ok(())
+    }
+}
+
+fn cancelled(lab: &Lab, route: Route) -> Result<()> {
+    let victim = Victim::start(lab, route, "cancelled")?;
+    let path = format!("{}/openapi/v2", Lab::proxy_path(CLUSTER));
+    attack(&client(lab, route), |client| waves(client, &path, &lab.token))?;
+    victim.goes_on()
+}
+
+fn taken_back(lab: &Lab) -> Result<()> {
+    let token = lab.hub.server.service_account_token("default", "hasty-stranger")?;
+    let victim = Victim::start(lab, Route::Hub, "early")?;
+    attack(&client(lab, Route::Hub), |client| take_back(client, &token))?;
+    victim.goes_on()
+}
+
+fn connect(lab: &Lab) -> Result<()> {
+    let token = lab.hub.create_user("connector", &[], &["*"])?;
+    let victim = Victim::start(lab, Route::Hub, "connect")?;
+    let head = format!(
+        "CONNECT {}/api HTTP/1.1\r\nHost: hub\r\nAuthorization: {}\r\nContent-Length: 5\r\n\r\nhello",
+        Lab::proxy_path(CLUSTER),
+        bearer(&token)
+    );
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    for _ in 0..3 {
+        let answer = runtime.block_on(async {
+            let mut io = client(lab, Route::Hub).connect().await?;
+            io.write_all(head.as_bytes()).await?;
+            let mut answer = [0; 64];
+            let length = timeout(LIMIT, io.read(&mut answer)).await??;
+            anyhow::Ok(String::from_utf8_lossy(&answer[..length]).into_owned())
+        })?;
+        ensure!(answer.starts_with("HTTP/1.1 "), "{answer:?}");
+    }
+    victim.goes_on()
+}
+
+/// On several connections at a time. Those of the attacker may be ended for what it does; it comes again.
+fn attack<F: Future<Output = Result<()>>>(client: &Client, once: impl Fn(Client) -> F) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let attackers = (0..CONNECTIONS).map(|_| async {
+        for number in 0..ROUNDS {
+            if let Err(error) = once(client.clone()).await {
+                tracing::debug!(number, %error, "the attacker comes again");
+            }
+        }
+    });
+    runtime.block_on(futures_util::future::join_all(attackers));
+    Ok(())
+}
+
+/// Requests that are reset while the member works on them.
+async fn waves(client: Client, path: &str, token: &str) -> Result<()> {
+    let (connection, bearer) = (client.h2().await?, bearer(token));
+    let mut sent = Vec::with_capacity(WAVE);
+    for _ in 0..WAVE {
+        sent.push(connection.send(Method::GET, path, &[("authorization", &bearer)], true).await?);
+    }
+    sleep(PATIENCE).await;
+    while !sent.is_empty() {
+        sent.drain(..sent.len().min(WAVE / 20));
+        sleep(PATIENCE * 3 / 20).await;
+    }
+    Ok(())
+}
+
+/// Requests that everybody may make, reset while they are on their way through the hub.
+async fn take_back(client: Client, token: &str) -> Result<()> {
+    let (connection, bearer) = (client.h2().await?, bearer(token));
+    let path = "/apis/cluster.core.oam.dev/v1alpha1";
+    for number in 0..8 {
+        let mut sent = Vec::with_capacity(WAVE);
+        for _ in 0..WAVE {
+            sent.push(connection.send(Method::GET, path, &[("authorization", &bearer)], true).await?);
+        }
+        // What is dropped before it was sent is never sent.
+        sleep(Duration::from_millis(2 + number)).await;
+    }
+    Ok(())
+}
