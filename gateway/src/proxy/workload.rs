@@ -56,7 +56,8 @@ mod tests {
 
     async fn is_rejection(remainder: &str, kind: &str, body: &[u8]) -> bool {
         let response = Response::builder().status(401).header(CONTENT_TYPE, kind);
-        let asks = MemberRequest::read(&http::Method::GET, remainder, None, false);
+        let get = http::Method::GET;
+        let asks = MemberRequest::read(&get, remainder, None, false);
         judge(response.body(Full::new(Bytes::copy_from_slice(body))).expect("valid"), &asks).await.is_rejection
     }
 

@@ -20,7 +20,7 @@ use crate::{path, query};
 /// [`MemberRequest::can_be_decoded`]. Decoded bytes that are no UTF-8 become U+FFFD, as Go's JSON encoder has them in a review.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemberRequest<'a> {
-    method: Method,
+    method: &'a Method,
     /// As it is forwarded, still encoded, without the endpoint's base path.
     raw: &'a str,
     /// `None`: some escape is invalid.
@@ -38,7 +38,7 @@ pub struct MemberRequest<'a> {
 impl<'a> MemberRequest<'a> {
     /// `remainder` is the path as it is forwarded, without the endpoint's base path; empty means `/`. `upgrade` says whether the request
     /// asks to switch protocols.
-    pub fn read(method: &Method, remainder: &'a str, query: Option<&'a str>, upgrade: bool) -> Self {
+    pub fn read(method: &'a Method, remainder: &'a str, query: Option<&'a str>, upgrade: bool) -> Self {
         let raw = if remainder.is_empty() { "/" } else { remainder };
         let path = decoded(raw);
         let [watch, follow, impersonate] = match query {
@@ -60,7 +60,7 @@ impl<'a> MemberRequest<'a> {
             None => (Cow::Borrowed(""), false, false),
         };
         Self {
-            method: method.clone(),
+            method,
             raw,
             query,
             resource,
@@ -79,7 +79,7 @@ impl<'a> MemberRequest<'a> {
     /// Never less than what the member executes: an upgrade adds to what a GET does, and takes nothing from what any other method
     /// does, since a member that knows no upgrade ignores the wish (RFC 9110 §7.8) and deletes what it is told to delete.
     pub fn reviewed_verb(&self, gained: Verb) -> Verb {
-        match request_info::verb(&self.method) {
+        match request_info::verb(self.method) {
             Verb::Get if self.connects() => gained,
             own => own,
         }
@@ -139,9 +139,9 @@ impl<'a> MemberRequest<'a> {
     /// `pods/portforward` that asks to switch protocols is a `create` (kube-apiserver since 1.35).
     pub fn attributes(&self) -> Attributes {
         let Some(path) = &self.path else {
-            return Attributes::NonResource { path: Arc::from(self.raw), verb: request_info::lower_case(&self.method) };
+            return Attributes::NonResource { path: Arc::from(self.raw), verb: request_info::lower_case(self.method) };
         };
-        let mut attributes = request_info::attributes(&self.method, path, self.query);
+        let mut attributes = request_info::attributes(self.method, path, self.query);
         if let Attributes::Resource(resource) = &mut attributes
             && self.upgrade
             // Without a name it is a list for the rules, and still an exec for whoever collapses slashes.
