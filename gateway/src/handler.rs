@@ -68,16 +68,17 @@ async fn respond(
     record.is_by(&identity);
     let permit = gateway.authorizer.authorize(identity.user, parsed.attributes).await?;
     record.permitted(connection, &permit, kind)?;
-    match parsed.route {
+    // By reference: it is large, and every move of it is a copy.
+    match &parsed.route {
         Route::Proxy(route) => {
             record.will_use(&route.cluster);
             if gateway.settings.authorize_subpath {
-                Box::pin(subpath::authorize(gateway, Arc::clone(permit.user()), &route)).await?;
+                Box::pin(subpath::authorize(gateway, Arc::clone(permit.user()), route)).await?;
             }
             let cluster = gateway.cluster(&route.cluster).await?;
             record.uses(connection, cluster.metrics(), route.asks.resource(), &permit)?;
             let acting = gateway.acting(&cluster, permit.user(), &route.asks)?;
-            let call = proxy::Call::new(connection, cluster, &route, permit, acting);
+            let call = proxy::Call::new(connection, cluster, route, permit, acting);
             match upgrade {
                 // Boxed, as what follows: most requests are plain ones for members, and carry no room for others.
                 Some(upgrade) => Box::pin(upgrade.serve(call, request, client, record)).await,
@@ -98,24 +99,26 @@ async fn respond(
 /// What the gateway answers itself.
 async fn own(
     connection: &Connection,
-    route: Route<'_>,
+    route: &Route<'_>,
     permit: &Permit,
     request: Request<Incoming>,
 ) -> Result<Response<ResponseBody>, Error> {
     let gateway = connection.gateway();
     match route {
-        Route::Clusters(clusters) => resources::clusters(gateway, permit, &clusters, &request).await,
-        Route::Discovery(document) => Ok(resources::discovery(document, request.headers())),
-        Route::Probe(probe) => Ok(resources::probe(gateway, probe, request.uri().query())),
-        Route::ProbeCheck(check) => resources::probe_check(gateway, &check),
+        Route::Clusters(clusters) => resources::clusters(gateway, permit, clusters, &request).await,
+        Route::Discovery(document) => Ok(resources::discovery(*document, request.headers())),
+        Route::Probe(probe) => Ok(resources::probe(gateway, *probe, request.uri().query())),
+        Route::ProbeCheck(check) => resources::probe_check(gateway, check),
         Route::Version => Ok(resources::version()),
         Route::Metrics => Ok(resources::metrics(gateway).await),
         Route::LogLevel => resources::log_level(gateway, permit, request).await,
         Route::MethodNotAllowed => Err(Error::MethodNotAllowed),
-        Route::BadRequest(reason) => Err(Error::BadPath(reason)),
-        Route::OpenApi(document) => resources::open_api(document, &request),
-        Route::Health { cluster, action } => resources::health(gateway, permit, cluster, action, request).await,
-        Route::VirtualClusters(clusters) => resources::virtual_clusters(gateway, permit, &clusters, &request).await,
+        Route::BadRequest(reason) => Err(Error::BadPath(*reason)),
+        Route::OpenApi(document) => resources::open_api(*document, &request),
+        Route::Health { cluster, action } => {
+            resources::health(gateway, permit, cluster.clone(), *action, request).await
+        }
+        Route::VirtualClusters(clusters) => resources::virtual_clusters(gateway, permit, clusters, &request).await,
         Route::NotFound | Route::Proxy(_) => Err(Error::NotFound),
     }
 }

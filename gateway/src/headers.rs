@@ -41,13 +41,13 @@ pub fn to_member(headers: &mut HeaderMap, client: &HeaderValue) -> Result<(), To
 pub fn to_client(headers: &mut HeaderMap) {
     remove_nominated(headers);
     remove(headers, |name| {
-        is_hop_by_hop(name)
-            || matches!(
-                *name,
-                // The last is a redirect by another name, which browsers follow with any answer.
-                header::SET_COOKIE | header::ALT_SVC | header::STRICT_TRANSPORT_SECURITY | header::REFRESH
-            )
-            || speaks_for_the_origin(name.as_str())
+        // The last is a redirect by another name, which browsers follow with any answer.
+        let is_known =
+            matches!(*name, header::SET_COOKIE | header::ALT_SVC | header::STRICT_TRANSPORT_SECURITY | header::REFRESH);
+        is_known || is_standard_hop_by_hop(name) || {
+            let name = name.as_str();
+            is_other_hop_by_hop(name) || speaks_for_the_origin(name)
+        }
     });
 }
 
@@ -88,16 +88,20 @@ fn remove(headers: &mut HeaderMap, doomed: impl Fn(&HeaderName) -> bool) {
     }
 }
 
-fn is_hop_by_hop(name: &HeaderName) -> bool {
-    match *name {
+fn is_standard_hop_by_hop(name: &HeaderName) -> bool {
+    matches!(
+        *name,
         CONNECTION
-        | header::PROXY_AUTHENTICATE
-        | header::PROXY_AUTHORIZATION
-        | TE
-        | header::TRANSFER_ENCODING
-        | header::UPGRADE => true,
-        _ => matches!(name.as_str(), "keep-alive" | "proxy-connection" | "http2-settings"),
-    }
+            | header::PROXY_AUTHENTICATE
+            | header::PROXY_AUTHORIZATION
+            | TE
+            | header::TRANSFER_ENCODING
+            | header::UPGRADE
+    )
+}
+
+fn is_other_hop_by_hop(name: &str) -> bool {
+    matches!(name, "keep-alive" | "proxy-connection" | "http2-settings")
 }
 
 /// What browsers apply to everything of an origin, which here is that of all clusters.
@@ -115,14 +119,15 @@ fn speaks_for_the_origin(name: &str) -> bool {
 }
 
 fn stays_here(name: &HeaderName) -> bool {
-    if is_hop_by_hop(name) {
+    if is_standard_hop_by_hop(name) {
         return true;
     }
     match *name {
         header::AUTHORIZATION | header::COOKIE | header::EXPECT | header::HOST | header::TRAILER | FORWARDED => true,
         _ => {
             let name = name.as_str();
-            matches!(name, "x-forwarded-host" | "x-forwarded-proto" | "x-forwarded-uri")
+            is_other_hop_by_hop(name)
+                || matches!(name, "x-forwarded-host" | "x-forwarded-proto" | "x-forwarded-uri")
                 || is_identity(name, "x-remote-")
                 || is_identity(name, "impersonate-")
         }

@@ -29,6 +29,11 @@ pub fn first<'a>(query: Option<&'a str>, key: &str) -> Option<Cow<'a, str>> {
 pub fn firsts<'a, const N: usize>(query: Option<&'a str>, keys: [&str; N]) -> [Option<Cow<'a, str>>; N] {
     let mut values = [const { None }; N];
     for (key, value) in raw_pairs(query.unwrap_or_default()) {
+        // What begins otherwise is another key, unless its first letter is encoded.
+        let begins = |wanted: &&str| wanted.bytes().next() == key.bytes().next();
+        if !key.starts_with('%') && !keys.iter().any(begins) {
+            continue;
+        }
         let Some(key) = unescape(key) else { continue };
         if let Some(index) = keys.iter().position(|wanted| *wanted == key)
             && values[index].is_none()
@@ -49,9 +54,31 @@ pub fn truth(value: &str) -> bool {
     value != "0" && !value.eq_ignore_ascii_case("false")
 }
 
+/// In one pass byte by byte: searches made for long texts cost more than that on these short ones.
 fn raw_pairs(query: &str) -> impl Iterator<Item = (&str, &str)> {
-    let pairs = query.split('&').filter(|pair| !pair.is_empty() && !pair.contains(';'));
-    pairs.map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+    let mut rest = query;
+    std::iter::from_fn(move || {
+        while !rest.is_empty() {
+            let (mut equals, mut semicolon, mut end) = (None, false, rest.len());
+            for (at, byte) in rest.bytes().enumerate() {
+                match byte {
+                    b'&' => {
+                        end = at;
+                        break;
+                    }
+                    b'=' if equals.is_none() => equals = Some(at),
+                    b';' => semicolon = true,
+                    _ => {}
+                }
+            }
+            let pair = &rest[..end];
+            rest = rest.get(end + 1..).unwrap_or_default();
+            if !pair.is_empty() && !semicolon {
+                return Some(equals.map_or((pair, ""), |at| (&pair[..at], &pair[at + 1..])));
+            }
+        }
+        None
+    })
 }
 
 fn unescape(text: &str) -> Option<Cow<'_, str>> {
@@ -127,5 +154,23 @@ mod tests {
             assert_eq!(flag(Some(query), "watch"), expected, "{query}");
         }
         assert!(!flag(None, "watch"));
+    }
+
+    proptest::proptest! {
+        /// As Go reads it, step by step.
+        #[test]
+        fn pairs_and_firsts_are_those_of_a_plain_reading(query in "[&=;%+a-dwt67]{0,30}") {
+            let plain: Vec<_> = query
+                .split('&')
+                .filter(|pair| !pair.is_empty() && !pair.contains(';'))
+                .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+                .collect();
+            proptest::prop_assert_eq!(raw_pairs(&query).collect::<Vec<_>>(), plain.clone());
+            for wanted in ["a", "wa", "dt"] {
+                let mut named = plain.iter().filter(|(key, _)| unescape(key).as_deref() == Some(wanted));
+                let expected = named.find_map(|(_, value)| unescape(value));
+                proptest::prop_assert_eq!(first(Some(&query), wanted), expected);
+            }
+        }
     }
 }
