@@ -11,6 +11,7 @@ pub mod linger;
 pub mod listen;
 pub mod proxy;
 pub mod pump;
+pub mod queue;
 pub mod random;
 pub mod runtime;
 pub mod seal;

@@ -19,7 +19,6 @@ mod prefixed;
 #[cfg(test)]
 mod protocol;
 mod pulse;
-mod queue;
 mod refusal;
 pub mod register;
 pub mod serve;

@@ -10,13 +10,13 @@ use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
 use h2::{Reason, RecvStream, SendStream};
+use net::queue::Queue;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::sync::CancellationToken;
 
 use self::inbound::Inbound;
 pub(crate) use self::inbound::{Desk, take};
 use crate::leaving::Notice;
-use crate::queue::Queue;
 
 /// A byte stream. `END_STREAM` is end of file and comes from `shutdown`; a reset by the peer or the loss of the link is
 /// [`io::ErrorKind::ConnectionReset`] in both directions. Dropping it before both directions have ended resets it

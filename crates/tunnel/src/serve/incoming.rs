@@ -8,9 +8,9 @@ use h2::RecvStream;
 use h2::server::SendResponse;
 use http::request;
 use http::{HeaderMap, Response, StatusCode};
+use net::queue::Queue;
 
 use crate::link::{CLUSTER, broken};
-use crate::queue::Queue;
 use crate::stream::{Open, take};
 use crate::{ClusterName, Destination, LinkError, Refusal, Stream};
 

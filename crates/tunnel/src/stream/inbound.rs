@@ -9,11 +9,11 @@ use std::task::{Context, Poll, Wake, Waker, ready};
 
 use bytes::Bytes;
 use h2::RecvStream;
+use net::queue::Queue;
 use parking_lot::{Mutex, MutexGuard};
 
 use super::lost;
 use crate::pulse::Pulse;
-use crate::queue::Queue;
 
 /// A stream's receiving half, shared by its reader and its link's driver.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 /// Pieces in order. Large ones are kept as they came; small ones are copied together, so that a stream of one-byte frames costs what
 /// it holds and no frame pins the read buffer it was cut from.
 #[derive(Debug, Default)]
-pub(crate) struct Queue {
+pub struct Queue {
     pieces: VecDeque<Bytes>,
     tail: BytesMut,
     held: usize,
@@ -21,6 +21,7 @@ impl Queue {
     /// Size of the buffers that small pieces are copied to.
     const SHARED: usize = 4096;
 
+    /// Appends a piece, which is not empty.
     pub fn push(&mut self, piece: Bytes) {
         self.held += piece.len();
         if piece.len() >= Self::SMALL {
