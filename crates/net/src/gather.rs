@@ -52,6 +52,9 @@ struct Gathering<T> {
     failure: Option<io::Error>,
     /// The library has begun to end the stream.
     shut: bool,
+    /// Bytes read since the turn began, and how many it may read.
+    read: usize,
+    most_read: usize,
 }
 
 /// Both ends of a stream whose writes are gathered.
@@ -64,6 +67,8 @@ pub fn gather<T>(stream: T) -> (Gathered<T>, Outlet<T>) {
         refused: false,
         failure: None,
         shut: false,
+        read: 0,
+        most_read: usize::MAX,
     };
     let gathering = Arc::new(Mutex::new(gathering));
     (Gathered(Arc::clone(&gathering)), Outlet(gathering))
@@ -84,6 +89,12 @@ impl<F, T> Driven<F, T> {
     /// The connection, between two turns.
     pub fn connection(&mut self) -> &mut F {
         &mut self.connection
+    }
+
+    /// Ends a turn's reading after so many bytes and one buffer of the reader. The rest is for the next turn, after the other tasks.
+    pub fn reading_at_most(self, bytes: usize) -> Self {
+        self.gathering.lock().most_read = bytes;
+        self
     }
 
     /// Whether the connection has begun to end its stream.
@@ -109,6 +120,7 @@ impl<F: Future + Unpin, T: AsyncWrite + Seal + Unpin> Future for Driven<F, T> {
 impl<T: AsyncWrite + Seal + Unpin> Gathering<T> {
     /// After a turn. A failure is kept for the connection, which is woken to find it.
     fn let_out(&mut self, cx: &mut Context<'_>) {
+        self.read = 0;
         let before = self.held();
         let sent = if self.failure.is_some() { Poll::Pending } else { self.poll_send(cx) };
         if let Poll::Ready(Err(error)) = sent {
@@ -206,10 +218,17 @@ impl<T: AsyncWrite + Seal + Unpin> Gathering<T> {
 impl<T: AsyncRead + Unpin> AsyncRead for Gathered<T> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let mut gathering = self.0.lock();
-        match gathering.failure.take() {
-            Some(failure) => Poll::Ready(Err(failure)),
-            None => Pin::new(&mut gathering.stream).poll_read(cx, buf),
+        if let Some(failure) = gathering.failure.take() {
+            return Poll::Ready(Err(failure));
         }
+        if gathering.read >= gathering.most_read {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let before = buf.filled().len();
+        let polled = Pin::new(&mut gathering.stream).poll_read(cx, buf);
+        gathering.read += buf.filled().len() - before;
+        polled
     }
 }
 

@@ -4,6 +4,7 @@ mod body;
 mod connection;
 mod resets;
 mod unanswered;
+mod unread;
 mod upload;
 
 use std::future::poll_fn;
@@ -16,6 +17,7 @@ pub use self::body::H2Body;
 pub use self::connection::{Connection, Lease};
 pub use self::unanswered::Lingers;
 use self::unanswered::{Failure, Unanswered};
+use self::unread::Source;
 pub use self::upload::Upload;
 use super::connect::Target;
 use super::{RequestBody, SendError};
@@ -60,7 +62,8 @@ pub async fn send(
             if lease.connection().has_taken_from(&mut head.headers) {
                 return Err(SendError::UnfitAnswer(Unfit::LongName));
             }
-            Ok(Sent::Response(Response::from_parts(head, H2Body::new(stream, upload, lease))))
+            let source = Source::new(stream, &head.headers, lease.connection().desk());
+            Ok(Sent::Response(Response::from_parts(head, H2Body::new(source, upload, lease))))
         }
         Err(Failure::Client(error)) => Err(SendError::ClientGone(error)),
         Err(Failure::Unfit(unfit)) => Err(SendError::Unfit(unfit)),

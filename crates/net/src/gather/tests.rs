@@ -121,3 +121,26 @@ async fn a_failure_to_send_reaches_whoever_writes_next() {
     let end = timeout(Duration::from_secs(20), outlet.drive(library)).await.expect("it is told");
     assert_eq!(end, io::ErrorKind::BrokenPipe);
 }
+
+#[tokio::test]
+async fn a_turn_reads_no_more_than_it_may_and_the_next_goes_on() {
+    let (mut gathered, outlet, mut far) = pair(1 << 20);
+    let sent = numbered(50_000);
+    far.write_all(&sent).await.unwrap();
+    let reading = Box::pin(async move {
+        let mut all = Vec::new();
+        while all.len() < 50_000 {
+            let mut piece = [0; 1000];
+            let read = gathered.read(&mut piece).await.unwrap();
+            all.extend_from_slice(&piece[..read]);
+        }
+        all
+    });
+    let (mut driven, mut turns) = (outlet.drive(reading).reading_at_most(10_000), 0);
+    let read = poll_fn(|cx| {
+        turns += 1;
+        Pin::new(&mut driven).poll(cx)
+    });
+    assert!(read.await == sent);
+    assert_eq!(turns, 5);
+}

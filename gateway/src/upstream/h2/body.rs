@@ -3,16 +3,17 @@
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use h2::{Reason, RecvStream};
+use h2::Reason;
 use http::HeaderMap;
 use http_body::Frame;
 
+use super::unread::Source;
 use super::{Lease, Upload};
 use crate::headers::size::Unfit;
 use crate::upstream::body::Truncated;
 
 pub struct H2Body {
-    stream: RecvStream,
+    stream: Source,
     /// Dropped with the response: after its end the member has no use for the rest of the request (RFC 9113 §8.1).
     upload: Option<Upload>,
     lease: Lease,
@@ -22,7 +23,7 @@ pub struct H2Body {
 // === impl H2Body ===
 
 impl H2Body {
-    pub fn new(stream: RecvStream, upload: Option<Upload>, lease: Lease) -> Self {
+    pub fn new(stream: Source, upload: Option<Upload>, lease: Lease) -> Self {
         Self { stream, upload, lease, data_ended: false }
     }
 
@@ -34,8 +35,6 @@ impl H2Body {
             match ready!(self.stream.poll_data(cx)) {
                 Some(Ok(data)) => {
                     self.lease.connection().saw_traffic();
-                    // Given back when handed on: the client's own window holds it from here.
-                    let _ = self.stream.flow_control().release_capacity(data.len());
                     return Poll::Ready(Some(Ok(Frame::data(data))));
                 }
                 Some(Err(error)) => return Poll::Ready(self.cut_off(&error)),

@@ -19,6 +19,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::resets::Resets;
+use super::unread::{Attended, Desk};
 use crate::metrics::InFlight;
 use crate::names::{Marks, Names};
 use crate::upstream::connect::{ConnectError, Target};
@@ -41,10 +42,12 @@ impl Settings {
     /// Bytes of headers that a member may have us remember (RFC 7541 §4.2).
     const HEADER_TABLE: u32 = 4096;
     /// h2 counts what unread DATA frames below 256 bytes lack to that size against this, and ends the *connection* when it is used
-    /// up. No limit would let one-byte frames, some 250 bytes each in memory, take 130 MiB for every stream that nobody reads; less
-    /// than this, and stalled log streams end everybody's watches. It is room for 150 of them with 100-byte lines, or one of the
-    /// worst: 130 MiB, once a connection.
+    /// up: by 526,000 frames of one byte, some 250 bytes each in memory. What nobody reads is taken off h2 before each turn
+    /// ([`Desk`]), so it is one turn's frames that count, 105,000 at most ([`Self::TURN`]), and those of short answers
+    /// ([`super::unread::SHORT`]), which are left to h2: there is room for 274 that come byte by byte and lie unread.
     const DATA_FRAME_BUDGET: usize = 128 * 1024 * 1024;
+    /// Bytes read before readers get their turn. A frame of one byte takes ten: without this, one turn could use up the budget.
+    const TURN: usize = 1024 * 1024;
     /// Streams that we reset are remembered for the frames that are still under way. h2 counts frames of forgotten ones as errors over
     /// the connection's lifetime, and by default a thousand of them end it: a few dozen log followers that leave at once
     /// would end everybody's watches. Our own resets are no attack on us.
@@ -71,6 +74,7 @@ pub struct Connection {
     /// Of heads that names were taken out of.
     marks: Marks,
     resets: Resets,
+    desk: Arc<Desk>,
     /// Something was received since the last look.
     traffic: AtomicBool,
     /// Told of every stream that is given back.
@@ -119,7 +123,7 @@ impl Connection {
             .handshake::<_, Bytes>(io);
         let started = async {
             let (sender, driver) = handshake.await.map_err(|error| failed(error.to_string()))?;
-            let mut driver = outlet.drive(driver);
+            let mut driver = outlet.drive(driver).reading_at_most(Settings::TURN);
             poll_fn(|cx| match Pin::new(&mut driver).poll(cx) {
                 Poll::Ready(Ok(())) => Poll::Ready(Err(failed("closed by the member at once".into()))),
                 Poll::Ready(Err(error)) => Poll::Ready(Err(failed(error.to_string()))),
@@ -142,12 +146,15 @@ impl Connection {
         }
         let pings = driver.connection().ping_pong().expect("taken once");
         let emptied = Arc::<Notify>::default();
+        let desk = Arc::<Desk>::default();
+        let driver = Attended::new(driver, Arc::clone(&desk));
         let connection = Arc::new(Self {
             sender,
             in_use: AtomicUsize::new(0),
             closing: AtomicBool::new(false),
             marks,
             resets: Resets::default(),
+            desk,
             traffic: AtomicBool::new(true),
             room,
             emptied: Arc::clone(&emptied),
@@ -179,6 +186,10 @@ impl Connection {
 
     pub fn resets(&self) -> &Resets {
         &self.resets
+    }
+
+    pub fn desk(&self) -> &Arc<Desk> {
+        &self.desk
     }
 
     pub fn is_closing(&self) -> bool {
@@ -235,7 +246,7 @@ impl Drop for Lease {
 /// Drives the connection to its end. A member that is silent for long is asked for a sign of life; without one the
 /// connection is dropped, which ends its streams with an error instead of leaving watches hanging.
 async fn drive<T: AsyncRead + AsyncWrite + Seal + Unpin>(
-    mut driver: Driven<h2::client::Connection<Gathered<T>, Bytes>, T>,
+    mut driver: Attended<Driven<h2::client::Connection<Gathered<T>, Bytes>, T>>,
     mut pings: PingPong,
     connection: std::sync::Weak<Connection>,
     open: InFlight,

@@ -1,5 +1,6 @@
 //! No request waits for another: not for streams that never end, not for clients that do not read, not for members that do not.
 
+mod bytewise;
 mod cancelled;
 mod early;
 mod heads;

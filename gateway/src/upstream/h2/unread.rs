@@ -1,0 +1,273 @@
+//! Answers that nobody reads, because their client has stalled.
+//!
+//! h2 keeps what is unread frame by frame, some 250 bytes for one of a single byte, and ends the *connection*, which is everybody's, of a
+//! member that lets many short ones lie. So what still lies there when a turn of the connection begins is taken off h2 and joined. Its
+//! window is not given back before it is read: a stream holds a window at most.
+//!
+//! Every stream is *armed*, which means that h2 has found nothing and rings its bell for what comes next, or it is on the list of its
+//! connection's [`Desk`], or it has ended. So watches without events cost nothing, and one whose reader keeps up costs a look.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+
+use bytes::Bytes;
+use futures_util::task::AtomicWaker;
+use h2::RecvStream;
+use http::HeaderMap;
+use http::header::CONTENT_LENGTH;
+use net::queue::Queue;
+use parking_lot::Mutex;
+
+/// Answers up to this length are left to h2, which costs nothing. 250 of them, the streams that Go's servers allow by default, do not use
+/// up what it takes of short frames.
+pub const SHORT: usize = 1536;
+
+/// Where a response body is read from.
+pub enum Source {
+    /// At most [`SHORT`] bytes.
+    Short(RecvStream),
+    Long(Reader),
+}
+
+/// The reading end of an [`Unread`].
+pub struct Reader {
+    unread: Arc<Unread>,
+    /// The same as a waker.
+    bell: Waker,
+}
+
+/// A stream and what was taken off it, shared by its reader and the driver of its connection.
+pub struct Unread {
+    /// `None` once the reader has left: h2 keeps the bell for longer.
+    kept: Mutex<Option<Kept>>,
+    armed: AtomicBool,
+    reader: AtomicWaker,
+    desk: Arc<Desk>,
+}
+
+struct Kept {
+    stream: RecvStream,
+    queue: Queue,
+}
+
+/// The streams of a connection that may have something unread.
+pub struct Desk {
+    /// `None` when nobody attends any more.
+    listed: Mutex<Option<Vec<Arc<Unread>>>>,
+}
+
+/// Drives a connection, and before each turn takes what its readers have left since the last.
+pub struct Attended<D> {
+    driver: D,
+    desk: Arc<Desk>,
+    /// Empty between turns; its room is used again.
+    due: Vec<Arc<Unread>>,
+}
+
+// === impl Source ===
+
+impl Source {
+    pub fn new(stream: RecvStream, headers: &HeaderMap, desk: &Arc<Desk>) -> Self {
+        let length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+        if length.is_some_and(|length: usize| length <= SHORT) || stream.is_end_stream() {
+            Self::Short(stream)
+        } else {
+            Self::Long(Reader::new(stream, desk))
+        }
+    }
+
+    /// The next piece. Its window is given back: the client's own holds it from here.
+    pub fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, h2::Error>>> {
+        match self {
+            Self::Short(stream) => {
+                let polled = stream.poll_data(cx);
+                if let Poll::Ready(Some(Ok(data))) = &polled {
+                    release(stream, data);
+                }
+                polled
+            }
+            Self::Long(reader) => reader.poll_data(cx),
+        }
+    }
+
+    /// To be called after the last piece.
+    pub fn poll_trailers(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<HeaderMap>, h2::Error>> {
+        match self {
+            Self::Short(stream) => stream.poll_trailers(cx),
+            Self::Long(reader) => reader.poll_h2(cx, RecvStream::poll_trailers).unwrap_or(Poll::Ready(Ok(None))),
+        }
+    }
+
+    /// The member has ended it, and all of it was read.
+    pub fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Short(stream) => stream.is_end_stream(),
+            Self::Long(reader) => {
+                let kept = reader.unread.kept.lock();
+                kept.as_ref().is_none_or(|kept| kept.queue.is_empty() && kept.stream.is_end_stream())
+            }
+        }
+    }
+}
+
+/// Fails only for more than was received, and for a stream that has ended there is nothing to give back.
+fn release(stream: &mut RecvStream, data: &Bytes) {
+    let _ = stream.flow_control().release_capacity(data.len());
+}
+
+// === impl Reader ===
+
+impl Reader {
+    fn new(stream: RecvStream, desk: &Arc<Desk>) -> Self {
+        let unread = Arc::new(Unread {
+            kept: Mutex::new(Some(Kept { stream, queue: Queue::default() })),
+            armed: AtomicBool::new(false),
+            reader: AtomicWaker::new(),
+            desk: Arc::clone(desk),
+        });
+        desk.list(Arc::clone(&unread));
+        Self { bell: Waker::from(Arc::clone(&unread)), unread }
+    }
+
+    fn poll_data(&self, cx: &Context<'_>) -> Poll<Option<Result<Bytes, h2::Error>>> {
+        if let Some(kept) = &mut *self.unread.kept.lock()
+            && let Some(piece) = kept.queue.pop(usize::MAX)
+        {
+            release(&mut kept.stream, &piece);
+            return Poll::Ready(Some(Ok(piece)));
+        }
+        let polled = self.poll_h2(cx, |stream, cx| {
+            let polled = stream.poll_data(cx);
+            if let Poll::Ready(Some(Ok(data))) = &polled {
+                release(stream, data);
+            }
+            polled
+        });
+        polled.unwrap_or(Poll::Ready(None))
+    }
+
+    /// Polls h2 for what comes after the kept.
+    fn poll_h2<T>(
+        &self,
+        cx: &Context<'_>,
+        poll: impl FnOnce(&mut RecvStream, &mut Context<'_>) -> Poll<T>,
+    ) -> Option<Poll<T>> {
+        let polled = {
+            let mut kept = self.unread.kept.lock();
+            self.unread.arm(&self.bell, &mut kept.as_mut()?.stream, poll)
+        };
+        if polled.is_pending() {
+            self.unread.reader.register(cx.waker());
+            if !self.unread.armed.load(Ordering::Acquire) {
+                // Rung before it was known for whom.
+                cx.waker().wake_by_ref();
+            }
+        }
+        Some(polled)
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        // Resets the stream if it has not ended. Not under the lock, and never left to the last bell: h2 drops those under its own.
+        let kept = self.unread.kept.lock().take();
+        drop(kept);
+    }
+}
+
+// === impl Unread ===
+
+impl Unread {
+    /// Polls h2 with the bell. Under the stream's lock: in mid-poll it looks armed and may turn out not to be.
+    fn arm<T>(
+        &self,
+        bell: &Waker,
+        stream: &mut RecvStream,
+        poll: impl FnOnce(&mut RecvStream, &mut Context<'_>) -> Poll<T>,
+    ) -> Poll<T> {
+        // Before the poll: the bell may ring as soon as h2 has it.
+        self.armed.store(true, Ordering::Release);
+        let polled = poll(stream, &mut Context::from_waker(bell));
+        if polled.is_ready() {
+            self.armed.store(false, Ordering::Release);
+        }
+        polled
+    }
+
+    /// Takes what there is, unless the reader has found that there is nothing. What ended the stream, if something did, h2 says again
+    /// to the reader, trailers included.
+    fn attend(self: Arc<Self>) {
+        let bell = Waker::from(Arc::clone(&self));
+        let mut kept = self.kept.lock();
+        let Some(Kept { stream, queue }) = &mut *kept else { return };
+        if self.armed.load(Ordering::Acquire) {
+            return;
+        }
+        while let Poll::Ready(Some(Ok(data))) = self.arm(&bell, stream, RecvStream::poll_data) {
+            if !data.is_empty() {
+                queue.push(data);
+            }
+        }
+    }
+}
+
+/// Rung by h2 under its lock, where nothing can be taken.
+impl Wake for Unread {
+    fn wake(self: Arc<Self>) {
+        self.armed.store(false, Ordering::Release);
+        self.desk.list(Arc::clone(&self));
+        self.reader.wake();
+    }
+}
+
+// === impl Desk ===
+
+impl Desk {
+    fn list(&self, unread: Arc<Unread>) {
+        if let Some(listed) = &mut *self.listed.lock() {
+            listed.push(unread);
+        }
+    }
+}
+
+impl Default for Desk {
+    fn default() -> Self {
+        Self { listed: Mutex::new(Some(Vec::new())) }
+    }
+}
+
+// === impl Attended ===
+
+impl<D> Attended<D> {
+    pub fn new(driver: D, desk: Arc<Desk>) -> Self {
+        Self { driver, desk, due: Vec::new() }
+    }
+}
+
+impl<D: Future + Unpin> Future for Attended<D> {
+    type Output = D::Output;
+
+    /// Readers were woken in the last turn and have run since, so that what they want goes past the queue.
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<D::Output> {
+        let this = &mut *self;
+        // Not under the lock: h2 rings under its own.
+        if let Some(listed) = &mut *this.desk.listed.lock() {
+            std::mem::swap(listed, &mut this.due);
+        }
+        this.due.drain(..).for_each(Unread::attend);
+        Pin::new(&mut this.driver).poll(cx)
+    }
+}
+
+impl<D> Drop for Attended<D> {
+    fn drop(&mut self) {
+        // The listed streams hold the desk that holds them.
+        let listed = self.desk.listed.lock().take();
+        drop(listed);
+    }
+}
+
+#[cfg(test)]
+mod tests;

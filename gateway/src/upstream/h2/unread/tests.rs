@@ -1,0 +1,227 @@
+use std::future::poll_fn;
+use std::sync::atomic::AtomicUsize;
+
+use h2::SendStream;
+use http::{Request, Response};
+use kit::wait::{WAIT, within};
+use tokio::io::duplex;
+
+use super::*;
+
+/// A reading end, and its member's sending one.
+struct Pair {
+    reader: Source,
+    desk: Arc<Desk>,
+    sender: SendStream<Bytes>,
+    /// In the hands of the test, as the desk is: a turn is one poll.
+    driver: Attended<h2::client::Connection<tokio::io::DuplexStream, Bytes>>,
+}
+
+/// Counts how often it is woken.
+#[derive(Default)]
+struct Count(AtomicUsize);
+
+impl Wake for Count {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+// === impl Pair ===
+
+impl Pair {
+    async fn new() -> Self {
+        let (ours, theirs) = duplex(1 << 20);
+        let member = tokio::spawn(async move {
+            let mut connection = h2::server::handshake(theirs).await.unwrap();
+            let (_, mut respond) = connection.accept().await.unwrap().unwrap();
+            let sender = respond.send_response(Response::new(()), false).unwrap();
+            tokio::spawn(async move { while connection.accept().await.is_some() {} });
+            sender
+        });
+        let (requests, driver) =
+            h2::client::Builder::new().data_frame_budget(200 * 255).handshake::<_, Bytes>(ours).await.unwrap();
+        let desk = Arc::<Desk>::default();
+        let mut driver = Attended::new(driver, Arc::clone(&desk));
+        let mut requests = requests;
+        let request = Request::get("https://member/").body(()).unwrap();
+        let (response, _) = requests.send_request(request, true).unwrap();
+        let answer = tokio::select! {
+            answer = within(WAIT, "a head", response) => answer.unwrap(),
+            _ = &mut driver => panic!("the connection ended"),
+        };
+        let (head, stream) = answer.into_parts();
+        let reader = Source::new(stream, &head.headers, &desk);
+        Self { reader, desk, sender: member.await.unwrap(), driver }
+    }
+
+    /// Has the member send so many bytes, a frame each, and lets them come.
+    async fn drip(&mut self, bytes: usize) {
+        for _ in 0..bytes {
+            self.sender.send_data(Bytes::from_static(b"x"), false).unwrap();
+            self.turn().await;
+        }
+    }
+
+    /// A turn of the member, and one of ours.
+    async fn turn(&mut self) {
+        tokio::task::yield_now().await;
+        let end = poll_fn(|cx| Poll::Ready(Pin::new(&mut self.driver).poll(cx))).await;
+        assert!(end.is_pending(), "the connection ended: {end:?}");
+    }
+
+    fn poll(&mut self, count: &Arc<Count>) -> Poll<Option<Result<Bytes, h2::Error>>> {
+        self.reader.poll_data(&mut Context::from_waker(&Waker::from(Arc::clone(count))))
+    }
+
+    fn held(&self) -> usize {
+        let Source::Long(reader) = &self.reader else { panic!("a short one") };
+        reader.unread.kept.lock().as_ref().unwrap().queue.held()
+    }
+
+    fn is_listed(&self) -> bool {
+        !self.desk.listed.lock().as_ref().unwrap().is_empty()
+    }
+
+    /// Reads what is there.
+    fn read(&mut self, count: &Arc<Count>) -> usize {
+        let mut read = 0;
+        while let Poll::Ready(Some(piece)) = self.poll(count) {
+            read += piece.unwrap().len();
+        }
+        read
+    }
+}
+
+fn woken(count: &Count) -> usize {
+    count.0.load(Ordering::SeqCst)
+}
+
+#[tokio::test]
+async fn frames_that_nobody_reads_are_joined() {
+    let (mut pair, count) = (Pair::new().await, Arc::default());
+    pair.drip(1000).await;
+    pair.turn().await;
+    pair.turn().await;
+    assert_eq!(pair.held(), 1000);
+    assert!(!pair.reader.is_end_stream());
+    assert_eq!(pair.read(&count), 1000);
+    assert_eq!(pair.held(), 0);
+}
+
+#[tokio::test]
+async fn a_reader_that_reads_a_frame_a_turn_does_not_keep_the_others_in_h2() {
+    let (mut pair, count) = (Pair::new().await, Arc::default());
+    let mut read = 0;
+    for _ in 0..100 {
+        pair.drip(10).await;
+        if let Poll::Ready(Some(piece)) = pair.poll(&count) {
+            read += piece.unwrap().len();
+        }
+    }
+    pair.turn().await;
+    pair.turn().await;
+    assert_eq!(read + pair.held(), 1000);
+}
+
+#[tokio::test]
+async fn a_reader_that_waits_is_woken_and_reads_past_the_queue() {
+    let (mut pair, count) = (Pair::new().await, Arc::default());
+    for turn in 1..10 {
+        assert!(pair.poll(&count).is_pending());
+        pair.drip(1).await;
+        pair.turn().await;
+        while woken(&count) < turn {
+            pair.turn().await;
+        }
+        // The reader is late by a turn or more.
+        assert!(matches!(pair.poll(&count), Poll::Ready(Some(Ok(_)))));
+        assert_eq!(woken(&count), turn, "once an event");
+    }
+}
+
+#[tokio::test]
+async fn a_reader_that_comes_back_after_its_frames_were_taken_is_woken_by_the_next() {
+    let (mut pair, count) = (Pair::new().await, Arc::default());
+    assert!(pair.poll(&count).is_pending());
+    pair.drip(50).await;
+    pair.turn().await;
+    pair.turn().await;
+    assert_eq!(woken(&count), 1);
+    assert_eq!(pair.read(&count), 50, "and then nothing, so that it waits again");
+    pair.drip(1).await;
+    pair.turn().await;
+    assert_eq!(woken(&count), 2);
+    assert_eq!(pair.read(&count), 1);
+}
+
+/// Rung and woken, and it has not run when its stream is attended to.
+#[tokio::test]
+async fn a_reader_that_waits_is_told_of_the_end() {
+    for end in ["plain", "trailers", "reset"] {
+        let (mut pair, count) = (Pair::new().await, Arc::default());
+        assert!(pair.poll(&count).is_pending());
+        pair.drip(5).await;
+        assert_eq!(pair.read(&count), 5);
+        let before = woken(&count);
+        match end {
+            "plain" => pair.sender.send_data(Bytes::new(), true).unwrap(),
+            "trailers" => {
+                pair.sender.send_trailers(HeaderMap::from_iter([(http::header::ETAG, "x".parse().unwrap())])).unwrap()
+            }
+            _ => pair.sender.send_reset(h2::Reason::INTERNAL_ERROR),
+        }
+        for _ in 0..3 {
+            pair.turn().await;
+        }
+        assert_eq!(woken(&count), before + 1, "{end}");
+        let polled = loop {
+            match pair.poll(&count) {
+                Poll::Ready(Some(Ok(empty))) if empty.is_empty() => {}
+                polled => break polled,
+            }
+        };
+        if end == "reset" {
+            assert!(matches!(polled, Poll::Ready(Some(Err(_)))), "{polled:?}");
+            continue;
+        }
+        assert!(matches!(polled, Poll::Ready(None)), "{polled:?}");
+        let trailers = poll_fn(|cx| pair.reader.poll_trailers(cx)).await.unwrap();
+        assert_eq!(trailers.is_some(), end == "trailers");
+        assert!(pair.reader.is_end_stream());
+    }
+}
+
+#[tokio::test]
+async fn a_stream_without_events_is_on_no_list() {
+    let (mut pair, count) = (Pair::new().await, Arc::default());
+    assert!(pair.is_listed(), "until somebody has looked");
+    assert!(pair.poll(&count).is_pending());
+    pair.turn().await;
+    assert!(!pair.is_listed());
+    pair.drip(1).await;
+    pair.turn().await;
+    pair.turn().await;
+    assert!(!pair.is_listed(), "taken");
+}
+
+#[tokio::test]
+async fn a_reader_that_leaves_takes_everything_along() {
+    let mut pair = Pair::new().await;
+    pair.drip(100).await;
+    let Source::Long(reader) = &pair.reader else { panic!("a short one") };
+    let unread = Arc::clone(&reader.unread);
+    let Pair { reader, mut sender, mut driver, desk } = pair;
+    drop(reader);
+    assert!(unread.kept.lock().is_none());
+    let reset = within(WAIT, "the reset", async {
+        tokio::select! {
+            reset = poll_fn(|cx| sender.poll_reset(cx)) => reset,
+            _ = &mut driver => panic!("the connection ended"),
+        }
+    });
+    assert_eq!(reset.await.unwrap(), h2::Reason::CANCEL);
+    drop(driver);
+    assert!(desk.listed.lock().is_none());
+    assert_eq!(Arc::strong_count(&unread), 1);
+}

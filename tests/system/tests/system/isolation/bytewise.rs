@@ -1,0 +1,108 @@
+//! Members that send a byte a frame, as what they relay does when it flushes each byte, to clients that have stopped reading. h2 counts
+//! such frames over the whole connection to the member, which is everybody's.
+
+use std::io;
+use std::sync::Arc;
+
+use kit::client::H2Options;
+use kit::wait::{WAIT, within};
+use system_tests::frames::{
+    DATA, END_HEADERS, END_STREAM, FrameMember, HEADERS, MemberFrames, RST_STREAM, STATUS_200, encode, literals,
+};
+use system_tests::{ADMIN, CLUSTER, Connection, Rig, Streamed, proxied};
+use tokio::sync::Notify;
+
+/// The window the gateway gives a stream: each byte of it is a frame.
+const WINDOW: usize = 512 * 1024;
+/// Frames in one write.
+const BATCH: usize = 4096;
+const INTERNAL_ERROR: [u8; 4] = [0, 0, 0, 2];
+/// A million and a half frames.
+const FLOOD: std::time::Duration = WAIT.saturating_mul(10);
+
+/// What the test allows the member, in this order.
+#[derive(Default)]
+struct Turns {
+    flood: Notify,
+    flooded: Notify,
+    event: Notify,
+}
+
+fn byte(index: usize) -> u8 {
+    u8::try_from(index % 251).expect("below 251")
+}
+
+/// Answers a watch and three more with a head each, fills the windows of the three, ends each in another way.
+async fn member(mut frames: MemberFrames, turns: Arc<Turns>) -> io::Result<()> {
+    let mut streams = Vec::new();
+    while streams.len() < 4 {
+        let frame = frames.read().await?;
+        if frame.kind == HEADERS {
+            frames.send(HEADERS, END_HEADERS, frame.stream, STATUS_200).await?;
+            streams.push(frame.stream);
+        }
+    }
+    let [watch, plain, trailed, reset] = streams[..] else { unreachable!("four") };
+    turns.flood.notified().await;
+    for first in (0..WINDOW).step_by(BATCH) {
+        for stream in [plain, trailed, reset] {
+            let batch = (first..first + BATCH).flat_map(|index| encode(DATA, 0, stream, &[byte(index)]));
+            frames.send_all(&batch.collect::<Vec<_>>()).await?;
+        }
+    }
+    frames.settled().await?;
+    frames.send(DATA, END_STREAM, plain, &[]).await?;
+    frames.send(HEADERS, END_HEADERS | END_STREAM, trailed, &literals(&[("x-end", "whole")])).await?;
+    frames.send(RST_STREAM, 0, reset, &INTERNAL_ERROR).await?;
+    frames.settled().await?;
+    turns.flooded.notify_one();
+    turns.event.notified().await;
+    frames.send(DATA, 0, watch, b"event\n").await?;
+    loop {
+        frames.read().await?;
+    }
+}
+
+async fn opened(connection: &Connection, rest: &str) -> Streamed<'static> {
+    let answer = within(WAIT, "a head", connection.open_beside("GET", &proxied(CLUSTER, rest))).await;
+    answer.expect("a head")
+}
+
+fn assert_in_order(body: &[u8]) {
+    let wrong = body.iter().enumerate().position(|(index, found)| *found != byte(index));
+    assert_eq!((wrong, body.len()), (None, WINDOW));
+}
+
+#[tokio::test]
+async fn unread_answers_of_a_byte_a_frame_end_nobody_elses() {
+    let turns = Arc::<Turns>::default();
+    let shared = Arc::clone(&turns);
+    let served = FrameMember::start(move |_, frames| member(frames, Arc::clone(&shared))).await;
+    let rig = Rig::with(&served).await;
+    // The client takes few, so the others wait in the gateway.
+    let options = H2Options { stream_window: 16 << 10, ..H2Options::default() };
+    let connection = rig.client().h2_options(options).h2().await.expect("a connection");
+    let connection = Connection::from(connection).bearer(ADMIN);
+    let mut watch = opened(&connection, "/watch?watch=1").await;
+    let plain = opened(&connection, "/log").await;
+    let trailed = opened(&connection, "/log").await;
+    let reset = opened(&connection, "/log").await;
+
+    turns.flood.notify_one();
+    tokio::select! {
+        () = within(FLOOD, "the flood", turns.flooded.notified()) => {}
+        cut = watch.line() => panic!("the watch heard {cut:?} while others did not read"),
+    }
+    turns.event.notify_one();
+    let event = within(WAIT, "an event", watch.line()).await.expect("the watch goes on");
+    assert_eq!(event.as_deref(), Some("event\n"));
+
+    // Who reads at last finds everything, and how it ended.
+    let plain = within(WAIT, "the bytes", plain.whole()).await.expect("a clean end");
+    assert_in_order(&plain.body);
+    let trailed = within(WAIT, "the bytes", trailed.whole()).await.expect("a clean end");
+    assert_in_order(&trailed.body);
+    assert_eq!(trailed.trailers.get("x-end").map(http::HeaderValue::as_bytes), Some(&b"whole"[..]));
+    let cut = within(WAIT, "the end", reset.whole()).await;
+    assert!(cut.is_err(), "an answer that was cut off looks whole");
+}
