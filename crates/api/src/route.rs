@@ -171,7 +171,7 @@ pub fn parse(asked: Asked<'_>) -> Parsed<'_> {
     Parsed { route: if allowed { route } else { Route::MethodNotAllowed }, attributes }
 }
 
-fn proxied<'a>(asked: Asked<'a>, cluster: ClusterName, remainder: usize) -> Parsed<'a> {
+fn proxied(asked: Asked<'_>, cluster: ClusterName, remainder: usize) -> Parsed<'_> {
     let Asked { method, path, query, upgrade } = asked;
     let asks = MemberRequest::read(method, &path[remainder..], query, upgrade.is_some());
     let verb = asks.reviewed_verb(upgrade.unwrap_or(Verb::Get));

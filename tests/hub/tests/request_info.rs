@@ -80,11 +80,11 @@ fn ours(attributes: &Attributes) -> Value {
 
 /// What `RequestInfoFactory` says of each, in the words of [`ours`]; `None` where it makes nothing of it.
 fn kubernetes(sent: &[Sent]) -> Result<Vec<Option<Value>>> {
-    let mut heads = String::new();
-    for Sent { method, path, query } in sent {
+    let head = |Sent { method, path, query }: &Sent| {
         let query = query.as_ref().map_or_else(String::new, |query| format!("?{query}"));
-        heads.push_str(&format!("{method} {path}{query} HTTP/1.1\r\nHost: member\r\n\r\n"));
-    }
+        format!("{method} {path}{query} HTTP/1.1\r\nHost: member\r\n\r\n")
+    };
+    let heads = sent.iter().map(head).collect::<Vec<_>>().concat();
     let program = tools::provide(Tool::RequestInfo)?;
     let mut reader =
         Command::new(program).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
@@ -187,8 +187,7 @@ fn paths() -> impl Strategy<Value = String> {
     let end = prop::sample::select(vec!["", "/", "//"]);
     let segments = prop::collection::vec(segment, 0..6);
     (start, segments, end).prop_map(|(start, segments, end)| {
-        let middle: String = segments.iter().map(|segment| format!("/{segment}")).collect();
-        let path = format!("{start}{middle}{end}");
+        let path = format!("{}{end}", [&[start], &*segments].concat().join("/"));
         if path.is_empty() { "/".to_owned() } else { path }
     })
 }

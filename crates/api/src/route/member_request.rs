@@ -28,9 +28,15 @@ pub struct MemberRequest<'a> {
     query: Option<&'a str>,
     resource: Cow<'a, str>,
     upgrade: bool,
-    watches: bool,
-    follows: bool,
+    endless: Option<Endless>,
     impersonates: bool,
+}
+
+/// What has no end of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Endless {
+    Watch,
+    FollowedLog,
 }
 
 // === impl MemberRequest ===
@@ -47,17 +53,17 @@ impl<'a> MemberRequest<'a> {
         };
         let flag = |value: Option<Cow<'_, str>>| value.as_deref().is_some_and(query::truth);
         let asks = (flag(watch), flag(follow));
-        let (resource, watches, follows) = match &path {
+        let (resource, endless) = match &path {
             // What came as it is lends its parts, what had to be decoded cannot.
             Some(Cow::Borrowed(path)) => {
-                let (resource, watches, follows) = outlined(method, path, asks);
-                (Cow::Borrowed(resource), watches, follows)
+                let (resource, endless) = outlined(method, path, asks);
+                (Cow::Borrowed(resource), endless)
             }
             Some(Cow::Owned(path)) => {
-                let (resource, watches, follows) = outlined(method, path, asks);
-                (Cow::Owned(resource.to_owned()), watches, follows)
+                let (resource, endless) = outlined(method, path, asks);
+                (Cow::Owned(resource.to_owned()), endless)
             }
-            None => (Cow::Borrowed(""), false, false),
+            None => (Cow::Borrowed(""), None),
         };
         Self {
             method,
@@ -66,8 +72,7 @@ impl<'a> MemberRequest<'a> {
             resource,
             upgrade,
             // API servers watch and follow by GET alone (`k8s.io/apiserver/pkg/endpoints/installer.go`).
-            watches: watches && *method == Method::GET && !may_be_read_otherwise(path.as_deref()),
-            follows: follows && *method == Method::GET && !may_be_read_otherwise(path.as_deref()),
+            endless: endless.filter(|_| *method == Method::GET && !may_be_read_otherwise(path.as_deref())),
             path,
             // Only the exact word counts, as for the Go cluster-gateway.
             impersonates: impersonate.as_deref() == Some("true"),
@@ -87,7 +92,7 @@ impl<'a> MemberRequest<'a> {
 
     /// Whether it opens a stream into something: a console, a terminal, a port, anything that asks to switch protocols, but a watch.
     pub fn connects(&self) -> bool {
-        self.upgrade && !self.watches
+        self.upgrade && self.endless != Some(Endless::Watch)
     }
 
     /// Whether it asks to switch protocols.
@@ -97,7 +102,7 @@ impl<'a> MemberRequest<'a> {
 
     /// Whether its answer has no end of its own: a watch, or a log that is followed. Never anything behind a `…/proxy`.
     pub fn is_endless(&self) -> bool {
-        self.watches || self.follows
+        self.endless.is_some()
     }
 
     /// Whether its caller wishes to act on the member as himself (`impersonate=true`).
@@ -155,12 +160,17 @@ impl<'a> MemberRequest<'a> {
     }
 }
 
-/// The resource, whether it watches, and whether it follows a log, where the query asks to `watch` and to `follow`.
-fn outlined<'p>(method: &Method, path: &'p str, (watch, follow): (bool, bool)) -> (&'p str, bool, bool) {
-    let Some(parts) = Parts::of(method, path) else { return ("", false, false) };
-    let watches = parts.verb(watch) == Verb::Watch && parts.subresource.is_empty();
-    let follows = follow && (parts.group, parts.resource, parts.subresource) == ("", "pods", "log");
-    (parts.resource, watches, follows)
+/// The resource, and whether there is an end to it, where the query asks to `watch` and to `follow`.
+fn outlined<'p>(method: &Method, path: &'p str, (watch, follow): (bool, bool)) -> (&'p str, Option<Endless>) {
+    let Some(parts) = Parts::of(method, path) else { return ("", None) };
+    let endless = if parts.verb(watch) == Verb::Watch && parts.subresource.is_empty() {
+        Some(Endless::Watch)
+    } else if follow && (parts.group, parts.resource, parts.subresource) == ("", "pods", "log") {
+        Some(Endless::FollowedLog)
+    } else {
+        None
+    };
+    (parts.resource, endless)
 }
 
 /// Whether some server, or what stands before it, may take the decoded `path` for another one: what collapses slashes, or takes `\` for one,

@@ -167,7 +167,7 @@ async fn a_reader_that_waits_is_told_of_the_end() {
         match end {
             "plain" => pair.sender.send_data(Bytes::new(), true).unwrap(),
             "trailers" => {
-                pair.sender.send_trailers(HeaderMap::from_iter([(http::header::ETAG, "x".parse().unwrap())])).unwrap()
+                pair.sender.send_trailers(HeaderMap::from_iter([(http::header::ETAG, "x".parse().unwrap())])).unwrap();
             }
             _ => pair.sender.send_reset(h2::Reason::INTERNAL_ERROR),
         }
