@@ -181,7 +181,7 @@ pub struct Authorization {
     /// How long a refusal is kept
     #[arg(long, value_parser = duration, default_value = "10s", value_name = "DURATION")]
     pub authorization_webhook_cache_unauthorized_ttl: Duration,
-    /// What a WebSocket exec, attach or port-forward is authorized as
+    /// What an upgrade by GET (WebSocket exec, attach, port-forward, anything but a watch of a collection) is authorized as
     #[arg(long, value_enum, default_value_t = UpgradeVerb::Create)]
     pub upgrade_verb: UpgradeVerb,
     /// Ask the hub about each proxied request a second time, as what it is for the member

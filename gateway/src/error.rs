@@ -213,15 +213,12 @@ impl Error {
             Self::TooManyHeaders => Status::new(
                 StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
                 Reason::BadRequest,
-                format!(
-                    "the request has more than {} header lines, send fewer of them or longer ones",
-                    headers::MOST_LINES
-                ),
+                format!("the request has more than {} header lines, send fewer header lines", headers::MOST_LINES),
             ),
             Self::LongHeaderName => Status::new(
                 StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
                 Reason::BadRequest,
-                format!("the request has {}, send it under a shorter one", Unfit::LongName),
+                format!("the request has {}, send it under a shorter name", Unfit::LongName),
             ),
             Self::BadPath(error) => Status::bad_request(error.to_string()),
             Self::NotFound => Status::path_not_found(),
@@ -353,7 +350,10 @@ fn upstream(cluster: &ClusterName, error: &SendError) -> Status {
             cluster,
             StatusCode::BAD_GATEWAY,
             Reason::InternalError,
-            format!("the answer of cluster {cluster} cannot be passed on, it may have acted on the request: {error}"),
+            format!(
+                "the answer of cluster {cluster} cannot be passed on, it may have acted on the request: {error}; whoever runs what answered, \
+                 often a workload behind /proxy/, has to send fewer, shorter or valid headers"
+            ),
         ),
         SendError::ClientGone(_) => of_cluster(
             cluster,
@@ -366,11 +366,11 @@ fn upstream(cluster: &ClusterName, error: &SendError) -> Status {
 
 fn unfit_request(cluster: &ClusterName, unfit: Unfit) -> Status {
     let (code, next) = match unfit {
-        Unfit::TooLarge => (
+        Unfit::TooLarge | Unfit::LongName => (
             StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             ", with the member's credential and the groups of an impersonated user: send fewer or shorter headers",
         ),
-        Unfit::Name | Unfit::LongName => (StatusCode::BAD_REQUEST, ": send it under another name"),
+        Unfit::Name => (StatusCode::BAD_REQUEST, ": send it under another name"),
     };
     of_cluster(cluster, code, Reason::BadRequest, format!("the request for cluster {cluster} has {unfit}{next}"))
 }

@@ -4,7 +4,7 @@ use api::access::Verb;
 
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// What a GET that opens a stream is reviewed as: `create` unless an operator says otherwise, like the SPDY form of the same
+    /// What an upgrade by GET is reviewed as, but for watches of a collection: `create` unless an operator says otherwise, like the SPDY form of the same
     /// request, which is a POST (kube-apiserver 1.35 does the same for pods, KEP-4006). Other methods keep their own verb.
     pub upgrade_verb: Verb,
     pub expose_credentials: bool,

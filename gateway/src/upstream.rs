@@ -90,7 +90,7 @@ impl Upstream {
             let (unsent, reason) = match self.pools[core].acquire().await? {
                 Lease::H2(lease) => match h2::send(lease, &self.target, request, lingers).await? {
                     h2::Sent::Response(response) => {
-                        return checked(response.map(|body| UpstreamBody::H2(Box::new(body))));
+                        return checked(response.map(UpstreamBody::H2));
                     }
                     h2::Sent::NotSent(unsent, reason) => (unsent, reason),
                 },

@@ -1,5 +1,6 @@
-//! Names that are not among the clusters. "No such cluster" makes clients give up what they have there: it is said only where it is
-//! known, and anything else invites them to come again.
+//! Names that are not among the clusters. "No such cluster" makes clients give up what they have there: it is said where the hub says
+//! so, or cannot be asked for want of rights or room. A hub that fails is a reason to come again. The words of the 404 are the Go
+//! cluster-gateway's, which clients look for.
 
 use api::cluster_name::ClusterName;
 use api::status::{Reason, Status};
@@ -14,7 +15,9 @@ pub(super) fn absent(cluster: &ClusterName) -> Status {
 pub(super) fn late(cluster: &ClusterName) -> Status {
     unavailable(
         cluster,
-        format!("cluster {cluster} is registered, but the gateway has not read it from the hub yet, try again shortly"),
+        format!(
+            "cluster {cluster} is registered, but the gateway has not read it from the hub yet, try again shortly; if it stays so, see the gateway's log"
+        ),
     )
 }
 
@@ -23,7 +26,7 @@ pub(super) fn unanswered(cluster: &ClusterName) -> Status {
         cluster,
         format!(
             "cluster {cluster} is not known to the gateway, and the hub did not say whether it was registered just now, try \
-             again shortly"
+             again shortly; if it stays so, see the gateway's log"
         ),
     )
 }

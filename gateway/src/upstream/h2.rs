@@ -25,7 +25,8 @@ use crate::headers::size::Unfit;
 
 /// What became of a request.
 pub enum Sent {
-    Response(Response<H2Body>),
+    /// Boxed: requests that wait for their answers have room for one each.
+    Response(Response<Box<H2Body>>),
     /// Nothing was processed: the connection was closing (RFC 9113 §6.8). The request is whole, with the reason.
     NotSent(Request<RequestBody>, String),
 }
@@ -63,7 +64,7 @@ pub async fn send(
                 return Err(SendError::UnfitAnswer(Unfit::LongName));
             }
             let source = Source::new(stream, &head.headers, lease.connection().desk());
-            Ok(Sent::Response(Response::from_parts(head, H2Body::new(source, upload, lease))))
+            Ok(Sent::Response(Response::from_parts(head, Box::new(H2Body::new(source, upload, lease)))))
         }
         Err(Failure::Client(error)) => Err(SendError::ClientGone(error)),
         Err(Failure::Unfit(unfit)) => Err(SendError::Unfit(unfit)),

@@ -113,7 +113,10 @@ impl Questions {
     /// A request has waited in vain for a cluster that is there.
     pub(super) fn late(&self, name: &ClusterName, waited: Duration) {
         self.metrics.count("late");
-        self.complain(name, &format!("the hub has its Secret, and its watch has not brought it for {waited:?}"), None);
+        if let Some(left_out) = self.quiet.due() {
+            let next_step = "see what the log says of the watch of cluster Secrets";
+            tracing::warn!(cluster = %name, ?waited, next_step, left_out, "the hub has the cluster's Secret, and the watch has not brought it");
+        }
     }
 
     async fn get(&self, name: &ClusterName, stage: &Stage) -> Answer {

@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 pub struct Resets {
     /// No more than [`Resets::MOST`]. Counted too high at times, never too low: all are forgotten together.
     waiting: AtomicUsize,
-    /// The last stream of them.
+    /// The last stream that was to be reset, admitted or not: nothing is forgotten before an answer to a later one.
     newest: AtomicU32,
     /// The last stream with an answer, as far as anybody asked.
     answered: AtomicU32,

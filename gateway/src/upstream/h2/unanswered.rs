@@ -7,7 +7,8 @@
 //! - A few are reset at once ([`Resets`]). The queue is first in, first out: an answer to a later stream shows that the member has got
 //!   past them, and they are forgotten.
 //! - Beyond, a cancelled request keeps its place until the member has answered it, and its user's part in the limits as well: it is load
-//!   as it was before, and cancelling buys nobody anything. Only then it is reset.
+//!   as it was before, and cancelling buys nobody anything. Only then it is reset. One whose upload is unfinished is reset at once, and
+//!   its place waits for the answer to a later stream.
 //!
 //! So a member's queue never holds more than the streams in use and those few: less than twice its stream limit, however long its
 //! handlers take to notice. Resets after the answer need no care: the answer is the proof.

@@ -13,6 +13,8 @@ struct Pair {
     reader: Source,
     desk: Arc<Desk>,
     sender: SendStream<Bytes>,
+    /// Without it the connection ends with its last stream.
+    requests: h2::client::SendRequest<Bytes>,
     /// In the hands of the test, as the desk is: a turn is one poll.
     driver: Attended<h2::client::Connection<tokio::io::DuplexStream, Bytes>>,
 }
@@ -39,11 +41,10 @@ impl Pair {
             tokio::spawn(async move { while connection.accept().await.is_some() {} });
             sender
         });
-        let (requests, driver) =
+        let (mut requests, driver) =
             h2::client::Builder::new().data_frame_budget(200 * 255).handshake::<_, Bytes>(ours).await.unwrap();
         let desk = Arc::<Desk>::default();
         let mut driver = Attended::new(driver, Arc::clone(&desk));
-        let mut requests = requests;
         let request = Request::get("https://member/").body(()).unwrap();
         let (response, _) = requests.send_request(request, true).unwrap();
         let answer = tokio::select! {
@@ -52,7 +53,7 @@ impl Pair {
         };
         let (head, stream) = answer.into_parts();
         let reader = Source::new(stream, &head.headers, &desk);
-        Self { reader, desk, sender: member.await.unwrap(), driver }
+        Self { reader, desk, sender: member.await.unwrap(), requests, driver }
     }
 
     /// Has the member send so many bytes, a frame each, and lets them come.
@@ -211,7 +212,7 @@ async fn a_reader_that_leaves_takes_everything_along() {
     pair.drip(100).await;
     let Source::Long(reader) = &pair.reader else { panic!("a short one") };
     let unread = Arc::clone(&reader.unread);
-    let Pair { reader, mut sender, mut driver, desk } = pair;
+    let Pair { reader, mut sender, requests, mut driver, desk } = pair;
     drop(reader);
     assert!(unread.kept.lock().is_none());
     let reset = within(WAIT, "the reset", async {
@@ -221,7 +222,7 @@ async fn a_reader_that_leaves_takes_everything_along() {
         }
     });
     assert_eq!(reset.await.unwrap(), h2::Reason::CANCEL);
-    drop(driver);
+    drop((driver, requests));
     assert!(desk.listed.lock().is_none());
     assert_eq!(Arc::strong_count(&unread), 1);
 }
