@@ -23,10 +23,11 @@ pub struct MemberRequest<'a> {
     method: &'a Method,
     /// As it is forwarded, still encoded, without the endpoint's base path.
     raw: &'a str,
-    /// `None`: some escape is invalid.
-    path: Option<Cow<'a, str>>,
     query: Option<&'a str>,
-    resource: Cow<'a, str>,
+    /// As it is written: a word for metrics, which decides nothing.
+    resource: &'a str,
+    /// No escape is invalid.
+    decodes: bool,
     upgrade: bool,
     endless: Option<Endless>,
     impersonates: bool,
@@ -46,34 +47,27 @@ impl<'a> MemberRequest<'a> {
     /// asks to switch protocols.
     pub fn read(method: &'a Method, remainder: &'a str, query: Option<&'a str>, upgrade: bool) -> Self {
         let raw = if remainder.is_empty() { "/" } else { remainder };
-        let path = decoded(raw);
         let [watch, follow, impersonate] = match query {
             Some(_) => query::firsts(query, ["watch", "follow", "impersonate"]),
             None => [None, None, None],
         };
         let flag = |value: Option<Cow<'_, str>>| value.as_deref().is_some_and(query::truth);
         let asks = (flag(watch), flag(follow));
-        let (resource, endless) = match &path {
-            // What came as it is lends its parts, what had to be decoded cannot.
-            Some(Cow::Borrowed(path)) => {
-                let (resource, endless) = outlined(method, path, asks);
-                (Cow::Borrowed(resource), endless)
-            }
-            Some(Cow::Owned(path)) => {
-                let (resource, endless) = outlined(method, path, asks);
-                (Cow::Owned(resource.to_owned()), endless)
-            }
-            None => (Cow::Borrowed(""), None),
+        let (resource, endless) = outlined(method, raw, asks);
+        let (decodes, endless) = match decoded(raw) {
+            Some(Cow::Borrowed(_)) => (true, endless.filter(|_| !may_be_read_otherwise(raw))),
+            Some(Cow::Owned(path)) => (true, outlined(method, &path, asks).1.filter(|_| !may_be_read_otherwise(&path))),
+            None => (false, None),
         };
         Self {
             method,
             raw,
             query,
             resource,
+            decodes,
             upgrade,
             // API servers watch and follow by GET alone (`k8s.io/apiserver/pkg/endpoints/installer.go`).
-            endless: endless.filter(|_| *method == Method::GET && !may_be_read_otherwise(path.as_deref())),
-            path,
+            endless: endless.filter(|_| *method == Method::GET),
             // Only the exact word counts, as for the Go cluster-gateway.
             impersonates: impersonate.as_deref() == Some("true"),
         }
@@ -128,25 +122,25 @@ impl<'a> MemberRequest<'a> {
         self.method.is_safe() || !self.is_behind_proxy()
     }
 
-    /// The resource it is about; empty if it is about none.
-    pub fn resource(&self) -> &str {
-        &self.resource
+    /// The resource it is about, as it is written there; empty if it is about none. For metrics: nothing may be decided by it.
+    pub fn resource(&self) -> &'a str {
+        self.resource
     }
 
     /// Whether two hexadecimal digits follow each percent sign of the path. A review must not speak of a path for which that is not so:
     /// kube-apiserver refuses it before it looks at anything (`net/url`), but other servers, and proxies in front of any, mend it into
     /// one that nobody has reviewed.
     pub fn can_be_decoded(&self) -> bool {
-        self.path.is_some()
+        self.decodes
     }
 
     /// Its attributes, for a second review on the hub and for the audit log. A GET of `pods/exec`, `pods/attach` or
     /// `pods/portforward` that asks to switch protocols is a `create` (kube-apiserver since 1.35).
     pub fn attributes(&self) -> Attributes {
-        let Some(path) = &self.path else {
+        let Some(path) = decoded(self.raw) else {
             return Attributes::NonResource { path: Arc::from(self.raw), verb: request_info::lower_case(self.method) };
         };
-        let mut attributes = request_info::attributes(self.method, path, self.query);
+        let mut attributes = request_info::attributes(self.method, &path, self.query);
         if let Attributes::Resource(resource) = &mut attributes
             && self.upgrade
             // Without a name it is a list for the rules, and still an exec for whoever collapses slashes.
@@ -175,8 +169,8 @@ fn outlined<'p>(method: &Method, path: &'p str, (watch, follow): (bool, bool)) -
 
 /// Whether some server, or what stands before it, may take the decoded `path` for another one: what collapses slashes, or takes `\` for one,
 /// finds a name where `requestinfo.go` finds none.
-fn may_be_read_otherwise(path: Option<&str>) -> bool {
-    path.is_none_or(|path| path.contains('\\') || path.trim_matches('/').contains("//"))
+fn may_be_read_otherwise(path: &str) -> bool {
+    path.contains('\\') || path.trim_matches('/').contains("//")
 }
 
 /// `None` where the decoder of this crate would let an escape pass as text.
