@@ -43,9 +43,11 @@ const PREFACE: usize = 24;
 /// What everybody takes of a frame's payload (RFC 9113 §6.5.2), and what we send on.
 const FRAME: usize = 16 * 1024;
 const FRAME_HEAD: usize = 9;
-/// How far heads are followed. Beyond, they pass as they are, and h2 ends the connection as it would have.
+/// How far heads are followed. Beyond, they pass as they are, frame by frame, and h2 judges them.
 #[derive(Clone, Copy)]
 struct Reach {
+    /// Frames of one head: what is held is looked through again at each read.
+    frames: usize,
     /// Bytes of a frame's payload: no peer may send more.
     frame: usize,
     /// Bytes of one head.
@@ -53,10 +55,10 @@ struct Reach {
 }
 
 /// We announce no larger frames; h2 takes less of one head, 80 of them.
-const OF_CLIENTS: Reach = Reach { frame: FRAME, held: 2 * 1024 * 1024 };
+const OF_CLIENTS: Reach = Reach { frames: 100, frame: FRAME, held: 2 * 1024 * 1024 };
 /// API servers relay heads of up to 10 MiB (`net/http.Transport.MaxResponseHeaderBytes`), which their frames make a little longer. The size of
 /// frames is what we announce to members.
-const OF_MEMBERS: Reach = Reach { frame: 64 * 1024, held: 12 * 1024 * 1024 };
+const OF_MEMBERS: Reach = Reach { frames: 1024, frame: 64 * 1024, held: 12 * 1024 * 1024 };
 const HEADERS: u8 = 1;
 const CONTINUATION: u8 = 9;
 const END_HEADERS: u8 = 4;
@@ -128,44 +130,57 @@ impl<T> Names<T> {
     /// Passes on what is held as far as it is decided.
     fn decide(&mut self) {
         while let Some(frame) = Frame::read(&self.held) {
-            let end = if frame.begins_a_long_block() {
-                match whole_block(&self.held, self.reach) {
-                    Some(end) => end,
-                    None => return,
+            let block = if frame.begins_a_long_block() { block(&self.held, self.reach) } else { Block::Beyond };
+            match block {
+                Block::Part => return,
+                Block::Whole(end) => self.pass_block(end),
+                Block::Beyond => {
+                    self.passing = frame.size().saturating_sub(self.held.len());
+                    let end = frame.size().min(self.held.len());
+                    self.ready.unsplit(self.held.split_to(end));
                 }
-            } else {
-                self.passing = frame.size().saturating_sub(self.held.len());
-                frame.size().min(self.held.len())
-            };
-            let frames = self.held.split_to(end);
-            match frame.begins_a_long_block().then(|| block::without_long_names(&frames)).flatten() {
-                Some(mended) => {
-                    self.marks.0.store(true, Ordering::Relaxed);
-                    self.ready.extend_from_slice(&mended);
-                }
-                None => self.ready.unsplit(frames),
             }
+        }
+    }
+
+    fn pass_block(&mut self, end: usize) {
+        let frames = self.held.split_to(end);
+        match block::without_long_names(&frames) {
+            Some(mended) => {
+                self.marks.0.store(true, Ordering::Relaxed);
+                self.ready.extend_from_slice(&mended);
+            }
+            None => self.ready.unsplit(frames),
         }
     }
 }
 
-/// Where the block ends that begins here, if it is known. One that h2 will not take ends where that is seen.
-fn whole_block(bytes: &[u8], reach: Reach) -> Option<usize> {
+/// A header block, as far as it is there.
+enum Block {
+    Part,
+    /// It ends here.
+    Whole(usize),
+    /// It is not followed any further, or is none: its frames pass like any others.
+    Beyond,
+}
+
+fn block(bytes: &[u8], reach: Reach) -> Block {
     let mut at = 0;
-    loop {
-        let frame = Frame::read(&bytes[at..])?;
-        let follows = at > 0;
+    for number in 0..reach.frames {
+        let Some(frame) = Frame::read(&bytes[at..]) else { return Block::Part };
+        let follows = number > 0;
         if frame.length > reach.frame || at > reach.held || (follows && frame.kind != CONTINUATION) {
-            return Some(bytes.len());
+            return Block::Beyond;
         }
         at += frame.size();
         if bytes.len() < at {
-            return None;
+            return Block::Part;
         }
         if follows && frame.flags & END_HEADERS != 0 {
-            return Some(at);
+            return Block::Whole(at);
         }
     }
+    Block::Beyond
 }
 
 impl<T: AsyncRead + Unpin> AsyncRead for Names<T> {

@@ -102,6 +102,22 @@ async fn other_heads_of_many_frames_pass_as_they_are() {
     }
 }
 
+/// Looking through what is held again at each of its bytes would cost a core.
+#[tokio::test]
+async fn a_head_of_many_small_frames_is_not_held() {
+    let small = [0, 0, 1, CONTINUATION, 0, 0, 0, 0, 1, b'x'];
+    let mut bytes = [preface(), vec![0, 0, 1, HEADERS, 0, 0, 0, 0, 1, 0x82]].concat();
+    bytes.extend(small.repeat(2 * OF_CLIENTS.frames));
+    let (ours, mut theirs) = duplex(1 << 20);
+    theirs.write_all(&bytes).await.unwrap();
+    let (mut names, mut read) = (Names::of_client(ours, Marks::default()), vec![0; bytes.len()]);
+    tokio::time::timeout(std::time::Duration::from_secs(20), names.read_exact(&mut read))
+        .await
+        .expect("passed on")
+        .unwrap();
+    assert!(read == bytes);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
