@@ -67,7 +67,7 @@ fn a_missing_token_file_is_told_and_waited_for() {
     let reason = line["reason"].as_str().unwrap();
     assert!(reason.contains("token") && reason.contains("No such file"), "{reason}");
     std::fs::write(process.directory.path().join("token"), "a-secret-token").unwrap();
-    let line = process.process.line_with("Connection refused").to_string();
+    let line = process.process.line_with("connection refused").to_string();
     assert!(!line.contains("a-secret-token"), "{line}");
     process.process.signal("TERM");
     assert!(process.process.ended().success());
