@@ -7,7 +7,6 @@ use api::route::{self, Asked, Route};
 use auth::Permit;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderValue, Method, Request, Response};
-use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
 
 use crate::body::ResponseBody;
@@ -17,10 +16,11 @@ use crate::limits;
 use crate::proxy::upgrade::{self, Upgrade};
 use crate::proxy::{self, framing, subpath};
 use crate::record::Record;
+use crate::request_body::RequestBody;
 use crate::resources;
 
 /// Answers a request; every failure becomes a `metav1.Status`.
-pub async fn handle(connection: Arc<Connection>, mut request: Request<Incoming>) -> Response<ResponseBody> {
+pub async fn handle(connection: Arc<Connection>, mut request: Request<RequestBody>) -> Response<ResponseBody> {
     let mut record = Record::start(&connection.gateway().own_metrics, request.method());
     let mut client = upgrade::client(&mut request);
     let bodyless = request.method() == Method::HEAD;
@@ -51,7 +51,7 @@ pub async fn handle(connection: Arc<Connection>, mut request: Request<Incoming>)
 /// The phases of a request, in order.
 async fn respond(
     connection: &Arc<Connection>,
-    mut request: Request<Incoming>,
+    mut request: Request<RequestBody>,
     client: &mut Option<OnUpgrade>,
     record: &mut Record,
 ) -> Result<Response<ResponseBody>, Error> {
@@ -101,7 +101,7 @@ async fn own(
     connection: &Connection,
     route: &Route<'_>,
     permit: &Permit,
-    request: Request<Incoming>,
+    request: Request<RequestBody>,
 ) -> Result<Response<ResponseBody>, Error> {
     let gateway = connection.gateway();
     match route {

@@ -22,12 +22,14 @@ pub mod patch;
 mod probes;
 mod proxy;
 mod record;
+mod request_body;
 mod resources;
 mod server;
 mod serving;
 mod settings;
 mod shared;
 mod tunnel;
+mod unread;
 mod upstream;
 mod yaml;
 

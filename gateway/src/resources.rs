@@ -25,10 +25,10 @@ use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderValue, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Limited};
-use hyper::body::Incoming;
 
 use crate::body::ResponseBody;
 use crate::error::Error;
+use crate::request_body::RequestBody;
 use crate::shared::Shared;
 
 pub use self::documents::{discovery, open_api};
@@ -42,7 +42,7 @@ pub async fn clusters(
     shared: &Shared,
     permit: &Permit,
     route: &ClustersRoute,
-    request: &Request<Incoming>,
+    request: &Request<RequestBody>,
 ) -> Result<Response<ResponseBody>, Error> {
     clusters::serve(shared, permit, route, request).await
 }
@@ -53,7 +53,7 @@ pub async fn health(
     permit: &Permit,
     cluster: ClusterName,
     action: HealthAction,
-    request: Request<Incoming>,
+    request: Request<RequestBody>,
 ) -> Result<Response<ResponseBody>, Error> {
     health::serve(shared, permit, cluster, action, request).await
 }
@@ -63,7 +63,7 @@ pub async fn virtual_clusters(
     shared: &Shared,
     permit: &Permit,
     route: &ClustersRoute,
-    request: &Request<Incoming>,
+    request: &Request<RequestBody>,
 ) -> Result<Response<ResponseBody>, Error> {
     virtual_clusters::serve(shared, permit, route, request).await
 }
@@ -147,7 +147,7 @@ fn answer(status: StatusCode, content_type: HeaderValue, body: impl Into<Bytes>)
 pub async fn log_level(
     shared: &Shared,
     permit: &Permit,
-    request: Request<Incoming>,
+    request: Request<RequestBody>,
 ) -> Result<Response<ResponseBody>, Error> {
     const LONGEST: usize = 1024;
     const WITHIN: Duration = Duration::from_secs(10);

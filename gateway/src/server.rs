@@ -1,11 +1,11 @@
 //! The serving side of one core: accept, TLS, HTTP/2 or HTTP/1.1, then the handler.
 
 mod heard;
+mod http1;
+mod http2;
 mod lengths;
 mod limits;
-mod unbroken;
 
-use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
@@ -13,15 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use auth::Peer;
-use http::header::CONNECTION;
-use http::{HeaderValue, Response};
-use hyper::body::Incoming;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
-use net::gather::gather;
-use net::heard::Heard;
 use net::large_reads::LargeReads;
-use net::linger::Linger;
 use net::tls;
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
@@ -30,15 +22,8 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use self::heard::Ear;
-use self::lengths::Lengths;
 use self::limits::Limits;
-use self::unbroken::Unbroken;
-use crate::body::ResponseBody;
 use crate::connection::Connection;
-use crate::handler::handle;
-use crate::names::{Marks, Names};
-use crate::proxy::framing;
 use crate::shared::Shared;
 
 type Stream = TlsStream<LargeReads<TcpStream>>;
@@ -49,6 +34,17 @@ pub struct Server {
     tls: TlsAcceptor,
     core: usize,
     room: Arc<Semaphore>,
+}
+
+/// How a connection ended, if not in good order.
+#[derive(Debug, thiserror::Error)]
+enum Ended {
+    #[error(transparent)]
+    Http1(#[from] hyper::Error),
+    #[error(transparent)]
+    Http2(#[from] h2::Error),
+    #[error("no answer to a PING within {0:?}")]
+    Silent(Duration),
 }
 
 // === impl Server ===
@@ -110,7 +106,7 @@ impl Server {
         let http2 = session.alpn_protocol() == Some(tls::H2);
         let peer = Peer::new(address, certificates);
         let connection = Arc::new(Connection::new(Arc::clone(&self.gateway), peer, self.core));
-        let end = if http2 { serve_http2(stream, connection).await } else { serve_http1(stream, connection).await };
+        let end = if http2 { http2::serve(stream, connection).await } else { http1::serve(stream, connection).await };
         if let Err(error) = end {
             tracing::debug!(%address, %error, "client connection ended");
         }
@@ -127,74 +123,10 @@ async fn pause_after(error: &io::Error) {
     tokio::time::sleep(PAUSE).await;
 }
 
-async fn serve_http2(stream: Stream, connection: Arc<Connection>) -> hyper::Result<()> {
-    let requests = Arc::clone(&connection);
-    let marks = Marks::default();
-    let marked = marks.clone();
-    let service = service_fn(move |mut request: http::Request<Incoming>| {
-        let connection = Arc::clone(&requests);
-        if marked.take(request.headers_mut()) {
-            request.extensions_mut().insert(framing::LongName);
-        }
-        // Boxed: hyper moves the future about before it polls it, and keeps its room until the response has ended, which for
-        // a watch is hours.
-        Box::pin(async move { Ok::<Response<ResponseBody>, Infallible>(handle(connection, request).await) })
-    });
-    let streams = connection.gateway().settings.max_streams;
-    let ear = Ear::default();
-    let (io, outlet) = gather(Heard::new(Names::of_client(Linger::new(stream), marks), ear.clone()));
-    let serving = Unbroken::new(outlet.drive(limits::http2(streams).serve_connection(TokioIo::new(io), service)));
-    let leave = |serving: Pin<&mut Unbroken<_, _>>| {
-        hyper::server::conn::http2::Connection::graceful_shutdown(Pin::new(serving.get_mut().connection()));
-    };
-    let serving = drive(serving, leave, &connection);
-    tokio::select! {
-        end = serving => end,
-        // Before the preface no PING asks whether anybody is there.
-        () = silence(&ear) => Ok(()),
-    }
-}
-
-/// Completes if the client has not said its preface in time.
-async fn silence(ear: &Ear) {
-    tokio::time::sleep(Limits::PREFACE).await;
-    if ear.heard_preface() {
-        std::future::pending::<()>().await;
-    }
-}
-
-async fn serve_http1(stream: Stream, connection: Arc<Connection>) -> hyper::Result<()> {
-    let requests = Arc::clone(&connection);
-    let lengths = Lengths::default();
-    let reader = lengths.reader();
-    let service = service_fn(move |mut request: http::Request<Incoming>| {
-        let connection = Arc::clone(&requests);
-        let last = framing::must_close_after(&request);
-        if last && lengths.are_ambiguous() {
-            request.extensions_mut().insert(framing::TwoLengths);
-        }
-        if last || framing::leaves_http(&request) {
-            lengths.enough();
-        }
-        // Boxed, so that idle connections keep no room for it.
-        Box::pin(async move {
-            let mut response = handle(connection, request).await;
-            if last {
-                // By the header and not by asking the connection to leave: what is in its buffer already must not be parsed.
-                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-            }
-            Ok::<Response<ResponseBody>, Infallible>(response)
-        })
-    });
-    let io = TokioIo::new(Heard::new(Linger::new(stream), reader));
-    let serving = limits::http1().serve_connection(io, service).with_upgrades();
-    drive(serving, hyper::server::conn::http1::UpgradeableConnection::graceful_shutdown, &connection).await
-}
-
 /// Serves until the client is done; asked to leave, finishes what is in flight; told to, drops it.
-async fn drive<C>(serving: C, leave: impl Fn(Pin<&mut C>), connection: &Connection) -> hyper::Result<()>
+async fn drive<C, E>(serving: C, leave: impl Fn(Pin<&mut C>), connection: &Connection) -> Result<(), E>
 where
-    C: Future<Output = hyper::Result<()>>,
+    C: Future<Output = Result<(), E>>,
 {
     let drain = &connection.gateway().drain;
     let mut serving = pin!(serving);

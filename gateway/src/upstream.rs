@@ -11,7 +11,6 @@ pub mod h1;
 pub mod h2;
 pub mod places;
 pub mod pool;
-mod request_body;
 
 use std::sync::Arc;
 
@@ -21,9 +20,9 @@ use net::transport::Transport;
 pub use self::body::UpstreamBody;
 pub use self::connect::{ConnectError, MAX_DIALS, Target, Way};
 use self::pool::{Lease, Pool};
-pub use self::request_body::RequestBody;
 use crate::headers::size::{self, Unfit};
 use crate::metrics::ClusterMetrics;
+use crate::request_body::RequestBody;
 
 /// Everything needed to send requests to one member.
 pub struct Upstream {

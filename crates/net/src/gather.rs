@@ -50,8 +50,6 @@ struct Gathering<T> {
     refused: bool,
     /// Of letting out, for the library to find.
     failure: Option<io::Error>,
-    /// The library has begun to end the stream.
-    shut: bool,
     /// Bytes read since the turn began, and how many it may read.
     read: usize,
     most_read: usize,
@@ -66,7 +64,6 @@ pub fn gather<T>(stream: T) -> (Gathered<T>, Outlet<T>) {
         unflushed: 0,
         refused: false,
         failure: None,
-        shut: false,
         read: 0,
         most_read: usize::MAX,
     };
@@ -95,11 +92,6 @@ impl<F, T> Driven<F, T> {
     pub fn reading_at_most(self, bytes: usize) -> Self {
         self.gathering.lock().most_read = bytes;
         self
-    }
-
-    /// Whether the connection has begun to end its stream.
-    pub fn is_shut(&self) -> bool {
-        self.gathering.lock().shut
     }
 }
 
@@ -260,7 +252,6 @@ impl<T: AsyncWrite + Seal + Unpin> AsyncWrite for Gathered<T> {
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut gathering = self.0.lock();
-        gathering.shut = true;
         ready!(gathering.poll_send(cx))?;
         Pin::new(&mut gathering.stream).poll_shutdown(cx)
     }

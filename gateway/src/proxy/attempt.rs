@@ -11,7 +11,8 @@ use hyper::body::Body;
 
 use crate::clusters::{Cluster, Held};
 use crate::error::Error;
-use crate::upstream::{ConnectError, RequestBody, SendError};
+use crate::request_body::RequestBody;
+use crate::upstream::{ConnectError, SendError};
 
 /// The head of a request that may be sent once more.
 pub struct Again(Request<()>);

@@ -2,7 +2,6 @@
 
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, Request, Response, Uri};
-use hyper::body::Incoming;
 
 use super::{Call, attempt, credential, location, uri, workload};
 use crate::body::ResponseBody;
@@ -10,12 +9,13 @@ use crate::clusters::Held;
 use crate::error::Error;
 use crate::headers;
 use crate::record::Record;
-use crate::upstream::{RequestBody, SendError, UpstreamBody};
+use crate::request_body::RequestBody;
+use crate::upstream::{SendError, UpstreamBody};
 
 /// Sends the request to the member and returns its response as it begins.
 pub async fn serve(
     call: Call<'_>,
-    request: Request<Incoming>,
+    request: Request<RequestBody>,
     record: &mut Record,
 ) -> Result<Response<ResponseBody>, Error> {
     let cluster = &call.cluster;
@@ -70,13 +70,13 @@ async fn send(
 }
 
 /// The request as the member shall see it, its credential included.
-fn prepare(call: &Call<'_>, held: &Held<'_>, request: Request<Incoming>) -> Result<Request<RequestBody>, Error> {
+fn prepare(call: &Call<'_>, held: &Held<'_>, request: Request<RequestBody>) -> Result<Request<RequestBody>, Error> {
     let (mut parts, body) = request.into_parts();
     parts.uri = Uri::from(uri::rewrite(call.cluster.endpoint(), &parts.uri, call.remainder)?);
     headers::to_member(&mut parts.headers, call.connection.address())
         .map_err(|_| Error::Loop(call.cluster.name().clone()))?;
     credential::apply(call, held, &mut parts.headers)?;
-    Ok(Request::from_parts(parts, body.into()))
+    Ok(Request::from_parts(parts, body))
 }
 
 /// JSON watches and logs are lines; protobuf, and anything compressed, is not.

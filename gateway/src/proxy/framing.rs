@@ -2,10 +2,10 @@
 
 use http::header::{CONNECTION, HOST, TRANSFER_ENCODING};
 use http::{HeaderMap, Method, Request, Version};
-use hyper::body::Incoming;
 
 use crate::error::Error;
 use crate::headers;
+use crate::request_body::RequestBody;
 
 /// Of a request: it has a `Content-Length` beside its `Transfer-Encoding`, which the parser hides.
 #[derive(Clone, Copy, Debug)]
@@ -17,7 +17,7 @@ pub struct LongName;
 
 /// Refuses requests without `Host` (RFC 9112 §3.2), `CONNECT`, targets that are neither a path nor an absolute URI, and bodies whose end two
 /// servers may see in different places (§6.3, §11.2).
-pub fn check(request: &Request<Incoming>) -> Result<(), Error> {
+pub fn check(request: &Request<RequestBody>) -> Result<(), Error> {
     if request.method() == Method::CONNECT {
         return Err(Error::MethodNotAllowed);
     }
@@ -58,11 +58,11 @@ fn is_chunked_once(headers: &HeaderMap) -> bool {
 /// never parsed as one. Such a request is refused ([`check`]), and every chunked HTTP/1.x request is the last on its connection all the
 /// same: then nothing has to read chunks along to find the next head. Hubs and client-go, which send bodies over HTTP/2 or with a length,
 /// never notice.
-pub fn must_close_after(request: &Request<Incoming>) -> bool {
+pub fn must_close_after(request: &Request<RequestBody>) -> bool {
     request.version() < Version::HTTP_2 && request.headers().contains_key(TRANSFER_ENCODING)
 }
 
 /// Whether its connection may go on as something else, and not as HTTP in any case.
-pub fn leaves_http(request: &Request<Incoming>) -> bool {
+pub fn leaves_http(request: &Request<RequestBody>) -> bool {
     request.headers().get_all(CONNECTION).iter().any(|value| headers::has_token(value, "upgrade"))
 }

@@ -19,7 +19,8 @@ use crate::clusters::Held;
 use crate::error::Error;
 use crate::headers::{self, size};
 use crate::record::Record;
-use crate::upstream::{RequestBody, SendError};
+use crate::request_body::RequestBody;
+use crate::upstream::SendError;
 
 /// The member's answer may take as long as it needs to start a container's process, but not for ever.
 const ANSWER_WITHIN: Duration = Duration::from_mins(1);
@@ -31,7 +32,7 @@ pub struct Upgrade {
 
 /// The client's connection, for when it stops being HTTP; `None` if the request does not ask for that (RFC 9110 §7.8). HTTP/2 has
 /// no such wish.
-pub fn client(request: &mut Request<Incoming>) -> Option<OnUpgrade> {
+pub fn client(request: &mut Request<RequestBody>) -> Option<OnUpgrade> {
     is_asked_by(request).then(|| hyper::upgrade::on(request))
 }
 
@@ -45,7 +46,7 @@ pub fn or_close(client: Option<OnUpgrade>, mut response: Response<ResponseBody>)
     response
 }
 
-fn is_asked_by(request: &Request<Incoming>) -> bool {
+fn is_asked_by(request: &Request<RequestBody>) -> bool {
     request.version() < Version::HTTP_2
         && request.headers().get_all(CONNECTION).iter().any(|value| headers::has_token(value, "upgrade"))
 }
@@ -58,7 +59,7 @@ impl Upgrade {
     /// Only protocols of Kubernetes pass: forwarding others, such as `h2c`, would smuggle requests past every check made here
     /// (CVE-2022-41721). A hub sends anything whose `Connection` holds the word on this path, so half-made
     /// requests are answered rather than served.
-    pub fn requested(request: &Request<Incoming>) -> Result<Option<Self>, Error> {
+    pub fn requested(request: &Request<RequestBody>) -> Result<Option<Self>, Error> {
         if !is_asked_by(request) {
             return Ok(None);
         }
@@ -82,7 +83,7 @@ impl Upgrade {
     pub async fn serve(
         self,
         call: Call<'_>,
-        request: Request<Incoming>,
+        request: Request<RequestBody>,
         client: &mut Option<OnUpgrade>,
         record: &mut Record,
     ) -> Result<Response<ResponseBody>, Error> {
@@ -120,7 +121,7 @@ impl Upgrade {
         &self,
         call: &Call<'_>,
         held: &Held<'_>,
-        request: Request<Incoming>,
+        request: Request<RequestBody>,
     ) -> Result<Request<RequestBody>, Error> {
         let (mut parts, body) = request.into_parts();
         let target = held.upstream().target();
@@ -134,7 +135,7 @@ impl Upgrade {
         if parts.method == Method::POST && !parts.headers.contains_key(http::header::CONTENT_LENGTH) {
             parts.headers.insert(http::header::CONTENT_LENGTH, HeaderValue::from_static("0"));
         }
-        Ok(Request::from_parts(parts, body.into()))
+        Ok(Request::from_parts(parts, body))
     }
 }
 

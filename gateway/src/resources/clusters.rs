@@ -16,7 +16,6 @@ use api::watch_event::EventWriter;
 use auth::Permit;
 use bytes::Bytes;
 use http::{Request, Response};
-use hyper::body::Incoming;
 
 use super::translate::Clusters;
 use super::view::{Seen, View};
@@ -25,6 +24,7 @@ use super::{asked, memory, ok};
 use crate::body::ResponseBody;
 use crate::error::Error;
 use crate::hub::{Cause, Collection, Hub, HubFailure, Verb};
+use crate::request_body::RequestBody;
 use crate::shared::Shared;
 
 /// `get`, `list` and `watch`.
@@ -32,7 +32,7 @@ pub async fn serve(
     shared: &Shared,
     permit: &Permit,
     route: &ClustersRoute,
-    request: &Request<Incoming>,
+    request: &Request<RequestBody>,
 ) -> Result<Response<ResponseBody>, Error> {
     let form = asked::form(route, request)?;
     let query = request.uri().query();

@@ -19,7 +19,6 @@ use bytes::{Bytes, BytesMut};
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::BodyExt;
-use hyper::body::Incoming;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
@@ -30,6 +29,7 @@ use super::{asked, ok};
 use crate::body::ResponseBody;
 use crate::error::Error;
 use crate::hub::{Hub, Verb};
+use crate::request_body::RequestBody;
 use crate::shared::Shared;
 
 /// Longest object sent, as kube-apiserver's (`--max-resource-write-bytes`). Of patches see [`change::LONGEST_PATCH`].
@@ -50,7 +50,7 @@ pub async fn serve(
     permit: &Permit,
     cluster: ClusterName,
     action: HealthAction,
-    request: Request<Incoming>,
+    request: Request<RequestBody>,
 ) -> Result<Response<ResponseBody>, Error> {
     if action == HealthAction::Get {
         return serve_clusters(shared, permit, &ClustersRoute::Get(cluster), &request).await;
@@ -145,14 +145,14 @@ struct Body {
     _place: Option<OwnedSemaphorePermit>,
 }
 
-async fn body(request: Request<Incoming>, limit: usize, places: &Places) -> Result<Body, Error> {
+async fn body(request: Request<RequestBody>, limit: usize, places: &Places) -> Result<Body, Error> {
     match timeout(WITHIN, collect(request.into_body(), limit, places)).await {
         Ok(body) => body,
         Err(_) => Err(Error::BadRequest("the body did not arrive in time")),
     }
 }
 
-async fn collect(mut body: Incoming, limit: usize, places: &Places) -> Result<Body, Error> {
+async fn collect(mut body: RequestBody, limit: usize, places: &Places) -> Result<Body, Error> {
     let (mut bytes, mut place) = (BytesMut::new(), None);
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|_| Error::BadRequest("the body broke off"))?;

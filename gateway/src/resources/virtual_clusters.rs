@@ -16,7 +16,6 @@ use api::virtual_cluster::{InvalidVirtualCluster, LOCAL, RESOURCE, VirtualCluste
 use auth::Permit;
 use bytes::Bytes;
 use http::{Request, Response};
-use hyper::body::Incoming;
 use serde::de::DeserializeOwned;
 
 use super::virtual_watch::VirtualWatch;
@@ -25,6 +24,7 @@ use crate::body::ResponseBody;
 use crate::clusters::managed::is_absence;
 use crate::error::Error;
 use crate::hub::{Collection, Hub, HubFailure};
+use crate::request_body::RequestBody;
 use crate::shared::Shared;
 
 /// `get`, `list` and `watch`.
@@ -32,7 +32,7 @@ pub async fn serve(
     shared: &Shared,
     permit: &Permit,
     route: &ClustersRoute,
-    request: &Request<Incoming>,
+    request: &Request<RequestBody>,
 ) -> Result<Response<ResponseBody>, Error> {
     let form = asked::form(route, request)?;
     let query = request.uri().query();

@@ -1,27 +1,30 @@
-//! Whether a client has said anything yet.
+//! How much a client has said.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes received, up to the length of the HTTP/2 preface.
+/// Bytes received.
 #[derive(Clone, Default)]
-pub struct Ear(Arc<AtomicUsize>);
+pub struct Ear(Arc<AtomicU64>);
 
 // === impl Ear ===
 
 impl Ear {
     /// RFC 9113 §3.4.
-    const PREFACE: usize = 24;
+    const PREFACE: u64 = 24;
+
+    pub fn bytes(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
 
     pub fn heard_preface(&self) -> bool {
-        self.0.load(Ordering::Relaxed) >= Self::PREFACE
+        self.bytes() >= Self::PREFACE
     }
 }
 
 impl net::heard::Ear for Ear {
     fn heard(&mut self, bytes: &[u8]) {
-        if !self.heard_preface() {
-            self.0.fetch_add(bytes.len(), Ordering::Relaxed);
-        }
+        // The connection's task alone writes.
+        self.0.store(self.bytes() + bytes.len() as u64, Ordering::Relaxed);
     }
 }

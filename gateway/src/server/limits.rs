@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use hyper::server::conn::{http1, http2};
-use hyper_util::rt::{TokioExecutor, TokioTimer};
+use h2::server::Builder;
+use hyper::server::conn::http1;
+use hyper_util::rt::TokioTimer;
 
 pub struct Limits;
 
@@ -25,8 +26,18 @@ impl Limits {
     /// Bytes of headers that a client may have us remember (RFC 7541 §4.2), and that we use of what it remembers.
     pub const HEADER_TABLE: u32 = 4096;
     /// The maximum (RFC 9113 §6.9.1), so that unread uploads never stop another request: what they can hold back in all is bounded by
-    /// the streams' windows. h2 also takes half of it as the budget for the overhead of small unread frames.
+    /// the streams' windows.
     pub const CONNECTION_WINDOW: u32 = (1 << 31) - 1;
+    /// h2 counts what DATA frames below 256 bytes lack to that size against this, and ends the *connection* when it is used up. Frames of
+    /// uploads that were answered early count for ever, so that one user's would end the hub's connection for all. Memory needs no such
+    /// limit: what nobody reads is taken off h2 before each turn ([`crate::unread`]).
+    pub const DATA_FRAME_BUDGET: usize = usize::MAX;
+    /// Bytes read before requests get their turn. h2 keeps them in frames until then: 26 MB, if each has one byte.
+    pub const TURN: usize = 1024 * 1024;
+    /// Streams that we reset are remembered for the frames that are on their way, so long and so many. Those of forgotten ones count as
+    /// [`Self::LOCAL_RESETS`].
+    pub const RESET_STREAMS: usize = 4096;
+    pub const RESET_REMEMBERED: Duration = Duration::from_secs(30);
     /// Uploads that are answered early are reset, and what arrives for them afterwards counts against this over the connection's
     /// lifetime: with h2's default of 1,024, one user's refused uploads would end the hub's connection for all its users. The
     /// work of a reset stream is dropped at once, so resets buy an attacker nothing.
@@ -47,23 +58,21 @@ impl Limits {
     pub const SEND_BUFFER: usize = 256 * 1024;
 }
 
-pub fn http2(max_streams: u32) -> http2::Builder<TokioExecutor> {
-    let mut builder = http2::Builder::new(TokioExecutor::new());
+pub fn http2(max_streams: u32) -> Builder {
+    let mut builder = Builder::new();
     builder
-        .timer(TokioTimer::new())
         .max_concurrent_streams(max_streams)
-        .initial_stream_window_size(Limits::STREAM_WINDOW)
+        .initial_window_size(Limits::STREAM_WINDOW)
         .initial_connection_window_size(Limits::CONNECTION_WINDOW)
-        .max_local_error_reset_streams(Limits::LOCAL_RESETS)
+        .max_concurrent_reset_streams(Limits::RESET_STREAMS)
+        .reset_stream_duration(Limits::RESET_REMEMBERED)
+        .max_local_error_reset_streams(Some(Limits::LOCAL_RESETS))
         .max_pending_accept_reset_streams(Limits::PENDING_RESETS)
+        .data_frame_budget(Limits::DATA_FRAME_BUDGET)
         .max_frame_size(Limits::FRAME)
-        .adaptive_window(false)
         .header_table_size(Limits::HEADER_TABLE)
-        .auto_date_header(true)
         .max_header_list_size(Limits::HEADER_BYTES)
-        .max_send_buf_size(Limits::SEND_BUFFER)
-        .keep_alive_interval(Limits::PING_EVERY)
-        .keep_alive_timeout(Limits::PONG_WITHIN);
+        .max_send_buffer_size(Limits::SEND_BUFFER);
     builder
 }
 

@@ -20,8 +20,9 @@ use tokio_util::sync::CancellationToken;
 pub use self::body::H1Body;
 use self::cut::{Cut, Cuttable, cuttable};
 pub use self::idle::{Idle, MAX_OPEN, Slot};
+use super::SendError;
 use super::connect::{ConnectError, Target};
-use super::{RequestBody, SendError};
+use crate::request_body::RequestBody;
 
 /// Largest response head we read; the connection is nobody else's. Less is passed on.
 const HEADER_BYTES: usize = 1024 * 1024;

@@ -4,7 +4,6 @@ mod body;
 mod connection;
 mod resets;
 mod unanswered;
-mod unread;
 mod upload;
 
 use std::future::poll_fn;
@@ -17,11 +16,12 @@ pub use self::body::H2Body;
 pub use self::connection::{Connection, Lease};
 pub use self::unanswered::Lingers;
 use self::unanswered::{Failure, Unanswered};
-use self::unread::Source;
 pub use self::upload::Upload;
+use super::SendError;
 use super::connect::Target;
-use super::{RequestBody, SendError};
 use crate::headers::size::Unfit;
+use crate::request_body::RequestBody;
+use crate::unread::Source;
 
 /// What became of a request.
 pub enum Sent {
@@ -63,7 +63,7 @@ pub async fn send(
             if lease.connection().has_taken_from(&mut head.headers) {
                 return Err(SendError::UnfitAnswer(Unfit::LongName));
             }
-            let source = Source::new(stream, &head.headers, lease.connection().desk());
+            let source = Source::new(stream, lease.connection().desk());
             Ok(Sent::Response(Response::from_parts(head, Box::new(H2Body::new(source, upload, lease)))))
         }
         Err(Failure::Client(error)) => Err(SendError::ClientGone(error)),

@@ -21,7 +21,8 @@ use super::Call;
 use crate::body::{Peeked, ResponseBody};
 use crate::headers;
 use crate::record::Record;
-use crate::upstream::{RequestBody, SendError};
+use crate::request_body::RequestBody;
+use crate::upstream::SendError;
 
 /// The body of a refusal is a Status. One that is larger than this is none, and is not passed on: half of it would look whole.
 const REFUSAL_BYTES: usize = 1024 * 1024;

@@ -14,7 +14,7 @@ use http_body::{Frame, SizeHint};
 use hyper::body::Body;
 use parking_lot::Mutex;
 
-use crate::upstream::RequestBody;
+use crate::request_body::RequestBody;
 
 /// The body, as hyper sends it.
 pub struct Cuttable {

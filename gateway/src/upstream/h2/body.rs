@@ -7,9 +7,9 @@ use h2::Reason;
 use http::HeaderMap;
 use http_body::Frame;
 
-use super::unread::Source;
 use super::{Lease, Upload};
 use crate::headers::size::Unfit;
+use crate::unread::Source;
 use crate::upstream::body::Truncated;
 
 pub struct H2Body {

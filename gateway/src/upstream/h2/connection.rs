@@ -19,9 +19,9 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::resets::Resets;
-use super::unread::{Attended, Desk};
 use crate::metrics::InFlight;
 use crate::names::{Marks, Names};
+use crate::unread::{Attended, Desk};
 use crate::upstream::connect::{ConnectError, Target};
 
 /// All numbers of our HTTP/2 connections to members, each with its reason.
@@ -41,12 +41,11 @@ impl Settings {
     const HEADER_LIST: u32 = 36 * 1024 * 1024;
     /// Bytes of headers that a member may have us remember (RFC 7541 §4.2).
     const HEADER_TABLE: u32 = 4096;
-    /// h2 counts what unread DATA frames below 256 bytes lack to that size against this, and ends the *connection* when it is used
-    /// up: by 526,000 frames of one byte, some 250 bytes each in memory. What nobody reads is taken off h2 before each turn
-    /// ([`Desk`]), so it is one turn's frames that count, 105,000 at most ([`Self::TURN`]), and those of short answers
-    /// ([`super::unread::SHORT`]), which are left to h2: there is room for 274 that come byte by byte and lie unread.
-    const DATA_FRAME_BUDGET: usize = 128 * 1024 * 1024;
-    /// Bytes read before readers get their turn. A frame of one byte takes ten: without this, one turn could use up the budget.
+    /// h2 counts what DATA frames below 256 bytes lack to that size against this, and ends the *connection* when it is used up. Frames of
+    /// streams that were given up count for ever: a few log followers that leave floods of short frames would end everybody's watches.
+    /// Memory needs no such limit: what nobody reads is taken off h2 before each turn ([`crate::unread`]).
+    const DATA_FRAME_BUDGET: usize = usize::MAX;
+    /// Bytes read before readers get their turn. h2 keeps them in frames until then: 26 MB, if each has one byte.
     const TURN: usize = 1024 * 1024;
     /// Streams that we reset are remembered for the frames that are still under way. h2 counts frames of forgotten ones as errors over
     /// the connection's lifetime, and by default a thousand of them end it: a few dozen log followers that leave at once

@@ -9,7 +9,7 @@ use hyper::body::Body;
 
 use crate::headers;
 use crate::headers::size::{self, Unfit};
-use crate::upstream::RequestBody;
+use crate::request_body::RequestBody;
 
 /// A request body on its way. Holds at most the one chunk that the member's window does not admit yet; the client is held
 /// back by its own window meanwhile.

@@ -1,6 +1,7 @@
 //! No request waits for another: not for streams that never end, not for clients that do not read, not for members that do not.
 
 mod bytewise;
+mod bytewise_uploads;
 mod cancelled;
 mod early;
 mod heads;

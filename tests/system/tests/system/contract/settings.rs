@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 const BUILDERS: &[(&str, &str, &str)] = &[
     ("h2", "src/client.rs", "h2::client::Builder"),
     ("h2", "src/server.rs", "h2::server::Builder"),
-    ("hyper", "src/server/conn/http2.rs", "hyper::server::conn::http2::Builder"),
     ("hyper", "src/server/conn/http1.rs", "hyper::server::conn::http1::Builder"),
     ("hyper", "src/client/conn/http1.rs", "hyper::client::conn::http1::Builder"),
 ];
@@ -31,7 +30,7 @@ fn sources(name: &str) -> PathBuf {
 
 /// Methods of the builder in `source` that change it.
 fn settings(source: &str) -> BTreeSet<&str> {
-    let start = source.find("\nimpl Builder {").or_else(|| source.find("\nimpl<E> Builder<E>")).expect("a builder");
+    let start = source.find("\nimpl Builder {").expect("a builder");
     let body = &source[start + 1..];
     let body = &body[..body.find("\n}").expect("its end")];
     let methods = body.split("pub fn ").skip(1);

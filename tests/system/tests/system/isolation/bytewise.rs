@@ -106,3 +106,43 @@ async fn unread_answers_of_a_byte_a_frame_end_nobody_elses() {
     let cut = within(WAIT, "the end", reset.whole()).await;
     assert!(cut.is_err(), "an answer that was cut off looks whole");
 }
+
+/// Answers a watch and another with a head each, and goes on with the other for long after its client has left.
+async fn deaf(mut frames: MemberFrames, turns: Arc<Turns>) -> io::Result<()> {
+    let mut streams = Vec::new();
+    while streams.len() < 2 {
+        let frame = frames.read().await?;
+        if frame.kind == HEADERS {
+            frames.send(HEADERS, END_HEADERS, frame.stream, STATUS_200).await?;
+            streams.push(frame.stream);
+        }
+    }
+    while frames.read().await?.kind != RST_STREAM {}
+    for _ in (0..2 * WINDOW).step_by(BATCH) {
+        frames.send_all(&encode(DATA, 0, streams[1], b"x").repeat(BATCH)).await?;
+        frames.settled().await?;
+    }
+    frames.send(DATA, 0, streams[0], b"event\n").await?;
+    turns.flooded.notify_one();
+    loop {
+        frames.read().await?;
+    }
+}
+
+/// h2 counts frames that it throws away, and never forgets them.
+#[tokio::test]
+async fn what_comes_of_an_answer_after_its_client_has_left_ends_nobody_elses() {
+    let turns = Arc::<Turns>::default();
+    let shared = Arc::clone(&turns);
+    let served = FrameMember::start(move |_, frames| deaf(frames, Arc::clone(&shared))).await;
+    let rig = Rig::with(&served).await;
+    let connection = Connection::from(rig.client().h2().await.expect("a connection")).bearer(ADMIN);
+    let mut watch = opened(&connection, "/watch?watch=1").await;
+    drop(opened(&connection, "/log").await);
+    tokio::select! {
+        () = within(FLOOD, "the flood", turns.flooded.notified()) => {}
+        cut = watch.line() => panic!("the watch heard {cut:?} while another was flooded"),
+    }
+    let event = within(WAIT, "an event", watch.line()).await.expect("the watch goes on");
+    assert_eq!(event.as_deref(), Some("event\n"));
+}

@@ -51,8 +51,8 @@ impl Pair {
             answer = within(WAIT, "a head", response) => answer.unwrap(),
             _ = &mut driver => panic!("the connection ended"),
         };
-        let (head, stream) = answer.into_parts();
-        let reader = Source::new(stream, &head.headers, &desk);
+        let stream = answer.into_body();
+        let reader = Source::new(stream, &desk);
         Self { reader, desk, sender: member.await.unwrap(), requests, driver }
     }
 
@@ -76,7 +76,7 @@ impl Pair {
     }
 
     fn held(&self) -> usize {
-        let Source::Long(reader) = &self.reader else { panic!("a short one") };
+        let Source::Long(reader) = &self.reader else { panic!("a whole one") };
         reader.unread.kept.lock().as_ref().unwrap().queue.held()
     }
 
@@ -210,7 +210,7 @@ async fn a_stream_without_events_is_on_no_list() {
 async fn a_reader_that_leaves_takes_everything_along() {
     let mut pair = Pair::new().await;
     pair.drip(100).await;
-    let Source::Long(reader) = &pair.reader else { panic!("a short one") };
+    let Source::Long(reader) = &pair.reader else { panic!("a whole one") };
     let unread = Arc::clone(&reader.unread);
     let Pair { reader, mut sender, requests, mut driver, desk } = pair;
     drop(reader);

@@ -1,7 +1,7 @@
-//! Answers that nobody reads, because their client has stalled.
+//! Bodies that nobody reads: answers whose client has stalled, uploads whose member has.
 //!
 //! h2 keeps what is unread frame by frame, some 250 bytes for one of a single byte, and ends the *connection*, which is everybody's, of a
-//! member that lets many short ones lie. So what still lies there when a turn of the connection begins is taken off h2 and joined. Its
+//! peer that lets many short ones lie. So what still lies there when a turn of the connection begins is taken off h2 and joined. Its
 //! window is not given back before it is read: a stream holds a window at most.
 //!
 //! Every stream is *armed*, which means that h2 has found nothing and rings its bell for what comes next, or it is on the list of its
@@ -16,20 +16,22 @@ use bytes::Bytes;
 use futures_util::task::AtomicWaker;
 use h2::RecvStream;
 use http::HeaderMap;
-use http::header::CONTENT_LENGTH;
 use net::queue::Queue;
 use parking_lot::Mutex;
 
-/// Answers up to this length are left to h2, which costs nothing. 250 of them, the streams that Go's servers allow by default, do not use
-/// up what it takes of short frames.
-pub const SHORT: usize = 1536;
-
-/// Where a response body is read from.
+/// Where a body is read from.
 pub enum Source {
-    /// At most [`SHORT`] bytes.
-    Short(RecvStream),
+    /// It has arrived, in one frame.
+    Whole {
+        stream: RecvStream,
+        data: Option<Bytes>,
+    },
     Long(Reader),
 }
+
+/// Bytes of a frame that is joined with those behind it, and of what they are joined to.
+const SHORT: usize = 256;
+const JOINED: usize = 16 * 1024;
 
 /// The reading end of an [`Unread`].
 pub struct Reader {
@@ -69,24 +71,30 @@ pub struct Attended<D> {
 // === impl Source ===
 
 impl Source {
-    pub fn new(stream: RecvStream, headers: &HeaderMap, desk: &Arc<Desk>) -> Self {
-        let length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-        if length.is_some_and(|length: usize| length <= SHORT) || stream.is_end_stream() {
-            Self::Short(stream)
-        } else {
-            Self::Long(Reader::new(stream, desk))
+    /// Of a stream whose head was just taken.
+    pub fn new(mut stream: RecvStream, desk: &Arc<Desk>) -> Self {
+        if stream.is_end_stream() {
+            return Self::Whole { stream, data: None };
         }
+        // Most bodies are short and come with their heads.
+        let first = match stream.poll_data(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(Some(Ok(data))) if stream.is_end_stream() => return Self::Whole { stream, data: Some(data) },
+            Poll::Ready(Some(Ok(data))) => data,
+            // Whatever else it is, h2 says it again.
+            _ => Bytes::new(),
+        };
+        Self::Long(Reader::new(stream, first, desk))
     }
 
-    /// The next piece. Its window is given back: the client's own holds it from here.
+    /// The next piece. Its window is given back: that of whoever it is for holds it from here.
     pub fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, h2::Error>>> {
         match self {
-            Self::Short(stream) => {
-                let polled = stream.poll_data(cx);
-                if let Poll::Ready(Some(Ok(data))) = &polled {
+            Self::Whole { stream, data } => {
+                let data = data.take();
+                if let Some(data) = &data {
                     release(stream, data);
                 }
-                polled
+                Poll::Ready(data.map(Ok))
             }
             Self::Long(reader) => reader.poll_data(cx),
         }
@@ -95,15 +103,15 @@ impl Source {
     /// To be called after the last piece.
     pub fn poll_trailers(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<HeaderMap>, h2::Error>> {
         match self {
-            Self::Short(stream) => stream.poll_trailers(cx),
-            Self::Long(reader) => reader.poll_h2(cx, RecvStream::poll_trailers).unwrap_or(Poll::Ready(Ok(None))),
+            Self::Whole { stream, .. } => stream.poll_trailers(cx),
+            Self::Long(reader) => reader.poll_trailers(cx),
         }
     }
 
-    /// The member has ended it, and all of it was read.
+    /// The peer has ended it, and all of it was read.
     pub fn is_end_stream(&self) -> bool {
         match self {
-            Self::Short(stream) => stream.is_end_stream(),
+            Self::Whole { data, .. } => data.is_none(),
             Self::Long(reader) => {
                 let kept = reader.unread.kept.lock();
                 kept.as_ref().is_none_or(|kept| kept.queue.is_empty() && kept.stream.is_end_stream())
@@ -117,12 +125,21 @@ fn release(stream: &mut RecvStream, data: &Bytes) {
     let _ = stream.flow_control().release_capacity(data.len());
 }
 
+fn put(queue: &mut Queue, piece: Bytes) {
+    if !piece.is_empty() {
+        queue.push(piece);
+    }
+}
+
 // === impl Reader ===
 
 impl Reader {
-    fn new(stream: RecvStream, desk: &Arc<Desk>) -> Self {
+    /// `first` was taken off the stream already.
+    fn new(stream: RecvStream, first: Bytes, desk: &Arc<Desk>) -> Self {
+        let mut queue = Queue::default();
+        put(&mut queue, first);
         let unread = Arc::new(Unread {
-            kept: Mutex::new(Some(Kept { stream, queue: Queue::default() })),
+            kept: Mutex::new(Some(Kept { stream, queue })),
             armed: AtomicBool::new(false),
             reader: AtomicWaker::new(),
             desk: Arc::clone(desk),
@@ -132,32 +149,52 @@ impl Reader {
     }
 
     fn poll_data(&self, cx: &Context<'_>) -> Poll<Option<Result<Bytes, h2::Error>>> {
-        if let Some(kept) = &mut *self.unread.kept.lock()
-            && let Some(piece) = kept.queue.pop(usize::MAX)
-        {
-            release(&mut kept.stream, &piece);
-            return Poll::Ready(Some(Ok(piece)));
-        }
-        let polled = self.poll_h2(cx, |stream, cx| {
-            let polled = stream.poll_data(cx);
-            if let Poll::Ready(Some(Ok(data))) = &polled {
-                release(stream, data);
-            }
-            polled
-        });
-        polled.unwrap_or(Poll::Ready(None))
-    }
-
-    /// Polls h2 for what comes after the kept.
-    fn poll_h2<T>(
-        &self,
-        cx: &Context<'_>,
-        poll: impl FnOnce(&mut RecvStream, &mut Context<'_>) -> Poll<T>,
-    ) -> Option<Poll<T>> {
         let polled = {
             let mut kept = self.unread.kept.lock();
-            self.unread.arm(&self.bell, &mut kept.as_mut()?.stream, poll)
+            let Some(kept) = &mut *kept else { return Poll::Ready(None) };
+            let polled = match kept.queue.pop(usize::MAX) {
+                Some(piece) => Poll::Ready(Some(Ok(piece))),
+                None => self.poll_frames(kept),
+            };
+            if let Poll::Ready(Some(Ok(piece))) = &polled {
+                release(&mut kept.stream, piece);
+            }
+            polled
         };
+        self.register(cx, &polled);
+        polled
+    }
+
+    /// The next frame, and if that is short what lies behind it too: whoever it is for gets fewer.
+    fn poll_frames(&self, Kept { stream, queue }: &mut Kept) -> Poll<Option<Result<Bytes, h2::Error>>> {
+        let mut poll = || self.unread.arm(&self.bell, stream, RecvStream::poll_data);
+        let first = match poll() {
+            Poll::Ready(Some(Ok(first))) if first.len() < SHORT => first,
+            polled => return polled,
+        };
+        let mut next = poll();
+        if !matches!(next, Poll::Ready(Some(Ok(_)))) {
+            return Poll::Ready(Some(Ok(first)));
+        }
+        put(queue, first);
+        while let Poll::Ready(Some(Ok(piece))) = next {
+            put(queue, piece);
+            next = if queue.held() < JOINED { poll() } else { Poll::Pending };
+        }
+        Poll::Ready(Some(Ok(queue.pop(usize::MAX).unwrap_or_default())))
+    }
+
+    fn poll_trailers(&self, cx: &Context<'_>) -> Poll<Result<Option<HeaderMap>, h2::Error>> {
+        let polled = {
+            let mut kept = self.unread.kept.lock();
+            let Some(kept) = &mut *kept else { return Poll::Ready(Ok(None)) };
+            self.unread.arm(&self.bell, &mut kept.stream, RecvStream::poll_trailers)
+        };
+        self.register(cx, &polled);
+        polled
+    }
+
+    fn register<T>(&self, cx: &Context<'_>, polled: &Poll<T>) {
         if polled.is_pending() {
             self.unread.reader.register(cx.waker());
             if !self.unread.armed.load(Ordering::Acquire) {
@@ -165,7 +202,6 @@ impl Reader {
                 cx.waker().wake_by_ref();
             }
         }
-        Some(polled)
     }
 }
 
@@ -206,9 +242,7 @@ impl Unread {
             return;
         }
         while let Poll::Ready(Some(Ok(data))) = self.arm(&bell, stream, RecvStream::poll_data) {
-            if !data.is_empty() {
-                queue.push(data);
-            }
+            put(queue, data);
         }
     }
 }
@@ -243,6 +277,11 @@ impl Default for Desk {
 impl<D> Attended<D> {
     pub fn new(driver: D, desk: Arc<Desk>) -> Self {
         Self { driver, desk, due: Vec::new() }
+    }
+
+    /// The driver, between two turns.
+    pub fn driver(&mut self) -> &mut D {
+        &mut self.driver
     }
 }
 

@@ -1,0 +1,52 @@
+//! HTTP/1.1 of hubs and clients: one request after the other, until one of them leaves HTTP.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use http::header::CONNECTION;
+use http::{HeaderValue, Response};
+use hyper::body::Incoming;
+use hyper::server::conn::http1::UpgradeableConnection;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use net::heard::Heard;
+use net::linger::Linger;
+
+use super::lengths::Lengths;
+use super::{Ended, Stream, limits};
+use crate::body::ResponseBody;
+use crate::connection::Connection;
+use crate::handler::handle;
+use crate::proxy::framing;
+use crate::request_body::RequestBody;
+
+/// Serves the client until one of them leaves.
+pub async fn serve(stream: Stream, connection: Arc<Connection>) -> Result<(), Ended> {
+    let requests = Arc::clone(&connection);
+    let lengths = Lengths::default();
+    let reader = lengths.reader();
+    let service = service_fn(move |request: http::Request<Incoming>| {
+        let mut request = request.map(RequestBody::from);
+        let connection = Arc::clone(&requests);
+        let last = framing::must_close_after(&request);
+        if last && lengths.are_ambiguous() {
+            request.extensions_mut().insert(framing::TwoLengths);
+        }
+        if last || framing::leaves_http(&request) {
+            lengths.enough();
+        }
+        // Boxed, so that idle connections keep no room for it.
+        Box::pin(async move {
+            let mut response = handle(connection, request).await;
+            if last {
+                // By the header and not by asking the connection to leave: what is in its buffer already must not be parsed.
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            Ok::<Response<ResponseBody>, Infallible>(response)
+        })
+    });
+    let io = TokioIo::new(Heard::new(Linger::new(stream), reader));
+    let serving = limits::http1().serve_connection(io, service).with_upgrades();
+    super::drive(serving, UpgradeableConnection::graceful_shutdown, &connection).await?;
+    Ok(())
+}

@@ -1,0 +1,142 @@
+//! HTTP/2 of hubs and clients: one connection, whose requests are answered side by side.
+//!
+//! On the `h2` crate itself. hyper's server gives windows back when it hands data on, so that uploads which nobody reads could not be taken
+//! off h2 ([`crate::unread`]); it hides the budget of short frames and how long reset streams are remembered, and leaves the connection at a
+//! CONNECT with a length.
+
+mod liveness;
+mod responding;
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use h2::RecvStream;
+use h2::server::{Handshake, SendResponse};
+use http::Request;
+use net::gather::{Gathered, gather};
+use net::heard::Heard;
+use net::linger::Linger;
+
+use self::liveness::Liveness;
+use self::responding::Responding;
+use super::heard::Ear;
+use super::limits::{self, Limits};
+use super::{Ended, Stream};
+use crate::connection::Connection;
+use crate::handler::handle;
+use crate::names::{Marks, Names};
+use crate::proxy::framing;
+use crate::request_body::RequestBody;
+use crate::unread::{Attended, Desk};
+
+type Io = Gathered<Heard<Names<Linger<Stream>>, Ear>>;
+
+/// Serves the client until one of them leaves.
+pub async fn serve(stream: Stream, connection: Arc<Connection>) -> Result<(), Ended> {
+    let (marks, ear, desk) = (Marks::default(), Ear::default(), Arc::<Desk>::default());
+    let (io, outlet) = gather(Heard::new(Names::of_client(Linger::new(stream), marks.clone()), ear.clone()));
+    let requests = Requests { connection: Arc::clone(&connection), marks, desk: Arc::clone(&desk) };
+    let handshake = limits::http2(connection.gateway().settings.max_streams).handshake(io);
+    let serving = Serving { state: State::Handshake(Box::new(handshake)), leaving: false, ear: ear.clone(), requests };
+    let serving = Attended::new(outlet.drive(serving).reading_at_most(Limits::TURN), desk);
+    let serving = super::drive(serving, |serving| serving.get_mut().driver().connection().leave(), &connection);
+    tokio::select! {
+        end = serving => end,
+        // Before the preface no PING asks whether anybody is there.
+        () = silence(&ear) => Ok(()),
+    }
+}
+
+/// Completes if the client has not said its preface in time.
+async fn silence(ear: &Ear) {
+    tokio::time::sleep(Limits::PREFACE).await;
+    if ear.heard_preface() {
+        std::future::pending::<()>().await;
+    }
+}
+
+/// The connection, to its end.
+struct Serving {
+    state: State,
+    /// Asked to leave, before there was anybody to tell.
+    leaving: bool,
+    ear: Ear,
+    requests: Requests,
+}
+
+enum State {
+    Handshake(Box<Handshake<Io, Bytes>>),
+    Open(Box<(h2::server::Connection<Io, Bytes>, Liveness)>),
+}
+
+/// What is made of a stream's request.
+struct Requests {
+    connection: Arc<Connection>,
+    /// Of heads that names were taken out of.
+    marks: Marks,
+    desk: Arc<Desk>,
+}
+
+// === impl Serving ===
+
+impl Serving {
+    /// Takes no new requests, finishes those that are under way: GOAWAY (RFC 9113 §6.8).
+    fn leave(&mut self) {
+        match &mut self.state {
+            State::Handshake(_) => self.leaving = true,
+            State::Open(open) => open.0.graceful_shutdown(),
+        }
+    }
+}
+
+impl Future for Serving {
+    type Output = Result<(), Ended>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), Ended>> {
+        let this = &mut *self;
+        loop {
+            match &mut this.state {
+                State::Handshake(handshake) => {
+                    let mut connection = ready!(Pin::new(&mut **handshake).poll(cx))?;
+                    if this.leaving {
+                        connection.graceful_shutdown();
+                    }
+                    let pings = connection.ping_pong().expect("taken once");
+                    let liveness = Liveness::new(pings, this.ear.clone());
+                    this.state = State::Open(Box::new((connection, liveness)));
+                }
+                State::Open(open) => {
+                    let (connection, liveness) = &mut **open;
+                    while let Poll::Ready(accepted) = connection.poll_accept(cx) {
+                        match accepted.transpose()? {
+                            Some((request, respond)) => this.requests.answer(request, respond),
+                            None => return Poll::Ready(Ok(())),
+                        }
+                    }
+                    ready!(liveness.poll(cx));
+                    return Poll::Ready(Err(Ended::Silent(Limits::PONG_WITHIN)));
+                }
+            }
+        }
+    }
+}
+
+// === impl Requests ===
+
+impl Requests {
+    fn answer(&self, request: Request<RecvStream>, mut respond: SendResponse<Bytes>) {
+        let (mut head, stream) = request.into_parts();
+        // Taken back before it was looked at: thousands of them may come in one turn (CVE-2023-44487).
+        if respond.poll_reset(&mut Context::from_waker(std::task::Waker::noop())).is_ready() {
+            return;
+        }
+        if self.marks.take(&mut head.headers) {
+            head.extensions.insert(framing::LongName);
+        }
+        let body = RequestBody::of_http2(stream, &head.headers, &self.desk);
+        let request = Request::from_parts(head, body);
+        tokio::spawn(Responding::new(handle(Arc::clone(&self.connection), request), respond));
+    }
+}

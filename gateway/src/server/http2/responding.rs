@@ -1,0 +1,148 @@
+//! One request of an HTTP/2 connection: it is handled, then its response is sent.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use h2::server::SendResponse;
+use h2::{Reason, SendStream};
+use http::header::{CONTENT_LENGTH, DATE};
+use http::{HeaderValue, Response};
+use hyper::body::Body;
+
+use crate::body::ResponseBody;
+
+/// A task of its own. A client that resets the stream ends it, wherever it is.
+pub struct Responding<F>(Phase<F>);
+
+enum Phase<F> {
+    /// Boxed, and gone before the body is sent: that of a watch takes hours.
+    Handling(Pin<Box<F>>, SendResponse<Bytes>),
+    Sending(Sending),
+}
+
+/// A response's body on its way. Holds at most the one piece for which the client has no room yet.
+struct Sending {
+    body: ResponseBody,
+    stream: SendStream<Bytes>,
+    /// The piece, and whether it is the last.
+    waiting: Option<(Bytes, bool)>,
+}
+
+// === impl Responding ===
+
+impl<F> Responding<F> {
+    pub fn new(handling: F, respond: SendResponse<Bytes>) -> Self {
+        Self(Phase::Handling(Box::pin(handling), respond))
+    }
+}
+
+impl<F: Future<Output = Response<ResponseBody>>> Future for Responding<F> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            match &mut self.0 {
+                Phase::Handling(handling, respond) => {
+                    let Poll::Ready(response) = handling.as_mut().poll(cx) else {
+                        return respond.poll_reset(cx).map(drop);
+                    };
+                    match begin(respond, response) {
+                        Some(sending) => self.0 = Phase::Sending(sending),
+                        None => return Poll::Ready(()),
+                    }
+                }
+                Phase::Sending(sending) => return sending.poll(cx),
+            }
+        }
+    }
+}
+
+/// Sends the head. `None`: that was all of it, or the client is gone.
+fn begin(respond: &mut SendResponse<Bytes>, response: Response<ResponseBody>) -> Option<Sending> {
+    let (mut head, body) = response.into_parts();
+    // RFC 9110 §6.6.1. Members have written theirs.
+    head.headers.entry(DATE).or_insert_with(now);
+    let is_whole = body.is_end_stream();
+    if !is_whole && let Some(length) = body.size_hint().exact() {
+        head.headers.entry(CONTENT_LENGTH).or_insert_with(|| length.into());
+    }
+    match respond.send_response(Response::from_parts(head, ()), is_whole) {
+        Ok(stream) => (!is_whole).then_some(Sending { body, stream, waiting: None }),
+        Err(error) => {
+            tracing::debug!(%error, "cannot send a response");
+            respond.send_reset(Reason::INTERNAL_ERROR);
+            None
+        }
+    }
+}
+
+fn now() -> HeaderValue {
+    let date = httpdate::fmt_http_date(SystemTime::now());
+    HeaderValue::from_maybe_shared(Bytes::from(date)).expect("a date is ASCII")
+}
+
+// === impl Sending ===
+
+impl Sending {
+    /// Completes when all is sent, or nothing more can be.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            if self.waiting.is_some() && !ready!(self.poll_room(cx)) {
+                return Poll::Ready(());
+            }
+            if let Some((data, last)) = self.waiting.take()
+                && (self.stream.send_data(data, last).is_err() || last)
+            {
+                return Poll::Ready(());
+            }
+            let frame = match Pin::new(&mut self.body).poll_frame(cx) {
+                Poll::Ready(frame) => frame,
+                // Nothing else would tell that the client has reset the stream.
+                Poll::Pending => return self.stream.poll_reset(cx).map(drop),
+            };
+            match frame {
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => self.put(data),
+                    Err(frame) => {
+                        if let Ok(trailers) = frame.into_trailers() {
+                            let _ = self.stream.send_trailers(trailers);
+                            return Poll::Ready(());
+                        }
+                    }
+                },
+                Some(Err(_)) => {
+                    self.stream.send_reset(Reason::INTERNAL_ERROR);
+                    return Poll::Ready(());
+                }
+                None => {
+                    let _ = self.stream.send_data(Bytes::new(), true);
+                    return Poll::Ready(());
+                }
+            }
+        }
+    }
+
+    fn put(&mut self, data: Bytes) {
+        let last = self.body.is_end_stream();
+        if !data.is_empty() {
+            // A byte of room is enough to hand over all of it: h2 asks for the rest, and its buffer is limited. Asking for all before
+            // there is any would make every waiting stream claim its length of the connection's window.
+            self.stream.reserve_capacity(1);
+        }
+        self.waiting = Some((data, last));
+    }
+
+    /// Waits for room for the waiting piece. False if the client has reset the stream.
+    fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
+        let needs_room = self.waiting.as_ref().is_some_and(|(data, _)| !data.is_empty());
+        while needs_room && self.stream.capacity() == 0 {
+            match ready!(self.stream.poll_capacity(cx)) {
+                Some(Ok(_)) => {}
+                Some(Err(_)) | None => return Poll::Ready(false),
+            }
+        }
+        Poll::Ready(true)
+    }
+}
