@@ -20,12 +20,15 @@ pub struct RequestBody(Content);
 enum Content {
     None,
     Http1(Incoming),
-    Http2 {
-        source: Source,
-        /// Bytes to come, if the client has said how many.
-        length: Option<u64>,
-        data_ended: bool,
-    },
+    /// Boxed: most requests have none, and are copied often.
+    Http2(Box<Http2>),
+}
+
+struct Http2 {
+    source: Source,
+    /// Bytes to come, if the client has said how many.
+    length: Option<u64>,
+    data_ended: bool,
 }
 
 /// The client stopped sending: what has arrived is not the whole body, however the client put it.
@@ -52,7 +55,7 @@ impl RequestBody {
         }
         // h2 resets a stream whose data are more or less than this.
         let length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-        Self(Content::Http2 { source, length, data_ended: false })
+        Self(Content::Http2(Box::new(Http2 { source, length, data_ended: false })))
     }
 }
 
@@ -70,21 +73,7 @@ impl Body for RequestBody {
         match &mut self.0 {
             Content::None => Poll::Ready(None),
             Content::Http1(body) => Pin::new(body).poll_frame(cx).map_err(Interrupted::from),
-            Content::Http2 { source, length, data_ended } => {
-                if !*data_ended {
-                    match ready!(source.poll_data(cx)?) {
-                        Some(data) => {
-                            if let Some(length) = length {
-                                *length = length.saturating_sub(data.len() as u64);
-                            }
-                            return Poll::Ready(Some(Ok(Frame::data(data))));
-                        }
-                        None => *data_ended = true,
-                    }
-                }
-                let trailers = ready!(source.poll_trailers(cx)?);
-                Poll::Ready(trailers.map(|trailers| Ok(Frame::trailers(trailers))))
-            }
+            Content::Http2(body) => body.poll_frame(cx).map_err(Interrupted::from),
         }
     }
 
@@ -92,7 +81,7 @@ impl Body for RequestBody {
         match &self.0 {
             Content::None => true,
             Content::Http1(body) => body.is_end_stream(),
-            Content::Http2 { source, .. } => source.is_end_stream(),
+            Content::Http2(body) => body.source.is_end_stream(),
         }
     }
 
@@ -100,7 +89,23 @@ impl Body for RequestBody {
         match &self.0 {
             Content::None => SizeHint::with_exact(0),
             Content::Http1(body) => body.size_hint(),
-            Content::Http2 { length, .. } => length.map_or_else(SizeHint::default, SizeHint::with_exact),
+            Content::Http2(body) => body.length.map_or_else(SizeHint::default, SizeHint::with_exact),
         }
+    }
+}
+
+// === impl Http2 ===
+
+impl Http2 {
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, h2::Error>>> {
+        if !self.data_ended {
+            if let Some(data) = ready!(self.source.poll_data(cx)?) {
+                self.length = self.length.map(|length| length.saturating_sub(data.len() as u64));
+                return Poll::Ready(Some(Ok(Frame::data(data))));
+            }
+            self.data_ended = true;
+        }
+        let trailers = ready!(self.source.poll_trailers(cx)?);
+        Poll::Ready(trailers.map(|trailers| Ok(Frame::trailers(trailers))))
     }
 }

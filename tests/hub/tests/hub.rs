@@ -21,6 +21,7 @@ mod parity;
 mod reads;
 mod request_info;
 mod shared;
+mod shutdown;
 mod stage;
 mod streams;
 mod terminal;
@@ -61,6 +62,7 @@ fn main() -> ExitCode {
         crowd::trials(&stage),
         heads::trials(&stage),
         shared::trials(&stage),
+        shutdown::trials(&stage),
         access::trials(&stage),
         identity::trials(&stage),
         clusters::trials(&stage),

@@ -45,3 +45,49 @@ impl Liveness {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use bytes::Bytes;
+    use net::heard::Heard;
+    use tokio::io::{AsyncWriteExt as _, DuplexStream, duplex};
+    use tokio::time::timeout;
+
+    use super::*;
+
+    /// Serves until the client is given up; how long that took.
+    async fn served(io: DuplexStream) -> std::time::Duration {
+        let ear = Ear::default();
+        let io = Heard::new(io, ear.clone());
+        let mut connection = h2::server::Builder::new().handshake::<_, Bytes>(io).await.unwrap();
+        let started = Instant::now();
+        let mut liveness = Liveness::new(connection.ping_pong().unwrap(), ear);
+        poll_fn(|cx| {
+            assert!(connection.poll_accept(cx).is_pending(), "the client ended the connection");
+            liveness.poll(cx)
+        })
+        .await;
+        started.elapsed()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_answers_nothing_is_given_up() {
+        let (mut client, io) = duplex(1 << 16);
+        client.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.unwrap();
+        let took = served(io).await;
+        let most = Limits::PING_EVERY * 2 + Limits::PONG_WITHIN;
+        assert!((Limits::PONG_WITHIN..=most + std::time::Duration::from_secs(1)).contains(&took), "{took:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_answers_pings_stays() {
+        let (client, io) = duplex(1 << 16);
+        let (requests, connection) = h2::client::handshake(client).await.unwrap();
+        tokio::spawn(connection);
+        let given_up = timeout(Limits::PING_EVERY * 20, served(io)).await;
+        assert!(given_up.is_err(), "{given_up:?}");
+        drop(requests);
+    }
+}
