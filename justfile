@@ -1,0 +1,55 @@
+# The steps of the merge gate by name. `.ci/run` runs them all and does not need just.
+
+# As the gate: nothing is built twice
+export CARGO_INCREMENTAL := "0"
+
+# List the recipes
+default:
+    @just --list
+
+# The whole merge gate
+gate:
+    .ci/run
+
+# Check the format
+format:
+    cargo fmt --check
+
+# Lint everything; warnings are errors
+lint:
+    cargo clippy --workspace --all-targets -- -D warnings
+
+# Run all tests, those on real control planes included
+test:
+    cargo test --workspace --no-fail-fast
+
+# Run the demo's steps once
+demo:
+    cargo run --release -p demo -- --once
+
+# Run every measurement for a moment
+smoke:
+    cargo run --release -p bench -- smoke
+
+# Run the gate's steps, without installing the programs that the bench compares with
+steps: format lint test demo smoke
+
+# Tests on real control planes whose names contain NAME
+hub *NAME:
+    cargo test -p hub-tests --test hub -- {{ NAME }}
+
+# Tests of the charts whose names contain NAME
+charts *NAME:
+    cargo test -p hub-tests --test charts -- {{ NAME }}
+
+# Measure scenarios, or everything
+bench *SCENARIOS:
+    cargo run --release -p bench -- {{ if SCENARIOS == "" { "all" } else { "run " + SCENARIOS } }}
+
+# Count instructions and compare them with bench/instructions.json
+count *CASE:
+    cargo run --release -p bench -- count {{ CASE }}
+
+# Check dependencies, their licences and sources (cargo-deny)
+deny:
+    cargo deny check bans licenses sources
