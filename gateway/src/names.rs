@@ -6,14 +6,16 @@
 //! held until they are whole, and a field with such a name is taken out of them; what HPACK's tables hold stays the same. A mark takes its
 //! place, for the one request or answer to be refused.
 //!
-//! A name that long takes three frames at least (of 16 KiB, with 5 bits a byte in the shortest code). Everything else passes as it comes.
+//! On their way such heads are cut anew ([`frames`]), into frames as large as h2 takes here: it counts them too. A name that long takes a head
+//! of several frames, or one frame of more than 32 KiB (5 bits a byte in the shortest code). Everything else passes as it comes.
 
 mod block;
+mod frames;
 
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, BytesMut};
@@ -21,9 +23,19 @@ use http::HeaderMap;
 use net::seal::Seal;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Whether anything was ever taken out of this connection's heads.
+use self::block::Mended;
+
+/// What was found in this connection's heads.
 #[derive(Clone, Default)]
-pub struct Marks(Arc<AtomicBool>);
+pub struct Marks(Arc<Found>);
+
+#[derive(Default)]
+struct Found {
+    /// Something was taken out.
+    marked: AtomicBool,
+    /// See [`Marks::pinned`].
+    pinned: AtomicUsize,
+}
 
 /// A stream of HTTP/2 frames as they are received, without such names.
 pub struct Names<T> {
@@ -40,7 +52,7 @@ pub struct Names<T> {
 
 /// RFC 9113 §3.4.
 const PREFACE: usize = 24;
-/// What everybody takes of a frame's payload (RFC 9113 §6.5.2), and what we send on.
+/// What everybody takes of a frame's payload (RFC 9113 §6.5.2).
 const FRAME: usize = 16 * 1024;
 const FRAME_HEAD: usize = 9;
 /// How far heads are followed. Beyond, they pass as they are, frame by frame, and h2 judges them.
@@ -75,7 +87,19 @@ struct Frame {
 impl Marks {
     /// Whether a name was taken out of this request; forgets it.
     pub fn take(&self, headers: &mut HeaderMap) -> bool {
-        self.0.load(Ordering::Relaxed) && headers.remove(block::MARK).is_some()
+        self.0.marked.load(Ordering::Relaxed) && headers.remove(block::MARK).is_some()
+    }
+
+    /// Bytes of heads that h2 may keep for the sake of fields that it remembers.
+    pub fn pinned(&self) -> usize {
+        self.0.pinned.load(Ordering::Relaxed)
+    }
+
+    fn note(&self, mended: &Mended) {
+        if mended.is_marked {
+            self.0.marked.store(true, Ordering::Relaxed);
+        }
+        self.0.pinned.fetch_add(mended.pinned, Ordering::Relaxed);
     }
 }
 
@@ -88,7 +112,7 @@ impl Frame {
     }
 
     fn begins_a_long_block(&self) -> bool {
-        self.kind == HEADERS && self.flags & END_HEADERS == 0
+        self.kind == HEADERS && (self.flags & END_HEADERS == 0 || self.length > block::MOST_NAME)
     }
 
     fn size(&self) -> usize {
@@ -145,10 +169,10 @@ impl<T> Names<T> {
 
     fn pass_block(&mut self, end: usize) {
         let frames = self.held.split_to(end);
-        match block::without_long_names(&frames) {
+        match block::mended(&frames, self.reach.frame) {
             Some(mended) => {
-                self.marks.0.store(true, Ordering::Relaxed);
-                self.ready.extend_from_slice(&mended);
+                self.marks.note(&mended);
+                self.ready.extend_from_slice(&mended.frames);
             }
             None => self.ready.unsplit(frames),
         }
@@ -176,7 +200,7 @@ fn block(bytes: &[u8], reach: Reach) -> Block {
         if bytes.len() < at {
             return Block::Part;
         }
-        if follows && frame.flags & END_HEADERS != 0 {
+        if frame.flags & END_HEADERS != 0 {
             return Block::Whole(at);
         }
     }
@@ -191,6 +215,10 @@ impl<T: AsyncRead + Unpin> AsyncRead for Names<T> {
                 let here = this.ready.len().min(buf.remaining());
                 buf.put_slice(&this.ready[..here]);
                 this.ready.advance(here);
+                if this.ready.is_empty() {
+                    // Such heads are rare, and connections live for long.
+                    this.ready = BytesMut::new();
+                }
                 return Poll::Ready(Ok(()));
             }
             let before = buf.filled().len();
@@ -206,6 +234,9 @@ impl<T: AsyncRead + Unpin> AsyncRead for Names<T> {
             this.held.extend_from_slice(&bytes[passed..]);
             buf.set_filled(before + passed);
             this.decide();
+            if this.held.is_empty() {
+                this.held = BytesMut::new();
+            }
             if passed > 0 {
                 return Poll::Ready(Ok(()));
             }

@@ -13,6 +13,8 @@ use http::header::CONTENT_LENGTH;
 use http_body::{Frame, SizeHint};
 use hyper::body::{Body, Incoming};
 
+use crate::headers::size::Unfit;
+use crate::names::Marks;
 use crate::unread::{Desk, Source};
 
 pub struct RequestBody(Content);
@@ -29,6 +31,7 @@ struct Http2 {
     /// Bytes to come, if the client has said how many.
     length: Option<u64>,
     data_ended: bool,
+    marks: Marks,
 }
 
 /// The client stopped sending: what has arrived is not the whole body, however the client put it.
@@ -38,6 +41,8 @@ pub enum Interrupted {
     Http1(#[from] hyper::Error),
     #[error(transparent)]
     Http2(#[from] h2::Error),
+    #[error("its trailers have {0}")]
+    Trailers(Unfit),
 }
 
 // === impl RequestBody ===
@@ -48,14 +53,14 @@ impl RequestBody {
     }
 
     /// What follows the `headers` on their stream. Until it is read, the `desk` keeps it.
-    pub fn of_http2(stream: RecvStream, headers: &HeaderMap, desk: &Arc<Desk>) -> Self {
+    pub fn of_http2(stream: RecvStream, headers: &HeaderMap, desk: &Arc<Desk>, marks: &Marks) -> Self {
         let source = Source::new(stream, desk);
         if source.is_end_stream() {
             return Self::empty();
         }
         // h2 resets a stream whose data are more or less than this.
         let length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-        Self(Content::Http2(Box::new(Http2 { source, length, data_ended: false })))
+        Self(Content::Http2(Box::new(Http2 { source, length, data_ended: false, marks: marks.clone() })))
     }
 }
 
@@ -73,7 +78,7 @@ impl Body for RequestBody {
         match &mut self.0 {
             Content::None => Poll::Ready(None),
             Content::Http1(body) => Pin::new(body).poll_frame(cx).map_err(Interrupted::from),
-            Content::Http2(body) => body.poll_frame(cx).map_err(Interrupted::from),
+            Content::Http2(body) => body.poll_frame(cx),
         }
     }
 
@@ -97,7 +102,7 @@ impl Body for RequestBody {
 // === impl Http2 ===
 
 impl Http2 {
-    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, h2::Error>>> {
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Interrupted>>> {
         if !self.data_ended {
             if let Some(data) = ready!(self.source.poll_data(cx)?) {
                 self.length = self.length.map(|length| length.saturating_sub(data.len() as u64));
@@ -105,7 +110,10 @@ impl Http2 {
             }
             self.data_ended = true;
         }
-        let trailers = ready!(self.source.poll_trailers(cx)?);
-        Poll::Ready(trailers.map(|trailers| Ok(Frame::trailers(trailers))))
+        let Some(mut trailers) = ready!(self.source.poll_trailers(cx)?) else { return Poll::Ready(None) };
+        if self.marks.take(&mut trailers) {
+            return Poll::Ready(Some(Err(Interrupted::Trailers(Unfit::LongName))));
+        }
+        Poll::Ready(Some(Ok(Frame::trailers(trailers))))
     }
 }

@@ -43,6 +43,8 @@ enum Ended {
     Http1(#[from] hyper::Error),
     #[error(transparent)]
     Http2(#[from] h2::Error),
+    #[error("too many long heads that are to be remembered")]
+    LongHeads,
     #[error("no answer to a PING within {0:?}")]
     Silent(Duration),
 }

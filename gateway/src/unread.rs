@@ -32,6 +32,8 @@ pub enum Source {
 /// Bytes of a frame that is joined with those behind it, and of what they are joined to.
 const SHORT: usize = 256;
 const JOINED: usize = 16 * 1024;
+/// Shorter pieces are copied off the stream of a reader that has stalled.
+const COPIED: usize = 16 * 1024;
 
 /// The reading end of an [`Unread`].
 pub struct Reader {
@@ -242,6 +244,8 @@ impl Unread {
             return;
         }
         while let Poll::Ready(Some(Ok(data))) = self.arm(&bell, stream, RecvStream::poll_data) {
+            // A slice would keep the buffer that the connection was read into, with what came beside it.
+            let data = if data.len() < COPIED { Bytes::copy_from_slice(&data) } else { data };
             put(queue, data);
         }
     }

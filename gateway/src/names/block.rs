@@ -1,12 +1,13 @@
 //! A header block, read as far as its fields begin and end (RFC 7541 §5 and §6). Neither tables nor Huffman code are needed for that.
 
-use super::{CONTINUATION, END_HEADERS, FRAME, FRAME_HEAD, Frame, HEADERS};
+use super::frames::Frames;
+use super::{FRAME_HEAD, Frame, HEADERS};
 
 /// The name that stands for what was taken out.
 pub const MARK: &str = "cluster-gateway-name-too-long";
 
 /// Encoded bytes. A name of 64 KiB takes 40 KiB in the shortest code, and nobody's takes one of them.
-const MOST_NAME: usize = 32 * 1024;
+pub const MOST_NAME: usize = 32 * 1024;
 /// What the table of a connection holds, as we announce no more (RFC 9113 §6.5.2). A longer entry empties it (RFC 7541 §4.4).
 const TABLE: usize = 4096;
 const PADDED: u8 = 8;
@@ -17,42 +18,48 @@ struct Field {
     end: usize,
     is_long: bool,
     is_indexed: bool,
+    /// Its name may be a pseudo-header's.
+    may_be_pseudo: bool,
 }
 
-/// The same block in frames without the fields whose names are too long; `None` if there are none, or if it is not a block.
-pub fn without_long_names(frames: &[u8]) -> Option<Vec<u8>> {
+/// A block as it is passed on.
+pub struct Mended {
+    pub frames: Vec<u8>,
+    /// [`MARK`] was put in.
+    pub is_marked: bool,
+    /// Bytes that what is remembered of it may keep in memory: h2 remembers pseudo-headers as slices of the block they came in. In honest
+    /// blocks they stand at the beginning, which is read before the rest has come.
+    pub pinned: usize,
+}
+
+/// The same block without the fields whose names are too long, in frames of at most so many bytes. `None` if it is not a block.
+pub fn mended(frames: &[u8], most: usize) -> Option<Mended> {
     let first = Frame::read(frames)?;
-    let stream = frames.get(5..FRAME_HEAD)?;
+    let stream = frames.get(5..FRAME_HEAD)?.try_into().ok()?;
     let block = payloads(frames)?;
-    let (mut kept, mut at, mut found) = (Vec::new(), 0, false);
+    let mut mended = Frames::new(first.flags & !(PADDED | PRIORITY), stream, most, block.len());
+    let (mut at, mut found, mut pins) = (0, false, false);
     while at < block.len() {
         let field = field(&block, at)?;
-        if field.is_long {
-            found = true;
-            if field.is_indexed {
-                literal(&mut kept, 0x40, b"x", &[b'x'; TABLE]);
-            }
-        } else {
-            kept.extend_from_slice(&block[at..field.end]);
+        if !field.is_long {
+            mended.put(&block[at..field.end]);
+        } else if field.is_indexed {
+            mended.put(&literal(0x40, b"x", &[b'x'; TABLE]));
         }
+        found |= field.is_long;
+        pins |= at > most && field.is_indexed && field.may_be_pseudo;
         at = field.end;
     }
-    if !found {
-        return None;
+    if found {
+        mended.put(&mark());
     }
-    literal(&mut kept, 0, MARK.as_bytes(), b"");
-    let mut mended = Vec::with_capacity(kept.len() + 1024);
-    let last = kept.len().div_ceil(FRAME) - 1;
-    for (number, part) in kept.chunks(FRAME).enumerate() {
-        let kind = if number == 0 { HEADERS } else { CONTINUATION };
-        let flags = if number == 0 { first.flags & !(PADDED | PRIORITY) } else { 0 };
-        let flags = if number == last { flags | END_HEADERS } else { flags };
-        mended.extend_from_slice(&u32::try_from(part.len()).ok()?.to_be_bytes()[1..]);
-        mended.extend_from_slice(&[kind, flags]);
-        mended.extend_from_slice(stream);
-        mended.extend_from_slice(part);
-    }
-    Some(mended)
+    let (frames, is_marked) = mended.end(found);
+    Some(Mended { frames, is_marked, pinned: if pins { block.len() } else { 0 } })
+}
+
+/// For the one request or answer to be refused.
+pub fn mark() -> Vec<u8> {
+    literal(0, MARK.as_bytes(), b"")
 }
 
 /// The block without frames, padding and priority.
@@ -78,7 +85,7 @@ fn payloads(mut frames: &[u8]) -> Option<Vec<u8>> {
 
 fn field(block: &[u8], at: usize) -> Option<Field> {
     let first = *block.get(at)?;
-    let plain = |end| Some(Field { end, is_long: false, is_indexed: false });
+    let plain = |end| Some(Field { end, is_long: false, is_indexed: false, may_be_pseudo: false });
     let (prefix, is_indexed) = match first {
         0x80.. => return plain(integer(block, at, 7)?.1),
         0x40.. => (6, true),
@@ -87,14 +94,18 @@ fn field(block: &[u8], at: usize) -> Option<Field> {
     };
     let (index, mut end) = integer(block, at, prefix)?;
     let mut is_long = false;
+    // By the static table (RFC 7541 appendix A), or one that is not known here.
+    let mut may_be_pseudo = matches!(index, 1..=7 | 62..);
     if index == 0 {
         let (length, begins) = integer(block, end, 7)?;
         is_long = length > MOST_NAME;
+        // A colon, as it is or in Huffman code (1011100).
+        may_be_pseudo = block.get(begins).is_some_and(|first| *first == b':' || first >> 1 == 0b101_1100);
         end = begins + length;
     }
     let (length, begins) = integer(block, end, 7)?;
     let end = begins + length;
-    (end <= block.len()).then_some(Field { end, is_long, is_indexed })
+    (end <= block.len()).then_some(Field { end, is_long, is_indexed, may_be_pseudo })
 }
 
 /// An integer of RFC 7541 §5.1, and where it ends. None that is longer than a block may be.
@@ -117,17 +128,17 @@ fn integer(block: &[u8], mut at: usize, prefix: u32) -> Option<(usize, usize)> {
 }
 
 /// A literal with a name of its own, of kind `first`, as it is. Names are shorter than 127 bytes.
-fn literal(block: &mut Vec<u8>, first: u8, name: &[u8], value: &[u8]) {
-    block.push(first);
-    block.push(u8::try_from(name.len()).unwrap_or_default());
-    block.extend_from_slice(name);
+fn literal(first: u8, name: &[u8], value: &[u8]) -> Vec<u8> {
+    let mut literal = vec![first, u8::try_from(name.len()).unwrap_or_default()];
+    literal.extend_from_slice(name);
     let length = value.len();
     if length < 127 {
-        block.push(u8::try_from(length).unwrap_or_default());
+        literal.push(u8::try_from(length).unwrap_or_default());
     } else {
         let rest = length - 127;
         let low = u8::try_from(rest & 0x7f).unwrap_or_default() | 0x80;
-        block.extend_from_slice(&[127, low, u8::try_from(rest >> 7).unwrap_or_default()]);
+        literal.extend_from_slice(&[127, low, u8::try_from(rest >> 7).unwrap_or_default()]);
     }
-    block.extend_from_slice(value);
+    literal.extend_from_slice(value);
+    literal
 }

@@ -90,7 +90,7 @@ async fn a_long_name_that_was_to_be_remembered_empties_the_table() {
 }
 
 #[tokio::test]
-async fn other_heads_of_many_frames_pass_as_they_are() {
+async fn other_heads_of_many_frames_pass() {
     let value = "v".repeat(100_000);
     let block = [request(), line(0, &"n".repeat(20_000), &value), line(0x40, "x-large", &value)].concat();
     for pieces in [997, 1 << 20] {
@@ -141,8 +141,61 @@ proptest! {
             Names::of_client(ours, Marks::default()).read_to_end(&mut read).await.unwrap();
             read
         });
+        let (bytes, read) = (joined(&bytes), joined(&read));
         // A head that never becomes whole goes with its connection.
         prop_assert!(bytes.starts_with(&read));
         prop_assert!(bytes.len() - read.len() <= OF_CLIENTS.held);
     }
+
+    #[test]
+    fn frames_end_inside_fields_and_hold_all_of_them(
+        fields in prop::collection::vec(prop_oneof![Just(1_usize), 1..30_usize, 1..300_usize], 1..200),
+        most in 64..200_usize,
+    ) {
+        // Each byte of a field but its first is 0, so that a field's beginning can be seen.
+        let fields: Vec<Vec<u8>> =
+            fields.into_iter().map(|length| (0..length).map(|at| u8::from(at == 0) * 0x82).collect()).collect();
+        let mut made = frames::Frames::new(1, [0, 0, 0, 7], most, 100);
+        for field in &fields {
+            made.put(field);
+        }
+        let (bytes, marked) = made.end(false);
+        let (mut at, mut payloads) = (0, Vec::new());
+        while at < bytes.len() {
+            let frame = Frame::read(&bytes[at..]).unwrap();
+            let (first, last) = (at == 0, at + frame.size() == bytes.len());
+            let expected = if first { HEADERS } else { CONTINUATION };
+            let flags = u8::from(first) | if last { END_HEADERS } else { 0 };
+            prop_assert_eq!((frame.kind, frame.flags, &bytes[at + 5..at + 9]), (expected, flags, &[0, 0, 0, 7][..]));
+            let payload = &bytes[at + FRAME_HEAD..at + frame.size()];
+            prop_assert!((1..=most).contains(&payload.len()));
+            prop_assert!(first || payload[0] != 0x82, "a field begins with a frame");
+            payloads.extend_from_slice(payload);
+            at += frame.size();
+        }
+        let one_by_one = fields.iter().all(|field| field.len() == 1) && fields.len() > most;
+        prop_assert!(!one_by_one || marked);
+        if !marked {
+            prop_assert_eq!(payloads, fields.concat());
+        }
+    }
+}
+
+/// With each head of several frames in a single one.
+fn joined(bytes: &[u8]) -> Vec<u8> {
+    let (mut joined, mut at) = (bytes[..bytes.len().min(PREFACE)].to_vec(), PREFACE);
+    while let Some(frame) = bytes.get(at..).and_then(Frame::read) {
+        let payload = &bytes[at + FRAME_HEAD..bytes.len().min(at + frame.size())];
+        let follows = frame.kind == CONTINUATION && bytes[at + 8] == 3;
+        if !follows {
+            // How long it is in all depends on what follows.
+            let length = if bytes[at + 8] == 3 { [0; 3] } else { [bytes[at], bytes[at + 1], bytes[at + 2]] };
+            joined.extend_from_slice(&length);
+            joined.extend_from_slice(&bytes[at + 3..at + FRAME_HEAD]);
+        }
+        joined.extend_from_slice(payload);
+        at += frame.size();
+    }
+    joined.extend_from_slice(bytes.get(at..).unwrap_or_default());
+    joined
 }

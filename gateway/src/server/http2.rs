@@ -115,6 +115,9 @@ impl Future for Serving {
                             None => return Poll::Ready(Ok(())),
                         }
                     }
+                    if this.requests.pin_too_much() {
+                        return Poll::Ready(Err(Ended::LongHeads));
+                    }
                     ready!(liveness.poll(cx));
                     return Poll::Ready(Err(Ended::Silent(Limits::PONG_WITHIN)));
                 }
@@ -126,6 +129,10 @@ impl Future for Serving {
 // === impl Requests ===
 
 impl Requests {
+    fn pin_too_much(&self) -> bool {
+        self.marks.pinned() > Limits::PINNED && !self.connection.peer().is_front_proxy()
+    }
+
     fn answer(&self, request: Request<RecvStream>, mut respond: SendResponse<Bytes>) {
         let (mut head, stream) = request.into_parts();
         // Taken back before it was looked at: thousands of them may come in one turn (CVE-2023-44487).
@@ -135,7 +142,7 @@ impl Requests {
         if self.marks.take(&mut head.headers) {
             head.extensions.insert(framing::LongName);
         }
-        let body = RequestBody::of_http2(stream, &head.headers, &self.desk);
+        let body = RequestBody::of_http2(stream, &head.headers, &self.desk, &self.marks);
         let request = Request::from_parts(head, body);
         tokio::spawn(Responding::new(handle(Arc::clone(&self.connection), request), respond));
     }

@@ -49,6 +49,9 @@ impl Limits {
     /// one that is has 250 requests under way at most (`--http2-max-streams-per-connection`): Go's client counts what it has reset
     /// until a PING after it was answered.
     pub const PENDING_RESETS: usize = 10_000;
+    /// Bytes of heads that one connection may have us keep beside what it has us remember ([`crate::names::Marks::pinned`]). A hub, whose
+    /// users do not choose what it has us remember, may go on.
+    pub const PINNED: usize = 8 * 1024 * 1024;
     /// From the end of the TLS handshake to the HTTP/2 preface. HTTP/1.1 has its keep-alive limit.
     pub const PREFACE: Duration = Duration::from_secs(10);
     /// A client that vanished without closing is noticed by an unanswered PING.

@@ -50,6 +50,16 @@ impl FrameClient {
         within(WAIT, "room for frames", self.frames.send_all(frames)).await.expect("taken");
     }
 
+    /// As [`FrameClient::send_all`]; fails when the gateway has ended the connection.
+    pub async fn try_send_all(&mut self, frames: &[u8]) -> std::io::Result<()> {
+        within(WAIT, "room for frames", self.frames.send_all(frames)).await
+    }
+
+    /// As [`Frames::settled`].
+    pub async fn try_settled(&mut self) -> std::io::Result<()> {
+        within(WAIT, "the answer to a PING", self.frames.settled()).await
+    }
+
     /// The next frame that fulfils `condition`; those before it are lost. Panics at the end of the connection.
     pub async fn until(&mut self, what: &str, condition: impl Fn(&Frame) -> bool) -> Frame {
         let reading = async {

@@ -1,6 +1,9 @@
 //! What one user, or one member, writes into a head or trailers does not end the streams of others: neither those on the
 //! connection to the member, nor those of a hub's other users.
 
+mod forbidden;
+mod pinned;
+
 use std::io;
 
 use kit::wait::{WAIT, within};

@@ -1,0 +1,99 @@
+//! A header block cut into frames, each but the last of which ends inside a field.
+//!
+//! h2 takes a field that HTTP/2 forbids (`connection`, `upgrade`, a pseudo-header that comes late) for a fault of its stream, unless the frame
+//! ends right there and the block does not: then it has forgotten, by the next frame, that a block is open, and ends the *connection*. Go's
+//! servers pass on such fields in the informational answers and trailers of whatever they relay, and cut where a frame is full.
+
+use super::block;
+use super::{CONTINUATION, END_HEADERS, FRAME_HEAD, HEADERS};
+
+/// Frames of one block, as they are made.
+pub struct Frames {
+    bytes: Vec<u8>,
+    stream: [u8; 4],
+    most: usize,
+    /// Where the payload of the last frame begins.
+    begins: usize,
+    /// The last place in it that is inside a field; `begins` if there is none.
+    inside: usize,
+    is_marked: bool,
+}
+
+// === impl Frames ===
+
+impl Frames {
+    /// The first has these `flags`; each has at most so many bytes, of a block of about `length`.
+    pub fn new(flags: u8, stream: [u8; 4], most: usize, length: usize) -> Self {
+        let bytes = Vec::with_capacity(length + (length / most + 2) * FRAME_HEAD);
+        let mut frames = Self { bytes, stream, most, begins: 0, inside: 0, is_marked: false };
+        frames.begin(HEADERS, flags & !END_HEADERS);
+        frames
+    }
+
+    /// Appends a field.
+    pub fn put(&mut self, field: &[u8]) {
+        if self.room() == 0 {
+            self.cut_before();
+        }
+        let mut rest = field;
+        while rest.len() > self.room() {
+            let (here, next) = rest.split_at(self.room());
+            self.bytes.extend_from_slice(here);
+            self.next();
+            rest = next;
+        }
+        let is_whole = rest.len() == field.len();
+        self.bytes.extend_from_slice(rest);
+        if !is_whole || rest.len() > 1 {
+            self.inside = self.bytes.len() - 1;
+        }
+    }
+
+    /// All of them, and whether the block was marked: if it `is_marked` already, or had to be.
+    pub fn end(mut self, is_marked: bool) -> (Vec<u8>, bool) {
+        self.close(END_HEADERS);
+        (self.bytes, is_marked || self.is_marked)
+    }
+
+    fn room(&self) -> usize {
+        self.most - (self.bytes.len() - self.begins)
+    }
+
+    /// Makes room for a field after a full frame that ends between two: its last field goes into the next frame with its end.
+    fn cut_before(&mut self) {
+        if self.inside > self.begins {
+            let moved = self.bytes.split_off(self.inside);
+            self.next();
+            self.bytes.extend_from_slice(&moved);
+            return;
+        }
+        // Fields of one byte, as many as a frame has: no honest head, and twice of what may be passed on. It is marked, and so refused.
+        self.is_marked = true;
+        let mark = block::mark();
+        let moved = self.bytes.split_off(self.bytes.len() - 1);
+        self.bytes.extend_from_slice(&mark[..1]);
+        self.next();
+        self.bytes.extend_from_slice(&mark[1..]);
+        self.inside = self.bytes.len() - 1;
+        self.bytes.extend_from_slice(&moved);
+    }
+
+    fn next(&mut self) {
+        self.close(0);
+        self.begin(CONTINUATION, 0);
+    }
+
+    fn begin(&mut self, kind: u8, flags: u8) {
+        self.bytes.extend_from_slice(&[0, 0, 0, kind, flags]);
+        self.bytes.extend_from_slice(&self.stream);
+        (self.begins, self.inside) = (self.bytes.len(), self.bytes.len());
+    }
+
+    /// Writes down how long the last frame is.
+    fn close(&mut self, flags: u8) {
+        let length = u32::try_from(self.bytes.len() - self.begins).unwrap_or_default().to_be_bytes();
+        let head = self.begins - FRAME_HEAD;
+        self.bytes[head..head + 3].copy_from_slice(&length[1..]);
+        self.bytes[head + 4] |= flags;
+    }
+}

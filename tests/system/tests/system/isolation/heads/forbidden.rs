@@ -1,0 +1,64 @@
+//! Fields that HTTP/2 forbids, and heads of more frames than the library takes. Go's reverse proxy, an API server's way to whatever is behind
+//! `…/proxy`, passes both on.
+
+use super::*;
+
+/// Two parts of a head, in a frame each: the first ends between two fields, and one of them is forbidden.
+fn cut(flags: u8, stream: u32, first: &[(&str, &str)]) -> Vec<u8> {
+    let mut frames = encode(HEADERS, flags, stream, &literals(first));
+    frames.extend(encode(CONTINUATION, END_HEADERS, stream, &literals(&[("x-rest", "1")])));
+    frames
+}
+
+/// Asks for what this member answers beside a watch, which must go on; the status of the answer, if that was whole.
+async fn beside(answer: impl Fn(u32) -> Vec<u8> + Clone + Send + Sync + 'static) -> Option<u16> {
+    let member = FrameMember::start(move |_, frames| {
+        let answer = answer.clone();
+        like_go(frames, move |stream| if stream == 3 { answer(stream) } else { ok(stream) })
+    })
+    .await;
+    let rig = Rig::with(&member).await;
+    let mut victim = Victim::watching(&rig).await;
+    let answer = rig.connect(Http::H2).await.try_call("GET", &proxied(CLUSTER, "/x"), &[], b"").await;
+    let line = within(WAIT, "an event of the watch", victim.watch.line()).await.expect("the watch goes on");
+    assert_eq!(line.as_deref(), Some("event\n"));
+    victim.assert_goes_on().await;
+    answer.ok().map(|answer| answer.status)
+}
+
+#[tokio::test]
+async fn a_forbidden_field_of_an_early_hint_ends_nobodys_stream() {
+    for forbidden in ["upgrade", "connection", "keep-alive", "proxy-connection", "te"] {
+        let status = beside(move |stream| {
+            let hint = cut(0, stream, &[(":status", "103"), (forbidden, "x")]);
+            [hint, ok(stream)].concat()
+        });
+        assert_eq!(status.await, Some(502), "{forbidden}");
+    }
+}
+
+#[tokio::test]
+async fn a_forbidden_field_of_trailers_ends_nobodys_stream() {
+    beside(|stream| {
+        let mut answer = encode(HEADERS, END_HEADERS, stream, STATUS_200);
+        answer.extend(encode(DATA, 0, stream, b"body"));
+        answer.extend(cut(END_STREAM, stream, &[("upgrade", "x")]));
+        answer
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_head_of_very_many_short_lines_ends_nobodys_stream() {
+    /// `net/http.Transport.MaxResponseHeaderBytes`, in lines of six bytes, each of which takes seven here.
+    const LINES: u32 = (10 << 20) / 6;
+    let status = beside(|stream| {
+        let mut head = STATUS_200.to_vec();
+        for number in 0..LINES {
+            let letter = |shift: u32| b'a' + u8::try_from((number >> shift) & 0xf).expect("four bits");
+            head.extend([0, 4, b'!', letter(0), letter(4), letter(8), 0]);
+        }
+        in_frames(END_STREAM, stream, &head)
+    });
+    assert_eq!(status.await, Some(502));
+}
