@@ -1,7 +1,10 @@
 //! What one user writes into a head does not end the streams of others: API servers answer a head that they cannot take by the end
 //! of its connection, and that is everybody's, on the way to a member and on the way from the hub.
 
+use std::io::{self, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
@@ -11,6 +14,7 @@ use http_body_util::BodyExt as _;
 use hub_tests::lab::{CLUSTER, Lab, Route};
 use kit::pki::{ALPN_H2, Trust};
 use libtest_mimic::Trial;
+use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
@@ -36,6 +40,10 @@ pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
         let run = move |lab: &Lab| beside(lab, route, "growing", |lab| growing(lab, route));
         trials.push(test(stage, name, run));
     }
+    trials.push(test(stage, "heads::early hints of a workload end nobody's watch", |lab| {
+        let workload = Workload::start(lab)?;
+        beside(lab, Route::Gateway, "hints", |lab| workload.ask(lab))
+    }));
     trials
 }
 
@@ -97,6 +105,60 @@ fn long_name(lab: &Lab) -> Result<()> {
     let answer = Runtime::new()?.block_on(async { timeout(LIMIT, answer).await }).context("no answer")??;
     ensure!(answer.starts_with("HTTP/1.1 4"), "{answer}");
     Ok(())
+}
+
+/// A pod of the member that answers each request by hints, which API servers pass on as they are, and cut where a frame is full.
+struct Workload {
+    path: String,
+}
+
+// === impl Workload ===
+
+impl Workload {
+    /// What Go's servers put into a frame.
+    const FRAME: usize = 16 << 10;
+    /// Of a hint, less than so many bytes are before the value that fills the frame.
+    const BEFORE: usize = 64;
+    const NAMESPACE: &str = "heads-workload";
+
+    fn start(lab: &Lab) -> Result<Self> {
+        // API servers connect to no loopback address of a pod. Nothing is sent to this one (RFC 5737).
+        let outward = UdpSocket::bind("0.0.0.0:0")?;
+        outward.connect("198.51.100.1:9").context("this machine has a loopback address only")?;
+        let address = outward.local_addr()?.ip();
+        let listener = TcpListener::bind((address, 0))?;
+        let port = listener.local_addr()?.port();
+        thread::spawn(move || listener.incoming().flatten().try_for_each(Self::answer));
+        lab.member.server.create_namespace(Self::NAMESPACE)?;
+        lab.member.run_pod(Self::NAMESPACE, "hinting", "")?;
+        let status = json!({"status": {"podIP": address, "podIPs": [{"ip": address}]}}).to_string();
+        let patch =
+            ["patch", "pod", "hinting", "-n", Self::NAMESPACE, "--subresource=status", "--type=merge", "-p", &status];
+        lab.member.server.kubectl().args(patch).run()?.success()?;
+        let pod = format!("/api/v1/namespaces/{}/pods/hinting:{port}/proxy/", Self::NAMESPACE);
+        Ok(Self { path: format!("{}{pod}", Lab::proxy_path(CLUSTER)) })
+    }
+
+    /// One of the hints has a forbidden field, and a frame that ends with its second field.
+    fn answer(mut client: TcpStream) -> io::Result<()> {
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            client.read_exact(&mut byte)?;
+            head.extend_from_slice(&byte);
+        }
+        for before in 0..Self::BEFORE {
+            let value = "{".repeat(Self::FRAME - before);
+            write!(client, "HTTP/1.1 103 Early Hints\r\nUpgrade: x\r\nX-A: {value}\r\nX-B: y\r\n\r\n")?;
+        }
+        write!(client, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
+    }
+
+    /// What becomes of the request itself is of no interest.
+    fn ask(&self, lab: &Lab) -> Result<()> {
+        client(lab, Route::Gateway).get(&self.path, &[("authorization", &bearer(&lab.token))])?;
+        Ok(())
+    }
 }
 
 /// A name that HTTP/2 libraries differ about, in a head of more than one of the member's frames (256 KiB).
