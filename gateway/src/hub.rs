@@ -1,6 +1,7 @@
 //! Clients of the hub: for reading Secrets, for TokenReviews, for SubjectAccessReviews, and for clients' reads of our resources.
 
 mod calls;
+mod collection;
 mod failure;
 mod lines;
 mod watches;
@@ -11,7 +12,8 @@ use anyhow::anyhow;
 use auth::hub_client::{self, HubClientError};
 use kube::Client;
 
-pub use self::calls::{Collection, Hub, Watching};
+pub use self::calls::{Hub, Watching};
+pub use self::collection::Collection;
 pub use self::failure::{Cause, HubFailure, Verb};
 pub use self::lines::Line;
 

@@ -17,6 +17,7 @@ use kube::client::Body;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout_at};
 
+use super::collection::Collection;
 use super::failure::{Cause, HubFailure, Verb};
 use super::lines::Lines;
 use super::watches::{Place, Watches};
@@ -31,17 +32,6 @@ const WITHIN: Duration = Duration::from_mins(1);
 const CALLS: usize = 32;
 /// Lists among them: these take memory.
 const LISTS: usize = 8;
-
-/// Objects of the hub.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Collection {
-    /// The Secrets of the namespace that holds clusters.
-    Secrets,
-    /// OCM's `ManagedCluster`.
-    ManagedClusters,
-    /// What discovery names: no resource, there is a list only.
-    ApiGroups,
-}
 
 /// The hub. Cheap to clone.
 #[derive(Clone)]
@@ -59,18 +49,6 @@ pub struct Hub {
 pub struct Watching {
     pub lines: Lines,
     _place: Place,
-}
-
-// === impl Collection ===
-
-impl Collection {
-    pub fn plural(self) -> &'static str {
-        match self {
-            Self::Secrets => "secrets",
-            Self::ManagedClusters => "managedclusters",
-            Self::ApiGroups => "API groups",
-        }
-    }
 }
 
 // === impl Hub ===
@@ -115,7 +93,7 @@ impl Hub {
         query: &str,
     ) -> Result<Watching, HubFailure> {
         let failed = |cause| HubFailure { verb: Verb::Watch, collection, cause };
-        let place = self.watching.enter(reader.map(|reader| &*reader.name)).map_err(failed)?;
+        let place = self.watching.enter(reader.map(|reader| &*reader.name)).map_err(|full| failed(full.into()))?;
         let request = request(Method::GET, &self.target(collection, None, query), Body::empty());
         let deadline = Instant::now() + WITHIN;
         let response = send(&self.watches, request, deadline).await.map_err(failed)?;

@@ -7,8 +7,8 @@ use api::hub_status::HubStatus;
 use api::status::{Details, Reason, Status};
 use http::StatusCode;
 
-use super::calls::Collection;
-use super::watches::MOST_OF_ONE;
+use super::collection::Collection;
+use super::watches::{Full, MOST_OF_ONE};
 
 /// What was asked of the hub, as RBAC calls it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub enum Cause {
     Unreachable(String),
     #[error("no whole answer in time")]
     Timeout,
-    /// An answer longer than [`super::calls::LARGEST`].
+    /// An answer longer than any that is taken.
     #[error("the answer is too large")]
     TooLarge,
     /// An answer that is not what was asked for.
@@ -106,6 +106,17 @@ impl HubFailure {
                 "the hub's answer about {resource} is too large: ask for less with limit, or by a selector"
             )),
             Cause::Unreadable => Status::internal_error(&format!("the hub's answer about {resource} cannot be read")),
+        }
+    }
+}
+
+// === impl Cause ===
+
+impl From<Full> for Cause {
+    fn from(full: Full) -> Self {
+        match full {
+            Full::ForAll => Self::Busy,
+            Full::ForReader => Self::TooManyWatches,
         }
     }
 }

@@ -6,8 +6,6 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::failure::Cause;
-
 /// Watches open at the hub, each with a connection of its own. More are refused: clients try again, here or elsewhere.
 const MOST: usize = 1024;
 /// Of these, by one reader.
@@ -25,6 +23,15 @@ pub struct Watches {
 pub struct Place {
     _all: OwnedSemaphorePermit,
     _share: Option<Share>,
+}
+
+/// Why there is no place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Full {
+    /// All are taken.
+    ForAll,
+    /// The reader has as many as one may have.
+    ForReader,
 }
 
 /// A reader's part in the places.
@@ -45,18 +52,18 @@ impl Watches {
     }
 
     /// Room for a watch of `reader`, or of the gateway itself, which is limited by what it does.
-    pub fn enter(&self, reader: Option<&str>) -> Result<Place, Cause> {
+    pub fn enter(&self, reader: Option<&str>) -> Result<Place, Full> {
         let share = reader.map(|reader| self.share(reader)).transpose()?;
-        let all = Arc::clone(&self.all).try_acquire_owned().map_err(|_| Cause::Busy)?;
+        let all = Arc::clone(&self.all).try_acquire_owned().map_err(|_| Full::ForAll)?;
         Ok(Place { _all: all, _share: share })
     }
 
-    fn share(&self, reader: &str) -> Result<Share, Cause> {
+    fn share(&self, reader: &str) -> Result<Share, Full> {
         let mut readers = self.readers.lock();
         let count = readers.entry(reader.into()).or_default();
         // One who is not known yet has room, so nothing is left behind by a refusal.
         if *count >= MOST_OF_ONE {
-            return Err(Cause::TooManyWatches);
+            return Err(Full::ForReader);
         }
         *count += 1;
         Ok(Share { readers: Arc::clone(&self.readers), reader: reader.into() })
@@ -86,7 +93,7 @@ mod tests {
         let watches = Watches::new();
         let mut open: Vec<_> = std::iter::from_fn(|| watches.enter(Some("alice")).ok()).take(MOST).collect();
         assert_eq!(open.len(), MOST_OF_ONE);
-        assert!(matches!(watches.enter(Some("alice")), Err(Cause::TooManyWatches)));
+        assert!(matches!(watches.enter(Some("alice")), Err(Full::ForReader)));
         let _other = watches.enter(Some("bob")).expect("another's share");
         open.pop();
         open.push(watches.enter(Some("alice")).expect("room again"));
@@ -99,8 +106,8 @@ mod tests {
     fn together_they_have_a_limit_too() {
         let watches = Watches::of(2);
         let _open = [watches.enter(Some("alice")), watches.enter(None)].map(|place| place.expect("room"));
-        assert!(matches!(watches.enter(Some("bob")), Err(Cause::Busy)));
-        assert!(matches!(watches.enter(None), Err(Cause::Busy)));
+        assert!(matches!(watches.enter(Some("bob")), Err(Full::ForAll)));
+        assert!(matches!(watches.enter(None), Err(Full::ForAll)));
         assert_eq!(watches.readers.lock().len(), 1, "a refusal is not counted");
     }
 }
