@@ -24,7 +24,6 @@ pub(crate) use telemetry::flags::{duration, with_environment};
 use self::audit::Audit;
 pub use self::config::{Config, InvalidConfig, Source};
 use self::dynamic::Dynamic;
-pub use self::dynamic::Options as ExecOptions;
 pub use self::gates::Gates;
 pub use self::help::{parse, parse_from};
 use self::identity::Identity;

@@ -3,14 +3,18 @@
 //! Readers take the snapshot that is current when their request arrives and never wait. One owner (a source task) edits a
 //! copy and publishes it.
 
-pub mod access;
-pub mod cluster;
+mod access;
+mod cluster;
 pub mod directory;
-pub mod dynamic;
+mod dynamic;
+mod error;
 pub mod files;
+mod held;
+pub mod issuing;
 pub mod kubeconfig;
 #[cfg(test)]
 mod lines;
+mod making;
 pub mod managed;
 mod ocm;
 pub mod poll;
@@ -28,8 +32,10 @@ use arc_swap::ArcSwap;
 use foldhash::quality::RandomState;
 use tokio::sync::watch as watch_channel;
 
-pub use self::access::Held;
 pub use self::cluster::Cluster;
+pub use self::dynamic::NotIssued;
+pub use self::held::Held;
+pub use self::making::Making;
 pub use self::registry::Registry;
 pub use self::second_look::SecondLook;
 

@@ -20,8 +20,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, X_CONTENT_TYPE_OPTI
 use http::{HeaderValue, Response, StatusCode};
 
 use crate::body::ResponseBody;
-use crate::clusters::dynamic::NotIssued;
-use crate::clusters::{Held, LookupError};
+use crate::clusters::{Held, LookupError, NotIssued};
 use crate::headers;
 use crate::headers::size::Unfit;
 use crate::hub::HubFailure;

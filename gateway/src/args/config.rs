@@ -11,7 +11,8 @@ use net::listen::Sharing;
 use telemetry::logs;
 
 use super::serving::{MainFiles, Reached};
-use super::{Args, ExecOptions, Gates, LogFormat, Members, MissingCa, TunnelConfig, UpgradeVerb};
+use super::{Args, Gates, LogFormat, Members, MissingCa, TunnelConfig, UpgradeVerb};
+use crate::clusters::issuing;
 use crate::exchange;
 use crate::limits::Caps;
 use crate::probes::Probing;
@@ -31,7 +32,7 @@ pub struct Config {
     pub auth: auth::Config,
     pub rules: SecretRules,
     pub dial_timeout: Duration,
-    pub exec: ExecOptions,
+    pub exec: issuing::Options,
     pub tunnel: TunnelConfig,
     pub circuit_failures: u32,
     pub proxy_ca_file: Option<PathBuf>,

@@ -6,6 +6,7 @@ use clap::Args as Group;
 use exec_credential::Commands;
 
 use super::duration;
+use crate::clusters::issuing::Options;
 
 #[derive(Debug, Group)]
 pub struct Dynamic {
@@ -23,14 +24,6 @@ pub struct Dynamic {
 
 /// They choose among identities and places that the operator set up, and neither programs nor files.
 const VARIABLES: &str = "AWS_PROFILE,AWS_REGION,AWS_DEFAULT_REGION,AWS_STS_REGIONAL_ENDPOINTS,CLOUDSDK_CORE_PROJECT";
-
-/// How credentials are issued.
-#[derive(Debug)]
-pub struct Options {
-    pub commands: Commands,
-    /// Of one run.
-    pub timeout: Duration,
-}
 
 // === impl Dynamic ===
 

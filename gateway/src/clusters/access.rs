@@ -3,10 +3,8 @@
 use std::sync::Arc;
 
 use http::HeaderValue;
-use net::tls::keypair::KeyPair;
 
-use super::cluster::ClusterError;
-use super::dynamic::IssuedAccess;
+use super::error::ClusterError;
 use crate::upstream::Upstream;
 
 /// One credential, ready to be used.
@@ -16,38 +14,9 @@ pub struct Access {
     pub upstream: Arc<Upstream>,
 }
 
-/// The access of one request. That of most clusters is their own and merely borrowed.
-pub enum Held<'a> {
-    Fixed(&'a Access),
-    /// Issued by a program: the next request may get another.
-    Issued(Arc<IssuedAccess>),
-}
-
-/// Makes connections that present a client certificate.
-pub type Connect<'a> = &'a (dyn Fn(&KeyPair) -> Result<Arc<Upstream>, ClusterError> + Send + Sync);
-
 /// A header with a bearer token.
 pub fn bearer(token: &str) -> Result<HeaderValue, ClusterError> {
     let mut value = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| ClusterError::Token)?;
     value.set_sensitive(true);
     Ok(value)
-}
-
-// === impl Held ===
-
-impl Held<'_> {
-    fn access(&self) -> &Access {
-        match self {
-            Self::Fixed(access) => access,
-            Self::Issued(issued) => issued.access(),
-        }
-    }
-
-    pub fn authorization(&self) -> Option<&HeaderValue> {
-        self.access().authorization.as_ref()
-    }
-
-    pub fn upstream(&self) -> &Upstream {
-        &self.access().upstream
-    }
 }

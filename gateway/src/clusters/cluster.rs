@@ -1,20 +1,20 @@
 //! One usable member cluster: its specification, the headers its credential needs, and the way to it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use api::cluster_name::ClusterName;
 use api::secret::{ClusterSpec, ConstEndpoint, Credential, Endpoint};
-use net::tls::client;
-use net::tls::keypair::{KeyPair, KeyPairError};
+use net::tls::keypair::KeyPair;
 use secrecy::ExposeSecret;
 
-use super::access::{Access, Held, bearer};
-use super::dynamic::{self, Dynamic, Issuing, NotIssued};
+use super::access::{Access, bearer};
+use super::dynamic::{self, Dynamic, NotIssued};
+use super::error::ClusterError;
+use super::held::Held;
+use super::making::Making;
 use super::target::{endpoint, target};
-use crate::exchange::{Annotations, OwnRules};
-use crate::metrics::{ClusterMetrics, Metrics};
-use crate::tunnel::Tunnel;
+use crate::exchange::OwnRules;
+use crate::metrics::ClusterMetrics;
 use crate::upstream::Upstream;
 
 /// A cluster as one generation of its Secret describes it. Immutable.
@@ -26,45 +26,6 @@ pub struct Cluster {
     dynamic: Option<Dynamic>,
     metrics: Arc<ClusterMetrics>,
     identity_rules: OwnRules,
-}
-
-/// Why a well-formed specification still makes no usable cluster. Texts name the Secret's key.
-#[derive(Debug, thiserror::Error)]
-pub enum ClusterError {
-    #[error("data key \"endpoint\": host or base path is not valid in a URL")]
-    Endpoint,
-    #[error("data key \"tls-server-name\" (or the endpoint's host) is not a DNS name or IP address: {0:?}")]
-    ServerName(String),
-    #[error("data key \"ca.crt\": {0}")]
-    Trust(#[from] client::TrustError),
-    #[error("data keys \"tls.crt\" and \"tls.key\": {0}")]
-    KeyPair(#[from] KeyPairError),
-    #[error("data key \"token\" cannot be sent in a header")]
-    Token,
-    #[error(
-        "it is reached through the tunnel (endpoint type ClusterProxy), and this gateway has none: start it with --proxy-host, where tunnel-servers are, or with --tunnel-listen, for agents to link to"
-    )]
-    NoTunnel,
-    #[error("data key \"proxy-url\": {0}: name the proxy's CA by --proxy-ca-file")]
-    ProxyTrust(client::TrustError),
-}
-
-/// What all clusters are made with.
-#[derive(Clone)]
-pub struct Making {
-    pub metrics: Metrics,
-    /// Number of cores that serve requests.
-    pub cores: usize,
-    pub dial_timeout: Duration,
-    pub issuing: Issuing,
-    /// How identity rules in annotations are read.
-    pub annotations: Annotations,
-    /// Failed dials in a row that open a member's circuit; 0 means never.
-    pub circuit_failures: u32,
-    /// PEM bundle to verify `https` proxies against, in place of the system's roots.
-    pub proxy_ca: Option<Arc<[u8]>>,
-    /// The way to members that cannot be dialled.
-    pub tunnel: Option<Arc<Tunnel>>,
 }
 
 // === impl Cluster ===

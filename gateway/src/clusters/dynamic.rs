@@ -10,23 +10,16 @@ use std::sync::Arc;
 use api::cluster_name::ClusterName;
 use api::secret::{ClusterSpec, ConstEndpoint, Credential, ExecConfig};
 use arc_swap::ArcSwapOption;
-use exec_credential::{Credentials, ExecError, Issued, Observer, Plugins, Request, Runner, Source};
+use exec_credential::{ExecError, Issued, Observer, Request, Source};
+use net::tls::keypair::KeyPair;
 use parking_lot::Mutex;
 use secrecy::ExposeSecret;
-use tokio::runtime::Handle;
 
-use super::access::{Access, Connect, bearer};
-use super::cluster::{ClusterError, Making};
-use crate::args::ExecOptions;
+use super::access::{Access, bearer};
+use super::error::ClusterError;
+use super::making::Making;
 use crate::metrics::ClusterMetrics;
 use crate::upstream::Upstream;
-
-/// Runs programs, and keeps what they issue. Cheap to clone.
-#[derive(Clone)]
-pub struct Issuing {
-    pub plugins: Arc<Plugins>,
-    pub credentials: Arc<Credentials>,
-}
 
 /// The changing access of one cluster.
 pub struct Dynamic {
@@ -39,6 +32,9 @@ pub struct Dynamic {
     /// Held while an access is made: its connections must be made once.
     renewing: Mutex<()>,
 }
+
+/// Makes connections that present a client certificate.
+pub type Connect<'a> = &'a (dyn Fn(&KeyPair) -> Result<Arc<Upstream>, ClusterError> + Send + Sync);
 
 /// An access, and what it was made of.
 pub struct IssuedAccess {
@@ -53,17 +49,6 @@ pub enum NotIssued {
     Plugin(#[from] Arc<ExecError>),
     #[error("what was issued cannot be used: {0}")]
     Unusable(#[from] ClusterError),
-}
-
-// === impl Issuing ===
-
-impl Issuing {
-    /// Programs run as tasks of `runtime`.
-    pub fn new(options: &ExecOptions, runtime: &Handle) -> Self {
-        let plugins = Arc::new(Plugins::new(options.commands.clone(), options.timeout));
-        let credentials = Credentials::new(runtime.clone(), Arc::clone(&plugins) as Arc<dyn Runner>);
-        Self { plugins, credentials }
-    }
 }
 
 // === impl Dynamic ===

@@ -8,7 +8,8 @@ use api::secret::{ClusterSpec, SecretError, SecretRules, SecretView};
 use foldhash::quality::RandomState;
 use telemetry::readiness::NotReady;
 
-use super::cluster::{Cluster, Making};
+use super::cluster::Cluster;
+use super::making::Making;
 use super::managed::ManagedClusters;
 use super::ocm::Ocm;
 use super::stamps::Stamps;

@@ -11,7 +11,8 @@ use net::tls::keypair::KeyPair;
 use rustls_pki_types::ServerName;
 use tokio::sync::Semaphore;
 
-use super::cluster::{ClusterError, Making};
+use super::error::ClusterError;
+use super::making::Making;
 use crate::metrics::ClusterMetrics;
 use crate::tunnel;
 use crate::upstream::circuit::Circuit;
