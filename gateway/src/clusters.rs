@@ -17,7 +17,6 @@ mod lines;
 mod making;
 pub mod managed;
 mod ocm;
-pub mod poll;
 mod registry;
 pub mod second_look;
 mod stamps;

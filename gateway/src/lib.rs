@@ -19,6 +19,7 @@ mod limits;
 mod metrics;
 mod names;
 pub mod patch;
+mod poll;
 mod probes;
 mod proxy;
 mod record;

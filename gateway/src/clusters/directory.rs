@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 
 use super::Registry;
-use super::poll::Look;
+use crate::poll::Look;
 use crate::yaml;
 
 /// Manifests larger than this are not read: a Secret is limited to 1 MiB by Kubernetes.

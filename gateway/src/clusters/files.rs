@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use super::poll::{INTERVAL, Look};
 use super::{Registry, directory, kubeconfig};
+use crate::poll::{INTERVAL, Look};
 
 /// Where to look.
 #[derive(Debug, Clone)]

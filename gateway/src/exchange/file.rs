@@ -17,7 +17,7 @@ use prometheus_client::registry::Registry;
 
 use super::configuration::{self, InvalidConfiguration, LONGEST};
 use super::rule::Rules;
-use crate::clusters::poll::{INTERVAL, Look};
+use crate::poll::{INTERVAL, Look};
 
 /// The file, as it was when last looked at.
 #[derive(Debug)]

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{CommandFactory, FromArgMatches, Parser};
+use telemetry::flags::{duration, with_environment};
 
-use crate::args::{duration, with_environment};
 
 /// Writes the CA of the gateway's serving certificate into its APIService.
 #[derive(Debug, Parser)]
