@@ -4,7 +4,6 @@ mod feed;
 mod threads;
 mod tunnelling;
 
-use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,16 +24,16 @@ use tokio_util::sync::CancellationToken;
 use self::feed::{Fed, Feed, FromHub};
 use self::threads::Threads;
 use self::tunnelling::{Leaving, TunnelServer};
-use crate::args::{self, Config, Source};
 use crate::clusters::files::Files;
 use crate::clusters::issuing::Issuing;
-use crate::clusters::{Clusters, Making, Registry, SecondLook};
+use crate::clusters::{Clusters, Making, Registry, SecondLook, View};
+use crate::config::{Config, Source};
 use crate::exchange::{self, Exchange, RulesFile};
 use crate::hub;
 use crate::limits::Limits;
 use crate::metrics::{Metrics, SecondLooks};
 use crate::probes;
-use crate::resources::{View, health};
+use crate::resources::health;
 use crate::server::Server;
 use crate::shared::Shared;
 
@@ -56,15 +55,10 @@ pub struct Gateway {
 // === impl Gateway ===
 
 impl Gateway {
-    /// Starts from command-line arguments, the program's name first. Returns once everything is bound and running; readiness
-    /// comes later. Blocks briefly; may be called inside or outside an async runtime, since it brings its own.
-    pub fn start<I, T>(arguments: I) -> anyhow::Result<Self>
-    where
-        I: IntoIterator<Item = T>,
-        T: Into<OsString> + Clone,
-    {
-        let config = Config::try_from(args::parse_from(arguments)?)?;
-        Self::assemble(&config, Threads::start(config.threads)?, None)
+    /// Returns once everything is bound and running; readiness comes later. Blocks briefly; may be called inside or outside an async
+    /// runtime, since it brings its own.
+    pub fn start_with(config: &Config) -> anyhow::Result<Self> {
+        Self::assemble(config, Threads::start(config.threads)?, None)
     }
 
     /// Runs as the process's only purpose: until SIGTERM or SIGINT, then drains. A second signal ends the process at once. Requests may change
@@ -237,7 +231,7 @@ fn build(
         second_look,
         managed,
         hub,
-        view: View::new(config.rules, config.settings.expose_credentials, config.gates).located_by(located_by),
+        view: View::new(config.rules, config.credentials, config.gates.healthiness_check).located_by(located_by),
         health: health::Places::default(),
         exchange,
         limits,

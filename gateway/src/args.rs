@@ -19,18 +19,17 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args as Group, Parser, ValueEnum};
-pub(crate) use telemetry::flags::{duration, with_environment};
+use telemetry::flags::duration;
 
 use self::audit::Audit;
-pub use self::config::{Config, InvalidConfig, Source};
+pub use self::config::InvalidConfig;
 use self::dynamic::Dynamic;
-pub use self::gates::Gates;
 pub use self::help::{parse, parse_from};
 use self::identity::Identity;
 use self::limits::Limits;
 use self::serving::ServingTls;
 use self::tunnel::Links;
-pub use self::tunnel::{EmbeddedConfig, TunnelConfig};
+pub use crate::config::Config;
 
 /// Aggregated API server that proxies Kubernetes requests to member clusters.
 #[derive(Debug, Parser)]

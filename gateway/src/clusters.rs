@@ -21,6 +21,7 @@ mod registry;
 pub mod second_look;
 mod stamps;
 mod target;
+mod view;
 pub mod watch;
 
 use std::collections::HashMap;
@@ -37,6 +38,7 @@ pub use self::held::Held;
 pub use self::making::Making;
 pub use self::registry::Registry;
 pub use self::second_look::SecondLook;
+pub use self::view::{Seen, View};
 
 /// All clusters at one moment.
 #[derive(Default)]

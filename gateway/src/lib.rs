@@ -9,6 +9,7 @@ mod audit;
 pub mod bench;
 mod body;
 mod clusters;
+mod config;
 mod connection;
 mod error;
 mod exchange;
@@ -34,4 +35,20 @@ mod unread;
 mod upstream;
 mod yaml;
 
+use std::ffi::OsString;
+
 pub use self::app::Gateway;
+use self::config::Config;
+
+// === impl Gateway ===
+
+impl Gateway {
+    /// Starts from command-line arguments, the program's name first, as [`Gateway::start_with`] does.
+    pub fn start<I, T>(arguments: I) -> anyhow::Result<Self>
+    where
+        I: IntoIterator<Item = T>,
+        T: Into<OsString> + Clone,
+    {
+        Self::start_with(&Config::try_from(args::parse_from(arguments)?)?)
+    }
+}

@@ -8,7 +8,6 @@ mod in_order;
 mod memory;
 mod memory_watch;
 mod translate;
-mod view;
 mod virtual_clusters;
 mod virtual_tracker;
 mod virtual_watch;
@@ -32,7 +31,6 @@ use crate::request_body::RequestBody;
 use crate::shared::Shared;
 
 pub use self::documents::{discovery, open_api};
-pub use self::view::View;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");

@@ -12,13 +12,13 @@ use telemetry::readiness::Readiness;
 use tokio::runtime::Handle;
 
 use crate::clusters::managed::ManagedClusters;
-use crate::clusters::{Cluster, Clusters, LookupError, SecondLook};
+use crate::clusters::{Cluster, Clusters, LookupError, SecondLook, View};
 use crate::error::Error;
 use crate::exchange::{Acting, Exchange};
 use crate::hub::Hub;
 use crate::limits::Limits;
 use crate::metrics::{ClusterMetrics, Metrics};
-use crate::resources::{View, health};
+use crate::resources::health;
 use crate::settings::Settings;
 
 pub struct Shared {

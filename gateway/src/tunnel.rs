@@ -5,6 +5,7 @@
 
 mod addresses;
 mod attempts;
+mod config;
 mod embedded;
 pub mod error;
 mod link;
@@ -20,6 +21,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use tunnel::{ClusterName, Destination};
 
+pub use self::config::{EmbeddedConfig, TunnelConfig};
 pub use self::embedded::Embedded;
 pub use self::error::TunnelError;
 use self::error::{Cause, Missing};

@@ -12,10 +12,10 @@ use prometheus_client::registry::Registry as MetricsRegistry;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tunnel_server::{Agents, AgentsConfig, Limits};
 
-use crate::args::{Config, EmbeddedConfig, Source};
+use crate::config::{Config, Source};
 use crate::hub;
 use crate::metrics::TunnelMetrics;
-use crate::tunnel::{Embedded, Remote, Tunnel};
+use crate::tunnel::{Embedded, EmbeddedConfig, Remote, Tunnel};
 
 /// Threads of the tunnel-server inside: it moves bytes between sockets, and the cores that serve do the rest.
 const WORKERS: usize = 2;

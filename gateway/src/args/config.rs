@@ -6,72 +6,17 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use api::access::Verb;
+use api::cluster_gateway::Credentials;
 use api::secret::{self, SecretRules};
 use net::listen::Sharing;
 use telemetry::logs;
 
 use super::serving::{MainFiles, Reached};
-use super::{Args, Gates, LogFormat, Members, MissingCa, TunnelConfig, UpgradeVerb};
-use crate::clusters::issuing;
-use crate::exchange;
-use crate::limits::Caps;
+use super::{Args, LogFormat, Members, MissingCa, UpgradeVerb};
+use crate::config::{Config, Gates, Source};
 use crate::probes::Probing;
 use crate::serving::Serving;
 use crate::settings::Settings;
-
-/// A gateway ready to be started.
-#[derive(Debug)]
-pub struct Config {
-    pub listen: SocketAddr,
-    pub serving: Serving,
-    pub sharing: Sharing,
-    pub threads: usize,
-    pub shutdown_delay: Duration,
-    pub drain_timeout: Duration,
-    pub source: Source,
-    pub auth: auth::Config,
-    pub rules: SecretRules,
-    pub dial_timeout: Duration,
-    pub exec: issuing::Options,
-    pub tunnel: TunnelConfig,
-    pub circuit_failures: u32,
-    pub proxy_ca_file: Option<PathBuf>,
-    pub probing: Probing,
-    pub settings: Settings,
-    pub log_format: logs::Format,
-    pub log_level: String,
-    /// User-Agent of requests to the hub; empty: the program's own.
-    pub user_agent: String,
-    pub gates: Gates,
-    pub exchange: exchange::Options,
-    /// Absent: nothing is audited.
-    pub audit: Option<audit::Config>,
-    pub caps: Caps,
-    /// Whether the Go cluster-gateway's metrics are exported beside our own.
-    pub ocm_proxy_metrics: bool,
-    /// Things given that have no effect, for the log.
-    pub without_effect: Vec<String>,
-    /// Things given that the operator should think about again, for the log.
-    pub warnings: Vec<String>,
-}
-
-/// Where clusters, and with them identities, come from.
-#[derive(Debug)]
-pub enum Source {
-    Hub {
-        namespace: String,
-        /// `ManagedCluster`s say where clusters are.
-        ocm: bool,
-        /// `None`: in-cluster configuration.
-        secrets: Option<PathBuf>,
-        authentication: Option<PathBuf>,
-        authorization: Option<PathBuf>,
-    },
-    Standalone {
-        directory: Option<PathBuf>,
-        kubeconfig: Option<PathBuf>,
-    },
-}
 
 /// Everything that is wrong with the arguments.
 #[derive(Debug)]
@@ -122,10 +67,10 @@ impl TryFrom<Args> for Config {
                     UpgradeVerb::Create => Verb::Create,
                     UpgradeVerb::Get => Verb::Get,
                 },
-                expose_credentials: args.hub.expose_credentials,
                 authorize_subpath: args.authorization.authorize_proxy_subpath,
                 max_streams: args.serving.http2_max_streams_per_connection,
             },
+            credentials: if args.hub.expose_credentials { Credentials::Exposed } else { Credentials::Redacted },
             log_format: match args.logs.log_format {
                 LogFormat::Text => logs::Format::Text,
                 LogFormat::Json => logs::Format::Json,

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use clap::Args as Group;
 use exec_credential::Commands;
+use telemetry::flags::duration;
 
-use super::duration;
 use crate::clusters::issuing::Options;
 
 #[derive(Debug, Group)]

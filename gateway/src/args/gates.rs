@@ -4,19 +4,7 @@
 //! are accepted and have no effect, so that its charts go on working; a name nobody knows may be a typing error that leaves a
 //! safeguard off, and is warned of.
 
-/// The gates that mean something here.
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Gates {
-    /// `ClientIdentityPenetration`: members see the caller instead of the registered credential.
-    pub client_identity_penetration: bool,
-    /// `HealthinessCheck`: the `health` subresource of `clustergateways` can be written.
-    pub healthiness_check: bool,
-    /// `SecretCache`: cluster Secrets are watched and kept. They always are; switching it off has no effect.
-    pub secret_cache: bool,
-    /// `OCMClusterCache`: as [`Gates::secret_cache`], for `ManagedCluster`.
-    pub ocm_cluster_cache: bool,
-}
+use crate::config::Gates;
 
 /// What `--feature-gates` says.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -60,17 +48,6 @@ const OF_THE_LIBRARY: [&str; 24] = [
 ];
 
 // === impl Gates ===
-
-impl Default for Gates {
-    fn default() -> Self {
-        Self {
-            client_identity_penetration: false,
-            healthiness_check: false,
-            secret_cache: true,
-            ocm_cluster_cache: true,
-        }
-    }
-}
 
 impl Gates {
     /// The last word on a gate counts.

@@ -3,8 +3,9 @@
 use std::ffi::OsString;
 
 use clap::{CommandFactory, FromArgMatches};
+use telemetry::flags::with_environment;
 
-use super::{Args, inherited, spelling, with_environment};
+use super::{Args, inherited, spelling};
 
 /// Parses the process's arguments; prints help or a usage error and ends the process where clap does.
 pub fn parse() -> Args {

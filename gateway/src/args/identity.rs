@@ -2,7 +2,7 @@
 
 use clap::Args as Group;
 
-use super::Gates;
+use crate::config::Gates;
 use crate::exchange::Options;
 
 #[derive(Debug, Group)]

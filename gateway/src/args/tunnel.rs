@@ -9,9 +9,9 @@ use clap::Args as Group;
 use net::tls::client_files::ClientFiles;
 use net::tls::server::KeyPairFiles;
 use rustls_pki_types::ServerName;
+use telemetry::flags::duration;
 
-use super::duration;
-use crate::tunnel::RemoteConfig;
+use crate::tunnel::{EmbeddedConfig, RemoteConfig, TunnelConfig};
 
 #[derive(Debug, Group)]
 #[group(id = "tunnel-group")]
@@ -58,28 +58,6 @@ pub struct Links {
 /// What short frames that a stalled client leaves unread may cost on one link before it is ended: without a limit one agent could take
 /// all memory of the gateway. Room for more than a hundred stalled streams, each with its first window full of 100-byte frames.
 const SHORT_FRAMES: usize = 256 * 1024 * 1024;
-
-/// What of the tunnel there is to be.
-#[derive(Debug)]
-pub struct TunnelConfig {
-    /// Tunnel-servers elsewhere.
-    pub remote: Option<RemoteConfig>,
-    /// A tunnel-server in this process.
-    pub embedded: Option<EmbeddedConfig>,
-    /// Of links both ways.
-    pub settings: tunnel::Settings,
-}
-
-/// The agents' listener.
-#[derive(Debug, Clone)]
-pub struct EmbeddedConfig {
-    pub listen: SocketAddr,
-    /// `None`: what the gateway serves with.
-    pub serving: Option<KeyPairFiles>,
-    pub client_ca_file: Option<PathBuf>,
-    /// `None`: as long as requests have.
-    pub drain_timeout: Option<Duration>,
-}
 
 // === impl Links ===
 

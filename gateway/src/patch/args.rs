@@ -7,7 +7,6 @@ use std::time::Duration;
 use clap::{CommandFactory, FromArgMatches, Parser};
 use telemetry::flags::{duration, with_environment};
 
-
 /// Writes the CA of the gateway's serving certificate into its APIService.
 #[derive(Debug, Parser)]
 #[command(name = "cluster-gateway patch", version, max_term_width = 120)]

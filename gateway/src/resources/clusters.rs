@@ -18,10 +18,10 @@ use bytes::Bytes;
 use http::{Request, Response};
 
 use super::translate::Clusters;
-use super::view::{Seen, View};
 use super::watch::{self, Flow};
 use super::{asked, memory, ok};
 use crate::body::ResponseBody;
+use crate::clusters::{Seen, View};
 use crate::error::Error;
 use crate::hub::{Cause, Collection, Hub, HubFailure, Verb};
 use crate::request_body::RequestBody;

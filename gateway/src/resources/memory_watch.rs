@@ -19,9 +19,8 @@ use futures_util::stream::unfold;
 use tokio::sync::watch::Receiver;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
-use super::view::View;
 use super::watch::{self, Events};
-use crate::clusters::{Cluster, Clusters, Snapshot};
+use crate::clusters::{Cluster, Clusters, Snapshot, View};
 use crate::error::Error;
 use crate::shared::Shared;
 

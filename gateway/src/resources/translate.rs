@@ -14,8 +14,8 @@ use api::status::Status;
 use api::watch_event::{Change, EventWriter, HubEvent};
 use bytes::Bytes;
 
-use super::view::View;
 use super::watch::{Step, Translate};
+use crate::clusters::View;
 
 /// The translation of one watch.
 pub struct Clusters {

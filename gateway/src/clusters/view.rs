@@ -8,8 +8,7 @@ use api::hub_object::SecretObject;
 use api::managed_cluster::ManagedCluster;
 use api::secret::{ClusterSpec, SecretError, SecretRules};
 
-use crate::args::Gates;
-use crate::clusters::managed::ManagedClusters;
+use super::managed::ManagedClusters;
 
 /// What readers get to see.
 #[derive(Clone, Default)]
@@ -32,9 +31,8 @@ pub struct Seen {
 // === impl View ===
 
 impl View {
-    pub fn new(rules: SecretRules, expose_credentials: bool, gates: Gates) -> Self {
-        let credentials = if expose_credentials { Credentials::Exposed } else { Credentials::Redacted };
-        Self { rules, credentials, health: gates.healthiness_check, managed: None }
+    pub fn new(rules: SecretRules, credentials: Credentials, health: bool) -> Self {
+        Self { rules, credentials, health, managed: None }
     }
 
     #[must_use]
