@@ -30,10 +30,9 @@ use crate::clusters::{Clusters, Making, Registry, SecondLook, View};
 use crate::config::{Config, Source};
 use crate::exchange::{self, Exchange, RulesFile};
 use crate::hub;
-use crate::limits::Limits;
+use crate::limits::{Limits, reports};
 use crate::metrics::{Metrics, SecondLooks};
 use crate::probes;
-use crate::resources::health;
 use crate::server::Server;
 use crate::shared::Shared;
 
@@ -232,7 +231,7 @@ fn build(
         managed,
         hub,
         view: View::new(config.rules, config.credentials, config.gates.healthiness_check).located_by(located_by),
-        health: health::Places::default(),
+        reports: reports::Places::default(),
         exchange,
         limits,
         audit: audit.as_ref().map(audit::Log::sink),

@@ -115,11 +115,15 @@ impl Error {
         }
     }
 
+    pub fn invalid(cluster: &ClusterName, reason: Arc<str>) -> Self {
+        Self::InvalidCluster { cluster: cluster.clone(), reason }
+    }
+
     pub fn lookup(cluster: &ClusterName, error: LookupError) -> Self {
         match error {
             LookupError::Unknown => Self::ClustersUnknown,
             LookupError::Absent => Self::NoSuchCluster(cluster.clone()),
-            LookupError::Invalid(reason) => Self::InvalidCluster { cluster: cluster.clone(), reason },
+            LookupError::Invalid(reason) => Self::invalid(cluster, reason),
             LookupError::Late => Self::ClusterLate(cluster.clone()),
             LookupError::Unanswered => Self::ClusterUnanswered(cluster.clone()),
         }

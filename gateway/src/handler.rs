@@ -75,9 +75,11 @@ async fn respond(
             if gateway.settings.authorize_subpath {
                 Box::pin(subpath::authorize(gateway, Arc::clone(permit.user()), route)).await?;
             }
-            let cluster = gateway.cluster(&route.cluster).await?;
+            let found = gateway.cluster(&route.cluster).await;
+            let cluster = found.map_err(|error| Error::lookup(&route.cluster, error))?;
             record.uses(connection, cluster.metrics(), route.asks.resource(), &permit)?;
-            let acting = gateway.acting(&cluster, permit.user(), &route.asks)?;
+            let acting = gateway.acting(&cluster, permit.user(), &route.asks);
+            let acting = acting.map_err(|reason| Error::invalid(cluster.name(), reason))?;
             let call = proxy::Call::new(connection, cluster, route, permit, acting);
             match upgrade {
                 // Boxed, as what follows: most requests are plain ones for members, and carry no room for others.

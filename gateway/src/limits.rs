@@ -5,6 +5,7 @@
 //! many of them are no load, and must not turn the others away.
 
 mod lingering;
+pub mod reports;
 mod users;
 
 use std::sync::Arc;

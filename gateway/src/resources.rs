@@ -3,7 +3,7 @@
 mod asked;
 mod clusters;
 mod documents;
-pub mod health;
+mod health;
 mod in_order;
 mod memory;
 mod memory_watch;

@@ -13,12 +13,10 @@ use tokio::runtime::Handle;
 
 use crate::clusters::managed::ManagedClusters;
 use crate::clusters::{Cluster, Clusters, LookupError, SecondLook, View};
-use crate::error::Error;
 use crate::exchange::{Acting, Exchange};
 use crate::hub::Hub;
-use crate::limits::Limits;
+use crate::limits::{Limits, reports};
 use crate::metrics::{ClusterMetrics, Metrics};
-use crate::resources::health;
 use crate::settings::Settings;
 
 pub struct Shared {
@@ -34,7 +32,7 @@ pub struct Shared {
     /// How clusters are shown to readers.
     pub view: View,
     /// For reports of health.
-    pub health: health::Places,
+    pub reports: reports::Places,
     pub exchange: Exchange,
     pub limits: Limits,
     /// Absent if nothing is audited.
@@ -56,20 +54,16 @@ pub struct Shared {
 
 impl Shared {
     /// The cluster that a permitted request is for.
-    pub async fn cluster(&self, name: &ClusterName) -> Result<Arc<Cluster>, Error> {
-        let found = match (self.clusters.get(name), &self.second_look) {
+    pub async fn cluster(&self, name: &ClusterName) -> Result<Arc<Cluster>, LookupError> {
+        match (self.clusters.get(name), &self.second_look) {
             // Boxed: rare, and not to be carried around by every request.
             (Err(LookupError::Absent), Some(look)) => Box::pin(look.cluster(name)).await,
             (found, _) => found,
-        };
-        found.map_err(|error| Error::lookup(name, error))
+        }
     }
 
-    /// As whom `user` acts on `cluster` with a request that `asks` this.
-    pub fn acting(&self, cluster: &Cluster, user: &User, asks: &MemberRequest<'_>) -> Result<Acting, Error> {
-        let name = cluster.name();
-        self.exchange
-            .acting(name.as_str(), cluster.identity_rules(), user, asks.impersonates())
-            .map_err(|reason| Error::InvalidCluster { cluster: name.clone(), reason })
+    /// As whom `user` acts on `cluster` with a request that `asks` this; otherwise, what is wrong with the cluster's rules.
+    pub fn acting(&self, cluster: &Cluster, user: &User, asks: &MemberRequest<'_>) -> Result<Acting, Arc<str>> {
+        self.exchange.acting(cluster.name().as_str(), cluster.identity_rules(), user, asks.impersonates())
     }
 }

@@ -3,8 +3,6 @@
 //! Written by GET and PUT of the Secret, since the `ServiceAccount`s of existing installations may `update` Secrets and not
 //! `patch` them. The version of the Secret read is the one replaced, so that no other change of it is ever undone.
 
-mod places;
-
 use std::time::Duration;
 
 use api::accept::Shape;
@@ -23,12 +21,12 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
-pub use self::places::Places;
 use super::clusters::{parsed, read, secret, serve as serve_clusters};
 use super::{asked, ok};
 use crate::body::ResponseBody;
 use crate::error::Error;
-use crate::hub::{Hub, Verb};
+use crate::hub::{Hub, HubFailure, Verb};
+use crate::limits::reports::{self, Places};
 use crate::request_body::RequestBody;
 use crate::shared::Shared;
 
@@ -66,8 +64,8 @@ pub async fn serve(
     let query = write_query(request.uri().query())?;
     let read_body = body_kind(action, request.headers())?;
     let limit = if action == HealthAction::Patch { change::LONGEST_PATCH } else { LARGEST };
-    let body = body(request, limit, &shared.health).await?;
-    let _place = shared.health.writer().await?;
+    let body = body(request, limit, &shared.reports).await?;
+    let _place = shared.reports.writer().await.map_err(busy)?;
     let change = read_body(&body.bytes).map_err(|error| refused(error.into()))?;
     let written = write(shared, hub, &cluster, &change, &query).await?;
     let seen = read(&shared.view, &cluster, &written)?;
@@ -161,12 +159,16 @@ async fn collect(mut body: RequestBody, limit: usize, places: &Places) -> Result
         if length > limit {
             return Err(refused(Status::too_large(limit)));
         }
-        if length > places::SHORT && place.is_none() {
-            place = Some(places.long_body()?);
+        if length > reports::SHORT && place.is_none() {
+            place = Some(places.long_body().map_err(busy)?);
         }
         bytes.extend_from_slice(&data);
     }
     Ok(Body { bytes: bytes.freeze(), _place: place })
+}
+
+fn busy(failure: HubFailure) -> Error {
+    Error::hub(failure, RESOURCE)
 }
 
 fn refused(status: Status) -> Error {

@@ -3,11 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::cluster_gateway::RESOURCE;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
-use crate::error::Error;
 use crate::hub::{Cause, Collection, HubFailure, Verb};
 
 /// Reports written at once. Each takes two short calls to the hub, and memory for a few copies of a Secret.
@@ -29,12 +27,12 @@ pub struct Places {
 
 impl Places {
     /// For a whole report, from parsing to its answer. Waits a little, then refuses.
-    pub async fn writer(&self) -> Result<SemaphorePermit<'_>, Error> {
+    pub async fn writer(&self) -> Result<SemaphorePermit<'_>, HubFailure> {
         timeout(PATIENCE, self.writers.acquire()).await.ok().and_then(Result::ok).ok_or_else(busy)
     }
 
     /// For a body that turns out to be long. Refuses at once: whoever sends slowly must not make others wait.
-    pub fn long_body(&self) -> Result<OwnedSemaphorePermit, Error> {
+    pub fn long_body(&self) -> Result<OwnedSemaphorePermit, HubFailure> {
         Arc::clone(&self.long_bodies).try_acquire_owned().map_err(|_| busy())
     }
 }
@@ -45,20 +43,21 @@ impl Default for Places {
     }
 }
 
-fn busy() -> Error {
-    let failure = HubFailure { verb: Verb::Update, collection: Collection::Secrets, cause: Cause::Busy };
-    Error::hub(failure, RESOURCE)
+/// As if the hub were: it is for its sake that few may write.
+fn busy() -> HubFailure {
+    HubFailure { verb: Verb::Update, collection: Collection::Secrets, cause: Cause::Busy }
 }
 
 #[cfg(test)]
 mod tests {
+    use api::cluster_gateway::RESOURCE;
     use http::StatusCode;
     use tokio::time::Instant;
 
     use super::*;
 
-    fn code<T>(outcome: Result<T, Error>) -> Option<StatusCode> {
-        outcome.err().map(|error| error.into_status().code())
+    fn code<T>(outcome: Result<T, HubFailure>) -> Option<StatusCode> {
+        outcome.err().map(|failure| failure.into_status(RESOURCE).code())
     }
 
     #[tokio::test(start_paused = true)]
