@@ -32,14 +32,14 @@ use crate::exchange::{self, Exchange, RulesFile};
 use crate::hub;
 use crate::limits::{Limits, reports};
 use crate::metrics::{Metrics, SecondLooks};
+use crate::needs::RequestNeeds;
 use crate::probes;
 use crate::server::Server;
-use crate::shared::Shared;
 
 /// A running gateway. Dropping it stops it without draining.
 pub struct Gateway {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<RequestNeeds>,
     threads: Threads,
     shutdown_delay: Duration,
     drain_timeout: Duration,
@@ -151,7 +151,7 @@ fn proxy_ca(config: &Config) -> anyhow::Result<Option<Arc<[u8]>>> {
 }
 
 /// Readiness first, so that no new requests are sent here; then what is in flight.
-async fn shut_down(shared: &Shared, leaving: Option<Leaving>, delay: Duration, patience: Duration) {
+async fn shut_down(shared: &RequestNeeds, leaving: Option<Leaving>, delay: Duration, patience: Duration) {
     let not_ready = shared.readiness.block("shutdown");
     tokio::time::sleep(delay).await;
     let requests = shared.drain.finish(patience);
@@ -176,7 +176,7 @@ async fn exit_at_next(mut signals: Signals) {
 
 /// What runs beside the cores that serve.
 struct Built {
-    shared: Arc<Shared>,
+    shared: Arc<RequestNeeds>,
     auth: auth::Auth,
     tunnel_server: Option<TunnelServer>,
     audit: Option<audit::Log>,
@@ -223,7 +223,7 @@ fn build(
     let looks = SecondLooks::register(&mut registry);
     let second_look = hub.clone().map(|hub| SecondLook::new(hub, Arc::clone(&clusters), control, looks));
 
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(RequestNeeds {
         authenticator: Arc::clone(&auth.authenticator),
         authorizer: Arc::clone(&auth.authorizer),
         clusters,

@@ -7,11 +7,11 @@ use bytes::Bytes;
 use http::HeaderValue;
 use tokio::sync::Notify;
 
-use crate::shared::Shared;
+use crate::needs::RequestNeeds;
 
 /// What the requests of one client connection share.
 pub struct Connection {
-    gateway: Arc<Shared>,
+    gateway: Arc<RequestNeeds>,
     peer: Peer,
     core: usize,
     address: HeaderValue,
@@ -21,13 +21,13 @@ pub struct Connection {
 // === impl Connection ===
 
 impl Connection {
-    pub fn new(gateway: Arc<Shared>, peer: Peer, core: usize) -> Self {
+    pub fn new(gateway: Arc<RequestNeeds>, peer: Peer, core: usize) -> Self {
         let address = peer.address().ip().to_canonical().to_string();
         let address = HeaderValue::from_maybe_shared(Bytes::from(address)).expect("an address is ASCII");
         Self { gateway, peer, core, address, close: Notify::new() }
     }
 
-    pub fn gateway(&self) -> &Arc<Shared> {
+    pub fn gateway(&self) -> &Arc<RequestNeeds> {
         &self.gateway
     }
 

@@ -19,6 +19,7 @@ mod hub;
 mod limits;
 mod metrics;
 mod names;
+mod needs;
 pub mod patch;
 mod poll;
 mod probes;
@@ -29,7 +30,7 @@ mod resources;
 mod server;
 mod serving;
 mod settings;
-mod shared;
+
 mod tunnel;
 mod unread;
 mod upstream;

@@ -27,8 +27,8 @@ use http_body_util::{BodyExt, Limited};
 
 use crate::body::ResponseBody;
 use crate::error::Error;
+use crate::needs::RequestNeeds;
 use crate::request_body::RequestBody;
-use crate::shared::Shared;
 
 pub use self::documents::{discovery, open_api};
 
@@ -37,7 +37,7 @@ const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
 /// `get`, `list` and `watch` of `clustergateways`.
 pub async fn clusters(
-    shared: &Shared,
+    shared: &RequestNeeds,
     permit: &Permit,
     route: &ClustersRoute,
     request: &Request<RequestBody>,
@@ -47,7 +47,7 @@ pub async fn clusters(
 
 /// `get`, `update` and `patch` of `clustergateways/health`.
 pub async fn health(
-    shared: &Shared,
+    shared: &RequestNeeds,
     permit: &Permit,
     cluster: ClusterName,
     action: HealthAction,
@@ -58,7 +58,7 @@ pub async fn health(
 
 /// `get`, `list` and `watch` of `virtualclusters`.
 pub async fn virtual_clusters(
-    shared: &Shared,
+    shared: &RequestNeeds,
     permit: &Permit,
     route: &ClustersRoute,
     request: &Request<RequestBody>,
@@ -75,7 +75,7 @@ fn ok(body: Bytes) -> Response<ResponseBody> {
 const CONDITIONS: [&str; 4] = ["clusters", "identity", "managedclusters", "shutdown"];
 
 /// `/healthz` and `/livez` say that requests are answered; `/readyz` that they are answered rightly.
-pub fn probe(shared: &Shared, probe: Probe, query: Option<&str>) -> Response<ResponseBody> {
+pub fn probe(shared: &RequestNeeds, probe: Probe, query: Option<&str>) -> Response<ResponseBody> {
     let (blocked, conditions): (_, &[&str]) = match probe {
         Probe::Healthz | Probe::Livez => (Vec::new(), &[]),
         Probe::Readyz => (shared.readiness.blocked_by(), &CONDITIONS),
@@ -95,7 +95,7 @@ pub fn probe(shared: &Shared, probe: Probe, query: Option<&str>) -> Response<Res
 }
 
 /// `/readyz/<condition>`: one condition alone.
-pub fn probe_check(shared: &Shared, check: &ProbeCheck) -> Result<Response<ResponseBody>, Error> {
+pub fn probe_check(shared: &RequestNeeds, check: &ProbeCheck) -> Result<Response<ResponseBody>, Error> {
     let known = &*check.check == "ping" || (check.probe == Probe::Readyz && CONDITIONS.contains(&&*check.check));
     if !known {
         return Err(Error::NotFound);
@@ -122,7 +122,7 @@ pub fn version() -> Response<ResponseBody> {
 }
 
 /// Encoded on the control runtime: a scrape must not hold up the requests of a core.
-pub async fn metrics(shared: &Arc<Shared>) -> Response<ResponseBody> {
+pub async fn metrics(shared: &Arc<RequestNeeds>) -> Response<ResponseBody> {
     let owned = Arc::clone(shared);
     match shared.control.spawn(async move { owned.exposition.encode() }).await {
         Ok(text) => answer(StatusCode::OK, HeaderValue::from_static(telemetry::metrics::CONTENT_TYPE), text),
@@ -143,7 +143,7 @@ fn answer(status: StatusCode, content_type: HeaderValue, body: impl Into<Bytes>)
 /// The level of the running process, as `PUT /debug/flags/v` of Kubernetes components sets it. The body is a level (`debug`), a
 /// filter, or a klog number.
 pub async fn log_level(
-    shared: &Shared,
+    shared: &RequestNeeds,
     permit: &Permit,
     request: Request<RequestBody>,
 ) -> Result<Response<ResponseBody>, Error> {
@@ -155,7 +155,7 @@ pub async fn log_level(
     Ok(set_log_level(shared, permit, level))
 }
 
-fn set_log_level(shared: &Shared, permit: &Permit, level: &str) -> Response<ResponseBody> {
+fn set_log_level(shared: &RequestNeeds, permit: &Permit, level: &str) -> Response<ResponseBody> {
     let level = match level.trim().parse::<u8>() {
         Ok(8..) => "trace",
         Ok(4..) => "debug",

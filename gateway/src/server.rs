@@ -24,13 +24,13 @@ use tokio_rustls::server::TlsStream;
 
 use self::limits::Limits;
 use crate::connection::Connection;
-use crate::shared::Shared;
+use crate::needs::RequestNeeds;
 
 type Stream = TlsStream<LargeReads<TcpStream>>;
 
 /// Accepts connections on one core until the gateway drains.
 pub struct Server {
-    gateway: Arc<Shared>,
+    gateway: Arc<RequestNeeds>,
     tls: TlsAcceptor,
     core: usize,
     room: Arc<Semaphore>,
@@ -52,7 +52,7 @@ enum Ended {
 // === impl Server ===
 
 impl Server {
-    pub fn new(gateway: Arc<Shared>, tls: Arc<ServerConfig>, core: usize) -> Self {
+    pub fn new(gateway: Arc<RequestNeeds>, tls: Arc<ServerConfig>, core: usize) -> Self {
         Self { gateway, tls: tls.into(), core, room: Arc::new(Semaphore::new(Limits::CONNECTIONS)) }
     }
 

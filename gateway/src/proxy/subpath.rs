@@ -10,12 +10,12 @@ use auth::{AuthorizationError, User};
 use tokio::time::Instant;
 
 use crate::error::Error;
-use crate::shared::Shared;
+use crate::needs::RequestNeeds;
 
 /// Fails unless `user` may do this on the member. A path that may mean one thing here and another there is refused, whoever asks.
 ///
 /// Comes before the cluster is looked up, like every check: whoever may do nothing there learns nothing of what exists.
-pub async fn authorize(gateway: &Shared, user: Arc<User>, route: &ProxyRoute<'_>) -> Result<(), Error> {
+pub async fn authorize(gateway: &RequestNeeds, user: Arc<User>, route: &ProxyRoute<'_>) -> Result<(), Error> {
     if !route.asks.can_be_decoded() {
         return Err(Error::BadPath(BadPath::Escape));
     }

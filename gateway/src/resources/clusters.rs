@@ -24,12 +24,12 @@ use crate::body::ResponseBody;
 use crate::clusters::{Seen, View};
 use crate::error::Error;
 use crate::hub::{Cause, Collection, Hub, HubFailure, Verb};
+use crate::needs::RequestNeeds;
 use crate::request_body::RequestBody;
-use crate::shared::Shared;
 
 /// `get`, `list` and `watch`.
 pub async fn serve(
-    shared: &Shared,
+    shared: &RequestNeeds,
     permit: &Permit,
     route: &ClustersRoute,
     request: &Request<RequestBody>,
@@ -105,7 +105,7 @@ fn logged(view: &View, secret: &SecretObject) -> Option<Seen> {
 }
 
 async fn watch(
-    shared: &Shared,
+    shared: &RequestNeeds,
     hub: &Hub,
     permit: &Permit,
     options: WatchOptions,

@@ -27,8 +27,8 @@ use crate::body::ResponseBody;
 use crate::error::Error;
 use crate::hub::{Hub, HubFailure, Verb};
 use crate::limits::reports::{self, Places};
+use crate::needs::RequestNeeds;
 use crate::request_body::RequestBody;
-use crate::shared::Shared;
 
 /// Longest object sent, as kube-apiserver's (`--max-resource-write-bytes`). Of patches see [`change::LONGEST_PATCH`].
 const LARGEST: usize = 3 << 20;
@@ -44,7 +44,7 @@ const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";
 
 /// `get`, `update` and `patch`.
 pub async fn serve(
-    shared: &Shared,
+    shared: &RequestNeeds,
     permit: &Permit,
     cluster: ClusterName,
     action: HealthAction,
@@ -73,7 +73,7 @@ pub async fn serve(
 }
 
 async fn write(
-    shared: &Shared,
+    shared: &RequestNeeds,
     hub: &Hub,
     cluster: &ClusterName,
     change: &Change,

@@ -15,11 +15,11 @@ use super::{ok, watch};
 use crate::body::ResponseBody;
 use crate::clusters::{Cluster, LookupError};
 use crate::error::Error;
-use crate::shared::Shared;
+use crate::needs::RequestNeeds;
 
 /// `get`, `list` and `watch`.
 pub fn clusters(
-    shared: &Shared,
+    shared: &RequestNeeds,
     route: &ClustersRoute,
     query: Option<&str>,
     form: Form,
@@ -55,7 +55,7 @@ pub fn clusters(
 
 /// The cluster of this name; `absent` tells its reader that there is none.
 fn registered(
-    shared: &Shared,
+    shared: &RequestNeeds,
     name: &ClusterName,
     absent: impl FnOnce(&ClusterName) -> Error,
 ) -> Result<Arc<Cluster>, Error> {
@@ -68,7 +68,7 @@ fn registered(
 
 /// As [`clusters`], of `virtualclusters`: those, and this gateway's own place.
 pub fn virtual_clusters(
-    shared: &Shared,
+    shared: &RequestNeeds,
     route: &ClustersRoute,
     query: Option<&str>,
     form: Form,

@@ -22,7 +22,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 use super::watch::{self, Events};
 use crate::clusters::{Cluster, Clusters, Snapshot, View};
 use crate::error::Error;
-use crate::shared::Shared;
+use crate::needs::RequestNeeds;
 
 /// How often a watcher that asked for bookmarks gets one.
 const BOOKMARKS: Duration = Duration::from_mins(1);
@@ -57,7 +57,7 @@ enum Next {
 // === impl MemoryWatch ===
 
 impl MemoryWatch {
-    pub fn begin(shared: &Shared, subject: Subject, options: WatchOptions, form: Form) -> Result<Self, Error> {
+    pub fn begin(shared: &RequestNeeds, subject: Subject, options: WatchOptions, form: Form) -> Result<Self, Error> {
         // Subscribed before the first look, so that a change in between is seen.
         let mut changed = shared.clusters.subscribe();
         changed.mark_unchanged();

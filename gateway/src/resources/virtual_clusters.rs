@@ -24,12 +24,12 @@ use crate::body::ResponseBody;
 use crate::clusters::managed::is_absence;
 use crate::error::Error;
 use crate::hub::{Collection, Hub, HubFailure};
+use crate::needs::RequestNeeds;
 use crate::request_body::RequestBody;
-use crate::shared::Shared;
 
 /// `get`, `list` and `watch`.
 pub async fn serve(
-    shared: &Shared,
+    shared: &RequestNeeds,
     permit: &Permit,
     route: &ClustersRoute,
     request: &Request<RequestBody>,
@@ -100,7 +100,7 @@ fn parsed<T: DeserializeOwned>(collection: Collection, json: &[u8]) -> Result<T,
     api::hub_object::parse(json).map_err(|_| Error::hub(HubFailure::unreadable(collection), RESOURCE))
 }
 
-async fn list(shared: &Shared, hub: &Hub, options: ListOptions, form: Form) -> Result<Bytes, Error> {
+async fn list(shared: &RequestNeeds, hub: &Hub, options: ListOptions, form: Form) -> Result<Bytes, Error> {
     // Both lists are whole: what is merged of pages is no page.
     let options = ListOptions { limit: None, ..options };
     let selectors = options.clone().from_memory().map_err(Error::List)?;

@@ -24,7 +24,7 @@ use super::watch::{self, Events, Step};
 use crate::clusters::managed::{Kind, ManagedClusters, is_absence};
 use crate::error::Error;
 use crate::hub::{Collection, Hub, Line, Watching};
-use crate::shared::Shared;
+use crate::needs::RequestNeeds;
 
 /// Both watches on their way to the watcher.
 pub struct VirtualWatch {
@@ -59,7 +59,7 @@ enum Next {
 
 impl VirtualWatch {
     pub async fn begin(
-        shared: &Shared,
+        shared: &RequestNeeds,
         hub: &Hub,
         permit: &Permit,
         options: WatchOptions,

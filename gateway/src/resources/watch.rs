@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout_at};
 use super::ok;
 use crate::body::ResponseBody;
 use crate::hub::{Line, Watching};
-use crate::shared::Shared;
+use crate::needs::RequestNeeds;
 
 /// Without a wish of the watcher's, watches last between this and twice as long, as kube-apiserver's (`--min-request-timeout`).
 const SHORTEST: Duration = Duration::from_mins(30);
@@ -50,7 +50,7 @@ pub struct Flow<T> {
 pub type Events = Pin<Box<dyn Stream<Item = Bytes> + Send>>;
 
 /// The answer to a watch.
-pub fn response(shared: &Shared, method: &Method, events: Events) -> Response<ResponseBody> {
+pub fn response(shared: &RequestNeeds, method: &Method, events: Events) -> Response<ResponseBody> {
     let body = match *method {
         // The events would be its body.
         Method::HEAD => ResponseBody::empty(),

@@ -1,4 +1,4 @@
-//! What every request may use: immutable after start-up, shared by all cores.
+//! What every request may need: immutable after start-up, shared by all cores.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::limits::{Limits, reports};
 use crate::metrics::{ClusterMetrics, Metrics};
 use crate::settings::Settings;
 
-pub struct Shared {
+pub struct RequestNeeds {
     pub authenticator: Arc<Authenticator>,
     pub authorizer: Arc<Authorizer>,
     pub clusters: Arc<Clusters>,
@@ -50,9 +50,9 @@ pub struct Shared {
     pub settings: Settings,
 }
 
-// === impl Shared ===
+// === impl RequestNeeds ===
 
-impl Shared {
+impl RequestNeeds {
     /// The cluster that a permitted request is for.
     pub async fn cluster(&self, name: &ClusterName) -> Result<Arc<Cluster>, LookupError> {
         match (self.clusters.get(name), &self.second_look) {
