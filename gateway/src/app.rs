@@ -39,7 +39,7 @@ use crate::server::Server;
 /// A running gateway. Dropping it stops it without draining.
 pub struct Gateway {
     address: SocketAddr,
-    shared: Arc<RequestNeeds>,
+    needs: Arc<RequestNeeds>,
     threads: Threads,
     shutdown_delay: Duration,
     drain_timeout: Duration,
@@ -80,16 +80,16 @@ impl Gateway {
         let listeners = listen::reuse_port(config.listen, config.threads, config.sharing)
             .with_context(|| format!("cannot listen on {}", config.listen))?;
         let address = listeners[0].local_addr()?;
-        let Built { shared, auth, tunnel_server, audit } = build(config, threads.control(), log_level, &certificates)?;
+        let Built { needs, auth, tunnel_server, audit } = build(config, threads.control(), log_level, &certificates)?;
         let tls = tls_server::config(certificates, &config.serving.policy);
         for (core, listener) in listeners.into_iter().enumerate() {
-            let server = Server::new(Arc::clone(&shared), Arc::clone(&tls), core);
+            let server = Server::new(Arc::clone(&needs), Arc::clone(&tls), core);
             threads.serve(core, listener, server);
         }
         tracing::info!(%address, threads = config.threads, "serving");
         Ok(Self {
             address,
-            shared,
+            needs,
             threads,
             shutdown_delay: config.shutdown_delay,
             drain_timeout: config.drain_timeout,
@@ -111,17 +111,17 @@ impl Gateway {
 
     /// Blocks until the gateway is ready.
     pub fn wait_ready(&self, patience: Duration) -> anyhow::Result<()> {
-        if self.shared.readiness.wait(patience) {
+        if self.needs.readiness.wait(patience) {
             return Ok(());
         }
-        Err(anyhow!("not ready after {patience:?}: {}", self.shared.readiness.blocked_by().join(", ")))
+        Err(anyhow!("not ready after {patience:?}: {}", self.needs.readiness.blocked_by().join(", ")))
     }
 
     /// Shuts down as SIGTERM does and returns when everything has ended.
     pub fn stop(self) -> anyhow::Result<()> {
-        let (shared, delay, patience) = (Arc::clone(&self.shared), self.shutdown_delay, self.drain_timeout);
+        let (needs, delay, patience) = (Arc::clone(&self.needs), self.shutdown_delay, self.drain_timeout);
         let leaving = self.tunnel_server.as_ref().map(TunnelServer::leaving);
-        let done = self.threads.control().spawn(async move { shut_down(&shared, leaving, delay, patience).await });
+        let done = self.threads.control().spawn(async move { shut_down(&needs, leaving, delay, patience).await });
         self.threads.join(done, self.shutdown_delay + self.drain_timeout)?;
         drop(self.tunnel_server);
         drop(self.auth);
@@ -151,10 +151,10 @@ fn proxy_ca(config: &Config) -> anyhow::Result<Option<Arc<[u8]>>> {
 }
 
 /// Readiness first, so that no new requests are sent here; then what is in flight.
-async fn shut_down(shared: &RequestNeeds, leaving: Option<Leaving>, delay: Duration, patience: Duration) {
-    let not_ready = shared.readiness.block("shutdown");
+async fn shut_down(needs: &RequestNeeds, leaving: Option<Leaving>, delay: Duration, patience: Duration) {
+    let not_ready = needs.readiness.block("shutdown");
     tokio::time::sleep(delay).await;
-    let requests = shared.drain.finish(patience);
+    let requests = needs.drain.finish(patience);
     let in_time = match leaving {
         Some(leaving) => leaving.beside(requests).await,
         None => requests.await,
@@ -176,7 +176,7 @@ async fn exit_at_next(mut signals: Signals) {
 
 /// What runs beside the cores that serve.
 struct Built {
-    shared: Arc<RequestNeeds>,
+    needs: Arc<RequestNeeds>,
     auth: auth::Auth,
     tunnel_server: Option<TunnelServer>,
     audit: Option<audit::Log>,
@@ -223,7 +223,7 @@ fn build(
     let looks = SecondLooks::register(&mut registry);
     let second_look = hub.clone().map(|hub| SecondLook::new(hub, Arc::clone(&clusters), control, looks));
 
-    let shared = Arc::new(RequestNeeds {
+    let needs = Arc::new(RequestNeeds {
         authenticator: Arc::clone(&auth.authenticator),
         authorizer: Arc::clone(&auth.authorizer),
         clusters,
@@ -244,7 +244,7 @@ fn build(
         control: control.clone(),
         settings: config.settings.clone(),
     });
-    Ok(Built { shared, auth, tunnel_server, audit })
+    Ok(Built { needs, auth, tunnel_server, audit })
 }
 
 fn sources(config: &Config, control: &Handle, metrics: &auth::Metrics) -> anyhow::Result<(Feed, auth::Auth)> {

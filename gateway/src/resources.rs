@@ -37,33 +37,33 @@ const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
 /// `get`, `list` and `watch` of `clustergateways`.
 pub async fn clusters(
-    shared: &RequestNeeds,
+    gateway: &RequestNeeds,
     permit: &Permit,
     route: &ClustersRoute,
     request: &Request<RequestBody>,
 ) -> Result<Response<ResponseBody>, Error> {
-    clusters::serve(shared, permit, route, request).await
+    clusters::serve(gateway, permit, route, request).await
 }
 
 /// `get`, `update` and `patch` of `clustergateways/health`.
 pub async fn health(
-    shared: &RequestNeeds,
+    gateway: &RequestNeeds,
     permit: &Permit,
     cluster: ClusterName,
     action: HealthAction,
     request: Request<RequestBody>,
 ) -> Result<Response<ResponseBody>, Error> {
-    health::serve(shared, permit, cluster, action, request).await
+    health::serve(gateway, permit, cluster, action, request).await
 }
 
 /// `get`, `list` and `watch` of `virtualclusters`.
 pub async fn virtual_clusters(
-    shared: &RequestNeeds,
+    gateway: &RequestNeeds,
     permit: &Permit,
     route: &ClustersRoute,
     request: &Request<RequestBody>,
 ) -> Result<Response<ResponseBody>, Error> {
-    virtual_clusters::serve(shared, permit, route, request).await
+    virtual_clusters::serve(gateway, permit, route, request).await
 }
 
 /// A JSON document.
@@ -75,10 +75,10 @@ fn ok(body: Bytes) -> Response<ResponseBody> {
 const CONDITIONS: [&str; 4] = ["clusters", "identity", "managedclusters", "shutdown"];
 
 /// `/healthz` and `/livez` say that requests are answered; `/readyz` that they are answered rightly.
-pub fn probe(shared: &RequestNeeds, probe: Probe, query: Option<&str>) -> Response<ResponseBody> {
+pub fn probe(gateway: &RequestNeeds, probe: Probe, query: Option<&str>) -> Response<ResponseBody> {
     let (blocked, conditions): (_, &[&str]) = match probe {
         Probe::Healthz | Probe::Livez => (Vec::new(), &[]),
-        Probe::Readyz => (shared.readiness.blocked_by(), &CONDITIONS),
+        Probe::Readyz => (gateway.readiness.blocked_by(), &CONDITIONS),
     };
     let verbose = query::pairs(query.unwrap_or_default()).any(|(key, _)| key == "verbose");
     let status = if blocked.is_empty() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
@@ -95,12 +95,12 @@ pub fn probe(shared: &RequestNeeds, probe: Probe, query: Option<&str>) -> Respon
 }
 
 /// `/readyz/<condition>`: one condition alone.
-pub fn probe_check(shared: &RequestNeeds, check: &ProbeCheck) -> Result<Response<ResponseBody>, Error> {
+pub fn probe_check(gateway: &RequestNeeds, check: &ProbeCheck) -> Result<Response<ResponseBody>, Error> {
     let known = &*check.check == "ping" || (check.probe == Probe::Readyz && CONDITIONS.contains(&&*check.check));
     if !known {
         return Err(Error::NotFound);
     }
-    Ok(if shared.readiness.blocked_by().contains(&&*check.check) {
+    Ok(if gateway.readiness.blocked_by().contains(&&*check.check) {
         answer(StatusCode::SERVICE_UNAVAILABLE, TEXT, format!("{} failed\n", check.check))
     } else {
         answer(StatusCode::OK, TEXT, "ok")
@@ -122,9 +122,9 @@ pub fn version() -> Response<ResponseBody> {
 }
 
 /// Encoded on the control runtime: a scrape must not hold up the requests of a core.
-pub async fn metrics(shared: &Arc<RequestNeeds>) -> Response<ResponseBody> {
-    let owned = Arc::clone(shared);
-    match shared.control.spawn(async move { owned.exposition.encode() }).await {
+pub async fn metrics(gateway: &Arc<RequestNeeds>) -> Response<ResponseBody> {
+    let owned = Arc::clone(gateway);
+    match gateway.control.spawn(async move { owned.exposition.encode() }).await {
         Ok(text) => answer(StatusCode::OK, HeaderValue::from_static(telemetry::metrics::CONTENT_TYPE), text),
         Err(_) => Error::ClustersUnknown.into_response(),
     }
@@ -143,7 +143,7 @@ fn answer(status: StatusCode, content_type: HeaderValue, body: impl Into<Bytes>)
 /// The level of the running process, as `PUT /debug/flags/v` of Kubernetes components sets it. The body is a level (`debug`), a
 /// filter, or a klog number.
 pub async fn log_level(
-    shared: &RequestNeeds,
+    gateway: &RequestNeeds,
     permit: &Permit,
     request: Request<RequestBody>,
 ) -> Result<Response<ResponseBody>, Error> {
@@ -152,17 +152,17 @@ pub async fn log_level(
     let body = tokio::time::timeout(WITHIN, Limited::new(request.into_body(), LONGEST).collect()).await;
     let body = body.ok().and_then(Result::ok).ok_or(Error::BadRequest("the body must be a log level"))?.to_bytes();
     let level = std::str::from_utf8(&body).map_err(|_| Error::BadRequest("the body must be a log level"))?;
-    Ok(set_log_level(shared, permit, level))
+    Ok(set_log_level(gateway, permit, level))
 }
 
-fn set_log_level(shared: &RequestNeeds, permit: &Permit, level: &str) -> Response<ResponseBody> {
+fn set_log_level(gateway: &RequestNeeds, permit: &Permit, level: &str) -> Response<ResponseBody> {
     let level = match level.trim().parse::<u8>() {
         Ok(8..) => "trace",
         Ok(4..) => "debug",
         Ok(_) => "info",
         Err(_) => level.trim(),
     };
-    let Some(logs) = &shared.log_level else {
+    let Some(logs) = &gateway.log_level else {
         return answer(StatusCode::CONFLICT, TEXT, "the log level is not in this gateway's hands\n");
     };
     match logs.set(level) {

@@ -29,28 +29,28 @@ use crate::request_body::RequestBody;
 
 /// `get`, `list` and `watch`.
 pub async fn serve(
-    shared: &RequestNeeds,
+    gateway: &RequestNeeds,
     permit: &Permit,
     route: &ClustersRoute,
     request: &Request<RequestBody>,
 ) -> Result<Response<ResponseBody>, Error> {
     let form = asked::form(route, request)?;
     let query = request.uri().query();
-    match (route, &shared.hub) {
+    match (route, &gateway.hub) {
         (ClustersRoute::Get(name), Some(hub)) => {
-            let seen = get(hub, &shared.view, name, &asked::version(request.uri())).await?;
-            Ok(ok(form.object(&shared.view.show(&seen.spec, seen.health))))
+            let seen = get(hub, &gateway.view, name, &asked::version(request.uri())).await?;
+            Ok(ok(form.object(&gateway.view.show(&seen.spec, seen.health))))
         }
         (ClustersRoute::List, Some(hub)) => {
             let options = ListOptions::from_query(query).map_err(Error::List)?;
-            list(hub, &shared.view, &options, form).await.map(ok)
+            list(hub, &gateway.view, &options, form).await.map(ok)
         }
         (ClustersRoute::Watch, Some(hub)) => {
             let options = WatchOptions::from_query(query).map_err(Error::List)?;
-            let flow = watch(shared, hub, permit, options, form).await?;
-            Ok(watch::response(shared, request.method(), flow.stream()))
+            let flow = watch(gateway, hub, permit, options, form).await?;
+            Ok(watch::response(gateway, request.method(), flow.stream()))
         }
-        (route, None) => memory::clusters(shared, route, query, form, request.method()),
+        (route, None) => memory::clusters(gateway, route, query, form, request.method()),
     }
 }
 
@@ -105,7 +105,7 @@ fn logged(view: &View, secret: &SecretObject) -> Option<Seen> {
 }
 
 async fn watch(
-    shared: &RequestNeeds,
+    gateway: &RequestNeeds,
     hub: &Hub,
     permit: &Permit,
     options: WatchOptions,
@@ -119,8 +119,8 @@ async fn watch(
     let unseen = if options.wants_initial_events() {
         HashSet::new()
     } else {
-        shared.clusters.snapshot().unconvertible().map(ToString::to_string).collect()
+        gateway.clusters.snapshot().unconvertible().map(ToString::to_string).collect()
     };
-    let translator = Clusters::new(EventWriter::new(form), shared.view.clone(), options, unseen);
+    let translator = Clusters::new(EventWriter::new(form), gateway.view.clone(), options, unseen);
     Ok(Flow::new(watching, translator, lifetime))
 }

@@ -44,16 +44,16 @@ const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";
 
 /// `get`, `update` and `patch`.
 pub async fn serve(
-    shared: &RequestNeeds,
+    gateway: &RequestNeeds,
     permit: &Permit,
     cluster: ClusterName,
     action: HealthAction,
     request: Request<RequestBody>,
 ) -> Result<Response<ResponseBody>, Error> {
     if action == HealthAction::Get {
-        return serve_clusters(shared, permit, &ClustersRoute::Get(cluster), &request).await;
+        return serve_clusters(gateway, permit, &ClustersRoute::Get(cluster), &request).await;
     }
-    let Some(hub) = &shared.hub else {
+    let Some(hub) = &gateway.hub else {
         return Err(refused(Status::new(
             StatusCode::METHOD_NOT_ALLOWED,
             Reason::MethodNotAllowed,
@@ -64,16 +64,16 @@ pub async fn serve(
     let query = write_query(request.uri().query())?;
     let read_body = body_kind(action, request.headers())?;
     let limit = if action == HealthAction::Patch { change::LONGEST_PATCH } else { LARGEST };
-    let body = body(request, limit, &shared.reports).await?;
-    let _place = shared.reports.writer().await.map_err(busy)?;
+    let body = body(request, limit, &gateway.reports).await?;
+    let _place = gateway.reports.writer().await.map_err(busy)?;
     let change = read_body(&body.bytes).map_err(|error| refused(error.into()))?;
-    let written = write(shared, hub, &cluster, &change, &query).await?;
-    let seen = read(&shared.view, &cluster, &written)?;
-    Ok(ok(form.object(&shared.view.show(&seen.spec, seen.health))))
+    let written = write(gateway, hub, &cluster, &change, &query).await?;
+    let seen = read(&gateway.view, &cluster, &written)?;
+    Ok(ok(form.object(&gateway.view.show(&seen.spec, seen.health))))
 }
 
 async fn write(
-    shared: &RequestNeeds,
+    gateway: &RequestNeeds,
     hub: &Hub,
     cluster: &ClusterName,
     change: &Change,
@@ -83,7 +83,7 @@ async fn write(
     loop {
         let json = secret(hub, cluster, "").await?;
         let current: SecretObject = parsed(Verb::Get, &json)?;
-        let seen = read(&shared.view, cluster, &current)?;
+        let seen = read(&gateway.view, cluster, &current)?;
         let wanted = change.wanted(&seen.spec).map_err(|error| refused(error.into()))?;
         let body = wanted.health.annotate(&json).ok_or(Error::BadRequest("the Secret cannot be read"))?;
         match hub.update_secret(cluster.as_str(), query, body.into()).await {

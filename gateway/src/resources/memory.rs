@@ -19,20 +19,20 @@ use crate::needs::RequestNeeds;
 
 /// `get`, `list` and `watch`.
 pub fn clusters(
-    shared: &RequestNeeds,
+    gateway: &RequestNeeds,
     route: &ClustersRoute,
     query: Option<&str>,
     form: Form,
     method: &Method,
 ) -> Result<Response<ResponseBody>, Error> {
-    let snapshot = shared.clusters.snapshot();
+    let snapshot = gateway.clusters.snapshot();
     if !snapshot.is_listed() {
         return Err(Error::ClustersUnknown);
     }
-    let view = &shared.view;
+    let view = &gateway.view;
     match route {
         ClustersRoute::Get(name) => {
-            let cluster = registered(shared, name, |name| Error::NoSuchObject(name.clone()))?;
+            let cluster = registered(gateway, name, |name| Error::NoSuchObject(name.clone()))?;
             Ok(ok(form.object(&view.show(cluster.spec(), view.health_of(cluster.spec())))))
         }
         ClustersRoute::List => {
@@ -47,19 +47,19 @@ pub fn clusters(
         }
         ClustersRoute::Watch => {
             let options = WatchOptions::from_query(query).map_err(Error::List)?;
-            let watch = MemoryWatch::begin(shared, Subject::ClusterGateways(view.clone()), options, form)?;
-            Ok(watch::response(shared, method, watch.stream()))
+            let watch = MemoryWatch::begin(gateway, Subject::ClusterGateways(view.clone()), options, form)?;
+            Ok(watch::response(gateway, method, watch.stream()))
         }
     }
 }
 
 /// The cluster of this name; `absent` tells its reader that there is none.
 fn registered(
-    shared: &RequestNeeds,
+    gateway: &RequestNeeds,
     name: &ClusterName,
     absent: impl FnOnce(&ClusterName) -> Error,
 ) -> Result<Arc<Cluster>, Error> {
-    shared.clusters.get(name).map_err(|error| match error {
+    gateway.clusters.get(name).map_err(|error| match error {
         LookupError::Absent => absent(name),
         LookupError::Invalid(reason) => Error::Unconvertible { cluster: name.clone(), reason },
         other => Error::lookup(name, other),
@@ -68,20 +68,20 @@ fn registered(
 
 /// As [`clusters`], of `virtualclusters`: those, and this gateway's own place.
 pub fn virtual_clusters(
-    shared: &RequestNeeds,
+    gateway: &RequestNeeds,
     route: &ClustersRoute,
     query: Option<&str>,
     form: Form,
     method: &Method,
 ) -> Result<Response<ResponseBody>, Error> {
-    let snapshot = shared.clusters.snapshot();
+    let snapshot = gateway.clusters.snapshot();
     if !snapshot.is_listed() {
         return Err(Error::ClustersUnknown);
     }
     match route {
         ClustersRoute::Get(name) if name.as_str() == LOCAL => Ok(ok(form.object(&VirtualCluster::local()))),
         ClustersRoute::Get(name) => {
-            let cluster = registered(shared, name, not_found)?;
+            let cluster = registered(gateway, name, not_found)?;
             Ok(ok(form.object(&VirtualCluster::of_spec(cluster.spec()))))
         }
         ClustersRoute::List => {
@@ -96,8 +96,8 @@ pub fn virtual_clusters(
         }
         ClustersRoute::Watch => {
             let options = WatchOptions::from_query(query).map_err(Error::List)?;
-            let watch = MemoryWatch::begin(shared, Subject::VirtualClusters, options, form)?;
-            Ok(watch::response(shared, method, watch.stream()))
+            let watch = MemoryWatch::begin(gateway, Subject::VirtualClusters, options, form)?;
+            Ok(watch::response(gateway, method, watch.stream()))
         }
     }
 }

@@ -57,11 +57,11 @@ enum Next {
 // === impl MemoryWatch ===
 
 impl MemoryWatch {
-    pub fn begin(shared: &RequestNeeds, subject: Subject, options: WatchOptions, form: Form) -> Result<Self, Error> {
+    pub fn begin(gateway: &RequestNeeds, subject: Subject, options: WatchOptions, form: Form) -> Result<Self, Error> {
         // Subscribed before the first look, so that a change in between is seen.
-        let mut changed = shared.clusters.subscribe();
+        let mut changed = gateway.clusters.subscribe();
         changed.mark_unchanged();
-        let snapshot = shared.clusters.snapshot();
+        let snapshot = gateway.clusters.snapshot();
         let initial = options.wants_initial_events();
         let unset = matches!(&*options.resource_version, "" | "0");
         if !unset && !initial && options.resource_version != snapshot.resource_version() {
@@ -70,7 +70,7 @@ impl MemoryWatch {
         let mut watch = Self {
             subject,
             writer: EventWriter::new(form),
-            clusters: Arc::clone(&shared.clusters),
+            clusters: Arc::clone(&gateway.clusters),
             changed,
             seen: BTreeMap::new(),
             version: number(snapshot.resource_version()),

@@ -29,27 +29,27 @@ use crate::request_body::RequestBody;
 
 /// `get`, `list` and `watch`.
 pub async fn serve(
-    shared: &RequestNeeds,
+    gateway: &RequestNeeds,
     permit: &Permit,
     route: &ClustersRoute,
     request: &Request<RequestBody>,
 ) -> Result<Response<ResponseBody>, Error> {
     let form = asked::form(route, request)?;
     let query = request.uri().query();
-    match (route, &shared.hub) {
+    match (route, &gateway.hub) {
         (ClustersRoute::Get(name), Some(hub)) => {
             Ok(ok(form.object(&get(hub, name, &asked::version(request.uri())).await?)))
         }
         (ClustersRoute::List, Some(hub)) => {
             let options = ListOptions::from_query(query).map_err(Error::List)?;
-            list(shared, hub, options, form).await.map(ok)
+            list(gateway, hub, options, form).await.map(ok)
         }
         (ClustersRoute::Watch, Some(hub)) => {
             let options = WatchOptions::from_query(query).map_err(Error::List)?;
-            let watch = VirtualWatch::begin(shared, hub, permit, options, form).await?;
-            Ok(watch::response(shared, request.method(), watch.stream()))
+            let watch = VirtualWatch::begin(gateway, hub, permit, options, form).await?;
+            Ok(watch::response(gateway, request.method(), watch.stream()))
         }
-        (route, None) => memory::virtual_clusters(shared, route, query, form, request.method()),
+        (route, None) => memory::virtual_clusters(gateway, route, query, form, request.method()),
     }
 }
 
@@ -100,13 +100,13 @@ fn parsed<T: DeserializeOwned>(collection: Collection, json: &[u8]) -> Result<T,
     api::hub_object::parse(json).map_err(|_| Error::hub(HubFailure::unreadable(collection), RESOURCE))
 }
 
-async fn list(shared: &RequestNeeds, hub: &Hub, options: ListOptions, form: Form) -> Result<Bytes, Error> {
+async fn list(gateway: &RequestNeeds, hub: &Hub, options: ListOptions, form: Form) -> Result<Bytes, Error> {
     // Both lists are whole: what is merged of pages is no page.
     let options = ListOptions { limit: None, ..options };
     let selectors = options.clone().from_memory().map_err(Error::List)?;
     let sources = Sources::list(hub, &options).await?;
     if sources.managed.is_some()
-        && let Some(known) = &shared.managed
+        && let Some(known) = &gateway.managed
         && known.current().kind().is_none()
     {
         known.look();

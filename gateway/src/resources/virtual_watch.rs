@@ -59,13 +59,13 @@ enum Next {
 
 impl VirtualWatch {
     pub async fn begin(
-        shared: &RequestNeeds,
+        gateway: &RequestNeeds,
         hub: &Hub,
         permit: &Permit,
         options: WatchOptions,
         form: Form,
     ) -> Result<Self, Error> {
-        let kinds = shared.managed.clone().unwrap_or_default();
+        let kinds = gateway.managed.clone().unwrap_or_default();
         let kinds_changed = kinds.subscribe();
         let lifetime = watch::lifetime(options.timeout_seconds);
         let query = |label| options.to_hub(label, false, lifetime.as_secs());
@@ -96,7 +96,7 @@ impl VirtualWatch {
             tracker,
             lines,
             until,
-            drain: Box::pin(shared.drain.soft_token().cancelled_owned()),
+            drain: Box::pin(gateway.drain.soft_token().cancelled_owned()),
             closing: false,
             over: false,
         })

@@ -50,11 +50,11 @@ pub struct Flow<T> {
 pub type Events = Pin<Box<dyn Stream<Item = Bytes> + Send>>;
 
 /// The answer to a watch.
-pub fn response(shared: &RequestNeeds, method: &Method, events: Events) -> Response<ResponseBody> {
+pub fn response(gateway: &RequestNeeds, method: &Method, events: Events) -> Response<ResponseBody> {
     let body = match *method {
         // The events would be its body.
         Method::HEAD => ResponseBody::empty(),
-        _ => ResponseBody::stream(events).ending_with(shared.drain.soft_token().cancelled_owned(), true),
+        _ => ResponseBody::stream(events).ending_with(gateway.drain.soft_token().cancelled_owned(), true),
     };
     ok(Bytes::new()).map(|_| body)
 }
