@@ -1,4 +1,4 @@
-//! The body of every response: our own bytes, or a member's stream, with the record that ends when it does.
+//! The body of every response: our own bytes, or a member's stream.
 
 mod peeked;
 
@@ -13,7 +13,6 @@ use tokio_util::sync::WaitForCancellationFutureOwned;
 
 pub use self::peeked::Peeked;
 use crate::headers;
-use crate::record::Record;
 use crate::upstream::UpstreamBody;
 use crate::upstream::body::Truncated;
 
@@ -21,7 +20,6 @@ pub struct ResponseBody {
     content: Content,
     /// Set on streams without an end of their own: they end cleanly when the gateway drains.
     drain: Option<Drain>,
-    record: Option<Record>,
 }
 
 struct Drain {
@@ -45,16 +43,16 @@ impl ResponseBody {
 
     pub fn full(bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
-        Self { content: Content::Full((!bytes.is_empty()).then_some(bytes)), drain: None, record: None }
+        Self { content: Content::Full((!bytes.is_empty()).then_some(bytes)), drain: None }
     }
 
     pub fn member(body: Peeked<UpstreamBody>) -> Self {
-        Self { content: Content::Member(body), drain: None, record: None }
+        Self { content: Content::Member(body), drain: None }
     }
 
     /// Our own bytes as they come.
     pub fn stream(stream: Pin<Box<dyn Stream<Item = Bytes> + Send>>) -> Self {
-        Self { content: Content::Stream(stream), drain: None, record: None }
+        Self { content: Content::Stream(stream), drain: None }
     }
 
     /// Whether the body ends only when it pleases: its duration says nothing about speed.
@@ -74,12 +72,6 @@ impl ResponseBody {
     #[must_use]
     pub fn ending_with(mut self, drain: WaitForCancellationFutureOwned, lines: bool) -> Self {
         self.drain = Some(Drain { started: Box::pin(drain), between_lines: lines.then_some(true) });
-        self
-    }
-
-    #[must_use]
-    pub fn recorded(mut self, record: Record) -> Self {
-        self.record = Some(record);
         self
     }
 }

@@ -15,12 +15,12 @@ use crate::error::Error;
 use crate::limits;
 use crate::proxy::upgrade::{self, Upgrade};
 use crate::proxy::{self, framing, subpath};
-use crate::record::Record;
+use crate::record::{Record, RecordedBody};
 use crate::request_body::RequestBody;
 use crate::resources;
 
 /// Answers a request; every failure becomes a `metav1.Status`.
-pub async fn handle(connection: Arc<Connection>, mut request: Request<RequestBody>) -> Response<ResponseBody> {
+pub async fn handle(connection: Arc<Connection>, mut request: Request<RequestBody>) -> Response<RecordedBody> {
     let mut record = Record::start(&connection.gateway().own_metrics, request.method());
     let mut client = upgrade::client(&mut request);
     let bodyless = request.method() == Method::HEAD;
@@ -45,7 +45,7 @@ pub async fn handle(connection: Arc<Connection>, mut request: Request<RequestBod
     }
     let mut response = upgrade::or_close(client, response);
     record.answered(response.status(), response.headers_mut());
-    response.map(|body| body.recorded(record))
+    response.map(|body| RecordedBody::new(body, record))
 }
 
 /// The phases of a request, in order.

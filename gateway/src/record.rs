@@ -1,6 +1,8 @@
 //! The outcome of one request, told exactly once to all who want to know: when its response has ended or its upgrade was closed,
 //! or when it is dropped. Until then it counts against the limits.
 
+mod body;
+
 use std::sync::Arc;
 
 use api::cluster_name::ClusterName;
@@ -9,6 +11,7 @@ use auth::{Identity, Permit};
 use http::{HeaderMap, Method, Request, StatusCode};
 use tokio::time::Instant;
 
+pub use self::body::RecordedBody;
 use crate::audit::Draft;
 use crate::connection::Connection;
 use crate::error::Error;

@@ -14,10 +14,10 @@ use net::linger::Linger;
 
 use super::lengths::Lengths;
 use super::{Ended, Stream, limits};
-use crate::body::ResponseBody;
 use crate::connection::Connection;
 use crate::handler::handle;
 use crate::proxy::framing;
+use crate::record::RecordedBody;
 use crate::request_body::RequestBody;
 
 /// Serves the client until one of them leaves.
@@ -42,7 +42,7 @@ pub async fn serve(stream: Stream, connection: Arc<Connection>) -> Result<(), En
                 // By the header and not by asking the connection to leave: what is in its buffer already must not be parsed.
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
-            Ok::<Response<ResponseBody>, Infallible>(response)
+            Ok::<Response<RecordedBody>, Infallible>(response)
         })
     });
     let io = TokioIo::new(Heard::new(Linger::new(stream), reader));

@@ -11,7 +11,7 @@ use http::header::{CONTENT_LENGTH, DATE};
 use http::{HeaderValue, Response};
 use hyper::body::Body;
 
-use crate::body::ResponseBody;
+use crate::record::RecordedBody;
 
 /// A task of its own. A client that resets the stream ends it, wherever it is.
 pub struct Responding<F>(Phase<F>);
@@ -24,7 +24,7 @@ enum Phase<F> {
 
 /// A response's body on its way. Holds at most the one piece for which the client has no room yet.
 struct Sending {
-    body: ResponseBody,
+    body: RecordedBody,
     stream: SendStream<Bytes>,
     /// The piece, and whether it is the last.
     waiting: Option<(Bytes, bool)>,
@@ -38,7 +38,7 @@ impl<F> Responding<F> {
     }
 }
 
-impl<F: Future<Output = Response<ResponseBody>>> Future for Responding<F> {
+impl<F: Future<Output = Response<RecordedBody>>> Future for Responding<F> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
@@ -60,7 +60,7 @@ impl<F: Future<Output = Response<ResponseBody>>> Future for Responding<F> {
 }
 
 /// Sends the head. `None`: that was all of it, or the client is gone.
-fn begin(respond: &mut SendResponse<Bytes>, response: Response<ResponseBody>) -> Option<Sending> {
+fn begin(respond: &mut SendResponse<Bytes>, response: Response<RecordedBody>) -> Option<Sending> {
     let (mut head, body) = response.into_parts();
     // RFC 9110 §6.6.1. Members have written theirs.
     head.headers.entry(DATE).or_insert_with(now);

@@ -1,0 +1,42 @@
+//! The body of every response as it leaves, with the record that ends when it does.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use hyper::body::Body;
+
+use super::Record;
+use crate::body::ResponseBody;
+use crate::upstream::body::Truncated;
+
+pub struct RecordedBody {
+    body: ResponseBody,
+    _record: Record,
+}
+
+// === impl RecordedBody ===
+
+impl RecordedBody {
+    pub fn new(body: ResponseBody, record: Record) -> Self {
+        Self { body, _record: record }
+    }
+}
+
+impl Body for RecordedBody {
+    type Data = Bytes;
+    type Error = Truncated;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Truncated>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
