@@ -206,6 +206,7 @@ fn build(
     let clusters = Arc::new(Clusters::default());
     let making = Making {
         metrics: metrics.clone(),
+        loads: Arc::default(),
         cores: config.threads,
         dial_timeout: config.dial_timeout,
         issuing: Issuing::new(&config.exec, control),

@@ -77,7 +77,7 @@ async fn respond(
             }
             let found = gateway.cluster(&route.cluster).await;
             let cluster = found.map_err(|error| Error::lookup(&route.cluster, error))?;
-            record.uses(connection, cluster.metrics(), route.asks.resource(), &permit)?;
+            record.uses(connection, &cluster, route.asks.resource(), &permit)?;
             let acting = gateway.acting(&cluster, permit.user(), &route.asks);
             let acting = acting.map_err(|reason| Error::invalid(cluster.name(), reason))?;
             let call = proxy::Call::new(connection, cluster, route, permit, acting);

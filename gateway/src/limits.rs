@@ -5,8 +5,8 @@
 //! many of them are no load, and must not turn the others away.
 
 mod lingering;
+mod loads;
 pub mod reports;
-mod users;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -24,7 +24,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
 pub use self::lingering::Slots;
-use self::users::Users;
+pub use self::loads::Loads;
 
 /// The group that is never turned away: whoever has to repair things must get in.
 const EXEMPT: &str = "system:masters";
@@ -66,7 +66,8 @@ pub struct TooMany {
     pub most: u32,
 }
 
-/// What is under way, of one user or at one cluster. A cluster's lives as long as its metrics, hence across changes of its Secret.
+/// What is under way, of one user or at one cluster. A cluster's lives across changes of its Secret, and when it is registered anew as long
+/// as a request of its former self is open.
 #[derive(Debug, Default)]
 pub struct Load([AtomicU32; 2]);
 
@@ -74,7 +75,7 @@ pub struct Load([AtomicU32; 2]);
 #[derive(Debug)]
 pub struct Limits {
     caps: Caps,
-    users: Users,
+    users: Loads,
     /// As [`REASONS`].
     rejected: [[Counter; 2]; 2],
 }
@@ -119,13 +120,13 @@ impl Limits {
             rejected.clone(),
         );
         let counter = |reason| rejected.get_or_create_owned(&ReasonLabels { reason });
-        Self { caps, users: Users::default(), rejected: REASONS.map(|reasons| reasons.map(counter)) }
+        Self { caps, users: Loads::default(), rejected: REASONS.map(|reasons| reasons.map(counter)) }
     }
 
     /// A place among the requests of `user`; `None` where nothing limits them.
     pub fn of_user(&self, user: &Arc<User>, kind: Kind) -> Result<Option<Slot>, TooMany> {
         let Some(most) = self.caps.user.of(kind).filter(|_| !user.is_in(EXEMPT)) else { return Ok(None) };
-        Slot::of(self.users.load(&user.name), kind, most).map(Some).ok_or_else(|| {
+        Slot::of(self.users.of(&user.name), kind, most).map(Some).ok_or_else(|| {
             self.rejected[1][kind as usize].inc();
             TooMany { whose: Whose::User(Arc::clone(user)), kind, most }
         })

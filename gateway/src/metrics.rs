@@ -28,7 +28,6 @@ use self::proxied::{OfCluster, Proxied, Topic};
 pub use self::second_look::SecondLooks;
 pub use self::tunnel::TunnelMetrics;
 pub use self::verb::Verb;
-use crate::limits::Load;
 
 /// Seconds. From a cached discovery answer to the 60 s an API server gives ordinary requests.
 const DURATION_BUCKETS: [f64; 14] =
@@ -95,7 +94,6 @@ pub struct ClusterMetrics {
     circuit: Gauge,
     newest_circuit: Arc<AtomicU64>,
     proxied: Option<OfCluster>,
-    load: Arc<Load>,
     by_outcome: Ledger<(Verb, u16), Counter>,
     by_dial_error: Mutex<HashMap<&'static str, Counter>>,
 }
@@ -219,7 +217,6 @@ impl Metrics {
                 .as_ref()
                 .filter(|_| !labels.cluster.is_empty())
                 .map(|all| all.of_cluster(&labels.cluster)),
-            load: Arc::default(),
             labels,
             families: self.clone(),
             by_outcome: Ledger::default(),
@@ -277,11 +274,6 @@ impl ClusterMetrics {
         if let Some(proxied) = &self.proxied {
             proxied.done(topic, verb, code, took);
         }
-    }
-
-    /// What is under way at the cluster, for limits on it.
-    pub fn load(&self) -> &Arc<Load> {
-        &self.load
     }
 
     pub fn observe_duration(&self, took: Duration) {

@@ -55,7 +55,7 @@ impl<'a> Call<'a> {
 
     /// What its request counts as when the caller has left and the member goes on with it.
     pub fn lingers(&self) -> Slots {
-        self.connection.gateway().limits.lingers(self.permit.user(), self.cluster.metrics().load())
+        self.connection.gateway().limits.lingers(self.permit.user(), self.cluster.load())
     }
 
     pub fn drain(&self) -> &Drain {

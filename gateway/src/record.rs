@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 pub use self::body::RecordedBody;
 use crate::audit::Draft;
+use crate::clusters::Cluster;
 use crate::connection::Connection;
 use crate::error::Error;
 use crate::limits::{Kind, Slot};
@@ -108,18 +109,17 @@ impl Record {
     pub fn uses(
         &mut self,
         connection: &Connection,
-        metrics: &Arc<ClusterMetrics>,
+        cluster: &Cluster,
         resource: &str,
         permit: &Permit,
     ) -> Result<(), Error> {
         let Some(open) = &mut self.0 else { return Ok(()) };
+        let metrics = cluster.metrics();
         open.metrics = Arc::clone(metrics);
         open.in_flight = Some(metrics.request());
         open.topic = metrics.topic(resource);
-        if let Some(cluster) = &open.cluster {
-            let limits = &connection.gateway().limits;
-            open.slots[1] = limits.of_cluster(cluster, metrics.load(), permit.user(), open.kind)?;
-        }
+        let limits = &connection.gateway().limits;
+        open.slots[1] = limits.of_cluster(cluster.name(), cluster.load(), permit.user(), open.kind)?;
         Ok(())
     }
 

@@ -14,6 +14,7 @@ use super::held::Held;
 use super::making::Making;
 use super::target::{endpoint, target};
 use crate::exchange::OwnRules;
+use crate::limits::Load;
 use crate::metrics::ClusterMetrics;
 use crate::upstream::Upstream;
 
@@ -25,6 +26,7 @@ pub struct Cluster {
     access: Access,
     dynamic: Option<Dynamic>,
     metrics: Arc<ClusterMetrics>,
+    load: Arc<Load>,
     identity_rules: OwnRules,
 }
 
@@ -40,6 +42,7 @@ impl Cluster {
         };
         let metrics = previous
             .map_or_else(|| making.metrics.for_cluster(spec.name.shared()), |previous| Arc::clone(&previous.metrics));
+        let load = making.loads.of(spec.name.as_str());
         let located = endpoint(&spec);
         let upstream = match previous {
             Some(previous) if connects_alike(&previous.spec, &spec) => Arc::clone(&previous.access.upstream),
@@ -54,7 +57,7 @@ impl Cluster {
             _ => making.annotations.compile(spec.name.as_str(), spec.identity_rules.as_deref()),
         };
         let endpoint = located.url.clone();
-        Ok(Self { spec, endpoint, access: Access { authorization, upstream }, dynamic, metrics, identity_rules })
+        Ok(Self { spec, endpoint, access: Access { authorization, upstream }, dynamic, metrics, load, identity_rules })
     }
 
     pub fn name(&self) -> &ClusterName {
@@ -102,6 +105,11 @@ impl Cluster {
 
     pub fn metrics(&self) -> &Arc<ClusterMetrics> {
         &self.metrics
+    }
+
+    /// What is under way at it, for limits on it.
+    pub fn load(&self) -> &Arc<Load> {
+        &self.load
     }
 
     pub fn identity_rules(&self) -> &OwnRules {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::issuing::Issuing;
 use crate::exchange::Annotations;
+use crate::limits::Loads;
 use crate::metrics::Metrics;
 use crate::tunnel::Tunnel;
 
@@ -12,6 +13,8 @@ use crate::tunnel::Tunnel;
 #[derive(Clone)]
 pub struct Making {
     pub metrics: Metrics,
+    /// What is under way at each cluster, for limits on it.
+    pub loads: Arc<Loads>,
     /// Number of cores that serve requests.
     pub cores: usize,
     pub dial_timeout: Duration,

@@ -22,9 +22,6 @@ impl Limits {
                 Slot { load, kind }
             })
         };
-        [
-            of(self.caps.user.short, &|| self.users.load(&user.name)),
-            of(self.caps.cluster.short, &|| Arc::clone(cluster)),
-        ]
+        [of(self.caps.user.short, &|| self.users.of(&user.name)), of(self.caps.cluster.short, &|| Arc::clone(cluster))]
     }
 }

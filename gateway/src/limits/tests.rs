@@ -115,3 +115,16 @@ fn what_a_caller_has_left_counts_until_it_is_over() {
     let master = user("root", &["system:masters"]);
     assert!(limits.lingers(&master, &load).iter().all(Option::is_none));
 }
+
+#[test]
+fn a_cluster_that_is_registered_anew_goes_on_counting_what_its_former_self_has_open() {
+    let (limits, _) = limits(1, 1);
+    let (loads, alice) = (Loads::default(), user("alice", &[]));
+    let open = limits.of_cluster(&name(), &loads.of("berlin"), &alice, Kind::Short).expect("room");
+    for number in 0..100_000 {
+        loads.of(&format!("cluster-{number}"));
+    }
+    assert!(limits.of_cluster(&name(), &loads.of("berlin"), &alice, Kind::Short).is_err());
+    drop(open);
+    limits.of_cluster(&name(), &loads.of("berlin"), &alice, Kind::Short).expect("room again");
+}

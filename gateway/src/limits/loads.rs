@@ -1,4 +1,4 @@
-//! How many requests each user has under way. Only users who have some are sure to be known.
+//! How much each user, or each cluster, has under way, by name. Only those who have some are sure to be known.
 
 use std::collections::HashMap;
 use std::hash::BuildHasher as _;
@@ -11,13 +11,13 @@ use super::Load;
 
 /// Parts with a lock of their own. A power of two.
 const SHARDS: usize = 64;
-/// Users a part may know before it looks whom it can forget.
+/// Names a part may know before it looks which it can forget.
 const KEPT: usize = 64;
 
-/// Finding a known user takes a lock that others hold at the same time: cores do not wait for each other but where somebody is
-/// new. So users stay known for a while when their last request has ended, and are forgotten together.
+/// Finding a known name takes a lock that others hold at the same time: cores do not wait for each other but where somebody is
+/// new. So names stay known for a while when their last request has ended, and are forgotten together.
 #[derive(Debug)]
-pub struct Users {
+pub struct Loads {
     shards: [RwLock<Shard>; SHARDS],
     hasher: RandomState,
 }
@@ -31,20 +31,20 @@ struct Shard {
     full: usize,
 }
 
-// === impl Users ===
+// === impl Loads ===
 
-impl Users {
-    /// What `user` has under way.
-    pub fn load(&self, user: &str) -> Arc<Load> {
-        let shard = self.shard(user);
-        if let Some(load) = shard.read().loads.get(user) {
+impl Loads {
+    /// What `name` has under way: the same for as long as anybody holds it.
+    pub fn of(&self, name: &str) -> Arc<Load> {
+        let shard = self.shard(name);
+        if let Some(load) = shard.read().loads.get(name) {
             return Arc::clone(load);
         }
-        shard.write().add(user)
+        shard.write().add(name)
     }
 
-    fn shard(&self, user: &str) -> &RwLock<Shard> {
-        let hash = self.hasher.hash_one(user);
+    fn shard(&self, name: &str) -> &RwLock<Shard> {
+        let hash = self.hasher.hash_one(name);
         &self.shards[usize::try_from(hash % SHARDS as u64).unwrap_or_default()]
     }
 
@@ -54,7 +54,7 @@ impl Users {
     }
 }
 
-impl Default for Users {
+impl Default for Loads {
     fn default() -> Self {
         Self { shards: std::array::from_fn(|_| RwLock::default()), hasher: RandomState::default() }
     }
@@ -63,9 +63,9 @@ impl Default for Users {
 // === impl Shard ===
 
 impl Shard {
-    fn add(&mut self, user: &str) -> Arc<Load> {
+    fn add(&mut self, name: &str) -> Arc<Load> {
         // Somebody may have been faster.
-        if let Some(load) = self.loads.get(user) {
+        if let Some(load) = self.loads.get(name) {
             return Arc::clone(load);
         }
         if self.loads.len() >= self.full {
@@ -74,7 +74,7 @@ impl Shard {
             self.full = KEPT.max(2 * self.loads.len());
             self.loads.shrink_to(self.full);
         }
-        Arc::clone(self.loads.entry(user.into()).or_default())
+        Arc::clone(self.loads.entry(name.into()).or_default())
     }
 }
 
