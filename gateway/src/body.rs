@@ -13,8 +13,8 @@ use tokio_util::sync::WaitForCancellationFutureOwned;
 
 pub use self::peeked::Peeked;
 use crate::headers;
+use crate::upstream::Truncated;
 use crate::upstream::UpstreamBody;
-use crate::upstream::body::Truncated;
 
 pub struct ResponseBody {
     content: Content,

@@ -11,6 +11,7 @@ pub mod h1;
 pub mod h2;
 pub mod places;
 pub mod pool;
+mod truncated;
 
 use std::sync::Arc;
 
@@ -20,6 +21,7 @@ use net::transport::Transport;
 pub use self::body::UpstreamBody;
 pub use self::connect::{ConnectError, MAX_DIALS, Target, Way};
 use self::pool::{Lease, Pool};
+pub use self::truncated::Truncated;
 use crate::headers::size::{self, Unfit};
 use crate::metrics::ClusterMetrics;
 use crate::request_body::RequestBody;

@@ -9,7 +9,7 @@ use hyper::body::Body;
 
 use super::Record;
 use crate::body::ResponseBody;
-use crate::upstream::body::Truncated;
+use crate::upstream::Truncated;
 
 pub struct RecordedBody {
     body: ResponseBody,

@@ -8,7 +8,7 @@ use http_body::{Frame, SizeHint};
 use hyper::body::{Body, Incoming};
 
 use super::Exchange;
-use crate::upstream::body::Truncated;
+use crate::upstream::Truncated;
 
 pub struct H1Body {
     incoming: Incoming,

@@ -10,7 +10,7 @@ use http_body::Frame;
 use super::{Lease, Upload};
 use crate::headers::size::Unfit;
 use crate::unread::Source;
-use crate::upstream::body::Truncated;
+use crate::upstream::Truncated;
 
 pub struct H2Body {
     stream: Source,
