@@ -9,6 +9,7 @@ mod memory;
 mod memory_watch;
 mod translate;
 mod virtual_clusters;
+mod virtual_sources;
 mod virtual_tracker;
 mod virtual_watch;
 mod watch;

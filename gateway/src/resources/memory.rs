@@ -10,7 +10,7 @@ use api::virtual_cluster::{LOCAL, VirtualCluster};
 use http::{Method, Response};
 
 use super::memory_watch::{MemoryWatch, Subject};
-use super::virtual_clusters::{not_found, sorted};
+use super::virtual_sources::{not_found, sorted};
 use super::{ok, watch};
 use crate::body::ResponseBody;
 use crate::clusters::{Cluster, LookupError};

@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use super::in_order::InOrder;
-use super::virtual_clusters::Sources;
+use super::virtual_sources::Sources;
 use super::virtual_tracker::{Known, Source, Tracker};
 use super::watch::{self, Events, Step};
 use crate::clusters::managed::{Kind, ManagedClusters, is_absence};

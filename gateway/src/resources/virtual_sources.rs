@@ -1,0 +1,90 @@
+//! What `virtualclusters` are read from: the hub's Secrets, and what Open Cluster Management has.
+
+use std::collections::BTreeMap;
+
+use api::cluster_name::ClusterName;
+use api::hub_object::{HubList, SecretObject};
+use api::list_options::{ListOptions, Selectors};
+use api::managed_cluster::ManagedCluster;
+use api::secret::CREDENTIAL_TYPE_LABEL;
+use api::status::Status;
+use api::virtual_cluster::{RESOURCE, VirtualCluster};
+use serde::de::DeserializeOwned;
+
+use crate::clusters::managed::is_absence;
+use crate::error::Error;
+use crate::hub::{Collection, Hub, HubFailure};
+
+/// All that clusters are made of, as the hub has it.
+pub struct Sources {
+    secrets: HubList<SecretObject>,
+    managed: Option<HubList<ManagedCluster>>,
+}
+
+// === impl Sources ===
+
+impl Sources {
+    /// `options` without what belongs to pages.
+    pub async fn list(hub: &Hub, options: &ListOptions) -> Result<Self, Error> {
+        let (secrets_query, managed_query) = (options.to_hub(CREDENTIAL_TYPE_LABEL, false), options.to_hub("", false));
+        let (secrets, managed) = tokio::join!(
+            hub.list(Collection::Secrets, &secrets_query),
+            hub.list(Collection::ManagedClusters, &managed_query),
+        );
+        let secrets = secrets.map_err(|failure| Error::hub(failure, RESOURCE))?;
+        let managed = match managed {
+            Ok(json) => Some(parsed(Collection::ManagedClusters, &json)?),
+            Err(failure) if is_absence(&failure) => None,
+            Err(failure) => return Err(Error::hub(failure, RESOURCE)),
+        };
+        Ok(Self { secrets: parsed(Collection::Secrets, &secrets)?, managed })
+    }
+
+    /// Whether Open Cluster Management is there.
+    pub fn has_managed(&self) -> bool {
+        self.managed.is_some()
+    }
+
+    pub fn secrets(&self) -> impl Iterator<Item = VirtualCluster> {
+        self.secrets.items.iter().filter_map(|secret| VirtualCluster::of_secret(&secret.view()).ok())
+    }
+
+    pub fn managed(&self) -> impl Iterator<Item = VirtualCluster> {
+        let managed = self.managed.iter().flat_map(|list| &list.items);
+        managed.filter_map(|managed| VirtualCluster::of_managed(managed).ok())
+    }
+
+    /// The version from which nothing that came later than any of the lists is missed. All are of one store.
+    pub fn version(&self) -> &str {
+        let managed = self.managed.as_ref().map(|list| &list.metadata);
+        let versions = [Some(&self.secrets.metadata), managed].into_iter().flatten();
+        let versions = versions.map(|metadata| metadata.resource_version.as_str());
+        versions.min_by_key(|version| version.parse::<u64>().unwrap_or(u64::MAX)).unwrap_or_default()
+    }
+
+    pub fn merged(&self, selectors: &Selectors) -> Vec<VirtualCluster> {
+        let all = std::iter::once(VirtualCluster::local()).chain(self.secrets()).chain(self.managed());
+        let mut by_name = BTreeMap::new();
+        for cluster in all {
+            by_name.entry(cluster.name.clone()).or_insert(cluster);
+        }
+        sorted(by_name.into_values().filter(|cluster| selectors.matches(&cluster.name, &cluster.labels)))
+    }
+}
+
+/// In the order of lists.
+pub fn sorted(clusters: impl IntoIterator<Item = VirtualCluster>) -> Vec<VirtualCluster> {
+    let mut clusters: Vec<_> = clusters.into_iter().collect();
+    clusters.sort_by(VirtualCluster::order);
+    clusters
+}
+
+/// A refusal about one object.
+pub fn not_found(name: &ClusterName) -> Error {
+    Error::Status(Box::new(Status::object_not_found(RESOURCE, name.as_str())))
+}
+
+/// What the hub answered.
+pub fn parsed<T: DeserializeOwned>(collection: Collection, json: &[u8]) -> Result<T, Error> {
+    api::hub_object::parse(json).map_err(|_| Error::hub(HubFailure::unreadable(collection), RESOURCE))
+}
