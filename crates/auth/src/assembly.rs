@@ -19,22 +19,14 @@ use crate::clock::Clock;
 use crate::config::{AuthorizationConfig, Config, FrontProxyConfig, TokenConfig};
 use crate::config_map::{ConfigMapSource, Parts};
 use crate::files::Watched;
-use crate::front_proxy::{FrontProxySettings, IdentityHeaders};
+use crate::hub::Hub;
+use crate::identity_headers::IdentityHeaders;
 use crate::metrics::Metrics;
 use crate::review::{HubReviews, Reviewer, Reviews};
 use crate::standalone::{Policy, PolicyError, Standalone};
 use crate::token::{HubTokens, TokenFile, TokenFileError, Tokens};
-use crate::trust::Trust;
+use crate::trust::{FrontProxySettings, Trust};
 use crate::user::User;
-
-/// Clients of the hub; they may be clones of one.
-#[derive(Clone)]
-pub struct Hub {
-    /// For TokenReviews and the authentication ConfigMap (`--authentication-kubeconfig`).
-    pub authentication: Client,
-    /// For SubjectAccessReviews (`--authorization-kubeconfig`).
-    pub authorization: Client,
-}
 
 /// The working parts. Dropping it ends its background tasks; the parts then keep what they last knew.
 #[derive(Debug)]
@@ -68,14 +60,6 @@ struct Builder<'a> {
     metrics: &'a Metrics,
     workers: JoinSet<()>,
     trust: Arc<Trust>,
-}
-
-// === impl Hub ===
-
-impl From<Client> for Hub {
-    fn from(client: Client) -> Self {
-        Self { authentication: client.clone(), authorization: client }
-    }
 }
 
 // === impl Auth ===

@@ -9,11 +9,12 @@ use std::sync::Arc;
 use api::access::Attributes;
 use http::HeaderMap;
 
-use crate::authorize::Authorizer;
+use crate::authorize::{AuthorizationError, Authorizer};
 use crate::clock::Clock;
 use crate::credentials::{Credentials, ProtocolToken, bearer};
-use crate::metrics::Metrics;
-use crate::opinion::{Method, Opinion};
+use crate::impersonation::{ImpersonationError, Malformed};
+use crate::metrics::{Method, Metrics};
+use crate::opinion::Opinion;
 use crate::peer::Peer;
 use crate::review::ReviewError;
 use crate::token::Tokens;
@@ -169,6 +170,21 @@ impl Authenticator {
         }
         self.metrics.authenticated(method, false);
         None
+    }
+}
+
+// === impl AuthenticationError ===
+
+impl From<ImpersonationError> for AuthenticationError {
+    fn from(error: ImpersonationError) -> Self {
+        match error {
+            ImpersonationError::Malformed(Malformed(why)) => Self::BadRequest(why.to_owned()),
+            ImpersonationError::Authorization(AuthorizationError::Forbidden { user, attributes, reason }) => {
+                Self::Forbidden { user, attributes, reason }
+            }
+            ImpersonationError::Authorization(AuthorizationError::Review(text)) => Self::Review(text),
+            ImpersonationError::Authorization(AuthorizationError::Busy) => Self::Busy,
+        }
     }
 }
 

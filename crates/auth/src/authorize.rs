@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use api::access::Attributes;
 
+use crate::decision::Decision;
 use crate::metrics::{Metrics, Verdict};
 use crate::review::ReviewError;
 use crate::standalone::Standalone;
@@ -57,13 +58,6 @@ pub enum AuthorizationError {
     /// Too many others wait for the hub: answer 429, nothing was asked.
     #[error("{}", ReviewError::Busy)]
     Busy,
-}
-
-/// The decider's word. Cheap to clone.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Decision {
-    Allowed,
-    Denied { reason: Arc<str> },
 }
 
 // === impl Authorizer ===

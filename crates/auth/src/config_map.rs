@@ -17,8 +17,8 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::ca_bundle::CaBundle;
-use crate::front_proxy::{FrontProxySettings, IdentityHeaders};
-use crate::trust::Trust;
+use crate::identity_headers::IdentityHeaders;
+use crate::trust::{FrontProxySettings, Trust};
 
 const NAMESPACE: &str = "kube-system";
 const NAME: &str = "extension-apiserver-authentication";

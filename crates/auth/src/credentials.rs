@@ -8,12 +8,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::header::{AUTHORIZATION, CONNECTION, HeaderMap, HeaderName, HeaderValue, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
 
-use crate::front_proxy::IdentityHeaders;
-use crate::impersonation::Impersonation;
+use crate::identity_headers::IdentityHeaders;
+use crate::impersonation::{self, Impersonation};
 
 /// Standard names, removed even where the settings name others (or none are loaded yet).
 const REMOTE_PREFIX: &str = "x-remote-";
-pub(crate) const IMPERSONATE_PREFIX: &str = "impersonate-";
 /// `k8s.io/apiserver/pkg/authentication/request/websocket/protocol.go`
 const BEARER_PROTOCOL: &[u8] = b"base64url.bearer.authorization.k8s.io.";
 
@@ -45,7 +44,7 @@ impl Credentials {
         let mut impersonates = false;
         for name in headers.keys() {
             let text = name.as_str();
-            let impersonate = text.starts_with(IMPERSONATE_PREFIX);
+            let impersonate = text.starts_with(impersonation::PREFIX);
             impersonates |= impersonate;
             if impersonate || text.starts_with(REMOTE_PREFIX) || configured.is_some_and(|own| own.contains(name)) {
                 claims.push(name.clone());

@@ -5,9 +5,6 @@
 //! name is an error too: upstream has no opinion there and relies on the client certificate method to object, which it
 //! cannot when no client authorities are known, and the hub itself would pass for anonymous.
 
-mod identity;
-mod settings;
-
 use std::sync::Arc;
 
 use http::HeaderMap;
@@ -16,10 +13,7 @@ use crate::certificate::Subject;
 use crate::clock::Window;
 use crate::opinion::Opinion;
 use crate::peer::{Peer, Verdict};
-use crate::trust::Snapshot;
-
-pub(crate) use self::identity::{IdentityCache, unescape_key};
-pub(crate) use self::settings::{FrontProxySettings, IdentityHeaders};
+use crate::trust::{FrontProxySettings, Snapshot};
 
 /// Judges the peer's certificate and, if it is the front proxy's, reads the user from `headers`.
 pub(crate) fn authenticate(

@@ -10,12 +10,12 @@ use std::sync::Arc;
 use api::access::{Attributes, ResourceAttributes, Verb};
 use http::{HeaderMap, HeaderValue};
 
-use crate::authenticate::AuthenticationError;
 use crate::authorize::{AuthorizationError, Authorizer};
-use crate::credentials::IMPERSONATE_PREFIX;
-use crate::front_proxy::unescape_key;
+use crate::identity_headers::unescape_key;
 use crate::user::{self, ALL_AUTHENTICATED, ALL_SERVICE_ACCOUNTS, ALL_UNAUTHENTICATED, ANONYMOUS, User};
 
+/// What every header of this module's begins with.
+pub(crate) const PREFIX: &str = "impersonate-";
 const USER: &str = "impersonate-user";
 const GROUP: &str = "impersonate-group";
 const UID: &str = "impersonate-uid";
@@ -36,7 +36,15 @@ pub(crate) struct Impersonation {
 
 /// The headers make no sense; the text says why.
 #[derive(Debug, PartialEq, Eq)]
-struct Malformed(&'static str);
+pub(crate) struct Malformed(pub(crate) &'static str);
+
+/// Nobody is impersonated.
+#[derive(Debug)]
+pub(crate) enum ImpersonationError {
+    Malformed(Malformed),
+    /// One of the permissions it takes is not there, or could not be asked for.
+    Authorization(AuthorizationError),
+}
 
 // === impl Impersonation ===
 
@@ -51,7 +59,7 @@ impl Impersonation {
                 GROUP => wanted.groups.push(value.clone()),
                 _ => match name.strip_prefix(EXTRA_PREFIX) {
                     Some(key) => wanted.extra.push((unescape_key(key), value.clone())),
-                    None => wanted.unknown |= name.starts_with(IMPERSONATE_PREFIX),
+                    None => wanted.unknown |= name.starts_with(PREFIX),
                 },
             }
         }
@@ -63,17 +71,11 @@ impl Impersonation {
         self,
         requestor: Arc<User>,
         authorizer: &Authorizer,
-    ) -> Result<Arc<User>, AuthenticationError> {
-        let resolved = self.resolve();
-        let (wanted, reviews) = resolved.map_err(|Malformed(why)| AuthenticationError::BadRequest(why.to_owned()))?;
+    ) -> Result<Arc<User>, ImpersonationError> {
+        let (wanted, reviews) = self.resolve().map_err(ImpersonationError::Malformed)?;
         for attributes in reviews {
-            authorizer.authorize(Arc::clone(&requestor), attributes).await.map_err(|error| match error {
-                AuthorizationError::Forbidden { user, attributes, reason } => {
-                    AuthenticationError::Forbidden { user, attributes, reason }
-                }
-                AuthorizationError::Review(text) => AuthenticationError::Review(text),
-                AuthorizationError::Busy => AuthenticationError::Busy,
-            })?;
+            let outcome = authorizer.authorize(Arc::clone(&requestor), attributes).await;
+            outcome.map_err(ImpersonationError::Authorization)?;
         }
         Ok(Arc::new(wanted))
     }

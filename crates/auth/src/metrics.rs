@@ -10,8 +10,6 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-use crate::opinion::Method;
-
 /// Upper bounds in seconds: a review takes milliseconds on a healthy hub and is given up after tens of seconds.
 const LATENCY_BUCKETS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 10.0];
 const METHODS: [&str; 5] = ["front_proxy", "client_certificate", "bearer", "websocket", "anonymous"];
@@ -26,6 +24,16 @@ pub struct Metrics {
     verdicts: [Counter; VERDICTS.len()],
     kinds: [KindMetrics; KINDS.len()],
     reload_failures: Counter,
+}
+
+/// The methods of authentication in the order in which they are asked, as [`METHODS`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Method {
+    FrontProxy,
+    ClientCertificate,
+    Bearer,
+    WebSocket,
+    Anonymous,
 }
 
 /// What became of an authorization, as [`VERDICTS`].

@@ -19,13 +19,3 @@ pub(crate) enum Opinion {
     /// The credential could not be checked.
     Failed(ReviewError),
 }
-
-/// The methods, in the order in which they are asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Method {
-    FrontProxy,
-    ClientCertificate,
-    Bearer,
-    WebSocket,
-    Anonymous,
-}

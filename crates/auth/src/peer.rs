@@ -12,8 +12,8 @@ use parking_lot::{Mutex, MutexGuard};
 use rustls_pki_types::CertificateDer;
 
 use crate::clock::Window;
-use crate::front_proxy::IdentityCache;
-use crate::token;
+use crate::identity_headers::IdentityCache;
+use crate::token_id::Latest;
 use crate::user::User;
 
 /// How long a certificate that did not verify is taken for bad before it is looked at again, in seconds. Short enough that
@@ -39,7 +39,7 @@ pub(crate) struct Memory {
     pub(crate) front_proxy: Option<Verdict<()>>,
     pub(crate) client: Option<Verdict<Option<Arc<User>>>>,
     pub(crate) identities: IdentityCache,
-    pub(crate) token: token::Latest,
+    pub(crate) token: Latest,
 }
 
 /// The outcome of judging a certificate, and for how long it holds.

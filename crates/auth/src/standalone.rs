@@ -24,7 +24,7 @@ use api::cluster_name::ClusterName;
 use arc_swap::ArcSwap;
 use serde::Deserialize;
 
-use crate::authorize::Decision;
+use crate::decision::Decision;
 use crate::user::{ALL_AUTHENTICATED, User};
 
 const CLUSTERS: &str = "clustergateways";

@@ -20,7 +20,8 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
 
 use crate::ca_bundle::CaBundle;
-use crate::front_proxy::{FrontProxySettings, IdentityHeaders};
+use crate::identity_headers::IdentityHeaders;
+use crate::trust::FrontProxySettings;
 use crate::{Auth, Config, Metrics, Peer, ReviewError, Reviews, User};
 
 type Judge = dyn Fn(&SubjectAccessReviewSpec) -> SubjectAccessReviewStatus + Send + Sync;

@@ -1,18 +1,15 @@
 //! Bearer tokens: who holds this one?
 //!
 //! A token file is asked first, then the hub. The hub's answers are kept for seconds under a keyed hash of the token, not
-//! the token itself, which is kept only by the connection that sent it, while it is open ([`latest`]); the key is drawn at start-up, so that the memory of one process tells nothing about the tokens of
+//! the token itself, which is kept only by the connection that sent it, while it is open ([`Latest`](crate::token_id::Latest)); the key is drawn at start-up, so that the memory of one process tells nothing about the tokens of
 //! another (`pkg/authentication/token/cache` does the same).
 
 mod file;
-mod latest;
 mod memory;
 
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
-use aws_lc_rs::hmac;
 use k8s_openapi::api::authentication::v1::{TokenReviewSpec, TokenReviewStatus, UserInfo};
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::runtime::Handle;
@@ -23,11 +20,11 @@ use crate::metrics::{Kind, Metrics};
 use crate::opinion::Opinion;
 use crate::peer::Peer;
 use crate::review::{Line, ReviewError, Reviewer, Stage};
+use crate::token_id::{TokenHasher, TokenId};
 use crate::user::User;
 
 pub(crate) use self::file::TokenFile;
 pub use self::file::TokenFileError;
-pub(crate) use self::latest::Latest;
 
 /// How long a refusal is kept that came with an error text: that may be a passing failure of the hub's own authenticators
 /// (upstream does not keep these at all, at the price of one review for each request with a bad token).
@@ -52,24 +49,12 @@ pub(crate) struct HubTokens {
     metrics: Metrics,
 }
 
-/// Hashes tokens with a key of this process.
-#[derive(Debug, Clone)]
-pub(crate) struct TokenHasher {
-    key: hmac::Key,
-    /// Tells hashers apart.
-    serial: u64,
-}
-
 /// A token on its way through the sources.
 #[derive(Clone, Copy)]
 struct Presented<'a> {
     token: &'a [u8],
     peer: Option<&'a Peer>,
 }
-
-/// What stands for a token in memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct TokenId([u8; 32]);
 
 // === impl Tokens ===
 
@@ -179,36 +164,6 @@ impl Presented<'_> {
             Some(peer) => peer.memory().token.id(self.token, hasher),
             None => hasher.id(self.token),
         }
-    }
-}
-
-// === impl TokenId ===
-
-impl Hash for TokenId {
-    /// A part of it: it is a hash already, by a key that nobody else knows.
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        if let Some(part) = self.0.first_chunk() {
-            state.write_u64(u64::from_ne_bytes(*part));
-        }
-    }
-}
-
-// === impl TokenHasher ===
-
-impl TokenHasher {
-    pub(crate) fn new() -> Self {
-        let mut key = [0; 32];
-        aws_lc_rs::rand::fill(&mut key).expect("the operating system has randomness");
-        let mut serial = [0; 8];
-        aws_lc_rs::rand::fill(&mut serial).expect("the operating system has randomness");
-        Self { key: hmac::Key::new(hmac::HMAC_SHA256, &key), serial: u64::from_ne_bytes(serial) }
-    }
-
-    pub(crate) fn id(&self, token: &[u8]) -> TokenId {
-        let tag = hmac::sign(&self.key, token);
-        let mut id = [0; 32];
-        id.copy_from_slice(tag.as_ref());
-        TokenId(id)
     }
 }
 

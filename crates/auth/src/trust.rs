@@ -9,7 +9,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arc_swap::{ArcSwapOption, Guard};
 
 use crate::ca_bundle::CaBundle;
-use crate::front_proxy::FrontProxySettings;
+use crate::identity_headers::IdentityHeaders;
+
+/// How the front proxy is recognised and in which headers it writes the user.
+#[derive(Debug, Clone)]
+pub(crate) struct FrontProxySettings {
+    pub(crate) authorities: Arc<CaBundle>,
+    /// Common names that may be the front proxy. Empty: any certificate of `authorities`.
+    pub(crate) allowed_names: Vec<String>,
+    pub(crate) headers: IdentityHeaders,
+}
 
 /// What is trusted at this moment. Nothing, until somebody publishes.
 #[derive(Debug, Default)]
@@ -23,6 +32,14 @@ pub(crate) struct Trust {
 pub(crate) struct Snapshot<T> {
     pub(crate) generation: u64,
     pub(crate) value: T,
+}
+
+// === impl FrontProxySettings ===
+
+impl FrontProxySettings {
+    pub(crate) fn allows(&self, common_name: &str) -> bool {
+        self.allowed_names.is_empty() || self.allowed_names.iter().any(|name| name == common_name)
+    }
 }
 
 // === impl Trust ===

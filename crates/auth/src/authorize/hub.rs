@@ -11,8 +11,9 @@ use api::access::{Attributes, ResourceAttributes, Verb};
 use k8s_openapi::api::authorization::v1 as k8s;
 use tokio::runtime::Handle;
 
-use super::{AuthorizationError, Decision};
+use super::AuthorizationError;
 use crate::cache::{Cache, Limits, Loaded};
+use crate::decision::Decision;
 use crate::metrics::{Kind, Metrics};
 use crate::review::{Line, ReviewError, Reviewer, Stage};
 use crate::user::User;

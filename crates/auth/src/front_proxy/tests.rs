@@ -6,10 +6,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use http::{HeaderMap, HeaderValue};
 use kit::pki::{Authority, Issued, Leaf};
-use proptest::prelude::*;
 
 use super::*;
 use crate::clock::Clock;
+use crate::identity_headers::IdentityHeaders;
 use crate::testing::{ScriptedHub, auth, front_proxy as settings, headers, metrics, peer, strings};
 use crate::token::Tokens;
 use crate::{AuthenticationError, Authenticator, User};
@@ -231,36 +231,5 @@ async fn a_remembered_user_is_found_by_all_its_lines_and_no_fewer() {
         &[("x-remote-user", "u")],
     ] {
         assert_ne!(*first, *ask(other).await, "{other:?}");
-    }
-}
-
-#[test]
-fn extra_keys_are_decoded_as_go_does() {
-    for (raw, key) in [
-        ("scopes", "scopes"),
-        ("a%2fb", "a/b"),
-        ("%c3%b6", "ö"),
-        ("100%", "100%"),
-        ("a%2", "a%2"),
-        ("%zz", "%zz"),
-        ("%+1", "%+1"),
-        ("a+b", "a+b"),
-        ("%ff", "%ff"),
-        ("", ""),
-    ] {
-        assert_eq!(unescape_key(raw), key, "{raw}");
-    }
-}
-
-proptest! {
-    #[test]
-    fn escaping_every_byte_of_a_key_changes_nothing(key in ".*") {
-        let escaped = key.bytes().fold(String::new(), |escaped, byte| format!("{escaped}%{byte:02x}"));
-        prop_assert_eq!(unescape_key(&escaped), key);
-    }
-
-    #[test]
-    fn no_key_is_too_odd(raw in ".*") {
-        unescape_key(&raw);
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::*;
+use crate::AuthenticationError;
 use crate::testing::{ScriptedHub, auth, headers, strings, user};
 
 /// Reviews as `resource[/subresource].group namespace/name`, and the user that comes out.
@@ -16,7 +17,7 @@ async fn impersonate(
     let wanted = Impersonation::read(&headers(lines.iter().copied()));
     let outcome = wanted.apply(Arc::new(user("requestor", &["g"])), &auth.authorizer).await;
     let reviews = hub.access_attempts().iter().map(describe).collect();
-    (reviews, outcome.map(Arc::unwrap_or_clone))
+    (reviews, outcome.map(Arc::unwrap_or_clone).map_err(AuthenticationError::from))
 }
 
 fn describe(spec: &k8s_openapi::api::authorization::v1::SubjectAccessReviewSpec) -> String {

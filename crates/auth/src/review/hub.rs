@@ -13,7 +13,7 @@ use kube::api::PostParams;
 use kube::core::Status;
 use telemetry::causes::causes;
 
-use crate::assembly::Hub;
+use crate::hub::Hub;
 
 use super::{Retry, ReviewError, Reviews};
 

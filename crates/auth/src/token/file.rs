@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
-use super::{TokenHasher, TokenId};
+use crate::token_id::{TokenHasher, TokenId};
 use crate::user::User;
 
 /// Users by token; a new file takes effect with the next request.

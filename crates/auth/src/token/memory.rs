@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
-use super::TokenId;
 use crate::cache::{Cache, Limits};
 use crate::review::Line;
+use crate::token_id::TokenId;
 use crate::user::User;
 
 /// Refusals kept (32 bytes each), and new tokens under review: honest ones come in a rush only when the gateway starts, and

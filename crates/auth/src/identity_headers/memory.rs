@@ -9,7 +9,7 @@ use std::sync::Arc;
 use foldhash::quality::RandomState;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use super::settings::IdentityHeaders;
+use super::IdentityHeaders;
 use crate::opinion::Opinion;
 use crate::user::User;
 

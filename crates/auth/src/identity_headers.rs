@@ -1,19 +1,10 @@
-//! How the front proxy is recognised and in which headers it writes the user, as one immutable value.
+//! The headers in which a front proxy writes the user: which they are, and who is in them.
 
-use std::sync::Arc;
+mod memory;
 
 use http::HeaderName;
 
-use crate::ca_bundle::CaBundle;
-
-/// The front proxy's authorities, names and headers.
-#[derive(Debug, Clone)]
-pub(crate) struct FrontProxySettings {
-    pub(crate) authorities: Arc<CaBundle>,
-    /// Common names that may be the front proxy. Empty: any certificate of `authorities`.
-    pub(crate) allowed_names: Vec<String>,
-    pub(crate) headers: IdentityHeaders,
-}
+pub(crate) use self::memory::{IdentityCache, unescape_key};
 
 /// Names of the headers that carry a user. Any list may be empty; without user-name headers nobody is ever recognised.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -23,14 +14,6 @@ pub(crate) struct IdentityHeaders {
     pub(crate) group: Vec<HeaderName>,
     /// Lower case, never empty strings.
     pub(crate) extra_prefixes: Vec<Box<str>>,
-}
-
-// === impl FrontProxySettings ===
-
-impl FrontProxySettings {
-    pub(crate) fn allows(&self, common_name: &str) -> bool {
-        self.allowed_names.is_empty() || self.allowed_names.iter().any(|name| name == common_name)
-    }
 }
 
 // === impl IdentityHeaders ===
@@ -58,3 +41,6 @@ impl IdentityHeaders {
             || [&self.user, &self.uid, &self.group].into_iter().flatten().any(|own| own == name)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -26,7 +26,7 @@ struct Known {
 
 impl Latest {
     /// What `hasher` makes of `token`.
-    pub(super) fn id(&mut self, token: &[u8], hasher: &TokenHasher) -> TokenId {
+    pub(crate) fn id(&mut self, token: &[u8], hasher: &TokenHasher) -> TokenId {
         // In constant time: behind a load balancer one connection may carry the requests of several users.
         if let Some(known) = &self.0
             && known.hasher == hasher.serial
