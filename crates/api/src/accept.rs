@@ -8,7 +8,6 @@ mod clause;
 use http::header::ACCEPT;
 use http::{HeaderMap, HeaderValue};
 
-use crate::status::Status;
 use clause::Clause;
 
 /// Form of an object or list of our resources.
@@ -67,7 +66,7 @@ enum Late {
 #[error("only the following media types are accepted: {JSON}")]
 pub struct NotAcceptable;
 
-const JSON: &str = "application/json";
+pub(crate) const JSON: &str = "application/json";
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
 /// Picks the form of our own resource. Without an Accept header it is JSON.
@@ -163,14 +162,6 @@ impl MetaVersion {
             Self::V1 => "meta.k8s.io/v1",
             Self::V1beta1 => "meta.k8s.io/v1beta1",
         }
-    }
-}
-
-// === impl NotAcceptable ===
-
-impl From<NotAcceptable> for Status {
-    fn from(_: NotAcceptable) -> Self {
-        Self::not_acceptable(JSON)
     }
 }
 

@@ -10,12 +10,9 @@ use secrecy::ExposeSecret;
 use serde::Serialize;
 
 use crate::health::Health;
+use crate::object::{Cell, Column, ObjectMeta, Served};
 use crate::secret::{ClusterEndpoint, ClusterSpec, ConstEndpoint as Fixed, Credential, ProxyUrl, Trust};
-use crate::served::{ObjectMeta, Served};
-use crate::table::{Cell, Column};
 
-/// `apiVersion` of everything in our group.
-pub const API_VERSION: &str = "cluster.core.oam.dev/v1alpha1";
 /// Kind of a single object.
 pub const KIND: &str = "ClusterGateway";
 /// Plural name of the resource.

@@ -1,10 +1,10 @@
 //! What was last reported of a cluster's health.
 
-pub mod change;
-
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
-use crate::secret::ClusterSpec;
+use crate::secret::{ClusterSpec, HEALTHY_ANNOTATION, HEALTHY_REASON_ANNOTATION};
 
 /// `status` of a `ClusterGateway`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,11 +31,24 @@ impl Health {
             Some(None) => Self {
                 healthy: false,
                 healthy_reason: format!(
-                    "the annotation {} is neither true nor false: report the health again",
-                    crate::secret::HEALTHY_ANNOTATION
+                    "the annotation {HEALTHY_ANNOTATION} is neither true nor false: report the health again"
                 ),
             },
         }
+    }
+
+    /// The Secret's JSON with this health in its annotations; `None` if it is no JSON of an object.
+    pub fn annotate(&self, secret: &[u8]) -> Option<Bytes> {
+        let mut secret: Value = serde_json::from_slice(secret).ok()?;
+        let metadata = secret.as_object_mut()?.entry("metadata").or_insert_with(|| Map::new().into());
+        let annotations = metadata.as_object_mut()?.entry("annotations").or_insert_with(|| Map::new().into());
+        if annotations.is_null() {
+            *annotations = Map::new().into();
+        }
+        let annotations = annotations.as_object_mut()?;
+        annotations.insert(HEALTHY_ANNOTATION.to_owned(), self.healthy.to_string().into());
+        annotations.insert(HEALTHY_REASON_ANNOTATION.to_owned(), self.healthy_reason.clone().into());
+        serde_json::to_vec(&secret).ok().map(Bytes::from)
     }
 }
 
@@ -50,6 +63,8 @@ fn boolean(text: &str) -> Option<bool> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::samples::token_cluster;
 
@@ -71,5 +86,22 @@ mod tests {
             let health = health(Some(text));
             assert!(!health.healthy && health.healthy_reason.contains("neither true nor false"), "{text}: {health:?}");
         }
+    }
+
+    #[test]
+    fn a_secret_gets_both_annotations_and_keeps_the_rest() {
+        let health = Health { healthy: true, healthy_reason: "Fine".into() };
+        for annotations in [json!(null), json!({}), json!({"other": "x", HEALTHY_ANNOTATION: "false"})] {
+            let secret = json!({"metadata": {"name": "c1", "resourceVersion": "9", "annotations": annotations}, "data": {"token": "dA=="}});
+            let written = health.annotate(secret.to_string().as_bytes()).expect("a Secret");
+            let written: Value = serde_json::from_slice(&written).expect("JSON");
+            assert_eq!(written["metadata"]["annotations"][HEALTHY_ANNOTATION], "true");
+            assert_eq!(written["metadata"]["annotations"][HEALTHY_REASON_ANNOTATION], "Fine");
+            assert_eq!(written["metadata"]["annotations"].get("other"), annotations.get("other"));
+            assert_eq!((&written["data"], &written["metadata"]["resourceVersion"]), (&secret["data"], &json!("9")));
+        }
+        assert!(
+            health.annotate(b"{}").is_some() && health.annotate(b"[]").is_none() && health.annotate(b"<").is_none()
+        );
     }
 }

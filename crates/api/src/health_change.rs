@@ -5,19 +5,19 @@
 
 mod applied;
 
-use bytes::Bytes;
 use http::StatusCode;
 use json_patch::PatchOperation;
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::Health;
-use crate::cluster_gateway::{API_VERSION, ClusterGateway, Credentials, KIND, RESOURCE};
+use crate::API_VERSION;
+use crate::cluster_gateway::{ClusterGateway, Credentials, KIND, RESOURCE};
 use crate::cluster_name::ClusterName;
 use crate::go_text;
+use crate::health::Health;
 use crate::hub_object::or_empty;
-use crate::secret::{ClusterSpec, HEALTHY_ANNOTATION, HEALTHY_REASON_ANNOTATION};
-use crate::served::Document;
+use crate::object::Document;
+use crate::secret::ClusterSpec;
 use crate::status::{Details, Reason, Status};
 
 use self::applied::applied;
@@ -178,24 +178,6 @@ impl Sent {
             return Err(Refused::Version(cluster.name.clone()));
         }
         Ok(())
-    }
-}
-
-// === impl Health ===
-
-impl Health {
-    /// The Secret's JSON with this health in its annotations; `None` if it is no JSON of an object.
-    pub fn annotate(&self, secret: &[u8]) -> Option<Bytes> {
-        let mut secret: Value = serde_json::from_slice(secret).ok()?;
-        let metadata = secret.as_object_mut()?.entry("metadata").or_insert_with(|| Map::new().into());
-        let annotations = metadata.as_object_mut()?.entry("annotations").or_insert_with(|| Map::new().into());
-        if annotations.is_null() {
-            *annotations = Map::new().into();
-        }
-        let annotations = annotations.as_object_mut()?;
-        annotations.insert(HEALTHY_ANNOTATION.to_owned(), self.healthy.to_string().into());
-        annotations.insert(HEALTHY_REASON_ANNOTATION.to_owned(), self.healthy_reason.clone().into());
-        serde_json::to_vec(&secret).ok().map(Bytes::from)
     }
 }
 

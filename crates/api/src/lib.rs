@@ -9,10 +9,12 @@ pub mod cluster_name;
 pub mod discovery;
 mod go_text;
 pub mod health;
+pub mod health_change;
 pub mod hub_object;
 pub mod hub_status;
 pub mod list_options;
 pub mod managed_cluster;
+pub mod object;
 pub mod openapi;
 pub mod path;
 pub mod query;
@@ -31,3 +33,5 @@ pub mod watch_event;
 pub const GROUP: &str = "cluster.core.oam.dev";
 /// The one version of [`GROUP`].
 pub const VERSION: &str = "v1alpha1";
+/// `apiVersion` of everything in [`GROUP`].
+pub const API_VERSION: &str = "cluster.core.oam.dev/v1alpha1";

@@ -15,7 +15,7 @@ use http::{HeaderValue, StatusCode};
 use serde::{Serialize, Serializer};
 
 pub use self::encoding::Encoding;
-use crate::accept::StatusForm;
+use crate::accept::{self, NotAcceptable, StatusForm};
 use crate::access::Attributes;
 use crate::go_text;
 
@@ -216,6 +216,12 @@ impl Status {
     /// The JSON document with the final newline of Go's encoder.
     pub fn to_json(&self) -> Bytes {
         go_text::json(self)
+    }
+}
+
+impl From<NotAcceptable> for Status {
+    fn from(_: NotAcceptable) -> Self {
+        Self::not_acceptable(accept::JSON)
     }
 }
 

@@ -5,8 +5,8 @@
 use serde::Serialize;
 
 use crate::accept::MetaVersion;
+use crate::object::{Cell, Column, Document, ListMeta, ObjectMeta, PartialObjectMetadata, Served};
 use crate::query;
-use crate::served::{Document, ListMeta, ObjectMeta, PartialObjectMetadata, Served};
 use crate::status::Status;
 
 /// What each row carries besides its cells (`?includeObject=`).
@@ -22,29 +22,6 @@ pub enum IncludeObject {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("includeObject must be None, Metadata or Object")]
 pub struct InvalidIncludeObject;
-
-/// `metav1.TableColumnDefinition`.
-#[derive(Debug, Clone, Copy, Serialize)]
-pub struct Column {
-    pub name: &'static str,
-    /// An OpenAPI type.
-    pub r#type: &'static str,
-    /// An OpenAPI format, or `name` for the column with the object's name.
-    pub format: &'static str,
-    pub description: &'static str,
-    /// 0 is always shown, more only by `-o wide`.
-    pub priority: u8,
-}
-
-/// The value of one column.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(untagged)]
-pub enum Cell<'a> {
-    Text(&'a str),
-    Owned(String),
-    Flag(bool),
-    Null,
-}
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -88,15 +65,6 @@ impl IncludeObject {
 impl From<InvalidIncludeObject> for Status {
     fn from(error: InvalidIncludeObject) -> Self {
         Self::bad_request(error.to_string())
-    }
-}
-
-// === impl Column ===
-
-impl Column {
-    /// A column of text that is always shown.
-    pub const fn text(name: &'static str, description: &'static str) -> Self {
-        Self { name, r#type: "string", format: "", description, priority: 0 }
     }
 }
 

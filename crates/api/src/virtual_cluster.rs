@@ -8,12 +8,11 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::managed_cluster::ManagedCluster;
+use crate::object::{Cell, Column, ObjectMeta, Served};
 use crate::secret::{
     ALIAS_ANNOTATION, CREDENTIAL_TYPE_LABEL, ClusterEndpoint, ClusterSpec, ENDPOINT_KEY, ENDPOINT_TYPE_LABEL, Endpoint,
     SecretView,
 };
-use crate::served::{ObjectMeta, Served};
-use crate::table::{Cell, Column};
 
 /// Plural name of the resource.
 pub const RESOURCE: &str = "virtualclusters";

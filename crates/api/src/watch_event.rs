@@ -10,12 +10,13 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::API_VERSION;
 use crate::accept::Representation;
-use crate::cluster_gateway::API_VERSION;
 use crate::go_text;
 use crate::hub_object::HubMeta;
 use crate::hub_status::HubStatus;
-use crate::served::{Form, ObjectMeta, PartialObjectMetadata, Served};
+use crate::object::{ObjectMeta, PartialObjectMetadata, Served};
+use crate::served::Form;
 use crate::status::Status;
 use crate::table::Table;
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use api::accept::Shape;
 use api::cluster_gateway::RESOURCE;
 use api::cluster_name::ClusterName;
-use api::health::change::{self, Change, Refused};
+use api::health_change::{self as change, Change, Refused};
 use api::hub_object::SecretObject;
 use api::route::{ClustersRoute, HealthAction};
 use api::status::{Reason, Status};

@@ -4,6 +4,7 @@
 use http::HeaderValue;
 
 use super::*;
+use crate::status::Status;
 
 fn accept(lines: &[&str]) -> HeaderMap {
     lines.iter().map(|line| (ACCEPT, HeaderValue::from_str(line).expect("header"))).collect()

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 
 use super::Resource;
-use crate::cluster_gateway::API_VERSION;
+use crate::API_VERSION;
 use crate::{GROUP, VERSION};
 
 #[derive(Serialize)]

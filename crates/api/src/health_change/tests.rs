@@ -94,21 +94,6 @@ fn what_does_not_count_is_not_even_made_into_values() {
     }
 }
 
-#[test]
-fn a_secret_gets_both_annotations_and_keeps_the_rest() {
-    let health = Health { healthy: true, healthy_reason: "Fine".into() };
-    for annotations in [json!(null), json!({}), json!({"other": "x", HEALTHY_ANNOTATION: "false"})] {
-        let secret = json!({"metadata": {"name": "c1", "resourceVersion": "9", "annotations": annotations}, "data": {"token": "dA=="}});
-        let written = health.annotate(secret.to_string().as_bytes()).expect("a Secret");
-        let written: Value = serde_json::from_slice(&written).expect("JSON");
-        assert_eq!(written["metadata"]["annotations"][HEALTHY_ANNOTATION], "true");
-        assert_eq!(written["metadata"]["annotations"][HEALTHY_REASON_ANNOTATION], "Fine");
-        assert_eq!(written["metadata"]["annotations"].get("other"), annotations.get("other"));
-        assert_eq!((&written["data"], &written["metadata"]["resourceVersion"]), (&secret["data"], &json!("9")));
-    }
-    assert!(health.annotate(b"{}").is_some() && health.annotate(b"[]").is_none() && health.annotate(b"<").is_none());
-}
-
 proptest! {
     #[test]
     fn no_body_panics(body in ".*") {
