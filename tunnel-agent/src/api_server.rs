@@ -14,7 +14,7 @@ use http_body_util::Empty;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use net::dial::{self, DialError};
-use net::proxy::Opened;
+use net::opened::Opened;
 use net::tls;
 use net::tls::client::{Trust, TrustError, config};
 use net::transport::Transport;

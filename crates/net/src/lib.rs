@@ -9,6 +9,7 @@ pub mod heard;
 pub mod large_reads;
 pub mod linger;
 pub mod listen;
+pub mod opened;
 pub mod proxy;
 pub mod pump;
 pub mod queue;

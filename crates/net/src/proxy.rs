@@ -6,7 +6,6 @@
 mod error;
 mod http;
 mod socks;
-mod stream;
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,8 +18,8 @@ use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
 
 pub use self::error::{ProxyError, Refusal};
-pub use self::stream::{Io, Opened, Proxied};
 use crate::dial::HostPort;
+pub use crate::opened::Opened;
 use crate::{dial, tls};
 
 /// A proxy and what it wants to know of us.

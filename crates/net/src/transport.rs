@@ -1,5 +1,7 @@
 //! A byte stream to a member: TLS, or plain TCP where the operator allowed it; either may run inside a proxy's or a tunnel's stream.
 
+mod proxied;
+
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -10,7 +12,8 @@ use tokio_rustls::client::TlsStream;
 use tokio_util::sync::CancellationToken;
 
 use crate::large_reads::LargeReads;
-use crate::proxy::Proxied;
+
+pub use self::proxied::{Io, Proxied};
 
 /// One connection to a member. TLS is boxed: its state is large and the enum is moved about while connecting. What comes through a
 /// proxy or a tunnel has variants of its own, so that the direct way has no further layer.

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use http::StatusCode;
 use net::dial::{self, DialError};
-use net::proxy::{Opened, ProxyError};
+use net::opened::Opened;
+use net::proxy::ProxyError;
 use net::tls;
 use net::tls::client_files::ClientFilesError;
 use net::transport::Transport;
