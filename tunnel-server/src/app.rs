@@ -13,6 +13,7 @@ use net::drain::Drain;
 use net::runtime::block_on;
 use net::signals::Signals;
 use prometheus_client::registry::Registry as MetricsRegistry;
+use telemetry::quiet::Quiet;
 use telemetry::readiness::Readiness;
 use tunnel::Budget;
 
@@ -24,7 +25,6 @@ use crate::frontend::Frontends;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::registry::Registry;
-use crate::relay::Refusals;
 use crate::shared::{Common, Shared};
 
 /// How we call ourselves to the hub.
@@ -166,7 +166,7 @@ impl Parts {
             settings: config.agents.settings.clone(),
             dial_timeout: config.dial_timeout,
             default_cluster: config.default_cluster.clone(),
-            refusals: Refusals::default(),
+            refusals: Quiet::default(),
         });
         let frontends = Frontends::start(&config.frontends, shared.clone(), handle)?;
         let admin = admin::start(config.admin_listen, shared.clone(), handle)?;

@@ -17,7 +17,6 @@ use tunnel::{ClusterName, Destination, Gauge, Hop, Reason, Refusal, Stream};
 
 use self::attempt::Attempt;
 pub use self::origin::{Origin, Place};
-pub use self::refusals::Refusals;
 use crate::metrics::Open;
 use crate::shared::Shared;
 

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use net::drain::Drain;
+use telemetry::quiet::Quiet;
 use telemetry::readiness::Readiness;
 use tunnel::{Budget, ClusterName, Settings};
 
 use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::registry::Registry;
-use crate::relay::Refusals;
 
 /// Each connection has one of these.
 pub type Shared = Arc<Common>;
@@ -26,8 +26,8 @@ pub struct Common {
     pub metrics: Metrics,
     /// All metrics as text.
     pub exposition: Arc<telemetry::metrics::Metrics>,
-    /// Of streams, in the log; make it by `default()`.
-    pub refusals: Refusals,
+    /// Lines of the log about refused streams; make it by `default()`.
+    pub refusals: Quiet,
     /// Bytes held by all streams together.
     pub budget: Budget,
     /// The registry enforces those of clusters, links, dials and all streams together (its refusals say so); the frontends their own.

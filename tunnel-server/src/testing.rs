@@ -25,7 +25,6 @@ use crate::frontend::Frontends;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::registry::{Credential, Linked, Named, Registry};
-use crate::relay::Refusals;
 use crate::shared::{Common, Shared};
 
 /// What `banner.member` says first.
@@ -131,7 +130,7 @@ pub fn shared(limits: Limits, default_cluster: Option<&str>) -> Shared {
         drain: net::drain::Drain::new(),
         metrics,
         exposition: Arc::new(telemetry::metrics::Metrics::new(registry)),
-        refusals: Refusals::default(),
+        refusals: telemetry::quiet::Quiet::default(),
         budget,
         limits,
         settings: Settings::default(),

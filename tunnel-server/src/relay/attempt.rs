@@ -3,7 +3,7 @@
 use tokio::time::Instant;
 use tunnel::{ClusterName, Destination, Reason, Refusal};
 
-use super::Origin;
+use super::{Origin, refusals};
 use crate::metrics::Outcome;
 use crate::shared::Shared;
 
@@ -38,7 +38,7 @@ impl<'a> Attempt<'a> {
                 self.count(Outcome::Opened);
             }
             Some(refusal) => {
-                self.shared.refusals.tell(name, self.to, self.origin, refusal);
+                refusals::tell(&self.shared.refusals, name, self.to, self.origin, refusal);
                 self.count(Outcome::Refused(refusal));
             }
         }
