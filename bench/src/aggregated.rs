@@ -13,8 +13,9 @@ use crate::caller::Caller;
 use crate::clusters::rights;
 use crate::figure::Target;
 use crate::ground::{Ground, HubSide};
+use crate::proxies::{self, Registered};
 use crate::usage::Tree;
-use crate::way::{self, Destination, Registered, Way};
+use crate::way::{Destination, Way};
 
 /// A `ConfigMap` of about 1 KiB, on the member and on the hub.
 pub const PATH: &str = "/api/v1/namespaces/default/configmaps/bench";
@@ -110,7 +111,7 @@ impl Gateway {
             upgrades: false,
         };
         let registered = Registered { namespace: Some(cluster), flags: &[] };
-        let way = way::start_registered(ground, target, destination, registered)?;
+        let way = proxies::start_registered(ground, target, destination, registered)?;
         Ok(Self { way })
     }
 

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 use hub_tests::scratch;
 
+use crate::given::Programs;
+
 /// Measures the gateway and its tunnel beside others, on this machine, in one run.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "bench")]
@@ -71,38 +73,6 @@ pub enum Command {
     /// What `count` runs under callgrind
     #[command(hide = true)]
     Operate { operation: String, count: u64 },
-}
-
-/// Programs that no package manager brings; without them their targets are skipped.
-#[derive(Clone, Debug, Default, clap::Args)]
-pub struct Programs {
-    /// oam-dev/cluster-gateway's API server
-    #[arg(long, global = true, value_name = "PATH", env = "BENCH_GO_GATEWAY")]
-    pub go_gateway: Option<PathBuf>,
-    /// Karmada's aggregated API server
-    #[arg(long, global = true, value_name = "PATH", env = "BENCH_KARMADA")]
-    pub karmada: Option<PathBuf>,
-    /// konnectivity's proxy-server
-    #[arg(long, global = true, value_name = "PATH", env = "BENCH_ANP_SERVER")]
-    pub anp_server: Option<PathBuf>,
-    /// konnectivity's proxy-agent
-    #[arg(long, global = true, value_name = "PATH", env = "BENCH_ANP_AGENT")]
-    pub anp_agent: Option<PathBuf>,
-    /// The gateway to measure [default: built from this checkout]
-    #[arg(long, global = true, value_name = "PATH")]
-    pub gateway: Option<PathBuf>,
-    /// The tunnel-server to measure [default: built from this checkout]
-    #[arg(long, global = true, value_name = "PATH")]
-    pub tunnel_server: Option<PathBuf>,
-    /// The tunnel-agent to measure [default: built from this checkout]
-    #[arg(long, global = true, value_name = "PATH")]
-    pub tunnel_agent: Option<PathBuf>,
-    /// A directory with an earlier tunnel-server and tunnel-agent, as one more target
-    #[arg(long, global = true, value_name = "DIRECTORY")]
-    pub baseline_tunnel: Option<PathBuf>,
-    /// An earlier gateway, as one more target
-    #[arg(long, global = true, value_name = "PATH")]
-    pub baseline: Option<PathBuf>,
 }
 
 // === impl Args ===

@@ -15,9 +15,11 @@ use anyhow::{Context as _, Result, ensure};
 
 use self::callgrind::{Counted, Dump};
 pub use self::micro::operate;
-use crate::args::Args;
-use crate::ground::{Ground, Profile};
+use crate::given::Programs;
+use crate::ground::Ground;
+use crate::program::Profile;
 use crate::stage::{Case, Stage, gateway, tunnel};
+use crate::trained;
 
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
@@ -55,11 +57,11 @@ struct Counting<'a> {
 }
 
 /// What the command line asks for.
-pub fn run(args: &Args, options: &Options) -> Result<()> {
+pub fn run(rounds: usize, given: &Programs, options: &Options) -> Result<()> {
     callgrind::require()?;
-    let mut ground = Ground::new(args.programs.clone(), false)?;
+    let mut ground = Ground::new(given.clone(), false, trained::build)?;
     ground.profile = Profile::Release; // counted again and again between two changes
-    let mut counting = Counting { options, rounds: args.rounds, ground, figures: record::Figures::committed()? };
+    let mut counting = Counting { options, rounds, ground, figures: record::Figures::committed()? };
     let operations = micro::names();
     counting
         .check(gateway::NAMES.iter().chain(&tunnel::NAMES).copied().chain(operations.iter().map(String::as_str)))?;

@@ -2,21 +2,18 @@
 //! and ends with the run.
 
 mod hub;
-mod programs;
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use hub_tests::scratch::Scratch;
 
 pub use self::hub::{CALLER, HubSide, VERBS};
-pub use self::programs::{Profile, Program};
-use crate::args::Programs;
-use crate::figure::Target;
-use crate::tool::Absent;
+use crate::given::Programs;
+use crate::program::{Build, Profile, Program};
 use crate::upstream::Upstream;
-use crate::way::{self, Way};
+use crate::way::Ways;
 
 pub struct Ground {
     /// Not measured, only tried: small amounts will do.
@@ -24,11 +21,12 @@ pub struct Ground {
     pub given: Programs,
     /// Of our programs.
     pub profile: Profile,
+    /// Builds them as images have them.
+    shipped: Build,
     hub: Option<Rc<HubSide>>,
     upstream: Option<Rc<Upstream>>,
-    ways: Vec<(Target, Rc<Way>)>,
-    /// Why they did not start: waiting for each of them again in every scenario would take minutes.
-    broken: Vec<(Target, String)>,
+    /// To the upstream.
+    pub ways: Ways,
     /// Where files go. Last, so that it goes after the programs that use it.
     scratch: Scratch,
 }
@@ -36,15 +34,15 @@ pub struct Ground {
 // === impl Ground ===
 
 impl Ground {
-    pub fn new(given: Programs, smoke: bool) -> Result<Self> {
+    pub fn new(given: Programs, smoke: bool, shipped: Build) -> Result<Self> {
         Ok(Self {
             smoke,
             given,
             profile: if smoke { Profile::Release } else { Profile::Shipped },
+            shipped,
             hub: None,
             upstream: None,
-            ways: Vec::new(),
-            broken: Vec::new(),
+            ways: Ways::default(),
             scratch: Scratch::create()?,
         })
     }
@@ -61,7 +59,7 @@ impl Ground {
 
     /// A program of ours, built from this checkout unless given.
     pub fn program(&self, program: Program) -> Result<PathBuf> {
-        program.path(&self.given, self.profile)
+        program.path(&self.given, self.profile, self.shipped)
     }
 
     /// A real hub. The first call builds its programs if need be and takes seconds.
@@ -80,28 +78,5 @@ impl Ground {
         }
         let upstream = Rc::new(Upstream::start(self.directory(), self.smoke)?);
         Ok(Rc::clone(self.upstream.insert(upstream)))
-    }
-
-    /// The way to the upstream through `target`, the same one for every scenario.
-    pub fn way(&mut self, target: Target) -> Result<Rc<Way>> {
-        if let Some((_, way)) = self.ways.iter().find(|(known, _)| *known == target) {
-            return Ok(Rc::clone(way));
-        }
-        if let Some((_, reason)) = self.broken.iter().find(|(known, _)| *known == target) {
-            bail!("{reason}");
-        }
-        match way::start(self, target) {
-            Ok(way) => {
-                let way = Rc::new(way);
-                self.ways.push((target, Rc::clone(&way)));
-                Ok(way)
-            }
-            Err(error) => {
-                if !Absent::is_cause_of(&error) {
-                    self.broken.push((target, format!("{error:#}")));
-                }
-                Err(error)
-            }
-        }
     }
 }

@@ -5,12 +5,17 @@ mod args;
 mod caller;
 mod child;
 mod clusters;
+mod contender;
 mod count;
 mod figure;
+mod given;
 mod ground;
 mod h2load;
 mod latency;
 mod nginx;
+mod outcome;
+mod program;
+mod proxies;
 mod report;
 mod run;
 mod scenario;
@@ -35,7 +40,7 @@ use anyhow::Result;
 use clap::Parser as _;
 
 use crate::args::{Args, Command};
-use crate::ground::Program;
+use crate::program::Program;
 
 /// Of this checkout.
 const DOCUMENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs");
@@ -55,7 +60,7 @@ fn main() -> ExitCode {
     net::descriptors::raise(); // for the programs started here, too
     let outcome = match &args.command {
         Command::Sink { socket } => upstream::sink::serve(socket),
-        Command::Count(options) => count::run(&args, options),
+        Command::Count(options) => count::run(args.rounds, &args.programs, options),
         Command::Operate { operation, count } => count::operate(operation, *count),
         Command::Destination { address } => tunnel::destination::serve(*address),
         Command::ServeWatches(options) => watch::server::run(options),

@@ -7,8 +7,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, ensure};
 use hub_tests::scratch;
 
-use crate::args::Programs;
-use crate::trained;
+use crate::given::Programs;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Program {
@@ -22,9 +21,12 @@ pub enum Program {
 pub enum Profile {
     /// As a plain release build has them: minutes less to build.
     Release,
-    /// As images have them: [`trained`].
+    /// As images have them.
     Shipped,
 }
+
+/// Builds all programs and says in which directory they are.
+pub type Build = fn() -> Result<PathBuf>;
 
 // === impl Profile ===
 
@@ -43,8 +45,8 @@ impl Profile {
 impl Program {
     pub const ALL: [Self; 3] = [Self::Gateway, Self::TunnelServer, Self::TunnelAgent];
 
-    /// As given, or built here.
-    pub fn path(self, given: &Programs, profile: Profile) -> Result<PathBuf> {
+    /// As given, or built here: by `shipped`, which says into which directory, if they are to be as images have them.
+    pub fn path(self, given: &Programs, profile: Profile, shipped: Build) -> Result<PathBuf> {
         let given = match self {
             Self::Gateway => &given.gateway,
             Self::TunnelServer => &given.tunnel_server,
@@ -52,7 +54,7 @@ impl Program {
         };
         match given {
             Some(path) => path.canonicalize().with_context(|| format!("cannot find {}", path.display())),
-            None => self.build(profile),
+            None => self.build(profile, shipped),
         }
     }
 
@@ -72,9 +74,9 @@ impl Program {
         }
     }
 
-    fn build(self, profile: Profile) -> Result<PathBuf> {
+    fn build(self, profile: Profile, shipped: Build) -> Result<PathBuf> {
         let directory = match profile {
-            Profile::Shipped => trained::build()?,
+            Profile::Shipped => shipped()?,
             Profile::Release => {
                 let directory = path::absolute(scratch::target())?;
                 let built = Self::building(profile).arg("--target-dir").arg(&directory).status();

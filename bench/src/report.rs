@@ -2,6 +2,7 @@
 //! holds all of it; the Markdown and the charts are made from it, now or later.
 
 mod bars;
+mod chart;
 mod judgement;
 mod lines;
 mod machine;
@@ -27,10 +28,10 @@ pub use self::screen::screen;
 use self::store::load;
 pub use self::store::save;
 pub use self::words::line;
-use crate::args::Programs;
+use crate::contender::Missing;
 use crate::figure::Bound;
-use crate::run::{Measured, Outcome, Plan};
-use crate::scenario::Missing;
+use crate::given::Programs;
+use crate::outcome::{Measured, Outcome, Plan};
 use crate::statistics::Summary;
 
 /// A run.

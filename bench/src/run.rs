@@ -14,45 +14,17 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 pub use self::progress::Progress;
 use crate::args::{Args, Command};
-use crate::figure::{self, Sample, Target};
+use crate::contender::{Load, Missing};
 use crate::ground::Ground;
+use crate::outcome::{Measured, Outcome, Plan};
 use crate::report::{self, Report, Run, Section};
-use crate::scenario::{self, Load, Missing, Scenario};
+use crate::scenario::{self, Scenario};
 use crate::trained;
 
 /// The longest warm-up: connections are made and caches filled long before.
 const WARM_UP: Duration = Duration::from_secs(1);
 /// What a measurement takes where nobody looks at its figures.
 const SMOKE: Duration = Duration::from_millis(300);
-
-/// How often and how long.
-#[derive(Clone, Copy, Debug)]
-pub struct Plan {
-    pub rounds: usize,
-    /// Of one measurement.
-    pub time: Duration,
-    /// Only tried: no warm-up.
-    pub smoke: bool,
-}
-
-/// What a scenario gave.
-pub struct Outcome {
-    pub scenario: Box<dyn Scenario>,
-    /// In the order of the scenario's contenders.
-    pub targets: Vec<Measured>,
-    /// Why there are none.
-    pub missing: Option<Missing>,
-}
-
-/// A target's samples.
-#[derive(Debug)]
-pub struct Measured {
-    pub target: Target,
-    /// One a round, from the first on.
-    pub samples: Vec<Sample>,
-    /// Why there are none, or no more.
-    pub missing: Option<Missing>,
-}
 
 /// A target while its scenario runs.
 struct Lane {
@@ -72,7 +44,7 @@ pub fn run(args: &Args) -> Result<()> {
     ensure!(plan.rounds > 0, "no rounds");
     let out = args.out();
     let mut report = if args.add { Report::continued(&out, &args.programs)? } else { Report::here(&args.programs) };
-    let mut ground = Ground::new(args.programs.clone(), smoke)?;
+    let mut ground = Ground::new(args.programs.clone(), smoke, trained::build)?;
     let (mut progress, mut failed) = (Progress::new(scenarios.len()), Vec::new());
     let begun = Run::now(&plan);
     for scenario in scenarios {
@@ -161,21 +133,6 @@ fn contained<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
         let text = text.or_else(|| cause.downcast_ref::<&str>().copied()).unwrap_or("without a word");
         bail!("it panicked: {text}")
     })
-}
-
-// === impl Outcome ===
-
-impl Outcome {
-    pub fn target(&self, target: Target) -> Option<&Measured> {
-        self.targets.iter().find(|measured| measured.target == target)
-    }
-
-    /// Whether something failed that is no peer of ours.
-    pub fn is_bad(&self) -> bool {
-        let failed = |missing: &Option<Missing>| matches!(missing, Some(Missing::Failed(_)));
-        failed(&self.missing)
-            || self.targets.iter().any(|measured| !figure::is_peer(measured.target) && failed(&measured.missing))
-    }
 }
 
 // === impl Lane ===

@@ -17,8 +17,9 @@ use hub_tests::scratch;
 
 use self::toolchain::Toolchain;
 pub use self::training::train;
-use crate::args::Programs;
-use crate::ground::{Ground, Program};
+use crate::given::Programs;
+use crate::ground::Ground;
+use crate::program::Program;
 
 /// Below the target directory.
 const DIRECTORY: &str = "trained";
@@ -52,7 +53,7 @@ fn learn(tools: &Toolchain, root: &Path, raw: &Path, watched: &Path) -> Result<P
         tunnel_agent: given(Program::TunnelAgent),
         ..Programs::default()
     };
-    train(&Ground::new(programs, true)?, ROUNDS)?;
+    train(&Ground::new(programs, true, build)?, ROUNDS)?;
     let merged = root.join("merged");
     tools.merge(raw, &merged)?;
     for (earlier, _) in profiles(root)? {

@@ -1,38 +1,27 @@
 //! A way to the upstream: where to connect, which path and headers to send, and whose processor time counts.
 
-mod gateway;
-mod haproxy;
-mod karmada;
-mod nginx;
-
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::path::PathBuf;
+use std::net::{SocketAddr, TcpStream};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use http::StatusCode;
 use hub_tests::http::Client;
-use hub_tests::hub::GATEWAY_HOST;
 use hub_tests::process::Process;
-use hub_tests::{ports, wait};
-use kit::pki::{self, Authority, Issued, Leaf, PemFiles, Trust};
+use hub_tests::wait;
+use kit::pki::{self, Authority, Issued, Trust};
 use rustls::ClientConfig;
 use tokio::time::Instant;
 
-use crate::figure::{BASELINE, DIRECT, GO, HAPROXY, KARMADA, NGINX, OURS, Target};
-use crate::ground::{Ground, Program};
+use crate::figure::Target;
 use crate::tool::Absent;
 use crate::usage::Tree;
 
-/// As [`OURS`], [`NGINX`] and [`HAPROXY`], which have one thread (or worker) each, with two.
-pub const OURS_2: Target = "ours, 2 threads";
-pub const NGINX_2: Target = "nginx, 2 workers";
-pub const HAPROXY_2: Target = "haproxy, 2 threads";
+/// For a program to answer.
+pub const START_LIMIT: Duration = Duration::from_secs(30);
 
-const START_LIMIT: Duration = Duration::from_secs(30);
-
-/// A running proxy, or none ([`DIRECT`]).
+/// A running proxy, or none (the direct way).
 pub struct Way {
     pub address: SocketAddr,
     /// Put before the upstream's paths.
@@ -62,99 +51,12 @@ pub struct Destination<'a> {
     pub upgrades: bool,
 }
 
-/// How gateways of the hub know the destination, and what else they are told.
-#[derive(Clone, Copy, Default)]
-pub struct Registered<'a> {
-    /// In which the caller has put its Secret; none: it is put where the others are.
-    pub namespace: Option<&'a str>,
-    pub flags: &'a [&'a str],
-}
-
-/// What every proxy needs to be started.
-struct Plan<'a> {
-    /// Unlike any other's: of its files and its process.
-    name: String,
-    directory: PathBuf,
-    destination: Destination<'a>,
-    registered: Registered<'a>,
-    address: SocketAddr,
-    serving: PemFiles,
-    /// Has signed that.
-    trusted: Arc<Authority>,
-    /// Or workers.
-    threads: usize,
-}
-
-/// Starts `target` and waits until a request through it to the upstream is answered.
-pub fn start(ground: &mut Ground, target: Target) -> Result<Way> {
-    let upstream = ground.upstream()?;
-    start_to(ground, target, upstream.destination())
-}
-
-/// As [`start`], to another `destination`.
-pub fn start_to(ground: &mut Ground, target: Target, destination: Destination<'_>) -> Result<Way> {
-    start_registered(ground, target, destination, Registered::default())
-}
-
-/// As [`start_to`], to one that gateways know in another way.
-pub fn start_registered(
-    ground: &mut Ground,
-    target: Target,
-    destination: Destination<'_>,
-    registered: Registered<'_>,
-) -> Result<Way> {
-    if target == DIRECT {
-        return Ok(Way::direct(destination));
-    }
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, ports::free()?));
-    let name = format!("{target} to {} {}", destination.cluster, address.port()).replace([' ', ','], "-");
-    let trusted = Arc::new(Authority::new(&format!("{name}-ca")));
-    let directory = ground.directory().to_path_buf();
-    let plan = Plan {
-        serving: trusted.issue(&Leaf::server(&*name).san(GATEWAY_HOST)).write_to(&directory, &name)?,
-        trusted,
-        address,
-        threads: if [OURS_2, NGINX_2, HAPROXY_2].contains(&target) { 2 } else { 1 },
-        name,
-        directory,
-        destination,
-        registered,
-    };
-    let (process, access) = match target {
-        NGINX | NGINX_2 => (nginx::start(&plan)?, Access::default()),
-        HAPROXY | HAPROXY_2 => (haproxy::start(&plan)?, Access::default()),
-        OURS | OURS_2 => gateway::ours(ground, &plan, &ground.program(Program::Gateway)?)?,
-        BASELINE => gateway::ours(ground, &plan, &given(ground.given.baseline.as_ref(), "--baseline")?)?,
-        GO => gateway::go(ground, &plan, &given(ground.given.go_gateway.as_ref(), "--go-gateway")?)?,
-        KARMADA => {
-            let program = given(ground.given.karmada.as_ref(), "--karmada")?;
-            karmada::start(&*ground.hub()?, &plan, &program)?
-        }
-        _ => bail!("nobody knows how to start {target}"),
-    };
-    let mut way = Way {
-        address: plan.address,
-        prefix: access.prefix,
-        headers: access.headers,
-        tree: Tree::new([process.id()]),
-        trusted: plan.trusted,
-        process: Some(process),
-        probe: destination.probe.to_owned(),
-    };
-    way.wait_ready().with_context(|| format!("{target} did not start"))?;
-    Ok(way)
-}
-
-/// What a client has to know beside the address.
+/// Those of a run, each started once.
 #[derive(Default)]
-struct Access {
-    prefix: String,
-    headers: Vec<String>,
-}
-
-fn given(path: Option<&PathBuf>, flag: &str) -> Result<PathBuf> {
-    let path = path.ok_or_else(|| Absent::new("its binary", flag))?;
-    path.canonicalize().with_context(|| format!("cannot find {}", path.display()))
+pub struct Ways {
+    running: Vec<(Target, Rc<Way>)>,
+    /// Why others did not start: waiting for each of them again in every scenario would take minutes.
+    broken: Vec<(Target, String)>,
 }
 
 // === impl Way ===
@@ -184,7 +86,20 @@ impl Way {
         Ok(start.elapsed())
     }
 
-    fn direct(destination: Destination<'_>) -> Self {
+    /// Of `process`, which listens at `address` with a certificate of `trusted`. Asked for `probe` it will be answered.
+    pub fn through(process: Process, address: SocketAddr, trusted: Arc<Authority>, probe: &str) -> Self {
+        Self {
+            address,
+            prefix: String::new(),
+            headers: Vec::new(),
+            tree: Tree::new([process.id()]),
+            trusted,
+            process: Some(process),
+            probe: probe.to_owned(),
+        }
+    }
+
+    pub fn direct(destination: Destination<'_>) -> Self {
         Self {
             address: destination.address,
             prefix: String::new(),
@@ -196,7 +111,7 @@ impl Way {
         }
     }
 
-    fn wait_ready(&mut self) -> Result<()> {
+    pub fn wait_ready(&mut self) -> Result<()> {
         let client = Client::new(self.address, &self.trusted, None);
         let headers = self.headers.iter().filter_map(|line| line.split_once(": ")).collect::<Vec<_>>();
         let path = format!("{}{}", self.prefix, self.probe);
@@ -207,5 +122,34 @@ impl Way {
         })
         .with_context(|| process.as_ref().map_or_else(String::new, Process::log_tail))?;
         Ok(())
+    }
+}
+
+// === impl Ways ===
+
+impl Ways {
+    /// The one through `target`, if it was started.
+    pub fn known(&self, target: Target) -> Result<Option<Rc<Way>>> {
+        if let Some((_, reason)) = self.broken.iter().find(|(known, _)| *known == target) {
+            bail!("{reason}");
+        }
+        Ok(self.running.iter().find(|(known, _)| *known == target).map(|(_, way)| Rc::clone(way)))
+    }
+
+    /// Keeps what starting `target` came to.
+    pub fn keep(&mut self, target: Target, started: Result<Way>) -> Result<Rc<Way>> {
+        match started {
+            Ok(way) => {
+                let way = Rc::new(way);
+                self.running.push((target, Rc::clone(&way)));
+                Ok(way)
+            }
+            Err(error) => {
+                if !Absent::is_cause_of(&error) {
+                    self.broken.push((target, format!("{error:#}")));
+                }
+                Err(error)
+            }
+        }
     }
 }

@@ -14,9 +14,10 @@ use hub_tests::process::Process;
 use hub_tests::wait;
 use serde_json::{Value, json};
 
-use super::{Access, Plan, START_LIMIT};
+use super::{Access, Plan};
 use crate::ground::{CALLER, HubSide, VERBS};
 use crate::upstream::TOKEN;
+use crate::way::START_LIMIT;
 
 const GROUP: &str = "cluster.karmada.io";
 const CLUSTERS: &str = "/apis/cluster.karmada.io/v1alpha1/clusters";

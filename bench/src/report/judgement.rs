@@ -2,7 +2,7 @@
 
 use super::{Judged, Verdict};
 use crate::figure::{Bound, Goal, Target};
-use crate::run::Outcome;
+use crate::outcome::Outcome;
 use crate::statistics::{self, Summary};
 
 /// Digits of ratios.
@@ -66,7 +66,7 @@ impl Judged {
 mod tests {
     use super::*;
     use crate::figure::{DIRECT, GO, NGINX, OURS, Sample};
-    use crate::run::Measured;
+    use crate::outcome::Measured;
     use crate::run::fake::Fake;
 
     const GOALS: &[Goal] = &[

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::number::{bound, spread};
 use super::words::line;
-use super::{Column, Judged, Report, Row, Run, Section, Verdict, machine, programs, store};
+use super::{Column, Judged, Report, Row, Run, Section, Verdict, chart, machine, programs};
 
 /// Where the text will stand.
 #[derive(Clone, Copy)]
@@ -93,9 +93,9 @@ fn scenario(section: &Section, place: Place<'_>, dated: bool) -> String {
     }
     text.push_str(&table(section));
     text.push_str(&gaps(section));
-    if store::chart(section).is_some() {
+    if chart::chart(section).is_some() {
         let title = section.main_figure().map_or("", |figure| &figure.title);
-        let _ = write!(text, "\n![{}: {title}]({}/{})\n", section.title, place.charts, store::file(section));
+        let _ = write!(text, "\n![{}: {title}]({}/{})\n", section.title, place.charts, chart::file(section));
     }
     text.push_str(&goals(&section.goals));
     text

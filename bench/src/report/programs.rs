@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use serde::{Deserialize, Serialize};
 
-use crate::args::Programs;
+use crate::given::Programs;
 use crate::tool;
 
 /// Of the distribution's programs: name, package, how it tells its version.

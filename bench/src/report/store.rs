@@ -5,8 +5,9 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 
+use super::Report;
+use super::chart::{chart, file};
 use super::markdown::{self, Place};
-use super::{Report, Section, bars, lines};
 
 const JSON: &str = "report.json";
 const CHARTS: &str = "charts";
@@ -41,18 +42,6 @@ pub(super) fn charts(report: &Report, directory: &Path) -> Result<()> {
         }
     }
     drawn.iter().try_for_each(|(name, svg)| write(&directory.join(name), svg))
-}
-
-/// A scenario's chart, if there is something to draw.
-pub(super) fn chart(section: &Section) -> Option<String> {
-    match &section.axis {
-        Some(axis) => lines::chart(section, axis),
-        None => bars::chart(section),
-    }
-}
-
-pub(super) fn file(section: &Section) -> String {
-    format!("{}.svg", section.name)
 }
 
 /// Whole or not at all, so that a run that is cut off leaves files that can be read.

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 
+use crate::contender::Contender;
 use crate::figure::{Axis, Figure, Goal, Sample, Target};
 use crate::ground::Ground;
-use crate::scenario::{Contender, Scenario};
+use crate::scenario::Scenario;
 
 /// What a contender does.
 #[derive(Clone, Copy)]

@@ -4,9 +4,10 @@ use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
 
+use crate::contender::Missing;
 use crate::figure::Sample;
 use crate::report::line;
-use crate::scenario::{Missing, Scenario};
+use crate::scenario::Scenario;
 
 pub struct Progress {
     out: Box<dyn Write>,

@@ -4,15 +4,15 @@ use anyhow::{Context as _, Result};
 
 use super::fake::{Act, Fake};
 use super::*;
-use crate::args::Programs;
-use crate::figure::{DIRECT, Figure, GO, Goal, NGINX, OURS};
-use crate::scenario::Contender;
+use crate::contender::Contender;
+use crate::figure::{DIRECT, Figure, GO, Goal, NGINX, OURS, Target};
+use crate::given::Programs;
 use crate::tool::Absent;
 
 const TIME: Duration = Duration::from_secs(5);
 
 fn measured(scenario: impl Scenario + 'static, rounds: usize, smoke: bool) -> Outcome {
-    let mut ground = Ground::new(Programs::default(), smoke).unwrap();
+    let mut ground = Ground::new(Programs::default(), smoke, trained::build).unwrap();
     measure(Box::new(scenario), &mut ground, Plan { rounds, time: TIME, smoke }, &mut Progress::silent())
 }
 

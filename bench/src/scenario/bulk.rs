@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::{Contender, Load, Scenario};
+use super::Scenario;
+use crate::contender::{Contender, Load};
 use crate::figure::{BASELINE, Bound, DIRECT, Figure, GO, Goal, HAPROXY, KARMADA, NGINX, OURS, Sample, Target};
 use crate::ground::Ground;
 use crate::h2load::{Amount, H2load, Shape};
+use crate::proxies;
 use crate::upstream::{LARGE, SINK};
 use crate::way::Way;
 
@@ -107,7 +109,7 @@ impl Transfer {
         let shape = bulk.shape(upstream.large_file.clone());
         #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
         let megabytes = upstream.large as f64 / MEGABYTE;
-        Ok(Self { tool: H2load::find()?, way: ground.way(target)?, shape, megabytes })
+        Ok(Self { tool: H2load::find()?, way: proxies::way(ground, target)?, shape, megabytes })
     }
 }
 

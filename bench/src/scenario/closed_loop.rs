@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::{Contender, Load};
+use crate::contender::{Contender, Load};
 use crate::figure::{Figure, Sample, Target};
 use crate::ground::Ground;
 use crate::h2load::{Amount, H2load, Shape};
+use crate::proxies;
 use crate::usage::Usage;
 use crate::way::Way;
 
@@ -27,7 +28,7 @@ pub struct ClosedLoop {
 
 /// One for each of `targets`.
 pub fn contenders(ground: &mut Ground, targets: &[Target], shape: &Shape) -> Vec<Contender> {
-    targets.iter().map(|&target| Contender::new(target, ClosedLoop::new(ground.way(target), shape))).collect()
+    targets.iter().map(|&target| Contender::new(target, ClosedLoop::new(proxies::way(ground, target), shape))).collect()
 }
 
 // === impl ClosedLoop ===

@@ -6,16 +6,18 @@ use std::time::Duration;
 use anyhow::Result;
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::{Contender, Load, Scenario};
+use super::Scenario;
 use crate::caller::Caller;
 use crate::clusters::{self, Clusters, Roots};
+use crate::contender::{Contender, Load};
 use crate::figure::{BASELINE, Bound, Figure, GO, Goal, OURS, Sample, Target};
 use crate::ground::Ground;
 use crate::latency;
+use crate::proxies::{self, Registered};
 use crate::usage::Tree;
 use crate::watch::upstream::Upstream;
 use crate::watch::{self, closed_loop, memory};
-use crate::way::{self, Registered, Way};
+use crate::way::Way;
 
 const RESIDENT: Figure = Figure::new("rss_mb", "RSS MB", 1);
 const READY: Figure = Figure::new("ready_s", "s from start to the first answer", 2);
@@ -96,7 +98,7 @@ impl Scenario for ManyClusters {
         let (many, one) = (register("clusters-many", count)?, register("clusters-one", 1)?);
         let mut load = |program, clusters: &Rc<Clusters>| {
             let registered = Registered { namespace: Some(&clusters.namespace), flags: &[] };
-            let way = way::start_registered(ground, program, upstream.called(clusters::FIRST), registered)?;
+            let way = proxies::start_registered(ground, program, upstream.called(clusters::FIRST), registered)?;
             let (clusters, upstream) = (Rc::clone(clusters), Rc::clone(&upstream));
             Ok(ClustersLoad { way, clusters, rotations: 0, _upstream: upstream })
         };

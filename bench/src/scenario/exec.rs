@@ -7,13 +7,15 @@ use anyhow::Result;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::Instant;
 
-use super::{Contender, Load, Scenario};
+use super::Scenario;
+use crate::contender::{Contender, Load};
 use crate::figure::{Bound, DIRECT, Figure, GO, Goal, HAPROXY, NGINX, OURS, Sample, Target};
 use crate::ground::Ground;
 use crate::latency::percentiles;
+use crate::proxies;
 use crate::upgrade::Echo;
 use crate::upgrade::caller::Upgraded;
-use crate::way::{self, Way};
+use crate::way::Way;
 
 /// Keystrokes.
 pub struct ExecEcho;
@@ -115,7 +117,7 @@ fn contenders<L: Load + 'static>(ground: &mut Ground, load: fn(Through) -> L) ->
 
 impl Through {
     fn start(ground: &mut Ground, target: Target, upstream: &Rc<Echo>) -> Result<Self> {
-        let way = way::start_to(ground, target, upstream.destination())?;
+        let way = proxies::start_to(ground, target, upstream.destination())?;
         let runtime = Builder::new_current_thread().enable_all().build()?;
         Ok(Self { way, runtime, _upstream: Rc::clone(upstream) })
     }

@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use anyhow::Result;
 
+use super::Scenario;
 use super::closed_loop::{self, FIGURES};
-use super::{Contender, Load, Scenario};
 use crate::caller::indexed::Indexed;
+use crate::contender::{Contender, Load};
 use crate::figure::{BASELINE, Bound, Figure, GO, Goal, OURS, Sample, Target};
 use crate::ground::Ground;
+use crate::proxies;
 use crate::upstream::SMALL;
 use crate::way::Way;
 
@@ -72,7 +74,7 @@ impl Scenario for FrontProxy {
 
 impl Asked {
     fn new(ground: &mut Ground, target: Target, front: bool) -> Result<Self> {
-        let way = ground.way(target)?;
+        let way = proxies::way(ground, target)?;
         let hub = ground.hub()?;
         let headers = headers();
         let (headers, identity) = if front { (Some(&*headers), Some(&hub.hub.front_proxy)) } else { (None, None) };

@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use anyhow::Result;
 
+use super::Scenario;
 use super::closed_loop::{self, CPU, RATE, RESIDENT, micros};
-use super::{Contender, Load, Scenario};
+use crate::contender::{Contender, Load};
 use crate::figure::{BASELINE, Bound, DIRECT, Figure, GO, Goal, HAPROXY, KARMADA, NGINX, OURS, Sample, Target};
 use crate::ground::Ground;
+use crate::proxies;
 use crate::upstream::SMALL;
 use crate::way::Way;
 use crate::wrk::Wrk;
@@ -65,7 +67,7 @@ impl Scenario for GetH1 {
 
 impl KeptAlive {
     fn new(ground: &mut Ground, target: Target) -> Result<Self> {
-        Ok(Self { tool: Wrk::find()?, way: ground.way(target)? })
+        Ok(Self { tool: Wrk::find()?, way: proxies::way(ground, target)? })
     }
 }
 

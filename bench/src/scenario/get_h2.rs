@@ -2,13 +2,14 @@
 
 use anyhow::Result;
 
+use super::Scenario;
 use super::closed_loop::{self, FIGURES};
-use super::{Contender, Scenario};
+use crate::contender::Contender;
 use crate::figure::{BASELINE, Bound, DIRECT, Figure, GO, Goal, HAPROXY, KARMADA, NGINX, OURS, Target};
 use crate::ground::Ground;
 use crate::h2load::Shape;
+use crate::proxies::{HAPROXY_2, NGINX_2, OURS_2};
 use crate::upstream::SMALL;
-use crate::way::{HAPROXY_2, NGINX_2, OURS_2};
 
 const TARGETS: [Target; 10] = [DIRECT, OURS, BASELINE, GO, NGINX, HAPROXY, KARMADA, OURS_2, NGINX_2, HAPROXY_2];
 const SHAPE: Shape = Shape::get(SMALL, 4, 8);

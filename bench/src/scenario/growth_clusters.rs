@@ -6,15 +6,17 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::{Contender, Load, Scenario};
+use super::Scenario;
 use crate::caller::Caller;
 use crate::clusters::{self, Clusters, Roots};
+use crate::contender::{Contender, Load};
 use crate::figure::{Axis, Bound, Figure, Goal, Line, OURS, Sample, Target};
 use crate::ground::Ground;
+use crate::proxies::{self, Registered};
 use crate::watch::closed_loop;
 use crate::watch::upstream::Upstream;
 use crate::watch::{self, memory};
-use crate::way::{self, Registered, Way};
+use crate::way::Way;
 
 const CPU: Figure = Figure::new("cpu_us", "CPU µs per request", 1);
 const RESIDENT: Figure = Figure::new("rss_mib", "RSS MiB", 1);
@@ -120,7 +122,7 @@ impl Scenario for GrowthClusters {
 impl Point {
     fn start(ground: &mut Ground, namespace: &str, paths: Arc<[String]>, upstream: &Rc<Upstream>) -> Result<Self> {
         let registered = Registered { namespace: Some(namespace), flags: &FLAGS };
-        let way = way::start_registered(ground, OURS, upstream.called(clusters::FIRST), registered)?;
+        let way = proxies::start_registered(ground, OURS, upstream.called(clusters::FIRST), registered)?;
         Ok(Self { way, paths, _upstream: Rc::clone(upstream) })
     }
 }

@@ -5,13 +5,15 @@ use std::time::Duration;
 
 use anyhow::Result;
 
+use super::Scenario;
 use super::closed_loop::{self, FIGURES};
-use super::{Contender, Load, Scenario};
 use crate::caller::held::Held;
 use crate::caller::repeater::Repeater;
+use crate::contender::{Contender, Load};
 use crate::figure::{Axis, Bound, Figure, Goal, Line, OURS, Sample, Target};
 use crate::ground::Ground;
 use crate::h2load::{Amount, H2load, Shape};
+use crate::proxies;
 use crate::upstream::{SMALL, WATCH};
 use crate::way::Way;
 
@@ -101,7 +103,7 @@ impl Beside {
     fn new(ground: &mut Ground, busy: usize, watches: usize) -> Result<Self> {
         let connections = busy.min(CONNECTIONS);
         let shape = Shape::get(SMALL, connections, busy / connections);
-        Ok(Self { tool: H2load::find()?, way: ground.way(OURS)?, shape, watches })
+        Ok(Self { tool: H2load::find()?, way: proxies::way(ground, OURS)?, shape, watches })
     }
 }
 

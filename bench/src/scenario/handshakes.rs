@@ -16,14 +16,17 @@ use serde_json::json;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
 
-use super::{Contender, Load, Scenario};
+use super::Scenario;
 use crate::aggregated::register_alone;
 use crate::caller::Caller;
+use crate::contender::{Contender, Load};
 use crate::figure::{Bound, Figure, GO, Goal, OURS, Sample, Target};
-use crate::ground::{Ground, Program};
+use crate::ground::Ground;
 use crate::latency::percentiles;
+use crate::program::Program;
+use crate::proxies::{self, Registered};
 use crate::usage::Tree;
-use crate::way::{self, Destination, Registered, Way};
+use crate::way::{Destination, Way};
 
 /// Ours, to a member behind an agent.
 const OURS_TUNNEL: Target = "ours, through its tunnel";
@@ -111,7 +114,7 @@ fn proxied(ground: &mut Ground, world: &Rc<World>, target: Target, cluster: &str
     });
     register_alone(&*ground.hub()?, cluster, "Const", &data)?;
     let registered = Registered { namespace: Some(cluster), flags: &[] };
-    let way = way::start_registered(ground, target, world.destination(cluster), registered)?;
+    let way = proxies::start_registered(ground, target, world.destination(cluster), registered)?;
     Requests::new(ground, world, way, None)
 }
 
@@ -152,7 +155,7 @@ fn tunnelled(ground: &mut Ground, world: &Rc<World>, cluster: &str) -> Result<Re
         ],
         &directory,
     )?;
-    let way = way::start_registered(ground, OURS, world.destination(cluster), registered)?;
+    let way = proxies::start_registered(ground, OURS, world.destination(cluster), registered)?;
     Requests::new(ground, world, way, Some(agent))
 }
 

@@ -7,9 +7,10 @@ use anyhow::Result;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::Instant;
 
-use super::{Contender, Load, Scenario};
+use super::Scenario;
 use crate::aggregated::{self, Gateway, Member, PATH};
 use crate::caller::Caller;
+use crate::contender::{Contender, Load};
 use crate::figure::{Bound, DIRECT, Figure, GO, Goal, OURS, Sample, Target};
 use crate::ground::{Ground, HubSide};
 use crate::latency::percentiles;

@@ -5,13 +5,15 @@ use std::time::Duration;
 
 use anyhow::Result;
 
+use super::Scenario;
 use super::closed_loop::micros;
-use super::{Contender, Load, Scenario};
 use crate::caller::repeater::Repeater;
 use crate::caller::{closed, open};
+use crate::contender::{Contender, Load};
 use crate::figure::{BASELINE, Bound, DIRECT, Figure, GO, Goal, HAPROXY, KARMADA, NGINX, OURS, Sample, Target};
 use crate::ground::Ground;
 use crate::latency::percentiles;
+use crate::proxies;
 use crate::upstream::SMALL;
 use crate::way::Way;
 
@@ -78,7 +80,7 @@ impl Scenario for Latency {
 
 /// What the Go gateway can do, in requests per second.
 fn capacity(ground: &mut Ground) -> Result<f64> {
-    let caller = Repeater::new(&*ground.way(GO)?, SMALL, None, None)?;
+    let caller = Repeater::new(&*proxies::way(ground, GO)?, SMALL, None, None)?;
     let time = if ground.smoke { TRIAL / 10 } else { TRIAL };
     let summary = runtime()?.block_on(closed::run(&caller, CONNECTIONS, 8, time))?;
     Ok(summary.requests / summary.elapsed.as_secs_f64())
@@ -92,7 +94,7 @@ fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
 
 impl Arriving {
     fn new(ground: &mut Ground, target: Target, rate: f64) -> Result<Self> {
-        let way = ground.way(target)?;
+        let way = proxies::way(ground, target)?;
         Ok(Self { caller: Repeater::new(&way, SMALL, None, None)?, way, rate })
     }
 }

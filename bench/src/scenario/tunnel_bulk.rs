@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::{Contender, Load, Scenario};
+use super::Scenario;
+use crate::contender::{Contender, Load};
 use crate::figure::Bound::{AtLeast, AtMost};
 use crate::figure::{ANP_HTTP, Figure, Goal, OURS, RELAY, Sample};
 use crate::ground::Ground;

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::{Contender, Scenario};
+use super::Scenario;
+use crate::contender::Contender;
 use crate::figure::Bound::AtMost;
 use crate::figure::{ANP_HTTP, DIRECT, Figure, Goal, OURS, OURS_H2, Sample};
 use crate::ground::Ground;

@@ -6,16 +6,18 @@ use std::time::Duration;
 use anyhow::Result;
 use tokio::time::{Instant, sleep};
 
-use super::{Contender, Load, Scenario};
+use super::Scenario;
 use crate::caller::Caller;
+use crate::contender::{Contender, Load};
 use crate::figure::{BASELINE, Bound, DIRECT, Figure, GO, Goal, HAPROXY, NGINX, OURS, Sample, Target};
 use crate::ground::Ground;
 use crate::latency;
+use crate::proxies;
 use crate::watch;
 use crate::watch::server::EVENTS;
 use crate::watch::upstream::Upstream;
 use crate::watch::watchers::{Plan, Watchers};
-use crate::way::{self, Way};
+use crate::way::Way;
 
 const CPU: Figure = Figure::new("cpu_us", "CPU µs per event", 1);
 const MEDIAN: Figure = Figure::new("p50_ms", "p50 ms from due to read", 2);
@@ -70,7 +72,7 @@ impl Scenario for WatchesEvents {
     fn contenders(&self, ground: &mut Ground) -> Result<Vec<Contender>> {
         let upstream = Rc::new(Upstream::start(ground.directory(), CLUSTER)?);
         let mut load = |target| {
-            let way = way::start_to(ground, target, upstream.destination())?;
+            let way = proxies::start_to(ground, target, upstream.destination())?;
             Ok(EventsLoad { way, _upstream: Rc::clone(&upstream) })
         };
         Ok(TARGETS.map(|target| Contender::new(target, load(target))).into())

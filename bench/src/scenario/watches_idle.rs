@@ -5,15 +5,17 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::{Contender, Load, Scenario};
+use super::Scenario;
 use crate::caller::Caller;
+use crate::contender::{Contender, Load};
 use crate::figure::{BASELINE, Bound, Figure, GO, Goal, HAPROXY, NGINX, OURS, Sample, Target};
 use crate::ground::Ground;
+use crate::proxies;
 use crate::watch::server::IDLE;
 use crate::watch::upstream::Upstream;
 use crate::watch::watchers::{Plan, Watchers};
 use crate::watch::{self, memory};
-use crate::way::{self, Way};
+use crate::way::Way;
 
 const EACH: Figure = Figure::new("kib_each", "KiB RSS per watch", 2);
 const LEFT: Figure = Figure::new("kib_left", "KiB left per watch after closing", 2);
@@ -73,7 +75,7 @@ impl Scenario for WatchesIdle {
     fn contenders(&self, ground: &mut Ground) -> Result<Vec<Contender>> {
         let upstream = Rc::new(Upstream::start(ground.directory(), CLUSTER)?);
         let mut load = |target| {
-            let way = way::start_to(ground, target, upstream.destination())?;
+            let way = proxies::start_to(ground, target, upstream.destination())?;
             Ok(IdleLoad { way, _upstream: Rc::clone(&upstream) })
         };
         Ok(TARGETS.map(|target| Contender::new(target, load(target))).into())

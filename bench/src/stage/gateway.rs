@@ -22,7 +22,8 @@ use tokio::time::{Instant, interval};
 use self::load::{Asked, H1Requests};
 use self::watches::Watches;
 use super::{Case, Player, Stage};
-use crate::ground::{Ground, Program};
+use crate::ground::Ground;
+use crate::program::Program;
 
 pub const NAMES: [&str; 7] = [
     "gateway-h2",

@@ -18,7 +18,8 @@ use tokio::time::{Instant, interval, timeout};
 
 use self::destination::{Destination, Wish};
 use super::{Case, Player, Stage};
-use crate::ground::{Ground, Program};
+use crate::ground::Ground;
+use crate::program::Program;
 
 pub const NAMES: [&str; 4] = ["tunnel-echo", "tunnel-dial", "tunnel-download", "tunnel-upload"];
 

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::ground::{Profile, Program};
+use crate::program::{Profile, Program};
 
 /// What rustup calls the tools for profiles.
 const COMPONENT: &str = "llvm-tools";

@@ -9,9 +9,10 @@ use super::Tunnel;
 use super::destination::Destination;
 use super::files::Files;
 use super::programs::{Door, HAPROXY_DESCRIPTORS, Programs, descriptors};
+use crate::contender::{Contender, Load};
 use crate::figure::{ANP_GRPC, ANP_HTTP, BASELINE, DIRECT, OURS, OURS_H2, RELAY, Target};
-use crate::ground::{Ground, Program};
-use crate::scenario::{Contender, Load};
+use crate::ground::Ground;
+use crate::program::Program;
 use crate::tool::{self, Absent};
 
 /// In the order of the report.
