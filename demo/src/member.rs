@@ -13,6 +13,7 @@ mod life;
 mod log;
 mod model;
 mod negotiate;
+mod object;
 mod render;
 mod request;
 mod sample;

@@ -6,7 +6,8 @@ use time::OffsetDateTime;
 
 use super::{
     kind::Kind,
-    model::{Change, Key, Model},
+    model::{Change, Model},
+    object::Key,
     sample::{Container, Pod, Profile, Stage, uid},
 };
 

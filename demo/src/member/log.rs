@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     clock::{self, Clock},
     kind::Kind,
-    model::{Key, Object},
+    object::{Key, Object},
     request::Query,
     sample,
     status::Refusal,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 
-use super::{kind::Kind, model::Object, negotiate::Representation, request::Query, status::Refusal, table};
+use super::{kind::Kind, negotiate::Representation, object::Object, request::Query, status::Refusal, table};
 
 /// How objects are shown to one client.
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@
 //! `a notin (b,c)`); fields follow `pkg/fields` (`=`, `==`, `!=`) and only know the labels that the kind
 //! declares, as the real server does.
 
-use super::{kind::Kind, model::Object};
+use super::{kind::Kind, object::Object};
 
 /// Which objects a list or a watch is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -176,7 +176,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    use super::{super::model::Key, *};
+    use super::{super::object::Key, *};
 
     fn web() -> Object {
         Object {

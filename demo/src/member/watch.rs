@@ -13,7 +13,8 @@ use tokio::sync::broadcast;
 
 pub(crate) use self::stream::{Options, Stream};
 use super::{
-    model::{Change, Key, Model, Object},
+    model::{Change, Model},
+    object::{Key, Object},
     selector::Selection,
     status::Refusal,
 };

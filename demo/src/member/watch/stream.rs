@@ -16,7 +16,8 @@ use tokio_util::sync::CancellationToken;
 use super::Subscription;
 use crate::member::{
     clock::Clock,
-    model::{Change, Object, stamp},
+    model::{Change, stamp},
+    object::Object,
     render::Render,
     selector::Selection,
     status::Refusal,
