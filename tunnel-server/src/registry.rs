@@ -6,9 +6,11 @@
 mod choice;
 mod cluster;
 mod count;
+mod held;
 mod link;
 mod listing;
 mod metrics;
+mod named;
 mod places;
 mod seen;
 
@@ -24,11 +26,13 @@ use tokio::time::timeout;
 use tunnel::{ClusterName, Destination, Gauge, Hop, OpenError, Reason, Refusal, Stream};
 
 use self::choice::Attempts;
-use self::cluster::{Cluster, Counts};
+use self::cluster::Cluster;
 use self::count::{Counted, Dialling};
-pub use self::link::{Credential, Linked, Named};
+use self::held::Counts;
+pub use self::link::Linked;
 pub use self::listing::{AgentListing, ClusterListing, LinkListing, NoSuch, StreamListing};
 pub(crate) use self::metrics::{Ended, Metrics, Outcome};
+pub use self::named::{Credential, Named};
 use self::places::Places;
 use self::seen::Seen;
 use crate::limits::Limits;
@@ -162,7 +166,7 @@ impl Registry {
         Err(attempts.outcome().unwrap_or_else(|| self.no_link(cluster)))
     }
 
-    fn choose(&self, cluster: &ClusterName, attempts: &mut Attempts) -> Option<Arc<link::Held>> {
+    fn choose(&self, cluster: &ClusterName, attempts: &mut Attempts) -> Option<Arc<held::Held>> {
         attempts.next(&self.cluster(cluster)?)
     }
 

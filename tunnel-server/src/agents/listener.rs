@@ -82,7 +82,8 @@ impl Listener {
         match Box::pin(self.link(stream, peer, place)).await {
             Ok((linked, claim)) => {
                 self.metrics.registered(Outcome::Linked);
-                let tending = Tending { listener: &self, linked, claim };
+                let Self { judge, metrics, recheck, leave, .. } = &*self;
+                let tending = Tending { judge, metrics, recheck: *recheck, leave, linked, claim };
                 tending.run().await;
             }
             Err(Failed(outcome)) => self.metrics.registered(outcome),

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
 use tunnel::{Link, LinkError};
 
 use super::claim::Claim;
 use super::judge::{Judge, Refused};
-use super::listener::Listener;
-use crate::registry::{Ended, Linked, Named};
+use crate::registry::{Ended, Linked, Metrics, Named};
 
 /// How long a link goes on while the hub cannot be asked about it: an outage of the hub does not cut off members, one that never
 /// ends must not keep a stolen credential alive.
@@ -17,7 +17,12 @@ const UNREVIEWED: Duration = Duration::from_mins(10);
 const JITTER: f64 = 0.2;
 
 pub struct Tending<'a> {
-    pub listener: &'a Listener,
+    pub judge: &'a Judge,
+    pub metrics: &'a Metrics,
+    /// How often the claim is judged again.
+    pub recheck: Duration,
+    /// Links end in order.
+    pub leave: &'a CancellationToken,
     pub linked: Linked,
     pub claim: Claim,
 }
@@ -36,13 +41,13 @@ impl Tending<'_> {
             biased;
             (ended, why) = self.ended() => (ended, why),
             (ended, why) = self.doubted() => (ended, why),
-            () = self.listener.leave.cancelled() => {
+            () = self.leave.cancelled() => {
                 closing.spared();
                 (Ended::Drained, String::new())
             }
         };
         drop(closing);
-        self.listener.metrics.ended(ended);
+        self.metrics.ended(ended);
         self.told_ended(ended, &why, started);
         let link = self.linked.link().clone();
         drop(self.linked);
@@ -74,11 +79,11 @@ impl Tending<'_> {
     async fn doubted(&self) -> (Ended, String) {
         let mut sure = Instant::now();
         loop {
-            sleep(jittered(self.listener.recheck)).await;
+            sleep(jittered(self.recheck)).await;
             if let Some(rtt) = self.linked.link().rtt() {
-                self.listener.metrics.rtt(rtt);
+                self.metrics.rtt(rtt);
             }
-            if let Some(doubt) = judge_again(&self.listener.judge, &self.claim, self.linked.named(), &mut sure).await {
+            if let Some(doubt) = judge_again(self.judge, &self.claim, self.linked.named(), &mut sure).await {
                 return doubt;
             }
         }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use tunnel::Refusal;
 
 use super::cluster::Cluster;
-use super::link::Held;
+use super::held::Held;
 
 /// Links one stream is tried on at most. Each refused at once, without dialling: more of them would hardly do better.
 const MOST: usize = 4;

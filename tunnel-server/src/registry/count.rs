@@ -1,22 +1,13 @@
 //! Streams and dials counted where they begin, and given back by being dropped.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
 
 use tokio::time::Instant;
 use tunnel::{ClusterName, Destination, Gauge, Hop, Reason, Refusal};
 
 use super::Core;
-use super::cluster::Counts;
-use super::link::Held;
-
-/// A stream as the listing knows it.
-#[derive(Debug, Clone)]
-pub(super) struct Open {
-    pub(super) to: Destination,
-    pub(super) since: Instant,
-    pub(super) gauge: Weak<Gauge>,
-}
+use super::held::{Counts, Held, Open};
 
 /// One stream, from its choice of a link to the drop of its gauge.
 #[derive(Debug)]

@@ -1,49 +1,15 @@
 //! A link in the registry, from its registration to its end.
 
-use std::collections::BTreeMap;
-use std::fmt;
-use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use parking_lot::Mutex;
-use tokio::time::Instant;
 use tunnel::register::Registration;
-use tunnel::{ClusterName, Destination, Link, OpenError, Stream};
+use tunnel::{ClusterName, Link};
 
-use super::cluster::{Cluster, Counts};
-use super::count::Open;
+use super::cluster::Cluster;
+use super::held::{Counts, Held};
+use super::named::{Credential, Named};
 use super::places::Place;
 use super::{Core, Registry};
-
-/// Who a link belongs to, as the log and the listing name it.
-#[derive(Debug, Clone)]
-pub struct Named {
-    pub cluster: ClusterName,
-    pub agent: Arc<str>,
-    pub number: u16,
-    pub version: Arc<str>,
-    pub peer: SocketAddr,
-    pub credential: Credential,
-}
-
-/// Whose credential registered the link: the user's name on the hub, or the certificate's common name. Links of one agent number
-/// replace each other only under the same.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Credential(pub Arc<str>);
-
-/// A link while it is listed.
-#[derive(Debug)]
-pub(super) struct Held {
-    pub(super) id: u64,
-    pub(super) named: Named,
-    pub(super) link: Link,
-    pub(super) since: Instant,
-    pub(super) streams: AtomicUsize,
-    pub(super) open: Mutex<BTreeMap<u64, Open>>,
-    pub(super) counts: Arc<Counts>,
-    _place: Place,
-}
 
 /// Keeps a link in the registry until dropped.
 #[derive(Debug)]
@@ -63,16 +29,7 @@ impl Registry {
             let mut clusters = self.0.clusters.write();
             let cluster = clusters.entry(named.cluster.clone()).or_insert_with(|| self.0.begun(&named.cluster));
             let older: Vec<_> = cluster.links.iter().filter(|held| held.is_replaced_by(&named)).cloned().collect();
-            let held = Arc::new(Held {
-                id,
-                named,
-                link,
-                since: Instant::now(),
-                streams: AtomicUsize::new(0),
-                open: Mutex::default(),
-                counts: Arc::clone(&cluster.counts),
-                _place: place,
-            });
+            let held = Arc::new(Held::new(id, named, link, Arc::clone(&cluster.counts), place));
             Arc::make_mut(&mut cluster.links).push(Arc::clone(&held));
             self.0.metrics.link_added(&held.named.cluster);
             (held, older)
@@ -124,22 +81,8 @@ impl Core {
 // === impl Held ===
 
 impl Held {
-    pub(super) async fn open(&self, to: &Destination) -> Result<Stream, OpenError> {
-        self.link.open(to, None).await
-    }
-
     pub(super) fn passed_over(&self, why: &str) {
         tracing::debug!(link = %self.named, id = self.id, why, "link takes no stream, another is tried");
-    }
-
-    pub(super) fn streams(&self) -> usize {
-        self.streams.load(Ordering::Relaxed)
-    }
-
-    fn is_replaced_by(&self, newer: &Named) -> bool {
-        self.named.agent == newer.agent
-            && self.named.number == newer.number
-            && self.named.credential == newer.credential
     }
 }
 
@@ -185,26 +128,5 @@ impl Drop for Linked {
             }
         }
         self.core.changed();
-    }
-}
-
-// === impl Named ===
-
-impl Named {
-    pub fn new(registration: &Registration, peer: SocketAddr, credential: Credential) -> Self {
-        Self {
-            cluster: registration.cluster.clone(),
-            agent: registration.agent.as_str().into(),
-            number: registration.link,
-            version: registration.version.as_str().into(),
-            peer,
-            credential,
-        }
-    }
-}
-
-impl fmt::Display for Named {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}/{}", self.cluster, self.agent, self.number)
     }
 }

@@ -9,8 +9,7 @@ use serde::Serialize;
 use tunnel::Gauge;
 
 use super::Registry;
-use super::count::Open;
-use super::link::Held;
+use super::held::{Held, Open};
 
 /// One cluster with its agents, in order of their names.
 #[derive(Debug, Serialize)]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tunnel::ClusterName;
 use tunnel::register::Registration;
 
-use super::link::Credential;
+use super::named::Credential;
 use super::{Core, Registry};
 
 #[derive(Debug, Default)]

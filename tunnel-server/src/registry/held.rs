@@ -1,0 +1,84 @@
+//! A link while it is listed, and what the streams on it are counted by.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+use tunnel::{Destination, Gauge, Link, OpenError, Stream};
+
+use super::named::Named;
+use super::places::Place;
+
+/// A link while it is listed.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub(super) id: u64,
+    pub(super) named: Named,
+    pub(super) link: Link,
+    pub(super) since: Instant,
+    pub(super) streams: AtomicUsize,
+    pub(super) open: Mutex<BTreeMap<u64, Open>>,
+    pub(super) counts: Arc<Counts>,
+    _place: Place,
+}
+
+/// A stream as the listing knows it.
+#[derive(Debug, Clone)]
+pub(super) struct Open {
+    pub(super) to: Destination,
+    pub(super) since: Instant,
+    pub(super) gauge: Weak<Gauge>,
+}
+
+/// Outlives the cluster's entry while streams or dials go on.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    /// Streams open or being opened.
+    pub(super) streams: AtomicUsize,
+    /// Streams being opened.
+    pub(super) dials: AtomicUsize,
+    /// Where the next choice begins, so that equal links take turns.
+    pub(super) turn: AtomicUsize,
+}
+
+// === impl Held ===
+
+impl Held {
+    /// As it comes, without streams.
+    pub(super) fn new(id: u64, named: Named, link: Link, counts: Arc<Counts>, place: Place) -> Self {
+        Self {
+            id,
+            named,
+            link,
+            since: Instant::now(),
+            streams: AtomicUsize::new(0),
+            open: Mutex::default(),
+            counts,
+            _place: place,
+        }
+    }
+
+    pub(super) async fn open(&self, to: &Destination) -> Result<Stream, OpenError> {
+        self.link.open(to, None).await
+    }
+
+    pub(super) fn streams(&self) -> usize {
+        self.streams.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn is_replaced_by(&self, newer: &Named) -> bool {
+        self.named.agent == newer.agent
+            && self.named.number == newer.number
+            && self.named.credential == newer.credential
+    }
+}
+
+// === impl Counts ===
+
+impl Counts {
+    pub(super) fn is_in_use(&self) -> bool {
+        self.streams.load(Ordering::Relaxed) > 0 || self.dials.load(Ordering::Relaxed) > 0
+    }
+}
