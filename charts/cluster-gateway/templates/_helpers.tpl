@@ -21,24 +21,56 @@
 Where the clusters' Secrets are. The gateway reads every Secret there, so with the tunnel on they have a namespace of their own, apart
 from agents' tokens and the keys of CAs. A release that has clusters keeps them: those in the release's namespace hold it there, and
 one that has the namespace of its own once keeps that too, whatever becomes of the tunnel. Without a hub to look at there is nothing
-to keep.
+to keep. Nothing in the other namespace says that the release has it: that would be the word of whoever may write there.
 */}}
 {{- define "cluster-gateway.secretNamespace" -}}
 {{- $own := include "cluster-gateway.clustersNamespace" . -}}
 {{- if .Values.secretNamespace -}}
 {{- tpl .Values.secretNamespace . -}}
-{{- else if lookup "rbac.authorization.k8s.io/v1" "Role" $own (include "cluster-gateway.fullname" .) -}}
+{{- else if eq $own (include "cluster-gateway.installedSecretNamespace" .) -}}
 {{- $own -}}
 {{- else if and (include "cluster-gateway.tunnel.on" .) (not (include "cluster-gateway.hasClusters" .)) -}}
+{{- with include "cluster-gateway.clustersNamespaceStranger" . -}}
+{{- fail (printf "namespace %s is there already, and this release did not create it: %s. Whoever may write Secrets there decides where clusters' requests and credentials go. If it is the right one, set secretNamespace=%s to use it; if not, set secretNamespace to another" $own . $own) -}}
+{{- end -}}
 {{- $own -}}
 {{- else -}}
 {{- .Release.Namespace -}}
 {{- end }}
 {{- end }}
 
+{{/* Where the release's Deployment has the gateway look for clusters; empty if it is not there. */}}
+{{- define "cluster-gateway.installedSecretNamespace" -}}
+{{- $deployment := default dict (lookup "apps/v1" "Deployment" .Release.Namespace (include "cluster-gateway.fullname" .)) -}}
+{{- $found := "" -}}
+{{- range dig "spec" "template" "spec" "containers" list $deployment -}}
+{{- if eq .name "cluster-gateway" -}}
+{{- range .args -}}
+{{- if hasPrefix "--secret-namespace=" . -}}
+{{- $found = trimPrefix "--secret-namespace=" . -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $found -}}
+{{- end }}
+
 {{/* For the clusters' Secrets and nothing else. */}}
 {{- define "cluster-gateway.clustersNamespace" -}}
 {{ .Release.Namespace | trunc 54 | trimSuffix "-" }}-clusters
+{{- end }}
+
+{{/* Whose that namespace is, in words, if it is there without this release's annotations of helm, which outlive the release; else empty. */}}
+{{- define "cluster-gateway.clustersNamespaceStranger" -}}
+{{- with lookup "v1" "Namespace" "" (include "cluster-gateway.clustersNamespace" .) -}}
+{{- $annotations := default dict .metadata.annotations -}}
+{{- $release := printf "%s/%s" (get $annotations "meta.helm.sh/release-namespace") (get $annotations "meta.helm.sh/release-name") -}}
+{{- if eq $release "/" -}}
+it has no annotations of a helm release
+{{- else if ne $release (printf "%s/%s" $.Release.Namespace $.Release.Name) -}}
+its annotations name the helm release {{ quote $release }}
+{{- end }}
+{{- end }}
 {{- end }}
 
 {{/* Whether clusters are registered in the release's namespace. */}}

@@ -1,5 +1,7 @@
 //! The tunnel's Secrets and the clusters' in namespaces apart: who reads these reads none of those, and no release loses its clusters by it.
 
+mod strangers;
+
 use std::process::Command;
 use std::sync::Arc;
 
@@ -23,7 +25,7 @@ struct Installed<'a> {
 }
 
 pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
-    vec![
+    let own = vec![
         on_hub(stage, "apart::who reads the clusters' Secrets reads none of the tunnel's", |planes| {
             fresh(planes, "server", "with-servers").context("tunnel-servers")?;
             fresh(planes, "embedded", "with-embedded").context("embedded")
@@ -33,7 +35,8 @@ pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
             "apart::a release that has clusters keeps them when the tunnel comes, and is told how to move them",
             settled,
         ),
-    ]
+    ];
+    own.into_iter().chain(strangers::trials(stage)).collect()
 }
 
 fn fresh(planes: &Planes, way: &str, namespace: &'static str) -> Result<()> {
@@ -112,6 +115,7 @@ fn settled(planes: &Planes) -> Result<()> {
 
     let notes = release.helm("upgrade", &["--reuse-values".into(), "--set=secretNamespace=".into()])?;
     ensure!(release.secret_namespace()? == "settled-clusters" && !notes.contains("WARNING"), "moved back: {notes}");
+    ensure!(notes.contains("did not create namespace settled-clusters"), "nobody is told whose it is: {notes}");
     release.uninstall()
 }
 

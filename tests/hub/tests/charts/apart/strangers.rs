@@ -1,0 +1,98 @@
+//! Somebody else has the namespace whose name the chart would give to the clusters' own: no release takes it unasked.
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, ensure};
+use libtest_mimic::Trial;
+use serde_json::json;
+
+use super::{Installed, RELEASE, register};
+use crate::stage::{Planes, Stage, on_hub};
+
+const TUNNEL: &str = "--set=tunnel.server.enabled=true";
+const TENANT: &str = "tenant";
+/// The part of the role `admin` that is about Roles: no controller of this hub puts them together.
+const ADMIN: &str = "system:aggregate-to-admin";
+
+pub(super) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+    vec![
+        on_hub(stage, "apart::a tenant's Role in the other namespace does not move the clusters", lured),
+        on_hub(stage, "apart::a namespace of somebody else is not taken unless the values name it", foreign),
+    ]
+}
+
+fn lured(planes: &Planes) -> Result<()> {
+    let (namespace, clusters) = ("lured", "lured-clusters");
+    let release = Installed { planes, namespace };
+    release.helm("install", &[])?;
+    lure(&release, clusters)?;
+
+    let stays = |values: &[&str]| {
+        let values: Vec<_> = ["--reuse-values"].iter().chain(values).map(|&word| word.to_owned()).collect();
+        release.helm("upgrade", &values)?;
+        let read = release.secret_namespace()?;
+        ensure!(read == namespace, "after an upgrade with {values:?} the clusters are the tenant's: {read}");
+        let list = json!({"verb": "list", "resource": "secrets", "namespace": clusters});
+        ensure!(!release.may(RELEASE, &list)?, "the gateway reads the tenant's Secrets after {values:?}");
+        Ok(())
+    };
+    stays(&[])?;
+    refused(&release, "upgrade", &["--reuse-values", TUNNEL], "no annotations of a helm release")?;
+    stays(&[])?;
+    register(planes, namespace)?;
+    stays(&[TUNNEL])?;
+    release.uninstall()
+}
+
+/// A tenant who has the other namespace and nothing else puts there what the release would have: helm adopts what is marked as the
+/// release's.
+fn lure(release: &Installed<'_>, clusters: &str) -> Result<()> {
+    let kubectl = release.planes.hub.server.kubectl();
+    kubectl.ok(&format!("create namespace {clusters}"))?;
+    kubectl.ok(&format!("create rolebinding {TENANT} -n {clusters} --clusterrole={ADMIN} --user={TENANT}"))?;
+    let adopted = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "rules": [], "metadata": {
+        "name": RELEASE, "namespace": clusters, "labels": {"app.kubernetes.io/managed-by": "Helm"},
+        "annotations": {"meta.helm.sh/release-name": RELEASE, "meta.helm.sh/release-namespace": release.namespace},
+    }});
+    let words = [&format!("--as={TENANT}"), "create", "-f", "-"];
+    kubectl.args(words).stdin(adopted.to_string()).run()?.success().context("the tenant may do less than an admin")?;
+    register(release.planes, clusters)
+}
+
+fn foreign(planes: &Planes) -> Result<()> {
+    let (namespace, clusters) = ("foreign", "foreign-clusters");
+    let release = Installed { planes, namespace };
+    let kubectl = planes.hub.server.kubectl();
+    kubectl.ok(&format!("create namespace {clusters}"))?;
+    refused(&release, "install", &[TUNNEL], "no annotations of a helm release")?;
+    let annotations = format!("meta.helm.sh/release-namespace={namespace} meta.helm.sh/release-name=other");
+    kubectl.ok(&format!("annotate namespace {clusters} {annotations}"))?;
+    refused(&release, "install", &[TUNNEL], r#"helm release "foreign/other""#)?;
+
+    release.helm("install", &[TUNNEL.into(), format!("--set=secretNamespace={clusters}")])?;
+    ensure!(release.secret_namespace()? == clusters, "{}", release.secret_namespace()?);
+    let list = json!({"verb": "list", "resource": "secrets", "namespace": clusters});
+    ensure!(release.may(RELEASE, &list)?, "the clusters cannot be read");
+    release.uninstall()?;
+    kubectl.ok(&format!("get namespace {clusters} -o name")).context("helm removed what was not the release's")?;
+    // Without the tunnel the clusters are elsewhere, whoever has that namespace.
+    release.helm("install", &[])?;
+    ensure!(release.secret_namespace()? == namespace, "{}", release.secret_namespace()?);
+    release.uninstall()
+}
+
+/// The command fails, says what it found and what to do about it.
+fn refused(release: &Installed<'_>, command: &str, values: &[&str], found: &str) -> Result<()> {
+    let values: Vec<_> = values.iter().map(|&word| word.to_owned()).collect();
+    let Err(error) = release.helm(command, &values) else {
+        anyhow::bail!("{command} takes the namespace of somebody else: {}", release.secret_namespace()?);
+    };
+    let told = format!("{error:#}");
+    let clusters = format!("{}-clusters", release.namespace);
+    for words in
+        [format!("namespace {clusters} is there already"), found.into(), format!("set secretNamespace={clusters}")]
+    {
+        ensure!(told.contains(&words), "nobody is told {words:?}: {told}");
+    }
+    Ok(())
+}
