@@ -6,6 +6,7 @@
 
 mod credential;
 mod unseen;
+mod verdict;
 
 use std::sync::Arc;
 
@@ -34,7 +35,7 @@ pub enum Error {
     BadRequest(&'static str),
     BadPath(BadPath),
     TooManyHeaders,
-    LongHeaderName,
+    UnfitHead(Unfit),
     NotFound,
     MethodNotAllowed,
     NotAcceptable,
@@ -140,7 +141,7 @@ impl Error {
 
     /// The answer in the form that [`api::accept::status`] chose for its reader.
     pub fn into_response_as(self, form: StatusForm) -> Response<ResponseBody> {
-        let retry_after = self.retry_after();
+        let retry_after = self.verdict().retry_after;
         // Of our own resources no member knows; what the hub says of its own failures is the hub's business.
         let of_ours = matches!(self, Self::Hub(..) | Self::Status(_));
         let status = self.into_status();
@@ -159,48 +160,14 @@ impl Error {
         response
     }
 
-    /// Seconds. Only for failures that come before anything was sent to a member.
-    fn retry_after(&self) -> Option<u32> {
-        match self {
-            Self::TooMany(_)
-            | Self::Authentication(AuthenticationError::Busy)
-            | Self::Authorization(AuthorizationError::Busy)
-            | Self::ClustersUnknown
-            | Self::ClusterLate(_)
-            | Self::ClusterUnanswered(_)
-            | Self::Upstream { error: SendError::Exhausted(_) | SendError::Refused, .. } => Some(1),
-            Self::Upstream { error: SendError::Connect(error), .. } if error.is_momentary() => Some(1),
-            _ => None,
-        }
-    }
-
-    /// Whether the caller is nobody we know: such connections are not worth keeping.
-    pub fn is_stranger(&self) -> bool {
+    /// Whether it is of a caller that the hub does not know: connections of such are not worth keeping.
+    pub fn is_unauthenticated(&self) -> bool {
         match self {
             Self::Authentication(AuthenticationError::Unauthorized { .. }) => true,
             Self::Authentication(AuthenticationError::Forbidden { user, .. })
             | Self::Authorization(AuthorizationError::Forbidden { user, .. }) => user.name == "system:anonymous",
             _ => false,
         }
-    }
-
-    /// Whether an operator should hear of it in the log: what is our fault or a member's.
-    pub fn is_operational(&self) -> bool {
-        matches!(
-            self,
-            Self::Authorization(AuthorizationError::Review(_))
-                | Self::Authentication(AuthenticationError::Review(_))
-                | Self::InvalidCluster { .. }
-                | Self::UpgradeBroken { .. }
-                | Self::NoUpgrade { .. }
-                | Self::Unasked { .. }
-                | Self::CredentialRejected(_)
-                | Self::IssuedRejected(_)
-                | Self::NotIssued { .. }
-                | Self::Redirected(_)
-                | Self::Loop(_)
-        ) || matches!(self, Self::Upstream { error, .. } if !matches!(error, SendError::Unfit(_)))
-            || matches!(self, Self::Hub(failure, _) if failure.is_operational())
     }
 
     pub fn into_status(self) -> Status {
@@ -218,10 +185,10 @@ impl Error {
                 Reason::BadRequest,
                 format!("the request has more than {} header lines, send fewer header lines", headers::MOST_LINES),
             ),
-            Self::LongHeaderName => Status::new(
+            Self::UnfitHead(unfit) => Status::new(
                 StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
                 Reason::BadRequest,
-                format!("the request has {}, send it under a shorter name", Unfit::LongName),
+                format!("the request has {unfit}: send fewer or shorter headers"),
             ),
             Self::BadPath(error) => Status::bad_request(error.to_string()),
             Self::NotFound => Status::path_not_found(),

@@ -28,12 +28,15 @@ pub async fn handle(connection: Arc<Connection>, mut request: Request<RequestBod
     let mut response = match respond(&connection, request, &mut client, &mut record).await {
         Ok(response) => response,
         Err(error) => {
-            if error.is_operational() {
-                tracing::warn!(cluster = record.cluster(), ?error, "request failed");
+            let (verdict, cluster) = (error.verdict(), record.cluster());
+            let side = verdict.side.as_str();
+            if verdict.is_operational {
+                tracing::warn!(cluster, side, ?error, "request failed");
             } else {
-                tracing::debug!(cluster = record.cluster(), ?error, "request refused");
+                tracing::debug!(cluster, side, ?error, "request refused");
             }
-            if error.is_stranger() && !connection.peer().is_front_proxy() {
+            connection.gateway().metrics.failed(side);
+            if error.is_unauthenticated() && !connection.peer().is_front_proxy() {
                 connection.close_soon();
             }
             record.failed(&error);

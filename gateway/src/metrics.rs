@@ -61,6 +61,11 @@ struct StateLabels {
     state: &'static str,
 }
 
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct SideLabels {
+    side: &'static str,
+}
+
 /// The families. Cheap to clone.
 #[derive(Clone)]
 pub struct Metrics {
@@ -76,6 +81,7 @@ pub struct Metrics {
     clusters: Family<StateLabels, Gauge>,
     client_connections: Gauge,
     tls_failures: Counter,
+    failures: Family<SideLabels, Counter>,
     /// Absent if they are not wanted.
     proxied: Option<Proxied>,
     /// The series in use, by cluster: a cluster that comes back while a request of its former self is open goes on counting there.
@@ -119,6 +125,7 @@ impl Metrics {
             clusters: Family::default(),
             client_connections: Gauge::default(),
             tls_failures: Counter::default(),
+            failures: Family::default(),
             proxied: None,
             live: Arc::default(),
         };
@@ -190,6 +197,11 @@ impl Metrics {
             "Client connections that failed during the TLS handshake",
             self.tls_failures.clone(),
         );
+        registry.register(
+            "cluster_gateway_failures",
+            "Requests that the gateway answered with a failure of its own, by the side that failed",
+            self.failures.clone(),
+        );
     }
 
     /// The series of `cluster`; the empty name is for what the gateway answers itself.
@@ -243,6 +255,11 @@ impl Metrics {
 
     pub fn tls_failed(&self) {
         self.tls_failures.inc();
+    }
+
+    /// A request ended in a failure of this side: caller, hub, gateway, tunnel or member.
+    pub fn failed(&self, side: &'static str) {
+        self.failures.get_or_create(&SideLabels { side }).inc();
     }
 }
 

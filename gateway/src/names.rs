@@ -6,8 +6,8 @@
 //! held until they are whole, and a field with such a name is taken out of them; what HPACK's tables hold stays the same. A mark takes its
 //! place, for the one request or answer to be refused.
 //!
-//! On their way such heads are cut anew ([`frames`]), into frames as large as h2 takes here: it counts them too. A name that long takes a head
-//! of several frames, or one frame of more than 32 KiB (5 bits a byte in the shortest code). Everything else passes as it comes.
+//! Held heads are cut anew ([`frames`]), into frames of the largest size that we announce, because h2 also limits their number. A name that
+//! long takes a head of several frames, or one frame of more than 32 KiB (5 bits a byte in the shortest code). Everything else passes as it comes.
 
 mod block;
 mod frames;
@@ -24,6 +24,7 @@ use net::seal::Seal;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use self::block::Mended;
+use crate::headers::size::Unfit;
 
 /// What was found in this connection's heads.
 #[derive(Clone, Default)]
@@ -31,7 +32,7 @@ pub struct Marks(Arc<Found>);
 
 #[derive(Default)]
 struct Found {
-    /// Something was taken out.
+    /// A head has a mark.
     marked: AtomicBool,
     /// See [`Marks::pinned`].
     pinned: AtomicUsize,
@@ -48,6 +49,8 @@ pub struct Names<T> {
     held: BytesMut,
     /// To be passed on before anything else is read.
     ready: BytesMut,
+    /// SETTINGS and GOAWAY so far.
+    costly: usize,
 }
 
 /// RFC 9113 §3.4.
@@ -66,13 +69,18 @@ struct Reach {
     held: usize,
 }
 
-/// We announce no larger frames; h2 takes less of one head, 80 of them.
+/// We announce no larger frames; h2 takes 80 CONTINUATION frames (1 MiB of 16 KiB, and a quarter).
 const OF_CLIENTS: Reach = Reach { frames: 100, frame: FRAME, held: 2 * 1024 * 1024 };
 /// API servers relay heads of up to 10 MiB (`net/http.Transport.MaxResponseHeaderBytes`), which their frames make a little longer. The size of
 /// frames is what we announce to members.
 const OF_MEMBERS: Reach = Reach { frames: 1024, frame: 64 * 1024, held: 12 * 1024 * 1024 };
 const HEADERS: u8 = 1;
+const SETTINGS: u8 = 4;
+const GOAWAY: u8 = 7;
 const CONTINUATION: u8 = 9;
+const ACK: u8 = 1;
+/// SETTINGS and GOAWAY of a connection's lifetime. Peers that fit their windows to the path send a few dozen.
+const MOST_COSTLY: usize = 1000;
 const END_HEADERS: u8 = 4;
 
 /// The head of a frame (RFC 9113 §4.1).
@@ -85,12 +93,15 @@ struct Frame {
 // === impl Marks ===
 
 impl Marks {
-    /// Whether a name was taken out of this request; forgets it.
-    pub fn take(&self, headers: &mut HeaderMap) -> bool {
-        self.0.marked.load(Ordering::Relaxed) && headers.remove(block::MARK).is_some()
+    /// Why this head, or these trailers, are not to be passed on, if so; removes the mark.
+    pub fn take(&self, headers: &mut HeaderMap) -> Option<Unfit> {
+        if !self.0.marked.load(Ordering::Relaxed) {
+            return None;
+        }
+        headers.remove(block::MARK).map(|mark| block::cause(&mark))
     }
 
-    /// Bytes of heads that h2 may keep for the sake of fields that it remembers.
+    /// Bytes of header blocks, over the connection's lifetime, that h2 may have kept for the sake of fields that it remembers.
     pub fn pinned(&self) -> usize {
         self.0.pinned.load(Ordering::Relaxed)
     }
@@ -115,6 +126,11 @@ impl Frame {
         self.kind == HEADERS && (self.flags & END_HEADERS == 0 || self.length > block::MOST_NAME)
     }
 
+    /// h2 goes through all its streams for it, those that were reset among them: 50 µs for four thousand.
+    fn is_costly(&self) -> bool {
+        (self.kind == SETTINGS && self.flags & ACK == 0) || self.kind == GOAWAY
+    }
+
     fn size(&self) -> usize {
         FRAME_HEAD + self.length
     }
@@ -134,7 +150,7 @@ impl<T> Names<T> {
     }
 
     fn new(stream: T, marks: Marks, reach: Reach, passing: usize) -> Self {
-        Self { stream, marks, reach, passing, held: BytesMut::new(), ready: BytesMut::new() }
+        Self { stream, marks, reach, passing, held: BytesMut::new(), ready: BytesMut::new(), costly: 0 }
     }
 
     /// How many of these bytes pass as they are: up to a frame that must be held, or whose head is not whole.
@@ -145,7 +161,10 @@ impl<T> Names<T> {
             at += here;
             self.passing -= here;
             match Frame::read(&bytes[at..]) {
-                Some(frame) if !frame.begins_a_long_block() => self.passing = frame.size(),
+                Some(frame) if !frame.begins_a_long_block() => {
+                    self.count(&frame);
+                    self.passing = frame.size();
+                }
                 _ => return at,
             }
         }
@@ -159,12 +178,17 @@ impl<T> Names<T> {
                 Block::Part => return,
                 Block::Whole(end) => self.pass_block(end),
                 Block::Beyond => {
+                    self.count(&frame);
                     self.passing = frame.size().saturating_sub(self.held.len());
                     let end = frame.size().min(self.held.len());
                     self.ready.unsplit(self.held.split_to(end));
                 }
             }
         }
+    }
+
+    fn count(&mut self, frame: &Frame) {
+        self.costly += usize::from(frame.is_costly());
     }
 
     fn pass_block(&mut self, end: usize) {
@@ -211,6 +235,9 @@ impl<T: AsyncRead + Unpin> AsyncRead for Names<T> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;
         loop {
+            if this.costly > MOST_COSTLY {
+                return Poll::Ready(Err(io::Error::other("too many SETTINGS or GOAWAY frames")));
+            }
             if !this.ready.is_empty() {
                 let here = this.ready.len().min(buf.remaining());
                 buf.put_slice(&this.ready[..here]);

@@ -34,7 +34,7 @@ struct Http2 {
     marks: Marks,
 }
 
-/// The client stopped sending: what has arrived is not the whole body, however the client put it.
+/// Why a body is not passed on to its end. What has arrived is not the whole, however the client ended it.
 #[derive(Debug, thiserror::Error)]
 pub enum Interrupted {
     #[error(transparent)]
@@ -111,8 +111,8 @@ impl Http2 {
             self.data_ended = true;
         }
         let Some(mut trailers) = ready!(self.source.poll_trailers(cx)?) else { return Poll::Ready(None) };
-        if self.marks.take(&mut trailers) {
-            return Poll::Ready(Some(Err(Interrupted::Trailers(Unfit::LongName))));
+        if let Some(unfit) = self.marks.take(&mut trailers) {
+            return Poll::Ready(Some(Err(Interrupted::Trailers(unfit))));
         }
         Poll::Ready(Some(Ok(Frame::trailers(trailers))))
     }

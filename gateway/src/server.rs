@@ -43,8 +43,10 @@ enum Ended {
     Http1(#[from] hyper::Error),
     #[error(transparent)]
     Http2(#[from] h2::Error),
-    #[error("too many long heads that are to be remembered")]
-    LongHeads,
+    #[error("its late pseudo-headers kept more than {} MiB of header blocks in memory", Limits::PINNED / (1024 * 1024))]
+    PinnedHeads,
+    #[error("no HTTP/2 preface within {0:?}")]
+    NoPreface(Duration),
     #[error("no answer to a PING within {0:?}")]
     Silent(Duration),
 }

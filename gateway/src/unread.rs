@@ -1,7 +1,8 @@
 //! Bodies that nobody reads: answers whose client has stalled, uploads whose member has.
 //!
 //! h2 keeps what is unread frame by frame, some 250 bytes for one of a single byte, and ends the *connection*, which is everybody's, of a
-//! peer that lets many short ones lie. So what still lies there when a turn of the connection begins is taken off h2 and joined. Its
+//! peer that lets many short ones lie. So what still lies there when a turn of the connection begins (one poll of it, after which its
+//! readers run) is taken off h2 and joined. Its
 //! window is not given back before it is read: a stream holds a window at most.
 //!
 //! Every stream is *armed*, which means that h2 has found nothing and rings its bell for what comes next, or it is on the list of its
@@ -29,8 +30,9 @@ pub enum Source {
     Long(Reader),
 }
 
-/// Bytes of a frame that is joined with those behind it, and of what they are joined to.
+/// Frames of fewer bytes are joined with what lies behind them,
 const SHORT: usize = 256;
+/// until the piece has so many.
 const JOINED: usize = 16 * 1024;
 /// Shorter pieces are copied off the stream of a reader that has stalled.
 const COPIED: usize = 16 * 1024;
@@ -151,18 +153,15 @@ impl Reader {
     }
 
     fn poll_data(&self, cx: &Context<'_>) -> Poll<Option<Result<Bytes, h2::Error>>> {
-        let polled = {
-            let mut kept = self.unread.kept.lock();
-            let Some(kept) = &mut *kept else { return Poll::Ready(None) };
-            let polled = match kept.queue.pop(usize::MAX) {
-                Some(piece) => Poll::Ready(Some(Ok(piece))),
-                None => self.poll_frames(kept),
-            };
-            if let Poll::Ready(Some(Ok(piece))) = &polled {
-                release(&mut kept.stream, piece);
-            }
-            polled
+        let mut kept = self.unread.kept.lock();
+        let Some(kept) = &mut *kept else { return Poll::Ready(None) };
+        let polled = match kept.queue.pop(usize::MAX) {
+            Some(piece) => Poll::Ready(Some(Ok(piece))),
+            None => self.poll_frames(kept),
         };
+        if let Poll::Ready(Some(Ok(piece))) = &polled {
+            release(&mut kept.stream, piece);
+        }
         self.register(cx, &polled);
         polled
     }
@@ -187,15 +186,14 @@ impl Reader {
     }
 
     fn poll_trailers(&self, cx: &Context<'_>) -> Poll<Result<Option<HeaderMap>, h2::Error>> {
-        let polled = {
-            let mut kept = self.unread.kept.lock();
-            let Some(kept) = &mut *kept else { return Poll::Ready(Ok(None)) };
-            self.unread.arm(&self.bell, &mut kept.stream, RecvStream::poll_trailers)
-        };
+        let mut kept = self.unread.kept.lock();
+        let Some(kept) = &mut *kept else { return Poll::Ready(Ok(None)) };
+        let polled = self.unread.arm(&self.bell, &mut kept.stream, RecvStream::poll_trailers);
         self.register(cx, &polled);
         polled
     }
 
+    /// Under the stream's lock: nobody takes what comes before the reader is known.
     fn register<T>(&self, cx: &Context<'_>, polled: &Poll<T>) {
         if polled.is_pending() {
             self.unread.reader.register(cx.waker());
@@ -292,7 +290,7 @@ impl<D> Attended<D> {
 impl<D: Future + Unpin> Future for Attended<D> {
     type Output = D::Output;
 
-    /// Readers were woken in the last turn and have run since, so that what they want goes past the queue.
+    /// Readers that the last turn woke have read from h2 since; only what they left is queued.
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<D::Output> {
         let this = &mut *self;
         // Not under the lock: h2 rings under its own.

@@ -22,7 +22,7 @@ fn timed_out() -> Arc<ConnectError> {
     Arc::new(ConnectError::Dial(net::dial::DialError::Timeout { address: "10.0.0.7:6443".into() }))
 }
 
-fn through_the_tunnel() -> impl Iterator<Item = Arc<ConnectError>> {
+pub(super) fn through_the_tunnel() -> impl Iterator<Item = Arc<ConnectError>> {
     let address = || "kubernetes.default.svc:443 through the tunnel".to_owned();
     let every = crate::tunnel::error::tests::every_kind().into_iter();
     every.map(move |source| Arc::new(ConnectError::Tunnel { address: address(), source }))
@@ -32,7 +32,7 @@ fn of_hub(verb: Verb, cause: Cause) -> Error {
     Error::hub(HubFailure { verb, collection: Collection::Secrets, cause }, "clustergateways")
 }
 
-fn every_kind() -> Vec<Error> {
+pub(super) fn every_kind() -> Vec<Error> {
     let upstream = |error| Error::Upstream { cluster: name(), error };
     vec![
         Error::Authentication(AuthenticationError::Unauthorized { why: "secret detail".into() }),

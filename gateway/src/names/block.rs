@@ -1,10 +1,14 @@
 //! A header block, read as far as its fields begin and end (RFC 7541 §5 and §6). Neither tables nor Huffman code are needed for that.
 
+use http::HeaderValue;
+
 use super::frames::Frames;
 use super::{FRAME_HEAD, Frame, HEADERS};
+use crate::headers::size::Unfit;
 
-/// The name that stands for what was taken out.
-pub const MARK: &str = "cluster-gateway-name-too-long";
+/// The name of a field that has the head refused.
+pub const MARK: &str = "cluster-gateway-unfit";
+const TOO_LARGE: &[u8] = b"too large";
 
 /// Encoded bytes. A name of 64 KiB takes 40 KiB in the shortest code, and nobody's takes one of them.
 pub const MOST_NAME: usize = 32 * 1024;
@@ -51,15 +55,20 @@ pub fn mended(frames: &[u8], most: usize) -> Option<Mended> {
         at = field.end;
     }
     if found {
-        mended.put(&mark());
+        mended.put(&mark(Unfit::LongName));
     }
     let (frames, is_marked) = mended.end(found);
     Some(Mended { frames, is_marked, pinned: if pins { block.len() } else { 0 } })
 }
 
-/// For the one request or answer to be refused.
-pub fn mark() -> Vec<u8> {
-    literal(0, MARK.as_bytes(), b"")
+/// For the one request or answer to be refused. The value says why.
+pub fn mark(why: Unfit) -> Vec<u8> {
+    literal(0, MARK.as_bytes(), if why == Unfit::TooLarge { TOO_LARGE } else { b"" })
+}
+
+/// Why a head with this mark is refused.
+pub fn cause(mark: &HeaderValue) -> Unfit {
+    if mark.as_bytes() == TOO_LARGE { Unfit::TooLarge } else { Unfit::LongName }
 }
 
 /// The block without frames, padding and priority.

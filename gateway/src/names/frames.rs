@@ -1,16 +1,18 @@
 //! A header block cut into frames, each but the last of which ends inside a field.
 //!
-//! h2 takes a field that HTTP/2 forbids (`connection`, `upgrade`, a pseudo-header that comes late) for a fault of its stream, unless the frame
-//! ends right there and the block does not: then it has forgotten, by the next frame, that a block is open, and ends the *connection*. Go's
-//! servers pass on such fields in the informational answers and trailers of whatever they relay, and cut where a frame is full.
+//! h2 answers a field that HTTP/2 forbids (`connection`, `upgrade`, a pseudo-header that comes late) by a stream error. But if the frame ends
+//! exactly there, without `END_HEADERS`, it drops its partial block, and the next CONTINUATION is a *connection* error. Go's servers pass on
+//! such fields in the informational answers and trailers of whatever they relay, and cut where a frame is full.
 
 use super::block;
 use super::{CONTINUATION, END_HEADERS, FRAME_HEAD, HEADERS};
+use crate::headers::size::Unfit;
 
 /// Frames of one block, as they are made.
 pub struct Frames {
     bytes: Vec<u8>,
     stream: [u8; 4],
+    /// Bytes of payload of one frame.
     most: usize,
     /// Where the payload of the last frame begins.
     begins: usize,
@@ -49,7 +51,7 @@ impl Frames {
         }
     }
 
-    /// All of them, and whether the block was marked: if it `is_marked` already, or had to be.
+    /// The frames, and whether the block holds a mark: if it `is_marked` already, or had to be.
     pub fn end(mut self, is_marked: bool) -> (Vec<u8>, bool) {
         self.close(END_HEADERS);
         (self.bytes, is_marked || self.is_marked)
@@ -67,9 +69,9 @@ impl Frames {
             self.bytes.extend_from_slice(&moved);
             return;
         }
-        // Fields of one byte, as many as a frame has: no honest head, and twice of what may be passed on. It is marked, and so refused.
+        // Fields of one byte, as many as a frame has: always more than may be passed on (`headers::size::MOST_BYTES`), so it is refused.
         self.is_marked = true;
-        let mark = block::mark();
+        let mark = block::mark(Unfit::TooLarge);
         let moved = self.bytes.split_off(self.bytes.len() - 1);
         self.bytes.extend_from_slice(&mark[..1]);
         self.next();

@@ -54,7 +54,7 @@ async fn served(blocks: &[Vec<u8>], pieces: usize) -> Vec<(HeaderMap, bool)> {
     while seen.len() < blocks.len() {
         let (request, mut respond) = server.accept().await.expect("no end").expect("no error of the connection");
         let mut headers = request.into_parts().0.headers;
-        let marked = marks.take(&mut headers);
+        let marked = marks.take(&mut headers).is_some();
         seen.push((headers, marked));
         respond.send_response(Response::new(()), true).unwrap();
     }
@@ -116,6 +116,19 @@ async fn a_head_of_many_small_frames_is_not_held() {
         .expect("passed on")
         .unwrap();
     assert!(read == bytes);
+}
+
+#[tokio::test]
+async fn a_flood_of_settings_ends_its_connection() {
+    let settings = [0, 0, 0, SETTINGS, 0, 0, 0, 0, 0];
+    let acknowledged = [0, 0, 0, SETTINGS, ACK, 0, 0, 0, 0];
+    for (frame, passes) in [(settings, false), (acknowledged, true)] {
+        let (ours, mut theirs) = duplex(1 << 20);
+        theirs.write_all(&[preface(), frame.repeat(2 * MOST_COSTLY)].concat()).await.unwrap();
+        drop(theirs);
+        let mut read = Vec::new();
+        assert_eq!(Names::of_client(ours, Marks::default()).read_to_end(&mut read).await.is_ok(), passes);
+    }
 }
 
 proptest! {

@@ -1,19 +1,16 @@
-//! What HTTP/1.1 messages must look like before we act on them, beyond what the parser already insists on.
+//! What requests must look like before we act on them, beyond what the parsers already insist on.
 
 use http::header::{CONNECTION, HOST, TRANSFER_ENCODING};
 use http::{HeaderMap, Method, Request, Version};
 
 use crate::error::Error;
 use crate::headers;
+use crate::headers::size::Unfit;
 use crate::request_body::RequestBody;
 
 /// Of a request: it has a `Content-Length` beside its `Transfer-Encoding`, which the parser hides.
 #[derive(Clone, Copy, Debug)]
 pub struct TwoLengths;
-
-/// Of a request: it had a header with a longer name than can be read, which is gone.
-#[derive(Clone, Copy, Debug)]
-pub struct LongName;
 
 /// Refuses requests without `Host` (RFC 9112 §3.2), `CONNECT`, targets that are neither a path nor an absolute URI, and bodies whose end two
 /// servers may see in different places (§6.3, §11.2).
@@ -24,8 +21,9 @@ pub fn check(request: &Request<RequestBody>) -> Result<(), Error> {
     if request.headers().len() > headers::MOST_LINES {
         return Err(Error::TooManyHeaders);
     }
-    if request.extensions().get::<LongName>().is_some() {
-        return Err(Error::LongHeaderName);
+    // Found before the head was read.
+    if let Some(unfit) = request.extensions().get::<Unfit>() {
+        return Err(Error::UnfitHead(*unfit));
     }
     if request.version() == Version::HTTP_11 && !request.headers().contains_key(HOST) {
         return Err(Error::BadRequest("an HTTP/1.1 request must have a Host header"));

@@ -20,7 +20,7 @@ use crate::proxy::framing;
 use crate::record::RecordedBody;
 use crate::request_body::RequestBody;
 
-/// Serves the client until one of them leaves.
+/// Serves until the client or the gateway closes the connection.
 pub async fn serve(stream: Stream, connection: Arc<Connection>) -> Result<(), Ended> {
     let requests = Arc::clone(&connection);
     let lengths = Lengths::default();

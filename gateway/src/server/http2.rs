@@ -1,8 +1,8 @@
 //! HTTP/2 of hubs and clients: one connection, whose requests are answered side by side.
 //!
-//! On the `h2` crate itself. hyper's server gives windows back when it hands data on, so that uploads which nobody reads could not be taken
-//! off h2 ([`crate::unread`]); it hides the budget of short frames and how long reset streams are remembered, and leaves the connection at a
-//! CONNECT with a length.
+//! On the `h2` crate itself. hyper's server returns flow-control credit as soon as a body is polled, so unread uploads could not be taken out
+//! of h2 without opening their windows ([`crate::unread`]). It has no setting for h2's budget of short frames or its memory of reset streams,
+//! and it ends the connection at a CONNECT with a length.
 
 mod liveness;
 mod responding;
@@ -27,13 +27,12 @@ use super::{Ended, Stream};
 use crate::connection::Connection;
 use crate::handler::handle;
 use crate::names::{Marks, Names};
-use crate::proxy::framing;
 use crate::request_body::RequestBody;
 use crate::unread::{Attended, Desk};
 
 type Io = Gathered<Heard<Names<Linger<Stream>>, Ear>>;
 
-/// Serves the client until one of them leaves.
+/// Serves until the client or the gateway closes the connection.
 pub async fn serve(stream: Stream, connection: Arc<Connection>) -> Result<(), Ended> {
     let (marks, ear, desk) = (Marks::default(), Ear::default(), Arc::<Desk>::default());
     let (io, outlet) = gather(Heard::new(Names::of_client(Linger::new(stream), marks.clone()), ear.clone()));
@@ -45,7 +44,7 @@ pub async fn serve(stream: Stream, connection: Arc<Connection>) -> Result<(), En
     tokio::select! {
         end = serving => end,
         // Before the preface no PING asks whether anybody is there.
-        () = silence(&ear) => Ok(()),
+        () = silence(&ear) => Err(Ended::NoPreface(Limits::PREFACE)),
     }
 }
 
@@ -71,10 +70,10 @@ enum State {
     Open(Box<(h2::server::Connection<Io, Bytes>, Liveness)>),
 }
 
-/// What is made of a stream's request.
+/// Starts a task for the request of each accepted stream.
 struct Requests {
     connection: Arc<Connection>,
-    /// Of heads that names were taken out of.
+    /// What was found in heads.
     marks: Marks,
     desk: Arc<Desk>,
 }
@@ -116,7 +115,7 @@ impl Future for Serving {
                         }
                     }
                     if this.requests.pin_too_much() {
-                        return Poll::Ready(Err(Ended::LongHeads));
+                        return Poll::Ready(Err(Ended::PinnedHeads));
                     }
                     ready!(liveness.poll(cx));
                     return Poll::Ready(Err(Ended::Silent(Limits::PONG_WITHIN)));
@@ -139,8 +138,8 @@ impl Requests {
         if respond.poll_reset(&mut Context::from_waker(std::task::Waker::noop())).is_ready() {
             return;
         }
-        if self.marks.take(&mut head.headers) {
-            head.extensions.insert(framing::LongName);
+        if let Some(unfit) = self.marks.take(&mut head.headers) {
+            head.extensions.insert(unfit);
         }
         let body = RequestBody::of_http2(stream, &head.headers, &self.desk, &self.marks);
         let request = Request::from_parts(head, body);

@@ -1,4 +1,4 @@
-//! Every number of the serving side, with its reason.
+//! The limits of client connections, each with its reason.
 
 use std::time::Duration;
 
@@ -28,34 +28,35 @@ impl Limits {
     /// The maximum (RFC 9113 §6.9.1), so that unread uploads never stop another request: what they can hold back in all is bounded by
     /// the streams' windows.
     pub const CONNECTION_WINDOW: u32 = (1 << 31) - 1;
-    /// h2 counts what DATA frames below 256 bytes lack to that size against this, and ends the *connection* when it is used up. Frames of
-    /// uploads that were answered early count for ever, so that one user's would end the hub's connection for all. Memory needs no such
-    /// limit: what nobody reads is taken off h2 before each turn ([`crate::unread`]).
+    /// h2 counts what DATA frames below 256 bytes lack to that size against this, and ends the *connection* when it is used up. Frames that
+    /// are thrown away, of uploads that were answered early, count until larger frames make up for them, so that one user's would end the
+    /// hub's connection for all. Memory is bounded without it: what nobody reads is taken off h2 before each turn ([`crate::unread`]), so
+    /// a stream holds its window, and one turn's frames 26 MB.
     pub const DATA_FRAME_BUDGET: usize = usize::MAX;
     /// Bytes read before requests get their turn. h2 keeps them in frames until then: 26 MB, if each has one byte.
     pub const TURN: usize = 1024 * 1024;
-    /// Streams that we reset are remembered for the frames that are on their way, so long and so many. Those of forgotten ones count as
+    /// So many streams that we reset are remembered for the frames that are on their way. Those of forgotten ones count as
     /// [`Self::LOCAL_RESETS`].
     pub const RESET_STREAMS: usize = 4096;
+    /// And so long: h2's default of a second is less than a slow network takes.
     pub const RESET_REMEMBERED: Duration = Duration::from_secs(30);
     /// Uploads that are answered early are reset, and what arrives for them afterwards counts against this over the connection's
     /// lifetime: with h2's default of 1,024, one user's refused uploads would end the hub's connection for all its users. The
     /// work of a reset stream is dropped at once, so resets buy an attacker nothing.
     pub const LOCAL_RESETS: usize = 1 << 20;
     /// Requests that the client took back before we had looked at them. A hub sends those of all its users over one connection, and h2
-    /// ends that at 20 by default: anybody could end everybody's watches. They wait only while what has arrived is read, in one turn
-    /// of the connection, which tokio bounds (128 reads); then each is handled to where it first waits, and dropped. So what this
-    /// bounds is memory, one connection's at a time: 20 MB with heads of a hub's size. A hub that is not under attack has a few, and
-    /// one that is has 250 requests under way at most (`--http2-max-streams-per-connection`): Go's client counts what it has reset
-    /// until a PING after it was answered.
+    /// ends that at 20 by default: anybody could end everybody's watches. They wait only within one turn ([`Self::TURN`]) and are dropped
+    /// before the handler sees them. So what this bounds is memory, one connection's at a time: 20 MB with heads of a hub's size. A hub
+    /// that is not under attack has a few, and one under attack has 250 requests under way at most
+    /// (`--http2-max-streams-per-connection`): Go's client counts what it has reset until a PING after it was answered.
     pub const PENDING_RESETS: usize = 10_000;
-    /// Bytes of heads that one connection may have us keep beside what it has us remember ([`crate::names::Marks::pinned`]). A hub, whose
-    /// users do not choose what it has us remember, may go on.
+    /// Bytes of header blocks that, over a connection's lifetime, had a late pseudo-header to be remembered, for which h2 keeps the whole
+    /// block ([`crate::names::Marks::pinned`]). A front proxy is exempt: its users do not choose how it encodes.
     pub const PINNED: usize = 8 * 1024 * 1024;
     /// From the end of the TLS handshake to the HTTP/2 preface. HTTP/1.1 has its keep-alive limit.
     pub const PREFACE: Duration = Duration::from_secs(10);
-    /// A client that vanished without closing is noticed by an unanswered PING.
-    pub const PING_EVERY: Duration = Duration::from_secs(30);
+    /// A client that vanished without closing is noticed by an unanswered PING, which is sent when nothing was heard in such a time.
+    pub const PING_AFTER: Duration = Duration::from_secs(30);
     pub const PONG_WITHIN: Duration = Duration::from_secs(15);
     /// Most that one response may wait in memory for a slow client.
     pub const SEND_BUFFER: usize = 256 * 1024;

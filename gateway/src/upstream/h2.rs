@@ -19,7 +19,6 @@ use self::unanswered::{Failure, Unanswered};
 pub use self::upload::Upload;
 use super::SendError;
 use super::connect::Target;
-use crate::headers::size::Unfit;
 use crate::request_body::RequestBody;
 use crate::unread::Source;
 
@@ -60,8 +59,8 @@ pub async fn send(
         Ok((answer, upload, lease)) => {
             lease.connection().saw_traffic();
             let (mut head, stream) = answer.into_parts();
-            if lease.connection().has_taken_from(&mut head.headers) {
-                return Err(SendError::UnfitAnswer(Unfit::LongName));
+            if let Some(unfit) = lease.connection().unfit(&mut head.headers) {
+                return Err(SendError::UnfitAnswer(unfit));
             }
             let source = Source::new(stream, lease.connection().desk());
             Ok(Sent::Response(Response::from_parts(head, Box::new(H2Body::new(source, upload, lease)))))

@@ -4,6 +4,7 @@
 use std::io::{self, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -110,6 +111,7 @@ fn long_name(lab: &Lab) -> Result<()> {
 /// A pod of the member that answers each request by hints, which API servers pass on as they are, and cut where a frame is full.
 struct Workload {
     path: String,
+    asked: Arc<AtomicUsize>,
 }
 
 // === impl Workload ===
@@ -128,7 +130,15 @@ impl Workload {
         let address = outward.local_addr()?.ip();
         let listener = TcpListener::bind((address, 0))?;
         let port = listener.local_addr()?.port();
-        thread::spawn(move || listener.incoming().flatten().try_for_each(Self::answer));
+        let asked = Arc::<AtomicUsize>::default();
+        let counted = Arc::clone(&asked);
+        thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                counted.fetch_add(1, Ordering::Relaxed);
+                // The API server may have left already.
+                let _ = Self::answer(client);
+            }
+        });
         lab.member.server.create_namespace(Self::NAMESPACE)?;
         lab.member.run_pod(Self::NAMESPACE, "hinting", "")?;
         let status = json!({"status": {"podIP": address, "podIPs": [{"ip": address}]}}).to_string();
@@ -136,10 +146,10 @@ impl Workload {
             ["patch", "pod", "hinting", "-n", Self::NAMESPACE, "--subresource=status", "--type=merge", "-p", &status];
         lab.member.server.kubectl().args(patch).run()?.success()?;
         let pod = format!("/api/v1/namespaces/{}/pods/hinting:{port}/proxy/", Self::NAMESPACE);
-        Ok(Self { path: format!("{}{pod}", Lab::proxy_path(CLUSTER)) })
+        Ok(Self { path: format!("{}{pod}", Lab::proxy_path(CLUSTER)), asked })
     }
 
-    /// One of the hints has a forbidden field, and a frame that ends with its second field.
+    /// Each hint has a forbidden field; of one of them, a frame ends right behind `X-A`.
     fn answer(mut client: TcpStream) -> io::Result<()> {
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
@@ -154,9 +164,11 @@ impl Workload {
         write!(client, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
     }
 
-    /// What becomes of the request itself is of no interest.
+    /// What becomes of the request itself is of no interest, once the workload has had it.
     fn ask(&self, lab: &Lab) -> Result<()> {
-        client(lab, Route::Gateway).get(&self.path, &[("authorization", &bearer(&lab.token))])?;
+        let before = self.asked.load(Ordering::Relaxed);
+        let answer = client(lab, Route::Gateway).get(&self.path, &[("authorization", &bearer(&lab.token))])?;
+        ensure!(self.asked.load(Ordering::Relaxed) > before, "never asked: {}", answer.text());
         Ok(())
     }
 }

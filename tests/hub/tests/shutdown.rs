@@ -22,7 +22,7 @@ const NAMESPACE: &str = "leaving";
 const LENGTH: usize = 900_000;
 
 pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
-    vec![test(stage, "shutdown::watches end, and a download whose query has the word arrives whole", shutdown)]
+    vec![test(stage, "shutdown::watches end, and a download with watch=true in its query arrives whole", shutdown)]
 }
 
 fn shutdown(lab: &Lab) -> Result<()> {

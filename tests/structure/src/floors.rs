@@ -45,7 +45,8 @@ pub const ROOMS: &[Rooms] = &[Rooms {
         &["tunnel"],
         &["exchange", "metrics", "request_body"],
         &["limits"],
-        &["headers", "hub", "names"],
+        &["names"],
+        &["headers", "hub"],
         &["poll", "serving", "settings", "unread", "yaml"],
     ],
 }];

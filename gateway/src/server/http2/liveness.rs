@@ -23,7 +23,7 @@ pub struct Liveness {
 
 impl Liveness {
     pub fn new(pings: PingPong, ear: Ear) -> Self {
-        Self { pings, ear, heard: 0, timer: Box::pin(sleep(Limits::PING_EVERY)), asked: false }
+        Self { pings, ear, heard: 0, timer: Box::pin(sleep(Limits::PING_AFTER)), asked: false }
     }
 
     /// Completes when the client owes an answer for too long.
@@ -32,7 +32,7 @@ impl Liveness {
             // An error is the connection's end, which is seen there.
             if self.asked && self.pings.poll_pong(cx).is_ready() {
                 self.asked = false;
-                self.timer.as_mut().reset(Instant::now() + Limits::PING_EVERY);
+                self.timer.as_mut().reset(Instant::now() + Limits::PING_AFTER);
             }
             ready!(self.timer.as_mut().poll(cx));
             if self.asked {
@@ -40,7 +40,7 @@ impl Liveness {
             }
             let heard = std::mem::replace(&mut self.heard, self.ear.bytes());
             self.asked = heard == self.heard && self.pings.send_ping(Ping::opaque()).is_ok();
-            let wait = if self.asked { Limits::PONG_WITHIN } else { Limits::PING_EVERY };
+            let wait = if self.asked { Limits::PONG_WITHIN } else { Limits::PING_AFTER };
             self.timer.as_mut().reset(Instant::now() + wait);
         }
     }
@@ -77,8 +77,9 @@ mod tests {
         let (mut client, io) = duplex(1 << 16);
         client.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.unwrap();
         let took = served(io).await;
-        let most = Limits::PING_EVERY * 2 + Limits::PONG_WITHIN;
-        assert!((Limits::PONG_WITHIN..=most + std::time::Duration::from_secs(1)).contains(&took), "{took:?}");
+        let most = Limits::PING_AFTER * 2 + Limits::PONG_WITHIN;
+        let least = Limits::PING_AFTER + Limits::PONG_WITHIN;
+        assert!((least..=most + std::time::Duration::from_secs(1)).contains(&took), "{took:?}");
     }
 
     #[tokio::test(start_paused = true)]
@@ -86,7 +87,7 @@ mod tests {
         let (client, io) = duplex(1 << 16);
         let (requests, connection) = h2::client::handshake(client).await.unwrap();
         tokio::spawn(connection);
-        let given_up = timeout(Limits::PING_EVERY * 20, served(io)).await;
+        let given_up = timeout(Limits::PING_AFTER * 20, served(io)).await;
         assert!(given_up.is_err(), "{given_up:?}");
         drop(requests);
     }

@@ -60,7 +60,7 @@ impl ConnectError {
     }
 
     /// Whether this says something of the member, and not of the tunnel on the way there.
-    pub(super) fn is_of_the_member(&self) -> bool {
+    pub fn is_of_the_member(&self) -> bool {
         match self {
             Self::Tunnel { source, .. } => source.is_of_the_member(),
             _ => true,

@@ -8,7 +8,6 @@ use http::HeaderMap;
 use http_body::Frame;
 
 use super::{Lease, Upload};
-use crate::headers::size::Unfit;
 use crate::unread::Source;
 use crate::upstream::Truncated;
 
@@ -53,8 +52,8 @@ impl H2Body {
     }
 
     fn whole(&self, mut trailers: HeaderMap) -> Result<Frame<Bytes>, Truncated> {
-        if self.lease.connection().has_taken_from(&mut trailers) {
-            return Err(Truncated(format!("its trailers have {}", Unfit::LongName)));
+        if let Some(unfit) = self.lease.connection().unfit(&mut trailers) {
+            return Err(Truncated(format!("its trailers have {unfit}")));
         }
         Ok(Frame::trailers(trailers))
     }

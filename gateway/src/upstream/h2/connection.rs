@@ -19,6 +19,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::resets::Resets;
+use crate::headers::size::Unfit;
 use crate::metrics::InFlight;
 use crate::names::{Marks, Names};
 use crate::unread::{Attended, Desk};
@@ -35,15 +36,16 @@ impl Settings {
     /// Larger frames, fewer of them; 64 KiB is where it stops paying.
     const FRAME: u32 = 64 * 1024;
     /// What h2 takes before it ends the *connection*; what is passed on is less (`headers::size`). An API server relays up to 10 MiB of
-    /// head from whatever is behind `…/proxy/…` (`net/http.Transport.MaxResponseHeaderBytes`), in frames of 16 KiB whatever we take, and
-    /// h2 counts frames: no more than a quarter over this size by [`Self::FRAME`]. So much is room for 720 of those; with 1 MiB, 352 KiB of a
-    /// pod's headers ended everybody's watches. One connection decodes one head at a time, and what is not passed on goes at once.
+    /// head from whatever is behind `…/proxy/…` (`net/http.Transport.MaxResponseHeaderBytes`). h2 counts 32 bytes more for each field, so
+    /// that lines of three bytes make 110 MiB of it, and ends the connection at four times this. With 1 MiB, 352 KiB of a pod's headers
+    /// ended everybody's watches. One connection decodes one head at a time, and what is not passed on goes at once.
     const HEADER_LIST: u32 = 36 * 1024 * 1024;
     /// Bytes of headers that a member may have us remember (RFC 7541 §4.2).
     const HEADER_TABLE: u32 = 4096;
-    /// h2 counts what DATA frames below 256 bytes lack to that size against this, and ends the *connection* when it is used up. Frames of
-    /// streams that were given up count for ever: a few log followers that leave floods of short frames would end everybody's watches.
-    /// Memory needs no such limit: what nobody reads is taken off h2 before each turn ([`crate::unread`]).
+    /// h2 counts what DATA frames below 256 bytes lack to that size against this, and ends the *connection* when it is used up. Frames that
+    /// are thrown away, of streams that were given up, count until larger frames make up for them: a log follower that leaves a flood of
+    /// short frames would end everybody's watches. Memory is bounded without it: what nobody reads is taken off h2 before each turn
+    /// ([`crate::unread`]), so a stream holds its window, and one turn's frames 26 MB.
     const DATA_FRAME_BUDGET: usize = usize::MAX;
     /// Bytes read before readers get their turn. h2 keeps them in frames until then: 26 MB, if each has one byte.
     const TURN: usize = 1024 * 1024;
@@ -204,8 +206,8 @@ impl Connection {
         self.in_use.load(Ordering::Relaxed) == 0
     }
 
-    /// Whether something was taken out of these headers before they were read.
-    pub fn has_taken_from(&self, headers: &mut HeaderMap) -> bool {
+    /// Why these headers are not to be passed on, as was found before they were read.
+    pub fn unfit(&self, headers: &mut HeaderMap) -> Option<Unfit> {
         self.marks.take(headers)
     }
 
@@ -273,6 +275,8 @@ async fn drive<T: AsyncRead + AsyncWrite + Seal + Unpin>(
         }
         drop(shared);
         tokio::select! {
+            // First: an answer may lie in the socket when time is up.
+            biased;
             end = &mut driver => break end.err().map(|error| error.to_string()),
             () = &mut retired => break None,
             pong = timeout(Settings::PONG_WITHIN, pings.ping(Ping::opaque())) => if !matches!(pong, Ok(Ok(_))) {

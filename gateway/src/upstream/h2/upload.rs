@@ -9,7 +9,7 @@ use hyper::body::Body;
 
 use crate::headers;
 use crate::headers::size::{self, Unfit};
-use crate::request_body::RequestBody;
+use crate::request_body::{Interrupted, RequestBody};
 
 /// A request body on its way. Holds at most the one chunk that the member's window does not admit yet; the client is held
 /// back by its own window meanwhile.
@@ -59,7 +59,10 @@ impl Upload {
                 }
                 Some(Err(error)) => {
                     self.stream.send_reset(Reason::CANCEL);
-                    return Poll::Ready(UploadEnd::ClientGone(error.to_string()));
+                    return Poll::Ready(match error {
+                        Interrupted::Trailers(unfit) => UploadEnd::Unfit(unfit),
+                        gone => UploadEnd::ClientGone(gone.to_string()),
+                    });
                 }
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(data) => {

@@ -17,7 +17,7 @@ const WINDOW: usize = 512 * 1024;
 /// Frames in one write.
 const BATCH: usize = 4096;
 const INTERNAL_ERROR: [u8; 4] = [0, 0, 0, 2];
-/// A million and a half frames.
+/// Time for millions of frames.
 const FLOOD: std::time::Duration = WAIT.saturating_mul(10);
 
 /// What the test allows the member, in this order.
@@ -118,7 +118,8 @@ async fn deaf(mut frames: MemberFrames, turns: Arc<Turns>) -> io::Result<()> {
         }
     }
     while frames.read().await?.kind != RST_STREAM {}
-    for _ in (0..2 * WINDOW).step_by(BATCH) {
+    // More than h2 takes on a connection by default: half of its window, at 255 bytes a frame.
+    for _ in (0..4_300_000).step_by(BATCH) {
         frames.send_all(&encode(DATA, 0, streams[1], b"x").repeat(BATCH)).await?;
         frames.settled().await?;
     }
@@ -129,7 +130,7 @@ async fn deaf(mut frames: MemberFrames, turns: Arc<Turns>) -> io::Result<()> {
     }
 }
 
-/// h2 counts frames that it throws away, and never forgets them.
+/// h2 counts short frames that it throws away, and only larger ones make up for them.
 #[tokio::test]
 async fn what_comes_of_an_answer_after_its_client_has_left_ends_nobody_elses() {
     let turns = Arc::<Turns>::default();
@@ -139,10 +140,7 @@ async fn what_comes_of_an_answer_after_its_client_has_left_ends_nobody_elses() {
     let connection = Connection::from(rig.client().h2().await.expect("a connection")).bearer(ADMIN);
     let mut watch = opened(&connection, "/watch?watch=1").await;
     drop(opened(&connection, "/log").await);
-    tokio::select! {
-        () = within(FLOOD, "the flood", turns.flooded.notified()) => {}
-        cut = watch.line() => panic!("the watch heard {cut:?} while another was flooded"),
-    }
+    within(FLOOD, "the flood", turns.flooded.notified()).await;
     let event = within(WAIT, "an event", watch.line()).await.expect("the watch goes on");
     assert_eq!(event.as_deref(), Some("event\n"));
 }

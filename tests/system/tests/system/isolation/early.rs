@@ -48,7 +48,7 @@ async fn requests_taken_back_by_a_user_without_rights_do_not_end_the_hubs_connec
     requests_taken_back("DELETE", VIEWER).await;
 }
 
-/// hyper ends the *connection* for a CONNECT with a length, where other servers refuse the stream.
+/// hyper's server ends the *connection* for a CONNECT with a length: ours must refuse that stream alone, where other servers refuse the stream.
 #[tokio::test]
 async fn a_connect_with_a_body_does_not_end_the_hubs_connection() {
     let member = FakeMember::start(MemberOptions::default()).await;

@@ -179,6 +179,20 @@ async fn trailers_that_grow_on_the_way_end_their_own_request() {
     }
 }
 
+/// The HTTP library ends the connection for a name of 64 KiB.
+#[tokio::test]
+async fn a_name_too_long_in_trailers_ends_its_own_request() {
+    let member = Http::H2.member().await;
+    let rig = Rig::with(&member).await;
+    let mut client = FrameClient::connect(&rig).await;
+    let stream = client.request("POST", &proxied(CLUSTER, "/x"), false).await;
+    client.send_all(&encode(DATA, 0, stream, b"body")).await;
+    let name = "n".repeat(70_000);
+    client.send_all(&in_frames(END_STREAM, stream, &literals(&[(name.as_str(), "")]))).await;
+    assert_told(&mut client, "a header name of more than 32 KiB").await;
+    client.settled().await;
+}
+
 #[tokio::test]
 async fn a_name_that_go_takes_for_malformed_is_refused() {
     let member = FrameMember::start(|_, frames| like_go(frames, ok)).await;
