@@ -1,6 +1,6 @@
 //! Asking every member how it is, at regular times, when the operator wants that.
 //!
-//! A probe is `GET /healthz` with the cluster's credential over a connection of its own, as the incumbent's addon-manager asks: it
+//! A probe is `GET /healthz` with the cluster's credential over a connection of its own, as the Go cluster-gateway's addon-manager asks: it
 //! shows what a request would meet, dialling included, and a member that answers closes its circuit. What changed is written where
 //! `clustergateways/health` keeps it, in the Secret's annotations. Probes are spread over the interval, so that a thousand members
 //! are no burst.

@@ -1,6 +1,6 @@
 //! `ClusterGateway` as clients read it: a cluster's Secret without its secrets.
 //!
-//! Field names and their order are the incumbent's (its `clustergateway_types.go`); `metadata` has a real uid and
+//! Field names and their order are the Go cluster-gateway's (its `clustergateway_types.go`); `metadata` has a real uid and
 //! resourceVersion, which it lacks and without which no informer works. Credentials are left out unless the operator asked for
 //! them.
 
@@ -24,7 +24,7 @@ pub enum Credentials {
     /// Only its type.
     #[default]
     Redacted,
-    /// As the incumbent: whoever may read the object may use the credential.
+    /// As the Go cluster-gateway: whoever may read the object may use the credential.
     Exposed,
 }
 
@@ -46,14 +46,14 @@ pub struct Content<'a> {
 
 #[derive(Serialize)]
 struct Spec<'a> {
-    /// Always present and always empty, as the incumbent reads it.
+    /// Always present and always empty, as the Go cluster-gateway reads it.
     provider: &'static str,
     access: Access<'a>,
 }
 
 #[derive(Serialize)]
 struct Access<'a> {
-    /// Null of an object that is known only to be gone: the incumbent's type has a pointer here.
+    /// Null of an object that is known only to be gone: the Go cluster-gateway's type has a pointer here.
     endpoint: Option<EndpointField>,
     #[serde(skip_serializing_if = "Option::is_none")]
     credential: Option<CredentialField<'a>>,
@@ -131,7 +131,7 @@ impl Served for ClusterGateway<'_> {
         self.metadata
     }
 
-    /// The incumbent's (its `printer.go`).
+    /// The Go cluster-gateway's (its `printer.go`).
     fn cells(&self) -> Vec<Cell<'_>> {
         let credential = self.spec.map_or("<none>", |spec| spec.credential.kind().as_str());
         let endpoint = self.spec.map_or("", |spec| spec.endpoint.kind());

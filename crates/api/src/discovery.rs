@@ -58,7 +58,7 @@ pub static RESOURCES: &[Resource] = &[
         singular: "virtualcluster",
         kind: "VirtualCluster",
         verbs: &["get", "list", "watch"],
-        // The incumbent's.
+        // The Go cluster-gateway's.
         short_names: &["vc", "vcluster", "vclusters", "virtual-cluster", "virtual-clusters"],
         subresources: &[],
     },

@@ -1,6 +1,6 @@
 //! The Secret contract: one Secret describes one member cluster.
 //!
-//! Labels and data keys are those of the incumbent, plus `tls-server-name` and `insecure-skip-tls-verify`. A Secret either
+//! Labels and data keys are those of the Go cluster-gateway, plus `tls-server-name` and `insecure-skip-tls-verify`. A Secret either
 //! becomes a complete [`ClusterSpec`] or a [`SecretError`] that names the key at fault and the way out, and never repeats what
 //! the key holds: these errors reach clients and logs.
 
@@ -90,7 +90,7 @@ pub enum MissingCa {
     /// Verify against the system's roots.
     #[default]
     SystemRoots,
-    /// Do not verify, as the incumbent.
+    /// Do not verify, as the Go cluster-gateway.
     Insecure,
 }
 

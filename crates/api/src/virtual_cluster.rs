@@ -1,6 +1,6 @@
 //! `VirtualCluster`: every cluster there is, however it was registered, without any credential.
 //!
-//! Field names, columns and the rules of what becomes what are the incumbent's (its `virtualcluster_types.go` and
+//! Field names, columns and the rules of what becomes what are the Go cluster-gateway's (its `virtualcluster_types.go` and
 //! `virtualcluster_client.go`), but for metadata that informers need and for labels, which are sorted in Tables.
 
 use std::collections::BTreeMap;
@@ -60,7 +60,7 @@ struct Spec {
 /// Why something is no cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidVirtualCluster {
-    /// The incumbent's words, and the way out.
+    /// The Go cluster-gateway's words, and the way out.
     #[error(
         "secret is not a valid cluster secret, no credential type found: set the label {CREDENTIAL_TYPE_LABEL} to \
          ServiceAccountToken, X509Certificate or Dynamic"

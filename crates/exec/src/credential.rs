@@ -31,7 +31,7 @@ struct Lifetime {
     end: Instant,
 }
 
-/// Renewal begins this long before the end, as the incumbent's.
+/// Renewal begins this long before the end, as the Go cluster-gateway's.
 const EARLY: Duration = Duration::from_mins(1);
 /// Of a short life, this part: else it would always be time to renew.
 const EARLY_PART: u32 = 5;

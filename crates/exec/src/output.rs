@@ -42,7 +42,7 @@ struct Status {
     expiration_timestamp: Option<String>,
 }
 
-/// The credential in `stdout`, which must be of the configured version. The incumbent lets `kind` be left out.
+/// The credential in `stdout`, which must be of the configured version. The Go cluster-gateway lets `kind` be left out.
 pub(crate) fn parse(stdout: &[u8], configured: ExecApiVersion) -> Result<Credential, ExecError> {
     let written: ExecCredential = serde_json::from_slice(stdout)
         .map_err(|error| ExecError::Decode { line: error.line(), column: error.column() })?;

@@ -58,7 +58,7 @@ impl View {
         ClusterGateway::new(spec, health, self.credentials)
     }
 
-    /// As last reported; without the gate not healthy, as the incumbent.
+    /// As last reported; without the gate not healthy, as the Go cluster-gateway.
     pub fn health_of(&self, spec: &ClusterSpec) -> Health {
         if !self.health {
             return Health::default();

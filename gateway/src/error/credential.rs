@@ -22,7 +22,7 @@ pub(super) fn issued_rejected(cluster: &ClusterName) -> Status {
     of_cluster(cluster, StatusCode::BAD_GATEWAY, Reason::InternalError, message)
 }
 
-/// The words of the incumbent. Nothing was sent to the member.
+/// The words of the Go cluster-gateway. Nothing was sent to the member.
 pub(super) fn not_issued(cluster: &ClusterName, reason: &str) -> Status {
     let message = format!("cluster {cluster}: failed to issue credential from external command: {reason}");
     of_cluster(cluster, StatusCode::SERVICE_UNAVAILABLE, Reason::ServiceUnavailable, message)

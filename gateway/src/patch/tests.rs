@@ -199,7 +199,7 @@ fn the_name_or_the_first_argument_asks_for_it() {
 }
 
 #[test]
-fn flags_of_the_incumbents_helper_keep_their_spelling() {
+fn flags_of_the_go_gateways_helper_keep_their_spelling() {
     let args = args(&["--target-APIService=v1.other", "--secret-ca-bundle-key=bundle"]);
     assert_eq!((&*args.api_service, &*args.key), ("v1.other", "bundle"));
     let missing = Args::parse_from(vec!["patch".into()]).unwrap_err().to_string();

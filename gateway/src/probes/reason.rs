@@ -13,7 +13,7 @@ use rustls::{AlertDescription, CertificateError};
 
 use crate::upstream::ConnectError;
 
-/// Shown in the incumbent's words where it has some (`HealthyReasonType` in its `clustergateway_types.go`). Of several places' reasons the
+/// Shown in the Go cluster-gateway's words where it has some (`HealthyReasonType` in its `clustergateway_types.go`). Of several places' reasons the
 /// greatest is told, so they are ordered by how much they tell.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {

@@ -1,4 +1,4 @@
-//! What the incumbent's own tests assert (its e2e suite and the tables of its unit tests), asserted of this gateway on a real hub:
+//! What the Go cluster-gateway's own tests assert (its e2e suite and the tables of its unit tests), asserted of this gateway on a real hub:
 //! discovery, reading clusters, health, proxying, the conversion of Secrets, virtual clusters.
 //!
 //! Where this gateway differs on purpose (credentials are not shown, an absent cluster is a 404), the difference is asserted.
@@ -94,7 +94,7 @@ fn read(lab: &Lab) -> Result<()> {
         let items = list["items"].as_array().context("no items")?;
         let item = items.iter().find(|item| item["metadata"]["name"] == CLUSTER).context("it is not in the list")?;
         ensure!(item["spec"] == object["spec"] && item["kind"].is_null(), "{item}\nis not\n{object}");
-        // Without these no informer works; the incumbent leaves them out.
+        // Without these no informer works; the Go cluster-gateway leaves them out.
         for pointer in ["/metadata/uid", "/metadata/resourceVersion", "/metadata/creationTimestamp"] {
             let text = object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
             ensure!(!text.is_empty() && item.pointer(pointer) == object.pointer(pointer), "{pointer}: {object}");

@@ -15,7 +15,7 @@ pub enum SecretError {
         "the Secret has no label {CREDENTIAL_TYPE_LABEL}: set it to ServiceAccountToken, X509Certificate or Dynamic"
     )]
     NoCredentialType,
-    /// Begins with the incumbent's words.
+    /// Begins with the Go cluster-gateway's words.
     #[error(
         "unrecognized secret credential type {0}: set the label {CREDENTIAL_TYPE_LABEL} to ServiceAccountToken, \
          X509Certificate or Dynamic"
@@ -39,7 +39,7 @@ pub enum SecretError {
     Exec(&'static str),
     #[error("key {0:?} is not UTF-8 text: write it again")]
     NotText(&'static str),
-    /// Begins like the incumbent's text.
+    /// Begins like the Go cluster-gateway's text.
     #[error("missing label key: api-endpoint: set key {ENDPOINT_KEY:?} to the API server's URL, https://HOST:PORT")]
     NoEndpoint,
     #[error("key {ENDPOINT_KEY:?}: {0}")]

@@ -39,7 +39,7 @@ async fn a_plugin_sees_its_environment_and_what_is_asked() {
 }
 
 #[tokio::test]
-async fn failures_have_the_incumbents_words_and_the_plugins_last() {
+async fn failures_have_the_go_gateways_words_and_the_plugins_last() {
     for (request, expected) in [
         (script("exit 7"), "exec: executable sh failed with exit code 7"),
         (script("echo no such profile >&2; exit 1"), "exec: executable sh failed with exit code 1: no such profile"),

@@ -5,7 +5,7 @@ use super::Inherited;
 use super::Takes::{As, Boolean, Value};
 
 pub(super) const ALL: &[Inherited] = &[
-    // The incumbent's own: a switch that it never reads.
+    // The Go cluster-gateway's own: a switch that it never reads.
     Inherited { name: "virtual-clutser-with-control-plane", takes: Boolean },
     // klog and `k8s.io/component-base/logs`.
     Inherited { name: "add-dir-header", takes: Boolean },

@@ -81,11 +81,11 @@ fn the_addons_deployment_starts() {
 }
 
 /// `name`, then `=` and a value for flags that need one.
-const ALL_OF_THE_INCUMBENT: &str = include_str!("tests/incumbent.txt");
+const FLAGS_OF_THE_GO_GATEWAY: &str = include_str!("tests/go_cluster_gateway.txt");
 
 #[test]
-fn every_flag_of_the_incumbent_is_accepted() {
-    let flags: Vec<_> = ALL_OF_THE_INCUMBENT.lines().collect();
+fn every_flag_of_the_go_cluster_gateway_is_accepted() {
+    let flags: Vec<_> = FLAGS_OF_THE_GO_GATEWAY.lines().collect();
     assert_eq!(flags.len(), 112);
     for flag in &flags {
         parsed(&[flag]).unwrap_or_else(|error| panic!("{flag}: {error}"));

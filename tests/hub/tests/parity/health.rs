@@ -71,7 +71,7 @@ fn annotations(lab: &Lab, cluster: &str) -> Result<Value> {
     Ok(serde_json::from_str(&lab.hub.server.kubectl().ok(&words)?)?)
 }
 
-/// The incumbent advertises it, and answers every patch with 404.
+/// The Go cluster-gateway advertises it, and answers every patch with 404.
 fn patch(lab: &Lab) -> Result<()> {
     let path = register(lab, "health-patched")?;
     let kubectl = viewer::kubectl(lab, Route::Hub)?;

@@ -83,7 +83,7 @@ fn sub_path(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-/// With the incumbent a dot in the name made it "dryRun is not supported".
+/// With the Go cluster-gateway a dot in the name made it "dryRun is not supported".
 fn dry_run(lab: &Lab) -> Result<()> {
     let cluster = "dry.run.example";
     lab.hub.register_member(cluster, &MemberSecret::with_token(&lab.member.server, &lab.member_token))?;
@@ -145,7 +145,7 @@ fn issued(lab: &Lab) -> Result<()> {
     lab.hub.forget_member(cluster)
 }
 
-/// The incumbent verifies nothing when there is no authority. Here that must be asked for.
+/// The Go cluster-gateway verifies nothing when there is no authority. Here that must be asked for.
 fn insecure(lab: &Lab) -> Result<()> {
     let data = json!({"endpoint": lab.member.server.url(), "token": lab.member_token});
     let mut insecure = data.clone();

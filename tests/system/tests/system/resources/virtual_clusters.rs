@@ -129,7 +129,7 @@ async fn selectors_see_the_merged_labels() {
 }
 
 #[tokio::test]
-async fn tables_have_the_incumbents_columns() {
+async fn tables_have_the_go_gateways_columns() {
     let stage = both([readable("a").label("b", "2").label("a", "1")], &[]).await;
     let table = stage.call("GET", PATH, &[TABLE], b"").await.json();
     let columns: Vec<_> =
