@@ -7,11 +7,13 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail, ensure};
 use http::StatusCode;
 use http_body_util::BodyExt as _;
+use hub_tests::http::Client;
 use hub_tests::lab::{CLUSTER, Lab, Route};
 use hub_tests::wait;
+use hyper::body::Incoming;
 use libtest_mimic::Trial;
 use tokio::runtime::Runtime;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::access::{bearer, client};
 use crate::stage::{Stage, test};
@@ -58,17 +60,30 @@ fn crowd(lab: &Lab, route: Route) -> Result<()> {
     })
 }
 
-fn open(runtime: &Runtime, lab: &Lab, route: Route, path: &str) -> Result<Vec<hyper::body::Incoming>> {
+/// As clients do it: a kube-apiserver that other tests keep busy asks to come again.
+async fn open_one(client: &Client, path: &str, headers: &[(&str, &str)]) -> Result<Incoming> {
+    const BUSY: &[u8] = b"Too many requests, please try again later.";
+    loop {
+        let response = client.open(path, headers).await?;
+        let status = response.status();
+        if status == StatusCode::OK {
+            return Ok(response.into_body());
+        }
+        let text = response.into_body().collect().await?.to_bytes();
+        ensure!(text.starts_with(BUSY), "{status}: {}", String::from_utf8_lossy(&text));
+        sleep(Duration::from_secs(1)).await;
+    }
+}
+
+fn open(runtime: &Runtime, lab: &Lab, route: Route, path: &str) -> Result<Vec<Incoming>> {
     let (client, authorization) = (client(lab, route), bearer(&lab.token));
     let headers = [("authorization", &*authorization)];
     runtime.block_on(async {
         let mut bodies = Vec::with_capacity(WATCHES);
         for number in 0..WATCHES {
-            let opening = client.open(path, &headers);
-            let response =
-                timeout(LIMIT, opening).await.with_context(|| format!("watch {number} was not opened"))??;
-            ensure!(response.status() == StatusCode::OK, "watch {number}: {}", response.status());
-            bodies.push(response.into_body());
+            let opening = open_one(&client, path, &headers);
+            let body = timeout(LIMIT, opening).await.with_context(|| format!("watch {number} was not opened"))?;
+            bodies.push(body.with_context(|| format!("watch {number}"))?);
         }
         Ok(bodies)
     })
