@@ -134,6 +134,12 @@ pub enum BadPath {
     /// Only refused where the path is reviewed: see [`MemberRequest::can_be_decoded`].
     #[error("the proxied path must not contain a '%' without two hexadecimal digits after it")]
     Escape,
+    /// Only refused where the path is reviewed: see [`MemberRequest::has_one_reading`].
+    #[error(
+        "the proxied path must not contain '\\' or, but at its ends, '//', encoded or not: what is in front of the member may \
+         make another path of it; separate segments by one '/'"
+    )]
+    Slashes,
     /// See [`query::MOST_PARAMETERS`].
     #[error("the query must not have more than {} parameters", query::MOST_PARAMETERS)]
     Parameters,

@@ -19,6 +19,9 @@ pub async fn authorize(gateway: &RequestNeeds, user: Arc<User>, route: &ProxyRou
     if !route.asks.can_be_decoded() {
         return Err(Error::BadPath(BadPath::Escape));
     }
+    if !route.asks.has_one_reading() {
+        return Err(Error::BadPath(BadPath::Slashes));
+    }
     let attributes = route.asks.attributes();
     let cluster = route.cluster.as_str();
     let started = Instant::now();

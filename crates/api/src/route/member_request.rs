@@ -2,7 +2,8 @@
 //!
 //! A wrong answer is a hole: one thing would be allowed, counted or written down, and another done. So this follows the member step by
 //! step: `net/http` decodes the path once, then `requestinfo.go` reads it, and KEP-4006 makes opening a stream a `create`. Where a
-//! server might read a path otherwise than `requestinfo.go` does, the answer is the one that grants less.
+//! server might read a path otherwise than `requestinfo.go` does, the answer is the one that grants less; where none does for certain,
+//! nothing is to be allowed, see [`MemberRequest::has_one_reading`].
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -132,6 +133,20 @@ impl<'a> MemberRequest<'a> {
     /// one that nobody has reviewed.
     pub fn can_be_decoded(&self) -> bool {
         self.decodes
+    }
+
+    /// Whether all who read its path find what [`MemberRequest::attributes`] says. Proxies in front of an API server join slashes or take
+    /// `\` for one (nginx `merge_slashes`, Envoy `merge_slashes` and `normalize_path`): `pods/p//log` is a pod for `requestinfo.go`, and a
+    /// log once it has passed. A review must not speak of a path for which that is not so.
+    ///
+    /// Slashes at both ends change nothing, nor does what follows a subresource `proxy`, which is the workload's.
+    pub fn has_one_reading(&self) -> bool {
+        decoded(self.raw).is_some_and(|path| {
+            let path = path.trim_matches('/');
+            let proxied = Parts::of(self.method, path).filter(|parts| parts.subresource == "proxy");
+            let read = proxied.and_then(|parts| path.strip_suffix(parts.rest)).unwrap_or(path);
+            !may_be_read_otherwise(read)
+        })
     }
 
     /// Its attributes, for a second review on the hub and for the audit log. A GET of `pods/exec`, `pods/attach` or

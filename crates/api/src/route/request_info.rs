@@ -27,6 +27,13 @@ pub(super) struct Parts<'p> {
     pub(super) resource: &'p str,
     name: &'p str,
     pub(super) subresource: &'p str,
+    /// What follows the slash behind the subresource, but for slashes at the end.
+    pub(super) rest: &'p str,
+}
+
+/// As `split('/')`, byte by byte: its search is made for long texts, and cost more than all the rest for these few short ones.
+struct Segments<'p> {
+    rest: Option<&'p str>,
 }
 
 /// The attributes of `method path?query`, whether or not anything here serves it.
@@ -63,7 +70,7 @@ pub(super) fn lower_case(method: &Method) -> Cow<'static, str> {
 impl<'p> Parts<'p> {
     /// `None`: the path is about no resource.
     pub(super) fn of(method: &Method, path: &'p str) -> Option<Self> {
-        let mut segments = segments(path.trim_matches('/'));
+        let mut segments = Segments { rest: Some(path.trim_matches('/')) };
         let group = match segments.next() {
             Some("api") => "",
             Some("apis") => segments.next()?,
@@ -90,7 +97,8 @@ impl<'p> Parts<'p> {
         // `specialVerbsNoSubresources`: behind `proxy/` everything after the name is the path to be proxied.
         let subresource = subresource.filter(|_| verb != Verb::Proxy).unwrap_or_default();
         let name = name.unwrap_or_default();
-        Some(Self { verb, by_path, group, version, namespace, resource, name, subresource })
+        let rest = segments.rest.unwrap_or_default();
+        Some(Self { verb, by_path, group, version, namespace, resource, name, subresource, rest })
     }
 
     /// The verb, where `watch` says whether the query asks for a watch.
@@ -123,15 +131,17 @@ impl<'p> Parts<'p> {
     }
 }
 
-/// As `split('/')`, byte by byte: its search is made for long texts, and cost more than all the rest for these few short ones.
-fn segments(path: &str) -> impl Iterator<Item = &str> {
-    let mut rest = Some(path);
-    std::iter::from_fn(move || {
-        let text = rest?;
+// === impl Segments ===
+
+impl<'p> Iterator for Segments<'p> {
+    type Item = &'p str;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let text = self.rest?;
         let end = text.bytes().position(|byte| byte == b'/');
-        rest = end.map(|end| &text[end + 1..]);
+        self.rest = end.map(|end| &text[end + 1..]);
         Some(&text[..end.unwrap_or(text.len())])
-    })
+    }
 }
 
 /// The name in `fieldSelector=metadata.name=<name>`, if it could be one (`content.IsPathSegmentName`).

@@ -172,6 +172,50 @@ fn escapes_are_two_hexadecimal_digits() {
 }
 
 #[test]
+fn joined_or_turned_slashes_make_a_second_reading() {
+    for one in [
+        "",
+        "/",
+        "//",
+        "//api/v1/pods//",
+        "/%2Fapi/v1/pods%2f/",
+        "/api/v1/namespaces/ns/pods/p%2Flog",
+        "/api/v1/namespaces/ns/pods/p%252F%252Flog",
+        // What is behind the subresource is the workload's.
+        "/api/v1/namespaces/ns/services/s/proxy//x",
+        "/api/v1/namespaces/ns/services/s/proxy/a\\b",
+        "/api/v1/namespaces/ns/services/s/proxy/a%5Cb%2F%2fc//",
+        "/api/v1/nodes/n%2Fproxy//logs",
+        "/version",
+    ] {
+        assert!(read(&format!("GET {one}"), false).has_one_reading(), "{one}");
+    }
+    for two in [
+        "/api/v1/namespaces//pods/p",
+        "/api/v1/namespaces/ns/pods/p//log",
+        "/api/v1/namespaces/ns/pods/p%2F%2Flog",
+        "/api/v1/namespaces/ns/pods/p/%2flog",
+        "/api/v1\\secrets",
+        "/api/v1%5Csecrets",
+        "/api/v1%5csecrets",
+        "/\\api/v1/secrets",
+        "/api/v1/secrets\\",
+        // No subresource `proxy`, or one that is found in another place as soon as slashes are joined.
+        "/api/v1/nodes/n//proxy/x",
+        "/api/v1/nodes//n/proxy/x",
+        "/api/v1/nodes/n\\x/proxy/x",
+        "/api/v1/nodes/n/proxy\\x",
+        "/api/v1/namespaces/ns/proxy//x",
+        "/api/v1/proxy/nodes/n//x",
+        "/apis/x.io/v1/things/proxy//x",
+        "/proxy//x",
+        "/api/v1/pods%zz",
+    ] {
+        assert!(!read(&format!("GET {two}"), false).has_one_reading(), "{two}");
+    }
+}
+
+#[test]
 fn opening_a_stream_is_a_create() {
     for subresource in ["exec", "attach", "portforward", "ex%65c", "exec/", "exec/x"] {
         let request = format!("GET /api/v1/namespaces/ns/pods/p/{subresource}?command=a");
@@ -391,6 +435,24 @@ proptest! {
     ) {
         let plain = member_attributes(&method, &path, None, upgrade);
         prop_assert_eq!(member_attributes(&method, &encoded(&path, which), None, upgrade), plain);
+    }
+
+    #[test]
+    fn what_has_one_reading_is_about_the_same_however_slashes_are_joined(
+        method in any_method(), path in plain_path(), turned in any::<u16>(), which in any::<u64>(), upgrade in any::<bool>()
+    ) {
+        // Most paths keep their slashes, so that enough of them have one reading.
+        let turn = |(at, sign): (usize, char)| if sign == '/' && turned >> (at % 16) & 1 == 1 { '\\' } else { sign };
+        let path: String = if turned % 4 == 0 { path.chars().enumerate().map(turn).collect() } else { path };
+        let sent = encoded(&path, which);
+        prop_assume!(MemberRequest::read(&method, &sent, None, upgrade).has_one_reading());
+        let segments: Vec<_> = path.split(['/', '\\']).filter(|segment| !segment.is_empty()).collect();
+        let joined = member_attributes(&method, &format!("/{}", segments.join("/")), None, upgrade);
+        let mut reviewed = member_attributes(&method, &sent, None, upgrade);
+        if let Attributes::NonResource { path, .. } = &mut reviewed {
+            *path = format!("/{}", path.trim_matches('/')).into();
+        }
+        prop_assert_eq!(reviewed, joined);
     }
 
     #[test]

@@ -71,9 +71,12 @@ fn matrix() -> Vec<(&'static str, &'static str, Value)> {
         ("GET", "/api/v1/namespaces/ns/pods/p%2Flog", pods("get", &sub("log"))),
         ("GET", "/%61pi/v1/namespaces/ns/%70ods/p", pods("get", &named)),
         ("GET", "/api/v1/namespaces/ns/pods/%2570", pods("get", &json!({"namespace": "ns", "name": "%70"}))),
-        // Slashes at the ends do not count; in between they make segments of nothing.
+        // Slashes at the ends do not count.
         ("GET", "//api/v1/namespaces/ns/pods/p/", pods("get", &named)),
-        ("GET", "/api/v1/namespaces//pods/p", pods("get", &json!({"name": "p"}))),
+        ("GET", "/%2Fapi/v1/namespaces/ns/pods/p/%2f", pods("get", &named)),
+        // What is behind a proxy is the workload's, slashes and all: nothing there changes what is reviewed.
+        ("GET", "/api/v1/namespaces/ns/pods/p/proxy//x", pods("get", &sub("proxy"))),
+        ("GET", "/api/v1/namespaces/ns/pods/p/proxy/a%5Cb//c", pods("get", &sub("proxy"))),
         (
             "POST",
             "/apis/apps/v1/namespaces/ns/deployments",
@@ -145,6 +148,33 @@ async fn what_the_hub_does_not_grant_does_not_reach_the_member() {
     assert_eq!(stage.member.request_count(), 1);
 }
 
+/// What stands before a member may join slashes, and take `\` for one. Then these are about something else than by Kubernetes' rules.
+const SEEN_OTHERWISE_ONCE_NORMALISED: &[(&str, &str)] = &[
+    ("GET", "/api/v1/namespaces//pods/p"),
+    // pods/log
+    ("GET", "/api/v1/namespaces/ns/pods/p//log"),
+    ("GET", "/api/v1/namespaces/ns/pods/p%2F%2Flog"),
+    ("GET", "/api/v1/namespaces/ns/pods/p%2f%2flog"),
+    ("GET", "/api/v1/namespaces/ns/pods/p/%2Flog"),
+    ("GET", "/api/v1/namespaces/ns/pods/p\\log"),
+    ("GET", "/api/v1/namespaces/ns/pods/p%5Clog"),
+    ("GET", "/api/v1/namespaces/ns/pods/p%5clog"),
+    // A token of the account.
+    ("POST", "/api/v1/namespaces/ns/serviceaccounts/sa//token"),
+    ("POST", "/api/v1/namespaces/ns/serviceaccounts/sa%2f/token"),
+    // The kubelet: this `proxy` is no subresource by Kubernetes' rules.
+    ("GET", "/api/v1/nodes/n//proxy/pods"),
+    ("GET", "/api/v1/nodes/n%2F%2Fproxy/pods"),
+    ("GET", "/api/v1/nodes//n/proxy/pods"),
+    // No resource, of which everybody may read.
+    ("GET", "/api/v1\\secrets"),
+    ("GET", "/api/v1%5Csecrets"),
+    ("GET", "/api/v1%5csecrets"),
+    ("GET", "/\\api/v1/secrets"),
+    ("GET", "/api/v1/secrets\\"),
+    ("GET", "/version//x"),
+];
+
 across_http!(paths_that_can_be_read_in_two_ways_reach_neither_review_nor_member);
 
 async fn paths_that_can_be_read_in_two_ways_reach_neither_review_nor_member(http: Http) {
@@ -155,10 +185,26 @@ async fn paths_that_can_be_read_in_two_ways_reach_neither_review_nor_member(http
         let message = answer.status_message(400, "BadRequest");
         assert!(message.contains("two hexadecimal digits"), "{rest}: {message}");
     }
+    for (method, rest) in SEEN_OTHERWISE_ONCE_NORMALISED {
+        let answer = connection.call(method, &proxied(CLUSTER, rest), &[], b"").await;
+        let message = answer.status_message(400, "BadRequest");
+        assert!(message.contains("'//'") && message.contains("'\\'"), "{method} {rest}: {message}");
+    }
     assert!(stage.hub.access_reviews().iter().all(is_first));
     assert_eq!(stage.member.request_count(), 0);
     // In the query they are the member's business.
     assert_eq!(connection.get(&proxied(CLUSTER, "/api/v1/secrets?x=%zz")).await.status, 200);
+    assert_eq!(connection.get(&proxied(CLUSTER, "/api/v1/secrets?x=a//b%5Cc")).await.status, 200);
+}
+
+#[tokio::test]
+async fn without_the_second_review_slashes_are_the_members_business() {
+    let stage = stage(&[], |_| false).await;
+    let mut connection = stage.alice(Http::H2).await;
+    for (method, rest) in SEEN_OTHERWISE_ONCE_NORMALISED {
+        assert_eq!(connection.call(method, &proxied(CLUSTER, rest), &[], b"").await.status, 200, "{method} {rest}");
+        assert_eq!(stage.member.next_request().await.target, *rest);
+    }
 }
 
 #[tokio::test]
