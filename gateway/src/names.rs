@@ -2,9 +2,8 @@
 //!
 //! `http` takes names of less than 64 KiB, and h2 answers any other by the end of the *connection*. Go's servers and clients know no such
 //! limit: whoever may ask the hub for anything of ours could end its connection, with all its users' streams, and so could whatever a member
-//! relays answers of. So heads of several frames are
-//! held until they are whole, and a field with such a name is taken out of them; what HPACK's tables hold stays the same. A mark takes its
-//! place, for the one request or answer to be refused.
+//! relays answers of. So heads of several frames are held until they are whole, and a field with such a name is taken out of them; what HPACK's
+//! tables hold stays the same. A mark takes its place, for the one request or answer to be refused.
 //!
 //! Held heads are cut anew ([`frames`]), into frames of the largest size that we announce, because h2 also limits their number. A name that
 //! long takes a head of several frames, or one frame of more than 32 KiB (5 bits a byte in the shortest code). Everything else passes as it comes.

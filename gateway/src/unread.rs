@@ -2,8 +2,7 @@
 //!
 //! h2 keeps what is unread frame by frame, some 250 bytes for one of a single byte, and ends the *connection*, which is everybody's, of a
 //! peer that lets many short ones lie. So what still lies there when a turn of the connection begins (one poll of it, after which its
-//! readers run) is taken off h2 and joined. Its
-//! window is not given back before it is read: a stream holds a window at most.
+//! readers run) is taken off h2 and joined. Its window is not given back before it is read: a stream holds a window at most.
 //!
 //! Every stream is *armed*, which means that h2 has found nothing and rings its bell for what comes next, or it is on the list of its
 //! connection's [`Desk`], or it has ended. So watches without events cost nothing, and one whose reader keeps up costs a look.
@@ -34,7 +33,7 @@ pub enum Source {
 const SHORT: usize = 256;
 /// until the piece has so many.
 const JOINED: usize = 16 * 1024;
-/// Shorter pieces are copied off the stream of a reader that has stalled.
+/// Shorter pieces of a reader that has stalled are copied, here or by the [`Queue`].
 const COPIED: usize = 16 * 1024;
 
 /// The reading end of an [`Unread`].
@@ -243,8 +242,8 @@ impl Unread {
         }
         while let Poll::Ready(Some(Ok(data))) = self.arm(&bell, stream, RecvStream::poll_data) {
             // A slice would keep the buffer that the connection was read into, with what came beside it.
-            let data = if data.len() < COPIED { Bytes::copy_from_slice(&data) } else { data };
-            put(queue, data);
+            let pins = (Queue::SMALL..COPIED).contains(&data.len());
+            put(queue, if pins { Bytes::copy_from_slice(&data) } else { data });
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The usable links of the process, whoever made them: who is linked to which server, and is that enough?
 //!
-//! Places ([`crate::connector`]) make links independently and look here whether one more is wanted. Nobody waits for the lock.
+//! Places (the connector's) make links independently and look here whether one more is wanted. Nobody waits for the lock.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;

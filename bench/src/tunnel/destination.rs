@@ -15,7 +15,7 @@ use hub_tests::{ports, wait};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
-/// The argument of [`crate::args::Command`] that is this server.
+/// The argument of the command line that is this server.
 pub const COMMAND: &str = "tunnel-destination";
 pub const ECHO: u8 = b'e';
 pub const SEND: u8 = b's';

@@ -16,8 +16,8 @@ pub struct Queue {
 // === impl Queue ===
 
 impl Queue {
-    /// Below this a piece is copied.
-    const SMALL: usize = 1024;
+    /// A piece of fewer bytes is copied.
+    pub const SMALL: usize = 1024;
     /// Size of the buffers that small pieces are copied to.
     const SHARED: usize = 4096;
 

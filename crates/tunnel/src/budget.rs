@@ -35,7 +35,7 @@ pub struct Gauge {
 
 /// Bytes that may be held by all streams together. Cheap to clone.
 ///
-/// The relay gives it to [`crate::splice::splice`] and [`crate::bridge::bridge_within`], which do the counting; a stream that had to
+/// The relay gives it to `splice` and `bridge_within`, which do the counting; a stream that had to
 /// give way ends with [`io::ErrorKind::QuotaExceeded`].
 #[derive(Debug, Clone)]
 pub struct Budget(Arc<Shared>);

@@ -36,7 +36,7 @@ pub struct Verdict {
 // === impl Side ===
 
 impl Side {
-    /// As logs, audit events and metrics have it.
+    /// As logs and metrics have it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Caller => "caller",

@@ -34,7 +34,7 @@ pub enum Unfit {
     /// `http` takes `"` in names that came over HTTP/2, which is no token (RFC 9110 §5.6.2).
     #[error("a header name with a quotation mark in it, which is not valid")]
     Name,
-    /// It was taken out before the head was read: see [`crate::names`].
+    /// It was taken out before the head was read.
     #[error("a header name of more than 32 KiB")]
     LongName,
 }

@@ -7,6 +7,7 @@
 pub mod control_plane;
 pub mod egress;
 pub mod follower;
+pub mod gate;
 pub mod helm;
 pub mod http;
 pub mod hub;

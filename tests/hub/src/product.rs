@@ -12,6 +12,7 @@ use kit::pki::{Authority, Issued, Leaf, PemFiles};
 use parking_lot::{RwLock, RwLockReadGuard};
 
 use crate::control_plane::Ground;
+use crate::gate::Gate;
 use crate::http::Client;
 use crate::hub::{GATEWAY_HOST, Hub, SECRET_NAMESPACE};
 use crate::ports;
@@ -29,6 +30,8 @@ pub struct Product {
     authority_file: PathBuf,
     flags: Vec<String>,
     address: SocketAddr,
+    /// Where the hub finds it, once registered.
+    gate: Option<Gate>,
     running: RwLock<Option<Gateway>>,
 }
 
@@ -41,8 +44,10 @@ impl Product {
     /// Starts it with `more` flags and a ServiceAccount of its own on `hub`, registers it there, and waits until the hub calls it available.
     pub fn start(ground: &Ground, hub: &Hub, more: &[String]) -> Result<Self> {
         log_to(&ground.file(LOG))?;
-        let product = Self::start_unregistered(ground, "gateway", &hub.create_gateway_account()?, more)?;
-        hub.register_gateway(product.address.port(), &product.authority)?;
+        let mut product = Self::start_unregistered(ground, "gateway", &hub.create_gateway_account()?, more)?;
+        let gate = Gate::start(product.address)?;
+        hub.register_gateway(gate.port(), &product.authority)?;
+        product.gate = Some(gate);
         hub.server.kubectl().ok(AVAILABLE).context("the APIService did not become available")?;
         Ok(product)
     }
@@ -60,7 +65,7 @@ impl Product {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, ports::free()?));
         let mut flags = flags(address, kubeconfig, &serving);
         flags.extend(more.iter().map(|flag| flag.as_ref().to_owned()));
-        let product = Self { authority, authority_file, flags, address, running: RwLock::new(None) };
+        let product = Self { authority, authority_file, flags, address, gate: None, running: RwLock::new(None) };
         *product.running.write() = Some(product.launch()?);
         Ok(product)
     }
@@ -84,6 +89,11 @@ impl Product {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// What the hub sends to it passes here. None: no hub knows it.
+    pub fn gate(&self) -> Option<&Gate> {
+        self.gate.as_ref()
     }
 
     /// The authority that signed its certificate.

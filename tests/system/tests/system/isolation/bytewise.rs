@@ -32,17 +32,23 @@ fn byte(index: usize) -> u8 {
     u8::try_from(index % 251).expect("below 251")
 }
 
+/// Answers so many requests with a head each; their streams.
+async fn begun<const N: usize>(frames: &mut MemberFrames) -> io::Result<[u32; N]> {
+    let mut streams = [0; N];
+    for stream in &mut streams {
+        let mut frame = frames.read().await?;
+        while frame.kind != HEADERS {
+            frame = frames.read().await?;
+        }
+        frames.send(HEADERS, END_HEADERS, frame.stream, STATUS_200).await?;
+        *stream = frame.stream;
+    }
+    Ok(streams)
+}
+
 /// Answers a watch and three more with a head each, fills the windows of the three, ends each in another way.
 async fn member(mut frames: MemberFrames, turns: Arc<Turns>) -> io::Result<()> {
-    let mut streams = Vec::new();
-    while streams.len() < 4 {
-        let frame = frames.read().await?;
-        if frame.kind == HEADERS {
-            frames.send(HEADERS, END_HEADERS, frame.stream, STATUS_200).await?;
-            streams.push(frame.stream);
-        }
-    }
-    let [watch, plain, trailed, reset] = streams[..] else { unreachable!("four") };
+    let [watch, plain, trailed, reset] = begun(&mut frames).await?;
     turns.flood.notified().await;
     for first in (0..WINDOW).step_by(BATCH) {
         for stream in [plain, trailed, reset] {
@@ -109,21 +115,14 @@ async fn unread_answers_of_a_byte_a_frame_end_nobody_elses() {
 
 /// Answers a watch and another with a head each, and goes on with the other for long after its client has left.
 async fn deaf(mut frames: MemberFrames, turns: Arc<Turns>) -> io::Result<()> {
-    let mut streams = Vec::new();
-    while streams.len() < 2 {
-        let frame = frames.read().await?;
-        if frame.kind == HEADERS {
-            frames.send(HEADERS, END_HEADERS, frame.stream, STATUS_200).await?;
-            streams.push(frame.stream);
-        }
-    }
+    let [watch, log] = begun(&mut frames).await?;
     while frames.read().await?.kind != RST_STREAM {}
     // More than h2 takes on a connection by default: half of its window, at 255 bytes a frame.
     for _ in (0..4_300_000).step_by(BATCH) {
-        frames.send_all(&encode(DATA, 0, streams[1], b"x").repeat(BATCH)).await?;
+        frames.send_all(&encode(DATA, 0, log, b"x").repeat(BATCH)).await?;
         frames.settled().await?;
     }
-    frames.send(DATA, 0, streams[0], b"event\n").await?;
+    frames.send(DATA, 0, watch, b"event\n").await?;
     turns.flooded.notify_one();
     loop {
         frames.read().await?;

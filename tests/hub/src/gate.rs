@@ -1,0 +1,88 @@
+//! What the hub sends to the gateway passes here, and can be held back: a gateway that was not scheduled for a moment finds at once
+//! what came in that time.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use anyhow::{Context as _, Result};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Runtime;
+use tokio::sync::watch;
+
+/// Of one read. What waits beyond it is in the sockets' buffers.
+const PIECE: usize = 64 * 1024;
+
+/// A relay of TCP connections to one address.
+pub struct Gate {
+    address: SocketAddr,
+    shut: watch::Sender<bool>,
+    /// Relays until it is dropped.
+    _runtime: Runtime,
+}
+
+/// While it lives, nothing passes from the clients to the target; the other direction does.
+pub struct Held<'a>(&'a Gate);
+
+// === impl Gate ===
+
+impl Gate {
+    /// Relays to `target`, which need not be there yet.
+    pub fn start(target: SocketAddr) -> Result<Self> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+        let listener = runtime.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))).context("no port for the gate")?;
+        let (address, shut) = (listener.local_addr()?, watch::Sender::new(false));
+        let open = shut.subscribe();
+        runtime.spawn(async move {
+            while let Ok((near, _)) = listener.accept().await {
+                tokio::spawn(relay(near, target, open.clone())); // its errors are the ends' going
+            }
+        });
+        Ok(Self { address, shut, _runtime: runtime })
+    }
+
+    /// Where it listens.
+    pub fn port(&self) -> u16 {
+        self.address.port()
+    }
+
+    /// Holds back what clients send.
+    pub fn hold(&self) -> Held<'_> {
+        self.shut.send_replace(true);
+        Held(self)
+    }
+}
+
+// === impl Held ===
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.0.shut.send_replace(false);
+    }
+}
+
+async fn relay(near: TcpStream, target: SocketAddr, shut: watch::Receiver<bool>) -> Result<()> {
+    let far = TcpStream::connect(target).await?;
+    near.set_nodelay(true)?;
+    far.set_nodelay(true)?;
+    let ((near_reads, near_writes), (far_reads, far_writes)) = (near.into_split(), far.into_split());
+    tokio::try_join!(held(near_reads, far_writes, shut), passed(far_reads, near_writes))?;
+    Ok(())
+}
+
+async fn held(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut shut: watch::Receiver<bool>) -> Result<()> {
+    let mut piece = vec![0; PIECE];
+    loop {
+        let length = from.read(&mut piece).await?;
+        shut.wait_for(|shut| !shut).await?;
+        if length == 0 {
+            return Ok(to.shutdown().await?);
+        }
+        to.write_all(&piece[..length]).await?;
+    }
+}
+
+async fn passed(mut from: OwnedReadHalf, mut to: OwnedWriteHalf) -> Result<()> {
+    copy(&mut from, &mut to).await?;
+    Ok(to.shutdown().await?)
+}
