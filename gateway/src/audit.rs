@@ -10,11 +10,11 @@ use std::time::{Duration, SystemTime};
 use api::path;
 use api::route::{Parsed, Route};
 use audit::{AUDIT_ID, AuditId, Decision, Event, Query, Sink, Stage, redacted, source_ips, user_agent};
-use auth::{AuthenticationError, AuthorizationError, Identity};
+use auth::Identity;
 use http::{HeaderMap, HeaderValue, Request};
 
 use crate::connection::Connection;
-use crate::error::Error;
+use crate::error::{Forbidden, Refusal};
 
 /// The event of a request, in the making.
 pub struct Draft {
@@ -53,6 +53,7 @@ impl Draft {
             latency: Duration::ZERO,
             cluster,
             decision: None,
+            side: None,
         };
         match &parsed.route {
             Route::Proxy(proxy) => event.asks(&proxy.asks.attributes()),
@@ -65,7 +66,7 @@ impl Draft {
         Some(Self { event, sink })
     }
 
-    pub fn is_by(&mut self, identity: &Identity) {
+    pub fn identified(&mut self, identity: &Identity) {
         let Identity { user, impersonator } = identity;
         self.event.user = Some(Arc::clone(impersonator.as_ref().unwrap_or(user)));
         self.event.impersonated = impersonator.is_some().then(|| Arc::clone(user));
@@ -75,15 +76,12 @@ impl Draft {
         self.event.decision = Some(Decision::Allow);
     }
 
-    /// Says who was refused what, as far as an error knows.
-    pub fn refused(&mut self, error: &Error) {
-        match error {
-            Error::Authentication(AuthenticationError::Forbidden { user, reason, .. })
-            | Error::Authorization(AuthorizationError::Forbidden { user, reason, .. }) => {
-                self.event.user.get_or_insert_with(|| Arc::clone(user));
-                self.event.decision = Some(Decision::Forbid { reason: reason.as_str().into() });
-            }
-            _ => {}
+    /// Says where it failed, and who was refused what.
+    pub fn refused(&mut self, refusal: Refusal) {
+        self.event.side = Some(refusal.side.as_str());
+        if let Some(Forbidden { user, reason }) = refusal.forbidden {
+            self.event.user.get_or_insert(user);
+            self.event.decision = Some(Decision::Forbid { reason: reason.into() });
         }
     }
 

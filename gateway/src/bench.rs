@@ -6,7 +6,7 @@ use api::secret::Endpoint;
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderValue, StatusCode, Uri};
 
-use crate::error::Error;
+use crate::error::Cause;
 use crate::{headers, proxy};
 
 /// A client's head as the member shall see it: URI, headers, `credential`. `None`: it may not pass.
@@ -31,6 +31,6 @@ pub fn to_client(head: &mut HeaderMap) {
 
 /// The answer to a request for a cluster that is not registered, and the bytes of its body.
 pub fn no_such_cluster(cluster: &ClusterName) -> (StatusCode, Option<usize>) {
-    let mut response = Error::NoSuchCluster(cluster.clone()).into_response_as(StatusForm::Json);
+    let mut response = Cause::Absent.at(cluster).into_response_as(StatusForm::Json);
     (response.status(), response.body_mut().without_own_bytes())
 }

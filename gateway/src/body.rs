@@ -57,7 +57,7 @@ impl ResponseBody {
 
     /// Whether the body ends only when it pleases: its duration says nothing about speed.
     pub fn is_stream(&self) -> bool {
-        matches!(self.content, Content::Stream(_))
+        self.drain.is_some() || matches!(self.content, Content::Stream(_))
     }
 
     /// Leaves our own bytes out, for the answer to a HEAD; says how many they would have been, if any.

@@ -2,103 +2,103 @@
 
 use std::sync::Arc;
 
-use api::accept;
-use api::route::{self, Asked, Route};
+use api::cluster_name::ClusterName;
+use api::route::Route;
 use auth::Permit;
 use http::header::CONTENT_LENGTH;
-use http::{HeaderValue, Method, Request, Response};
+use http::{HeaderValue, Request, Response};
 use hyper::upgrade::OnUpgrade;
 
+use crate::audit::Draft;
 use crate::body::ResponseBody;
 use crate::connection::Connection;
-use crate::error::Error;
-use crate::limits;
-use crate::proxy::upgrade::{self, Upgrade};
-use crate::proxy::{self, framing, subpath};
-use crate::record::{Record, RecordedBody};
+use crate::error::{Cause, Error, Refusal};
+use crate::proxy::{self, Answer, forward, subpath, upgrade};
+use crate::record::{Answered, Record, RecordedBody};
+use crate::request::{Head, Line};
 use crate::request_body::RequestBody;
 use crate::resources;
 
 /// Answers a request; every failure becomes a `metav1.Status`.
 pub async fn handle(connection: Arc<Connection>, mut request: Request<RequestBody>) -> Response<RecordedBody> {
-    let mut record = Record::start(&connection.gateway().own_metrics, request.method());
-    let mut client = upgrade::client(&mut request);
-    let bodyless = request.method() == Method::HEAD;
-    let form = accept::status(request.headers());
-    let mut response = match respond(&connection, request, &mut client, &mut record).await {
-        Ok(response) => response,
+    let gateway = connection.gateway();
+    let line = Line::of(&request);
+    let head = Head::read(&line, &request, gateway.settings.upgrade_verb);
+    let audit = Draft::begin(&connection, &mut request, &head.parsed);
+    let mut record = Record::started(gateway, audit, &request, &head);
+    let mut client = head.asks_upgrade.then(|| hyper::upgrade::on(&mut request));
+    let (answer, refusal) = match respond(&connection, request, &head, &mut client, &mut record).await {
+        Ok(answer) => (answer, None),
         Err(error) => {
-            let (verdict, cluster) = (error.verdict(), record.cluster());
-            let side = verdict.side.as_str();
-            if verdict.is_operational {
-                tracing::warn!(cluster, side, ?error, "request failed");
-            } else {
-                tracing::debug!(cluster, side, ?error, "request refused");
-            }
-            connection.gateway().metrics.failed(side);
-            if error.is_unauthenticated() && !connection.peer().is_front_proxy() {
-                connection.close_soon();
-            }
-            record.failed(&error);
-            error.into_response_as(form.pick())
+            let refusal = refuse(&connection, &head, &error);
+            (Answer::from(error.into_response_as(head.form.pick())), Some(refusal))
         }
     };
-    if bodyless && let Some(length) = response.body_mut().without_own_bytes() {
+    let Answer { mut response, joined } = answer;
+    if head.is_bodyless
+        && let Some(length) = response.body_mut().without_own_bytes()
+    {
         response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
     }
-    let mut response = upgrade::or_close(client, response);
-    record.answered(response.status(), response.headers_mut());
-    response.map(|body| RecordedBody::new(body, record))
+    upgrade::or_close(client, &mut response);
+    let (status, is_upgraded) = (response.status(), joined.is_some());
+    let is_stream = is_upgraded || response.body().is_stream();
+    record.answered(Answered { status, headers: response.headers_mut(), is_stream, is_upgraded, refusal });
+    let Some(joined) = joined else { return response.map(|body| RecordedBody::new(body, Some(record))) };
+    tokio::spawn(joined.carry(record));
+    response.map(|body| RecordedBody::new(body, None))
 }
 
 /// The phases of a request, in order.
 async fn respond(
     connection: &Arc<Connection>,
     mut request: Request<RequestBody>,
+    head: &Head<'_>,
     client: &mut Option<OnUpgrade>,
     record: &mut Record,
-) -> Result<Response<ResponseBody>, Error> {
+) -> Result<Answer, Error> {
     let gateway = connection.gateway();
-    // Kept apart, because what was read of it is asked until the end, and the request is taken to pieces before.
-    let (method, uri) = (request.method().clone(), request.uri().clone());
-    let gains = client.is_some().then(|| gateway.settings.upgrade_verb);
-    let parsed = route::parse(Asked { method: &method, path: uri.path(), query: uri.query(), upgrade: gains });
-    record.asks(connection, &mut request, &parsed);
-    framing::check(&request)?;
-    let upgrade = Upgrade::requested(&request)?;
-    let kind = limits::kind(&parsed, upgrade.is_some());
+    let upgrade = head.check(&request)?;
     let identity = gateway.authenticator.identify(connection.peer(), request.headers_mut()).await?;
-    record.is_by(&identity);
-    let permit = gateway.authorizer.authorize(identity.user, parsed.attributes).await?;
-    record.permitted(connection, &permit, kind)?;
-    // By reference: it is large, and every move of it is a copy.
-    match &parsed.route {
+    let identified = record.identified(&identity);
+    let permit = gateway.authorizer.authorize(identity.user, head.parsed.attributes.clone()).await?;
+    let admitted = identified.admitted(&gateway.limits, &permit)?;
+    match &head.parsed.route {
         Route::Proxy(route) => {
-            record.will_use(&route.cluster);
             if gateway.settings.authorize_subpath {
                 Box::pin(subpath::authorize(gateway, Arc::clone(permit.user()), route)).await?;
             }
             let found = gateway.cluster(&route.cluster).await;
             let cluster = found.map_err(|error| Error::lookup(&route.cluster, error))?;
-            record.uses(connection, &cluster, route.asks.resource(), &permit)?;
+            admitted.sent_to(&cluster, route.asks.resource(), &gateway.limits, &permit)?;
             let acting = gateway.acting(&cluster, permit.user(), &route.asks);
-            let acting = acting.map_err(|reason| Error::invalid(cluster.name(), reason))?;
+            let acting = acting.map_err(|reason| Cause::Invalid(reason).at(cluster.name()))?;
             let call = proxy::Call::new(connection, cluster, route, permit, acting);
             match upgrade {
                 // Boxed, as what follows: most requests are plain ones for members, and carry no room for others.
-                Some(upgrade) => Box::pin(upgrade.serve(call, request, client, record)).await,
-                None => proxy::forward::serve(call, request, record).await,
+                Some(upgrade) => Box::pin(upgrade::serve(&call, upgrade, request, client)).await,
+                None => forward::serve(&call, request).await.map(Answer::from),
             }
         }
         _ if upgrade.is_some() => Err(Error::BadRequest("this path takes no upgrade")),
-        route => {
-            let response = Box::pin(own(connection, route, &permit, request)).await?;
-            if response.body().is_stream() {
-                record.is_stream();
-            }
-            Ok(response)
-        }
+        route => Box::pin(own(connection, route, &permit, request)).await.map(Answer::from),
     }
+}
+
+/// Tells log and metrics of a failure, and ends the connection of a stranger.
+fn refuse(connection: &Connection, head: &Head<'_>, error: &Error) -> Refusal {
+    let verdict = error.verdict();
+    let (cluster, side) = (head.cluster().map_or("", ClusterName::as_str), verdict.side.as_str());
+    if verdict.is_operational {
+        tracing::warn!(cluster, side, %error, "request failed");
+    } else {
+        tracing::debug!(cluster, side, %error, "request refused");
+    }
+    connection.gateway().metrics.failed(side);
+    if error.is_unauthenticated() && !connection.peer().is_front_proxy() {
+        connection.close_soon();
+    }
+    error.refusal()
 }
 
 /// What the gateway answers itself.

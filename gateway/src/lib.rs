@@ -25,12 +25,12 @@ mod poll;
 mod probes;
 mod proxy;
 mod record;
+mod request;
 mod request_body;
 mod resources;
 mod server;
 mod serving;
 mod settings;
-
 mod tunnel;
 mod unread;
 mod upstream;

@@ -12,9 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use api::GROUP;
-use api::access::{Attributes, ResourceAttributes, Verb};
 use api::cluster_name::ClusterName;
-use api::route::{Parsed, Route};
 use api::status::{Details, Reason, Status};
 use auth::User;
 use http::StatusCode;
@@ -148,16 +146,6 @@ impl Limits {
     }
 }
 
-/// What a request counts as. Probes count as nothing: `None`.
-pub fn kind(parsed: &Parsed<'_>, upgrade: bool) -> Option<Kind> {
-    let lasts = match &parsed.route {
-        Route::Probe(_) => return None,
-        Route::Proxy(route) => route.asks.is_endless(),
-        _ => matches!(parsed.attributes, Attributes::Resource(ResourceAttributes { verb: Verb::Watch, .. })),
-    };
-    Some(if lasts || upgrade { Kind::Long } else { Kind::Short })
-}
-
 // === impl Load ===
 
 impl Load {
@@ -188,6 +176,8 @@ impl Drop for Slot {
 
 // === impl TooMany ===
 
+impl std::error::Error for TooMany {}
+
 impl std::fmt::Display for TooMany {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (what, long) = match self.kind {
@@ -198,11 +188,11 @@ impl std::fmt::Display for TooMany {
         match &self.whose {
             Whose::Cluster(name) => write!(
                 f,
-                "too many {what} for cluster {name} are under way: this gateway serves {most} at once (--max{long}-requests-per-cluster), try again shortly"
+                "too many {what} in flight for cluster {name} (limit {most}, --max{long}-requests-per-cluster); retry shortly"
             ),
             Whose::User(user) => write!(
                 f,
-                "too many {what} of user {:?} are under way: this gateway serves {most} at once (--max{long}-requests-per-user), try again shortly",
+                "too many {what} in flight for user {:?} (limit {most}, --max{long}-requests-per-user); retry shortly",
                 user.name
             ),
         }

@@ -3,7 +3,6 @@
 pub mod attempt;
 pub mod credential;
 pub mod forward;
-pub mod framing;
 pub mod location;
 pub mod subpath;
 pub mod upgrade;
@@ -14,12 +13,19 @@ use std::sync::Arc;
 
 use api::route::{MemberRequest, ProxyRoute};
 use auth::Permit;
+use http::request::Parts;
+use http::{Request, Response, Uri};
 use net::drain::Drain;
 
+pub use self::upgrade::Joined;
+use crate::body::ResponseBody;
 use crate::clusters::Cluster;
 use crate::connection::Connection;
+use crate::error::{Cause, Error};
 use crate::exchange::Acting;
+use crate::headers;
 use crate::limits::Slots;
+use crate::request_body::RequestBody;
 
 /// A permitted call to one cluster: what both the plain and the upgrading path need.
 pub struct Call<'a> {
@@ -31,6 +37,30 @@ pub struct Call<'a> {
     pub acting: Acting,
     /// The client's.
     pub connection: Arc<Connection>,
+}
+
+/// What the client gets.
+pub struct Answer {
+    pub response: Response<ResponseBody>,
+    /// After a 101: the two connections, to be carried.
+    pub joined: Option<Box<Joined>>,
+}
+
+/// URI and headers as the member shall see them, but for the credential.
+fn to_member(call: &Call<'_>, request: Request<RequestBody>) -> Result<(Parts, RequestBody), Error> {
+    let (mut parts, body) = request.into_parts();
+    parts.uri = Uri::from(uri::rewrite(call.cluster.endpoint(), &parts.uri, call.remainder)?);
+    headers::to_member(&mut parts.headers, call.connection.address())
+        .map_err(|_| Cause::Loop.at(call.cluster.name()))?;
+    Ok((parts, body))
+}
+
+// === impl Answer ===
+
+impl From<Response<ResponseBody>> for Answer {
+    fn from(response: Response<ResponseBody>) -> Self {
+        Self { response, joined: None }
+    }
 }
 
 // === impl Call ===

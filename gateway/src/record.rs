@@ -1,28 +1,49 @@
-//! The outcome of one request, told exactly once to all who want to know: when its response has ended or its upgrade was closed,
-//! or when it is dropped. Until then it counts against the limits.
+//! The outcome of one request, written exactly once to metrics, audit log and access log: when its response has ended or its upgrade was
+//! closed, or when it is dropped. Until then it counts against the limits.
+//!
+//! A record learns of its request in this order, which the types keep: [`Record::started`], [`Record::identified`],
+//! [`Identified::admitted`], [`Admitted::sent_to`], [`Record::answered`].
 
+mod access;
 mod body;
 
 use std::sync::Arc;
 
-use api::cluster_name::ClusterName;
-use api::route::Parsed;
 use auth::{Identity, Permit};
-use http::{HeaderMap, Method, Request, StatusCode};
+use http::{HeaderMap, Request, StatusCode};
 use tokio::time::Instant;
 
+use self::access::Access;
 pub use self::body::RecordedBody;
 use crate::audit::Draft;
 use crate::clusters::Cluster;
-use crate::connection::Connection;
-use crate::error::Error;
-use crate::limits::{Kind, Slot};
+use crate::error::{Refusal, Side};
+use crate::limits::{Kind, Limits, Slot, TooMany};
 use crate::metrics::proxied::Topic;
 use crate::metrics::{ClusterMetrics, InFlight, Verb};
+use crate::needs::RequestNeeds;
+use crate::request::Head;
 
-/// Lives in the handler until the response head is known, then in the response body, or with the upgraded connection. Empty
-/// once it was handed over.
-pub struct Record(Option<Box<Open>>);
+/// Lives in the handler until the response head is known, then in the response body, or with the upgraded connection.
+pub struct Record(Box<Open>);
+
+/// A request whose sender is known.
+pub struct Identified<'a>(&'a mut Open);
+
+/// A request that is permitted, and has its place among those of its user.
+pub struct Admitted<'a>(&'a mut Open);
+
+/// What is known of a response when its head leaves.
+pub struct Answered<'a> {
+    pub status: StatusCode,
+    pub headers: &'a mut HeaderMap,
+    /// A watch, a followed log, an upgrade: how long it takes says nothing about speed.
+    pub is_stream: bool,
+    /// It is HTTP no longer.
+    pub is_upgraded: bool,
+    /// Why it is no member's answer, and not what was asked for.
+    pub refusal: Option<Refusal>,
+}
 
 struct Open {
     /// Where the request counts: of the cluster, or of none.
@@ -31,14 +52,14 @@ struct Open {
     topic: Option<Topic>,
     slots: [Option<Slot>; 2],
     audit: Option<Box<Draft>>,
+    access: Option<Box<Access>>,
     verb: Verb,
-    kind: Kind,
-    cluster: Option<ClusterName>,
+    kind: Option<Kind>,
     /// 0 until a response head was made: the client went away before.
     code: u16,
+    side: Option<Side>,
     started: Instant,
-    /// Watches, followed logs and upgrades: their duration says nothing about speed.
-    stream: bool,
+    is_stream: bool,
 }
 
 /// The code under which requests are counted whose client left before the response head (nginx's convention).
@@ -47,118 +68,89 @@ const CLIENT_CLOSED_REQUEST: u16 = 499;
 // === impl Record ===
 
 impl Record {
-    /// `own` is where requests count that concern no registered cluster.
-    pub fn start(own: &Arc<ClusterMetrics>, method: &Method) -> Self {
-        let metrics = Arc::clone(own);
+    /// The request was read. Comes before anything is taken out of it, and counts it as one that concerns no registered cluster.
+    pub fn started<B>(gateway: &RequestNeeds, audit: Option<Draft>, request: &Request<B>, head: &Head<'_>) -> Self {
+        let metrics = Arc::clone(&gateway.own_metrics);
         let in_flight = Some(metrics.request());
-        Self(Some(Box::new(Open {
+        Self(Box::new(Open {
             metrics,
             in_flight,
             topic: None,
             slots: [None, None],
-            audit: None,
-            verb: method.into(),
-            kind: Kind::Short,
-            cluster: None,
+            audit: audit.map(Box::new),
+            access: Access::begin(head),
+            verb: request.method().into(),
+            kind: head.kind,
             code: 0,
+            side: None,
             started: Instant::now(),
-            stream: false,
-        })))
+            is_stream: false,
+        }))
     }
 
-    /// The request was read: begins its audit. Comes before anything is taken out of it.
-    pub fn asks<B>(&mut self, connection: &Connection, request: &mut Request<B>, parsed: &Parsed<'_>) {
-        let Some(open) = &mut self.0 else { return };
-        open.audit = Draft::begin(connection, request, parsed).map(Box::new);
+    /// Its sender is known.
+    pub fn identified(&mut self, identity: &Identity) -> Identified<'_> {
+        let open = &mut *self.0;
+        if let Some(audit) = &mut open.audit {
+            audit.identified(identity);
+        }
+        if let Some(access) = &mut open.access {
+            access.identified(identity);
+        }
+        Identified(open)
     }
 
-    /// Somebody sent it.
-    pub fn is_by(&mut self, identity: &Identity) {
-        if let Some(audit) = self.audit() {
-            audit.is_by(identity);
+    /// The response head is known. From here on the body keeps the record, until its end.
+    pub fn answered(&mut self, answered: Answered<'_>) {
+        let Answered { status, headers, is_stream, is_upgraded, refusal } = answered;
+        let open = &mut *self.0;
+        open.code = status.as_u16();
+        open.is_stream = is_stream;
+        if is_upgraded {
+            open.in_flight = None;
+        }
+        open.side = refusal.as_ref().map(|refusal| refusal.side);
+        let Some(audit) = &mut open.audit else { return };
+        if let Some(refusal) = refusal {
+            audit.refused(refusal);
+        }
+        audit.name(headers);
+        if open.kind == Some(Kind::Long) && (status.is_success() || is_upgraded) {
+            audit.started(open.code, open.started.elapsed());
         }
     }
+}
 
+// === impl Identified ===
+
+impl<'a> Identified<'a> {
     /// It is permitted, and gets its place among the requests of its user.
-    pub fn permitted(&mut self, connection: &Connection, permit: &Permit, kind: Option<Kind>) -> Result<(), Error> {
-        let Some(open) = &mut self.0 else { return Ok(()) };
+    pub fn admitted(self, limits: &Limits, permit: &Permit) -> Result<Admitted<'a>, TooMany> {
+        let Self(open) = self;
         if let Some(audit) = &mut open.audit {
             audit.allowed();
         }
-        let Some(kind) = kind else { return Ok(()) };
-        open.kind = kind;
-        open.slots[0] = connection.gateway().limits.of_user(permit.user(), kind)?;
-        Ok(())
-    }
-
-    /// It failed: tells the audit why.
-    pub fn failed(&mut self, error: &Error) {
-        if let Some(audit) = self.audit() {
-            audit.refused(error);
+        if let Some(kind) = open.kind {
+            open.slots[0] = limits.of_user(permit.user(), kind)?;
         }
+        Ok(Admitted(open))
     }
+}
 
-    /// The cluster the request names, for the log; it may not exist.
-    pub fn will_use(&mut self, cluster: &ClusterName) {
-        if let Some(open) = &mut self.0 {
-            open.cluster = Some(cluster.clone());
-        }
-    }
+// === impl Admitted ===
 
-    /// The cluster that exists: it gets the counts, those of `resource` among them, and a place among its requests is taken.
-    pub fn uses(
-        &mut self,
-        connection: &Connection,
-        cluster: &Cluster,
-        resource: &str,
-        permit: &Permit,
-    ) -> Result<(), Error> {
-        let Some(open) = &mut self.0 else { return Ok(()) };
+impl Admitted<'_> {
+    /// It goes to `cluster`, which gets the counts, those of `resource` among them, and a place among its requests is taken.
+    pub fn sent_to(self, cluster: &Cluster, resource: &str, limits: &Limits, permit: &Permit) -> Result<(), TooMany> {
+        let Self(open) = self;
         let metrics = cluster.metrics();
         open.metrics = Arc::clone(metrics);
         open.in_flight = Some(metrics.request());
         open.topic = metrics.topic(resource);
-        let limits = &connection.gateway().limits;
-        open.slots[1] = limits.of_cluster(cluster.name(), cluster.load(), permit.user(), open.kind)?;
+        if let Some(kind) = open.kind {
+            open.slots[1] = limits.of_cluster(cluster.name(), cluster.load(), permit.user(), kind)?;
+        }
         Ok(())
-    }
-
-    pub fn cluster(&self) -> &str {
-        self.0.as_ref().and_then(|open| open.cluster.as_ref()).map_or("", ClusterName::as_str)
-    }
-
-    pub fn is_stream(&mut self) {
-        if let Some(open) = &mut self.0 {
-            open.stream = true;
-        }
-    }
-
-    /// The response head is known. From here on the body keeps the record, until its end.
-    pub fn answered(&mut self, status: StatusCode, headers: &mut HeaderMap) {
-        let Some(open) = &mut self.0 else { return };
-        open.code = status.as_u16();
-        if let Some(audit) = &open.audit {
-            audit.name(headers);
-            if open.kind == Kind::Long && (status.is_success() || status == StatusCode::SWITCHING_PROTOCOLS) {
-                audit.started(open.code, open.started.elapsed());
-            }
-        }
-    }
-
-    /// The client's connection stops being HTTP: the record goes with it, and this one is empty.
-    #[must_use]
-    pub fn upgraded(&mut self, headers: &mut HeaderMap) -> Self {
-        self.is_stream();
-        self.answered(StatusCode::SWITCHING_PROTOCOLS, headers);
-        let mut open = self.0.take();
-        if let Some(open) = &mut open {
-            open.in_flight = None;
-        }
-        Self(open)
-    }
-
-    fn audit(&mut self) -> Option<&mut Draft> {
-        self.0.as_mut()?.audit.as_deref_mut()
     }
 }
 
@@ -167,21 +159,17 @@ impl Drop for Open {
         let code = if self.code == 0 { CLIENT_CLOSED_REQUEST } else { self.code };
         let took = self.started.elapsed();
         self.metrics.request_done(self.verb, code);
-        if !self.stream {
+        if !self.is_stream {
             self.metrics.observe_duration(took);
         }
         if let Some(topic) = &self.topic {
             self.metrics.proxied_done(topic, self.verb, code, took);
         }
+        if let Some(access) = &self.access {
+            access.write(code, self.side, took);
+        }
         if let Some(audit) = self.audit.take() {
             audit.complete(code, took);
         }
-        tracing::debug!(
-            cluster = self.cluster.as_ref().map_or("", ClusterName::as_str),
-            method = self.verb.method(),
-            code,
-            seconds = took.as_secs_f64(),
-            "request done"
-        );
     }
 }

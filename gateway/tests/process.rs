@@ -256,3 +256,39 @@ async fn a_second_signal_does_not_wait() {
     let exit = process.process.ended();
     assert_eq!(exit.code(), Some(130));
 }
+
+/// The log of a process started with `flag`, after a request to a member that is away and one by a stranger.
+async fn logged(flag: &str) -> LoggedProcess {
+    let directory = tempfile::tempdir().unwrap();
+    let secret = serde_json::json!({
+        "apiVersion": "v1", "kind": "Secret",
+        "metadata": {"name": "away", "labels": {"cluster.core.oam.dev/cluster-credential-type": "ServiceAccountToken"}},
+        "stringData": {"endpoint": "https://127.0.0.1:1", "token": "t", "ca.crt": Authority::new("member-ca").root_pem()},
+    });
+    std::fs::write(directory.path().join("away.json"), secret.to_string()).unwrap();
+    let process = Running::start_by(command(), directory, &[flag]);
+    let connection = Client::new(process.address(), Trust::Authority(&process.authority), None).h2().await.unwrap();
+    let ready = async || connection.get("/readyz", &[]).await.is_ok_and(|answer| answer.status() == 200);
+    becomes(WAIT, "the cluster to be read", ready).await;
+    let clusters = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways";
+    let target = format!("{clusters}/away/proxy/api/v1/namespaces/ns/pods/p/log?container=main");
+    let answer = connection.get(&target, &[("authorization", "Bearer admin-token")]).await.unwrap();
+    assert_eq!(answer.status(), 503);
+    let answer = connection.get(clusters, &[("authorization", "Bearer nobodys")]).await.unwrap();
+    assert_eq!(answer.status(), 401);
+    process.process
+}
+
+#[tokio::test]
+async fn the_access_log_names_user_cluster_verb_resource_and_side() {
+    let process = logged("-v=4").await;
+    let next = || loop {
+        let line = process.line("request done");
+        if line["resource"] != "/readyz" {
+            return ["user", "cluster", "verb", "resource", "code", "side"].map(|field| line[field].clone());
+        }
+    };
+    assert_eq!(serde_json::json!(next()), serde_json::json!(["admin", "away", "get", "pods/log", 503, "member"]));
+    let stranger = serde_json::json!(["", "", "list", "clustergateways.cluster.core.oam.dev", 401, "caller"]);
+    assert_eq!(serde_json::json!(next()), stranger);
+}

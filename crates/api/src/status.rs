@@ -121,6 +121,13 @@ impl Status {
         self
     }
 
+    /// Adds to `details.causes`.
+    #[must_use]
+    pub fn with_cause(mut self, cause: Cause) -> Self {
+        self.details.get_or_insert_default().causes.push(cause);
+        self
+    }
+
     pub fn code(&self) -> StatusCode {
         self.code
     }

@@ -78,6 +78,8 @@ pub struct Event {
     /// The cluster a proxied request names; it may not exist.
     pub cluster: Option<Arc<str>>,
     pub decision: Option<Decision>,
+    /// Where it failed: `caller`, `hub`, `gateway`, `tunnel` or `member`. `None`: it did not, or the answer is a member's own.
+    pub side: Option<&'static str>,
 }
 
 // === impl Event ===
@@ -223,6 +225,9 @@ fn annotations(event: &Event) -> BTreeMap<&'static str, Cow<'_, str>> {
     let mut annotations: BTreeMap<_, Cow<'_, str>> = BTreeMap::from([("cluster.core.oam.dev/latency", latency)]);
     if let Some(cluster) = &event.cluster {
         annotations.insert("cluster.core.oam.dev/cluster", Cow::Borrowed(cluster));
+    }
+    if let Some(side) = event.side {
+        annotations.insert("cluster.core.oam.dev/side", Cow::Borrowed(side));
     }
     match &event.decision {
         None => {}

@@ -1,11 +1,15 @@
 use std::fmt::Write;
+use std::sync::Arc;
 
+use exec_credential::ExecError;
 use http_body_util::BodyExt;
 
 use super::*;
+use crate::clusters::NotIssued;
 use crate::headers::size::Unfit;
-use crate::hub::{Cause, Collection, Verb};
+use crate::hub::{self, Collection, Verb};
 use crate::limits::{Kind, Whose};
+use crate::upstream::{ConnectError, SendError};
 
 fn name() -> ClusterName {
     ClusterName::parse("berlin").unwrap()
@@ -28,12 +32,16 @@ pub(super) fn through_the_tunnel() -> impl Iterator<Item = Arc<ConnectError>> {
     every.map(move |source| Arc::new(ConnectError::Tunnel { address: address(), source }))
 }
 
-fn of_hub(verb: Verb, cause: Cause) -> Error {
+fn not_issued() -> NotIssued {
+    NotIssued::Plugin(Arc::new(ExecError::NotFound { command: "aws".into(), hint: String::new() }))
+}
+
+fn of_hub(verb: Verb, cause: hub::Cause) -> Error {
     Error::hub(HubFailure { verb, collection: Collection::Secrets, cause }, "clustergateways")
 }
 
 pub(super) fn every_kind() -> Vec<Error> {
-    let upstream = |error| Error::Upstream { cluster: name(), error };
+    let upstream = |error| Cause::Send(error).at(&name());
     vec![
         Error::Authentication(AuthenticationError::Unauthorized { why: "secret detail".into() }),
         Error::Authorization(AuthorizationError::Review("the hub did not answer the access review".into())),
@@ -43,15 +51,16 @@ pub(super) fn every_kind() -> Vec<Error> {
         Error::TooMany(TooMany { whose: Whose::User(Arc::default()), kind: Kind::Short, most: 2000 }),
         Error::BadRequest("Upgrade request required"),
         Error::BadPath(BadPath::DotSegment),
+        Error::UnfitHead(Unfit::LongName),
         Error::NotFound,
         Error::MethodNotAllowed,
         Error::NotAcceptable,
         Error::NoSuchObject(name()),
-        Error::NoSuchCluster(name()),
+        Cause::Absent.at(&name()),
         Error::ClustersUnknown,
-        Error::ClusterLate(name()),
-        Error::ClusterUnanswered(name()),
-        Error::InvalidCluster { cluster: name(), reason: "data key \"token\" is missing".into() },
+        Cause::Late.at(&name()),
+        Cause::Unanswered.at(&name()),
+        Cause::Invalid("data key \"token\" is missing".into()).at(&name()),
         upstream(SendError::Connect(refused())),
         upstream(SendError::Connect(timed_out())),
         upstream(SendError::Exhausted(256)),
@@ -60,19 +69,19 @@ pub(super) fn every_kind() -> Vec<Error> {
         upstream(SendError::Unfit(Unfit::TooLarge)),
         upstream(SendError::Unfit(Unfit::Name)),
         upstream(SendError::UnfitAnswer(Unfit::TooLarge)),
-        Error::UpgradeBroken { cluster: name(), reason: "connection closed".into() },
-        Error::NoUpgrade { cluster: name(), status: StatusCode::FOUND },
-        Error::Unasked { cluster: name(), status: StatusCode::SWITCHING_PROTOCOLS },
-        Error::CredentialRejected(name()),
-        Error::IssuedRejected(name()),
-        Error::NotIssued { cluster: name(), reason: "exec: executable aws not found".into() },
-        Error::Redirected(name()),
-        Error::Loop(name()),
-        of_hub(Verb::List, Cause::Busy),
-        of_hub(Verb::Watch, Cause::Unreachable("connection refused".into())),
-        of_hub(Verb::Update, Cause::Unreachable("connection refused".into())),
-        of_hub(Verb::Get, Cause::Timeout),
-        Error::Status(Box::new(of_hub(Verb::Update, Cause::Busy).into_status())),
+        Cause::UpgradeBroken("connection closed".into()).at(&name()),
+        Cause::NoUpgrade(StatusCode::FOUND).at(&name()),
+        Cause::Unexpected(StatusCode::SWITCHING_PROTOCOLS).at(&name()),
+        Cause::CredentialRejected.at(&name()),
+        Cause::IssuedRejected.at(&name()),
+        Cause::NotIssued(not_issued()).at(&name()),
+        Cause::Redirected.at(&name()),
+        Cause::Loop.at(&name()),
+        of_hub(Verb::List, hub::Cause::Busy),
+        of_hub(Verb::Watch, hub::Cause::Unreachable("connection refused".into())),
+        of_hub(Verb::Update, hub::Cause::Unreachable("connection refused".into())),
+        of_hub(Verb::Get, hub::Cause::Timeout),
+        Error::Status(Box::new(of_hub(Verb::Update, hub::Cause::Busy).into_status())),
     ]
 }
 
@@ -95,8 +104,7 @@ async fn told(errors: impl IntoIterator<Item = Error>) -> String {
 
 #[tokio::test]
 async fn the_text_of_every_error_of_the_tunnel() {
-    let errors =
-        through_the_tunnel().map(|error| Error::Upstream { cluster: name(), error: SendError::Connect(error) });
+    let errors = through_the_tunnel().map(|error| Cause::Send(SendError::Connect(error)).at(&name()));
     insta::assert_snapshot!(told(errors).await);
 }
 
@@ -113,7 +121,7 @@ fn nothing_that_may_have_reached_a_member_invites_a_repetition() {
 #[test]
 fn unreachable_members_are_known_by_their_text() {
     for error in [refused(), timed_out()] {
-        let status = Error::Upstream { cluster: name(), error: SendError::Connect(error) }.into_status();
+        let status = Cause::Send(SendError::Connect(error)).at(&name()).into_status();
         assert!(String::from_utf8_lossy(&status.to_json()).contains("dial tcp"), "{status:?}");
     }
 }

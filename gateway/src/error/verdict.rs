@@ -2,9 +2,11 @@
 //!
 //! One table without a catch-all: a new failure does not compile before somebody has decided.
 
-use auth::{AuthenticationError, AuthorizationError};
+use std::sync::Arc;
 
-use super::Error;
+use auth::{AuthenticationError, AuthorizationError, User};
+
+use super::{Cause, Error};
 use crate::hub::HubFailure;
 use crate::upstream::{ConnectError, SendError};
 
@@ -33,10 +35,24 @@ pub struct Verdict {
     pub retry_after: Option<u32>,
 }
 
+/// What is written down of a failure after it was answered.
+#[derive(Debug)]
+pub struct Refusal {
+    pub side: Side,
+    pub forbidden: Option<Forbidden>,
+}
+
+/// Who was refused, and why.
+#[derive(Debug)]
+pub struct Forbidden {
+    pub user: Arc<User>,
+    pub reason: String,
+}
+
 // === impl Side ===
 
 impl Side {
-    /// As logs and metrics have it.
+    /// As logs, audit events and metrics have it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Caller => "caller",
@@ -44,6 +60,17 @@ impl Side {
             Self::Gateway => "gateway",
             Self::Tunnel => "tunnel",
             Self::Member => "member",
+        }
+    }
+
+    /// As `reason` of an entry in `status.details.causes`. A caller is no hop.
+    pub fn hop(self) -> Option<&'static str> {
+        match self {
+            Self::Caller => None,
+            Self::Hub => Some("Hub"),
+            Self::Gateway => Some("Gateway"),
+            Self::Tunnel => Some("Tunnel"),
+            Self::Member => Some("Member"),
         }
     }
 
@@ -70,6 +97,17 @@ impl Verdict {
 // === impl Error ===
 
 impl Error {
+    pub fn refusal(&self) -> Refusal {
+        let forbidden = match self {
+            Self::Authentication(AuthenticationError::Forbidden { user, reason, .. })
+            | Self::Authorization(AuthorizationError::Forbidden { user, reason, .. }) => {
+                Some(Forbidden { user: Arc::clone(user), reason: reason.clone() })
+            }
+            _ => None,
+        };
+        Refusal { side: self.verdict().side, forbidden }
+    }
+
     pub fn verdict(&self) -> Verdict {
         match self {
             Self::Authentication(error) => match error {
@@ -93,22 +131,29 @@ impl Error {
             | Self::NotAcceptable
             | Self::List(_)
             | Self::NoSuchObject(_)
-            | Self::NoSuchCluster(_)
             | Self::Status(_) => Side::Caller.quietly(),
             Self::Hub(failure, _) => of_hub(failure),
-            Self::ClustersUnknown | Self::ClusterLate(_) | Self::ClusterUnanswered(_) => Side::Hub.quietly().again(),
-            Self::InvalidCluster { .. } => Side::Hub.operational(),
-            Self::Unconvertible { .. } => Side::Hub.quietly(),
+            Self::ClustersUnknown => Side::Hub.quietly().again(),
             Self::TooMany(_) => Side::Gateway.quietly().again(),
-            Self::Loop(_) | Self::NotIssued { .. } => Side::Gateway.operational(),
-            Self::Upstream { error, .. } => of_sending(error),
-            Self::UpgradeBroken { .. }
-            | Self::NoUpgrade { .. }
-            | Self::Unasked { .. }
-            | Self::CredentialRejected(_)
-            | Self::IssuedRejected(_)
-            | Self::Redirected(_) => Side::Member.operational(),
+            Self::Cluster(failure) => of_cluster(&failure.cause),
         }
+    }
+}
+
+fn of_cluster(cause: &Cause) -> Verdict {
+    match cause {
+        Cause::Absent => Side::Caller.quietly(),
+        Cause::Late | Cause::Unanswered => Side::Hub.quietly().again(),
+        Cause::Invalid(_) => Side::Hub.operational(),
+        Cause::Unconvertible(_) => Side::Hub.quietly(),
+        Cause::Loop | Cause::NotIssued(_) => Side::Gateway.operational(),
+        Cause::Send(error) => of_sending(error),
+        Cause::UpgradeBroken(_)
+        | Cause::NoUpgrade(_)
+        | Cause::Unexpected(_)
+        | Cause::CredentialRejected
+        | Cause::IssuedRejected
+        | Cause::Redirected => Side::Member.operational(),
     }
 }
 
@@ -128,7 +173,7 @@ fn of_sending(error: &SendError) -> Verdict {
 }
 
 fn of_connecting(error: &ConnectError) -> Verdict {
-    let side = if error.is_of_the_member() { Side::Member } else { Side::Tunnel };
+    let side = if error.is_of_the_tunnel() { Side::Tunnel } else { Side::Member };
     let verdict = side.operational();
     if error.is_momentary() { verdict.again() } else { verdict }
 }

@@ -23,7 +23,7 @@ fn users_are_counted_apart() {
     let refused = limits.of_user(&alice, Kind::Short).unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "too many requests of user \"alice\" are under way: this gateway serves 2 at once (--max-requests-per-user), try again shortly"
+        "too many requests in flight for user \"alice\" (limit 2, --max-requests-per-user); retry shortly"
     );
     let _other = limits.of_user(&user("bob", &[]), Kind::Short).expect("another user's room");
     let long = limits.of_user(&alice, Kind::Long).expect("another budget");
@@ -72,7 +72,7 @@ fn clusters_are_counted_apart() {
     let refused = limits.of_cluster(&name(), &load, &alice, Kind::Short).unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "too many requests for cluster berlin are under way: this gateway serves 1 at once (--max-requests-per-cluster), try again shortly"
+        "too many requests in flight for cluster berlin (limit 1, --max-requests-per-cluster); retry shortly"
     );
     let _other = limits.of_cluster(&name(), &other, &alice, Kind::Short).expect("another cluster's room");
     let _long = limits.of_cluster(&name(), &load, &alice, Kind::Long).expect("another budget");

@@ -1,24 +1,68 @@
-//! One more attempt for a request whose credential the member rejected, where that is safe.
+//! A request and its answer, with one more attempt where the member rejected the credential and that is safe.
 //!
 //! A 401 says that nothing was done (RFC 9110 §15.5.2), and a request without a body is whole as long as its head is kept. So one for
 //! which a program's credential did not open the door is sent again, once, with the next.
 
 use api::route::MemberRequest;
+use bytes::Bytes;
 use futures_util::FutureExt as _;
-use http::Request;
 use http::header::AUTHORIZATION;
+use http::{Request, Response};
 use hyper::body::Body;
 
+use super::Call;
+use super::workload::{self, Judged};
+use crate::body::Peeked;
 use crate::clusters::{Cluster, Held};
-use crate::error::Error;
+use crate::error::{Cause, Error};
 use crate::request_body::RequestBody;
 use crate::upstream::{ConnectError, SendError};
 
 /// The head of a request that may be sent once more.
-pub struct Again(Request<()>);
+struct Again(Request<()>);
+
+/// How one attempt is made.
+pub trait Attempt {
+    type Body: Body<Data = Bytes> + Unpin;
+
+    fn call(&self) -> &Call<'_>;
+
+    /// The request as the member shall see it, its credential included.
+    fn prepare(&self, held: &Held<'_>, request: Request<RequestBody>) -> Result<Request<RequestBody>, Error>;
+
+    fn send(
+        &self,
+        held: &Held<'_>,
+        request: Request<RequestBody>,
+    ) -> impl Future<Output = Result<Response<Self::Body>, Error>> + Send;
+}
+
+/// The member's answer, which is no rejection of the credential, and the credential it was given for.
+pub async fn answer<A: Attempt>(
+    attempt: &A,
+    request: Request<RequestBody>,
+) -> Result<(Held<'_>, Response<Peeked<A::Body>>), Error> {
+    let call = attempt.call();
+    let cluster = &call.cluster;
+    let mut held = cluster.acquire().await.map_err(|error| Cause::NotIssued(error).at(cluster.name()))?;
+    let request = attempt.prepare(&held, request)?;
+    let again = keep(&held, call.asks, &request);
+    let mut answer = workload::judge(attempt.send(&held, request).await?, call.asks).await;
+    if answer.is_rejection
+        && let Some((next, request)) = next(again, cluster, &held).await?
+    {
+        drop(answer);
+        held = next;
+        answer = workload::judge(attempt.send(&held, request).await?, call.asks).await;
+    }
+    match answer {
+        Judged { is_rejection: true, .. } => Err(Cause::rejected(&held).at(cluster.name())),
+        Judged { response, .. } => Ok((held, response)),
+    }
+}
 
 /// Costs nothing where the credential is the Secret's own: no other would be had.
-pub fn keep(held: &Held<'_>, asks: &MemberRequest<'_>, request: &Request<RequestBody>) -> Option<Again> {
+fn keep(held: &Held<'_>, asks: &MemberRequest<'_>, request: &Request<RequestBody>) -> Option<Again> {
     if matches!(held, Held::Fixed(_)) || !request.body().is_end_stream() || !asks.may_be_repeated() {
         return None;
     }
@@ -48,7 +92,7 @@ pub fn suspect(cluster: &Cluster, held: &Held<'_>, error: &SendError) {
 }
 
 /// The member rejected `held`: the request with another credential, if it may be sent again and there is one.
-pub async fn next<'a>(
+async fn next<'a>(
     again: Option<Again>,
     cluster: &'a Cluster,
     held: &Held<'_>,
@@ -59,7 +103,7 @@ pub async fn next<'a>(
         return Ok(None);
     };
     let renewed = Box::pin(cluster.renew(held)).await;
-    let Some(next) = renewed.map_err(|error| Error::not_issued(cluster.name(), &error))? else {
+    let Some(next) = renewed.map_err(|error| Cause::NotIssued(error).at(cluster.name()))? else {
         return Ok(None);
     };
     let mut request = head.map(|()| RequestBody::empty());

@@ -1,53 +1,38 @@
 //! Plain requests: one in, one out, bodies streamed both ways.
 
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
-use http::{HeaderMap, Request, Response, Uri};
+use http::{HeaderMap, Request, Response};
 
-use super::{Call, attempt, credential, location, uri, workload};
+use super::attempt::{self, Attempt};
+use super::{Call, credential, location};
 use crate::body::ResponseBody;
 use crate::clusters::Held;
-use crate::error::Error;
+use crate::error::{Cause, Error};
 use crate::headers;
-use crate::record::Record;
 use crate::request_body::RequestBody;
 use crate::upstream::{SendError, UpstreamBody};
 
+struct Plain<'a>(&'a Call<'a>);
+
 /// Sends the request to the member and returns its response as it begins.
-pub async fn serve(
-    call: Call<'_>,
-    request: Request<RequestBody>,
-    record: &mut Record,
-) -> Result<Response<ResponseBody>, Error> {
+pub async fn serve(call: &Call<'_>, request: Request<RequestBody>) -> Result<Response<ResponseBody>, Error> {
+    let plain = Plain(call);
+    let (held, answer) = attempt::answer(&plain, request).await?;
     let cluster = &call.cluster;
-    let mut held = cluster.acquire().await.map_err(|error| Error::not_issued(cluster.name(), &error))?;
-    let request = prepare(&call, &held, request)?;
-    let again = attempt::keep(&held, call.asks, &request);
-    let mut answer = workload::judge(send(&call, &held, request).await?, call.asks).await;
-    if answer.is_rejection
-        && let Some((next, request)) = attempt::next(again, cluster, &held).await?
-    {
-        drop(answer);
-        held = next;
-        answer = workload::judge(send(&call, &held, request).await?, call.asks).await;
-    }
-    let (mut head, body) = answer.response.into_parts();
+    let (mut head, body) = answer.into_parts();
     if head.headers.len() > headers::MOST_LINES {
         let error = SendError::Broken(format!("its response has more than {} header lines", headers::MOST_LINES));
-        return Err(Error::Upstream { cluster: cluster.name().clone(), error });
+        return Err(Cause::Send(error).at(cluster.name()));
     }
     if head.status.is_informational() {
-        return Err(Error::Unasked { cluster: cluster.name().clone(), status: head.status });
-    }
-    if answer.is_rejection {
-        return Err(Error::rejected(cluster.name(), &held));
+        return Err(Cause::Unexpected(head.status).at(cluster.name()));
     }
     let base_path = &cluster.endpoint().base_path;
     location::rewrite(head.status, &mut head.headers, cluster.name(), base_path, held.upstream().target())
-        .map_err(|_| Error::Redirected(cluster.name().clone()))?;
+        .map_err(|_| Cause::Redirected.at(cluster.name()))?;
     headers::to_client(&mut head.headers);
     let mut body = ResponseBody::member(body);
     if call.asks.is_endless() && head.status.is_success() && !head.headers.contains_key(CONTENT_LENGTH) {
-        record.is_stream();
         body = body.ending_with(call.drain().soft_token().cancelled_owned(), is_lines(&head.headers));
     }
     // The version of the member's message says nothing about ours.
@@ -57,26 +42,30 @@ pub async fn serve(
     Ok(response)
 }
 
-async fn send(
-    call: &Call<'_>,
-    held: &Held<'_>,
-    request: Request<RequestBody>,
-) -> Result<Response<UpstreamBody>, Error> {
-    let sent = held.upstream().send(call.connection.core(), request, &|| call.lingers()).await;
-    sent.map_err(|error| {
-        attempt::suspect(&call.cluster, held, &error);
-        Error::Upstream { cluster: call.cluster.name().clone(), error }
-    })
-}
+// === impl Plain ===
 
-/// The request as the member shall see it, its credential included.
-fn prepare(call: &Call<'_>, held: &Held<'_>, request: Request<RequestBody>) -> Result<Request<RequestBody>, Error> {
-    let (mut parts, body) = request.into_parts();
-    parts.uri = Uri::from(uri::rewrite(call.cluster.endpoint(), &parts.uri, call.remainder)?);
-    headers::to_member(&mut parts.headers, call.connection.address())
-        .map_err(|_| Error::Loop(call.cluster.name().clone()))?;
-    credential::apply(call, held, &mut parts.headers)?;
-    Ok(Request::from_parts(parts, body))
+impl Attempt for Plain<'_> {
+    type Body = UpstreamBody;
+
+    fn call(&self) -> &Call<'_> {
+        self.0
+    }
+
+    fn prepare(&self, held: &Held<'_>, request: Request<RequestBody>) -> Result<Request<RequestBody>, Error> {
+        let Self(call) = self;
+        let (mut parts, body) = super::to_member(call, request)?;
+        credential::apply(call, held, &mut parts.headers)?;
+        Ok(Request::from_parts(parts, body))
+    }
+
+    async fn send(&self, held: &Held<'_>, request: Request<RequestBody>) -> Result<Response<UpstreamBody>, Error> {
+        let Self(call) = self;
+        let sent = held.upstream().send(call.connection.core(), request, &|| call.lingers()).await;
+        sent.map_err(|error| {
+            attempt::suspect(&call.cluster, held, &error);
+            Cause::Send(error).at(call.cluster.name())
+        })
+    }
 }
 
 /// JSON watches and logs are lines; protobuf, and anything compressed, is not.

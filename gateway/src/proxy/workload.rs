@@ -20,19 +20,19 @@ const STATUS_BYTES: usize = 4096;
 /// For the body of a 401, which comes with its head.
 const WITHIN: Duration = Duration::from_secs(10);
 
-/// A member's answer.
-pub struct Answer<B: Body> {
+/// A member's answer, and whose it is.
+pub struct Judged<B: Body> {
     pub response: Response<Peeked<B>>,
     /// It is a 401 of the member itself: the credential is bad.
     pub is_rejection: bool,
 }
 
 /// `asks` is what the request was.
-pub async fn judge<B: Body<Data = Bytes> + Unpin>(response: Response<B>, asks: &MemberRequest<'_>) -> Answer<B> {
+pub async fn judge<B: Body<Data = Bytes> + Unpin>(response: Response<B>, asks: &MemberRequest<'_>) -> Judged<B> {
     let mut response = response.map(Peeked::new);
     let is_rejection = response.status() == StatusCode::UNAUTHORIZED
         && (!asks.is_behind_proxy() || is_of_the_member(&mut response).await);
-    Answer { response, is_rejection }
+    Judged { response, is_rejection }
 }
 
 async fn is_of_the_member<B: Body<Data = Bytes> + Unpin>(response: &mut Response<Peeked<B>>) -> bool {

@@ -13,13 +13,14 @@ use crate::upstream::Truncated;
 
 pub struct RecordedBody {
     body: ResponseBody,
-    _record: Record,
+    /// None: an upgraded connection has it.
+    _record: Option<Record>,
 }
 
 // === impl RecordedBody ===
 
 impl RecordedBody {
-    pub fn new(body: ResponseBody, record: Record) -> Self {
+    pub fn new(body: ResponseBody, record: Option<Record>) -> Self {
         Self { body, _record: record }
     }
 }

@@ -22,7 +22,7 @@ use super::watch::{self, Flow};
 use super::{asked, memory, ok};
 use crate::body::ResponseBody;
 use crate::clusters::{Seen, View};
-use crate::error::Error;
+use crate::error::{self, Error};
 use crate::hub::{Cause, Collection, Hub, HubFailure, Verb};
 use crate::needs::RequestNeeds;
 use crate::request_body::RequestBody;
@@ -65,7 +65,7 @@ pub fn read(view: &View, name: &ClusterName, secret: &SecretObject) -> Result<Se
     view.read(secret).map_err(|error| match error {
         // Some Secret of that name: nobody called it a cluster.
         SecretError::NoCredentialType => Error::NoSuchObject(name.clone()),
-        error => Error::Unconvertible { cluster: name.clone(), reason: error.to_string().into() },
+        unusable => error::Cause::Unconvertible(unusable.to_string().into()).at(name),
     })
 }
 

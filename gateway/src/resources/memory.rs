@@ -14,7 +14,7 @@ use super::virtual_sources::{not_found, sorted};
 use super::{ok, watch};
 use crate::body::ResponseBody;
 use crate::clusters::{Cluster, LookupError};
-use crate::error::Error;
+use crate::error::{Cause, Error};
 use crate::needs::RequestNeeds;
 
 /// `get`, `list` and `watch`.
@@ -61,7 +61,7 @@ fn registered(
 ) -> Result<Arc<Cluster>, Error> {
     gateway.clusters.get(name).map_err(|error| match error {
         LookupError::Absent => absent(name),
-        LookupError::Invalid(reason) => Error::Unconvertible { cluster: name.clone(), reason },
+        LookupError::Invalid(reason) => Cause::Unconvertible(reason).at(name),
         other => Error::lookup(name, other),
     })
 }

@@ -16,8 +16,8 @@ use super::lengths::Lengths;
 use super::{Ended, Stream, limits};
 use crate::connection::Connection;
 use crate::handler::handle;
-use crate::proxy::framing;
 use crate::record::RecordedBody;
+use crate::request::framing;
 use crate::request_body::RequestBody;
 
 /// Serves until the client or the gateway closes the connection.

@@ -2,7 +2,7 @@
 //!
 //! The parser lets `Transfer-Encoding` win over a `Content-Length` beside it, and hides the latter. So somebody reads along: heads by the
 //! same parser, with the same limits, and bodies by the length it goes by. A chunked request is the last of its connection
-//! ([`must_close_after`](crate::proxy::framing::must_close_after)), so that no chunk has to be read, and what was noted is of the one request
+//! ([`must_close_after`](crate::request::framing::must_close_after)), so that no chunk has to be read, and what was noted is of the one request
 //! that asks. What cannot be followed counts as ambiguous: the parser refuses it too, and no request comes of it.
 
 use std::mem::{MaybeUninit, take};

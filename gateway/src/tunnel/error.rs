@@ -212,6 +212,11 @@ impl TunnelError {
         }
     }
 
+    /// Whether the tunnel worked: its agent could not reach the API server.
+    pub fn is_beyond_the_tunnel(&self) -> bool {
+        matches!(self.reason(), Some(Reason::Lookup | Reason::Unreachable | Reason::DialTimeout))
+    }
+
     /// Who failed: `gateway`, when no tunnel-server can be reached, `server` or `agent`.
     pub fn hop(&self) -> &'static str {
         match &*self.0 {

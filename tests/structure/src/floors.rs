@@ -37,6 +37,7 @@ pub const ROOMS: &[Rooms] = &[Rooms {
         &["proxy", "resources"],
         &["record"],
         &["audit"],
+        &["request"],
         &["error"],
         &["body", "connection"],
         &["needs", "probes"],

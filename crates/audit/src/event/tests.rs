@@ -24,6 +24,7 @@ pub(crate) fn event(uri: &str) -> Box<Event> {
         latency: Duration::from_micros(1234),
         cluster: None,
         decision: None,
+        side: None,
     })
 }
 

@@ -3,24 +3,28 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::cluster_name::ClusterName;
 use bytes::{Bytes, BytesMut};
-use http::header::{CONTENT_LENGTH, LOCATION, TRANSFER_ENCODING, UPGRADE};
+use http::header::{CONTENT_LENGTH, LOCATION, TRANSFER_ENCODING};
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
+use net::drain::{Drain, DrainGuard};
 use net::pump::{Moved, pump};
 use net::transport::Transport;
 use telemetry::causes::causes;
 use tokio::io::AsyncWriteExt;
 use tokio::time::{Instant, timeout};
 
-use super::Call;
+use super::super::{Answer, Call};
 use crate::body::{Peeked, ResponseBody};
 use crate::headers;
+use crate::metrics::ClusterMetrics;
 use crate::record::Record;
+use crate::request::upgrade::Upgrade;
 use crate::request_body::RequestBody;
 use crate::upstream::SendError;
 
@@ -31,6 +35,18 @@ const REFUSAL_WITHIN: Duration = Duration::from_secs(10);
 const JOIN_WITHIN: Duration = Duration::from_secs(10);
 /// From a refusal to the end of its connection: the refusal has to leave first.
 const CLOSE_WITHIN: Duration = Duration::from_secs(15);
+
+/// Two connections that one request made a byte pipe.
+pub struct Joined {
+    client: OnUpgrade,
+    member: OnUpgrade,
+    // Not the cluster itself: its pooled connections must go when it goes, however long this lasts.
+    cluster: ClusterName,
+    metrics: Arc<ClusterMetrics>,
+    user: String,
+    drain: Drain,
+    guard: DrainGuard,
+}
 
 /// Sends the upgrade request on a connection that serves nothing else, before or after (CVE-2018-1002105).
 pub async fn ask(transport: Transport, request: Request<RequestBody>) -> Result<Response<Incoming>, SendError> {
@@ -78,46 +94,54 @@ pub async fn close(client: OnUpgrade) {
     let _ = timeout(CLOSE_WITHIN, closing).await;
 }
 
-/// Passes the 101 on and joins both connections, in a task of its own: the client's becomes ours only after the 101 left.
-pub fn join(
-    client: OnUpgrade,
-    mut member: Response<Peeked<Incoming>>,
-    call: &Call<'_>,
-    record: &mut Record,
-) -> Response<ResponseBody> {
+/// Passes the 101 on; the client's connection becomes ours only after it left, so both are joined later.
+pub fn join(client: OnUpgrade, mut member: Response<Peeked<Incoming>>, call: &Call<'_>) -> Answer {
     let upgraded = hyper::upgrade::on(&mut member);
     let mut switching = Response::new(ResponseBody::empty());
     *switching.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-    let protocol: Vec<_> = member.headers().get_all(UPGRADE).iter().cloned().collect();
+    let protocol = Upgrade::agreed(member.headers());
     let mut kept = std::mem::take(member.headers_mut());
     headers::to_client(&mut kept);
     // RFC 9110 §8.6, RFC 9112 §6.1: a 1xx has neither.
     kept.remove(CONTENT_LENGTH);
     kept.remove(TRANSFER_ENCODING);
-    super::set_upgrade(&mut kept, &protocol);
+    protocol.write(&mut kept);
     *switching.headers_mut() = kept;
-    let record = record.upgraded(switching.headers_mut());
+    Answer { response: switching, joined: Some(Box::new(Joined::new(client, upgraded, call))) }
+}
 
-    // Not the cluster itself: its pooled connections must go when it goes, however long this lasts.
-    let (name, metrics) = (call.cluster.name().clone(), Arc::clone(call.cluster.metrics()));
-    let user = call.permit.user().name.clone();
-    let drain = call.drain().clone();
-    let guard = drain.guard();
-    tokio::spawn(async move {
-        let _guard = guard;
+// === impl Joined ===
+
+impl Joined {
+    fn new(client: OnUpgrade, member: OnUpgrade, call: &Call<'_>) -> Self {
+        let drain = call.drain().clone();
+        Self {
+            client,
+            member,
+            cluster: call.cluster.name().clone(),
+            metrics: Arc::clone(call.cluster.metrics()),
+            user: call.permit.user().name.clone(),
+            guard: drain.guard(),
+            drain,
+        }
+    }
+
+    /// Copies between the two until one of them ends; `record` ends then.
+    pub async fn carry(self: Box<Self>, record: Record) {
+        let Self { client, member, cluster, metrics, user, drain, guard: _guard } = *self;
         let open = metrics.upgrade();
         let started = Instant::now();
-        tracing::info!(cluster = %name, user, "upgrade opened");
+        tracing::info!(%cluster, user, "upgrade opened");
         let mut moved = Moved::default();
         let end = tokio::select! {
             biased;
             () = drain.hard() => "gateway shutting down".to_owned(),
-            end = carry(client, upgraded, &mut moved) => end,
+            end = carry(client, member, &mut moved) => end,
         };
         drop((open, record));
         metrics.upgrade_moved(moved.a_to_b + moved.b_to_a);
         tracing::info!(
-            cluster = %name,
+            %cluster,
             user,
             seconds = started.elapsed().as_secs_f64(),
             bytes_to_member = moved.a_to_b,
@@ -125,8 +149,7 @@ pub fn join(
             end,
             "upgrade closed"
         );
-    });
-    switching
+    }
 }
 
 /// Waits for both connections, then copies until one of them ends; says how it ended.

@@ -71,7 +71,7 @@ fn assert_too_many(answer: &Answer, flag: &str) {
     let message = answer.status_message(429, "TooManyRequests");
     assert_eq!(answer.header("retry-after"), Some("1"));
     assert_eq!(answer.json()["details"]["retryAfterSeconds"], 1);
-    assert!(message.contains(&format!("({flag})")), "{message}");
+    assert!(message.contains(&format!(", {flag})")), "{message}");
 }
 
 across_http!(a_full_cluster_turns_away_what_comes_next_and_no_other_cluster_notices);

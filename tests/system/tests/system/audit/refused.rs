@@ -35,6 +35,7 @@ async fn strangers_and_the_forbidden_are_named_as_far_as_they_are_known() {
     assert_eq!(decision(3), "allow");
     assert_eq!(events[3]["annotations"]["cluster.core.oam.dev/cluster"], "nowhere");
     assert_eq!(events[4]["objectRef"]["resource"], "clustergateways", "it is nothing on the member");
+    assert!(events.iter().all(|event| event["annotations"]["cluster.core.oam.dev/side"] == "caller"), "{events:?}");
 }
 
 /// The table of headers holds 24,576 names, and the id would be one more.

@@ -36,7 +36,7 @@ async fn an_answer_that_never_comes_is_502_and_asked_for_once(client: Http) {
             let rig = Rig::with(&member).await;
             let answer = rig.connect(client).await.call(method, &proxied(CLUSTER, "/x"), &[], body).await;
             let message = assert_names_the_cluster(&answer, 502, "InternalError");
-            assert!(message.contains("may have acted"), "{silence}: {message}");
+            assert!(message.contains("may have been processed"), "{silence}: {message}");
             assert!(!message.contains("dial tcp"), "{silence}: a reachable member is not unreachable: {message}");
             let heads: usize = member.connections().iter().map(|connection| connection.heads.len()).sum();
             assert_eq!(heads, 1, "{silence}: {method} was sent again");

@@ -1,0 +1,241 @@
+//! Failures that concern one cluster: what went wrong, in words for the caller, and as which HTTP status.
+
+use std::fmt;
+use std::sync::Arc;
+
+use api::GROUP;
+use api::cluster_name::ClusterName;
+use api::status::{Details, Reason, Status};
+use http::StatusCode;
+
+use super::Error;
+use crate::clusters::{Held, LookupError, NotIssued};
+use crate::headers::size::Unfit;
+use crate::upstream::SendError;
+
+/// A request for `cluster` that got no answer of its own. Its text is the client's message.
+#[derive(Debug)]
+pub struct Failure {
+    pub cluster: ClusterName,
+    pub cause: Cause,
+}
+
+#[derive(Debug)]
+pub enum Cause {
+    /// Known to be unregistered. Clients give up what they have there, so this is said only where the hub says so, or cannot be asked
+    /// for want of rights or room.
+    Absent,
+    /// The hub has the Secret, and the watch of Secrets is behind.
+    Late,
+    /// Not known here, and the hub cannot be asked. Not 404: to be gone is said only of what is gone.
+    Unanswered,
+    /// What its Secret, or a rule, says cannot be used.
+    Invalid(Arc<str>),
+    /// The same, of a read of the object itself.
+    Unconvertible(Arc<str>),
+    Send(SendError),
+    UpgradeBroken(String),
+    /// The member answered an upgrade with a success or redirect that is no upgrade.
+    NoUpgrade(StatusCode),
+    /// The member answered with a 1xx that nobody asked for, such as a 101.
+    Unexpected(StatusCode),
+    /// The member answered 401: the registered credential is bad.
+    CredentialRejected,
+    /// The member answered 401, and the credential is one that a program issued.
+    IssuedRejected,
+    /// A program was to issue the credential, and did not. Nothing was sent to the member.
+    NotIssued(NotIssued),
+    /// The member redirects to somewhere outside itself.
+    Redirected,
+    /// The request came through this gateway too often.
+    Loop,
+}
+
+// === impl Cause ===
+
+impl Cause {
+    pub fn at(self, cluster: &ClusterName) -> Error {
+        Error::Cluster(Failure { cluster: cluster.clone(), cause: self })
+    }
+
+    /// Of a 401 of the member.
+    pub fn rejected(held: &Held<'_>) -> Self {
+        match held {
+            Held::Fixed(_) => Self::CredentialRejected,
+            Held::Issued(_) => Self::IssuedRejected,
+        }
+    }
+
+    fn code(&self) -> (StatusCode, Reason) {
+        use StatusCode as Code;
+        match self {
+            Self::Absent => (Code::NOT_FOUND, Reason::NotFound),
+            Self::Late | Self::Unanswered | Self::Invalid(_) | Self::NotIssued(_) => {
+                (Code::SERVICE_UNAVAILABLE, Reason::ServiceUnavailable)
+            }
+            Self::Unconvertible(_) => (Code::INTERNAL_SERVER_ERROR, Reason::InternalError),
+            Self::Send(error) => of_sending(error),
+            Self::UpgradeBroken(_)
+            | Self::NoUpgrade(_)
+            | Self::Unexpected(_)
+            | Self::CredentialRejected
+            | Self::IssuedRejected
+            | Self::Redirected => (Code::BAD_GATEWAY, Reason::InternalError),
+            Self::Loop => (Code::LOOP_DETECTED, Reason::InternalError),
+        }
+    }
+
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Send(error) => Some(error),
+            Self::NotIssued(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+fn of_sending(error: &SendError) -> (StatusCode, Reason) {
+    match error {
+        SendError::Connect(error) if error.is_timeout() => (StatusCode::GATEWAY_TIMEOUT, Reason::Timeout),
+        SendError::Connect(_) | SendError::Exhausted(_) | SendError::Refused => {
+            (StatusCode::SERVICE_UNAVAILABLE, Reason::ServiceUnavailable)
+        }
+        SendError::Broken(_) | SendError::UnfitAnswer(_) => (StatusCode::BAD_GATEWAY, Reason::InternalError),
+        SendError::Unfit(Unfit::TooLarge | Unfit::LongName) => {
+            (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, Reason::BadRequest)
+        }
+        SendError::Unfit(Unfit::Name) | SendError::ClientGone(_) => (StatusCode::BAD_REQUEST, Reason::BadRequest),
+    }
+}
+
+// === impl Failure ===
+
+impl Failure {
+    /// What was said at the hop where it failed; empty if its text is all there is.
+    pub(super) fn said(&self) -> String {
+        match &self.cause {
+            Cause::Invalid(reason) | Cause::Unconvertible(reason) => reason.to_string(),
+            Cause::UpgradeBroken(reason) => reason.clone(),
+            cause => cause.source().map(ToString::to_string).unwrap_or_default(),
+        }
+    }
+}
+
+impl From<Failure> for Status {
+    fn from(failure: Failure) -> Self {
+        let (code, reason) = failure.cause.code();
+        Self::new(code, reason, failure.to_string()).with_details(Details {
+            name: failure.cluster.to_string().into(),
+            group: GROUP.into(),
+            kind: "clustergateways".into(),
+            ..Details::default()
+        })
+    }
+}
+
+impl std::error::Error for Failure {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.cause.source()
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { cluster, cause } = self;
+        match cause {
+            // The words of the Go cluster-gateway, which clients look for.
+            Cause::Absent => write!(f, "no such cluster {cluster}"),
+            Cause::Late => write!(
+                f,
+                "cluster {cluster} is registered, but the gateway has not read it from the hub yet; retry shortly; if this \
+                 lasts, see the gateway's log"
+            ),
+            Cause::Unanswered => write!(
+                f,
+                "the gateway does not know cluster {cluster}, and the hub did not say whether it was registered just now; retry \
+                 shortly; if this lasts, see the gateway's log"
+            ),
+            Cause::Invalid(reason) | Cause::Unconvertible(reason) => {
+                write!(f, "cluster {cluster} is registered but its Secret cannot be used: {reason}")
+            }
+            Cause::Send(error) => sending(f, cluster, error),
+            Cause::UpgradeBroken(reason) => broken(f, cluster, reason),
+            Cause::NoUpgrade(status) => write!(
+                f,
+                "cluster {cluster} answered an upgrade request with {status} instead of switching protocols; the request may \
+                 have been processed"
+            ),
+            Cause::Unexpected(status) => {
+                write!(f, "cluster {cluster} answered with {status}, which is no answer to this request")
+            }
+            Cause::CredentialRejected => write!(
+                f,
+                "cluster {cluster} rejected the registered credential (401): renew the credential in its Secret"
+            ),
+            Cause::IssuedRejected => write!(
+                f,
+                "cluster {cluster} rejected the credential that its external command issued (401): does the member know whom \
+                 the command speaks for?"
+            ),
+            // The words of the Go cluster-gateway.
+            Cause::NotIssued(error) => {
+                write!(f, "cluster {cluster}: failed to issue credential from external command: {error}")
+            }
+            Cause::Redirected => write!(
+                f,
+                "cluster {cluster} attempted to redirect this request to another server, which is not permitted"
+            ),
+            Cause::Loop => write!(
+                f,
+                "request for cluster {cluster} keeps coming back to this gateway: does its endpoint point here?"
+            ),
+        }
+    }
+}
+
+fn sending(f: &mut fmt::Formatter<'_>, cluster: &ClusterName, error: &SendError) -> fmt::Result {
+    match error {
+        // Nothing was sent. The error holds `dial tcp`, by which existing clients know a disconnected cluster.
+        SendError::Connect(error) => write!(f, "cluster {cluster} is unreachable: {error}"),
+        SendError::Exhausted(_) | SendError::Refused => {
+            write!(f, "cluster {cluster} takes no more requests: {error}")
+        }
+        SendError::Broken(reason) => broken(f, cluster, reason),
+        SendError::Unfit(unfit @ (Unfit::TooLarge | Unfit::LongName)) => write!(
+            f,
+            "the request for cluster {cluster} has {unfit}, with the member's credential and the groups of an impersonated \
+             user: send fewer or shorter headers"
+        ),
+        SendError::Unfit(Unfit::Name) => {
+            write!(f, "the request for cluster {cluster} has {}: send it under another name", Unfit::Name)
+        }
+        SendError::UnfitAnswer(_) => write!(
+            f,
+            "the answer of cluster {cluster} cannot be passed on: {error}; the request may have been processed; whoever runs \
+             what answered, often a workload behind /proxy/, has to send fewer, shorter or valid headers"
+        ),
+        SendError::ClientGone(_) => write!(f, "request to cluster {cluster}: {error}"),
+    }
+}
+
+fn broken(f: &mut fmt::Formatter<'_>, cluster: &ClusterName, reason: &str) -> fmt::Result {
+    write!(
+        f,
+        "cluster {cluster} closed the connection before responding; the request may have been processed: {reason}"
+    )
+}
+
+// === impl Error ===
+
+impl Error {
+    pub fn lookup(cluster: &ClusterName, error: LookupError) -> Self {
+        match error {
+            LookupError::Unknown => return Self::ClustersUnknown,
+            LookupError::Absent => Cause::Absent,
+            LookupError::Invalid(reason) => Cause::Invalid(reason),
+            LookupError::Late => Cause::Late,
+            LookupError::Unanswered => Cause::Unanswered,
+        }
+        .at(cluster)
+    }
+}

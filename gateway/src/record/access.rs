@@ -1,0 +1,85 @@
+//! The access log: a line a request, at level DEBUG, when it is over.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::access::{Attributes, ResourceAttributes};
+use api::cluster_name::ClusterName;
+use api::route::Route;
+use auth::{Identity, User};
+use tracing::Level;
+
+use crate::error::Side;
+use crate::request::Head;
+
+/// Characters written of a resource, a path or a user's name: callers choose them, and a path may have 64 KiB.
+const LONGEST: usize = 256;
+
+/// What is known of a request before it is over.
+pub struct Access {
+    user: Option<Arc<User>>,
+    cluster: Option<ClusterName>,
+    verb: Cow<'static, str>,
+    /// As `kubectl auth can-i` takes it: `pods/log`, `deployments.apps`; of anything else the path.
+    resource: String,
+}
+
+// === impl Access ===
+
+impl Access {
+    /// `None`: nobody reads it.
+    pub fn begin(head: &Head<'_>) -> Option<Box<Self>> {
+        tracing::enabled!(Level::DEBUG).then(|| {
+            let attributes = match &head.parsed.route {
+                Route::Proxy(route) => Cow::Owned(route.asks.attributes()),
+                _ => Cow::Borrowed(&head.parsed.attributes),
+            };
+            let (verb, resource) = match &*attributes {
+                Attributes::Resource(resource) => (Cow::Borrowed(resource.verb.as_str()), written(resource)),
+                Attributes::NonResource { path, verb } => (verb.clone(), path.to_string()),
+            };
+            Box::new(Self { user: None, cluster: head.cluster().cloned(), verb, resource: short(&resource).to_owned() })
+        })
+    }
+
+    /// Who acts: of an impersonation the user that was taken on, as in the hub's own log.
+    pub fn identified(&mut self, identity: &Identity) {
+        self.user = Some(Arc::clone(&identity.user));
+    }
+
+    pub fn write(&self, code: u16, side: Option<Side>, took: Duration) {
+        tracing::debug!(
+            user = self.user.as_ref().map_or("", |user| short(&user.name)),
+            cluster = self.cluster.as_ref().map_or("", ClusterName::as_str),
+            verb = short(&self.verb),
+            resource = self.resource,
+            code,
+            side = side.map_or("", Side::as_str),
+            seconds = took.as_secs_f64(),
+            "request done"
+        );
+    }
+}
+
+fn written(resource: &ResourceAttributes) -> String {
+    let ResourceAttributes { resource, group, subresource, .. } = resource;
+    let dot = if group.is_empty() { "" } else { "." };
+    let slash = if subresource.is_empty() { "" } else { "/" };
+    format!("{resource}{dot}{group}{slash}{subresource}")
+}
+
+fn short(text: &str) -> &str {
+    text.char_indices().nth(LONGEST).map_or(text, |(end, _)| &text[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_callers_choose_is_cut_between_characters() {
+        assert_eq!(short("pods"), "pods");
+        assert_eq!(short(&"é".repeat(LONGEST + 1)), "é".repeat(LONGEST));
+    }
+}

@@ -1,0 +1,81 @@
+//! What a request says, read once: from its path, query and headers, before anybody is asked about it.
+
+pub mod framing;
+pub mod upgrade;
+
+use api::accept::{self, LateForm};
+use api::access::{Attributes, ResourceAttributes, Verb};
+use api::cluster_name::ClusterName;
+use api::route::{self, Asked, Parsed, Route};
+use http::{Method, Request, Uri};
+
+use self::upgrade::Upgrade;
+use crate::error::Error;
+use crate::limits::Kind;
+use crate::request_body::RequestBody;
+
+/// Method and URI of a request. Kept apart: what was read of them is needed until the end, and the request is taken to pieces before.
+pub struct Line {
+    method: Method,
+    uri: Uri,
+}
+
+/// See the [module](self).
+pub struct Head<'a> {
+    /// Where it goes, and what its sender must be allowed to do.
+    pub parsed: Parsed<'a>,
+    /// It wants its connection to become something else than HTTP.
+    pub asks_upgrade: bool,
+    /// As what it counts against the limits. Probes count as nothing.
+    pub kind: Option<Kind>,
+    /// The form in which a failure is answered.
+    pub form: LateForm,
+    /// A HEAD: its answer has no body.
+    pub is_bodyless: bool,
+}
+
+// === impl Line ===
+
+impl Line {
+    pub fn of<B>(request: &Request<B>) -> Self {
+        Self { method: request.method().clone(), uri: request.uri().clone() }
+    }
+}
+
+// === impl Head ===
+
+impl<'a> Head<'a> {
+    /// `line` is the request's own; `gained` is the verb that a read of a member gains by an upgrade.
+    pub fn read(line: &'a Line, request: &Request<RequestBody>, gained: Verb) -> Self {
+        let Line { method, uri } = line;
+        let asks_upgrade = upgrade::is_asked_by(request);
+        let gains = asks_upgrade.then_some(gained);
+        let parsed = route::parse(Asked { method, path: uri.path(), query: uri.query(), upgrade: gains });
+        let kind = kind(&parsed, asks_upgrade);
+        let form = accept::status(request.headers());
+        Self { parsed, asks_upgrade, kind, form, is_bodyless: *method == Method::HEAD }
+    }
+
+    /// The cluster that a proxied request names; it may not exist.
+    pub fn cluster(&self) -> Option<&ClusterName> {
+        match &self.parsed.route {
+            Route::Proxy(route) => Some(&route.cluster),
+            _ => None,
+        }
+    }
+
+    /// Refuses what we cannot act on, whoever sent it; the upgrade that `request` asks for.
+    pub fn check(&self, request: &Request<RequestBody>) -> Result<Option<Upgrade>, Error> {
+        framing::check(request)?;
+        if self.asks_upgrade { Upgrade::of(request).map(Some) } else { Ok(None) }
+    }
+}
+
+fn kind(parsed: &Parsed<'_>, asks_upgrade: bool) -> Option<Kind> {
+    let lasts = match &parsed.route {
+        Route::Probe(_) => return None,
+        Route::Proxy(route) => route.asks.is_endless(),
+        _ => matches!(parsed.attributes, Attributes::Resource(ResourceAttributes { verb: Verb::Watch, .. })),
+    };
+    Some(if lasts || asks_upgrade { Kind::Long } else { Kind::Short })
+}
