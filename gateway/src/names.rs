@@ -9,6 +9,7 @@
 //! long takes a head of several frames, or one frame of more than 32 KiB (5 bits a byte in the shortest code). Everything else passes as it comes.
 
 mod block;
+mod costly;
 mod frames;
 
 use std::io;
@@ -23,6 +24,7 @@ use net::seal::Seal;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use self::block::Mended;
+use self::costly::Costly;
 use crate::headers::size::Unfit;
 
 /// What was found in this connection's heads.
@@ -35,6 +37,10 @@ struct Found {
     marked: AtomicBool,
     /// See [`Marks::pinned`].
     pinned: AtomicUsize,
+    /// See [`Marks::frames`].
+    frames: Arc<AtomicUsize>,
+    /// See [`Marks::bytes`].
+    bytes: AtomicUsize,
 }
 
 /// A stream of HTTP/2 frames as they are received, without such names.
@@ -48,8 +54,10 @@ pub struct Names<T> {
     held: BytesMut,
     /// To be passed on before anything else is read.
     ready: BytesMut,
-    /// SETTINGS and GOAWAY so far.
-    costly: usize,
+    /// Frames passed on since that was last said.
+    frames: usize,
+    /// SETTINGS and GOAWAY.
+    costly: Costly,
 }
 
 /// RFC 9113 §3.4.
@@ -78,8 +86,6 @@ const SETTINGS: u8 = 4;
 const GOAWAY: u8 = 7;
 const CONTINUATION: u8 = 9;
 const ACK: u8 = 1;
-/// SETTINGS and GOAWAY of a connection's lifetime. Peers that fit their windows to the path send a few dozen.
-const MOST_COSTLY: usize = 1000;
 const END_HEADERS: u8 = 4;
 
 /// The head of a frame (RFC 9113 §4.1).
@@ -103,6 +109,16 @@ impl Marks {
     /// Bytes of header blocks, over the connection's lifetime, that h2 may have kept for the sake of fields that it remembers.
     pub fn pinned(&self) -> usize {
         self.0.pinned.load(Ordering::Relaxed)
+    }
+
+    /// Counts the frames that were passed on.
+    pub fn frames(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.0.frames)
+    }
+
+    /// Bytes received, held ones included.
+    pub fn bytes(&self) -> usize {
+        self.0.bytes.load(Ordering::Relaxed)
     }
 
     fn note(&self, mended: &Mended) {
@@ -149,7 +165,16 @@ impl<T> Names<T> {
     }
 
     fn new(stream: T, marks: Marks, reach: Reach, passing: usize) -> Self {
-        Self { stream, marks, reach, passing, held: BytesMut::new(), ready: BytesMut::new(), costly: 0 }
+        Self {
+            stream,
+            marks,
+            reach,
+            passing,
+            held: BytesMut::new(),
+            ready: BytesMut::new(),
+            frames: 0,
+            costly: Costly::default(),
+        }
     }
 
     /// How many of these bytes pass as they are: up to a frame that must be held, or whose head is not whole.
@@ -187,10 +212,19 @@ impl<T> Names<T> {
     }
 
     fn count(&mut self, frame: &Frame) {
-        self.costly += usize::from(frame.is_costly());
+        self.frames += 1;
+        if frame.is_costly() {
+            self.costly.take();
+        }
+    }
+
+    /// Once a read, and not once a frame.
+    fn tell(&mut self) {
+        self.marks.0.frames.fetch_add(std::mem::take(&mut self.frames), Ordering::Relaxed);
     }
 
     fn pass_block(&mut self, end: usize) {
+        self.frames += 1;
         let frames = self.held.split_to(end);
         match block::mended(&frames, self.reach.frame) {
             Some(mended) => {
@@ -234,7 +268,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Names<T> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;
         loop {
-            if this.costly > MOST_COSTLY {
+            if this.costly.is_exceeded() {
                 return Poll::Ready(Err(io::Error::other("too many SETTINGS or GOAWAY frames")));
             }
             if !this.ready.is_empty() {
@@ -253,13 +287,16 @@ impl<T: AsyncRead + Unpin> AsyncRead for Names<T> {
             if bytes.is_empty() {
                 return Poll::Ready(Ok(()));
             }
+            this.marks.0.bytes.fetch_add(bytes.len(), Ordering::Relaxed);
             let passed = if this.held.is_empty() { this.pass(bytes) } else { 0 };
             if passed == bytes.len() {
+                this.tell();
                 return Poll::Ready(Ok(()));
             }
             this.held.extend_from_slice(&bytes[passed..]);
             buf.set_filled(before + passed);
             this.decide();
+            this.tell();
             if this.held.is_empty() {
                 this.held = BytesMut::new();
             }

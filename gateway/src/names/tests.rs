@@ -124,7 +124,7 @@ async fn a_flood_of_settings_ends_its_connection() {
     let acknowledged = [0, 0, 0, SETTINGS, ACK, 0, 0, 0, 0];
     for (frame, passes) in [(settings, false), (acknowledged, true)] {
         let (ours, mut theirs) = duplex(1 << 20);
-        theirs.write_all(&[preface(), frame.repeat(2 * MOST_COSTLY)].concat()).await.unwrap();
+        theirs.write_all(&[preface(), frame.repeat(2000)].concat()).await.unwrap();
         drop(theirs);
         let mut read = Vec::new();
         assert_eq!(Names::of_client(ours, Marks::default()).read_to_end(&mut read).await.is_ok(), passes);

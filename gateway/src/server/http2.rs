@@ -9,15 +9,18 @@ mod responding;
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use h2::RecvStream;
 use h2::server::{Handshake, SendResponse};
 use http::Request;
-use net::gather::{Gathered, gather};
+use net::gather::{Driven, Gathered, Outlet, gather};
 use net::heard::Heard;
 use net::linger::Linger;
+use net::seal::Seal;
+use tokio::io::AsyncWrite;
 
 use self::liveness::Liveness;
 use self::responding::Responding;
@@ -36,16 +39,25 @@ type Io = Gathered<Heard<Names<Linger<Stream>>, Ear>>;
 pub async fn serve(stream: Stream, connection: Arc<Connection>) -> Result<(), Ended> {
     let (marks, ear, desk) = (Marks::default(), Ear::default(), Arc::<Desk>::default());
     let (io, outlet) = gather(Heard::new(Names::of_client(Linger::new(stream), marks.clone()), ear.clone()));
+    let frames = marks.frames();
     let requests = Requests { connection: Arc::clone(&connection), marks, desk: Arc::clone(&desk) };
     let handshake = limits::http2(connection.gateway().settings.max_streams).handshake(io);
     let serving = Serving { state: State::Handshake(Box::new(handshake)), leaving: false, ear: ear.clone(), requests };
-    let serving = Attended::new(outlet.drive(serving).reading_at_most(Limits::TURN), desk);
+    let serving = Attended::new(driven(outlet, serving, frames), desk);
     let serving = super::drive(serving, |serving| serving.get_mut().driver().connection().leave(), &connection);
     tokio::select! {
         end = serving => end,
         // Before the preface no PING asks whether anybody is there.
         () = silence(&ear) => Err(Ended::NoPreface(Limits::PREFACE)),
     }
+}
+
+/// Drives what reads and writes `outlet`'s stream, of which `frames` counts those received.
+fn driven<F, T>(outlet: Outlet<T>, serving: F, frames: Arc<AtomicUsize>) -> Driven<F, T>
+where
+    T: AsyncWrite + Seal + Unpin,
+{
+    outlet.drive(serving).reading_at_most(Limits::TURN).owing_at_most(Limits::OWED_FRAMES, frames)
 }
 
 /// Completes if the client has not said its preface in time.
@@ -146,3 +158,6 @@ impl Requests {
         tokio::spawn(Responding::new(handle(Arc::clone(&self.connection), request), respond));
     }
 }
+
+#[cfg(test)]
+mod tests;

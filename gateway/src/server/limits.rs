@@ -35,15 +35,18 @@ impl Limits {
     pub const DATA_FRAME_BUDGET: usize = usize::MAX;
     /// Bytes read before requests get their turn. h2 keeps them in frames until then: 26 MB, if each has one byte.
     pub const TURN: usize = 1024 * 1024;
-    /// So many streams that we reset are remembered for the frames that are on their way. Those of forgotten ones count as
-    /// [`Self::LOCAL_RESETS`].
+    /// So many streams that we reset are remembered for the frames that are on their way.
     pub const RESET_STREAMS: usize = 4096;
     /// And so long: h2's default of a second is less than a slow network takes.
     pub const RESET_REMEMBERED: Duration = Duration::from_secs(30);
-    /// Uploads that are answered early are reset, and what arrives for them afterwards counts against this over the connection's
-    /// lifetime: with h2's default of 1,024, one user's refused uploads would end the hub's connection for all its users. The
-    /// work of a reset stream is dropped at once, so resets buy an attacker nothing.
-    pub const LOCAL_RESETS: usize = 1 << 20;
+    /// Uploads that are answered early are reset, and each frame that arrives for one that is forgotten is answered with RST_STREAM, as is
+    /// each broken head. h2 counts those over the connection's lifetime, and ends it at 1,024 by default: one user's refused uploads would
+    /// end the hub's connection for all its users, sooner or later with any number. What the number guards is memory (RUSTSEC-2024-0003):
+    /// h2 keeps 700 bytes for each that the client does not read. [`Self::OWED_FRAMES`] bounds that instead.
+    pub const LOCAL_RESETS: Option<usize> = None;
+    /// A client that does not read is not read either, when it has sent so many frames since the last byte left: 7 MB, if each one is broken.
+    /// In a turn no more are read either.
+    pub const OWED_FRAMES: usize = 10_000;
     /// Requests that the client took back before we had looked at them. A hub sends those of all its users over one connection, and h2
     /// ends that at 20 by default: anybody could end everybody's watches. They wait only within one turn ([`Self::TURN`]) and are dropped
     /// before the handler sees them. So what this bounds is memory, one connection's at a time: 20 MB with heads of a hub's size. A hub
@@ -70,7 +73,7 @@ pub fn http2(max_streams: u32) -> Builder {
         .initial_connection_window_size(Limits::CONNECTION_WINDOW)
         .max_concurrent_reset_streams(Limits::RESET_STREAMS)
         .reset_stream_duration(Limits::RESET_REMEMBERED)
-        .max_local_error_reset_streams(Some(Limits::LOCAL_RESETS))
+        .max_local_error_reset_streams(Limits::LOCAL_RESETS)
         .max_pending_accept_reset_streams(Limits::PENDING_RESETS)
         .data_frame_budget(Limits::DATA_FRAME_BUDGET)
         .max_frame_size(Limits::FRAME)

@@ -51,9 +51,12 @@ impl Settings {
     const TURN: usize = 1024 * 1024;
     /// Streams that we reset are remembered for the frames that are still under way. h2 counts frames of forgotten ones as errors over
     /// the connection's lifetime, and by default a thousand of them end it: a few dozen log followers that leave at once
-    /// would end everybody's watches. Our own resets are no attack on us.
+    /// would end everybody's watches, and with any number somebody who leaves often. Memory is bounded by [`Self::OWED_FRAMES`].
     const RESET_STREAMS: usize = 4096;
-    const LOCAL_RESETS: usize = 1 << 20;
+    const LOCAL_RESETS: Option<usize> = None;
+    /// A member that does not read is not read either, when it has sent so many frames since the last byte left. h2 would keep 700 bytes for
+    /// each one that gets RST_STREAM.
+    const OWED_FRAMES: usize = 10_000;
     /// How long they are remembered. A second, h2's default, is less than a slow network takes.
     const RESET_REMEMBERED: Duration = Duration::from_secs(30);
     /// Silence after which a PING asks whether the member is still there, and how long it may take to answer (the values
@@ -118,13 +121,14 @@ impl Connection {
             .header_table_size(Settings::HEADER_TABLE)
             .max_concurrent_reset_streams(Settings::RESET_STREAMS)
             .reset_stream_duration(Settings::RESET_REMEMBERED)
-            .max_local_error_reset_streams(Some(Settings::LOCAL_RESETS))
+            .max_local_error_reset_streams(Settings::LOCAL_RESETS)
             .initial_max_send_streams(Settings::UNKNOWN_STREAM_LIMIT)
             .enable_push(false)
             .handshake::<_, Bytes>(io);
         let started = async {
             let (sender, driver) = handshake.await.map_err(|error| failed(error.to_string()))?;
-            let mut driver = outlet.drive(driver).reading_at_most(Settings::TURN);
+            let driver = outlet.drive(driver).reading_at_most(Settings::TURN);
+            let mut driver = driver.owing_at_most(Settings::OWED_FRAMES, marks.frames());
             poll_fn(|cx| match Pin::new(&mut driver).poll(cx) {
                 Poll::Ready(Ok(())) => Poll::Ready(Err(failed("closed by the member at once".into()))),
                 Poll::Ready(Err(error)) => Poll::Ready(Err(failed(error.to_string()))),
@@ -153,7 +157,7 @@ impl Connection {
             sender,
             in_use: AtomicUsize::new(0),
             closing: AtomicBool::new(false),
-            marks,
+            marks: marks.clone(),
             resets: Resets::default(),
             desk,
             traffic: AtomicBool::new(true),
@@ -162,7 +166,7 @@ impl Connection {
         });
         // Weak, so that the connection ends when the pool and the last stream have let go of it.
         let retired = retired(leaving, Arc::downgrade(&connection), emptied);
-        tokio::spawn(drive(driver, pings, Arc::downgrade(&connection), open, retired));
+        tokio::spawn(drive(driver, pings, marks, Arc::downgrade(&connection), open, retired));
         Ok(connection)
     }
 
@@ -249,6 +253,7 @@ impl Drop for Lease {
 async fn drive<T: AsyncRead + AsyncWrite + Seal + Unpin>(
     mut driver: Attended<Driven<h2::client::Connection<Gathered<T>, Bytes>, T>>,
     mut pings: PingPong,
+    marks: Marks,
     connection: std::sync::Weak<Connection>,
     open: InFlight,
     retired: impl Future<Output = ()>,
@@ -279,7 +284,7 @@ async fn drive<T: AsyncRead + AsyncWrite + Seal + Unpin>(
             biased;
             end = &mut driver => break end.err().map(|error| error.to_string()),
             () = &mut retired => break None,
-            pong = timeout(Settings::PONG_WITHIN, pings.ping(Ping::opaque())) => if !matches!(pong, Ok(Ok(_))) {
+            answers = answers(&mut pings, &marks) => if !answers {
                 break Some("no answer to PING".to_owned());
             },
         }
@@ -291,6 +296,20 @@ async fn drive<T: AsyncRead + AsyncWrite + Seal + Unpin>(
         tracing::debug!(reason, "connection to member ended");
     }
     drop((driver, open));
+}
+
+/// Whether the member gives a sign of life: its PONG, or whatever else. A head of 10 MiB keeps the PONG waiting for minutes on a slow line
+/// (RFC 9113 §4.3: nothing may come between its frames).
+async fn answers(pings: &mut PingPong, marks: &Marks) -> bool {
+    let mut pong = pin!(pings.ping(Ping::opaque()));
+    loop {
+        let heard = marks.bytes();
+        match timeout(Settings::PONG_WITHIN, &mut pong).await {
+            Ok(pong) => return pong.is_ok(),
+            Err(_) if marks.bytes() == heard => return false,
+            Err(_) => {}
+        }
+    }
 }
 
 /// Completes when the way to the member is about to be cut and no request is left that would suffer: no new ones are begun meanwhile.

@@ -1,6 +1,6 @@
 use http::{Request, Response};
 use prometheus_client::metrics::gauge::Gauge;
-use tokio::io::{DuplexStream, duplex};
+use tokio::io::{AsyncWriteExt as _, DuplexStream, duplex};
 use tokio::time::Instant;
 
 use super::*;
@@ -134,4 +134,30 @@ async fn an_unused_connection_whose_way_is_about_to_end_is_closed_at_once() {
     leaving.cancel();
     let after = until_closed(&open).await;
     assert!(after <= AT_ONCE, "{after:?}");
+}
+
+/// Nothing may come between the frames of a head, the answer to a PING neither.
+#[tokio::test(start_paused = true)]
+async fn a_member_whose_head_takes_minutes_is_alive() {
+    const HEAD: Duration = Duration::from_mins(10);
+    let (ours, theirs) = duplex(64 * 1024);
+    let (mut requests, mut answers) = tokio::io::split(theirs);
+    tokio::spawn(async move { tokio::io::copy(&mut requests, &mut tokio::io::sink()).await });
+    tokio::spawn(async move {
+        let settings = [[0, 0, 0, 4, 0, 0, 0, 0, 0], [0, 0, 0, 4, 1, 0, 0, 0, 0]].concat();
+        let head = [0, 64, 0, 1, 0, 0, 0, 0, 1];
+        answers.write_all(&[&settings[..], &head].concat()).await.unwrap();
+        for _ in 0..HEAD.as_secs() / 10 {
+            tokio::time::sleep(Duration::from_secs(10)).await;
+            answers.write_all(b"x").await.unwrap();
+        }
+        std::future::pending::<()>().await;
+    });
+    let open = Gauge::default();
+    let connection = start(ours, &open, None).await;
+    let _lease = connection.lease().unwrap();
+    pass(HEAD).await;
+    assert_eq!(open.get(), 1, "it is slow, and not silent");
+    let after = until_closed(&open).await;
+    assert!(after <= Settings::PING_AFTER + Settings::PONG_WITHIN * 2 + AT_ONCE, "then it is: {after:?}");
 }

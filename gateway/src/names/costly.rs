@@ -1,0 +1,54 @@
+//! Frames that cost the library much, of which no peer needs many.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// SETTINGS and GOAWAY of one connection: so many at once, and so many a second. Peers that fit their windows to the path send a few dozen,
+/// and some a few each time that their streams become more or fewer.
+const BURST: u32 = 1000;
+const A_SECOND: u32 = 10;
+
+/// What is left of them.
+#[derive(Default)]
+pub struct Costly {
+    taken: u32,
+    /// When the first of those that are taken came.
+    since: Option<Instant>,
+}
+
+// === impl Costly ===
+
+impl Costly {
+    pub fn take(&mut self) {
+        let since = *self.since.get_or_insert_with(Instant::now);
+        let given_back = u32::try_from(since.elapsed().as_secs()).unwrap_or(u32::MAX);
+        if given_back > 0 {
+            self.taken = self.taken.saturating_sub(given_back.saturating_mul(A_SECOND));
+            self.since = Some(since + Duration::from_secs(given_back.into()));
+        }
+        self.taken = self.taken.saturating_add(1);
+    }
+
+    pub fn is_exceeded(&self) -> bool {
+        self.taken > BURST
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_flood_is_too_much_and_a_few_a_second_never() {
+        let mut flood = Costly::default();
+        (0..=BURST).for_each(|_| flood.take());
+        assert!(flood.is_exceeded());
+        let mut peer = Costly::default();
+        for _ in 0..2000 {
+            (0..A_SECOND).for_each(|_| peer.take());
+            tokio::time::advance(Duration::from_secs(1)).await;
+        }
+        assert!(!peer.is_exceeded());
+    }
+}

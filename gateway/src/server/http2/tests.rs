@@ -1,0 +1,97 @@
+//! A client that sends broken heads, each of which is to be answered with RST_STREAM.
+
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, ReadHalf, WriteHalf, duplex, split};
+use tokio::time::timeout;
+
+use super::*;
+
+/// Room of the client's socket.
+const ROOM: usize = 64 * 1024;
+/// Two methods.
+const BROKEN: [u8; 2] = [0x82, 0x82];
+const FRAME: usize = 9 + BROKEN.len();
+const PING: u8 = 6;
+
+struct Client {
+    requests: WriteHalf<DuplexStream>,
+    /// What did not go out.
+    unsent: Bytes,
+    streams: u32,
+}
+
+// === impl Client ===
+
+impl Client {
+    /// A connection that is driven as every client's, and what it writes.
+    async fn connect() -> (Self, ReadHalf<DuplexStream>) {
+        let (ours, theirs) = duplex(ROOM);
+        let marks = Marks::default();
+        let (io, outlet) = gather(Names::of_client(ours, marks.clone()));
+        let handshake = limits::http2(100).handshake::<_, Bytes>(io);
+        let serving = Box::pin(async move {
+            let mut connection = handshake.await?;
+            while let Some(request) = connection.accept().await {
+                request?;
+            }
+            Ok::<_, h2::Error>(())
+        });
+        tokio::spawn(driven(outlet, serving, marks.frames()));
+        let (answers, mut requests) = split(theirs);
+        requests.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.unwrap();
+        (Self { requests, unsent: Bytes::new(), streams: 0 }, answers)
+    }
+
+    /// Some broken heads, until they do not go out any more.
+    async fn send(&mut self, heads: u32) -> bool {
+        let mut frames = self.unsent.to_vec();
+        for stream in self.streams..self.streams + heads {
+            frames.extend_from_slice(&[0, 0, 2, 1, 5]);
+            frames.extend_from_slice(&(2 * stream + 1).to_be_bytes());
+            frames.extend_from_slice(&BROKEN);
+        }
+        self.streams += heads;
+        self.unsent = frames.into();
+        let sent = timeout(Duration::from_secs(1), self.requests.write_all_buf(&mut self.unsent)).await;
+        matches!(sent, Ok(Ok(())))
+    }
+}
+
+/// Until the connection's end, or the answer to a PING.
+async fn read_to_pong(mut answers: ReadHalf<DuplexStream>) -> bool {
+    let mut head = [0; 9];
+    while answers.read_exact(&mut head).await.is_ok() {
+        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+        if tokio::io::copy(&mut (&mut answers).take(length.into()), &mut tokio::io::sink()).await.is_err() {
+            return false;
+        }
+        if head[3] == PING {
+            return true;
+        }
+    }
+    false
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_does_not_read_is_not_read() {
+    let (mut client, answers) = Client::connect().await;
+    while client.streams < 1_000_000 && client.send(100).await {}
+    let most = Limits::OWED_FRAMES + 2 * ROOM / FRAME + 2 * 16 * 1024 / FRAME;
+    assert!((client.streams as usize) < most, "{} heads were taken", client.streams);
+    tokio::spawn(read_to_pong(answers));
+    assert!(client.send(100_000).await, "when it reads, it goes on");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_reads_may_send_any_number_over_its_lifetime() {
+    let (mut client, answers) = Client::connect().await;
+    let pong = tokio::spawn(read_to_pong(answers));
+    // More than the largest number that h2 was ever given here.
+    for _ in 0..11 {
+        assert!(client.send(100_000).await, "ended after {} heads", client.streams);
+    }
+    let ping = [&[0, 0, 8, PING, 0, 0, 0, 0, 0][..], &[0; 8]].concat();
+    client.requests.write_all(&ping).await.unwrap();
+    assert!(pong.await.unwrap(), "the connection goes on");
+}
