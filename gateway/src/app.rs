@@ -26,7 +26,7 @@ use self::threads::Threads;
 use self::tunnelling::{Leaving, TunnelServer};
 use crate::clusters::files::Files;
 use crate::clusters::issuing::Issuing;
-use crate::clusters::{Clusters, Making, Registry, SecondLook, View};
+use crate::clusters::{Clusters, Common, Registry, SecondLook, View};
 use crate::config::{Config, Source};
 use crate::exchange::{self, Exchange, RulesFile};
 use crate::hub;
@@ -204,7 +204,7 @@ fn build(
 
     let (tunnel, tunnel_server) = tunnelling::start(config, control, &mut registry)?;
     let clusters = Arc::new(Clusters::default());
-    let making = Making {
+    let common = Common {
         metrics: metrics.clone(),
         loads: Arc::default(),
         cores: config.threads,
@@ -215,7 +215,7 @@ fn build(
         proxy_ca: proxy_ca(config)?,
         tunnel,
     };
-    let registered = Registry::new(Arc::clone(&clusters), config.rules, making, unlisted);
+    let registered = Registry::new(Arc::clone(&clusters), config.rules, common, unlisted);
     let Fed { hub, managed, located_by } = feed.start(control, registered, &readiness);
     if let Some(hub) = &hub {
         control.spawn(probes::run(Arc::clone(&clusters), config.probing.clone(), hub.clone()));

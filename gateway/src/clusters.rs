@@ -5,6 +5,7 @@
 
 mod access;
 mod cluster;
+mod common;
 pub mod directory;
 mod dynamic;
 mod error;
@@ -14,7 +15,6 @@ pub mod issuing;
 pub mod kubeconfig;
 #[cfg(test)]
 mod lines;
-mod making;
 pub mod managed;
 mod ocm;
 mod registry;
@@ -33,9 +33,9 @@ use foldhash::quality::RandomState;
 use tokio::sync::watch as watch_channel;
 
 pub use self::cluster::Cluster;
+pub use self::common::Common;
 pub use self::dynamic::NotIssued;
 pub use self::held::Held;
-pub use self::making::Making;
 pub use self::registry::Registry;
 pub use self::second_look::SecondLook;
 pub use self::view::{Seen, View};

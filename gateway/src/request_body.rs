@@ -14,8 +14,8 @@ use http_body::{Frame, SizeHint};
 use hyper::body::{Body, Incoming};
 
 use crate::headers::size::Unfit;
-use crate::names::Marks;
-use crate::unread::{Desk, Source};
+use crate::inbound::Marks;
+use crate::unread::{Collector, Source};
 
 pub struct RequestBody(Content);
 
@@ -52,9 +52,9 @@ impl RequestBody {
         Self(Content::None)
     }
 
-    /// What follows the `headers` on their stream. Until it is read, the `desk` keeps it.
-    pub fn of_http2(stream: RecvStream, headers: &HeaderMap, desk: &Arc<Desk>, marks: &Marks) -> Self {
-        let source = Source::new(stream, desk);
+    /// What follows the `headers` on their stream. Until it is read, the `collector` keeps it.
+    pub fn of_http2(stream: RecvStream, headers: &HeaderMap, collector: &Arc<Collector>, marks: &Marks) -> Self {
+        let source = Source::new(stream, collector);
         if source.is_end_stream() {
             return Self::empty();
         }

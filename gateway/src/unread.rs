@@ -4,8 +4,8 @@
 //! peer that lets many short ones lie. So what still lies there when a turn of the connection begins (one poll of it, after which its
 //! readers run) is taken off h2 and joined. Its window is not given back before it is read: a stream holds a window at most.
 //!
-//! Every stream is *armed*, which means that h2 has found nothing and rings its bell for what comes next, or it is on the list of its
-//! connection's [`Desk`], or it has ended. So watches without events cost nothing, and one whose reader keeps up costs a look.
+//! Every stream is *armed*, which means that h2 has found nothing and wakes its waker for what comes next, or it is on the list of its
+//! connection's [`Collector`], or it has ended. So watches without events cost nothing, and one whose reader keeps up costs a look.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -40,16 +40,16 @@ const COPIED: usize = 16 * 1024;
 pub struct Reader {
     unread: Arc<Unread>,
     /// The same as a waker.
-    bell: Waker,
+    waker: Waker,
 }
 
 /// A stream and what was taken off it, shared by its reader and the driver of its connection.
 pub struct Unread {
-    /// `None` once the reader has left: h2 keeps the bell for longer.
+    /// `None` once the reader has left: h2 keeps the waker for longer.
     kept: Mutex<Option<Kept>>,
     armed: AtomicBool,
     reader: AtomicWaker,
-    desk: Arc<Desk>,
+    collector: Arc<Collector>,
 }
 
 struct Kept {
@@ -58,15 +58,15 @@ struct Kept {
 }
 
 /// The streams of a connection that may have something unread.
-pub struct Desk {
+pub struct Collector {
     /// `None` when nobody attends any more.
     listed: Mutex<Option<Vec<Arc<Unread>>>>,
 }
 
 /// Drives a connection, and before each turn takes what its readers have left since the last.
-pub struct Attended<D> {
+pub struct Collecting<D> {
     driver: D,
-    desk: Arc<Desk>,
+    collector: Arc<Collector>,
     /// Empty between turns; its room is used again.
     due: Vec<Arc<Unread>>,
 }
@@ -75,7 +75,7 @@ pub struct Attended<D> {
 
 impl Source {
     /// Of a stream whose head was just taken.
-    pub fn new(mut stream: RecvStream, desk: &Arc<Desk>) -> Self {
+    pub fn new(mut stream: RecvStream, collector: &Arc<Collector>) -> Self {
         if stream.is_end_stream() {
             return Self::Whole { stream, data: None };
         }
@@ -86,7 +86,7 @@ impl Source {
             // Whatever else it is, h2 says it again.
             _ => Bytes::new(),
         };
-        Self::Long(Reader::new(stream, first, desk))
+        Self::Long(Reader::new(stream, first, collector))
     }
 
     /// The next piece. Its window is given back: that of whoever it is for holds it from here.
@@ -138,17 +138,17 @@ fn put(queue: &mut Queue, piece: Bytes) {
 
 impl Reader {
     /// `first` was taken off the stream already.
-    fn new(stream: RecvStream, first: Bytes, desk: &Arc<Desk>) -> Self {
+    fn new(stream: RecvStream, first: Bytes, collector: &Arc<Collector>) -> Self {
         let mut queue = Queue::default();
         put(&mut queue, first);
         let unread = Arc::new(Unread {
             kept: Mutex::new(Some(Kept { stream, queue })),
             armed: AtomicBool::new(false),
             reader: AtomicWaker::new(),
-            desk: Arc::clone(desk),
+            collector: Arc::clone(collector),
         });
-        desk.list(Arc::clone(&unread));
-        Self { bell: Waker::from(Arc::clone(&unread)), unread }
+        collector.list(Arc::clone(&unread));
+        Self { waker: Waker::from(Arc::clone(&unread)), unread }
     }
 
     fn poll_data(&self, cx: &Context<'_>) -> Poll<Option<Result<Bytes, h2::Error>>> {
@@ -167,7 +167,7 @@ impl Reader {
 
     /// The next frame, and if that is short what lies behind it too: whoever it is for gets fewer.
     fn poll_frames(&self, Kept { stream, queue }: &mut Kept) -> Poll<Option<Result<Bytes, h2::Error>>> {
-        let mut poll = || self.unread.arm(&self.bell, stream, RecvStream::poll_data);
+        let mut poll = || self.unread.arm(&self.waker, stream, RecvStream::poll_data);
         let first = match poll() {
             Poll::Ready(Some(Ok(first))) if first.len() < SHORT => first,
             polled => return polled,
@@ -187,7 +187,7 @@ impl Reader {
     fn poll_trailers(&self, cx: &Context<'_>) -> Poll<Result<Option<HeaderMap>, h2::Error>> {
         let mut kept = self.unread.kept.lock();
         let Some(kept) = &mut *kept else { return Poll::Ready(Ok(None)) };
-        let polled = self.unread.arm(&self.bell, &mut kept.stream, RecvStream::poll_trailers);
+        let polled = self.unread.arm(&self.waker, &mut kept.stream, RecvStream::poll_trailers);
         self.register(cx, &polled);
         polled
     }
@@ -206,7 +206,7 @@ impl Reader {
 
 impl Drop for Reader {
     fn drop(&mut self) {
-        // Resets the stream if it has not ended. Not under the lock, and never left to the last bell: h2 drops those under its own.
+        // Resets the stream if it has not ended. Not under the lock, and never left to the last waker: h2 drops those under its own.
         let kept = self.unread.kept.lock().take();
         drop(kept);
     }
@@ -215,16 +215,16 @@ impl Drop for Reader {
 // === impl Unread ===
 
 impl Unread {
-    /// Polls h2 with the bell. Under the stream's lock: in mid-poll it looks armed and may turn out not to be.
+    /// Polls h2 with the waker. Under the stream's lock: in mid-poll it looks armed and may turn out not to be.
     fn arm<T>(
         &self,
-        bell: &Waker,
+        waker: &Waker,
         stream: &mut RecvStream,
         poll: impl FnOnce(&mut RecvStream, &mut Context<'_>) -> Poll<T>,
     ) -> Poll<T> {
-        // Before the poll: the bell may ring as soon as h2 has it.
+        // Before the poll: the waker may be woken as soon as h2 has it.
         self.armed.store(true, Ordering::Release);
-        let polled = poll(stream, &mut Context::from_waker(bell));
+        let polled = poll(stream, &mut Context::from_waker(waker));
         if polled.is_ready() {
             self.armed.store(false, Ordering::Release);
         }
@@ -233,14 +233,14 @@ impl Unread {
 
     /// Takes what there is, unless the reader has found that there is nothing. What ended the stream, if something did, h2 says again
     /// to the reader, trailers included.
-    fn attend(self: Arc<Self>) {
-        let bell = Waker::from(Arc::clone(&self));
+    fn collect(self: Arc<Self>) {
+        let waker = Waker::from(Arc::clone(&self));
         let mut kept = self.kept.lock();
         let Some(Kept { stream, queue }) = &mut *kept else { return };
         if self.armed.load(Ordering::Acquire) {
             return;
         }
-        while let Poll::Ready(Some(Ok(data))) = self.arm(&bell, stream, RecvStream::poll_data) {
+        while let Poll::Ready(Some(Ok(data))) = self.arm(&waker, stream, RecvStream::poll_data) {
             // A slice would keep the buffer that the connection was read into, with what came beside it.
             let pins = (Queue::SMALL..COPIED).contains(&data.len());
             put(queue, if pins { Bytes::copy_from_slice(&data) } else { data });
@@ -252,14 +252,14 @@ impl Unread {
 impl Wake for Unread {
     fn wake(self: Arc<Self>) {
         self.armed.store(false, Ordering::Release);
-        self.desk.list(Arc::clone(&self));
+        self.collector.list(Arc::clone(&self));
         self.reader.wake();
     }
 }
 
-// === impl Desk ===
+// === impl Collector ===
 
-impl Desk {
+impl Collector {
     fn list(&self, unread: Arc<Unread>) {
         if let Some(listed) = &mut *self.listed.lock() {
             listed.push(unread);
@@ -267,17 +267,17 @@ impl Desk {
     }
 }
 
-impl Default for Desk {
+impl Default for Collector {
     fn default() -> Self {
         Self { listed: Mutex::new(Some(Vec::new())) }
     }
 }
 
-// === impl Attended ===
+// === impl Collecting ===
 
-impl<D> Attended<D> {
-    pub fn new(driver: D, desk: Arc<Desk>) -> Self {
-        Self { driver, desk, due: Vec::new() }
+impl<D> Collecting<D> {
+    pub fn new(driver: D, collector: Arc<Collector>) -> Self {
+        Self { driver, collector, due: Vec::new() }
     }
 
     /// The driver, between two turns.
@@ -286,25 +286,25 @@ impl<D> Attended<D> {
     }
 }
 
-impl<D: Future + Unpin> Future for Attended<D> {
+impl<D: Future + Unpin> Future for Collecting<D> {
     type Output = D::Output;
 
     /// Readers that the last turn woke have read from h2 since; only what they left is queued.
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<D::Output> {
         let this = &mut *self;
         // Not under the lock: h2 rings under its own.
-        if let Some(listed) = &mut *this.desk.listed.lock() {
+        if let Some(listed) = &mut *this.collector.listed.lock() {
             std::mem::swap(listed, &mut this.due);
         }
-        this.due.drain(..).for_each(Unread::attend);
+        this.due.drain(..).for_each(Unread::collect);
         Pin::new(&mut this.driver).poll(cx)
     }
 }
 
-impl<D> Drop for Attended<D> {
+impl<D> Drop for Collecting<D> {
     fn drop(&mut self) {
-        // The listed streams hold the desk that holds them.
-        let listed = self.desk.listed.lock().take();
+        // The listed streams hold the collector that holds them.
+        let listed = self.collector.listed.lock().take();
         drop(listed);
     }
 }

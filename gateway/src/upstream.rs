@@ -19,7 +19,7 @@ use http::{Request, Response};
 use net::transport::Transport;
 
 pub use self::body::UpstreamBody;
-pub use self::connect::{ConnectError, MAX_DIALS, Target, Way};
+pub use self::connect::{ConnectError, Dialer, MAX_DIALS, Target};
 use self::pool::{Lease, Pool};
 pub use self::truncated::Truncated;
 use crate::headers::size::{self, Unfit};

@@ -8,10 +8,10 @@ use net::tls::keypair::KeyPair;
 use secrecy::ExposeSecret;
 
 use super::access::{Access, bearer};
+use super::common::Common;
 use super::dynamic::{self, Dynamic, NotIssued};
 use super::error::ClusterError;
 use super::held::Held;
-use super::making::Making;
 use super::target::{endpoint, target};
 use crate::exchange::OwnRules;
 use crate::limits::Load;
@@ -35,26 +35,26 @@ pub struct Cluster {
 impl Cluster {
     /// Makes a cluster of `spec`. Connections of `previous` are kept if endpoint, trust and client certificate are the same:
     /// a rotated token needs no new handshake.
-    pub fn new(spec: ClusterSpec, previous: Option<&Self>, making: &Making) -> Result<Self, ClusterError> {
+    pub fn new(spec: ClusterSpec, previous: Option<&Self>, common: &Common) -> Result<Self, ClusterError> {
         let authorization = match &spec.credential {
             Credential::Token(token) => Some(bearer(token.expose_secret())?),
             Credential::X509 { .. } | Credential::Exec(_) => None,
         };
         let metrics = previous
-            .map_or_else(|| making.metrics.for_cluster(spec.name.shared()), |previous| Arc::clone(&previous.metrics));
-        let load = making.loads.of(spec.name.as_str());
+            .map_or_else(|| common.metrics.for_cluster(spec.name.shared()), |previous| Arc::clone(&previous.metrics));
+        let load = common.loads.of(spec.name.as_str());
         let located = endpoint(&spec);
         let upstream = match previous {
             Some(previous) if connects_alike(&previous.spec, &spec) => Arc::clone(&previous.access.upstream),
-            _ => connect(&spec, &located, identity(&spec)?.as_ref(), making, &metrics)?,
+            _ => connect(&spec, &located, identity(&spec)?.as_ref(), common, &metrics)?,
         };
         let dynamic = dynamic::config(&spec).map(|config| {
-            let made = Dynamic::new(&spec, &located, config, making, &upstream, &metrics);
+            let made = Dynamic::new(&spec, &located, config, common, &upstream, &metrics);
             made.continuing(previous.and_then(|previous| previous.dynamic.as_ref()))
         });
         let identity_rules = match previous {
             Some(previous) if previous.spec.identity_rules == spec.identity_rules => previous.identity_rules.clone(),
-            _ => making.annotations.compile(spec.name.as_str(), spec.identity_rules.as_deref()),
+            _ => common.annotations.compile(spec.name.as_str(), spec.identity_rules.as_deref()),
         };
         let endpoint = located.url.clone();
         Ok(Self { spec, endpoint, access: Access { authorization, upstream }, dynamic, metrics, load, identity_rules })
@@ -100,7 +100,7 @@ impl Cluster {
     }
 
     fn connect(&self, dynamic: &Dynamic, pair: &KeyPair) -> Result<Arc<Upstream>, ClusterError> {
-        connect(&self.spec, &endpoint(&self.spec), Some(pair), dynamic.making(), &self.metrics)
+        connect(&self.spec, &endpoint(&self.spec), Some(pair), dynamic.common(), &self.metrics)
     }
 
     pub fn metrics(&self) -> &Arc<ClusterMetrics> {
@@ -134,11 +134,11 @@ fn connect(
     spec: &ClusterSpec,
     located: &ConstEndpoint,
     identity: Option<&KeyPair>,
-    making: &Making,
+    common: &Common,
     metrics: &Arc<ClusterMetrics>,
 ) -> Result<Arc<Upstream>, ClusterError> {
-    let target = target(spec, located, identity, making, metrics)?;
-    Ok(Arc::new(Upstream::new(target, making.cores, metrics)))
+    let target = target(spec, located, identity, common, metrics)?;
+    Ok(Arc::new(Upstream::new(target, common.cores, metrics)))
 }
 
 fn identity(spec: &ClusterSpec) -> Result<Option<KeyPair>, ClusterError> {

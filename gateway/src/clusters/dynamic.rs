@@ -16,15 +16,15 @@ use parking_lot::Mutex;
 use secrecy::ExposeSecret;
 
 use super::access::{Access, bearer};
+use super::common::Common;
 use super::error::ClusterError;
-use super::making::Making;
 use crate::metrics::ClusterMetrics;
 use crate::upstream::Upstream;
 
 /// The changing access of one cluster.
 pub struct Dynamic {
     source: Source,
-    making: Making,
+    common: Common,
     /// Without a client certificate.
     upstream: Arc<Upstream>,
     metrics: Arc<ClusterMetrics>,
@@ -59,17 +59,17 @@ impl Dynamic {
         spec: &ClusterSpec,
         endpoint: &ConstEndpoint,
         config: &ExecConfig,
-        making: &Making,
+        common: &Common,
         upstream: &Arc<Upstream>,
         metrics: &Arc<ClusterMetrics>,
     ) -> Self {
         let request = Request::new(config.clone(), || describe::cluster(spec, endpoint));
-        if let Err(error) = making.issuing.plugins.check(&request) {
+        if let Err(error) = common.issuing.plugins.check(&request) {
             tracing::warn!(cluster = %spec.name, %error, "no credential will be issued");
         }
         Self {
-            source: making.issuing.credentials.source(request, observer(&spec.name, metrics)),
-            making: making.clone(),
+            source: common.issuing.credentials.source(request, observer(&spec.name, metrics)),
+            common: common.clone(),
             upstream: Arc::clone(upstream),
             metrics: Arc::clone(metrics),
             current: ArcSwapOption::empty(),
@@ -88,8 +88,8 @@ impl Dynamic {
         self
     }
 
-    pub fn making(&self) -> &Making {
-        &self.making
+    pub fn common(&self) -> &Common {
+        &self.common
     }
 
     /// The access, if it need not even be thought about.

@@ -9,7 +9,7 @@ use foldhash::quality::RandomState;
 use telemetry::readiness::NotReady;
 
 use super::cluster::Cluster;
-use super::making::Making;
+use super::common::Common;
 use super::managed::ManagedClusters;
 use super::ocm::Ocm;
 use super::stamps::Stamps;
@@ -20,7 +20,7 @@ pub struct Registry {
     clusters: HashMap<ClusterName, Entry, RandomState>,
     resource_version: String,
     rules: SecretRules,
-    making: Making,
+    common: Common,
     published: Arc<Clusters>,
     /// Held until the first complete list.
     not_ready: Option<NotReady>,
@@ -34,12 +34,12 @@ pub struct Registry {
 // === impl Registry ===
 
 impl Registry {
-    pub fn new(published: Arc<Clusters>, rules: SecretRules, making: Making, not_ready: NotReady) -> Self {
+    pub fn new(published: Arc<Clusters>, rules: SecretRules, common: Common, not_ready: NotReady) -> Self {
         Self {
             clusters: HashMap::default(),
             resource_version: "0".to_owned(),
             rules,
-            making,
+            common,
             published,
             not_ready: Some(not_ready),
             stamps: None,
@@ -114,7 +114,7 @@ impl Registry {
         }
         let made = spec
             .map_err(|error| error.to_string())
-            .and_then(|spec| Cluster::new(spec, previous.as_deref(), &self.making).map_err(|error| error.to_string()));
+            .and_then(|spec| Cluster::new(spec, previous.as_deref(), &self.common).map_err(|error| error.to_string()));
         let entry = match made {
             Ok(cluster) => {
                 if previous.is_none() {
@@ -163,7 +163,7 @@ impl Registry {
     /// something that was never read may hold them.
     pub fn publish(&mut self, complete: bool) {
         let invalid = self.clusters.values().filter(|entry| matches!(entry, Entry::Invalid(_))).count();
-        self.making.metrics.set_clusters(self.clusters.len() - invalid, invalid);
+        self.common.metrics.set_clusters(self.clusters.len() - invalid, invalid);
         let resource_version = self.stamps.as_ref().map_or_else(|| self.resource_version.clone(), Stamps::version);
         self.published.publish(Snapshot {
             clusters: self.clusters.clone(),

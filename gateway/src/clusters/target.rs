@@ -11,13 +11,13 @@ use net::tls::keypair::KeyPair;
 use rustls_pki_types::ServerName;
 use tokio::sync::Semaphore;
 
+use super::common::Common;
 use super::error::ClusterError;
-use super::making::Making;
 use crate::metrics::ClusterMetrics;
 use crate::tunnel;
 use crate::upstream::circuit::Circuit;
 use crate::upstream::places::{Place, Places};
-use crate::upstream::{MAX_DIALS, Target, Way};
+use crate::upstream::{Dialer, MAX_DIALS, Target};
 
 /// The way out for clusters whose certificates come from no public authority, as nearly all do.
 const NO_CA: &str = " (no CA is registered for it, so the system's roots were used: store the member's CA under the Secret's key \"ca.crt\", or set \"insecure-skip-tls-verify\" to \"true\")";
@@ -44,7 +44,7 @@ pub(super) fn target(
     spec: &ClusterSpec,
     endpoint: &ConstEndpoint,
     identity: Option<&KeyPair>,
-    making: &Making,
+    common: &Common,
     metrics: &ClusterMetrics,
 ) -> Result<Target, ClusterError> {
     let url = &endpoint.url;
@@ -61,21 +61,21 @@ pub(super) fn target(
         host_header: HeaderValue::from_str(authority.as_str()).map_err(|_| ClusterError::Endpoint)?,
         authority,
         places: Places::new(first, others),
-        way: way(spec, endpoint, making)?,
-        dial_timeout: making.dial_timeout,
+        dialer: dialer(spec, endpoint, common)?,
+        dial_timeout: common.dial_timeout,
         dials: Semaphore::new(MAX_DIALS),
-        circuit: Circuit::new(making.circuit_failures, metrics.circuit()),
+        circuit: Circuit::new(common.circuit_failures, metrics.circuit()),
     })
 }
 
-fn way(spec: &ClusterSpec, endpoint: &ConstEndpoint, making: &Making) -> Result<Way, ClusterError> {
+fn dialer(spec: &ClusterSpec, endpoint: &ConstEndpoint, common: &Common) -> Result<Dialer, ClusterError> {
     match (&spec.endpoint, &endpoint.proxy) {
         (ClusterEndpoint::ClusterProxy, _) => {
-            let tunnel = making.tunnel.as_ref().ok_or(ClusterError::NoTunnel)?;
-            tunnel.through(spec.name.as_str()).map(Way::Tunnel).ok_or(ClusterError::NoTunnel)
+            let tunnel = common.tunnel.as_ref().ok_or(ClusterError::NoTunnel)?;
+            tunnel.through(spec.name.as_str()).map(Dialer::Tunnel).ok_or(ClusterError::NoTunnel)
         }
-        (ClusterEndpoint::Const(_), Some(url)) => proxy(url, making.proxy_ca.as_deref()).map(Way::Proxy),
-        (ClusterEndpoint::Const(_), None) => Ok(Way::Direct),
+        (ClusterEndpoint::Const(_), Some(url)) => proxy(url, common.proxy_ca.as_deref()).map(Dialer::Proxy),
+        (ClusterEndpoint::Const(_), None) => Ok(Dialer::Direct),
     }
 }
 

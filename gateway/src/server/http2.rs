@@ -29,21 +29,21 @@ use super::limits::{self, Limits};
 use super::{Ended, Stream};
 use crate::connection::Connection;
 use crate::handler::handle;
-use crate::names::{Marks, Names};
+use crate::inbound::{Inbound, Marks};
 use crate::request_body::RequestBody;
-use crate::unread::{Attended, Desk};
+use crate::unread::{Collecting, Collector};
 
-type Io = Gathered<Heard<Names<Linger<Stream>>, Ear>>;
+type Io = Gathered<Heard<Inbound<Linger<Stream>>, Ear>>;
 
 /// Serves until the client or the gateway closes the connection.
 pub async fn serve(stream: Stream, connection: Arc<Connection>) -> Result<(), Ended> {
-    let (marks, ear, desk) = (Marks::default(), Ear::default(), Arc::<Desk>::default());
-    let (io, outlet) = gather(Heard::new(Names::of_client(Linger::new(stream), marks.clone()), ear.clone()));
+    let (marks, ear, collector) = (Marks::default(), Ear::default(), Arc::<Collector>::default());
+    let (io, outlet) = gather(Heard::new(Inbound::of_client(Linger::new(stream), marks.clone()), ear.clone()));
     let frames = marks.frames();
-    let requests = Requests { connection: Arc::clone(&connection), marks, desk: Arc::clone(&desk) };
+    let requests = Requests { connection: Arc::clone(&connection), marks, collector: Arc::clone(&collector) };
     let handshake = limits::http2(connection.gateway().settings.max_streams).handshake(io);
     let serving = Serving { state: State::Handshake(Box::new(handshake)), leaving: false, ear: ear.clone(), requests };
-    let serving = Attended::new(driven(outlet, serving, frames), desk);
+    let serving = Collecting::new(driven(outlet, serving, frames), collector);
     let serving = super::drive(serving, |serving| serving.get_mut().driver().connection().leave(), &connection);
     tokio::select! {
         end = serving => end,
@@ -87,7 +87,7 @@ struct Requests {
     connection: Arc<Connection>,
     /// What was found in heads.
     marks: Marks,
-    desk: Arc<Desk>,
+    collector: Arc<Collector>,
 }
 
 // === impl Serving ===
@@ -153,7 +153,7 @@ impl Requests {
         if let Some(unfit) = self.marks.take(&mut head.headers) {
             head.extensions.insert(unfit);
         }
-        let body = RequestBody::of_http2(stream, &head.headers, &self.desk, &self.marks);
+        let body = RequestBody::of_http2(stream, &head.headers, &self.collector, &self.marks);
         let request = Request::from_parts(head, body);
         tokio::spawn(Responding::new(handle(Arc::clone(&self.connection), request), respond));
     }

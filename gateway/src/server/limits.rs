@@ -54,7 +54,7 @@ impl Limits {
     /// (`--http2-max-streams-per-connection`): Go's client counts what it has reset until a PING after it was answered.
     pub const PENDING_RESETS: usize = 10_000;
     /// Bytes of header blocks that, over a connection's lifetime, had a late pseudo-header to be remembered, for which h2 keeps the whole
-    /// block ([`crate::names::Marks::pinned`]). A front proxy is exempt: its users do not choose how it encodes.
+    /// block ([`crate::inbound::Marks::pinned`]). A front proxy is exempt: its users do not choose how it encodes.
     pub const PINNED: usize = 8 * 1024 * 1024;
     /// From the end of the TLS handshake to the HTTP/2 preface. HTTP/1.1 has its keep-alive limit.
     pub const PREFACE: Duration = Duration::from_secs(10);

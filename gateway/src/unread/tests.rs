@@ -11,12 +11,12 @@ use super::*;
 /// A reading end, and its member's sending one.
 struct Pair {
     reader: Source,
-    desk: Arc<Desk>,
+    collector: Arc<Collector>,
     sender: SendStream<Bytes>,
     /// Without it the connection ends with its last stream.
     requests: h2::client::SendRequest<Bytes>,
-    /// In the hands of the test, as the desk is: a turn is one poll.
-    driver: Attended<h2::client::Connection<tokio::io::DuplexStream, Bytes>>,
+    /// In the hands of the test, as the collector is: a turn is one poll.
+    driver: Collecting<h2::client::Connection<tokio::io::DuplexStream, Bytes>>,
 }
 
 /// Counts how often it is woken.
@@ -43,8 +43,8 @@ impl Pair {
         });
         let (mut requests, driver) =
             h2::client::Builder::new().data_frame_budget(200 * 255).handshake::<_, Bytes>(ours).await.unwrap();
-        let desk = Arc::<Desk>::default();
-        let mut driver = Attended::new(driver, Arc::clone(&desk));
+        let collector = Arc::<Collector>::default();
+        let mut driver = Collecting::new(driver, Arc::clone(&collector));
         let request = Request::get("https://member/").body(()).unwrap();
         let (response, _) = requests.send_request(request, true).unwrap();
         let answer = tokio::select! {
@@ -52,8 +52,8 @@ impl Pair {
             _ = &mut driver => panic!("the connection ended"),
         };
         let stream = answer.into_body();
-        let reader = Source::new(stream, &desk);
-        Self { reader, desk, sender: member.await.unwrap(), requests, driver }
+        let reader = Source::new(stream, &collector);
+        Self { reader, collector, sender: member.await.unwrap(), requests, driver }
     }
 
     /// Has the member send so many bytes, a frame each, and lets them come.
@@ -81,7 +81,7 @@ impl Pair {
     }
 
     fn is_listed(&self) -> bool {
-        !self.desk.listed.lock().as_ref().unwrap().is_empty()
+        !self.collector.listed.lock().as_ref().unwrap().is_empty()
     }
 
     /// Reads what is there.
@@ -212,7 +212,7 @@ async fn a_reader_that_leaves_takes_everything_along() {
     pair.drip(100).await;
     let Source::Long(reader) = &pair.reader else { panic!("a whole one") };
     let unread = Arc::clone(&reader.unread);
-    let Pair { reader, mut sender, requests, mut driver, desk } = pair;
+    let Pair { reader, mut sender, requests, mut driver, collector } = pair;
     drop(reader);
     assert!(unread.kept.lock().is_none());
     let reset = within(WAIT, "the reset", async {
@@ -223,6 +223,6 @@ async fn a_reader_that_leaves_takes_everything_along() {
     });
     assert_eq!(reset.await.unwrap(), h2::Reason::CANCEL);
     drop((driver, requests));
-    assert!(desk.listed.lock().is_none());
+    assert!(collector.listed.lock().is_none());
     assert_eq!(Arc::strong_count(&unread), 1);
 }

@@ -28,7 +28,7 @@ pub struct Target {
     pub host_header: HeaderValue,
     pub places: Places,
     /// To all places.
-    pub way: Way,
+    pub dialer: Dialer,
     /// For proxy, TCP and TLS together, and for all places.
     pub dial_timeout: Duration,
     /// Dials that may be under way at a time, upgrades' included.
@@ -37,7 +37,7 @@ pub struct Target {
 }
 
 /// How the byte stream is opened that TLS runs in. Nothing else knows of it.
-pub enum Way {
+pub enum Dialer {
     Direct,
     Proxy(Proxy),
     Tunnel(Through),
@@ -57,7 +57,7 @@ impl Target {
 
     /// A place for messages. What is called the same inside every cluster is not taken for something nearby.
     fn told(&self, place: &Place) -> String {
-        let through = if matches!(self.way, Way::Tunnel(_)) { " through the tunnel" } else { "" };
+        let through = if matches!(self.dialer, Dialer::Tunnel(_)) { " through the tunnel" } else { "" };
         format!("{place}{through}")
     }
 
@@ -112,11 +112,11 @@ impl Target {
     }
 
     async fn connect_to(&self, place: &Place, alpn: &[&[u8]], deadline: Instant) -> Result<Transport, ConnectError> {
-        let opened = match &self.way {
-            Way::Direct => Opened::Tcp(dial::connect(&place.host, place.port, deadline).await?),
-            // Rare, and larger than the direct way.
-            Way::Proxy(proxy) => Box::pin(proxy.connect(&place.host, place.port, deadline)).await?,
-            Way::Tunnel(through) => {
+        let opened = match &self.dialer {
+            Dialer::Direct => Opened::Tcp(dial::connect(&place.host, place.port, deadline).await?),
+            // Rare, and larger than a direct dial.
+            Dialer::Proxy(proxy) => Box::pin(proxy.connect(&place.host, place.port, deadline)).await?,
+            Dialer::Tunnel(through) => {
                 let failed = |source| ConnectError::Tunnel { address: self.told(place), source };
                 Box::pin(through.open(deadline)).await.map_err(failed)?
             }
@@ -153,7 +153,7 @@ impl Target {
             authority: Authority::from_static(authority),
             host_header: HeaderValue::from_static(authority),
             places: Places::new(Place { host: "member.example".into(), port: 6443, tls: None, advice: "" }, []),
-            way: Way::Direct,
+            dialer: Dialer::Direct,
             dial_timeout: Duration::from_secs(10),
             dials: Semaphore::new(1),
             circuit: Circuit::new(0, metrics.circuit()),

@@ -62,7 +62,7 @@ pub async fn send(
             if let Some(unfit) = lease.connection().unfit(&mut head.headers) {
                 return Err(SendError::UnfitAnswer(unfit));
             }
-            let source = Source::new(stream, lease.connection().desk());
+            let source = Source::new(stream, lease.connection().collector());
             Ok(Sent::Response(Response::from_parts(head, Box::new(H2Body::new(source, upload, lease)))))
         }
         Err(Failure::Client(error)) => Err(SendError::ClientGone(error)),

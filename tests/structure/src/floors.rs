@@ -46,7 +46,7 @@ pub const ROOMS: &[Rooms] = &[Rooms {
         &["tunnel"],
         &["exchange", "metrics", "request_body"],
         &["limits"],
-        &["names"],
+        &["inbound"],
         &["headers", "hub"],
         &["poll", "serving", "settings", "unread", "yaml"],
     ],

@@ -28,7 +28,7 @@ impl Client {
     async fn connect() -> (Self, ReadHalf<DuplexStream>) {
         let (ours, theirs) = duplex(ROOM);
         let marks = Marks::default();
-        let (io, outlet) = gather(Names::of_client(ours, marks.clone()));
+        let (io, outlet) = gather(Inbound::of_client(ours, marks.clone()));
         let handshake = limits::http2(100).handshake::<_, Bytes>(io);
         let serving = Box::pin(async move {
             let mut connection = handshake.await?;

@@ -20,9 +20,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::resets::Resets;
 use crate::headers::size::Unfit;
+use crate::inbound::{Inbound, Marks};
 use crate::metrics::InFlight;
-use crate::names::{Marks, Names};
-use crate::unread::{Attended, Desk};
+use crate::unread::{Collecting, Collector};
 use crate::upstream::connect::{ConnectError, Target};
 
 /// All numbers of our HTTP/2 connections to members, each with its reason.
@@ -78,7 +78,7 @@ pub struct Connection {
     /// Of heads that names were taken out of.
     marks: Marks,
     resets: Resets,
-    desk: Arc<Desk>,
+    collector: Arc<Collector>,
     /// Something was received since the last look.
     traffic: AtomicBool,
     /// Told of every stream that is given back.
@@ -110,7 +110,7 @@ impl Connection {
     {
         let failed = |reason: String| ConnectError::Http2 { address: target.address(), reason };
         let marks = Marks::default();
-        let (io, outlet) = gather(Names::of_member(transport, marks.clone()));
+        let (io, outlet) = gather(Inbound::of_member(transport, marks.clone()));
         let handshake = Builder::new()
             .initial_window_size(Settings::STREAM_WINDOW)
             .initial_connection_window_size(Settings::CONNECTION_WINDOW)
@@ -151,15 +151,15 @@ impl Connection {
         }
         let pings = driver.connection().ping_pong().expect("taken once");
         let emptied = Arc::<Notify>::default();
-        let desk = Arc::<Desk>::default();
-        let driver = Attended::new(driver, Arc::clone(&desk));
+        let collector = Arc::<Collector>::default();
+        let driver = Collecting::new(driver, Arc::clone(&collector));
         let connection = Arc::new(Self {
             sender,
             in_use: AtomicUsize::new(0),
             closing: AtomicBool::new(false),
             marks: marks.clone(),
             resets: Resets::default(),
-            desk,
+            collector,
             traffic: AtomicBool::new(true),
             room,
             emptied: Arc::clone(&emptied),
@@ -193,8 +193,8 @@ impl Connection {
         &self.resets
     }
 
-    pub fn desk(&self) -> &Arc<Desk> {
-        &self.desk
+    pub fn collector(&self) -> &Arc<Collector> {
+        &self.collector
     }
 
     pub fn is_closing(&self) -> bool {
@@ -251,7 +251,7 @@ impl Drop for Lease {
 /// Drives the connection to its end. A member that is silent for long is asked for a sign of life; without one the
 /// connection is dropped, which ends its streams with an error instead of leaving watches hanging.
 async fn drive<T: AsyncRead + AsyncWrite + Seal + Unpin>(
-    mut driver: Attended<Driven<h2::client::Connection<Gathered<T>, Bytes>, T>>,
+    mut driver: Collecting<Driven<h2::client::Connection<Gathered<T>, Bytes>, T>>,
     mut pings: PingPong,
     marks: Marks,
     connection: std::sync::Weak<Connection>,

@@ -11,7 +11,7 @@ use crate::tunnel::Tunnel;
 
 /// Handed to every new cluster.
 #[derive(Clone)]
-pub struct Making {
+pub struct Common {
     pub metrics: Metrics,
     /// What is under way at each cluster, for limits on it.
     pub loads: Arc<Loads>,

@@ -49,7 +49,7 @@ async fn served(blocks: &[Vec<u8>], pieces: usize) -> Vec<(HeaderMap, bool)> {
     tokio::spawn(async move { requests.write_all(&bytes).await });
     tokio::spawn(async move { tokio::io::copy(&mut answers, &mut tokio::io::sink()).await });
     let marks = Marks::default();
-    let mut server = h2::server::handshake(Names::of_client(ours, marks.clone())).await.unwrap();
+    let mut server = h2::server::handshake(Inbound::of_client(ours, marks.clone())).await.unwrap();
     let mut seen = Vec::new();
     while seen.len() < blocks.len() {
         let (request, mut respond) = server.accept().await.expect("no end").expect("no error of the connection");
@@ -110,8 +110,8 @@ async fn a_head_of_many_small_frames_is_not_held() {
     bytes.extend(small.repeat(2 * OF_CLIENTS.frames));
     let (ours, mut theirs) = duplex(1 << 20);
     theirs.write_all(&bytes).await.unwrap();
-    let (mut names, mut read) = (Names::of_client(ours, Marks::default()), vec![0; bytes.len()]);
-    tokio::time::timeout(std::time::Duration::from_secs(20), names.read_exact(&mut read))
+    let (mut inbound, mut read) = (Inbound::of_client(ours, Marks::default()), vec![0; bytes.len()]);
+    tokio::time::timeout(std::time::Duration::from_secs(20), inbound.read_exact(&mut read))
         .await
         .expect("passed on")
         .unwrap();
@@ -127,7 +127,7 @@ async fn a_flood_of_settings_ends_its_connection() {
         theirs.write_all(&[preface(), frame.repeat(2000)].concat()).await.unwrap();
         drop(theirs);
         let mut read = Vec::new();
-        assert_eq!(Names::of_client(ours, Marks::default()).read_to_end(&mut read).await.is_ok(), passes);
+        assert_eq!(Inbound::of_client(ours, Marks::default()).read_to_end(&mut read).await.is_ok(), passes);
     }
 }
 
@@ -151,7 +151,7 @@ proptest! {
             let sent = bytes.clone();
             tokio::spawn(async move { theirs.write_all(&sent).await });
             let mut read = Vec::new();
-            Names::of_client(ours, Marks::default()).read_to_end(&mut read).await.unwrap();
+            Inbound::of_client(ours, Marks::default()).read_to_end(&mut read).await.unwrap();
             read
         });
         let (bytes, read) = (joined(&bytes), joined(&read));

@@ -1,4 +1,5 @@
-//! Header names too long for the libraries below, on HTTP/2 connections of many users: the hub's to us, and ours to members.
+//! HTTP/2 frames as they are received, and header names too long for the libraries below, on connections of many users: the hub's to us, and
+//! ours to members.
 //!
 //! `http` takes names of less than 64 KiB, and h2 answers any other by the end of the *connection*. Go's servers and clients know no such
 //! limit: whoever may ask the hub for anything of ours could end its connection, with all its users' streams, and so could whatever a member
@@ -44,7 +45,7 @@ struct Found {
 }
 
 /// A stream of HTTP/2 frames as they are received, without such names.
-pub struct Names<T> {
+pub struct Inbound<T> {
     stream: T,
     marks: Marks,
     reach: Reach,
@@ -151,9 +152,9 @@ impl Frame {
     }
 }
 
-// === impl Names ===
+// === impl Inbound ===
 
-impl<T> Names<T> {
+impl<T> Inbound<T> {
     /// Received from a client, with its preface.
     pub fn of_client(stream: T, marks: Marks) -> Self {
         Self::new(stream, marks, OF_CLIENTS, PREFACE)
@@ -264,7 +265,7 @@ fn block(bytes: &[u8], reach: Reach) -> Block {
     Block::Beyond
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for Names<T> {
+impl<T: AsyncRead + Unpin> AsyncRead for Inbound<T> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;
         loop {
@@ -307,7 +308,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Names<T> {
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for Names<T> {
+impl<T: AsyncWrite + Unpin> AsyncWrite for Inbound<T> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(cx, buf)
     }
@@ -333,7 +334,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Names<T> {
     }
 }
 
-impl<T: Seal> Seal for Names<T> {
+impl<T: Seal> Seal for Inbound<T> {
     fn seal(&mut self, parts: [&[u8]; 2]) -> io::Result<usize> {
         self.stream.seal(parts)
     }
