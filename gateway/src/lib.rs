@@ -21,7 +21,6 @@ mod limits;
 mod metrics;
 mod needs;
 pub mod patch;
-mod poll;
 mod probes;
 mod proxy;
 mod record;

@@ -14,6 +14,7 @@ use http_body_util::Empty;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use net::dial::{self, DialError};
+use net::follow::{self, Complaints};
 use net::opened::Opened;
 use net::tls;
 use net::tls::client::{Trust, TrustError, config};
@@ -60,7 +61,7 @@ pub fn watch(api_server: ApiServer, readiness: Readiness, metrics: Metrics) -> i
 
 async fn ask_for_ever(api_server: ApiServer, readiness: Readiness, not_ready: NotReady, metrics: Metrics) {
     let mut not_ready = Some(not_ready);
-    let mut complained = String::new();
+    let mut complaints = Complaints::default();
     let mut ticks = interval(INTERVAL_WHEN_SILENT);
     let mut next = None;
     loop {
@@ -75,14 +76,12 @@ async fn ask_for_ever(api_server: ApiServer, readiness: Readiness, not_ready: No
                 if not_ready.take().is_some() {
                     tracing::info!(api_server = %api_server.place, "the API server answers");
                 }
-                complained.clear();
+                complaints.clear();
                 next = Some(now + INTERVAL);
             }
             Err(error) => {
-                let reason = causes(&error);
-                if reason != complained {
+                if let Some(reason) = complaints.new_cause(&causes(&error)) {
                     tracing::warn!(api_server = %api_server.place, reason, "the API server does not answer");
-                    complained = reason;
                 }
                 not_ready.get_or_insert_with(|| readiness.block(CONDITION));
             }
@@ -93,7 +92,7 @@ async fn ask_for_ever(api_server: ApiServer, readiness: Readiness, not_ready: No
 async fn ask(api_server: &ApiServer) -> Result<(), Silent> {
     let (host, port) = (api_server.place.host(), api_server.place.port());
     // Read each time: it is one small file, and it may be rotated.
-    let pem = api_server.ca.as_ref().map(std::fs::read).transpose().map_err(Silent::Ca)?;
+    let pem = api_server.ca.as_ref().map(|path| follow::read(path, follow::LONGEST)).transpose().map_err(Silent::Ca)?;
     let tls = config(pem.as_deref().map_or(Trust::Insecure, Trust::Bundle), None)?;
     let name = ServerName::try_from(host.to_owned()).map_err(|_| Silent::Name)?;
     let socket = dial::connect(host, port, Instant::now() + TIMEOUT).await?;

@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
+use net::follow::{self, Complaints, Look};
 use net::tls::client_files::{ClientFiles, ClientFilesError};
-use net::tls::server::RELOAD_INTERVAL;
 use parking_lot::Mutex;
 use rustls::ClientConfig;
 use secrecy::{ExposeSecret, SecretString};
@@ -30,7 +30,7 @@ pub struct Credentials {
 struct State {
     last: Option<Identity>,
     tls_number: u64,
-    complained: String,
+    complaints: Complaints,
 }
 
 /// What one link is made with.
@@ -60,39 +60,42 @@ impl Credentials {
 
     /// The identity for a link that is made now.
     pub fn current(&self) -> Result<Identity, CredentialsError> {
-        let mut state = self.state.lock();
-        match self.read() {
-            Ok((config, number, token)) => {
-                state.complained.clear();
-                Ok(self.take(&mut state, config, number, token))
-            }
-            Err(error) => {
-                let reason = error.to_string();
-                if reason != state.complained {
-                    self.metrics.reload_failures.inc();
-                    if state.last.is_some() {
-                        tracing::warn!(reason, "cannot reload the credential, going on with the one in use");
-                    }
-                    state.complained = reason;
-                }
-                state.last.clone().ok_or(error)
-            }
-        }
+        self.look().or_else(|error| self.state.lock().last.clone().ok_or(error))
     }
 
     /// Follows the files for ever.
     pub async fn follow(self: Arc<Self>) {
-        let mut interval = tokio::time::interval(RELOAD_INTERVAL);
-        loop {
-            interval.tick().await;
-            // Errors are told by `current` if something is in use, and else by those who make links.
-            let _ = self.current();
-        }
+        let mut paths = self.tls.files().paths();
+        paths.extend(self.token.as_ref().map(|token| token.path().to_owned()));
+        let looks = move || paths.iter().map(|path| Look::at(path)).collect::<Vec<_>>();
+        // Errors are told by `look` if something is in use, and else by those who make links.
+        follow::watch(looks, move |_, fresh| self.look().is_ok() && !fresh).await;
     }
 
     /// Generations, as they are read.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
+    }
+
+    /// What the files say now. An error is told once per cause.
+    fn look(&self) -> Result<Identity, CredentialsError> {
+        let mut state = self.state.lock();
+        let State { complaints, last, .. } = &mut *state;
+        match self.read() {
+            Ok((config, number, token)) => {
+                complaints.clear();
+                Ok(self.take(&mut state, config, number, token))
+            }
+            Err(error) => {
+                if let Some(reason) = complaints.new_cause(&error) {
+                    self.metrics.reload_failures.inc();
+                    if last.is_some() {
+                        tracing::warn!(reason, "cannot reload the credential, going on with the one in use");
+                    }
+                }
+                Err(error)
+            }
+        }
     }
 
     fn read(&self) -> Result<(Arc<ClientConfig>, u64, Option<SecretString>), CredentialsError> {

@@ -1,8 +1,10 @@
 //! Files that may be missing or broken for a while: read at each use, the last good ones stay in use.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use net::follow::{self, Complaints};
 use net::tls::client_files::{ClientFiles, ClientFilesError, FollowedClient};
 use parking_lot::Mutex;
 use rustls::ClientConfig;
@@ -21,7 +23,7 @@ pub struct Followed {
 #[derive(Debug, Default)]
 struct State {
     client: Option<Arc<FollowedClient>>,
-    complained: String,
+    complaints: Complaints,
 }
 
 /// A bearer token in a file.
@@ -34,7 +36,7 @@ pub struct TokenFile {
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
     #[error("cannot read the token file {path}: {source}")]
-    Read { path: PathBuf, source: std::io::Error },
+    Read { path: PathBuf, source: io::Error },
     #[error("the token file {0} is empty")]
     Empty(PathBuf),
     #[error("the token file {0} holds no token: expected one line of visible ASCII, at most 64 KiB")]
@@ -46,6 +48,10 @@ pub enum TokenError {
 impl Followed {
     pub fn new(files: ClientFiles) -> Self {
         Self { files, state: Mutex::default() }
+    }
+
+    pub fn files(&self) -> &ClientFiles {
+        &self.files
     }
 
     /// What the files say now, and a number that counts up with each change. If they say nothing usable: what they said before, with
@@ -65,16 +71,14 @@ impl Followed {
     pub fn read(&self) -> Result<(Arc<ClientConfig>, u64), ClientFilesError> {
         match self.look() {
             Ok(current) => {
-                self.state.lock().complained.clear();
+                self.state.lock().complaints.clear();
                 Ok(current)
             }
             Err(error) => {
                 let mut state = self.state.lock();
                 let Some(client) = state.client.clone() else { return Err(error) };
-                let reason = error.to_string();
-                if reason != state.complained {
+                if let Some(reason) = state.complaints.new_cause(&error) {
                     tracing::warn!(reason, "cannot reload certificates, going on with those in use");
-                    state.complained = reason;
                 }
                 let current = client.current();
                 Ok((Arc::clone(&current.config), current.number))
@@ -90,17 +94,17 @@ impl TokenFile {
         Self { path }
     }
 
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The token without the white space around it. Read as bytes, so that no error can quote it.
     pub fn read(&self) -> Result<SecretString, TokenError> {
-        use std::io::Read as _;
-        let failed = |source| TokenError::Read { path: self.path.clone(), source };
-        let mut bytes = Vec::new();
-        let file = std::fs::File::open(&self.path).map_err(failed)?;
-        file.take(LONGEST_TOKEN + 1).read_to_end(&mut bytes).map_err(failed)?;
-        if bytes.len() as u64 > LONGEST_TOKEN {
-            return Err(TokenError::Malformed(self.path.clone()));
-        }
         let malformed = || TokenError::Malformed(self.path.clone());
+        let bytes = follow::read(&self.path, LONGEST_TOKEN).map_err(|source| match source.kind() {
+            io::ErrorKind::FileTooLarge => malformed(),
+            _ => TokenError::Read { path: self.path.clone(), source },
+        })?;
         let token = SecretString::from(String::from_utf8(bytes).map_err(|_| malformed())?.trim());
         if token.expose_secret().is_empty() {
             return Err(TokenError::Empty(self.path.clone()));

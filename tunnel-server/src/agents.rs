@@ -128,7 +128,7 @@ impl Agents {
             sheds: Quiet::default(),
             refusals: Quiet::default(),
         };
-        runtime.spawn(agents.end.clone().run_until_cancelled_owned(certificate.follow_telling(following)));
+        runtime.spawn(agents.end.clone().run_until_cancelled_owned(certificate.follow(|| {}, following)));
         runtime.spawn(agents.end.clone().run_until_cancelled_owned(serving.run(listener)));
         tracing::info!(%address, "accepting tunnel-agents");
         Ok(agents)

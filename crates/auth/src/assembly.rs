@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kube::Client;
-use net::tls::server::RELOAD_INTERVAL;
+use net::follow::{File, LONGEST};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -18,7 +18,6 @@ use crate::ca_bundle::{CaBundle, CaBundleError};
 use crate::clock::Clock;
 use crate::config::{AuthorizationConfig, Config, FrontProxyConfig, TokenConfig};
 use crate::config_map::{ConfigMapSource, Parts};
-use crate::files::Watched;
 use crate::hub::Hub;
 use crate::identity_headers::IdentityHeaders;
 use crate::metrics::Metrics;
@@ -121,12 +120,11 @@ impl Builder<'_> {
         let trust = Arc::clone(&self.trust);
         let metrics = self.metrics.clone();
         let apply = move |pem: &[u8]| {
-            let bundle = CaBundle::parse(pem).inspect_err(|_| metrics.reload_failed());
-            trust.publish_clients(Arc::new(bundle.map_err(|error| error.to_string())?));
+            trust.publish_clients(Arc::new(CaBundle::parse(pem).map_err(|error| error.to_string())?));
             Ok(())
         };
-        // As often as serving certificates: the two are rotated together.
-        self.workers.spawn_on(file.follow_every(RELOAD_INTERVAL, apply), self.runtime);
+        let following = file.follow("CA of clients", apply, move || metrics.reload_failed());
+        self.workers.spawn_on(following, self.runtime);
         Ok(())
     }
 
@@ -146,7 +144,7 @@ impl Builder<'_> {
         };
         self.trust.publish_front_proxy(settings.clone());
         let trust = Arc::clone(&self.trust);
-        self.follow(file, move |pem| {
+        self.follow("CA of the front proxy", file, move |pem| {
             let authorities = Arc::new(CaBundle::parse(pem).map_err(|error| error.to_string())?);
             trust.publish_front_proxy(FrontProxySettings { authorities, ..settings.clone() });
             Ok(())
@@ -177,7 +175,7 @@ impl Builder<'_> {
             let broken = |source| BuildError::TokenFile { path: path.clone(), source };
             let known = TokenFile::parse(&csv).map_err(broken)?;
             let live = known.clone();
-            self.follow(file, move |csv| live.replace(csv).map_err(|error| error.to_string()));
+            self.follow("tokens", file, move |csv| live.replace(csv).map_err(|error| error.to_string()));
             tokens.file = Some(known);
         }
         tokens.hub =
@@ -209,20 +207,25 @@ impl Builder<'_> {
         let broken = |source| BuildError::Policy { path: path.to_owned(), source };
         let standalone = Standalone::new(Policy::parse(&yaml).map_err(broken)?);
         let live = standalone.clone();
-        self.follow(file, move |yaml| {
+        self.follow("policy", file, move |yaml| {
             live.replace(Policy::parse(yaml).map_err(|error| error.to_string())?);
             Ok(())
         });
         Ok(standalone)
     }
 
-    fn follow(&mut self, file: Watched, apply: impl FnMut(&[u8]) -> Result<(), String> + Send + 'static) {
-        self.workers.spawn_on(file.follow(apply), self.runtime);
+    fn follow(
+        &mut self,
+        what: &'static str,
+        file: File,
+        apply: impl FnMut(&[u8]) -> Result<(), String> + Send + 'static,
+    ) {
+        self.workers.spawn_on(file.follow(what, apply, || {}), self.runtime);
     }
 }
 
-fn open(path: &Path) -> Result<(Watched, Vec<u8>), BuildError> {
-    Watched::open(path).map_err(|source| BuildError::Read { path: path.to_owned(), source })
+fn open(path: &Path) -> Result<(File, Vec<u8>), BuildError> {
+    File::open(path, LONGEST).map_err(|source| BuildError::Read { path: path.to_owned(), source })
 }
 
 #[cfg(test)]

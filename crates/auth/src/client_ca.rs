@@ -6,7 +6,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use net::tls::server::{Doorkeeper, RELOAD_INTERVAL};
+use net::follow::{File, LONGEST};
+use net::tls::server::Doorkeeper;
 use rustls_pki_types::CertificateDer;
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
@@ -14,7 +15,6 @@ use tokio::task::JoinSet;
 use crate::assembly::BuildError;
 use crate::ca_bundle::CaBundle;
 use crate::clock::Clock;
-use crate::files::Watched;
 use crate::peer::{Peer, Verdict};
 use crate::trust::Trust;
 
@@ -29,21 +29,22 @@ pub struct ClientCa {
 // === impl ClientCa ===
 
 impl ClientCa {
-    /// Reads `path` and follows it on `runtime`, looking as often as serving certificates are looked at. A bad file is logged, the
-    /// last good one stays in force, and `failed` is called, once per change.
+    /// Reads `path` and follows it on `runtime`. A bad file is logged, the last good one stays in force, and `failed` is called, once
+    /// per cause.
     pub fn open(path: &Path, runtime: &Handle, failed: impl Fn() + Send + 'static) -> Result<Arc<Self>, BuildError> {
-        let (file, pem) = Watched::open(path).map_err(|source| BuildError::Read { path: path.to_owned(), source })?;
+        let (file, pem) =
+            File::open(path, LONGEST).map_err(|source| BuildError::Read { path: path.to_owned(), source })?;
         let broken = |source| BuildError::CaBundle { path: path.to_owned(), source };
         let trust = Arc::new(Trust::default());
         trust.publish_clients(Arc::new(CaBundle::parse(&pem).map_err(broken)?));
         let live = Arc::clone(&trust);
         let mut follower = JoinSet::new();
         let apply = move |pem: &[u8]| {
-            let bundle = CaBundle::parse(pem).inspect_err(|_| failed()).map_err(|error| error.to_string())?;
+            let bundle = CaBundle::parse(pem).map_err(|error| error.to_string())?;
             live.publish_clients(Arc::new(bundle));
             Ok(())
         };
-        follower.spawn_on(file.follow_every(RELOAD_INTERVAL, apply), runtime);
+        follower.spawn_on(file.follow("CA of clients", apply, failed), runtime);
         Ok(Arc::new(Self { trust, clock: Clock::default(), _follower: follower }))
     }
 

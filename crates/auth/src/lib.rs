@@ -22,7 +22,6 @@ mod config;
 mod config_map;
 mod credentials;
 mod decision;
-mod files;
 mod front_proxy;
 mod hub;
 pub mod hub_client;

@@ -4,6 +4,7 @@
 pub mod descriptors;
 pub mod dial;
 pub mod drain;
+pub mod follow;
 pub mod gather;
 pub mod heard;
 pub mod large_reads;

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use api::secret::{CREDENTIAL_TYPE_LABEL, SecretView};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use net::follow::Look;
 use serde::Deserialize;
 
 use super::Registry;
-use crate::poll::Look;
 use crate::yaml;
 
 /// Manifests larger than this are not read: a Secret is limited to 1 MiB by Kubernetes.

@@ -3,8 +3,9 @@
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
+use net::follow::{self, Look};
+
 use super::{Registry, directory, kubeconfig};
-use crate::poll::{INTERVAL, Look};
 
 /// Where to look.
 #[derive(Debug, Clone)]
@@ -15,20 +16,15 @@ pub struct Files {
 
 /// Follows the files for ever. What cannot be read is logged once per change, and harms nothing else.
 pub async fn run(files: Files, mut registry: Registry) {
-    let mut interval = tokio::time::interval(INTERVAL);
-    let mut last = None;
     let mut held = Held::new();
     let mut generation = 0;
-    loop {
-        interval.tick().await;
-        let now = files.look();
-        if last.as_ref() == Some(&now) {
-            continue;
-        }
+    let looked_at = files.clone();
+    let load = move |now: &State, _| {
         generation += 1;
-        files.load(&mut registry, &mut held, &now, generation);
-        last = Some(now);
-    }
+        files.load(&mut registry, &mut held, now, generation);
+        true
+    };
+    follow::watch(move || looked_at.look(), load).await;
 }
 
 /// The clusters each file held when it could last be read: a file that cannot be read now, perhaps half written, does not mean that its

@@ -3,12 +3,11 @@
 //! A file that is wrong stops the start. One that becomes wrong later changes nothing: the rules read last stay in force, the
 //! log says why, and a counter and a gauge tell whoever watches.
 
-use std::fs::File;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use net::follow::File;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -17,13 +16,12 @@ use prometheus_client::registry::Registry;
 
 use super::configuration::{self, InvalidConfiguration, LONGEST};
 use super::rule::Rules;
-use crate::poll::{INTERVAL, Look};
 
-/// The file, as it was when last looked at.
+/// The file, and the rules that it held when it was last usable.
 #[derive(Debug)]
 pub struct RulesFile {
     path: PathBuf,
-    seen: Look,
+    file: File,
     rules: Arc<ArcSwap<Rules>>,
     metrics: Metrics,
 }
@@ -55,12 +53,12 @@ struct ResultLabels {
 impl RulesFile {
     /// Reads the file for the first time.
     pub fn open(path: &Path, metrics: Metrics) -> Result<Self, FileError> {
-        // Looked at first: a change while it is read is one more change.
-        let seen = Look::at(path);
-        let text = read(path).map_err(|error| FileError::Read(path.to_owned(), error))?;
-        let rules = compile(path, &text).map_err(|error| FileError::Invalid(path.to_owned(), error))?;
+        let unreadable = |error| FileError::Read(path.to_owned(), error);
+        let (file, text) = File::open(path, LONGEST as u64).map_err(unreadable)?;
+        let text = str::from_utf8(&text).map_err(|error| unreadable(std::io::Error::other(error)))?;
+        let rules = compile(path, text).map_err(|error| FileError::Invalid(path.to_owned(), error))?;
         metrics.loaded();
-        Ok(Self { path: path.to_owned(), seen, rules: Arc::new(ArcSwap::from_pointee(rules)), metrics })
+        Ok(Self { path: path.to_owned(), file, rules: Arc::new(ArcSwap::from_pointee(rules)), metrics })
     }
 
     /// The rules in force.
@@ -69,42 +67,17 @@ impl RulesFile {
     }
 
     /// Follows the file for ever.
-    pub async fn follow(mut self) {
-        let mut interval = tokio::time::interval(INTERVAL);
-        loop {
-            interval.tick().await;
-            self.look();
-        }
+    pub async fn follow(self) {
+        let Self { path, file, rules, metrics } = self;
+        let refused = metrics.clone();
+        let apply = move |text: &[u8]| {
+            let text = str::from_utf8(text).map_err(|error| error.to_string())?;
+            rules.store(Arc::new(compile(&path, text).map_err(|error| error.to_string())?));
+            metrics.loaded();
+            Ok(())
+        };
+        file.follow("identity rules", apply, move || refused.refused()).await;
     }
-
-    fn look(&mut self) {
-        let now = Look::at(&self.path);
-        if now == self.seen {
-            return;
-        }
-        self.seen = now;
-        let loaded = read(&self.path)
-            .map_err(|error| error.to_string())
-            .and_then(|text| compile(&self.path, &text).map_err(|error| error.to_string()));
-        match loaded {
-            Ok(rules) => {
-                tracing::info!(file = %self.path.display(), rules = rules.len(), "identity rules loaded");
-                self.rules.store(Arc::new(rules));
-                self.metrics.loaded();
-            }
-            Err(reason) => {
-                tracing::error!(file = %self.path.display(), reason, "identity rules not usable, the last good ones stay in force");
-                self.metrics.refused();
-            }
-        }
-    }
-}
-
-fn read(path: &Path) -> std::io::Result<String> {
-    let mut text = String::new();
-    // One byte more than allowed, for the parser to see that it is too long.
-    File::open(path)?.take(LONGEST as u64 + 1).read_to_string(&mut text)?;
-    Ok(text)
 }
 
 fn compile(path: &Path, text: &str) -> Result<Rules, InvalidConfiguration> {
@@ -153,6 +126,7 @@ impl Metrics {
 
 #[cfg(test)]
 mod tests {
+    use net::follow::INTERVAL;
     use prometheus_client::encoding::text::encode;
 
     use super::*;
@@ -182,25 +156,38 @@ mod tests {
         assert!(matches!(missing, FileError::Read(..)), "{missing}");
     }
 
-    #[test]
-    fn a_file_that_becomes_wrong_leaves_the_last_rules_in_force() {
+    #[tokio::test(start_paused = true)]
+    async fn a_file_that_becomes_wrong_leaves_the_last_rules_in_force() {
         let (registry, metrics) = metrics();
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), PRIVILEGED).unwrap();
-        let mut followed = RulesFile::open(file.path(), metrics).unwrap();
+        let followed = RulesFile::open(file.path(), metrics).unwrap();
         let rules = followed.rules();
+        let following = tokio::spawn(followed.follow());
+        let told = || {
+            let mut text = String::new();
+            encode(&mut text, &registry).unwrap();
+            text
+        };
+        let round = async || tokio::time::sleep(2 * INTERVAL).await;
         for wrong in ["", "spec: [", "spec: {clientIdentityExchanger: {rules: [{name: long enough to differ}]}}"] {
             std::fs::write(file.path(), wrong).unwrap();
-            followed.look();
+            round().await;
             assert_eq!(rules.load().len(), 1, "{wrong}");
         }
-        let mut text = String::new();
-        encode(&mut text, &registry).unwrap();
+        let text = told();
         assert!(text.contains("cluster_gateway_identity_rules_loads_total{result=\"failure\"} 3"), "{text}");
         assert!(text.contains("cluster_gateway_identity_rules_current 0"), "{text}");
         std::fs::write(file.path(), "spec: {}").unwrap();
-        followed.look();
+        round().await;
         assert_eq!(rules.load().len(), 0);
+        std::fs::remove_file(file.path()).unwrap();
+        round().await;
+        assert!(told().contains("cluster_gateway_identity_rules_current 0"));
+        std::fs::write(file.path(), "spec: {}").unwrap();
+        round().await;
+        assert!(told().contains("cluster_gateway_identity_rules_current 1"), "the same file as before it was gone");
+        following.abort();
     }
 
     #[test]

@@ -48,6 +48,6 @@ pub const ROOMS: &[Rooms] = &[Rooms {
         &["limits"],
         &["inbound"],
         &["headers", "hub"],
-        &["poll", "serving", "settings", "unread", "yaml"],
+        &["serving", "settings", "unread", "yaml"],
     ],
 }];

@@ -58,7 +58,7 @@ impl Listener {
         let clients =
             ClientCa::open(&config.client_ca_file, &Handle::current(), move || metrics.reload_failed("client-ca"))?;
         let metrics = shared.metrics.clone();
-        workers.spawn(Arc::clone(&certificate).follow_telling(move || metrics.reload_failed("certificate")));
+        workers.spawn(Arc::clone(&certificate).follow(|| {}, move || metrics.reload_failed("certificate")));
         let doorkeeper: Arc<dyn Doorkeeper> = clients.clone();
         let acceptor = config_admitting(certificate, &Policy::default(), doorkeeper).into();
         let mut sockets = listen::reuse_port(config.listen, 1, Sharing::Refused)?;

@@ -25,7 +25,7 @@ async fn the_file_decides_now_and_after_each_change() {
     };
     let ca = ClientCa::open(&path, &Handle::current(), count).expect("a good file");
     let ((by_old, old_chain), (by_new, new_chain)) = (peer(&old), peer(&new));
-    let round = async || sleep(RELOAD_INTERVAL + Duration::from_millis(1)).await;
+    let round = async || sleep(net::follow::INTERVAL + Duration::from_millis(1)).await;
 
     assert!(ca.judge(&by_old).is_ok() && ca.admit(&old_chain).is_ok());
     assert!(ca.judge(&by_new).is_err() && ca.admit(&new_chain).is_err());
@@ -44,4 +44,10 @@ async fn the_file_decides_now_and_after_each_change() {
     round().await;
     assert!(ca.judge(&by_new).is_ok(), "the last good file stays in force");
     assert_eq!(failures.load(Ordering::SeqCst), 1);
+
+    std::fs::remove_file(&path).expect("removed");
+    round().await;
+    round().await;
+    assert!(ca.judge(&by_new).is_ok());
+    assert_eq!(failures.load(Ordering::SeqCst), 2, "a file that is gone counts, too");
 }

@@ -11,7 +11,8 @@ use rustls::ClientConfig;
 
 use super::client::{self, Trust, TrustError};
 use super::keypair::{KeyPair, KeyPairError};
-use super::server::{KeyPairFiles, RELOAD_INTERVAL};
+use super::server::KeyPairFiles;
+use crate::follow;
 
 /// Where trust and identity are.
 #[derive(Debug, Clone, Default)]
@@ -84,39 +85,25 @@ impl FollowedClient {
         Ok(true)
     }
 
-    /// Re-reads the files for ever. Files that cannot be used (such as a key written before its certificate) are logged and told to
-    /// `failed` once per cause, and the last good ones stay in use.
-    pub async fn follow(self: Arc<Self>, failed: impl Fn() + Send) {
-        let mut complained = String::new();
-        let mut interval = tokio::time::interval(RELOAD_INTERVAL);
-        loop {
-            interval.tick().await;
-            match self.reload() {
-                Ok(changed) => {
-                    if changed {
-                        tracing::info!(files = %self.files, "certificates for dialling reloaded");
-                    }
-                    complained.clear();
-                }
-                Err(error) => {
-                    let reason = error.to_string();
-                    if reason != complained {
-                        tracing::warn!(reason, "cannot reload certificates for dialling, going on with those in use");
-                        failed();
-                        complained = reason;
-                    }
-                }
-            }
-        }
+    /// Follows the files for ever, as [`follow::follow`] says.
+    pub async fn follow(self: Arc<Self>, failed: impl Fn() + Send + 'static) {
+        let files = self.files.paths();
+        follow::follow("certificates for dialling", files, move || self.reload(), failed).await;
     }
 }
 
 // === impl ClientFiles ===
 
 impl ClientFiles {
+    /// All there are.
+    pub fn paths(&self) -> Vec<PathBuf> {
+        self.ca.iter().cloned().chain(self.identity.iter().flat_map(KeyPairFiles::paths)).collect()
+    }
+
     fn read(&self) -> Result<Contents, ClientFilesError> {
         let read = |path: &Path| {
-            std::fs::read(path).map_err(|source| ClientFilesError::Read { path: path.to_owned(), source })
+            follow::read(path, follow::LONGEST)
+                .map_err(|source| ClientFilesError::Read { path: path.to_owned(), source })
         };
         let pair = |files: &KeyPairFiles| Ok((read(&files.certificate)?, read(&files.private_key)?));
         Ok(Contents {
@@ -141,15 +128,6 @@ impl ClientFiles {
             Some(path) => ClientFilesError::Trust { path: path.clone(), source },
             None => ClientFilesError::System(source),
         })
-    }
-}
-
-impl std::fmt::Display for ClientFiles {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let identity = self.identity.iter().flat_map(|files| [&files.certificate, &files.private_key]);
-        let mut all = self.ca.iter().chain(identity);
-        all.next().map_or(Ok(()), |first| write!(f, "{}", first.display()))?;
-        all.try_for_each(|path| write!(f, ", {}", path.display()))
     }
 }
 

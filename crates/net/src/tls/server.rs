@@ -12,7 +12,6 @@ mod names;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use rustls::client::danger::HandshakeSignatureValid;
@@ -28,10 +27,7 @@ pub use self::names::{NamedFiles, ServingCertificates};
 use super::keypair::{KeyPair, KeyPairError};
 use super::policy::Policy;
 use super::signatures::Signatures;
-
-/// How often the serving files are compared with what is in use. Two small reads: cheaper than a watcher, and right for
-/// the symlink swaps of mounted Secrets.
-pub const RELOAD_INTERVAL: Duration = Duration::from_secs(2);
+use crate::follow;
 
 /// Where the serving certificate and key are.
 #[derive(Debug, Clone)]
@@ -54,13 +50,6 @@ struct Loaded {
 
 #[derive(Debug)]
 struct AnyClientCertificate(Signatures);
-
-/// Looks after one certificate.
-struct Follower {
-    certificate: Arc<ServingCertificate>,
-    complained: String,
-    complaints: u64,
-}
 
 /// A server configuration that shows what `certificates` chooses.
 pub fn config(certificates: Arc<dyn ResolvesServerCert>, policy: &Policy) -> Arc<ServerConfig> {
@@ -93,24 +82,17 @@ impl ServingCertificate {
         Ok(Arc::new(Self { files, current: ArcSwap::from_pointee(loaded) }))
     }
 
-    /// Re-reads the files for ever. A bad pair (such as a key written before its certificate) is logged once per change
-    /// and the last good one stays in use.
-    pub async fn follow(self: Arc<Self>) {
-        self.follow_telling(|| {}).await;
-    }
-
-    /// As [`ServingCertificate::follow`], and calls `failed` for each bad pair, once per change.
-    pub async fn follow_telling(self: Arc<Self>, failed: impl Fn() + Send) {
-        let mut follower = Follower::new(self);
-        let mut interval = tokio::time::interval(RELOAD_INTERVAL);
-        loop {
-            interval.tick().await;
-            let before = follower.complaints;
-            follower.look();
-            if follower.complaints != before {
-                failed();
-            }
-        }
+    /// Follows the files for ever, as [`follow::follow`] says. `changed` is called when another pair is in use.
+    pub async fn follow(self: Arc<Self>, changed: impl Fn() + Send + 'static, failed: impl Fn() + Send + 'static) {
+        let files = self.files.paths().to_vec();
+        let reload = move || {
+            self.reload().inspect(|now| {
+                if *now {
+                    changed();
+                }
+            })
+        };
+        follow::follow("serving certificate", files, reload, failed).await;
     }
 
     /// The pair in use.
@@ -134,44 +116,18 @@ impl ResolvesServerCert for ServingCertificate {
     }
 }
 
-// === impl Follower ===
-
-impl Follower {
-    fn new(certificate: Arc<ServingCertificate>) -> Self {
-        Self { certificate, complained: String::new(), complaints: 0 }
-    }
-
-    /// Looks once. True if another pair is in use now.
-    fn look(&mut self) -> bool {
-        match self.certificate.reload() {
-            Ok(changed) => {
-                self.complained.clear();
-                if changed {
-                    tracing::info!(file = %self.certificate.files.certificate.display(), "serving certificate reloaded");
-                }
-                changed
-            }
-            Err(error) => {
-                let text = error.to_string();
-                if text != self.complained {
-                    tracing::error!(
-                        file = %self.certificate.files.certificate.display(),
-                        error = text,
-                        "serving certificate not reloaded, the last good one stays in use"
-                    );
-                    self.complained = text;
-                    self.complaints += 1;
-                }
-                false
-            }
-        }
-    }
-}
+// === impl KeyPairFiles ===
 
 impl KeyPairFiles {
+    /// Certificate, then key.
+    pub fn paths(&self) -> [PathBuf; 2] {
+        [self.certificate.clone(), self.private_key.clone()]
+    }
+
     fn read(&self) -> Result<(Vec<u8>, Vec<u8>), KeyPairError> {
-        let read =
-            |path: &PathBuf| std::fs::read(path).map_err(|source| KeyPairError::Read { path: path.clone(), source });
+        let read = |path: &PathBuf| {
+            follow::read(path, follow::LONGEST).map_err(|source| KeyPairError::Read { path: path.clone(), source })
+        };
         Ok((read(&self.certificate)?, read(&self.private_key)?))
     }
 }

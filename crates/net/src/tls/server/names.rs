@@ -9,10 +9,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use futures_util::future::join_all;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
-use super::{Follower, KeyPairFiles, RELOAD_INTERVAL, ServingCertificate};
+use super::{KeyPairFiles, ServingCertificate};
 use crate::tls::keypair::KeyPairError;
 
 /// A further certificate and the names it is for; without any, those in the certificate.
@@ -47,19 +48,15 @@ impl ServingCertificates {
         Ok(Arc::new(Self { main, named, by_name }))
     }
 
-    /// Re-reads the files for ever, as [`ServingCertificate::follow`] does for one pair.
+    /// Follows the files for ever, as [`ServingCertificate::follow`] does for one pair.
     pub async fn follow(self: Arc<Self>) {
-        let mut main = Follower::new(Arc::clone(&self.main));
-        let mut named: Vec<_> = self.named.iter().map(|named| Follower::new(Arc::clone(&named.certificate))).collect();
-        let mut interval = tokio::time::interval(RELOAD_INTERVAL);
-        loop {
-            interval.tick().await;
-            main.look();
-            // All of them are looked at, whatever the first says.
-            if named.iter_mut().fold(false, |changed, follower| follower.look() | changed) {
-                self.by_name.store(Arc::new(by_name(&self.named)));
-            }
-        }
+        let named = self.named.iter().map(|named| {
+            let all = Arc::clone(&self);
+            // `rcu`: two that change at once must not undo each other.
+            let changed = move || drop(all.by_name.rcu(|_| by_name(&all.named)));
+            Arc::clone(&named.certificate).follow(changed, || {})
+        });
+        tokio::join!(Arc::clone(&self.main).follow(|| {}, || {}), join_all(named));
     }
 
     fn named(&self, name: &str) -> Option<Arc<CertifiedKey>> {

@@ -67,7 +67,7 @@ async fn new_files_bring_their_own_names() {
     let served = Served::new(&[(&["old.example"], &[])]);
     let following = tokio::spawn(Arc::clone(&served.certificates).follow());
     write(served.directory.path(), "0", &["new.example"]);
-    tokio::time::sleep(2 * RELOAD_INTERVAL).await;
+    tokio::time::sleep(2 * crate::follow::INTERVAL).await;
     assert_eq!((served.shown("old.example"), served.shown("new.example")), (None, Some(0)));
     following.abort();
 }

@@ -1,0 +1,108 @@
+//! Following files: looked at now and then, read when they look different.
+//!
+//! Looking, not inotify: right for editors that replace files, for the swapped symbolic links of mounted Secrets and `ConfigMap`s,
+//! and for network file systems alike. Looks run where blocking is allowed: a file system that hangs stops nothing else.
+
+mod file;
+mod look;
+
+use std::fmt::Display;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tokio::task::spawn_blocking;
+use tokio::time::{MissedTickBehavior, interval};
+
+pub use self::file::{File, LONGEST, read};
+pub use self::look::Look;
+
+/// Between two looks: how long a change may go unnoticed. A look is one `stat` a file.
+pub const INTERVAL: Duration = Duration::from_millis(250);
+
+/// Failures of one thing, each told once: until it works again, or fails for another cause.
+#[derive(Debug, Default)]
+pub struct Complaints(Option<String>);
+
+/// Calls `reload` whenever one of `files` may have changed, for ever. It says whether something else is in use now.
+///
+/// What cannot be used (such as a key written before its certificate) is logged and told to `failed` once per cause, and tried again
+/// at each look; until then the last good contents stay in use, of which `reload` takes care.
+pub async fn follow<E: Display>(
+    what: &'static str,
+    files: Vec<PathBuf>,
+    mut reload: impl FnMut() -> Result<bool, E> + Send + 'static,
+    failed: impl Fn() + Send + 'static,
+) {
+    let names = files.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
+    let mut complaints = Complaints::default();
+    let reload = move |_: &Vec<Look>, fresh: bool| match reload() {
+        Ok(changed) => {
+            if changed {
+                tracing::info!(what, files = names, "changed files are in use now");
+            }
+            complaints.clear();
+            // Once more after each change: a further one within the same tick of the file system's clock looks the same.
+            !fresh
+        }
+        Err(error) => {
+            if let Some(reason) = complaints.new_cause(&error) {
+                tracing::error!(
+                    what,
+                    files = names,
+                    reason,
+                    "files cannot be used, the last good contents stay in use"
+                );
+                failed();
+            }
+            false
+        }
+    };
+    watch(move || files.iter().map(|path| Look::at(path)).collect::<Vec<_>>(), reload).await;
+}
+
+/// Calls `seen` with what `look` finds and whether that is new, for ever: when it is new, and as long as `seen` says that it is not
+/// done with it.
+pub async fn watch<S: PartialEq + Send + 'static>(
+    look: impl FnMut() -> S + Send + 'static,
+    seen: impl FnMut(&S, bool) -> bool + Send + 'static,
+) {
+    let mut ticks = interval(INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut state = (look, seen, None::<S>, false);
+    loop {
+        ticks.tick().await;
+        let turn = spawn_blocking(move || {
+            let (look, seen, last, done) = &mut state;
+            let now = look();
+            let fresh = last.as_ref() != Some(&now);
+            if fresh || !*done {
+                *done = seen(&now, fresh);
+                *last = Some(now);
+            }
+            state
+        });
+        let Ok(next) = turn.await else { return }; // the runtime is shutting down
+        state = next;
+    }
+}
+
+// === impl Complaints ===
+
+impl Complaints {
+    /// The text of `error`, unless it is that of the failure before.
+    pub fn new_cause(&mut self, error: &impl Display) -> Option<&str> {
+        let reason = error.to_string();
+        if self.0.as_ref() == Some(&reason) {
+            return None;
+        }
+        Some(self.0.insert(reason))
+    }
+
+    /// It works.
+    pub fn clear(&mut self) {
+        self.0 = None;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,69 @@
+//! One followed file.
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use super::follow;
+
+/// Longest file read, in bytes: the size limit of a ConfigMap or Secret, several times over.
+pub const LONGEST: u64 = 8 * 1024 * 1024;
+
+/// A file, and a fingerprint of what it held when it was last read (not the contents: they can be secret).
+#[derive(Debug)]
+pub struct File {
+    path: PathBuf,
+    longest: u64,
+    hasher: RandomState,
+    known: Option<u64>,
+}
+
+/// Reads a file of at most `longest` bytes; fails with [`io::ErrorKind::FileTooLarge`] if there are more.
+pub fn read(path: &Path, longest: u64) -> io::Result<Vec<u8>> {
+    let mut contents = Vec::new();
+    std::fs::File::open(path)?.take(longest + 1).read_to_end(&mut contents)?;
+    if contents.len() as u64 > longest {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("longer than {} KiB", longest / 1024)));
+    }
+    Ok(contents)
+}
+
+// === impl File ===
+
+impl File {
+    /// Reads the file for the first time.
+    pub fn open(path: &Path, longest: u64) -> io::Result<(Self, Vec<u8>)> {
+        let contents = read(path, longest)?;
+        let hasher = RandomState::new();
+        let known = Some(hasher.hash_one(&contents));
+        Ok((Self { path: path.to_owned(), longest, hasher, known }, contents))
+    }
+
+    /// Hands changed contents to `apply`, for ever, once per change. What cannot be read or applied is logged and told to `failed`,
+    /// and what was applied before stays.
+    pub async fn follow(
+        self,
+        what: &'static str,
+        mut apply: impl FnMut(&[u8]) -> Result<(), String> + Send + 'static,
+        failed: impl Fn() + Send + 'static,
+    ) {
+        let Self { path, longest, hasher, mut known } = self;
+        let files = vec![path.clone()];
+        let mut refused = None;
+        let reload = move || {
+            let contents = read(&path, longest).map_err(|error| {
+                // What comes next is applied, whatever it is: who was told of a failure learns that it is over.
+                known = None;
+                error.to_string()
+            })?;
+            let now = Some(hasher.hash_one(&contents));
+            if now == known {
+                return refused.clone().map_or(Ok(false), Err);
+            }
+            known = now;
+            refused = apply(&contents).err();
+            refused.clone().map_or(Ok(true), Err)
+        };
+        follow(what, files, reload, failed).await;
+    }
+}
