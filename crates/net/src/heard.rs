@@ -66,17 +66,7 @@ impl<T: AsyncWrite + Unpin, E: Ear + Unpin> AsyncWrite for Heard<T, E> {
         self.said(written)
     }
 
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
-    }
+    crate::forward!(stream: is_write_vectored, poll_flush, poll_shutdown);
 }
 
 impl<T: Seal, E: Ear> Seal for Heard<T, E> {

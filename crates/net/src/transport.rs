@@ -2,11 +2,7 @@
 
 mod proxied;
 
-use std::io;
-use std::pin::Pin;
-use std::task::{Context, Poll};
-
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 use tokio_util::sync::CancellationToken;
@@ -46,64 +42,10 @@ impl Transport {
     }
 }
 
-/// Calls the same method on whichever stream it is.
-macro_rules! either {
-    ($self:expr, $stream:ident => $call:expr) => {
-        match $self.get_mut() {
-            Transport::Tls(stream) => {
-                let $stream = Pin::new(stream.as_mut());
-                $call
-            }
-            Transport::Plain(stream) => {
-                let $stream = Pin::new(stream);
-                $call
-            }
-            Transport::ProxiedTls(stream) => {
-                let $stream = Pin::new(stream.as_mut());
-                $call
-            }
-            Transport::Proxied(stream) => {
-                let $stream = Pin::new(stream.as_mut());
-                $call
-            }
-        }
-    };
-}
-
 impl AsyncRead for Transport {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        either!(self, stream => stream.poll_read(cx, buf))
-    }
+    crate::forward!([Tls Plain ProxiedTls Proxied]: poll_read);
 }
 
 impl AsyncWrite for Transport {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        either!(self, stream => stream.poll_write(cx, buf))
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        either!(self, stream => stream.poll_flush(cx))
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        either!(self, stream => stream.poll_shutdown(cx))
-    }
-
-    // Without these two, h2 copies every payload into one buffer instead of handing it to the socket.
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        either!(self, stream => stream.poll_write_vectored(cx, bufs))
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        match self {
-            Self::Tls(stream) => stream.is_write_vectored(),
-            Self::Plain(stream) => stream.is_write_vectored(),
-            Self::ProxiedTls(stream) => stream.is_write_vectored(),
-            Self::Proxied(stream) => stream.is_write_vectored(),
-        }
-    }
+    crate::forward!([Tls Plain ProxiedTls Proxied]: poll_write, poll_write_vectored, is_write_vectored, poll_flush, poll_shutdown);
 }

@@ -116,18 +116,12 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ReadAhead<T> {
         self.after(cx, written)
     }
 
-    fn is_write_vectored(&self) -> bool {
-        self.io.is_write_vectored()
-    }
-
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.io).poll_flush(cx);
         self.after(cx, flushed)
     }
 
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_shutdown(cx)
-    }
+    net::forward!(io: is_write_vectored, poll_shutdown);
 }
 
 #[cfg(test)]

@@ -15,7 +15,6 @@ mod keepalive;
 mod last_words;
 mod leaving;
 pub mod link;
-mod prefixed;
 #[cfg(test)]
 mod protocol;
 mod pulse;
@@ -33,7 +32,6 @@ pub use self::budget::{Budget, Gauge};
 pub use self::cluster_name::{ClusterName, ClusterNameError};
 pub use self::destination::{Destination, DestinationError};
 pub use self::link::{Link, LinkError, OpenError};
-pub use self::prefixed::Prefixed;
 pub use self::refusal::{Hop, Reason, Refusal};
 pub use self::serve::{Incoming, Serving, serve};
 pub use self::settings::Settings;

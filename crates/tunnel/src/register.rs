@@ -14,8 +14,8 @@ use http::StatusCode;
 
 pub use self::agent::register;
 pub use self::server::{Applicant, applicant};
-use crate::prefixed::Prefixed;
 use crate::{ClusterName, ClusterNameError};
+use net::prefixed::Prefixed;
 
 /// Path of the registration.
 pub const PATH: &str = "/tunnel/v1/links";

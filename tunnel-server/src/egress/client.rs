@@ -9,8 +9,9 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
-use bytes::{Buf as _, Bytes};
+use bytes::Bytes;
 use net::large_reads::LargeReads;
+use net::prefixed::take_early;
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
@@ -116,13 +117,7 @@ impl<S> Client<S> {
 impl<S: AsyncRead + Unpin> AsyncRead for Client<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;
-        if !this.early.is_empty() {
-            let length = this.early.len().min(buf.remaining());
-            buf.put_slice(&this.early[..length]);
-            this.early.advance(length);
-            if this.early.is_empty() {
-                this.early = Bytes::new();
-            }
+        if take_early(&mut this.early, buf) {
             return Poll::Ready(Ok(()));
         }
         let before = buf.filled().len();
@@ -149,18 +144,8 @@ impl<S: Front> AsyncWrite for Client<S> {
         Pin::new(&mut self.io).poll_write_vectored(cx, bufs)
     }
 
-    fn is_write_vectored(&self) -> bool {
-        self.io.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_flush(cx)
-    }
-
     // An end is no byte: it need not wait.
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_shutdown(cx)
-    }
+    net::forward!(io: is_write_vectored, poll_flush, poll_shutdown);
 }
 
 impl<S: Front> Socket for Client<S> {

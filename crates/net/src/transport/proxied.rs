@@ -1,20 +1,17 @@
 //! A stream inside a proxy's or a tunnel's.
 
-use std::io;
-use std::pin::Pin;
-use std::task::{Context, Poll};
-
-use bytes::{Buf as _, Bytes};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use bytes::Bytes;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 use tokio_util::sync::CancellationToken;
 
+use crate::prefixed::Prefixed;
+
 /// A stream that is more than a TCP connection.
 pub struct Proxied {
-    hop: Hop,
-    /// Sent by the destination together with the proxy's answer, and not read yet.
-    early: Bytes,
+    /// What the destination sent together with the proxy's answer comes first.
+    stream: Prefixed<Hop>,
     /// Cancelled when the way is about to end.
     leaving: Option<CancellationToken>,
 }
@@ -34,15 +31,15 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send + Sync + 'static> Io for T {}
 
 impl Proxied {
     pub(crate) fn tcp(tcp: TcpStream, early: Bytes) -> Self {
-        Self { hop: Hop::Tcp(tcp), early, leaving: None }
+        Self { stream: Prefixed::new(Hop::Tcp(tcp), early), leaving: None }
     }
 
     pub(crate) fn tls(tls: Box<TlsStream<TcpStream>>, early: Bytes) -> Self {
-        Self { hop: Hop::Tls(tls), early, leaving: None }
+        Self { stream: Prefixed::new(Hop::Tls(tls), early), leaving: None }
     }
 
     pub(crate) fn other(stream: impl Io, leaving: Option<CancellationToken>) -> Self {
-        Self { hop: Hop::Other(Box::new(stream)), early: Bytes::new(), leaving }
+        Self { stream: Prefixed::new(Hop::Other(Box::new(stream)), Bytes::new()), leaving }
     }
 
     pub(crate) fn leaving(&self) -> Option<CancellationToken> {
@@ -50,64 +47,20 @@ impl Proxied {
     }
 }
 
-/// Calls the same method on whichever stream it is.
-macro_rules! either {
-    ($self:expr, $stream:ident => $call:expr) => {
-        match &mut $self.get_mut().hop {
-            Hop::Tcp(stream) => {
-                let $stream = Pin::new(stream);
-                $call
-            }
-            Hop::Tls(stream) => {
-                let $stream = Pin::new(stream.as_mut());
-                $call
-            }
-            Hop::Other(stream) => {
-                let $stream = Pin::new(stream.as_mut());
-                $call
-            }
-        }
-    };
-}
-
 impl AsyncRead for Proxied {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        if !self.early.is_empty() {
-            let length = self.early.len().min(buf.remaining());
-            buf.put_slice(&self.early[..length]);
-            self.early.advance(length);
-            return Poll::Ready(Ok(()));
-        }
-        either!(self, stream => stream.poll_read(cx, buf))
-    }
+    crate::forward!(stream: poll_read);
 }
 
 impl AsyncWrite for Proxied {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        either!(self, stream => stream.poll_write(cx, buf))
-    }
+    crate::forward!(stream: poll_write, poll_write_vectored, is_write_vectored, poll_flush, poll_shutdown);
+}
 
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        either!(self, stream => stream.poll_write_vectored(cx, bufs))
-    }
+// === impl Hop ===
 
-    fn is_write_vectored(&self) -> bool {
-        match &self.hop {
-            Hop::Tcp(stream) => stream.is_write_vectored(),
-            Hop::Tls(stream) => stream.is_write_vectored(),
-            Hop::Other(stream) => stream.is_write_vectored(),
-        }
-    }
+impl AsyncRead for Hop {
+    crate::forward!([Tcp Tls Other]: poll_read);
+}
 
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        either!(self, stream => stream.poll_flush(cx))
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        either!(self, stream => stream.poll_shutdown(cx))
-    }
+impl AsyncWrite for Hop {
+    crate::forward!([Tcp Tls Other]: poll_write, poll_write_vectored, is_write_vectored, poll_flush, poll_shutdown);
 }

@@ -8,7 +8,7 @@ use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 
-use crate::prefixed::Prefixed;
+use net::prefixed::Prefixed;
 
 /// A socket that can be ended so that its peer sees a reset and not an end of file.
 pub trait Socket: AsyncRead + AsyncWrite + Unpin + Send + 'static {

@@ -6,13 +6,14 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use kit::wait::{eventually, within};
+use net::prefixed::Prefixed;
 use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt, copy, duplex, split};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::task::JoinHandle;
 
 use super::*;
+use crate::Settings;
 use crate::testing::Pair;
-use crate::{Prefixed, Settings};
 
 const SOON: Duration = Duration::from_secs(10);
 

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use super::head::{self, HeadError, MOST_HEADERS};
 use super::{AGENT, CLUSTER, LINK, PATH, PROTOCOL, RegisterError, Registered, Registration, SERVER, VERSION};
-use crate::prefixed::Prefixed;
+use net::prefixed::Prefixed;
 
 /// Of a refusal's text, in bytes as sent.
 const LONGEST_TEXT: usize = 2048;

@@ -17,7 +17,7 @@ use super::{
     is_version,
 };
 use crate::ClusterName;
-use crate::prefixed::Prefixed;
+use net::prefixed::Prefixed;
 
 /// For an answer of a few hundred bytes to be taken.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);

@@ -1,0 +1,71 @@
+//! Wrappers of streams: the methods in which they add nothing.
+
+/// Methods of `AsyncRead` and `AsyncWrite`, for the body of an `impl`, that call the same method of the stream below: of a field, or
+/// of what each variant of an enum holds.
+///
+/// ```ignore
+/// net::forward!(stream: is_write_vectored, poll_flush, poll_shutdown);
+/// net::forward!([Plain Encrypted]: poll_read);
+/// ```
+///
+/// Whoever forwards a write forwards [`poll_write_vectored`](tokio::io::AsyncWrite::poll_write_vectored) and
+/// [`is_write_vectored`](tokio::io::AsyncWrite::is_write_vectored) as well: without them h2 copies every payload into one buffer.
+#[macro_export]
+macro_rules! forward {
+    ($to:tt: $($method:ident),+) => { $($crate::forward!(@$method $to);)+ };
+    (@poll_read $to:tt) => {
+        fn poll_read(
+            self: ::std::pin::Pin<&mut Self>,
+            cx: &mut ::std::task::Context<'_>,
+            buf: &mut ::tokio::io::ReadBuf<'_>,
+        ) -> ::std::task::Poll<::std::io::Result<()>> {
+            $crate::forward!(@call self $to poll_read(cx, buf))
+        }
+    };
+    (@poll_write $to:tt) => {
+        fn poll_write(
+            self: ::std::pin::Pin<&mut Self>,
+            cx: &mut ::std::task::Context<'_>,
+            buf: &[u8],
+        ) -> ::std::task::Poll<::std::io::Result<usize>> {
+            $crate::forward!(@call self $to poll_write(cx, buf))
+        }
+    };
+    (@poll_write_vectored $to:tt) => {
+        fn poll_write_vectored(
+            self: ::std::pin::Pin<&mut Self>,
+            cx: &mut ::std::task::Context<'_>,
+            bufs: &[::std::io::IoSlice<'_>],
+        ) -> ::std::task::Poll<::std::io::Result<usize>> {
+            $crate::forward!(@call self $to poll_write_vectored(cx, bufs))
+        }
+    };
+    (@is_write_vectored [$($variant:ident)+]) => {
+        fn is_write_vectored(&self) -> bool {
+            match self {
+                $(Self::$variant(stream) => stream.is_write_vectored(),)+
+            }
+        }
+    };
+    (@is_write_vectored $field:ident) => {
+        fn is_write_vectored(&self) -> bool {
+            self.$field.is_write_vectored()
+        }
+    };
+    (@$flush_or_shutdown:ident $to:tt) => {
+        fn $flush_or_shutdown(
+            self: ::std::pin::Pin<&mut Self>,
+            cx: &mut ::std::task::Context<'_>,
+        ) -> ::std::task::Poll<::std::io::Result<()>> {
+            $crate::forward!(@call self $to $flush_or_shutdown(cx))
+        }
+    };
+    (@call $self:ident [$($variant:ident)+] $method:ident $arguments:tt) => {
+        match $self.get_mut() {
+            $(Self::$variant(stream) => ::std::pin::Pin::new(stream).$method $arguments,)+
+        }
+    };
+    (@call $self:ident $field:ident $method:ident $arguments:tt) => {
+        ::std::pin::Pin::new(&mut $self.get_mut().$field).$method $arguments
+    };
+}
