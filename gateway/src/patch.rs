@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use kube::Client;
+use net::backoff::Backoff;
 use telemetry::logs;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, sleep, timeout_at};
@@ -25,10 +26,9 @@ use crate::hub;
 
 /// Name of the subcommand, and of the program when it is called by a link.
 const NAME: &str = "patch";
-/// Between the first two attempts; then twice as long each time.
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
-/// An object that appears is noticed within this.
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// Between attempts: an object that appears is noticed within the longest. There is one such process: nothing is left to chance.
+const PAUSES: Backoff =
+    Backoff { chance: 0.0, ..Backoff::doubling(Duration::from_millis(500), Duration::from_secs(5)) };
 /// For one attempt, three requests: a hub that hangs is asked again.
 const ATTEMPT: Duration = Duration::from_secs(30);
 
@@ -81,7 +81,7 @@ pub async fn apply(args: &Args) -> anyhow::Result<()> {
 /// Tries until it succeeds or `args.timeout` is over.
 async fn until_done(client: &Client, args: &Args) -> Result<(), GaveUp> {
     let deadline = Instant::now() + args.timeout;
-    let mut pause = FIRST_PAUSE;
+    let mut failures = 0;
     let mut reason = Reason::Silence;
     loop {
         let limit = deadline.min(Instant::now() + ATTEMPT);
@@ -96,12 +96,12 @@ async fn until_done(client: &Client, args: &Args) -> Result<(), GaveUp> {
             }
             Err(_) => {}
         }
-        let next = Instant::now() + pause;
-        if next >= deadline {
+        let pause = PAUSES.wait(failures);
+        if Instant::now() + pause >= deadline {
             return Err(GaveUp { patience: args.timeout, reason });
         }
         sleep(pause).await;
-        pause = (pause * 2).min(LONGEST_PAUSE);
+        failures += 1;
     }
 }
 

@@ -11,7 +11,6 @@
 mod assembly;
 mod authenticate;
 mod authorize;
-mod backoff;
 mod ca_bundle;
 mod cache;
 mod certificate;

@@ -13,9 +13,9 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use k8s_openapi::api::authentication::v1::{TokenReviewSpec, TokenReviewStatus};
 use k8s_openapi::api::authorization::v1::{SubjectAccessReviewSpec, SubjectAccessReviewStatus};
+use net::backoff::Backoff;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::backoff::Backoff;
 use crate::metrics::{Kind, Metrics};
 
 use self::places::Places;
@@ -27,7 +27,11 @@ pub use self::stage::{AtHub, Stage};
 /// Longest wait for one answer (`--authentication-token-webhook` request timeout of kube-apiserver).
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Attempts at one review (`DefaultAuthWebhookRetryBackoff.Steps`).
-const MAX_ATTEMPTS: usize = 5;
+const MAX_ATTEMPTS: u32 = 5;
+/// Between them: from 500 ms, ×1.5, and up to a fifth more (`DefaultAuthWebhookRetryBackoff` in
+/// `k8s.io/apiserver/pkg/server/options/authentication.go`).
+const AGAIN: Backoff =
+    Backoff { first: Duration::from_millis(600), longest: Duration::from_secs(6), factor: 1.5, chance: 1.0 / 6.0 };
 /// Longest wait for a review with all its attempts and its place in the queue: callers have given up by then.
 const REVIEW_DEADLINE: Duration = Duration::from_secs(30);
 /// Longest `Retry-After` that is honoured; a longer one is cut, as the deadline would end the review anyway.
@@ -121,7 +125,7 @@ impl Reviewer {
         stage: &Stage,
         attempt: impl Fn() -> BoxFuture<'a, Result<T, ReviewError>>,
     ) -> Result<T, ReviewError> {
-        let mut delays = Backoff::for_reviews().take(MAX_ATTEMPTS - 1);
+        let mut failures = 0;
         loop {
             let outcome = {
                 // The place is given back while waiting for the next attempt.
@@ -130,12 +134,13 @@ impl Reviewer {
                 timeout(ATTEMPT_TIMEOUT, attempt()).await.unwrap_or(Err(ReviewError::TimedOut))
             };
             let Err(ReviewError::Hub { retry, .. }) = &outcome else { return outcome };
-            let Some(delay) = delays.next() else { return outcome };
             match *retry {
+                _ if failures + 1 >= MAX_ATTEMPTS => return outcome,
                 Retry::Never => return outcome,
-                Retry::Backoff => sleep(delay).await,
+                Retry::Backoff => sleep(AGAIN.wait(failures)).await,
                 Retry::After(wish) => sleep(wish.min(MAX_RETRY_AFTER)).await,
             }
+            failures += 1;
         }
     }
 }

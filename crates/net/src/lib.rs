@@ -1,6 +1,7 @@
 //! Sockets, TLS that reloads while running, drain and byte pumps. Knows of HTTP its ALPN names and the
 //! `CONNECT` of proxies, of Kubernetes nothing.
 
+pub mod backoff;
 pub mod descriptors;
 pub mod dial;
 pub mod drain;

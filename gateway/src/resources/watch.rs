@@ -1,6 +1,5 @@
 //! What watches of our resources have in common: they answer at once, go on line by line, and end in their own time.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -62,10 +61,7 @@ pub fn response(gateway: &RequestNeeds, method: &Method, events: Events) -> Resp
 /// How long a watch lasts. Watches that begin together must not end together.
 pub fn lifetime(wish: Option<i64>) -> Duration {
     let wish = wish.and_then(|seconds| u64::try_from(seconds).ok()).filter(|seconds| *seconds > 0);
-    let random = || {
-        let random = RandomState::new().build_hasher().finish();
-        SHORTEST + Duration::from_secs(random % SHORTEST.as_secs())
-    };
+    let random = || SHORTEST.mul_f64(1.0 + net::random::fraction());
     wish.map_or_else(random, |seconds| Duration::from_secs(seconds).min(LONGEST))
 }
 

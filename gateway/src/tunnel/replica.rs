@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use net::backoff::Backoff;
 use parking_lot::Mutex;
 use prometheus_client::metrics::gauge::Gauge;
 use rustls_pki_types::ServerName;
@@ -23,9 +24,8 @@ use crate::metrics::InFlight;
 
 /// Links of one runtime to one server: with the 10,000 streams that each takes, more than a core can serve.
 const MOST_LINKS: usize = 8;
-/// How long a server that could not be reached is left alone first, doubled with each further failure.
-const FIRST_PAUSE: Duration = Duration::from_millis(250);
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+/// How long a server that could not be reached is left alone.
+const PAUSES: Backoff = Backoff::doubling(Duration::from_millis(250), Duration::from_secs(2));
 /// So many looks in a row without a stream end a link.
 const IDLE_LOOKS: u32 = 10;
 const LOOK: Duration = Duration::from_secs(30);
@@ -74,7 +74,8 @@ struct Making {
 
 struct Pause {
     until: Instant,
-    length: Duration,
+    /// In a row.
+    failures: u32,
     why: Arc<Unlinked>,
 }
 
@@ -193,14 +194,13 @@ impl Replica {
     fn failed(&self, error: Unlinked) -> Arc<Unlinked> {
         let error = Arc::new(error);
         let mut state = self.state.lock();
-        let length = state.pause.as_ref().map_or(FIRST_PAUSE, |pause| (pause.length * 2).min(LONGEST_PAUSE));
+        let before = state.pause.as_ref().map_or(0, |pause| pause.failures);
         if state.pause.is_none() {
             // Once, and not for each of many attempts.
             tracing::warn!(%error, "cannot link to a tunnel-server, trying again while it is needed");
         }
-        // Jittered over the upper half: gateways must not all come back in the same instant.
-        let until = Instant::now() + length.mul_f64(0.5 + net::random::fraction() / 2.0);
-        state.pause = Some(Pause { until, length, why: Arc::clone(&error) });
+        let (until, failures) = (Instant::now() + PAUSES.wait(before), before.saturating_add(1));
+        state.pause = Some(Pause { until, failures, why: Arc::clone(&error) });
         error
     }
 

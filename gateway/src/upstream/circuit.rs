@@ -8,14 +8,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use net::backoff::Backoff;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::metrics::CircuitGauge;
 
-/// How long the circuit stays open first, doubled with each failure of the one dial it lets through.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// How long the circuit stays open first, then with each failure of the one dial it lets through.
+const PAUSES: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_secs(30));
 
 /// See the module's text.
 pub struct Circuit {
@@ -31,7 +31,8 @@ enum State {
 }
 
 struct Pause {
-    length: Duration,
+    /// So many dials that it let through have failed.
+    probes: u32,
     until: Instant,
     /// The one dial is under way.
     probing: bool,
@@ -89,9 +90,9 @@ impl Circuit {
 
     fn count_failure(&self, probed: bool, error: &dyn fmt::Display) {
         let mut state = self.state.lock();
-        let (failures, length) = match &*state {
-            State::Closed { failures } => (failures.saturating_add(1), FIRST_PAUSE),
-            State::Open(pause) if probed => (pause.failures.saturating_add(1), (pause.length * 2).min(LONGEST_PAUSE)),
+        let (failures, probes) = match &*state {
+            State::Closed { failures } => (failures.saturating_add(1), 0),
+            State::Open(pause) if probed => (pause.failures.saturating_add(1), pause.probes.saturating_add(1)),
             // A dial from before the circuit opened: it says nothing new.
             State::Open(_) => return,
         };
@@ -99,9 +100,8 @@ impl Circuit {
             *state = State::Closed { failures };
             return;
         }
-        // Jittered over the upper half: the replicas of a gateway must not all come back in the same instant.
-        let until = Instant::now() + length.mul_f64(0.5 + net::random::fraction() / 2.0);
-        *state = State::Open(Pause { length, until, probing: false, failures, last: error.to_string().into() });
+        let until = Instant::now() + PAUSES.wait(probes);
+        *state = State::Open(Pause { probes, until, probing: false, failures, last: error.to_string().into() });
         self.gauge.set(true);
     }
 }

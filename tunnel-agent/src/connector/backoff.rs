@@ -5,12 +5,12 @@
 
 use std::time::Duration;
 
-use net::random::fraction;
+use net::backoff;
 use tokio::time::Instant;
 
-const BASE: Duration = Duration::from_millis(250);
-/// The longest wait.
-const LONGEST: Duration = Duration::from_secs(30);
+/// Anything up to the window: a thousand agents spread over all of it.
+const WAITS: backoff::Backoff =
+    backoff::Backoff { chance: 1.0, ..backoff::Backoff::doubling(Duration::from_millis(250), Duration::from_secs(30)) };
 /// The longest wait while an outage is young; after a refusal of the credential the shortest window, since trying changes nothing.
 const YOUNG_LONGEST: Duration = Duration::from_secs(1);
 const YOUNG: Duration = Duration::from_secs(10);
@@ -41,7 +41,7 @@ impl Backoff {
     pub(super) fn failed(&mut self, kind: Kind, at_least: Option<Duration>) -> Duration {
         let now = Instant::now();
         let since = *self.since.get_or_insert(now);
-        let exponential = BASE.saturating_mul(1 << self.failures.min(10)).min(LONGEST);
+        let exponential = WAITS.window(self.failures);
         let window = match kind {
             Kind::Passing if now - since < YOUNG => exponential.min(YOUNG_LONGEST),
             Kind::Passing => exponential,
@@ -49,7 +49,7 @@ impl Backoff {
         };
         self.failures = self.failures.saturating_add(1);
         let asked = at_least.unwrap_or_default().min(MOST_RETRY_AFTER);
-        let wait = asked + window.mul_f64(fraction());
+        let wait = asked + WAITS.some_of(window);
         self.until = Some(now + wait);
         wait
     }
@@ -91,13 +91,13 @@ mod tests {
         let mut longest = Duration::ZERO;
         for _ in 0..200 {
             let wait = backoff.failed(Kind::Passing, None);
-            assert!(wait <= LONGEST, "{wait:?}");
+            assert!(wait <= WAITS.longest, "{wait:?}");
             longest = longest.max(wait);
             advance(wait).await;
         }
-        assert!(longest > LONGEST / 2, "the jitter spreads over the whole window: {longest:?}");
+        assert!(longest > WAITS.longest / 2, "the jitter spreads over the whole window: {longest:?}");
         backoff.reset();
-        assert!(backoff.failed(Kind::Passing, None) <= BASE);
+        assert!(backoff.failed(Kind::Passing, None) <= WAITS.first);
     }
 
     #[tokio::test(start_paused = true)]
@@ -108,6 +108,6 @@ mod tests {
         assert!(wait >= asked && backoff.is_waiting());
         advance(asked.checked_sub(Duration::from_millis(1)).unwrap()).await;
         assert!(backoff.is_waiting());
-        assert!(backoff.failed(Kind::Passing, Some(Duration::MAX)) <= MOST_RETRY_AFTER + LONGEST);
+        assert!(backoff.failed(Kind::Passing, Some(Duration::MAX)) <= MOST_RETRY_AFTER + WAITS.longest);
     }
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
+use net::backoff::Backoff;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
@@ -17,9 +18,8 @@ use crate::error::ExecError;
 use crate::plugins::Standing;
 use crate::request::{Fingerprint, Request};
 
-/// How long a failed plugin is left alone: doubled with each failure in a row.
-const BACK_OFF: Duration = Duration::from_secs(1);
-const LONGEST_BACK_OFF: Duration = Duration::from_secs(30);
+/// How long a failed plugin is left alone: the whole of it, as each run is a process.
+const PAUSES: Backoff = Backoff { chance: 0.0, ..Backoff::doubling(Duration::from_secs(1), Duration::from_secs(30)) };
 /// A credential that served this long before it was rejected was a good one.
 const PROVEN: Duration = Duration::from_mins(1);
 
@@ -179,7 +179,7 @@ fn land(entry: &Weak<Entry>, outcome: &Outcome) {
             state.failures = 0;
         }
         Err(error) => {
-            let until = Instant::now() + back_off(state.failures);
+            let until = Instant::now() + PAUSES.wait(state.failures);
             state.failure = Some((Arc::clone(error), until));
             match **error {
                 // That others hang says nothing against this one.
@@ -189,10 +189,6 @@ fn land(entry: &Weak<Entry>, outcome: &Outcome) {
         }
     }
     drop(state);
-}
-
-fn back_off(times: u32) -> Duration {
-    BACK_OFF.saturating_mul(2_u32.saturating_pow(times)).min(LONGEST_BACK_OFF)
 }
 
 impl Drop for Entry {
@@ -226,6 +222,6 @@ impl State {
         if rejected.age() >= PROVEN {
             self.rejections = 0;
         }
-        self.rejections.checked_sub(1).is_some_and(|times| rejected.age() < back_off(times))
+        self.rejections.checked_sub(1).is_some_and(|times| rejected.age() < PAUSES.window(times))
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use api::hub_object::{self, HubList};
 use api::managed_cluster::ManagedCluster;
 use api::watch_event::{Change, HubEvent};
+use net::backoff::Backoff;
 use tokio::time::{sleep, timeout};
 
 use self::doubt::{Doubt, Verdict};
@@ -16,10 +17,10 @@ use crate::hub::{Collection, Hub, HubFailure, Line};
 
 /// How often a hub without the kind is asked whether it has it now.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
-/// How seldom, in the end, one that does not let us see what is only displayed: each time is a refusal in its audit log.
-const REFUSED_AGAIN: Duration = Duration::from_mins(10);
-/// Shortest and longest pause after a failure.
-const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+/// The same of one that does not let us see what is only displayed, in the end seldom and never sooner: each time is a refusal in its audit log.
+const REFUSED_AGAIN: Backoff = Backoff { chance: 0.0, ..Backoff::doubling(LOOK_AGAIN, Duration::from_mins(10)) };
+/// After a failure: in the end half a minute on average.
+const PAUSES: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_secs(40));
 /// The hub ends our watch after this many seconds; nothing is lost by it.
 const LIFETIME: u64 = 290;
 
@@ -30,10 +31,9 @@ struct Following {
     purpose: Purpose,
     /// The hub was not asked yet.
     first: bool,
-    /// After the next failure.
-    pause: Duration,
-    /// After the next refusal; the shortest if there was none yet.
-    refused: Duration,
+    /// In a row.
+    failures: u32,
+    refusals: u32,
     doubt: Doubt,
 }
 
@@ -45,8 +45,8 @@ pub async fn run(hub: Hub, published: Arc<ManagedClusters>, purpose: Purpose) {
         managed: Managed::default(),
         purpose,
         first: true,
-        pause: PAUSES.0,
-        refused: LOOK_AGAIN,
+        failures: 0,
+        refusals: 0,
         doubt: Doubt::default(),
     };
     loop {
@@ -90,7 +90,7 @@ impl Following {
                 format!("watch=true&allowWatchBookmarks=true&timeoutSeconds={LIFETIME}&resourceVersion={version}");
             let mut watching = self.hub.watch(None, Collection::ManagedClusters, &query).await?;
             // Not after the list: who may list and not watch is to ask ever more seldom, too.
-            (self.pause, self.refused) = (PAUSES.0, LOOK_AGAIN);
+            (self.failures, self.refusals) = (0, 0);
             let before = version.clone();
             while let Line::Whole(line) = watching.lines.next().await {
                 match HubEvent::parse(&line) {
@@ -101,7 +101,7 @@ impl Following {
             }
             if version == before {
                 // A hub that ends watches at once must not be asked without pause; nor is a list wrong now and then.
-                sleep(PAUSES.0).await;
+                sleep(PAUSES.first).await;
                 return Ok(());
             }
         }
@@ -146,17 +146,17 @@ impl Following {
             }
         }
         self.forget();
-        self.refused = LOOK_AGAIN;
+        self.refusals = 0;
         LOOK_AGAIN
     }
 
     fn refused(&mut self, failure: &HubFailure) -> Duration {
-        if self.refused == LOOK_AGAIN {
+        if self.refusals == 0 {
             tracing::info!(answer = %failure, "virtualclusters are without ManagedClusters, which the gateway may not read");
         }
         self.forget();
-        let pause = self.refused;
-        self.refused = (pause * 2).min(REFUSED_AGAIN);
+        let pause = REFUSED_AGAIN.wait(self.refusals);
+        self.refusals = self.refusals.saturating_add(1);
         pause
     }
 
@@ -169,8 +169,8 @@ impl Following {
             _ => "ManagedClusters stay as they were last read",
         };
         tracing::warn!(error = %failure, next_step = doubt::next_step(failure), "{consequence}");
-        let pause = self.pause;
-        self.pause = (pause * 2).min(PAUSES.1);
+        let pause = PAUSES.wait(self.failures);
+        self.failures = self.failures.saturating_add(1);
         pause
     }
 

@@ -64,9 +64,9 @@ async fn opens_after_failures_in_a_row_and_says_why_and_until_when() {
 async fn one_dial_goes_through_after_the_pause_and_its_success_closes_it() {
     let tested = tested(1);
     tested.fail();
-    advance((FIRST_PAUSE / 2).saturating_sub(Duration::from_millis(1))).await;
+    advance((PAUSES.first / 2).saturating_sub(Duration::from_millis(1))).await;
     assert!(tested.is_open(), "the pause is at least half its length");
-    advance(FIRST_PAUSE / 2 + Duration::from_millis(1)).await;
+    advance(PAUSES.first / 2 + Duration::from_millis(1)).await;
     let probe = tested.circuit.attempt().expect("and at most its length");
     assert!(tested.refusal().contains("the next is under way"));
     probe.succeeded();
@@ -78,7 +78,7 @@ async fn each_failure_of_the_one_dial_doubles_the_pause_up_to_a_limit() {
     let tested = tested(1);
     tested.fail();
     for seconds in [2, 4, 8, 16, 30, 30] {
-        advance(LONGEST_PAUSE).await;
+        advance(PAUSES.longest).await;
         tested.fail();
         let length = Duration::from_secs(seconds);
         advance((length / 2).saturating_sub(Duration::from_millis(1))).await;
@@ -93,7 +93,7 @@ async fn each_failure_of_the_one_dial_doubles_the_pause_up_to_a_limit() {
 async fn a_dial_given_up_by_its_caller_leaves_its_place_to_the_next() {
     let tested = tested(1);
     tested.fail();
-    advance(FIRST_PAUSE).await;
+    advance(PAUSES.first).await;
     let probe = tested.circuit.attempt().unwrap();
     assert!(tested.is_open());
     drop(probe);

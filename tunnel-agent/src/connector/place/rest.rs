@@ -5,11 +5,11 @@
 
 use std::time::Duration;
 
-use net::random::fraction;
+use net::backoff::Backoff;
 use tokio::time::Instant;
 
-const FIRST: Duration = Duration::from_secs(10);
-const LONGEST: Duration = Duration::from_mins(10);
+/// Half of it by chance, so that agents do not look in step.
+const LOOKS: Backoff = Backoff::doubling(Duration::from_secs(10), Duration::from_mins(10));
 
 /// The default does not rest.
 #[derive(Debug, Default)]
@@ -25,10 +25,8 @@ pub(super) struct Rest {
 impl Rest {
     /// A link led where enough are.
     pub(super) fn found_nothing_new(&mut self) {
-        let wait = FIRST.saturating_mul(1 << self.in_vain.min(10)).min(LONGEST);
+        self.until = Some(Instant::now() + LOOKS.wait(self.in_vain));
         self.in_vain = self.in_vain.saturating_add(1);
-        // Half of it by chance, so that agents do not look in step.
-        self.until = Some(Instant::now() + wait.mul_f64(0.5 + fraction() / 2.0));
     }
 
     /// A link led where it is wanted, or one of this address is gone: the next look may be at once.

@@ -1,0 +1,71 @@
+//! When to try again: each wait longer than the one before, up to a longest, and a share of it left to chance, so that those who
+//! failed together do not come back together.
+
+use std::time::Duration;
+
+use crate::random::fraction;
+
+/// The waits of one kind of failure. Whoever waits counts its failures in a row itself.
+#[derive(Debug, Clone, Copy)]
+pub struct Backoff {
+    /// After the first failure, at most.
+    pub first: Duration,
+    pub longest: Duration,
+    /// By which each is longer than the one before.
+    pub factor: f64,
+    /// From 0, always the whole of it, to 1, anything below it.
+    pub chance: f64,
+}
+
+// === impl Backoff ===
+
+impl Backoff {
+    /// Twice as long each time, the lower half of it for certain.
+    pub const fn doubling(first: Duration, longest: Duration) -> Self {
+        Self { first, longest, factor: 2.0, chance: 0.5 }
+    }
+
+    /// The longest wait after so many failures before this one.
+    pub fn window(&self, failures: u32) -> Duration {
+        let factor = self.factor.powi(i32::try_from(failures).unwrap_or(i32::MAX));
+        let window = Duration::try_from_secs_f64(self.first.as_secs_f64() * factor);
+        window.map_or(self.longest, |window| window.min(self.longest))
+    }
+
+    /// How long to wait after so many failures before this one.
+    pub fn wait(&self, failures: u32) -> Duration {
+        self.some_of(self.window(failures))
+    }
+
+    /// The certain share of `window`, and some of the rest.
+    pub fn some_of(&self, window: Duration) -> Duration {
+        window.mul_f64(1.0 - self.chance * fraction())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn waits_grow_to_the_longest_and_never_beyond() {
+        let backoff = Backoff::doubling(SECOND, 30 * SECOND);
+        let windows: Vec<u64> =
+            [0, 1, 4, 5, 31, 4000, u32::MAX].map(|failures| backoff.window(failures).as_secs()).into();
+        assert_eq!(windows, [1, 2, 16, 30, 30, 30, 30]);
+    }
+
+    #[test]
+    fn chance_spreads_over_its_share_and_no_more() {
+        for (chance, least) in [(0.0, 1.0), (0.5, 0.5), (1.0, 0.0)] {
+            let backoff = Backoff { chance, ..Backoff::doubling(SECOND, SECOND) };
+            let mut waits: Vec<f64> = (0..500).map(|_| backoff.wait(0).as_secs_f64()).collect();
+            waits.sort_by(f64::total_cmp);
+            let (shortest, longest) = (waits[0], waits[499]);
+            assert!(shortest >= least && longest <= 1.0, "{chance}: {shortest} to {longest}");
+            assert!(longest - shortest >= 0.8 * chance, "{chance}: {shortest} to {longest}");
+        }
+    }
+}
