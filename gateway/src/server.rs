@@ -6,18 +6,19 @@ mod http2;
 mod lengths;
 mod limits;
 
-use std::io;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
 use auth::Peer;
+use net::accept;
 use net::large_reads::LargeReads;
+use net::pending::{Place, Room};
 use net::tls;
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
@@ -33,7 +34,7 @@ pub struct Server {
     gateway: Arc<RequestNeeds>,
     tls: TlsAcceptor,
     core: usize,
-    room: Arc<Semaphore>,
+    room: Room,
 }
 
 /// How a connection ended, if not in good order.
@@ -55,52 +56,47 @@ enum Ended {
 
 impl Server {
     pub fn new(gateway: Arc<RequestNeeds>, tls: Arc<ServerConfig>, core: usize) -> Self {
-        Self { gateway, tls: tls.into(), core, room: Arc::new(Semaphore::new(Limits::CONNECTIONS)) }
+        Self { gateway, tls: tls.into(), core, room: Room::new(Limits::CONNECTIONS) }
     }
 
     pub async fn run(self, listener: TcpListener) {
         let drain = self.gateway.drain.clone();
-        let mut drained = pin!(drain.soft());
         let server = Arc::new(self);
-        loop {
-            // At the limit, new connections wait in the kernel's queue.
-            let accepted = async {
-                let permit = Arc::clone(&server.room).acquire_owned().await.expect("never closed");
-                (listener.accept().await, permit)
-            };
-            let (accepted, permit) = tokio::select! {
-                biased;
-                () = &mut drained => return,
-                accepted = accepted => accepted,
-            };
-            match accepted {
-                Ok((stream, address)) => server.spawn(stream, address, permit),
-                Err(error) => pause_after(&error).await,
-            }
-        }
+        let next = || async {
+            let (stream, address) = accept::tcp(&listener).await?;
+            // At the limit, connections without a TLS session give way, or else new ones wait in the kernel's queue.
+            Ok((stream, address, server.room.enter(address.ip()).await))
+        };
+        let take = |(stream, address, (permit, place))| server.spawn(stream, address, permit, place);
+        drain.soft_token().run_until_cancelled(accept::each("connections", next, take)).await;
     }
 
-    fn spawn(self: &Arc<Self>, stream: TcpStream, address: SocketAddr, permit: OwnedSemaphorePermit) {
+    fn spawn(self: &Arc<Self>, stream: TcpStream, address: SocketAddr, permit: OwnedSemaphorePermit, place: Place) {
         let server = Arc::clone(self);
         let guard = server.gateway.drain.guard();
         tokio::spawn(async move {
             let open = server.gateway.metrics.client_connection();
-            server.connection(stream, address).await;
+            server.connection(stream, address, place).await;
             drop((guard, permit, open));
         });
     }
 
-    async fn connection(&self, stream: TcpStream, address: SocketAddr) {
-        net::dial::tune(&stream);
+    async fn connection(&self, stream: TcpStream, address: SocketAddr, place: Place) {
         let handshake = timeout(Limits::TLS_HANDSHAKE, self.tls.accept(LargeReads::new(stream)));
-        let stream = match handshake.await {
-            Ok(Ok(stream)) => stream,
-            failed => {
+        let shaken = tokio::select! {
+            // First: its room is another's already.
+            biased;
+            () = place.given_away() => Err("another took its place".to_owned()),
+            shaken = handshake => match shaken {
+                Ok(shaken) => shaken.map_err(|error| error.to_string()),
+                Err(_) => Err(format!("not finished within {:?}", Limits::TLS_HANDSHAKE)),
+            },
+        };
+        drop(place);
+        let stream = match shaken {
+            Ok(stream) => stream,
+            Err(reason) => {
                 self.gateway.metrics.tls_failed();
-                let reason = match failed {
-                    Ok(Err(error)) => error.to_string(),
-                    _ => format!("not finished within {:?}", Limits::TLS_HANDSHAKE),
-                };
                 return tracing::debug!(%address, reason, "TLS handshake failed");
             }
         };
@@ -115,16 +111,6 @@ impl Server {
             tracing::debug!(%address, %error, "client connection ended");
         }
     }
-}
-
-/// Errors of `accept` are of one connection, or mean that the process is out of something: files, most often.
-async fn pause_after(error: &io::Error) {
-    const PAUSE: Duration = Duration::from_millis(200);
-    if matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset) {
-        return;
-    }
-    tracing::error!(%error, "cannot accept connections, trying again");
-    tokio::time::sleep(PAUSE).await;
 }
 
 /// Serves until the client is done; asked to leave, finishes what is in flight; told to, drops it.

@@ -14,6 +14,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use net::drain::Drain;
 use net::listen::{self, Sharing};
+use net::pending::Pending;
 use net::tls;
 use net::tls::policy::Policy;
 use net::tls::server::{KeyPairFiles, ServingCertificate};
@@ -29,7 +30,6 @@ use tunnel::Settings;
 use self::judge::Judge;
 use self::listener::Listener;
 use crate::limits::Limits;
-use crate::pending::Pending;
 use crate::registry::{Metrics, Registry};
 use telemetry::quiet::Quiet;
 

@@ -8,11 +8,9 @@ mod socket_file;
 mod tls;
 mod uds;
 
-use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::Context as _;
 use net::drain::Drain;
@@ -84,16 +82,6 @@ impl Room {
     async fn enter(&self) -> OwnedSemaphorePermit {
         Arc::clone(&self.0).acquire_owned().await.expect("never closed")
     }
-}
-
-/// Errors of `accept` are of one connection, or mean that the process is out of something: files, most often.
-async fn pause_after(error: &io::Error) {
-    const PAUSE: Duration = Duration::from_millis(200);
-    if matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset) {
-        return;
-    }
-    tracing::error!(%error, "cannot accept frontends, trying again");
-    tokio::time::sleep(PAUSE).await;
 }
 
 #[cfg(test)]

@@ -8,7 +8,6 @@ mod egress;
 mod frontend;
 mod limits;
 mod metrics;
-mod pending;
 mod registry;
 mod relay;
 mod shared;

@@ -1,6 +1,7 @@
 //! Sockets, TLS that reloads while running, drain and byte pumps. Knows of HTTP its ALPN names and the
 //! `CONNECT` of proxies, of Kubernetes nothing.
 
+pub mod accept;
 pub mod backoff;
 pub mod descriptors;
 pub mod dial;
@@ -13,6 +14,7 @@ pub mod large_reads;
 pub mod linger;
 pub mod listen;
 pub mod opened;
+pub mod pending;
 pub mod prefixed;
 pub mod proxy;
 pub mod pump;

@@ -14,11 +14,12 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use net::accept;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use crate::metrics::{CONTENT_TYPE, Metrics};
 use crate::readiness::Readiness;
@@ -28,8 +29,6 @@ const MOST_CONNECTIONS: usize = 64;
 /// For one connection, however many requests come on it.
 const LONGEST_CONNECTION: Duration = Duration::from_mins(1);
 const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
-/// After an accept that failed, such as for want of file descriptors.
-const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
 /// An answer, whole.
 pub type Answer = Response<Full<Bytes>>;
@@ -68,7 +67,7 @@ where
         let _entered = runtime.enter();
         TcpListener::from_std(listener)?
     };
-    Ok(Endpoint { address, task: runtime.spawn(accept(listener, Arc::new(handler))) })
+    Ok(Endpoint { address, task: runtime.spawn(accept_all(listener, Arc::new(handler))) })
 }
 
 /// `text` as it is.
@@ -92,7 +91,7 @@ pub fn method_not_allowed(allowed: &'static str) -> Answer {
     response
 }
 
-async fn accept<H, F>(listener: TcpListener, handler: Arc<H>)
+async fn accept_all<H, F>(listener: TcpListener, handler: Arc<H>)
 where
     H: Fn(Request<Incoming>) -> F + Send + Sync + 'static,
     F: Future<Output = Answer> + Send + 'static,
@@ -100,24 +99,20 @@ where
     let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     // The connections end with the endpoint.
     let mut connections = tokio::task::JoinSet::new();
-    loop {
-        let Ok(permit) = Arc::clone(&room).acquire_owned().await else { return };
+    let next = || async {
+        let permit = Arc::clone(&room).acquire_owned().await.expect("never closed");
+        Ok((accept::tcp(&listener).await?, permit))
+    };
+    let take = |((stream, asker), permit)| {
+        let handler = Arc::clone(&handler);
         while connections.try_join_next().is_some() {}
-        match listener.accept().await {
-            Ok((stream, asker)) => {
-                let handler = Arc::clone(&handler);
-                connections.spawn(async move {
-                    // The peer of a probe may vanish at any moment: that is nobody's error.
-                    let _ = timeout(LONGEST_CONNECTION, connection(stream, Asker(asker), handler)).await;
-                    drop(permit);
-                });
-            }
-            Err(error) => {
-                tracing::warn!(%error, "the admin endpoint cannot accept");
-                sleep(ACCEPT_AGAIN).await;
-            }
-        }
-    }
+        connections.spawn(async move {
+            // The peer of a probe may vanish at any moment: that is nobody's error.
+            let _ = timeout(LONGEST_CONNECTION, connection(stream, Asker(asker), handler)).await;
+            drop(permit);
+        });
+    };
+    accept::each("askers of the admin endpoint", next, take).await;
 }
 
 async fn connection<H, F>(stream: TcpStream, asker: Asker, handler: Arc<H>) -> hyper::Result<()>

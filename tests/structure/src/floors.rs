@@ -7,7 +7,8 @@ pub const CRATES: &[&[&str]] = &[
     &["gateway", "tunnel-server", "tunnel-agent"],
     &["audit"],
     &["auth", "exec-credential", "tunnel"],
-    &["api", "net", "telemetry"],
+    &["api", "telemetry"],
+    &["net"],
     &["kit", "structure-tests"],
 ];
 

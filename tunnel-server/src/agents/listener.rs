@@ -1,12 +1,13 @@
 //! From an accepted connection to a link, or to the reason why not.
 
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
+use net::accept;
 use net::large_reads::LargeReads;
+use net::pending::{Pending, Place};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
@@ -20,7 +21,6 @@ use tunnel::{Hop, Link, Settings};
 use super::claim::Claim;
 use super::judge::{Judge, Refused};
 use super::tending::Tending;
-use crate::pending::{Pending, Place};
 use crate::registry::{Credential, Linked, Metrics, Named, Outcome, Registry};
 use telemetry::quiet::Quiet;
 
@@ -28,8 +28,6 @@ use telemetry::quiet::Quiet;
 const JUDGEMENT: Duration = Duration::from_secs(20);
 /// When an agent that met a limit, or a server that leaves, may come again.
 const LATER: Duration = Duration::from_secs(5);
-/// After an accept that failed for want of something, file descriptors most often.
-const ACCEPT_AGAIN: Duration = Duration::from_millis(200);
 
 type Io = TlsStream<LargeReads<TcpStream>>;
 
@@ -63,22 +61,17 @@ struct Failed(Outcome);
 impl Listener {
     pub async fn run(self, listener: TcpListener) {
         let this = Arc::new(self);
-        loop {
-            match listener.accept().await {
-                Ok((stream, peer)) => {
-                    // Before the task runs: places go by the order of arrival.
-                    let place = this.pending.enter(peer.ip());
-                    let connection = Arc::clone(&this).connection(stream, peer, place);
-                    // Ends with the listener: a runtime that is not ours goes on.
-                    this.links.spawn(this.end.clone().run_until_cancelled_owned(connection));
-                }
-                Err(error) => pause_after(&error).await,
-            }
-        }
+        let take = |(stream, peer): (TcpStream, SocketAddr)| {
+            // Before the task runs: places go by the order of arrival.
+            let place = this.pending.enter(peer.ip());
+            let connection = Arc::clone(&this).connection(stream, peer, place);
+            // Ends with the listener: a runtime that is not ours goes on.
+            this.links.spawn(this.end.clone().run_until_cancelled_owned(connection));
+        };
+        accept::each("tunnel-agents", || accept::tcp(&listener), take).await;
     }
 
     async fn connection(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, place: Place) {
-        net::dial::tune(&stream);
         match Box::pin(self.link(stream, peer, place)).await {
             Ok((linked, claim)) => {
                 self.metrics.registered(Outcome::Linked);
@@ -205,13 +198,4 @@ impl Listener {
             () = place.given_away() => {}
         }
     }
-}
-
-/// Errors of `accept` are of one connection, or mean that the process is out of something.
-async fn pause_after(error: &io::Error) {
-    if matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset) {
-        return;
-    }
-    tracing::error!(%error, "cannot accept tunnel-agents, trying again");
-    tokio::time::sleep(ACCEPT_AGAIN).await;
 }

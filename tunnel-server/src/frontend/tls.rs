@@ -8,8 +8,10 @@ use std::time::Duration;
 use anyhow::Context as _;
 use auth::{ClientCa, Peer};
 use bytes::BytesMut;
+use net::accept;
 use net::large_reads::LargeReads;
 use net::listen::{self, Sharing};
+use net::pending::{Pending, Place};
 use net::tls;
 use net::tls::policy::Policy;
 use net::tls::server::{Doorkeeper, ServingCertificate, config_admitting};
@@ -22,9 +24,8 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tunnel::Settings;
 
-use super::{Room, connection, pause_after};
+use super::{Room, connection};
 use crate::args::FrontendTls;
-use crate::pending::{Pending, Place};
 use crate::relay::Origin;
 use crate::shared::Shared;
 
@@ -74,26 +75,19 @@ impl Listener {
 
     /// Accepts until the server drains.
     pub async fn run(self) {
-        let drain = self.door.shared.drain.clone();
-        loop {
-            let accepted = tokio::select! {
-                biased;
-                () = drain.soft() => return,
-                accepted = self.socket.accept() => accepted,
-            };
-            match accepted {
-                Ok((stream, address)) => {
-                    let (door, guard) = (Arc::clone(&self.door), drain.guard());
-                    // Before the task runs: places go by the order of arrival.
-                    let place = door.pending.enter(address.ip());
-                    tokio::spawn(async move {
-                        door.connection(stream, address, place).await;
-                        drop(guard);
-                    });
-                }
-                Err(error) => pause_after(&error).await,
-            }
-        }
+        let Self { socket, door } = self;
+        let drain = door.shared.drain.clone();
+        let take = |(stream, address): (TcpStream, SocketAddr)| {
+            let (door, guard) = (Arc::clone(&door), drain.guard());
+            // Before the task runs: places go by the order of arrival.
+            let place = door.pending.enter(address.ip());
+            tokio::spawn(async move {
+                door.connection(stream, address, place).await;
+                drop(guard);
+            });
+        };
+        let accepting = accept::each("frontends", || accept::tcp(&socket), take);
+        drain.soft_token().run_until_cancelled(accepting).await;
     }
 }
 
@@ -101,7 +95,6 @@ impl Listener {
 
 impl Door {
     async fn connection(&self, stream: TcpStream, address: SocketAddr, place: Place) {
-        net::dial::tune(&stream);
         let admitted = tokio::select! {
             biased;
             admitted = Box::pin(self.admit(stream)) => admitted,

@@ -11,7 +11,7 @@ use tokio::net::UnixStream;
 use tokio::time::timeout;
 
 use super::socket_file::SocketFile;
-use super::{Room, connection, pause_after};
+use super::{Room, connection};
 use crate::egress::{self, Client};
 use crate::relay::Origin;
 use crate::shared::Shared;
@@ -42,27 +42,19 @@ impl Listener {
     /// Accepts until the server drains; then the file is gone.
     pub async fn run(self) {
         let Self { socket, file, room, shared } = self;
-        loop {
-            let accepted = async {
-                let permit = room.enter().await;
-                (accept(&socket).await, permit)
-            };
-            let (accepted, permit) = tokio::select! {
-                biased;
-                () = shared.drain.soft() => break,
-                accepted = accepted => accepted,
-            };
-            match accepted {
-                Ok(stream) => {
-                    let (shared, guard) = (shared.clone(), shared.drain.guard());
-                    tokio::spawn(async move {
-                        serve(shared, stream).await;
-                        drop((permit, guard));
-                    });
-                }
-                Err(error) => pause_after(&error).await,
-            }
-        }
+        let next = || async {
+            let permit = room.enter().await;
+            Ok((accept(&socket).await?, permit))
+        };
+        let take = |(stream, permit)| {
+            let (shared, guard) = (shared.clone(), shared.drain.guard());
+            tokio::spawn(async move {
+                serve(shared, stream).await;
+                drop((permit, guard));
+            });
+        };
+        let accepting = net::accept::each("frontends", next, take);
+        shared.drain.soft_token().run_until_cancelled(accepting).await;
         // First the file: nobody shall find it and be refused.
         drop(file);
         drop(socket);

@@ -10,11 +10,19 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 /// The places of one listener. Cheap to clone; clones are the same places.
 #[derive(Debug, Clone)]
 pub struct Pending(Arc<Places>);
+
+/// Room for all connections of a listener to which anybody may come, those that have shown nothing yet among them. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Room {
+    all: Arc<Semaphore>,
+    pending: Pending,
+}
 
 #[derive(Debug)]
 struct Places {
@@ -66,6 +74,37 @@ impl Pending {
             yields.cancel();
         }
         Place { places: Arc::clone(&self.0), network, id, given_away }
+    }
+
+    /// Has the oldest connection of the network with the most give way. False if there is none.
+    fn shed(&self) -> bool {
+        let mut taken = self.0.taken.lock();
+        let yields = taken.fullest().and_then(|fullest| taken.take_oldest(fullest));
+        drop(taken);
+        yields.inspect(CancellationToken::cancel).is_some()
+    }
+}
+
+// === impl Room ===
+
+impl Room {
+    /// For `most` connections.
+    pub fn new(most: usize) -> Self {
+        Self { all: Arc::new(Semaphore::new(most)), pending: Pending::new(usize::MAX, usize::MAX) }
+    }
+
+    /// Room for a connection from `address`, and its place among those that have shown nothing, to be held until it has. When all
+    /// room is taken, one of these gives way; if there is none of them, the new connection waits.
+    ///
+    /// Whoever holds the place has to give up both as soon as it is [given away](Place::given_away).
+    pub async fn enter(&self, address: IpAddr) -> (OwnedSemaphorePermit, Place) {
+        let room = if let Ok(room) = Arc::clone(&self.all).try_acquire_owned() {
+            room
+        } else {
+            self.pending.shed();
+            Arc::clone(&self.all).acquire_owned().await.expect("never closed")
+        };
+        (room, self.pending.enter(address))
     }
 }
 
@@ -131,6 +170,8 @@ fn network(address: IpAddr) -> IpAddr {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+
     use super::*;
 
     fn places(pending: &Pending, addresses: &[&str]) -> Vec<Place> {
@@ -173,6 +214,27 @@ mod tests {
             let places = places(&Pending::new(10, 1), &[one, other]);
             assert_eq!(!gone(&places).is_empty(), same, "{one} {other}");
         }
+    }
+
+    #[tokio::test]
+    async fn when_all_room_is_taken_the_silent_give_way_and_nobody_else() {
+        let room = Room::new(2);
+        let (one, other) = ("10.0.0.1".parse().unwrap(), "10.0.0.2".parse().unwrap());
+        let (shown, place) = room.enter(one).await;
+        drop(place);
+        let (silent, place) = room.enter(one).await;
+        let connection = tokio::spawn(async move {
+            place.given_away().await;
+            drop((place, silent));
+        });
+        let (_other, place) = room.enter(other).await;
+        connection.await.unwrap();
+        drop(place);
+        // Two that have shown what they are: whoever comes now waits for one of them.
+        let mut entering = pin!(room.enter(one));
+        assert!(futures_util::poll!(&mut entering).is_pending());
+        drop(shown);
+        drop(entering.await);
     }
 
     #[test]

@@ -1,0 +1,96 @@
+//! Accepting connections, whatever becomes of single ones.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::sleep;
+
+use crate::backoff::Backoff;
+use crate::dial;
+use crate::follow::Complaints;
+
+/// After an accept that failed for want of something, file descriptors most often.
+const AGAIN: Backoff = Backoff::doubling(Duration::from_millis(10), Duration::from_secs(1));
+
+/// Hands what `next` accepts to `take`, for ever. `whom` is for the log: "clients".
+///
+/// Errors are of one connection, or mean that the process is out of something: the first are nobody's concern, after the others it
+/// waits a while, longer each time.
+pub async fn each<T, F: Future<Output = io::Result<T>>>(
+    whom: &'static str,
+    mut next: impl FnMut() -> F,
+    mut take: impl FnMut(T),
+) {
+    let (mut failures, mut complaints) = (0_u32, Complaints::default());
+    loop {
+        match next().await {
+            Ok(accepted) => {
+                failures = 0;
+                take(accepted);
+            }
+            Err(error) if is_of_one_connection(&error) => {}
+            Err(error) => {
+                if failures == 0 {
+                    // As often as it goes on after some success: what is missing comes and goes.
+                    complaints.clear();
+                }
+                if complaints.new_cause(&error).is_some() {
+                    tracing::error!(%error, "cannot accept {whom}, trying again");
+                }
+                sleep(AGAIN.wait(failures)).await;
+                failures = failures.saturating_add(1);
+            }
+        }
+    }
+}
+
+/// The next connection, with the options that all have.
+pub async fn tcp(listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
+    listener.accept().await.inspect(|(stream, _)| dial::tune(stream))
+}
+
+fn is_of_one_connection(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::{Cell, RefCell};
+    use std::rc::Rc;
+
+    use tokio::time::{Instant, timeout};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn it_waits_when_something_is_missing_and_only_then() {
+        let started = Instant::now();
+        let tries = Cell::new(0);
+        let next = || {
+            tries.set(tries.get() + 1);
+            let failure = match tries.get() {
+                1 => Some(io::ErrorKind::ConnectionAborted.into()),
+                2..=5 | 7 => Some(io::Error::other("too many open files")),
+                _ => None,
+            };
+            let number = tries.get();
+            async move {
+                match failure {
+                    Some(error) => Err(error),
+                    None if number > 8 => std::future::pending().await,
+                    None => Ok(number),
+                }
+            }
+        };
+        let accepted = Rc::new(RefCell::new(Vec::new()));
+        let taken = Rc::clone(&accepted);
+        let accepting = each("tests", next, move |number| taken.borrow_mut().push((number, started.elapsed())));
+        assert!(timeout(Duration::from_mins(1), accepting).await.is_err());
+        let [(6, first), (8, second)] = accepted.borrow()[..] else { panic!("{accepted:?}") };
+        let between = |from, to| Duration::from_millis(from)..=Duration::from_millis(to);
+        assert!(between(75, 154).contains(&first), "four failures in a row: {first:?}");
+        assert!(between(5, 11).contains(&second.saturating_sub(first)), "and a first one: {first:?}, {second:?}");
+    }
+}
