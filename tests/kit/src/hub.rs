@@ -7,11 +7,10 @@ mod api;
 mod authentication;
 mod calls;
 mod query;
+mod refusal;
 mod resource;
 mod reviews;
 mod secret;
-mod selector;
-mod status;
 mod store;
 mod watch;
 

@@ -12,5 +12,7 @@ pub mod pki;
 pub mod ports;
 pub mod process;
 pub mod proxy;
+pub mod selector;
 mod server;
+pub mod status;
 pub mod wait;

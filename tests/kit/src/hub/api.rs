@@ -15,9 +15,9 @@ use serde_json::{Value, json};
 
 use super::calls::{Call, Calls, Fault};
 use super::query::Query;
+use super::refusal::{Refusal, json_response, refuse};
 use super::resource::{Resource, Target};
 use super::reviews::Reviews;
-use super::status::{Refusal, json_response, refuse};
 use super::store::{Key, Store};
 use super::watch::{Watch, Watches};
 use super::{AUTHENTICATION_NAME, AUTHENTICATION_NAMESPACE};
@@ -174,7 +174,7 @@ fn call(method: &Method, target: &Target, query: Option<&Query>) -> Call {
 /// selector; without, a real hub answers 403.
 fn check_access(resource: Resource, query: &Query) -> Result<(), Refusal> {
     let of_kube_system = query.filter.namespace.as_deref() == Some(AUTHENTICATION_NAMESPACE);
-    let allowed = of_kube_system && query.filter.fields.name.as_deref() == Some(AUTHENTICATION_NAME);
+    let allowed = of_kube_system && query.filter.fields.required("metadata.name") == Some(AUTHENTICATION_NAME);
     if resource == Resource::ConfigMaps && !allowed {
         return Err(refuse(
             403,

@@ -5,10 +5,12 @@ use std::time::Duration;
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
-use super::selector::{FieldSelector, LabelSelector};
+use crate::selector::{FieldSelector, LabelSelector};
 
 /// How long a watch lasts when the caller does not say (kube-apiserver: between 30 and 60 minutes).
 const DEFAULT_TIMEOUT: Duration = Duration::from_mins(30);
+/// What the objects of this hub can be selected by besides name and namespace.
+const NO_FIELDS: &[&str] = &[];
 
 /// List options. An unknown parameter is ignored, as a real hub does.
 #[derive(Clone, Debug)]
@@ -60,8 +62,10 @@ impl Query {
         let number = || value.parse::<u64>().map_err(|error| format!("{key}: {error}"));
         match key {
             "watch" => self.watch = is_true(value),
-            "labelSelector" => self.filter.labels = LabelSelector::parse(value)?,
-            "fieldSelector" => self.filter.fields = FieldSelector::parse(value)?,
+            "labelSelector" => self.filter.labels = LabelSelector::parse(value).map_err(|error| error.to_string())?,
+            "fieldSelector" => {
+                self.filter.fields = FieldSelector::parse(value, NO_FIELDS).map_err(|error| error.to_string())?;
+            }
             "limit" => self.limit = usize::try_from(number()?).ok().filter(|limit| *limit > 0),
             "continue" => self.continue_after = Some(value.to_owned()).filter(|token| !token.is_empty()),
             "resourceVersion" => value.clone_into(&mut self.resource_version),

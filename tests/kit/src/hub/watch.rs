@@ -14,9 +14,9 @@ use tokio::time::Instant;
 
 use super::query::Query;
 use super::resource::Resource;
-use super::status::status;
 use super::store::{Change, Store};
 use crate::server::Aborted;
+use crate::status::status;
 use crate::wait::{Gate, Signal};
 
 /// Lines of one watch that may wait for the caller to read them.

@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 use super::body::{RecordedBody, ReplyBody};
 use super::record::{Ending, Exchange, Recorded};
 use crate::server::Body;
+use crate::status::status;
 use crate::wait::{Gate, WAIT, within};
 
 /// Pieces of a stream that may wait for the caller to read them.
@@ -109,12 +110,14 @@ impl Reply {
         Self::Gated(gate.clone(), Box::new(self))
     }
 
+    /// Answers with the Status of a failure.
+    pub fn status(code: u16, message: &str) -> Self {
+        Self::json(code, &status(code, message))
+    }
+
     /// The Status a Kubernetes API server gives for a path it does not know.
     pub fn not_found() -> Self {
-        let message = "the server could not find the requested resource";
-        let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-            "message": message, "reason": "NotFound", "details": {}, "code": 404});
-        Self::json(404, &status)
+        Self::status(404, "the server could not find the requested resource")
     }
 
     pub(super) async fn answer(self, exchange: Exchange, mut body: RecordedBody, upgrade: OnUpgrade) -> Response<Body> {

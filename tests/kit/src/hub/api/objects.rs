@@ -5,8 +5,8 @@ use http::{Method, Response, StatusCode};
 use serde_json::{Value, json};
 
 use super::super::query::Query;
+use super::super::refusal::{Refusal, json_response, refuse};
 use super::super::resource::Resource;
-use super::super::status::{Refusal, json_response, refuse};
 use super::super::store::Key;
 use super::{Answer, Hub, parse};
 use crate::server::Body;

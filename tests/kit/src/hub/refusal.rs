@@ -1,11 +1,12 @@
-//! Answers of the hub: JSON, and `metav1.Status` for everything that went wrong.
+//! Answers of the hub: JSON, and a Status for everything that went wrong.
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
 use http_body_util::{BodyExt as _, Full};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::server::{Aborted, Body};
+use crate::status::status;
 
 /// A JSON answer.
 pub(super) fn json_response(status: u16, body: &Value) -> Response<Body> {
@@ -48,26 +49,4 @@ impl From<Refusal> for Response<Body> {
             Refusal::Garbage => respond(200, Bytes::from_static(b"<html>")),
         }
     }
-}
-
-/// The Status object of a failure.
-pub(super) fn status(code: u16, message: &str) -> Value {
-    let reason = match code {
-        400 => "BadRequest",
-        401 => "Unauthorized",
-        403 => "Forbidden",
-        404 => "NotFound",
-        405 => "MethodNotAllowed",
-        409 => "Conflict",
-        410 => "Expired",
-        415 => "UnsupportedMediaType",
-        422 => "Invalid",
-        429 => "TooManyRequests",
-        500 => "InternalError",
-        503 => "ServiceUnavailable",
-        504 => "Timeout",
-        _ => "",
-    };
-    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": message,
-        "reason": reason, "code": code})
 }
