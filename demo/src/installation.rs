@@ -62,7 +62,7 @@ impl Installation {
         let root = directory.path();
 
         let identities = Identities::create(root, OSAKA.name)?;
-        let (berlin, osaka, guest) = (member(&BERLIN).await?, member(&OSAKA).await?, member(&LIMA).await?);
+        let (berlin, osaka, guest) = (member(&BERLIN).await, member(&OSAKA).await, member(&LIMA).await);
         let manifests = Manifests::create(root.join("clusters"))?;
         manifests.add(&berlin)?;
         manifests.add_tunnelled(&osaka)?;
@@ -99,16 +99,13 @@ impl Installation {
         spawn_blocking(move || lifeline.stop().and_then(|()| gateway.stop()))
             .await
             .context("the gateway panicked")??;
-        for member in members.into_iter().chain([guest]) {
-            member.stop().await;
-        }
+        drop((members, guest));
         directory.close().context("cannot remove the temporary directory")
     }
 }
 
-async fn member(profile: &'static Profile) -> Result<Member> {
-    let started = Member::start(profile, random_token(), Pace::Seconds).await;
-    started.with_context(|| format!("cannot start the member {}", profile.name))
+async fn member(profile: &'static Profile) -> Member {
+    Member::start(profile, random_token(), Pace::Seconds).await
 }
 
 /// The command line, as a shell would give it to the binary.
@@ -135,7 +132,7 @@ fn agent_arguments(server: SocketAddr, member: &Member, identities: &Identities)
     let file = |flag: &str, path: &Path| format!("--{flag}={}", path.display());
     vec![
         "tunnel-agent".to_owned(),
-        format!("--cluster={}", member.profile().name),
+        format!("--cluster={}", member.name()),
         format!("--server={server}"),
         file("server-ca-file", &identities.authority),
         file("cert-file", &identities.agent.certificate),
@@ -163,7 +160,7 @@ async fn start_gateway(arguments: Vec<String>) -> Result<Gateway> {
 }
 
 fn contexts(address: SocketAddr, identities: &Identities, stage: &Stage) -> Kubeconfig {
-    let members = stage.members.iter().chain([&stage.guest]).map(|member| member.profile().name);
+    let members = stage.members.iter().chain([&stage.guest]).map(Member::name);
     let servers = members.map(|name| (name, through(name, ""))).chain([("gateway", String::new())]);
     let kubeconfig = Kubeconfig::default().user("admin", &identities.admin).user("stranger", &identities.stranger);
     servers.fold(kubeconfig, |kubeconfig, (name, path)| {

@@ -3,7 +3,7 @@
 //! [`member`] is a small API server that looks enough like Kubernetes for kubectl to list, describe, watch and follow
 //! logs, without a cluster, a container engine or a network behind it. [`installation`] starts some of them with a gateway
 //! in front, which [`manifests`] tells about them, and an [`agent`] for the one that the gateway cannot dial; [`steps`] shows what works through it with [`client`], [`report`] puts
-//! that into words, and [`kubeconfig`] lets the user go on with kubectl. [`real`] does the same with real control planes.
+//! that into words, and [`kubeconfig`] lets the user go on with kubectl.
 
 pub mod agent;
 pub mod client;
@@ -13,6 +13,6 @@ pub mod kubeconfig;
 pub mod manifests;
 pub mod member;
 mod private_file;
-pub mod real;
 pub mod report;
+pub mod signals;
 pub mod steps;

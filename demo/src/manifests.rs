@@ -48,7 +48,7 @@ impl Manifests {
     }
 
     fn write(&self, member: &Member, endpoint_type: &str, data: Value) -> io::Result<()> {
-        let name = member.profile().name;
+        let name = member.name();
         // The name of the unfinished file has no extension that a reader of manifests would take.
         let unfinished = self.directory.join(format!(".{name}.unfinished"));
         let mut file = private_file::create(&unfinished)?;
@@ -59,7 +59,7 @@ impl Manifests {
 
     /// Removes a member.
     pub fn remove(&self, member: &Member) -> io::Result<()> {
-        fs::remove_file(self.path(member.profile().name))
+        fs::remove_file(self.path(member.name()))
     }
 
     /// The manifest of the cluster `name`, whether there is one or not.
@@ -75,7 +75,7 @@ fn manifest(member: &Member, endpoint_type: &str, mut data: Value) -> Value {
         "kind": "Secret",
         "apiVersion": "v1",
         "metadata": {
-            "name": member.profile().name,
+            "name": member.name(),
             "labels": {
                 "cluster.core.oam.dev/cluster-credential-type": "ServiceAccountToken",
                 "cluster.core.oam.dev/cluster-endpoint-type": endpoint_type,
@@ -97,7 +97,7 @@ mod tests {
     async fn a_manifest_has_what_it_takes_to_reach_the_member() {
         let parent = tempfile::tempdir().unwrap();
         let manifests = Manifests::create(parent.path().join("clusters")).unwrap();
-        let member = Member::start(&LIMA, SecretString::from("sesame"), Pace::Manual).await.unwrap();
+        let member = Member::start(&LIMA, SecretString::from("sesame"), Pace::Manual).await;
         manifests.add(&member).unwrap();
         let written: Value = serde_json::from_slice(&fs::read(manifests.path("lima")).unwrap()).unwrap();
         let data =

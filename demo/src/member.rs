@@ -1,44 +1,30 @@
-//! A sample member cluster: an API server in this process that looks like Kubernetes to kubectl.
+//! A sample member cluster: recorded documents in this process that look like Kubernetes to kubectl.
 //!
 //! It serves discovery, namespaces, nodes and their leases, pods, (no) events and container logs over TLS to whoever
 //! brings its token; lists come as JSON or as Tables, watches show a pod that comes and goes every few seconds, logs
 //! grow by a line a second. It stores nothing and runs nothing: there is no exec.
 
-mod clock;
+mod answer;
+mod cluster;
 mod documents;
-mod handler;
-mod http;
-mod kind;
-mod life;
-mod log;
-mod model;
 mod negotiate;
-mod object;
-mod render;
-mod request;
-mod sample;
-mod selector;
-mod status;
-mod table;
-mod watch;
+mod query;
+mod refusal;
+mod selection;
+mod streams;
 
-use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use kit::pki::{self, Authority, Leaf};
-use parking_lot::Mutex;
+use kit::member::{FakeMember, MemberOptions};
 use secrecy::SecretString;
 use time::OffsetDateTime;
-use tokio::{net::TcpListener, task::JoinSet, time::MissedTickBehavior};
-use tokio_rustls::TlsAcceptor;
-use tokio_util::sync::CancellationToken;
+use tokio::{sync::watch, task::JoinSet, time::MissedTickBehavior};
 
-pub use self::sample::{BERLIN, LIMA, OSAKA, Profile};
-use self::{clock::Clock, handler::Shared, life::Life, watch::Hub};
+pub use self::cluster::{BERLIN, LIMA, OSAKA, Profile};
+use self::{answer::Answering, cluster::Cluster};
 
 /// The length of a beat when time passes by itself.
 const BEAT: Duration = Duration::from_secs(1);
-/// Beats between two steps in the life of a member.
-const BEATS_PER_STEP: u64 = 2;
 
 /// How time passes in a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,51 +35,42 @@ pub enum Pace {
     Manual,
 }
 
-/// A running sample member. Dropping it ends it at once; [`Member::stop`] lets answers finish.
+/// A running sample member. Dropping it ends it, and what is open breaks off.
 #[derive(Debug)]
 pub struct Member {
-    address: SocketAddr,
+    profile: &'static Profile,
+    server: FakeMember,
+    answering: Arc<Answering>,
     ca_pem: String,
-    shared: Arc<Shared>,
-    heart: Arc<Heart>,
-    tasks: JoinSet<()>,
-}
-
-/// What moves a member.
-#[derive(Debug)]
-struct Heart {
-    shared: Arc<Shared>,
-    state: Mutex<(u64, Life)>,
+    /// Seconds that passed. Streams end when it is gone.
+    seconds: watch::Sender<u64>,
+    _heart: JoinSet<()>,
 }
 
 // === impl Member ===
 
 impl Member {
-    /// Starts a member on a free port of 127.0.0.1, with a certificate authority of its own.
-    pub async fn start(profile: &'static Profile, token: SecretString, pace: Pace) -> io::Result<Self> {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
-        let address = listener.local_addr()?;
-        let authority = Authority::new(&format!("{}-ca", profile.name));
-        let certificate = authority.issue(&Leaf::server("kube-apiserver").san("kubernetes.default.svc"));
-        let tls = TlsAcceptor::from(pki::server_config(&certificate, pki::ClientAuth::None, pki::ALPN_BOTH));
-
-        let clock = Clock::starting_at(OffsetDateTime::now_utc());
-        let now = clock.now();
-        let hub = Arc::new(Hub::new(profile.populate(now)));
-        let shared = Arc::new(Shared { profile, token, hub, clock, stop: CancellationToken::new() });
-        let heart = Arc::new(Heart { shared: Arc::clone(&shared), state: Mutex::new((0, Life::new(profile, now))) });
-
-        let mut tasks = JoinSet::new();
-        tasks.spawn(http::serve(listener, tls, Arc::clone(&shared)));
+    /// Starts a member on a free port of 127.0.0.1, with a certificate authority of its own. Panics if there is none.
+    pub async fn start(profile: &'static Profile, token: SecretString, pace: Pace) -> Self {
+        let server = FakeMember::start(MemberOptions::default()).await;
+        let seconds = watch::Sender::new(0);
+        let cluster = Cluster::new(profile, OffsetDateTime::now_utc());
+        let answering = Arc::new(Answering::new(cluster, token, seconds.subscribe()));
+        server.on_any({
+            let answering = answering.clone();
+            move |request| answering.answer(request)
+        });
+        let mut heart = JoinSet::new();
         if pace == Pace::Seconds {
-            tasks.spawn(keep_beating(Arc::clone(&heart)));
+            heart.spawn(keep_beating(seconds.clone()));
         }
-        Ok(Self { address, ca_pem: authority.root_pem(), shared, heart, tasks })
+        let ca_pem = server.ca_pem();
+        Self { profile, server, answering, ca_pem, seconds, _heart: heart }
     }
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.server.address()
     }
 
     /// The certificate authority that a client has to trust, PEM.
@@ -103,50 +80,32 @@ impl Member {
 
     /// The token that a client has to bring.
     pub fn token(&self) -> &SecretString {
-        &self.shared.token
+        &self.answering.token
     }
 
-    /// Which sample cluster this is.
-    pub fn profile(&self) -> &'static Profile {
-        self.shared.profile
+    /// The cluster's name.
+    pub fn name(&self) -> &'static str {
+        self.profile.name
+    }
+
+    /// `gitVersion` of its API server.
+    pub fn version(&self) -> &str {
+        self.answering.cluster.version()
     }
 
     /// Lets a second pass.
     pub fn beat(&self) {
-        self.heart.beat();
-    }
-
-    /// Ends streams, lets other answers finish for a moment, and closes the listener.
-    pub async fn stop(mut self) {
-        self.shared.stop.cancel();
-        while self.tasks.join_next().await.is_some() {}
+        self.seconds.send_modify(|seconds| *seconds += 1);
     }
 }
 
-// === impl Heart ===
-
-impl Heart {
-    fn beat(&self) {
-        let mut state = self.state.lock();
-        let (beats, life) = &mut *state;
-        *beats += 1;
-        self.shared.clock.beat();
-        if beats.is_multiple_of(BEATS_PER_STEP) {
-            let now = self.shared.clock.now();
-            self.shared.hub.update(|model| life.step(model, now));
-        }
-    }
-}
-
-async fn keep_beating(heart: Arc<Heart>) {
-    let mut seconds = tokio::time::interval(BEAT);
+async fn keep_beating(seconds: watch::Sender<u64>) {
+    let mut beats = tokio::time::interval(BEAT);
     // Skipped, not caught up: after a suspended laptop the past need not be replayed.
-    seconds.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    beats.set_missed_tick_behavior(MissedTickBehavior::Skip);
     loop {
-        tokio::select! {
-            () = heart.shared.stop.cancelled() => return,
-            _ = seconds.tick() => heart.beat(),
-        }
+        beats.tick().await;
+        seconds.send_modify(|seconds| *seconds += 1);
     }
 }
 

@@ -6,6 +6,7 @@ use std::{
     fmt::Display,
     io::{self, Write},
     path::Path,
+    process::ExitCode,
     time::Duration,
 };
 
@@ -13,13 +14,15 @@ use tokio::time::Instant;
 
 use crate::{
     installation::Installation,
+    member::Member,
     steps::{CLUSTERS, Stage, Step, through},
 };
 
 /// Where the text goes.
 #[derive(Debug)]
 pub struct Report<W> {
-    pub(crate) out: W,
+    /// The writer.
+    pub out: W,
 }
 
 /// How the steps went.
@@ -29,6 +32,15 @@ pub struct Tally {
     pub run: usize,
     /// Steps that failed.
     pub failed: usize,
+}
+
+// === impl Tally ===
+
+impl Tally {
+    /// How a demo ends: as a failure if a step failed.
+    pub fn code(self) -> ExitCode {
+        if self.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    }
 }
 
 // === impl Report ===
@@ -44,12 +56,12 @@ impl<W: Write> Report<W> {
         let out = &mut self.out;
         writeln!(out, "Sample clusters and a gateway in front of them, all in this process:\n")?;
         let Stage { members, guest, .. } = &installation.stage;
-        let tunnelled = members.last().map(|member| member.profile().name);
+        let tunnelled = members.last().map(Member::name);
         for member in members.iter().chain([guest]) {
-            let (profile, address) = (member.profile(), member.address());
+            let (name, address, version) = (member.name(), member.address(), member.version());
             // The address is one that its agent knows, and the gateway does not.
-            let note = if tunnelled == Some(profile.name) { ", only its agent dials it" } else { "" };
-            writeln!(out, "  {:<8} https://{address}  Kubernetes {}{note}", profile.name, profile.version)?;
+            let note = if tunnelled == Some(name) { ", only its agent dials it" } else { "" };
+            writeln!(out, "  {name:<8} https://{address}  Kubernetes {version}{note}")?;
         }
         let ready = installation.ready_after.as_millis();
         writeln!(out, "  {:<8} https://{}  ready in {ready} ms\n", "gateway", installation.address)
@@ -68,7 +80,7 @@ impl<W: Write> Report<W> {
     }
 
     /// Says how a step went, and counts it.
-    pub(crate) fn step(
+    pub fn step(
         &mut self,
         tally: &mut Tally,
         title: &str,
@@ -85,7 +97,7 @@ impl<W: Write> Report<W> {
     }
 
     /// Says how all of them went.
-    pub(crate) fn sum(&mut self, tally: Tally) -> io::Result<()> {
+    pub fn sum(&mut self, tally: Tally) -> io::Result<()> {
         writeln!(self.out, "\n{} of {} steps passed.", tally.run - tally.failed, tally.run)
     }
 
@@ -107,7 +119,7 @@ impl<W: Write> Report<W> {
             writeln!(out, "  kubectl {line}")?;
         }
         writeln!(out, "\nLet a cluster come and go:\n")?;
-        let guest = stage.guest.profile().name;
+        let guest = stage.guest.name();
         writeln!(out, "  cp {} {}", quoted(spare), quoted(clusters))?;
         writeln!(out, "  kubectl --context {guest} get pods -A")?;
         writeln!(out, "  rm {}", quoted(&stage.manifests.path(guest)))?;
@@ -120,7 +132,7 @@ impl<W: Write> Report<W> {
 }
 
 /// A path as a shell takes it. `TMPDIR` may hold anything.
-pub(crate) fn quoted(path: &Path) -> String {
+pub fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
     if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }

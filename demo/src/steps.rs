@@ -164,7 +164,7 @@ impl Stage {
     async fn clusters(&self) -> Result<String, StepError> {
         let answer = self.get(CLUSTERS).await?;
         let names: Vec<&str> = answer.items().iter().filter_map(|item| item["metadata"]["name"].as_str()).collect();
-        let expected: Vec<&str> = self.members.iter().map(|member| member.profile().name).collect();
+        let expected: Vec<&str> = self.members.iter().map(Member::name).collect();
         check(names == expected, || format!("expected {expected:?}, got {names:?}: {}", answer.message()))?;
         Ok(names.join(", "))
     }
@@ -172,7 +172,7 @@ impl Stage {
     async fn pods(&self) -> Result<String, StepError> {
         let mut seen = Vec::new();
         for member in &self.members {
-            let name = member.profile().name;
+            let name = member.name();
             let answer = self.get(&through(name, "/api/v1/pods")).await?;
             let pods = answer.items();
             // Nodes are named after their cluster: an answer from the wrong member shows.
@@ -269,7 +269,7 @@ impl Stage {
     }
 
     async fn guest_answers(&self, status: StatusCode) -> Result<String, StepError> {
-        let name = self.guest.profile().name;
+        let name = self.guest.name();
         let (_, waited) = self.until(name, status).await?;
         Ok(format!("{name} answers {} after {} ms", status.as_u16(), waited.as_millis()))
     }
@@ -302,11 +302,11 @@ impl Stage {
     }
 
     fn first(&self) -> &'static str {
-        self.members.first().map_or("", |member| member.profile().name)
+        self.members.first().map_or("", Member::name)
     }
 
     fn last(&self) -> &'static str {
-        self.members.last().map_or("", |member| member.profile().name)
+        self.members.last().map_or("", Member::name)
     }
 }
 

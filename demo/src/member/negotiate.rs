@@ -5,7 +5,7 @@
 
 use http::{HeaderMap, header::ACCEPT};
 
-use super::status::Refusal;
+use super::refusal::Refusal;
 
 /// How an answer is represented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub(crate) fn negotiate(headers: &HeaderMap) -> Result<Representation, Refusal> 
             }
         }
     }
-    if asked { Err(Refusal::NotAcceptable) } else { Ok(Representation::Plain) }
+    if asked { Err(Refusal::not_acceptable()) } else { Ok(Representation::Plain) }
 }
 
 // === impl Clause ===
@@ -101,6 +101,6 @@ mod tests {
 
     #[test]
     fn nothing_servable_is_not_acceptable() {
-        assert_eq!(negotiated("application/vnd.kubernetes.protobuf"), Err(Refusal::NotAcceptable));
+        assert_eq!(negotiated("application/vnd.kubernetes.protobuf"), Err(Refusal::not_acceptable()));
     }
 }

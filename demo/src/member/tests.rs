@@ -1,25 +1,16 @@
 //! The member over real TLS, by both HTTP versions, as a client meets it.
 
-use ::http::{Request, Response, StatusCode};
 use anyhow::{Context as _, Result, ensure};
-use bytes::Bytes;
-use http_body_util::{BodyExt as _, Empty};
-use hyper::{body::Incoming, client::conn};
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use kit::pki::Trust;
-use serde_json::{Value, json};
-use tokio::{net::TcpStream, time::timeout};
-use tokio_rustls::{
-    TlsConnector,
-    rustls::{
-        RootCertStore,
-        pki_types::{CertificateDer, ServerName, pem::PemObject as _},
-    },
+use kit::{
+    client::{Client, H1Connection, H2Connection, H2Response},
+    pki::Trust,
 };
+use serde_json::{Value, json};
 
 use super::*;
 
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Seconds between two events of a watch.
+const BEATS_PER_STEP: usize = 2;
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
 
 #[derive(Clone, Copy)]
@@ -28,88 +19,106 @@ enum Version {
     Http2,
 }
 
-async fn member() -> Result<Member> {
-    Ok(Member::start(&BERLIN, SecretString::from("sesame"), Pace::Manual).await?)
+/// A streamed answer, by either version.
+enum Stream {
+    Http1(H1Connection),
+    Http2(#[expect(dead_code, reason = "the stream lives as long as it")] H2Connection, H2Response),
 }
 
-async fn send(member: &Member, version: Version, request: Request<Empty<Bytes>>) -> Result<Response<Incoming>> {
-    let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_slice(member.ca_pem().as_bytes())?)?;
-    let alpn = match version {
-        Version::Http1 => pki::ALPN_H1,
-        Version::Http2 => pki::ALPN_H2,
-    };
-    let connector = TlsConnector::from(pki::client_config(Trust::Roots(&roots), None, alpn));
-    let socket = TcpStream::connect(member.address()).await?;
-    let io = TokioIo::new(connector.connect(ServerName::try_from("127.0.0.1")?, socket).await?);
-    let response = match version {
+async fn member() -> Member {
+    Member::start(&BERLIN, SecretString::from("sesame"), Pace::Manual).await
+}
+
+fn client(member: &Member) -> Client {
+    Client::new(member.address(), Trust::Authority(member.server.authority()), None)
+}
+
+async fn send(member: &Member, version: Version, method: &str, path: &str, accept: &str) -> Result<(u16, Value)> {
+    send_as(member, version, method, path, &[("authorization", "Bearer sesame"), ("accept", accept)]).await
+}
+
+async fn send_as(
+    member: &Member,
+    version: Version,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+) -> Result<(u16, Value)> {
+    Ok(match version {
         Version::Http1 => {
-            let (mut sender, connection) = conn::http1::handshake(io).await?;
-            tokio::spawn(connection);
-            timeout(PATIENCE, sender.send_request(request)).await??
+            let mut connection = client(member).h1().await?;
+            let (head, body) = connection.call(method, path, headers, b"").await?;
+            (head.status, serde_json::from_slice(&body)?)
         }
         Version::Http2 => {
-            let (mut sender, connection) = conn::http2::handshake(TokioExecutor::new(), io).await?;
-            tokio::spawn(connection);
-            timeout(PATIENCE, sender.send_request(request)).await??
+            let connection = client(member).h2().await?;
+            let answer = connection.call(method.parse()?, path, headers, "").await?;
+            (answer.status(), answer.json().await)
         }
-    };
-    Ok(response)
+    })
 }
 
-fn request(method: &str, path: &str, accept: &str) -> Result<Request<Empty<Bytes>>> {
-    let request = Request::builder().method(method).uri(format!("https://member{path}")).header("host", "member");
-    Ok(request.header("authorization", "Bearer sesame").header("accept", accept).body(Empty::new())?)
+async fn get(member: &Member, path: &str) -> Result<(u16, Value)> {
+    send(member, Version::Http2, "GET", path, "application/json").await
 }
 
-async fn open(member: &Member, version: Version, path: &str, accept: &str) -> Result<Response<Incoming>> {
-    send(member, version, request("GET", path, accept)?).await
+async fn open(member: &Member, version: Version, path: &str) -> Result<Stream> {
+    let headers = [("authorization", "Bearer sesame"), ("accept", "application/json, */*")];
+    Ok(match version {
+        Version::Http1 => {
+            let mut connection = client(member).h1().await?;
+            connection.request("GET", path, &headers, b"").await?;
+            assert_eq!(connection.head().await?.status, 200);
+            Stream::Http1(connection)
+        }
+        Version::Http2 => {
+            let connection = client(member).h2().await?;
+            let answer = connection.get(path, &headers).await?;
+            assert_eq!(answer.status(), 200);
+            Stream::Http2(connection, answer)
+        }
+    })
 }
 
-async fn json(response: Response<Incoming>) -> Result<(StatusCode, Value)> {
-    let status = response.status();
-    let body = timeout(PATIENCE, response.into_body().collect()).await??.to_bytes();
-    Ok((status, serde_json::from_slice(&body)?))
-}
-
-async fn get(member: &Member, path: &str) -> Result<(StatusCode, Value)> {
-    json(open(member, Version::Http2, path, "application/json").await?).await
-}
-
-/// The next piece of a streamed answer.
-async fn piece(response: &mut Response<Incoming>) -> Result<String> {
-    let frame = timeout(PATIENCE, response.frame()).await?.context("the stream ended")??;
-    Ok(String::from_utf8(frame.into_data().ok().context("no trailers are sent")?.to_vec())?)
+impl Stream {
+    /// The next piece of a streamed answer.
+    async fn piece(&mut self) -> Result<String> {
+        let bytes = match self {
+            Self::Http1(connection) => connection.chunk().await?.context("the stream ended")?,
+            Self::Http2(_, answer) => answer.body.chunk().await.context("the stream ended")??,
+        };
+        Ok(String::from_utf8(bytes.to_vec())?)
+    }
 }
 
 #[tokio::test]
 async fn only_the_token_opens_the_door() -> Result<()> {
-    let member = member().await?;
+    let member = member().await;
     for value in [None, Some("Bearer wrong"), Some("Bearer sesame2"), Some("Basic sesame")] {
-        let mut request = request("GET", "/version", "*/*")?;
-        request.headers_mut().remove("authorization");
-        if let Some(value) = value {
-            request.headers_mut().insert("authorization", value.parse()?);
-        }
-        let (status, body) = json(send(&member, Version::Http1, request).await?).await?;
-        assert_eq!((status, &body["reason"]), (StatusCode::UNAUTHORIZED, &json!("Unauthorized")), "{value:?}");
+        let headers: Vec<_> = value.map(|value| ("authorization", value)).into_iter().collect();
+        let (status, body) = send_as(&member, Version::Http1, "GET", "/version", &headers).await?;
+        assert_eq!((status, &body["reason"]), (401, &json!("Unauthorized")), "{value:?}");
     }
     let (status, body) = get(&member, "/version").await?;
-    assert_eq!((status, &body["gitVersion"]), (StatusCode::OK, &json!(BERLIN.version)));
+    assert_eq!((status, &body["gitVersion"]), (200, &json!(member.version())));
+    assert_eq!((&body["major"], &body["minor"]), (&json!("1"), &json!("32")));
     Ok(())
 }
 
 #[tokio::test]
 async fn lists_come_plain_or_as_tables_by_both_versions() -> Result<()> {
-    let member = member().await?;
+    let member = member().await;
     for version in [Version::Http1, Version::Http2] {
         let path = "/api/v1/namespaces/shop/pods?labelSelector=app%3Dcart&limit=500";
-        let (_, plain) = json(open(&member, version, path, "application/json").await?).await?;
-        let (_, table) = json(open(&member, version, path, TABLE).await?).await?;
+        let (_, plain) = send(&member, version, "GET", path, "application/json").await?;
+        let (_, table) = send(&member, version, "GET", path, TABLE).await?;
         assert_eq!((&plain["kind"], plain["items"].as_array().map(Vec::len)), (&json!("PodList"), Some(2)));
         assert_eq!((&table["kind"], table["rows"].as_array().map(Vec::len)), (&json!("Table"), Some(2)));
         assert_eq!(table["rows"][0]["cells"][1], "2/2");
+        assert_eq!(table["rows"][0]["object"]["kind"], "PartialObjectMetadata");
         assert_eq!(plain["metadata"]["resourceVersion"], table["metadata"]["resourceVersion"]);
+        let (_, whole) = send(&member, version, "GET", &format!("{path}&includeObject=Object"), TABLE).await?;
+        assert_eq!(whole["rows"][0]["object"], plain["items"][0]);
     }
     let (_, events) = get(&member, "/api/v1/events?fieldSelector=involvedObject.name%3Dweb").await?;
     assert_eq!(events["items"], json!([]));
@@ -117,62 +126,86 @@ async fn lists_come_plain_or_as_tables_by_both_versions() -> Result<()> {
 }
 
 #[tokio::test]
-async fn refusals_are_statuses() -> Result<()> {
-    let member = member().await?;
-    let pod = "/api/v1/namespaces/shop/pods/none";
-    for (method, path, code) in [
-        ("GET", "/api/v1/namespaces/shop/pods?labelSelector=%28", 400),
-        ("GET", "/api/v1/pods?fieldSelector=spec.color%3Dred", 400),
-        ("GET", pod, 404),
-        ("GET", "/apis/apps/v1/deployments", 404),
-        ("GET", "/openapi/v2", 404),
-        ("DELETE", pod, 405),
-        ("GET", "/api/v1/pods?watch=1&resourceVersion=1", 410),
-        ("GET", "/api/v1/pods?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan", 422),
-        ("POST", "/api/v1/namespaces/shop/pods/none/exec?command=sh", 501),
-    ] {
-        let (status, body) = json(send(&member, Version::Http2, request(method, path, "*/*")?).await?).await?;
-        assert_eq!((status.as_u16(), &body["kind"], &body["code"]), (code, &json!("Status"), &json!(code)), "{path}");
+async fn one_object_is_read_by_its_name() -> Result<()> {
+    let member = member().await;
+    for path in ["/api/v1/nodes/berlin-a", "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/berlin-a"] {
+        let (status, plain) = get(&member, path).await?;
+        assert_eq!((status, &plain["metadata"]["name"]), (200, &json!("berlin-a")), "{path}");
+        let (_, table) = send(&member, Version::Http2, "GET", path, TABLE).await?;
+        assert_eq!(table["rows"][0]["cells"][0], "berlin-a", "{path}");
+        let missing = path.replace("berlin-a", "none");
+        let (status, body) = get(&member, &missing).await?;
+        let resource = if path.starts_with("/api/") { "nodes" } else { "leases.coordination.k8s.io" };
+        assert_eq!((status, &body["message"]), (404, &json!(format!("{resource} \"none\" not found"))));
     }
-    let protobuf = open(&member, Version::Http2, pod, "application/vnd.kubernetes.protobuf").await?;
-    assert_eq!(protobuf.status(), StatusCode::NOT_ACCEPTABLE);
+    Ok(())
+}
+
+#[tokio::test]
+async fn refusals_are_statuses() -> Result<()> {
+    let member = member().await;
+    let pod = "/api/v1/namespaces/shop/pods/none";
+    let all = "*/*";
+    for (method, path, accept, code) in [
+        ("GET", "/api/v1/namespaces/shop/pods?labelSelector=%28", all, 400),
+        ("GET", "/api/v1/pods?fieldSelector=spec.color%3Dred", all, 400),
+        ("GET", "/api/v1/pods?watch=1&resourceVersion=x", all, 400),
+        ("GET", pod, all, 404),
+        ("GET", "/apis/apps/v1/deployments", all, 404),
+        ("GET", "/openapi/v2", all, 404),
+        ("DELETE", pod, all, 405),
+        ("GET", pod, "application/vnd.kubernetes.protobuf", 406),
+        ("GET", "/api/v1/pods?watch=1&resourceVersion=1", all, 410),
+        ("GET", "/api/v1/pods?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan", all, 422),
+        ("POST", "/api/v1/namespaces/shop/pods/none/exec?command=sh", all, 501),
+    ] {
+        let (status, body) = send(&member, Version::Http2, method, path, accept).await?;
+        assert_eq!((status, &body["kind"], &body["code"]), (code, &json!("Status"), &json!(code)), "{path}");
+    }
     Ok(())
 }
 
 #[tokio::test]
 async fn a_watch_shows_the_life_of_the_member() -> Result<()> {
-    let member = member().await?;
+    let member = member().await;
     for version in [Version::Http1, Version::Http2] {
         let (_, list) = get(&member, "/api/v1/namespaces/default/pods").await?;
         let since = list["metadata"]["resourceVersion"].as_str().context("a list has a version")?;
         let path = format!("/api/v1/namespaces/default/pods?watch=true&resourceVersion={since}");
-        let mut watch = open(&member, version, &path, "application/json").await?;
-        assert_eq!(watch.status(), StatusCode::OK);
+        let mut watch = open(&member, version, &path).await?;
+        let mut running = open(&member, version, &format!("{path}&fieldSelector=status.phase%3DRunning")).await?;
         let mut seen = Vec::new();
         for _ in 0..4 {
             (0..BEATS_PER_STEP).for_each(|_| member.beat());
-            let event: Value = serde_json::from_str(&piece(&mut watch).await?)?;
+            let event: Value = serde_json::from_str(&watch.piece().await?)?;
             seen.push((event["type"].clone(), event["object"]["status"]["phase"].clone()));
         }
         let expected =
             [("ADDED", "Pending"), ("MODIFIED", "Running"), ("MODIFIED", "Succeeded"), ("DELETED", "Succeeded")];
         assert_eq!(seen, expected.map(|(kind, phase)| (json!(kind), json!(phase))));
+        let mut text = String::new();
+        while text.lines().count() < 2 {
+            text += &running.piece().await?;
+        }
+        let events: Vec<Value> = text.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
+        let kinds: Vec<&Value> = events.iter().map(|event| &event["type"]).collect();
+        assert_eq!(kinds, ["ADDED", "DELETED"], "a pod that stops matching leaves the watch");
     }
     Ok(())
 }
 
 #[tokio::test]
 async fn a_followed_log_arrives_line_by_line() -> Result<()> {
-    let member = member().await?;
+    let member = member().await;
     let (_, pods) = get(&member, "/api/v1/namespaces/default/pods?labelSelector=app%3Dcache").await?;
     let name = pods["items"][0]["metadata"]["name"].as_str().context("berlin has a cache")?;
     let path = format!("/api/v1/namespaces/default/pods/{name}/log?follow=true&tailLines=2");
     for version in [Version::Http1, Version::Http2] {
-        let mut log = open(&member, version, &path, "application/json, */*").await?;
-        assert_eq!(piece(&mut log).await?.lines().count(), 2);
+        let mut log = open(&member, version, &path).await?;
+        assert_eq!(log.piece().await?.lines().count(), 2);
         for _ in 0..3 {
             member.beat();
-            let text = piece(&mut log).await?;
+            let text = log.piece().await?;
             ensure!(text.lines().count() == 1, "one second, one line: {text:?}");
         }
     }
@@ -180,13 +213,23 @@ async fn a_followed_log_arrives_line_by_line() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_stop_ends_open_streams_cleanly() -> Result<()> {
-    let member = member().await?;
-    let watch = open(&member, Version::Http2, "/api/v1/nodes?watch=true", "application/json").await?;
-    let address = member.address();
-    timeout(PATIENCE, member.stop()).await?;
-    let body = timeout(PATIENCE, watch.into_body().collect()).await?.context("no reset, an end")?.to_bytes();
-    assert_eq!(std::str::from_utf8(&body)?.lines().count(), BERLIN.nodes.len());
-    assert!(TcpStream::connect(address).await.is_err(), "nobody listens any more");
+async fn the_log_of_a_pod_ends_with_the_pod_and_begins_with_its_start() -> Result<()> {
+    let member = member().await;
+    let path = "/api/v1/namespaces/default/pods/report-0001/log?follow=true&tailLines=1";
+    (0..BEATS_PER_STEP).for_each(|_| member.beat());
+    let (status, body) = get(&member, path).await?;
+    let message = body["message"].as_str().context("a Status")?;
+    assert!(status == 400 && message.contains("waiting to start: ContainerCreating"), "{status}: {message}");
+    (0..BEATS_PER_STEP).for_each(|_| member.beat());
+    let mut log = open(&member, Version::Http2, path).await?;
+    log.piece().await?;
+    (0..BEATS_PER_STEP).for_each(|_| member.beat());
+    let end = loop {
+        match log.piece().await {
+            Ok(piece) => ensure!(piece.is_empty(), "nothing more is said: {piece:?}"),
+            Err(end) => break end,
+        }
+    };
+    assert_eq!(end.to_string(), "the stream ended");
     Ok(())
 }

@@ -1,0 +1,175 @@
+//! From a request to its answer.
+//!
+//! Order as in a real API server: identity first, then the path, then the representation; whatever is refused on the way
+//! becomes a Status. Query keys that a sample member does not implement (`limit`, `pretty`) are ignored, as the API
+//! conventions allow. Bodies are not read: nothing it serves has one.
+
+use std::sync::Arc;
+
+use http::Method;
+use kit::{
+    member::{Recorded, Reply},
+    selector::{FieldSelector, LabelSelector},
+};
+use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use super::{
+    cluster::Cluster,
+    documents::{self, Resource},
+    negotiate::{Representation, negotiate},
+    query::Query,
+    refusal::Refusal,
+    selection::Selection,
+    streams,
+};
+
+/// The Content-Type by which a client recognises aggregated discovery.
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+/// Everything an answer is made of.
+#[derive(Debug)]
+pub(super) struct Answering {
+    pub(super) cluster: Arc<Cluster>,
+    /// The only token that is let in.
+    pub(super) token: SecretString,
+    /// How much time passed.
+    pub(super) seconds: watch::Receiver<u64>,
+}
+
+// === impl Answering ===
+
+impl Answering {
+    pub(super) fn new(cluster: Cluster, token: SecretString, seconds: watch::Receiver<u64>) -> Self {
+        Self { cluster: Arc::new(cluster), token, seconds }
+    }
+
+    pub(super) fn answer(&self, request: &Recorded) -> Reply {
+        self.try_answer(request).unwrap_or_else(|Refusal(code, message)| Reply::status(code, &message))
+    }
+
+    fn try_answer(&self, request: &Recorded) -> Result<Reply, Refusal> {
+        // A plain comparison: the token guards invented data on a loopback address.
+        let token = request.header("authorization").and_then(|value| value.strip_prefix("Bearer "));
+        if token != Some(self.token.expose_secret()) {
+            return Err(Refusal(401, "Unauthorized".to_owned()));
+        }
+        let path = request.path().trim_end_matches('/');
+        if let Some(stream @ ("exec" | "attach" | "portforward" | "proxy")) = path.split('/').nth(7) {
+            return Err(Refusal(501, format!("a sample member runs no containers: {stream} is not served")));
+        }
+        if request.method != Method::GET {
+            let message = "the server does not allow this method on the requested resource";
+            return Err(Refusal(405, message.to_owned()));
+        }
+        let segments: Vec<&str> = path.split('/').skip(1).collect();
+        let query = Query(request.query().unwrap_or_default());
+        match *segments.as_slice() {
+            ["livez" | "readyz" | "healthz"] => Ok(Reply::full(200, &[("content-type", "text/plain")], "ok")),
+            ["version"] => Ok(Reply::json(200, &self.version())),
+            ["api", "v1", "namespaces", namespace, "pods", name, "log"] => self.log(namespace, name, &query),
+            _ => match (documents::discovery(path, false), segments.as_slice()) {
+                (Some(_), _) => discovery(path, negotiate(&request.headers)?),
+                (None, ["api", "v1", rest @ ..]) => self.resource("v1", rest, request, &query),
+                (None, ["apis", group, "v1", rest @ ..]) => {
+                    self.resource(&format!("{group}/v1"), rest, request, &query)
+                }
+                _ => Err(Refusal::no_such_path()),
+            },
+        }
+    }
+
+    fn version(&self) -> Value {
+        let mut parts = self.cluster.version().trim_start_matches('v').split('.');
+        let (major, minor) = (parts.next(), parts.next());
+        json!({"major": major, "minor": minor, "gitVersion": self.cluster.version(), "platform": "linux/amd64"})
+    }
+
+    fn resource(
+        &self,
+        api_version: &str,
+        rest: &[&str],
+        request: &Recorded,
+        query: &Query<'_>,
+    ) -> Result<Reply, Refusal> {
+        let (namespace, plural, name) = match *rest {
+            [plural] => (None, plural, None),
+            ["namespaces", namespace, plural] => (Some(namespace), plural, None),
+            ["namespaces", namespace, plural, name] => (Some(namespace), plural, Some(name)),
+            [plural, name] => (None, plural, Some(name)),
+            _ => return Err(Refusal::no_such_path()),
+        };
+        let resource = Resource::all().find(|one| one.plural == plural && one.api_version() == api_version);
+        let resource = resource.ok_or_else(Refusal::no_such_path)?;
+        let table = match negotiate(&request.headers)? {
+            Representation::Plain => false,
+            Representation::Table => true,
+            Representation::Discovery => return Err(Refusal::not_acceptable()),
+        };
+        let selection = Selection {
+            resource,
+            namespace: namespace.map(str::to_owned),
+            name: name.map(str::to_owned),
+            labels: LabelSelector::parse(&query.text("labelSelector")).map_err(Refusal::bad)?,
+            fields: FieldSelector::parse(&query.text("fieldSelector"), &resource.fields()).map_err(Refusal::bad)?,
+            table,
+            whole: query.text("includeObject") == "Object",
+        };
+        if name.is_none() && query.flag("watch") { self.watch(selection, query) } else { self.read(&selection) }
+    }
+
+    /// One object, or a list.
+    fn read(&self, selection: &Selection) -> Result<Reply, Refusal> {
+        let version = Cluster::resource_version(*self.seconds.borrow());
+        let rows = selection.rows(&self.cluster, version);
+        if let Some(name) = &selection.name {
+            let row = rows
+                .into_iter()
+                .next()
+                .ok_or_else(|| Refusal(404, format!("{} {name:?} not found", selection.resource.qualified())))?;
+            return Ok(Reply::json(200, &selection.shown(row)));
+        }
+        Ok(Reply::json(200, &selection.list(rows, version)))
+    }
+
+    fn watch(&self, selection: Selection, query: &Query<'_>) -> Result<Reply, Refusal> {
+        // client-go's reflectors wait for ever for an answer that ignores the parameter; 422 sends them back to list and
+        // watch (client-go `tools/cache/reflector.go`).
+        if query.flag("sendInitialEvents") {
+            let message =
+                "ListOptions.meta.k8s.io \"\" is invalid: sendInitialEvents: Forbidden: not supported by this member";
+            return Err(Refusal(422, message.to_owned()));
+        }
+        let seconds = *self.seconds.borrow();
+        let now = Cluster::resource_version(seconds);
+        let since = match query.number("resourceVersion")? {
+            None | Some(0) => None,
+            Some(version) if Cluster::remembers(version, seconds) => Some(version),
+            Some(version) => return Err(Refusal(410, format!("too old resource version: {version}"))),
+        };
+        let initial = if since.is_none() { selection.rows(&self.cluster, now) } else { Vec::new() };
+        let initial: String = initial.into_iter().map(|row| selection.event("ADDED", row)).collect();
+        Ok(streams::watch(&self.cluster, self.seconds.clone(), selection, initial, since.unwrap_or(now)))
+    }
+
+    fn log(&self, namespace: &str, name: &str, query: &Query<'_>) -> Result<Reply, Refusal> {
+        let pod = self.cluster.pod(namespace, name, *self.seconds.borrow());
+        let pod = pod.ok_or_else(|| Refusal(404, format!("pods {name:?} not found")))?;
+        if pod["status"]["phase"] == "Pending" {
+            let state = &pod["status"]["containerStatuses"][0]["state"];
+            let reason = state["waiting"]["reason"].as_str().unwrap_or("Pending");
+            return Err(Refusal(400, format!("container in pod {name:?} is waiting to start: {reason}")));
+        }
+        let tail = query.number("tailLines")?;
+        Ok(streams::log(&self.cluster, self.seconds.clone(), namespace, name, tail, query.flag("follow")))
+    }
+}
+
+fn discovery(path: &str, wanted: Representation) -> Result<Reply, Refusal> {
+    let aggregated = wanted == Representation::Discovery;
+    let document = documents::discovery(path, aggregated).ok_or_else(Refusal::no_such_path)?;
+    let aggregated = document["kind"] == "APIGroupDiscoveryList";
+    let media_type = if aggregated { AGGREGATED } else { "application/json" };
+    Ok(Reply::full(200, &[("content-type", media_type)], document.to_string()))
+}

@@ -1,0 +1,23 @@
+//! Why a request is refused.
+
+use std::fmt::Display;
+
+/// Why a request was refused: the code and the message of a Status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Refusal(pub(super) u16, pub(super) String);
+
+// === impl Refusal ===
+
+impl Refusal {
+    pub(super) fn no_such_path() -> Self {
+        Self(404, "the server could not find the requested resource".to_owned())
+    }
+
+    pub(super) fn not_acceptable() -> Self {
+        Self(406, "only the following media types are accepted: application/json".to_owned())
+    }
+
+    pub(super) fn bad(error: impl Display) -> Self {
+        Self(400, error.to_string())
+    }
+}
