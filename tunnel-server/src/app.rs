@@ -19,13 +19,13 @@ use tunnel::Budget;
 
 use self::runtime::Runtime;
 use crate::admin::{self, Admin};
-use crate::agents::Agents;
 use crate::args::{self, Config, Hub};
 use crate::frontend::Frontends;
-use crate::limits::Limits;
 use crate::metrics::Metrics;
-use crate::registry::Registry;
 use crate::shared::{Common, Shared};
+use links::Agents;
+use links::Limits;
+use links::Registry;
 
 /// How we call ourselves to the hub.
 const PROGRAM: &str = concat!("tunnel-server/", env!("CARGO_PKG_VERSION"));

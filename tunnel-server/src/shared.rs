@@ -8,9 +8,9 @@ use telemetry::quiet::Quiet;
 use telemetry::readiness::Readiness;
 use tunnel::{Budget, ClusterName, Settings};
 
-use crate::limits::Limits;
 use crate::metrics::Metrics;
-use crate::registry::Registry;
+use links::Limits;
+use links::Registry;
 
 /// Each connection has one of these.
 pub type Shared = Arc<Common>;

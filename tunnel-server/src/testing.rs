@@ -22,10 +22,10 @@ use tunnel::{Budget, ClusterName, Hop, Incoming, Link, Reason, Refusal, Serving,
 
 use crate::args::{FrontendConfig, FrontendTls};
 use crate::frontend::Frontends;
-use crate::limits::Limits;
 use crate::metrics::Metrics;
-use crate::registry::{Credential, Linked, Named, Registry};
 use crate::shared::{Common, Shared};
+use links::Limits;
+use links::{Credential, Linked, Named, Registry};
 
 /// What `banner.member` says first.
 pub const BANNER: &[u8] = b"SSH-2.0-member\r\n";
@@ -121,7 +121,7 @@ impl Bench {
 pub fn shared(limits: Limits, default_cluster: Option<&str>) -> Shared {
     let mut registry = MetricsRegistry::default();
     let metrics = Metrics::register(&mut registry);
-    let links = crate::registry::Metrics::register(&mut registry);
+    let links = links::Metrics::register(&mut registry);
     let budget = Budget::new(BUDGET);
     Metrics::watch(&mut registry, &budget);
     Arc::new(Common {

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use links::{Agents, AgentsConfig, Limits};
 use net::drain::Drain;
 use net::runtime::block_on;
 use prometheus_client::registry::Registry as MetricsRegistry;
 use tokio::runtime::{Builder, Handle, Runtime};
-use tunnel_server::{Agents, AgentsConfig, Limits};
 
 use crate::config::{Config, Source};
 use crate::hub;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use links::Registry;
 use tokio::time::{Instant, timeout_at};
 use tunnel::{ClusterName, Destination, Hop, Reason, Refusal};
-use tunnel_server::Registry;
 
 use super::stream::Tunnelled;
 

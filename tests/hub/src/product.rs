@@ -127,9 +127,9 @@ impl Drop for Product {
 
 /// The gateway's own words, beside the logs of the programs around it.
 fn log_to(path: &Path) -> Result<()> {
-    let subscriber = tracing_subscriber::fmt()
-        .with_ansi(false)
-        .with_env_filter("info,gateway=debug,auth=debug,tunnel=debug,tunnel_server=debug,tunnel_agent=debug");
+    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_env_filter(
+        "info,gateway=debug,auth=debug,tunnel=debug,tunnel_server=debug,links=debug,tunnel_agent=debug",
+    );
     // Somebody else's subscriber in this process is as good.
     drop(subscriber.with_writer(Arc::new(File::create(path)?)).try_init());
     Ok(())

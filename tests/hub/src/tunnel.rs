@@ -13,9 +13,10 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use kit::pki::{Authority, Leaf, PemFiles};
+use links::Registry;
 use parking_lot::Mutex;
 use tunnel_agent::Agent;
-use tunnel_server::{Registry, Server};
+use tunnel_server::Server;
 
 pub use self::agent::{AgentCredential, AgentOptions};
 use crate::control_plane::Ground;

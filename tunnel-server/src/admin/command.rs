@@ -3,7 +3,7 @@
 use http::StatusCode;
 use telemetry::admin::{Answer, text};
 
-use crate::registry::Registry;
+use links::Registry;
 
 /// See the module's text.
 #[derive(Debug, PartialEq, Eq)]

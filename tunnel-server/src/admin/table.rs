@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::registry::{ClusterListing, LinkListing, StreamListing};
+use links::{ClusterListing, LinkListing, StreamListing};
 
 /// Streams shown of one link; JSON has them all.
 const MOST_STREAMS: usize = 50;
@@ -77,7 +77,7 @@ fn bytes(count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry::AgentListing;
+    use links::AgentListing;
 
     #[test]
     fn the_table_is_good_to_read() {

@@ -10,8 +10,8 @@ use telemetry::logs;
 use tunnel::{ClusterName, Settings};
 
 use super::{Agents, Args, Frontends};
-use crate::agents::AgentsConfig;
-use crate::limits::Limits;
+use links::AgentsConfig;
+use links::Limits;
 
 /// Frontends' address unless another is given.
 const FRONTEND_LISTEN: &str = "0.0.0.0:8090";

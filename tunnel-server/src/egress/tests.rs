@@ -7,8 +7,8 @@ use tokio::time::Instant;
 
 use super::answer::ESTABLISHED;
 use super::*;
-use crate::limits::Limits;
 use crate::testing::{BANNER, Bench, SOON, shared};
+use links::Limits;
 
 fn connect_to(target: &str) -> Vec<u8> {
     format!("CONNECT {target} HTTP/1.1\r\nHost: 127.0.0.1\r\nTunnel-Cluster: east\r\n\r\n").into_bytes()

@@ -7,8 +7,8 @@ use kit::wait::{becomes, eventually, within};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tunnel::{ClusterName, Destination, Hop, Link, OpenError, Reason, Refusal, Settings, Stream};
 
-use crate::limits::Limits;
 use crate::testing::{BUDGET, Bench, SOON, shared};
+use links::Limits;
 
 fn to(host: &str) -> Destination {
     Destination::new(host, 443).expect("a destination")

@@ -13,12 +13,12 @@ use hub_tests::tunnel::{AgentCredential, AgentOptions, Tunnelled};
 use hub_tests::wait;
 use kit::pki::{Authority, Issued, Leaf};
 use libtest_mimic::Trial;
+use links::{Agents, AgentsConfig, Limits};
 use net::tls::server::KeyPairFiles;
 use serde_json::json;
 use tokio::io::AsyncReadExt as _;
 use tokio::runtime::Runtime;
 use tunnel::{ClusterName, Destination, Settings, Stream};
-use tunnel_server::{Agents, AgentsConfig, Limits};
 
 use crate::stage::{Stage, test};
 

@@ -23,7 +23,7 @@ const RTT_BUCKETS: [f64; 10] = [0.0005, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.
 
 /// Metric handles. Clones share their values.
 #[derive(Debug, Clone)]
-pub(crate) struct Metrics {
+pub struct Metrics {
     links: Family<ClusterLabels, Gauge>,
     registrations: Family<OutcomeLabels, Counter>,
     ended: Family<ReasonLabels, Counter>,
@@ -34,7 +34,7 @@ pub(crate) struct Metrics {
 
 /// What became of a connection to the agents' listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub enum Outcome {
     Linked,
     /// No TLS, or no registration.
     Malformed,
@@ -53,7 +53,7 @@ pub(crate) enum Outcome {
 
 /// Why a link ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ended {
+pub enum Ended {
     /// The agent left in order.
     Left,
     /// The connection broke, or nothing was heard for too long.
@@ -86,7 +86,7 @@ struct ReasonLabels {
 impl Metrics {
     /// Registers `tunnel_server_links{cluster}`, `tunnel_server_registrations_total{outcome}`, `tunnel_server_links_ended_total{reason}`,
     /// `tunnel_server_link_rtt_seconds` and `tunnel_server_agent_certificate_reload_failures_total`.
-    pub(crate) fn register(registry: &mut Registry) -> Self {
+    pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self::default();
         registry.register("tunnel_server_links", "Links of tunnel-agents, by cluster", metrics.links.clone());
         registry.register(
@@ -119,19 +119,19 @@ impl Metrics {
         metrics
     }
 
-    pub(crate) fn registered(&self, outcome: Outcome) {
+    pub fn registered(&self, outcome: Outcome) {
         self.registrations.get_or_create(&OutcomeLabels { outcome: outcome.as_str() }).inc();
     }
 
-    pub(crate) fn ended(&self, reason: Ended) {
+    pub fn ended(&self, reason: Ended) {
         self.ended.get_or_create(&ReasonLabels { reason: reason.as_str() }).inc();
     }
 
-    pub(crate) fn reload_failed(&self) {
+    pub fn reload_failed(&self) {
         self.reload_failures.inc();
     }
 
-    pub(crate) fn rtt(&self, rtt: Duration) {
+    pub fn rtt(&self, rtt: Duration) {
         self.rtt.observe(rtt);
     }
 
@@ -192,7 +192,7 @@ impl Outcome {
         Self::Lost,
     ];
 
-    pub(crate) fn as_str(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Linked => "linked",
             Self::Malformed => "malformed",
@@ -212,7 +212,7 @@ impl Outcome {
 impl Ended {
     const ALL: [Self; 5] = [Self::Left, Self::Lost, Self::Revoked, Self::Unreviewed, Self::Drained];
 
-    pub(crate) fn as_str(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Left => "left",
             Self::Lost => "lost",

@@ -31,7 +31,7 @@ use self::count::{Counted, Dialling};
 use self::held::Counts;
 pub use self::link::Linked;
 pub use self::listing::{AgentListing, ClusterListing, LinkListing, NoSuch, StreamListing};
-pub(crate) use self::metrics::{Ended, Metrics, Outcome};
+pub use self::metrics::{Ended, Metrics, Outcome};
 pub use self::named::{Credential, Named};
 use self::places::Places;
 use self::seen::Seen;
@@ -63,7 +63,7 @@ struct Core {
 // === impl Registry ===
 
 impl Registry {
-    pub(crate) fn new(limits: Limits, metrics: Metrics) -> Self {
+    pub fn new(limits: Limits, metrics: Metrics) -> Self {
         Self(Arc::new(Core { limits, metrics, ..Core::default() }))
     }
 
