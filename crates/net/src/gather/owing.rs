@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Frames that a peer has sent while it does not read what they are answered with. A library that goes on reading keeps the answers: for
-/// RST_STREAM, which any broken frame gets, 700 bytes each.
+/// `RST_STREAM`, which any broken frame gets, 700 bytes each.
 #[derive(Debug)]
 pub struct Owing {
     /// Frames received over the connection's lifetime.
