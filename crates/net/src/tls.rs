@@ -6,7 +6,7 @@ pub mod keypair;
 mod pinned;
 pub mod policy;
 pub mod server;
-mod signatures;
+mod verifier;
 
 use std::sync::Arc;
 

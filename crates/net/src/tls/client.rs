@@ -2,16 +2,14 @@
 
 use std::sync::{Arc, OnceLock};
 
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{Resumption, WebPkiServerVerifier};
 use rustls::crypto::CryptoProvider;
 use rustls::sign::SingleCertAndKey;
-use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
-use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, RootCertStore};
 
 use super::keypair::{KeyPair, KeyPairError, certificates};
 use super::pinned::OrPinned;
-use super::signatures::Signatures;
+use super::verifier::{Anybody, Verifier};
 
 /// Sessions remembered per member: connections are few and long, so a handful is enough.
 const SESSIONS: usize = 8;
@@ -44,10 +42,13 @@ pub fn config(trust: Trust<'_>, identity: Option<&KeyPair>) -> Result<Arc<Client
         .with_safe_default_protocol_versions()
         .expect("the provider supports TLS 1.2 and 1.3");
     let builder = match trust {
-        Trust::Bundle(pem) => builder.dangerous().with_custom_certificate_verifier(bundle(pem, provider)?),
+        Trust::Bundle(pem) => {
+            let judge = bundle(pem, Arc::clone(&provider))?;
+            builder.dangerous().with_custom_certificate_verifier(Arc::new(Verifier { judge, provider }))
+        }
         Trust::SystemRoots => builder.with_root_certificates(system_roots()?),
         Trust::Insecure => {
-            builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyServerCertificate(Signatures(provider))))
+            builder.dangerous().with_custom_certificate_verifier(Arc::new(Verifier { judge: Anybody, provider }))
         }
     };
     let mut config = match identity {
@@ -58,7 +59,7 @@ pub fn config(trust: Trust<'_>, identity: Option<&KeyPair>) -> Result<Arc<Client
     Ok(Arc::new(config))
 }
 
-fn bundle(pem: &[u8], provider: Arc<CryptoProvider>) -> Result<Arc<OrPinned>, TrustError> {
+fn bundle(pem: &[u8], provider: Arc<CryptoProvider>) -> Result<OrPinned, TrustError> {
     let bundle = certificates(pem).map_err(TrustError::Bundle)?;
     let mut roots = RootCertStore::empty();
     let mut refused = None;
@@ -72,7 +73,7 @@ fn bundle(pem: &[u8], provider: Arc<CryptoProvider>) -> Result<Arc<OrPinned>, Tr
         Some(error) if roots.is_empty() => Err(TrustError::Anchor(error)),
         _ => {
             let webpki = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
-            Ok(Arc::new(OrPinned { webpki: webpki.expect("there are roots, and no revocation lists"), bundle }))
+            Ok(OrPinned { webpki: webpki.expect("there are roots, and no revocation lists"), bundle })
         }
     }
 }
@@ -86,44 +87,4 @@ fn system_roots() -> Result<Arc<RootCertStore>, TrustError> {
         Arc::new(roots)
     });
     if roots.is_empty() { Err(TrustError::NoSystemRoots) } else { Ok(Arc::clone(roots)) }
-}
-
-#[derive(Debug)]
-struct AnyServerCertificate(Signatures);
-
-// === impl AnyServerCertificate ===
-
-impl ServerCertVerifier for AnyServerCertificate {
-    fn verify_server_cert(
-        &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.0.tls12(message, certificate, signature)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.0.tls13(message, certificate, signature)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.schemes()
-    }
 }

@@ -7,14 +7,14 @@
 use std::sync::Arc;
 
 use rustls::CertificateError;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::danger::ServerCertVerifier as _;
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::server::ParsedCertificate;
-use rustls::{DigitallySignedStruct, SignatureScheme};
-use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls_pki_types::{CertificateDer, ServerName};
+
+use super::verifier::{ServerJudge, Shown};
 
 /// webpki's verifier, and the bundle's certificates themselves.
-#[derive(Debug)]
 pub(super) struct OrPinned {
     pub webpki: Arc<WebPkiServerVerifier>,
     pub bundle: Vec<CertificateDer<'static>>,
@@ -31,43 +31,14 @@ impl OrPinned {
     }
 }
 
-impl ServerCertVerifier for OrPinned {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        server_name: &ServerName<'_>,
-        ocsp_response: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        match self.webpki.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
-            Err(error) if self.is_own_authority(&error, end_entity) => {
-                verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
-                Ok(ServerCertVerified::assertion())
+impl ServerJudge for OrPinned {
+    fn judge(&self, shown: &Shown<'_>, name: &ServerName<'_>, ocsp: &[u8]) -> Result<(), rustls::Error> {
+        let &Shown { leaf, intermediates, now } = shown;
+        match self.webpki.verify_server_cert(leaf, intermediates, name, ocsp, now) {
+            Err(error) if self.is_own_authority(&error, leaf) => {
+                verify_server_name(&ParsedCertificate::try_from(leaf)?, name)
             }
-            verified => verified,
+            verified => verified.map(drop),
         }
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.webpki.verify_tls12_signature(message, certificate, signature)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.webpki.verify_tls13_signature(message, certificate, signature)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.webpki.supported_verify_schemes()
     }
 }

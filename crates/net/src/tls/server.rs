@@ -14,19 +14,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use rustls::client::danger::HandshakeSignatureValid;
+use rustls::ServerConfig;
 use rustls::crypto::CryptoProvider;
-use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
-use rustls::{DigitallySignedStruct, DistinguishedName, ServerConfig, SignatureScheme};
-use rustls_pki_types::{CertificateDer, UnixTime};
 
 pub use self::admission::{Doorkeeper, config_admitting};
 pub use self::names::{NamedFiles, ServingCertificates};
 use super::keypair::{KeyPair, KeyPairError};
 use super::policy::Policy;
-use super::signatures::Signatures;
+use super::verifier::{Anybody, ClientJudge, Verifier};
 use crate::follow;
 
 /// Where the serving certificate and key are.
@@ -48,18 +45,15 @@ struct Loaded {
     key: Arc<CertifiedKey>,
 }
 
-#[derive(Debug)]
-struct AnyClientCertificate(Signatures);
-
 /// A server configuration that shows what `certificates` chooses.
 pub fn config(certificates: Arc<dyn ResolvesServerCert>, policy: &Policy) -> Arc<ServerConfig> {
-    Arc::new(build(certificates, policy, |provider| Arc::new(AnyClientCertificate(Signatures(provider)))))
+    Arc::new(build(certificates, policy, Anybody))
 }
 
 fn build(
     certificates: Arc<dyn ResolvesServerCert>,
     policy: &Policy,
-    verifier: impl FnOnce(Arc<CryptoProvider>) -> Arc<dyn ClientCertVerifier>,
+    judge: impl ClientJudge + 'static,
 ) -> ServerConfig {
     let mut provider = CryptoProvider::clone(&super::provider());
     provider.cipher_suites = policy.suites.to_vec();
@@ -67,7 +61,7 @@ fn build(
     let mut config = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&policy.versions())
         .expect("a policy always has suites of TLS 1.3")
-        .with_client_cert_verifier(verifier(provider))
+        .with_client_cert_verifier(Arc::new(Verifier { judge, provider }))
         .with_cert_resolver(certificates);
     config.alpn_protocols = policy.alpn.iter().map(|name| name.to_vec()).collect();
     config
@@ -143,48 +137,5 @@ impl Loaded {
 impl fmt::Debug for Loaded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Loaded(..)")
-    }
-}
-
-// === impl AnyClientCertificate ===
-
-impl ClientCertVerifier for AnyClientCertificate {
-    fn root_hint_subjects(&self) -> &[DistinguishedName] {
-        &[]
-    }
-
-    fn client_auth_mandatory(&self) -> bool {
-        false
-    }
-
-    fn verify_client_cert(
-        &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _now: UnixTime,
-    ) -> Result<ClientCertVerified, rustls::Error> {
-        Ok(ClientCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.0.tls12(message, certificate, signature)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.0.tls13(message, certificate, signature)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.schemes()
     }
 }

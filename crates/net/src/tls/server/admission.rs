@@ -4,14 +4,12 @@
 
 use std::sync::Arc;
 
-use rustls::client::danger::HandshakeSignatureValid;
-use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::server::{NoServerSessionStorage, ResolvesServerCert};
-use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, OtherError, ServerConfig, SignatureScheme};
-use rustls_pki_types::{CertificateDer, UnixTime};
+use rustls::{CertificateError, OtherError, ServerConfig};
+use rustls_pki_types::CertificateDer;
 
-use super::Signatures;
 use crate::tls::policy::Policy;
+use crate::tls::verifier::{ClientJudge, Shown};
 
 /// Judges the certificates of clients that want to connect.
 pub trait Doorkeeper: std::fmt::Debug + Send + Sync {
@@ -19,11 +17,7 @@ pub trait Doorkeeper: std::fmt::Debug + Send + Sync {
     fn admit(&self, chain: &[CertificateDer<'static>]) -> Result<(), String>;
 }
 
-#[derive(Debug)]
-struct Admission {
-    doorkeeper: Arc<dyn Doorkeeper>,
-    signatures: Signatures,
-}
+struct Admission(Arc<dyn Doorkeeper>);
 
 #[derive(Debug, thiserror::Error)]
 #[error("client certificate refused: {0}")]
@@ -35,9 +29,7 @@ pub fn config_admitting(
     policy: &Policy,
     doorkeeper: Arc<dyn Doorkeeper>,
 ) -> Arc<ServerConfig> {
-    let mut config = super::build(certificates, policy, |provider| {
-        Arc::new(Admission { doorkeeper, signatures: Signatures(provider) })
-    });
+    let mut config = super::build(certificates, policy, Admission(doorkeeper));
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
     Arc::new(config)
@@ -45,44 +37,13 @@ pub fn config_admitting(
 
 // === impl Admission ===
 
-impl ClientCertVerifier for Admission {
-    fn root_hint_subjects(&self) -> &[DistinguishedName] {
-        &[]
-    }
+impl ClientJudge for Admission {
+    const REQUIRED: bool = true;
 
-    fn verify_client_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        _now: UnixTime,
-    ) -> Result<ClientCertVerified, rustls::Error> {
-        let chain = std::iter::once(end_entity).chain(intermediates);
+    fn judge(&self, shown: &Shown<'_>) -> Result<(), rustls::Error> {
+        let chain = std::iter::once(shown.leaf).chain(shown.intermediates);
         let chain: Vec<_> = chain.map(|der| der.clone().into_owned()).collect();
-        match self.doorkeeper.admit(&chain) {
-            Ok(()) => Ok(ClientCertVerified::assertion()),
-            Err(why) => Err(CertificateError::Other(OtherError(Arc::new(Refused(why)))).into()),
-        }
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.signatures.tls12(message, certificate, signature)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.signatures.tls13(message, certificate, signature)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.signatures.schemes()
+        let refused = |why| CertificateError::Other(OtherError(Arc::new(Refused(why)))).into();
+        self.0.admit(&chain).map_err(refused)
     }
 }

@@ -1,0 +1,127 @@
+//! Checking peers' certificates: what one is worth is for a judge to say, that the peer holds its key is checked of all alike.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
+use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
+
+/// Judges servers' certificates.
+pub(super) trait ServerJudge: Send + Sync {
+    fn judge(&self, shown: &Shown<'_>, name: &ServerName<'_>, ocsp: &[u8]) -> Result<(), Error>;
+}
+
+/// Judges clients' certificates.
+pub(super) trait ClientJudge: Send + Sync {
+    /// Whether a client has to show one.
+    const REQUIRED: bool;
+
+    fn judge(&self, shown: &Shown<'_>) -> Result<(), Error>;
+}
+
+/// What a peer shows of itself.
+pub(super) struct Shown<'a> {
+    pub leaf: &'a CertificateDer<'a>,
+    pub intermediates: &'a [CertificateDer<'a>],
+    pub now: UnixTime,
+}
+
+/// The judge, and the signature checks of the provider.
+pub(super) struct Verifier<J> {
+    pub judge: J,
+    pub provider: Arc<CryptoProvider>,
+}
+
+/// Whoever it is.
+pub(super) struct Anybody;
+
+impl ServerJudge for Anybody {
+    fn judge(&self, _: &Shown<'_>, _: &ServerName<'_>, _: &[u8]) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+impl ClientJudge for Anybody {
+    const REQUIRED: bool = false;
+
+    fn judge(&self, _: &Shown<'_>) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// The methods that both traits of rustls have.
+macro_rules! signatures {
+    () => {
+        fn verify_tls12_signature(
+            &self,
+            message: &[u8],
+            certificate: &CertificateDer<'_>,
+            signature: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, Error> {
+            let algorithms = &self.provider.signature_verification_algorithms;
+            verify_tls12_signature(message, certificate, signature, algorithms)
+        }
+
+        fn verify_tls13_signature(
+            &self,
+            message: &[u8],
+            certificate: &CertificateDer<'_>,
+            signature: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, Error> {
+            let algorithms = &self.provider.signature_verification_algorithms;
+            verify_tls13_signature(message, certificate, signature, algorithms)
+        }
+
+        fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+            self.provider.signature_verification_algorithms.supported_schemes()
+        }
+    };
+}
+
+impl<J: ServerJudge> ServerCertVerifier for Verifier<J> {
+    fn verify_server_cert(
+        &self,
+        leaf: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let judged = self.judge.judge(&Shown { leaf, intermediates, now }, name, ocsp);
+        judged.map(|()| ServerCertVerified::assertion())
+    }
+
+    signatures!();
+}
+
+impl<J: ClientJudge> ClientCertVerifier for Verifier<J> {
+    /// None: Go's clients show a certificate only if the list is empty or names their issuer.
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn client_auth_mandatory(&self) -> bool {
+        J::REQUIRED
+    }
+
+    fn verify_client_cert(
+        &self,
+        leaf: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        let judged = self.judge.judge(&Shown { leaf, intermediates, now });
+        judged.map(|()| ClientCertVerified::assertion())
+    }
+
+    signatures!();
+}
+
+impl<J> fmt::Debug for Verifier<J> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Verifier(..)")
+    }
+}
