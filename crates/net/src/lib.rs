@@ -6,6 +6,7 @@ pub mod backoff;
 pub mod descriptors;
 pub mod dial;
 pub mod drain;
+pub mod flight;
 pub mod follow;
 mod forward;
 pub mod gather;

@@ -9,11 +9,11 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use net::backoff::Backoff;
+use net::flight::{Flight, Landing};
 use parking_lot::Mutex;
 use prometheus_client::metrics::gauge::Gauge;
 use rustls_pki_types::ServerName;
 use tokio::runtime::{Handle, Id};
-use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tunnel::{ClusterName, Destination, Link, OpenError, Refusal, Stream};
@@ -54,7 +54,7 @@ struct State {
 struct Links {
     all: Vec<Held>,
     next: u64,
-    making: Option<Making>,
+    making: Option<Flight<Made>>,
 }
 
 struct Held {
@@ -66,11 +66,7 @@ struct Held {
     _guard: DropGuard,
 }
 
-type Made = Option<Result<(), Arc<Unlinked>>>;
-
-struct Making {
-    outcome: watch::Receiver<Made>,
-}
+type Made = Result<(), Arc<Unlinked>>;
 
 struct Pause {
     until: Instant,
@@ -87,7 +83,7 @@ pub enum NotOpened {
 
 enum Step {
     Use(Link),
-    Await(watch::Receiver<Made>),
+    Await(Landing<Made>),
     Fail(Arc<Unlinked>),
 }
 
@@ -145,10 +141,9 @@ impl Replica {
             match self.step() {
                 Step::Use(link) => return Ok(link),
                 Step::Fail(error) => return Err(error),
-                Step::Await(mut outcome) => match outcome.wait_for(Option::is_some).await.map(|made| made.clone()) {
-                    Ok(Some(Err(error))) => return Err(error),
-                    Ok(_) => {}
-                    Err(_) => return Err(Arc::new(Unlinked::Gone { address: self.address })),
+                Step::Await(landing) => match landing.outcome().await {
+                    Some(made) => made?,
+                    None => return Err(Arc::new(Unlinked::Gone { address: self.address })),
                 },
             }
         }
@@ -166,8 +161,8 @@ impl Replica {
         if let Some(held) = usable.min_by_key(|held| held.link.streams()) {
             return Step::Use(held.link.clone());
         }
-        if let Some(outcome) = links.making.as_ref().filter(|making| making.is_under_way()) {
-            return Step::Await(outcome.outcome.clone());
+        if let Some(landing) = links.making.as_ref().and_then(Flight::landing) {
+            return Step::Await(landing);
         }
         if let Some(pause) = pause.as_ref().filter(|pause| pause.until > Instant::now()) {
             return Step::Fail(Arc::clone(&pause.why));
@@ -175,10 +170,9 @@ impl Replica {
         if links.all.len() >= MOST_LINKS {
             return Step::Fail(Arc::new(Unlinked::Full { address: self.address, limit: MOST_LINKS }));
         }
-        let (report, outcome) = watch::channel(None);
-        links.making = Some(Making { outcome: outcome.clone() });
-        tokio::spawn(make(self.this.clone(), runtime, report));
-        Step::Await(outcome)
+        let (making, landing) = Flight::begin(&Handle::current(), make(self.this.clone(), runtime));
+        links.making = Some(making);
+        Step::Await(landing)
     }
 
     /// Takes a new link into use.
@@ -219,37 +213,25 @@ impl Replica {
     }
 }
 
-// === impl Making ===
-
-impl Making {
-    fn is_under_way(&self) -> bool {
-        self.outcome.borrow().is_none() && self.outcome.has_changed().is_ok()
-    }
-}
-
-/// Makes a link, reports, and looks after it for as long as it is in use.
-async fn make(replica: Weak<Replica>, runtime: Id, report: watch::Sender<Made>) {
-    let Some(strong) = replica.upgrade() else { return };
+/// Makes a link, which is looked after for as long as it is in use.
+async fn make(replica: Weak<Replica>, runtime: Id) -> Made {
+    let Some(strong) = replica.upgrade() else { return Ok(()) };
     let address = strong.address;
-    let (link, generation) = match strong.linking.link(address, &strong.name).await {
-        Ok(made) => made,
-        Err(error) => {
-            let _ = report.send(Some(Err(strong.failed(error))));
-            return;
-        }
-    };
+    let (link, generation) = strong.linking.link(address, &strong.name).await.map_err(|error| strong.failed(error))?;
     let released = CancellationToken::new();
     let number = strong.made(runtime, &link, generation, released.clone().drop_guard());
     let open = InFlight::new(&strong.open);
     drop(strong);
-    let _ = report.send(Some(Ok(())));
     tracing::info!(%address, "linked to a tunnel-server");
-    let why = look_after(&replica, runtime, released, link).await;
-    if let Some(replica) = replica.upgrade() {
-        replica.forget(runtime, number);
-    }
-    drop(open);
-    tracing::info!(%address, reason = why, "link to a tunnel-server is not used any more");
+    tokio::spawn(async move {
+        let why = look_after(&replica, runtime, released, link).await;
+        if let Some(replica) = replica.upgrade() {
+            replica.forget(runtime, number);
+        }
+        drop(open);
+        tracing::info!(%address, reason = why, "link to a tunnel-server is not used any more");
+    });
+    Ok(())
 }
 
 /// Until the link takes no new streams, nobody has wanted one for long, or its certificate is of yesterday.

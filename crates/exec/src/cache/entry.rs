@@ -7,9 +7,8 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use net::backoff::Backoff;
+use net::flight::{Flight, Landing};
 use parking_lot::Mutex;
-use tokio::sync::watch;
-use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use super::{Credentials, Observer};
@@ -24,7 +23,6 @@ const PAUSES: Backoff = Backoff { chance: 0.0, ..Backoff::doubling(Duration::fro
 const PROVEN: Duration = Duration::from_mins(1);
 
 type Outcome = Result<Arc<Issued>, Arc<ExecError>>;
-type Landing = watch::Receiver<Option<Outcome>>;
 
 pub(super) struct Entry {
     fingerprint: Fingerprint,
@@ -37,7 +35,7 @@ pub(super) struct Entry {
 #[derive(Default)]
 struct State {
     /// The run under way.
-    flight: Option<Flight>,
+    flight: Option<Flight<Outcome>>,
     /// The last run's failure, and when the next may begin.
     failure: Option<(Arc<ExecError>, Instant)>,
     /// Failed runs in a row.
@@ -48,14 +46,9 @@ struct State {
     rejections: u32,
 }
 
-struct Flight {
-    landing: Landing,
-    task: AbortHandle,
-}
-
 /// What to do about a credential that is needed.
 enum Step {
-    Wait(Landing),
+    Wait(Landing<Outcome>),
     Fail(Arc<ExecError>),
 }
 
@@ -129,8 +122,9 @@ impl Entry {
         if let Some(error) = state.failed() {
             return Step::Fail(error);
         }
-        let flight = self.take_off(self.standing(state), observer);
-        Step::Wait(state.flight.insert(flight).landing.clone())
+        let (flight, landing) = self.take_off(self.standing(state), observer);
+        state.flight = Some(flight);
+        Step::Wait(landing)
     }
 
     fn standing(&self, state: &State) -> Standing {
@@ -143,27 +137,22 @@ impl Entry {
     }
 
     /// The task holds the entry weakly: when the last cluster is gone, nobody wants its credential.
-    fn take_off(self: &Arc<Self>, standing: Standing, observer: &Observer) -> Flight {
-        let (report, landing) = watch::channel(None);
+    fn take_off(self: &Arc<Self>, standing: Standing, observer: &Observer) -> (Flight<Outcome>, Landing<Outcome>) {
         let runner = Arc::clone(&self.credentials.runner);
         let (request, entry, observer) = (Arc::clone(&self.request), Arc::downgrade(self), Arc::clone(observer));
-        let task = self.credentials.runtime.spawn(async move {
+        Flight::begin(&self.credentials.runtime, async move {
             let outcome = runner.run(request, standing).await.map(Arc::new).map_err(Arc::new);
             observer(&outcome);
             land(&entry, &outcome);
-            report.send_replace(Some(outcome));
-        });
-        Flight { landing, task: task.abort_handle() }
+            outcome
+        })
     }
 
     async fn follow(&self, step: Step) -> Outcome {
-        let mut landing = match step {
-            Step::Wait(landing) => landing,
-            Step::Fail(error) => return Err(error),
-        };
-        // The sender lives in the task and speaks before it ends, unless the runtime ends first.
-        let outcome = landing.wait_for(Option::is_some).await.ok().and_then(|outcome| outcome.clone());
-        outcome.unwrap_or_else(|| Err(Arc::new(ExecError::Ended)))
+        match step {
+            Step::Wait(landing) => landing.outcome().await.unwrap_or_else(|| Err(Arc::new(ExecError::Ended))),
+            Step::Fail(error) => Err(error),
+        }
     }
 }
 
@@ -194,7 +183,7 @@ fn land(entry: &Weak<Entry>, outcome: &Outcome) {
 impl Drop for Entry {
     fn drop(&mut self) {
         if let Some(flight) = self.state.get_mut().flight.take() {
-            flight.task.abort();
+            flight.abort();
         }
         self.credentials.forget(&self.fingerprint);
     }
@@ -203,12 +192,9 @@ impl Drop for Entry {
 // === impl State ===
 
 impl State {
-    /// The run under way. One whose task was lost, to a panic, is none.
-    fn flight(&mut self) -> Option<Landing> {
-        if self.flight.as_ref().is_some_and(|flight| flight.task.is_finished()) {
-            self.flight = None;
-        }
-        self.flight.as_ref().map(|flight| flight.landing.clone())
+    /// The run under way.
+    fn flight(&self) -> Option<Landing<Outcome>> {
+        self.flight.as_ref().and_then(Flight::landing)
     }
 
     /// Why the plugin is left alone.
