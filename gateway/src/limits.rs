@@ -9,13 +9,14 @@ mod loads;
 pub mod reports;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::AtomicUsize;
 
 use api::GROUP;
 use api::cluster_name::ClusterName;
 use api::status::{Details, Reason, Status};
 use auth::User;
 use http::StatusCode;
+use net::permit::Permit;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -67,7 +68,7 @@ pub struct TooMany {
 /// What is under way, of one user or at one cluster. A cluster's lives across changes of its Secret, and when it is registered anew as long
 /// as a request of its former self is open.
 #[derive(Debug, Default)]
-pub struct Load([AtomicU32; 2]);
+pub struct Load([AtomicUsize; 2]);
 
 /// The caps and what counts against them.
 #[derive(Debug)]
@@ -78,12 +79,8 @@ pub struct Limits {
     rejected: [[Counter; 2]; 2],
 }
 
-/// A request's part in a budget, given back when dropped.
-#[derive(Debug)]
-pub struct Slot {
-    load: Arc<Load>,
-    kind: Kind,
-}
+/// A request's part in a budget.
+pub type Slot = Permit<Load>;
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct ReasonLabels {
@@ -124,7 +121,7 @@ impl Limits {
     /// A place among the requests of `user`; `None` where nothing limits them.
     pub fn of_user(&self, user: &Arc<User>, kind: Kind) -> Result<Option<Slot>, TooMany> {
         let Some(most) = self.caps.user.of(kind).filter(|_| !user.is_in(EXEMPT)) else { return Ok(None) };
-        Slot::of(self.users.of(&user.name), kind, most).map(Some).ok_or_else(|| {
+        self.users.of(&user.name).enter(kind, most).map(Some).ok_or_else(|| {
             self.rejected[1][kind as usize].inc();
             TooMany { whose: Whose::User(Arc::clone(user)), kind, most }
         })
@@ -139,7 +136,7 @@ impl Limits {
         kind: Kind,
     ) -> Result<Option<Slot>, TooMany> {
         let Some(most) = self.caps.cluster.of(kind).filter(|_| !user.is_in(EXEMPT)) else { return Ok(None) };
-        Slot::of(Arc::clone(load), kind, most).map(Some).ok_or_else(|| {
+        Arc::clone(load).enter(kind, most).map(Some).ok_or_else(|| {
             self.rejected[0][kind as usize].inc();
             TooMany { whose: Whose::Cluster(cluster.clone()), kind, most }
         })
@@ -149,28 +146,16 @@ impl Limits {
 // === impl Load ===
 
 impl Load {
-    fn enter(&self, kind: Kind, most: u32) -> bool {
-        let more = |current| (current < most).then_some(current + 1);
-        self.0[kind as usize].fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+    fn count(kind: Kind) -> fn(&Self) -> &AtomicUsize {
+        match kind {
+            Kind::Short => |load| &load.0[0],
+            Kind::Long => |load| &load.0[1],
+        }
     }
 
-    fn leave(&self, kind: Kind) {
-        self.0[kind as usize].fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-// === impl Slot ===
-
-impl Slot {
     /// A part in what is under way, if that is less than `most`.
-    fn of(load: Arc<Load>, kind: Kind, most: u32) -> Option<Self> {
-        load.enter(kind, most).then(|| Self { load, kind })
-    }
-}
-
-impl Drop for Slot {
-    fn drop(&mut self) {
-        self.load.leave(self.kind);
+    fn enter(self: Arc<Self>, kind: Kind, most: u32) -> Option<Slot> {
+        Permit::within(self, Self::count(kind), most as usize)
     }
 }
 

@@ -21,6 +21,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use telemetry::histogram::Histogram;
+pub use telemetry::metrics::InFlight;
 
 pub use self::circuit::CircuitGauge;
 use self::ledger::Ledger;
@@ -103,9 +104,6 @@ pub struct ClusterMetrics {
     by_outcome: Ledger<(Verb, u16), Counter>,
     by_dial_error: Mutex<HashMap<&'static str, Counter>>,
 }
-
-/// One more of something, until dropped.
-pub struct InFlight(Gauge);
 
 // === impl Metrics ===
 
@@ -356,20 +354,5 @@ impl Drop for ClusterMetrics {
         for kind in self.by_dial_error.get_mut().keys() {
             families.dial_errors.remove(&DialErrorLabels { cluster: labels.cluster.clone(), kind });
         }
-    }
-}
-
-// === impl InFlight ===
-
-impl InFlight {
-    pub fn new(gauge: &Gauge) -> Self {
-        gauge.inc();
-        Self(gauge.clone())
-    }
-}
-
-impl Drop for InFlight {
-    fn drop(&mut self) {
-        self.0.dec();
     }
 }

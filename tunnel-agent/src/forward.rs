@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use net::dial::DialError;
+use telemetry::metrics::InFlight;
 use telemetry::quiet::Quiet;
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
@@ -47,9 +48,6 @@ pub struct Forwarder {
 
 /// A stream and its destination's socket, until both directions have ended.
 type Joined = Pin<Box<dyn Future<Output = ()> + Send>>;
-
-/// Counts a stream until dropped.
-struct Open(prometheus_client::metrics::gauge::Gauge);
 
 // === impl Forwarder ===
 
@@ -117,8 +115,7 @@ impl Forwarder {
         let gauge = Arc::new(Gauge::default());
         let listed = self.streams.list(Arc::clone(&gauge));
         let bridge = Box::pin(bridge_within(stream, socket, gauge, true, self.streams.budget()));
-        self.metrics.streams.inc();
-        let open = Open(self.metrics.streams.clone());
+        let open = InFlight::new(&self.metrics.streams);
         let broken = self.metrics.streams_broken.clone();
         Some(Box::pin(async move {
             let _counted = (listed, open);
@@ -146,14 +143,6 @@ impl Forwarder {
             _ => format!("the agent of cluster {cluster} cannot connect: {failure}"),
         };
         incoming.refuse(&Refusal::new(Hop::Agent, failure.reason(), message));
-    }
-}
-
-// === impl Open ===
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        self.0.dec();
     }
 }
 

@@ -19,6 +19,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use telemetry::histogram::Histogram;
+use telemetry::metrics::InFlight;
 use tunnel::{Budget, ClusterName, Refusal};
 
 use self::sheds::Sheds;
@@ -88,10 +89,6 @@ pub struct Metrics {
     reload_failures: Family<FileLabels, Counter>,
     names: Arc<Mutex<HashMap<ClusterName, Arc<str>, RandomState>>>,
 }
-
-/// One more connection of a frontend, until dropped.
-#[derive(Debug)]
-pub struct Connected(Gauge);
 
 // === impl Metrics ===
 
@@ -181,10 +178,8 @@ impl Metrics {
     }
 
     /// Counts a connection until the value is dropped.
-    pub fn connected(&self, listener: &'static str, protocol: &'static str) -> Connected {
-        let gauge = self.frontends.get_or_create_owned(&FrontendLabels { listener, protocol });
-        gauge.inc();
-        Connected(gauge)
+    pub fn connected(&self, listener: &'static str, protocol: &'static str) -> InFlight {
+        InFlight::new(&self.frontends.get_or_create_owned(&FrontendLabels { listener, protocol }))
     }
 
     /// Counts a connection that came to nothing.
@@ -205,14 +200,6 @@ impl Metrics {
         let name: Arc<str> = if names.len() < MOST_CLUSTERS { cluster.as_str().into() } else { return OTHER.into() };
         names.insert(cluster.clone(), Arc::clone(&name));
         name
-    }
-}
-
-// === impl Connected ===
-
-impl Drop for Connected {
-    fn drop(&mut self) {
-        self.0.dec();
     }
 }
 

@@ -10,13 +10,15 @@ use std::io;
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
+use net::permit::Permit;
 use tokio_util::sync::CancellationToken;
 use tunnel::bridge::Socket;
 use tunnel::{ClusterName, Destination, Gauge, Hop, Reason, Refusal, Stream};
 
 use self::attempt::Attempt;
-pub use self::origin::{Origin, Place};
+pub use self::origin::Origin;
 use crate::metrics::Open;
 use crate::shared::Shared;
 
@@ -27,7 +29,7 @@ pub struct Relayed {
     gauge: Arc<Gauge>,
     cluster: ClusterName,
     to: Destination,
-    counted: (Open, Place),
+    counted: (Open, Permit<AtomicUsize>),
 }
 
 /// Opens a stream to `to` for `origin`, in the cluster it `named` or else means. Dropping the future cancels the dial.
@@ -49,9 +51,9 @@ pub async fn open(
             );
             return Err(Refusal::new(Hop::Server, Reason::Draining, message));
         }
-        let place = origin.place(shared.limits.streams_per_frontend)?;
+        let permit = origin.permit(shared.limits.streams_per_frontend)?;
         let (stream, gauge) = shared.registry.open(&cluster, to, shared.dial_timeout).await?;
-        let counted = (shared.metrics.open(&cluster, Arc::clone(&gauge)), place);
+        let counted = (shared.metrics.open(&cluster, Arc::clone(&gauge)), permit);
         Ok(Relayed { stream, gauge, cluster, to: to.clone(), counted })
     }
     .await;
@@ -120,7 +122,7 @@ fn joined<F: Future<Output = io::Result<()>> + Send>(
     shared: Shared,
     cluster: ClusterName,
     to: Destination,
-    counted: (Open, Place),
+    counted: (Open, Permit<AtomicUsize>),
 ) -> Pin<Box<impl Future<Output = ()> + Send + use<F>>> {
     Box::pin(async move {
         let end = join.await;

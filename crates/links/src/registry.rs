@@ -27,7 +27,7 @@ use tunnel::{ClusterName, Destination, Gauge, Hop, OpenError, Reason, Refusal, S
 
 use self::choice::Attempts;
 use self::cluster::Cluster;
-use self::count::{Counted, Dialling};
+use self::count::{Counted, dialling};
 use self::held::Counts;
 pub use self::link::Linked;
 pub use self::listing::{AgentListing, ClusterListing, LinkListing, NoSuch, StreamListing};
@@ -147,7 +147,7 @@ impl Registry {
         if self.is_draining() {
             return Err(Refusal::new(Hop::Server, Reason::Draining, "this tunnel-server is shutting down"));
         }
-        let dialling = Dialling::begin(&self.0, cluster)?;
+        let dialling = dialling(&self.0, cluster)?;
         let mut attempts = Attempts::default();
         while let Some(link) = self.choose(cluster, &mut attempts) {
             let counted = Counted::begin(&self.0, &link, to)?;

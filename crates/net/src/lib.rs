@@ -16,6 +16,7 @@ pub mod linger;
 pub mod listen;
 pub mod opened;
 pub mod pending;
+pub mod permit;
 pub mod prefixed;
 pub mod proxy;
 pub mod pump;

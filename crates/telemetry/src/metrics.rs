@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 /// Content type of [`Metrics::encode`] (OpenMetrics 1.0, which Prometheus asks for and reads).
@@ -11,6 +12,25 @@ pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; cha
 /// A finished registry: everything is registered at start-up, nothing after. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Metrics(Arc<Registry>);
+
+/// One more of what a gauge tells, until dropped.
+#[derive(Debug)]
+pub struct InFlight(Gauge);
+
+// === impl InFlight ===
+
+impl InFlight {
+    pub fn new(gauge: &Gauge) -> Self {
+        gauge.inc();
+        Self(gauge.clone())
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
 
 // === impl Metrics ===
 

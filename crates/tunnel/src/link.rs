@@ -143,7 +143,7 @@ impl Link {
             Phase::Ended(error) => return Err(OpenError::NotSent(format!("it has ended: {error}"))),
         }
         let limit = inner.limit();
-        let open = Open::within(&inner.open, limit)
+        let open = Open::of(&inner.open, limit)
             .ok_or_else(|| OpenError::NotSent(format!("all of its {limit} streams are in use")))?;
         let mut request = Request::builder().method(Method::CONNECT).uri(to.to_string());
         if let Some(cluster) = cluster {

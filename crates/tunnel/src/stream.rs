@@ -5,11 +5,12 @@ mod inbound;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
 use h2::{Reason, RecvStream, SendStream};
+use net::permit::Permit;
 use net::queue::Queue;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::sync::CancellationToken;
@@ -37,9 +38,8 @@ pub struct Stream {
     _open: Open,
 }
 
-/// Counts a stream for as long as it is open or being opened.
-#[derive(Debug)]
-pub(crate) struct Open(Arc<AtomicUsize>);
+/// Of a stream, for as long as it is open or being opened.
+pub(crate) type Open = Permit<AtomicUsize>;
 
 // === impl Stream ===
 
@@ -219,22 +219,6 @@ impl AsyncWrite for Stream {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(self.finish())
-    }
-}
-
-// === impl Open ===
-
-impl Open {
-    /// Counts one more, unless there are `limit` already.
-    pub fn within(count: &Arc<AtomicUsize>, limit: usize) -> Option<Self> {
-        let added = count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |open| (open < limit).then_some(open + 1));
-        added.ok().map(|_| Self(Arc::clone(count)))
-    }
-}
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -1,7 +1,6 @@
 //! Requests whose callers have left while their members go on with them: load as before, and counted as before.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use auth::User;
 
@@ -16,11 +15,7 @@ impl Limits {
     /// Places of a request that had its places and gives them back now. Beyond the caps if somebody was faster: it is under way already.
     pub fn lingers(&self, user: &User, cluster: &Arc<Load>) -> Slots {
         let of = |most: u32, load: &dyn Fn() -> Arc<Load>| {
-            (most > 0 && !user.is_in(EXEMPT)).then(|| {
-                let (load, kind) = (load(), Kind::Short);
-                load.0[kind as usize].fetch_add(1, Ordering::Relaxed);
-                Slot { load, kind }
-            })
+            (most > 0 && !user.is_in(EXEMPT)).then(|| Slot::beyond(load(), Load::count(Kind::Short)))
         };
         [of(self.caps.user.short, &|| self.users.of(&user.name)), of(self.caps.cluster.short, &|| Arc::clone(cluster))]
     }

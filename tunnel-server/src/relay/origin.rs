@@ -2,9 +2,10 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 
 use auth::{ClientCa, Peer};
+use net::permit::Permit;
 use tokio::net::unix::UCred;
 use tunnel::{Hop, Reason, Refusal};
 
@@ -22,10 +23,6 @@ enum Who {
     /// Over the Unix socket: its file's mode let it in. Put into words only where the log wants them.
     Local(Option<UCred>),
 }
-
-/// A stream's place among those of its connection, given back when dropped.
-#[derive(Debug)]
-pub struct Place(Arc<AtomicUsize>);
 
 // === impl Origin ===
 
@@ -48,16 +45,12 @@ impl Origin {
         })
     }
 
-    /// A place for one stream more, if there are less than `most`.
-    pub fn place(&self, most: usize) -> Result<Place, Refusal> {
-        let more = |open| (open < most).then_some(open + 1);
-        match self.open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more) {
-            Ok(_) => Ok(Place(Arc::clone(&self.open))),
-            Err(open) => {
-                let message = format!("this connection has {open} streams open, the most it may have: use another");
-                Err(Refusal::new(Hop::Server, Reason::Limit, message))
-            }
-        }
+    /// For one stream more, if there are less than `most`.
+    pub fn permit(&self, most: usize) -> Result<Permit<AtomicUsize>, Refusal> {
+        Permit::of(&self.open, most).ok_or_else(|| {
+            let message = format!("this connection has {most} streams open, the most it may have: use another");
+            Refusal::new(Hop::Server, Reason::Limit, message)
+        })
     }
 }
 
@@ -71,13 +64,5 @@ impl fmt::Display for Origin {
                 None => write!(f, "unix socket, user {}", peer.uid()),
             },
         }
-    }
-}
-
-// === impl Place ===
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }

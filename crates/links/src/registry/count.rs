@@ -1,8 +1,9 @@
 //! Streams and dials counted where they begin, and given back by being dropped.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
+use net::permit::{self, Permit};
 use tokio::time::Instant;
 use tunnel::{ClusterName, Destination, Gauge, Hop, Reason, Refusal};
 
@@ -21,23 +22,19 @@ pub(super) struct Counted {
     listed: bool,
 }
 
-/// One stream that is being opened.
-#[derive(Debug)]
-pub(super) struct Dialling(Arc<Counts>);
-
 // === impl Counted ===
 
 impl Counted {
     pub(super) fn begin(core: &Arc<Core>, held: &Arc<Held>, to: &Destination) -> Result<Self, Refusal> {
         let cluster = &held.named.cluster;
         let counts = Arc::clone(&held.counts);
-        if !raise(&core.streams, core.limits.streams) {
+        if !permit::raise(&core.streams, core.limits.streams) {
             return Err(full(format!(
                 "this tunnel-server has {} streams open, which is its limit",
                 core.limits.streams
             )));
         }
-        if !raise(&counts.streams, core.limits.streams_per_cluster) {
+        if !permit::raise(&counts.streams, core.limits.streams_per_cluster) {
             core.lower_streams();
             let most = core.limits.streams_per_cluster;
             return Err(full(format!(
@@ -72,28 +69,19 @@ impl Drop for Counted {
     }
 }
 
-// === impl Dialling ===
-
-impl Dialling {
-    pub(super) fn begin(core: &Core, cluster: &ClusterName) -> Result<Option<Self>, Refusal> {
-        let Some(counts) = core.clusters.read().get(cluster).map(|cluster| Arc::clone(&cluster.counts)) else {
-            return Ok(None);
-        };
-        let most = core.limits.dials_per_cluster;
-        if !raise(&counts.dials, most) {
-            return Err(full(format!(
-                "{most} streams of cluster \"{cluster}\" are being opened, which is the limit: its destinations or its agents do not \
-                 answer"
-            )));
-        }
-        Ok(Some(Self(counts)))
-    }
-}
-
-impl Drop for Dialling {
-    fn drop(&mut self) {
-        self.0.dials.fetch_sub(1, Ordering::Relaxed);
-    }
+/// For opening one stream more of `cluster`. `None`: it has no link.
+pub(super) fn dialling(core: &Core, cluster: &ClusterName) -> Result<Option<Permit<Counts>>, Refusal> {
+    let Some(counts) = core.clusters.read().get(cluster).map(|cluster| Arc::clone(&cluster.counts)) else {
+        return Ok(None);
+    };
+    let most = core.limits.dials_per_cluster;
+    let permit = Permit::within(counts, |counts| &counts.dials, most).ok_or_else(|| {
+        full(format!(
+            "{most} streams of cluster \"{cluster}\" are being opened, which is the limit: its destinations or its agents do not \
+             answer"
+        ))
+    })?;
+    Ok(Some(permit))
 }
 
 // === impl Core ===
@@ -108,11 +96,6 @@ impl Core {
     pub(super) fn next_id(&self) -> u64 {
         self.next_id.fetch_add(1, Ordering::Relaxed) + 1
     }
-}
-
-/// Counts one more unless that is more than `most`.
-fn raise(count: &AtomicUsize, most: usize) -> bool {
-    count.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |count| (count < most).then_some(count + 1)).is_ok()
 }
 
 fn full(message: String) -> Refusal {

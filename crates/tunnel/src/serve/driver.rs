@@ -96,7 +96,7 @@ where
         };
         // h2 bounds the streams that are open. Those that were reset while a handler still had them are bounded here: a peer that
         // opens and resets as fast as it can must not have more handlers running than it may have streams.
-        let Some(open) = Open::within(&self.serving.0.open, self.settings.max_streams as usize) else {
+        let Some(open) = Open::of(&self.serving.0.open, self.settings.max_streams as usize) else {
             respond.send_reset(h2::Reason::REFUSED_STREAM);
             return;
         };

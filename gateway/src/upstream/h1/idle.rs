@@ -1,8 +1,9 @@
 //! The HTTP/1.1 connections of one pool: those that wait for a request, and how many there are in all.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
+use net::permit::Permit;
 use parking_lot::Mutex;
 
 use super::{Connection, Lease};
@@ -16,15 +17,11 @@ const MAX_IDLE: usize = 64;
 #[derive(Default)]
 pub struct Idle {
     waiting: Mutex<Vec<Connection>>,
-    open: AtomicUsize,
+    open: Arc<AtomicUsize>,
 }
 
-/// A place among the open connections, given back when dropped.
-pub struct Slot {
-    idle: Weak<Idle>,
-    #[allow(dead_code, reason = "held for its drop")]
-    counted: InFlight,
-}
+/// Of an open connection: among those that may be, and in the metrics.
+pub type Slot = (Permit<AtomicUsize>, InFlight);
 
 // === impl Idle ===
 
@@ -53,16 +50,6 @@ impl Idle {
 
     /// The right to open one more, unless there are [`MAX_OPEN`].
     pub fn slot(self: &Arc<Self>, counted: InFlight) -> Option<Slot> {
-        let open = self.open.fetch_add(1, Ordering::Relaxed);
-        let slot = Slot { idle: Arc::downgrade(self), counted };
-        (open < MAX_OPEN).then_some(slot)
-    }
-}
-
-impl Drop for Slot {
-    fn drop(&mut self) {
-        if let Some(idle) = self.idle.upgrade() {
-            idle.open.fetch_sub(1, Ordering::Relaxed);
-        }
+        Permit::of(&self.open, MAX_OPEN).map(|permit| (permit, counted))
     }
 }
