@@ -10,6 +10,7 @@ mod error;
 mod exec;
 mod proxy_url;
 mod trust;
+mod written;
 
 use std::collections::BTreeMap;
 
@@ -19,6 +20,7 @@ pub use error::SecretError;
 pub use exec::{ExecApiVersion, ExecConfig};
 pub use proxy_url::{InvalidProxyUrl, ProxyCredentials, ProxyScheme, ProxyUrl};
 pub use trust::Trust;
+pub use written::ClusterSecret;
 
 use crate::cluster_name::ClusterName;
 

@@ -5,8 +5,9 @@
 
 use std::fmt;
 
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
+use serde_json::{Value, json};
 
 use super::SecretError;
 
@@ -87,6 +88,20 @@ impl ExecConfig {
             env: env(written.env.unwrap_or_default())?,
             provide_cluster_info: written.provide_cluster_info.unwrap_or_default(),
             install_hint: written.install_hint.map(|hint| one_line(&hint)).filter(|hint| !hint.is_empty()),
+        })
+    }
+
+    /// What [`Self::parse`] reads as this. `interactiveMode` is required by client-go's `v1`.
+    pub(super) fn written(&self) -> Value {
+        let env = self.env.iter().map(|(name, value)| json!({"name": name, "value": value.expose_secret()}));
+        json!({
+            "apiVersion": self.api_version.as_str(),
+            "command": self.command,
+            "args": self.args,
+            "env": env.collect::<Vec<_>>(),
+            "provideClusterInfo": self.provide_cluster_info,
+            "interactiveMode": "Never",
+            "installHint": self.install_hint,
         })
     }
 }

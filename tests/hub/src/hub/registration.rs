@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
+use api::secret::{ClusterEndpoint, ClusterSecret, ConstEndpoint, Credential as SecretCredential, Endpoint, Trust};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use kit::pki::{Authority, Issued};
@@ -24,85 +25,58 @@ const MANAGED_CLUSTERS: &str = "gateway-managed-clusters";
 
 /// A cluster's Secret: how to reach a member, and as whom.
 #[derive(Clone, Debug)]
-pub struct MemberSecret {
-    /// None: behind a tunnel.
-    endpoint: Option<String>,
-    authority: String,
-    credential: SecretCredential,
-}
-
-#[derive(Clone, Debug)]
-enum SecretCredential {
-    Token(String),
-    X509 { certificate: String, key: String },
-}
+pub struct MemberSecret(ClusterSecret);
 
 // === impl MemberSecret ===
 
 impl MemberSecret {
     /// The member with this API server, with a ServiceAccount's token.
     pub fn with_token(server: &ApiServer, token: &str) -> Self {
-        Self::new(server, SecretCredential::Token(token.to_owned()))
+        Self::new(server, SecretCredential::Token(token.to_owned().into()))
     }
 
     /// The member with this API server, with a client certificate.
     pub fn with_certificate(server: &ApiServer, identity: &Issued) -> Self {
-        let (certificate, key) = (identity.chain_pem.clone(), identity.key_pem.clone());
-        Self::new(server, SecretCredential::X509 { certificate, key })
+        let (certificate, private_key) =
+            (identity.chain_pem.clone().into(), identity.key_pem.clone().into_bytes().into());
+        Self::new(server, SecretCredential::X509 { certificate, private_key })
     }
 
     /// The same at another address.
     #[must_use]
     pub fn at(mut self, endpoint: &str) -> Self {
-        self.endpoint = Some(endpoint.to_owned());
+        self.0.endpoint = at(endpoint);
         self
     }
 
     /// The same, at no address: reached through the cluster's agents.
     #[must_use]
     pub fn behind_tunnel(mut self) -> Self {
-        self.endpoint = None;
+        self.0.endpoint = ClusterEndpoint::ClusterProxy;
         self
     }
 
     /// The same with another authority for the member's certificate.
     #[must_use]
     pub fn trusting(mut self, authority: &Authority) -> Self {
-        self.authority = authority.root_pem();
+        self.0.trust = Trust::Bundle(authority.root_pem().into());
         self
     }
 
     fn new(server: &ApiServer, credential: SecretCredential) -> Self {
-        Self { endpoint: Some(server.url()), authority: server.authority().root_pem(), credential }
+        let trust = Trust::Bundle(server.authority().root_pem().into());
+        Self(ClusterSecret::new(at(&server.url()), trust, credential))
     }
 
     /// The Secret that makes it the cluster `name`.
     pub fn document(&self, name: &str) -> Value {
-        let mut data = json!({"ca.crt": self.authority});
-        if let Some(endpoint) = &self.endpoint {
-            data["endpoint"] = json!(endpoint);
-        }
-        let kind = match &self.credential {
-            SecretCredential::Token(token) => {
-                data["token"] = json!(token);
-                "ServiceAccountToken"
-            }
-            SecretCredential::X509 { certificate, key } => {
-                data["tls.crt"] = json!(certificate);
-                data["tls.key"] = json!(key);
-                "X509Certificate"
-            }
-        };
-        json!({
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {"name": name, "namespace": SECRET_NAMESPACE, "labels": {
-                "cluster.core.oam.dev/cluster-credential-type": kind,
-                "cluster.core.oam.dev/cluster-endpoint-type": if self.endpoint.is_some() { "Const" } else { "ClusterProxy" },
-            }},
-            "stringData": data,
-        })
+        self.0.document(Some(SECRET_NAMESPACE), name).expect("a cluster that gateways can read")
     }
+}
+
+fn at(endpoint: &str) -> ClusterEndpoint {
+    let url = Endpoint::parse(endpoint, true).expect("a URL of an API server");
+    ClusterEndpoint::Const(ConstEndpoint { url, proxy: None, fallbacks: Vec::new() })
 }
 
 // === impl Hub ===

@@ -1,0 +1,120 @@
+//! The other direction: a cluster Secret as whoever registers a cluster writes it.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use secrecy::ExposeSecret as _;
+use serde_json::{Value, json};
+
+use super::{
+    ALIAS_ANNOTATION, CA_KEY, CREDENTIAL_TYPE_LABEL, ClusterEndpoint, ClusterSpec, Credential, ENDPOINT_KEY,
+    ENDPOINT_TYPE_LABEL, EXEC_KEY, IDENTITY_RULES_ANNOTATION, INSECURE_KEY, MissingCa, PROXY_URL_KEY, SecretError,
+    SecretRules, SecretView, TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY, TLS_SERVER_NAME_KEY, TOKEN_KEY, Trust,
+};
+
+/// A member cluster to be written as a Secret: the one writer of what [`ClusterSpec::from_secret`] reads.
+#[derive(Debug, Clone)]
+pub struct ClusterSecret {
+    /// The fallbacks of a fixed URL have no key: they come from elsewhere and are not written.
+    pub endpoint: ClusterEndpoint,
+    pub trust: Trust,
+    /// A DNS name or an IP address.
+    pub tls_server_name: Option<String>,
+    pub credential: Credential,
+    /// Labels beside those of the contract, which cannot be replaced by these.
+    pub labels: BTreeMap<String, String>,
+    /// Annotation [`ALIAS_ANNOTATION`].
+    pub alias: Option<String>,
+    /// Annotation [`IDENTITY_RULES_ANNOTATION`]: text of a `ClusterGatewayProxyConfiguration`.
+    pub identity_rules: Option<String>,
+}
+
+/// A gateway with rules that refuse less cannot be: whether `http://` is allowed is for each gateway to say.
+const MOST_LENIENT: SecretRules = SecretRules { allow_http: true, missing_ca: MissingCa::SystemRoots };
+
+// === impl ClusterSecret ===
+
+impl ClusterSecret {
+    /// A cluster with no more than it takes to reach it.
+    pub fn new(endpoint: ClusterEndpoint, trust: Trust, credential: Credential) -> Self {
+        Self {
+            endpoint,
+            trust,
+            tls_server_name: None,
+            credential,
+            labels: BTreeMap::new(),
+            alias: None,
+            identity_rules: None,
+        }
+    }
+
+    /// The `v1 Secret` that makes this the cluster `name`; without `namespace`, for directories of manifests. It holds the credential
+    /// in base64: not for logs. Fails, as the reader would, for what a gateway could not use: such a Secret is never written.
+    pub fn document(&self, namespace: Option<&str>, name: &str) -> Result<Value, SecretError> {
+        let (labels, annotations, data) = (self.all_labels(), self.annotations(), self.data());
+        let view = SecretView {
+            name,
+            uid: "",
+            resource_version: "",
+            creation_timestamp: None,
+            labels: &labels,
+            annotations: &annotations,
+            data: &data,
+        };
+        ClusterSpec::from_secret(&view, MOST_LENIENT)?;
+        let data: BTreeMap<&String, String> = data.iter().map(|(key, value)| (key, STANDARD.encode(value))).collect();
+        let mut metadata = json!({"name": name, "labels": labels});
+        if let Some(namespace) = namespace {
+            metadata["namespace"] = namespace.into();
+        }
+        if !annotations.is_empty() {
+            metadata["annotations"] = json!(annotations);
+        }
+        Ok(json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque", "data": data}))
+    }
+
+    fn all_labels(&self) -> BTreeMap<String, String> {
+        let mut labels = self.labels.clone();
+        labels.insert(CREDENTIAL_TYPE_LABEL.to_owned(), self.credential.kind().as_str().to_owned());
+        labels.insert(ENDPOINT_TYPE_LABEL.to_owned(), self.endpoint.kind().to_owned());
+        labels
+    }
+
+    fn annotations(&self) -> BTreeMap<String, String> {
+        let given = [(ALIAS_ANNOTATION, &self.alias), (IDENTITY_RULES_ANNOTATION, &self.identity_rules)];
+        given.into_iter().filter_map(|(key, text)| Some((key.to_owned(), text.clone()?))).collect()
+    }
+
+    fn data(&self) -> BTreeMap<String, Vec<u8>> {
+        let mut data = BTreeMap::new();
+        let mut put = |key: &str, value: &[u8]| data.insert(key.to_owned(), value.to_vec());
+        if let ClusterEndpoint::Const(fixed) = &self.endpoint {
+            put(ENDPOINT_KEY, fixed.url.to_string().as_bytes());
+            if let Some(proxy) = &fixed.proxy {
+                put(PROXY_URL_KEY, proxy.exposed().expose_secret().as_bytes());
+            }
+        }
+        match &self.trust {
+            Trust::Bundle(bundle) => put(CA_KEY, bundle),
+            // Said, and not left out: to some gateways a Secret without a CA is an insecure one (`MissingCa`).
+            Trust::SystemRoots => put(INSECURE_KEY, b"false"),
+            Trust::Insecure => put(INSECURE_KEY, b"true"),
+        };
+        if let Some(name) = &self.tls_server_name {
+            put(TLS_SERVER_NAME_KEY, name.as_bytes());
+        }
+        match &self.credential {
+            Credential::Token(token) => put(TOKEN_KEY, token.expose_secret().as_bytes()),
+            Credential::X509 { certificate, private_key } => {
+                put(TLS_CERT_KEY, certificate);
+                put(TLS_PRIVATE_KEY_KEY, private_key.expose_secret())
+            }
+            Credential::Exec(exec) => put(EXEC_KEY, exec.written().to_string().as_bytes()),
+        };
+        data
+    }
+}
+
+#[cfg(test)]
+mod tests;
