@@ -39,7 +39,7 @@ impl Limits {
     pub const RESET_STREAMS: usize = 4096;
     /// And so long: h2's default of a second is less than a slow network takes.
     pub const RESET_REMEMBERED: Duration = Duration::from_secs(30);
-    /// Uploads that are answered early are reset, and each frame that arrives for one that is forgotten is answered with RST_STREAM, as is
+    /// Uploads that are answered early are reset, and each frame that arrives for one that is forgotten is answered with `RST_STREAM`, as is
     /// each broken head. h2 counts those over the connection's lifetime, and ends it at 1,024 by default: one user's refused uploads would
     /// end the hub's connection for all its users, sooner or later with any number. What the number guards is memory (RUSTSEC-2024-0003):
     /// h2 keeps 700 bytes for each that the client does not read. [`Self::OWED_FRAMES`] bounds that instead.

@@ -1,4 +1,4 @@
-//! A client that sends broken heads, each of which is to be answered with RST_STREAM.
+//! A client that sends broken heads, each of which is to be answered with `RST_STREAM`.
 
 use std::time::Duration;
 

@@ -1,14 +1,15 @@
 //! One HTTP/2 connection to a member: its stream budget and its liveness.
 
+mod settings;
+
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::Poll;
-use std::time::Duration;
 
 use bytes::Bytes;
-use h2::client::{Builder, SendRequest};
+use h2::client::SendRequest;
 use h2::{Ping, PingPong};
 use http::HeaderMap;
 use net::gather::{Driven, Gathered, gather};
@@ -18,57 +19,13 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use self::settings::Settings;
 use super::resets::Resets;
 use crate::headers::size::Unfit;
 use crate::inbound::{Inbound, Marks};
 use crate::metrics::InFlight;
 use crate::unread::{Collecting, Collector};
 use crate::upstream::connect::{ConnectError, Target};
-
-/// All numbers of our HTTP/2 connections to members, each with its reason.
-struct Settings;
-
-impl Settings {
-    /// What one unread response may hold back in our memory, and what one fast one may have in flight.
-    const STREAM_WINDOW: u32 = 512 * 1024;
-    /// The maximum: with less, a few streams that nobody reads would stop every other stream of the connection.
-    const CONNECTION_WINDOW: u32 = (1 << 31) - 1;
-    /// Larger frames, fewer of them; 64 KiB is where it stops paying.
-    const FRAME: u32 = 64 * 1024;
-    /// What h2 takes before it ends the *connection*; what is passed on is less (`headers::size`). An API server relays up to 10 MiB of
-    /// head from whatever is behind `…/proxy/…` (`net/http.Transport.MaxResponseHeaderBytes`). h2 counts 32 bytes more for each field, so
-    /// that lines of three bytes make 110 MiB of it, and ends the connection at four times this. With 1 MiB, 352 KiB of a pod's headers
-    /// ended everybody's watches. One connection decodes one head at a time, and what is not passed on goes at once.
-    const HEADER_LIST: u32 = 36 * 1024 * 1024;
-    /// Bytes of headers that a member may have us remember (RFC 7541 §4.2).
-    const HEADER_TABLE: u32 = 4096;
-    /// h2 counts what DATA frames below 256 bytes lack to that size against this, and ends the *connection* when it is used up. Frames that
-    /// are thrown away, of streams that were given up, count until larger frames make up for them: a log follower that leaves a flood of
-    /// short frames would end everybody's watches. Memory is bounded without it: what nobody reads is taken off h2 before each turn
-    /// ([`crate::unread`]), so a stream holds its window, and one turn's frames 26 MB.
-    const DATA_FRAME_BUDGET: usize = usize::MAX;
-    /// Bytes read before readers get their turn. h2 keeps them in frames until then: 26 MB, if each has one byte.
-    const TURN: usize = 1024 * 1024;
-    /// Streams that we reset are remembered for the frames that are still under way. h2 counts frames of forgotten ones as errors over
-    /// the connection's lifetime, and by default a thousand of them end it: a few dozen log followers that leave at once
-    /// would end everybody's watches, and with any number somebody who leaves often. Memory is bounded by [`Self::OWED_FRAMES`].
-    const RESET_STREAMS: usize = 4096;
-    const LOCAL_RESETS: Option<usize> = None;
-    /// A member that does not read is not read either, when it has sent so many frames since the last byte left. h2 would keep 700 bytes for
-    /// each one that gets RST_STREAM.
-    const OWED_FRAMES: usize = 10_000;
-    /// How long they are remembered. A second, h2's default, is less than a slow network takes.
-    const RESET_REMEMBERED: Duration = Duration::from_secs(30);
-    /// Silence after which a PING asks whether the member is still there, and how long it may take to answer (the values
-    /// of `k8s.io/apimachinery/pkg/util/net.SetTransportDefaults`).
-    const PING_AFTER: Duration = Duration::from_secs(30);
-    /// So many looks in a row without a stream end an idle connection: thousands of members must not cost a
-    /// connection each for being used once a day.
-    const IDLE_LOOKS: u32 = 10;
-    const PONG_WITHIN: Duration = Duration::from_secs(15);
-    /// A stream limit no member sends; seeing another value means that its SETTINGS are in.
-    const UNKNOWN_STREAM_LIMIT: usize = usize::MAX - 1;
-}
 
 /// One connection, shared by the requests on it.
 pub struct Connection {
@@ -111,20 +68,7 @@ impl Connection {
         let failed = |reason: String| ConnectError::Http2 { address: target.address(), reason };
         let marks = Marks::default();
         let (io, outlet) = gather(Inbound::of_member(transport, marks.clone()));
-        let handshake = Builder::new()
-            .initial_window_size(Settings::STREAM_WINDOW)
-            .initial_connection_window_size(Settings::CONNECTION_WINDOW)
-            .max_frame_size(Settings::FRAME)
-            .max_header_list_size(Settings::HEADER_LIST)
-            .max_send_buffer_size(Settings::STREAM_WINDOW as usize)
-            .data_frame_budget(Settings::DATA_FRAME_BUDGET)
-            .header_table_size(Settings::HEADER_TABLE)
-            .max_concurrent_reset_streams(Settings::RESET_STREAMS)
-            .reset_stream_duration(Settings::RESET_REMEMBERED)
-            .max_local_error_reset_streams(Settings::LOCAL_RESETS)
-            .initial_max_send_streams(Settings::UNKNOWN_STREAM_LIMIT)
-            .enable_push(false)
-            .handshake::<_, Bytes>(io);
+        let handshake = Settings::builder().handshake::<_, Bytes>(io);
         let started = async {
             let (sender, driver) = handshake.await.map_err(|error| failed(error.to_string()))?;
             let driver = outlet.drive(driver).reading_at_most(Settings::TURN);

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use http::{Request, Response};
 use prometheus_client::metrics::gauge::Gauge;
 use tokio::io::{AsyncWriteExt as _, DuplexStream, duplex};
