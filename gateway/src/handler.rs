@@ -89,10 +89,11 @@ async fn respond(
 fn refuse(connection: &Connection, head: &Head<'_>, error: &Error) -> Refusal {
     let verdict = error.verdict();
     let (cluster, side) = (head.cluster().map_or("", ClusterName::as_str), verdict.side.as_str());
+    // As text, which is escaped: an error may repeat what a caller, or whoever was asked about it, wrote.
     if verdict.is_operational {
-        tracing::warn!(cluster, side, %error, "request failed");
+        tracing::warn!(cluster, side, error = error.to_string(), "request failed");
     } else {
-        tracing::debug!(cluster, side, %error, "request refused");
+        tracing::debug!(cluster, side, error = error.to_string(), "request refused");
     }
     connection.gateway().metrics.failed(side);
     if error.is_unauthenticated() && !connection.peer().is_front_proxy() {

@@ -38,8 +38,6 @@ struct Found {
     marked: AtomicBool,
     /// See [`Marks::pinned`].
     pinned: AtomicUsize,
-    /// See [`Marks::frames`].
-    frames: Arc<AtomicUsize>,
     /// See [`Marks::bytes`].
     bytes: AtomicUsize,
 }
@@ -55,8 +53,6 @@ pub struct Inbound<T> {
     held: BytesMut,
     /// To be passed on before anything else is read.
     ready: BytesMut,
-    /// Frames passed on since that was last said.
-    frames: usize,
     /// SETTINGS and GOAWAY.
     costly: Costly,
 }
@@ -112,11 +108,6 @@ impl Marks {
         self.0.pinned.load(Ordering::Relaxed)
     }
 
-    /// Counts the frames that were passed on.
-    pub fn frames(&self) -> Arc<AtomicUsize> {
-        Arc::clone(&self.0.frames)
-    }
-
     /// Bytes received, held ones included.
     pub fn bytes(&self) -> usize {
         self.0.bytes.load(Ordering::Relaxed)
@@ -166,16 +157,7 @@ impl<T> Inbound<T> {
     }
 
     fn new(stream: T, marks: Marks, reach: Reach, passing: usize) -> Self {
-        Self {
-            stream,
-            marks,
-            reach,
-            passing,
-            held: BytesMut::new(),
-            ready: BytesMut::new(),
-            frames: 0,
-            costly: Costly::default(),
-        }
+        Self { stream, marks, reach, passing, held: BytesMut::new(), ready: BytesMut::new(), costly: Costly::default() }
     }
 
     /// How many of these bytes pass as they are: up to a frame that must be held, or whose head is not whole.
@@ -213,19 +195,12 @@ impl<T> Inbound<T> {
     }
 
     fn count(&mut self, frame: &Frame) {
-        self.frames += 1;
         if frame.is_costly() {
             self.costly.take();
         }
     }
 
-    /// Once a read, and not once a frame.
-    fn tell(&mut self) {
-        self.marks.0.frames.fetch_add(std::mem::take(&mut self.frames), Ordering::Relaxed);
-    }
-
     fn pass_block(&mut self, end: usize) {
-        self.frames += 1;
         let frames = self.held.split_to(end);
         match block::mended(&frames, self.reach.frame) {
             Some(mended) => {
@@ -291,13 +266,11 @@ impl<T: AsyncRead + Unpin> AsyncRead for Inbound<T> {
             this.marks.0.bytes.fetch_add(bytes.len(), Ordering::Relaxed);
             let passed = if this.held.is_empty() { this.pass(bytes) } else { 0 };
             if passed == bytes.len() {
-                this.tell();
                 return Poll::Ready(Ok(()));
             }
             this.held.extend_from_slice(&bytes[passed..]);
             buf.set_filled(before + passed);
             this.decide();
-            this.tell();
             if this.held.is_empty() {
                 this.held = BytesMut::new();
             }

@@ -5,19 +5,15 @@
 //! its turn is over, in records as large as they can be. What fills a record before that is encrypted at once, from where it is: bulk
 //! data is not copied into the buffer.
 
-mod owing;
-
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf as _, BytesMut};
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use self::owing::Owing;
 use crate::seal::{RECORD, Seal};
 
 /// What is gathered before it is let out in mid-turn: four full TLS records, which go to the socket as one.
@@ -57,7 +53,6 @@ struct Gathering<T> {
     /// Bytes read since the turn began, and how many it may read.
     read: usize,
     most_read: usize,
-    owing: Option<Owing>,
 }
 
 /// Both ends of a stream whose writes are gathered.
@@ -71,7 +66,6 @@ pub fn gather<T>(stream: T) -> (Gathered<T>, Outlet<T>) {
         failure: None,
         read: 0,
         most_read: usize::MAX,
-        owing: None,
     };
     let gathering = Arc::new(Mutex::new(gathering));
     (Gathered(Arc::clone(&gathering)), Outlet(gathering))
@@ -97,13 +91,6 @@ impl<F, T> Driven<F, T> {
     /// Ends a turn's reading after so many bytes and one buffer of the reader. The rest is for the next turn, after the other tasks.
     pub fn reading_at_most(self, bytes: usize) -> Self {
         self.gathering.lock().most_read = bytes;
-        self
-    }
-
-    /// Reads nothing more when the peer has sent so many frames and does not take what was written meanwhile. `received` counts the
-    /// frames that the stream below has passed on.
-    pub fn owing_at_most(self, frames: usize, received: Arc<AtomicUsize>) -> Self {
-        self.gathering.lock().owing = Some(Owing::new(received, frames));
         self
     }
 }
@@ -140,9 +127,6 @@ impl<T: AsyncWrite + Seal + Unpin> Gathering<T> {
             // An idle connection holds nothing.
             self.waiting = BytesMut::new();
         }
-        if self.owing.as_mut().is_some_and(Owing::ends_turn) {
-            cx.waker().wake_by_ref();
-        }
     }
 
     /// Of what was written here, the bytes that may not be with the socket yet.
@@ -173,9 +157,6 @@ impl<T: AsyncWrite + Seal + Unpin> Gathering<T> {
     /// The stream has taken so many of the bytes that wait.
     fn pass_on(&mut self, bytes: usize) {
         self.unflushed += bytes;
-        if let Some(owing) = &mut self.owing {
-            owing.writes(bytes);
-        }
         if bytes == self.waiting.len() {
             self.waiting.clear(); // `advance` would leave its room behind
         } else {
@@ -220,9 +201,6 @@ impl<T: AsyncWrite + Seal + Unpin> Gathering<T> {
         }
         let sent = self.poll_send(cx);
         self.refused = sent.is_pending();
-        if let Some(owing) = &mut self.owing {
-            owing.refused(self.refused);
-        }
         sent
     }
 }
@@ -237,9 +215,6 @@ impl<T: AsyncRead + Unpin> AsyncRead for Gathered<T> {
         }
         if gathering.read >= gathering.most_read {
             cx.waker().wake_by_ref();
-            return Poll::Pending;
-        }
-        if gathering.owing.as_mut().is_some_and(Owing::stops) {
             return Poll::Pending;
         }
         let before = buf.filled().len();

@@ -9,18 +9,15 @@ mod responding;
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use h2::RecvStream;
 use h2::server::{Handshake, SendResponse};
 use http::Request;
-use net::gather::{Driven, Gathered, Outlet, gather};
+use net::gather::{Gathered, gather};
 use net::heard::Heard;
 use net::linger::Linger;
-use net::seal::Seal;
-use tokio::io::AsyncWrite;
 
 use self::liveness::Liveness;
 use self::responding::Responding;
@@ -39,25 +36,17 @@ type Io = Gathered<Heard<Inbound<Linger<Stream>>, Ear>>;
 pub async fn serve(stream: Stream, connection: Arc<Connection>) -> Result<(), Ended> {
     let (marks, ear, collector) = (Marks::default(), Ear::default(), Arc::<Collector>::default());
     let (io, outlet) = gather(Heard::new(Inbound::of_client(Linger::new(stream), marks.clone()), ear.clone()));
-    let frames = marks.frames();
     let requests = Requests { connection: Arc::clone(&connection), marks, collector: Arc::clone(&collector) };
-    let handshake = limits::http2(connection.gateway().settings.max_streams).handshake(io);
+    let many_users = connection.peer().is_front_proxy();
+    let handshake = limits::http2(connection.gateway().settings.max_streams, many_users).handshake(io);
     let serving = Serving { state: State::Handshake(Box::new(handshake)), leaving: false, ear: ear.clone(), requests };
-    let serving = Collecting::new(driven(outlet, serving, frames), collector);
+    let serving = Collecting::new(outlet.drive(serving).reading_at_most(Limits::TURN), collector);
     let serving = super::drive(serving, |serving| serving.get_mut().driver().connection().leave(), &connection);
     tokio::select! {
         end = serving => end,
         // Before the preface no PING asks whether anybody is there.
         () = silence(&ear) => Err(Ended::NoPreface(Limits::PREFACE)),
     }
-}
-
-/// Drives what reads and writes `outlet`'s stream, of which `frames` counts those received.
-fn driven<F, T>(outlet: Outlet<T>, serving: F, frames: Arc<AtomicUsize>) -> Driven<F, T>
-where
-    T: AsyncWrite + Seal + Unpin,
-{
-    outlet.drive(serving).reading_at_most(Limits::TURN).owing_at_most(Limits::OWED_FRAMES, frames)
 }
 
 /// Completes if the client has not said its preface in time.

@@ -40,13 +40,10 @@ impl Limits {
     /// And so long: h2's default of a second is less than a slow network takes.
     pub const RESET_REMEMBERED: Duration = Duration::from_secs(30);
     /// Uploads that are answered early are reset, and each frame that arrives for one that is forgotten is answered with `RST_STREAM`, as is
-    /// each broken head. h2 counts those over the connection's lifetime, and ends it at 1,024 by default: one user's refused uploads would
-    /// end the hub's connection for all its users, sooner or later with any number. What the number guards is memory (RUSTSEC-2024-0003):
-    /// h2 keeps 700 bytes for each that the client does not read. [`Self::OWED_FRAMES`] bounds that instead.
-    pub const LOCAL_RESETS: Option<usize> = None;
-    /// A client that does not read is not read either, when it has sent so many frames since the last byte left: 7 MB, if each one is broken.
-    /// In a turn no more are read either.
-    pub const OWED_FRAMES: usize = 10_000;
+    /// each broken head. h2 counts those over the connection's lifetime, and ends it at 1,024 by default. What the number guards is memory
+    /// (RUSTSEC-2024-0003): h2 keeps 700 bytes for each `RST_STREAM` that the client does not read, 3 MB here. A hub's connection has no such
+    /// number: its users' refused uploads would end it for all of them in the end, and its heads are never broken.
+    pub const LOCAL_RESETS: usize = 4096;
     /// Requests that the client took back before we had looked at them. A hub sends those of all its users over one connection, and h2
     /// ends that at 20 by default: anybody could end everybody's watches. They wait only within one turn ([`Self::TURN`]) and are dropped
     /// before the handler sees them. So what this bounds is memory, one connection's at a time: 20 MB with heads of a hub's size. A hub
@@ -65,7 +62,8 @@ impl Limits {
     pub const SEND_BUFFER: usize = 256 * 1024;
 }
 
-pub fn http2(max_streams: u32) -> Builder {
+/// `many_users`: the client is a front proxy, and one user of it must not be able to end its connection.
+pub fn http2(max_streams: u32, many_users: bool) -> Builder {
     let mut builder = Builder::new();
     builder
         .max_concurrent_streams(max_streams)
@@ -73,7 +71,7 @@ pub fn http2(max_streams: u32) -> Builder {
         .initial_connection_window_size(Limits::CONNECTION_WINDOW)
         .max_concurrent_reset_streams(Limits::RESET_STREAMS)
         .reset_stream_duration(Limits::RESET_REMEMBERED)
-        .max_local_error_reset_streams(Limits::LOCAL_RESETS)
+        .max_local_error_reset_streams((!many_users).then_some(Limits::LOCAL_RESETS))
         .max_pending_accept_reset_streams(Limits::PENDING_RESETS)
         .data_frame_budget(Limits::DATA_FRAME_BUDGET)
         .max_frame_size(Limits::FRAME)

@@ -16,7 +16,7 @@ use net::gather::{Driven, Gathered, gather};
 use net::seal::Seal;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use self::settings::Settings;
@@ -71,8 +71,7 @@ impl Connection {
         let handshake = Settings::builder().handshake::<_, Bytes>(io);
         let started = async {
             let (sender, driver) = handshake.await.map_err(|error| failed(error.to_string()))?;
-            let driver = outlet.drive(driver).reading_at_most(Settings::TURN);
-            let mut driver = driver.owing_at_most(Settings::OWED_FRAMES, marks.frames());
+            let mut driver = outlet.drive(driver).reading_at_most(Settings::TURN);
             poll_fn(|cx| match Pin::new(&mut driver).poll(cx) {
                 Poll::Ready(Ok(())) => Poll::Ready(Err(failed("closed by the member at once".into()))),
                 Poll::Ready(Err(error)) => Poll::Ready(Err(failed(error.to_string()))),
@@ -222,13 +221,14 @@ async fn drive<T: AsyncRead + AsyncWrite + Seal + Unpin>(
             shared.close();
             break None;
         }
+        let patient = !shared.is_unused();
         drop(shared);
         tokio::select! {
             // First: an answer may lie in the socket when time is up.
             biased;
             end = &mut driver => break end.err().map(|error| error.to_string()),
             () = &mut retired => break None,
-            answers = answers(&mut pings, &marks) => if !answers {
+            answers = answers(&mut pings, &marks, patient) => if !answers {
                 break Some("no answer to PING".to_owned());
             },
         }
@@ -242,16 +242,17 @@ async fn drive<T: AsyncRead + AsyncWrite + Seal + Unpin>(
     drop((driver, open));
 }
 
-/// Whether the member gives a sign of life: its PONG, or whatever else. A head of 10 MiB keeps the PONG waiting for minutes on a slow line
-/// (RFC 9113 §4.3: nothing may come between its frames).
-async fn answers(pings: &mut PingPong, marks: &Marks) -> bool {
+/// Whether the member answers a PING; if `patient`, anything else that comes is a sign of life for a while.
+async fn answers(pings: &mut PingPong, marks: &Marks, patient: bool) -> bool {
     let mut pong = pin!(pings.ping(Ping::opaque()));
+    let asked = Instant::now();
     loop {
         let heard = marks.bytes();
-        match timeout(Settings::PONG_WITHIN, &mut pong).await {
-            Ok(pong) => return pong.is_ok(),
-            Err(_) if marks.bytes() == heard => return false,
-            Err(_) => {}
+        if let Ok(pong) = timeout(Settings::PONG_WITHIN, &mut pong).await {
+            return pong.is_ok();
+        }
+        if !patient || marks.bytes() == heard || asked.elapsed() >= Settings::PONG_BEHIND {
+            return false;
         }
     }
 }

@@ -30,12 +30,9 @@ impl Settings {
     pub const TURN: usize = 1024 * 1024;
     /// Streams that we reset are remembered for the frames that are still under way. h2 counts frames of forgotten ones as errors over
     /// the connection's lifetime, and by default a thousand of them end it: a few dozen log followers that leave at once
-    /// would end everybody's watches, and with any number somebody who leaves often. Memory is bounded by [`Self::OWED_FRAMES`].
+    /// would end everybody's watches, and with any number somebody who leaves often.
     pub const RESET_STREAMS: usize = 4096;
     pub const LOCAL_RESETS: Option<usize> = None;
-    /// A member that does not read is not read either, when it has sent so many frames since the last byte left. h2 would keep 700 bytes for
-    /// each one that gets `RST_STREAM`.
-    pub const OWED_FRAMES: usize = 10_000;
     /// How long they are remembered. A second, h2's default, is less than a slow network takes.
     pub const RESET_REMEMBERED: Duration = Duration::from_secs(30);
     /// Silence after which a PING asks whether the member is still there, and how long it may take to answer (the values
@@ -45,6 +42,9 @@ impl Settings {
     /// connection each for being used once a day.
     pub const IDLE_LOOKS: u32 = 10;
     pub const PONG_WITHIN: Duration = Duration::from_secs(15);
+    /// And how long if something else comes meanwhile: nothing may come between the frames of a head (RFC 9113 §4.3), and one of 10 MiB takes
+    /// minutes on a slow line.
+    pub const PONG_BEHIND: Duration = Duration::from_mins(10);
     /// A stream limit no member sends; seeing another value means that its SETTINGS are in.
     pub const UNKNOWN_STREAM_LIMIT: usize = usize::MAX - 1;
 
