@@ -2,17 +2,15 @@
 
 mod driver;
 
-use std::future::poll_fn;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
 use h2::client::SendRequest;
 use http::{Method, Request, StatusCode};
 use net::heard::Heard;
+use net::http2;
 use net::linger::Linger;
 use net::queue::Queue;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -105,15 +103,8 @@ impl Link {
         let io = ReadAhead::new(Heard::new(Linger::new(io), Stethoscope(Arc::clone(&pulse))));
         let started = async {
             let (sender, mut connection) = settings.client().handshake::<_, Bytes>(io).await.map_err(broken)?;
-            poll_fn(|cx| match Pin::new(&mut connection).poll(cx) {
-                Poll::Ready(Ok(())) => Poll::Ready(Err(LinkError::Closed)),
-                Poll::Ready(Err(error)) => Poll::Ready(Err(broken(error))),
-                Poll::Pending if connection.max_concurrent_send_streams() == Settings::UNKNOWN_STREAM_LIMIT => {
-                    Poll::Pending
-                }
-                Poll::Pending => Poll::Ready(Ok(())),
-            })
-            .await?;
+            let settled = http2::settled(&mut connection, |connection| connection.max_concurrent_send_streams()).await;
+            settled.map_err(|error| error.map_or(LinkError::Closed, broken))?;
             Ok((sender, connection))
         };
         let (sender, mut connection) = timeout(settings.handshake_timeout, started)

@@ -56,8 +56,6 @@ impl Settings {
     pub(crate) const HEADER_TABLE: u32 = 4096;
     /// Streams that the peer opened and reset before we looked. The default of 20 ends the link when a few clients give up together.
     pub(crate) const PENDING_RESETS: usize = 10_000;
-    /// A stream limit no peer sends; seeing another value means that its SETTINGS are in.
-    pub(crate) const UNKNOWN_STREAM_LIMIT: usize = usize::MAX - 1;
     /// Between the PINGs that only measure the round trip.
     pub(crate) const RTT_EVERY: Duration = Duration::from_mins(1);
     /// An unanswered `open` says something about a link only when there was time for an answer.
@@ -81,7 +79,7 @@ impl Settings {
             .max_concurrent_reset_streams(Self::RESET_STREAMS)
             .reset_stream_duration(Self::RESET_REMEMBERED)
             .max_local_error_reset_streams(Some(Self::LOCAL_RESETS))
-            .initial_max_send_streams(Self::UNKNOWN_STREAM_LIMIT)
+            .initial_max_send_streams(net::http2::UNKNOWN_STREAM_LIMIT)
             .enable_push(false);
         builder
     }

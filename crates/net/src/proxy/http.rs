@@ -5,12 +5,13 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use bytes::{BufMut as _, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 use secrecy::{ExposeSecret as _, SecretString};
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 
 use super::{Credentials, Refusal};
 use crate::dial::HostPort;
+use crate::head::{self, HeadError};
 
 /// All that a proxy may send up to the end of its answer's head, interim responses included.
 const MOST_HEAD: usize = 16 * 1024;
@@ -61,55 +62,34 @@ where
 /// The final answer's head, and what came after it.
 async fn answer<S: AsyncRead + Unpin>(stream: &mut S) -> Result<(Answer, Bytes), Refusal> {
     let mut received = BytesMut::with_capacity(1024);
-    let (mut room, mut searched) = (MOST_HEAD, 0);
+    let mut room = MOST_HEAD;
     loop {
-        while let Some(answer) = take_head(&mut received, &mut searched)? {
-            // Interim responses may come before any final one (RFC 9110 §15.2); an upgrade was not asked for.
-            if !(100..=199).contains(&answer.status) || answer.status == 101 {
-                return Ok((answer, received.freeze()));
-            }
-        }
-        if room == 0 {
-            return Err(Refusal::TooLarge(MOST_HEAD));
-        }
-        match stream.read_buf(&mut (&mut received).limit(room)).await? {
-            0 => return Err(Refusal::Closed),
-            read => room -= read,
+        let head = head::read(stream, &mut received, room).await.map_err(|error| match error {
+            HeadError::TooLong(_) => Refusal::TooLarge(MOST_HEAD),
+            HeadError::Closed => Refusal::Closed,
+            HeadError::Io(error) => error.into(),
+        })?;
+        room -= head.len();
+        let answer = parse(&head)?;
+        // Interim responses may come before any final one (RFC 9110 §15.2); an upgrade was not asked for.
+        if !(100..=199).contains(&answer.status) || answer.status == 101 {
+            return Ok((answer, received.freeze()));
         }
     }
 }
 
-/// Takes the first head off `received` if it is there whole. `searched` are the bytes known not to hold its end, so that a head that
-/// comes byte by byte is not searched again and again.
-fn take_head(received: &mut BytesMut, searched: &mut usize) -> Result<Option<Answer>, Refusal> {
-    let from = searched.saturating_sub(2);
-    let Some(end) = end_of_head(&received[from..]) else {
-        *searched = received.len();
-        return Ok(None);
-    };
-    *searched = 0;
-    let head = received.split_to(from + end);
+fn parse(head: &[u8]) -> Result<Answer, Refusal> {
     let mut lines = [httparse::EMPTY_HEADER; MOST_LINES];
     let mut response = httparse::Response::new(&mut lines);
     let malformed = |what| Refusal::Malformed { protocol: "HTTP/1.1", what };
-    match response.parse(&head) {
+    match response.parse(head) {
         Ok(httparse::Status::Complete(_)) => {}
         Ok(httparse::Status::Partial) => return Err(malformed("empty head")),
         Err(httparse::Error::TooManyHeaders) => return Err(malformed("too many header lines")),
         Err(_) => return Err(malformed("no response head")),
     }
     let reason = response.reason.unwrap_or_default().chars().filter(|c| !c.is_control()).take(MOST_REASON).collect();
-    Ok(Some(Answer { status: response.code.unwrap_or_default(), reason }))
-}
-
-/// The length of a head, up to and with its empty line. Bare line feeds count too (RFC 9112 §2.2).
-fn end_of_head(bytes: &[u8]) -> Option<usize> {
-    let mut feeds = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at);
-    feeds.find_map(|at| match &bytes[at + 1..] {
-        [b'\n', ..] => Some(at + 2),
-        [b'\r', b'\n', ..] => Some(at + 3),
-        _ => None,
-    })
+    Ok(Answer { status: response.code.unwrap_or_default(), reason })
 }
 
 // === impl Credentials ===

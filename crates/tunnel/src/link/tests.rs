@@ -2,6 +2,7 @@
 
 mod life;
 
+use std::future::poll_fn;
 use std::io;
 
 use kit::io::Faulty;

@@ -5,7 +5,7 @@ use std::io;
 use bytes::{Bytes, BytesMut};
 use http::header::{AUTHORIZATION, CONNECTION, CONTENT_LENGTH, HOST, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderMap, HeaderName, HeaderValue};
-use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::io::AsyncRead;
 
 use super::PROTOCOL;
 
@@ -27,32 +27,13 @@ pub(super) enum HeadError {
 
 /// Reads to the end of a head. Returns it, and what came with the same read behind it.
 pub(super) async fn read<T: AsyncRead + Unpin>(io: &mut T) -> Result<(Bytes, Bytes), HeadError> {
-    let mut buffer = BytesMut::with_capacity(1024);
-    let mut seen = 0;
-    loop {
-        if let Some(end) = end_of_head(&buffer, seen) {
-            let head = buffer.split_to(end).freeze();
-            return Ok((head, buffer.freeze()));
-        }
-        seen = buffer.len();
-        if seen >= LONGEST {
-            return Err(HeadError::TooLong);
-        }
-        if buffer.capacity() == seen {
-            buffer.reserve(seen);
-        }
-        let read = (&mut *io).take((LONGEST - seen) as u64).read_buf(&mut buffer).await?;
-        if read == 0 {
-            return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
-        }
-    }
-}
-
-/// `seen` bytes have been looked at before: a peer that sends byte by byte must not have the whole read again each time.
-fn end_of_head(buffer: &[u8], seen: usize) -> Option<usize> {
-    const END: &[u8] = b"\r\n\r\n";
-    let from = seen.saturating_sub(END.len() - 1);
-    buffer[from..].windows(END.len()).position(|window| window == END).map(|at| from + at + END.len())
+    let mut received = BytesMut::new();
+    let head = net::head::read(io, &mut received, LONGEST).await.map_err(|error| match error {
+        net::head::HeadError::TooLong(_) => HeadError::TooLong,
+        net::head::HeadError::Closed => io::Error::from(io::ErrorKind::UnexpectedEof).into(),
+        net::head::HeadError::Io(error) => error.into(),
+    })?;
+    Ok((head, received.freeze()))
 }
 
 /// Line ends other than CRLF are read differently by different readers.

@@ -3,16 +3,16 @@
 mod settings;
 
 use std::future::poll_fn;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::task::Poll;
 
 use bytes::Bytes;
 use h2::client::SendRequest;
 use h2::{Ping, PingPong};
 use http::HeaderMap;
 use net::gather::{Driven, Gathered, gather};
+use net::http2;
 use net::seal::Seal;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
@@ -72,17 +72,10 @@ impl Connection {
         let started = async {
             let (sender, driver) = handshake.await.map_err(|error| failed(error.to_string()))?;
             let mut driver = outlet.drive(driver).reading_at_most(Settings::TURN);
-            poll_fn(|cx| match Pin::new(&mut driver).poll(cx) {
-                Poll::Ready(Ok(())) => Poll::Ready(Err(failed("closed by the member at once".into()))),
-                Poll::Ready(Err(error)) => Poll::Ready(Err(failed(error.to_string()))),
-                Poll::Pending
-                    if driver.connection().max_concurrent_send_streams() == Settings::UNKNOWN_STREAM_LIMIT =>
-                {
-                    Poll::Pending
-                }
-                Poll::Pending => Poll::Ready(Ok(())),
-            })
-            .await?;
+            let settled = http2::settled(&mut driver, |driver| driver.connection().max_concurrent_send_streams()).await;
+            settled.map_err(|error| {
+                failed(error.map_or_else(|| "closed by the member at once".into(), |error| error.to_string()))
+            })?;
             Ok::<_, ConnectError>((sender, driver))
         };
         let (sender, mut driver) = match timeout(target.dial_timeout, started).await {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use h2::client::Builder;
+use net::http2;
 
 /// All numbers of our HTTP/2 connections to members, each with its reason.
 pub struct Settings;
@@ -45,8 +46,6 @@ impl Settings {
     /// And how long if something else comes meanwhile: nothing may come between the frames of a head (RFC 9113 §4.3), and one of 10 MiB takes
     /// minutes on a slow line.
     pub const PONG_BEHIND: Duration = Duration::from_mins(10);
-    /// A stream limit no member sends; seeing another value means that its SETTINGS are in.
-    pub const UNKNOWN_STREAM_LIMIT: usize = usize::MAX - 1;
 
     pub fn builder() -> Builder {
         let mut builder = Builder::new();
@@ -61,7 +60,7 @@ impl Settings {
             .max_concurrent_reset_streams(Self::RESET_STREAMS)
             .reset_stream_duration(Self::RESET_REMEMBERED)
             .max_local_error_reset_streams(Self::LOCAL_RESETS)
-            .initial_max_send_streams(Self::UNKNOWN_STREAM_LIMIT)
+            .initial_max_send_streams(http2::UNKNOWN_STREAM_LIMIT)
             .enable_push(false);
         builder
     }

@@ -1,0 +1,74 @@
+//! HTTP/1 heads off a connection, for protocols that leave HTTP right behind them: what comes after a head is kept.
+
+use std::io;
+
+use bytes::{Bytes, BytesMut};
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+
+/// Why there is no head.
+#[derive(Debug, thiserror::Error)]
+pub enum HeadError {
+    #[error("the head is longer than {0} bytes")]
+    TooLong(usize),
+    #[error("closed before the end of the head")]
+    Closed,
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// The search for the end of a head that comes in pieces: a peer that sends byte by byte does not have the whole searched again each
+/// time.
+#[derive(Debug, Default)]
+pub struct Search {
+    /// Bytes known not to hold it.
+    seen: usize,
+}
+
+/// Reads until `received` holds a head whole, and takes that off it. `received` is never longer than `longest`.
+pub async fn read<T: AsyncRead + Unpin>(
+    io: &mut T,
+    received: &mut BytesMut,
+    longest: usize,
+) -> Result<Bytes, HeadError> {
+    let mut search = Search::default();
+    loop {
+        if let Some(head) = search.take(received) {
+            return Ok(head.freeze());
+        }
+        let length = received.len();
+        if length >= longest {
+            return Err(HeadError::TooLong(longest));
+        }
+        if received.capacity() == length {
+            received.reserve(length.max(1024));
+        }
+        if (&mut *io).take((longest - length) as u64).read_buf(received).await? == 0 {
+            return Err(HeadError::Closed);
+        }
+    }
+}
+
+// === impl Search ===
+
+impl Search {
+    /// Takes the first head off `received`, up to and with its empty line, if it is there whole.
+    pub fn take(&mut self, received: &mut BytesMut) -> Option<BytesMut> {
+        let from = self.seen.saturating_sub(2);
+        let Some(end) = end_of_head(&received[from..]) else {
+            self.seen = received.len();
+            return None;
+        };
+        self.seen = 0;
+        Some(received.split_to(from + end))
+    }
+}
+
+/// The length of a head. Bare line feeds count too (RFC 9112 §2.2): whoever does not allow them looks for them in the head.
+fn end_of_head(bytes: &[u8]) -> Option<usize> {
+    let mut feeds = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at);
+    feeds.find_map(|at| match &bytes[at + 1..] {
+        [b'\n', ..] => Some(at + 2),
+        [b'\r', b'\n', ..] => Some(at + 3),
+        _ => None,
+    })
+}
