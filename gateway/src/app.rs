@@ -232,7 +232,7 @@ fn build(
         managed,
         hub,
         view: View::new(config.rules, config.credentials, config.gates.healthiness_check).located_by(located_by),
-        reports: reports::Places::default(),
+        reports: reports::Permits::default(),
         exchange,
         limits,
         audit: audit.as_ref().map(audit::Log::sink),

@@ -118,7 +118,7 @@ impl Limits {
         Self { caps, users: Loads::default(), rejected: REASONS.map(|reasons| reasons.map(counter)) }
     }
 
-    /// A place among the requests of `user`; `None` where nothing limits them.
+    /// A permit among the requests of `user`; `None` where nothing limits them.
     pub fn of_user(&self, user: &Arc<User>, kind: Kind) -> Result<Option<Slot>, TooMany> {
         let Some(most) = self.caps.user.of(kind).filter(|_| !user.is_in(EXEMPT)) else { return Ok(None) };
         self.users.of(&user.name).enter(kind, most).map(Some).ok_or_else(|| {
@@ -127,7 +127,7 @@ impl Limits {
         })
     }
 
-    /// A place among the requests for `cluster`, of which `load` is under way.
+    /// A permit among the requests for `cluster`, of which `load` is under way.
     pub fn of_cluster(
         &self,
         cluster: &ClusterName,

@@ -32,7 +32,7 @@ pub struct RequestNeeds {
     /// How clusters are shown to readers.
     pub view: View,
     /// For reports of health.
-    pub reports: reports::Places,
+    pub reports: reports::Permits,
     pub exchange: Exchange,
     pub limits: Limits,
     /// Absent if nothing is audited.

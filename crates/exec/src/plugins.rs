@@ -1,6 +1,6 @@
 //! Runs plugins: which may run, how many at a time, for how long, and what their answer means.
 
-mod places;
+mod permits;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use futures_util::future::BoxFuture;
 use secrecy::{ExposeSecret as _, SecretSlice};
 use tokio::time::{Instant, timeout_at};
 
-use self::places::{FIRST_TRY, Place, Places};
-pub use self::places::{MOST_RUNNING, Standing};
+use self::permits::{FIRST_TRY, Permit, Permits};
+pub use self::permits::{MOST_RUNNING, Standing};
 use crate::command::{self, Commands};
 use crate::credential::Issued;
 use crate::error::ExecError;
@@ -34,7 +34,7 @@ pub struct Plugins {
     commands: Commands,
     timeout: Duration,
     first_try: Duration,
-    places: Places,
+    permits: Permits,
 }
 
 // === impl Plugins ===
@@ -42,7 +42,7 @@ pub struct Plugins {
 impl Plugins {
     /// Each run takes at most `timeout`, and waits as long for others to end; a first try may come before it.
     pub fn new(commands: Commands, timeout: Duration) -> Self {
-        Self { commands, timeout, first_try: FIRST_TRY, places: Places::new() }
+        Self { commands, timeout, first_try: FIRST_TRY, permits: Permits::new() }
     }
 
     /// Whether the operator allows it: known without running anything.
@@ -55,10 +55,10 @@ impl Plugins {
         let program = command::locate(request.config())?;
         let waiting = Instant::now() + self.timeout;
         loop {
-            let place = timeout_at(waiting, self.places.get(standing)).await.map_err(|_| self.busy(standing))?;
-            let patience = match &place {
-                Place::FirstTry { .. } => self.timeout.min(self.first_try),
-                Place::Whole { .. } => self.timeout,
+            let permit = timeout_at(waiting, self.permits.get(standing)).await.map_err(|_| self.busy(standing))?;
+            let patience = match &permit {
+                Permit::FirstTry { .. } => self.timeout.min(self.first_try),
+                Permit::Whole { .. } => self.timeout,
             };
             match self.run_once(request, &program, patience).await {
                 Err(RunError::Timeout { .. }) if patience < self.timeout => standing = Standing::Slow,

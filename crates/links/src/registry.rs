@@ -11,7 +11,7 @@ mod link;
 mod listing;
 mod metrics;
 mod named;
-mod places;
+mod permits;
 mod seen;
 
 use std::collections::HashMap;
@@ -33,7 +33,7 @@ pub use self::link::Linked;
 pub use self::listing::{AgentListing, ClusterListing, LinkListing, NoSuch, StreamListing};
 pub use self::metrics::{Ended, Metrics, Outcome};
 pub use self::named::{Credential, Named};
-use self::places::Places;
+use self::permits::Permits;
 use self::seen::Seen;
 use crate::limits::Limits;
 
@@ -46,7 +46,7 @@ struct Core {
     clusters: RwLock<HashMap<ClusterName, Cluster, RandomState>>,
     /// Of clusters without links whose streams go on: they count for the links that come next.
     former: Mutex<HashMap<ClusterName, Weak<Counts>>>,
-    places: Mutex<Places>,
+    permits: Mutex<Permits>,
     seen: Mutex<Seen>,
     limits: Limits,
     metrics: Metrics,

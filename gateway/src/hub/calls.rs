@@ -20,7 +20,7 @@ use tokio::time::{Instant, timeout_at};
 use super::collection::Collection;
 use super::failure::{Cause, HubFailure, Verb};
 use super::lines::Lines;
-use super::watches::{Place, Watches};
+use super::watches::{Permit, Watches};
 
 /// Longest answer taken, in bytes: about 15,000 clusters with a CA bundle and a token each.
 pub const LARGEST: usize = 128 << 20;
@@ -40,7 +40,7 @@ pub struct Hub {
     watches: Client,
     /// Path of the collection of Secrets.
     secrets: Arc<str>,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     lists: Arc<Semaphore>,
     watching: Watches,
 }
@@ -48,7 +48,7 @@ pub struct Hub {
 /// An open watch.
 pub struct Watching {
     pub lines: Lines,
-    _place: Place,
+    _permit: Permit,
 }
 
 // === impl Hub ===
@@ -60,7 +60,7 @@ impl Hub {
             calls,
             watches,
             secrets: format!("/api/v1/namespaces/{namespace}/secrets").into(),
-            places: Arc::new(Semaphore::new(CALLS)),
+            permits: Arc::new(Semaphore::new(CALLS)),
             lists: Arc::new(Semaphore::new(LISTS)),
             watching: Watches::new(),
         }
@@ -93,11 +93,11 @@ impl Hub {
         query: &str,
     ) -> Result<Watching, HubFailure> {
         let failed = |cause| HubFailure { verb: Verb::Watch, collection, cause };
-        let place = self.watching.enter(reader.map(|reader| &*reader.name)).map_err(|full| failed(full.into()))?;
+        let permit = self.watching.enter(reader.map(|reader| &*reader.name)).map_err(|full| failed(full.into()))?;
         let request = request(Method::GET, &self.target(collection, None, query), Body::empty());
         let deadline = Instant::now() + WITHIN;
         let response = send(&self.watches, request, deadline).await.map_err(failed)?;
-        Ok(Watching { lines: Lines::new(response.into_body()), _place: place })
+        Ok(Watching { lines: Lines::new(response.into_body()), _permit: permit })
     }
 
     fn target(&self, collection: Collection, name: Option<&str>, query: &str) -> String {
@@ -113,8 +113,8 @@ impl Hub {
     async fn call(&self, verb: Verb, collection: Collection, request: Request<Body>) -> Result<Bytes, HubFailure> {
         let deadline = Instant::now() + WITHIN;
         let call = async {
-            let _list = if verb == Verb::List { Some(place(&self.lists, deadline).await?) } else { None };
-            let _place = place(&self.places, deadline).await?;
+            let _list = if verb == Verb::List { Some(permit(&self.lists, deadline).await?) } else { None };
+            let _permit = permit(&self.permits, deadline).await?;
             let response = send(&self.calls, request, deadline).await?;
             read(response, LARGEST, deadline).await
         };
@@ -122,8 +122,8 @@ impl Hub {
     }
 }
 
-async fn place(places: &Semaphore, deadline: Instant) -> Result<SemaphorePermit<'_>, Cause> {
-    timeout_at(deadline, places.acquire()).await.ok().and_then(Result::ok).ok_or(Cause::Busy)
+async fn permit(permits: &Semaphore, deadline: Instant) -> Result<SemaphorePermit<'_>, Cause> {
+    timeout_at(deadline, permits.acquire()).await.ok().and_then(Result::ok).ok_or(Cause::Busy)
 }
 
 /// The target is made of a configured namespace and a parsed name, hence always valid.
@@ -181,7 +181,7 @@ mod tests {
     #[tokio::test]
     async fn watches_beyond_the_limit_are_refused_at_once() {
         let hub = Hub { watching: Watches::of(0), ..hub() };
-        let failure = hub.watch(None, Collection::Secrets, "watch=true").await.err().expect("no place");
+        let failure = hub.watch(None, Collection::Secrets, "watch=true").await.err().expect("no permit");
         let status = failure.into_status("clustergateways");
         assert_eq!(status.code(), StatusCode::TOO_MANY_REQUESTS);
         assert_eq!(status.details().map(|details| details.retry_after_seconds), Some(1));
@@ -191,7 +191,7 @@ mod tests {
     async fn calls_beyond_the_limit_wait_as_long_as_a_call_may_last() {
         let started = Instant::now();
         let hub = Hub { lists: Arc::new(Semaphore::new(0)), ..hub() };
-        let failure = hub.list(Collection::Secrets, "").await.expect_err("no place");
+        let failure = hub.list(Collection::Secrets, "").await.expect_err("no permit");
         assert!(matches!(failure.cause, Cause::Busy), "{failure}");
         assert_eq!(started.elapsed(), WITHIN);
     }

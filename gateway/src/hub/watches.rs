@@ -1,4 +1,4 @@
-//! Places for watches of the hub, shared out so that no reader can take them all: everybody else's informers would stand still.
+//! Permits for watches of the hub, shared out so that no reader can take them all: everybody else's informers would stand still.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ const MOST: usize = 1024;
 /// Of these, by one reader.
 pub const MOST_OF_ONE: usize = MOST / 8;
 
-/// The places. Cheap to clone.
+/// The permits. Cheap to clone.
 #[derive(Clone)]
 pub struct Watches {
     all: Arc<Semaphore>,
@@ -20,12 +20,12 @@ pub struct Watches {
 }
 
 /// Room for one watch, until dropped.
-pub struct Place {
+pub struct Permit {
     _all: OwnedSemaphorePermit,
     _share: Option<Share>,
 }
 
-/// Why there is no place.
+/// Why there is no permit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Full {
     /// All are taken.
@@ -34,7 +34,7 @@ pub enum Full {
     ForReader,
 }
 
-/// A reader's part in the places.
+/// A reader's part in the permits.
 struct Share {
     readers: Arc<Mutex<HashMap<Box<str>, usize>>>,
     reader: Box<str>,
@@ -52,10 +52,10 @@ impl Watches {
     }
 
     /// Room for a watch of `reader`, or of the gateway itself, which is limited by what it does.
-    pub fn enter(&self, reader: Option<&str>) -> Result<Place, Full> {
+    pub fn enter(&self, reader: Option<&str>) -> Result<Permit, Full> {
         let share = reader.map(|reader| self.share(reader)).transpose()?;
         let all = Arc::clone(&self.all).try_acquire_owned().map_err(|_| Full::ForAll)?;
-        Ok(Place { _all: all, _share: share })
+        Ok(Permit { _all: all, _share: share })
     }
 
     fn share(&self, reader: &str) -> Result<Share, Full> {
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn together_they_have_a_limit_too() {
         let watches = Watches::of(2);
-        let _open = [watches.enter(Some("alice")), watches.enter(None)].map(|place| place.expect("room"));
+        let _open = [watches.enter(Some("alice")), watches.enter(None)].map(|permit| permit.expect("room"));
         assert!(matches!(watches.enter(Some("bob")), Err(Full::ForAll)));
         assert!(matches!(watches.enter(None), Err(Full::ForAll)));
         assert_eq!(watches.readers.lock().len(), 1, "a refusal is not counted");

@@ -10,22 +10,22 @@ use crate::hub::{Cause, Collection, HubFailure, Verb};
 
 /// Reports written at once. Each takes two short calls to the hub, and memory for a few copies of a Secret.
 const WRITERS: usize = 8;
-/// A report that gets no place within this is refused: the hub is slow, or many report.
+/// A report that gets no permit within this is refused: the hub is slow, or many report.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Bodies that are being read and are longer than [`SHORT`].
 const LONG_BODIES: usize = 4;
 /// Bodies up to this are not counted, in bytes: HTTP/2 takes more from a client that nobody listens to.
 pub const SHORT: usize = 64 << 10;
 
-/// Places for reports.
-pub struct Places {
+/// Permits for reports.
+pub struct Permits {
     writers: Semaphore,
     long_bodies: Arc<Semaphore>,
 }
 
-// === impl Places ===
+// === impl Permits ===
 
-impl Places {
+impl Permits {
     /// For a whole report, from parsing to its answer. Waits a little, then refuses.
     pub async fn writer(&self) -> Result<SemaphorePermit<'_>, HubFailure> {
         timeout(PATIENCE, self.writers.acquire()).await.ok().and_then(Result::ok).ok_or_else(busy)
@@ -37,7 +37,7 @@ impl Places {
     }
 }
 
-impl Default for Places {
+impl Default for Permits {
     fn default() -> Self {
         Self { writers: Semaphore::new(WRITERS), long_bodies: Arc::new(Semaphore::new(LONG_BODIES)) }
     }
@@ -62,26 +62,26 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_report_waits_a_little_for_a_place() {
-        let places = Places::default();
+        let permits = Permits::default();
         let mut taken = Vec::new();
         for _ in 0..WRITERS {
-            taken.push(places.writer().await);
+            taken.push(permits.writer().await);
         }
         assert!(taken.iter().all(Result::is_ok));
         let started = Instant::now();
-        assert_eq!(code(places.writer().await), Some(StatusCode::TOO_MANY_REQUESTS));
+        assert_eq!(code(permits.writer().await), Some(StatusCode::TOO_MANY_REQUESTS));
         assert_eq!(started.elapsed(), PATIENCE);
         taken.pop();
-        assert_eq!(code(places.writer().await), None);
+        assert_eq!(code(permits.writer().await), None);
     }
 
     #[tokio::test]
     async fn long_bodies_are_few_and_do_not_wait() {
-        let places = Places::default();
-        let taken: Vec<_> = (0..LONG_BODIES).map(|_| places.long_body()).collect();
+        let permits = Permits::default();
+        let taken: Vec<_> = (0..LONG_BODIES).map(|_| permits.long_body()).collect();
         assert!(taken.iter().all(Result::is_ok));
-        assert_eq!(code(places.long_body()), Some(StatusCode::TOO_MANY_REQUESTS));
+        assert_eq!(code(permits.long_body()), Some(StatusCode::TOO_MANY_REQUESTS));
         drop(taken);
-        assert_eq!(code(places.long_body()), None);
+        assert_eq!(code(permits.long_body()), None);
     }
 }

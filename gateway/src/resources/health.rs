@@ -26,7 +26,7 @@ use super::{asked, ok};
 use crate::body::ResponseBody;
 use crate::error::Error;
 use crate::hub::{Hub, HubFailure, Verb};
-use crate::limits::reports::{self, Places};
+use crate::limits::reports::{self, Permits};
 use crate::needs::RequestNeeds;
 use crate::request_body::RequestBody;
 
@@ -65,7 +65,7 @@ pub async fn serve(
     let read_body = body_kind(action, request.headers())?;
     let limit = if action == HealthAction::Patch { change::LONGEST_PATCH } else { LARGEST };
     let body = body(request, limit, &gateway.reports).await?;
-    let _place = gateway.reports.writer().await.map_err(busy)?;
+    let _permit = gateway.reports.writer().await.map_err(busy)?;
     let change = read_body(&body.bytes).map_err(|error| refused(error.into()))?;
     let written = write(gateway, hub, &cluster, &change, &query).await?;
     let seen = read(&gateway.view, &cluster, &written)?;
@@ -137,21 +137,21 @@ fn body_kind(action: HealthAction, headers: &HeaderMap) -> Result<Reader, Error>
     }
 }
 
-/// A body, and its place if it is a long one.
+/// A body, and its permit if it is a long one.
 struct Body {
     bytes: Bytes,
-    _place: Option<OwnedSemaphorePermit>,
+    _permit: Option<OwnedSemaphorePermit>,
 }
 
-async fn body(request: Request<RequestBody>, limit: usize, places: &Places) -> Result<Body, Error> {
-    match timeout(WITHIN, collect(request.into_body(), limit, places)).await {
+async fn body(request: Request<RequestBody>, limit: usize, permits: &Permits) -> Result<Body, Error> {
+    match timeout(WITHIN, collect(request.into_body(), limit, permits)).await {
         Ok(body) => body,
         Err(_) => Err(Error::BadRequest("the body did not arrive in time")),
     }
 }
 
-async fn collect(mut body: RequestBody, limit: usize, places: &Places) -> Result<Body, Error> {
-    let (mut bytes, mut place) = (BytesMut::new(), None);
+async fn collect(mut body: RequestBody, limit: usize, permits: &Permits) -> Result<Body, Error> {
+    let (mut bytes, mut permit) = (BytesMut::new(), None);
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|_| Error::BadRequest("the body broke off"))?;
         let Ok(data) = frame.into_data() else { continue };
@@ -159,12 +159,12 @@ async fn collect(mut body: RequestBody, limit: usize, places: &Places) -> Result
         if length > limit {
             return Err(refused(Status::too_large(limit)));
         }
-        if length > reports::SHORT && place.is_none() {
-            place = Some(places.long_body().map_err(busy)?);
+        if length > reports::SHORT && permit.is_none() {
+            permit = Some(permits.long_body().map_err(busy)?);
         }
         bytes.extend_from_slice(&data);
     }
-    Ok(Body { bytes: bytes.freeze(), _place: place })
+    Ok(Body { bytes: bytes.freeze(), _permit: permit })
 }
 
 fn busy(failure: HubFailure) -> Error {

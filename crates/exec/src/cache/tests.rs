@@ -22,7 +22,7 @@ enum Next {
     Lives(u64),
     Endless,
     Fails,
-    FindsNoPlace { slow: bool },
+    FindsNoPermit { slow: bool },
     Panics,
 }
 
@@ -85,7 +85,7 @@ impl Runner for Script {
                 Next::Lives(seconds) => Some(now + Duration::from_secs(seconds)),
                 Next::Endless => None,
                 Next::Fails => return Err(ExecError::NoStatus),
-                Next::FindsNoPlace { slow } => return Err(ExecError::Busy { limit: 16, after: SECOND, slow }),
+                Next::FindsNoPermit { slow } => return Err(ExecError::Busy { limit: 16, after: SECOND, slow }),
                 Next::Panics => panic!("as the test wants it"),
             };
             let token = Some(format!("token-{number}").into());
@@ -253,7 +253,7 @@ async fn a_broken_plugin_is_asked_less_and_less() {
 
 #[tokio::test(start_paused = true)]
 async fn others_that_hang_make_no_plugin_a_suspect() {
-    let stage = Stage::set(&[Next::FindsNoPlace { slow: false }, Next::FindsNoPlace { slow: true }, Next::Lives(10)]);
+    let stage = Stage::set(&[Next::FindsNoPermit { slow: false }, Next::FindsNoPermit { slow: true }, Next::Lives(10)]);
     let source = stage.source("plugin");
     for _ in 0..2 {
         assert_eq!(token(&source).await, None);

@@ -182,11 +182,11 @@ async fn a_crowd_that_hangs_at_the_start_keeps_no_other_from_its_turn() {
 async fn a_program_that_needs_longer_than_a_first_try_has_its_turn_later() {
     let plugins = Arc::new(Plugins { first_try: Duration::from_millis(200), ..Plugins::new(Commands::Any, WAIT) });
     let waiter = Waiter::new();
-    let others = plugins.places.take_all_long();
+    let others = plugins.permits.take_all_long();
     let run = waiter.run(&plugins, Standing::New, 1);
     eventually(WAIT, || waiter.started() == 1).await;
     // The place for first tries is given back.
-    eventually(WAIT, || plugins.places.get(Standing::New).now_or_never().is_some()).await;
+    eventually(WAIT, || plugins.permits.get(Standing::New).now_or_never().is_some()).await;
     drop(others);
     eventually(WAIT, || waiter.started() == 2).await;
     waiter.go();
@@ -197,7 +197,7 @@ async fn a_program_that_needs_longer_than_a_first_try_has_its_turn_later() {
 async fn waiting_for_a_place_has_an_end() {
     let limit = Duration::from_millis(300);
     let plugins = Arc::new(Plugins { first_try: limit / 2, ..Plugins::new(Commands::Any, limit) });
-    let _others = plugins.places.take_all_long();
+    let _others = plugins.permits.take_all_long();
     for (standing, was_tried) in [(Standing::Slow, true), (Standing::New, true), (Standing::Suspect, false)] {
         let error = plugins.issue(&script("sleep 600"), standing).await.unwrap_err();
         let ExecError::Busy { limit, slow, .. } = error else { panic!("{standing:?}: {error}") };

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use tunnel::{Destination, Gauge, Link, OpenError, Stream};
 
 use super::named::Named;
-use super::places::Place;
+use super::permits::Permit;
 
 /// A link while it is listed.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(super) struct Held {
     pub(super) streams: AtomicUsize,
     pub(super) open: Mutex<BTreeMap<u64, Open>>,
     pub(super) counts: Arc<Counts>,
-    _place: Place,
+    _permit: Permit,
 }
 
 /// A stream as the listing knows it.
@@ -47,7 +47,7 @@ pub(super) struct Counts {
 
 impl Held {
     /// As it comes, without streams.
-    pub(super) fn new(id: u64, named: Named, link: Link, counts: Arc<Counts>, place: Place) -> Self {
+    pub(super) fn new(id: u64, named: Named, link: Link, counts: Arc<Counts>, permit: Permit) -> Self {
         Self {
             id,
             named,
@@ -56,7 +56,7 @@ impl Held {
             streams: AtomicUsize::new(0),
             open: Mutex::default(),
             counts,
-            _place: place,
+            _permit: permit,
         }
     }
 

@@ -8,7 +8,7 @@ use tunnel::{ClusterName, Link};
 use super::cluster::Cluster;
 use super::held::{Counts, Held};
 use super::named::{Credential, Named};
-use super::places::Place;
+use super::permits::Permit;
 use super::{Core, Registry};
 
 /// Keeps a link in the registry until dropped.
@@ -23,13 +23,13 @@ pub struct Linked {
 impl Registry {
     /// Lists `link` for as long as the returned value is kept. An older link of the same agent, number and credential is asked to
     /// leave: the newest wins, for the agent has given up the other.
-    pub fn add(&self, place: Place, named: Named, link: Link) -> Linked {
+    pub fn add(&self, permit: Permit, named: Named, link: Link) -> Linked {
         let id = self.0.next_id();
         let (held, older) = {
             let mut clusters = self.0.clusters.write();
             let cluster = clusters.entry(named.cluster.clone()).or_insert_with(|| self.0.begun(&named.cluster));
             let older: Vec<_> = cluster.links.iter().filter(|held| held.is_replaced_by(&named)).cloned().collect();
-            let held = Arc::new(Held::new(id, named, link, Arc::clone(&cluster.counts), place));
+            let held = Arc::new(Held::new(id, named, link, Arc::clone(&cluster.counts), permit));
             Arc::make_mut(&mut cluster.links).push(Arc::clone(&held));
             self.0.metrics.link_added(&held.named.cluster);
             (held, older)

@@ -57,9 +57,9 @@ async fn link(registry: &Registry, registration: Registration, user: &str, manne
     tokio::spawn(async move { tunnel::serve(agent, &Settings::default(), control, handler).await });
     let link = Link::start(server, &Settings::default(), Hop::Agent).await.unwrap();
     let credential = Credential(user.into());
-    let place = registry.reserve(&registration, &credential).unwrap();
+    let permit = registry.reserve(&registration, &credential).unwrap();
     let named = Named::new(&registration, SocketAddr::from(([192, 0, 2, 1], 1)), credential);
-    Agent { linked: registry.add(place, named, link), serving, seen, cancelled }
+    Agent { linked: registry.add(permit, named, link), serving, seen, cancelled }
 }
 
 async fn behave(mut incoming: Incoming, manner: Manner, cancelled: Arc<Notify>) {
@@ -218,7 +218,7 @@ async fn a_newer_link_of_the_same_number_and_credential_replaces_the_older() {
     let (mut stream, _gauge) = open(&registry, "east").await.unwrap();
     let other = Credential("somebody else".into());
     let full = registry.reserve(&registration("east", "one", 7), &other).unwrap_err();
-    assert_eq!(full, places::Full::Agent(1), "another credential replaces nothing");
+    assert_eq!(full, permits::Full::Agent(1), "another credential replaces nothing");
     let newer = link(&registry, registration("east", "one", 7), "u", Manner::Accept).await;
     within(SOON, "being asked to leave", older.serving.asked_to_leave()).await;
     assert!(open(&registry, "east").await.is_ok());
@@ -233,13 +233,13 @@ async fn places_are_limited_at_every_level_and_given_back() {
     let registry = registry(limits);
     let user = Credential("u".into());
     let take = |cluster: &str, agent: &str| registry.reserve(&registration(cluster, agent, 0), &user);
-    let mut places = vec![take("east", "a").unwrap(), take("east", "a").unwrap()];
-    assert_eq!(take("east", "a").unwrap_err(), places::Full::Agent(2));
-    places.push(take("east", "b").unwrap());
-    assert_eq!(take("east", "c").unwrap_err(), places::Full::Cluster(3));
-    places.push(take("west", "a").unwrap());
-    assert_eq!(take("north", "a").unwrap_err(), places::Full::All(4));
-    drop(places);
+    let mut permits = vec![take("east", "a").unwrap(), take("east", "a").unwrap()];
+    assert_eq!(take("east", "a").unwrap_err(), permits::Full::Agent(2));
+    permits.push(take("east", "b").unwrap());
+    assert_eq!(take("east", "c").unwrap_err(), permits::Full::Cluster(3));
+    permits.push(take("west", "a").unwrap());
+    assert_eq!(take("north", "a").unwrap_err(), permits::Full::All(4));
+    drop(permits);
     assert!(take("east", "a").is_ok());
 }
 

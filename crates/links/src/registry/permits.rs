@@ -1,4 +1,4 @@
-//! Room for links: per agent, per cluster, overall. A place is taken before the agent is welcomed, so that a crowd that registers at
+//! Room for links: per agent, per cluster, overall. A permit is taken before the agent is welcomed, so that a crowd that registers at
 //! once cannot go over the limits together.
 
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ use super::named::Credential;
 use super::{Core, Registry};
 
 #[derive(Debug, Default)]
-pub(super) struct Places {
+pub(super) struct Permits {
     all: usize,
     clusters: HashMap<ClusterName, usize>,
     agents: HashMap<(ClusterName, Arc<str>), usize>,
@@ -19,7 +19,7 @@ pub(super) struct Places {
 
 /// Room for one link, given back by being dropped.
 #[derive(Debug)]
-pub struct Place {
+pub struct Permit {
     core: Arc<Core>,
     cluster: ClusterName,
     agent: Arc<str>,
@@ -41,38 +41,38 @@ pub enum Full {
 // === impl Registry ===
 
 impl Registry {
-    /// Takes a place for the link that registers, if there is one.
-    pub fn reserve(&self, registration: &Registration, credential: &Credential) -> Result<Place, Full> {
+    /// Takes a permit for the link that registers, if there is one.
+    pub fn reserve(&self, registration: &Registration, credential: &Credential) -> Result<Permit, Full> {
         // One that takes the place of another may come in while that one still finishes its streams.
         let spare = usize::from(self.replaces(registration, credential));
         let (limits, cluster) = (&self.0.limits, &registration.cluster);
         let agent: Arc<str> = registration.agent.as_str().into();
-        let mut places = self.0.places.lock();
+        let mut permits = self.0.permits.lock();
         let of_agent = (cluster.clone(), Arc::clone(&agent));
-        if places.agents.get(&of_agent).is_some_and(|count| *count >= limits.links_per_agent + spare) {
+        if permits.agents.get(&of_agent).is_some_and(|count| *count >= limits.links_per_agent + spare) {
             return Err(Full::Agent(limits.links_per_agent));
         }
-        if places.clusters.get(cluster).is_some_and(|count| *count >= limits.links_per_cluster + spare) {
+        if permits.clusters.get(cluster).is_some_and(|count| *count >= limits.links_per_cluster + spare) {
             return Err(Full::Cluster(limits.links_per_cluster));
         }
-        if places.all >= limits.links + spare {
+        if permits.all >= limits.links + spare {
             return Err(Full::All(limits.links));
         }
-        places.all += 1;
-        *places.clusters.entry(cluster.clone()).or_default() += 1;
-        *places.agents.entry(of_agent).or_default() += 1;
-        Ok(Place { core: Arc::clone(&self.0), cluster: cluster.clone(), agent })
+        permits.all += 1;
+        *permits.clusters.entry(cluster.clone()).or_default() += 1;
+        *permits.agents.entry(of_agent).or_default() += 1;
+        Ok(Permit { core: Arc::clone(&self.0), cluster: cluster.clone(), agent })
     }
 }
 
-// === impl Place ===
+// === impl Permit ===
 
-impl Drop for Place {
+impl Drop for Permit {
     fn drop(&mut self) {
-        let mut places = self.core.places.lock();
-        places.all -= 1;
-        lower(&mut places.clusters, &self.cluster);
-        lower(&mut places.agents, &(self.cluster.clone(), Arc::clone(&self.agent)));
+        let mut permits = self.core.permits.lock();
+        permits.all -= 1;
+        lower(&mut permits.clusters, &self.cluster);
+        lower(&mut permits.agents, &(self.cluster.clone(), Arc::clone(&self.agent)));
     }
 }
 
