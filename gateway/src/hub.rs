@@ -1,21 +1,12 @@
 //! Clients of the hub: for reading Secrets, for TokenReviews, for SubjectAccessReviews, and for clients' reads of our resources.
 
-mod calls;
-mod collection;
-mod failure;
-mod lines;
-mod watches;
-
 use std::path::Path;
 
+use ::hub::client::{self as hub_client, HubClientError};
 use anyhow::anyhow;
-use auth::hub_client::{self, HubClientError};
 use kube::Client;
 
-pub use self::calls::{Hub, Watching};
-pub use self::collection::Collection;
-pub use self::failure::{Cause, HubFailure, Verb};
-pub use self::lines::Line;
+pub use ::hub::{Cause, Collection, Hub, HubFailure, Line, Verb, Watching};
 
 /// How we call ourselves.
 pub const PROGRAM: &str = concat!("cluster-gateway/", env!("CARGO_PKG_VERSION"));

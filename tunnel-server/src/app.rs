@@ -56,7 +56,7 @@ impl Server {
         I: IntoIterator<Item = T>,
         T: Into<OsString> + Clone,
     {
-        let config = Config::new(args::parse_from(arguments)?, auth::hub_client::is_in_pod())?;
+        let config = Config::new(args::parse_from(arguments)?, hub::client::is_in_pod())?;
         let runtime = Runtime::start(config.threads)?;
         Self::assemble(&config, runtime)
     }
@@ -203,7 +203,7 @@ fn hub(hub: &Hub, runtime: &Runtime) -> anyhow::Result<Option<auth::Hub>> {
         Hub::InCluster => None,
         Hub::None => return Ok(None),
     };
-    let client = block_on(runtime.handle(), async move { auth::hub_client::client(path.as_deref(), PROGRAM).await })?;
+    let client = block_on(runtime.handle(), async move { hub::client::client(path.as_deref(), PROGRAM).await })?;
     Ok(Some(client.context("the hub, for reviews of agents")?.into()))
 }
 

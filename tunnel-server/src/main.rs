@@ -26,7 +26,7 @@ fn main() -> ExitCode {
 }
 
 fn run() -> anyhow::Result<()> {
-    let config = Config::new(args::parse(), auth::hub_client::is_in_pod())?;
+    let config = Config::new(args::parse(), hub::client::is_in_pod())?;
     telemetry::logs::start(&config.log_level, config.log_format)?;
     tracing::debug!(limit = ?net::descriptors::raise(), "open files");
     Server::run(&config)

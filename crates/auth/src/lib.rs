@@ -23,7 +23,6 @@ mod credentials;
 mod decision;
 mod front_proxy;
 mod hub;
-pub mod hub_client;
 mod identity_headers;
 mod impersonation;
 mod metrics;

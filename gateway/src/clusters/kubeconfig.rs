@@ -23,7 +23,7 @@ type Data = BTreeMap<String, Vec<u8>>;
 /// The file cannot be read or parsed: nothing was changed.
 pub fn apply(registry: &mut Registry, path: &Path, generation: u64) -> Result<Vec<String>, String> {
     // Relative file names inside are resolved against the file's directory by this call.
-    let kubeconfig = Kubeconfig::read_from(path).map_err(|error| auth::hub_client::mistake(&error))?;
+    let kubeconfig = Kubeconfig::read_from(path).map_err(|error| ::hub::client::mistake(&error))?;
     let mut names = Vec::new();
     for context in &kubeconfig.contexts {
         match secret(&kubeconfig, &context.name) {

@@ -113,7 +113,7 @@ async fn watch(
 ) -> Result<Flow<Clusters>, Error> {
     let lifetime = watch::lifetime(options.timeout_seconds);
     let query = options.to_hub(CREDENTIAL_TYPE_LABEL, true, lifetime.as_secs());
-    let watching = hub.watch(Some(permit.user()), Collection::Secrets, &query).await;
+    let watching = hub.watch(Some(&permit.user().name), Collection::Secrets, &query).await;
     let watching = watching.map_err(|failure| Error::hub(failure, RESOURCE))?;
     // Those who begin with what there is learn from the events themselves what cannot be shown.
     let unseen = if options.wants_initial_events() {

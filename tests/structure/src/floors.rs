@@ -7,7 +7,7 @@ pub const CRATES: &[&[&str]] = &[
     &["hub-tests", "system-tests"],
     &["gateway", "tunnel-server", "tunnel-agent"],
     &["audit", "links"],
-    &["auth", "exec-credential", "tunnel"],
+    &["auth", "exec-credential", "hub", "tunnel"],
     &["api", "telemetry"],
     &["net"],
     &["kit", "structure-tests"],

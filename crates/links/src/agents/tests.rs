@@ -69,7 +69,7 @@ impl Stage {
         let client = match &hub {
             Some(hub) => {
                 let kubeconfig = hub.write_kubeconfig(directory.path()).unwrap();
-                Some(auth::hub_client::client(Some(&kubeconfig), "test").await.unwrap().into())
+                Some(hub::client::client(Some(&kubeconfig), "test").await.unwrap().into())
             }
             None => None,
         };

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::hub_status::HubStatus;
-use auth::User;
 use bytes::Bytes;
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
@@ -85,15 +84,15 @@ impl Hub {
         self.call(Verb::Update, Collection::Secrets, request).await
     }
 
-    /// On behalf of `reader`; of nobody's: the gateway's own.
+    /// On behalf of the user `reader`; of nobody's: the program's own.
     pub async fn watch(
         &self,
-        reader: Option<&User>,
+        reader: Option<&str>,
         collection: Collection,
         query: &str,
     ) -> Result<Watching, HubFailure> {
         let failed = |cause| HubFailure { verb: Verb::Watch, collection, cause };
-        let permit = self.watching.enter(reader.map(|reader| &*reader.name)).map_err(|full| failed(full.into()))?;
+        let permit = self.watching.enter(reader).map_err(|full| failed(full.into()))?;
         let request = request(Method::GET, &self.target(collection, None, query), Body::empty());
         let deadline = Instant::now() + WITHIN;
         let response = send(&self.watches, request, deadline).await.map_err(failed)?;
