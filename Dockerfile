@@ -16,7 +16,7 @@ WORKDIR /src
 COPY . .
 # Each is built twice: what the first build does most is what the second is optimized for (docs/performance.md).
 RUN --mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,target=/src/target \
-    cargo run --locked --release --package bench -- build /programs \
+    cargo run --locked --release --package dist -- /programs \
     && for program in cluster-gateway tunnel-server tunnel-agent; do \
         install -D --strip "/programs/$program" "/image/$program/$program" || exit 1; \
     done

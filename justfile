@@ -48,7 +48,7 @@ bench *SCENARIOS:
 
 # Count instructions and compare them with bench/instructions.json
 count *CASE:
-    cargo run --release -p bench -- count {{ CASE }}
+    cargo run --profile counted -p count -- {{ CASE }}
 
 # Check dependencies, their licences and sources (cargo-deny)
 deny:

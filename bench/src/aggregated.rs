@@ -14,8 +14,8 @@ use crate::clusters::rights;
 use crate::figure::Target;
 use crate::ground::{Ground, HubSide};
 use crate::proxies::{self, Registered};
-use crate::usage::Tree;
 use crate::way::{Destination, Way};
+use stage::usage::Tree;
 
 /// A `ConfigMap` of about 1 KiB, on the member and on the hub.
 pub const PATH: &str = "/api/v1/namespaces/default/configmaps/bench";

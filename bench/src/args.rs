@@ -43,11 +43,6 @@ pub enum Command {
     Smoke,
     /// What there is to run
     List,
-    /// Builds our programs as images have them, optimized for what they do most, and puts them there. Takes many minutes
-    Build {
-        #[arg(value_name = "DIRECTORY")]
-        directory: PathBuf,
-    },
     /// Puts the report of the newest run into docs/performance.md
     Publish,
     /// The program behind the upstream that reads uploads
@@ -68,11 +63,6 @@ pub enum Command {
     /// The upstream of upgrades
     #[command(hide = true)]
     ServeUpgrades(crate::stand_in::Options),
-    /// Instructions per operation, counted by callgrind
-    Count(crate::count::Options),
-    /// What `count` runs under callgrind
-    #[command(hide = true)]
-    Operate { operation: String, count: u64 },
 }
 
 // === impl Args ===

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use stage::program::Given;
+
 /// Programs that no package manager brings; without them their targets are skipped.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Programs {
@@ -17,15 +19,9 @@ pub struct Programs {
     /// konnectivity's proxy-agent
     #[arg(long, global = true, value_name = "PATH", env = "BENCH_ANP_AGENT")]
     pub anp_agent: Option<PathBuf>,
-    /// The gateway to measure [default: built from this checkout]
-    #[arg(long, global = true, value_name = "PATH")]
-    pub gateway: Option<PathBuf>,
-    /// The tunnel-server to measure [default: built from this checkout]
-    #[arg(long, global = true, value_name = "PATH")]
-    pub tunnel_server: Option<PathBuf>,
-    /// The tunnel-agent to measure [default: built from this checkout]
-    #[arg(long, global = true, value_name = "PATH")]
-    pub tunnel_agent: Option<PathBuf>,
+    /// Ours.
+    #[command(flatten)]
+    pub ours: Given,
     /// A directory with an earlier tunnel-server and tunnel-agent, as one more target
     #[arg(long, global = true, value_name = "DIRECTORY")]
     pub baseline_tunnel: Option<PathBuf>,

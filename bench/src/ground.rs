@@ -8,10 +8,11 @@ use std::rc::Rc;
 
 use anyhow::Result;
 use hub_tests::scratch::Scratch;
+use stage::Floor;
+use stage::program::{Profile, Program};
 
 pub use self::hub::{CALLER, HubSide, VERBS};
 use crate::given::Programs;
-use crate::program::{Build, Profile, Program};
 use crate::upstream::Upstream;
 use crate::way::Ways;
 
@@ -19,10 +20,6 @@ pub struct Ground {
     /// Not measured, only tried: small amounts will do.
     pub smoke: bool,
     pub given: Programs,
-    /// Of our programs.
-    pub profile: Profile,
-    /// Builds them as images have them.
-    shipped: Build,
     hub: Option<Rc<HubSide>>,
     upstream: Option<Rc<Upstream>>,
     /// To the upstream.
@@ -34,17 +31,8 @@ pub struct Ground {
 // === impl Ground ===
 
 impl Ground {
-    pub fn new(given: Programs, smoke: bool, shipped: Build) -> Result<Self> {
-        Ok(Self {
-            smoke,
-            given,
-            profile: if smoke { Profile::Release } else { Profile::Shipped },
-            shipped,
-            hub: None,
-            upstream: None,
-            ways: Ways::default(),
-            scratch: Scratch::create()?,
-        })
+    pub fn new(given: Programs, smoke: bool) -> Result<Self> {
+        Ok(Self { smoke, given, hub: None, upstream: None, ways: Ways::default(), scratch: Scratch::create()? })
     }
 
     /// For keys, configurations and logs.
@@ -59,7 +47,14 @@ impl Ground {
 
     /// A program of ours, built from this checkout unless given.
     pub fn program(&self, program: Program) -> Result<PathBuf> {
-        program.path(&self.given, self.profile, self.shipped)
+        // As images have them, unless they are only tried: minutes less to build.
+        let build = || if self.smoke { Program::build(Profile::Release) } else { dist::build() };
+        program.path(&self.given.ours, build)
+    }
+
+    /// Runs `act` with what a stage stands on.
+    pub fn floor<T>(&self, act: impl FnOnce(&Floor<'_>) -> T) -> T {
+        act(&Floor { directory: self.directory(), program: &|program| self.program(program) })
     }
 
     /// A real hub. The first call builds its programs if need be and takes seconds.

@@ -17,9 +17,9 @@ use kit::pki::{Authority, Leaf, PemFiles};
 
 use crate::figure::{BASELINE, DIRECT, GO, HAPROXY, KARMADA, NGINX, OURS, Target};
 use crate::ground::Ground;
-use crate::program::Program;
 use crate::tool::Absent;
 use crate::way::{Destination, Way};
+use stage::program::Program;
 
 /// As [`OURS`], [`NGINX`] and [`HAPROXY`], which have one thread (or worker) each, with two.
 pub const OURS_2: Target = "ours, 2 threads";

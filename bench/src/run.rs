@@ -19,7 +19,6 @@ use crate::ground::Ground;
 use crate::outcome::{Measured, Outcome, Plan};
 use crate::report::{self, Report, Run, Section};
 use crate::scenario::{self, Scenario};
-use crate::trained;
 
 /// The longest warm-up: connections are made and caches filled long before.
 const WARM_UP: Duration = Duration::from_secs(1);
@@ -44,7 +43,7 @@ pub fn run(args: &Args) -> Result<()> {
     ensure!(plan.rounds > 0, "no rounds");
     let out = args.out();
     let mut report = if args.add { Report::continued(&out, &args.programs)? } else { Report::here(&args.programs) };
-    let mut ground = Ground::new(args.programs.clone(), smoke, trained::build)?;
+    let mut ground = Ground::new(args.programs.clone(), smoke)?;
     let (mut progress, mut failed) = (Progress::new(scenarios.len()), Vec::new());
     let begun = Run::now(&plan);
     for scenario in scenarios {
@@ -57,7 +56,7 @@ pub fn run(args: &Args) -> Result<()> {
         report::save(&report, &out)?;
     }
     if smoke {
-        trained::train(&ground, 1).context("what builds are trained with")?;
+        ground.floor(|floor| dist::train(floor, 1)).context("what builds are trained with")?;
     }
     progress.end(&report::screen(&report), &out);
     ensure!(failed.is_empty(), "failed: {}", failed.join(", "));

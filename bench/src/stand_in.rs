@@ -12,7 +12,7 @@ use rustls::ServerConfig;
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
-use crate::usage::Tree;
+use stage::usage::Tree;
 
 /// What such a process is told.
 #[derive(Clone, Debug, clap::Args)]

@@ -28,7 +28,7 @@ pub use self::bulk::Direction;
 use self::destination::Destination;
 pub use self::entry::{Entry, Stream};
 pub use self::plan::contenders;
-use crate::usage::Tree;
+use stage::usage::Tree;
 
 /// For programs to be linked.
 const START: Duration = Duration::from_secs(30);

@@ -17,8 +17,8 @@ use hub_tests::{ports, wait};
 use kit::pki::{Authority, Leaf};
 
 use crate::nginx::Nginx;
-use crate::usage::Tree;
 use crate::way::Destination;
+use stage::usage::Tree;
 
 /// Under which gateways know it.
 pub const CLUSTER: &str = "upstream";

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use crate::figure::Target;
 use crate::tool::Absent;
-use crate::usage::Tree;
+use stage::usage::Tree;
 
 /// For a program to answer.
 pub const START_LIMIT: Duration = Duration::from_secs(30);

@@ -9,7 +9,7 @@ use hub_tests::tools::{Tool, Tools};
 use kit::pki::Authority;
 use serde_json::{Value, json};
 
-use crate::usage::Tree;
+use stage::usage::Tree;
 
 const TOOLS: [Tool; 4] = [Tool::Etcd, Tool::ApiServer, Tool::ControllerManager, Tool::Kubectl];
 /// What callers of a proxy may do.

@@ -38,10 +38,10 @@ pub fn versions(given: &Programs) -> Vec<Version> {
     ];
     versions.extend(peers.map(|(name, path)| version(name, path.as_deref().map(go_version))));
     let ours = [
-        ("cluster-gateway, given", &given.gateway),
+        ("cluster-gateway, given", &given.ours.gateway),
         ("cluster-gateway, before", &given.baseline),
-        ("tunnel-server, given", &given.tunnel_server),
-        ("tunnel-agent, given", &given.tunnel_agent),
+        ("tunnel-server, given", &given.ours.tunnel_server),
+        ("tunnel-agent, given", &given.ours.tunnel_agent),
     ];
     let ours =
         ours.into_iter().filter_map(|(name, path)| Some(version(name, Some(told(path.as_deref()?, "--version")))));

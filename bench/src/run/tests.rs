@@ -12,7 +12,7 @@ use crate::tool::Absent;
 const TIME: Duration = Duration::from_secs(5);
 
 fn measured(scenario: impl Scenario + 'static, rounds: usize, smoke: bool) -> Outcome {
-    let mut ground = Ground::new(Programs::default(), smoke, trained::build).unwrap();
+    let mut ground = Ground::new(Programs::default(), smoke).unwrap();
     measure(Box::new(scenario), &mut ground, Plan { rounds, time: TIME, smoke }, &mut Progress::silent())
 }
 

@@ -10,8 +10,8 @@ use crate::figure::{Figure, Sample, Target};
 use crate::ground::Ground;
 use crate::h2load::{Amount, H2load, Shape};
 use crate::proxies;
-use crate::usage::Usage;
 use crate::way::Way;
+use stage::usage::Usage;
 
 pub const CPU: Figure = Figure::new("cpu_us", "CPU µs per request", 1);
 pub const RATE: Figure = Figure::new("rps", "requests per second", 0);

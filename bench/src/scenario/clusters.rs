@@ -14,10 +14,10 @@ use crate::figure::{BASELINE, Bound, Figure, GO, Goal, OURS, Sample, Target};
 use crate::ground::Ground;
 use crate::latency;
 use crate::proxies::{self, Registered};
-use crate::usage::Tree;
 use crate::watch::upstream::Upstream;
 use crate::watch::{self, closed_loop, memory};
 use crate::way::Way;
+use stage::usage::Tree;
 
 const RESIDENT: Figure = Figure::new("rss_mb", "RSS MB", 1);
 const READY: Figure = Figure::new("ready_s", "s from start to the first answer", 2);

@@ -23,10 +23,10 @@ use crate::contender::{Contender, Load};
 use crate::figure::{Bound, Figure, GO, Goal, OURS, Sample, Target};
 use crate::ground::Ground;
 use crate::latency::percentiles;
-use crate::program::Program;
 use crate::proxies::{self, Registered};
-use crate::usage::Tree;
 use crate::way::{Destination, Way};
+use stage::program::Program;
+use stage::usage::Tree;
 
 /// Ours, to a member behind an agent.
 const OURS_TUNNEL: Target = "ours, through its tunnel";

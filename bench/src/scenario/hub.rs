@@ -14,7 +14,7 @@ use crate::contender::{Contender, Load};
 use crate::figure::{Bound, DIRECT, Figure, GO, Goal, OURS, Sample, Target};
 use crate::ground::{Ground, HubSide};
 use crate::latency::percentiles;
-use crate::usage::Tree;
+use stage::usage::Tree;
 
 /// The hub's aggregator in front of ours.
 const HUB_OURS: Target = "hub → ours";

@@ -12,8 +12,8 @@ use super::programs::{Door, HAPROXY_DESCRIPTORS, Programs, descriptors};
 use crate::contender::{Contender, Load};
 use crate::figure::{ANP_GRPC, ANP_HTTP, BASELINE, DIRECT, OURS, OURS_H2, RELAY, Target};
 use crate::ground::Ground;
-use crate::program::Program;
 use crate::tool::{self, Absent};
+use stage::program::Program;
 
 /// In the order of the report.
 const TARGETS: [Target; 7] = [DIRECT, OURS, OURS_H2, BASELINE, ANP_HTTP, ANP_GRPC, RELAY];

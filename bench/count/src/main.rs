@@ -4,25 +4,35 @@
 //! before a load and read after it: starting, handshakes and warming up are not in the figure.
 
 mod callgrind;
-mod micro;
+mod figure;
+mod operation;
 mod profile;
 mod record;
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, ensure};
+use clap::{Parser, Subcommand};
+use hub_tests::scratch::Scratch;
+use stage::program::{Given, Profile, Program};
+use stage::{Case, Floor, Stage, gateway, tunnel};
 
-use self::callgrind::{Counted, Dump};
-pub use self::micro::operate;
-use crate::given::Programs;
-use crate::ground::Ground;
-use crate::program::Profile;
-use crate::stage::{Case, Stage, gateway, tunnel};
-use crate::trained;
+use crate::callgrind::{Counted, Dump};
+use crate::figure::Figure;
 
-#[derive(Clone, Debug, clap::Args)]
-pub struct Options {
+/// Counts instructions per operation: of our programs, and of single operations of a request's path. Needs valgrind
+#[derive(Clone, Debug, Parser)]
+#[command(name = "count", args_conflicts_with_subcommands = true)]
+struct Options {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    given: Given,
+    /// How often each is counted
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
     /// Which, by the beginning of their names [default: all]
     #[arg(value_name = "CASE")]
     cases: Vec<String>,
@@ -40,36 +50,55 @@ pub struct Options {
     write: bool,
 }
 
-/// Instructions per unit: the median of the rounds and how far they are apart.
-#[derive(Clone, Copy, Debug)]
-struct Figure {
-    median: f64,
-    /// Of the median, from the smallest to the largest.
-    spread: f64,
+#[derive(Clone, Debug, Subcommand)]
+enum Command {
+    /// What is run under callgrind
+    #[command(hide = true)]
+    Operate { operation: String, count: u64 },
 }
 
 /// What is asked for and what came of it.
 struct Counting<'a> {
     options: &'a Options,
-    rounds: usize,
-    ground: Ground,
+    floor: Floor<'a>,
     figures: record::Figures,
 }
 
+fn main() -> ExitCode {
+    let options = Options::parse();
+    net::descriptors::raise(); // for the programs started here, too
+    let outcome = match &options.command {
+        Some(Command::Operate { operation, count }) => operation::operate(operation, *count),
+        None => run(&options),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            #[expect(clippy::print_stderr, reason = "for the person who called it")]
+            {
+                eprintln!("count: {error:#}");
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
+
 /// What the command line asks for.
-pub fn run(rounds: usize, given: &Programs, options: &Options) -> Result<()> {
+fn run(options: &Options) -> Result<()> {
     callgrind::require()?;
-    let mut ground = Ground::new(given.clone(), false, trained::build)?;
-    ground.profile = Profile::Release; // counted again and again between two changes
-    let mut counting = Counting { options, rounds, ground, figures: record::Figures::committed()? };
-    let operations = micro::names();
+    let scratch = Scratch::create()?;
+    let program = |program: Program| program.path(&options.given, || Program::build(Profile::Counted));
+    let floor = Floor { directory: scratch.path(), program: &program };
+    let mut counting = Counting { options, floor, figures: record::Figures::committed()? };
+    let operations = operation::names();
     counting
         .check(gateway::NAMES.iter().chain(&tunnel::NAMES).copied().chain(operations.iter().map(String::as_str)))?;
     counting.whole(&gateway::NAMES, gateway::stage)?;
     counting.whole(&tunnel::NAMES, tunnel::stage)?;
     for name in operations {
         if counting.wants(&name) {
-            let (figure, units, dump) = micro::count(&counting.ground, &name).with_context(|| name.clone())?;
+            let (figure, units, dump) =
+                operation::count(counting.floor.directory, &name).with_context(|| name.clone())?;
             counting.tell(&name, "operation", figure, units, &[dump])?;
         }
     }
@@ -94,14 +123,14 @@ impl Counting<'_> {
     }
 
     /// Those of `names` that are asked for, if any, in front of whole programs.
-    fn whole(&mut self, names: &[&str], start: fn(&Ground) -> Result<Stage<Counted>>) -> Result<()> {
+    fn whole(&mut self, names: &[&str], start: fn(&Floor<'_>) -> Result<Stage<Counted>>) -> Result<()> {
         if !names.iter().any(|name| self.wants(name)) {
             return Ok(());
         }
-        let Stage { mut programs, mut cases } = start(&self.ground)?;
+        let Stage { mut programs, mut cases } = start(&self.floor)?;
         cases.retain(|case| self.wants(case.name));
         for case in &mut cases {
-            let (figure, dumps) = count(case, &mut programs, self.rounds).with_context(|| case.name)?;
+            let (figure, dumps) = count(case, &mut programs, self.options.rounds).with_context(|| case.name)?;
             self.tell(case.name, case.unit, figure, case.units, &dumps)?;
         }
         Ok(())
@@ -120,16 +149,6 @@ impl Counting<'_> {
         }
         self.figures.set(name, figure.median);
         Ok(())
-    }
-}
-
-// === impl Figure ===
-
-impl Figure {
-    fn of(mut counts: Vec<f64>) -> Self {
-        counts.sort_by(f64::total_cmp);
-        let median = counts[counts.len() / 2];
-        Self { median, spread: (counts[counts.len() - 1] - counts[0]) / median }
     }
 }
 

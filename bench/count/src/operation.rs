@@ -1,15 +1,14 @@
-//! Single operations: this program runs itself under callgrind, which collects only inside [`Operation::run`](bench::micro::Operation::run).
+//! Single operations: this program runs itself under callgrind, which collects only inside [`Operation::run`](count::micro::Operation::run).
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail, ensure};
-use bench::micro::{self, Operation};
+use count::micro::{self, Operation};
 
-use super::Figure;
-use super::callgrind::{self, Dump};
-use crate::ground::Ground;
+use crate::callgrind::{self, Dump};
+use crate::figure::Figure;
 
 /// Before the names of operations.
 pub const PREFIX: &str = "op-";
@@ -25,12 +24,12 @@ pub fn names() -> Vec<String> {
 }
 
 /// Counts the operation called `name`: instructions, for how many, and where.
-pub fn count(ground: &Ground, name: &str) -> Result<(Figure, u64, Dump)> {
+pub fn count(directory: &Path, name: &str) -> Result<(Figure, u64, Dump)> {
     if cfg!(debug_assertions) {
-        bail!("operations are counted in a release build only: cargo run --release -p bench");
+        bail!("operations are counted in an optimized build only: cargo run --profile counted -p count");
     }
     let operation = name.strip_prefix(PREFIX).unwrap_or(name);
-    let output = ground.file(&format!("{name}.callgrind"));
+    let output = directory.join(format!("{name}.callgrind"));
     let mut valgrind = Command::new("timeout");
     valgrind.args([PATIENCE, "valgrind", "--tool=callgrind", &format!("--toggle-collect={COLLECTED}")]);
     valgrind.arg(format!("--callgrind-out-file={}", output.display()));

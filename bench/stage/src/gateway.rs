@@ -21,9 +21,8 @@ use tokio::time::{Instant, interval};
 
 use self::load::{Asked, H1Requests};
 use self::watches::Watches;
-use super::{Case, Player, Stage};
-use crate::ground::Ground;
 use crate::program::Program;
+use crate::{Case, Floor, Player, Stage};
 
 pub const NAMES: [&str; 7] = [
     "gateway-h2",
@@ -69,11 +68,11 @@ struct Fakes {
 }
 
 /// A gateway that is ready, and every case for it.
-pub fn stage<P: Player>(ground: &Ground) -> Result<Stage<P>> {
-    let program = ground.program(Program::Gateway)?;
+pub fn stage<P: Player>(floor: &Floor<'_>) -> Result<Stage<P>> {
+    let program = floor.program(Program::Gateway)?;
     let fakes = Fakes::start()?;
-    let kubeconfig = fakes.hub.write_kubeconfig(ground.directory())?;
-    let serving = fakes.authority.issue(&Leaf::server("gateway")).write_to(ground.directory(), "serving")?;
+    let kubeconfig = fakes.hub.write_kubeconfig(floor.directory)?;
+    let serving = fakes.authority.issue(&Leaf::server("gateway")).write_to(floor.directory, "serving")?;
     let flags = vec![
         format!("--secure-port={}", fakes.address.port()),
         format!("--bind-address={}", fakes.address.ip()),
@@ -82,7 +81,7 @@ pub fn stage<P: Player>(ground: &Ground) -> Result<Stage<P>> {
         format!("--tls-private-key-file={}", serving.key.display()),
         "--serving-threads=1".to_owned(),
     ];
-    let mut gateway = P::start("gateway", &program, flags, ground.directory())?;
+    let mut gateway = P::start("gateway", &program, flags, floor.directory)?;
     fakes.runtime.block_on(fakes.ready(&mut gateway))?;
     let cases = cases(&Rc::new(fakes))?;
     Ok(Stage { programs: vec![gateway], cases })

@@ -1,4 +1,4 @@
-//! Our programs as images have them: built, made to do all that [`stage`](crate::stage) has, and built again by what was seen of that
+//! Our programs as images have them: built, made to do all that [`stage`] has, and built again by what was seen of that
 //! (profile-guided optimization, <https://doc.rust-lang.org/rustc/profile-guided-optimization.html>).
 //!
 //! Everything is kept below the target directory: what has not changed is not built again, and the same programs are not trained twice.
@@ -13,13 +13,12 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use anyhow::{Context as _, Result};
-use hub_tests::scratch;
+use hub_tests::scratch::{self, Scratch};
+use stage::Floor;
+use stage::program::Program;
 
 use self::toolchain::Toolchain;
 pub use self::training::train;
-use crate::given::Programs;
-use crate::ground::Ground;
-use crate::program::Program;
 
 /// Below the target directory.
 const DIRECTORY: &str = "trained";
@@ -46,14 +45,9 @@ pub fn build() -> Result<PathBuf> {
 /// Runs the programs in `watched`, which say in `raw` what they did. Replaces earlier profiles.
 fn learn(tools: &Toolchain, root: &Path, raw: &Path, watched: &Path) -> Result<PathBuf> {
     drop(fs::remove_dir_all(raw)); // of earlier programs, if any
-    let given = |program: Program| Some(watched.join(program.binary()));
-    let programs = Programs {
-        gateway: given(Program::Gateway),
-        tunnel_server: given(Program::TunnelServer),
-        tunnel_agent: given(Program::TunnelAgent),
-        ..Programs::default()
-    };
-    train(&Ground::new(programs, true, build)?, ROUNDS)?;
+    let scratch = Scratch::create()?;
+    let program = |program: Program| Ok(watched.join(program.binary()));
+    train(&Floor { directory: scratch.path(), program: &program }, ROUNDS)?;
     let merged = root.join("merged");
     tools.merge(raw, &merged)?;
     for (earlier, _) in profiles(root)? {

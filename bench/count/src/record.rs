@@ -6,9 +6,9 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 
-use super::Figure;
+use crate::figure::Figure;
 
-const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/instructions.json");
+const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../instructions.json");
 
 /// Instructions per unit by case.
 pub struct Figures {

@@ -7,8 +7,6 @@ use std::process::Command;
 use anyhow::{Context as _, Result, ensure};
 use hub_tests::scratch;
 
-use crate::given::Programs;
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Program {
     Gateway,
@@ -16,17 +14,30 @@ pub enum Program {
     TunnelAgent,
 }
 
+/// Programs that are given by flag.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Given {
+    /// The gateway to measure [default: built from this checkout]
+    #[arg(long, global = true, value_name = "PATH")]
+    pub gateway: Option<PathBuf>,
+    /// The tunnel-server to measure [default: built from this checkout]
+    #[arg(long, global = true, value_name = "PATH")]
+    pub tunnel_server: Option<PathBuf>,
+    /// The tunnel-agent to measure [default: built from this checkout]
+    #[arg(long, global = true, value_name = "PATH")]
+    pub tunnel_agent: Option<PathBuf>,
+}
+
 /// How they are built: one of the workspace's profiles, with the features a plain build has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Profile {
     /// As a plain release build has them: minutes less to build.
     Release,
+    /// As those whose instructions are counted: between the two.
+    Counted,
     /// As images have them.
     Shipped,
 }
-
-/// Builds all programs and says in which directory they are.
-pub type Build = fn() -> Result<PathBuf>;
 
 // === impl Profile ===
 
@@ -35,6 +46,7 @@ impl Profile {
     pub fn name(self) -> &'static str {
         match self {
             Self::Release => "release",
+            Self::Counted => "counted",
             Self::Shipped => "dist",
         }
     }
@@ -45,8 +57,8 @@ impl Profile {
 impl Program {
     pub const ALL: [Self; 3] = [Self::Gateway, Self::TunnelServer, Self::TunnelAgent];
 
-    /// As given, or built here: by `shipped`, which says into which directory, if they are to be as images have them.
-    pub fn path(self, given: &Programs, profile: Profile, shipped: Build) -> Result<PathBuf> {
+    /// As given, or in the directory into which `build` has built all of them.
+    pub fn path(self, given: &Given, build: impl FnOnce() -> Result<PathBuf>) -> Result<PathBuf> {
         let given = match self {
             Self::Gateway => &given.gateway,
             Self::TunnelServer => &given.tunnel_server,
@@ -54,7 +66,7 @@ impl Program {
         };
         match given {
             Some(path) => path.canonicalize().with_context(|| format!("cannot find {}", path.display())),
-            None => self.build(profile, shipped),
+            None => Ok(build()?.join(self.binary()).canonicalize()?),
         }
     }
 
@@ -74,24 +86,19 @@ impl Program {
         }
     }
 
-    fn build(self, profile: Profile, shipped: Build) -> Result<PathBuf> {
-        let directory = match profile {
-            Profile::Shipped => shipped()?,
-            Profile::Release => {
-                let directory = path::absolute(scratch::target())?;
-                let built = Self::building(profile).arg("--target-dir").arg(&directory).status();
-                ensure!(built.context("cannot run cargo")?.success(), "our programs do not build");
-                directory.join(profile.name())
-            }
-        };
-        Ok(directory.join(self.binary()).canonicalize()?)
+    /// Builds all of them here, and says in which directory they are.
+    pub fn build(profile: Profile) -> Result<PathBuf> {
+        let directory = path::absolute(scratch::target())?;
+        let built = Self::building(profile).arg("--target-dir").arg(&directory).status();
+        ensure!(built.context("cannot run cargo")?.success(), "our programs do not build");
+        Ok(directory.join(profile.name()))
     }
 
     /// The command that builds all of them.
     pub fn building(profile: Profile) -> Command {
         let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         // There cargo finds the workspace's configuration, too.
-        cargo.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+        cargo.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
         cargo.args(["build", "--quiet", "--profile", profile.name()]);
         // All in one call, as images are built: alone each would have what they share built again, with features of its own.
         cargo.args(Self::ALL.iter().flat_map(|program| ["--package", program.package()]));

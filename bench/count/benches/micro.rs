@@ -1,6 +1,6 @@
-//! Times of single operations: `cargo bench -p bench`. For instructions, which do not move with the machine's load: `bench count`.
+//! Times of single operations: `cargo bench -p count`. For instructions, which do not move with the machine's load: the program `count`.
 
-use bench::micro;
+use count::micro;
 use criterion::{Criterion, criterion_group, criterion_main};
 
 fn operations(criterion: &mut Criterion) {

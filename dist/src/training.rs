@@ -9,9 +9,8 @@ use hub_tests::process::Process;
 use hub_tests::wait;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::ground::Ground;
-use crate::stage::{Player, Stage, gateway, tunnel};
-use crate::usage::Tree;
+use stage::usage::Tree;
+use stage::{Floor, Player, Stage, gateway, tunnel};
 
 /// For a program to end after SIGTERM: longer than any of ours drains.
 const END: Duration = Duration::from_mins(1);
@@ -23,9 +22,9 @@ struct Trainee {
 }
 
 /// Does every case of every stage, `rounds` times.
-pub fn train(ground: &Ground, rounds: usize) -> Result<()> {
-    exercise(gateway::stage(ground)?, rounds)?;
-    exercise(tunnel::stage(ground)?, rounds)
+pub fn train(floor: &Floor<'_>, rounds: usize) -> Result<()> {
+    exercise(gateway::stage(floor)?, rounds)?;
+    exercise(tunnel::stage(floor)?, rounds)
 }
 
 fn exercise(stage: Stage<Trainee>, rounds: usize) -> Result<()> {

@@ -17,9 +17,8 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::time::{Instant, interval, timeout};
 
 use self::destination::{Destination, Wish};
-use super::{Case, Player, Stage};
-use crate::ground::Ground;
 use crate::program::Program;
+use crate::{Case, Floor, Player, Stage};
 
 pub const NAMES: [&str; 4] = ["tunnel-echo", "tunnel-dial", "tunnel-download", "tunnel-upload"];
 
@@ -47,19 +46,19 @@ struct Ends {
 }
 
 /// A server and an agent that are linked, and every case for them.
-pub fn stage<P: Player>(ground: &Ground) -> Result<Stage<P>> {
+pub fn stage<P: Player>(floor: &Floor<'_>) -> Result<Stage<P>> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let destination = runtime.block_on(Destination::start())?;
-    let ends = Ends { runtime, destination, socket: ground.file("frontend.sock") };
+    let ends = Ends { runtime, destination, socket: floor.file("frontend.sock") };
     let agents = SocketAddr::from((Ipv4Addr::LOCALHOST, ports::free()?));
-    let mut programs = vec![server(ground, &ends, agents)?, agent(ground, &ends, agents)?];
+    let mut programs = vec![server(floor, &ends, agents)?, agent(floor, &ends, agents)?];
     ends.runtime.block_on(ends.linked(&mut programs))?;
     let cases = cases(&Rc::new(ends))?;
     Ok(Stage { programs, cases })
 }
 
-fn server<P: Player>(ground: &Ground, ends: &Ends, agents: SocketAddr) -> Result<P> {
-    let directory = ground.directory();
+fn server<P: Player>(floor: &Floor<'_>, ends: &Ends, agents: SocketAddr) -> Result<P> {
+    let directory = floor.directory;
     let (serving, clients) = (Authority::new("tunnel-ca"), Authority::new("agents-ca"));
     serving.write_to(directory, "tunnel-ca")?;
     let clients_file = clients.write_to(directory, "agents-ca")?;
@@ -73,21 +72,21 @@ fn server<P: Player>(ground: &Ground, ends: &Ends, agents: SocketAddr) -> Result
         format!("--frontend-uds={}", ends.socket.display()),
         format!("--admin-listen=127.0.0.1:{}", ports::free()?),
     ];
-    P::start("tunnel-server", &ground.program(Program::TunnelServer)?, flags, directory)
+    P::start("tunnel-server", &floor.program(Program::TunnelServer)?, flags, directory)
 }
 
-fn agent<P: Player>(ground: &Ground, ends: &Ends, agents: SocketAddr) -> Result<P> {
+fn agent<P: Player>(floor: &Floor<'_>, ends: &Ends, agents: SocketAddr) -> Result<P> {
     let flags = vec![
         format!("--cluster={CLUSTER}"),
         format!("--server={agents}"),
-        format!("--server-ca-file={}", ground.file("tunnel-ca.crt").display()),
-        format!("--cert-file={}", ground.file("agent.crt").display()),
-        format!("--key-file={}", ground.file("agent.key").display()),
+        format!("--server-ca-file={}", floor.file("tunnel-ca.crt").display()),
+        format!("--cert-file={}", floor.file("agent.crt").display()),
+        format!("--key-file={}", floor.file("agent.key").display()),
         format!("--api-server={}", ends.destination),
         format!("--admin-listen=127.0.0.1:{}", ports::free()?),
         "--links=1".to_owned(),
     ];
-    P::start("tunnel-agent", &ground.program(Program::TunnelAgent)?, flags, ground.directory())
+    P::start("tunnel-agent", &floor.program(Program::TunnelAgent)?, flags, floor.directory)
 }
 
 fn cases(ends: &Rc<Ends>) -> Result<Vec<Case>> {

@@ -2,11 +2,23 @@
 //! what builds are trained with. Needs nothing that is not in this checkout.
 
 pub mod gateway;
+pub mod program;
 pub mod tunnel;
+pub mod usage;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+
+use crate::program::Program;
+
+/// What a stage stands on.
+pub struct Floor<'a> {
+    /// For keys, configurations and logs.
+    pub directory: &'a Path,
+    /// Where a program is.
+    pub program: &'a dyn Fn(Program) -> Result<PathBuf>,
+}
 
 /// A program of ours that runs; ended on drop.
 pub trait Player: Sized {
@@ -36,3 +48,16 @@ pub struct Case {
 }
 
 pub type Load = Box<dyn FnMut(u64) -> Result<()>>;
+
+// === impl Floor ===
+
+impl Floor<'_> {
+    /// A file's path.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
+    }
+
+    fn program(&self, program: Program) -> Result<PathBuf> {
+        (self.program)(program)
+    }
+}

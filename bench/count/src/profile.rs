@@ -11,8 +11,8 @@ use std::fs;
 
 use anyhow::{Context as _, Result};
 
-use super::callgrind::Dump;
-use super::record::grouped;
+use crate::callgrind::Dump;
+use crate::record::grouped;
 
 /// Longer names of functions end in dots.
 const WIDTH: usize = 130;

@@ -1,0 +1,20 @@
+//! What was counted.
+
+/// Instructions per unit: the median of the rounds and how far they are apart.
+#[derive(Clone, Copy, Debug)]
+pub struct Figure {
+    pub median: f64,
+    /// Of the median, from the smallest to the largest.
+    pub spread: f64,
+}
+
+// === impl Figure ===
+
+impl Figure {
+    /// Of the rounds' counts, at least one.
+    pub fn of(mut counts: Vec<f64>) -> Self {
+        counts.sort_by(f64::total_cmp);
+        let median = counts[counts.len() / 2];
+        Self { median, spread: (counts[counts.len() - 1] - counts[0]) / median }
+    }
+}

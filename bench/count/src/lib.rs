@@ -1,0 +1,3 @@
+//! Single operations, for the benches that time them and for the program that counts their instructions.
+
+pub mod micro;

@@ -1,3 +1,0 @@
-//! What the benches and the bench program share.
-
-pub mod micro;

@@ -1,0 +1,41 @@
+//! Builds our programs as images have them, optimized for what they do most, and puts them into a directory.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Parser;
+use stage::program::Program;
+
+/// Builds the gateway, the tunnel-server and the tunnel-agent as images have them, optimized for what they do most. Takes many
+/// minutes
+#[derive(Debug, Parser)]
+#[command(name = "dist")]
+struct Args {
+    /// Where the programs go
+    #[arg(value_name = "DIRECTORY")]
+    directory: PathBuf,
+}
+
+fn main() -> ExitCode {
+    match build(&Args::parse().directory) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            #[expect(clippy::print_stderr, reason = "for the person who called it")]
+            {
+                eprintln!("dist: {error:#}");
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn build(directory: &Path) -> Result<()> {
+    let built = dist::build()?;
+    fs::create_dir_all(directory)?;
+    for program in Program::ALL {
+        fs::copy(built.join(program.binary()), directory.join(program.binary()))?;
+    }
+    Ok(())
+}
