@@ -7,13 +7,19 @@ mod answer;
 mod streamed;
 mod upload;
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::{HeaderMap, Method};
 use kit::client::{H1Connection, H1Error, H2Connection};
+use kit::wait::within;
 
 pub use self::answer::Answer;
 pub use self::streamed::Streamed;
 pub use self::upload::Upload;
+
+/// How often [`Connection::until`] asks.
+const POLL: Duration = Duration::from_millis(10);
 
 /// A client connection that sends the same headers with every request.
 #[derive(Debug)]
@@ -72,6 +78,21 @@ impl Connection {
     /// GET of a whole answer.
     pub async fn get(&mut self, target: &str) -> Answer {
         self.call("GET", target, &[], b"").await
+    }
+
+    /// Waits, at most `limit`, until a GET of `target` is answered as `expected`; returns that answer.
+    pub async fn until(&mut self, limit: Duration, target: &str, expected: impl Fn(&Answer) -> bool) -> Answer {
+        let asking = async {
+            let mut interval = tokio::time::interval(POLL);
+            loop {
+                interval.tick().await;
+                let answer = self.get(target).await;
+                if expected(&answer) {
+                    return answer;
+                }
+            }
+        };
+        within(limit, format_args!("the expected answer of {target}"), asking).await
     }
 
     /// A whole exchange, which has to come to its proper end.

@@ -174,32 +174,25 @@ impl Rig {
         self.files.directory()
     }
 
+    /// A connection of `hub`'s aggregator, which names nobody yet.
+    pub async fn aggregator(&self, hub: &FakeHub, http: Http) -> Connection {
+        let connection = http.connect(&self.client_with(&hub.front_proxy_identity())).await;
+        connection.expect("the gateway accepts connections")
+    }
+
+    /// As [`Rig::aggregator`], for a user who needs no review.
+    pub async fn aggregator_as_admin(&self, hub: &FakeHub, http: Http) -> Connection {
+        self.aggregator(hub, http).await.with("x-remote-user", "admin").with("x-remote-group", "system:masters")
+    }
+
     /// Waits, at most `limit`, until a GET of `target` by the administrator is answered as `expected`; returns that answer.
     pub async fn until(&self, limit: Duration, target: &str, expected: impl Fn(&Answer) -> bool) -> Answer {
-        let polling = async {
-            let mut connection = self.connect(Http::H2).await;
-            let mut interval = tokio::time::interval(Duration::from_millis(10));
-            loop {
-                interval.tick().await;
-                let answer = connection.get(target).await;
-                if expected(&answer) {
-                    return answer;
-                }
-            }
-        };
-        within(limit, format_args!("the expected answer of {target}"), polling).await
+        self.connect(Http::H2).await.until(limit, target, expected).await
     }
 
     /// Waits until the gateway says that it is ready.
     pub async fn ready(&self) {
-        let ready = async {
-            let mut connection = self.anonymous(Http::H2).await;
-            let mut interval = tokio::time::interval(Duration::from_millis(10));
-            while connection.get("/readyz").await.status != 200 {
-                interval.tick().await;
-            }
-        };
-        within(WAIT, "readiness", ready).await;
+        self.anonymous(Http::H2).await.until(WAIT, "/readyz", |answer| answer.status == 200).await;
     }
 
     /// Drains and stops, as SIGTERM does; returns when everything has ended.

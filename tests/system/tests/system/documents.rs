@@ -2,7 +2,7 @@
 
 use kit::hub::{Call, Decision, FakeHub, Fault, TokenUser};
 use serde_json::Value;
-use system_tests::{Answer, CLUSTER, Connection, Http, Rig, across_http, proxied};
+use system_tests::{Answer, CLUSTER, Http, Rig, across_http, proxied};
 
 across_http!(openapi_is_found_from_its_list_and_kept_by_its_hash, errors_are_protobuf_for_those_who_read_nothing_else);
 
@@ -15,12 +15,6 @@ async fn with_hub() -> (FakeHub, Rig) {
     let hub = FakeHub::start().await;
     let rig = Rig::builder().hub(&hub).start().await;
     (hub, rig)
-}
-
-/// A connection of the hub's aggregator.
-async fn aggregator(hub: &FakeHub, rig: &Rig) -> Connection {
-    let client = rig.client_with(&hub.front_proxy_identity());
-    Http::H2.connect(&client).await.expect("the gateway accepts connections")
 }
 
 async fn openapi_is_found_from_its_list_and_kept_by_its_hash(http: Http) {
@@ -88,7 +82,7 @@ async fn documents_are_for_those_who_may_read_their_paths() {
 async fn the_availability_check_depends_on_nothing() {
     let (hub, rig) = with_hub().await;
     hub.fail(Call::AccessReview, Fault::Status(500));
-    let mut aggregator = aggregator(&hub, &rig).await;
+    let mut aggregator = rig.aggregator(&hub, Http::H2).await;
     let checker = [("x-remote-user", "system:kube-aggregator"), ("x-remote-group", "system:masters")];
     let answer = aggregator.call("GET", VERSION, &checker, b"").await;
     assert_eq!((answer.status, &answer.json()["kind"]), (200, &Value::from("APIResourceList")));
@@ -102,7 +96,7 @@ async fn a_poller_without_groups_counts_as_authenticated() {
         let groups = spec["groups"].as_array().cloned().unwrap_or_default();
         if groups.contains(&"system:authenticated".into()) { Decision::allow() } else { Decision::no_opinion("") }
     });
-    let mut aggregator = aggregator(&hub, &rig).await;
+    let mut aggregator = rig.aggregator(&hub, Http::H2).await;
     let poller = [("x-remote-user", "system:aggregator")];
     for path in ["/openapi/v3", VERSION] {
         assert_eq!(aggregator.call("GET", path, &poller, b"").await.status, 200, "{path}");

@@ -7,7 +7,7 @@ mod readiness;
 use std::time::Duration;
 
 use kit::client::Client;
-use kit::wait::{WAIT, within};
+use kit::wait::{WAIT, becomes, within};
 use system_tests::Rig;
 use tokio::task::JoinHandle;
 
@@ -26,13 +26,8 @@ impl Leaving {
     /// Starts the shutdown and returns once nobody new is let in.
     async fn start(rig: Rig) -> Self {
         let leaving = Self { client: rig.client(), ended: tokio::spawn(rig.stop()) };
-        let refused = async {
-            let mut interval = tokio::time::interval(Duration::from_millis(5));
-            while tokio::net::TcpStream::connect(leaving.client.address()).await.is_ok() {
-                interval.tick().await;
-            }
-        };
-        within(WAIT, "new connections being refused", refused).await;
+        let refused = async || tokio::net::TcpStream::connect(leaving.client.address()).await.is_err();
+        becomes(WAIT, "new connections being refused", refused).await;
         leaving
     }
 

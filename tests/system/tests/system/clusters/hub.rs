@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kit::hub::{Call, ClusterSecret, FakeHub, Fault, Resource};
 use kit::member::{FakeMember, MemberOptions};
-use kit::wait::{Gate, timely, within};
+use kit::wait::{Gate, timely};
 use system_tests::{Answer, CLUSTER, Connection, Http, Rig, cluster, proxied};
 use tokio::time::Instant;
 
@@ -40,26 +40,12 @@ impl Stage {
 
     /// The hub's aggregator, for a user who needs no review.
     async fn connect(&self) -> Connection {
-        let client = self.rig.client_with(&self.hub.front_proxy_identity());
-        let connection = Http::H2.connect(&client).await.expect("the gateway accepts connections");
-        connection.with("x-remote-user", "admin").with("x-remote-group", "system:masters")
+        self.rig.aggregator_as_admin(&self.hub, Http::H2).await
     }
 
     /// Asks for [`PATH`] of a cluster until it is answered as `expected`.
     async fn until(&self, limit: Duration, name: &str, expected: impl Fn(&Answer) -> bool) -> Answer {
-        let mut connection = self.connect().await;
-        let target = proxied(name, PATH);
-        let asking = async {
-            let mut interval = tokio::time::interval(Duration::from_millis(10));
-            loop {
-                interval.tick().await;
-                let answer = connection.get(&target).await;
-                if expected(&answer) {
-                    return answer;
-                }
-            }
-        };
-        within(limit, format_args!("the expected answer of {name}"), asking).await
+        self.connect().await.until(limit, &proxied(name, PATH), expected).await
     }
 }
 

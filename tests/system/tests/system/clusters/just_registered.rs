@@ -52,9 +52,7 @@ impl Behind {
     }
 
     async fn connect(&self, http: Http) -> Connection {
-        let client = self.rig.client_with(&self.hub.front_proxy_identity());
-        let connection = http.connect(&client).await.expect("the gateway accepts connections");
-        connection.with("x-remote-user", "admin").with("x-remote-group", "system:masters")
+        self.rig.aggregator_as_admin(&self.hub, http).await
     }
 
     async fn get(&self, name: &str) -> Answer {

@@ -1,10 +1,8 @@
 //! The hub's aggregator is believed what it says of its callers; nobody else is.
 
-use std::time::Duration;
-
 use kit::hub::{Decision, TokenUser};
 use kit::pki::{Authority, Issued, Leaf};
-use kit::wait::{WAIT, within};
+use kit::wait::{WAIT, becomes};
 use serde_json::json;
 use system_tests::{Http, MEMBER_TOKEN, across_http};
 
@@ -146,14 +144,10 @@ async fn a_new_authority_counts_for_connections_that_are_open_already() {
     let root = renewed.root_pem();
     stage.hub.change_authentication(|data| drop(data.insert("requestheader-client-ca-file".to_owned(), root)));
     let identity = renewed.issue(&Leaf::client("front-proxy-client"));
-    let taken_over = async {
-        let mut interval = tokio::time::interval(Duration::from_millis(10));
-        // Who is refused loses the connection.
-        while stage.connect(Http::H2, Some(&identity)).await.call("GET", &target(), &user, b"").await.status != 200 {
-            interval.tick().await;
-        }
-    };
-    within(WAIT, "the new authority", taken_over).await;
+    // Who is refused loses the connection.
+    let taken_over =
+        async || stage.connect(Http::H2, Some(&identity)).await.call("GET", &target(), &user, b"").await.status == 200;
+    becomes(WAIT, "the new authority", taken_over).await;
     let seen = stage.member.request_count();
     before.call("GET", &target(), &user, b"").await.status_message(401, "Unauthorized");
     assert_eq!(stage.member.request_count(), seen);

@@ -1,11 +1,9 @@
 //! Before it knows its clusters and whom to trust, the gateway says that it does not know, and nothing else.
 
-use std::time::Duration;
-
 use kit::hub::{Call, Decision, FakeHub, Fault, Resource};
 use kit::member::{FakeMember, MemberOptions, Reply};
-use kit::wait::{Gate, WAIT, within};
-use system_tests::{Answer, CLUSTER, Connection, Http, Rig, cluster};
+use kit::wait::{Gate, WAIT};
+use system_tests::{CLUSTER, Connection, Http, Rig, cluster};
 
 use super::target;
 
@@ -22,29 +20,14 @@ async fn waiting_for(call: Call) -> (FakeHub, FakeMember, Rig, Gate) {
 }
 
 async fn aggregator(rig: &Rig, hub: &FakeHub) -> Connection {
-    let connection = Http::H2.connect(&rig.client_with(&hub.front_proxy_identity())).await;
-    connection.expect("it listens before it is ready").with("x-remote-user", "alice")
-}
-
-async fn until(connection: &mut Connection, target: &str, expected: impl Fn(&Answer) -> bool) -> Answer {
-    let asking = async {
-        let mut interval = tokio::time::interval(Duration::from_millis(10));
-        loop {
-            interval.tick().await;
-            let answer = connection.get(target).await;
-            if expected(&answer) {
-                return answer;
-            }
-        }
-    };
-    within(WAIT, format_args!("the expected answer of {target}"), asking).await
+    rig.aggregator(hub, Http::H2).await.with("x-remote-user", "alice")
 }
 
 #[tokio::test]
 async fn a_request_before_the_first_list_is_told_to_come_again() {
     let (hub, member, rig, gate) = waiting_for(Call::List(Resource::Secrets)).await;
     let mut connection = aggregator(&rig, &hub).await;
-    let answer = until(&mut connection, "/readyz?verbose", |answer| !answer.text().contains("[-]identity")).await;
+    let answer = connection.until(WAIT, "/readyz?verbose", |answer| !answer.text().contains("[-]identity")).await;
     assert_eq!(answer.status, 503);
     assert!(answer.text().contains("[-]clusters"), "{}", answer.text());
     assert_eq!(connection.get("/livez").await.status, 200);
@@ -57,7 +40,7 @@ async fn a_request_before_the_first_list_is_told_to_come_again() {
     assert_eq!(connection.get("/apis/cluster.core.oam.dev/v1alpha1").await.status, 200);
 
     gate.open();
-    until(&mut connection, "/readyz", |answer| answer.status == 200).await;
+    connection.until(WAIT, "/readyz", |answer| answer.status == 200).await;
     assert_eq!(connection.get(&target()).await.status, 200);
     assert_eq!(member.request_count(), 1);
 }
@@ -65,9 +48,8 @@ async fn a_request_before_the_first_list_is_told_to_come_again() {
 #[tokio::test]
 async fn it_is_not_ready_before_it_knows_the_front_proxy() {
     let (hub, member, rig, gate) = waiting_for(Call::List(Resource::ConfigMaps)).await;
-    let answer =
-        until(&mut rig.anonymous(Http::H2).await, "/readyz?verbose", |answer| !answer.text().contains("[-]clusters"))
-            .await;
+    let mut prober = rig.anonymous(Http::H2).await;
+    let answer = prober.until(WAIT, "/readyz?verbose", |answer| !answer.text().contains("[-]clusters")).await;
     assert_eq!(answer.status, 503);
     assert!(answer.text().contains("[-]identity"), "{answer:?}");
     let answer = aggregator(&rig, &hub).await.get(&target()).await;
@@ -75,7 +57,7 @@ async fn it_is_not_ready_before_it_knows_the_front_proxy() {
     assert_eq!(member.request_count(), 0);
 
     gate.open();
-    until(&mut rig.anonymous(Http::H2).await, "/readyz", |answer| answer.status == 200).await;
+    rig.ready().await;
     assert_eq!(aggregator(&rig, &hub).await.get(&target()).await.status, 200);
 }
 

@@ -1,10 +1,8 @@
 //! The gateway's own certificate is replaced on disk while it serves.
 
-use std::time::Duration;
-
 use kit::client::Client;
 use kit::pki::{Authority, Trust};
-use kit::wait::{WAIT, within};
+use kit::wait::{WAIT, becomes};
 use system_tests::{CLUSTER, Http, Rig, RigBuilder, across_http, proxied};
 
 across_http!(new_connections_see_the_new_certificate_and_open_watches_live_on);
@@ -23,13 +21,7 @@ async fn new_connections_see_the_new_certificate_and_open_watches_live_on(http: 
     let client = Client::new(rig.address(), Trust::Authority(&renewed), None);
     assert!(http.connect(&client).await.is_err(), "the new authority is not in use yet");
     rig.replace_serving_certificate(&renewed.issue(&RigBuilder::serving_leaf()));
-    let taken_over = async {
-        let mut interval = tokio::time::interval(Duration::from_millis(50));
-        while http.connect(&client).await.is_err() {
-            interval.tick().await;
-        }
-    };
-    within(WAIT, "the new certificate", taken_over).await;
+    becomes(WAIT, "the new certificate", async || http.connect(&client).await.is_ok()).await;
 
     assert!(sender.send("after\n").await);
     assert_eq!(watch.line().await.unwrap().as_deref(), Some("after\n"));
@@ -48,11 +40,5 @@ async fn files_that_do_not_fit_together_change_nothing() {
     assert!(Http::H2.connect(&rig.client()).await.is_ok(), "the old pair still serves");
     rig.replace_serving_certificate(&issued);
     let client = Client::new(rig.address(), Trust::Authority(&renewed), None);
-    let taken_over = async {
-        let mut interval = tokio::time::interval(Duration::from_millis(50));
-        while Http::H2.connect(&client).await.is_err() {
-            interval.tick().await;
-        }
-    };
-    within(WAIT, "the new certificate", taken_over).await;
+    becomes(WAIT, "the new certificate", async || Http::H2.connect(&client).await.is_ok()).await;
 }

@@ -6,7 +6,6 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kit::hub::{Call, ClusterSecret, FakeHub, Fault, Resource};
 use kit::member::{FakeMember, MemberOptions, Reply};
-use kit::wait::within;
 use serde_json::{Value, json};
 use system_tests::{Answer, Http, Rig, cluster, proxied};
 
@@ -51,18 +50,7 @@ pub(super) async fn stage(prepare: impl FnOnce(&FakeHub), arguments: &[&str]) ->
 
 /// Asks `name` until it is answered as `expected`.
 pub(super) async fn until(stage: &Stage, limit: Duration, name: &str, expected: impl Fn(&Answer) -> bool) -> Answer {
-    let mut connection = stage.connect(Http::H2).await;
-    let asking = async {
-        let mut interval = tokio::time::interval(Duration::from_millis(10));
-        loop {
-            interval.tick().await;
-            let answer = connection.get(&proxied(name, "/api")).await;
-            if expected(&answer) {
-                return answer;
-            }
-        }
-    };
-    within(limit, format_args!("the expected answer of {name}"), asking).await
+    stage.connect(Http::H2).await.until(limit, &proxied(name, "/api"), expected).await
 }
 
 #[tokio::test]

@@ -1,14 +1,12 @@
 //! `--ocm-integration` and a hub that does not tell of its `ManagedCluster`s: no credential goes anywhere else for it.
 
-use std::time::Duration;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kit::hub::{Call, FakeHub, Fault, Resource};
 use kit::member::{FakeMember, MemberOptions, Reply};
-use kit::wait::{WAIT, within};
+use kit::wait::WAIT;
 use serde_json::json;
-use system_tests::{Http, Rig, cluster, proxied};
+use system_tests::{Answer, Http, Rig, cluster, proxied};
 
 use super::Stage;
 
@@ -62,18 +60,10 @@ fn heal(hub: &FakeHub) {
 /// What a gateway that knows whom to trust is not ready for.
 async fn missing(rig: &Rig) -> String {
     let mut connection = rig.anonymous(Http::H2).await;
-    let asking = async {
-        let mut interval = tokio::time::interval(Duration::from_millis(10));
-        loop {
-            interval.tick().await;
-            let answer = connection.get("/readyz?verbose").await;
-            if !answer.text().contains("[-]identity") {
-                assert_eq!(answer.status, 503, "{}", answer.text());
-                return answer.text();
-            }
-        }
-    };
-    within(WAIT, "the hub's authentication ConfigMap", asking).await
+    let knows = |answer: &Answer| !answer.text().contains("[-]identity");
+    let answer = connection.until(WAIT, "/readyz?verbose", knows).await;
+    assert_eq!(answer.status, 503, "{}", answer.text());
+    answer.text()
 }
 
 #[tokio::test]

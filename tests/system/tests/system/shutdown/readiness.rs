@@ -26,17 +26,7 @@ async fn it_serves_on_for_the_delay_but_is_not_ready(http: Http) {
     let started = Instant::now();
     let ended = tokio::spawn(rig.stop());
 
-    let unready = async {
-        let mut interval = tokio::time::interval(Duration::from_millis(5));
-        loop {
-            interval.tick().await;
-            let answer = probe.get("/readyz?verbose").await;
-            if answer.status != 200 {
-                return answer;
-            }
-        }
-    };
-    let answer = within(DELAY, "readiness turning false", unready).await;
+    let answer = probe.until(DELAY, "/readyz?verbose", |answer| answer.status != 200).await;
     assert_eq!(answer.status, 503);
     assert!(answer.text().contains("[-]shutdown"), "{}", answer.text());
     assert_eq!(probe.get("/livez").await.status, 200, "a pod that leaves must not be killed for it");
