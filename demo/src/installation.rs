@@ -25,7 +25,7 @@ use crate::{
     kubeconfig::Kubeconfig,
     manifests::Manifests,
     member::{BERLIN, LIMA, Member, OSAKA, Pace, Profile},
-    steps::{Stage, through},
+    steps::{Tour, through},
 };
 
 /// How long the gateway may take to become ready: it has a handful of small files to read.
@@ -36,7 +36,7 @@ const DRAIN: &str = "2s";
 /// Running members, a running gateway, and the agent through which it reaches the last member. Dropping it stops them at once, [`Installation::stop`] in order.
 pub struct Installation {
     /// What the steps work with.
-    pub stage: Stage,
+    pub tour: Tour,
     /// Where the gateway listens.
     pub address: SocketAddr,
     /// From the gateway's start until it was ready.
@@ -76,7 +76,7 @@ impl Installation {
         let servers = gateway.tunnel_address().context("the gateway takes no agents")?;
         let lifeline = start_agent(agent_arguments(servers, &osaka, &identities)).await?;
         let client = Client::connect(address, &identities.authority_pem).await.context("cannot reach the gateway")?;
-        let stage = Stage {
+        let tour = Tour {
             client,
             admin: identities.admin.clone(),
             stranger: identities.stranger.clone(),
@@ -86,14 +86,14 @@ impl Installation {
             manifests,
         };
         let kubeconfig = root.join("kubeconfig");
-        contexts(address, &identities, &stage).write(&kubeconfig)?;
+        contexts(address, &identities, &tour).write(&kubeconfig)?;
         let spare = spare.path(LIMA.name);
-        Ok(Self { stage, address, ready_after, kubeconfig, identities, spare, gateway, directory })
+        Ok(Self { tour, address, ready_after, kubeconfig, identities, spare, gateway, directory })
     }
 
     /// Stops agent and gateway, then the members, and removes the files.
     pub async fn stop(self) -> Result<()> {
-        let Self { stage: Stage { client, members, lifeline, guest, .. }, gateway, directory, .. } = self;
+        let Self { tour: Tour { client, members, lifeline, guest, .. }, gateway, directory, .. } = self;
         // A connection that is still open is one that the gateway would wait for.
         drop(client);
         spawn_blocking(move || lifeline.stop().and_then(|()| gateway.stop()))
@@ -159,8 +159,8 @@ async fn start_gateway(arguments: Vec<String>) -> Result<Gateway> {
     spawn_blocking(start).await.context("the gateway panicked")?.context("cannot start the gateway")
 }
 
-fn contexts(address: SocketAddr, identities: &Identities, stage: &Stage) -> Kubeconfig {
-    let members = stage.members.iter().chain([&stage.guest]).map(Member::name);
+fn contexts(address: SocketAddr, identities: &Identities, tour: &Tour) -> Kubeconfig {
+    let members = tour.members.iter().chain([&tour.guest]).map(Member::name);
     let servers = members.map(|name| (name, through(name, ""))).chain([("gateway", String::new())]);
     let kubeconfig = Kubeconfig::default().user("admin", &identities.admin).user("stranger", &identities.stranger);
     servers.fold(kubeconfig, |kubeconfig, (name, path)| {

@@ -56,7 +56,7 @@ async fn run(args: &Args) -> Result<ExitCode> {
 async fn show(args: &Args, installation: &Installation) -> Result<ExitCode> {
     let mut report = Report::new(io::stdout());
     report.introduce(installation)?;
-    let tally = report.steps(&installation.stage).await?;
+    let tally = report.steps(&installation.tour).await?;
     if !args.once {
         report.invite(installation)?;
         std::future::pending::<()>().await;

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use crate::{
     installation::Installation,
     member::Member,
-    steps::{CLUSTERS, Stage, Step, through},
+    steps::{CLUSTERS, Step, Tour, through},
 };
 
 /// Where the text goes.
@@ -55,7 +55,7 @@ impl<W: Write> Report<W> {
     pub fn introduce(&mut self, installation: &Installation) -> io::Result<()> {
         let out = &mut self.out;
         writeln!(out, "Sample clusters and a gateway in front of them, all in this process:\n")?;
-        let Stage { members, guest, .. } = &installation.stage;
+        let Tour { members, guest, .. } = &installation.tour;
         let tunnelled = members.last().map(Member::name);
         for member in members.iter().chain([guest]) {
             let (name, address, version) = (member.name(), member.address(), member.version());
@@ -68,11 +68,11 @@ impl<W: Write> Report<W> {
     }
 
     /// Runs every step, in order, and says how each went. A failure does not keep the next ones from running.
-    pub async fn steps(&mut self, stage: &Stage) -> io::Result<Tally> {
+    pub async fn steps(&mut self, tour: &Tour) -> io::Result<Tally> {
         let mut tally = Tally::default();
         for step in Step::ALL {
             let started = Instant::now();
-            let outcome = step.run(stage).await;
+            let outcome = step.run(tour).await;
             self.step(&mut tally, step.title(), started.elapsed(), &outcome)?;
         }
         self.sum(tally)?;
@@ -103,8 +103,8 @@ impl<W: Write> Report<W> {
 
     /// Says what to try, with commands to paste.
     pub fn invite(&mut self, installation: &Installation) -> io::Result<()> {
-        let Installation { address, kubeconfig, identities, spare, stage, .. } = installation;
-        let (berlin, clusters) = (through("berlin", "/api/v1/nodes"), stage.manifests.directory());
+        let Installation { address, kubeconfig, identities, spare, tour, .. } = installation;
+        let (berlin, clusters) = (through("berlin", "/api/v1/nodes"), tour.manifests.directory());
         let out = &mut self.out;
         writeln!(out, "\nTry it, in another terminal:\n")?;
         writeln!(out, "  export KUBECONFIG={}", quoted(kubeconfig))?;
@@ -119,10 +119,10 @@ impl<W: Write> Report<W> {
             writeln!(out, "  kubectl {line}")?;
         }
         writeln!(out, "\nLet a cluster come and go:\n")?;
-        let guest = stage.guest.name();
+        let guest = tour.guest.name();
         writeln!(out, "  cp {} {}", quoted(spare), quoted(clusters))?;
         writeln!(out, "  kubectl --context {guest} get pods -A")?;
-        writeln!(out, "  rm {}", quoted(&stage.manifests.path(guest)))?;
+        writeln!(out, "  rm {}", quoted(&tour.manifests.path(guest)))?;
         writeln!(out, "\nOr without kubectl, with a client certificate:\n")?;
         let curl = format!("curl -K {} https://{address}", quoted(&identities.curl));
         writeln!(out, "  {curl}{CLUSTERS}")?;

@@ -39,7 +39,7 @@ const ROLLOUT_POLL: Duration = Duration::from_millis(25);
 
 /// Everything the steps work with.
 #[derive(Debug)]
-pub struct Stage {
+pub struct Tour {
     /// A connection to the gateway.
     pub client: Client,
     /// An identity that may do everything.
@@ -141,26 +141,26 @@ impl Step {
     }
 
     /// Runs the step; the text says what was seen.
-    pub async fn run(self, stage: &Stage) -> Result<String, StepError> {
+    pub async fn run(self, tour: &Tour) -> Result<String, StepError> {
         match self {
-            Self::Clusters => stage.clusters().await,
-            Self::Pods => stage.pods().await,
-            Self::Unknown => stage.unknown().await,
-            Self::Watch => stage.watch().await,
-            Self::Log => stage.log().await,
-            Self::Tunnel => stage.tunnel().await,
-            Self::Cut => stage.cut().await,
-            Self::Restored => stage.restored().await,
-            Self::Stranger => stage.stranger().await,
-            Self::Join => stage.join().await,
-            Self::Leave => stage.leave().await,
+            Self::Clusters => tour.clusters().await,
+            Self::Pods => tour.pods().await,
+            Self::Unknown => tour.unknown().await,
+            Self::Watch => tour.watch().await,
+            Self::Log => tour.log().await,
+            Self::Tunnel => tour.tunnel().await,
+            Self::Cut => tour.cut().await,
+            Self::Restored => tour.restored().await,
+            Self::Stranger => tour.stranger().await,
+            Self::Join => tour.join().await,
+            Self::Leave => tour.leave().await,
         }
     }
 }
 
-// === impl Stage ===
+// === impl Tour ===
 
-impl Stage {
+impl Tour {
     async fn clusters(&self) -> Result<String, StepError> {
         let answer = self.get(CLUSTERS).await?;
         let names: Vec<&str> = answer.items().iter().filter_map(|item| item["metadata"]["name"].as_str()).collect();
