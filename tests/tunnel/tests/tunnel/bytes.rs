@@ -165,16 +165,22 @@ async fn a_client_may_go_on_after_the_destinations_end() {
     stage.wait_idle().await;
 }
 
+/// A server that asks after half a second whether a link still lives, and waits for the answer no longer.
+async fn impatient() -> Stage {
+    let builder = Stage::builder().agent(AgentSpec::new(CLUSTER)).server_flag("--keepalive=500ms");
+    builder.server_flag("--keepalive-timeout=500ms").waiting().start().await
+}
+
+async fn all(mut readers: JoinSet<()>) {
+    while let Some(read) = readers.join_next().await {
+        read.expect("no panic");
+    }
+}
+
 /// Neither silence of a stream nor of its reader is a reason to end it: only silence of the link is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_reader_may_pause_far_beyond_the_keepalive() {
-    let stage = Stage::builder()
-        .agent(AgentSpec::new(CLUSTER))
-        .server_flag("--keepalive=500ms")
-        .server_flag("--keepalive-timeout=500ms")
-        .waiting()
-        .start()
-        .await;
+    let stage = impatient().await;
     let source = Site::source(20 << 20).await;
     let echo = Site::echo().await;
     let mut readers = JoinSet::new();
@@ -190,20 +196,12 @@ async fn a_reader_may_pause_far_beyond_the_keepalive() {
             pattern::read(&mut silent, 10).await.expect("still open");
         });
     }
-    while let Some(read) = readers.join_next().await {
-        read.expect("no panic");
-    }
+    all(readers).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_reader_may_trickle() {
-    let stage = Stage::builder()
-        .agent(AgentSpec::new(CLUSTER))
-        .server_flag("--keepalive=500ms")
-        .server_flag("--keepalive-timeout=500ms")
-        .waiting()
-        .start()
-        .await;
+    let stage = impatient().await;
     let source = Site::source(8 << 20).await;
     let mut readers = JoinSet::new();
     for caller in stage.callers() {
@@ -223,7 +221,5 @@ async fn a_reader_may_trickle() {
             assert_eq!(rest.len(), (8 << 20) - (20 << 10), "{:?}", caller.kind());
         });
     }
-    while let Some(read) = readers.join_next().await {
-        read.expect("no panic");
-    }
+    all(readers).await;
 }

@@ -28,6 +28,18 @@ fn from_file() -> Plugin {
     Plugin::new(&format!("sed \"s/@EXPIRY@/{end}/\" $DIR/credential"))
 }
 
+/// Issues, without an end, what lies in its directory: at first a certificate of another authority.
+fn of_a_stranger() -> Plugin {
+    let plugin = Plugin::new("cat $DIR/credential");
+    lay_for_good(&plugin, &Authority::new("somebody-else").issue(&Leaf::client("stranger")));
+    plugin
+}
+
+fn lay_for_good(plugin: &Plugin, identity: &Issued) {
+    let status = json!({"clientCertificateData": identity.chain_pem, "clientKeyData": identity.key_pem});
+    write(plugin, &json!({"apiVersion": V1, "status": status}).to_string());
+}
+
 fn lay(plugin: &Plugin, identity: &Issued, token: Option<&str>) {
     let status = json!({
         "clientCertificateData": identity.chain_pem,
@@ -110,12 +122,7 @@ across_http!(a_certificate_that_the_member_does_not_know_is_replaced);
 
 async fn a_certificate_that_the_member_does_not_know_is_replaced(http: Http) {
     let (member, authority) = strict(http).await;
-    let plugin = Plugin::new("cat $DIR/credential");
-    let lay = |identity: &Issued| {
-        let status = json!({"clientCertificateData": identity.chain_pem, "clientKeyData": identity.key_pem});
-        write(&plugin, &json!({"apiVersion": V1, "status": status}).to_string());
-    };
-    lay(&Authority::new("somebody-else").issue(&Leaf::client("stranger")));
+    let plugin = of_a_stranger();
     let rig = Rig::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &member)).start().await;
     let target = proxied(CLUSTER, PATH);
     let started = Instant::now();
@@ -123,7 +130,7 @@ async fn a_certificate_that_the_member_does_not_know_is_replaced(http: Http) {
     assert!(matches!(answer.status, 502 | 503), "{}", answer.text());
     plugin.running(2).await;
 
-    lay(&authority.issue(&Leaf::client("friend")));
+    lay_for_good(&plugin, &authority.issue(&Leaf::client("friend")));
     rig.until(WAIT, &target, |answer| answer.status == 200).await;
     assert_eq!(latest(&member), "friend");
     assert_runs_now_and_then(&plugin, started);
@@ -132,12 +139,7 @@ async fn a_certificate_that_the_member_does_not_know_is_replaced(http: Http) {
 #[tokio::test]
 async fn a_certificate_that_the_member_does_not_know_is_replaced_by_upgrades_too() {
     let (member, authority) = strict(Http::H1).await;
-    let plugin = Plugin::new("cat $DIR/credential");
-    let lay = |identity: &Issued| {
-        let status = json!({"clientCertificateData": identity.chain_pem, "clientKeyData": identity.key_pem});
-        write(&plugin, &json!({"apiVersion": V1, "status": status}).to_string());
-    };
-    lay(&Authority::new("somebody-else").issue(&Leaf::client("stranger")));
+    let plugin = of_a_stranger();
     let rig = Rig::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &member)).start().await;
     let authorization = format!("Bearer {ADMIN}");
     let exec = async || {
@@ -152,7 +154,7 @@ async fn a_certificate_that_the_member_does_not_know_is_replaced_by_upgrades_too
     assert!(told.contains("received fatal alert"), "{told}");
     plugin.running(2).await;
 
-    lay(&authority.issue(&Leaf::client("friend")));
+    lay_for_good(&plugin, &authority.issue(&Leaf::client("friend")));
     within(WAIT, "the new certificate", async {
         while member.request_count() == 0 {
             exec().await;

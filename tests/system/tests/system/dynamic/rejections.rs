@@ -39,12 +39,17 @@ impl Picky {
     }
 }
 
+/// Such a member that speaks `http`, and a gateway that reaches it with what `plugin` issues.
+async fn set(http: Http, plugin: Plugin) -> (Picky, Plugin, Rig) {
+    let picky = Picky::start(http.member_options()).await;
+    let rig = Rig::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &picky.member)).start().await;
+    (picky, plugin, rig)
+}
+
 across_versions!(a_request_without_a_body_is_sent_again_once);
 
 async fn a_request_without_a_body_is_sent_again_once(versions: Versions) {
-    let picky = Picky::start(versions.member.member_options()).await;
-    let plugin = Plugin::tokens("");
-    let rig = Rig::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &picky.member)).start().await;
+    let (picky, plugin, rig) = set(versions.member, Plugin::tokens("")).await;
     let mut connection = rig.connect(versions.client).await;
     let target = proxied(CLUSTER, "/api/v1/nodes?limit=5");
     assert_eq!(connection.get(&target).await.status, 200);
@@ -63,9 +68,7 @@ async fn a_request_without_a_body_is_sent_again_once(versions: Versions) {
 across_http!(a_request_with_a_body_is_not_sent_again);
 
 async fn a_request_with_a_body_is_not_sent_again(http: Http) {
-    let picky = Picky::start(http.member_options()).await;
-    let plugin = Plugin::tokens("");
-    let rig = Rig::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &picky.member)).start().await;
+    let (picky, plugin, rig) = set(http, Plugin::tokens("")).await;
     let mut connection = rig.connect(http).await;
     let target = proxied(CLUSTER, PATH);
     assert_eq!(connection.get(&target).await.status, 200);
@@ -86,9 +89,7 @@ async fn a_request_with_a_body_is_not_sent_again(http: Http) {
 
 #[tokio::test]
 async fn an_upgrade_is_asked_for_again() {
-    let picky = Picky::start(Http::H1.member_options()).await;
-    let plugin = Plugin::tokens("");
-    let rig = Rig::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &picky.member)).start().await;
+    let (picky, _plugin, rig) = set(Http::H1, Plugin::tokens("")).await;
     picky.accept(2);
     let mut connection = rig.client().h1().await.expect("the gateway accepts connections");
     let authorization = format!("Bearer {ADMIN}");
@@ -103,9 +104,7 @@ async fn an_upgrade_is_asked_for_again() {
 
 #[tokio::test]
 async fn a_workload_that_wants_another_credential_has_nothing_issued() {
-    let picky = Picky::start(Http::H2.member_options()).await;
-    let plugin = Plugin::tokens("");
-    let rig = Rig::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &picky.member)).start().await;
+    let (picky, plugin, rig) = set(Http::H2, Plugin::tokens("")).await;
     assert_eq!(rig.get(&proxied(CLUSTER, PATH)).await.status, 200);
     picky.accept(0);
     let answer = rig.get(&proxied(CLUSTER, "/api/v1/namespaces/ns/services/grafana/proxy/")).await;
@@ -116,9 +115,7 @@ async fn a_workload_that_wants_another_credential_has_nothing_issued() {
 
 #[tokio::test]
 async fn a_crowd_of_rejected_requests_is_one_run() {
-    let picky = Picky::start(Http::H2.member_options()).await;
-    let plugin = Plugin::tokens("");
-    let rig = Rig::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &picky.member)).start().await;
+    let (picky, plugin, rig) = set(Http::H2, Plugin::tokens("")).await;
     let target = proxied(CLUSTER, PATH);
     assert_eq!(rig.get(&target).await.status, 200);
     picky.accept(2);
@@ -134,9 +131,7 @@ async fn a_crowd_of_rejected_requests_is_one_run() {
 
 #[tokio::test]
 async fn a_member_that_rejects_everything_does_not_have_it_run_each_time() {
-    let picky = Picky::start(Http::H2.member_options()).await;
-    let plugin = Plugin::tokens("");
-    let rig = Rig::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &picky.member)).start().await;
+    let (picky, plugin, rig) = set(Http::H2, Plugin::tokens("")).await;
     picky.accept(0);
     let mut connection = rig.connect(Http::H2).await;
     let started = Instant::now();
@@ -149,9 +144,8 @@ async fn a_member_that_rejects_everything_does_not_have_it_run_each_time() {
 
 #[tokio::test]
 async fn a_program_that_fails_then_is_what_the_caller_learns() {
-    let picky = Picky::start(Http::H2.member_options()).await;
-    let plugin = Plugin::new(&format!("test $RUN -eq 1 || exit 9\n{}", super::issue("")));
-    let rig = Rig::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &picky.member)).start().await;
+    let (picky, plugin, rig) =
+        set(Http::H2, Plugin::new(&format!("test $RUN -eq 1 || exit 9\n{}", super::issue("")))).await;
     let target = proxied(CLUSTER, PATH);
     assert_eq!(rig.get(&target).await.status, 200);
     picky.accept(0);
