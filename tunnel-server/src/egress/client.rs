@@ -22,8 +22,9 @@ use tunnel::bridge::Socket;
 /// From a TCP client's 200 to the member's first words. Long enough for a client on a busy machine to be scheduled (a quarter of it was
 /// not); only clients that let the member speak first ever wait for it, and what Kubernetes tunnels is TLS, where clients speak first.
 const MOMENT: Duration = Duration::from_millis(100);
-/// The same for a Unix socket after its peer has read the 200: the `read` that did it may not have returned yet.
-const SHORT_MOMENT: Duration = Duration::from_millis(1);
+/// The same for a Unix socket after its peer has read the 200: the `read` that did it may not have returned yet, and takes what comes until
+/// then. On a machine with twice as many threads to run as processors one in 10,000 was interrupted there for more than a millisecond.
+const SHORT_MOMENT: Duration = Duration::from_millis(10);
 
 /// A socket that clients of the front come by.
 pub trait Front: Socket + Sync {
