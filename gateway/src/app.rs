@@ -11,6 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use net::drain::Drain;
 use net::listen;
+use net::process;
 use net::runtime::block_on;
 use net::signals::Signals;
 use net::tls::server::ServingCertificates;
@@ -64,8 +65,7 @@ impl Gateway {
     /// the process's log level by `log_level`.
     pub fn run(config: &Config, log_level: LogLevel) -> anyhow::Result<()> {
         let threads = Threads::start(config.threads)?;
-        // Before anything else: a signal that comes while starting must not be lost, nor end the process unasked.
-        let signals = block_on(threads.control(), async { Signals::new() })??;
+        let signals = process::watch_signals(threads.control())?;
         Self::assemble(config, threads, Some(log_level))?.until_signalled(signals)
     }
 
@@ -130,13 +130,8 @@ impl Gateway {
         Ok(())
     }
 
-    fn until_signalled(self, mut signals: Signals) -> anyhow::Result<()> {
-        let (signals, first) = block_on(self.threads.control(), async move {
-            let first = signals.next().await;
-            (signals, first)
-        })?;
-        tracing::info!(signal = first, "shutting down");
-        self.threads.control().spawn(exit_at_next(signals));
+    fn until_signalled(self, signals: Signals) -> anyhow::Result<()> {
+        process::until_signalled(self.threads.control(), signals, exec_credential::end_all)?;
         self.stop()
     }
 }
@@ -165,13 +160,6 @@ async fn shut_down(needs: &RequestNeeds, leaving: Option<Leaving>, delay: Durati
         tracing::warn!(after = ?patience, "requests and upgrades that had not ended were cut off");
     }
     drop(not_ready);
-}
-
-/// Whoever asks twice does not want to wait.
-async fn exit_at_next(mut signals: Signals) {
-    signals.next().await;
-    exec_credential::end_all();
-    std::process::exit(130);
 }
 
 /// What runs beside the cores that serve.

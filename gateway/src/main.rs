@@ -5,25 +5,14 @@ use std::process::ExitCode;
 use gateway::Gateway;
 use gateway::args::{self, Config};
 use gateway::patch;
+use net::process;
 
 #[cfg(feature = "jemalloc")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            #[expect(
-                clippy::print_stderr,
-                reason = "logs may not be set up, and the operator must see why nothing starts"
-            )]
-            {
-                eprintln!("cluster-gateway: {error:#}");
-            }
-            ExitCode::FAILURE
-        }
-    }
+    process::exit_code("cluster-gateway", run())
 }
 
 fn run() -> anyhow::Result<()> {

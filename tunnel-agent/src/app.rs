@@ -5,12 +5,12 @@ mod runtime;
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use net::drain::Drain;
-use net::runtime::block_on;
+use net::process;
 use net::signals::Signals;
 use prometheus_client::registry::Registry;
 use telemetry::admin::{self, Endpoint, Probes};
@@ -30,8 +30,6 @@ use crate::{api_server, identity};
 /// What keeps the agent from being ready, as `/readyz` tells it.
 const CONDITIONS: &[&str] = &[links::CONDITION, api_server::CONDITION, SHUTDOWN];
 const SHUTDOWN: &str = "shutdown";
-/// Beyond the time for draining.
-const AFTER_DRAIN: Duration = Duration::from_secs(5);
 
 /// A running agent. Dropping it stops it without draining: its streams are reset.
 pub struct Agent {
@@ -62,8 +60,7 @@ impl Agent {
     /// Runs as the process's only purpose: until SIGTERM or SIGINT, then drains. A second signal ends the process at once.
     pub fn run(config: Config) -> anyhow::Result<()> {
         let runtime = Runtime::start(config.threads)?;
-        // Before anything else: a signal that comes while starting must not be lost, nor end the process unasked.
-        let signals = block_on(runtime.handle(), async { Signals::new() })?.context("cannot watch for signals")?;
+        let signals = process::watch_signals(runtime.handle()).context("cannot watch for signals")?;
         Self::assemble(config, runtime)?.until_signalled(signals)
     }
 
@@ -131,12 +128,8 @@ impl Agent {
     pub fn stop(self) -> anyhow::Result<()> {
         let not_ready = self.readiness.block(SHUTDOWN);
         let (drain, patience) = (self.drain, self.drain_timeout);
-        let (report, ended) = mpsc::sync_channel(1);
-        self.runtime.handle().spawn(async move {
-            let in_time = drain.finish(patience).await;
-            let _ = report.send(in_time);
-        });
-        let in_time = ended.recv_timeout(patience + AFTER_DRAIN).context("draining did not end in time");
+        let draining = async move { drain.finish(patience).await };
+        let in_time = process::drained(self.runtime.handle(), draining, patience);
         if matches!(in_time, Ok(true)) {
             tracing::info!("drained");
         } else {
@@ -144,16 +137,12 @@ impl Agent {
         }
         self.runtime.end();
         drop(not_ready);
-        in_time.map(drop)
+        in_time?;
+        Ok(())
     }
 
-    fn until_signalled(self, mut signals: Signals) -> anyhow::Result<()> {
-        let (signals, first) = block_on(self.runtime.handle(), async move {
-            let first = signals.next().await;
-            (signals, first)
-        })?;
-        tracing::info!(signal = first, "shutting down");
-        self.runtime.handle().spawn(exit_at_next(signals));
+    fn until_signalled(self, signals: Signals) -> anyhow::Result<()> {
+        process::until_signalled(self.runtime.handle(), signals, || ())?;
         self.stop()
     }
 }
@@ -177,10 +166,4 @@ fn described(links: &Links) -> String {
     }
     line.push('\n');
     line
-}
-
-/// Whoever asks twice does not want to wait.
-async fn exit_at_next(mut signals: Signals) {
-    signals.next().await;
-    std::process::exit(130);
 }

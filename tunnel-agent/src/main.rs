@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use net::process;
 use tunnel_agent::Agent;
 use tunnel_agent::args::{self, Config};
 
@@ -10,19 +11,7 @@ use tunnel_agent::args::{self, Config};
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            #[expect(
-                clippy::print_stderr,
-                reason = "logs may not be set up, and the operator must see why nothing starts"
-            )]
-            {
-                eprintln!("tunnel-agent: {error:#}");
-            }
-            ExitCode::FAILURE
-        }
-    }
+    process::exit_code("tunnel-agent", run())
 }
 
 fn run() -> anyhow::Result<()> {

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use net::drain::Drain;
+use net::process;
 use net::runtime::block_on;
-use net::signals::Signals;
 use prometheus_client::registry::Registry as MetricsRegistry;
 use telemetry::quiet::Quiet;
 use telemetry::readiness::Readiness;
@@ -64,19 +64,9 @@ impl Server {
     /// Runs as the process's only purpose: until SIGTERM or SIGINT, then drains. A second signal ends the process at once.
     pub fn run(config: &Config) -> anyhow::Result<()> {
         let runtime = Runtime::start(config.threads)?;
-        // Before anything else: a signal that comes while starting must not be lost, nor end the process unasked.
-        let mut signals = block_on(runtime.handle(), async { Signals::new() })??;
+        let signals = process::watch_signals(runtime.handle())?;
         let server = Self::assemble(config, runtime)?;
-        let (mut signals, first) = block_on(server.runtime.handle(), async move {
-            let first = signals.next().await;
-            (signals, first)
-        })?;
-        tracing::info!(signal = first, "shutting down");
-        server.runtime.handle().spawn(async move {
-            signals.next().await;
-            // Whoever asks twice does not want to wait. The code is that of a shell for an interrupted program.
-            std::process::exit(130);
-        });
+        process::until_signalled(server.runtime.handle(), signals, || ())?;
         server.stop()
     }
 

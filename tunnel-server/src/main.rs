@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use net::process;
 use tunnel_server::Server;
 use tunnel_server::args::{self, Config};
 
@@ -10,19 +11,7 @@ use tunnel_server::args::{self, Config};
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            #[expect(
-                clippy::print_stderr,
-                reason = "logs may not be set up, and the operator must see why nothing starts"
-            )]
-            {
-                eprintln!("tunnel-server: {error:#}");
-            }
-            ExitCode::FAILURE
-        }
-    }
+    process::exit_code("tunnel-server", run())
 }
 
 fn run() -> anyhow::Result<()> {

@@ -20,6 +20,7 @@ pub mod opened;
 pub mod pending;
 pub mod permit;
 pub mod prefixed;
+pub mod process;
 pub mod proxy;
 pub mod pump;
 pub mod queue;

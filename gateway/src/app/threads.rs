@@ -7,14 +7,13 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
+use net::process::drained;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Handle};
 use tokio_util::sync::CancellationToken;
 
 use crate::server::Server;
 
-/// After the time given for draining, threads that have not ended are left behind.
-const AFTER_DRAIN: Duration = Duration::from_secs(5);
 const LOOKUPS: Duration = Duration::from_secs(1);
 
 pub struct Threads {
@@ -61,12 +60,7 @@ impl Threads {
 
     /// Waits for `done`, ends the runtimes and waits for the threads.
     pub fn join(mut self, done: tokio::task::JoinHandle<()>, patience: Duration) -> anyhow::Result<()> {
-        let (report, ended) = mpsc::sync_channel(1);
-        self.control.spawn(async move {
-            let _ = done.await;
-            let _ = report.send(());
-        });
-        ended.recv_timeout(patience + AFTER_DRAIN).context("draining did not end in time")?;
+        let _ = drained(&self.control, done, patience)?; // one that panicked has ended, too
         self.end.cancel();
         for thread in self.running.drain(..) {
             let name = thread.thread().name().unwrap_or_default().to_owned();

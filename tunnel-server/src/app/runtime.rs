@@ -3,15 +3,13 @@
 //! A stream belongs to its connection's task, its link's task and its own, which wake each other for every frame. On one thread that is
 //! a push to a list; between threads it is a system call, and most of what an echo would cost.
 
-use std::sync::mpsc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use net::process::drained;
 use net::runtime::{Apart, builder};
 use tokio::runtime::Handle;
 
-/// After the time given for draining, what has not ended is left behind.
-const AFTER_DRAIN: Duration = Duration::from_secs(5);
 /// Name look-ups cannot be interrupted: a thread of theirs must not hold up the end.
 const LOOKUPS: Duration = Duration::from_secs(1);
 /// For the tasks to be dropped when the server is: sockets are closed when its owner goes on.
@@ -35,12 +33,7 @@ impl Runtime {
 
     /// Waits for `done`, for as long as draining may take, then ends everything.
     pub fn finish(self, done: tokio::task::JoinHandle<()>, patience: Duration) -> anyhow::Result<()> {
-        let (report, drained) = mpsc::sync_channel(1);
-        self.handle().spawn(async move {
-            let _ = done.await;
-            let _ = report.send(());
-        });
-        drained.recv_timeout(patience + AFTER_DRAIN).context("draining did not end in time")?;
+        let _ = drained(self.handle(), done, patience)?; // one that panicked has ended, too
         self.0.end(LOOKUPS + AFTER_DROP).context("the runtime")
     }
 }

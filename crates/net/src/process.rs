@@ -1,0 +1,98 @@
+//! How programs begin and end: errors of `main`, signals, and the wait for what drains.
+
+use std::fmt::Display;
+use std::io;
+use std::process::ExitCode;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+
+use crate::runtime::{EndedEarly, block_on};
+use crate::signals::Signals;
+
+/// After the time given for draining, what has not ended is left behind.
+const AFTER_DRAIN: Duration = Duration::from_secs(5);
+/// That of a shell for a program that was interrupted (128 + SIGINT).
+const INTERRUPTED: i32 = 130;
+
+/// Draining went on for longer than it was given, or ended early.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("draining did not end in time")]
+pub struct NotDrained;
+
+/// What `main` returns: an error goes to standard error behind the program's name, with its causes if it shows them by `{:#}`.
+pub fn exit_code<E: Display>(program: &str, outcome: Result<(), E>) -> ExitCode {
+    let Err(error) = outcome else { return ExitCode::SUCCESS };
+    #[expect(clippy::print_stderr, reason = "logs may not be set up, and the operator must see why nothing starts")]
+    {
+        eprintln!("{program}: {error:#}");
+    }
+    ExitCode::FAILURE
+}
+
+/// Before anything else is started: a signal that comes while starting must not be lost, nor end the process unasked.
+pub fn watch_signals(runtime: &Handle) -> io::Result<Signals> {
+    block_on(runtime, async { Signals::new() }).map_err(io::Error::other)?
+}
+
+/// Blocks until SIGTERM or SIGINT. From then on another one ends the process at once, after `last`: whoever asks twice does not want
+/// to wait.
+pub fn until_signalled(
+    runtime: &Handle,
+    mut signals: Signals,
+    last: impl FnOnce() + Send + 'static,
+) -> Result<(), EndedEarly> {
+    let (mut signals, first) = block_on(runtime, async move {
+        let first = signals.next().await;
+        (signals, first)
+    })?;
+    tracing::info!(signal = first, "shutting down");
+    runtime.spawn(async move {
+        signals.next().await;
+        last();
+        std::process::exit(INTERRUPTED);
+    });
+    Ok(())
+}
+
+/// Runs `draining` on `runtime` and blocks until it has ended, for `patience` and a moment.
+pub fn drained<F>(runtime: &Handle, draining: F, patience: Duration) -> Result<F::Output, NotDrained>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    let (report, ended) = mpsc::sync_channel(1);
+    runtime.spawn(async move {
+        let _ = report.send(draining.await); // nobody may be waiting any more
+    });
+    ended.recv_timeout(patience + AFTER_DRAIN).map_err(|_| NotDrained)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::{Apart, builder};
+
+    const LONG: Duration = Duration::from_mins(1);
+
+    #[test]
+    fn what_drained_is_told_and_a_panic_is_not_waited_for() {
+        let runtime = Apart::start(builder(1), "test", LONG).unwrap();
+        assert_eq!(drained(runtime.handle(), async { true }, LONG), Ok(true));
+        let panics = async { panic!("as no drain should") };
+        assert_eq!(
+            drained::<std::pin::Pin<Box<dyn Future<Output = ()> + Send>>>(runtime.handle(), Box::pin(panics), LONG),
+            Err(NotDrained)
+        );
+        assert_eq!(runtime.end(LONG), Ok(()));
+    }
+
+    #[test]
+    fn signals_need_a_runtime_that_runs() {
+        let runtime = Apart::start(builder(1), "test", LONG).unwrap();
+        assert!(watch_signals(runtime.handle()).is_ok());
+        assert_eq!(runtime.end(LONG), Ok(()));
+        assert!(watch_signals(runtime.handle()).is_err());
+    }
+}
