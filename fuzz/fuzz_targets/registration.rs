@@ -7,8 +7,9 @@
 use std::time::Duration;
 
 use libfuzzer_sys::fuzz_target;
+use net::prefixed::Prefixed;
+use tunnel::ClusterName;
 use tunnel::register::{Registration, applicant, register};
-use tunnel::{ClusterName, Prefixed};
 
 const PATIENCE: Duration = Duration::from_secs(1);
 
