@@ -105,6 +105,12 @@ impl Authenticator {
         Ok(Identity { user, impersonator })
     }
 
+    /// Whether the connection of `peer` is the hub's front proxy's, before its first request.
+    pub fn recognize(&self, peer: &Peer) -> bool {
+        let proxy = self.trust.front_proxy();
+        proxy.as_ref().is_some_and(|settings| front_proxy::recognize(peer, settings, self.clock.now()).is_ok())
+    }
+
     /// The methods that need no waiting, and the claims of those that do.
     fn present(
         &self,

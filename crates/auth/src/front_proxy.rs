@@ -25,17 +25,24 @@ pub(crate) fn authenticate(
     if peer.certificates().is_empty() {
         return Opinion::None;
     }
-    let mut memory = peer.memory();
-    let verdict =
-        Verdict::recall(&mut memory.front_proxy, settings.generation, now, || judge(peer, &settings.value, now));
-    peer.set_front_proxy(verdict.is_ok());
-    match verdict {
-        Ok(()) => match memory.identities.user(headers, &settings.value.headers, settings.generation) {
+    match recognize(peer, settings, now) {
+        Ok(()) => match peer.memory().identities.user(headers, &settings.value.headers, settings.generation) {
             Opinion::None => Opinion::Refused(Arc::from("front proxy: the request names no user")),
             opinion => opinion,
         },
         Err(why) => Opinion::Refused(why),
     }
+}
+
+/// Judges the peer's certificate, and has the peer remember it.
+pub(crate) fn recognize(peer: &Peer, settings: &Snapshot<FrontProxySettings>, now: u64) -> Result<(), Arc<str>> {
+    if peer.certificates().is_empty() {
+        return Err(Arc::from("front proxy: no certificate"));
+    }
+    let known = &mut peer.memory().front_proxy;
+    let verdict = Verdict::recall(known, settings.generation, now, || judge(peer, &settings.value, now));
+    peer.set_front_proxy(verdict.is_ok());
+    verdict
 }
 
 fn judge(peer: &Peer, settings: &FrontProxySettings, now: u64) -> Result<((), Window), Arc<str>> {

@@ -63,8 +63,8 @@ impl Peer {
         self.address
     }
 
-    /// Whether the latest request on this connection found its certificate to be the hub's front proxy. `false` before the
-    /// first request.
+    /// Whether its certificate was found to be the hub's front proxy's when it was last looked at: by a request, or by
+    /// [`Authenticator::recognize`](crate::Authenticator::recognize). `false` before.
     pub fn is_front_proxy(&self) -> bool {
         self.front_proxy.load(Ordering::Relaxed)
     }

@@ -36,8 +36,9 @@ type Io = Gathered<Heard<Inbound<Linger<Stream>>, Ear>>;
 pub async fn serve(stream: Stream, connection: Arc<Connection>) -> Result<(), Ended> {
     let (marks, ear, collector) = (Marks::default(), Ear::default(), Arc::<Collector>::default());
     let (io, outlet) = gather(Heard::new(Inbound::of_client(Linger::new(stream), marks.clone()), ear.clone()));
-    let requests = Requests { connection: Arc::clone(&connection), marks, collector: Arc::clone(&collector) };
-    let many_users = connection.peer().is_front_proxy();
+    let many_users = connection.gateway().authenticator.recognize(connection.peer());
+    let requests =
+        Requests { connection: Arc::clone(&connection), many_users, marks, collector: Arc::clone(&collector) };
     let handshake = limits::http2(connection.gateway().settings.max_streams, many_users).handshake(io);
     let serving = Serving { state: State::Handshake(Box::new(handshake)), leaving: false, ear: ear.clone(), requests };
     let serving = Collecting::new(outlet.drive(serving).reading_at_most(Limits::TURN), collector);
@@ -74,6 +75,8 @@ enum State {
 /// Starts a task for the request of each accepted stream.
 struct Requests {
     connection: Arc<Connection>,
+    /// The connection was begun as a front proxy's.
+    many_users: bool,
     /// What was found in heads.
     marks: Marks,
     collector: Arc<Collector>,
@@ -115,6 +118,9 @@ impl Future for Serving {
                             None => return Poll::Ready(Ok(())),
                         }
                     }
+                    if this.requests.is_recognized_late() {
+                        this.requests.connection.close_soon();
+                    }
                     if this.requests.pin_too_much() {
                         return Poll::Ready(Err(Ended::PinnedHeads));
                     }
@@ -131,6 +137,11 @@ impl Future for Serving {
 impl Requests {
     fn pin_too_much(&self) -> bool {
         self.marks.pinned() > Limits::PINNED && !self.connection.peer().is_front_proxy()
+    }
+
+    /// A front proxy whose authority came to be trusted after its connection had begun: the next has the limits of one.
+    fn is_recognized_late(&mut self) -> bool {
+        !self.many_users && self.connection.peer().is_front_proxy() && !std::mem::replace(&mut self.many_users, true)
     }
 
     fn answer(&self, request: Request<RecvStream>, mut respond: SendResponse<Bytes>) {

@@ -42,7 +42,8 @@ impl Limits {
     /// Uploads that are answered early are reset, and each frame that arrives for one that is forgotten is answered with `RST_STREAM`, as is
     /// each broken head. h2 counts those over the connection's lifetime, and ends it at 1,024 by default. What the number guards is memory
     /// (RUSTSEC-2024-0003): h2 keeps 700 bytes for each `RST_STREAM` that the client does not read, 3 MB here. A hub's connection has no such
-    /// number: its users' refused uploads would end it for all of them in the end, and its heads are never broken.
+    /// number: its users' refused uploads, and paths that Go passes on and `http` refuses, would end it for all of them. Go invents no
+    /// streams, so what is kept follows what was asked for.
     pub const LOCAL_RESETS: usize = 4096;
     /// Requests that the client took back before we had looked at them. A hub sends those of all its users over one connection, and h2
     /// ends that at 20 by default: anybody could end everybody's watches. They wait only within one turn ([`Self::TURN`]) and are dropped

@@ -1,6 +1,7 @@
 //! A client of the gateway that sends frames.
 
 use kit::client::BoxedIo;
+use kit::hub::FakeHub;
 use kit::pki::ALPN_H2;
 use kit::wait::{WAIT, within};
 
@@ -19,6 +20,13 @@ impl FrameClient {
     /// A new connection.
     pub async fn connect(rig: &Rig) -> Self {
         let io = rig.client().raw(ALPN_H2).await.expect("the gateway accepts connections");
+        Self { frames: Frames::client(io).await.expect("taken"), next_stream: 1 }
+    }
+
+    /// A new connection of `hub`'s aggregator.
+    pub async fn connect_as_hub(rig: &Rig, hub: &FakeHub) -> Self {
+        let io =
+            rig.client_with(&hub.front_proxy_identity()).raw(ALPN_H2).await.expect("the gateway accepts connections");
         Self { frames: Frames::client(io).await.expect("taken"), next_stream: 1 }
     }
 

@@ -1,6 +1,7 @@
 //! A hub speaks for all its users over few connections. What one of them begins and takes back before it was looked at, or asks
 //! that no proxy serves, ends nobody else's stream.
 
+use kit::hub::FakeHub;
 use kit::member::{FakeMember, MemberOptions};
 use system_tests::frames::{END_HEADERS, END_STREAM, FrameClient, HEADERS, RST_STREAM, encode, literals};
 use system_tests::{ADMIN, CLUSTER, Rig, VIEWER, proxied};
@@ -61,4 +62,19 @@ async fn a_connect_with_a_body_does_not_end_the_hubs_connection() {
         hub.client.until("a refusal", |frame| (frame.kind, frame.stream) == (RST_STREAM, stream)).await;
     }
     hub.assert_goes_on().await;
+}
+
+/// More than h2 answers by resets on a direct client's connection before it ends that.
+#[tokio::test]
+async fn heads_that_the_library_refuses_do_not_end_the_hubs_connection() {
+    const REFUSED: usize = 5_000;
+    let hub = FakeHub::start().await;
+    let rig = Rig::builder().hub(&hub).start().await;
+    rig.ready().await;
+    let mut client = FrameClient::connect_as_hub(&rig, &hub).await;
+    // Two methods. From a hub it would be a path of 100 KiB.
+    let one = |_| encode(HEADERS, END_HEADERS | END_STREAM, client.stream(), &[0x82, 0x82]);
+    let heads: Vec<u8> = (0..REFUSED).flat_map(one).collect();
+    client.send_all(&heads).await;
+    client.settled().await;
 }
