@@ -12,8 +12,9 @@
 mod block;
 mod costly;
 mod frames;
+mod owed;
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -26,6 +27,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use self::block::Mended;
 use self::costly::Costly;
+use self::owed::Owed;
 use crate::headers::size::Unfit;
 
 /// What was found in this connection's heads.
@@ -55,6 +57,8 @@ pub struct Inbound<T> {
     ready: BytesMut,
     /// SETTINGS and GOAWAY.
     costly: Costly,
+    /// To members; a client's connection has h2's count, and a hub reads.
+    owed: Option<Owed>,
 }
 
 /// RFC 9113 §3.4.
@@ -79,6 +83,7 @@ const OF_CLIENTS: Reach = Reach { frames: 100, frame: FRAME, held: 2 * 1024 * 10
 /// frames is what we announce to members.
 const OF_MEMBERS: Reach = Reach { frames: 1024, frame: 64 * 1024, held: 12 * 1024 * 1024 };
 const HEADERS: u8 = 1;
+const PRIORITY: u8 = 2;
 const SETTINGS: u8 = 4;
 const GOAWAY: u8 = 7;
 const CONTINUATION: u8 = 9;
@@ -138,6 +143,11 @@ impl Frame {
         (self.kind == SETTINGS && self.flags & ACK == 0) || self.kind == GOAWAY
     }
 
+    /// An answer to no request, or a dependency of a stream on itself, makes h2 reset a stream that nobody opened.
+    fn may_be_reset(&self) -> bool {
+        matches!(self.kind, HEADERS | PRIORITY)
+    }
+
     fn size(&self) -> usize {
         FRAME_HEAD + self.length
     }
@@ -148,16 +158,17 @@ impl Frame {
 impl<T> Inbound<T> {
     /// Received from a client, with its preface.
     pub fn of_client(stream: T, marks: Marks) -> Self {
-        Self::new(stream, marks, OF_CLIENTS, PREFACE)
+        Self::new(stream, marks, OF_CLIENTS, PREFACE, None)
     }
 
     /// Received from a member.
     pub fn of_member(stream: T, marks: Marks) -> Self {
-        Self::new(stream, marks, OF_MEMBERS, 0)
+        Self::new(stream, marks, OF_MEMBERS, 0, Some(Owed::default()))
     }
 
-    fn new(stream: T, marks: Marks, reach: Reach, passing: usize) -> Self {
-        Self { stream, marks, reach, passing, held: BytesMut::new(), ready: BytesMut::new(), costly: Costly::default() }
+    fn new(stream: T, marks: Marks, reach: Reach, passing: usize, owed: Option<Owed>) -> Self {
+        let (held, ready) = (BytesMut::new(), BytesMut::new());
+        Self { stream, marks, reach, passing, held, ready, costly: Costly::default(), owed }
     }
 
     /// How many of these bytes pass as they are: up to a frame that must be held, or whose head is not whole.
@@ -183,7 +194,10 @@ impl<T> Inbound<T> {
             let block = if frame.begins_a_long_block() { block(&self.held, self.reach) } else { Block::Beyond };
             match block {
                 Block::Part => return,
-                Block::Whole(end) => self.pass_block(end),
+                Block::Whole(end) => {
+                    self.count(&frame);
+                    self.pass_block(end);
+                }
                 Block::Beyond => {
                     self.count(&frame);
                     self.passing = frame.size().saturating_sub(self.held.len());
@@ -198,6 +212,26 @@ impl<T> Inbound<T> {
         if frame.is_costly() {
             self.costly.take();
         }
+        if let Some(owed) = self.owed.as_mut().filter(|_| frame.may_be_reset()) {
+            owed.add();
+        }
+    }
+
+    fn check(&self) -> io::Result<()> {
+        if self.costly.is_exceeded() {
+            return Err(io::Error::other("too many SETTINGS or GOAWAY frames"));
+        }
+        if self.owed.as_ref().is_some_and(Owed::is_exceeded) {
+            return Err(io::Error::other("it sends frames that are answered by resets, and does not read"));
+        }
+        Ok(())
+    }
+
+    fn wrote(&mut self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        if let Some(owed) = &mut self.owed {
+            owed.wrote(&written);
+        }
+        written
     }
 
     fn pass_block(&mut self, end: usize) {
@@ -244,9 +278,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Inbound<T> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;
         loop {
-            if this.costly.is_exceeded() {
-                return Poll::Ready(Err(io::Error::other("too many SETTINGS or GOAWAY frames")));
-            }
+            this.check()?;
             if !this.ready.is_empty() {
                 let here = this.ready.len().min(buf.remaining());
                 buf.put_slice(&this.ready[..here]);
@@ -282,12 +314,38 @@ impl<T: AsyncRead + Unpin> AsyncRead for Inbound<T> {
 }
 
 impl<T: AsyncWrite + Unpin> AsyncWrite for Inbound<T> {
-    net::forward!(stream: poll_write, poll_write_vectored, is_write_vectored, poll_flush, poll_shutdown);
+    net::forward!(stream: is_write_vectored, poll_shutdown);
+
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(cx, buf);
+        self.wrote(written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
+        self.wrote(written)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut self.stream).poll_flush(cx);
+        if let Some(owed) = &mut self.owed {
+            owed.flushed(&flushed);
+        }
+        flushed
+    }
 }
 
 impl<T: Seal> Seal for Inbound<T> {
     fn seal(&mut self, parts: [&[u8]; 2]) -> io::Result<usize> {
-        self.stream.seal(parts)
+        let sealed = self.stream.seal(parts)?;
+        if let Some(owed) = &mut self.owed {
+            owed.took(sealed);
+        }
+        Ok(sealed)
     }
 }
 

@@ -33,6 +33,8 @@ impl Settings {
     /// the connection's lifetime, and by default a thousand of them end it: a few dozen log followers that leave at once
     /// would end everybody's watches, and with any number somebody who leaves often.
     pub const RESET_STREAMS: usize = 4096;
+    /// Its count is over the lifetime of a connection, which abandoned answers would use up in the end. What a member that does not read
+    /// may be owed is bounded where its frames come in ([`crate::inbound`]).
     pub const LOCAL_RESETS: Option<usize> = None;
     /// How long they are remembered. A second, h2's default, is less than a slow network takes.
     pub const RESET_REMEMBERED: Duration = Duration::from_secs(30);

@@ -145,9 +145,8 @@ async fn a_member_whose_head_takes_minutes_is_alive() {
     let (mut requests, mut answers) = tokio::io::split(theirs);
     tokio::spawn(async move { tokio::io::copy(&mut requests, &mut tokio::io::sink()).await });
     tokio::spawn(async move {
-        let settings = [[0, 0, 0, 4, 0, 0, 0, 0, 0], [0, 0, 0, 4, 1, 0, 0, 0, 0]].concat();
         let head = [0, 64, 0, 1, 0, 0, 0, 0, 1];
-        answers.write_all(&[&settings[..], &head].concat()).await.unwrap();
+        answers.write_all(&[&SETTINGS[..], &head].concat()).await.unwrap();
         for _ in 0..HEAD.as_secs() / 10 {
             tokio::time::sleep(Duration::from_secs(10)).await;
             answers.write_all(b"x").await.unwrap();
@@ -161,4 +160,43 @@ async fn a_member_whose_head_takes_minutes_is_alive() {
     assert_eq!(open.get(), 1, "it is slow, and not silent");
     let after = until_closed(&open).await;
     assert!(after <= Settings::PING_AFTER + Settings::PONG_WITHIN * 2 + AT_ONCE, "then it is: {after:?}");
+}
+
+/// Streams that nobody opened, each depending on itself: h2 answers every one by a reset, and keeps it until it is sent.
+fn invented(streams: std::ops::Range<u32>) -> Vec<u8> {
+    let frame = |stream: u32| {
+        let stream = (2 * stream + 1).to_be_bytes();
+        [&[0, 0, 5, 2, 0][..], &stream, &stream, &[0]].concat()
+    };
+    streams.flat_map(frame).collect()
+}
+
+const SETTINGS: [u8; 18] = [0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0];
+
+#[tokio::test(start_paused = true)]
+async fn a_member_that_does_not_read_is_owed_a_bounded_number_of_resets() {
+    let (ours, theirs) = duplex(64 * 1024);
+    let (_requests, mut answers) = tokio::io::split(theirs);
+    answers.write_all(&SETTINGS).await.unwrap();
+    let open = Gauge::default();
+    let _connection = start(ours, &open, None).await;
+    let mut streams = 0;
+    while streams < 200_000 && answers.write_all(&invented(streams..streams + 1000)).await.is_ok() {
+        streams += 1000;
+    }
+    assert!(streams < 100_000, "{streams} were taken");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_member_that_reads_may_have_any_number_of_streams_reset() {
+    let (ours, theirs) = duplex(64 * 1024);
+    let (mut requests, mut answers) = tokio::io::split(theirs);
+    tokio::spawn(async move { tokio::io::copy(&mut requests, &mut tokio::io::sink()).await });
+    answers.write_all(&SETTINGS).await.unwrap();
+    let open = Gauge::default();
+    let _connection = start(ours, &open, None).await;
+    for thousand in 0..200 {
+        answers.write_all(&invented(thousand * 1000..thousand * 1000 + 1000)).await.unwrap();
+    }
+    assert_eq!(open.get(), 1);
 }
