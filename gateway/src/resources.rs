@@ -17,9 +17,8 @@ mod watch;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::cluster_name::ClusterName;
 use api::query;
-use api::route::{ClustersRoute, HealthAction, Probe, ProbeCheck};
+use api::route::{Probe, ProbeCheck};
 use auth::Permit;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
@@ -31,41 +30,13 @@ use crate::error::Error;
 use crate::needs::RequestNeeds;
 use crate::request_body::RequestBody;
 
+pub use self::clusters::serve as clusters;
 pub use self::documents::{discovery, open_api};
+pub use self::health::serve as health;
+pub use self::virtual_clusters::serve as virtual_clusters;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
-
-/// `get`, `list` and `watch` of `clustergateways`.
-pub async fn clusters(
-    gateway: &RequestNeeds,
-    permit: &Permit,
-    route: &ClustersRoute,
-    request: &Request<RequestBody>,
-) -> Result<Response<ResponseBody>, Error> {
-    clusters::serve(gateway, permit, route, request).await
-}
-
-/// `get`, `update` and `patch` of `clustergateways/health`.
-pub async fn health(
-    gateway: &RequestNeeds,
-    permit: &Permit,
-    cluster: ClusterName,
-    action: HealthAction,
-    request: Request<RequestBody>,
-) -> Result<Response<ResponseBody>, Error> {
-    health::serve(gateway, permit, cluster, action, request).await
-}
-
-/// `get`, `list` and `watch` of `virtualclusters`.
-pub async fn virtual_clusters(
-    gateway: &RequestNeeds,
-    permit: &Permit,
-    route: &ClustersRoute,
-    request: &Request<RequestBody>,
-) -> Result<Response<ResponseBody>, Error> {
-    virtual_clusters::serve(gateway, permit, route, request).await
-}
 
 /// A JSON document.
 fn ok(body: Bytes) -> Response<ResponseBody> {

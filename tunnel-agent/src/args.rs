@@ -10,9 +10,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args as Group, CommandFactory, FromArgMatches, Parser};
+use clap::{Args as Group, Parser};
 use secrecy::SecretString;
-use telemetry::flags::{LogFlags, bytes, duration, with_environment};
+use telemetry::flags::{self, LogFlags, bytes, duration};
 
 pub use self::config::{ApiServer, Config, InvalidConfig};
 
@@ -114,7 +114,7 @@ pub struct Process {
 
 /// Parses the process's arguments; prints help or a usage error and ends the process where clap does.
 pub fn parse() -> Args {
-    parse_from(std::env::args_os()).unwrap_or_else(|error| error.exit())
+    flags::of_process(parse_from)
 }
 
 /// Parses `arguments`, the first being the program's name.
@@ -123,8 +123,7 @@ where
     I: IntoIterator<Item = T>,
     T: Into<OsString> + Clone,
 {
-    let command = with_environment(Args::command(), "TUNNEL_AGENT_");
-    Args::from_arg_matches(&command.try_get_matches_from(arguments)?)
+    flags::parse("TUNNEL_AGENT_", arguments)
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "what clap wants of a parser")]

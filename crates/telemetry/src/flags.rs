@@ -3,7 +3,9 @@
 mod bytes;
 mod duration;
 
-use clap::{Args, Command, ValueEnum};
+use std::ffi::OsString;
+
+use clap::{Args, Command, Parser, ValueEnum};
 
 pub use self::bytes::parse as bytes;
 pub use self::duration::parse as duration;
@@ -24,6 +26,28 @@ pub struct LogFlags {
 pub enum LogFormat {
     Text,
     Json,
+}
+
+/// Parses `arguments`, the first being the program's name; each flag may also be given as an
+/// environment variable that begins with `prefix`.
+///
+/// # Errors
+///
+/// Usage errors, and what is no error: `--help` and `--version`.
+pub fn parse<A, I, T>(prefix: &str, arguments: I) -> Result<A, clap::Error>
+where
+    A: Parser,
+    I: IntoIterator<Item = T>,
+    T: Into<OsString> + Clone,
+{
+    let command = with_environment(A::command(), prefix);
+    A::from_arg_matches(&command.try_get_matches_from(arguments)?)
+}
+
+/// What `parse` makes of the process's arguments. Where clap prints help or a usage error, ends the
+/// process.
+pub fn of_process<A>(parse: impl FnOnce(std::env::ArgsOs) -> Result<A, clap::Error>) -> A {
+    parse(std::env::args_os()).unwrap_or_else(|error| error.exit())
 }
 
 /// Lets every flag of `command` also be given as an environment variable: `prefix`, then its name.

@@ -3,13 +3,13 @@
 use std::ffi::OsString;
 
 use clap::{CommandFactory, FromArgMatches};
-use telemetry::flags::with_environment;
+use telemetry::flags::{self, with_environment};
 
 use super::{Args, inherited, spelling};
 
 /// Parses the process's arguments; prints help or a usage error and ends the process where clap does.
 pub fn parse() -> Args {
-    parse_from(std::env::args_os()).unwrap_or_else(|error| error.exit())
+    flags::of_process(parse_from)
 }
 
 /// Parses `arguments`, the first being the program's name.

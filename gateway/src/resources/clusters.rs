@@ -27,7 +27,7 @@ use crate::hub::{Cause, Collection, Hub, HubFailure, Verb};
 use crate::needs::RequestNeeds;
 use crate::request_body::RequestBody;
 
-/// `get`, `list` and `watch`.
+/// `get`, `list` and `watch` of `clustergateways`.
 pub async fn serve(
     gateway: &RequestNeeds,
     permit: &Permit,

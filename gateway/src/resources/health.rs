@@ -42,7 +42,7 @@ const MERGE_PATCH: &str = "application/merge-patch+json";
 const JSON_PATCH: &str = "application/json-patch+json";
 const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";
 
-/// `get`, `update` and `patch`.
+/// `get`, `update` and `patch` of `clustergateways/health`.
 pub async fn serve(
     gateway: &RequestNeeds,
     permit: &Permit,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use api::cluster_name::ClusterName;
-use api::list_options::{ListOptions, WatchOptions};
+use api::list_options::{ListOptions, Selectors, WatchOptions};
 use api::route::ClustersRoute;
 use api::served::{Form, ListMeta};
 use api::virtual_cluster::{LOCAL, VirtualCluster};
@@ -13,7 +13,7 @@ use super::memory_watch::{MemoryWatch, Subject};
 use super::virtual_sources::{not_found, sorted};
 use super::{ok, watch};
 use crate::body::ResponseBody;
-use crate::clusters::{Cluster, LookupError};
+use crate::clusters::{Cluster, LookupError, Snapshot};
 use crate::error::{Cause, Error};
 use crate::needs::RequestNeeds;
 
@@ -25,10 +25,7 @@ pub fn clusters(
     form: Form,
     method: &Method,
 ) -> Result<Response<ResponseBody>, Error> {
-    let snapshot = gateway.clusters.snapshot();
-    if !snapshot.is_listed() {
-        return Err(Error::ClustersUnknown);
-    }
+    let snapshot = listed(gateway)?;
     let view = &gateway.view;
     match route {
         ClustersRoute::Get(name) => {
@@ -36,8 +33,7 @@ pub fn clusters(
             Ok(ok(form.object(&view.show(cluster.spec(), view.health_of(cluster.spec())))))
         }
         ClustersRoute::List => {
-            let options = ListOptions::from_query(query).and_then(ListOptions::from_memory);
-            let selectors = options.map_err(Error::List)?;
+            let selectors = selectors(query)?;
             let ready = snapshot.ready();
             let specs = ready.iter().map(|cluster| cluster.spec());
             let selected = specs.filter(|spec| selectors.matches(spec.name.as_str(), &spec.labels));
@@ -51,6 +47,17 @@ pub fn clusters(
             Ok(watch::response(gateway, method, watch.stream()))
         }
     }
+}
+
+/// The snapshot, once the clusters are known.
+fn listed(gateway: &RequestNeeds) -> Result<Arc<Snapshot>, Error> {
+    let snapshot = gateway.clusters.snapshot();
+    if snapshot.is_listed() { Ok(snapshot) } else { Err(Error::ClustersUnknown) }
+}
+
+/// What a list from memory is narrowed to.
+fn selectors(query: Option<&str>) -> Result<Selectors, Error> {
+    ListOptions::from_query(query).and_then(ListOptions::from_memory).map_err(Error::List)
 }
 
 /// The cluster of this name; `absent` tells its reader that there is none.
@@ -74,10 +81,7 @@ pub fn virtual_clusters(
     form: Form,
     method: &Method,
 ) -> Result<Response<ResponseBody>, Error> {
-    let snapshot = gateway.clusters.snapshot();
-    if !snapshot.is_listed() {
-        return Err(Error::ClustersUnknown);
-    }
+    let snapshot = listed(gateway)?;
     match route {
         ClustersRoute::Get(name) if name.as_str() == LOCAL => Ok(ok(form.object(&VirtualCluster::local()))),
         ClustersRoute::Get(name) => {
@@ -85,8 +89,7 @@ pub fn virtual_clusters(
             Ok(ok(form.object(&VirtualCluster::of_spec(cluster.spec()))))
         }
         ClustersRoute::List => {
-            let options = ListOptions::from_query(query).and_then(ListOptions::from_memory);
-            let selectors = options.map_err(Error::List)?;
+            let selectors = selectors(query)?;
             let ready = snapshot.ready();
             let registered = ready.iter().map(|cluster| cluster.spec()).filter(|spec| spec.name.as_str() != LOCAL);
             let all = std::iter::once(VirtualCluster::local()).chain(registered.map(VirtualCluster::of_spec));

@@ -25,7 +25,7 @@ use crate::hub::{Collection, Hub};
 use crate::needs::RequestNeeds;
 use crate::request_body::RequestBody;
 
-/// `get`, `list` and `watch`.
+/// `get`, `list` and `watch` of `virtualclusters`.
 pub async fn serve(
     gateway: &RequestNeeds,
     permit: &Permit,

@@ -132,13 +132,8 @@ impl VirtualWatch {
                 Next::Turn(_, Line::End) | Next::TimeIsUp if self.order.is_behind() => Step::Last(list_anew()),
                 Next::Turn(_, Line::End) | Next::TimeIsUp => return None,
             };
-            match step {
-                Step::Nothing => {}
-                Step::Send(line) => return Some(line),
-                Step::Last(line) => {
-                    self.over = true;
-                    return Some(line);
-                }
+            if let Some(line) = step.line(&mut self.over) {
+                return Some(line);
             }
         }
     }

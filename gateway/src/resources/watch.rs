@@ -32,6 +32,22 @@ pub enum Step {
     Last(Bytes),
 }
 
+// === impl Step ===
+
+impl Step {
+    /// What the watcher gets; sets `over` behind its last line.
+    pub fn line(self, over: &mut bool) -> Option<Bytes> {
+        match self {
+            Self::Nothing => None,
+            Self::Send(line) => Some(line),
+            Self::Last(line) => {
+                *over = true;
+                Some(line)
+            }
+        }
+    }
+}
+
 /// Turns the hub's lines into the watcher's.
 pub trait Translate: Send + 'static {
     fn line(&mut self, line: &[u8]) -> Step;
@@ -88,13 +104,8 @@ impl<T: Translate> Flow<T> {
                 Ok(Line::TooLong) => Step::Last(too_long()),
                 Ok(Line::End) | Err(_) => return None,
             };
-            match step {
-                Step::Nothing => {}
-                Step::Send(line) => return Some(line),
-                Step::Last(line) => {
-                    self.over = true;
-                    return Some(line);
-                }
+            if let Some(line) = step.line(&mut self.over) {
+                return Some(line);
             }
         }
         None

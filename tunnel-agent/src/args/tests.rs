@@ -1,3 +1,5 @@
+use clap::CommandFactory as _;
+
 use super::*;
 
 const GOOD: [&str; 3] = ["--cluster=c1", "--server=tunnel.example:8091", "--token-file=token"];

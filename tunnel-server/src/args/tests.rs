@@ -1,3 +1,6 @@
+use clap::CommandFactory as _;
+use telemetry::flags::with_environment;
+
 use super::*;
 
 const AGENTS: [&str; 3] =
