@@ -21,7 +21,8 @@ use stage::usage::Tree;
 pub const PATH: &str = "/api/v1/namespaces/default/configmaps/bench";
 /// Answered at once, to whoever has a credential.
 const PROBE: &str = "/version";
-/// For the hub to follow a change of its APIService: it looks every few seconds at an API that failed.
+/// For the hub to follow a change of its APIService: it looks every few seconds at an API that
+/// failed.
 const FOLLOW_LIMIT: Duration = Duration::from_mins(1);
 
 /// A real API server that clusters of the hub lead to.
@@ -32,7 +33,8 @@ pub struct Member {
     tree: Tree,
 }
 
-/// A gateway with a namespace of Secrets and a cluster of its own: who is answered for that cluster was answered by this gateway.
+/// A gateway with a namespace of Secrets and a cluster of its own: who is answered for that cluster
+/// was answered by this gateway.
 pub struct Gateway {
     pub way: Way,
 }
@@ -46,8 +48,8 @@ fn caller(server: &ApiServer) -> Caller {
     Caller::with_certificate(server.address(), server.authority(), server.admin())
 }
 
-/// Makes a namespace called `cluster`, which the gateways' account may read, with the Secret of the cluster in it: `data` for an endpoint
-/// of the type `endpoint`.
+/// Makes a namespace called `cluster`, which the gateways' account may read, with the Secret of the
+/// cluster in it: `data` for an endpoint of the type `endpoint`.
 pub fn register_alone(hub: &HubSide, cluster: &str, endpoint: &str, data: &Value) -> Result<()> {
     hub.hub.server.create_namespace(cluster)?;
     hub.hub.apply(&rights(cluster))?;
@@ -94,7 +96,8 @@ impl Member {
 // === impl Gateway ===
 
 impl Gateway {
-    /// Starts `target` with `member` as its only cluster, called `cluster` as its namespace on the hub.
+    /// Starts `target` with `member` as its only cluster, called `cluster` as its namespace on the
+    /// hub.
     pub fn start(ground: &mut Ground, member: &Member, target: Target, cluster: &str) -> Result<Self> {
         let data = json!({
             "endpoint": member.server.url(),
@@ -115,7 +118,8 @@ impl Gateway {
         Ok(Self { way })
     }
 
-    /// Makes the hub send the API group here, and waits until `ask` is answered through it for this gateway's cluster.
+    /// Makes the hub send the API group here, and waits until `ask` is answered through it for this
+    /// gateway's cluster.
     pub fn serve(&self, hub: &HubSide, ask: impl Fn(&str) -> Result<()>) -> Result<()> {
         hub.hub.register_gateway(self.way.address.port(), &self.way.trusted)?;
         let path = format!("{}{PROBE}", self.way.prefix);

@@ -25,7 +25,8 @@ pub struct Args {
     /// How long each measurement takes, where its length is free
     #[arg(long, global = true, default_value_t = 5, value_name = "SECONDS")]
     pub seconds: u64,
-    /// Leave the other scenarios of the report that is there as they are, each with the commit it was measured at
+    /// Leave the other scenarios of the report that is there as they are, each with the commit it
+    /// was measured at
     #[arg(long, global = true)]
     pub add: bool,
 }

@@ -1,4 +1,5 @@
-//! HTTP/2 clients of our own, for what h2load cannot do: client certificates, watches, many paths, requests that begin when they are due.
+//! HTTP/2 clients of our own, for what h2load cannot do: client certificates, watches, many paths,
+//! requests that begin when they are due.
 //!
 //! They run in this process, whose processor time is nobody's figure.
 
@@ -74,7 +75,8 @@ impl Caller {
         Self { address, tls, prefix: String::new(), headers: HeaderMap::new() }
     }
 
-    /// A new connection, which lasts as long as the sender or one of its streams. To be called on a runtime, which drives it.
+    /// A new connection, which lasts as long as the sender or one of its streams. To be called on a
+    /// runtime, which drives it.
     pub async fn connect(&self) -> Result<SendRequest<Bytes>> {
         timeout(LIMIT, self.dial()).await?.with_context(|| format!("cannot connect to {}", self.address))
     }

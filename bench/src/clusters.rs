@@ -31,7 +31,8 @@ const PAUSE: Duration = Duration::from_millis(1);
 pub enum Roots {
     /// The same for all: they can all be used.
     Shared,
-    /// One for each, as clusters have; only the first is the upstream's, so that only the first can be used.
+    /// One for each, as clusters have; only the first is the upstream's, so that only the first can
+    /// be used.
     Own,
 }
 
@@ -61,7 +62,8 @@ pub fn paths(count: usize) -> Arc<[String]> {
 // === impl Clusters ===
 
 impl Clusters {
-    /// Registers `count` clusters that are `upstream` in a new `namespace`, which the gateways' account may read.
+    /// Registers `count` clusters that are `upstream` in a new `namespace`, which the gateways'
+    /// account may read.
     pub async fn register(
         side: &HubSide,
         namespace: &str,
@@ -93,8 +95,8 @@ impl Clusters {
         self.hub.ask(&connection, request).await.map(drop)
     }
 
-    /// Rotates the token of the first cluster; how long after the hub's answer a request, sent again and again, has been answered
-    /// with the new one.
+    /// Rotates the token of the first cluster; how long after the hub's answer a request, sent
+    /// again and again, has been answered with the new one.
     pub async fn follow(&self, gateway: &Caller, token: &str) -> Result<Duration> {
         let connection = gateway.connect().await?;
         let (path, expected) = (path(0), Bytes::from(format!("Bearer {token}")));

@@ -40,7 +40,8 @@ impl Contender {
         Self { target, load: Err(Missing::Skipped(reason.into())) }
     }
 
-    /// What cannot be started is left out with the reason; the others go on. Only an [`Absent`] program is no failure.
+    /// What cannot be started is left out with the reason; the others go on. Only an [`Absent`]
+    /// program is no failure.
     pub fn new<L: Load + 'static>(target: Target, load: Result<L>) -> Self {
         match load {
             Ok(load) => Self::ready(target, load),

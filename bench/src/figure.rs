@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Whom a figure is of: a program under load, or a way to use it. The name under which it stands in the report.
+/// Whom a figure is of: a program under load, or a way to use it. The name under which it stands in
+/// the report.
 pub type Target = &'static str;
 
 /// The member itself, without anything in between.
 pub const DIRECT: Target = "direct";
 /// This project's release build.
 pub const OURS: Target = "ours";
-/// Our tunnel, entered as the gateway does it: HTTP/2 over mutual TLS. [`OURS`] is entered as kube-apiserver does it.
+/// Our tunnel, entered as the gateway does it: HTTP/2 over mutual TLS. [`OURS`] is entered as
+/// kube-apiserver does it.
 pub const OURS_H2: Target = "ours, h2 frontend";
 /// An earlier build of ours, given by path.
 pub const BASELINE: Target = "ours before";
@@ -30,7 +32,8 @@ pub const ANP_GRPC: Target = "anp grpc";
 /// A TCP relay with TLS between its two halves: the floor for a tunnel.
 pub const RELAY: Target = "tls relay";
 
-/// All that are not ours, and not the way without anybody. Variants begin with the name: `nginx, 2 workers`.
+/// All that are not ours, and not the way without anybody. Variants begin with the name:
+/// `nginx, 2 workers`.
 const PEERS: [Target; 8] = [BASELINE, GO, NGINX, HAPROXY, KARMADA, ANP_HTTP, ANP_GRPC, RELAY];
 
 /// Whether `target` is somebody else's, or an earlier build.

@@ -1,5 +1,5 @@
-//! What scenarios stand on: a directory, a real hub, a fast upstream, the ways to it. Each is started by the first that needs it
-//! and ends with the run.
+//! What scenarios stand on: a directory, a real hub, a fast upstream, the ways to it. Each is
+//! started by the first that needs it and ends with the run.
 
 mod hub;
 

@@ -24,7 +24,8 @@ impl Nginx {
         Ok(Self { program: tool::find("nginx", "nginx-light")? })
     }
 
-    /// Starts it as `name` in `directory` with `configuration`, in which `@TEMPORARY@` stands for where to put what does not fit into memory.
+    /// Starts it as `name` in `directory` with `configuration`, in which `@TEMPORARY@` stands for
+    /// where to put what does not fit into memory.
     pub fn start(&self, name: &str, configuration: &str, directory: &Path) -> Result<Process> {
         let at = directory.display();
         let temporary = TEMPORARY.map(|kind| format!("{kind}_temp_path {at}/{name}-{kind};")).join(" ");

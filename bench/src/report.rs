@@ -1,5 +1,6 @@
-//! What a run has found, as it is written down: the machine, who was measured, figures, goals and whether they are met. `report.json`
-//! holds all of it; the Markdown and the charts are made from it, now or later.
+//! What a run has found, as it is written down: the machine, who was measured, figures, goals and
+//! whether they are met. `report.json` holds all of it; the Markdown and the charts are made from
+//! it, now or later.
 
 mod bars;
 mod chart;
@@ -150,7 +151,8 @@ impl Report {
         Self { machine: machine::Machine::here(), programs: programs::versions(given), scenarios: Vec::new() }
     }
 
-    /// The report in `out`, to be added to: measured on this machine, and by programs of which the present ones count.
+    /// The report in `out`, to be added to: measured on this machine, and by programs of which the
+    /// present ones count.
     pub fn continued(out: &Path, given: &Programs) -> Result<Self> {
         let (mut report, here) = (load(out)?, Self::here(given));
         let (then, now) = (&report.machine, &here.machine);
@@ -177,7 +179,8 @@ impl Report {
 // === impl Run ===
 
 impl Run {
-    /// One that begins now, of the checkout as it is now: it may change while the programs that were built of it are measured.
+    /// One that begins now, of the checkout as it is now: it may change while the programs that
+    /// were built of it are measured.
     pub fn now(plan: &Plan) -> Self {
         let Plan { rounds, time, smoke } = *plan;
         Self { at: machine::now(), commit: machine::commit(), rounds, seconds: time.as_secs_f64(), smoke }

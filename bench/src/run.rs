@@ -1,4 +1,5 @@
-//! Rounds: every target of a scenario once a round, in turns, so that what the machine does meanwhile meets them all.
+//! Rounds: every target of a scenario once a round, in turns, so that what the machine does
+//! meanwhile meets them all.
 
 #[cfg(test)]
 pub mod fake;
@@ -32,9 +33,11 @@ struct Lane {
     load: Option<Box<dyn Load>>,
 }
 
-/// Measures what the command line asks for, and writes the report after each scenario, so that a run that is cut off keeps what it has.
+/// Measures what the command line asks for, and writes the report after each scenario, so that a
+/// run that is cut off keeps what it has.
 /// # Errors
-/// At the end, when one of ours or the direct way has failed. Peers may fail or be absent: the report tells.
+/// At the end, when one of ours or the direct way has failed. Peers may fail or be absent: the
+/// report tells.
 pub fn run(args: &Args) -> Result<()> {
     let scenarios = wanted(&args.command)?;
     let smoke = matches!(args.command, Command::Smoke);
@@ -114,7 +117,8 @@ pub fn measure(scenario: Box<dyn Scenario>, ground: &mut Ground, plan: Plan, pro
     Outcome { scenario, targets, missing: None }
 }
 
-/// Each round begins with the next target, so that nobody is always first, or always after the same one's garbage.
+/// Each round begins with the next target, so that nobody is always first, or always after the same
+/// one's garbage.
 fn rounds(lanes: &mut [Lane], scenario: &dyn Scenario, plan: Plan, progress: &mut Progress) {
     let count = lanes.len();
     for round in 0..plan.rounds {
@@ -125,7 +129,8 @@ fn rounds(lanes: &mut [Lane], scenario: &dyn Scenario, plan: Plan, progress: &mu
     }
 }
 
-/// A panic is the failure of whoever panicked: the others go on. What it has left behind is dropped or not used again.
+/// A panic is the failure of whoever panicked: the others go on. What it has left behind is dropped
+/// or not used again.
 fn contained<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|cause| {
         let text = cause.downcast_ref::<String>().map(String::as_str);

@@ -1,4 +1,5 @@
-//! What is measured: one kind of load, the targets that take it, the figures it gives and the goals they are held against.
+//! What is measured: one kind of load, the targets that take it, the figures it gives and the goals
+//! they are held against.
 
 mod bulk;
 mod closed_loop;
@@ -45,7 +46,8 @@ pub trait Scenario {
         None
     }
 
-    /// Starts what it needs. Called once, before the first round; what it returns is dropped after the last.
+    /// Starts what it needs. Called once, before the first round; what it returns is dropped after
+    /// the last.
     fn contenders(&self, ground: &mut Ground) -> Result<Vec<Contender>>;
 }
 

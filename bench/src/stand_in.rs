@@ -1,4 +1,5 @@
-//! Servers of our own that stand for a member: this program again as another process, so that what it uses is not counted as a proxy's.
+//! Servers of our own that stand for a member: this program again as another process, so that what
+//! it uses is not counted as a proxy's.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -66,7 +67,8 @@ impl Options {
 // === impl StandIn ===
 
 impl StandIn {
-    /// Starts this program's hidden `command`, which takes [`Options`], with files in `directory`. `name` is unlike any other's.
+    /// Starts this program's hidden `command`, which takes [`Options`], with files in `directory`.
+    /// `name` is unlike any other's.
     pub fn start(directory: &Path, name: &'static str, command: &str) -> Result<Self> {
         let authority = Arc::new(Authority::new(&format!("{name}-ca")));
         let serving = authority.issue(&Leaf::server(name)).write_to(directory, name)?;

@@ -1,5 +1,5 @@
-//! What several rounds say together: the median, and the lowest and highest beside it. With the few rounds of a run, quartiles would hide
-//! a good part of them.
+//! What several rounds say together: the median, and the lowest and highest beside it. With the few
+//! rounds of a run, quartiles would hide a good part of them.
 
 use serde::{Deserialize, Serialize};
 
@@ -33,8 +33,9 @@ impl Summary {
     }
 }
 
-/// What `goal` is about, round by round, from each target's samples in the order of the rounds. None where a round lacks a figure, or
-/// where what it is to be divided by is not above zero: a difference smaller than its noise.
+/// What `goal` is about, round by round, from each target's samples in the order of the rounds.
+/// None where a round lacks a figure, or where what it is to be divided by is not above zero: a
+/// difference smaller than its noise.
 pub fn by_round<'a>(goal: &Goal, samples: impl Fn(Target) -> &'a [Sample]) -> Vec<Option<f64>> {
     let figure = |target: Target, round: usize| samples(target).get(round)?.get(goal.figure).copied();
     let value = |round: usize| -> Option<f64> {
@@ -76,7 +77,8 @@ mod tests {
 
     #[test]
     fn ratios_are_made_within_a_round() {
-        // The machine was twice as slow in the second round: the ratio does not move, a ratio of medians would.
+        // The machine was twice as slow in the second round: the ratio does not move, a ratio of
+        // medians would.
         let values = rounds(&Goal::ratio("cpu", OURS, GO), &[1.0, 2.0, 1.0], &[10.0, 20.0, 40.0], &[]);
         assert_eq!(values, [Some(0.1), Some(0.1), Some(0.025)]);
     }

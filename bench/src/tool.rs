@@ -1,5 +1,6 @@
-//! Programs of distribution packages: found, or told by which package they come. What needs an absent one is skipped, which is no
-//! fault of the run; anything else that goes wrong with a target is.
+//! Programs of distribution packages: found, or told by which package they come. What needs an
+//! absent one is skipped, which is no fault of the run; anything else that goes wrong with a target
+//! is.
 
 use std::env;
 use std::fmt::{self, Display};

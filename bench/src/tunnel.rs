@@ -1,5 +1,6 @@
-//! Tunnels beside each other, all between the same two ends: this process enters them, and [`destination`] is what they lead to. What counts is the processor
-//! time and memory of the programs in between.
+//! Tunnels beside each other, all between the same two ends: this process enters them, and
+//! [`destination`] is what they lead to. What counts is the processor time and memory of the
+//! programs in between.
 
 mod bulk;
 mod connect;

@@ -1,4 +1,5 @@
-//! Upgraded connections, as `kubectl exec` has them: an upstream that echoes, a client that waits for the echo.
+//! Upgraded connections, as `kubectl exec` has them: an upstream that echoes, a client that waits
+//! for the echo.
 
 pub mod caller;
 pub mod server;

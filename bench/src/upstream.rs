@@ -1,4 +1,5 @@
-//! A fast upstream that stands for a member: nginx with TLS, HTTP/2 and HTTP/1.1 by ALPN, answering from memory.
+//! A fast upstream that stands for a member: nginx with TLS, HTTP/2 and HTTP/1.1 by ALPN, answering
+//! from memory.
 
 pub mod sink;
 
@@ -54,7 +55,8 @@ pub struct Upstream {
 // === impl Upstream ===
 
 impl Upstream {
-    /// Starts it with files in `directory` and waits until it answers. `smoke` makes [`LARGE`] small.
+    /// Starts it with files in `directory` and waits until it answers. `smoke` makes [`LARGE`]
+    /// small.
     pub fn start(directory: &Path, smoke: bool) -> Result<Self> {
         let nginx = Nginx::find()?;
         let directory = &directory.join("upstream");

@@ -14,7 +14,8 @@ use tokio::runtime::{Builder, Runtime};
 
 use self::watchers::Plan;
 
-/// As many as the rows of the report are about: 100 on each connection, as a client of Go's opens them.
+/// As many as the rows of the report are about: 100 on each connection, as a client of Go's opens
+/// them.
 pub const FULL: Plan = Plan { connections: 100, streams: 100 };
 /// To warm up, and to try.
 const FEW: Plan = Plan { connections: 10, streams: 20 };
@@ -26,7 +27,8 @@ pub fn plan(time: Duration) -> Plan {
     if time < WARM_UP { FEW } else { FULL }
 }
 
-/// For one measurement by a driver of one thread; dropping it closes all connections, which nothing drives any longer.
+/// For one measurement by a driver of one thread; dropping it closes all connections, which nothing
+/// drives any longer.
 pub fn runtime() -> Result<Runtime> {
     Ok(Builder::new_current_thread().enable_all().build()?)
 }

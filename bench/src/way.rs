@@ -1,4 +1,5 @@
-//! A way to the upstream: where to connect, which path and headers to send, and whose processor time counts.
+//! A way to the upstream: where to connect, which path and headers to send, and whose processor
+//! time counts.
 
 use std::net::{SocketAddr, TcpStream};
 use std::rc::Rc;
@@ -55,7 +56,8 @@ pub struct Destination<'a> {
 #[derive(Default)]
 pub struct Ways {
     running: Vec<(Target, Rc<Way>)>,
-    /// Why others did not start: waiting for each of them again in every scenario would take minutes.
+    /// Why others did not start: waiting for each of them again in every scenario would take
+    /// minutes.
     broken: Vec<(Target, String)>,
 }
 
@@ -72,8 +74,8 @@ impl Way {
         pki::client_config(Trust::Authority(&self.trusted), identity, alpn)
     }
 
-    /// Ends its program and starts it again as it was: a fresh one. How long that took, from the start until a request through it was
-    /// answered; nothing on the direct way.
+    /// Ends its program and starts it again as it was: a fresh one. How long that took, from the
+    /// start until a request through it was answered; nothing on the direct way.
     pub fn restart(&mut self) -> Result<Duration> {
         let Some(process) = &mut self.process else { return Ok(Duration::ZERO) };
         process.stop()?;
@@ -86,7 +88,8 @@ impl Way {
         Ok(start.elapsed())
     }
 
-    /// Of `process`, which listens at `address` with a certificate of `trusted`. Asked for `probe` it will be answered.
+    /// Of `process`, which listens at `address` with a certificate of `trusted`. Asked for `probe`
+    /// it will be answered.
     pub fn through(process: Process, address: SocketAddr, trusted: Arc<Authority>, probe: &str) -> Self {
         Self {
             address,

@@ -29,7 +29,8 @@ impl Wrk {
         Ok(Self { program: tool::find("wrk", "wrk")? })
     }
 
-    /// GETs of `path`, one at a time on each of `connections`, for about `time`: it counts in whole seconds. Fails when a request does.
+    /// GETs of `path`, one at a time on each of `connections`, for about `time`: it counts in whole
+    /// seconds. Fails when a request does.
     pub fn run(&self, way: &Way, path: &str, connections: usize, time: Duration) -> Result<Summary> {
         let seconds = time.as_secs().max(1);
         let mut arguments =

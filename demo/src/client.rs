@@ -1,7 +1,8 @@
-//! The demo's own client: one HTTP/2 connection over TLS, as client-go keeps it, and nothing hidden behind it.
+//! The demo's own client: one HTTP/2 connection over TLS, as client-go keeps it, and nothing hidden
+//! behind it.
 //!
-//! No retries and no pool, so that a step that succeeds succeeded at once. Every wait has a limit, every body and
-//! line a size.
+//! No retries and no pool, so that a step that succeeds succeeded at once. Every wait has a limit,
+//! every body and line a size.
 
 use std::{io, net::SocketAddr, time::Duration};
 
@@ -18,7 +19,8 @@ use tokio_rustls::rustls::{
     pki_types::{CertificateDer, pem::PemObject as _},
 };
 
-/// How long an answer's head, or a whole document, may take. Less than the kit waits, which panics then.
+/// How long an answer's head, or a whole document, may take. Less than the kit waits, which panics
+/// then.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// The largest document that is read.
 const MAX_DOCUMENT: usize = 4 << 20;

@@ -1,6 +1,8 @@
-//! Who is who in the demo: the gateway's own certificate, one identity that may do everything, one that may do nothing.
+//! Who is who in the demo: the gateway's own certificate, one identity that may do everything, one
+//! that may do nothing.
 //!
-//! Everything is made anew for each run and is worthless after it. Nothing here prints a key or a token.
+//! Everything is made anew for each run and is worthless after it. Nothing here prints a key or a
+//! token.
 
 use std::{
     fmt::Write as _,
@@ -33,7 +35,8 @@ pub struct Identities {
     pub client_authority: PathBuf,
     /// The authority of agents' certificates, as a file.
     pub agents_authority: PathBuf,
-    /// The certificate with which the agent of the cluster that was asked for may link it, and no other.
+    /// The certificate with which the agent of the cluster that was asked for may link it, and no
+    /// other.
     pub agent: PemFiles,
     /// The token of an identity that may do everything.
     pub admin: SecretString,
@@ -43,14 +46,16 @@ pub struct Identities {
     pub curl: PathBuf,
     /// The token of an identity without groups or rights.
     pub stranger: SecretString,
-    /// Both tokens as lines of `token,user,uid,"groups"`, which is what Kubernetes calls a token auth file.
+    /// Both tokens as lines of `token,user,uid,"groups"`, which is what Kubernetes calls a token
+    /// auth file.
     pub tokens: PathBuf,
 }
 
 // === impl Identities ===
 
 impl Identities {
-    /// Makes everything, with an agent's certificate for `tunnelled`, and writes it into `directory`.
+    /// Makes everything, with an agent's certificate for `tunnelled`, and writes it into
+    /// `directory`.
     pub fn create(directory: &Path, tunnelled: &str) -> io::Result<Self> {
         let (servers, clients) = (Authority::new("demo-gateway-ca"), Authority::new("demo-client-ca"));
         let agents = Authority::new("demo-agents-ca");

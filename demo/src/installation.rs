@@ -1,7 +1,8 @@
-//! The whole product in this process: sample members, a gateway in front of them, the agent of one of them, and the files between.
+//! The whole product in this process: sample members, a gateway in front of them, the agent of one
+//! of them, and the files between.
 //!
-//! Listens on 127.0.0.1 only. All files are in one private temporary directory that goes when the installation goes,
-//! however it goes.
+//! Listens on 127.0.0.1 only. All files are in one private temporary directory that goes when the
+//! installation goes, however it goes.
 
 use std::{
     fs::Permissions,
@@ -33,7 +34,8 @@ const READY_PATIENCE: Duration = Duration::from_secs(10);
 /// What requests in flight get at the end: nobody waits long for a demo to stop.
 const DRAIN: &str = "2s";
 
-/// Running members, a running gateway, and the agent through which it reaches the last member. Dropping it stops them at once, [`Installation::stop`] in order.
+/// Running members, a running gateway, and the agent through which it reaches the last member.
+/// Dropping it stops them at once, [`Installation::stop`] in order.
 pub struct Installation {
     /// What the steps work with.
     pub tour: Tour,
@@ -54,7 +56,8 @@ pub struct Installation {
 // === impl Installation ===
 
 impl Installation {
-    /// Starts everything; the gateway listens on `port`, or on a free one if that is 0. Ready when it returns.
+    /// Starts everything; the gateway listens on `port`, or on a free one if that is 0. Ready when
+    /// it returns.
     pub async fn start(port: u16) -> Result<Self> {
         let mut builder = tempfile::Builder::new();
         builder.prefix("cluster-gateway-demo-").permissions(Permissions::from_mode(0o700));
@@ -149,7 +152,8 @@ async fn start_agent(arguments: Vec<String>) -> Result<Lifeline> {
     spawn_blocking(start).await.context("the agent panicked")?
 }
 
-/// The gateway brings its own threads and blocks the caller's: not this one, on which the members run.
+/// The gateway brings its own threads and blocks the caller's: not this one, on which the members
+/// run.
 async fn start_gateway(arguments: Vec<String>) -> Result<Gateway> {
     let start = move || {
         let gateway = Gateway::start(arguments)?;

@@ -1,7 +1,7 @@
 //! The kubeconfig that the demo hands to its user.
 //!
-//! Written as JSON, which every kubeconfig reader accepts because YAML includes it, so nothing has to be
-//! escaped by hand. The file holds tokens and is readable by its owner only.
+//! Written as JSON, which every kubeconfig reader accepts because YAML includes it, so nothing has
+//! to be escaped by hand. The file holds tokens and is readable by its owner only.
 
 use std::{io, io::Write as _, path::Path};
 

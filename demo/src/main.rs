@@ -1,6 +1,6 @@
-//! Shows the whole product on one machine: starts sample clusters and a gateway, goes through what it does, step by step,
-//! and leaves it running for the user to try. Nothing else is needed, and nothing is left behind.
-//! `demo-real` does the same with real control planes.
+//! Shows the whole product on one machine: starts sample clusters and a gateway, goes through what
+//! it does, step by step, and leaves it running for the user to try. Nothing else is needed, and
+//! nothing is left behind. `demo-real` does the same with real control planes.
 
 use std::{io, process::ExitCode};
 

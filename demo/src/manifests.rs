@@ -1,7 +1,7 @@
 //! The directory from which the gateway learns its clusters: one Secret manifest for each member.
 //!
-//! The same labels and keys as a Secret on a hub. Files appear whole (written aside, then renamed), so a reader never
-//! sees half a credential.
+//! The same labels and keys as a Secret on a hub. Files appear whole (written aside, then renamed),
+//! so a reader never sees half a credential.
 
 use std::{
     fs,

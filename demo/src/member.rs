@@ -1,8 +1,10 @@
-//! A sample member cluster: recorded documents in this process that look like Kubernetes to kubectl.
+//! A sample member cluster: recorded documents in this process that look like Kubernetes to
+//! kubectl.
 //!
-//! It serves discovery, namespaces, nodes and their leases, pods, (no) events and container logs over TLS to whoever
-//! brings its token; lists come as JSON or as Tables, watches show a pod that comes and goes every few seconds, logs
-//! grow by a line a second. It stores nothing and runs nothing: there is no exec.
+//! It serves discovery, namespaces, nodes and their leases, pods, (no) events and container logs
+//! over TLS to whoever brings its token; lists come as JSON or as Tables, watches show a pod that
+//! comes and goes every few seconds, logs grow by a line a second. It stores nothing and runs
+//! nothing: there is no exec.
 
 mod answer;
 mod cluster;
@@ -50,7 +52,8 @@ pub struct Member {
 // === impl Member ===
 
 impl Member {
-    /// Starts a member on a free port of 127.0.0.1, with a certificate authority of its own. Panics if there is none.
+    /// Starts a member on a free port of 127.0.0.1, with a certificate authority of its own. Panics
+    /// if there is none.
     pub async fn start(profile: &'static Profile, token: SecretString, pace: Pace) -> Self {
         let server = FakeMember::start(MemberOptions::default()).await;
         let seconds = watch::Sender::new(0);

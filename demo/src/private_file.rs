@@ -1,4 +1,5 @@
-//! Files that hold credentials: readable and writable by their owner only, from the moment they exist.
+//! Files that hold credentials: readable and writable by their owner only, from the moment they
+//! exist.
 
 use std::{
     fs::{File, OpenOptions},

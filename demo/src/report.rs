@@ -1,6 +1,7 @@
 //! What the demo says: what runs where, how each step went, and what to try next.
 //!
-//! Plain text without terminal codes, written line by line, so that it can be followed, piped and kept.
+//! Plain text without terminal codes, written line by line, so that it can be followed, piped and
+//! kept.
 
 use std::{
     fmt::Display,
@@ -67,7 +68,8 @@ impl<W: Write> Report<W> {
         writeln!(out, "  {:<8} https://{}  ready in {ready} ms\n", "gateway", installation.address)
     }
 
-    /// Runs every step, in order, and says how each went. A failure does not keep the next ones from running.
+    /// Runs every step, in order, and says how each went. A failure does not keep the next ones
+    /// from running.
     pub async fn steps(&mut self, tour: &Tour) -> io::Result<Tally> {
         let mut tally = Tally::default();
         for step in Step::ALL {

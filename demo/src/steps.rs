@@ -1,7 +1,8 @@
-//! What the demo shows, step by step, each with a real request through the gateway and a checked answer.
+//! What the demo shows, step by step, each with a real request through the gateway and a checked
+//! answer.
 //!
-//! A step that passes returns the sentence to show; one that fails returns why. Steps are ordered, because the third
-//! cluster has to come before it can go.
+//! A step that passes returns the sentence to show; one that fails returns why. Steps are ordered,
+//! because the third cluster has to come before it can go.
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -31,8 +32,8 @@ const LINE_PATIENCE: Duration = Duration::from_secs(4);
 const LINES: u32 = 3;
 /// The least time from the first to the last of them; buffered, they would come together.
 const MIN_SPREAD: Duration = Duration::from_secs(1);
-/// How soon a manifest, or an agent's end or start, has to take effect. Usually a quarter of a second; a busy machine has been
-/// seen to take a whole one.
+/// How soon a manifest, or an agent's end or start, has to take effect. Usually a quarter of a
+/// second; a busy machine has been seen to take a whole one.
 const ROLLOUT: Duration = Duration::from_secs(2);
 /// How often its effect is looked for.
 const ROLLOUT_POLL: Duration = Duration::from_millis(25);
@@ -46,7 +47,8 @@ pub struct Tour {
     pub admin: SecretString,
     /// An identity that may do nothing.
     pub stranger: SecretString,
-    /// The members that are there from the start, at least one. Only an agent reaches the last of them.
+    /// The members that are there from the start, at least one. Only an agent reaches the last of
+    /// them.
     pub members: Vec<Member>,
     /// That agent.
     pub lifeline: Arc<Lifeline>,
@@ -212,7 +214,8 @@ impl Tour {
         let path = through(name, &format!("/api/v1/namespaces/default/pods/{pod}/log?follow=true&tailLines=1"));
         let mut log = self.client.lines(&path, &self.admin).await?;
         log.next(LINE_PATIENCE).await?;
-        // From line to line, not from the request: what was there already says nothing about streaming.
+        // From line to line, not from the request: what was there already says nothing about
+        // streaming.
         let first = Instant::now();
         for _ in 0..LINES {
             log.next(LINE_PATIENCE).await?;

@@ -1,4 +1,5 @@
-//! The demo as its user meets it, in this process: everything starts, every step passes, and nothing is left behind.
+//! The demo as its user meets it, in this process: everything starts, every step passes, and
+//! nothing is left behind.
 
 use std::path::Path;
 
@@ -40,7 +41,8 @@ async fn every_step_passes_and_nothing_is_left_behind() -> Result<()> {
 async fn a_step_that_cannot_work_is_counted_and_the_next_ones_run() -> Result<()> {
     let installation = Installation::start(0).await?;
     let osaka = installation.tour.members.last().context("there are members")?;
-    // Without its manifest the gateway has one cluster less than the demo promises, and its agent nobody to be there for.
+    // Without its manifest the gateway has one cluster less than the demo promises, and its agent
+    // nobody to be there for.
     installation.tour.manifests.remove(osaka)?;
     let mut text = Vec::new();
     let left_out = async {

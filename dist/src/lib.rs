@@ -1,7 +1,9 @@
-//! Our programs as images have them: built, made to do all that [`stage`] has, and built again by what was seen of that
-//! (profile-guided optimization, <https://doc.rust-lang.org/rustc/profile-guided-optimization.html>).
+//! Our programs as images have them: built, made to do all that [`stage`] has, and built again by
+//! what was seen of that (profile-guided optimization,
+//! <https://doc.rust-lang.org/rustc/profile-guided-optimization.html>).
 //!
-//! Everything is kept below the target directory: what has not changed is not built again, and the same programs are not trained twice.
+//! Everything is kept below the target directory: what has not changed is not built again, and the
+//! same programs are not trained twice.
 
 mod toolchain;
 mod training;
@@ -22,12 +24,14 @@ pub use self::training::train;
 
 /// Below the target directory.
 const DIRECTORY: &str = "trained";
-/// What a profile is called, with its content's hash: cargo looks at a flag, not at the file it names.
+/// What a profile is called, with its content's hash: cargo looks at a flag, not at the file it
+/// names.
 const PROFILE: (&str, &str) = ("seen-", ".profdata");
 /// Often enough that what is done once, at the start, counts for nothing.
 const ROUNDS: usize = 10;
 
-/// Where the programs are. The first time takes as long as two builds with the whole program in one unit.
+/// Where the programs are. The first time takes as long as two builds with the whole program in one
+/// unit.
 pub fn build() -> Result<PathBuf> {
     let tools = Toolchain::here()?;
     let root = scratch::target().join(DIRECTORY);

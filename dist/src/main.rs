@@ -1,4 +1,5 @@
-//! Builds our programs as images have them, optimized for what they do most, and puts them into a directory.
+//! Builds our programs as images have them, optimized for what they do most, and puts them into a
+//! directory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,8 +9,8 @@ use anyhow::Result;
 use clap::Parser;
 use stage::program::Program;
 
-/// Builds the gateway, the tunnel-server and the tunnel-agent as images have them, optimized for what they do most. Takes many
-/// minutes
+/// Builds the gateway, the tunnel-server and the tunnel-agent as images have them, optimized for
+/// what they do most. Takes many minutes
 #[derive(Debug, Parser)]
 #[command(name = "dist")]
 struct Args {

@@ -44,7 +44,8 @@ impl Toolchain {
         flags.push(" ");
         flags.push(flag);
         let mut cargo = Program::building(Profile::Shipped);
-        // With the target named, the flag is for our programs alone: what runs during the build is neither watched nor trained.
+        // With the target named, the flag is for our programs alone: what runs during the build is
+        // neither watched nor trained.
         cargo.args(["--target", &self.host]).arg("--target-dir").arg(directory).env("RUSTFLAGS", flags);
         ensure!(cargo.status().context("cannot run cargo")?.success(), "our programs do not build with {flag}");
         Ok(directory.join(&self.host).join(Profile::Shipped.name()))

@@ -1,4 +1,5 @@
-//! Any Accept header, in any number of lines: an answer in bounded time, and JSON whenever plain JSON is named.
+//! Any Accept header, in any number of lines: an answer in bounded time, and JSON whenever plain
+//! JSON is named.
 
 #![no_main]
 

@@ -1,4 +1,5 @@
-//! Any authority and any cluster's name: what is accepted reads the same when written, and fits where it is sent.
+//! Any authority and any cluster's name: what is accepted reads the same when written, and fits
+//! where it is sent.
 
 #![no_main]
 

@@ -1,4 +1,5 @@
-//! Any query of a list or a watch: options or a refusal, and a selector for one name never selects another.
+//! Any query of a list or a watch: options or a refusal, and a selector for one name never selects
+//! another.
 //!
 //! Input: a query string.
 

@@ -1,5 +1,6 @@
-//! Any path and query: whatever is proxied has the canonical prefix, is reviewed under the cluster's name, and cannot climb; for
-//! its member it has one label, whatever is percent-encoded in it.
+//! Any path and query: whatever is proxied has the canonical prefix, is reviewed under the
+//! cluster's name, and cannot climb; for its member it has one label, whatever is percent-encoded
+//! in it.
 //!
 //! Input: one byte for the method, then `path?query`.
 
@@ -45,7 +46,8 @@ fuzz_target!(|input: &[u8]| {
     assert_eq!(attributes.namespace, None);
 });
 
-/// Encodes every byte of the path, slashes among them: the member decodes once, so the label must stay.
+/// Encodes every byte of the path, slashes among them: the member decodes once, so the label must
+/// stay.
 fn check_label(method: &Method, path: &str, query: Option<&str>, upgrade: bool) {
     let label = MemberRequest::read(method, path, query, upgrade).attributes();
     if path.is_empty() || path.contains('%') {

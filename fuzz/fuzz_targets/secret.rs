@@ -1,6 +1,8 @@
-//! Any Secret: it becomes a cluster whose endpoint is a URL, or an error that repeats nothing of its data.
+//! Any Secret: it becomes a cluster whose endpoint is a URL, or an error that repeats nothing of
+//! its data.
 //!
-//! Input: values separated by zero bytes, in the order of [`KEYS`]; the first byte picks the credential type and the rules.
+//! Input: values separated by zero bytes, in the order of [`KEYS`]; the first byte picks the
+//! credential type and the rules.
 
 #![no_main]
 

@@ -55,14 +55,14 @@ pub struct Gateway {
 // === impl Gateway ===
 
 impl Gateway {
-    /// Returns once everything is bound and running; readiness comes later. Blocks briefly; may be called inside or outside an async
-    /// runtime, since it brings its own.
+    /// Returns once everything is bound and running; readiness comes later. Blocks briefly; may be
+    /// called inside or outside an async runtime, since it brings its own.
     pub fn start_with(config: &Config) -> anyhow::Result<Self> {
         Self::assemble(config, Threads::start(config.threads)?, None)
     }
 
-    /// Runs as the process's only purpose: until SIGTERM or SIGINT, then drains. A second signal ends the process at once. Requests may change
-    /// the process's log level by `log_level`.
+    /// Runs as the process's only purpose: until SIGTERM or SIGINT, then drains. A second signal
+    /// ends the process at once. Requests may change the process's log level by `log_level`.
     pub fn run(config: &Config, log_level: LogLevel) -> anyhow::Result<()> {
         let threads = Threads::start(config.threads)?;
         let signals = process::watch_signals(threads.control())?;
@@ -273,7 +273,8 @@ async fn ready_when_loaded(mut loaded: tokio::sync::watch::Receiver<bool>, unkno
     if loaded.wait_for(|loaded| *loaded).await.is_ok() {
         drop(unknown);
     } else {
-        // The task that would have known is gone: never ready is better than ready without knowing whom to trust.
+        // The task that would have known is gone: never ready is better than ready without knowing
+        // whom to trust.
         CancellationToken::new().cancelled().await;
     }
 }

@@ -1,6 +1,8 @@
-//! The command line: flags of the Go cluster-gateway with their spelling and meaning, and our own in the same style.
+//! The command line: flags of the Go cluster-gateway with their spelling and meaning, and our own
+//! in the same style.
 //!
-//! Every flag also reads an environment variable, `CLUSTER_GATEWAY_` and its name in upper case with `_` for `-`.
+//! Every flag also reads an environment variable, `CLUSTER_GATEWAY_` and its name in upper case
+//! with `_` for `-`.
 
 mod audit;
 mod config;
@@ -95,7 +97,8 @@ pub struct Serving {
     /// Let other processes listen on the same port; connections are spread over all of them
     #[arg(long)]
     pub permit_port_sharing: bool,
-    /// After SIGTERM, time to go on serving while endpoints are updated (default 5s, 0s with --standalone)
+    /// After SIGTERM, time to go on serving while endpoints are updated (default 5s, 0s with
+    /// --standalone)
     #[arg(long, value_parser = duration, value_name = "DURATION")]
     pub shutdown_delay_duration: Option<Duration>,
     /// Then, time for requests in flight to finish before they and open upgrades are cut off
@@ -114,7 +117,8 @@ pub struct Hub {
     /// `Gate=true|false` pairs; gates without effect here are named in the log
     #[arg(long, value_delimiter = ',', value_name = "GATES")]
     pub feature_gates: Vec<String>,
-    /// Take endpoints and CAs from the `ManagedCluster`s of Open Cluster Management where there are any
+    /// Take endpoints and CAs from the `ManagedCluster`s of Open Cluster Management where there are
+    /// any
     #[arg(long)]
     pub ocm_integration: bool,
     /// Return credentials when `clustergateways` are read, as the Go cluster-gateway does
@@ -127,7 +131,8 @@ pub struct Hub {
 
 #[derive(Debug, Group)]
 pub struct Authentication {
-    /// Kubeconfig for `TokenReview` and the hub's CA `ConfigMap`; --kubeconfig, else in-cluster, when absent
+    /// Kubeconfig for `TokenReview` and the hub's CA `ConfigMap`; --kubeconfig, else in-cluster,
+    /// when absent
     #[arg(long, value_name = "FILE")]
     pub authentication_kubeconfig: Option<PathBuf>,
     /// CA bundle for client certificates, in place of the hub's
@@ -179,7 +184,8 @@ pub struct Authorization {
     /// How long a refusal is kept
     #[arg(long, value_parser = duration, default_value = "10s", value_name = "DURATION")]
     pub authorization_webhook_cache_unauthorized_ttl: Duration,
-    /// What an upgrade by GET (WebSocket exec, attach, port-forward, anything but a watch of a collection) is authorized as
+    /// What an upgrade by GET (WebSocket exec, attach, port-forward, anything but a watch of a
+    /// collection) is authorized as
     #[arg(long, value_enum, default_value_t = UpgradeVerb::Create)]
     pub upgrade_verb: UpgradeVerb,
     /// Ask the hub about each proxied request a second time, as what it is for the member
@@ -195,7 +201,8 @@ pub struct Members {
     /// Time to connect to a member, TLS included
     #[arg(long, value_parser = duration, default_value = "10s", value_name = "DURATION")]
     pub dial_timeout: Duration,
-    /// Failed connections in a row after which a member is not tried for a while; 0 tries every time
+    /// Failed connections in a row after which a member is not tried for a while; 0 tries every
+    /// time
     #[arg(long, default_value_t = 5, value_name = "NUMBER")]
     pub circuit_failures: u32,
     /// CA bundle of members' `https://` proxies, in place of the system's roots
@@ -204,7 +211,8 @@ pub struct Members {
     /// Whom to trust when a Secret has neither `ca.crt` nor `ca`
     #[arg(long, value_enum, default_value_t = MissingCa::System)]
     pub missing_ca: MissingCa,
-    /// How often to ask each member's `/healthz` and write the finding into its Secret's health annotations; 0s never
+    /// How often to ask each member's `/healthz` and write the finding into its Secret's health
+    /// annotations; 0s never
     #[arg(long, value_parser = duration, default_value = "0s", value_name = "DURATION", conflicts_with = "standalone")]
     pub health_probe_interval: Duration,
     /// Time for one such probe, connecting included
@@ -221,7 +229,8 @@ pub struct Standalone {
     /// Run without a hub
     #[arg(long)]
     pub standalone: bool,
-    /// Directory of Secret manifests (*.yaml, *.yml, *.json), one cluster each, followed as it changes
+    /// Directory of Secret manifests (*.yaml, *.yml, *.json), one cluster each, followed as it
+    /// changes
     #[arg(long, value_name = "DIR", requires = "standalone")]
     pub clusters_dir: Option<PathBuf>,
     /// Kubeconfig whose contexts become clusters, followed as it changes
@@ -243,7 +252,8 @@ pub struct Logs {
     /// Level, or a filter such as `info,gateway=debug`; changed at run time by PUT /debug/flags/v
     #[arg(long, default_value = "info", value_name = "LEVEL")]
     pub log_level: String,
-    /// Verbosity as klog has it: 4 and more mean debug, 8 and more trace (in development builds; release builds have none)
+    /// Verbosity as klog has it: 4 and more mean debug, 8 and more trace (in development builds;
+    /// release builds have none)
     #[arg(long, value_name = "NUMBER")]
     pub v: Option<u8>,
 }

@@ -1,7 +1,8 @@
-//! What of a request goes to the audit log: collected while it is served, before anything of it is taken away or rewritten.
+//! What of a request goes to the audit log: collected while it is served, before anything of it is
+//! taken away or rewritten.
 //!
-//! Everybody is audited, those who are unknown or refused among them. Probes and metrics are not: they say nothing about anybody
-//! and come every second.
+//! Everybody is audited, those who are unknown or refused among them. Probes and metrics are not:
+//! they say nothing about anybody and come every second.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -25,8 +26,9 @@ pub struct Draft {
 // === impl Draft ===
 
 impl Draft {
-    /// `None` where nothing is to be written. A request without an audit id gets one, and one that is no good is replaced, so
-    /// that a member's log names the same as ours; through a hub it has the hub's.
+    /// `None` where nothing is to be written. A request without an audit id gets one, and one that
+    /// is no good is replaced, so that a member's log names the same as ours; through a hub it has
+    /// the hub's.
     pub fn begin<B>(connection: &Connection, request: &mut Request<B>, parsed: &Parsed<'_>) -> Option<Self> {
         let sink = connection.gateway().audit.clone()?;
         if matches!(parsed.route, Route::Probe(_) | Route::Metrics) {
@@ -60,7 +62,8 @@ impl Draft {
             _ => event.asks(&parsed.attributes),
         }
         if let Ok(id) = HeaderValue::from_str(event.id.as_str()) {
-            // Full tables of headers take no more (`http::HeaderMap`): such a request is refused right after this.
+            // Full tables of headers take no more (`http::HeaderMap`): such a request is refused
+            // right after this.
             let _ = request.headers_mut().try_insert(AUDIT_ID, id);
         }
         Some(Self { event, sink })

@@ -1,4 +1,5 @@
-//! Parts of the request path for benches, one by one. No interface of the library: it follows the code.
+//! Parts of the request path for benches, one by one. No interface of the library: it follows the
+//! code.
 
 use api::accept::StatusForm;
 use api::cluster_name::ClusterName;

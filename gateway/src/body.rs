@@ -24,7 +24,8 @@ pub struct ResponseBody {
 
 struct Drain {
     started: Pin<Box<WaitForCancellationFutureOwned>>,
-    /// The stream is made of lines, and the last one is whole. Other streams are always taken to be between messages.
+    /// The stream is made of lines, and the last one is whole. Other streams are always taken to be
+    /// between messages.
     between_lines: Option<bool>,
 }
 
@@ -60,7 +61,8 @@ impl ResponseBody {
         self.drain.is_some() || matches!(self.content, Content::Stream(_))
     }
 
-    /// Leaves our own bytes out, for the answer to a HEAD; says how many they would have been, if any.
+    /// Leaves our own bytes out, for the answer to a HEAD; says how many they would have been, if
+    /// any.
     pub fn without_own_bytes(&mut self) -> Option<usize> {
         match &mut self.content {
             Content::Full(bytes) => bytes.take().map(|bytes| bytes.len()),
@@ -68,7 +70,8 @@ impl ResponseBody {
         }
     }
 
-    /// Ends the body cleanly at the first quiet moment after `drain` fires; if it is made of lines, never inside one.
+    /// Ends the body cleanly at the first quiet moment after `drain` fires; if it is made of lines,
+    /// never inside one.
     #[must_use]
     pub fn ending_with(mut self, drain: WaitForCancellationFutureOwned, lines: bool) -> Self {
         self.drain = Some(Drain { started: Box::pin(drain), between_lines: lines.then_some(true) });
@@ -124,8 +127,8 @@ impl Body for ResponseBody {
 // === impl Drain ===
 
 impl Drain {
-    /// Whether the stream should end instead of waiting: nothing has come, and what came before was whole. Clients of a watch then simply
-    /// watch again, elsewhere.
+    /// Whether the stream should end instead of waiting: nothing has come, and what came before was
+    /// whole. Clients of a watch then simply watch again, elsewhere.
     fn ends(&mut self, polled: &Poll<Option<Result<Frame<Bytes>, Truncated>>>, cx: &mut Context<'_>) -> bool {
         match (polled, &mut self.between_lines) {
             (Poll::Ready(Some(Ok(frame))), Some(between_lines)) => {

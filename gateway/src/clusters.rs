@@ -1,7 +1,7 @@
 //! The member clusters known now: one immutable snapshot, replaced whole on every change.
 //!
-//! Readers take the snapshot that is current when their request arrives and never wait. One owner (a source task) edits a
-//! copy and publishes it.
+//! Readers take the snapshot that is current when their request arrives and never wait. One owner
+//! (a source task) edits a copy and publishes it.
 
 mod access;
 mod cluster;
@@ -114,7 +114,8 @@ impl Snapshot {
         match self.clusters.get(name) {
             Some(Entry::Ready(cluster)) => Ok(Arc::clone(cluster)),
             Some(Entry::Invalid(reason)) => Err(LookupError::Invalid(Arc::clone(reason))),
-            // "No such cluster" makes clients give up what they have there: say it only when it is known to be true.
+            // "No such cluster" makes clients give up what they have there: say it only when it is
+            // known to be true.
             None if !self.complete => Err(LookupError::Unknown),
             None => Err(LookupError::Absent),
         }

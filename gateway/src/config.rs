@@ -81,7 +81,8 @@ pub struct Gates {
     pub client_identity_penetration: bool,
     /// `HealthinessCheck`: the `health` subresource of `clustergateways` can be written.
     pub healthiness_check: bool,
-    /// `SecretCache`: cluster Secrets are watched and kept. They always are; switching it off has no effect.
+    /// `SecretCache`: cluster Secrets are watched and kept. They always are; switching it off has
+    /// no effect.
     pub secret_cache: bool,
     /// `OCMClusterCache`: as [`Gates::secret_cache`], for `ManagedCluster`.
     pub ocm_cluster_cache: bool,

@@ -1,8 +1,9 @@
-//! Every way a request can fail before a member's own answer, and the one place that turns it into HTTP.
+//! Every way a request can fail before a member's own answer, and the one place that turns it into
+//! HTTP.
 //!
-//! The client's message names the cluster, the cause and, where there is one, the next step; it never holds credentials.
-//! `Retry-After` is set only where nothing of the request can have reached a member: client-go repeats *any* request,
-//! POST too, that is answered 5xx with it.
+//! The client's message names the cluster, the cause and, where there is one, the next step; it
+//! never holds credentials. `Retry-After` is set only where nothing of the request can have reached
+//! a member: client-go repeats *any* request, POST too, that is answered 5xx with it.
 
 mod failure;
 mod verdict;
@@ -86,7 +87,8 @@ impl Error {
     /// The answer in the form that [`api::accept::status`] chose for its reader.
     pub fn into_response_as(self, form: StatusForm) -> Response<ResponseBody> {
         let retry_after = self.verdict().retry_after;
-        // Of our own resources no member knows; what the hub says of its own failures is the hub's business.
+        // Of our own resources no member knows; what the hub says of its own failures is the hub's
+        // business.
         let of_ours = matches!(self, Self::Hub(..) | Self::Status(_));
         let status = self.into_status();
         let seconds = status.details().map_or(0, |details| details.retry_after_seconds);
@@ -104,7 +106,8 @@ impl Error {
         response
     }
 
-    /// Whether it is of a caller that the hub does not know: connections of such are not worth keeping.
+    /// Whether it is of a caller that the hub does not know: connections of such are not worth
+    /// keeping.
     pub fn is_unauthenticated(&self) -> bool {
         match self {
             Self::Authentication(AuthenticationError::Unauthorized { .. }) => true,
@@ -114,7 +117,8 @@ impl Error {
         }
     }
 
-    /// What the client reads. `details.causes` names the hop where it failed, so that programs need not read the message.
+    /// What the client reads. `details.causes` names the hop where it failed, so that programs need
+    /// not read the message.
     pub fn into_status(self) -> Status {
         let hop = self.verdict().side.hop();
         let said = if let Self::Cluster(failure) = &self { failure.said() } else { String::new() };

@@ -1,9 +1,10 @@
 //! As whom a member sees a caller: by rules, as itself, or not at all.
 //!
-//! Without the gate `ClientIdentityPenetration` a member sees the registered credential, unless the request says
-//! `impersonate=true`. With either, the rules of the cluster are asked, then those of the operator's file; the first rule that
-//! matches wins, and where none does the caller acts as itself. Order and meaning are those of the Go cluster-gateway; what it
-//! lets pass by mistake (a pattern that does not compile, a mapping to nobody) is an error here when the rules are loaded.
+//! Without the gate `ClientIdentityPenetration` a member sees the registered credential, unless the
+//! request says `impersonate=true`. With either, the rules of the cluster are asked, then those of
+//! the operator's file; the first rule that matches wins, and where none does the caller acts as
+//! itself. Order and meaning are those of the Go cluster-gateway; what it lets pass by mistake (a
+//! pattern that does not compile, a mapping to nobody) is an error here when the rules are loaded.
 
 mod configuration;
 mod file;
@@ -60,7 +61,8 @@ pub enum Acting {
 /// How the annotations of Secrets are read.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Annotations {
-    /// Only with the gate: where callers do not penetrate, nothing is asked of the annotation's author.
+    /// Only with the gate: where callers do not penetrate, nothing is asked of the annotation's
+    /// author.
     read: bool,
     privileged: bool,
 }
@@ -71,7 +73,8 @@ pub enum OwnRules {
     #[default]
     None,
     Valid(Rules),
-    /// Why nobody is let through to this cluster: rules that cannot be read might have held somebody back.
+    /// Why nobody is let through to this cluster: rules that cannot be read might have held
+    /// somebody back.
     Invalid(Arc<str>),
 }
 
@@ -139,7 +142,8 @@ impl From<&Outcome> for Acting {
 // === impl Annotations ===
 
 impl Annotations {
-    /// Compiles the annotation `text` of `cluster`'s Secret. What is wrong or ignored goes to the log.
+    /// Compiles the annotation `text` of `cluster`'s Secret. What is wrong or ignored goes to the
+    /// log.
     pub fn compile(self, cluster: &str, text: Option<&str>) -> OwnRules {
         let Some(text) = text.filter(|_| self.read) else { return OwnRules::None };
         match configuration::of_cluster(text, cluster, self.privileged) {

@@ -75,7 +75,8 @@ async fn respond(
             let acting = acting.map_err(|reason| Cause::Invalid(reason).at(cluster.name()))?;
             let call = proxy::Call::new(connection, cluster, route, permit, acting);
             match upgrade {
-                // Boxed, as what follows: most requests are plain ones for members, and carry no room for others.
+                // Boxed, as what follows: most requests are plain ones for members, and carry no
+                // room for others.
                 Some(upgrade) => Box::pin(upgrade::serve(&call, upgrade, request, client)).await,
                 None => forward::serve(&call, request).await.map(Answer::from),
             }
@@ -89,7 +90,8 @@ async fn respond(
 fn refuse(connection: &Connection, head: &Head<'_>, error: &Error) -> Refusal {
     let verdict = error.verdict();
     let (cluster, side) = (head.cluster().map_or("", ClusterName::as_str), verdict.side.as_str());
-    // As text, which is escaped: an error may repeat what a caller, or whoever was asked about it, wrote.
+    // As text, which is escaped: an error may repeat what a caller, or whoever was asked about it,
+    // wrote.
     if verdict.is_operational {
         tracing::warn!(cluster, side, error = error.to_string(), "request failed");
     } else {
@@ -133,7 +135,8 @@ async fn own(
 mod tests {
     use super::*;
 
-    /// Thousands of requests may wait for their members at once. What few of them need belongs into boxes of its own.
+    /// Thousands of requests may wait for their members at once. What few of them need belongs into
+    /// boxes of its own.
     #[test]
     fn a_request_that_waits_takes_little_memory() {
         fn size<A, B, F: Future>(_: impl Fn(A, B) -> F) -> usize {

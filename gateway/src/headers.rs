@@ -1,8 +1,9 @@
 //! Which headers cross the gateway.
 //!
-//! Hop-by-hop headers end here (RFC 9110 §7.6.1), among them every header the sender names in `Connection`: that happens after
-//! authentication and before our own credential is set, so that naming a header there can neither hide an identity nor
-//! drop a credential (CVE-2021-31999, CVE-2022-31813). Identity never crosses, in any spelling.
+//! Hop-by-hop headers end here (RFC 9110 §7.6.1), among them every header the sender names in
+//! `Connection`: that happens after authentication and before our own credential is set, so that
+//! naming a header there can neither hide an identity nor drop a credential (CVE-2021-31999,
+//! CVE-2022-31813). Identity never crosses, in any spelling.
 
 pub mod size;
 
@@ -15,16 +16,18 @@ const PSEUDONYM: &str = "cluster-gateway";
 const MAX_HOPS: usize = 8;
 static X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// More header lines than this in one message are refused: beside the limit on bytes, because tables of headers have one of their own, and
-/// exceeding that is no error but a panic (`http::HeaderMap`: 24,576).
+/// More header lines than this in one message are refused: beside the limit on bytes, because
+/// tables of headers have one of their own, and exceeding that is no error but a panic
+/// (`http::HeaderMap`: 24,576).
 pub const MOST_LINES: usize = 8192;
 
 /// The request came through gateways like this one too often.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TooManyHops;
 
-/// Makes a client's headers fit for the member: hop-by-hop, identity and cookie headers are removed, `Via` and
-/// `X-Forwarded-For` extended by `client`, an address. The credential is set by the caller, last.
+/// Makes a client's headers fit for the member: hop-by-hop, identity and cookie headers are
+/// removed, `Via` and `X-Forwarded-For` extended by `client`, an address. The credential is set by
+/// the caller, last.
 pub fn to_member(headers: &mut HeaderMap, client: &HeaderValue) -> Result<(), TooManyHops> {
     let wants_trailers = headers.get_all(TE).iter().any(|value| has_token(value, "trailers"));
     remove_nominated(headers);
@@ -51,7 +54,8 @@ pub fn to_client(headers: &mut HeaderMap) {
     });
 }
 
-/// Makes a client's trailers fit for the member: what may not come as a header may not come as a trailer.
+/// Makes a client's trailers fit for the member: what may not come as a header may not come as a
+/// trailer.
 pub fn trailers_to_member(trailers: &mut HeaderMap) {
     remove(trailers, stays_here);
 }
@@ -81,7 +85,8 @@ fn remove_nominated(headers: &mut HeaderMap) {
 }
 
 fn remove(headers: &mut HeaderMap, doomed: impl Fn(&HeaderName) -> bool) {
-    // Usually two or three of a dozen: collecting their names beats looking up every name of the list.
+    // Usually two or three of a dozen: collecting their names beats looking up every name of the
+    // list.
     let names: Vec<HeaderName> = headers.keys().filter(|name| doomed(name)).cloned().collect();
     for name in names {
         headers.remove(name);

@@ -1,4 +1,5 @@
-//! Clients of the hub: for reading Secrets, for TokenReviews, for SubjectAccessReviews, and for clients' reads of our resources.
+//! Clients of the hub: for reading Secrets, for TokenReviews, for SubjectAccessReviews, and for
+//! clients' reads of our resources.
 
 use std::path::Path;
 
@@ -11,13 +12,14 @@ pub use ::hub::{Cause, Collection, Hub, HubFailure, Line, Verb, Watching};
 /// How we call ourselves.
 pub const PROGRAM: &str = concat!("cluster-gateway/", env!("CARGO_PKG_VERSION"));
 
-/// A client for `kubeconfig`, or for the cluster this process runs in, that calls itself `user_agent` (empty: [`PROGRAM`]). Must be
-/// called on the runtime that will drive it.
+/// A client for `kubeconfig`, or for the cluster this process runs in, that calls itself
+/// `user_agent` (empty: [`PROGRAM`]). Must be called on the runtime that will drive it.
 pub async fn client(kubeconfig: Option<&Path>, user_agent: &str) -> anyhow::Result<Client> {
     hub_client::client(kubeconfig, named(user_agent)).await.map_err(told)
 }
 
-/// As [`client`], for watches whose length their watchers decide: they may be silent for as long as nothing happens.
+/// As [`client`], for watches whose length their watchers decide: they may be silent for as long as
+/// nothing happens.
 pub async fn watch_client(kubeconfig: Option<&Path>, user_agent: &str) -> anyhow::Result<Client> {
     hub_client::watch_client(kubeconfig, named(user_agent)).await.map_err(told)
 }

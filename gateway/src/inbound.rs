@@ -1,13 +1,16 @@
-//! HTTP/2 frames as they are received, and header names too long for the libraries below, on connections of many users: the hub's to us, and
-//! ours to members.
+//! HTTP/2 frames as they are received, and header names too long for the libraries below, on
+//! connections of many users: the hub's to us, and ours to members.
 //!
-//! `http` takes names of less than 64 KiB, and h2 answers any other by the end of the *connection*. Go's servers and clients know no such
-//! limit: whoever may ask the hub for anything of ours could end its connection, with all its users' streams, and so could whatever a member
-//! relays answers of. So heads of several frames are held until they are whole, and a field with such a name is taken out of them; what HPACK's
-//! tables hold stays the same. A mark takes its place, for the one request or answer to be refused.
+//! `http` takes names of less than 64 KiB, and h2 answers any other by the end of the *connection*.
+//! Go's servers and clients know no such limit: whoever may ask the hub for anything of ours could
+//! end its connection, with all its users' streams, and so could whatever a member relays answers
+//! of. So heads of several frames are held until they are whole, and a field with such a name is
+//! taken out of them; what HPACK's tables hold stays the same. A mark takes its place, for the one
+//! request or answer to be refused.
 //!
-//! Held heads are cut anew ([`frames`]), into frames of the largest size that we announce, because h2 also limits their number. A name that
-//! long takes a head of several frames, or one frame of more than 32 KiB (5 bits a byte in the shortest code). Everything else passes as it comes.
+//! Held heads are cut anew ([`frames`]), into frames of the largest size that we announce, because
+//! h2 also limits their number. A name that long takes a head of several frames, or one frame of
+//! more than 32 KiB (5 bits a byte in the shortest code). Everything else passes as it comes.
 
 mod block;
 mod costly;
@@ -79,8 +82,8 @@ struct Reach {
 
 /// We announce no larger frames; h2 takes 80 CONTINUATION frames (1 MiB of 16 KiB, and a quarter).
 const OF_CLIENTS: Reach = Reach { frames: 100, frame: FRAME, held: 2 * 1024 * 1024 };
-/// API servers relay heads of up to 10 MiB (`net/http.Transport.MaxResponseHeaderBytes`), which their frames make a little longer. The size of
-/// frames is what we announce to members.
+/// API servers relay heads of up to 10 MiB (`net/http.Transport.MaxResponseHeaderBytes`), which
+/// their frames make a little longer. The size of frames is what we announce to members.
 const OF_MEMBERS: Reach = Reach { frames: 1024, frame: 64 * 1024, held: 12 * 1024 * 1024 };
 const HEADERS: u8 = 1;
 const PRIORITY: u8 = 2;
@@ -108,7 +111,8 @@ impl Marks {
         headers.remove(block::MARK).map(|mark| block::cause(&mark))
     }
 
-    /// Bytes of header blocks, over the connection's lifetime, that h2 may have kept for the sake of fields that it remembers.
+    /// Bytes of header blocks, over the connection's lifetime, that h2 may have kept for the sake
+    /// of fields that it remembers.
     pub fn pinned(&self) -> usize {
         self.0.pinned.load(Ordering::Relaxed)
     }
@@ -138,12 +142,14 @@ impl Frame {
         self.kind == HEADERS && (self.flags & END_HEADERS == 0 || self.length > block::MOST_NAME)
     }
 
-    /// h2 goes through all its streams for it, those that were reset among them: 50 µs for four thousand.
+    /// h2 goes through all its streams for it, those that were reset among them: 50 µs for four
+    /// thousand.
     fn is_costly(&self) -> bool {
         (self.kind == SETTINGS && self.flags & ACK == 0) || self.kind == GOAWAY
     }
 
-    /// An answer to no request, or a dependency of a stream on itself, makes h2 reset a stream that nobody opened.
+    /// An answer to no request, or a dependency of a stream on itself, makes h2 reset a stream that
+    /// nobody opened.
     fn may_be_reset(&self) -> bool {
         matches!(self.kind, HEADERS | PRIORITY)
     }
@@ -171,7 +177,8 @@ impl<T> Inbound<T> {
         Self { stream, marks, reach, passing, held, ready, costly: Costly::default(), owed }
     }
 
-    /// How many of these bytes pass as they are: up to a frame that must be held, or whose head is not whole.
+    /// How many of these bytes pass as they are: up to a frame that must be held, or whose head is
+    /// not whole.
     fn pass(&mut self, bytes: &[u8]) -> usize {
         let mut at = 0;
         loop {

@@ -1,6 +1,7 @@
 //! The aggregated API server `cluster-gateway`: proxies Kubernetes requests to member clusters.
 //!
-//! A library with a thin `main.rs`, so that tests, the demo and benches start it in their own process.
+//! A library with a thin `main.rs`, so that tests, the demo and benches start it in their own
+//! process.
 
 mod app;
 pub mod args;
@@ -43,7 +44,8 @@ use self::config::Config;
 // === impl Gateway ===
 
 impl Gateway {
-    /// Starts from command-line arguments, the program's name first, as [`Gateway::start_with`] does.
+    /// Starts from command-line arguments, the program's name first, as [`Gateway::start_with`]
+    /// does.
     pub fn start<I, T>(arguments: I) -> anyhow::Result<Self>
     where
         I: IntoIterator<Item = T>,

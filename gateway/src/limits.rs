@@ -1,8 +1,10 @@
-//! How much one cluster and one user may have under way at once: beyond, a request is answered 429 before anything is sent.
+//! How much one cluster and one user may have under way at once: beyond, a request is answered 429
+//! before anything is sent.
 //!
-//! A hub exempts proxied requests from its own fairness (`clustergateways/proxy` is long-running there), so nothing else keeps
-//! one user, or one slow member, from taking the whole gateway. Requests that last, such as watches, have budgets of their own:
-//! many of them are no load, and must not turn the others away.
+//! A hub exempts proxied requests from its own fairness (`clustergateways/proxy` is long-running
+//! there), so nothing else keeps one user, or one slow member, from taking the whole gateway.
+//! Requests that last, such as watches, have budgets of their own: many of them are no load, and
+//! must not turn the others away.
 
 mod lingering;
 mod loads;
@@ -65,8 +67,8 @@ pub struct TooMany {
     pub most: u32,
 }
 
-/// What is under way, of one user or at one cluster. A cluster's lives across changes of its Secret, and when it is registered anew as long
-/// as a request of its former self is open.
+/// What is under way, of one user or at one cluster. A cluster's lives across changes of its
+/// Secret, and when it is registered anew as long as a request of its former self is open.
 #[derive(Debug, Default)]
 pub struct Load([AtomicUsize; 2]);
 

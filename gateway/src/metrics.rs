@@ -85,7 +85,8 @@ pub struct Metrics {
     failures: Family<SideLabels, Counter>,
     /// Absent if they are not wanted.
     proxied: Option<Proxied>,
-    /// The series in use, by cluster: a cluster that comes back while a request of its former self is open goes on counting there.
+    /// The series in use, by cluster: a cluster that comes back while a request of its former self
+    /// is open goes on counting there.
     live: Arc<Mutex<HashMap<Arc<str>, Weak<ClusterMetrics>>>>,
 }
 
@@ -240,7 +241,8 @@ impl Metrics {
         }
     }
 
-    /// A second review, of the proxied request's own attributes, has taken this long; `success` if the hub answered it.
+    /// A second review, of the proxied request's own attributes, has taken this long; `success` if
+    /// the hub answered it.
     pub fn escalation_reviewed(&self, success: bool, took: Duration) {
         if let Some(proxied) = &self.proxied {
             proxied.escalation_reviewed(success, took);

@@ -62,7 +62,8 @@ impl RequestNeeds {
         }
     }
 
-    /// As whom `user` acts on `cluster` with a request that `asks` this; otherwise, what is wrong with the cluster's rules.
+    /// As whom `user` acts on `cluster` with a request that `asks` this; otherwise, what is wrong
+    /// with the cluster's rules.
     pub fn acting(&self, cluster: &Cluster, user: &User, asks: &MemberRequest<'_>) -> Result<Acting, Arc<str>> {
         self.exchange.acting(cluster.name().as_str(), cluster.identity_rules(), user, asks.impersonates())
     }

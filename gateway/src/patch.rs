@@ -1,8 +1,10 @@
-//! `cluster-gateway patch`: writes the CA of the gateway's serving certificate into the APIService, from the Secret it is in.
+//! `cluster-gateway patch`: writes the CA of the gateway's serving certificate into the APIService,
+//! from the Secret it is in.
 //!
-//! For installations whose certificate is made in the cluster, after the APIService: KubeVela's chart creates that one with a
-//! placeholder and runs `/patch` as a Job. Secret, APIService and the Job's own rights may all come later than the process,
-//! so whatever fails is tried again until the timeout, and the last reason is told.
+//! For installations whose certificate is made in the cluster, after the APIService: KubeVela's
+//! chart creates that one with a placeholder and runs `/patch` as a Job. Secret, APIService and the
+//! Job's own rights may all come later than the process, so whatever fails is tried again until the
+//! timeout, and the last reason is told.
 
 mod api_service;
 mod args;
@@ -26,7 +28,8 @@ use crate::hub;
 
 /// Name of the subcommand, and of the program when it is called by a link.
 const NAME: &str = "patch";
-/// Between attempts: an object that appears is noticed within the longest. There is one such process: nothing is left to chance.
+/// Between attempts: an object that appears is noticed within the longest. There is one such
+/// process: nothing is left to chance.
 const PAUSES: Backoff =
     Backoff { chance: 0.0, ..Backoff::doubling(Duration::from_millis(500), Duration::from_secs(5)) };
 /// For one attempt, three requests: a hub that hangs is asked again.
@@ -46,8 +49,8 @@ enum Reason {
     Silence,
 }
 
-/// The arguments of `patch`, its name first, if that is what the process was asked for: by a link of this name, or as the
-/// first argument.
+/// The arguments of `patch`, its name first, if that is what the process was asked for: by a link
+/// of this name, or as the first argument.
 pub fn requested(arguments: impl IntoIterator<Item = OsString>) -> Option<Vec<OsString>> {
     let mut arguments: Vec<_> = arguments.into_iter().collect();
     let program = arguments.first().map(Path::new).and_then(Path::file_name);
@@ -57,7 +60,8 @@ pub fn requested(arguments: impl IntoIterator<Item = OsString>) -> Option<Vec<Os
     (arguments.get(1)? == NAME).then(|| arguments.split_off(1))
 }
 
-/// Runs as the process's only purpose, until the APIService is right, the timeout, SIGTERM or SIGINT.
+/// Runs as the process's only purpose, until the APIService is right, the timeout, SIGTERM or
+/// SIGINT.
 pub fn run(arguments: Vec<OsString>) -> anyhow::Result<()> {
     let args = Args::parse_from(arguments).unwrap_or_else(|error| error.exit());
     logs::start("info", logs::Format::Text)?;

@@ -1,9 +1,10 @@
 //! Asking every member how it is, at regular times, when the operator wants that.
 //!
-//! A probe is `GET /healthz` with the cluster's credential over a connection of its own, as the Go cluster-gateway's addon-manager asks: it
-//! shows what a request would meet, dialling included, and a member that answers closes its circuit. What changed is written where
-//! `clustergateways/health` keeps it, in the Secret's annotations. Probes are spread over the interval, so that a thousand members
-//! are no burst.
+//! A probe is `GET /healthz` with the cluster's credential over a connection of its own, as the Go
+//! cluster-gateway's addon-manager asks: it shows what a request would meet, dialling included, and
+//! a member that answers closes its circuit. What changed is written where `clustergateways/health`
+//! keeps it, in the Secret's annotations. Probes are spread over the interval, so that a thousand
+//! members are no burst.
 
 mod healthz;
 mod reason;
@@ -27,7 +28,8 @@ use crate::hub::{Collection, Hub, HubFailure};
 
 /// Probes under way at a time: members that do not answer must not hold up the others.
 const AT_A_TIME: usize = 64;
-/// A member is said to be unhealthy when this many probes in a row found it so; one lost packet is not news.
+/// A member is said to be unhealthy when this many probes in a row found it so; one lost packet is
+/// not news.
 const FAILURES: u32 = 2;
 
 /// Writes of others that may come in between before the next probe has to do.
@@ -133,8 +135,9 @@ fn news(finding: &Finding, failed: u32, known: &Known) -> Option<Health> {
     Some(Health { healthy, healthy_reason })
 }
 
-/// Whoever changes the Secret at the same time is read again, not written over. It may have been written since the gateway heard of it
-/// last, by another replica or by the probe before: whether there are news is asked again of the Secret as it is.
+/// Whoever changes the Secret at the same time is read again, not written over. It may have been
+/// written since the gateway heard of it last, by another replica or by the probe before: whether
+/// there are news is asked again of the Secret as it is.
 async fn write(hub: &Hub, cluster: &ClusterName, finding: &Finding, failed: u32) -> Result<(), HubFailure> {
     let mut attempts = 1;
     loop {

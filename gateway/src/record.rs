@@ -1,8 +1,9 @@
-//! The outcome of one request, written exactly once to metrics, audit log and access log: when its response has ended or its upgrade was
-//! closed, or when it is dropped. Until then it counts against the limits.
+//! The outcome of one request, written exactly once to metrics, audit log and access log: when its
+//! response has ended or its upgrade was closed, or when it is dropped. Until then it counts
+//! against the limits.
 //!
-//! A record learns of its request in this order, which the types keep: [`Record::started`], [`Record::identified`],
-//! [`Identified::admitted`], [`Admitted::sent_to`], [`Record::answered`].
+//! A record learns of its request in this order, which the types keep: [`Record::started`],
+//! [`Record::identified`], [`Identified::admitted`], [`Admitted::sent_to`], [`Record::answered`].
 
 mod access;
 mod body;
@@ -24,7 +25,8 @@ use crate::metrics::{ClusterMetrics, InFlight, Verb};
 use crate::needs::RequestNeeds;
 use crate::request::Head;
 
-/// Lives in the handler until the response head is known, then in the response body, or with the upgraded connection.
+/// Lives in the handler until the response head is known, then in the response body, or with the
+/// upgraded connection.
 pub struct Record(Box<Open>);
 
 /// A request whose sender is known.
@@ -62,13 +64,15 @@ struct Open {
     is_stream: bool,
 }
 
-/// The code under which requests are counted whose client left before the response head (nginx's convention).
+/// The code under which requests are counted whose client left before the response head (nginx's
+/// convention).
 const CLIENT_CLOSED_REQUEST: u16 = 499;
 
 // === impl Record ===
 
 impl Record {
-    /// The request was read. Comes before anything is taken out of it, and counts it as one that concerns no registered cluster.
+    /// The request was read. Comes before anything is taken out of it, and counts it as one that
+    /// concerns no registered cluster.
     pub fn started<B>(gateway: &RequestNeeds, audit: Option<Draft>, request: &Request<B>, head: &Head<'_>) -> Self {
         let metrics = Arc::clone(&gateway.own_metrics);
         let in_flight = Some(metrics.request());
@@ -140,7 +144,8 @@ impl<'a> Identified<'a> {
 // === impl Admitted ===
 
 impl Admitted<'_> {
-    /// It goes to `cluster`, which gets the counts, those of `resource` among them, and a place among its requests is taken.
+    /// It goes to `cluster`, which gets the counts, those of `resource` among them, and a place
+    /// among its requests is taken.
     pub fn sent_to(self, cluster: &Cluster, resource: &str, limits: &Limits, permit: &Permit) -> Result<(), TooMany> {
         let Self(open) = self;
         let metrics = cluster.metrics();

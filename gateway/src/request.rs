@@ -1,4 +1,5 @@
-//! What a request says, read once: from its path, query and headers, before anybody is asked about it.
+//! What a request says, read once: from its path, query and headers, before anybody is asked about
+//! it.
 
 pub mod framing;
 pub mod upgrade;
@@ -14,7 +15,8 @@ use crate::error::Error;
 use crate::limits::Kind;
 use crate::request_body::RequestBody;
 
-/// Method and URI of a request. Kept apart: what was read of them is needed until the end, and the request is taken to pieces before.
+/// Method and URI of a request. Kept apart: what was read of them is needed until the end, and the
+/// request is taken to pieces before.
 pub struct Line {
     method: Method,
     uri: Uri,
@@ -45,7 +47,8 @@ impl Line {
 // === impl Head ===
 
 impl<'a> Head<'a> {
-    /// `line` is the request's own; `gained` is the verb that a read of a member gains by an upgrade.
+    /// `line` is the request's own; `gained` is the verb that a read of a member gains by an
+    /// upgrade.
     pub fn read(line: &'a Line, request: &Request<RequestBody>, gained: Verb) -> Self {
         let Line { method, uri } = line;
         let asks_upgrade = upgrade::is_asked_by(request);

@@ -1,6 +1,7 @@
 //! The body of a request: the client's, or none.
 //!
-//! None is also what a request without a body has when it is sent a second time: the client's own has gone with the first.
+//! None is also what a request without a body has when it is sent a second time: the client's own
+//! has gone with the first.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -34,7 +35,8 @@ struct Http2 {
     marks: Marks,
 }
 
-/// Why a body is not passed on to its end. What has arrived is not the whole, however the client ended it.
+/// Why a body is not passed on to its end. What has arrived is not the whole, however the client
+/// ended it.
 #[derive(Debug, thiserror::Error)]
 pub enum Interrupted {
     #[error(transparent)]

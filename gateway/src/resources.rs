@@ -46,7 +46,8 @@ fn ok(body: Bytes) -> Response<ResponseBody> {
 /// The conditions of readiness, as their owners name them.
 const CONDITIONS: [&str; 4] = ["clusters", "identity", "managedclusters", "shutdown"];
 
-/// `/healthz` and `/livez` say that requests are answered; `/readyz` that they are answered rightly.
+/// `/healthz` and `/livez` say that requests are answered; `/readyz` that they are answered
+/// rightly.
 pub fn probe(gateway: &RequestNeeds, probe: Probe, query: Option<&str>) -> Response<ResponseBody> {
     let (blocked, conditions): (_, &[&str]) = match probe {
         Probe::Healthz | Probe::Livez => (Vec::new(), &[]),
@@ -112,8 +113,8 @@ fn answer(status: StatusCode, content_type: HeaderValue, body: impl Into<Bytes>)
     response
 }
 
-/// The level of the running process, as `PUT /debug/flags/v` of Kubernetes components sets it. The body is a level (`debug`), a
-/// filter, or a klog number.
+/// The level of the running process, as `PUT /debug/flags/v` of Kubernetes components sets it. The
+/// body is a level (`debug`), a filter, or a klog number.
 pub async fn log_level(
     gateway: &RequestNeeds,
     permit: &Permit,

@@ -64,7 +64,8 @@ impl Server {
         let server = Arc::new(self);
         let next = || async {
             let (stream, address) = accept::tcp(&listener).await?;
-            // At the limit, connections without a TLS session give way, or else new ones wait in the kernel's queue.
+            // At the limit, connections without a TLS session give way, or else new ones wait in
+            // the kernel's queue.
             Ok((stream, address, server.room.enter(address.ip()).await))
         };
         let take = |(stream, address, (permit, place))| server.spawn(stream, address, permit, place);

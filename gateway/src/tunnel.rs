@@ -1,7 +1,9 @@
-//! The tunnel as a way to members that cannot be dialled: byte streams to them, opened by tunnel-servers or by this process.
+//! The tunnel as a way to members that cannot be dialled: byte streams to them, opened by
+//! tunnel-servers or by this process.
 //!
-//! A member behind the tunnel is asked for as what it is to itself, `kubernetes.default.svc:443`; which member it is, a header says.
-//! TLS with the member runs inside the stream, so nobody on the way sees a credential. Nothing above the opening of the stream knows of it.
+//! A member behind the tunnel is asked for as what it is to itself, `kubernetes.default.svc:443`;
+//! which member it is, a header says. TLS with the member runs inside the stream, so nobody on the
+//! way sees a credential. Nothing above the opening of the stream knows of it.
 
 mod addresses;
 mod attempts;
@@ -29,13 +31,15 @@ pub use self::remote::{Remote, RemoteConfig};
 use self::stream::Tunnelled;
 use crate::metrics::TunnelMetrics;
 
-/// What a member's API server is called from inside its cluster: the name in its certificate, and what its agent takes to mean it.
+/// What a member's API server is called from inside its cluster: the name in its certificate, and
+/// what its agent takes to mean it.
 pub const HOST: &str = "kubernetes.default.svc";
 pub const PORT: u16 = 443;
 
 static API_SERVER: LazyLock<Destination> = LazyLock::new(|| Destination::new(HOST, PORT).expect("a name and a port"));
 
-/// Who opens streams: this process for agents that are linked to it, tunnel-servers for theirs, or both.
+/// Who opens streams: this process for agents that are linked to it, tunnel-servers for theirs, or
+/// both.
 pub struct Tunnel {
     embedded: Option<Embedded>,
     remote: Option<Remote>,
@@ -69,7 +73,8 @@ impl Tunnel {
 // === impl Through ===
 
 impl Through {
-    /// A byte stream to the cluster's API server before `deadline`. Dropping the future cancels the dial at the far end.
+    /// A byte stream to the cluster's API server before `deadline`. Dropping the future cancels the
+    /// dial at the far end.
     pub async fn open(&self, deadline: Instant) -> Result<Opened, TunnelError> {
         let started = Instant::now();
         let outcome = self.open_somewhere(deadline).await;

@@ -1,11 +1,14 @@
 //! Bodies that nobody reads: answers whose client has stalled, uploads whose member has.
 //!
-//! h2 keeps what is unread frame by frame, some 250 bytes for one of a single byte, and ends the *connection*, which is everybody's, of a
-//! peer that lets many short ones lie. So what still lies there when a turn of the connection begins (one poll of it, after which its
-//! readers run) is taken off h2 and joined. Its window is not given back before it is read: a stream holds a window at most.
+//! h2 keeps what is unread frame by frame, some 250 bytes for one of a single byte, and ends the
+//! *connection*, which is everybody's, of a peer that lets many short ones lie. So what still lies
+//! there when a turn of the connection begins (one poll of it, after which its readers run) is
+//! taken off h2 and joined. Its window is not given back before it is read: a stream holds a window
+//! at most.
 //!
-//! Every stream is *armed*, which means that h2 has found nothing and wakes its waker for what comes next, or it is on the list of its
-//! connection's [`Collector`], or it has ended. So watches without events cost nothing, and one whose reader keeps up costs a look.
+//! Every stream is *armed*, which means that h2 has found nothing and wakes its waker for what
+//! comes next, or it is on the list of its connection's [`Collector`], or it has ended. So watches
+//! without events cost nothing, and one whose reader keeps up costs a look.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -123,7 +126,8 @@ impl Source {
     }
 }
 
-/// Fails only for more than was received, and for a stream that has ended there is nothing to give back.
+/// Fails only for more than was received, and for a stream that has ended there is nothing to give
+/// back.
 fn release(stream: &mut RecvStream, data: &Bytes) {
     let _ = stream.flow_control().release_capacity(data.len());
 }
@@ -206,7 +210,8 @@ impl Reader {
 
 impl Drop for Reader {
     fn drop(&mut self) {
-        // Resets the stream if it has not ended. Not under the lock, and never left to the last waker: h2 drops those under its own.
+        // Resets the stream if it has not ended. Not under the lock, and never left to the last
+        // waker: h2 drops those under its own.
         let kept = self.unread.kept.lock().take();
         drop(kept);
     }
@@ -215,7 +220,8 @@ impl Drop for Reader {
 // === impl Unread ===
 
 impl Unread {
-    /// Polls h2 with the waker. Under the stream's lock: in mid-poll it looks armed and may turn out not to be.
+    /// Polls h2 with the waker. Under the stream's lock: in mid-poll it looks armed and may turn
+    /// out not to be.
     fn arm<T>(
         &self,
         waker: &Waker,
@@ -231,8 +237,8 @@ impl Unread {
         polled
     }
 
-    /// Takes what there is, unless the reader has found that there is nothing. What ended the stream, if something did, h2 says again
-    /// to the reader, trailers included.
+    /// Takes what there is, unless the reader has found that there is nothing. What ended the
+    /// stream, if something did, h2 says again to the reader, trailers included.
     fn collect(self: Arc<Self>) {
         let waker = Waker::from(Arc::clone(&self));
         let mut kept = self.kept.lock();
@@ -241,7 +247,8 @@ impl Unread {
             return;
         }
         while let Poll::Ready(Some(Ok(data))) = self.arm(&waker, stream, RecvStream::poll_data) {
-            // A slice would keep the buffer that the connection was read into, with what came beside it.
+            // A slice would keep the buffer that the connection was read into, with what came
+            // beside it.
             let pins = (Queue::SMALL..COPIED).contains(&data.len());
             put(queue, if pins { Bytes::copy_from_slice(&data) } else { data });
         }

@@ -1,8 +1,9 @@
 //! The way to one member: its address and TLS, and per core a pool of connections to it.
 //!
-//! An `Upstream` is immutable and belongs to one generation of a cluster's endpoint, trust and client certificate. When a
-//! Secret changes any of these, a new `Upstream` takes its place and the old one's connections close as their last
-//! requests end: no request ever travels with one generation's credential over another's connection.
+//! An `Upstream` is immutable and belongs to one generation of a cluster's endpoint, trust and
+//! client certificate. When a Secret changes any of these, a new `Upstream` takes its place and the
+//! old one's connections close as their last requests end: no request ever travels with one
+//! generation's credential over another's connection.
 
 pub mod body;
 pub mod circuit;
@@ -48,7 +49,8 @@ pub enum SendError {
     /// The member, or the network, ended the exchange; it may have acted on the request.
     #[error("{0}")]
     Broken(String),
-    /// The head or the trailers of the request would endanger the streams of others. Nothing of them was sent.
+    /// The head or the trailers of the request would endanger the streams of others. Nothing of
+    /// them was sent.
     #[error("the request has {0}")]
     Unfit(Unfit),
     /// As that, of the answer.
@@ -72,19 +74,22 @@ impl Upstream {
         &self.target
     }
 
-    /// Sends one request and returns as soon as the response head is here. The request body is streamed meanwhile, and
-    /// goes on being streamed by the response body. Dropping either future or body cancels the exchange. A member may go on with what
-    /// was cancelled unanswered: it counts as `lingers` says for so long.
+    /// Sends one request and returns as soon as the response head is here. The request body is
+    /// streamed meanwhile, and goes on being streamed by the response body. Dropping either future
+    /// or body cancels the exchange. A member may go on with what was cancelled unanswered: it
+    /// counts as `lingers` says for so long.
     ///
-    /// `request` carries an origin-form URI and no `Host`; both are set here as the protocol wants them.
+    /// `request` carries an origin-form URI and no `Host`; both are set here as the protocol wants
+    /// them.
     pub async fn send(
         &self,
         core: usize,
         mut request: Request<RequestBody>,
         lingers: h2::Lingers<'_>,
     ) -> Result<Response<UpstreamBody>, SendError> {
-        /// A connection may turn out to be closing when the request is handed to it. That happened before anything was
-        /// sent, so trying the next is safe; more than a few in a row means the member is going down.
+        /// A connection may turn out to be closing when the request is handed to it. That happened
+        /// before anything was sent, so trying the next is safe; more than a few in a row means the
+        /// member is going down.
         const ATTEMPTS: usize = 4;
         size::of_request(&request).map_err(SendError::Unfit)?;
         for _ in 0..ATTEMPTS {

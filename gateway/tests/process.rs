@@ -59,7 +59,8 @@ fn command() -> Command {
     command
 }
 
-/// The program where names mean what `hosts` says, in the format of hosts(5): it sees another `/etc/hosts` than everybody else.
+/// The program where names mean what `hosts` says, in the format of hosts(5): it sees another
+/// `/etc/hosts` than everybody else.
 fn command_with_hosts(hosts: &Path) -> Command {
     let mut command = Command::new("unshare");
     let script = r#"mount --bind "$0" /etc/hosts && exec "$@""#;
@@ -177,14 +178,16 @@ async fn sigterm_asks_clients_to_leave_and_exits_with_success() {
     assert_eq!(idle.get("/readyz", &[]).await.unwrap().status(), 200);
     process.process.signal("TERM");
     process.process.line("shutting down");
-    // How the client's own last words fare depends on who closes first; that it ends is what counts.
+    // How the client's own last words fare depends on who closes first; that it ends is what
+    // counts.
     let _ = idle.closed().await;
     process.process.line("drained");
     let exit = process.process.ended();
     assert!(exit.success(), "{exit}");
 }
 
-/// The name's first address swallows every SYN, as a broken IPv6 does: the second is not left waiting for it. So with a proxy's name.
+/// The name's first address swallows every SYN, as a broken IPv6 does: the second is not left
+/// waiting for it. So with a proxy's name.
 #[tokio::test]
 #[allow(clippy::print_stderr, reason = "who runs it is to know what was not tested")]
 async fn a_member_whose_first_address_is_dead_is_reached_at_its_second() {
@@ -257,7 +260,8 @@ async fn a_second_signal_does_not_wait() {
     assert_eq!(exit.code(), Some(130));
 }
 
-/// The log of a process started with `flag`, after a request to a member that is away and one by a stranger.
+/// The log of a process started with `flag`, after a request to a member that is away and one by a
+/// stranger.
 async fn logged(flag: &str) -> LoggedProcess {
     let directory = tempfile::tempdir().unwrap();
     let secret = serde_json::json!({

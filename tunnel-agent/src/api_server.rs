@@ -1,7 +1,9 @@
-//! Whether the cluster's API server answers: an agent that is linked but cannot reach it is of no use to anybody.
+//! Whether the cluster's API server answers: an agent that is linked but cannot reach it is of no
+//! use to anybody.
 //!
-//! Any answer to `GET /readyz` will do, 401 as well as 200: no credential is sent. Where the cluster's CA is known the certificate is
-//! verified, so that something else on the same address does not count.
+//! Any answer to `GET /readyz` will do, 401 as well as 200: no credential is sent. Where the
+//! cluster's CA is known the certificate is verified, so that something else on the same address
+//! does not count.
 
 use std::io;
 use std::pin::pin;
@@ -53,7 +55,8 @@ enum Silent {
     Timeout,
 }
 
-/// Asks for ever, and holds up readiness while nothing answers: from now on, also before the future runs.
+/// Asks for ever, and holds up readiness while nothing answers: from now on, also before the future
+/// runs.
 pub fn watch(api_server: ApiServer, readiness: Readiness, metrics: Metrics) -> impl Future<Output = ()> + Send {
     let not_ready = readiness.block(CONDITION);
     ask_for_ever(api_server, readiness, not_ready, metrics)

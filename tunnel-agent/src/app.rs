@@ -45,8 +45,9 @@ pub struct Agent {
 // === impl Agent ===
 
 impl Agent {
-    /// Starts from command-line arguments, the program's name first. Returns once everything is running; links come later. May be
-    /// called inside or outside an async runtime, since it brings its own.
+    /// Starts from command-line arguments, the program's name first. Returns once everything is
+    /// running; links come later. May be called inside or outside an async runtime, since it brings
+    /// its own.
     pub fn start<I, T>(arguments: I) -> anyhow::Result<Self>
     where
         I: IntoIterator<Item = T>,
@@ -57,7 +58,8 @@ impl Agent {
         Self::assemble(config, runtime)
     }
 
-    /// Runs as the process's only purpose: until SIGTERM or SIGINT, then drains. A second signal ends the process at once.
+    /// Runs as the process's only purpose: until SIGTERM or SIGINT, then drains. A second signal
+    /// ends the process at once.
     pub fn run(config: Config) -> anyhow::Result<()> {
         let runtime = Runtime::start(config.threads)?;
         let signals = process::watch_signals(runtime.handle()).context("cannot watch for signals")?;

@@ -1,7 +1,7 @@
 //! The command line.
 //!
-//! Every flag also reads an environment variable, `TUNNEL_AGENT_` and its name in upper case with `_` for `-`; what may be given
-//! several times is separated by commas there.
+//! Every flag also reads an environment variable, `TUNNEL_AGENT_` and its name in upper case with
+//! `_` for `-`; what may be given several times is separated by commas there.
 
 mod config;
 
@@ -16,7 +16,8 @@ use telemetry::flags::{self, LogFlags, bytes, duration};
 
 pub use self::config::{ApiServer, Config, InvalidConfig};
 
-/// Links a cluster that nobody can dial to tunnel-servers, and joins their byte streams to allowed addresses here.
+/// Links a cluster that nobody can dial to tunnel-servers, and joins their byte streams to allowed
+/// addresses here.
 #[derive(Debug, Parser)]
 #[command(name = "tunnel-agent", version, max_term_width = 120)]
 #[command(
@@ -41,7 +42,8 @@ pub struct Servers {
     /// The name under which this cluster is known on the hub
     #[arg(long, value_name = "NAME")]
     pub cluster: Option<String>,
-    /// A tunnel-server's agent listener; may be given several times, and each name stands for all its addresses
+    /// A tunnel-server's agent listener; may be given several times, and each name stands for all
+    /// its addresses
     #[arg(long, value_name = "HOST:PORT", value_delimiter = ',')]
     pub server: Vec<String>,
     /// CA bundle of the tunnel-servers' certificates, in place of the system's roots
@@ -53,8 +55,9 @@ pub struct Servers {
     /// Links to keep to each tunnel-server
     #[arg(long, default_value_t = 2, value_name = "NUMBER")]
     pub links: u16,
-    /// Proxy on the way to the tunnel-servers: http://, https:// or socks5://[USER:PASSWORD@]HOST:PORT; without the flag the
-    /// environment's `HTTPS_PROXY` and `NO_PROXY` count
+    /// Proxy on the way to the tunnel-servers: http://, https:// or
+    /// socks5://[USER:PASSWORD@]HOST:PORT; without the flag the environment's `HTTPS_PROXY` and
+    /// `NO_PROXY` count
     #[arg(long, value_name = "URL", value_parser = secret)]
     pub proxy_url: Option<SecretString>,
     /// CA bundle of an https:// proxy, in place of the system's roots
@@ -86,14 +89,16 @@ pub struct Destinations {
     /// This cluster's API server, always allowed; in a pod that of the cluster the pod is in
     #[arg(long, value_name = "HOST:PORT")]
     pub api_server: Option<String>,
-    /// Another allowed destination; may be given several times. Loopback, link-local and clouds' metadata addresses
-    /// need a rule of their own
+    /// Another allowed destination; may be given several times. Loopback, link-local and clouds'
+    /// metadata addresses need a rule of their own
     #[arg(long, value_name = "HOST|CIDR[:PORT]", value_delimiter = ',')]
     pub allow: Vec<String>,
-    /// Time a tunnel-server gives for connecting to a destination; the agent answers a little earlier
+    /// Time a tunnel-server gives for connecting to a destination; the agent answers a little
+    /// earlier
     #[arg(long, value_parser = duration, default_value = "10s", value_name = "DURATION")]
     pub dial_timeout: Duration,
-    /// Bytes that all streams together may hold for slow readers; beyond it the stream that holds the most is reset
+    /// Bytes that all streams together may hold for slow readers; beyond it the stream that holds
+    /// the most is reset
     #[arg(long, value_parser = bytes, default_value = "256Mi", value_name = "BYTES")]
     pub max_held_bytes: u64,
 }
@@ -103,8 +108,9 @@ pub struct Process {
     /// How long streams may go on after SIGTERM
     #[arg(long, value_parser = duration, default_value = "30s", value_name = "DURATION")]
     pub drain_timeout: Duration,
-    /// Threads that move bytes, each up to about a gigabyte a second. With more than one, bytes are handed from thread to thread, and
-    /// small messages cost twice the processor time: one for each core is worth it only where one is not enough
+    /// Threads that move bytes, each up to about a gigabyte a second. With more than one, bytes are
+    /// handed from thread to thread, and small messages cost twice the processor time: one for each
+    /// core is worth it only where one is not enough
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256), value_name = "NUMBER")]
     pub threads: u16,
     /// Where /livez, /readyz and /metrics are
@@ -112,7 +118,8 @@ pub struct Process {
     pub admin_listen: SocketAddr,
 }
 
-/// Parses the process's arguments; prints help or a usage error and ends the process where clap does.
+/// Parses the process's arguments; prints help or a usage error and ends the process where clap
+/// does.
 pub fn parse() -> Args {
     flags::of_process(parse_from)
 }

@@ -1,4 +1,5 @@
-//! Ranges of IP addresses. IPv4 written as IPv6 (`::ffff:0:0/96`, RFC 4291 §2.5.5.2) is IPv4 here, since the kernel connects to it.
+//! Ranges of IP addresses. IPv4 written as IPv6 (`::ffff:0:0/96`, RFC 4291 §2.5.5.2) is IPv4 here,
+//! since the kernel connects to it.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -77,7 +78,8 @@ impl Cidr {
 impl FromStr for Cidr {
     type Err = CidrError;
 
-    /// `address/prefix`. Bits beyond the prefix must be zero: `10.1.2.3/8` is more likely a mistake than meant.
+    /// `address/prefix`. Bits beyond the prefix must be zero: `10.1.2.3/8` is more likely a mistake
+    /// than meant.
     fn from_str(text: &str) -> Result<Self, CidrError> {
         let (address, prefix) = text.split_once('/').ok_or(CidrError::Prefix)?;
         let address: IpAddr = address.parse().map_err(|_| CidrError::Address)?;

@@ -1,8 +1,9 @@
 //! Making links and keeping them.
 //!
-//! Each `--server` is followed by one task that resolves its name; each address by one that makes and keeps the links through it
-//! ([`place`]). Behind an address may be one server, or a load balancer and any number of them: who answered is known from the
-//! answer only, and what there is already is known from [`Links`].
+//! Each `--server` is followed by one task that resolves its name; each address by one that makes
+//! and keeps the links through it ([`place`]). Behind an address may be one server, or a load
+//! balancer and any number of them: who answered is known from the answer only, and what there is
+//! already is known from [`Links`].
 
 mod attempt;
 mod backoff;

@@ -1,7 +1,7 @@
 //! Whom the agent trusts and who it is, as the files say at the moment a link is made.
 //!
-//! Files that are missing or broken leave what was read last in use. A change is announced, so that links with the old identity are
-//! replaced before that expires.
+//! Files that are missing or broken leave what was read last in use. A change is announced, so that
+//! links with the old identity are replaced before that expires.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Files that may be missing or broken for a while: read at each use, the last good ones stay in use.
+//! Files that may be missing or broken for a while: read at each use, the last good ones stay in
+//! use.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -54,8 +55,8 @@ impl Followed {
         &self.files
     }
 
-    /// What the files say now, and a number that counts up with each change. If they say nothing usable: what they said before, with
-    /// the error, which is new only once per cause.
+    /// What the files say now, and a number that counts up with each change. If they say nothing
+    /// usable: what they said before, with the error, which is new only once per cause.
     pub fn look(&self) -> Result<(Arc<ClientConfig>, u64), ClientFilesError> {
         let mut state = self.state.lock();
         let client = match &state.client {
@@ -67,7 +68,8 @@ impl Followed {
         Ok((Arc::clone(&current.config), current.number))
     }
 
-    /// As [`Followed::look`]; an error is an error only if nothing was ever usable, else it is logged once per cause.
+    /// As [`Followed::look`]; an error is an error only if nothing was ever usable, else it is
+    /// logged once per cause.
     pub fn read(&self) -> Result<(Arc<ClientConfig>, u64), ClientFilesError> {
         match self.look() {
             Ok(current) => {

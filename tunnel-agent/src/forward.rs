@@ -1,6 +1,7 @@
 //! One stream: judge where it wants to go, connect, join the two.
 //!
-//! A dial ends when its asker gives up, and before the tunnel-server does, so that the reason is told by the one who knows it.
+//! A dial ends when its asker gives up, and before the tunnel-server does, so that the reason is
+//! told by the one who knows it.
 
 mod dial;
 mod lookup;
@@ -29,7 +30,8 @@ use crate::targets::Targets;
 const MOST_STREAMS: usize = 10_000;
 /// Connects under way at a time: destinations that do not answer must not gather sockets.
 const MOST_DIALS: usize = 512;
-/// What the answer may take on its way back to the server, which counts the same time from a little earlier.
+/// What the answer may take on its way back to the server, which counts the same time from a little
+/// earlier.
 const MARGIN: Duration = Duration::from_secs(1);
 
 /// Serves the streams of all links.
@@ -71,7 +73,8 @@ impl Forwarder {
         let Ok(_room) = Arc::clone(&self.room).try_acquire_owned() else {
             return self.refuse(incoming, &Failure::TooManyStreams);
         };
-        // Boxed, and gone when it stands: a stream lasts, and carries no room for what came before it around.
+        // Boxed, and gone when it stands: a stream lasts, and carries no room for what came before
+        // it around.
         if let Some(joined) = Box::pin(self.open(incoming)).await {
             joined.await;
         }
@@ -108,7 +111,8 @@ impl Forwarder {
         dial::connect(&self.targets, &self.lookups, &candidate, destination, Instant::now() + self.patience).await
     }
 
-    /// The bridge is boxed by itself: a block that awaits what it was given keeps room for it twice.
+    /// The bridge is boxed by itself: a block that awaits what it was given keeps room for it
+    /// twice.
     fn join(self: &Arc<Self>, incoming: Incoming, destination: Destination, socket: TcpStream) -> Option<Joined> {
         // The asker is gone: the socket is closed by being dropped.
         let stream = incoming.accept().ok()?;

@@ -1,11 +1,14 @@
-//! The name of this process, by which servers tell it from others of the same cluster: `Tunnel-Agent`.
+//! The name of this process, by which servers tell it from others of the same cluster:
+//! `Tunnel-Agent`.
 
 use net::random::identifier;
 
-/// Of the host's name that much is kept; with the random part it stays within the 64 of `Tunnel-Agent`.
+/// Of the host's name that much is kept; with the random part it stays within the 64 of
+/// `Tunnel-Agent`.
 const LONGEST_HOST: usize = 40;
 
-/// The pod's name, so that operators recognize it, and something random, since a restarted process is another one.
+/// The pod's name, so that operators recognize it, and something random, since a restarted process
+/// is another one.
 pub fn of_process(variable: impl Fn(&str) -> Option<String>) -> String {
     let host = variable("HOSTNAME").unwrap_or_default();
     let fit = |byte: &char| byte.is_ascii_alphanumeric() || matches!(byte, '.' | '_' | '-');

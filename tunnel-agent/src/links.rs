@@ -1,6 +1,8 @@
-//! The usable links of the process, whoever made them: who is linked to which server, and is that enough?
+//! The usable links of the process, whoever made them: who is linked to which server, and is that
+//! enough?
 //!
-//! Places (the connector's) make links independently and look here whether one more is wanted. Nobody waits for the lock.
+//! Places (the connector's) make links independently and look here whether one more is wanted.
+//! Nobody waits for the lock.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -53,8 +55,8 @@ pub struct Usable {
     id: u64,
 }
 
-/// A link's number within the process, until dropped. No two links have the same, so that no server takes one for the other's
-/// replacement.
+/// A link's number within the process, until dropped. No two links have the same, so that no server
+/// takes one for the other's replacement.
 #[derive(Debug)]
 pub struct Number {
     links: Arc<Links>,
@@ -111,7 +113,8 @@ impl Links {
         Some(Usable { links: Arc::clone(self), id })
     }
 
-    /// The lowest free number; none when all are taken, which no sensible number of links comes near.
+    /// The lowest free number; none when all are taken, which no sensible number of links comes
+    /// near.
     pub fn number(self: &Arc<Self>) -> Option<Number> {
         let mut inner = self.inner.lock();
         let number = (0..=u16::MAX).find(|number| !inner.numbers.contains(number))?;
@@ -119,8 +122,9 @@ impl Links {
         Some(Number { links: Arc::clone(self), number })
     }
 
-    /// Whether one more link through `place` may lead somewhere it is wanted: there are too few servers, or one that was reached
-    /// through this place has too few links. Behind a load balancer the only way to know is to try.
+    /// Whether one more link through `place` may lead somewhere it is wanted: there are too few
+    /// servers, or one that was reached through this place has too few links. Behind a load
+    /// balancer the only way to know is to try.
     pub fn wants_more_through(&self, place: u64) -> bool {
         let inner = self.inner.lock();
         let here: BTreeSet<_> =

@@ -1,4 +1,5 @@
-//! The way out to tunnel-servers: directly, or through the proxy that the operator or the environment names.
+//! The way out to tunnel-servers: directly, or through the proxy that the operator or the
+//! environment names.
 
 mod bypass;
 pub mod environment;

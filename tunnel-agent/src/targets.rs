@@ -1,8 +1,9 @@
 //! Which destinations the agent connects to: its own API server, and what the operator allowed.
 //!
-//! The agent decides, whatever the servers and those behind them want. A name is resolved once, here, and the addresses that were
-//! checked are the ones that are dialled (CVE-2020-8562). Loopback, link-local addresses and metadata services of clouds are reached
-//! only by a rule about them: `0.0.0.0/0`, or a name whose owner lets it point there, is not enough.
+//! The agent decides, whatever the servers and those behind them want. A name is resolved once,
+//! here, and the addresses that were checked are the ones that are dialled (CVE-2020-8562).
+//! Loopback, link-local addresses and metadata services of clouds are reached only by a rule about
+//! them: `0.0.0.0/0`, or a name whose owner lets it point there, is not enough.
 
 mod rule;
 mod special;
@@ -71,7 +72,8 @@ impl Targets {
         Self { cluster, api_server, rules }
     }
 
-    /// What can be said before a name is resolved; names that no rule can allow are not looked up at all.
+    /// What can be said before a name is resolved; names that no rule can allow are not looked up
+    /// at all.
     pub fn candidate(&self, destination: &Destination) -> Result<Candidate, NotAllowed> {
         let host = canonical(destination.host());
         if self.is_api_server(&host, destination.port()) {
@@ -94,8 +96,9 @@ impl Targets {
         self.allows(address, &canonical(candidate.place.host()), candidate.place.port(), candidate.check)
     }
 
-    /// What is said when `candidate`, asked for as `destination`, may not be reached at any of its addresses. Names that no rule
-    /// knows are answered the same when they have none: which names there are here is nobody's business.
+    /// What is said when `candidate`, asked for as `destination`, may not be reached at any of its
+    /// addresses. Names that no rule knows are answered the same when they have none: which names
+    /// there are here is nobody's business.
     pub fn refusal(&self, candidate: &Candidate, destination: &Destination) -> NotAllowed {
         let is_name = candidate.place.host().parse::<IpAddr>().is_err();
         let hidden = is_name && candidate.check == Check::Unnamed;

@@ -1,7 +1,9 @@
-//! What an operator asks a running server: probes, metrics, who is linked and what is open; and to have one of them end.
+//! What an operator asks a running server: probes, metrics, who is linked and what is open; and to
+//! have one of them end.
 //!
-//! Probes and metrics are for whoever reaches it. What is listed has names and addresses in it, and links can be closed: that is for
-//! who is on the same machine, or in the same pod (`kubectl port-forward` is), and for no web page that a browser there may show.
+//! Probes and metrics are for whoever reaches it. What is listed has names and addresses in it, and
+//! links can be closed: that is for who is on the same machine, or in the same pod
+//! (`kubectl port-forward` is), and for no web page that a browser there may show.
 
 mod command;
 mod table;
@@ -97,7 +99,8 @@ impl Desk {
         }
     }
 
-    /// For `/readyz?verbose`: not being linked keeps no server from being ready, but is what one looks for there.
+    /// For `/readyz?verbose`: not being linked keeps no server from being ready, but is what one
+    /// looks for there.
     fn details(&self) -> String {
         let (clusters, streams) = (self.shared.registry.linked().len(), self.shared.registry.streams());
         format!("[i]{clusters} clusters linked, {streams} streams open\n")
@@ -107,14 +110,16 @@ impl Desk {
 /// The answer to somebody from elsewhere.
 fn refused<B>(request: &Request<B>) -> Option<Answer> {
     let near = request.extensions().get::<Asker>().is_some_and(|Asker(asker)| asker.ip().to_canonical().is_loopback());
-    // A page's script says its origin, but not when it reads what it takes for its own site: then it names that as the host.
+    // A page's script says its origin, but not when it reads what it takes for its own site: then
+    // it names that as the host.
     let browsed = request.headers().contains_key(header::ORIGIN) || !names_this_machine(request);
     let why = "only from the loopback interface, by its address or as localhost, and not from a web page: use curl there, or kubectl \
                port-forward\n";
     (!near || browsed).then(|| text(StatusCode::FORBIDDEN, why))
 }
 
-/// Whether the request is for an address or for localhost, not for a name that somebody's DNS may point anywhere.
+/// Whether the request is for an address or for localhost, not for a name that somebody's DNS may
+/// point anywhere.
 fn names_this_machine<B>(request: &Request<B>) -> bool {
     let Some(host) = request.headers().get(header::HOST) else { return true };
     let authority = host.to_str().ok().and_then(|host| host.parse::<Authority>().ok());

@@ -49,8 +49,9 @@ struct Parts {
 // === impl Server ===
 
 impl Server {
-    /// Starts from command-line arguments, the program's name first. Returns once everything is bound and running. Blocks briefly;
-    /// may be called inside or outside an async runtime, since it brings its own.
+    /// Starts from command-line arguments, the program's name first. Returns once everything is
+    /// bound and running. Blocks briefly; may be called inside or outside an async runtime, since
+    /// it brings its own.
     pub fn start<I, T>(arguments: I) -> anyhow::Result<Self>
     where
         I: IntoIterator<Item = T>,
@@ -61,7 +62,8 @@ impl Server {
         Self::assemble(&config, runtime)
     }
 
-    /// Runs as the process's only purpose: until SIGTERM or SIGINT, then drains. A second signal ends the process at once.
+    /// Runs as the process's only purpose: until SIGTERM or SIGINT, then drains. A second signal
+    /// ends the process at once.
     pub fn run(config: &Config) -> anyhow::Result<()> {
         let runtime = Runtime::start(config.threads)?;
         let signals = process::watch_signals(runtime.handle())?;
@@ -165,13 +167,14 @@ impl Parts {
         Ok(Self { admin, frontends, agents, shared, shutdown_delay, drain_timeout })
     }
 
-    /// Readiness first, so that nobody new is sent here; then agents and frontends are asked to go elsewhere, and what is under way
-    /// may finish.
+    /// Readiness first, so that nobody new is sent here; then agents and frontends are asked to go
+    /// elsewhere, and what is under way may finish.
     async fn shut_down(&self) {
         let not_ready = self.shared.readiness.block("shutdown");
         tokio::time::sleep(self.shutdown_delay).await;
         let drain = &self.shared.drain;
-        // In this order: whoever is refused by a frontend finds an agent that is on its way to another server.
+        // In this order: whoever is refused by a frontend finds an agent that is on its way to
+        // another server.
         let (agents, frontends) = (self.agents.drain(drain), async {
             self.frontends.drain();
             drain.finish(self.drain_timeout).await

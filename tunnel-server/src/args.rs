@@ -1,6 +1,7 @@
 //! The command line.
 //!
-//! Every flag also reads an environment variable, `TUNNEL_SERVER_` and its name in upper case with `_` for `-`.
+//! Every flag also reads an environment variable, `TUNNEL_SERVER_` and its name in upper case with
+//! `_` for `-`.
 
 mod config;
 
@@ -14,7 +15,8 @@ use telemetry::flags::{self, LogFlags, bytes, duration};
 
 pub use self::config::{Config, FrontendConfig, FrontendTls, Hub, InvalidConfig};
 
-/// Holds the links that tunnel-agents open, and opens byte streams over them for gateways and for a kube-apiserver's egress selector.
+/// Holds the links that tunnel-agents open, and opens byte streams over them for gateways and for a
+/// kube-apiserver's egress selector.
 #[derive(Debug, Parser)]
 #[command(name = "tunnel-server", version, max_term_width = 120)]
 #[command(
@@ -48,9 +50,10 @@ pub struct Agents {
     /// CA bundle of the agents' client certificates, PEM; without it agents need tokens of the hub
     #[arg(long, value_name = "FILE")]
     pub agent_client_ca_file: Option<PathBuf>,
-    /// Kubeconfig of the hub, which is asked who an agent is and whether it may link (create clustergateways/tunnel of the
-    /// cluster's name); the cluster this process runs in when absent. Without either, an agent needs a client certificate with the
-    /// common name system:tunnel-agent:CLUSTER
+    /// Kubeconfig of the hub, which is asked who an agent is and whether it may link (create
+    /// clustergateways/tunnel of the cluster's name); the cluster this process runs in when absent.
+    /// Without either, an agent needs a client certificate with the common name
+    /// system:tunnel-agent:CLUSTER
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
     /// How often the credential of a linked agent is judged anew
@@ -75,7 +78,8 @@ pub struct Frontends {
     /// Private key of --frontend-tls-cert-file, PEM
     #[arg(long, value_name = "FILE")]
     pub frontend_tls_private_key_file: Option<PathBuf>,
-    /// CA bundle of the frontends' client certificates, PEM: whoever holds one may open streams to every cluster
+    /// CA bundle of the frontends' client certificates, PEM: whoever holds one may open streams to
+    /// every cluster
     #[arg(long, value_name = "FILE")]
     pub frontend_client_ca_file: Option<PathBuf>,
     /// Unix socket for frontends on this machine, made with mode 0660
@@ -91,21 +95,24 @@ pub struct Frontends {
 
 #[derive(Debug, Group)]
 pub struct Limits {
-    /// Bytes that all streams together may hold here; beyond it the stream that holds the most is reset
+    /// Bytes that all streams together may hold here; beyond it the stream that holds the most is
+    /// reset
     #[arg(long, value_parser = bytes, default_value = "512Mi", value_name = "BYTES")]
     pub max_held_bytes: u64,
 }
 
 #[derive(Debug, Group)]
 pub struct Process {
-    /// After SIGTERM, time to go on as before while load balancers and DNS learn that this server leaves
+    /// After SIGTERM, time to go on as before while load balancers and DNS learn that this server
+    /// leaves
     #[arg(long, value_parser = duration, default_value = "0s", value_name = "DURATION")]
     pub shutdown_delay_duration: Duration,
     /// Then, how long streams may go on before they are reset
     #[arg(long, value_parser = duration, default_value = "30s", value_name = "DURATION")]
     pub drain_timeout: Duration,
-    /// Threads that move bytes, each up to about a gigabyte a second. With more than one, bytes are handed from thread to thread, and
-    /// small messages cost twice the processor time: one for each core is worth it only where one is not enough
+    /// Threads that move bytes, each up to about a gigabyte a second. With more than one, bytes are
+    /// handed from thread to thread, and small messages cost twice the processor time: one for each
+    /// core is worth it only where one is not enough
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256), value_name = "NUMBER")]
     pub threads: u16,
     /// Where /livez, /readyz, /metrics and /debug/links are
@@ -113,7 +120,8 @@ pub struct Process {
     pub admin_listen: SocketAddr,
 }
 
-/// Parses the process's arguments; prints help or a usage error and ends the process where clap does.
+/// Parses the process's arguments; prints help or a usage error and ends the process where clap
+/// does.
 pub fn parse() -> Args {
     flags::of_process(parse_from)
 }

@@ -1,8 +1,10 @@
-//! The HTTP/1.1 front: one `CONNECT` a connection, as kube-apiserver's egress selector sends it, and then bytes.
+//! The HTTP/1.1 front: one `CONNECT` a connection, as kube-apiserver's egress selector sends it,
+//! and then bytes.
 //!
-//! `k8s.io/apiserver/pkg/server/egressselector/egress_selector.go` reads one response, quotes only its status line when that is not
-//! 200, and gives the connection up if a single byte came along with the response. So the reason is in the reason phrase too, and
-//! bytes of the member wait until the 200 was taken.
+//! `k8s.io/apiserver/pkg/server/egressselector/egress_selector.go` reads one response, quotes only
+//! its status line when that is not 200, and gives the connection up if a single byte came along
+//! with the response. So the reason is in the reason phrase too, and bytes of the member wait until
+//! the 200 was taken.
 
 mod answer;
 mod client;
@@ -25,13 +27,15 @@ use crate::shared::Shared;
 
 /// For the request's head, from the connection's first moment.
 pub const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// For a request on its way when the server shuts down, so that connections without one do not keep it from ending.
+/// For a request on its way when the server shuts down, so that connections without one do not keep
+/// it from ending.
 const ON_ITS_WAY: Duration = Duration::from_secs(1);
 /// Longest head, in bytes; what a frontend has to say fits many times over.
 const LONGEST_HEAD: usize = 16 * 1024;
 /// For sending a failure to somebody who does not read.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
-/// What is kept of a client that sends before it was answered, in bytes; the rest waits in its socket.
+/// What is kept of a client that sends before it was answered, in bytes; the rest waits in its
+/// socket.
 const MOST_EARLY: usize = 64 * 1024;
 
 /// Why a client is not served.
@@ -91,7 +95,8 @@ async fn head<S: AsyncRead + Unpin>(io: &mut S, read: &mut BytesMut) -> Result<R
             Ok(None) => {}
             Err(error) => return Err(error.into()),
         }
-        // Never more than a head may have, so that one client cannot fill memory with what it sends behind it.
+        // Never more than a head may have, so that one client cannot fill memory with what it sends
+        // behind it.
         match io.take((LONGEST_HEAD - read.len()) as u64).read_buf(read).await {
             Ok(0) => return Err(Unserved::Silent("closed")),
             Ok(_) => {}
@@ -122,7 +127,8 @@ async fn connect<S: AsyncRead + Unpin>(
     }
 }
 
-/// Completes when the client has closed. One that has sent something first may have closed for writing only: it gets its answer.
+/// Completes when the client has closed. One that has sent something first may have closed for
+/// writing only: it gets its answer.
 async fn gone<S: AsyncRead + Unpin>(io: &mut S, early: &mut BytesMut) {
     while early.len() < MOST_EARLY {
         match io.take((MOST_EARLY - early.len()) as u64).read_buf(early).await {

@@ -1,7 +1,8 @@
 //! Where gateways and kube-apiservers come in: mTLS with a CA of its own, and a Unix socket.
 //!
-//! HTTP/2 carries many streams and HTTP/1.1 one; which of them a client speaks is agreed by ALPN over TLS, and seen from its first
-//! bytes on the Unix socket. A frontend may ask for any stream to any cluster, so its CA is not the agents'.
+//! HTTP/2 carries many streams and HTTP/1.1 one; which of them a client speaks is agreed by ALPN
+//! over TLS, and seen from its first bytes on the Unix socket. A frontend may ask for any stream to
+//! any cluster, so its CA is not the agents'.
 
 mod connection;
 mod socket_file;
@@ -68,8 +69,8 @@ impl Frontends {
         self.uds.as_deref()
     }
 
-    /// Accepts nobody from now on, and asks those who are there to go on elsewhere: GOAWAY, and 503 for a new `CONNECT`. Their streams
-    /// go on; the shared drain's deadline ends what is left.
+    /// Accepts nobody from now on, and asks those who are there to go on elsewhere: GOAWAY, and 503
+    /// for a new `CONNECT`. Their streams go on; the shared drain's deadline ends what is left.
     pub fn drain(&self) {
         self.drain.start();
     }

@@ -1,4 +1,5 @@
-//! Holds the links that agents opened, and opens byte streams over them for gateways and for a kube-apiserver's egress selector.
+//! Holds the links that agents opened, and opens byte streams over them for gateways and for a
+//! kube-apiserver's egress selector.
 
 mod admin;
 mod app;

@@ -1,7 +1,8 @@
 //! Counters of frontends and relayed streams.
 //!
-//! Clusters become labels only once an agent has proved them, and at most [`MOST_CLUSTERS`] of them: what a frontend merely asks
-//! for makes no series. Bytes of open streams are read off their gauges when somebody asks, so that relaying counts nothing twice.
+//! Clusters become labels only once an agent has proved them, and at most [`MOST_CLUSTERS`] of
+//! them: what a frontend merely asks for makes no series. Bytes of open streams are read off their
+//! gauges when somebody asks, so that relaying counts nothing twice.
 
 mod sheds;
 mod streams;

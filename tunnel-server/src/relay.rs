@@ -1,4 +1,5 @@
-//! From a frontend's `CONNECT` to a joined pair of streams: may it, which cluster is meant, is there room, is there a link.
+//! From a frontend's `CONNECT` to a joined pair of streams: may it, which cluster is meant, is
+//! there room, is there a link.
 //!
 //! Every attempt is counted once, also one that its frontend gives up: by dropping it.
 
@@ -32,7 +33,8 @@ pub struct Relayed {
     counted: (Open, Permit<AtomicUsize>),
 }
 
-/// Opens a stream to `to` for `origin`, in the cluster it `named` or else means. Dropping the future cancels the dial.
+/// Opens a stream to `to` for `origin`, in the cluster it `named` or else means. Dropping the
+/// future cancels the dial.
 pub async fn open(
     shared: &Shared,
     origin: &Origin,
@@ -84,9 +86,10 @@ fn meant(shared: &Shared, named: Option<&ClusterName>, to: &Destination) -> Resu
     })
 }
 
-/// The host of `to` as a cluster's name. An address never is one. With a default cluster hosts are places inside of that, and an agent
-/// must not get the connections to one by calling its cluster so: there, what is neither a service's name (which has dots) nor a
-/// node's (whose port is the kubelet's) may be a cluster.
+/// The host of `to` as a cluster's name. An address never is one. With a default cluster hosts are
+/// places inside of that, and an agent must not get the connections to one by calling its cluster
+/// so: there, what is neither a service's name (which has dots) nor a node's (whose port is the
+/// kubelet's) may be a cluster.
 fn may_be_cluster(to: &Destination, has_default: bool) -> Option<ClusterName> {
     if to.host().parse::<IpAddr>().is_ok() || has_default && (to.host().contains('.') || to.port() != 443) {
         return None;
@@ -115,8 +118,8 @@ impl Relayed {
     }
 }
 
-/// What is left of a request for as long as its stream lasts. Boxed twice over, so that thousands of them carry no room around for what
-/// is moved.
+/// What is left of a request for as long as its stream lasts. Boxed twice over, so that thousands
+/// of them carry no room around for what is moved.
 fn joined<F: Future<Output = io::Result<()>> + Send>(
     join: Pin<Box<F>>,
     shared: Shared,

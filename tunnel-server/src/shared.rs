@@ -19,8 +19,8 @@ pub type Shared = Arc<Common>;
 pub struct Common {
     pub registry: Arc<Registry>,
     pub readiness: Readiness,
-    /// Of frontends and their streams: soft means GOAWAY and no new connections, hard that what is left is reset. What must be
-    /// waited for holds a guard of it.
+    /// Of frontends and their streams: soft means GOAWAY and no new connections, hard that what is
+    /// left is reset. What must be waited for holds a guard of it.
     pub drain: Drain,
     /// Of frontends and relayed streams; the registry and the agents' listener count by themselves.
     pub metrics: Metrics,
@@ -30,7 +30,8 @@ pub struct Common {
     pub refusals: Quiet,
     /// Bytes held by all streams together.
     pub budget: Budget,
-    /// The registry enforces those of clusters, links, dials and all streams together (its refusals say so); the frontends their own.
+    /// The registry enforces those of clusters, links, dials and all streams together (its refusals
+    /// say so); the frontends their own.
     pub limits: Limits,
     pub settings: Settings,
     pub dial_timeout: Duration,

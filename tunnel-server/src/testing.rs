@@ -1,5 +1,5 @@
-//! What this crate's tests of frontends share: listeners in front of a registry, and an agent whose destinations each behave in
-//! their own way.
+//! What this crate's tests of frontends share: listeners in front of a registry, and an agent whose
+//! destinations each behave in their own way.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,8 @@ use links::{Credential, Linked, Named, Registry};
 
 /// What `banner.member` says first.
 pub const BANNER: &[u8] = b"SSH-2.0-member\r\n";
-/// Bytes that all streams together may hold: room for what one stalled stream does, which is most of a window, and not for two.
+/// Bytes that all streams together may hold: room for what one stalled stream does, which is most
+/// of a window, and not for two.
 pub const BUDGET: u64 = 1 << 20;
 /// How long tests wait for what should happen soon.
 pub const SOON: Duration = Duration::from_secs(10);

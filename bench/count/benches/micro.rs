@@ -1,4 +1,5 @@
-//! Times of single operations: `cargo bench -p count`. For instructions, which do not move with the machine's load: the program `count`.
+//! Times of single operations: `cargo bench -p count`. For instructions, which do not move with the
+//! machine's load: the program `count`.
 
 use count::micro;
 use criterion::{Criterion, criterion_group, criterion_main};

@@ -1,7 +1,9 @@
-//! Instructions per operation, counted by callgrind: the figure that does not move with the machine's load, and so the one to steer by.
+//! Instructions per operation, counted by callgrind: the figure that does not move with the
+//! machine's load, and so the one to steer by.
 //!
-//! What is counted runs as it is shipped, under valgrind, in front of this process's clients and behind its members. Its counters are set to zero
-//! before a load and read after it: starting, handshakes and warming up are not in the figure.
+//! What is counted runs as it is shipped, under valgrind, in front of this process's clients and
+//! behind its members. Its counters are set to zero before a load and read after it: starting,
+//! handshakes and warming up are not in the figure.
 
 mod callgrind;
 mod figure;
@@ -22,7 +24,8 @@ use stage::{Case, Floor, Stage, gateway, tunnel};
 use crate::callgrind::{Counted, Dump};
 use crate::figure::Figure;
 
-/// Counts instructions per operation: of our programs, and of single operations of a request's path. Needs valgrind
+/// Counts instructions per operation: of our programs, and of single operations of a request's
+/// path. Needs valgrind
 #[derive(Clone, Debug, Parser)]
 #[command(name = "count", args_conflicts_with_subcommands = true)]
 struct Options {

@@ -1,4 +1,5 @@
-//! Single operations of a request's path, without network and hub: for criterion, which times them, and for callgrind, which counts them.
+//! Single operations of a request's path, without network and hub: for criterion, which times them,
+//! and for callgrind, which counts them.
 
 mod admission;
 mod request;
@@ -68,7 +69,8 @@ impl Operation {
         (self.run)(count);
     }
 
-    /// Does `count` of them. A symbol of its own: callgrind counts between its entry and its return.
+    /// Does `count` of them. A symbol of its own: callgrind counts between its entry and its
+    /// return.
     #[inline(never)]
     pub fn run(&mut self, count: u64) {
         (self.run)(count);

@@ -1,4 +1,5 @@
-//! Single operations: this program runs itself under callgrind, which collects only inside [`Operation::run`](count::micro::Operation::run).
+//! Single operations: this program runs itself under callgrind, which collects only inside
+//! [`Operation::run`](count::micro::Operation::run).
 
 use std::env;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,8 @@
 //! Where the instructions went: functions, the most expensive first, and who called them.
 //!
-//! `callgrind_annotate` is of no use here: it takes calls that began before the counters were set to zero (`calls=0`) for the function's own cost.
-//! The format is described in valgrind's manual, "Callgrind Format Specification".
+//! `callgrind_annotate` is of no use here: it takes calls that began before the counters were set
+//! to zero (`calls=0`) for the function's own cost. The format is described in valgrind's manual,
+//! "Callgrind Format Specification".
 
 mod parse;
 

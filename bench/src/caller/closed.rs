@@ -23,8 +23,8 @@ pub struct Summary {
 // === impl Summary ===
 
 impl Summary {
-    /// Of what `tasks` have done since `start`, when all are over: each says how many requests were answered, of which there were `at_once`
-    /// under way in all of them together.
+    /// Of what `tasks` have done since `start`, when all are over: each says how many requests were
+    /// answered, of which there were `at_once` under way in all of them together.
     pub(super) async fn of(mut tasks: JoinSet<Result<u32>>, start: Instant, at_once: u32) -> Result<Self> {
         let mut requests = 0;
         while let Some(count) = tasks.join_next().await {
@@ -36,7 +36,8 @@ impl Summary {
     }
 }
 
-/// Keeps `streams` requests under way on each of `connections` for `time`. Fails when a request does.
+/// Keeps `streams` requests under way on each of `connections` for `time`. Fails when a request
+/// does.
 pub async fn run(caller: &Repeater, connections: usize, streams: usize, time: Duration) -> Result<Summary> {
     let mut tasks = JoinSet::new();
     let mut open = Vec::new();

@@ -8,7 +8,8 @@ use tokio::sync::oneshot;
 
 use super::repeater::Repeater;
 
-/// Open until dropped. A thread of their own answers what the other side wants to know meanwhile (PING).
+/// Open until dropped. A thread of their own answers what the other side wants to know meanwhile
+/// (PING).
 pub struct Held {
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -17,7 +18,8 @@ pub struct Held {
 // === impl Held ===
 
 impl Held {
-    /// `number` of what `caller` asks, on as many connections as are needed for `each` on one. Returns when all are answered.
+    /// `number` of what `caller` asks, on as many connections as are needed for `each` on one.
+    /// Returns when all are answered.
     pub fn open(caller: Repeater, number: usize, each: usize) -> Result<Self> {
         let (opened, wait) = oneshot::channel();
         let (stop, stopped) = oneshot::channel::<()>();

@@ -1,6 +1,6 @@
-//! The same request again and again, as Go's clients (client-go, and so the hub's aggregator) put it on the wire: a header that was sent
-//! before is one byte. The `h2` crate writes each further value of a name in full every time, which makes twenty groups twice as dear
-//! to read as they are.
+//! The same request again and again, as Go's clients (client-go, and so the hub's aggregator) put
+//! it on the wire: a header that was sent before is one byte. The `h2` crate writes each further
+//! value of a name in full every time, which makes twenty groups twice as dear to read as they are.
 
 mod block;
 mod frames;
@@ -47,14 +47,16 @@ struct Lane<'a> {
 // === impl Indexed ===
 
 impl Indexed {
-    /// GETs of `path` along `way`, with the way's headers or with `headers` in their place (`Name: value`), as the owner of `identity`.
+    /// GETs of `path` along `way`, with the way's headers or with `headers` in their place
+    /// (`Name: value`), as the owner of `identity`.
     pub fn new(way: &Way, path: &str, headers: Option<&[String]>, identity: Option<&Issued>) -> Result<Self> {
         let caller = Caller::with(way, headers.unwrap_or(&way.headers), identity)?;
         let blocks = Blocks::of(&caller.head(Method::GET, path)?)?;
         Ok(Self { caller, blocks })
     }
 
-    /// Keeps `streams` requests under way on each of `connections` for `time`. Fails when one is not answered 200.
+    /// Keeps `streams` requests under way on each of `connections` for `time`. Fails when one is
+    /// not answered 200.
     pub async fn run(&self, connections: usize, streams: u32, time: Duration) -> Result<Summary> {
         let mut open = Vec::new();
         for _ in 0..connections {

@@ -1,8 +1,10 @@
-//! Requests that begin when they are due, whether or not earlier ones are answered: how long callers wait at a given rate.
+//! Requests that begin when they are due, whether or not earlier ones are answered: how long
+//! callers wait at a given rate.
 //!
-//! Latency counts from the moment a request was due, so that a proxy that stalls is charged with everybody who would have come
-//! meanwhile (the usual omission of closed loops). Arrivals are those of many callers who know nothing of each other: exponential pauses,
-//! from the same seed for everybody.
+//! Latency counts from the moment a request was due, so that a proxy that stalls is charged with
+//! everybody who would have come meanwhile (the usual omission of closed loops). Arrivals are those
+//! of many callers who know nothing of each other: exponential pauses, from the same seed for
+//! everybody.
 
 mod alarm;
 
@@ -26,7 +28,8 @@ struct Arrivals {
     mean: f64,
 }
 
-/// How long each request took from when it was due: sends `rate` requests a second for `time`, in turns over `connections`. Fails when a request does.
+/// How long each request took from when it was due: sends `rate` requests a second for `time`, in
+/// turns over `connections`. Fails when a request does.
 pub async fn run(caller: &Repeater, connections: usize, rate: f64, time: Duration) -> Result<Vec<Duration>> {
     let mut open = Vec::new();
     for _ in 0..connections {

@@ -29,7 +29,8 @@ pub struct Connection {
 // === impl Repeater ===
 
 impl Repeater {
-    /// GETs of `path` along `way`, with the way's headers or with `headers` in their place (`Name: value`), as the owner of `identity`.
+    /// GETs of `path` along `way`, with the way's headers or with `headers` in their place
+    /// (`Name: value`), as the owner of `identity`.
     pub fn new(way: &Way, path: &str, headers: Option<&[String]>, identity: Option<&Issued>) -> Result<Self> {
         let caller = Caller::with(way, headers.unwrap_or(&way.headers), identity)?;
         let request = Arc::new(caller.head(Method::GET, path)?);

@@ -41,13 +41,15 @@ impl HubSide {
         Ok(Self { hub, etcd, token, kubeconfig })
     }
 
-    /// Registers the cluster `name` at `url`, whose certificate is of `authority`; `token` is what it is asked with.
+    /// Registers the cluster `name` at `url`, whose certificate is of `authority`; `token` is what
+    /// it is asked with.
     pub fn register(&self, name: &str, url: &str, authority: &Authority, token: &str) -> Result<()> {
         let secret = MemberSecret::with_token(&self.hub.server, token).at(url).trusting(authority);
         self.hub.register_member(name, &secret)
     }
 
-    /// Lets a ServiceAccount (namespace, name) do what `rules` say, by a `ClusterRole` and a `ClusterRoleBinding` called `name`.
+    /// Lets a ServiceAccount (namespace, name) do what `rules` say, by a `ClusterRole` and a
+    /// `ClusterRoleBinding` called `name`.
     pub fn grant(&self, name: &str, account: (&str, &str), rules: &Value) -> Result<()> {
         const GROUP: &str = "rbac.authorization.k8s.io";
         let version = format!("{GROUP}/v1");

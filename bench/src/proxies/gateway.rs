@@ -19,7 +19,8 @@ pub fn ours(ground: &mut Ground, plan: &Plan<'_>, program: &Path) -> Result<(Pro
     Ok((Process::start(&plan.name, program, flags, &plan.directory)?, access(ground, plan)?))
 }
 
-/// What the Go gateway reads of the hub before it lets anybody through: admission and flow control, as its chart allows it.
+/// What the Go gateway reads of the hub before it lets anybody through: admission and flow control,
+/// as its chart allows it.
 fn read_rights() -> Value {
     let verbs = ["get", "list", "watch"];
     let rule = |group: &str, name: &str| json!({"apiGroups": [group], "resources": [name], "verbs": verbs});

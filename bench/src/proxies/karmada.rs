@@ -1,7 +1,9 @@
-//! Karmada's aggregated API server, with the hub as its control plane and the hub's etcd as its store.
+//! Karmada's aggregated API server, with the hub as its control plane and the hub's etcd as its
+//! store.
 //!
-//! It needs nothing more of Karmada: its own API has the Cluster, the hub has the Secret that the Cluster names, and the hub reviews
-//! who calls. What a controller of Karmada's would have set up at the member (who may be impersonated) the upstream does not ask for.
+//! It needs nothing more of Karmada: its own API has the Cluster, the hub has the Secret that the
+//! Cluster names, and the hub reviews who calls. What a controller of Karmada's would have set up
+//! at the member (who may be impersonated) the upstream does not ask for.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! A bar for each target: the median of the scenario's first figure, with the spread as a thin line over its end.
+//! A bar for each target: the median of the scenario's first figure, with the spread as a thin line
+//! over its end.
 
 use super::number::number;
 use super::svg::{Anchor, Fill, Picture};

@@ -1,4 +1,5 @@
-//! Goals held against what was measured. The median of the rounds decides; in how many rounds it held is told beside.
+//! Goals held against what was measured. The median of the rounds decides; in how many rounds it
+//! held is told beside.
 
 use super::{Judged, Verdict};
 use crate::figure::{Bound, Goal, Target};

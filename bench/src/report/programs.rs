@@ -49,7 +49,8 @@ pub fn versions(given: &Programs) -> Vec<Version> {
     versions
 }
 
-/// What `program` prints, on whichever stream; None if it cannot be run or takes longer than a version may take.
+/// What `program` prints, on whichever stream; None if it cannot be run or takes longer than a
+/// version may take.
 pub fn output<A: AsRef<OsStr>>(program: impl AsRef<OsStr>, args: impl IntoIterator<Item = A>) -> Option<String> {
     let mut command = Command::new("timeout");
     let output = command.arg("10").arg(program).args(args).stdin(Stdio::null()).output().ok()?;
@@ -76,7 +77,8 @@ fn told(path: &Path, flag: &str) -> String {
     text.lines().next().map_or_else(|| "unknown".to_owned(), |line| line.trim().to_owned())
 }
 
-/// Go programs carry the module, the commit and the compiler that they were built from; few of them have a flag that tells.
+/// Go programs carry the module, the commit and the compiler that they were built from; few of them
+/// have a flag that tells.
 fn go_version(path: &Path) -> String {
     let arguments = ["version".as_ref(), "-m".as_ref(), path.as_os_str()];
     output("go", arguments)

@@ -1,4 +1,5 @@
-//! Pictures of lines, boxes and words. No background, and colours of middle lightness: they are read on white and on black.
+//! Pictures of lines, boxes and words. No background, and colours of middle lightness: they are
+//! read on white and on black.
 
 use std::fmt::{self, Display, Write as _};
 
@@ -115,7 +116,8 @@ fn escape(text: &str) -> impl Display {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// At most five round numbers from zero on, the last at least `highest`: where a scale has its marks.
+/// At most five round numbers from zero on, the last at least `highest`: where a scale has its
+/// marks.
 pub fn marks(highest: f64) -> Vec<f64> {
     let rough = if highest > 0.0 { highest / 4.0 } else { 0.25 };
     let power = 10_f64.powf(rough.log10().floor());
@@ -128,7 +130,8 @@ pub fn marks(highest: f64) -> Vec<f64> {
 pub(super) mod tests {
     use super::*;
 
-    /// The names of its elements, in order. Panics unless every element that is opened is closed, in order, and attributes are quoted.
+    /// The names of its elements, in order. Panics unless every element that is opened is closed,
+    /// in order, and attributes are quoted.
     pub fn elements(svg: &str) -> Vec<String> {
         let (mut open, mut seen) = (Vec::new(), Vec::new());
         for piece in svg.split('<').skip(1) {

@@ -1,4 +1,5 @@
-//! Requests as fast as they are answered, a fixed number at once: what a request costs, and how many there can be.
+//! Requests as fast as they are answered, a fixed number at once: what a request costs, and how
+//! many there can be.
 
 use std::rc::Rc;
 use std::time::Duration;

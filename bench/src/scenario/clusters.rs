@@ -1,4 +1,5 @@
-//! Ten thousand clusters: starting with them, keeping up with their Secrets, finding one among them.
+//! Ten thousand clusters: starting with them, keeping up with their Secrets, finding one among
+//! them.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -141,7 +142,8 @@ async fn request(caller: &Caller, tree: &Tree, time: Duration) -> Result<f64> {
     Ok(tree.cpu_since(before)?.as_secs_f64() * 1e6 / answered)
 }
 
-/// Processor milliseconds of a second in which one cluster gets another token, with all that is done in it anyway.
+/// Processor milliseconds of a second in which one cluster gets another token, with all that is
+/// done in it anyway.
 async fn rotate(clusters: &Clusters, tree: &Tree, number: &mut usize, time: Duration) -> Result<f64> {
     let (mut ticks, mut rotated) = (interval(PERIOD), 0);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -1,4 +1,5 @@
-//! The same small GETs as the hub sends them for its users: with its own certificate and the user in headers.
+//! The same small GETs as the hub sends them for its users: with its own certificate and the user
+//! in headers.
 
 use std::time::Duration;
 

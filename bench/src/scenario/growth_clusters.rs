@@ -41,7 +41,8 @@ const SMOKE: usize = 200;
 /// For one request to each cluster, whose connections are made then.
 const LAP: Duration = Duration::from_mins(2);
 const SETTLE: Duration = Duration::from_secs(2);
-/// Reviews of one permission every ten seconds are the same for all proxies, and for 10,000 clusters a load of their own.
+/// Reviews of one permission every ten seconds are the same for all proxies, and for 10,000
+/// clusters a load of their own.
 const FLAGS: [&str; 1] = ["--authorization-webhook-cache-authorized-ttl=10m"];
 
 pub struct GrowthClusters;

@@ -28,7 +28,8 @@ pub struct Bulk {
 }
 
 impl Tunnel {
-    /// Moves bytes over `streams` at a time for `time`, in units of `unit` bytes, each acknowledged by its whole arrival.
+    /// Moves bytes over `streams` at a time for `time`, in units of `unit` bytes, each acknowledged
+    /// by its whole arrival.
     pub fn bulk(&self, direction: Direction, streams: usize, unit: u64, time: Duration) -> Result<Bulk> {
         self.run(async {
             let mut open = Vec::new();

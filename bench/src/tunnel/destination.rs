@@ -1,8 +1,9 @@
-//! What tunnels lead to: a server that echoes, sends or swallows, as the caller says. A process of its own (this binary again), so that its work
-//! is not counted as a tunnel's.
+//! What tunnels lead to: a server that echoes, sends or swallows, as the caller says. A process of
+//! its own (this binary again), so that its work is not counted as a tunnel's.
 //!
-//! A connection carries commands, one after the other: `e`, after which everything comes back; `s` and eight bytes of a big-endian number, after
-//! which so many bytes come; `k` and a number, after which so many bytes are swallowed and one comes back. It never speaks first.
+//! A connection carries commands, one after the other: `e`, after which everything comes back; `s`
+//! and eight bytes of a big-endian number, after which so many bytes come; `k` and a number, after
+//! which so many bytes are swallowed and one comes back. It never speaks first.
 
 use std::io;
 use std::net::SocketAddr;

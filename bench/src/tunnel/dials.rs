@@ -21,11 +21,13 @@ pub struct Dials {
     pub cpu: f64,
 }
 
-/// Most that are opened one after the other: the destination's ports stay in use for a minute after each.
+/// Most that are opened one after the other: the destination's ports stay in use for a minute after
+/// each.
 const MOST: usize = 2000;
 
 impl Tunnel {
-    /// Opens and closes, one after the other, for `time`. Where an open connection says nothing about the far end, the time ends with an echo.
+    /// Opens and closes, one after the other, for `time`. Where an open connection says nothing
+    /// about the far end, the time ends with an echo.
     pub fn dial(&self, time: Duration) -> Result<Dials> {
         self.run(async {
             let echoed = !self.entry.confirms();

@@ -25,7 +25,8 @@ use super::h2_stream::{self, H2Stream};
 
 /// For one dial, everything included.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Between two tries of a Unix socket whose queue is full: it does not make callers wait, as TCP does.
+/// Between two tries of a Unix socket whose queue is full: it does not make callers wait, as TCP
+/// does.
 const FULL: Duration = Duration::from_millis(1);
 
 pub enum Entry {
@@ -59,7 +60,8 @@ pub enum Stream {
 // === impl Entry ===
 
 impl Entry {
-    /// Opens a connection to `destination`. Of a relay and a direct connection it is only known that the near end stands.
+    /// Opens a connection to `destination`. Of a relay and a direct connection it is only known
+    /// that the near end stands.
     pub async fn open(&self, destination: SocketAddr) -> Result<Stream> {
         let opened = tokio::time::timeout(PATIENCE, self.dial(destination)).await;
         opened.with_context(|| format!("no connection within {PATIENCE:?}"))?
@@ -70,7 +72,8 @@ impl Entry {
         !matches!(self, Self::Direct | Self::Relay(_))
     }
 
-    /// Lets go of what connections share. While no measurement runs nobody would answer the server's PINGs on it.
+    /// Lets go of what connections share. While no measurement runs nobody would answer the
+    /// server's PINGs on it.
     pub async fn leave(&self) {
         if let Self::Link(link) = self {
             link.made.lock().await.take();

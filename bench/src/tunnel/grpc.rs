@@ -1,4 +1,5 @@
-//! A caller of konnectivity's gRPC frontend: one connection and one `Proxy` stream for each dial, as its client library does for kube-apiserver.
+//! A caller of konnectivity's gRPC frontend: one connection and one `Proxy` stream for each dial,
+//! as its client library does for kube-apiserver.
 
 mod packet;
 

@@ -1,4 +1,5 @@
-//! The tunnels of a run: which there are, and what is needed to start one of them, as often as wanted.
+//! The tunnels of a run: which there are, and what is needed to start one of them, as often as
+//! wanted.
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -28,7 +29,8 @@ pub struct Plan {
     directory: PathBuf,
 }
 
-/// All of them, each with the load that `load` makes of it. `scenario` is for the names of directories.
+/// All of them, each with the load that `load` makes of it. `scenario` is for the names of
+/// directories.
 pub fn contenders<L: Load + 'static>(
     ground: &Ground,
     scenario: &str,

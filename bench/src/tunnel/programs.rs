@@ -118,7 +118,8 @@ fn konnectivity(server: &Path, agent: &Path, grpc: bool, files: &Files, director
     Ok((entry, vec![server, agent]))
 }
 
-/// Two processes, as a tunnel has: TLS with both certificates verified between them, a TLS connection for each connection.
+/// Two processes, as a tunnel has: TLS with both certificates verified between them, a TLS
+/// connection for each connection.
 fn haproxy(program: &Path, files: &Files, destination: SocketAddr, directory: &Path) -> Result<Started> {
     let middle = format!("127.0.0.1:{}", ports::free()?);
     let (socket, ca) = (directory.join("frontend.sock"), files.authority.display());

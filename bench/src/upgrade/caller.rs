@@ -19,7 +19,8 @@ use crate::way::Way;
 
 /// For the connection and the 101.
 const START_LIMIT: Duration = Duration::from_secs(20);
-/// For one echo, and for the rest of the bytes after the last was written: whoever takes longer has lost them.
+/// For one echo, and for the rest of the bytes after the last was written: whoever takes longer has
+/// lost them.
 const ECHO_LIMIT: Duration = Duration::from_secs(20);
 /// A keystroke or a line of output, framed.
 const MESSAGE: usize = 64;
@@ -69,8 +70,9 @@ impl Upgraded {
         Ok(taken)
     }
 
-    /// Writes until `deadline` while the echo is read; how many bytes came back. Closed only after that: proxies that do as
-    /// Kubernetes does end both directions when one has ended, and what is under way then is lost.
+    /// Writes until `deadline` while the echo is read; how many bytes came back. Closed only after
+    /// that: proxies that do as Kubernetes does end both directions when one has ended, and what is
+    /// under way then is lost.
     pub async fn stream_until(self, deadline: Instant) -> Result<usize> {
         let (reader, mut writer) = split(self.0);
         let (told, total) = oneshot::channel();

@@ -1,4 +1,5 @@
-//! The upstream of upgrades: HTTP/1.1 over TLS; whatever is asked to be upgraded becomes an echo, all else is answered with 200.
+//! The upstream of upgrades: HTTP/1.1 over TLS; whatever is asked to be upgraded becomes an echo,
+//! all else is answered with 200.
 
 use std::io;
 use std::time::Duration;
@@ -60,7 +61,8 @@ async fn serve<IO: AsyncRead + AsyncWrite + Unpin>(mut io: IO) -> io::Result<()>
     Ok(())
 }
 
-/// Up to and with the empty line, byte by byte, so that nothing behind it is taken; none at the connection's end.
+/// Up to and with the empty line, byte by byte, so that nothing behind it is taken; none at the
+/// connection's end.
 pub async fn head<IO: AsyncRead + Unpin>(io: &mut IO) -> io::Result<Option<String>> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {

@@ -1,6 +1,8 @@
-//! What nginx cannot do by itself: reads uploads to their end without writing them to a disk, and holds watches open.
+//! What nginx cannot do by itself: reads uploads to their end without writing them to a disk, and
+//! holds watches open.
 //!
-//! A process of its own behind the upstream's nginx, on a Unix socket: this program, started again with a hidden command.
+//! A process of its own behind the upstream's nginx, on a Unix socket: this program, started again
+//! with a hidden command.
 
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! Requests one after the other on each of many streams, spread over many paths: what load generators do, without their limits on paths.
+//! Requests one after the other on each of many streams, spread over many paths: what load
+//! generators do, without their limits on paths.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -34,7 +35,8 @@ struct Shared {
     answered: AtomicUsize,
 }
 
-/// Puts `load` on whom `caller` calls, over 4 connections with 8 streams each, and says how many requests were answered.
+/// Puts `load` on whom `caller` calls, over 4 connections with 8 streams each, and says how many
+/// requests were answered.
 /// # Errors
 /// An answer that is not successful.
 pub async fn run(caller: &Caller, load: &Load) -> Result<f64> {

@@ -16,7 +16,8 @@ const BEFORE: &str = r#"{"due":""#;
 /// Nanoseconds since 1970 in decimal, with leading zeros.
 const DIGITS: usize = 20;
 const PERIOD: Duration = Duration::from_secs(1);
-/// Consecutive multiples of it modulo a second are spread evenly, however many there are (the golden section).
+/// Consecutive multiples of it modulo a second are spread evenly, however many there are (the
+/// golden section).
 const STEP_MICROSECONDS: u64 = 618_034;
 
 /// The body of a response.
@@ -92,7 +93,8 @@ impl Body for Lines {
             Then::End => Poll::Ready(None),
             Then::Nothing => Poll::Pending,
             Then::Events { interval, clock } => {
-                // Late ones are made up for, each with the time when it should have come: no stall hides behind itself.
+                // Late ones are made up for, each with the time when it should have come: no stall
+                // hides behind itself.
                 let due = ready!(interval.poll_tick(cx));
                 let since_epoch = clock.since_epoch + due.duration_since(clock.instant);
                 Poll::Ready(Some(Ok(Frame::data(event(since_epoch)))))

@@ -1,4 +1,5 @@
-//! The upstream of watches, a process of its own so that what it uses is not what a proxy uses: HTTP/2 and HTTP/1.1 over TLS, by ALPN.
+//! The upstream of watches, a process of its own so that what it uses is not what a proxy uses:
+//! HTTP/2 and HTTP/1.1 over TLS, by ALPN.
 
 use std::convert::Infallible;
 use std::sync::Arc;

@@ -22,7 +22,8 @@ pub struct Upstream(StandIn);
 // === impl Upstream ===
 
 impl Upstream {
-    /// Starts it with files in `directory` and waits until it answers. `name`, unlike any other's, is the cluster's, too.
+    /// Starts it with files in `directory` and waits until it answers. `name`, unlike any other's,
+    /// is the cluster's, too.
     pub fn start(directory: &Path, name: &'static str) -> Result<Self> {
         let mut upstream = Self(StandIn::start(directory, name, "serve-watches")?);
         upstream.wait_ready()?;

@@ -1,4 +1,5 @@
-//! Many watches held open at the same time, over many HTTP/2 connections. Everything runs on the caller's runtime, of one thread.
+//! Many watches held open at the same time, over many HTTP/2 connections. Everything runs on the
+//! caller's runtime, of one thread.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -154,8 +154,8 @@ impl Fakes {
         loop {
             looks.tick().await;
             gateway.check()?;
-            // In a task of its own: the kit's clients panic when they have waited for long, and a cold program under valgrind on a busy machine
-            // may be that slow.
+            // In a task of its own: the kit's clients panic when they have waited for long, and a
+            // cold program under valgrind on a busy machine may be that slow.
             let client = self.client(None);
             let local = LocalSet::new();
             let asked = local.spawn_local(async move {

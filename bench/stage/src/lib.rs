@@ -1,5 +1,6 @@
-//! Our own programs between scripted hubs, members and destinations and clients of this process: what instructions are counted of, and
-//! what builds are trained with. Needs nothing that is not in this checkout.
+//! Our own programs between scripted hubs, members and destinations and clients of this process:
+//! what instructions are counted of, and what builds are trained with. Needs nothing that is not in
+//! this checkout.
 
 pub mod gateway;
 pub mod program;

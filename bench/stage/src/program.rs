@@ -100,7 +100,8 @@ impl Program {
         // There cargo finds the workspace's configuration, too.
         cargo.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
         cargo.args(["build", "--quiet", "--profile", profile.name()]);
-        // All in one call, as images are built: alone each would have what they share built again, with features of its own.
+        // All in one call, as images are built: alone each would have what they share built again,
+        // with features of its own.
         cargo.args(Self::ALL.iter().flat_map(|program| ["--package", program.package()]));
         cargo
     }

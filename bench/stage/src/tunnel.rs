@@ -1,5 +1,5 @@
-//! The tunnel: a tunnel-server and a tunnel-agent between clients at the server's Unix socket and a destination of this process. Figures are of
-//! both together.
+//! The tunnel: a tunnel-server and a tunnel-agent between clients at the server's Unix socket and a
+//! destination of this process. Figures are of both together.
 
 mod destination;
 

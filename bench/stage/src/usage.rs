@@ -1,7 +1,8 @@
 //! What a program and its children have used: processor time and memory, as the kernel counts them.
 //!
-//! Processor time is the sum of `/proc/<pid>/task/<tid>/schedstat` (nanoseconds on a processor, proc(5)): finer than the ticks of `stat`. Threads
-//! and children that have ended are not in it: the programs measured here keep theirs.
+//! Processor time is the sum of `/proc/<pid>/task/<tid>/schedstat` (nanoseconds on a processor,
+//! proc(5)): finer than the ticks of `stat`. Threads and children that have ended are not in it:
+//! the programs measured here keep theirs.
 
 use std::fs;
 use std::path::Path;

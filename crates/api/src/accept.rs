@@ -1,7 +1,9 @@
-//! Content negotiation for the documents we write ourselves; proxied answers are the member's business.
+//! Content negotiation for the documents we write ourselves; proxied answers are the member's
+//! business.
 //!
-//! The rules are those of `k8s.io/apiserver/pkg/endpoints/handlers/negotiation/negotiate.go`: clauses are tried by quality, then
-//! by how specific they are, then in order, and `g`, `v` and `as` ask for a transformed document. Only JSON is written.
+//! The rules are those of `k8s.io/apiserver/pkg/endpoints/handlers/negotiation/negotiate.go`:
+//! clauses are tried by quality, then by how specific they are, then in order, and `g`, `v` and
+//! `as` ask for a transformed document. Only JSON is written.
 
 mod clause;
 
@@ -51,7 +53,8 @@ pub enum StatusForm {
     Protobuf,
 }
 
-/// What [`status`] found, as received: most requests end without an error, and nobody has to read it.
+/// What [`status`] found, as received: most requests end without an error, and nobody has to read
+/// it.
 #[derive(Debug, Clone)]
 pub struct LateForm(Late);
 
@@ -79,8 +82,9 @@ pub fn representation(headers: &HeaderMap, shape: Shape) -> Result<Representatio
 
 /// Picks the form of `/apis`.
 ///
-/// Never refuses: a client that names only forms we lack (`v2beta1`, protobuf) decides by the answer's Content-Type and copes
-/// with the plain document, while a 406 would make it see no resources at all.
+/// Never refuses: a client that names only forms we lack (`v2beta1`, protobuf) decides by the
+/// answer's Content-Type and copes with the plain document, while a 406 would make it see no
+/// resources at all.
 pub fn discovery(headers: &HeaderMap) -> DiscoveryForm {
     let form = |clause: &Clause<'_>| match clause.target {
         (None, None, None) => Some(DiscoveryForm::Plain),
@@ -91,7 +95,8 @@ pub fn discovery(headers: &HeaderMap) -> DiscoveryForm {
     clauses.iter().filter(|clause| clause.matches(JSON)).find_map(form).unwrap_or(DiscoveryForm::Plain)
 }
 
-/// The form of an error, to be picked when there is one: JSON, unless the header accepts protobuf and not JSON. Never refuses.
+/// The form of an error, to be picked when there is one: JSON, unless the header accepts protobuf
+/// and not JSON. Never refuses.
 pub fn status(headers: &HeaderMap) -> LateForm {
     let mut lines = headers.get_all(ACCEPT).iter();
     let first = lines.next();
@@ -115,7 +120,8 @@ fn form<'a>(lines: impl IntoIterator<Item = &'a HeaderValue>) -> StatusForm {
     form
 }
 
-/// Whether plain JSON is accepted; so it is without an Accept header. Parameters of the clauses are not looked at.
+/// Whether plain JSON is accepted; so it is without an Accept header. Parameters of the clauses are
+/// not looked at.
 pub fn json(headers: &HeaderMap) -> Result<(), NotAcceptable> {
     let absent = headers.get_all(ACCEPT).iter().all(|line| line.as_bytes().trim_ascii().is_empty());
     if absent || clause::all(headers).any(|clause| clause.matches(JSON)) { Ok(()) } else { Err(NotAcceptable) }

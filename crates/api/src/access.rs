@@ -1,13 +1,14 @@
 //! What a request wants to do, in the words of a `SubjectAccessReview`.
 //!
 //! The attributes follow the request-info rules of
-//! `k8s.io/apiserver/pkg/endpoints/request/requestinfo.go`; they are computed from the same parse that dispatches the
-//! request, so that what is authorized and what is done cannot differ.
+//! `k8s.io/apiserver/pkg/endpoints/request/requestinfo.go`; they are computed from the same parse
+//! that dispatches the request, so that what is authorized and what is done cannot differ.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// An RBAC verb. `None` is the empty verb that OPTIONS and unknown methods get: only `verbs: ["*"]` matches it.
+/// An RBAC verb. `None` is the empty verb that OPTIONS and unknown methods get: only `verbs: ["*"]`
+/// matches it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Verb {
     Get,
@@ -17,10 +18,12 @@ pub enum Verb {
     Update,
     Patch,
     Delete,
-    /// DELETE without a name. Nothing here serves it; a request for it must not be reviewed as `delete`.
+    /// DELETE without a name. Nothing here serves it; a request for it must not be reviewed as
+    /// `delete`.
     DeleteCollection,
     Impersonate,
-    /// The `proxy/` prefix of API servers before 1.10. Nothing serves it, and no request may be reviewed as anything else for it.
+    /// The `proxy/` prefix of API servers before 1.10. Nothing serves it, and no request may be
+    /// reviewed as anything else for it.
     Proxy,
     None,
 }
@@ -46,8 +49,8 @@ pub struct ResourceAttributes {
     pub subresource: Cow<'static, str>,
     pub namespace: Option<Arc<str>>,
     pub name: Option<Arc<str>>,
-    /// Raw `fieldSelector` and `labelSelector` query values of list and watch requests, for `fieldSelector.rawSelector` and
-    /// `labelSelector.rawSelector`.
+    /// Raw `fieldSelector` and `labelSelector` query values of list and watch requests, for
+    /// `fieldSelector.rawSelector` and `labelSelector.rawSelector`.
     pub field_selector: Option<Arc<str>>,
     pub label_selector: Option<Arc<str>>,
 }

@@ -1,8 +1,8 @@
 //! `ClusterGateway` as clients read it: a cluster's Secret without its secrets.
 //!
-//! Field names and their order are the Go cluster-gateway's (its `clustergateway_types.go`); `metadata` has a real uid and
-//! resourceVersion, which it lacks and without which no informer works. Credentials are left out unless the operator asked for
-//! them.
+//! Field names and their order are the Go cluster-gateway's (its `clustergateway_types.go`);
+//! `metadata` has a real uid and resourceVersion, which it lacks and without which no informer
+//! works. Credentials are left out unless the operator asked for them.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -53,7 +53,8 @@ struct Spec<'a> {
 
 #[derive(Serialize)]
 struct Access<'a> {
-    /// Null of an object that is known only to be gone: the Go cluster-gateway's type has a pointer here.
+    /// Null of an object that is known only to be gone: the Go cluster-gateway's type has a pointer
+    /// here.
     endpoint: Option<EndpointField>,
     #[serde(skip_serializing_if = "Option::is_none")]
     credential: Option<CredentialField<'a>>,
@@ -109,7 +110,8 @@ impl<'a> ClusterGateway<'a> {
         Self { metadata, spec: Some(spec), health, credentials }
     }
 
-    /// What is left of an object that was there and can no longer be read: enough to be taken from a client's store.
+    /// What is left of an object that was there and can no longer be read: enough to be taken from
+    /// a client's store.
     pub fn remnant(metadata: ObjectMeta<'a>) -> Self {
         Self { metadata, spec: None, health: Health::default(), credentials: Credentials::Redacted }
     }

@@ -5,10 +5,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// A valid cluster name: a DNS-1123 subdomain (lower-case letters, digits, `-`, `.`; at most 253 bytes).
+/// A valid cluster name: a DNS-1123 subdomain (lower-case letters, digits, `-`, `.`; at most 253
+/// bytes).
 ///
 /// Cheap to clone. The rule is that of Kubernetes object names
-/// (`k8s.io/apimachinery/pkg/util/validation.IsDNS1123Subdomain`), since a cluster is named by its Secret.
+/// (`k8s.io/apimachinery/pkg/util/validation.IsDNS1123Subdomain`), since a cluster is named by its
+/// Secret.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClusterName(Arc<str>);
 

@@ -1,8 +1,9 @@
 //! Discovery: what we serve, told in the four documents clients ask for.
 //!
-//! All of them come from one table, so they cannot disagree, and the table has only what works: a verb that is advertised but not
-//! served breaks controllers (`watch`) or makes the hub's garbage collector open informers on us (`delete`, `list`, `watch`).
-//! The documents are built once; the hub's availability check reads them, so they depend on nothing.
+//! All of them come from one table, so they cannot disagree, and the table has only what works: a
+//! verb that is advertised but not served breaks controllers (`watch`) or makes the hub's garbage
+//! collector open informers on us (`delete`, `list`, `watch`). The documents are built once; the
+//! hub's availability check reads them, so they depend on nothing.
 
 mod documents;
 
@@ -104,7 +105,8 @@ pub fn document(path: Discovery, headers: &HeaderMap) -> &'static Document {
     }
 }
 
-/// The whole answer to a GET (for a HEAD, drop the body): 200, or 304 when `If-None-Match` names the current document.
+/// The whole answer to a GET (for a HEAD, drop the body): 200, or 304 when `If-None-Match` names
+/// the current document.
 pub fn respond(path: Discovery, headers: &HeaderMap) -> Response<Bytes> {
     let document = document(path, headers);
     let mut response = Response::new(Bytes::new());
@@ -140,7 +142,8 @@ impl Document {
     }
 }
 
-/// FNV-1a: the tag must change with the document and be the same on every replica, and nobody gains from a collision.
+/// FNV-1a: the tag must change with the document and be the same on every replica, and nobody gains
+/// from a collision.
 fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }

@@ -1,7 +1,8 @@
-//! Text exactly as Go writes it: `%q`, `encoding/json` with HTML escaping, and apiserver's message sanitizer.
+//! Text exactly as Go writes it: `%q`, `encoding/json` with HTML escaping, and apiserver's message
+//! sanitizer.
 //!
-//! Our messages must equal Kubernetes' byte for byte, and escaping `&`, `<` and `>` keeps a user name from becoming markup
-//! in a browser that ignores the content type.
+//! Our messages must equal Kubernetes' byte for byte, and escaping `&`, `<` and `>` keeps a user
+//! name from becoming markup in a browser that ignores the content type.
 
 use std::fmt::Write as _;
 
@@ -13,7 +14,8 @@ pub(crate) fn json(document: &impl Serialize) -> Bytes {
     let plain = serde_json::to_vec(document).expect("documents have string keys and no fallible fields");
     let mut escaped = Vec::with_capacity(plain.len() + 1);
     let mut rest = plain.as_slice();
-    // Outside strings none of these bytes can occur in JSON, so the finished text can be escaped without parsing it.
+    // Outside strings none of these bytes can occur in JSON, so the finished text can be escaped
+    // without parsing it.
     while let Some(at) = rest.iter().position(|byte| matches!(byte, b'&' | b'<' | b'>' | 0xe2)) {
         escaped.extend_from_slice(&rest[..at]);
         let (text, length): (&[u8], usize) = match rest[at..] {
@@ -34,7 +36,8 @@ pub(crate) fn json(document: &impl Serialize) -> Bytes {
 
 /// `strconv.Quote`, what `%q` prints.
 ///
-/// "Printable" is Rust's notion where it differs from Go's: a combining mark is escaped here and not there.
+/// "Printable" is Rust's notion where it differs from Go's: a combining mark is escaped here and
+/// not there.
 pub(crate) fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');

@@ -22,7 +22,8 @@ pub struct Health {
 impl Health {
     /// As the Secret's annotations have it; not healthy where they say nothing.
     ///
-    /// A value that is no boolean is no reason to hide the cluster, which is what the Go cluster-gateway does: the reason then says so.
+    /// A value that is no boolean is no reason to hide the cluster, which is what the Go
+    /// cluster-gateway does: the reason then says so.
     pub fn of(cluster: &ClusterSpec) -> Self {
         let healthy_reason = cluster.healthy_reason.clone().unwrap_or_default();
         match cluster.healthy.as_deref().map(boolean) {

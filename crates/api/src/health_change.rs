@@ -1,7 +1,8 @@
-//! A request to write a cluster's health: what it says, whether it fits the object there is, and what becomes of the Secret.
+//! A request to write a cluster's health: what it says, whether it fits the object there is, and
+//! what becomes of the Secret.
 //!
-//! Of the object sent, or made by a patch, only `status` counts; identity and version are checked as
-//! `k8s.io/apiserver/pkg/endpoints/handlers/{update,patch}.go` check them.
+//! Of the object sent, or made by a patch, only `status` counts; identity and version are checked
+//! as `k8s.io/apiserver/pkg/endpoints/handlers/{update,patch}.go` check them.
 
 mod applied;
 
@@ -42,7 +43,8 @@ pub enum Change {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
     pub health: Health,
-    /// The sender insists on the version there is: when another write comes in between, it must be told.
+    /// The sender insists on the version there is: when another write comes in between, it must be
+    /// told.
     pub pinned: bool,
 }
 
@@ -78,7 +80,8 @@ pub enum Refused {
     Uid(ClusterName),
 }
 
-/// The object sent, as far as it counts. Other fields are not even made into values: they would take many times their length.
+/// The object sent, as far as it counts. Other fields are not even made into values: they would
+/// take many times their length.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Sent {

@@ -1,7 +1,7 @@
 //! Objects of the hub as its JSON has them, as far as anything here looks at them.
 //!
-//! Fields that Go writes as null or leaves out count as empty. A value that cannot be read fails with a text that does not
-//! repeat it: these objects hold credentials.
+//! Fields that Go writes as null or leaves out count as empty. A value that cannot be read fails
+//! with a text that does not repeat it: these objects hold credentials.
 
 use std::collections::BTreeMap;
 

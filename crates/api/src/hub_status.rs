@@ -1,7 +1,8 @@
 //! The hub's `metav1.Status` about its own objects, told again about ours.
 //!
-//! Codes, reasons and what follows from them (a 410 after which clients list anew, the seconds to wait after a 429) are the
-//! hub's. Its words are kept but for the name of the resource: whoever asked for `clustergateways` knows of no Secrets.
+//! Codes, reasons and what follows from them (a 410 after which clients list anew, the seconds to
+//! wait after a 429) are the hub's. Its words are kept but for the name of the resource: whoever
+//! asked for `clustergateways` knows of no Secrets.
 
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, StatusCode};
@@ -32,8 +33,9 @@ const LONGEST_MESSAGE: usize = 2048;
 // === impl HubStatus ===
 
 impl HubStatus {
-    /// Reads an answer with status `code`. One that is no Status still has that, and the seconds of its `Retry-After`: priority and
-    /// fairness answers 429 in plain text (`tooManyRequests` of k8s.io/apiserver).
+    /// Reads an answer with status `code`. One that is no Status still has that, and the seconds of
+    /// its `Retry-After`: priority and fairness answers 429 in plain text (`tooManyRequests` of
+    /// k8s.io/apiserver).
     pub fn parse(code: StatusCode, headers: &HeaderMap, body: &[u8]) -> Self {
         let mut parsed: Self = serde_json::from_slice(body).unwrap_or_default();
         if parsed.code == 0 {

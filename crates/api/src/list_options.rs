@@ -1,10 +1,11 @@
 //! The query parameters of a list or a watch.
 //!
 //! They are checked as `ValidateListOptions`
-//! (`k8s.io/apimachinery/pkg/apis/meta/internalversion/validation/validation.go`) words it and never ignored: a client that
-//! believes it got an exact version, or that waits for initial events, goes wrong in silence. What is left is passed on to the
-//! hub, whose semantics they are; without a hub everything is returned at once from memory, and what that cannot honour is
-//! refused ([`ListOptions::from_memory`]).
+//! (`k8s.io/apimachinery/pkg/apis/meta/internalversion/validation/validation.go`) words it and
+//! never ignored: a client that believes it got an exact version, or that waits for initial events,
+//! goes wrong in silence. What is left is passed on to the hub, whose semantics they are; without a
+//! hub everything is returned at once from memory, and what that cannot honour is refused
+//! ([`ListOptions::from_memory`]).
 
 mod error;
 mod hub_query;
@@ -74,7 +75,8 @@ impl Selectors {
         self.matches_name(name) && self.labels.matches(labels)
     }
 
-    /// Whether the field selector selects an object of this name. Ours have no namespace: asking for one selects nothing.
+    /// Whether the field selector selects an object of this name. Ours have no namespace: asking
+    /// for one selects nothing.
     pub fn matches_name(&self, name: &str) -> bool {
         self.fields.matches(|field| if field == "metadata.name" { name } else { "" })
     }
@@ -120,7 +122,8 @@ impl ListOptions {
         }
     }
 
-    /// For lists that come from memory, whole and as they are now: those that ask for anything else are refused.
+    /// For lists that come from memory, whole and as they are now: those that ask for anything else
+    /// are refused.
     pub fn from_memory(self) -> Result<Selectors, InvalidListOptions> {
         if !self.token.is_empty() {
             return Err(InvalidListOptions::Continue);

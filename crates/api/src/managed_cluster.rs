@@ -1,11 +1,12 @@
-//! `ManagedCluster` of Open Cluster Management (`cluster.open-cluster-management.io/v1`), as far as it describes a way to a
-//! cluster or its health.
+//! `ManagedCluster` of Open Cluster Management (`cluster.open-cluster-management.io/v1`), as far as
+//! it describes a way to a cluster or its health.
 //!
-//! With `--ocm-integration` its client configurations take the place of what the Secret of the same name says about endpoint
-//! and trust: the Secret then brings the credential alone.
+//! With `--ocm-integration` its client configurations take the place of what the Secret of the same
+//! name says about endpoint and trust: the Secret then brings the credential alone.
 //!
-//! Whoever holds a bootstrap credential of Open Cluster Management may create one, of any name and with any address. Only the
-//! administrator's acceptance (`spec.hubAcceptsClient`) makes it more than a request: until then nothing of it counts here.
+//! Whoever holds a bootstrap credential of Open Cluster Management may create one, of any name and
+//! with any address. Only the administrator's acceptance (`spec.hubAcceptsClient`) makes it more
+//! than a request: until then nothing of it counts here.
 
 use std::collections::BTreeMap;
 
@@ -76,15 +77,18 @@ const AVAILABLE: &str = "ManagedClusterConditionAvailable";
 // === impl ManagedCluster ===
 
 impl ManagedCluster {
-    /// Where the cluster is. `None` unless it is accepted: the registered credential must not go where its own bearer says.
+    /// Where the cluster is. `None` unless it is accepted: the registered credential must not go
+    /// where its own bearer says.
     pub fn addresses(&self) -> Option<&[ClientConfig]> {
         self.spec.hub_accepts_client.then_some(&*self.spec.managed_cluster_client_configs)
     }
 
-    /// The cluster whose credential `secret` holds and that is reached as this says. Without any address here, or without acceptance,
-    /// the Secret's own is used, and members behind a tunnel are reached through it.
+    /// The cluster whose credential `secret` holds and that is reached as this says. Without any
+    /// address here, or without acceptance, the Secret's own is used, and members behind a tunnel
+    /// are reached through it.
     ///
-    /// Of several addresses the first one decides the base path; the others are tried when it cannot be dialled.
+    /// Of several addresses the first one decides the base path; the others are tried when it
+    /// cannot be dialled.
     pub fn cluster(&self, secret: &SecretView<'_>, rules: SecretRules) -> Result<ClusterSpec, SecretError> {
         let Some(addresses) = self.addresses() else {
             return ClusterSpec::from_secret(secret, rules).map_err(|error| match error {
@@ -108,9 +112,10 @@ impl ManagedCluster {
         Ok(spec)
     }
 
-    /// The health of the cluster, of which `reported` is what somebody wrote down: OCM knows better when the cluster is away, and
-    /// is believed that it is there when nobody has said anything. Without acceptance nobody knows whose conditions these are: a
-    /// stranger could otherwise make clusters look ill that it has nothing to do with, or well.
+    /// The health of the cluster, of which `reported` is what somebody wrote down: OCM knows better
+    /// when the cluster is away, and is believed that it is there when nobody has said anything.
+    /// Without acceptance nobody knows whose conditions these are: a stranger could otherwise make
+    /// clusters look ill that it has nothing to do with, or well.
     pub fn health(&self, reported: Option<Health>) -> Health {
         let conditions = if self.spec.hub_accepts_client { &*self.status.conditions } else { &[] };
         let condition = conditions.iter().find(|condition| condition.r#type == AVAILABLE);

@@ -1,4 +1,5 @@
-//! An object of a served kind: what a kind says of its objects, and the two documents that are made of one alone.
+//! An object of a served kind: what a kind says of its objects, and the two documents that are made
+//! of one alone.
 
 use std::collections::BTreeMap;
 

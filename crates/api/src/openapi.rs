@@ -1,8 +1,9 @@
 //! OpenAPI v3 of what we serve: the list of documents, and the one document in it.
 //!
-//! A hub passes the list on merged with everybody else's, and users read the document through it (`kubectl explain`). The rules
-//! are those of `k8s.io/kube-openapi/pkg/handler3`, with one difference: a stale hash is answered with the current document
-//! where Kubernetes redirects, because a hub makes a 502 of every redirect. Only JSON is written, and only once.
+//! A hub passes the list on merged with everybody else's, and users read the document through it
+//! (`kubectl explain`). The rules are those of `k8s.io/kube-openapi/pkg/handler3`, with one
+//! difference: a stale hash is answered with the current document where Kubernetes redirects,
+//! because a hub makes a 502 of every redirect. Only JSON is written, and only once.
 
 mod paths;
 mod schema;
@@ -23,8 +24,8 @@ use crate::discovery::{Document, RESOURCES};
 use crate::route::OpenApi;
 use crate::{GROUP, VERSION, go_text, query};
 
-/// How long an answer to a request with the current hash may be kept: as good as for ever, since another document has another
-/// hash.
+/// How long an answer to a request with the current hash may be kept: as good as for ever, since
+/// another document has another hash.
 const IMMUTABLE: Duration = Duration::from_hours(365 * 24);
 
 struct Documents {
@@ -41,8 +42,8 @@ static DOCUMENTS: LazyLock<Documents> = LazyLock::new(|| {
     Documents { root: Document::new(go_text::json(&root(&hash)), json), ours, hash }
 });
 
-/// The whole answer to a GET (for a HEAD, drop the body): 200, or 304 when `If-None-Match` names the current document.
-/// `now` is the wall clock, for `Expires`.
+/// The whole answer to a GET (for a HEAD, drop the body): 200, or 304 when `If-None-Match` names
+/// the current document. `now` is the wall clock, for `Expires`.
 pub fn respond(
     asked: OpenApi,
     headers: &HeaderMap,
@@ -81,7 +82,8 @@ fn expires(now: SystemTime) -> Option<HeaderValue> {
     HeaderValue::try_from(date.replace("+0000", "GMT")).ok()
 }
 
-/// Only our own key: a hub merges these lists by key, and any other of ours could stand before its own.
+/// Only our own key: a hub merges these lists by key, and any other of ours could stand before its
+/// own.
 fn root(hash: &str) -> Value {
     let key = format!("apis/{GROUP}/{VERSION}");
     // client-go puts its own base path before this only if it begins so.

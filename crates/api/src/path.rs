@@ -1,11 +1,13 @@
-//! What the member's part of a proxied path says, as far as we must know before forwarding it untouched.
+//! What the member's part of a proxied path says, as far as we must know before forwarding it
+//! untouched.
 
 use percent_encoding::percent_decode;
 
 /// Whether `raw`, after one percent-decode pass, has a segment `.` or `..`.
 ///
-/// Segments are split on `/` and `\` alike, decoded ones included, since what a member's server or an intermediary takes for a
-/// separator is unknown. One pass is right: Kubernetes decodes once, so `%252e` reaches it as the text `%2e`.
+/// Segments are split on `/` and `\` alike, decoded ones included, since what a member's server or
+/// an intermediary takes for a separator is unknown. One pass is right: Kubernetes decodes once, so
+/// `%252e` reaches it as the text `%2e`.
 pub fn has_dot_segment(raw: &str) -> bool {
     if !raw.bytes().any(|byte| matches!(byte, b'.' | b'%')) {
         return false;
@@ -23,17 +25,18 @@ pub fn has_dot_segment(raw: &str) -> bool {
     matches!(dots, Some(1 | 2))
 }
 
-/// Whether `raw` has a segment by which a request acts on a workload instead of reading: `exec`, `attach` and `portforward` of pods, and
-/// `proxy` of pods, services and nodes, behind which anything may be, a kubelet's own exec among it.
+/// Whether `raw` has a segment by which a request acts on a workload instead of reading: `exec`,
+/// `attach` and `portforward` of pods, and `proxy` of pods, services and nodes, behind which
+/// anything may be, a kubelet's own exec among it.
 ///
-/// Errs towards true: where the segment stands does not matter, because a member, or what stands before it, may collapse what
-/// we forward as it is.
+/// Errs towards true: where the segment stands does not matter, because a member, or what stands
+/// before it, may collapse what we forward as it is.
 pub fn may_act(raw: &str) -> bool {
     has_segment(raw, &[b"exec", b"attach", b"portforward", b"proxy"])
 }
 
-/// Whether `raw` has a segment `proxy`, behind which a pod, Service or kubelet may answer instead of the member. As [`may_act`], errs
-/// towards true.
+/// Whether `raw` has a segment `proxy`, behind which a pod, Service or kubelet may answer instead
+/// of the member. As [`may_act`], errs towards true.
 pub fn is_behind_proxy(raw: &str) -> bool {
     has_segment(raw, &[b"proxy"])
 }

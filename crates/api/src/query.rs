@@ -1,20 +1,24 @@
-//! Query strings of requests we answer ourselves, read the way Go's `net/url.ParseQuery` reads them.
+//! Query strings of requests we answer ourselves, read the way Go's `net/url.ParseQuery` reads
+//! them.
 //!
-//! The query of a proxied request is forwarded as received: it is read along, for what its member will do.
+//! The query of a proxied request is forwarded as received: it is read along, for what its member
+//! will do.
 
 use std::borrow::Cow;
 
-/// Parameters, empty ones among them, that a query may have. Go since 1.24 reads *nothing* of a query with more (`net/url.parseQuery`,
-/// `GODEBUG=urlmaxqueryparams`), and Go before that everything: what a member would do with one cannot be known.
+/// Parameters, empty ones among them, that a query may have. Go since 1.24 reads *nothing* of a
+/// query with more (`net/url.parseQuery`, `GODEBUG=urlmaxqueryparams`), and Go before that
+/// everything: what a member would do with one cannot be known.
 pub const MOST_PARAMETERS: usize = 10_000;
 
-/// Whether `query` has more than [`MOST_PARAMETERS`], counted as Go counts them: by what separates them.
+/// Whether `query` has more than [`MOST_PARAMETERS`], counted as Go counts them: by what separates
+/// them.
 pub fn has_too_many_parameters(query: &str) -> bool {
     query.len() >= MOST_PARAMETERS && query.bytes().filter(|byte| *byte == b'&').count() >= MOST_PARAMETERS
 }
 
-/// The decoded `key=value` pairs in order. Pairs that Go drops (a `;` inside, a bad percent escape) are dropped here too, so that
-/// a hub in front and we read the same request.
+/// The decoded `key=value` pairs in order. Pairs that Go drops (a `;` inside, a bad percent escape)
+/// are dropped here too, so that a hub in front and we read the same request.
 pub fn pairs(query: &str) -> impl Iterator<Item = (Cow<'_, str>, Cow<'_, str>)> {
     raw_pairs(query).filter_map(|(key, value)| Some((unescape(key)?, unescape(value)?)))
 }
@@ -25,7 +29,8 @@ pub fn first<'a>(query: Option<&'a str>, key: &str) -> Option<Cow<'a, str>> {
     value
 }
 
-/// The first values of several keys, in one pass: this runs for every proxied request. Values of other keys are not decoded.
+/// The first values of several keys, in one pass: this runs for every proxied request. Values of
+/// other keys are not decoded.
 pub fn firsts<'a, const N: usize>(query: Option<&'a str>, keys: [&str; N]) -> [Option<Cow<'a, str>>; N] {
     let mut values = [const { None }; N];
     for (key, value) in raw_pairs(query.unwrap_or_default()) {
@@ -94,7 +99,8 @@ fn unescape(text: &str) -> Option<Cow<'_, str>> {
             plain => plain,
         });
     }
-    // Go keeps invalid UTF-8; nothing we compare with contains any, so replacing it changes no decision.
+    // Go keeps invalid UTF-8; nothing we compare with contains any, so replacing it changes no
+    // decision.
     Some(Cow::Owned(String::from_utf8_lossy(&decoded).into_owned()))
 }
 

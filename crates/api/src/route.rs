@@ -1,8 +1,9 @@
 //! The one parse of a request's path: what to review, and what to do.
 //!
-//! Both answers come from the same bytes, because anything dispatched under another label than it was reviewed under is an
-//! authorization bypass. The parse never fails: what is not served is a [`Route`] too, so that a caller learns that only after
-//! it has been authenticated and authorized. Nothing here decodes, cleans or collapses: a path is served in exactly one spelling.
+//! Both answers come from the same bytes, because anything dispatched under another label than it
+//! was reviewed under is an authorization bypass. The parse never fails: what is not served is a
+//! [`Route`] too, so that a caller learns that only after it has been authenticated and authorized.
+//! Nothing here decodes, cleans or collapses: a path is served in exactly one spelling.
 
 mod member_request;
 mod request_info;
@@ -31,8 +32,8 @@ pub struct Asked<'a> {
     pub method: &'a Method,
     pub path: &'a str,
     pub query: Option<&'a str>,
-    /// The verb that a read of a member gains by opening a stream into something; `None` where the request does not ask to switch
-    /// protocols.
+    /// The verb that a read of a member gains by opening a stream into something; `None` where the
+    /// request does not ask to switch protocols.
     pub upgrade: Option<Verb>,
 }
 
@@ -54,27 +55,30 @@ pub enum Route<'a> {
     ProbeCheck(ProbeCheck),
     Version,
     Metrics,
-    /// `PUT /debug/flags/v`, the verbosity switch of Kubernetes components (`k8s.io/apiserver/pkg/server/routes/flags.go`).
+    /// `PUT /debug/flags/v`, the verbosity switch of Kubernetes components
+    /// (`k8s.io/apiserver/pkg/server/routes/flags.go`).
     LogLevel,
     NotFound,
     MethodNotAllowed,
     BadRequest(BadPath),
 }
 
-/// A request for a member: `/apis/cluster.core.oam.dev/v1alpha1/clustergateways/<cluster>/proxy[/…]`.
+/// A request for a member:
+/// `/apis/cluster.core.oam.dev/v1alpha1/clustergateways/<cluster>/proxy[/…]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProxyRoute<'a> {
     pub cluster: ClusterName,
     /// What the member will do.
     pub asks: MemberRequest<'a>,
-    /// Byte offset in the path at which the member's part begins: the rest is empty or starts with `/`, and is to be forwarded as
-    /// it is.
+    /// Byte offset in the path at which the member's part begins: the rest is empty or starts with
+    /// `/`, and is to be forwarded as it is.
     pub remainder: usize,
 }
 
 /// A read of the `clustergateways` or `virtualclusters` resource.
 ///
-/// A GET of one object is a `Get` whatever its query says: Kubernetes looks at `watch=true` only on collections.
+/// A GET of one object is a `Get` whatever its query says: Kubernetes looks at `watch=true` only on
+/// collections.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClustersRoute {
     List,
@@ -101,7 +105,8 @@ pub enum Discovery {
     Version,
 }
 
-/// An OpenAPI v3 document. Version 2 is not served: a hub takes the 404 as a reason to stop asking for it.
+/// An OpenAPI v3 document. Version 2 is not served: a hub takes the 404 as a reason to stop asking
+/// for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpenApi {
     /// `/openapi/v3`, the list of documents.
@@ -152,10 +157,11 @@ const PROXY: &str = "proxy";
 const HEALTH: &str = "health";
 const VIRTUAL_CLUSTERS: &str = "virtualclusters";
 
-/// Parses a request. Total, and without allocation on the proxy path but for the cluster's name, unless something is percent-encoded
-/// there.
+/// Parses a request. Total, and without allocation on the proxy path but for the cluster's name,
+/// unless something is percent-encoded there.
 ///
-/// The attributes follow Kubernetes' request-info rules. A `HEAD` of a resource is a `get`; of anything else it is a `head`.
+/// The attributes follow Kubernetes' request-info rules. A `HEAD` of a resource is a `get`; of
+/// anything else it is a `head`.
 pub fn parse(asked: Asked<'_>) -> Parsed<'_> {
     let Asked { method, path, query, .. } = asked;
     if let Some((cluster, remainder)) = proxied_cluster(path) {
@@ -212,7 +218,8 @@ fn proxied_cluster(path: &str) -> Option<(ClusterName, usize)> {
     Some((cluster, path.len() - remainder.len()))
 }
 
-/// `rest` is what follows the collection's path. One trailing slash is Kubernetes' habit for resources too.
+/// `rest` is what follows the collection's path. One trailing slash is Kubernetes' habit for
+/// resources too.
 fn read(rest: &str, attributes: &Attributes, route: fn(ClustersRoute) -> Route<'static>) -> Route<'static> {
     let Some(name) = rest.strip_prefix('/').filter(|name| !name.is_empty()) else {
         let watches = matches!(attributes, Attributes::Resource(ResourceAttributes { verb: Verb::Watch, .. }));
@@ -289,7 +296,8 @@ impl<'a> Asked<'a> {
 // === impl ProxyRoute ===
 
 impl ProxyRoute<'_> {
-    /// The path of a cluster's proxy, up to and including `/proxy`: the one prefix that [`parse`] accepts for it.
+    /// The path of a cluster's proxy, up to and including `/proxy`: the one prefix that [`parse`]
+    /// accepts for it.
     pub fn prefix(cluster: &ClusterName) -> String {
         format!("{COLLECTION}/{cluster}/{PROXY}")
     }

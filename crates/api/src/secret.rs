@@ -1,8 +1,9 @@
 //! The Secret contract: one Secret describes one member cluster.
 //!
-//! Labels and data keys are those of the Go cluster-gateway, plus `tls-server-name` and `insecure-skip-tls-verify`. A Secret either
-//! becomes a complete [`ClusterSpec`] or a [`SecretError`] that names the key at fault and the way out, and never repeats what
-//! the key holds: these errors reach clients and logs.
+//! Labels and data keys are those of the Go cluster-gateway, plus `tls-server-name` and
+//! `insecure-skip-tls-verify`. A Secret either becomes a complete [`ClusterSpec`] or a
+//! [`SecretError`] that names the key at fault and the way out, and never repeats what the key
+//! holds: these errors reach clients and logs.
 
 mod credential;
 mod endpoint;
@@ -24,7 +25,8 @@ pub use written::ClusterSecret;
 
 use crate::cluster_name::ClusterName;
 
-/// Label that makes a Secret a cluster, and the selector of watches: its value is a [`CredentialType`].
+/// Label that makes a Secret a cluster, and the selector of watches: its value is a
+/// [`CredentialType`].
 pub const CREDENTIAL_TYPE_LABEL: &str = "cluster.core.oam.dev/cluster-credential-type";
 /// Label saying how the member is reached: `Const` (also when absent) or `ClusterProxy`.
 pub const ENDPOINT_TYPE_LABEL: &str = "cluster.core.oam.dev/cluster-endpoint-type";
@@ -37,7 +39,8 @@ pub const CA_KEY: &str = "ca.crt";
 pub const LEGACY_CA_KEY: &str = "ca";
 /// Data key: `true` turns verification of the member's certificate off.
 pub const INSECURE_KEY: &str = "insecure-skip-tls-verify";
-/// Data key: name to verify the member's certificate against, and SNI; default is the endpoint's host.
+/// Data key: name to verify the member's certificate against, and SNI; default is the endpoint's
+/// host.
 pub const TLS_SERVER_NAME_KEY: &str = "tls-server-name";
 /// Data key: PEM client certificate.
 pub const TLS_CERT_KEY: &str = "tls.crt";
@@ -108,7 +111,8 @@ pub struct ClusterSpec {
     pub labels: BTreeMap<String, String>,
     pub endpoint: ClusterEndpoint,
     pub trust: Trust,
-    /// Name to verify and to send as SNI instead of the endpoint's host: a DNS name or an IP address.
+    /// Name to verify and to send as SNI instead of the endpoint's host: a DNS name or an IP
+    /// address.
     pub tls_server_name: Option<String>,
     pub credential: Credential,
     /// Annotation [`ALIAS_ANNOTATION`].
@@ -134,8 +138,8 @@ pub struct ConstEndpoint {
     pub url: Endpoint,
     /// The forward proxy on the way there.
     pub proxy: Option<ProxyUrl>,
-    /// Further URLs of the same API server with their own trust, to be tried when the first cannot be dialled. Their base
-    /// paths are those of `url`.
+    /// Further URLs of the same API server with their own trust, to be tried when the first cannot
+    /// be dialled. Their base paths are those of `url`.
     pub fallbacks: Vec<(Endpoint, Trust)>,
 }
 

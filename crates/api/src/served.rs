@@ -1,7 +1,9 @@
-//! What the served kinds have in common: each of them as JSON, as a list, as rows of a Table and as bare metadata.
+//! What the served kinds have in common: each of them as JSON, as a list, as rows of a Table and as
+//! bare metadata.
 //!
-//! The documents are those of `k8s.io/apiserver/pkg/endpoints/handlers/response.go`. A kind only says what its metadata, its
-//! columns and its content are ([`Served`]); which document is made of that is decided by the [`Form`] its reader asked for.
+//! The documents are those of `k8s.io/apiserver/pkg/endpoints/handlers/response.go`. A kind only
+//! says what its metadata, its columns and its content are ([`Served`]); which document is made of
+//! that is decided by the [`Form`] its reader asked for.
 
 use bytes::Bytes;
 use serde::Serialize;

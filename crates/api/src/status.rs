@@ -1,8 +1,9 @@
 //! `metav1.Status`: how every error of ours looks on the wire.
 //!
 //! Wording and field order are those of `k8s.io/apimachinery/pkg/api/errors/errors.go` and
-//! `k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go`: clients match on reasons, and people paste messages
-//! into search engines. A status is always a failure here; successes have bodies of their own.
+//! `k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go`: clients match on reasons,
+//! and people paste messages into search engines. A status is always a failure here; successes have
+//! bodies of their own.
 
 mod encoding;
 mod protobuf;
@@ -75,8 +76,8 @@ pub struct Details {
     pub uid: Cow<'static, str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<Cause>,
-    /// Seconds. With a 5xx, client-go repeats any request (POST too) that carries the header of the same meaning: set
-    /// neither once a byte may have reached a member.
+    /// Seconds. With a 5xx, client-go repeats any request (POST too) that carries the header of the
+    /// same meaning: set neither once a byte may have reached a member.
     #[serde(rename = "retryAfterSeconds", skip_serializing_if = "is_zero")]
     pub retry_after_seconds: u32,
 }
@@ -144,14 +145,17 @@ impl Status {
         self.details.as_deref()
     }
 
-    /// 401 as `DefaultBuildHandlerChain` answers it. Says nothing about which authenticator failed, on purpose.
+    /// 401 as `DefaultBuildHandlerChain` answers it. Says nothing about which authenticator failed,
+    /// on purpose.
     pub fn unauthorized() -> Self {
         Self::new(StatusCode::UNAUTHORIZED, Reason::Unauthorized, "Unauthorized")
     }
 
-    /// 403 with the words of `responsewriters.Forbidden`. `reason` is the review's `status.reason`, empty when it gave none.
+    /// 403 with the words of `responsewriters.Forbidden`. `reason` is the review's `status.reason`,
+    /// empty when it gave none.
     ///
-    /// The answer's header `X-Content-Type-Options: nosniff` belongs to it and is the caller's to set.
+    /// The answer's header `X-Content-Type-Options: nosniff` belongs to it and is the caller's to
+    /// set.
     pub fn forbidden(user: &str, attributes: &Attributes, reason: &str) -> Self {
         let mut what = go_text::html_escaped(&forbidden_sentence(user, attributes));
         if !reason.is_empty() {
@@ -184,7 +188,8 @@ impl Status {
         Self::new(StatusCode::NOT_FOUND, Reason::NotFound, "the server could not find the requested resource")
     }
 
-    /// 404 for an object of our group that does not exist, as `NewNotFound`; `resource` is the plural.
+    /// 404 for an object of our group that does not exist, as `NewNotFound`; `resource` is the
+    /// plural.
     pub fn object_not_found(resource: &'static str, name: &str) -> Self {
         let message = format!("{} {} not found", qualified(resource, crate::GROUP), go_text::quoted(name));
         Self::new(StatusCode::NOT_FOUND, Reason::NotFound, message).with_details(Details::of(

@@ -1,6 +1,7 @@
 //! The `meta.k8s.io` Table that kubectl prints.
 //!
-//! A Table has a row for each object; what a row carries besides its cells is the reader's choice (`?includeObject=`).
+//! A Table has a row for each object; what a row carries besides its cells is the reader's choice
+//! (`?includeObject=`).
 
 use serde::Serialize;
 
@@ -90,7 +91,8 @@ impl<'a, C> Table<'a, C> {
         Self::of::<T>(objects.into_iter().map(row).collect(), metadata, version, columns)
     }
 
-    /// A Table whose one row has nothing but metadata: what a bookmark looks like to those who asked for Tables.
+    /// A Table whose one row has nothing but metadata: what a bookmark looks like to those who
+    /// asked for Tables.
     pub(crate) fn bare<T: Served>(bookmark: ObjectMeta<'a>, version: MetaVersion, columns: bool) -> Self {
         let metadata = ListMeta { resource_version: bookmark.resource_version, ..ListMeta::default() };
         let object = RowObject::Metadata(PartialObjectMetadata::new(bookmark, version));

@@ -1,7 +1,8 @@
 //! `VirtualCluster`: every cluster there is, however it was registered, without any credential.
 //!
-//! Field names, columns and the rules of what becomes what are the Go cluster-gateway's (its `virtualcluster_types.go` and
-//! `virtualcluster_client.go`), but for metadata that informers need and for labels, which are sorted in Tables.
+//! Field names, columns and the rules of what becomes what are the Go cluster-gateway's (its
+//! `virtualcluster_types.go` and `virtualcluster_client.go`), but for metadata that informers need
+//! and for labels, which are sorted in Tables.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +24,8 @@ pub const LOCAL: &str = "local";
 const CONTROL_PLANE_LABEL: &str = "cluster.core.oam.dev/control-plane";
 /// What stands for an endpoint that is nobody's business.
 const NO_ENDPOINT: &str = "-";
-/// The control plane was there before everything: its version never changes, and its uid is the same everywhere.
+/// The control plane was there before everything: its version never changes, and its uid is the
+/// same everywhere.
 const LOCAL_VERSION: &str = "1";
 const LOCAL_UID: &str = "6c6f6361-6c00-8000-8000-000000000000";
 
@@ -180,7 +182,8 @@ impl VirtualCluster {
         Self { resource_version: version.to_owned(), ..self }
     }
 
-    /// The order of lists: the control plane, then the newest first; by name where that says nothing.
+    /// The order of lists: the control plane, then the newest first; by name where that says
+    /// nothing.
     pub fn order(&self, other: &Self) -> std::cmp::Ordering {
         let key = |one: &Self| (one.name != LOCAL, std::cmp::Reverse(one.creation_timestamp.clone()));
         key(self).cmp(&key(other)).then_with(|| self.name.cmp(&other.name))
@@ -244,8 +247,8 @@ impl Served for VirtualCluster {
     }
 }
 
-/// An endpoint as written, if it is one. Anything else may hold a password, or half of one, and those who may read `virtualclusters` are
-/// not those who may read credentials.
+/// An endpoint as written, if it is one. Anything else may hold a password, or half of one, and
+/// those who may read `virtualclusters` are not those who may read credentials.
 fn shown(written: &[u8]) -> &str {
     match str::from_utf8(written) {
         Ok("") => "",

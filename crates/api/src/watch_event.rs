@@ -1,7 +1,7 @@
 //! `metav1.WatchEvent`: one line of a watch, as the hub writes it and as we write it.
 //!
-//! Written events have the form the watcher asked for; a Table defines its columns in the first event only, as
-//! `k8s.io/apiserver/pkg/endpoints/handlers/watch.go` does it.
+//! Written events have the form the watcher asked for; a Table defines its columns in the first
+//! event only, as `k8s.io/apiserver/pkg/endpoints/handlers/watch.go` does it.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -14,7 +14,8 @@ use crate::id::AuditId;
 use crate::origin::cut;
 use crate::timestamp::Micro;
 
-/// Bytes written of one part of an object's identity: names have 253, what stands in a path may have 64 KiB.
+/// Bytes written of one part of an object's identity: names have 253, what stands in a path may
+/// have 64 KiB.
 const LONGEST_PART: usize = 512;
 /// What an event takes in memory beside its texts, in bytes, roughly.
 const OVERHEAD: usize = 512;
@@ -78,7 +79,8 @@ pub struct Event {
     /// The cluster a proxied request names; it may not exist.
     pub cluster: Option<Arc<str>>,
     pub decision: Option<Decision>,
-    /// Where it failed: `caller`, `hub`, `gateway`, `tunnel` or `member`. `None`: it did not, or the answer is a member's own.
+    /// Where it failed: `caller`, `hub`, `gateway`, `tunnel` or `member`. `None`: it did not, or
+    /// the answer is a member's own.
     pub side: Option<&'static str>,
 }
 

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName};
 
-/// The header in which a hub's aggregator says the id under which it audits the request (`auditinternal.HeaderAuditID`).
+/// The header in which a hub's aggregator says the id under which it audits the request
+/// (`auditinternal.HeaderAuditID`).
 pub const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
-/// Longest id taken from a request, in bytes: 36 are a UUID, and kube-apiserver cuts what is longer than this
-/// (`pkg/endpoints/filters/audit_init.go`).
+/// Longest id taken from a request, in bytes: 36 are a UUID, and kube-apiserver cuts what is longer
+/// than this (`pkg/endpoints/filters/audit_init.go`).
 const LONGEST: usize = 64;
 
 /// An audit id: of the caller's choice, or a random UUID.
@@ -18,7 +19,8 @@ pub struct AuditId(Arc<str>);
 // === impl AuditId ===
 
 impl AuditId {
-    /// The id a request came with, if it is one line of printable ASCII of a sensible length; else a new one.
+    /// The id a request came with, if it is one line of printable ASCII of a sensible length; else
+    /// a new one.
     pub fn of(headers: &HeaderMap) -> Self {
         let given = headers.get(&AUDIT_ID).and_then(|value| value.to_str().ok());
         let sane = |id: &&str| (1..=LONGEST).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic());

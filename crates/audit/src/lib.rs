@@ -1,10 +1,11 @@
 //! The audit log: who asked for what, when, from where, and what came of it.
 //!
-//! Events are `audit.k8s.io/v1` at level Metadata, one JSON object a line, as kube-apiserver's log backend writes them
-//! (`k8s.io/apiserver/pkg/apis/audit/v1`, `plugin/pkg/audit/log`). They hold no bodies, no tokens and no credentials.
+//! Events are `audit.k8s.io/v1` at level Metadata, one JSON object a line, as kube-apiserver's log
+//! backend writes them (`k8s.io/apiserver/pkg/apis/audit/v1`, `plugin/pkg/audit/log`). They hold no
+//! bodies, no tokens and no credentials.
 //!
-//! A request hands its [`Event`] to a [`Sink`] and goes on: one thread writes, and what it cannot keep up with is dropped and
-//! counted. [`Log`] owns that thread and the file.
+//! A request hands its [`Event`] to a [`Sink`] and goes on: one thread writes, and what it cannot
+//! keep up with is dropped and counted. [`Log`] owns that thread and the file.
 
 mod event;
 mod id;

@@ -31,7 +31,8 @@ pub enum Target {
     File(FileConfig),
 }
 
-/// A file that is rotated as `gopkg.in/natefinch/lumberjack` does it, which is behind kube-apiserver's flags of these names.
+/// A file that is rotated as `gopkg.in/natefinch/lumberjack` does it, which is behind
+/// kube-apiserver's flags of these names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileConfig {
     /// Its directory must exist.

@@ -14,7 +14,8 @@ pub struct Metrics {
 // === impl Metrics ===
 
 impl Metrics {
-    /// Registers `cluster_gateway_audit_events_written_total`, `…_dropped_total` and `…_write_errors_total`.
+    /// Registers `cluster_gateway_audit_events_written_total`, `…_dropped_total` and
+    /// `…_write_errors_total`.
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self::default();
         for (name, help, counter) in [

@@ -7,14 +7,17 @@ use http::{HeaderMap, HeaderName};
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
-/// Addresses kept of one request: the last ones, since the nearer a proxy the more it is worth believing.
+/// Addresses kept of one request: the last ones, since the nearer a proxy the more it is worth
+/// believing.
 const MOST_ADDRESSES: usize = 32;
-/// Bytes kept of a `User-Agent`, and what marks a cut (`audit.maxUserAgentLength` of `k8s.io/apiserver`).
+/// Bytes kept of a `User-Agent`, and what marks a cut (`audit.maxUserAgentLength` of
+/// `k8s.io/apiserver`).
 const LONGEST_AGENT: usize = 1024;
 const CUT: &str = "...TRUNCATED";
 
-/// The addresses a request came through, the client's first, as `k8s.io/apimachinery/pkg/util/net.SourceIPs` lists them: the
-/// first `X-Forwarded-For` line, `X-Real-Ip` unless it is among those, and `peer`, the one that cannot be made up.
+/// The addresses a request came through, the client's first, as
+/// `k8s.io/apimachinery/pkg/util/net.SourceIPs` lists them: the first `X-Forwarded-For` line,
+/// `X-Real-Ip` unless it is among those, and `peer`, the one that cannot be made up.
 pub fn source_ips(headers: &HeaderMap, peer: IpAddr) -> Vec<IpAddr> {
     let peer = peer.to_canonical();
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());

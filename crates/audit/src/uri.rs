@@ -1,8 +1,9 @@
 //! Request URIs without what must not be written down.
 //!
-//! A query can carry a password: exec's `command` does, and people put tokens there. Keys stay, because they say what was
-//! asked; values of suspicious keys go, and so does every value that cannot be told to be innocent, and every key that may be
-//! none: who sends `?<token>` has sent no key.
+//! A query can carry a password: exec's `command` does, and people put tokens there. Keys stay,
+//! because they say what was asked; values of suspicious keys go, and so does every value that
+//! cannot be told to be innocent, and every key that may be none: who sends `?<token>` has sent no
+//! key.
 
 use std::borrow::Cow;
 
@@ -31,7 +32,8 @@ const SECRET: [&str; 14] = [
     "pin",
     "pwd",
 ];
-/// Parts of keys whose values are secret: `access_token`, `X-Amz-Signature`, `client_secret`, `x-api-key`, …
+/// Parts of keys whose values are secret: `access_token`, `X-Amz-Signature`, `client_secret`,
+/// `x-api-key`, …
 const SECRET_PARTS: [&str; 11] = [
     "token",
     "secret",
@@ -45,8 +47,9 @@ const SECRET_PARTS: [&str; 11] = [
     "session",
     "pwd",
 ];
-/// Parameters of Kubernetes' API that mean something without a value (`k8s.io/apimachinery`, `meta/v1.ListOptions` and its kind;
-/// `k8s.io/api/core/v1`, options of logs, exec and attach), or come with an empty one.
+/// Parameters of Kubernetes' API that mean something without a value (`k8s.io/apimachinery`,
+/// `meta/v1.ListOptions` and its kind; `k8s.io/api/core/v1`, options of logs, exec and attach), or
+/// come with an empty one.
 const WORDS: [&str; 28] = [
     "allowWatchBookmarks",
     "container",
@@ -114,7 +117,8 @@ fn push(text: &mut String, pair: &str, detail: Query) {
     }
 }
 
-/// Go drops pairs with a `;`, while others take it for a separator: what follows it may be any key's value.
+/// Go drops pairs with a `;`, while others take it for a separator: what follows it may be any
+/// key's value.
 fn is_secret(key: &str, value: &str) -> bool {
     if key.contains(';') || value.contains(';') {
         return true;
@@ -123,14 +127,16 @@ fn is_secret(key: &str, value: &str) -> bool {
     SECRET.contains(&&*name) || SECRET_PARTS.iter().any(|part| name.contains(part)) || gives_away(key, value)
 }
 
-/// Whether `value` is secret under any key: a URL that holds a password, or JSON in the encoding of tokens.
+/// Whether `value` is secret under any key: a URL that holds a password, or JSON in the encoding of
+/// tokens.
 fn gives_away(key: &str, value: &str) -> bool {
     let Ok(value) = percent_encoding::percent_decode_str(value).decode_utf8() else { return true };
     let with_password = value.split_once("://").is_some_and(|(_, rest)| rest.contains('@'));
     with_password || key != CONTINUE && is_encoded(&value)
 }
 
-/// Whether `text` holds the beginning of a JSON object in base64, as JSON Web Tokens do (RFC 7515 §3.3).
+/// Whether `text` holds the beginning of a JSON object in base64, as JSON Web Tokens do (RFC 7515
+/// §3.3).
 fn is_encoded(text: &str) -> bool {
     text.contains("eyJ")
 }

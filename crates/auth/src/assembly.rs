@@ -1,7 +1,9 @@
-//! From settings to a working [`Authenticator`] and [`Authorizer`], and the tasks that keep them current.
+//! From settings to a working [`Authenticator`] and [`Authorizer`], and the tasks that keep them
+//! current.
 //!
-//! Where the authorities come from follows `k8s.io/apiserver/pkg/server/options/authentication.go`: a file given by flag
-//! takes the place of the hub's ConfigMap for that part; without files and with a hub the ConfigMap is followed.
+//! Where the authorities come from follows `k8s.io/apiserver/pkg/server/options/authentication.go`:
+//! a file given by flag takes the place of the hub's ConfigMap for that part; without files and
+//! with a hub the ConfigMap is followed.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,12 +29,14 @@ use crate::token::{HubTokens, TokenFile, TokenFileError, Tokens};
 use crate::trust::{FrontProxySettings, Trust};
 use crate::user::User;
 
-/// The working parts. Dropping it ends its background tasks; the parts then keep what they last knew.
+/// The working parts. Dropping it ends its background tasks; the parts then keep what they last
+/// knew.
 #[derive(Debug)]
 pub struct Auth {
     pub authenticator: Arc<Authenticator>,
     pub authorizer: Arc<Authorizer>,
-    /// Turns true once it is known whom to trust. Not ready before: the hub itself would be taken for a stranger.
+    /// Turns true once it is known whom to trust. Not ready before: the hub itself would be taken
+    /// for a stranger.
     pub loaded: watch::Receiver<bool>,
     /// Files that are read again, the watch of the `ConfigMap`.
     _workers: JoinSet<()>,
@@ -64,16 +68,17 @@ struct Builder<'a> {
 // === impl Auth ===
 
 impl Auth {
-    /// Builds everything and starts the background tasks on `runtime`, which must be the one that drives the clients of `hub`.
-    /// Without a hub, tokens come from the token file and permissions from the policy file only.
+    /// Builds everything and starts the background tasks on `runtime`, which must be the one that
+    /// drives the clients of `hub`. Without a hub, tokens come from the token file and permissions
+    /// from the policy file only.
     pub fn build(config: &Config, hub: Option<Hub>, runtime: &Handle, metrics: &Metrics) -> Result<Self, BuildError> {
         let client = hub.as_ref().map(|hub| hub.authentication.clone());
         let reviews = hub.map(|hub| Arc::new(HubReviews::new(hub)) as Arc<dyn Reviews>);
         Self::assemble(config, client, reviews, runtime, metrics)
     }
 
-    /// As [`Auth::build`] without the hub's ConfigMap, with reviews answered by `reviews`: for programs that ask another
-    /// authority than a hub, and for tests.
+    /// As [`Auth::build`] without the hub's ConfigMap, with reviews answered by `reviews`: for
+    /// programs that ask another authority than a hub, and for tests.
     pub fn with_reviews(
         config: &Config,
         reviews: Arc<dyn Reviews>,

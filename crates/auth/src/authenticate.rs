@@ -1,8 +1,9 @@
 //! The methods of authentication in their order, and what their opinions add up to.
 //!
-//! `factory.New` in `k8s.io/apiserver/pkg/authentication/authenticatorfactory/delegating.go`: front proxy, client
-//! certificate, bearer token, WebSocket bearer protocol; the first success wins. A request that none of them recognises is
-//! anonymous, but one that any of them refused is unauthorized: a bad credential never falls back to anonymous.
+//! `factory.New` in `k8s.io/apiserver/pkg/authentication/authenticatorfactory/delegating.go`: front
+//! proxy, client certificate, bearer token, WebSocket bearer protocol; the first success wins. A
+//! request that none of them recognises is anonymous, but one that any of them refused is
+//! unauthorized: a bad credential never falls back to anonymous.
 
 use std::sync::Arc;
 
@@ -39,7 +40,8 @@ pub struct Authenticator {
 pub struct Identity {
     /// Whose rights count.
     pub user: Arc<User>,
-    /// Who has proved to be somebody and acts as `user`, for the record. Impersonation at a hub in front is not seen here.
+    /// Who has proved to be somebody and acts as `user`, for the record. Impersonation at a hub in
+    /// front is not seen here.
     pub impersonator: Option<Arc<User>>,
 }
 
@@ -80,9 +82,9 @@ struct Objections {
 // === impl Authenticator ===
 
 impl Authenticator {
-    /// Authenticates one request of `peer`, and takes its identity claims out of `headers`, whatever the outcome:
-    /// `Authorization`, front-proxy and impersonation headers and the bearer subprotocol. (Headers that `Connection`
-    /// nominates are left alone here.)
+    /// Authenticates one request of `peer`, and takes its identity claims out of `headers`,
+    /// whatever the outcome: `Authorization`, front-proxy and impersonation headers and the bearer
+    /// subprotocol. (Headers that `Connection` nominates are left alone here.)
     ///
     /// Every user but the anonymous one comes out as a member of `system:authenticated`.
     pub async fn authenticate(&self, peer: &Peer, headers: &mut HeaderMap) -> Result<Arc<User>, AuthenticationError> {
@@ -209,8 +211,8 @@ impl From<Unproven> for AuthenticationError {
 // === impl Objections ===
 
 impl Objections {
-    /// A credential that could not be checked weighs more than one that was refused: it may have been good, and "401" would
-    /// send its owner to fetch another.
+    /// A credential that could not be checked weighs more than one that was refused: it may have
+    /// been good, and "401" would send its owner to fetch another.
     fn into_result(self) -> Result<(), Unproven> {
         match self.failed {
             Some(error) => Err(Unproven::Failed(error)),

@@ -1,7 +1,8 @@
 //! May this user do this? The answer is a [`Permit`], which nothing outside this module can make.
 //!
-//! Order as in `k8s.io/apiserver/pkg/server/options/authorization.go`: privileged groups, always-allowed paths, then the
-//! hub's SubjectAccessReview, or the policy file when there is no hub.
+//! Order as in `k8s.io/apiserver/pkg/server/options/authorization.go`: privileged groups,
+//! always-allowed paths, then the hub's SubjectAccessReview, or the policy file when there is no
+//! hub.
 
 mod hub;
 mod paths;
@@ -52,7 +53,8 @@ pub enum AuthorizationError {
     /// Answer 403. `reason` may be empty.
     #[error("user {:?} is not allowed: {reason}", user.name)]
     Forbidden { user: Arc<User>, attributes: Attributes, reason: String },
-    /// The hub could not be asked. Answer 500, never let the request pass; the text is fit for the caller.
+    /// The hub could not be asked. Answer 500, never let the request pass; the text is fit for the
+    /// caller.
     #[error("{0}")]
     Review(String),
     /// Too many others wait for the hub: answer 429, nothing was asked.
@@ -82,11 +84,12 @@ impl Authorizer {
         }
     }
 
-    /// Decides whether `user` may do what `attributes` say on the member `cluster`, where they are the member's own and the
-    /// hub's rules about its own objects are taken for rules about the member's.
+    /// Decides whether `user` may do what `attributes` say on the member `cluster`, where they are
+    /// the member's own and the hub's rules about its own objects are taken for rules about the
+    /// member's.
     ///
-    /// Paths that are open to everybody here are not therefore open on a member. A policy file knows clusters and verbs only,
-    /// and decides by these.
+    /// Paths that are open to everybody here are not therefore open on a member. A policy file
+    /// knows clusters and verbs only, and decides by these.
     pub async fn authorize_proxied(
         &self,
         user: Arc<User>,

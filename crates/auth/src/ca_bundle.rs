@@ -1,8 +1,9 @@
 //! A bundle of certificate authorities, and whether a presented chain leads to one of them now.
 //!
-//! Verification follows what kube-apiserver asks of Go's `x509.Certificate.Verify`: a path to a root of the bundle through
-//! the presented intermediates, every certificate valid at this moment (the root too, which webpki alone would not check),
-//! and extended key usage `clientAuth`. Hosts are not compared: a client certificate names a user.
+//! Verification follows what kube-apiserver asks of Go's `x509.Certificate.Verify`: a path to a
+//! root of the bundle through the presented intermediates, every certificate valid at this moment
+//! (the root too, which webpki alone would not check), and extended key usage `clientAuth`. Hosts
+//! are not compared: a client certificate names a user.
 
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, TrustAnchor};
@@ -48,8 +49,8 @@ pub(crate) enum ChainError {
 // === impl CaBundle ===
 
 impl CaBundle {
-    /// Reads a PEM bundle. Blocks other than certificates are skipped; one bad certificate spoils the bundle, as in
-    /// `k8s.io/client-go/util/cert.ParseCertsPEM`.
+    /// Reads a PEM bundle. Blocks other than certificates are skipped; one bad certificate spoils
+    /// the bundle, as in `k8s.io/client-go/util/cert.ParseCertsPEM`.
     pub(crate) fn parse(pem: &[u8]) -> Result<Self, CaBundleError> {
         let mut authorities = Vec::new();
         for der in CertificateDer::pem_slice_iter(pem) {
@@ -58,8 +59,8 @@ impl CaBundle {
         if authorities.is_empty() { Err(CaBundleError::Empty) } else { Ok(Self { authorities }) }
     }
 
-    /// Verifies `chain` (end entity first) at `now`, in seconds since the epoch. Returns the time during which the answer
-    /// stays true.
+    /// Verifies `chain` (end entity first) at `now`, in seconds since the epoch. Returns the time
+    /// during which the answer stays true.
     pub(crate) fn verify(&self, chain: &[CertificateDer<'static>], now: u64) -> Result<Window, ChainError> {
         let [leaf, intermediates @ ..] = chain else { return Err(ChainError::Empty) };
         let current: Vec<&Authority> = self.authorities.iter().filter(|it| it.validity.contains(now)).collect();

@@ -1,8 +1,10 @@
-//! Answers of the hub, kept for seconds: bounded, and asked for once however many callers want the same at once.
+//! Answers of the hub, kept for seconds: bounded, and asked for once however many callers want the
+//! same at once.
 //!
-//! Callers live on several single-threaded runtimes, while the hub's client belongs to one: the shared call is a task of
-//! that runtime, so it survives the caller that started it while others wait. A lookup takes one short lock. A failed call
-//! is forgotten, and one that nobody waits for any more is given up.
+//! Callers live on several single-threaded runtimes, while the hub's client belongs to one: the
+//! shared call is a task of that runtime, so it survives the caller that started it while others
+//! wait. A lookup takes one short lock. A failed call is forgotten, and one that nobody waits for
+//! any more is given up.
 
 mod entries;
 mod flight;
@@ -91,8 +93,8 @@ where
         }
     }
 
-    /// The kept answer, or that of the call already under way, or that of a new call `load`, which is told to say how far
-    /// it is.
+    /// The kept answer, or that of the call already under way, or that of a new call `load`, which
+    /// is told to say how far it is.
     pub async fn get_or_load<F>(&self, key: Arc<K>, load: impl FnOnce(Stage) -> F) -> Result<V, ReviewError>
     where
         F: Future<Output = Loaded<V>> + Send + 'static,
@@ -107,7 +109,8 @@ where
         }
     }
 
-    /// A call whose answer is neither kept nor shared, but runs where the shared ones do and counts as `weight` of them.
+    /// A call whose answer is neither kept nor shared, but runs where the shared ones do and counts
+    /// as `weight` of them.
     pub(crate) async fn load_alone<F>(&self, weight: usize, load: impl FnOnce(Stage) -> F) -> Result<V, ReviewError>
     where
         F: Future<Output = Loaded<V>> + Send + 'static,

@@ -1,4 +1,5 @@
-//! The few fields of an X.509 certificate that decide who its holder is, read as Go's `crypto/x509` reads them.
+//! The few fields of an X.509 certificate that decide who its holder is, read as Go's `crypto/x509`
+//! reads them.
 
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 

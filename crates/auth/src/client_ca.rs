@@ -1,7 +1,8 @@
-//! A file of authorities any of whose clients may come in: the door of a listener, without users and permissions.
+//! A file of authorities any of whose clients may come in: the door of a listener, without users
+//! and permissions.
 //!
-//! The file is followed. Connections outlive its changes, so a peer can be judged again at each of its requests; what was found
-//! out is remembered with the peer, as with users' certificates.
+//! The file is followed. Connections outlive its changes, so a peer can be judged again at each of
+//! its requests; what was found out is remembered with the peer, as with users' certificates.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -29,8 +30,8 @@ pub struct ClientCa {
 // === impl ClientCa ===
 
 impl ClientCa {
-    /// Reads `path` and follows it on `runtime`. A bad file is logged, the last good one stays in force, and `failed` is called, once
-    /// per cause.
+    /// Reads `path` and follows it on `runtime`. A bad file is logged, the last good one stays in
+    /// force, and `failed` is called, once per cause.
     pub fn open(path: &Path, runtime: &Handle, failed: impl Fn() + Send + 'static) -> Result<Arc<Self>, BuildError> {
         let (file, pem) =
             File::open(path, LONGEST).map_err(|source| BuildError::Read { path: path.to_owned(), source })?;

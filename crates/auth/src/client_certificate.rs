@@ -1,4 +1,5 @@
-//! Authentication by a client certificate that the hub's client CA signed: CN is the user, every O a group.
+//! Authentication by a client certificate that the hub's client CA signed: CN is the user, every O
+//! a group.
 //!
 //! `CommonNameUserConversion` in `k8s.io/apiserver/pkg/authentication/request/x509/x509.go`.
 

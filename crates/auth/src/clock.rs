@@ -23,7 +23,8 @@ pub(crate) struct Window {
 // === impl Clock ===
 
 impl Clock {
-    /// Seconds since the Unix epoch; 0 should the machine's clock stand before it, so that no certificate is valid.
+    /// Seconds since the Unix epoch; 0 should the machine's clock stand before it, so that no
+    /// certificate is valid.
     pub(crate) fn now(&self) -> u64 {
         match self {
             Self::System => SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),

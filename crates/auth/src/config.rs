@@ -6,23 +6,27 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Settings of authentication and authorization; [`Config::default`] is what a hub's aggregated API server uses.
+/// Settings of authentication and authorization; [`Config::default`] is what a hub's aggregated API
+/// server uses.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// `--anonymous-auth`: whether a request without any credential is `system:anonymous` (and then mostly forbidden).
+    /// `--anonymous-auth`: whether a request without any credential is `system:anonymous` (and then
+    /// mostly forbidden).
     pub anonymous: bool,
     /// `--client-ca-file`: PEM bundle that signs client certificates, in place of the ConfigMap's.
     pub client_ca_file: Option<PathBuf>,
     pub front_proxy: FrontProxyConfig,
     /// `--authentication-skip-lookup`: do not read the hub's ConfigMap.
     pub skip_lookup: bool,
-    /// `--authentication-tolerate-lookup-failure`: do not wait for a ConfigMap that cannot be read at the start.
+    /// `--authentication-tolerate-lookup-failure`: do not wait for a ConfigMap that cannot be read
+    /// at the start.
     pub tolerate_lookup_failure: bool,
     pub token: TokenConfig,
     pub authorization: AuthorizationConfig,
 }
 
-/// The front proxy as given by flags. Only used with a `ca_file`; the ConfigMap brings names and headers of its own.
+/// The front proxy as given by flags. Only used with a `ca_file`; the ConfigMap brings names and
+/// headers of its own.
 #[derive(Debug, Clone)]
 pub struct FrontProxyConfig {
     /// `--requestheader-client-ca-file`
@@ -44,7 +48,8 @@ pub struct FrontProxyConfig {
 pub struct TokenConfig {
     /// `--token-auth-file`: asked before the hub.
     pub file: Option<PathBuf>,
-    /// `--authentication-token-webhook-cache-ttl`: how long the hub's word on a token is kept. Zero: not at all.
+    /// `--authentication-token-webhook-cache-ttl`: how long the hub's word on a token is kept.
+    /// Zero: not at all.
     pub cache_ttl: Duration,
 }
 
@@ -55,7 +60,8 @@ pub struct AuthorizationConfig {
     pub authorized_ttl: Duration,
     /// `--authorization-webhook-cache-unauthorized-ttl`; zero: not kept.
     pub unauthorized_ttl: Duration,
-    /// `--authorization-always-allow-paths`: non-resource paths open to everybody; a trailing `*` makes a prefix.
+    /// `--authorization-always-allow-paths`: non-resource paths open to everybody; a trailing `*`
+    /// makes a prefix.
     pub always_allow_paths: Vec<String>,
     /// Whether `system:masters` is allowed everything without a review.
     pub allow_masters: bool,

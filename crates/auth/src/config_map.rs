@@ -1,8 +1,10 @@
-//! The hub's own word on whom to trust: ConfigMap `kube-system/extension-apiserver-authentication`, followed live.
+//! The hub's own word on whom to trust: ConfigMap `kube-system/extension-apiserver-authentication`,
+//! followed live.
 //!
 //! The rules are those of `headerrequest.RequestHeaderAuthRequestController` and
-//! `dynamiccertificates.ConfigMapCAController`: an authority that is missing or broken, a list that is not JSON, or a deleted
-//! ConfigMap change nothing; a list that becomes empty does take effect. Nothing is published anew when nothing changed.
+//! `dynamiccertificates.ConfigMapCAController`: an authority that is missing or broken, a list that
+//! is not JSON, or a deleted ConfigMap change nothing; a list that becomes empty does take effect.
+//! Nothing is published anew when nothing changed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -79,7 +81,8 @@ impl ConfigMapSource {
         Self { trust, parts, lists: None, proxy: None, clients: None, loaded, tolerant: false }
     }
 
-    /// Whether `loaded` becomes true without a ConfigMap too, once it could not be had. It is looked for nevertheless.
+    /// Whether `loaded` becomes true without a ConfigMap too, once it could not be had. It is
+    /// looked for nevertheless.
     pub(crate) fn tolerating_failure(self, tolerant: bool) -> Self {
         Self { tolerant, ..self }
     }
@@ -87,7 +90,8 @@ impl ConfigMapSource {
     /// Follows the ConfigMap for ever, with back-off and jitter after errors.
     pub(crate) async fn follow(mut self, client: Client) {
         let api = Api::<ConfigMap>::namespaced(client, NAMESPACE);
-        // The stock Role is restricted by resourceName: list and watch are allowed with this selector only.
+        // The stock Role is restricted by resourceName: list and watch are allowed with this
+        // selector only.
         let config = Config::default().fields(&format!("metadata.name={NAME}"));
         let mut events = std::pin::pin!(watcher(api, config).default_backoff());
         loop {
@@ -120,7 +124,8 @@ impl ConfigMapSource {
         }
     }
 
-    /// Goes on without the ConfigMap, if that is wanted: only direct callers are known until it comes.
+    /// Goes on without the ConfigMap, if that is wanted: only direct callers are known until it
+    /// comes.
     fn tolerate(&self) {
         if self.tolerant && !self.loaded.send_replace(true) {
             tracing::warn!(

@@ -1,8 +1,10 @@
-//! Takes everything that claims an identity out of a request's headers, whatever becomes of the request.
+//! Takes everything that claims an identity out of a request's headers, whatever becomes of the
+//! request.
 //!
-//! What is taken: `Authorization`, every `X-Remote-*` and configured front-proxy header, every `Impersonate-*`, and the
-//! bearer entry of `Sec-WebSocket-Protocol`. Only the values that a later method needs are kept. Nothing of the caller's
-//! own claims can therefore reach a member, on no path through the program.
+//! What is taken: `Authorization`, every `X-Remote-*` and configured front-proxy header, every
+//! `Impersonate-*`, and the bearer entry of `Sec-WebSocket-Protocol`. Only the values that a later
+//! method needs are kept. Nothing of the caller's own claims can therefore reach a member, on no
+//! path through the program.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -81,7 +83,8 @@ impl std::fmt::Debug for ProtocolToken {
 
 /// Removes the bearer entries from the subprotocols, and the header if nothing else was in it.
 ///
-/// The entries go even from a request that is no WebSocket handshake, where they authenticate nobody.
+/// The entries go even from a request that is no WebSocket handshake, where they authenticate
+/// nobody.
 fn take_protocol_token(headers: &mut HeaderMap) -> ProtocolToken {
     let mut others: Vec<&[u8]> = Vec::new();
     let mut bearers: Vec<&[u8]> = Vec::new();
@@ -105,7 +108,8 @@ fn take_protocol_token(headers: &mut HeaderMap) -> ProtocolToken {
     token
 }
 
-/// Without another protocol there would be none for the server to choose, and the handshake would fail in the browser.
+/// Without another protocol there would be none for the server to choose, and the handshake would
+/// fail in the browser.
 fn decode(bearers: &[&[u8]], has_other: bool) -> ProtocolToken {
     let [encoded] = bearers else { return ProtocolToken::Malformed("websocket: more than one bearer protocol") };
     match URL_SAFE_NO_PAD.decode(encoded) {

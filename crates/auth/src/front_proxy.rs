@@ -1,9 +1,11 @@
-//! Authentication by the hub's front proxy: identity headers, believed only from a connection whose certificate is the proxy's.
+//! Authentication by the hub's front proxy: identity headers, believed only from a connection whose
+//! certificate is the proxy's.
 //!
-//! `k8s.io/apiserver/pkg/authentication/request/headerrequest` behind `…/request/x509.NewDynamicCAVerifier`: a certificate
-//! that is not the proxy's is an error, and without a certificate the headers mean nothing at all. The proxy without a user
-//! name is an error too: upstream has no opinion there and relies on the client certificate method to object, which it
-//! cannot when no client authorities are known, and the hub itself would pass for anonymous.
+//! `k8s.io/apiserver/pkg/authentication/request/headerrequest` behind
+//! `…/request/x509.NewDynamicCAVerifier`: a certificate that is not the proxy's is an error, and
+//! without a certificate the headers mean nothing at all. The proxy without a user name is an error
+//! too: upstream has no opinion there and relies on the client certificate method to object, which
+//! it cannot when no client authorities are known, and the hub itself would pass for anonymous.
 
 use std::sync::Arc;
 

@@ -6,7 +6,8 @@ use http::HeaderName;
 
 pub(crate) use self::memory::{IdentityCache, unescape_key};
 
-/// Names of the headers that carry a user. Any list may be empty; without user-name headers nobody is ever recognised.
+/// Names of the headers that carry a user. Any list may be empty; without user-name headers nobody
+/// is ever recognised.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct IdentityHeaders {
     pub(crate) user: Vec<HeaderName>,

@@ -1,7 +1,9 @@
-//! `Impersonate-*` headers with the hub's semantics: each thing impersonated needs the `impersonate` permission of its own.
+//! `Impersonate-*` headers with the hub's semantics: each thing impersonated needs the
+//! `impersonate` permission of its own.
 //!
-//! Follows `k8s.io/apiserver/pkg/endpoints/filters/impersonation/impersonation.go` and differs in two points: a header that
-//! asks for impersonation without a user is answered 400 (not 500), and so is any unknown `Impersonate-*`: none is ignored.
+//! Follows `k8s.io/apiserver/pkg/endpoints/filters/impersonation/impersonation.go` and differs in
+//! two points: a header that asks for impersonation without a user is answered 400 (not 500), and
+//! so is any unknown `Impersonate-*`: none is ignored.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -66,7 +68,8 @@ impl Impersonation {
         wanted
     }
 
-    /// The impersonated user, once `requestor` is known to be allowed everything that was asked for.
+    /// The impersonated user, once `requestor` is known to be allowed everything that was asked
+    /// for.
     pub(crate) async fn apply(
         self,
         requestor: Arc<User>,

@@ -2,11 +2,12 @@
 //!
 //! Authentication and authorization of a request as an aggregated Kubernetes API server does them
 //! (`k8s.io/apiserver/pkg/authentication/authenticatorfactory/delegating.go`,
-//! `k8s.io/apiserver/pkg/authorization/authorizerfactory/delegating.go`): by the hub's front proxy, a client certificate or a
-//! TokenReview, then a SubjectAccessReview. Without a hub, a token file and a policy file take the hub's place.
+//! `k8s.io/apiserver/pkg/authorization/authorizerfactory/delegating.go`): by the hub's front proxy,
+//! a client certificate or a TokenReview, then a SubjectAccessReview. Without a hub, a token file
+//! and a policy file take the hub's place.
 //!
-//! [`Auth::build`] makes an [`Authenticator`] and an [`Authorizer`] from a [`Config`]. A [`Permit`] is the only proof that a
-//! request was authorized.
+//! [`Auth::build`] makes an [`Authenticator`] and an [`Authorizer`] from a [`Config`]. A [`Permit`]
+//! is the only proof that a request was authorized.
 
 mod assembly;
 mod authenticate;

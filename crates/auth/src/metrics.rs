@@ -10,7 +10,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-/// Upper bounds in seconds: a review takes milliseconds on a healthy hub and is given up after tens of seconds.
+/// Upper bounds in seconds: a review takes milliseconds on a healthy hub and is given up after tens
+/// of seconds.
 const LATENCY_BUCKETS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 10.0];
 const METHODS: [&str; 5] = ["front_proxy", "client_certificate", "bearer", "websocket", "anonymous"];
 const VERDICTS: [&str; 3] = ["allowed", "denied", "failure"];
@@ -86,9 +87,12 @@ struct KindLabels {
 // === impl Metrics ===
 
 impl Metrics {
-    /// Registers `cluster_gateway_authentication_total{method,result}`, `cluster_gateway_authorization_total{result}`,
-    /// `cluster_gateway_review_duration_seconds{kind,result}`, `cluster_gateway_review_cache_total{kind,result}`,
-    /// `cluster_gateway_reviews_rejected_total{kind}` and `cluster_gateway_client_ca_reload_failures_total`.
+    /// Registers `cluster_gateway_authentication_total{method,result}`,
+    /// `cluster_gateway_authorization_total{result}`,
+    /// `cluster_gateway_review_duration_seconds{kind,result}`,
+    /// `cluster_gateway_review_cache_total{kind,result}`,
+    /// `cluster_gateway_reviews_rejected_total{kind}` and
+    /// `cluster_gateway_client_ca_reload_failures_total`.
     pub fn register(registry: &mut Registry) -> Self {
         Self::register_named(registry, "cluster_gateway")
     }

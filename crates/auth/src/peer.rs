@@ -1,8 +1,8 @@
 //! The other end of one accepted connection, and what is already known about its certificate.
 //!
-//! A connection outlives a rotation of the hub's authorities, so certificates are judged at every request against the
-//! current bundle. The verdict is remembered here together with the bundle and the time it holds for; that makes the
-//! repeated judgement a comparison of two numbers.
+//! A connection outlives a rotation of the hub's authorities, so certificates are judged at every
+//! request against the current bundle. The verdict is remembered here together with the bundle and
+//! the time it holds for; that makes the repeated judgement a comparison of two numbers.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,15 +16,15 @@ use crate::identity_headers::IdentityCache;
 use crate::token_id::Latest;
 use crate::user::User;
 
-/// How long a certificate that did not verify is taken for bad before it is looked at again, in seconds. Short enough that
-/// one which was not valid *yet* works soon after it becomes so.
+/// How long a certificate that did not verify is taken for bad before it is looked at again, in
+/// seconds. Short enough that one which was not valid *yet* works soon after it becomes so.
 const REFUSAL_SECONDS: u64 = 10;
 
 /// The other end of an accepted connection. Made once per connection and handed to
 /// [`Authenticator::authenticate`](crate::Authenticator::authenticate) with each of its requests.
 ///
-/// The holder of the connection must have proved possession of the key of `certificates[0]` in its TLS handshake; trust in
-/// the certificate itself is not required, it is judged here.
+/// The holder of the connection must have proved possession of the key of `certificates[0]` in its
+/// TLS handshake; trust in the certificate itself is not required, it is judged here.
 #[derive(Debug)]
 pub struct Peer {
     address: SocketAddr,
@@ -63,8 +63,9 @@ impl Peer {
         self.address
     }
 
-    /// Whether its certificate was found to be the hub's front proxy's when it was last looked at: by a request, or by
-    /// [`Authenticator::recognize`](crate::Authenticator::recognize). `false` before.
+    /// Whether its certificate was found to be the hub's front proxy's when it was last looked at:
+    /// by a request, or by [`Authenticator::recognize`](crate::Authenticator::recognize). `false`
+    /// before.
     pub fn is_front_proxy(&self) -> bool {
         self.front_proxy.load(Ordering::Relaxed)
     }
@@ -85,7 +86,8 @@ impl Peer {
 // === impl Verdict ===
 
 impl<T: Clone> Verdict<T> {
-    /// The remembered outcome if it was reached by snapshot `generation` and still holds at `now`; otherwise judges again.
+    /// The remembered outcome if it was reached by snapshot `generation` and still holds at `now`;
+    /// otherwise judges again.
     pub(crate) fn recall(
         slot: &mut Option<Self>,
         generation: u64,

@@ -1,7 +1,7 @@
 //! Asking the hub: one TokenReview or SubjectAccessReview at a time, with limits on everything.
 //!
-//! Retries follow `k8s.io/apiserver/pkg/util/webhook.DefaultShouldRetry`: only after answers that promise another try may
-//! do better. Results are neither judged nor cached here.
+//! Retries follow `k8s.io/apiserver/pkg/util/webhook.DefaultShouldRetry`: only after answers that
+//! promise another try may do better. Results are neither judged nor cached here.
 
 mod hub;
 mod places;
@@ -24,7 +24,8 @@ pub(crate) use self::hub::HubReviews;
 pub(crate) use self::places::Line;
 pub use self::stage::{AtHub, Stage};
 
-/// Longest wait for one answer (`--authentication-token-webhook` request timeout of kube-apiserver).
+/// Longest wait for one answer (`--authentication-token-webhook` request timeout of
+/// kube-apiserver).
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Attempts at one review (`DefaultAuthWebhookRetryBackoff.Steps`).
 const MAX_ATTEMPTS: u32 = 5;
@@ -32,9 +33,11 @@ const MAX_ATTEMPTS: u32 = 5;
 /// `k8s.io/apiserver/pkg/server/options/authentication.go`).
 const AGAIN: Backoff =
     Backoff { first: Duration::from_millis(600), longest: Duration::from_secs(6), factor: 1.5, chance: 1.0 / 6.0 };
-/// Longest wait for a review with all its attempts and its place in the queue: callers have given up by then.
+/// Longest wait for a review with all its attempts and its place in the queue: callers have given
+/// up by then.
 const REVIEW_DEADLINE: Duration = Duration::from_secs(30);
-/// Longest `Retry-After` that is honoured; a longer one is cut, as the deadline would end the review anyway.
+/// Longest `Retry-After` that is honoured; a longer one is cut, as the deadline would end the
+/// review anyway.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(10);
 
 /// Whoever answers reviews: the hub, or a test's script. One call is one attempt.

@@ -8,13 +8,15 @@
 //!   verbs: [get, create]      # or ["*"]; reading means get, whatever the member's own verb is
 //! ```
 //!
-//! A rule grants its verbs on `clustergateways/proxy` of its clusters, and with them reading: `get` on those clusters and
-//! their health, and, if its clusters are `"*"`, listing and watching all. Discovery is open to everybody authenticated,
-//! as by RBAC's `system:discovery`. Nothing else is granted, except to `system:masters`, who may do everything (decided
-//! before this module is asked).
+//! A rule grants its verbs on `clustergateways/proxy` of its clusters, and with them reading: `get`
+//! on those clusters and their health, and, if its clusters are `"*"`, listing and watching all.
+//! Discovery is open to everybody authenticated, as by RBAC's `system:discovery`. Nothing else is
+//! granted, except to `system:masters`, who may do everything (decided before this module is
+//! asked).
 //!
-//! Where proxied requests are reviewed a second time, by what they are for the member, the same rules are asked for the
-//! member's verb: `list` and `watch` are reading, `deletecollection` is `delete`.
+//! Where proxied requests are reviewed a second time, by what they are for the member, the same
+//! rules are asked for the member's verb: `list` and `watch` are reading, `deletecollection` is
+//! `delete`.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -137,8 +139,8 @@ fn is_discovery(path: &str) -> bool {
 // === impl Policy ===
 
 impl Policy {
-    /// Reads a policy file. An unknown key, verb or cluster name is an error: a rule that silently means nothing would look
-    /// like one that works.
+    /// Reads a policy file. An unknown key, verb or cluster name is an error: a rule that silently
+    /// means nothing would look like one that works.
     pub(crate) fn parse(yaml: &[u8]) -> Result<Self, PolicyError> {
         let yaml = std::str::from_utf8(yaml).map_err(|_| PolicyError::Syntax("not UTF-8".to_owned()))?;
         let file: PolicyFile = serde_saphyr::from_str(yaml).map_err(|error| PolicyError::Syntax(error.to_string()))?;

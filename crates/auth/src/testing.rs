@@ -1,4 +1,5 @@
-//! What this crate's tests share: a scripted hub, certificates in the right places, headers in one line.
+//! What this crate's tests share: a scripted hub, certificates in the right places, headers in one
+//! line.
 
 pub(crate) mod https;
 

@@ -1,8 +1,10 @@
 //! Bearer tokens: who holds this one?
 //!
-//! A token file is asked first, then the hub. The hub's answers are kept for seconds under a keyed hash of the token, not
-//! the token itself, which is kept only by the connection that sent it, while it is open ([`Latest`](crate::token_id::Latest)); the key is drawn at start-up, so that the memory of one process tells nothing about the tokens of
-//! another (`pkg/authentication/token/cache` does the same).
+//! A token file is asked first, then the hub. The hub's answers are kept for seconds under a keyed
+//! hash of the token, not the token itself, which is kept only by the connection that sent it,
+//! while it is open ([`Latest`](crate::token_id::Latest)); the key is drawn at start-up, so that
+//! the memory of one process tells nothing about the tokens of another
+//! (`pkg/authentication/token/cache` does the same).
 
 mod file;
 mod memory;
@@ -26,10 +28,12 @@ use crate::user::User;
 pub(crate) use self::file::TokenFile;
 pub use self::file::TokenFileError;
 
-/// How long a refusal is kept that came with an error text: that may be a passing failure of the hub's own authenticators
-/// (upstream does not keep these at all, at the price of one review for each request with a bad token).
+/// How long a refusal is kept that came with an error text: that may be a passing failure of the
+/// hub's own authenticators (upstream does not keep these at all, at the price of one review for
+/// each request with a bad token).
 const UNSURE_REFUSAL: Duration = Duration::from_secs(1);
-/// Longest token looked at, in bytes; the hub's own limit on a request head is 1 MiB, real tokens stay below 20 KiB.
+/// Longest token looked at, in bytes; the hub's own limit on a request head is 1 MiB, real tokens
+/// stay below 20 KiB.
 const MAX_TOKEN_BYTES: usize = 64 * 1024;
 
 /// The sources of identity for tokens. With none, every token is refused.
@@ -144,7 +148,8 @@ async fn review(
     Ok((user, lifetime))
 }
 
-/// `authenticated` decides, not the 201 nor the presence of a user: a hub that refuses a token may still describe one.
+/// `authenticated` decides, not the 201 nor the presence of a user: a hub that refuses a token may
+/// still describe one.
 fn user(status: TokenReviewStatus) -> Option<User> {
     if status.authenticated != Some(true) {
         return None;

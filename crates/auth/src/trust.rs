@@ -1,7 +1,9 @@
-//! The live snapshots that certificates are judged by: who the front proxy is, and which authorities sign clients.
+//! The live snapshots that certificates are judged by: who the front proxy is, and which
+//! authorities sign clients.
 //!
-//! Writers (the ConfigMap watch, re-read files) swap whole snapshots; requests load them without waiting. Each snapshot has
-//! a generation of its own, by which remembered verdicts are told to be stale.
+//! Writers (the ConfigMap watch, re-read files) swap whole snapshots; requests load them without
+//! waiting. Each snapshot has a generation of its own, by which remembered verdicts are told to be
+//! stale.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

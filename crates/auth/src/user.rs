@@ -1,6 +1,7 @@
 //! The identity of a caller, as the hub's RBAC sees it.
 //!
-//! Names and groups with a meaning of their own are those of `k8s.io/apiserver/pkg/authentication/user/user.go` and
+//! Names and groups with a meaning of their own are those of
+//! `k8s.io/apiserver/pkg/authentication/user/user.go` and
 //! `…/authentication/serviceaccount/util.go`.
 
 use std::collections::BTreeMap;
@@ -11,7 +12,8 @@ pub(crate) const ALL_UNAUTHENTICATED: &str = "system:unauthenticated";
 pub(crate) const MASTERS: &str = "system:masters";
 pub(crate) const ALL_SERVICE_ACCOUNTS: &str = "system:serviceaccounts";
 const SERVICE_ACCOUNT_PREFIX: &str = "system:serviceaccount:";
-/// Longest namespace name (an RFC 1123 label) and longest service account name (a DNS-1123 subdomain), in bytes.
+/// Longest namespace name (an RFC 1123 label) and longest service account name (a DNS-1123
+/// subdomain), in bytes.
 const MAX_LABEL: usize = 63;
 const MAX_SUBDOMAIN: usize = 253;
 
@@ -50,8 +52,9 @@ impl User {
         self.name.len() + self.uid.as_ref().map_or(0, String::len) + all(&self.groups) + extra
     }
 
-    /// Adds `system:authenticated` by the rule of `pkg/authentication/group/authenticated_group_adder.go`: not for the
-    /// anonymous user, and not where either of the two system groups is there already.
+    /// Adds `system:authenticated` by the rule of
+    /// `pkg/authentication/group/authenticated_group_adder.go`: not for the anonymous user, and not
+    /// where either of the two system groups is there already.
     pub(crate) fn with_authenticated_group(mut self) -> Self {
         if self.name != ANONYMOUS && !self.is_in(ALL_AUTHENTICATED) && !self.is_in(ALL_UNAUTHENTICATED) {
             self.groups.push(ALL_AUTHENTICATED.to_owned());

@@ -1,7 +1,8 @@
 //! Issued credentials, kept for as long as a cluster uses them.
 //!
-//! Clusters whose plugin and arguments are the same share one entry. An entry runs its plugin once at a time, however many requests
-//! wait for it, as a task of one runtime: a request that goes away does not end it, the last cluster does.
+//! Clusters whose plugin and arguments are the same share one entry. An entry runs its plugin once
+//! at a time, however many requests wait for it, as a task of one runtime: a request that goes away
+//! does not end it, the last cluster does.
 
 mod entry;
 
@@ -92,7 +93,8 @@ impl Source {
         Arc::ptr_eq(&self.entry, &other.entry)
     }
 
-    /// The credential to use now. One that is about to expire is served while the next is being issued; waits only if there is none.
+    /// The credential to use now. One that is about to expire is served while the next is being
+    /// issued; waits only if there is none.
     pub async fn get(&self) -> Result<Arc<Issued>, Arc<ExecError>> {
         match self.entry.current() {
             Some(issued) => Ok(issued),
@@ -100,8 +102,8 @@ impl Source {
         }
     }
 
-    /// A member rejected `issued`: what to use in its place. `None` if there is nothing better to be had yet: it is too fresh
-    /// for its plugin to be asked again.
+    /// A member rejected `issued`: what to use in its place. `None` if there is nothing better to
+    /// be had yet: it is too fresh for its plugin to be asked again.
     pub async fn renew(&self, issued: &Arc<Issued>) -> Result<Option<Arc<Issued>>, Arc<ExecError>> {
         self.entry.renew(issued, &self.observer).await
     }

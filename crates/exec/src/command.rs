@@ -1,8 +1,9 @@
 //! Which programs may be run, in which environment, and where they are.
 //!
-//! A Secret names a program that runs beside the gateway's own credential for the hub: the operator says which. The Secret's
-//! environment must not be a way around that, and nearly every program takes code from some variable (`LD_PRELOAD`, `BASH_ENV`,
-//! `PYTHONWARNINGS`, `NODE_OPTIONS`, `AWS_CONFIG_FILE`, …): no list of bad ones is ever complete, so the good ones are listed.
+//! A Secret names a program that runs beside the gateway's own credential for the hub: the operator
+//! says which. The Secret's environment must not be a way around that, and nearly every program
+//! takes code from some variable (`LD_PRELOAD`, `BASH_ENV`, `PYTHONWARNINGS`, `NODE_OPTIONS`,
+//! `AWS_CONFIG_FILE`, …): no list of bad ones is ever complete, so the good ones are listed.
 //! Arguments are the Secret's: which of them are safe only who lists a program can know.
 
 use std::env;
@@ -32,8 +33,8 @@ const SEARCH_PATH: &str = "PATH";
 // === impl Commands ===
 
 impl Commands {
-    /// Reads a list of commands, where `*` anywhere means any, and one of the variables that listed commands may be given; blanks
-    /// mean nothing.
+    /// Reads a list of commands, where `*` anywhere means any, and one of the variables that listed
+    /// commands may be given; blanks mean nothing.
     pub fn parse(commands: &[String], variables: &[String]) -> Self {
         let commands = trimmed(commands);
         if commands.iter().any(|command| command == "*") {
@@ -64,7 +65,8 @@ fn trimmed(list: &[String]) -> Vec<String> {
     list.iter().map(|one| one.trim()).filter(|one| !one.is_empty()).map(str::to_owned).collect()
 }
 
-/// The file of the command: as written if absolute, else the first executable of that name in the gateway's `PATH`.
+/// The file of the command: as written if absolute, else the first executable of that name in the
+/// gateway's `PATH`.
 ///
 /// client-go takes relative paths as relative to the kubeconfig; a Secret is nowhere.
 pub(crate) fn locate(config: &ExecConfig) -> Result<PathBuf, ExecError> {
@@ -83,7 +85,8 @@ pub(crate) fn locate(config: &ExecConfig) -> Result<PathBuf, ExecError> {
     })
 }
 
-/// Relative and empty entries of `PATH` are passed over, as by Go's `exec.LookPath`: they would mean the working directory.
+/// Relative and empty entries of `PATH` are passed over, as by Go's `exec.LookPath`: they would
+/// mean the working directory.
 fn find(name: &str, search: &OsStr) -> Option<PathBuf> {
     env::split_paths(search)
         .filter(|directory| directory.is_absolute())

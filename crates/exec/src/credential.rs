@@ -13,7 +13,8 @@ pub struct Credential {
     /// Visible ASCII, so that it is a valid header value.
     pub token: Option<SecretString>,
     pub certificate: Option<KeyPair>,
-    /// The earlier of what the plugin says and the certificate's end. None: until a member rejects it.
+    /// The earlier of what the plugin says and the certificate's end. None: until a member rejects
+    /// it.
     pub expires: Option<SystemTime>,
 }
 
@@ -35,7 +36,8 @@ struct Lifetime {
 const EARLY: Duration = Duration::from_mins(1);
 /// Of a short life, this part: else it would always be time to renew.
 const EARLY_PART: u32 = 5;
-/// A credential that is over when it comes is used as long as this: clocks differ, and programs must not be run for every request.
+/// A credential that is over when it comes is used as long as this: clocks differ, and programs
+/// must not be run for every request.
 const SHORTEST: Duration = Duration::from_secs(1);
 /// Times beyond are none: such an instant may not exist.
 const LONGEST: Duration = Duration::from_hours(24 * 365);

@@ -1,5 +1,6 @@
-//! Why no credential was issued. The texts are those of client-go and the Go cluster-gateway where they have one; none holds what a plugin wrote
-//! to its standard output, and what it wrote to its standard error only after [`crate::redact`].
+//! Why no credential was issued. The texts are those of client-go and the Go cluster-gateway where
+//! they have one; none holds what a plugin wrote to its standard output, and what it wrote to its
+//! standard error only after [`crate::redact`].
 
 use std::time::Duration;
 

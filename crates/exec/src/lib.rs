@@ -1,9 +1,10 @@
 //! Dynamic credentials: what a member takes is issued by a program, as client-go's exec plugins do
 //! (`k8s.io/client-go/plugin/pkg/client/auth/exec`).
 //!
-//! [`Plugins`] runs one such program, bounded in time, memory and number, and in a process group of its own. [`Credentials`] keeps
-//! what they issue: one run however many requests wait, renewed before it expires, and again when a member rejects it. What a
-//! program says on its standard error reaches errors only without what looks like a secret.
+//! [`Plugins`] runs one such program, bounded in time, memory and number, and in a process group of
+//! its own. [`Credentials`] keeps what they issue: one run however many requests wait, renewed
+//! before it expires, and again when a member rejects it. What a program says on its standard error
+//! reaches errors only without what looks like a secret.
 
 mod cache;
 mod command;

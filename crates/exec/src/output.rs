@@ -1,4 +1,5 @@
-//! What a plugin writes to its standard output: an `ExecCredential` (`k8s.io/client-go/pkg/apis/clientauthentication/v1`).
+//! What a plugin writes to its standard output: an `ExecCredential`
+//! (`k8s.io/client-go/pkg/apis/clientauthentication/v1`).
 //!
 //! All of it may be secret, so no error repeats more of it than a version or a kind, cut short.
 
@@ -42,7 +43,8 @@ struct Status {
     expiration_timestamp: Option<String>,
 }
 
-/// The credential in `stdout`, which must be of the configured version. The Go cluster-gateway lets `kind` be left out.
+/// The credential in `stdout`, which must be of the configured version. The Go cluster-gateway lets
+/// `kind` be left out.
 pub(crate) fn parse(stdout: &[u8], configured: ExecApiVersion) -> Result<Credential, ExecError> {
     let written: ExecCredential = serde_json::from_slice(stdout)
         .map_err(|error| ExecError::Decode { line: error.line(), column: error.column() })?;

@@ -40,7 +40,8 @@ pub struct Plugins {
 // === impl Plugins ===
 
 impl Plugins {
-    /// Each run takes at most `timeout`, and waits as long for others to end; a first try may come before it.
+    /// Each run takes at most `timeout`, and waits as long for others to end; a first try may come
+    /// before it.
     pub fn new(commands: Commands, timeout: Duration) -> Self {
         Self { commands, timeout, first_try: FIRST_TRY, permits: Permits::new() }
     }

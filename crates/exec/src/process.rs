@@ -1,7 +1,9 @@
-//! One run of a program: its output within limits, within a time, in a process group that ends with it.
+//! One run of a program: its output within limits, within a time, in a process group that ends with
+//! it.
 //!
-//! The group is killed whenever the run is given up: on timeout, on too much output, and when the future is dropped. What a program leaves
-//! running behind after it ended well, with its output closed, is its own affair.
+//! The group is killed whenever the run is given up: on timeout, on too much output, and when the
+//! future is dropped. What a program leaves running behind after it ended well, with its output
+//! closed, is its own affair.
 
 mod group;
 mod tail;
@@ -25,7 +27,8 @@ use self::tail::Tail;
 pub(crate) const MOST_STDOUT: usize = 1 << 20;
 /// What is kept of standard error: the end of it.
 pub(crate) const MOST_STDERR: usize = 64 << 10;
-/// Processes that the program started may hold its output open: what the program itself wrote is read by then.
+/// Processes that the program started may hold its output open: what the program itself wrote is
+/// read by then.
 const LINGER: Duration = Duration::from_secs(1);
 
 /// What to run. Standard input is empty.
@@ -59,12 +62,14 @@ pub(crate) enum RunError {
 pub(crate) async fn run(invocation: Invocation<'_>) -> Result<Finished, RunError> {
     let patience = invocation.timeout;
     let mut child = start(invocation).map_err(RunError::Start)?;
-    // Dropped before the child, and so before the process is reaped: its number still means the group.
+    // Dropped before the child, and so before the process is reaped: its number still means the
+    // group.
     let group = Group::of(&child);
     let (mut stdout, mut stderr) = (Vec::new(), Tail::new(MOST_STDERR));
     match timeout(patience, finish(&mut child, &mut stdout, &mut stderr)).await {
         Ok(Ok(Ended { status, silent })) => {
-            // A group that nobody is left in must not be killed: its number may be somebody else's by now.
+            // A group that nobody is left in must not be killed: its number may be somebody else's
+            // by now.
             if silent {
                 group.leave();
             }

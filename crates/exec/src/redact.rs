@@ -1,7 +1,8 @@
-//! The last words of a program, fit for a log and for whoever asked: on one line, and without what is or looks like a secret.
+//! The last words of a program, fit for a log and for whoever asked: on one line, and without what
+//! is or looks like a secret.
 //!
-//! Taken out are the values that the Secret gave the program, PEM blocks, and long words that look random. Too much rather than too
-//! little: who needs the whole text runs the program by hand.
+//! Taken out are the values that the Secret gave the program, PEM blocks, and long words that look
+//! random. Too much rather than too little: who needs the whole text runs the program by hand.
 
 mod words;
 
@@ -78,7 +79,8 @@ fn password(url: &str) -> Option<&str> {
     user_info.split_once(':').map(|(_, password)| password)
 }
 
-/// Control characters, and such as turn the direction of what follows, are escaped: a log line stays one.
+/// Control characters, and such as turn the direction of what follows, are escaped: a log line
+/// stays one.
 pub(crate) fn one_line(text: &str) -> String {
     let is_harmful = |c: char| {
         c.is_control()

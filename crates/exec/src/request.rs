@@ -1,6 +1,7 @@
 //! What is asked of a plugin: its configuration and, if it wants it, the cluster.
 //!
-//! Requests with the same content get the same credential, whatever cluster they are made for; a change of either is another request.
+//! Requests with the same content get the same credential, whatever cluster they are made for; a
+//! change of either is another request.
 
 mod info;
 

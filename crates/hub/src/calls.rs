@@ -1,7 +1,7 @@
 //! The hub as clients' reads of our resources use it: raw JSON, with the gateway's own rights.
 //!
-//! Requests run on the caller's runtime and end when the caller leaves. Answers are bounded in size and time, and so is how
-//! many are under way: a crowd of readers waits here instead of at the hub.
+//! Requests run on the caller's runtime and end when the caller leaves. Answers are bounded in size
+//! and time, and so is how many are under way: a crowd of readers waits here instead of at the hub.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -10,7 +10,8 @@ use kube::{Client, Config};
 
 /// A hub that accepts no connection within this is tried again, with back-off.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// A hub that says nothing for longer is gone: above the 290 s after which it ends a watch by itself.
+/// A hub that says nothing for longer is gone: above the 290 s after which it ends a watch by
+/// itself.
 const READ_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// There is no client. Texts hold nothing of the files: they hold credentials.
@@ -26,21 +27,24 @@ pub enum HubClientError {
     Client(#[source] kube::Error),
 }
 
-/// Whether this process runs in a pod, whose cluster can be the hub: what [`client`] needs without a kubeconfig is there.
+/// Whether this process runs in a pod, whose cluster can be the hub: what [`client`] needs without
+/// a kubeconfig is there.
 pub fn is_in_pod() -> bool {
     std::env::var_os("KUBERNETES_SERVICE_HOST").is_some_and(|host| !host.is_empty())
         && Path::new("/var/run/secrets/kubernetes.io/serviceaccount/token").exists()
 }
 
-/// A client for `kubeconfig`, or for the cluster this process runs in, that calls itself `user_agent`. Must be called on the runtime
-/// that will drive it. Tokens that the kubeconfig names by file, and those of pods, are read again as they change.
+/// A client for `kubeconfig`, or for the cluster this process runs in, that calls itself
+/// `user_agent`. Must be called on the runtime that will drive it. Tokens that the kubeconfig names
+/// by file, and those of pods, are read again as they change.
 pub async fn client(kubeconfig: Option<&Path>, user_agent: &str) -> Result<Client, HubClientError> {
     let mut config = config(kubeconfig, user_agent).await?;
     config.read_timeout = Some(READ_TIMEOUT);
     Client::try_from(config).map_err(HubClientError::Client)
 }
 
-/// As [`client`], for watches whose length their watchers decide: they may be silent for as long as nothing happens.
+/// As [`client`], for watches whose length their watchers decide: they may be silent for as long as
+/// nothing happens.
 pub async fn watch_client(kubeconfig: Option<&Path>, user_agent: &str) -> Result<Client, HubClientError> {
     Client::try_from(config(kubeconfig, user_agent).await?).map_err(HubClientError::Client)
 }
@@ -64,7 +68,8 @@ async fn from_file(path: &Path) -> Result<Config, HubClientError> {
     Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.map_err(told)
 }
 
-/// What is wrong with a kubeconfig. Parsers quote the lines around a mistake, which hold credentials: only the place is told.
+/// What is wrong with a kubeconfig. Parsers quote the lines around a mistake, which hold
+/// credentials: only the place is told.
 pub fn mistake(error: &KubeconfigError) -> String {
     match error {
         KubeconfigError::Parse(error) => match error.location() {

@@ -1,7 +1,8 @@
 //! Why a request to the hub brought nothing, and what the caller is told of it.
 //!
-//! A failure of the hub keeps its code and reason; one between the hub and us says what the operator has to do. What the hub
-//! says about *our* rights is never told as if it were about the caller's.
+//! A failure of the hub keeps its code and reason; one between the hub and us says what the
+//! operator has to do. What the hub says about *our* rights is never told as if it were about the
+//! caller's.
 
 use api::hub_status::HubStatus;
 use api::status::{Details, Reason, Status};
@@ -68,7 +69,8 @@ impl HubFailure {
         }
     }
 
-    /// Whether an operator should hear of it, and not only the caller, whose parameters may be to blame.
+    /// Whether an operator should hear of it, and not only the caller, whose parameters may be to
+    /// blame.
     pub fn is_operational(&self) -> bool {
         self.code().is_none_or(|code| matches!(code, 401 | 403 | 500..))
     }

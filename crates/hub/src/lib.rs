@@ -1,4 +1,5 @@
-//! The hub as programs use it: clients set up alike, calls bounded in size, time and number, and the lines of watches.
+//! The hub as programs use it: clients set up alike, calls bounded in size, time and number, and
+//! the lines of watches.
 
 mod calls;
 pub mod client;

@@ -1,8 +1,9 @@
 //! The lines of a watch, as they come from the hub.
 //!
-//! A line is an object of at most 1 MiB (the limit of Secrets) and little else; what is longer is nothing we asked for. A hub
-//! that breaks off or falls silent ends the watch like one that ends it properly: the watcher goes on from the last version it
-//! has seen, as it does every few minutes anyway.
+//! A line is an object of at most 1 MiB (the limit of Secrets) and little else; what is longer is
+//! nothing we asked for. A hub that breaks off or falls silent ends the watch like one that ends it
+//! properly: the watcher goes on from the last version it has seen, as it does every few minutes
+//! anyway.
 
 use std::time::Duration;
 
@@ -89,7 +90,8 @@ impl Lines {
 mod tests {
     use super::*;
 
-    /// Lines of a body that is here already; kube makes bodies of several frames only from connections.
+    /// Lines of a body that is here already; kube makes bodies of several frames only from
+    /// connections.
     async fn lines(text: impl Into<Vec<u8>>) -> Vec<Line> {
         let mut lines = Lines::new(Body::from(text.into()));
         let mut found = Vec::new();

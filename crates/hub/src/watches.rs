@@ -1,4 +1,5 @@
-//! Permits for watches of the hub, shared out so that no reader can take them all: everybody else's informers would stand still.
+//! Permits for watches of the hub, shared out so that no reader can take them all: everybody else's
+//! informers would stand still.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,7 +7,8 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Watches open at the hub, each with a connection of its own. More are refused: clients try again, here or elsewhere.
+/// Watches open at the hub, each with a connection of its own. More are refused: clients try again,
+/// here or elsewhere.
 const MOST: usize = 1024;
 /// Of these, by one reader.
 pub const MOST_OF_ONE: usize = MOST / 8;

@@ -1,5 +1,6 @@
-//! The agents' listener: TLS, registration, authentication and authorization, then a link in the registry for as long as it lives
-//! and its credential is good. Used by the tunnel-server and, embedded, by the gateway.
+//! The agents' listener: TLS, registration, authentication and authorization, then a link in the
+//! registry for as long as it lives and its credential is good. Used by the tunnel-server and,
+//! embedded, by the gateway.
 
 mod claim;
 mod judge;
@@ -38,13 +39,15 @@ use telemetry::quiet::Quiet;
 pub struct AgentsConfig {
     pub listen: SocketAddr,
     pub serving: KeyPairFiles,
-    /// Signs the agents' client certificates. Without it, and without a hub for tokens, nothing starts.
+    /// Signs the agents' client certificates. Without it, and without a hub for tokens, nothing
+    /// starts.
     pub client_ca_file: Option<PathBuf>,
     pub settings: Settings,
     /// How long streams may go on after [`Agents::drain`] began.
     pub drain_timeout: Duration,
-    /// How often the credential of a connected agent is judged anew, more or less (jitter); [`AgentsConfig::RECHECK`] unless a test
-    /// is in a hurry. A revoked one ends its links within this and what the hub's word is kept for.
+    /// How often the credential of a connected agent is judged anew, more or less (jitter);
+    /// [`AgentsConfig::RECHECK`] unless a test is in a hurry. A revoked one ends its links within
+    /// this and what the hub's word is kept for.
     pub recheck: Duration,
     pub limits: Limits,
 }
@@ -64,16 +67,18 @@ pub struct Agents {
 // === impl AgentsConfig ===
 
 impl AgentsConfig {
-    /// A stolen credential works for this long after it was revoked; a review for each agent this often is what the hub pays.
+    /// A stolen credential works for this long after it was revoked; a review for each agent this
+    /// often is what the hub pays.
     pub const RECHECK: Duration = Duration::from_secs(30);
 }
 
 // === impl Agents ===
 
 impl Agents {
-    /// Binds and starts on `runtime`, which must be the one that drives the clients of `hub`. With `hub`, TokenReviews and
-    /// SubjectAccessReviews decide; without it, client certificates whose common name is `system:tunnel-agent:<cluster>`. Fails when
-    /// there is neither a hub nor a CA: nobody could be authenticated.
+    /// Binds and starts on `runtime`, which must be the one that drives the clients of `hub`. With
+    /// `hub`, TokenReviews and SubjectAccessReviews decide; without it, client certificates whose
+    /// common name is `system:tunnel-agent:<cluster>`. Fails when there is neither a hub nor a CA:
+    /// nobody could be authenticated.
     pub fn start(
         config: &AgentsConfig,
         hub: Option<auth::Hub>,
@@ -143,15 +148,16 @@ impl Agents {
         &self.registry
     }
 
-    /// Takes no new links and streams, asks all agents to link elsewhere, and waits for the streams to end: until the timeout of the
-    /// configuration or the hard signal of `drain`, whatever comes first. Then the links end, and streams that are left are reset.
-    /// Says whether none was.
+    /// Takes no new links and streams, asks all agents to link elsewhere, and waits for the streams
+    /// to end: until the timeout of the configuration or the hard signal of `drain`, whatever comes
+    /// first. Then the links end, and streams that are left are reset. Says whether none was.
     pub async fn drain(&self, drain: &Drain) -> bool {
         let _guard = drain.guard();
         let deadline = Instant::now() + self.drain_timeout;
         self.registry.start_draining();
-        // Even if the hard signal is there already: agents that hear it look for another server before they miss this one. One that
-        // does not answer is asked in vain, and must not hold up the others.
+        // Even if the hard signal is there already: agents that hear it look for another server
+        // before they miss this one. One that does not answer is asked in vain, and must not hold
+        // up the others.
         let _ = timeout(LEAVE.min(self.drain_timeout), self.registry.leave_all()).await;
         let all_ended = tokio::select! {
             biased;

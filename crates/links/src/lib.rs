@@ -1,5 +1,5 @@
-//! Links that agents open: the listener that admits them, who is linked, and how much each may take. The tunnel-server stands on
-//! it, and the gateway with `--tunnel-listen`.
+//! Links that agents open: the listener that admits them, who is linked, and how much each may
+//! take. The tunnel-server stands on it, and the gateway with `--tunnel-listen`.
 
 mod agents;
 mod limits;

@@ -1,12 +1,15 @@
-//! How much of each thing a tunnel-server takes. Whoever hits a limit is told so (429); nobody else notices.
+//! How much of each thing a tunnel-server takes. Whoever hits a limit is told so (429); nobody else
+//! notices.
 
 /// The numbers; [`Limits::default`] is right for a server of a few thousand clusters.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Connections to the agents' listener that have not said what they want to register, TLS handshakes included. Anybody can open
-    /// these: see `pending` for who gives way when there is one more. Each may cost 64 KiB.
+    /// Connections to the agents' listener that have not said what they want to register, TLS
+    /// handshakes included. Anybody can open these: see `pending` for who gives way when there is
+    /// one more. Each may cost 64 KiB.
     pub unregistered: usize,
-    /// The same from one address. Many agents may have one: that of a network's way out, or of a load balancer that hides theirs.
+    /// The same from one address. Many agents may have one: that of a network's way out, or of a
+    /// load balancer that hides theirs.
     pub unregistered_per_address: usize,
     /// Registrations being judged. More wait as unregistered ones do.
     pub registering: usize,
@@ -22,11 +25,14 @@ pub struct Limits {
     pub streams_per_cluster: usize,
     /// Streams of all clusters.
     pub streams: usize,
-    /// Streams of one cluster being opened: destinations that do not answer must not take all room of those that do.
+    /// Streams of one cluster being opened: destinations that do not answer must not take all room
+    /// of those that do.
     pub dials_per_cluster: usize,
-    /// Connections of frontends, over TLS and the Unix socket together; each stream by HTTP/1.1 is one.
+    /// Connections of frontends, over TLS and the Unix socket together; each stream by HTTP/1.1 is
+    /// one.
     pub frontends: usize,
-    /// Connections to the frontends' listener whose TLS handshake has not ended; who gives way is said in `pending`.
+    /// Connections to the frontends' listener whose TLS handshake has not ended; who gives way is
+    /// said in `pending`.
     pub handshakes: usize,
     /// The same from one address: a kube-apiserver makes one for each stream.
     pub handshakes_per_address: usize,

@@ -1,7 +1,8 @@
 //! Which clusters have links here, and which link takes the next stream.
 //!
-//! Links come and go under one lock that is held for microseconds and never across an await, nor while a link is looked at; choosing
-//! one reads the cluster's few links. What a stream is counted by hangs on its gauge, so nothing has to be remembered to be given back.
+//! Links come and go under one lock that is held for microseconds and never across an await, nor
+//! while a link is looked at; choosing one reads the cluster's few links. What a stream is counted
+//! by hangs on its gauge, so nothing has to be remembered to be given back.
 
 mod choice;
 mod cluster;
@@ -37,7 +38,8 @@ use self::permits::Permits;
 use self::seen::Seen;
 use crate::limits::Limits;
 
-/// The links of all clusters. Nothing in it outlives its connections but the names of clusters seen lately.
+/// The links of all clusters. Nothing in it outlives its connections but the names of clusters seen
+/// lately.
 #[derive(Debug, Default)]
 pub struct Registry(Arc<Core>);
 
@@ -67,9 +69,10 @@ impl Registry {
         Self(Arc::new(Core { limits, metrics, ..Core::default() }))
     }
 
-    /// Opens a stream to `to` in `cluster` within `dial_timeout`, on the link with the fewest streams; another link is tried if nothing
-    /// was dialled. Dropping the future cancels the dial. The gauge is listed for as long as somebody holds it: who runs the stream
-    /// keeps it until the stream has ended, for it is what the stream is counted by.
+    /// Opens a stream to `to` in `cluster` within `dial_timeout`, on the link with the fewest
+    /// streams; another link is tried if nothing was dialled. Dropping the future cancels the dial.
+    /// The gauge is listed for as long as somebody holds it: who runs the stream keeps it until the
+    /// stream has ended, for it is what the stream is counted by.
     pub async fn open(
         &self,
         cluster: &ClusterName,

@@ -16,8 +16,8 @@ const AGAIN: Backoff = Backoff::doubling(Duration::from_millis(10), Duration::fr
 
 /// Hands what `next` accepts to `take`, for ever. `whom` is for the log: "clients".
 ///
-/// Errors are of one connection, or mean that the process is out of something: the first are nobody's concern, after the others it
-/// waits a while, longer each time.
+/// Errors are of one connection, or mean that the process is out of something: the first are
+/// nobody's concern, after the others it waits a while, longer each time.
 pub async fn each<T, F: Future<Output = io::Result<T>>>(
     whom: &'static str,
     mut next: impl FnMut() -> F,

@@ -1,5 +1,5 @@
-//! When to try again: each wait longer than the one before, up to a longest, and a share of it left to chance, so that those who
-//! failed together do not come back together.
+//! When to try again: each wait longer than the one before, up to a longest, and a share of it left
+//! to chance, so that those who failed together do not come back together.
 
 use std::time::Duration;
 

@@ -2,8 +2,9 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Raises the soft limit to the hard one, as every Go program does at its start (`os/rlimit.go`): the customary 1,024 is there for
-/// programs that use `select`, and each watch, stream and client is a socket. Says what the limit is now; `None` is no limit.
+/// Raises the soft limit to the hard one, as every Go program does at its start (`os/rlimit.go`):
+/// the customary 1,024 is there for programs that use `select`, and each watch, stream and client
+/// is a socket. Says what the limit is now; `None` is no limit.
 ///
 /// A system that refuses is left as it is: the limit may do.
 pub fn raise() -> Option<u64> {

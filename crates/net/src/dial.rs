@@ -1,4 +1,5 @@
-//! Opening TCP connections: resolve once, try the addresses side by side where there are several, give up after a named time.
+//! Opening TCP connections: resolve once, try the addresses side by side where there are several,
+//! give up after a named time.
 
 mod error;
 mod race;
@@ -14,8 +15,8 @@ use tokio::time::{Instant, timeout_at};
 pub use self::error::DialError;
 use self::race::{Tried, first_of, in_turns};
 
-/// Probes start after this much silence: a member that vanished without a FIN is noticed even by an idle watch
-/// (the value Go's `net.Dialer` uses by default in kube components is 30 s too).
+/// Probes start after this much silence: a member that vanished without a FIN is noticed even by an
+/// idle watch (the value Go's `net.Dialer` uses by default in kube components is 30 s too).
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 const KEEPALIVE_PROBES: u32 = 3;
@@ -40,12 +41,13 @@ pub async fn connect(host: &str, port: u16, deadline: Instant) -> Result<TcpStre
     connect_to(place, addresses, deadline).await
 }
 
-/// Connects to one of `addresses`, which `place` was found to mean, before `deadline`: whoever checks addresses hands on those that
-/// passed, and no others are dialled (CVE-2020-8562).
+/// Connects to one of `addresses`, which `place` was found to mean, before `deadline`: whoever
+/// checks addresses hands on those that passed, and no others are dialled (CVE-2020-8562).
 ///
-/// Several are tried as RFC 8305 says: families in turns beginning with the first address's, the next one 250 ms after the last or as
-/// soon as one fails, eight at most. The first that answers is taken and the other attempts are given up. When all fail, the first
-/// address's failure is told; when time is up, all that was tried.
+/// Several are tried as RFC 8305 says: families in turns beginning with the first address's, the
+/// next one 250 ms after the last or as soon as one fails, eight at most. The first that answers is
+/// taken and the other attempts are given up. When all fail, the first address's failure is told;
+/// when time is up, all that was tried.
 pub async fn connect_to(
     place: HostPort<'_>,
     addresses: impl IntoIterator<Item = SocketAddr>,
@@ -72,8 +74,8 @@ pub async fn connect_to(
     connected.inspect(tune)
 }
 
-/// Sets what every connection here wants: no Nagle delay and keepalive probes. A socket that refuses an option still
-/// works, so failures are not errors.
+/// Sets what every connection here wants: no Nagle delay and keepalive probes. A socket that
+/// refuses an option still works, so failures are not errors.
 pub fn tune(stream: &TcpStream) {
     let _ = stream.set_nodelay(true);
     let keepalive =

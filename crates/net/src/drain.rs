@@ -1,7 +1,7 @@
 //! Leaving in two steps: *soft* asks everybody to finish, *hard* ends what is left.
 //!
-//! A [`Drain`] is cheap to clone and may be observed from any runtime. Work that must be waited for holds a
-//! [`DrainGuard`], taken before it is spawned so that none is missed.
+//! A [`Drain`] is cheap to clone and may be observed from any runtime. Work that must be waited for
+//! holds a [`DrainGuard`], taken before it is spawned so that none is missed.
 
 use std::time::Duration;
 

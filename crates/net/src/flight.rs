@@ -18,7 +18,8 @@ pub struct Landing<T>(watch::Receiver<Option<T>>);
 // === impl Flight ===
 
 impl<T: Clone + Send + Sync + 'static> Flight<T> {
-    /// Begins `run` on `runtime`, and joins it. What `run` does at its end happens before anybody hears of its outcome.
+    /// Begins `run` on `runtime`, and joins it. What `run` does at its end happens before anybody
+    /// hears of its outcome.
     pub fn begin(runtime: &Handle, run: impl Future<Output = T> + Send + 'static) -> (Self, Landing<T>) {
         let (report, landing) = watch::channel(None);
         let task = runtime.spawn(async move {
@@ -29,7 +30,8 @@ impl<T: Clone + Send + Sync + 'static> Flight<T> {
         (Self { landing: landing.clone(), task: task.abort_handle() }, landing)
     }
 
-    /// To join it, if it is under way. One whose task was lost, to a panic or with its runtime, is not.
+    /// To join it, if it is under way. One whose task was lost, to a panic or with its runtime, is
+    /// not.
     pub fn landing(&self) -> Option<Landing<T>> {
         let Landing(landing) = &self.landing;
         let under_way = landing.borrow().is_none() && landing.has_changed().is_ok();

@@ -1,7 +1,8 @@
 //! Following files: looked at now and then, read when they look different.
 //!
-//! Looking, not inotify: right for editors that replace files, for the swapped symbolic links of mounted Secrets and `ConfigMap`s,
-//! and for network file systems alike. Looks run where blocking is allowed: a file system that hangs stops nothing else.
+//! Looking, not inotify: right for editors that replace files, for the swapped symbolic links of
+//! mounted Secrets and `ConfigMap`s, and for network file systems alike. Looks run where blocking
+//! is allowed: a file system that hangs stops nothing else.
 
 mod file;
 mod look;
@@ -23,10 +24,12 @@ pub const INTERVAL: Duration = Duration::from_millis(250);
 #[derive(Debug, Default)]
 pub struct Complaints(Option<String>);
 
-/// Calls `reload` whenever one of `files` may have changed, for ever. It says whether something else is in use now.
+/// Calls `reload` whenever one of `files` may have changed, for ever. It says whether something
+/// else is in use now.
 ///
-/// What cannot be used (such as a key written before its certificate) is logged and told to `failed` once per cause, and tried again
-/// at each look; until then the last good contents stay in use, of which `reload` takes care.
+/// What cannot be used (such as a key written before its certificate) is logged and told to
+/// `failed` once per cause, and tried again at each look; until then the last good contents stay in
+/// use, of which `reload` takes care.
 pub async fn follow<E: Display>(
     what: &'static str,
     files: Vec<PathBuf>,
@@ -41,7 +44,8 @@ pub async fn follow<E: Display>(
                 tracing::info!(what, files = names, "changed files are in use now");
             }
             complaints.clear();
-            // Once more after each change: a further one within the same tick of the file system's clock looks the same.
+            // Once more after each change: a further one within the same tick of the file system's
+            // clock looks the same.
             !fresh
         }
         Err(error) => {
@@ -60,8 +64,8 @@ pub async fn follow<E: Display>(
     watch(move || files.iter().map(|path| Look::at(path)).collect::<Vec<_>>(), reload).await;
 }
 
-/// Calls `seen` with what `look` finds and whether that is new, for ever: when it is new, and as long as `seen` says that it is not
-/// done with it.
+/// Calls `seen` with what `look` finds and whether that is new, for ever: when it is new, and as
+/// long as `seen` says that it is not done with it.
 pub async fn watch<S: PartialEq + Send + 'static>(
     look: impl FnMut() -> S + Send + 'static,
     seen: impl FnMut(&S, bool) -> bool + Send + 'static,

@@ -1,15 +1,17 @@
 //! Wrappers of streams: the methods in which they add nothing.
 
-/// Methods of `AsyncRead` and `AsyncWrite`, for the body of an `impl`, that call the same method of the stream below: of a field, or
-/// of what each variant of an enum holds.
+/// Methods of `AsyncRead` and `AsyncWrite`, for the body of an `impl`, that call the same method of
+/// the stream below: of a field, or of what each variant of an enum holds.
 ///
 /// ```ignore
 /// net::forward!(stream: is_write_vectored, poll_flush, poll_shutdown);
 /// net::forward!([Plain Encrypted]: poll_read);
 /// ```
 ///
-/// Whoever forwards a write forwards [`poll_write_vectored`](tokio::io::AsyncWrite::poll_write_vectored) and
-/// [`is_write_vectored`](tokio::io::AsyncWrite::is_write_vectored) as well: without them h2 copies every payload into one buffer.
+/// Whoever forwards a write forwards
+/// [`poll_write_vectored`](tokio::io::AsyncWrite::poll_write_vectored) and
+/// [`is_write_vectored`](tokio::io::AsyncWrite::is_write_vectored) as well: without them h2 copies
+/// every payload into one buffer.
 #[macro_export]
 macro_rules! forward {
     ($to:tt: $($method:ident),+) => { $($crate::forward!(@$method $to);)+ };

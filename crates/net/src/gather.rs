@@ -1,9 +1,10 @@
 //! Gathering what one turn of a task writes.
 //!
-//! An HTTP/2 library writes and flushes frame by frame, and each would become a TLS record and a system call of its own: for small
-//! answers both cost more than all the rest. Here writes and flushes only fill a buffer; whoever drives the connection lets it out when
-//! its turn is over, in records as large as they can be. What fills a record before that is encrypted at once, from where it is: bulk
-//! data is not copied into the buffer.
+//! An HTTP/2 library writes and flushes frame by frame, and each would become a TLS record and a
+//! system call of its own: for small answers both cost more than all the rest. Here writes and
+//! flushes only fill a buffer; whoever drives the connection lets it out when its turn is over, in
+//! records as large as they can be. What fills a record before that is encrypted at once, from
+//! where it is: bulk data is not copied into the buffer.
 
 use std::io;
 use std::pin::Pin;
@@ -16,7 +17,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::seal::{RECORD, Seal};
 
-/// What is gathered before it is let out in mid-turn: four full TLS records, which go to the socket as one.
+/// What is gathered before it is let out in mid-turn: four full TLS records, which go to the socket
+/// as one.
 const MOST: usize = 4 * RECORD;
 const FIRST: usize = 1024;
 
@@ -88,7 +90,8 @@ impl<F, T> Driven<F, T> {
         &mut self.connection
     }
 
-    /// Ends a turn's reading after so many bytes and one buffer of the reader. The rest is for the next turn, after the other tasks.
+    /// Ends a turn's reading after so many bytes and one buffer of the reader. The rest is for the
+    /// next turn, after the other tasks.
     pub fn reading_at_most(self, bytes: usize) -> Self {
         self.gathering.lock().most_read = bytes;
         self

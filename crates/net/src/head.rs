@@ -1,4 +1,5 @@
-//! HTTP/1 heads off a connection, for protocols that leave HTTP right behind them: what comes after a head is kept.
+//! HTTP/1 heads off a connection, for protocols that leave HTTP right behind them: what comes after
+//! a head is kept.
 
 use std::io;
 
@@ -16,15 +17,16 @@ pub enum HeadError {
     Io(#[from] io::Error),
 }
 
-/// The search for the end of a head that comes in pieces: a peer that sends byte by byte does not have the whole searched again each
-/// time.
+/// The search for the end of a head that comes in pieces: a peer that sends byte by byte does not
+/// have the whole searched again each time.
 #[derive(Debug, Default)]
 pub struct Search {
     /// Bytes known not to hold it.
     seen: usize,
 }
 
-/// Reads until `received` holds a head whole, and takes that off it. `received` is never longer than `longest`.
+/// Reads until `received` holds a head whole, and takes that off it. `received` is never longer
+/// than `longest`.
 pub async fn read<T: AsyncRead + Unpin>(
     io: &mut T,
     received: &mut BytesMut,
@@ -63,7 +65,8 @@ impl Search {
     }
 }
 
-/// The length of a head. Bare line feeds count too (RFC 9112 §2.2): whoever does not allow them looks for them in the head.
+/// The length of a head. Bare line feeds count too (RFC 9112 §2.2): whoever does not allow them
+/// looks for them in the head.
 fn end_of_head(bytes: &[u8]) -> Option<usize> {
     let mut feeds = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at);
     feeds.find_map(|at| match &bytes[at + 1..] {

@@ -4,12 +4,12 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::Poll;
 
-/// The limit of streams that a connection is begun with, to be told from any that the peer may set: until its SETTINGS have come, it is
-/// not known how many streams it takes.
+/// The limit of streams that a connection is begun with, to be told from any that the peer may set:
+/// until its SETTINGS have come, it is not known how many streams it takes.
 pub const UNKNOWN_STREAM_LIMIT: usize = usize::MAX - 1;
 
-/// Drives `connection` until the peer's SETTINGS have come; `streams` says how many streams it takes. Fails if it ends before, without
-/// an error where it ended in order.
+/// Drives `connection` until the peer's SETTINGS have come; `streams` says how many streams it
+/// takes. Fails if it ends before, without an error where it ended in order.
 pub async fn settled<C, E>(connection: &mut C, mut streams: impl FnMut(&mut C) -> usize) -> Result<(), Option<E>>
 where
     C: Future<Output = Result<(), E>> + Unpin,

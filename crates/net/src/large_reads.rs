@@ -1,7 +1,8 @@
 //! Reading from a socket in large pieces, whatever size the reader asks for.
 //!
-//! rustls asks for 4 KiB at a time, which makes five system calls of one full record. A stream that always has more is read in pieces
-//! that grow; one that brings little at a time is read by its reader, without a buffer in between.
+//! rustls asks for 4 KiB at a time, which makes five system calls of one full record. A stream that
+//! always has more is read in pieces that grow; one that brings little at a time is read by its
+//! reader, without a buffer in between.
 
 use std::io;
 use std::pin::{Pin, pin};

@@ -1,5 +1,5 @@
-//! Sockets, TLS that reloads while running, drain and byte pumps. Knows of HTTP its ALPN names and the
-//! `CONNECT` of proxies, of Kubernetes nothing.
+//! Sockets, TLS that reloads while running, drain and byte pumps. Knows of HTTP its ALPN names and
+//! the `CONNECT` of proxies, of Kubernetes nothing.
 
 pub mod accept;
 pub mod backoff;

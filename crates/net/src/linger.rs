@@ -1,8 +1,9 @@
 //! Closing without losing what was just sent.
 //!
-//! A TCP socket that is closed with unread bytes in it is reset, and a reset may overtake data the peer has not read yet: the last
-//! response before a shutdown, or the refusal of an upload that is still arriving. So a connection that we end is first shut down
-//! for writing, then read until the peer has closed too, for a moment. (RFC 9112 §9.6; Go's servers wait for a second as well.)
+//! A TCP socket that is closed with unread bytes in it is reset, and a reset may overtake data the
+//! peer has not read yet: the last response before a shutdown, or the refusal of an upload that is
+//! still arriving. So a connection that we end is first shut down for writing, then read until the
+//! peer has closed too, for a moment. (RFC 9112 §9.6; Go's servers wait for a second as well.)
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -54,7 +55,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Linger<T> {
             this.state = State::Waiting { until: Box::pin(sleep(PATIENCE)), read: 0 };
         }
         if let State::Waiting { until, read } = &mut this.state {
-            // The peer closed, failed, sent too much, or took too long: in each case there is nothing left to wait for.
+            // The peer closed, failed, sent too much, or took too long: in each case there is
+            // nothing left to wait for.
             if until.as_mut().poll(cx).is_pending() {
                 ready!(poll_discard(&mut this.stream, cx, read));
             }

@@ -17,12 +17,13 @@ pub enum Sharing {
     Permitted,
 }
 
-/// Binds `count` sockets to `address` with `SO_REUSEPORT`, so that the kernel spreads connections over them.
-/// Port 0 chooses one free port for all. The sockets are non-blocking; the caller hands each to its own runtime.
+/// Binds `count` sockets to `address` with `SO_REUSEPORT`, so that the kernel spreads connections
+/// over them. Port 0 chooses one free port for all. The sockets are non-blocking; the caller hands
+/// each to its own runtime.
 ///
-/// `SO_REUSEPORT` would let a second process of the same user listen too, and get half of the connections without anybody
-/// noticing. So unless that is wanted, the port is tried without the option first; two processes that start in the same
-/// instant can still slip through.
+/// `SO_REUSEPORT` would let a second process of the same user listen too, and get half of the
+/// connections without anybody noticing. So unless that is wanted, the port is tried without the
+/// option first; two processes that start in the same instant can still slip through.
 pub fn reuse_port(address: SocketAddr, count: usize, sharing: Sharing) -> io::Result<Vec<std::net::TcpListener>> {
     if sharing == Sharing::Refused {
         drop(socket(address, false)?);

@@ -1,6 +1,7 @@
 //! What a dial opens: a TCP connection, or a stream inside a proxy's or a tunnel's.
 //!
-//! A proxy in the clear that sent nothing beyond its answer leaves a TCP connection like any other, and it is used as one.
+//! A proxy in the clear that sent nothing beyond its answer leaves a TCP connection like any other,
+//! and it is used as one.
 
 use std::io;
 use std::sync::Arc;

@@ -1,8 +1,10 @@
-//! Connections that have not shown yet who they are. Anybody can open them, so they have few places, and none is theirs for long:
-//! when one more comes, the oldest of the network that has the most gives way.
+//! Connections that have not shown yet who they are. Anybody can open them, so they have few
+//! places, and none is theirs for long: when one more comes, the oldest of the network that has the
+//! most gives way.
 //!
-//! Leaving new ones in the kernel's queue instead would let whoever opens connections and says nothing keep everybody out: the
-//! queue is served in order, each silent one for as long as a handshake may take. Turning the new ones away would do the same.
+//! Leaving new ones in the kernel's queue instead would let whoever opens connections and says
+//! nothing keep everybody out: the queue is served in order, each silent one for as long as a
+//! handshake may take. Turning the new ones away would do the same.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -17,7 +19,8 @@ use tokio_util::sync::CancellationToken;
 #[derive(Debug, Clone)]
 pub struct Pending(Arc<Places>);
 
-/// Room for all connections of a listener to which anybody may come, those that have shown nothing yet among them. Cheap to clone.
+/// Room for all connections of a listener to which anybody may come, those that have shown nothing
+/// yet among them. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Room {
     all: Arc<Semaphore>,
@@ -93,10 +96,12 @@ impl Room {
         Self { all: Arc::new(Semaphore::new(most)), pending: Pending::new(usize::MAX, usize::MAX) }
     }
 
-    /// Room for a connection from `address`, and its place among those that have shown nothing, to be held until it has. When all
-    /// room is taken, one of these gives way; if there is none of them, the new connection waits.
+    /// Room for a connection from `address`, and its place among those that have shown nothing, to
+    /// be held until it has. When all room is taken, one of these gives way; if there is none of
+    /// them, the new connection waits.
     ///
-    /// Whoever holds the place has to give up both as soon as it is [given away](Place::given_away).
+    /// Whoever holds the place has to give up both as soon as it is
+    /// [given away](Place::given_away).
     pub async fn enter(&self, address: IpAddr) -> (OwnedSemaphorePermit, Place) {
         let room = if let Ok(room) = Arc::clone(&self.all).try_acquire_owned() {
             room
@@ -134,7 +139,8 @@ impl Taken {
         Some(removed)
     }
 
-    /// The network with the most connections; of several, the one whose oldest came first. Looks at all: they are few.
+    /// The network with the most connections; of several, the one whose oldest came first. Looks at
+    /// all: they are few.
     fn fullest(&self) -> Option<IpAddr> {
         let oldest = |connections: &BTreeMap<u64, _>| Reverse(connections.first_key_value().map(|(id, _)| *id));
         let fullest = self.networks.iter().max_by_key(|(_, connections)| (connections.len(), oldest(connections)));

@@ -1,7 +1,7 @@
 //! One of a limited number of something, counted for as long as it is held.
 //!
-//! Beside tokio's semaphores: those make who comes too late wait, and here it is told so at once; and where a count lives is up to
-//! whom it belongs to.
+//! Beside tokio's semaphores: those make who comes too late wait, and here it is told so at once;
+//! and where a count lives is up to whom it belongs to.
 
 use std::fmt;
 use std::sync::Arc;

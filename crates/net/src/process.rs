@@ -21,7 +21,8 @@ const INTERRUPTED: i32 = 130;
 #[error("draining did not end in time")]
 pub struct NotDrained;
 
-/// What `main` returns: an error goes to standard error behind the program's name, with its causes if it shows them by `{:#}`.
+/// What `main` returns: an error goes to standard error behind the program's name, with its causes
+/// if it shows them by `{:#}`.
 pub fn exit_code<E: Display>(program: &str, outcome: Result<(), E>) -> ExitCode {
     let Err(error) = outcome else { return ExitCode::SUCCESS };
     #[expect(clippy::print_stderr, reason = "logs may not be set up, and the operator must see why nothing starts")]
@@ -31,13 +32,14 @@ pub fn exit_code<E: Display>(program: &str, outcome: Result<(), E>) -> ExitCode 
     ExitCode::FAILURE
 }
 
-/// Before anything else is started: a signal that comes while starting must not be lost, nor end the process unasked.
+/// Before anything else is started: a signal that comes while starting must not be lost, nor end
+/// the process unasked.
 pub fn watch_signals(runtime: &Handle) -> io::Result<Signals> {
     block_on(runtime, async { Signals::new() }).map_err(io::Error::other)?
 }
 
-/// Blocks until SIGTERM or SIGINT. From then on another one ends the process at once, after `last`: whoever asks twice does not want
-/// to wait.
+/// Blocks until SIGTERM or SIGINT. From then on another one ends the process at once, after `last`:
+/// whoever asks twice does not want to wait.
 pub fn until_signalled(
     runtime: &Handle,
     mut signals: Signals,

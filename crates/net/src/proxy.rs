@@ -1,7 +1,8 @@
 //! Forward proxies on the way to a member: HTTP `CONNECT`, in the clear or inside TLS, and SOCKS5.
 //!
-//! A proxy is asked for a byte stream and sees nothing but the TLS to the member inside it. Names are resolved by the proxy. Everything
-//! happens before the dial's deadline, what a proxy may answer is bounded, and no error holds a credential.
+//! A proxy is asked for a byte stream and sees nothing but the TLS to the member inside it. Names
+//! are resolved by the proxy. Everything happens before the dial's deadline, what a proxy may
+//! answer is bounded, and no error holds a credential.
 
 mod error;
 mod http;

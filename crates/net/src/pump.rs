@@ -1,9 +1,10 @@
 //! Copying bytes both ways between two connections that stopped being HTTP.
 //!
-//! One future drives both directions. Each has its own buffer, which starts small and grows with traffic, so that idle
-//! upgrades stay cheap. When one side ends, what was already read from it is delivered, then both sides are shut down:
-//! an aggregating API server does the same (`k8s.io/apimachinery/pkg/util/proxy/upgradeaware.go`), so half-open
-//! connections cannot be relied on by anybody, but a lost tail would be a bug (the exit status of an exec travels in the
+//! One future drives both directions. Each has its own buffer, which starts small and grows with
+//! traffic, so that idle upgrades stay cheap. When one side ends, what was already read from it is
+//! delivered, then both sides are shut down: an aggregating API server does the same
+//! (`k8s.io/apimachinery/pkg/util/proxy/upgradeaware.go`), so half-open connections cannot be
+//! relied on by anybody, but a lost tail would be a bug (the exit status of an exec travels in the
 //! last frame).
 
 use std::future::poll_fn;
@@ -27,11 +28,12 @@ pub struct Moved {
     pub b_to_a: u64,
 }
 
-/// Copies until either side ends or fails, then closes both. `moved` is current even if the future is dropped.
+/// Copies until either side ends or fails, then closes both. `moved` is current even if the future
+/// is dropped.
 ///
 /// # Errors
-/// The first IO error of either direction. A reset by the peer after its data was delivered is an error too: the caller
-/// decides what is worth a log line.
+/// The first IO error of either direction. A reset by the peer after its data was delivered is an
+/// error too: the caller decides what is worth a log line.
 pub async fn pump<A, B>(a: &mut A, b: &mut B, moved: &mut Moved) -> io::Result<()>
 where
     A: AsyncRead + AsyncWrite + Unpin,
@@ -40,8 +42,8 @@ where
     let mut forth = Direction::default();
     let mut back = Direction::default();
     let outcome = poll_fn(|cx| {
-        // Both directions are polled before an end is reported: data that arrived together with the end of the other
-        // side still gets its chance to leave.
+        // Both directions are polled before an end is reported: data that arrived together with the
+        // end of the other side still gets its chance to leave.
         let first = forth.poll(cx, a, b);
         let second = back.poll(cx, b, a);
         moved.a_to_b = forth.moved;
@@ -72,7 +74,8 @@ struct Direction {
 // === impl Direction ===
 
 impl Direction {
-    /// Moves what can be moved. Ready means the reader ended and everything read was written and flushed.
+    /// Moves what can be moved. Ready means the reader ended and everything read was written and
+    /// flushed.
     fn poll<R, W>(&mut self, cx: &mut Context<'_>, reader: &mut R, writer: &mut W) -> Poll<io::Result<()>>
     where
         R: AsyncRead + Unpin,
@@ -87,7 +90,8 @@ impl Direction {
             match self.poll_read(cx, reader) {
                 Poll::Ready(read) => read?,
                 Poll::Pending => {
-                    // TLS writers buffer: without this flush the peer would wait for bytes that never leave.
+                    // TLS writers buffer: without this flush the peer would wait for bytes that
+                    // never leave.
                     if self.unflushed {
                         ready!(Pin::new(&mut *writer).poll_flush(cx))?;
                         self.unflushed = false;

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use bytes::{Bytes, BytesMut};
 
-/// Pieces in order. Large ones are kept as they came; small ones are copied together, so that a stream of one-byte frames costs what
-/// it holds and no frame pins the read buffer it was cut from.
+/// Pieces in order. Large ones are kept as they came; small ones are copied together, so that a
+/// stream of one-byte frames costs what it holds and no frame pins the read buffer it was cut from.
 #[derive(Debug, Default)]
 pub struct Queue {
     pieces: VecDeque<Bytes>,
@@ -29,7 +29,8 @@ impl Queue {
             self.pieces.push_back(piece);
             return;
         }
-        // The first small piece gets what it needs: most often it is passed on before there is another.
+        // The first small piece gets what it needs: most often it is passed on before there is
+        // another.
         if self.tail.capacity() - self.tail.len() < piece.len() {
             self.seal();
             self.tail = BytesMut::with_capacity(if self.pieces.is_empty() { piece.len() } else { Self::SHARED });

@@ -21,8 +21,8 @@ pub enum NotEnded {
     Late,
 }
 
-/// A runtime on a thread of its own, so that its owner can be started, stopped and dropped inside of another one. Told to end
-/// when dropped, and not waited for.
+/// A runtime on a thread of its own, so that its owner can be started, stopped and dropped inside
+/// of another one. Told to end when dropped, and not waited for.
 #[derive(Debug)]
 pub struct Apart {
     handle: Handle,
@@ -30,7 +30,8 @@ pub struct Apart {
     ended: mpsc::Receiver<()>,
 }
 
-/// Runs `future` on the runtime of `handle` and waits for it, from any thread but that runtime's own.
+/// Runs `future` on the runtime of `handle` and waits for it, from any thread but that runtime's
+/// own.
 pub fn block_on<F>(handle: &Handle, future: F) -> Result<F::Output, EndedEarly>
 where
     F: Future + Send + 'static,
@@ -43,8 +44,9 @@ where
     result.recv().map_err(|_| EndedEarly)
 }
 
-/// A runtime for one thread, or for many. One is not tokio's runtime for many with one worker: there a task that was just woken goes
-/// before those that wait, so that a connection would send the first of many answers by itself, and each of the others too.
+/// A runtime for one thread, or for many. One is not tokio's runtime for many with one worker:
+/// there a task that was just woken goes before those that wait, so that a connection would send
+/// the first of many answers by itself, and each of the others too.
 pub fn builder(threads: usize) -> Builder {
     let mut builder = if threads == 1 { Builder::new_current_thread() } else { Builder::new_multi_thread() };
     builder.worker_threads(threads).enable_all();
@@ -54,8 +56,8 @@ pub fn builder(threads: usize) -> Builder {
 // === impl Apart ===
 
 impl Apart {
-    /// Runs what `builder` makes on a thread called `name`. At its end, what cannot be interrupted gets `last_moment`: name look-ups
-    /// must not hold up the end.
+    /// Runs what `builder` makes on a thread called `name`. At its end, what cannot be interrupted
+    /// gets `last_moment`: name look-ups must not hold up the end.
     ///
     /// # Errors
     /// When the system gives no thread or no poller.
@@ -76,7 +78,8 @@ impl Apart {
         &self.handle
     }
 
-    /// Ends it with all of its tasks; returns when they are dropped, so that their sockets are closed, or after `patience`.
+    /// Ends it with all of its tasks; returns when they are dropped, so that their sockets are
+    /// closed, or after `patience`.
     pub fn end(&self, patience: Duration) -> Result<(), NotEnded> {
         self.end.cancel();
         self.ended.recv_timeout(patience).map_err(|error| match error {

@@ -1,7 +1,8 @@
 //! Encrypting first and writing later.
 //!
-//! A TLS stream encrypts and writes in one call, so whoever wants several records in one write has to keep their plain bytes somewhere
-//! until then, which copies them. Encrypting copies them anyway: what is encrypted as it comes has nothing to be copied for.
+//! A TLS stream encrypts and writes in one call, so whoever wants several records in one write has
+//! to keep their plain bytes somewhere until then, which copies them. Encrypting copies them
+//! anyway: what is encrypted as it comes has nothing to be copied for.
 
 use std::io::{self, IoSlice, Write as _};
 use std::ops::DerefMut;
@@ -14,14 +15,15 @@ use crate::transport::Transport;
 
 /// The longest plain text of one record, in bytes (RFC 8446 §5.1).
 pub const RECORD: usize = 16 * 1024;
-/// What a TLS library may hold that is encrypted and not written. Whoever seals stays far below it: at rustls's own 64 KiB the fourth of
-/// four full records would be cut short for the heads of the others.
+/// What a TLS library may hold that is encrypted and not written. Whoever seals stays far below it:
+/// at rustls's own 64 KiB the fourth of four full records would be cut short for the heads of the
+/// others.
 const MOST: usize = 128 * 1024;
 
 /// A stream that may encrypt bytes before it writes them.
 pub trait Seal {
-    /// Encrypts the beginning of `parts`, one after the other, for the next flush or write to let out; how many bytes, 0 for a
-    /// stream that does not encrypt. Fails as a write would.
+    /// Encrypts the beginning of `parts`, one after the other, for the next flush or write to let
+    /// out; how many bytes, 0 for a stream that does not encrypt. Fails as a write would.
     fn seal(&mut self, _parts: [&[u8]; 2]) -> io::Result<usize> {
         Ok(0)
     }

@@ -1,4 +1,5 @@
-//! A byte stream to a member: TLS, or plain TCP where the operator allowed it; either may run inside a proxy's or a tunnel's stream.
+//! A byte stream to a member: TLS, or plain TCP where the operator allowed it; either may run
+//! inside a proxy's or a tunnel's stream.
 
 mod proxied;
 
@@ -11,8 +12,9 @@ use crate::large_reads::LargeReads;
 
 pub use self::proxied::{Io, Proxied};
 
-/// One connection to a member. TLS is boxed: its state is large and the enum is moved about while connecting. What comes through a
-/// proxy or a tunnel has variants of its own, so that the direct way has no further layer.
+/// One connection to a member. TLS is boxed: its state is large and the enum is moved about while
+/// connecting. What comes through a proxy or a tunnel has variants of its own, so that the direct
+/// way has no further layer.
 pub enum Transport {
     Tls(Box<TlsStream<LargeReads<TcpStream>>>),
     Plain(TcpStream),
@@ -32,7 +34,8 @@ impl Transport {
         }
     }
 
-    /// Cancelled when the way is about to be cut: nothing new should be begun on it. `None` where nobody would tell.
+    /// Cancelled when the way is about to be cut: nothing new should be begun on it. `None` where
+    /// nobody would tell.
     pub fn leaving(&self) -> Option<CancellationToken> {
         match self {
             Self::ProxiedTls(stream) => stream.get_ref().0.get_ref().leaving(),

@@ -1,6 +1,7 @@
 //! A small HTTP/1.1 endpoint for probes, metrics and whatever else an operator asks a program.
 //!
-//! It holds few connections, each for a bounded time: whoever reaches it can slow down nobody but others who ask.
+//! It holds few connections, each for a bounded time: whoever reaches it can slow down nobody but
+//! others who ask.
 
 use std::convert::Infallible;
 use std::io;
@@ -40,7 +41,8 @@ pub struct Endpoint {
     task: JoinHandle<()>,
 }
 
-/// What every program's endpoint answers: `/livez`, `/healthz`, `/readyz` with `?verbose`, and `/metrics`.
+/// What every program's endpoint answers: `/livez`, `/healthz`, `/readyz` with `?verbose`, and
+/// `/metrics`.
 #[derive(Debug)]
 pub struct Probes {
     pub readiness: Readiness,
@@ -53,8 +55,8 @@ pub struct Probes {
 #[derive(Debug, Clone, Copy)]
 pub struct Asker(pub SocketAddr);
 
-/// Binds `listen` and answers with `handler` on `runtime` from now on. May be called from outside a runtime. Requests carry an
-/// [`Asker`].
+/// Binds `listen` and answers with `handler` on `runtime` from now on. May be called from outside a
+/// runtime. Requests carry an [`Asker`].
 pub fn serve<H, F>(listen: SocketAddr, runtime: &Handle, handler: H) -> io::Result<Endpoint>
 where
     H: Fn(Request<Incoming>) -> F + Send + Sync + 'static,
@@ -150,8 +152,8 @@ impl Drop for Endpoint {
 // === impl Probes ===
 
 impl Probes {
-    /// The answer to a request for one of the common paths; none for any other. `details` are lines about the state, told by
-    /// `/readyz?verbose` and whenever the program is not ready.
+    /// The answer to a request for one of the common paths; none for any other. `details` are lines
+    /// about the state, told by `/readyz?verbose` and whenever the program is not ready.
     pub fn answer<B>(&self, request: &Request<B>, details: impl FnOnce() -> String) -> Option<Answer> {
         let path = request.uri().path();
         if !matches!(path, "/livez" | "/healthz" | "/readyz" | "/metrics") {

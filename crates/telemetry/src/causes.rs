@@ -5,8 +5,8 @@ use std::error::Error;
 /// Causes told of one error: a chain that goes in circles ends all the same.
 const MOST: usize = 16;
 
-/// `error` and its causes, `: ` between them; a cause that the text ends with already is not told twice. For the log: texts of a
-/// transport can name addresses.
+/// `error` and its causes, `: ` between them; a cause that the text ends with already is not told
+/// twice. For the log: texts of a transport can name addresses.
 pub fn causes(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     for cause in std::iter::successors(Some(error), |error| (*error).source()).skip(1).take(MOST) {

@@ -1,4 +1,5 @@
-//! What the command lines of all programs have in common: durations, amounts of memory, environment variables, and the flags of the log.
+//! What the command lines of all programs have in common: durations, amounts of memory, environment
+//! variables, and the flags of the log.
 
 mod bytes;
 mod duration;

@@ -1,7 +1,8 @@
 //! Distributions of durations that all cores add to at once.
 //!
-//! The histogram of `prometheus_client` is one mutex each; at the end of every request all cores would meet there, and on the
-//! busiest cluster's most of all. Here an observation is two additions. Readers may see one of them before the other.
+//! The histogram of `prometheus_client` is one mutex each; at the end of every request all cores
+//! would meet there, and on the busiest cluster's most of all. Here an observation is two
+//! additions. Readers may see one of them before the other.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,7 +22,8 @@ struct Inner {
     bounds: &'static [f64],
     /// By bucket, the last for what is beyond all bounds.
     counts: Box<[AtomicU64]>,
-    /// Microseconds: of 10,000 streams at a time it takes decades to overflow, which in nanoseconds it would within weeks.
+    /// Microseconds: of 10,000 streams at a time it takes decades to overflow, which in nanoseconds
+    /// it would within weeks.
     sum: AtomicU64,
 }
 

@@ -1,4 +1,5 @@
-//! Logs, metrics, readiness, the endpoint that tells them and the flags all programs share: what an operator sees.
+//! Logs, metrics, readiness, the endpoint that tells them and the flags all programs share: what an
+//! operator sees.
 
 pub mod admin;
 pub mod causes;

@@ -1,4 +1,5 @@
-//! Structured logs on standard error: text for people, JSON for collectors; the level changes while running.
+//! Structured logs on standard error: text for people, JSON for collectors; the level changes while
+//! running.
 
 use std::str::FromStr;
 
@@ -42,8 +43,9 @@ pub fn start(level: &str, format: Format) -> Result<LogLevel, LogError> {
     Ok(LogLevel(handle))
 }
 
-/// The hub client logs answers it cannot parse, whole: Secrets and tokens among them. And each failed request as an error without its
-/// cause, which whoever made the request tells better. No level brings these back.
+/// The hub client logs answers it cannot parse, whole: Secrets and tokens among them. And each
+/// failed request as an error without its cause, which whoever made the request tells better. No
+/// level brings these back.
 const NEVER: [&str; 2] = ["kube_client::client=error", "kube_client::client::builder=off"];
 
 fn parse(level: &str) -> Result<EnvFilter, LogError> {

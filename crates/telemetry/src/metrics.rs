@@ -42,7 +42,8 @@ impl Metrics {
     /// All metrics as OpenMetrics text.
     pub fn encode(&self) -> String {
         let mut text = String::new();
-        // Writing to a String cannot fail; an encoder that reports an error all the same leaves what it wrote so far.
+        // Writing to a String cannot fail; an encoder that reports an error all the same leaves
+        // what it wrote so far.
         let _ = encode(&mut text, &self.0);
         text
     }

@@ -1,8 +1,10 @@
-//! What a stream through two links costs: bytes and processor time per second, and the round trip of an echo.
+//! What a stream through two links costs: bytes and processor time per second, and the round trip
+//! of an echo.
 //!
-//! client ─TCP─ bridge ─link─ splice ─link─ bridge ─TCP─ destination, all on loopback and in this process, so that the time is
-//! that of all five. `cargo run --release -p tunnel --example throughput [megabytes] [milliseconds]`; the second number delays the
-//! second link, as a long path would (there and back together).
+//! client ─TCP─ bridge ─link─ splice ─link─ bridge ─TCP─ destination, all on loopback and in this
+//! process, so that the time is that of all five.
+//! `cargo run --release -p tunnel --example throughput [megabytes] [milliseconds]`; the second
+//! number delays the second link, as a long path would (there and back together).
 
 #![allow(clippy::print_stdout, reason = "its purpose")]
 
@@ -72,7 +74,8 @@ fn processor() -> Duration {
     Duration::from_millis(ticks * 10)
 }
 
-/// A client's socket that leads to a destination which echoes, or swallows and answers with a byte at the end.
+/// A client's socket that leads to a destination which echoes, or swallows and answers with a byte
+/// at the end.
 async fn client(link: &Link) -> TcpStream {
     let stream = link.open(&Destination::new("destination", 1).expect("a name"), None).await.expect("opened");
     let (near, far) = sockets().await;

@@ -1,8 +1,10 @@
-//! Reading on while writes find no room, so that two ends that both write do not wait for each other for ever.
+//! Reading on while writes find no room, so that two ends that both write do not wait for each
+//! other for ever.
 //!
-//! h2 reads no frame before it has sent the PING, PONG, SETTINGS or refusal that it owes, and it cannot send it while a DATA frame is
-//! partly written (`Connection::poll_ready` in its `proto/connection.rs`). With both ends there at the same moment, neither reads, and
-//! neither's frame gets through unless the path has room for the rest of it.
+//! h2 reads no frame before it has sent the PING, PONG, SETTINGS or refusal that it owes, and it
+//! cannot send it while a DATA frame is partly written (`Connection::poll_ready` in its
+//! `proto/connection.rs`). With both ends there at the same moment, neither reads, and neither's
+//! frame gets through unless the path has room for the rest of it.
 
 use std::io;
 use std::pin::{Pin, pin};
@@ -16,7 +18,8 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 pub(crate) struct ReadAhead<T> {
     io: T,
     early: BytesMut,
-    /// What comes after `early`: the end of file, or an error, which the stream below need not repeat.
+    /// What comes after `early`: the end of file, or an error, which the stream below need not
+    /// repeat.
     end: Option<io::Result<()>>,
     /// A write has found no room, and nobody has read since.
     stuck: bool,
@@ -27,8 +30,9 @@ pub(crate) struct ReadAhead<T> {
 // === impl ReadAhead ===
 
 impl<T> ReadAhead<T> {
-    /// More than the peer needs to have taken before its write is done: the rest of a frame (64 KiB), what its TLS holds (64 KiB), and
-    /// a third of its socket's buffer, as Linux calls a full one writable only then (`sk_stream_is_writeable`).
+    /// More than the peer needs to have taken before its write is done: the rest of a frame (64
+    /// KiB), what its TLS holds (64 KiB), and a third of its socket's buffer, as Linux calls a full
+    /// one writable only then (`sk_stream_is_writeable`).
     const MOST: usize = 1024 * 1024;
     const STEP: usize = 16 * 1024;
 
@@ -54,9 +58,10 @@ impl<T> ReadAhead<T> {
 }
 
 impl<T: AsyncRead + Unpin> ReadAhead<T> {
-    /// Reads ahead when a write finds no room for the second time without a read in between. h2 tries again in the same turn, so it is
-    /// then not going to read. One that reads in each turn, as it mostly does, is left alone: what it would read is not copied, and
-    /// what is held here when it stops reading is little.
+    /// Reads ahead when a write finds no room for the second time without a read in between. h2
+    /// tries again in the same turn, so it is then not going to read. One that reads in each turn,
+    /// as it mostly does, is left alone: what it would read is not copied, and what is held here
+    /// when it stops reading is little.
     fn after<R>(&mut self, cx: &mut Context<'_>, written: Poll<R>) -> Poll<R> {
         if written.is_pending() && std::mem::replace(&mut self.stuck, true) {
             self.read_ahead(cx);

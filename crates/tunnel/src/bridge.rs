@@ -1,7 +1,8 @@
-//! A stream of a link joined to a socket: what the agent does with a destination, and an HTTP/1.1 front with its client.
+//! A stream of a link joined to a socket: what the agent does with a destination, and an HTTP/1.1
+//! front with its client.
 //!
-//! FIN is `END_STREAM` and RST is `RST_STREAM`, both ways; what came before a reset is passed on before it. An idle bridge holds no
-//! buffer.
+//! FIN is `END_STREAM` and RST is `RST_STREAM`, both ways; what came before a reset is passed on
+//! before it. An idle bridge holds no buffer.
 
 mod inward;
 mod outward;
@@ -19,12 +20,14 @@ use crate::budget::Account;
 use crate::last_words::LastWords;
 use crate::{Budget, Gauge, Stream};
 
-/// Moves bytes both ways until both directions have ended and HTTP/2 has sent what it was given. Reads the socket only when the stream has room. `forth` of the gauge is
-/// towards the socket when `stream_asks`, else from it.
+/// Moves bytes both ways until both directions have ended and HTTP/2 has sent what it was given.
+/// Reads the socket only when the stream has room. `forth` of the gauge is towards the socket when
+/// `stream_asks`, else from it.
 ///
 /// # Errors
-/// Of the socket, or [`io::ErrorKind::ConnectionReset`] when the stream was reset or its link lost, or
-/// [`io::ErrorKind::QuotaExceeded`] when [`Gauge::end`] ended it. The stream has been reset then and the socket aborted.
+/// Of the socket, or [`io::ErrorKind::ConnectionReset`] when the stream was reset or its link lost,
+/// or [`io::ErrorKind::QuotaExceeded`] when [`Gauge::end`] ended it. The stream has been reset then
+/// and the socket aborted.
 pub fn bridge<S: Socket>(
     stream: Stream,
     socket: S,
@@ -68,7 +71,8 @@ struct Bridge<S: Socket> {
 // === impl Bridge ===
 
 impl<S: Socket> Bridge<S> {
-    /// Not part of the future, which may be dropped before it has run: the socket is guarded from here on.
+    /// Not part of the future, which may be dropped before it has run: the socket is guarded from
+    /// here on.
     fn new(stream: Stream, socket: S, account: Account, stream_asks: bool) -> Self {
         let (inward, outward) = (Inward::default(), Outward::default());
         Self { stream, socket: Guarded(Some(socket)), account, stream_asks, inward, outward, last_words: None }

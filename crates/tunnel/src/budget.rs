@@ -1,7 +1,8 @@
 //! How many bytes all relayed streams together may hold, and who gives way when it is too much.
 //!
-//! A stream holds what was taken from one side and not yet passed to the other. Each is bounded by its window; together they are
-//! bounded here: when the budget is exceeded, the stream that holds the most is reset. Far below the limit this costs an addition.
+//! A stream holds what was taken from one side and not yet passed to the other. Each is bounded by
+//! its window; together they are bounded here: when the budget is exceeded, the stream that holds
+//! the most is reset. Far below the limit this costs an addition.
 
 use std::any::Any;
 use std::cmp::Reverse;
@@ -25,7 +26,8 @@ pub struct Gauge {
     pub back: AtomicU64,
     /// Bytes held now, both ways together.
     pub held: AtomicU64,
-    /// Dropped with the gauge: how whoever counts streams learns that this one is over. Set by the tunnel-server's registry.
+    /// Dropped with the gauge: how whoever counts streams learns that this one is over. Set by the
+    /// tunnel-server's registry.
     pub keeps: OnceLock<Box<dyn Any + Send + Sync>>,
     told: AtomicBool,
     /// Of what is held, what counts as good as given back, because the stream was told to give way.
@@ -133,8 +135,9 @@ impl Budget {
         self.staying() > self.0.limit
     }
 
-    /// Tells those that hold the most to give way, until there is some air below the limit: thousands of streams that hold a little
-    /// each would otherwise have all of them compared for every frame that comes.
+    /// Tells those that hold the most to give way, until there is some air below the limit:
+    /// thousands of streams that hold a little each would otherwise have all of them compared for
+    /// every frame that comes.
     #[cold]
     fn shed(&self) {
         let enough = self.0.limit - self.0.limit / 16;
@@ -183,7 +186,8 @@ impl Account {
         Bytes::from_owner(Lent { bytes, part: Arc::clone(&self.0) })
     }
 
-    /// How much HTTP/2 has. The task that [checks](Account::check) is woken when it is nothing any more.
+    /// How much HTTP/2 has. The task that [checks](Account::check) is woken when it is nothing any
+    /// more.
     pub fn lent(&self) -> u64 {
         self.0.awaited.store(true, Ordering::SeqCst);
         self.0.lent.load(Ordering::SeqCst)
@@ -222,8 +226,9 @@ impl Part {
         }
     }
 
-    /// A stream that was told to give way has given `bytes` back. Not only when it ends: HTTP/2 keeps the frame that it is writing, and
-    /// with it the stream's part, for as long as the link takes nothing.
+    /// A stream that was told to give way has given `bytes` back. Not only when it ends: HTTP/2
+    /// keeps the frame that it is writing, and with it the stream's part, for as long as the link
+    /// takes nothing.
     fn left(&self, budget: &Budget, bytes: u64) {
         let leaving = &self.gauge.leaving;
         if leaving.load(Ordering::Relaxed) == 0 {

@@ -6,7 +6,8 @@ use std::sync::Arc;
 /// Longest name: a DNS subdomain (RFC 1123, and the limit of Kubernetes object names).
 const LONGEST: usize = 253;
 
-/// A cluster's name: a DNS subdomain in lower case, so that it fits a header, a label and a Kubernetes object. Cheap to clone.
+/// A cluster's name: a DNS subdomain in lower case, so that it fits a header, a label and a
+/// Kubernetes object. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClusterName(Arc<str>);
 
@@ -26,7 +27,8 @@ pub enum ClusterNameError {
 // === impl ClusterName ===
 
 impl ClusterName {
-    /// Accepts what Kubernetes accepts as a DNS-1123 subdomain (`k8s.io/apimachinery/pkg/util/validation`).
+    /// Accepts what Kubernetes accepts as a DNS-1123 subdomain
+    /// (`k8s.io/apimachinery/pkg/util/validation`).
     pub fn parse(name: &str) -> Result<Self, ClusterNameError> {
         if name.is_empty() {
             return Err(ClusterNameError::Empty);

@@ -8,8 +8,8 @@ use net::queue::Queue;
 use crate::Stream;
 use crate::budget::Account;
 
-/// One direction of a join whose source is a [`Stream`]. What is in it was not yet given back to the peer's window, so that it holds
-/// a window at most.
+/// One direction of a join whose source is a [`Stream`]. What is in it was not yet given back to
+/// the peer's window, so that it holds a window at most.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
     pub queue: Queue,

@@ -1,7 +1,9 @@
-//! Whether the far end of a link is still there, how far away it is, and how large its windows should be.
+//! Whether the far end of a link is still there, how far away it is, and how large its windows
+//! should be.
 //!
-//! Any byte counts as a sign of life; PINGs are sent only after silence. The side that only receives also sends one now and then,
-//! because the other side hears nothing while its own answers wait behind bulk data. (RFC 9113 §6.7.)
+//! Any byte counts as a sign of life; PINGs are sent only after silence. The side that only
+//! receives also sends one now and then, because the other side hears nothing while its own answers
+//! wait behind bulk data. (RFC 9113 §6.7.)
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -42,7 +44,8 @@ pub(crate) enum Beat {
     Silent(Duration),
 }
 
-/// The stream window that suits the path: it grows while what arrives within a round trip comes near it.
+/// The stream window that suits the path: it grows while what arrives within a round trip comes
+/// near it.
 #[derive(Debug)]
 struct Window {
     now: u32,
@@ -73,7 +76,8 @@ impl Keepalive {
         }
     }
 
-    /// Ready when the driver has to do something. To be polled whenever the connection is: what was heard is seen there first.
+    /// Ready when the driver has to do something. To be polled whenever the connection is: what was
+    /// heard is seen there first.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Beat> {
         if self.window.wants_sample(self.pulse.bytes()) || self.pulse.signals.take(Signal::Probe) {
             self.ask();
@@ -96,7 +100,8 @@ impl Keepalive {
             }
             let dead = self.pulse.heard_at() + self.silence + self.timeout;
             let next = if self.asked.is_some() { dead } else { dead.min(self.next_ping()) };
-            // Pulses have milliseconds: without a step forward the loop could find nothing to do and not end.
+            // Pulses have milliseconds: without a step forward the loop could find nothing to do
+            // and not end.
             self.timer.as_mut().reset(next.max(now + Duration::from_millis(1)));
         }
     }
@@ -146,8 +151,9 @@ impl Window {
             && bytes - self.sampled >= u64::from(self.now / 2)
     }
 
-    /// `received` within `took`, of which the path's round trip is the shortest ever seen: with a full buffer somewhere the answer
-    /// takes longer, and a larger window would only fill that buffer more.
+    /// `received` within `took`, of which the path's round trip is the shortest ever seen: with a
+    /// full buffer somewhere the answer takes longer, and a larger window would only fill that
+    /// buffer more.
     fn sample(&mut self, took: Duration, received: u64, bytes: u64) -> Option<u32> {
         self.sampled = bytes;
         self.shortest = self.shortest.min(took);

@@ -1,7 +1,8 @@
-//! What is on its way when one side breaks: it is passed on before the other side is told, for as long as it moves.
+//! What is on its way when one side breaks: it is passed on before the other side is told, for as
+//! long as it moves.
 //!
-//! A server that refuses an upload answers and closes with the rest unread, which is a reset right behind the answer. TCP delivers what
-//! came before a reset; so do we.
+//! A server that refuses an upload answers and closes with the rest unread, which is a reset right
+//! behind the answer. TCP delivers what came before a reset; so do we.
 
 use std::io;
 use std::pin::Pin;
@@ -30,7 +31,8 @@ impl LastWords {
         Self { error: Some(error), next: Box::pin(sleep(Self::LOOK_EVERY)), left: u64::MAX, idle: 0 }
     }
 
-    /// Ready with the error when nothing is `left` on its way, or none of it moves. Not to be polled again then.
+    /// Ready with the error when nothing is `left` on its way, or none of it moves. Not to be
+    /// polled again then.
     pub fn poll(&mut self, cx: &mut Context<'_>, left: u64) -> Poll<io::Error> {
         while left > 0 && self.next.as_mut().poll(cx).is_ready() {
             self.idle = if left == self.left { self.idle + 1 } else { 0 };

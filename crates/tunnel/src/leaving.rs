@@ -1,8 +1,9 @@
 //! Streams that are about to be cut: their own link is leaving, or a link further on is.
 //!
-//! Whoever runs requests of its own inside a stream wants to start no more of them on such a one. That the link leaves, GOAWAY says. Of
-//! what lies behind it, the server tells in answer to `GET /leaving`: a body that lasts as long as the link, with the identifier of each
-//! stream that is concerned (RFC 9113 §5.1.1) in a line of its own.
+//! Whoever runs requests of its own inside a stream wants to start no more of them on such a one.
+//! That the link leaves, GOAWAY says. Of what lies behind it, the server tells in answer to
+//! `GET /leaving`: a body that lasts as long as the link, with the identifier of each stream that
+//! is concerned (RFC 9113 §5.1.1) in a line of its own.
 
 use std::collections::HashMap;
 use std::sync::Arc;

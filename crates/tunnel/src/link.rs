@@ -33,8 +33,9 @@ pub const CLUSTER: &str = "tunnel-cluster";
 /// Path of the request to make links elsewhere.
 pub const LEAVE: &str = "/leave";
 
-/// A connection on which streams are opened. Cheap to clone; ends when [`Link::close`] is called, the peer ends it, or nothing is
-/// heard for too long. Dropping all clones ends it when its last stream has ended.
+/// A connection on which streams are opened. Cheap to clone; ends when [`Link::close`] is called,
+/// the peer ends it, or nothing is heard for too long. Dropping all clones ends it when its last
+/// stream has ended.
 #[derive(Debug, Clone)]
 pub struct Link(Arc<Inner>);
 
@@ -93,8 +94,9 @@ struct Unanswered {
 // === impl Link ===
 
 impl Link {
-    /// Starts HTTP/2 as its client on `io` and waits for the peer's SETTINGS. Spawns the connection's task on the current runtime.
-    /// `peer` is who is at the other end, for refusals that do not say who refused.
+    /// Starts HTTP/2 as its client on `io` and waits for the peer's SETTINGS. Spawns the
+    /// connection's task on the current runtime. `peer` is who is at the other end, for refusals
+    /// that do not say who refused.
     pub async fn start<T>(io: T, settings: &Settings, peer: Hop) -> Result<Self, LinkError>
     where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -124,8 +126,9 @@ impl Link {
         Ok(Self(Arc::new(Inner { shared, sender, open, ears, peer, settings: settings.clone() })))
     }
 
-    /// Opens a stream to `to`, of `cluster` if the peer serves several. Waits for as long as the peer takes; dropping the future
-    /// cancels the dial at the far end. Does not wait for room: a full link is [`OpenError::NotSent`].
+    /// Opens a stream to `to`, of `cluster` if the peer serves several. Waits for as long as the
+    /// peer takes; dropping the future cancels the dial at the far end. Does not wait for room: a
+    /// full link is [`OpenError::NotSent`].
     pub async fn open(&self, to: &Destination, cluster: Option<&ClusterName>) -> Result<Stream, OpenError> {
         let inner = &*self.0;
         match &*inner.shared.phase.borrow() {
@@ -154,8 +157,9 @@ impl Link {
         Err(Refusal::read(head.status, &head.headers, inner.peer).into())
     }
 
-    /// Whether new streams may be tried: not leaving, not ended, room left, and not suspected dead (an open that got no answer while
-    /// nothing at all was heard makes a link suspect until something is heard again).
+    /// Whether new streams may be tried: not leaving, not ended, room left, and not suspected dead
+    /// (an open that got no answer while nothing at all was heard makes a link suspect until
+    /// something is heard again).
     pub fn is_usable(&self) -> bool {
         matches!(&*self.0.shared.phase.borrow(), Phase::Open) && !self.is_suspect() && self.streams() < self.0.limit()
     }
@@ -182,8 +186,8 @@ impl Link {
         self.0.shared.pulse.silence()
     }
 
-    /// Tells the peer to make links elsewhere (`POST /leave`), and takes no new streams from now on. Streams go on. Bounded in time;
-    /// a peer that does not answer is no error.
+    /// Tells the peer to make links elsewhere (`POST /leave`), and takes no new streams from now
+    /// on. Streams go on. Bounded in time; a peer that does not answer is no error.
     pub async fn leave(&self) {
         self.0.shared.leaving();
         let request = Request::post(format!("http://tunnel{LEAVE}")).body(()).expect("a constant");
@@ -201,7 +205,8 @@ impl Link {
         self.0.shared.pulse.signals.set(Signal::Close);
     }
 
-    /// Lets go of the link and completes when it has ended: with its last stream, everything sent. Other clones keep it alive.
+    /// Lets go of the link and completes when it has ended: with its last stream, everything sent.
+    /// Other clones keep it alive.
     pub async fn finished(self) -> LinkError {
         let shared = Arc::clone(&self.0.shared);
         drop(self);

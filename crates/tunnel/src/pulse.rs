@@ -1,4 +1,5 @@
-//! When a link was last heard, and what its PINGs found: written by its driver, read by whoever asks.
+//! When a link was last heard, and what its PINGs found: written by its driver, read by whoever
+//! asks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -70,7 +71,8 @@ impl Pulse {
         self.rtt.store(u64::try_from(rtt.as_micros()).unwrap_or(u64::MAX - 1), Ordering::Relaxed);
     }
 
-    /// An open that was sent at `sent` has had no answer. Suspect if nothing was heard since, until something is.
+    /// An open that was sent at `sent` has had no answer. Suspect if nothing was heard since, until
+    /// something is.
     pub fn unanswered(&self, sent: Instant) {
         let heard = self.heard.load(Ordering::Relaxed);
         if self.at(heard) <= sent {

@@ -143,7 +143,8 @@ impl Refusal {
         Self { hop, reason, message: message.into() }
     }
 
-    /// What a response that is not 200 says. `default` is the hop at the other end of the link, for peers that do not say.
+    /// What a response that is not 200 says. `default` is the hop at the other end of the link, for
+    /// peers that do not say.
     pub fn read(status: StatusCode, headers: &HeaderMap, default: Hop) -> Self {
         let word = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
         let reason = word(REASON)

@@ -1,7 +1,8 @@
-//! How an agent makes itself known: one HTTP/1.1 `Upgrade` request, answered 101 or with the reason why not.
+//! How an agent makes itself known: one HTTP/1.1 `Upgrade` request, answered 101 or with the reason
+//! why not.
 //!
-//! Heads are strict: CRLF, HTTP/1.1, no folding, no body, no header that matters twice. One answer, and then the connection is either
-//! a link or closed.
+//! Heads are strict: CRLF, HTTP/1.1, no folding, no body, no header that matters twice. One answer,
+//! and then the connection is either a link or closed.
 
 mod agent;
 mod head;
@@ -41,9 +42,11 @@ const LONGEST_NAME: usize = 64;
 pub struct Registration {
     /// `Tunnel-Cluster`.
     pub cluster: ClusterName,
-    /// `Tunnel-Agent`: names the agent's process, chosen by it at its start; 1 to 64 of `[A-Za-z0-9._-]`.
+    /// `Tunnel-Agent`: names the agent's process, chosen by it at its start; 1 to 64 of
+    /// `[A-Za-z0-9._-]`.
     pub agent: String,
-    /// `Tunnel-Link`: number of the link within the process and server; a new link with the same number takes the place of the old.
+    /// `Tunnel-Link`: number of the link within the process and server; a new link with the same
+    /// number takes the place of the old.
     pub link: u16,
     /// `Tunnel-Version`, for the listing: 1 to 64 visible characters of ASCII.
     pub version: String,
@@ -56,14 +59,16 @@ pub type Upgraded<T> = Prefixed<T>;
 #[derive(Debug)]
 pub struct Registered<T> {
     pub io: Upgraded<T>,
-    /// `Tunnel-Server`: names the server's process, so that an agent knows two links to one server from links to two.
+    /// `Tunnel-Server`: names the server's process, so that an agent knows two links to one server
+    /// from links to two.
     pub server: String,
 }
 
 /// Why the agent is not registered.
 #[derive(Debug, thiserror::Error)]
 pub enum RegisterError {
-    /// The server's answer; `message` is its text, bounded and without controls. `retry_after` if it said so.
+    /// The server's answer; `message` is its text, bounded and without controls. `retry_after` if
+    /// it said so.
     #[error("the server answered {status}: {message}")]
     Refused { status: StatusCode, message: String, retry_after: Option<Duration> },
     #[error("the answer is no registration's: {0}")]
@@ -77,7 +82,8 @@ pub enum RegisterError {
     Io(#[from] io::Error),
 }
 
-/// Why a connection to the agents' listener is no registration. It has been answered where that was possible.
+/// Why a connection to the agents' listener is no registration. It has been answered where that was
+/// possible.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplicationError {
     #[error("not a registration: {0}")]

@@ -23,7 +23,8 @@ use crate::pulse::{Pulse, Stethoscope};
 use crate::signals::Signal;
 use crate::{LinkError, Settings};
 
-/// Controls one connection that is being served. Cheap to clone; make one with [`Serving::default`] and hand it to [`serve`].
+/// Controls one connection that is being served. Cheap to clone; make one with [`Serving::default`]
+/// and hand it to [`serve`].
 #[derive(Debug, Clone, Default)]
 pub struct Serving(Arc<Inner>);
 
@@ -35,10 +36,10 @@ struct Inner {
     notices: Notices,
 }
 
-/// Serves the peer's streams until the connection ends. Each `CONNECT` that parses goes to `handler`, whose future is spawned on the
-/// current runtime; malformed ones are answered 400 here; `POST /leave`, `GET /leaving` and other
-/// requests too. Returns when the connection has ended
-/// and says why (`Ok` for an orderly end). A handler that panics ends its own stream only.
+/// Serves the peer's streams until the connection ends. Each `CONNECT` that parses goes to
+/// `handler`, whose future is spawned on the current runtime; malformed ones are answered 400 here;
+/// `POST /leave`, `GET /leaving` and other requests too. Returns when the connection has ended and
+/// says why (`Ok` for an orderly end). A handler that panics ends its own stream only.
 pub async fn serve<T, H, F>(io: T, settings: &Settings, serving: Serving, handler: H) -> Result<(), LinkError>
 where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -73,7 +74,8 @@ impl Serving {
         self.0.leave.cancelled().await;
     }
 
-    /// Tells the peer that the stream [`Incoming::id`] is about to be cut, further on: it goes on for a while.
+    /// Tells the peer that the stream [`Incoming::id`] is about to be cut, further on: it goes on
+    /// for a while.
     pub fn tell_leaving(&self, id: u32) {
         self.0.notices.tell(id);
     }

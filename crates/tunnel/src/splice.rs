@@ -1,4 +1,5 @@
-//! Two streams of two links joined: what the relay does. `Bytes` are moved, not copied. What came before a reset is passed on before it.
+//! Two streams of two links joined: what the relay does. `Bytes` are moved, not copied. What came
+//! before a reset is passed on before it.
 
 use std::io;
 use std::pin::Pin;
@@ -37,12 +38,14 @@ struct Splice {
     last_words: Option<Box<LastWords>>,
 }
 
-/// Moves bytes both ways until both directions have ended and HTTP/2 has sent what it was given. Each direction ends by itself (half-close); a reset of one stream resets
-/// the other. `a` is the side that asked for the stream, `b` the side that leads to the destination.
+/// Moves bytes both ways until both directions have ended and HTTP/2 has sent what it was given.
+/// Each direction ends by itself (half-close); a reset of one stream resets the other. `a` is the
+/// side that asked for the stream, `b` the side that leads to the destination.
 ///
 /// # Errors
-/// [`io::ErrorKind::ConnectionReset`] when either was reset or its link was lost, [`io::ErrorKind::QuotaExceeded`] when the budget or
-/// [`Gauge::end`] ended it. Both streams have been reset then, as they are when the future is dropped.
+/// [`io::ErrorKind::ConnectionReset`] when either was reset or its link was lost,
+/// [`io::ErrorKind::QuotaExceeded`] when the budget or [`Gauge::end`] ended it. Both streams have
+/// been reset then, as they are when the future is dropped.
 pub fn splice(
     a: Stream,
     b: Stream,
@@ -195,8 +198,8 @@ impl Way {
         Poll::Ready(Ok(()))
     }
 
-    /// A reset is seen where data is taken. A stream that will send no more is watched here, for as long as the other way, to it,
-    /// is open.
+    /// A reset is seen where data is taken. A stream that will send no more is watched here, for as
+    /// long as the other way, to it, is open.
     fn watch(&self, cx: &mut Context<'_>, source: &mut Stream, other_done: &mut bool) -> io::Result<()> {
         if !self.inbox.ended || *other_done {
             return Ok(());

@@ -19,12 +19,13 @@ use self::inbound::Inbound;
 pub(crate) use self::inbound::{Desk, take};
 use crate::leaving::Notice;
 
-/// A byte stream. `END_STREAM` is end of file and comes from `shutdown`; a reset by the peer or the loss of the link is
-/// [`io::ErrorKind::ConnectionReset`] in both directions. Dropping it before both directions have ended resets it
-/// (`RST_STREAM` CANCEL), so that the far end sees a reset and never a clean end.
+/// A byte stream. `END_STREAM` is end of file and comes from `shutdown`; a reset by the peer or the
+/// loss of the link is [`io::ErrorKind::ConnectionReset`] in both directions. Dropping it before
+/// both directions have ended resets it (`RST_STREAM` CANCEL), so that the far end sees a reset and
+/// never a clean end.
 ///
-/// A peer that has sent its `END_STREAM` and then `RST_STREAM(NO_ERROR)` has closed in order and reads no more: what it sent can be
-/// read to its end, writing is [`io::ErrorKind::BrokenPipe`].
+/// A peer that has sent its `END_STREAM` and then `RST_STREAM(NO_ERROR)` has closed in order and
+/// reads no more: what it sent can be read to its end, writing is [`io::ErrorKind::BrokenPipe`].
 #[derive(Debug)]
 pub struct Stream {
     send: SendStream<Bytes>,
@@ -57,7 +58,8 @@ impl Stream {
         }
     }
 
-    /// What comes while it is read as [`AsyncRead`], and just now not read, is taken off HTTP/2 by the link's driver.
+    /// What comes while it is read as [`AsyncRead`], and just now not read, is taken off HTTP/2 by
+    /// the link's driver.
     pub(crate) fn attended_by(self, desk: &Arc<Desk>) -> Self {
         self.inbound.attended_by(Arc::clone(desk));
         self
@@ -68,13 +70,15 @@ impl Stream {
         self
     }
 
-    /// Cancelled when the stream's link, or one further on, takes no new streams any more: this one goes on, for a while. Who runs
-    /// requests of its own inside had better start new ones elsewhere. `None` at the end that accepted the stream.
+    /// Cancelled when the stream's link, or one further on, takes no new streams any more: this one
+    /// goes on, for a while. Who runs requests of its own inside had better start new ones
+    /// elsewhere. `None` at the end that accepted the stream.
     pub fn leaving(&self) -> Option<CancellationToken> {
         self.notice.as_ref().map(|notice| notice.token().clone())
     }
 
-    /// The next piece as it came off the wire, `None` at its end. Its window is given back by [`Stream::release`].
+    /// The next piece as it came off the wire, `None` at its end. Its window is given back by
+    /// [`Stream::release`].
     pub fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
         self.inbound.lock().poll_data(cx)
     }
@@ -84,8 +88,9 @@ impl Stream {
         self.inbound.lock().release(bytes);
     }
 
-    /// How many bytes may be sent now, up to `want`; waits until it is at least one. Room that is asked for is taken from the
-    /// link's other streams where the peer's connection window is small: ask only with the bytes in hand.
+    /// How many bytes may be sent now, up to `want`; waits until it is at least one. Room that is
+    /// asked for is taken from the link's other streams where the peer's connection window is
+    /// small: ask only with the bytes in hand.
     pub fn poll_room(&mut self, cx: &mut Context<'_>, want: usize) -> Poll<io::Result<usize>> {
         if self.sent_end {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
@@ -114,7 +119,8 @@ impl Stream {
         self.send.send_data(data, false).map_err(|_| self.why_closed(&mut Context::from_waker(Waker::noop())))
     }
 
-    /// Gives back the room that was asked for and not used. To be called when there is nothing more to send for now.
+    /// Gives back the room that was asked for and not used. To be called when there is nothing more
+    /// to send for now.
     pub fn settle(&mut self) {
         if self.wanted > 0 {
             self.wanted = 0;
@@ -140,8 +146,9 @@ impl Stream {
         }
     }
 
-    /// Ready when the peer has reset the stream or the link is lost: for somebody who neither reads nor writes just now. The task
-    /// is woken for this or for [`Stream::poll_room`], so both must be polled by the same one.
+    /// Ready when the peer has reset the stream or the link is lost: for somebody who neither reads
+    /// nor writes just now. The task is woken for this or for [`Stream::poll_room`], so both must
+    /// be polled by the same one.
     pub fn poll_reset(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
         match ready!(self.send.poll_reset(cx)) {
             Ok(Reason::NO_ERROR) => Poll::Ready(io::ErrorKind::BrokenPipe.into()),
@@ -170,7 +177,8 @@ fn was_reset(reason: Reason) -> io::Error {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        // h2 would choose NO_ERROR for a server's stream that has sent its end, which reads as an orderly one.
+        // h2 would choose NO_ERROR for a server's stream that has sent its end, which reads as an
+        // orderly one.
         let ended = self.sent_end && self.inbound.lock().is_read();
         if !ended {
             self.reset();

@@ -1,9 +1,11 @@
-//! The whole product on real control planes of this machine: a hub and a member run from Kubernetes' own programs, the
-//! gateway behind the hub's aggregator, the member registered by a Secret, and by another one that says no address: there it is reached
-//! through a tunnel-server and an agent.
+//! The whole product on real control planes of this machine: a hub and a member run from
+//! Kubernetes' own programs, the gateway behind the hub's aggregator, the member registered by a
+//! Secret, and by another one that says no address: there it is reached through a tunnel-server and
+//! an agent.
 //!
-//! The arrangement is the one that the project's tests use ([`hub_tests::lab`]). Everything listens on 127.0.0.1 and ends
-//! with this process; its files are readable by their owner only and go when [`Real`] goes.
+//! The arrangement is the one that the project's tests use ([`hub_tests::lab`]). Everything listens
+//! on 127.0.0.1 and ends with this process; its files are readable by their owner only and go when
+//! [`Real`] goes.
 
 mod report;
 mod session;
@@ -48,16 +50,19 @@ pub struct Real {
     pub tunnel_server: Server,
     /// Control planes and gateway.
     pub lab: Lab,
-    /// kubectl with a kubeconfig that has the contexts `member` (through hub and gateway), `tunnelled` (and agent), `direct` and `hub`.
+    /// kubectl with a kubeconfig that has the contexts `member` (through hub and gateway),
+    /// `tunnelled` (and agent), `direct` and `hub`.
     pub kubectl: Kubectl,
-    /// From the start of the first program until the hub called the gateway available and the member's pod ran.
+    /// From the start of the first program until the hub called the gateway available and the
+    /// member's pod ran.
     pub ready_after: Duration,
 }
 
 // === impl Real ===
 
 impl Real {
-    /// Builds the programs that are missing, starts everything and waits until it is ready. Blocks; needs no runtime.
+    /// Builds the programs that are missing, starts everything and waits until it is ready. Blocks;
+    /// needs no runtime.
     pub fn start() -> Result<Self> {
         let started = Instant::now();
         let lab = Lab::start()?;
@@ -75,7 +80,8 @@ impl Real {
     }
 }
 
-/// A tunnel-server, an agent that links the member to it with a token of the hub, and the Secret that registers it so.
+/// A tunnel-server, an agent that links the member to it with a token of the hub, and the Secret
+/// that registers it so.
 fn tunnel(lab: &Lab) -> Result<(Server, Lifeline)> {
     let (tunnel, hub) = (&lab.tunnel, &lab.hub);
     let server = tunnel.start_server("tunnel-server", hub, &tunnel.frontend_flags(tunnel.frontend_address()))?;

@@ -1,4 +1,5 @@
-//! Shows the whole product on real control planes of this machine, step by step, and leaves it running for the user to try.
+//! Shows the whole product on real control planes of this machine, step by step, and leaves it
+//! running for the user to try.
 
 use std::{io, process::ExitCode, time::Duration};
 
@@ -8,12 +9,13 @@ use demo::{report::Tally, signals::Signals};
 use demo_real::{Ending, Session};
 use tokio::time::timeout;
 
-/// How long control planes may take to end, or to be abandoned while they start. They go with this process anyway, only
-/// their files do not.
+/// How long control planes may take to end, or to be abandoned while they start. They go with this
+/// process anyway, only their files do not.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// Shows Cluster Gateway on real control planes of this machine: a hub and a member, each with etcd, kube-apiserver and the
-/// rest, built from Go modules on the first run (some minutes; needs Go 1.26)
+/// Shows Cluster Gateway on real control planes of this machine: a hub and a member, each with
+/// etcd, kube-apiserver and the rest, built from Go modules on the first run (some minutes; needs
+/// Go 1.26)
 #[derive(Debug, Parser)]
 #[command(name = "demo-real", max_term_width = 120)]
 struct Args {
@@ -50,7 +52,8 @@ async fn run(args: &Args) -> Result<Tally> {
         outcome = session.outcome() => return outcome,
         () = signals.any() => {}
     }
-    // Whatever became of a session that was interrupted: Ctrl-C has also ended the programs it was waiting for.
+    // Whatever became of a session that was interrupted: Ctrl-C has also ended the programs it was
+    // waiting for.
     drop(timeout(PATIENCE, session.stop()).await);
     Ok(Tally::default())
 }

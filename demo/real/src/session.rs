@@ -1,6 +1,8 @@
-//! The demo on real control planes from start to end, on a thread of its own: everything in it blocks, some of it for minutes.
+//! The demo on real control planes from start to end, on a thread of its own: everything in it
+//! blocks, some of it for minutes.
 //!
-//! Whoever started the thread can ask it to end; it looks up between two steps and while it waits for the user.
+//! Whoever started the thread can ask it to end; it looks up between two steps and while it waits
+//! for the user.
 
 use std::{
     convert::Infallible,
@@ -51,7 +53,8 @@ impl Session {
         Ok(Self { stop, outcome })
     }
 
-    /// Waits for its end: how the steps went, or why it did not come to them. May be called again if it was cancelled.
+    /// Waits for its end: how the steps went, or why it did not come to them. May be called again
+    /// if it was cancelled.
     pub async fn outcome(&mut self) -> Result<Tally> {
         (&mut self.outcome).await.context("the session panicked")?
     }

@@ -1,8 +1,8 @@
-//! What the demo shows on real control planes, step by step: kubectl's own requests, through hub and gateway, to the
-//! member.
+//! What the demo shows on real control planes, step by step: kubectl's own requests, through hub
+//! and gateway, to the member.
 //!
-//! A step that passes returns the sentence to show; one that fails returns why. Ordered: the second registration has to be
-//! made before it can be taken back.
+//! A step that passes returns the sentence to show; one that fails returns why. Ordered: the second
+//! registration has to be made before it can be taken back.
 
 use std::{collections::BTreeSet, fs::OpenOptions, io::Write as _, time::Duration};
 
@@ -160,7 +160,8 @@ impl Real {
 
     fn watch(&self) -> Result<String, StepError> {
         let mut watch = self.kubectl.args(["--context", CLUSTER, "get", "pods", "--watch"]).start()?;
-        // With the first line the list is there, and nothing that happens from now on can be missed.
+        // With the first line the list is there, and nothing that happens from now on can be
+        // missed.
         watch.next_line(EVENT_PATIENCE)?;
         let started = Instant::now();
         let deployment = format!("create deployment shop --image=none --replicas={REPLICAS}");
@@ -190,7 +191,8 @@ impl Real {
         let mut follower = self.kubectl.args(["--context", CLUSTER, "logs", "--follow", "--tail=1", POD]).start()?;
         follower.next_line(EVENT_PATIENCE)?;
         let mut slowest = Duration::ZERO;
-        // The next line is written when the last one has come: a route that collects lines would wait for ever.
+        // The next line is written when the last one has come: a route that collects lines would
+        // wait for ever.
         for number in 1..=LINES {
             let text = format!("level=info msg=\"request served\" n={number}");
             let started = Instant::now();
@@ -268,8 +270,8 @@ impl Real {
         Ok(format!("{SECOND} answers {} after {} ms", status.as_u16(), waited.as_millis()))
     }
 
-    /// Asks `cluster` until it answers with `status`; the answer, and how long it took. By hand, because kubectl takes longer to
-    /// start than the change to take effect.
+    /// Asks `cluster` until it answers with `status`; the answer, and how long it took. By hand,
+    /// because kubectl takes longer to start than the change to take effect.
     fn until(&self, cluster: &str, status: StatusCode) -> Result<(Response, Duration), StepError> {
         let (path, started) = (format!("{}/version", Lab::proxy_path(cluster)), Instant::now());
         let answer = wait::until(cluster, ROLLOUT, || match self.get(&path)? {

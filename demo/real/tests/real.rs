@@ -1,4 +1,5 @@
-//! The demo on real control planes as its user meets it: every step passes, and nothing is left behind.
+//! The demo on real control planes as its user meets it: every step passes, and nothing is left
+//! behind.
 //!
 //! The first run builds the control planes from Go modules, as the tests of the hub do.
 

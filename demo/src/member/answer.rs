@@ -1,8 +1,9 @@
 //! From a request to its answer.
 //!
-//! Order as in a real API server: identity first, then the path, then the representation; whatever is refused on the way
-//! becomes a Status. Query keys that a sample member does not implement (`limit`, `pretty`) are ignored, as the API
-//! conventions allow. Bodies are not read: nothing it serves has one.
+//! Order as in a real API server: identity first, then the path, then the representation; whatever
+//! is refused on the way becomes a Status. Query keys that a sample member does not implement
+//! (`limit`, `pretty`) are ignored, as the API conventions allow. Bodies are not read: nothing it
+//! serves has one.
 
 use std::sync::Arc;
 
@@ -134,8 +135,8 @@ impl Answering {
     }
 
     fn watch(&self, selection: Selection, query: &Query<'_>) -> Result<Reply, Refusal> {
-        // client-go's reflectors wait for ever for an answer that ignores the parameter; 422 sends them back to list and
-        // watch (client-go `tools/cache/reflector.go`).
+        // client-go's reflectors wait for ever for an answer that ignores the parameter; 422 sends
+        // them back to list and watch (client-go `tools/cache/reflector.go`).
         if query.flag("sendInitialEvents") {
             let message =
                 "ListOptions.meta.k8s.io \"\" is invalid: sendInitialEvents: Forbidden: not supported by this member";

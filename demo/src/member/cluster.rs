@@ -1,7 +1,8 @@
-//! What a sample cluster holds at a moment: what was recorded, and a small report that comes, runs, ends and goes, for ever.
+//! What a sample cluster holds at a moment: what was recorded, and a small report that comes, runs,
+//! ends and goes, for ever.
 //!
-//! The report is a function of the number of seconds that passed, and so is the resource version. A watch can therefore start
-//! at any version without anything being remembered for it.
+//! The report is a function of the number of seconds that passed, and so is the resource version. A
+//! watch can therefore start at any version without anything being remembered for it.
 
 use serde_json::{Value, json};
 use time::{Duration, OffsetDateTime};
@@ -16,7 +17,8 @@ const LIFE: u64 = 4;
 const FIRST_VERSION: u64 = 58_200;
 /// Versions from which a watch may start: as many as an hour makes.
 const REMEMBERED: u64 = 1_800;
-/// Lines of a log before the first second that passes: what a kubelet would still have after rotating its files.
+/// Lines of a log before the first second that passes: what a kubelet would still have after
+/// rotating its files.
 const OLD_LINES: u64 = 500;
 
 /// A sample cluster.
@@ -35,7 +37,8 @@ pub static OSAKA: Profile = Profile { name: "osaka", recording: include_str!("do
 /// The single-node cluster that joins while the demo runs.
 pub static LIMA: Profile = Profile { name: "lima", recording: include_str!("documents/lima.json") };
 
-/// A cluster whose time passes when it is told to. Rows are those of a Table: `cells`, and the whole `object`.
+/// A cluster whose time passes when it is told to. Rows are those of a Table: `cells`, and the
+/// whole `object`.
 #[derive(Debug)]
 pub(super) struct Cluster {
     recording: Value,

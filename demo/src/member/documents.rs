@@ -1,7 +1,8 @@
-//! The recorded documents of the sample clusters: discovery, columns of tables, and for each cluster what it holds.
+//! The recorded documents of the sample clusters: discovery, columns of tables, and for each
+//! cluster what it holds.
 //!
-//! A recording is moved to today when it is read: every time in it keeps its distance from the moment of recording, so that
-//! ages stay what they were.
+//! A recording is moved to today when it is read: every time in it keeps its distance from the
+//! moment of recording, so that ages stay what they were.
 
 use std::sync::LazyLock;
 
@@ -77,7 +78,8 @@ impl Resource {
         group.map_or_else(|| self.plural.to_owned(), |group| format!("{}.{group}", self.plural))
     }
 
-    /// `columnDefinitions` of its tables. Columns of priority 1 are those that `kubectl get -o wide` adds.
+    /// `columnDefinitions` of its tables. Columns of priority 1 are those that
+    /// `kubectl get -o wide` adds.
     pub(super) fn columns(self) -> &'static Value {
         &self.description["columns"]
     }

@@ -1,7 +1,8 @@
 //! The Accept header: which representation of an answer a client wants.
 //!
-//! Clauses are tried in the order written, as kubectl relies on; a clause that cannot be served falls through
-//! to the next. Quality values are ignored: no Kubernetes client sends them with meaning.
+//! Clauses are tried in the order written, as kubectl relies on; a clause that cannot be served
+//! falls through to the next. Quality values are ignored: no Kubernetes client sends them with
+//! meaning.
 
 use http::{HeaderMap, header::ACCEPT};
 

@@ -10,7 +10,8 @@ pub(super) struct Query<'a>(pub(super) &'a str);
 // === impl Query ===
 
 impl Query<'_> {
-    /// The first value of a key, empty when there is none: both mean "not given" in the Kubernetes API.
+    /// The first value of a key, empty when there is none: both mean "not given" in the Kubernetes
+    /// API.
     pub(super) fn text(&self, key: &str) -> String {
         let pairs = self.0.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
         let value = { pairs }.find(|(name, _)| *name == key).map_or("", |(_, value)| value);

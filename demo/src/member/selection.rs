@@ -1,7 +1,7 @@
 //! Which objects a request is about, and how they are shown: as they are, or as a Table.
 //!
-//! Lists, single objects and watch events all come through here, so that a watch shows the same columns as the list it
-//! follows.
+//! Lists, single objects and watch events all come through here, so that a watch shows the same
+//! columns as the list it follows.
 
 use kit::selector::{FieldSelector, LabelSelector};
 use serde_json::{Value, json};
@@ -47,8 +47,8 @@ impl Selection {
         format!("{}\n", json!({"type": kind, "object": self.shown(row)}))
     }
 
-    /// What a watch shows between two versions: an object that stops being selected was deleted, at the version where to
-    /// resume from (`k8s.io/apiserver/pkg/storage/cacher`, `cacheWatcher`).
+    /// What a watch shows between two versions: an object that stops being selected was deleted, at
+    /// the version where to resume from (`k8s.io/apiserver/pkg/storage/cacher`, `cacheWatcher`).
     pub(super) fn change(&self, cluster: &Cluster, version: u64) -> Option<String> {
         let selected = |version| cluster.report(self.resource, version).filter(|row| self.matches(row));
         match (selected(version - 1), selected(version)) {

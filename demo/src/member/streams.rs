@@ -1,7 +1,7 @@
 //! Answers that go on while time passes: watches, and followed logs.
 //!
-//! Each is a task that wakes every second. It ends when the member goes, and within a second of its caller's going or of
-//! its caller's not reading: nothing waits for room.
+//! Each is a task that wakes every second. It ends when the member goes, and within a second of its
+//! caller's going or of its caller's not reading: nothing waits for room.
 
 use std::sync::Arc;
 
@@ -28,7 +28,8 @@ pub(super) fn watch(
     reply
 }
 
-/// The last `tail` lines of the log of a pod that is there, and those that come if it is to be followed.
+/// The last `tail` lines of the log of a pod that is there, and those that come if it is to be
+/// followed.
 pub(super) fn log(
     cluster: &Arc<Cluster>,
     seconds: watch::Receiver<u64>,
@@ -82,7 +83,8 @@ async fn every_second(
 /// The text of one line.
 fn line(pod: &str, number: u64) -> String {
     const PATHS: [&str; 6] = ["/", "/cart", "/search?q=tea", "/api/items", "/healthz", "/checkout"];
-    // Knuth's multiplicative hash: the same line each time it is asked for, and no pattern that shows.
+    // Knuth's multiplicative hash: the same line each time it is asked for, and no pattern that
+    // shows.
     let seed = pod.bytes().fold(number, |hash, byte| hash.wrapping_mul(31).wrapping_add(u64::from(byte)));
     let chance = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16;
     let path = PATHS[usize::try_from(chance % 6).unwrap_or_default()];

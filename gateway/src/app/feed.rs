@@ -38,7 +38,8 @@ pub struct Fed {
 // === impl Feed ===
 
 impl Feed {
-    /// Feeds `registry` from now on. What has to be known before clusters are holds `readiness` back.
+    /// Feeds `registry` from now on. What has to be known before clusters are holds `readiness`
+    /// back.
     pub fn start(self, control: &Handle, registry: Registry, readiness: &Readiness) -> Fed {
         match self {
             Self::Hub(from) => {

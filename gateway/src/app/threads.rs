@@ -1,6 +1,8 @@
-//! The threads of a gateway: one for everything that is not a request, and one per core that serves.
+//! The threads of a gateway: one for everything that is not a request, and one per core that
+//! serves.
 //!
-//! Each has a runtime of its own and no work is stolen between them: measured, that costs a third less per request.
+//! Each has a runtime of its own and no work is stolen between them: measured, that costs a third
+//! less per request.
 
 use std::sync::mpsc;
 use std::thread::JoinHandle;

@@ -17,7 +17,8 @@ use crate::hub;
 use crate::metrics::TunnelMetrics;
 use crate::tunnel::{Embedded, EmbeddedConfig, Remote, Tunnel};
 
-/// Threads of the tunnel-server inside: it moves bytes between sockets, and the cores that serve do the rest.
+/// Threads of the tunnel-server inside: it moves bytes between sockets, and the cores that serve do
+/// the rest.
 const WORKERS: usize = 2;
 /// After all requests have ended, what agents are still owed: the frames that tell them so.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -103,8 +104,8 @@ pub struct Leaving {
 // === impl Leaving ===
 
 impl Leaving {
-    /// Asks agents to link elsewhere while `requests` end, and ends their links then: what still goes over them are connections that
-    /// wait for requests.
+    /// Asks agents to link elsewhere while `requests` end, and ends their links then: what still
+    /// goes over them are connections that wait for requests.
     pub async fn beside<T>(self, requests: impl Future<Output = T>) -> T {
         let Self { agents, drain } = self;
         drain.start();

@@ -1,4 +1,5 @@
-//! Arguments made into a configuration that is known to hang together; all mistakes are reported at once.
+//! Arguments made into a configuration that is known to hang together; all mistakes are reported at
+//! once.
 
 use std::fmt;
 use std::net::SocketAddr;

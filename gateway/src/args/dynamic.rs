@@ -10,11 +10,12 @@ use crate::clusters::issuing::Options;
 
 #[derive(Debug, Group)]
 pub struct Dynamic {
-    /// Programs that cluster Secrets may have run for a credential, with whatever arguments, names or absolute paths; `*` means
-    /// any, empty none
+    /// Programs that cluster Secrets may have run for a credential, with whatever arguments, names
+    /// or absolute paths; `*` means any, empty none
     #[arg(long = "exec-commands", value_delimiter = ',', default_value = "*", value_name = "COMMANDS")]
     pub commands: Vec<String>,
-    /// Environment variables that Secrets may set for a program listed in --exec-commands; with `*` there, any
+    /// Environment variables that Secrets may set for a program listed in --exec-commands; with `*`
+    /// there, any
     #[arg(long = "exec-env", value_delimiter = ',', default_value = VARIABLES, value_name = "NAMES")]
     pub variables: Vec<String>,
     /// Time for such a program to end
@@ -22,7 +23,8 @@ pub struct Dynamic {
     pub timeout: Duration,
 }
 
-/// They choose among identities and places that the operator set up, and neither programs nor files.
+/// They choose among identities and places that the operator set up, and neither programs nor
+/// files.
 const VARIABLES: &str = "AWS_PROFILE,AWS_REGION,AWS_DEFAULT_REGION,AWS_STS_REGIONAL_ENDPOINTS,CLOUDSDK_CORE_PROJECT";
 
 // === impl Dynamic ===

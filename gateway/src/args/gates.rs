@@ -1,8 +1,8 @@
 //! `--feature-gates`: which optional behaviour is on.
 //!
-//! The names, defaults and the form of values are those of the Go cluster-gateway. Gates of the API server library inside it
-//! are accepted and have no effect, so that its charts go on working; a name nobody knows may be a typing error that leaves a
-//! safeguard off, and is warned of.
+//! The names, defaults and the form of values are those of the Go cluster-gateway. Gates of the API
+//! server library inside it are accepted and have no effect, so that its charts go on working; a
+//! name nobody knows may be a typing error that leaves a safeguard off, and is warned of.
 
 use crate::config::Gates;
 
@@ -18,8 +18,8 @@ pub(super) struct Parsed {
     pub malformed: Vec<String>,
 }
 
-/// Gates of `k8s.io/apiserver`, `k8s.io/component-base` and `k8s.io/client-go` that charts are known to pass or operators
-/// likely to, and the two that stand for groups of gates.
+/// Gates of `k8s.io/apiserver`, `k8s.io/component-base` and `k8s.io/client-go` that charts are
+/// known to pass or operators likely to, and the two that stand for groups of gates.
 const OF_THE_LIBRARY: [&str; 24] = [
     "APIListChunking",
     "APIPriorityAndFairness",

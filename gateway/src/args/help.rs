@@ -1,4 +1,5 @@
-//! From process arguments to [`Args`]: each flag gets its environment variable here, so that none can be forgotten.
+//! From process arguments to [`Args`]: each flag gets its environment variable here, so that none
+//! can be forgotten.
 
 use std::ffi::OsString;
 
@@ -7,7 +8,8 @@ use telemetry::flags::{self, with_environment};
 
 use super::{Args, inherited, spelling};
 
-/// Parses the process's arguments; prints help or a usage error and ends the process where clap does.
+/// Parses the process's arguments; prints help or a usage error and ends the process where clap
+/// does.
 pub fn parse() -> Args {
     flags::of_process(parse_from)
 }

@@ -1,8 +1,8 @@
-//! Flags that the Go cluster-gateway has and that mean nothing here: accepted, so that its charts and scripts go on working, and
-//! named in the log, so that nobody relies on them.
+//! Flags that the Go cluster-gateway has and that mean nothing here: accepted, so that its charts
+//! and scripts go on working, and named in the log, so that nobody relies on them.
 //!
-//! They are taken out of the arguments before clap sees them. A hundred hidden clap arguments would do the same, but would also
-//! be offered as corrections of mistyped flags.
+//! They are taken out of the arguments before clap sees them. A hundred hidden clap arguments would
+//! do the same, but would also be offered as corrections of mistyped flags.
 
 mod table;
 
@@ -43,7 +43,8 @@ pub(super) struct Taken {
     pub(super) without_effect: Vec<String>,
 }
 
-/// Takes the inherited flags out of `arguments`, the first being the program's name. A flag that `command` has is never taken.
+/// Takes the inherited flags out of `arguments`, the first being the program's name. A flag that
+/// `command` has is never taken.
 pub(super) fn take<I>(arguments: I, command: &mut Command) -> Result<Taken, clap::Error>
 where
     I: IntoIterator,

@@ -16,7 +16,8 @@ pub struct ServingTls {
     /// Where `apiserver.crt` and `apiserver.key` are, and are made, when no files are given
     #[arg(long, value_name = "DIR", default_value = "apiserver.local.config/certificates")]
     pub cert_dir: PathBuf,
-    /// Further certificate and key for some names, `CERT,KEY[:NAME,NAME]`; repeatable, re-read when it changes
+    /// Further certificate and key for some names, `CERT,KEY[:NAME,NAME]`; repeatable, re-read when
+    /// it changes
     #[arg(long, value_name = "FILES")]
     pub tls_sni_cert_key: Vec<String>,
     /// Oldest TLS version accepted: `VersionTLS12` or `VersionTLS13`
@@ -110,7 +111,8 @@ fn suites(names: &[String], wrong: &mut Vec<String>, warnings: &mut Vec<String>)
     }
 }
 
-/// `CERT,KEY` or `CERT,KEY:NAME,NAME`. The names come after the last colon, as in `k8s.io/component-base/cli/flag`.
+/// `CERT,KEY` or `CERT,KEY:NAME,NAME`. The names come after the last colon, as in
+/// `k8s.io/component-base/cli/flag`.
 fn named(text: &str, wrong: &mut Vec<String>, warnings: &mut Vec<String>) -> Option<NamedFiles> {
     let (files, names) = text.rsplit_once(':').unwrap_or((text, ""));
     let (certificate, private_key) = match files.split_once(',') {

@@ -1,7 +1,8 @@
-//! How `github.com/spf13/pflag` and `k8s.io/component-base/cli/flag` spell flags, where clap differs.
+//! How `github.com/spf13/pflag` and `k8s.io/component-base/cli/flag` spell flags, where clap
+//! differs.
 //!
-//! `_` may stand for `-` in a name, `-v` is the one shorthand, a flag given twice has its last value, and a boolean takes a
-//! value only behind `=`, in any of Go's spellings.
+//! `_` may stand for `-` in a name, `-v` is the one shorthand, a flag given twice has its last
+//! value, and a boolean takes a value only behind `=`, in any of Go's spellings.
 
 use std::ffi::OsString;
 
@@ -50,8 +51,9 @@ fn boolean_flag(argument: Arg) -> Arg {
         .value_parser(ValueParser::new(boolean))
 }
 
-/// Fails if a boolean flag of `command` is followed by its value as a word of its own. To pflag that is the flag alone and then an
-/// argument for nobody, so that `--anonymous-auth false` turns it on: rather no start than the opposite of what was meant.
+/// Fails if a boolean flag of `command` is followed by its value as a word of its own. To pflag
+/// that is the flag alone and then an argument for nobody, so that `--anonymous-auth false` turns
+/// it on: rather no start than the opposite of what was meant.
 pub(super) fn no_detached_values(arguments: &[OsString], command: &mut Command) -> Result<(), clap::Error> {
     let flags = arguments.iter().take_while(|argument| *argument != "--");
     for (flag, word) in flags.zip(arguments.iter().skip(1)) {

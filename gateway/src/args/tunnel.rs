@@ -1,5 +1,5 @@
-//! Flags about the tunnel to members that cannot be dialled. Those of tunnel-servers elsewhere are the Go cluster-gateway's for its
-//! konnectivity proxy, with its defaults.
+//! Flags about the tunnel to members that cannot be dialled. Those of tunnel-servers elsewhere are
+//! the Go cluster-gateway's for its konnectivity proxy, with its defaults.
 
 use std::net::{Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -16,8 +16,8 @@ use crate::tunnel::{EmbeddedConfig, RemoteConfig, TunnelConfig};
 #[derive(Debug, Group)]
 #[group(id = "tunnel-group")]
 pub struct Links {
-    /// Where tunnel-servers take gateways: name or address, also `HOST:PORT`; a name may stand for several replicas, and several
-    /// may be given
+    /// Where tunnel-servers take gateways: name or address, also `HOST:PORT`; a name may stand for
+    /// several replicas, and several may be given
     #[arg(long, value_delimiter = ',', value_name = "HOSTS")]
     pub proxy_host: Vec<String>,
     /// Their port
@@ -44,7 +44,8 @@ pub struct Links {
     /// CA bundle for agents' client certificates; without it agents need a token that the hub knows
     #[arg(long, value_name = "FILE", requires = "tunnel_listen")]
     pub tunnel_client_ca_file: Option<PathBuf>,
-    /// When leaving, time for streams to end after agents were asked to link elsewhere (default: --drain-timeout)
+    /// When leaving, time for streams to end after agents were asked to link elsewhere (default:
+    /// --drain-timeout)
     #[arg(long, value_parser = duration, value_name = "DURATION", requires = "tunnel_listen")]
     pub tunnel_drain_timeout: Option<Duration>,
     /// Silence on a link after which its other end is asked for a sign of life
@@ -55,8 +56,9 @@ pub struct Links {
     pub tunnel_keepalive_timeout: Duration,
 }
 
-/// What short frames that a stalled client leaves unread may cost on one link before it is ended: without a limit one agent could take
-/// all memory of the gateway. Room for more than a hundred stalled streams, each with its first window full of 100-byte frames.
+/// What short frames that a stalled client leaves unread may cost on one link before it is ended:
+/// without a limit one agent could take all memory of the gateway. Room for more than a hundred
+/// stalled streams, each with its first window full of 100-byte frames.
 const SHORT_FRAMES: usize = 256 * 1024 * 1024;
 
 // === impl Links ===

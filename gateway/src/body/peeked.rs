@@ -1,4 +1,5 @@
-//! A body whose beginning may be looked at before it is passed on: what was seen comes first then, unchanged, an early end included.
+//! A body whose beginning may be looked at before it is passed on: what was seen comes first then,
+//! unchanged, an early end included.
 
 use std::collections::VecDeque;
 use std::pin::Pin;

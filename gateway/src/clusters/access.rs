@@ -1,4 +1,5 @@
-//! What a request to a member goes out with: a header, and connections that speak for the same identity.
+//! What a request to a member goes out with: a header, and connections that speak for the same
+//! identity.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! One usable member cluster: its specification, the headers its credential needs, and the way to it.
+//! One usable member cluster: its specification, the headers its credential needs, and the way to
+//! it.
 
 use std::sync::Arc;
 
@@ -33,8 +34,8 @@ pub struct Cluster {
 // === impl Cluster ===
 
 impl Cluster {
-    /// Makes a cluster of `spec`. Connections of `previous` are kept if endpoint, trust and client certificate are the same:
-    /// a rotated token needs no new handshake.
+    /// Makes a cluster of `spec`. Connections of `previous` are kept if endpoint, trust and client
+    /// certificate are the same: a rotated token needs no new handshake.
     pub fn new(spec: ClusterSpec, previous: Option<&Self>, common: &Common) -> Result<Self, ClusterError> {
         let authorization = match &spec.credential {
             Credential::Token(token) => Some(bearer(token.expose_secret())?),
@@ -73,12 +74,14 @@ impl Cluster {
         &self.endpoint
     }
 
-    /// Connections that present no client certificate but the Secret's own. Requests go over those of [`Cluster::acquire`].
+    /// Connections that present no client certificate but the Secret's own. Requests go over those
+    /// of [`Cluster::acquire`].
     pub fn upstream(&self) -> &Upstream {
         &self.access.upstream
     }
 
-    /// What a request goes out with. Comes at once where the Secret holds the credential; a program may have to issue it.
+    /// What a request goes out with. Comes at once where the Secret holds the credential; a program
+    /// may have to issue it.
     pub async fn acquire(&self) -> Result<Held<'_>, NotIssued> {
         let Some(dynamic) = &self.dynamic else { return Ok(Held::Fixed(&self.access)) };
         if let Some(current) = dynamic.current() {

@@ -1,4 +1,5 @@
-//! Clusters from Secret manifests in a directory: the same contract as on a hub, one object per YAML document.
+//! Clusters from Secret manifests in a directory: the same contract as on a hub, one object per
+//! YAML document.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -40,13 +41,15 @@ struct Metadata {
     annotations: BTreeMap<String, String>,
 }
 
-/// The manifests of `directory` (`*.yaml`, `*.yml`, `*.json`, no dot files) as they look now, in order of name.
+/// The manifests of `directory` (`*.yaml`, `*.yml`, `*.json`, no dot files) as they look now, in
+/// order of name.
 pub fn look(directory: &Path) -> std::io::Result<Vec<Look>> {
     let mut paths: Vec<PathBuf> = fs::read_dir(directory)?
         .filter_map(|entry| entry.ok().map(|entry| entry.path()))
         .filter(|path| is_manifest(path))
         .collect();
-    // Sorted first: which files are beyond the limit must not depend on the order the directory has them in.
+    // Sorted first: which files are beyond the limit must not depend on the order the directory has
+    // them in.
     paths.sort();
     if paths.len() > MOST_FILES {
         tracing::error!(directory = %directory.display(), files = paths.len(), "only the first {MOST_FILES} manifests are read");
@@ -61,7 +64,8 @@ fn is_manifest(path: &Path) -> bool {
     known && !hidden
 }
 
-/// Registers the clusters of one file and returns their names. A document that is no cluster Secret is logged and skipped.
+/// Registers the clusters of one file and returns their names. A document that is no cluster Secret
+/// is logged and skipped.
 ///
 /// # Errors
 /// The file cannot be read or parsed, with the place: nothing was changed.
@@ -102,7 +106,8 @@ fn read(path: &Path) -> Result<Vec<Manifest>, String> {
 // === impl Manifest ===
 
 impl Manifest {
-    /// `data` decoded and `stringData` over it, as the API server does on write. Fails with the key at fault.
+    /// `data` decoded and `stringData` over it, as the API server does on write. Fails with the key
+    /// at fault.
     fn bytes(&self) -> Result<BTreeMap<String, Vec<u8>>, String> {
         let mut bytes = BTreeMap::new();
         for (key, text) in &self.data {

@@ -1,7 +1,8 @@
 //! Clusters whose credential a program issues: what it issued, made into headers and connections.
 //!
-//! A token is a header on the connections that the cluster has anyway. A client certificate needs connections of its own: they are made
-//! once per certificate, and those of the one before end with their last requests.
+//! A token is a header on the connections that the cluster has anyway. A client certificate needs
+//! connections of its own: they are made once per certificate, and those of the one before end with
+//! their last requests.
 
 mod describe;
 
@@ -77,7 +78,8 @@ impl Dynamic {
         }
     }
 
-    /// Goes on with the access of `previous`, and so with its connections, if both are about the same.
+    /// Goes on with the access of `previous`, and so with its connections, if both are about the
+    /// same.
     #[must_use]
     pub fn continuing(self, previous: Option<&Self>) -> Self {
         if let Some(previous) = previous
@@ -170,7 +172,8 @@ impl IssuedAccess {
         self.issued.credential().certificate.is_some()
     }
 
-    /// Whether its connections present the certificate of `issued`: programs often issue the same again.
+    /// Whether its connections present the certificate of `issued`: programs often issue the same
+    /// again.
     fn presents(&self, issued: &Issued) -> bool {
         match (&self.issued.credential().certificate, &issued.credential().certificate) {
             (Some(one), Some(other)) => one.certified_key().cert == other.certified_key().cert,

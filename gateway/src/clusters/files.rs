@@ -14,7 +14,8 @@ pub struct Files {
     pub kubeconfig: Option<PathBuf>,
 }
 
-/// Follows the files for ever. What cannot be read is logged once per change, and harms nothing else.
+/// Follows the files for ever. What cannot be read is logged once per change, and harms nothing
+/// else.
 pub async fn run(files: Files, mut registry: Registry) {
     let mut held = Held::new();
     let mut generation = 0;
@@ -27,8 +28,8 @@ pub async fn run(files: Files, mut registry: Registry) {
     follow::watch(move || looked_at.look(), load).await;
 }
 
-/// The clusters each file held when it could last be read: a file that cannot be read now, perhaps half written, does not mean that its
-/// clusters are gone.
+/// The clusters each file held when it could last be read: a file that cannot be read now, perhaps
+/// half written, does not mean that its clusters are gone.
 type Held = HashMap<PathBuf, Vec<String>>;
 
 /// All files as they look now, or why the directory cannot be listed.
@@ -78,7 +79,8 @@ impl Files {
     }
 }
 
-/// The clusters a file holds, or held when it could last be read; `None` if it never could: they are unknown then, not absent.
+/// The clusters a file holds, or held when it could last be read; `None` if it never could: they
+/// are unknown then, not absent.
 fn names(read: Result<Vec<String>, String>, path: &Path, held: &mut Held) -> Option<Vec<String>> {
     match read {
         Ok(names) => Some(names),

@@ -1,4 +1,5 @@
-//! Clusters from the contexts of a kubeconfig: each context becomes the Secret it would be on a hub.
+//! Clusters from the contexts of a kubeconfig: each context becomes the Secret it would be on a
+//! hub.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +18,8 @@ use super::Registry;
 
 type Data = BTreeMap<String, Vec<u8>>;
 
-/// Registers the file's contexts and returns their names. A context that cannot be used is registered with the reason.
+/// Registers the file's contexts and returns their names. A context that cannot be used is
+/// registered with the reason.
 ///
 /// # Errors
 /// The file cannot be read or parsed: nothing was changed.

@@ -1,9 +1,11 @@
-//! The `ManagedCluster`s of Open Cluster Management, where a hub has them: followed by one watch, and kept in memory.
+//! The `ManagedCluster`s of Open Cluster Management, where a hub has them: followed by one watch,
+//! and kept in memory.
 //!
-//! Their kind is defined by a custom resource that may be installed later, and removed: a hub without it is asked again now and
-//! then, and at once when somebody has seen it. A gateway that may not read them goes on as if there were none, unless they say
-//! where clusters are: to forget that would send credentials to addresses that nobody meant any more. So a refusal changes nothing
-//! then, and a kind that is gone counts only when it stays gone.
+//! Their kind is defined by a custom resource that may be installed later, and removed: a hub
+//! without it is asked again now and then, and at once when somebody has seen it. A gateway that
+//! may not read them goes on as if there were none, unless they say where clusters are: to forget
+//! that would send credentials to addresses that nobody meant any more. So a refusal changes
+//! nothing then, and a kind that is gone counts only when it stays gone.
 
 mod following;
 
@@ -48,7 +50,8 @@ pub struct Managed {
 /// The kind is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kind {
-    /// The version at which it was noticed; 0 if it was there from the start. Who has read the hub before may have missed some.
+    /// The version at which it was noticed; 0 if it was there from the start. Who has read the hub
+    /// before may have missed some.
     pub since: u64,
 }
 

@@ -1,6 +1,8 @@
-//! Clusters whose Secret holds the credential alone: where they are is what their `ManagedCluster` says.
+//! Clusters whose Secret holds the credential alone: where they are is what their `ManagedCluster`
+//! says.
 //!
-//! Secrets are kept, so that a cluster can be made anew when only the other half of what describes it has changed.
+//! Secrets are kept, so that a cluster can be made anew when only the other half of what describes
+//! it has changed.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -80,7 +82,8 @@ impl Said {
         }
     }
 
-    /// Whether `managed` still says it. Asked of every cluster at every change of any: nothing is copied.
+    /// Whether `managed` still says it. Asked of every cluster at every change of any: nothing is
+    /// copied.
     fn is_of(&self, managed: Option<&ManagedCluster>) -> bool {
         match (self, managed.map(ManagedCluster::addresses)) {
             (Self::Nothing, None) | (Self::NotAccepted, Some(None)) => true,

@@ -59,7 +59,8 @@ impl Registry {
         self.ocm.as_ref().map(|ocm| Arc::clone(&ocm.managed))
     }
 
-    /// Makes the clusters anew that are elsewhere now. Takes effect with the next [`Registry::publish`]; false if there are none.
+    /// Makes the clusters anew that are elsewhere now. Takes effect with the next
+    /// [`Registry::publish`]; false if there are none.
     pub fn relocate(&mut self) -> bool {
         let outdated = self.ocm.as_mut().map(Ocm::outdated).unwrap_or_default();
         for secret in &outdated {
@@ -68,7 +69,8 @@ impl Registry {
         !outdated.is_empty()
     }
 
-    /// For sources without an API server: what versions, uids and creation times they report is replaced.
+    /// For sources without an API server: what versions, uids and creation times they report is
+    /// replaced.
     #[must_use]
     pub fn stamping(self) -> Self {
         Self { stamps: Some(Stamps::new()), ..self }
@@ -91,7 +93,8 @@ impl Registry {
         self.apply_spec(name, spec);
     }
 
-    /// A cluster is meant, but what describes it cannot be read as a Secret: whoever asks for it learns why.
+    /// A cluster is meant, but what describes it cannot be read as a Secret: whoever asks for it
+    /// learns why.
     pub fn reject(&mut self, name: &str, reason: &str) {
         let Ok(name) = ClusterName::parse(name) else { return };
         tracing::warn!(cluster = %name, reason, "cluster unusable");
@@ -159,8 +162,8 @@ impl Registry {
         }
     }
 
-    /// Makes what was applied visible to requests. With `complete`, names that are not in it are known not to be registered; without,
-    /// something that was never read may hold them.
+    /// Makes what was applied visible to requests. With `complete`, names that are not in it are
+    /// known not to be registered; without, something that was never read may hold them.
     pub fn publish(&mut self, complete: bool) {
         let invalid = self.clusters.values().filter(|entry| matches!(entry, Entry::Invalid(_))).count();
         self.common.metrics.set_clusters(self.clusters.len() - invalid, invalid);

@@ -1,12 +1,14 @@
 //! A second look at the hub before a name is said to be no cluster's.
 //!
-//! The snapshot follows the Secrets by milliseconds, and by more under load. Whoever registers a cluster and uses it at once would be
-//! told "no such cluster", and clients take that for good. So the hub is asked first whether it has the Secret: once for all who wait
-//! for the same name, few names at a time and per second, and its answer is kept for a moment.
+//! The snapshot follows the Secrets by milliseconds, and by more under load. Whoever registers a
+//! cluster and uses it at once would be told "no such cluster", and clients take that for good. So
+//! the hub is asked first whether it has the Secret: once for all who wait for the same name, few
+//! names at a time and per second, and its answer is kept for a moment.
 //!
-//! What is read here never becomes a cluster. The watch stays the one source of those: an answer that was long on its way could bring
-//! back what has been deleted since, or an older Secret over a newer one. A request for a cluster that is there waits until the
-//! snapshot is as new as the answer.
+//! What is read here never becomes a cluster. The watch stays the one source of those: an answer
+//! that was long on its way could bring back what has been deleted since, or an older Secret over a
+//! newer one. A request for a cluster that is there waits until the snapshot is as new as the
+//! answer.
 
 mod question;
 
@@ -23,11 +25,11 @@ use super::{Cluster, Clusters, LookupError, Snapshot};
 use crate::hub::Hub;
 use crate::metrics::SecondLooks;
 
-/// How long the watch may take to bring what the hub is known to have. Most take milliseconds; one that broke off is back within
-/// seconds.
+/// How long the watch may take to bring what the hub is known to have. Most take milliseconds; one
+/// that broke off is back within seconds.
 const CATCH_UP: Duration = Duration::from_secs(5);
-/// Names whose answers are kept, and names that are being asked about or wait for their turn. Requests for others get the answer that
-/// the snapshot gives.
+/// Names whose answers are kept, and names that are being asked about or wait for their turn.
+/// Requests for others get the answer that the snapshot gives.
 const NAMES: CacheLimits = CacheLimits { kept: 1024, pending: 128 };
 
 /// Asks, and waits. For requests that were authorized: what is there is nobody else's business.
@@ -55,7 +57,8 @@ impl SecondLook {
         // The watch may have been faster than the answer.
         match (self.clusters.get(name), answer) {
             (Err(LookupError::Absent), Answer::Failed) => Err(LookupError::Unanswered),
-            // Where nobody may ask, or not now, the snapshot's word has to do: it is right but for that moment.
+            // Where nobody may ask, or not now, the snapshot's word has to do: it is right but for
+            // that moment.
             (known, _) => known,
         }
     }
@@ -95,7 +98,8 @@ impl SecondLook {
 // === impl Snapshot ===
 
 impl Snapshot {
-    /// Whether it has everything that happened up to `version`. Never wrongly so: after a list its own version may be an earlier one.
+    /// Whether it has everything that happened up to `version`. Never wrongly so: after a list its
+    /// own version may be an earlier one.
     fn covers(&self, version: u64) -> bool {
         self.resource_version.parse::<u64>().is_ok_and(|own| own >= version)
     }

@@ -1,8 +1,8 @@
 //! Versions, uids and creation times for clusters that no API server keeps.
 //!
-//! Watchers and informers live by these: an object's version changes when the object does and never otherwise, every change
-//! takes a number of its own, and numbers grow across restarts too, so that a version of an earlier process is never taken for
-//! a current one.
+//! Watchers and informers live by these: an object's version changes when the object does and never
+//! otherwise, every change takes a number of its own, and numbers grow across restarts too, so that
+//! a version of an earlier process is never taken for a current one.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -90,7 +90,8 @@ fn digest(view: &SecretView<'_>) -> u64 {
     hasher.finish()
 }
 
-/// The same for a name everywhere and always: FNV-1a in the form of a UUID of version 8 (RFC 9562 §5.8).
+/// The same for a name everywhere and always: FNV-1a in the form of a UUID of version 8 (RFC 9562
+/// §5.8).
 fn uid(name: &str) -> String {
     const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;

@@ -18,7 +18,8 @@ pub struct View {
     pub credentials: Credentials,
     /// Whether reported health is told (feature gate `HealthinessCheck`).
     pub health: bool,
-    /// Where `--ocm-integration` says that endpoint and trust, and absence, are those of Open Cluster Management.
+    /// Where `--ocm-integration` says that endpoint and trust, and absence, are those of Open
+    /// Cluster Management.
     pub managed: Option<Arc<ManagedClusters>>,
 }
 

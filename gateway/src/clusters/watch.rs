@@ -18,12 +18,14 @@ use super::Registry;
 /// Errors are logged at most this often: a hub that is down must not fill the log.
 const COMPLAIN_EVERY: Duration = Duration::from_secs(30);
 
-/// A hub that takes a list and says nothing for this long is asked anew. Above the back-off between attempts.
+/// A hub that takes a list and says nothing for this long is asked anew. Above the back-off between
+/// attempts.
 const LIST_WITHIN: Duration = Duration::from_secs(90);
 /// As long as a watch may be silent; the watcher itself asks the hub to end it after 290 s.
 const WATCH_WITHIN: Duration = Duration::from_mins(10);
 
-/// Follows the Secrets for ever. Errors of the hub are retried with back-off; meanwhile the last snapshot stays.
+/// Follows the Secrets for ever. Errors of the hub are retried with back-off; meanwhile the last
+/// snapshot stays.
 pub async fn run(client: Client, namespace: String, registry: Registry) {
     let managed = registry.managed();
     let mut following = Following { registry, listed: None, complained: None };

@@ -1,4 +1,5 @@
-//! Failures that concern one cluster: what went wrong, in words for the caller, and as which HTTP status.
+//! Failures that concern one cluster: what went wrong, in words for the caller, and as which HTTP
+//! status.
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,12 +23,13 @@ pub struct Failure {
 
 #[derive(Debug)]
 pub enum Cause {
-    /// Known to be unregistered. Clients give up what they have there, so this is said only where the hub says so, or cannot be asked
-    /// for want of rights or room.
+    /// Known to be unregistered. Clients give up what they have there, so this is said only where
+    /// the hub says so, or cannot be asked for want of rights or room.
     Absent,
     /// The hub has the Secret, and the watch of Secrets is behind.
     Late,
-    /// Not known here, and the hub cannot be asked. Not 404: to be gone is said only of what is gone.
+    /// Not known here, and the hub cannot be asked. Not 404: to be gone is said only of what is
+    /// gone.
     Unanswered,
     /// What its Secret, or a rule, says cannot be used.
     Invalid(Arc<str>),
@@ -195,7 +197,8 @@ impl fmt::Display for Failure {
 
 fn sending(f: &mut fmt::Formatter<'_>, cluster: &ClusterName, error: &SendError) -> fmt::Result {
     match error {
-        // Nothing was sent. The error holds `dial tcp`, by which existing clients know a disconnected cluster.
+        // Nothing was sent. The error holds `dial tcp`, by which existing clients know a
+        // disconnected cluster.
         SendError::Connect(error) => write!(f, "cluster {cluster} is unreachable: {error}"),
         SendError::Exhausted(_) | SendError::Refused => {
             write!(f, "cluster {cluster} takes no more requests: {error}")

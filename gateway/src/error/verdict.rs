@@ -31,7 +31,8 @@ pub struct Verdict {
     pub side: Side,
     /// The operator hears of it in the log: it is not the caller's doing.
     pub is_operational: bool,
-    /// Seconds. Only for failures that come before anything was sent to a member: client-go repeats any request.
+    /// Seconds. Only for failures that come before anything was sent to a member: client-go repeats
+    /// any request.
     pub retry_after: Option<u32>,
 }
 

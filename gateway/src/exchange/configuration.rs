@@ -1,7 +1,8 @@
-//! `ClusterGatewayProxyConfiguration`, YAML or JSON, made into rules; everything wrong with it is reported at once.
+//! `ClusterGatewayProxyConfiguration`, YAML or JSON, made into rules; everything wrong with it is
+//! reported at once.
 //!
-//! Keys that nobody knows are errors below `clientIdentityExchanger`: a misspelt condition would otherwise be none, and its
-//! rule one about everybody.
+//! Keys that nobody knows are errors below `clientIdentityExchanger`: a misspelt condition would
+//! otherwise be none, and its rule one about everybody.
 
 use std::sync::Arc;
 
@@ -126,7 +127,8 @@ pub fn of_operator(text: &str) -> Compiled {
     compile(text, Origin::Operator)
 }
 
-/// The rules that `cluster`'s Secret brings, for itself alone. Privileged ones count only if that is allowed.
+/// The rules that `cluster`'s Secret brings, for itself alone. Privileged ones count only if that
+/// is allowed.
 pub fn of_cluster(text: &str, cluster: &str, privileged: bool) -> Compiled {
     compile(text, Origin::Cluster { name: cluster, privileged })
 }
@@ -254,8 +256,8 @@ impl Compiler<'_> {
     }
 }
 
-/// What of a rule nobody may hand out by writing a Secret. Members reserve `system:` for their own users and groups, among which
-/// `system:masters` may do everything.
+/// What of a rule nobody may hand out by writing a Secret. Members reserve `system:` for their own
+/// users and groups, among which `system:masters` may do everything.
 fn privilege(outcome: &Outcome) -> Option<&'static str> {
     match outcome {
         Outcome::Privileged => Some("privileged rules"),
@@ -266,7 +268,8 @@ fn privilege(outcome: &Outcome) -> Option<&'static str> {
 fn mapping(target: Option<Target>) -> Result<Impersonation, String> {
     let target = target.ok_or("has no target")?;
     if target.user.is_empty() {
-        // Without a user a member would take the request for one of the credential itself, or refuse it.
+        // Without a user a member would take the request for one of the credential itself, or
+        // refuse it.
         return Err("target needs a user: a member impersonates no groups without one".to_owned());
     }
     let uid = Some(&*target.uid).filter(|uid| !uid.is_empty());

@@ -1,7 +1,8 @@
-//! The operator's rules, `--cluster-gateway-proxy-config`: read at the start, then followed as the file changes.
+//! The operator's rules, `--cluster-gateway-proxy-config`: read at the start, then followed as the
+//! file changes.
 //!
-//! A file that is wrong stops the start. One that becomes wrong later changes nothing: the rules read last stay in force, the
-//! log says why, and a counter and a gauge tell whoever watches.
+//! A file that is wrong stops the start. One that becomes wrong later changes nothing: the rules
+//! read last stay in force, the log says why, and a counter and a gauge tell whoever watches.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,7 +36,8 @@ pub enum FileError {
     Invalid(PathBuf, InvalidConfiguration),
 }
 
-/// `cluster_gateway_identity_rules_loads_total{result}`, `cluster_gateway_identity_rules_current`. Clones share their values.
+/// `cluster_gateway_identity_rules_loads_total{result}`, `cluster_gateway_identity_rules_current`.
+/// Clones share their values.
 #[derive(Debug, Clone)]
 pub struct Metrics {
     good: Counter,

@@ -1,7 +1,9 @@
 //! An identity in the headers by which an API server lets one user act as another
-//! (`k8s.io/client-go/transport.impersonatingRoundTripper`, `k8s.io/apiserver/pkg/endpoints/filters/impersonation`).
+//! (`k8s.io/client-go/transport.impersonatingRoundTripper`,
+//! `k8s.io/apiserver/pkg/endpoints/filters/impersonation`).
 //!
-//! An empty name is never sent: with no groups beside it a member takes the request for one of the credential itself.
+//! An empty name is never sent: with no groups beside it a member takes the request for one of the
+//! credential itself.
 
 use auth::User;
 use http::header::HeaderName;
@@ -36,8 +38,8 @@ static UID: HeaderName = HeaderName::from_static("impersonate-uid");
 const SYSTEM: &[u8] = b"system:";
 const EXTRA: &str = "impersonate-extra-";
 
-/// What a header name may hold beside letters and digits (RFC 9110 §5.6.2), without `%`, which introduces an escape
-/// (`k8s.io/client-go/transport.headerKeyEscape`).
+/// What a header name may hold beside letters and digits (RFC 9110 §5.6.2), without `%`, which
+/// introduces an escape (`k8s.io/client-go/transport.headerKeyEscape`).
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'!')
     .remove(b'#')
@@ -85,7 +87,8 @@ impl Impersonation {
 // === impl Passing ===
 
 impl Passing {
-    /// `uid`: whether uids are told. `withheld`: keys of extra attributes that are not; a trailing `*` makes a prefix.
+    /// `uid`: whether uids are told. `withheld`: keys of extra attributes that are not; a trailing
+    /// `*` makes a prefix.
     pub fn new(uid: bool, withheld: &[String]) -> Self {
         let mut passing = Self { uid, ..Self::default() };
         for key in withheld.iter().map(|key| key.trim().to_ascii_lowercase()).filter(|key| !key.is_empty()) {
@@ -99,7 +102,8 @@ impl Passing {
 
     pub fn apply(&self, user: &User, headers: &mut HeaderMap) -> Result<(), NotAHeader> {
         headers.insert(USER.clone(), name(&user.name)?);
-        // An empty group is none: members that read it otherwise than as nothing read it as an error.
+        // An empty group is none: members that read it otherwise than as nothing read it as an
+        // error.
         for group in user.groups.iter().filter(|group| !group.is_empty()) {
             headers.append(GROUP.clone(), name(group)?);
         }
@@ -128,8 +132,8 @@ fn name(text: &str) -> Result<HeaderValue, NotAHeader> {
     if text.is_empty() { Err(NotAHeader) } else { value(text) }
 }
 
-/// As bytes: names need not be ASCII. Blanks at the ends would be lost on the way (RFC 9110 §5.5), and with them the
-/// difference between one name and another.
+/// As bytes: names need not be ASCII. Blanks at the ends would be lost on the way (RFC 9110 §5.5),
+/// and with them the difference between one name and another.
 fn value(text: &str) -> Result<HeaderValue, NotAHeader> {
     if text.starts_with([' ', '\t']) || text.ends_with([' ', '\t']) {
         return Err(NotAHeader);

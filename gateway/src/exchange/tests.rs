@@ -1,5 +1,5 @@
-//! Who is exchanged for whom: the tables of the Go cluster-gateway (`TestExchangeIdentity`, `TestGetImpersonationConfig`) and
-//! what lies around them.
+//! Who is exchanged for whom: the tables of the Go cluster-gateway (`TestExchangeIdentity`,
+//! `TestGetImpersonationConfig`) and what lies around them.
 
 use api::route::MemberRequest;
 use http::Method;

@@ -1,23 +1,29 @@
 //! How much a head, or a trailer section, may hold that leaves on a connection of many users.
 //!
-//! Go's HTTP/2 servers, API servers among them, answer a head that they cannot take by the end of its *connection*, and with it of everybody's
-//! streams, in three cases (`golang.org/x/net/http2.(*Framer).readMetaFrame`, `MaxHeaderBytes` of 1 MiB, frames of 256 KiB in
-//! `k8s.io/apiserver/pkg/server/secure_serving.go`):
+//! Go's HTTP/2 servers, API servers among them, answer a head that they cannot take by the end of
+//! its *connection*, and with it of everybody's streams, in three cases
+//! (`golang.org/x/net/http2.(*Framer).readMetaFrame`, `MaxHeaderBytes` of 1 MiB, frames of 256 KiB
+//! in `k8s.io/apiserver/pkg/server/secure_serving.go`):
 //!
-//! - one frame is longer than twice what is left of the limit, or any frame follows when nothing is left;
+//! - one frame is longer than twice what is left of the limit, or any frame follows when nothing is
+//!   left;
 //! - one string is longer than the limit, as it is or encoded;
 //! - a frame follows a field that is not valid.
 //!
-//! Encoded is not smaller: h2 always writes Huffman code (RFC 7541 appendix B), which takes up to 28 bits for a byte that may stand in
-//! a header. So what leaves is held to [`MOST_BYTES`] in both sizes: then no frame is longer than what is left of a mebibyte, let alone twice
-//! that, and no string reaches it. Clients written in Go, the hub's aggregator among them, judge answers alike, with 10 MiB as their limit.
+//! Encoded is not smaller: h2 always writes Huffman code (RFC 7541 appendix B), which takes up to
+//! 28 bits for a byte that may stand in a header. So what leaves is held to [`MOST_BYTES`] in both
+//! sizes: then no frame is longer than what is left of a mebibyte, let alone twice that, and no
+//! string reaches it. Clients written in Go, the hub's aggregator among them, judge answers alike,
+//! with 10 MiB as their limit.
 
 use http::{HeaderMap, Request};
 
-/// Bytes of a head or of trailers: names, values, method, path and query, and [`FIELD`] for each; and again as HPACK encodes them.
+/// Bytes of a head or of trailers: names, values, method, path and query, and [`FIELD`] for each;
+/// and again as HPACK encodes them.
 pub const MOST_BYTES: usize = 512 * 1024;
 
-/// What a field counts beyond its name and value (RFC 9113 §6.5.2). HPACK adds less: at most nine bytes for kind, index and lengths.
+/// What a field counts beyond its name and value (RFC 9113 §6.5.2). HPACK adds less: at most nine
+/// bytes for kind, index and lengths.
 const FIELD: usize = 32;
 /// The longest code of a byte that may stand in a header, in half bytes.
 const WORST: usize = 7;

@@ -1,4 +1,5 @@
-//! A header block, read as far as its fields begin and end (RFC 7541 §5 and §6). Neither tables nor Huffman code are needed for that.
+//! A header block, read as far as its fields begin and end (RFC 7541 §5 and §6). Neither tables nor
+//! Huffman code are needed for that.
 
 use http::HeaderValue;
 
@@ -10,9 +11,11 @@ use crate::headers::size::Unfit;
 pub const MARK: &str = "cluster-gateway-unfit";
 const TOO_LARGE: &[u8] = b"too large";
 
-/// Encoded bytes. A name of 64 KiB takes 40 KiB in the shortest code, and nobody's takes one of them.
+/// Encoded bytes. A name of 64 KiB takes 40 KiB in the shortest code, and nobody's takes one of
+/// them.
 pub const MOST_NAME: usize = 32 * 1024;
-/// What the table of a connection holds, as we announce no more (RFC 9113 §6.5.2). A longer entry empties it (RFC 7541 §4.4).
+/// What the table of a connection holds, as we announce no more (RFC 9113 §6.5.2). A longer entry
+/// empties it (RFC 7541 §4.4).
 const TABLE: usize = 4096;
 const PADDED: u8 = 8;
 const PRIORITY: u8 = 0x20;
@@ -31,12 +34,14 @@ pub struct Mended {
     pub frames: Vec<u8>,
     /// [`MARK`] was put in.
     pub is_marked: bool,
-    /// Bytes that what is remembered of it may keep in memory: h2 remembers pseudo-headers as slices of the block they came in. In honest
-    /// blocks they stand at the beginning, which is read before the rest has come.
+    /// Bytes that what is remembered of it may keep in memory: h2 remembers pseudo-headers as
+    /// slices of the block they came in. In honest blocks they stand at the beginning, which is
+    /// read before the rest has come.
     pub pinned: usize,
 }
 
-/// The same block without the fields whose names are too long, in frames of at most so many bytes. `None` if it is not a block.
+/// The same block without the fields whose names are too long, in frames of at most so many bytes.
+/// `None` if it is not a block.
 pub fn mended(frames: &[u8], most: usize) -> Option<Mended> {
     let first = Frame::read(frames)?;
     let stream = frames.get(5..FRAME_HEAD)?.try_into().ok()?;

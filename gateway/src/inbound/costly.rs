@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// SETTINGS and GOAWAY of one connection: so many at once, and so many a second. Peers that fit their windows to the path send a few dozen,
-/// and some a few each time that their streams become more or fewer.
+/// SETTINGS and GOAWAY of one connection: so many at once, and so many a second. Peers that fit
+/// their windows to the path send a few dozen, and some a few each time that their streams become
+/// more or fewer.
 const BURST: u32 = 1000;
 const A_SECOND: u32 = 10;
 

@@ -1,8 +1,10 @@
 //! A header block cut into frames, each but the last of which ends inside a field.
 //!
-//! h2 answers a field that HTTP/2 forbids (`connection`, `upgrade`, a pseudo-header that comes late) by a stream error. But if the frame ends
-//! exactly there, without `END_HEADERS`, it drops its partial block, and the next CONTINUATION is a *connection* error. Go's servers pass on
-//! such fields in the informational answers and trailers of whatever they relay, and cut where a frame is full.
+//! h2 answers a field that HTTP/2 forbids (`connection`, `upgrade`, a pseudo-header that comes
+//! late) by a stream error. But if the frame ends exactly there, without `END_HEADERS`, it drops
+//! its partial block, and the next CONTINUATION is a *connection* error. Go's servers pass on such
+//! fields in the informational answers and trailers of whatever they relay, and cut where a frame
+//! is full.
 
 use super::block;
 use super::{CONTINUATION, END_HEADERS, FRAME_HEAD, HEADERS};
@@ -61,7 +63,8 @@ impl Frames {
         self.most - (self.bytes.len() - self.begins)
     }
 
-    /// Makes room for a field after a full frame that ends between two: its last field goes into the next frame with its end.
+    /// Makes room for a field after a full frame that ends between two: its last field goes into
+    /// the next frame with its end.
     fn cut_before(&mut self) {
         if self.inside > self.begins {
             let moved = self.bytes.split_off(self.inside);
@@ -69,7 +72,8 @@ impl Frames {
             self.bytes.extend_from_slice(&moved);
             return;
         }
-        // Fields of one byte, as many as a frame has: always more than may be passed on (`headers::size::MOST_BYTES`), so it is refused.
+        // Fields of one byte, as many as a frame has: always more than may be passed on
+        // (`headers::size::MOST_BYTES`), so it is refused.
         self.is_marked = true;
         let mark = block::mark(Unfit::TooLarge);
         let moved = self.bytes.split_off(self.bytes.len() - 1);

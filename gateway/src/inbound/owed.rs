@@ -3,8 +3,9 @@
 use std::io;
 use std::task::Poll;
 
-/// Frames that may each be owed a `RST_STREAM` while nothing goes out. h2 keeps 700 bytes for each, and has one count, over the connection's
-/// lifetime: members' connections live for long and go without it. An honest member answers what it was sent: a few thousand streams.
+/// Frames that may each be owed a `RST_STREAM` while nothing goes out. h2 keeps 700 bytes for each,
+/// and has one count, over the connection's lifetime: members' connections live for long and go
+/// without it. An honest member answers what it was sent: a few thousand streams.
 const MOST: usize = 32 * 1024;
 /// The size of `RST_STREAM` (RFC 9113 §6.4).
 const RESET: usize = 13;

@@ -40,7 +40,8 @@ fn request() -> Vec<u8> {
     [&[0x82, 0x87, 0x84][..], &line(0, ":authority", "hub")].concat()
 }
 
-/// The headers of all requests as h2 reads them behind the filter, and whether each was marked; received in pieces of this size.
+/// The headers of all requests as h2 reads them behind the filter, and whether each was marked;
+/// received in pieces of this size.
 async fn served(blocks: &[Vec<u8>], pieces: usize) -> Vec<(HeaderMap, bool)> {
     let (ours, theirs) = duplex(pieces);
     let (mut answers, mut requests) = tokio::io::split(theirs);

@@ -1,4 +1,5 @@
-//! Requests whose callers have left while their members go on with them: load as before, and counted as before.
+//! Requests whose callers have left while their members go on with them: load as before, and
+//! counted as before.
 
 use std::sync::Arc;
 
@@ -12,7 +13,8 @@ pub type Slots = [Option<Slot>; 2];
 // === impl Limits ===
 
 impl Limits {
-    /// Permits of a request that had its permits and gives them back now. Beyond the caps if somebody was faster: it is under way already.
+    /// Permits of a request that had its permits and gives them back now. Beyond the caps if
+    /// somebody was faster: it is under way already.
     pub fn lingers(&self, user: &User, cluster: &Arc<Load>) -> Slots {
         let of = |most: u32, load: &dyn Fn() -> Arc<Load>| {
             (most > 0 && !user.is_in(EXEMPT)).then(|| Slot::beyond(load(), Load::count(Kind::Short)))

@@ -1,4 +1,5 @@
-//! How much each user, or each cluster, has under way, by name. Only those who have some are sure to be known.
+//! How much each user, or each cluster, has under way, by name. Only those who have some are sure
+//! to be known.
 
 use std::collections::HashMap;
 use std::hash::BuildHasher as _;
@@ -14,8 +15,9 @@ const SHARDS: usize = 64;
 /// Names a part may know before it looks which it can forget.
 const KEPT: usize = 64;
 
-/// Finding a known name takes a lock that others hold at the same time: cores do not wait for each other but where somebody is
-/// new. So names stay known for a while when their last request has ended, and are forgotten together.
+/// Finding a known name takes a lock that others hold at the same time: cores do not wait for each
+/// other but where somebody is new. So names stay known for a while when their last request has
+/// ended, and are forgotten together.
 #[derive(Debug)]
 pub struct Loads {
     shards: [RwLock<Shard>; SHARDS],
@@ -26,8 +28,8 @@ pub struct Loads {
 struct Shard {
     /// Clones are made under the lock only.
     loads: HashMap<Box<str>, Arc<Load>, RandomState>,
-    /// How many may be known before the next look: twice as many as there were busy ones at the last, so that looking costs a
-    /// newcomer a constant time.
+    /// How many may be known before the next look: twice as many as there were busy ones at the
+    /// last, so that looking costs a newcomer a constant time.
     full: usize,
 }
 

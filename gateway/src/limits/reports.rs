@@ -1,4 +1,5 @@
-//! How many may report health at once: a report is read whole, and with it the Secret that it is written to.
+//! How many may report health at once: a report is read whole, and with it the Secret that it is
+//! written to.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,13 +9,15 @@ use tokio::time::timeout;
 
 use crate::hub::{Cause, Collection, HubFailure, Verb};
 
-/// Reports written at once. Each takes two short calls to the hub, and memory for a few copies of a Secret.
+/// Reports written at once. Each takes two short calls to the hub, and memory for a few copies of a
+/// Secret.
 const WRITERS: usize = 8;
 /// A report that gets no permit within this is refused: the hub is slow, or many report.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Bodies that are being read and are longer than [`SHORT`].
 const LONG_BODIES: usize = 4;
-/// Bodies up to this are not counted, in bytes: HTTP/2 takes more from a client that nobody listens to.
+/// Bodies up to this are not counted, in bytes: HTTP/2 takes more from a client that nobody listens
+/// to.
 pub const SHORT: usize = 64 << 10;
 
 /// Permits for reports.
@@ -31,7 +34,8 @@ impl Permits {
         timeout(PATIENCE, self.writers.acquire()).await.ok().and_then(Result::ok).ok_or_else(busy)
     }
 
-    /// For a body that turns out to be long. Refuses at once: whoever sends slowly must not make others wait.
+    /// For a body that turns out to be long. Refuses at once: whoever sends slowly must not make
+    /// others wait.
     pub fn long_body(&self) -> Result<OwnedSemaphorePermit, HubFailure> {
         Arc::clone(&self.long_bodies).try_acquire_owned().map_err(|_| busy())
     }

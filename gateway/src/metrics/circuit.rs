@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use prometheus_client::metrics::gauge::Gauge;
 
-/// One circuit's hold on its cluster's series. When a Secret changes, a new circuit takes over, and what dials of the old one come to
-/// later is no longer told.
+/// One circuit's hold on its cluster's series. When a Secret changes, a new circuit takes over, and
+/// what dials of the old one come to later is no longer told.
 pub struct CircuitGauge {
     gauge: Gauge,
     newest: Arc<AtomicU64>,

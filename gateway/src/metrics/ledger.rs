@@ -1,7 +1,9 @@
-//! Few values by key that are found without a lock: entries are only ever added, each behind the one before.
+//! Few values by key that are found without a lock: entries are only ever added, each behind the
+//! one before.
 //!
-//! For what is looked up at every request on every core and has a dozen keys: a walk over a dozen entries costs less than the
-//! hash of one key, and nobody waits for anybody but for the moment in which an entry is made.
+//! For what is looked up at every request on every core and has a dozen keys: a walk over a dozen
+//! entries costs less than the hash of one key, and nobody waits for anybody but for the moment in
+//! which an entry is made.
 
 use std::sync::OnceLock;
 
@@ -21,11 +23,13 @@ struct Entry<K, V> {
 // === impl Ledger ===
 
 impl<K: Copy + Eq, V> Ledger<K, V> {
-    /// The value of `key`, made if it is new and less than `most` are known; `None` if there is no room for it.
+    /// The value of `key`, made if it is new and less than `most` are known; `None` if there is no
+    /// room for it.
     pub fn get_or_add(&self, most: usize, key: K, make: impl Fn() -> V) -> Option<&V> {
         let mut ledger = self;
         for _ in 0..most {
-            // Whoever comes first makes the entry, for its own key; the others look whether that is theirs too.
+            // Whoever comes first makes the entry, for its own key; the others look whether that is
+            // theirs too.
             let entry = ledger.first.get_or_init(|| Box::new(Entry { key, value: make(), rest: Self::default() }));
             if entry.key == key {
                 return Some(&entry.value);

@@ -1,8 +1,10 @@
-//! The metrics of the Go cluster-gateway: its names, labels and buckets, for the dashboards and alerts there are.
+//! The metrics of the Go cluster-gateway: its names, labels and buckets, for the dashboards and
+//! alerts there are.
 //!
-//! In three points the values are righter than there: failures of the gateway itself count under the code that the client got,
-//! upgrades under 101, and clients that leave before the answer under 499. Resources are the caller's words: they become labels
-//! in a bounded number, and only when a member has answered for one.
+//! In three points the values are righter than there: failures of the gateway itself count under
+//! the code that the client got, upgrades under 101, and clients that leave before the answer
+//! under 499. Resources are the caller's words: they become labels in a bounded number, and only
+//! when a member has answered for one.
 
 mod labels;
 
@@ -26,10 +28,11 @@ use super::verb::Verb;
 
 /// Seconds.
 const BUCKETS: [f64; 12] = [0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0];
-/// Resources that one cluster has series for, `other` among them; one with many custom resources has about two hundred.
+/// Resources that one cluster has series for, `other` among them; one with many custom resources
+/// has about two hundred.
 const MOST_RESOURCES: usize = 300;
-/// Pairs of verb and code that a resource of a cluster has series for; codes beyond are counted as their class, 404 as 400. Honest
-/// members never come near.
+/// Pairs of verb and code that a resource of a cluster has series for; codes beyond are counted as
+/// their class, 404 as 400. Honest members never come near.
 const MOST_OUTCOMES: usize = 40;
 /// Room for the classes of all verbs beside them.
 const CLASSES: usize = 80;
@@ -145,7 +148,8 @@ impl Proxied {
         OfCluster { cluster: Arc::clone(cluster), families: self.clone(), resources, adding }
     }
 
-    /// A second review, of the proxied request's own attributes, has taken this long; `success` if the hub answered it.
+    /// A second review, of the proxied request's own attributes, has taken this long; `success` if
+    /// the hub answered it.
     pub fn escalation_reviewed(&self, success: bool, took: Duration) {
         self.escalation[usize::from(success)].observe(took);
     }
@@ -190,7 +194,8 @@ impl OfCluster {
         }
     }
 
-    /// Where a request for `name` counts that ended with `code`: under its own label, if a member has had an answer for it.
+    /// Where a request for `name` counts that ended with `code`: under its own label, if a member
+    /// has had an answer for it.
     fn resource(&self, name: &str, code: u16) -> Arc<Resource> {
         let _adding = self.adding.lock();
         let known = self.resources.load();

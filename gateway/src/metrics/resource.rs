@@ -5,7 +5,8 @@ const LONGEST: usize = 63;
 /// The label of what is no name of a resource, or one too many.
 pub const OTHER: &str = "other";
 
-/// The label of `resource`, the caller's word: itself, empty if there is none, [`OTHER`] for what cannot be one.
+/// The label of `resource`, the caller's word: itself, empty if there is none, [`OTHER`] for what
+/// cannot be one.
 pub fn label(resource: &str) -> &str {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
     if resource.len() <= LONGEST && resource.bytes().all(plain) { resource } else { OTHER }

@@ -32,7 +32,8 @@ impl Verb {
         }
     }
 
-    /// The verb a request was authorized with on the hub, before anything was known of its resource; so a list is a `get`.
+    /// The verb a request was authorized with on the hub, before anything was known of its
+    /// resource; so a list is a `get`.
     pub fn authorized(self) -> &'static str {
         match self {
             Self::Get | Self::Head => "get",

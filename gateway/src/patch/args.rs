@@ -34,8 +34,9 @@ pub struct Args {
 // === impl Args ===
 
 impl Args {
-    /// Parses `arguments`, the name of the subcommand first. Flags not given are read from `CLUSTER_GATEWAY_PATCH_…`: a prefix
-    /// of its own, because the server's `--secret-namespace` means another namespace.
+    /// Parses `arguments`, the name of the subcommand first. Flags not given are read from
+    /// `CLUSTER_GATEWAY_PATCH_…`: a prefix of its own, because the server's `--secret-namespace`
+    /// means another namespace.
     pub fn parse_from(arguments: Vec<OsString>) -> Result<Self, clap::Error> {
         let command = with_environment(Self::command(), "CLUSTER_GATEWAY_PATCH_");
         Self::from_arg_matches(&command.try_get_matches_from(arguments)?)

@@ -1,7 +1,8 @@
 //! A CA bundle: PEM certificates and nothing else, each fit to be a trust anchor.
 //!
-//! The hub takes any bytes for a bundle (`Cg==`, a line feed, is what installations start with) and fails later, in every
-//! request. An APIService can be read by many, so a private key beside the certificates must not get into it.
+//! The hub takes any bytes for a bundle (`Cg==`, a line feed, is what installations start with) and
+//! fails later, in every request. An APIService can be read by many, so a private key beside the
+//! certificates must not get into it.
 
 use k8s_openapi::ByteString;
 use rustls::RootCertStore;

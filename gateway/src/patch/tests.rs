@@ -1,4 +1,5 @@
-//! Against a hub that is a function: objects that come late, rights that come late, and what exactly is sent.
+//! Against a hub that is a function: objects that come late, rights that come late, and what
+//! exactly is sent.
 
 use std::sync::Arc;
 

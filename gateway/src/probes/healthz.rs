@@ -104,7 +104,8 @@ fn lost(error: hyper::Error) -> Finding {
     broken(&error)
 }
 
-/// The exchange ended before the answer did; in which of the ways there are for that is for the log.
+/// The exchange ended before the answer did; in which of the ways there are for that is for the
+/// log.
 fn broken(error: &(dyn Error + 'static)) -> Finding {
     let spoken = error.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse);
     let what =

@@ -1,7 +1,9 @@
-//! A request and its answer, with one more attempt where the member rejected the credential and that is safe.
+//! A request and its answer, with one more attempt where the member rejected the credential and
+//! that is safe.
 //!
-//! A 401 says that nothing was done (RFC 9110 §15.5.2), and a request without a body is whole as long as its head is kept. So one for
-//! which a program's credential did not open the door is sent again, once, with the next.
+//! A 401 says that nothing was done (RFC 9110 §15.5.2), and a request without a body is whole as
+//! long as its head is kept. So one for which a program's credential did not open the door is sent
+//! again, once, with the next.
 
 use api::route::MemberRequest;
 use bytes::Bytes;
@@ -37,7 +39,8 @@ pub trait Attempt {
     ) -> impl Future<Output = Result<Response<Self::Body>, Error>> + Send;
 }
 
-/// The member's answer, which is no rejection of the credential, and the credential it was given for.
+/// The member's answer, which is no rejection of the credential, and the credential it was given
+/// for.
 pub async fn answer<A: Attempt>(
     attempt: &A,
     request: Request<RequestBody>,
@@ -74,8 +77,9 @@ fn keep(held: &Held<'_>, asks: &MemberRequest<'_>, request: &Request<RequestBody
     Some(Again(head))
 }
 
-/// A member that does not take a client certificate ends the connection, and says nothing about it in HTTP. So a connection that was
-/// refused or broken has the program asked again, for those who come after; how often is limited as for a 401.
+/// A member that does not take a client certificate ends the connection, and says nothing about it
+/// in HTTP. So a connection that was refused or broken has the program asked again, for those who
+/// come after; how often is limited as for a 401.
 pub fn suspect(cluster: &Cluster, held: &Held<'_>, error: &SendError) {
     let may_be_it = match error {
         SendError::Connect(error) => matches!(**error, ConnectError::Tls { .. } | ConnectError::Http2 { .. }),
@@ -91,7 +95,8 @@ pub fn suspect(cluster: &Cluster, held: &Held<'_>, error: &SendError) {
     }
 }
 
-/// The member rejected `held`: the request with another credential, if it may be sent again and there is one.
+/// The member rejected `held`: the request with another credential, if it may be sent again and
+/// there is one.
 async fn next<'a>(
     again: Option<Again>,
     cluster: &'a Cluster,

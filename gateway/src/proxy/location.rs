@@ -1,15 +1,20 @@
 //! Redirects of members.
 //!
-//! A `Location` is written for clients that speak to the member itself. Passed on unchanged, it would send a client to the
-//! hub's root with its hub credential, or to any server a member names (CVE-2022-3172).
+//! A `Location` is written for clients that speak to the member itself. Passed on unchanged, it
+//! would send a client to the hub's root with its hub credential, or to any server a member names
+//! (CVE-2022-3172).
 //!
-//! What passes has to mean the same to everybody who resolves it: to RFC 3986, and to browsers, which take tabs and line ends out of a URL
-//! before they look at it, read `\` as `/`, and `%2e` as a dot (WHATWG URL Standard, basic URL parser). So it is one absolute path of
-//! visible ASCII without dot segments and backslashes; it is told below our own path, which leaves no authority to be read into it.
+//! What passes has to mean the same to everybody who resolves it: to RFC 3986, and to browsers,
+//! which take tabs and line ends out of a URL before they look at it, read `\` as `/`, and `%2e` as
+//! a dot (WHATWG URL Standard, basic URL parser). So it is one absolute path of visible ASCII
+//! without dot segments and backslashes; it is told below our own path, which leaves no authority
+//! to be read into it.
 //!
-//! Beside an answer that is no redirect (RFC 9110 §10.2.2: 201, where it names what was made) nobody follows it by himself, but clients use it for their
-//! next request. There it is told in the same way, and left out where that is impossible: what was made is made. `Refresh` is left out
-//! with all answers (`headers`); `Content-Location` and `Link` describe, and are passed on as they are.
+//! Beside an answer that is no redirect (RFC 9110 §10.2.2: 201, where it names what was made)
+//! nobody follows it by himself, but clients use it for their next request. There it is told in the
+//! same way, and left out where that is impossible: what was made is made. `Refresh` is left out
+//! with all answers (`headers`); `Content-Location` and `Link` describe, and are passed on as they
+//! are.
 
 use std::borrow::Cow;
 
@@ -24,7 +29,8 @@ use crate::upstream::Target;
 #[derive(Debug, PartialEq, Eq)]
 pub struct LeadsAway;
 
-/// Rewrites a `Location` to stay below the proxy path of `cluster`. `base_path` is the member's own prefix in its endpoint.
+/// Rewrites a `Location` to stay below the proxy path of `cluster`. `base_path` is the member's own
+/// prefix in its endpoint.
 ///
 /// # Errors
 /// A redirect cannot be rewritten. With any other status the header is removed then.
@@ -152,8 +158,9 @@ mod tests {
         assert_eq!(rewritten("/basement", "/base"), Err(LeadsAway));
     }
 
-    /// Where a browser on the hub goes with `location`: authority and path, as the WHATWG URL Standard has it for an `https` base (basic URL
-    /// parser; its states are the steps below). Written for these tests, by the standard and not by the code above.
+    /// Where a browser on the hub goes with `location`: authority and path, as the WHATWG URL
+    /// Standard has it for an `https` base (basic URL parser; its states are the steps below).
+    /// Written for these tests, by the standard and not by the code above.
     fn followed(location: &str) -> (String, String) {
         let text: String =
             location.trim_matches(|c: char| c <= ' ').chars().filter(|c| !"\t\n\r".contains(*c)).collect();

@@ -1,5 +1,5 @@
-//! Upgrades (exec, attach, port-forward, WebSocket watches): a connection of their own to the member, and after its 101 a byte
-//! pipe that understands nothing of what it carries.
+//! Upgrades (exec, attach, port-forward, WebSocket watches): a connection of their own to the
+//! member, and after its 101 a byte pipe that understands nothing of what it carries.
 
 mod relay;
 
@@ -23,7 +23,8 @@ use crate::request::upgrade::Upgrade;
 use crate::request_body::RequestBody;
 use crate::upstream::SendError;
 
-/// The member's answer may take as long as it needs to start a container's process, but not for ever.
+/// The member's answer may take as long as it needs to start a container's process, but not for
+/// ever.
 const ANSWER_WITHIN: Duration = Duration::from_mins(1);
 
 struct Upgrading<'a> {
@@ -31,8 +32,9 @@ struct Upgrading<'a> {
     upgrade: Upgrade,
 }
 
-/// Makes the answer to a request for an upgrade the last on its connection, unless `client` was taken for one: bytes of the
-/// other protocol may follow the request, and must not be read as the next.
+/// Makes the answer to a request for an upgrade the last on its connection, unless `client` was
+/// taken for one: bytes of the other protocol may follow the request, and must not be read as the
+/// next.
 pub fn or_close(client: Option<OnUpgrade>, response: &mut Response<ResponseBody>) {
     if let Some(client) = client {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -42,8 +44,9 @@ pub fn or_close(client: Option<OnUpgrade>, response: &mut Response<ResponseBody>
 
 /// Asks the member, and joins the two connections if it agrees. Takes `client` only then.
 ///
-/// No client upgrades by another method than GET (WebSocket, RFC 6455 §4.1) or POST (SPDY): a member would carry out a DELETE as
-/// one, and its success would read like a failure of the upgrade.
+/// No client upgrades by another method than GET (WebSocket, RFC 6455 §4.1) or POST (SPDY): a
+/// member would carry out a DELETE as one, and its success would read like a failure of the
+/// upgrade.
 pub async fn serve(
     call: &Call<'_>,
     upgrade: Upgrade,

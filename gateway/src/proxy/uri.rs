@@ -7,7 +7,8 @@ use http::uri::PathAndQuery;
 
 use crate::error::Error;
 
-/// `base path + path[remainder..] + ?query`, nothing decoded, cleaned or reordered. An empty remainder becomes `/`.
+/// `base path + path[remainder..] + ?query`, nothing decoded, cleaned or reordered. An empty
+/// remainder becomes `/`.
 pub fn rewrite(endpoint: &Endpoint, uri: &Uri, remainder: usize) -> Result<PathAndQuery, Error> {
     let sent = uri.path_and_query().map_or("/", PathAndQuery::as_str);
     let path_ends = uri.path().len();

@@ -1,8 +1,11 @@
-//! Whose 401 it is: the member's, which does not take the credential, or that of a workload behind the member's own proxy.
+//! Whose 401 it is: the member's, which does not take the credential, or that of a workload behind
+//! the member's own proxy.
 //!
-//! An API server answers for itself with a `metav1.Status` (`k8s.io/apiserver/pkg/endpoints/filters/authentication.go`), and passes on what a
-//! pod, Service or kubelet says behind `…/proxy/…` as it is: a page that wants a password, say. Such an answer is the caller's, with its
-//! `WWW-Authenticate`, and says nothing of the credential, which the workload never saw.
+//! An API server answers for itself with a `metav1.Status`
+//! (`k8s.io/apiserver/pkg/endpoints/filters/authentication.go`), and passes on what a pod, Service
+//! or kubelet says behind `…/proxy/…` as it is: a page that wants a password, say. Such an answer
+//! is the caller's, with its `WWW-Authenticate`, and says nothing of the credential, which the
+//! workload never saw.
 
 use std::time::Duration;
 

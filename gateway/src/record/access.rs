@@ -13,7 +13,8 @@ use tracing::Level;
 use crate::error::Side;
 use crate::request::Head;
 
-/// Characters written of a resource, a path or a user's name: callers choose them, and a path may have 64 KiB.
+/// Characters written of a resource, a path or a user's name: callers choose them, and a path may
+/// have 64 KiB.
 const LONGEST: usize = 256;
 
 /// What is known of a request before it is over.

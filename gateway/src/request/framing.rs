@@ -12,8 +12,8 @@ use crate::request_body::RequestBody;
 #[derive(Clone, Copy, Debug)]
 pub struct TwoLengths;
 
-/// Refuses requests without `Host` (RFC 9112 §3.2), `CONNECT`, targets that are neither a path nor an absolute URI, and bodies whose end two
-/// servers may see in different places (§6.3, §11.2).
+/// Refuses requests without `Host` (RFC 9112 §3.2), `CONNECT`, targets that are neither a path nor
+/// an absolute URI, and bodies whose end two servers may see in different places (§6.3, §11.2).
 pub fn check(request: &Request<RequestBody>) -> Result<(), Error> {
     if request.method() == Method::CONNECT {
         return Err(Error::MethodNotAllowed);
@@ -42,7 +42,8 @@ pub fn check(request: &Request<RequestBody>) -> Result<(), Error> {
     Ok(())
 }
 
-/// The parser asks only that `chunked` comes last. What else is applied we do not know how to undo, and neither say nor hide (RFC 9112 §6.1).
+/// The parser asks only that `chunked` comes last. What else is applied we do not know how to undo,
+/// and neither say nor hide (RFC 9112 §6.1).
 fn is_chunked_once(headers: &HeaderMap) -> bool {
     let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
     let only = codings.next().filter(|_| codings.next().is_none());
@@ -51,11 +52,12 @@ fn is_chunked_once(headers: &HeaderMap) -> bool {
 
 /// Whether the connection must close after this request.
 ///
-/// The parser lets `Transfer-Encoding` win over a `Content-Length` beside it and hides the latter. RFC 9112 §6.3 allows that
-/// only if the connection is closed afterwards, so that bytes which another server may have read as the next request are
-/// never parsed as one. Such a request is refused ([`check`]), and every chunked HTTP/1.x request is the last on its connection all the
-/// same: then nothing has to read chunks along to find the next head. Hubs and client-go, which send bodies over HTTP/2 or with a length,
-/// never notice.
+/// The parser lets `Transfer-Encoding` win over a `Content-Length` beside it and hides the latter.
+/// RFC 9112 §6.3 allows that only if the connection is closed afterwards, so that bytes which
+/// another server may have read as the next request are never parsed as one. Such a request is
+/// refused ([`check`]), and every chunked HTTP/1.x request is the last on its connection all the
+/// same: then nothing has to read chunks along to find the next head. Hubs and client-go, which
+/// send bodies over HTTP/2 or with a length, never notice.
 pub fn must_close_after(request: &Request<RequestBody>) -> bool {
     request.version() < Version::HTTP_2 && request.headers().contains_key(TRANSFER_ENCODING)
 }

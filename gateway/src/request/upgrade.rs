@@ -23,9 +23,9 @@ pub fn is_asked_by(request: &Request<RequestBody>) -> bool {
 impl Upgrade {
     /// The one that a request asks for.
     ///
-    /// Only protocols of Kubernetes pass: forwarding others, such as `h2c`, would smuggle requests past every check made here
-    /// (CVE-2022-41721). A hub sends anything whose `Connection` holds the word on this path, so half-made
-    /// requests are answered rather than served.
+    /// Only protocols of Kubernetes pass: forwarding others, such as `h2c`, would smuggle requests
+    /// past every check made here (CVE-2022-41721). A hub sends anything whose `Connection` holds
+    /// the word on this path, so half-made requests are answered rather than served.
     pub fn of(request: &Request<RequestBody>) -> Result<Self, Error> {
         let protocol: Vec<_> = request.headers().get_all(UPGRADE).iter().cloned().collect();
         if protocol.is_empty() {

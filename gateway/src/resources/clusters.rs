@@ -1,7 +1,8 @@
 //! `clustergateways`: reads of the hub's Secrets in other words.
 //!
-//! Each read is one request to the hub with the reader's own parameters, so that versions, pages, initial events and expiry
-//! have the hub's exact semantics and nothing is kept here. Without a hub the answer comes from memory.
+//! Each read is one request to the hub with the reader's own parameters, so that versions, pages,
+//! initial events and expiry have the hub's exact semantics and nothing is kept here. Without a hub
+//! the answer comes from memory.
 
 use std::collections::HashSet;
 

@@ -1,5 +1,5 @@
-//! Discovery and OpenAPI documents. They depend on nothing that could fail: a hub takes the whole group for unavailable when
-//! they do.
+//! Discovery and OpenAPI documents. They depend on nothing that could fail: a hub takes the whole
+//! group for unavailable when they do.
 
 use std::time::SystemTime;
 

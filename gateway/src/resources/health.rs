@@ -1,7 +1,8 @@
 //! `clustergateways/health`: what was reported of a cluster, kept in the annotations of its Secret.
 //!
-//! Written by GET and PUT of the Secret, since the `ServiceAccount`s of existing installations may `update` Secrets and not
-//! `patch` them. The version of the Secret read is the one replaced, so that no other change of it is ever undone.
+//! Written by GET and PUT of the Secret, since the `ServiceAccount`s of existing installations may
+//! `update` Secrets and not `patch` them. The version of the Secret read is the one replaced, so
+//! that no other change of it is ever undone.
 
 use std::time::Duration;
 
@@ -30,7 +31,8 @@ use crate::limits::reports::{self, Permits};
 use crate::needs::RequestNeeds;
 use crate::request_body::RequestBody;
 
-/// Longest object sent, as kube-apiserver's (`--max-resource-write-bytes`). Of patches see [`change::LONGEST_PATCH`].
+/// Longest object sent, as kube-apiserver's (`--max-resource-write-bytes`). Of patches see
+/// [`change::LONGEST_PATCH`].
 const LARGEST: usize = 3 << 20;
 /// A body that is not here by then never comes.
 const WITHIN: Duration = Duration::from_secs(30);

@@ -1,7 +1,8 @@
 //! Two streams of the hub's events put in the order of their versions.
 //!
-//! A watcher goes on from the version it has seen last, and takes it that nothing older is missing. Each stream is in order, but
-//! either may be a moment ahead of the other: so a line waits until the other stream has come as far, or has had the time to.
+//! A watcher goes on from the version it has seen last, and takes it that nothing older is missing.
+//! Each stream is in order, but either may be a moment ahead of the other: so a line waits until
+//! the other stream has come as far, or has had the time to.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,7 +12,8 @@ use tokio::time::Instant;
 use super::virtual_tracker::Source;
 use crate::hub::Line;
 
-/// A hub tells of a change on all watches within a few milliseconds. Watchers of clusters wait this long without noticing.
+/// A hub tells of a change on all watches within a few milliseconds. Watchers of clusters wait this
+/// long without noticing.
 const SETTLE: Duration = Duration::from_millis(100);
 /// Lines that wait at most: beyond, the oldest goes on its way.
 const MOST: usize = 64;
@@ -64,7 +66,8 @@ impl InOrder {
         Some((waiting.source, waiting.line))
     }
 
-    /// Whether one stream may still hold what is older than something that had its turn: who goes on from there would miss it.
+    /// Whether one stream may still hold what is older than something that had its turn: who goes
+    /// on from there would miss it.
     pub fn is_behind(&self) -> bool {
         let [one, other] = self.received;
         self.taken > one.min(other)

@@ -1,8 +1,9 @@
 //! The hub's events about Secrets, told as events about `clustergateways`.
 //!
-//! A watcher must end up with what a list would show. So a Secret that stops being a readable cluster is told as deleted, once,
-//! if the watcher may have seen it, and one that becomes readable as added. Versions are the hub's throughout: a watcher can
-//! go on from any of them, here or at another replica.
+//! A watcher must end up with what a list would show. So a Secret that stops being a readable
+//! cluster is told as deleted, once, if the watcher may have seen it, and one that becomes readable
+//! as added. Versions are the hub's throughout: a watcher can go on from any of them, here or at
+//! another replica.
 
 use std::collections::HashSet;
 
@@ -25,8 +26,9 @@ pub struct Clusters {
     bookmarks: bool,
     /// Names that this watch has told as deleted, or never told, because they cannot be read.
     hidden: HashSet<String>,
-    /// Names that probably could not be read when the watch began. Only decides between "modified" and "added": it may be newer
-    /// than what the watcher has seen, and then a deletion must still be told.
+    /// Names that probably could not be read when the watch began. Only decides between "modified"
+    /// and "added": it may be newer than what the watcher has seen, and then a deletion must still
+    /// be told.
     unseen: HashSet<String>,
 }
 

@@ -1,6 +1,8 @@
-//! `virtualclusters`: every cluster there is, from Secrets and from Open Cluster Management, and the hub itself.
+//! `virtualclusters`: every cluster there is, from Secrets and from Open Cluster Management, and
+//! the hub itself.
 //!
-//! Both sources are read from the hub at each request. Where one name is in both, the Secret counts.
+//! Both sources are read from the hub at each request. Where one name is in both, the Secret
+//! counts.
 
 use api::cluster_name::ClusterName;
 use api::hub_object::SecretObject;

@@ -54,7 +54,8 @@ impl Sources {
         managed.filter_map(|managed| VirtualCluster::of_managed(managed).ok())
     }
 
-    /// The version from which nothing that came later than any of the lists is missed. All are of one store.
+    /// The version from which nothing that came later than any of the lists is missed. All are of
+    /// one store.
     pub fn version(&self) -> &str {
         let managed = self.managed.as_ref().map(|list| &list.metadata);
         let versions = [Some(&self.secrets.metadata), managed].into_iter().flatten();

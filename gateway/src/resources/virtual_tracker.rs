@@ -1,8 +1,9 @@
 //! Two streams of the hub's events merged into one about `virtualclusters`.
 //!
-//! A name may have a Secret, a `ManagedCluster`, or both, of which the Secret counts; and the reader's labels are those of the
-//! merged object, so the hub cannot select by them. A watch that goes on from a version has heard nothing of most names: it has
-//! looked at everything once, after it began, and what was different before that look is still to come as an event.
+//! A name may have a Secret, a `ManagedCluster`, or both, of which the Secret counts; and the
+//! reader's labels are those of the merged object, so the hub cannot select by them. A watch that
+//! goes on from a version has heard nothing of most names: it has looked at everything once, after
+//! it began, and what was different before that look is still to come as an event.
 
 use std::collections::{HashMap, HashSet};
 
@@ -23,8 +24,8 @@ pub enum Source {
     Managed,
 }
 
-/// What there was when a watch that goes on from a version had begun. Nothing for watches that begin with all there is: what
-/// they have not heard of is not there.
+/// What there was when a watch that goes on from a version had begun. Nothing for watches that
+/// begin with all there is: what they have not heard of is not there.
 #[derive(Default)]
 pub struct Known {
     /// Names whose Secret decides.

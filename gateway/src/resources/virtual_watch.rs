@@ -1,4 +1,5 @@
-//! A watch of `virtualclusters`: one watch of the Secrets and, where the hub has them, one of the `ManagedCluster`s.
+//! A watch of `virtualclusters`: one watch of the Secrets and, where the hub has them, one of the
+//! `ManagedCluster`s.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -128,7 +129,8 @@ impl VirtualWatch {
                     Step::Last(list_anew())
                 }
                 Next::KindsChanged | Next::Settled => Step::Nothing,
-                // One stream was too slow for what was told of the other: no version told is one to go on from.
+                // One stream was too slow for what was told of the other: no version told is one to
+                // go on from.
                 Next::Turn(_, Line::End) | Next::TimeIsUp if self.order.is_behind() => Step::Last(list_anew()),
                 Next::Turn(_, Line::End) | Next::TimeIsUp => return None,
             };
@@ -176,12 +178,14 @@ async fn known(hub: &Hub) -> Result<Known, Error> {
     Ok(Known { secrets: sources.secrets().map(|cluster| cluster.name).collect(), managed: managed.collect() })
 }
 
-/// Whether a watch ended because there is nothing to watch any more: whoever just watches again would keep what is gone.
+/// Whether a watch ended because there is nothing to watch any more: whoever just watches again
+/// would keep what is gone.
 async fn kind_is_gone(hub: Hub) -> bool {
     matches!(hub.list(Collection::ManagedClusters, "limit=1").await, Err(failure) if is_absence(&failure))
 }
 
-/// A list from before the kind was noticed may lack clusters that no watch from its version tells of.
+/// A list from before the kind was noticed may lack clusters that no watch from its version tells
+/// of.
 fn check_start(kinds: &ManagedClusters, version: &str) -> Result<(), Error> {
     let missed = if let Some(Kind { since }) = kinds.current().kind() {
         version.parse().unwrap_or(u64::MAX) < since

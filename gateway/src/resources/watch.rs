@@ -1,4 +1,5 @@
-//! What watches of our resources have in common: they answer at once, go on line by line, and end in their own time.
+//! What watches of our resources have in common: they answer at once, go on line by line, and end
+//! in their own time.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -16,7 +17,8 @@ use crate::body::ResponseBody;
 use crate::hub::{Line, Watching};
 use crate::needs::RequestNeeds;
 
-/// Without a wish of the watcher's, watches last between this and twice as long, as kube-apiserver's (`--min-request-timeout`).
+/// Without a wish of the watcher's, watches last between this and twice as long, as
+/// kube-apiserver's (`--min-request-timeout`).
 const SHORTEST: Duration = Duration::from_mins(30);
 /// Longest life a watcher may wish for: each takes one of the places for watches of the hub.
 const LONGEST: Duration = Duration::from_hours(1);

@@ -39,7 +39,8 @@ pub async fn serve(stream: Stream, connection: Arc<Connection>) -> Result<(), En
         Box::pin(async move {
             let mut response = handle(connection, request).await;
             if last {
-                // By the header and not by asking the connection to leave: what is in its buffer already must not be parsed.
+                // By the header and not by asking the connection to leave: what is in its buffer
+                // already must not be parsed.
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
             Ok::<Response<RecordedBody>, Infallible>(response)

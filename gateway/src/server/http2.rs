@@ -1,8 +1,9 @@
 //! HTTP/2 of hubs and clients: one connection, whose requests are answered side by side.
 //!
-//! On the `h2` crate itself. hyper's server returns flow-control credit as soon as a body is polled, so unread uploads could not be taken out
-//! of h2 without opening their windows ([`crate::unread`]). It has no setting for h2's budget of short frames or its memory of reset streams,
-//! and it ends the connection at a CONNECT with a length.
+//! On the `h2` crate itself. hyper's server returns flow-control credit as soon as a body is
+//! polled, so unread uploads could not be taken out of h2 without opening their windows
+//! ([`crate::unread`]). It has no setting for h2's budget of short frames or its memory of reset
+//! streams, and it ends the connection at a CONNECT with a length.
 
 mod liveness;
 mod responding;
@@ -139,14 +140,16 @@ impl Requests {
         self.marks.pinned() > Limits::PINNED && !self.connection.peer().is_front_proxy()
     }
 
-    /// A front proxy whose authority came to be trusted after its connection had begun: the next has the limits of one.
+    /// A front proxy whose authority came to be trusted after its connection had begun: the next
+    /// has the limits of one.
     fn is_recognized_late(&mut self) -> bool {
         !self.many_users && self.connection.peer().is_front_proxy() && !std::mem::replace(&mut self.many_users, true)
     }
 
     fn answer(&self, request: Request<RecvStream>, mut respond: SendResponse<Bytes>) {
         let (mut head, stream) = request.into_parts();
-        // Taken back before it was looked at: thousands of them may come in one turn (CVE-2023-44487).
+        // Taken back before it was looked at: thousands of them may come in one turn
+        // (CVE-2023-44487).
         if respond.poll_reset(&mut Context::from_waker(std::task::Waker::noop())).is_ready() {
             return;
         }

@@ -1,9 +1,11 @@
 //! Which chunked HTTP/1.1 request says its length twice.
 //!
-//! The parser lets `Transfer-Encoding` win over a `Content-Length` beside it, and hides the latter. So somebody reads along: heads by the
-//! same parser, with the same limits, and bodies by the length it goes by. A chunked request is the last of its connection
-//! ([`must_close_after`](crate::request::framing::must_close_after)), so that no chunk has to be read, and what was noted is of the one request
-//! that asks. What cannot be followed counts as ambiguous: the parser refuses it too, and no request comes of it.
+//! The parser lets `Transfer-Encoding` win over a `Content-Length` beside it, and hides the latter.
+//! So somebody reads along: heads by the same parser, with the same limits, and bodies by the
+//! length it goes by. A chunked request is the last of its connection
+//! ([`must_close_after`](crate::request::framing::must_close_after)), so that no chunk has to be
+//! read, and what was noted is of the one request that asks. What cannot be followed counts as
+//! ambiguous: the parser refuses it too, and no request comes of it.
 
 use std::mem::{MaybeUninit, take};
 use std::sync::Arc;
@@ -104,10 +106,12 @@ impl net::heard::Ear for Reader {
 }
 
 impl Reader {
-    /// The parser may have read so much of a head, and then refuses it: its buffer's limit, and one read beyond.
+    /// The parser may have read so much of a head, and then refuses it: its buffer's limit, and one
+    /// read beyond.
     const MOST: usize = 4 * Limits::HEADER_BYTES as usize;
 
-    /// Reads a head from its beginning, and returns its length if it is whole and its connection goes on.
+    /// Reads a head from its beginning, and returns its length if it is whole and its connection
+    /// goes on.
     fn head(&mut self, bytes: &[u8]) -> Option<usize> {
         match read(bytes, &self.noted) {
             Ok(Next::After(length, body)) => {
@@ -124,7 +128,8 @@ impl Reader {
         None
     }
 
-    /// Reads a head that comes in pieces: only when its end may be in this one, so that single bytes do not cost a head each.
+    /// Reads a head that comes in pieces: only when its end may be in this one, so that single
+    /// bytes do not cost a head each.
     fn go_on(&mut self, bytes: &[u8]) {
         let State::Head(begun) = &mut self.state else { return };
         let from = begun.len().saturating_sub(2);
@@ -143,7 +148,8 @@ impl Reader {
     }
 }
 
-/// Whether the empty line may be here that ends a head. Lines end with CRLF or, as the parser has it, LF.
+/// Whether the empty line may be here that ends a head. Lines end with CRLF or, as the parser has
+/// it, LF.
 fn may_end(bytes: &[u8]) -> bool {
     bytes.windows(2).any(|pair| pair == b"\n\n") || bytes.windows(3).any(|three| three == b"\n\r\n")
 }

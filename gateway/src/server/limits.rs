@@ -13,7 +13,8 @@ impl Limits {
     pub const CONNECTIONS: usize = 16_384;
     /// As a kube-apiserver grants its clients.
     pub const TLS_HANDSHAKE: Duration = Duration::from_secs(10);
-    /// Request heads: Go's limit, which hubs rely on. A front proxy sends one line per group of the user.
+    /// Request heads: Go's limit, which hubs rely on. A front proxy sends one line per group of the
+    /// user.
     pub const HEADER_BYTES: u32 = 1024 * 1024;
     /// Header lines of an HTTP/1.1 head.
     pub const HEADER_LINES: usize = 2048;
@@ -21,49 +22,60 @@ impl Limits {
     pub const KEEP_ALIVE: Duration = Duration::from_secs(125);
     /// What one unread upload holds back.
     pub const STREAM_WINDOW: u32 = 256 * 1024;
-    /// Largest DATA frame taken: one TLS record. What uploads would gain by larger ones, their clients do not send.
+    /// Largest DATA frame taken: one TLS record. What uploads would gain by larger ones, their
+    /// clients do not send.
     pub const FRAME: u32 = 16 * 1024;
-    /// Bytes of headers that a client may have us remember (RFC 7541 §4.2), and that we use of what it remembers.
+    /// Bytes of headers that a client may have us remember (RFC 7541 §4.2), and that we use of what
+    /// it remembers.
     pub const HEADER_TABLE: u32 = 4096;
-    /// The maximum (RFC 9113 §6.9.1), so that unread uploads never stop another request: what they can hold back in all is bounded by
-    /// the streams' windows.
+    /// The maximum (RFC 9113 §6.9.1), so that unread uploads never stop another request: what they
+    /// can hold back in all is bounded by the streams' windows.
     pub const CONNECTION_WINDOW: u32 = (1 << 31) - 1;
-    /// h2 counts what DATA frames below 256 bytes lack to that size against this, and ends the *connection* when it is used up. Frames that
-    /// are thrown away, of uploads that were answered early, count until larger frames make up for them, so that one user's would end the
-    /// hub's connection for all. Memory is bounded without it: what nobody reads is taken off h2 before each turn ([`crate::unread`]), so
-    /// a stream holds its window, and one turn's frames 26 MB.
+    /// h2 counts what DATA frames below 256 bytes lack to that size against this, and ends the
+    /// *connection* when it is used up. Frames that are thrown away, of uploads that were answered
+    /// early, count until larger frames make up for them, so that one user's would end the hub's
+    /// connection for all. Memory is bounded without it: what nobody reads is taken off h2 before
+    /// each turn ([`crate::unread`]), so a stream holds its window, and one turn's frames 26 MB.
     pub const DATA_FRAME_BUDGET: usize = usize::MAX;
-    /// Bytes read before requests get their turn. h2 keeps them in frames until then: 26 MB, if each has one byte.
+    /// Bytes read before requests get their turn. h2 keeps them in frames until then: 26 MB, if
+    /// each has one byte.
     pub const TURN: usize = 1024 * 1024;
     /// So many streams that we reset are remembered for the frames that are on their way.
     pub const RESET_STREAMS: usize = 4096;
     /// And so long: h2's default of a second is less than a slow network takes.
     pub const RESET_REMEMBERED: Duration = Duration::from_secs(30);
-    /// Uploads that are answered early are reset, and each frame that arrives for one that is forgotten is answered with `RST_STREAM`, as is
-    /// each broken head. h2 counts those over the connection's lifetime, and ends it at 1,024 by default. What the number guards is memory
-    /// (RUSTSEC-2024-0003): h2 keeps 700 bytes for each `RST_STREAM` that the client does not read, 3 MB here. A hub's connection has no such
-    /// number: its users' refused uploads, and paths that Go passes on and `http` refuses, would end it for all of them. Go invents no
-    /// streams, so what is kept follows what was asked for.
+    /// Uploads that are answered early are reset, and each frame that arrives for one that is
+    /// forgotten is answered with `RST_STREAM`, as is each broken head. h2 counts those over the
+    /// connection's lifetime, and ends it at 1,024 by default. What the number guards is memory
+    /// (RUSTSEC-2024-0003): h2 keeps 700 bytes for each `RST_STREAM` that the client does not read,
+    /// 3 MB here. A hub's connection has no such number: its users' refused uploads, and paths that
+    /// Go passes on and `http` refuses, would end it for all of them. Go invents no streams, so
+    /// what is kept follows what was asked for.
     pub const LOCAL_RESETS: usize = 4096;
-    /// Requests that the client took back before we had looked at them. A hub sends those of all its users over one connection, and h2
-    /// ends that at 20 by default: anybody could end everybody's watches. They wait only within one turn ([`Self::TURN`]) and are dropped
-    /// before the handler sees them. So what this bounds is memory, one connection's at a time: 20 MB with heads of a hub's size. A hub
-    /// that is not under attack has a few, and one under attack has 250 requests under way at most
-    /// (`--http2-max-streams-per-connection`): Go's client counts what it has reset until a PING after it was answered.
+    /// Requests that the client took back before we had looked at them. A hub sends those of all
+    /// its users over one connection, and h2 ends that at 20 by default: anybody could end
+    /// everybody's watches. They wait only within one turn ([`Self::TURN`]) and are dropped before
+    /// the handler sees them. So what this bounds is memory, one connection's at a time: 20 MB with
+    /// heads of a hub's size. A hub that is not under attack has a few, and one under attack has
+    /// 250 requests under way at most (`--http2-max-streams-per-connection`): Go's client counts
+    /// what it has reset until a PING after it was answered.
     pub const PENDING_RESETS: usize = 10_000;
-    /// Bytes of header blocks that, over a connection's lifetime, had a late pseudo-header to be remembered, for which h2 keeps the whole
-    /// block ([`crate::inbound::Marks::pinned`]). A front proxy is exempt: its users do not choose how it encodes.
+    /// Bytes of header blocks that, over a connection's lifetime, had a late pseudo-header to be
+    /// remembered, for which h2 keeps the whole block ([`crate::inbound::Marks::pinned`]). A front
+    /// proxy is exempt: its users do not choose how it encodes.
     pub const PINNED: usize = 8 * 1024 * 1024;
     /// From the end of the TLS handshake to the HTTP/2 preface. HTTP/1.1 has its keep-alive limit.
     pub const PREFACE: Duration = Duration::from_secs(10);
-    /// A client that vanished without closing is noticed by an unanswered PING, which is sent when nothing was heard in such a time.
+    /// A client that vanished without closing is noticed by an unanswered PING, which is sent when
+    /// nothing was heard in such a time.
     pub const PING_AFTER: Duration = Duration::from_secs(30);
     pub const PONG_WITHIN: Duration = Duration::from_secs(15);
     /// Most that one response may wait in memory for a slow client.
     pub const SEND_BUFFER: usize = 256 * 1024;
 }
 
-/// `many_users`: the client is a front proxy, and one user of it must not be able to end its connection.
+/// `many_users`: the client is a front proxy, and one user of it must not be able to end its
+/// connection.
 pub fn http2(max_streams: u32, many_users: bool) -> Builder {
     let mut builder = Builder::new();
     builder
@@ -93,7 +105,8 @@ pub fn http1() -> http1::Builder {
         .keep_alive(true)
         // A client that closes its side has left: what it asked for is cancelled.
         .half_close(false)
-        // What is no request is refused: another reading of it would be another request to whoever stands before or behind us.
+        // What is no request is refused: another reading of it would be another request to whoever
+        // stands before or behind us.
         .ignore_invalid_headers(false)
         .allow_multiple_spaces_in_request_line_delimiters(false)
         .title_case_headers(false)
@@ -117,7 +130,8 @@ mod tests {
 
     use super::*;
 
-    /// A hub that finds its idle connection closed may have sent a request on it already, and cannot know whether it was read.
+    /// A hub that finds its idle connection closed may have sent a request on it already, and
+    /// cannot know whether it was read.
     #[tokio::test(start_paused = true)]
     async fn an_idle_http1_connection_outlives_the_hubs_patience() {
         const HUBS_PATIENCE: Duration = Duration::from_secs(90);

@@ -4,10 +4,12 @@ use std::time::{Duration, SystemTime};
 
 use rustls_pki_types::CertificateDer;
 
-/// A pair that lies where we make pairs is renewed by nobody, so that its end is told this long before.
+/// A pair that lies where we make pairs is renewed by nobody, so that its end is told this long
+/// before.
 const SOON: Duration = Duration::from_hours(30 * 24);
 
-/// What the operator should know now about the end of `certificate`; `made` if it lies where we make some.
+/// What the operator should know now about the end of `certificate`; `made` if it lies where we
+/// make some.
 pub(super) fn warning(certificate: &CertificateDer<'_>, made: bool, now: SystemTime) -> Option<String> {
     let (_, certificate) = x509_parser::parse_x509_certificate(certificate).ok()?;
     let end = certificate.validity().not_after;

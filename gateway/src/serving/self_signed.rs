@@ -1,8 +1,10 @@
-//! A serving certificate nobody had to ask for: a new authority, and one certificate below it, as Kubernetes' servers make them.
+//! A serving certificate nobody had to ask for: a new authority, and one certificate below it, as
+//! Kubernetes' servers make them.
 //!
-//! The authority's key is thrown away. Its certificate follows the server's in the file, so that clients can be given that file as
-//! the CA to trust. Files appear whole or not at all, the key first, and none is ever written over: a start that ends between the two
-//! leaves a key, which the next start finishes.
+//! The authority's key is thrown away. Its certificate follows the server's in the file, so that
+//! clients can be given that file as the CA to trust. Files appear whole or not at all, the key
+//! first, and none is ever written over: a start that ends between the two leaves a key, which the
+//! next start finishes.
 
 use std::fs::{DirBuilder, Permissions};
 use std::io::{self, Write as _};
@@ -48,7 +50,8 @@ pub(super) fn finish(files: &KeyPairFiles, names: impl Iterator<Item = String>) 
     write(&files.certificate, &certificates(&key, names)?, 0o644)
 }
 
-/// PEM: a certificate for `names` (DNS names and IP addresses; what is neither is left out), then its authority's.
+/// PEM: a certificate for `names` (DNS names and IP addresses; what is neither is left out), then
+/// its authority's.
 fn certificates(key: &KeyPair, names: impl Iterator<Item = String>) -> Result<String, rcgen::Error> {
     let authority_key = KeyPair::generate()?;
     let mut authority = params("cluster-gateway self-signed CA");
@@ -79,7 +82,8 @@ fn write(path: &Path, text: &str, mode: u32) -> Result<(), MakeError> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let written = || {
         DirBuilder::new().recursive(true).mode(0o755).create(directory)?;
-        // Under another name, which vanishes if anything fails: a file with its name is whole, also after a crash.
+        // Under another name, which vanishes if anything fails: a file with its name is whole, also
+        // after a crash.
         let permissions = Permissions::from_mode(mode);
         let mut file =
             tempfile::Builder::new().prefix(".apiserver-").permissions(permissions).tempfile_in(directory)?;

@@ -1,6 +1,7 @@
 //! The addresses behind the name of the tunnel-servers, looked up again while they are in use.
 //!
-//! What is known is used at once, however old; what is old is looked up anew beside it, so that a slow name server delays nobody.
+//! What is known is used at once, however old; what is old is looked up anew beside it, so that a
+//! slow name server delays nobody.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -10,7 +11,8 @@ use net::dial::DialError;
 use parking_lot::Mutex;
 use tokio::time::{Instant, timeout_at};
 
-/// After this a look-up is repeated: replicas come and go with deployments, and a headless Service's answers live for so long.
+/// After this a look-up is repeated: replicas come and go with deployments, and a headless
+/// Service's answers live for so long.
 const FRESH: Duration = Duration::from_secs(10);
 /// A look-up beside the requests may take this long.
 const PATIENCE: Duration = Duration::from_secs(10);

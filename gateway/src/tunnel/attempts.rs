@@ -1,7 +1,8 @@
-//! Asking several tunnel-servers for one stream: the next when one says no, or has said nothing for a moment.
+//! Asking several tunnel-servers for one stream: the next when one says no, or has said nothing for
+//! a moment.
 //!
-//! A server that is silent goes on being waited for beside the next, since it may be the member that is slow; whoever opens the stream
-//! first wins, and the others' dials are cancelled.
+//! A server that is silent goes on being waited for beside the next, since it may be the member
+//! that is slow; whoever opens the stream first wins, and the others' dials are cancelled.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -27,7 +28,8 @@ pub struct Wanted<'a> {
     pub deadline: Instant,
 }
 
-/// Asks `replicas` in their order. `Ok(None)`: none of them has the cluster, and `missing` says why.
+/// Asks `replicas` in their order. `Ok(None)`: none of them has the cluster, and `missing` says
+/// why.
 pub async fn ask(
     wanted: Wanted<'_>,
     replicas: Vec<Arc<Replica>>,

@@ -20,10 +20,12 @@ impl Embedded {
         Self { registry, via: "an agent linked to this gateway".into() }
     }
 
-    /// A link that is lost or left in the very moment is no reason to fail while another is there: the registry sees to that.
+    /// A link that is lost or left in the very moment is no reason to fail while another is there:
+    /// the registry sees to that.
     pub async fn open(&self, cluster: &ClusterName, to: &Destination, deadline: Instant) -> Result<Tunnelled, Refusal> {
         let time = deadline.saturating_duration_since(Instant::now());
-        // The registry keeps the time itself; this is for what it does beyond waiting for the agent.
+        // The registry keeps the time itself; this is for what it does beyond waiting for the
+        // agent.
         match timeout_at(deadline, self.registry.open(cluster, to, time)).await {
             Ok(opened) => {
                 let (stream, gauge) = opened?;

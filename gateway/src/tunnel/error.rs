@@ -1,6 +1,7 @@
 //! Why the tunnel gave no stream: which hop failed, why, and what to do about it.
 //!
-//! Nothing was sent to the member in any of these cases. The texts follow `dial tcp <place>: ` and the name of the cluster.
+//! Nothing was sent to the member in any of these cases. The texts follow `dial tcp <place>: ` and
+//! the name of the cluster.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -171,7 +172,8 @@ impl fmt::Display for Cause {
 
 impl std::error::Error for Cause {}
 
-/// The words that clients know a time-out by, unless they are in `refusal`, as they are where an agent's dial was one.
+/// The words that clients know a time-out by, unless they are in `refusal`, as they are where an
+/// agent's dial was one.
 fn io_timeout(refusal: &Refusal) -> &'static str {
     if refusal.message.contains("i/o timeout") { "" } else { ": i/o timeout" }
 }
@@ -198,13 +200,14 @@ impl TunnelError {
         }
     }
 
-    /// Whether the same request may well go through in a moment: somebody has the cluster, and no room just now.
+    /// Whether the same request may well go through in a moment: somebody has the cluster, and no
+    /// room just now.
     pub fn is_momentary(&self) -> bool {
         matches!(self.reason(), Some(Reason::Limit | Reason::Draining))
     }
 
-    /// Whether this says something of the member. That no agent is linked, or no tunnel-server to be reached, does not, costs nothing to
-    /// find out again, and ends at once when it ends.
+    /// Whether this says something of the member. That no agent is linked, or no tunnel-server to
+    /// be reached, does not, costs nothing to find out again, and ends at once when it ends.
     pub fn is_of_the_member(&self) -> bool {
         match &*self.0 {
             Cause::Refused(refusal) => refusal.hop == Hop::Agent || refusal.reason == Reason::AgentTimeout,

@@ -44,8 +44,8 @@ pub enum Unlinked {
 // === impl Linking ===
 
 impl Linking {
-    /// A link to `address`, which proves to be `name`, and the generation of files it was made with. Belongs to the runtime it is made
-    /// on.
+    /// A link to `address`, which proves to be `name`, and the generation of files it was made
+    /// with. Belongs to the runtime it is made on.
     pub async fn link(&self, address: SocketAddr, name: &ServerName<'static>) -> Result<(Link, u64), Unlinked> {
         let deadline = Instant::now() + self.timeout;
         let generation = self.tls.current();

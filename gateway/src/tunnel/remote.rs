@@ -1,6 +1,7 @@
 //! Tunnel-servers elsewhere: which there are, and in which order they are asked.
 //!
-//! The one that opened the cluster's last stream comes first, then the others in turn, those that could not be reached last.
+//! The one that opened the cluster's last stream comes first, then the others in turn, those that
+//! could not be reached last.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -29,7 +30,8 @@ const SECOND_LOOK: Duration = Duration::from_secs(1);
 /// Where the tunnel-servers are.
 #[derive(Debug, Clone)]
 pub struct RemoteConfig {
-    /// Names or addresses with their ports; each may stand for several servers. Names are what their certificates are for.
+    /// Names or addresses with their ports; each may stand for several servers. Names are what
+    /// their certificates are for.
     pub hosts: Vec<(String, u16)>,
     pub files: ClientFiles,
 }

@@ -1,7 +1,9 @@
-//! One tunnel-server and the links to it: one per runtime that needs one, more only when it is full.
+//! One tunnel-server and the links to it: one per runtime that needs one, more only when it is
+//! full.
 //!
-//! Each runtime drives links of its own, so that a stream's bytes never wait for another core. All that need a link at the same time
-//! share its making. A server that cannot be reached is left alone for a moment by all of them.
+//! Each runtime drives links of its own, so that a stream's bytes never wait for another core. All
+//! that need a link at the same time share its making. A server that cannot be reached is left
+//! alone for a moment by all of them.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -22,7 +24,8 @@ use super::error::Unasked;
 use super::link::{Linking, Unlinked};
 use crate::metrics::InFlight;
 
-/// Links of one runtime to one server: with the 10,000 streams that each takes, more than a core can serve.
+/// Links of one runtime to one server: with the 10,000 streams that each takes, more than a core
+/// can serve.
 const MOST_LINKS: usize = 8;
 /// How long a server that could not be reached is left alone.
 const PAUSES: Backoff = Backoff::doubling(Duration::from_millis(250), Duration::from_secs(2));
@@ -121,7 +124,8 @@ impl Replica {
         state.by_runtime.get(&Handle::current().id()).is_some_and(|links| !links.all.is_empty())
     }
 
-    /// Asks for a stream, on the current runtime. Dropping the future cancels the dial, not the making of a link.
+    /// Asks for a stream, on the current runtime. Dropping the future cancels the dial, not the
+    /// making of a link.
     pub async fn open(&self, cluster: &ClusterName, to: &Destination) -> Result<Stream, NotOpened> {
         let mut last = String::new();
         for _ in 0..ATTEMPTS {
@@ -129,7 +133,8 @@ impl Replica {
             match link.open(to, Some(cluster)).await {
                 Ok(stream) => return Ok(stream),
                 Err(OpenError::Refused(refusal)) => return Err(NotOpened::Refused(refusal)),
-                // The member may have been dialled, but was told nothing: dialling again does no harm.
+                // The member may have been dialled, but was told nothing: dialling again does no
+                // harm.
                 Err(error) => last = error.to_string(),
             }
         }
@@ -234,7 +239,8 @@ async fn make(replica: Weak<Replica>, runtime: Id) -> Made {
     Ok(())
 }
 
-/// Until the link takes no new streams, nobody has wanted one for long, or its certificate is of yesterday.
+/// Until the link takes no new streams, nobody has wanted one for long, or its certificate is of
+/// yesterday.
 async fn look_after(replica: &Weak<Replica>, runtime: Id, released: CancellationToken, link: Link) -> String {
     let mut look = interval(LOOK);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);

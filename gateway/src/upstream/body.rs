@@ -11,8 +11,8 @@ use super::truncated::Truncated;
 use super::{h1, h2};
 use crate::headers::size;
 
-/// The body and what its exchange still holds: the rest of the upload, the stream or connection. Dropping it early
-/// cancels the exchange at the member.
+/// The body and what its exchange still holds: the rest of the upload, the stream or connection.
+/// Dropping it early cancels the exchange at the member.
 pub enum UpstreamBody {
     H2(Box<h2::H2Body>),
     H1(Box<h1::H1Body>),

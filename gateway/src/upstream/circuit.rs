@@ -1,8 +1,10 @@
-//! The circuit of one member: after several failed dials in a row, further ones fail at once for a while.
+//! The circuit of one member: after several failed dials in a row, further ones fail at once for a
+//! while.
 //!
-//! A member that is away would otherwise cost every caller the whole dial timeout, and us a socket and a place among the dials for
-//! each. After the while one dial goes through; its success closes the circuit, its failure opens it for longer. Only dials look
-//! at it, never requests on connections that are open.
+//! A member that is away would otherwise cost every caller the whole dial timeout, and us a socket
+//! and a place among the dials for each. After the while one dial goes through; its success closes
+//! the circuit, its failure opens it for longer. Only dials look at it, never requests on
+//! connections that are open.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Opening a connection to a member: directly, by a proxy or through the tunnel, then TLS and ALPN, within one deadline.
+//! Opening a connection to a member: directly, by a proxy or through the tunnel, then TLS and ALPN,
+//! within one deadline.
 
 mod error;
 
@@ -43,8 +44,8 @@ pub enum Dialer {
     Tunnel(Through),
 }
 
-/// What [`Target::dials`] starts with: a member that answers takes more than this in the blink of an eye, one that does not must not
-/// gather sockets.
+/// What [`Target::dials`] starts with: a member that answers takes more than this in the blink of
+/// an eye, one that does not must not gather sockets.
 pub const MAX_DIALS: usize = 64;
 
 // === impl Target ===
@@ -55,7 +56,8 @@ impl Target {
         self.told(self.places.preferred())
     }
 
-    /// A place for messages. What is called the same inside every cluster is not taken for something nearby.
+    /// A place for messages. What is called the same inside every cluster is not taken for
+    /// something nearby.
     fn told(&self, place: &Place) -> String {
         let through = if matches!(self.dialer, Dialer::Tunnel(_)) { " through the tunnel" } else { "" };
         format!("{place}{through}")
@@ -92,7 +94,8 @@ impl Target {
         outcome
     }
 
-    /// The first place that answers, in order of preference. What is left of the time is divided evenly among the places that are left.
+    /// The first place that answers, in order of preference. What is left of the time is divided
+    /// evenly among the places that are left.
     async fn connect_somewhere(&self, alpn: &[&[u8]], deadline: Instant) -> Result<Transport, ConnectError> {
         let mut failures = Vec::new();
         let mut places = self.places.in_order();

@@ -1,4 +1,5 @@
-//! HTTP/1.1 to members that speak nothing newer: one request at a time per connection, connections used again.
+//! HTTP/1.1 to members that speak nothing newer: one request at a time per connection, connections
+//! used again.
 
 mod body;
 mod cut;
@@ -28,7 +29,8 @@ use crate::request_body::RequestBody;
 const HEADER_BYTES: usize = 1024 * 1024;
 /// Most header lines of a response.
 const HEADER_LINES: usize = 2048;
-/// A connection just given back needs a moment to finish its exchange; one that takes longer is not worth waiting for.
+/// A connection just given back needs a moment to finish its exchange; one that takes longer is not
+/// worth waiting for.
 const READY_WITHIN: Duration = Duration::from_millis(100);
 
 /// One idle or leased connection.
@@ -48,7 +50,8 @@ pub struct Lease {
 /// What became of a request.
 pub enum Sent {
     Response(Response<H1Body>),
-    /// Nothing was sent: the connection was closed while it idled. The request is whole, with the reason.
+    /// Nothing was sent: the connection was closed while it idled. The request is whole, with the
+    /// reason.
     NotSent(Request<RequestBody>, String),
 }
 
@@ -68,7 +71,8 @@ pub async fn send(mut lease: Lease, target: &Target, mut request: Request<Reques
     exchange.send(Request::from_parts(head, body)).await
 }
 
-/// One request on one connection. Dropped before [`Exchange::end`], it takes the connection with it.
+/// One request on one connection. Dropped before [`Exchange::end`], it takes the connection with
+/// it.
 pub struct Exchange {
     lease: Option<Lease>,
     cut: Cut,
@@ -96,7 +100,8 @@ impl Exchange {
         }
     }
 
-    /// The response was read to its end: the connection serves the next request, unless this one's body is still under way.
+    /// The response was read to its end: the connection serves the next request, unless this one's
+    /// body is still under way.
     pub fn end(mut self) {
         if self.cut.has_ended()
             && let Some(lease) = self.lease.take()

@@ -1,4 +1,5 @@
-//! HTTP/2 to members, on the `h2` crate itself: hyper's client costs a fifth more per request and hides the frame budget.
+//! HTTP/2 to members, on the `h2` crate itself: hyper's client costs a fifth more per request and
+//! hides the frame budget.
 
 mod body;
 mod connection;
@@ -26,12 +27,13 @@ use crate::unread::Source;
 pub enum Sent {
     /// Boxed: requests that wait for their answers have room for one each.
     Response(Response<Box<H2Body>>),
-    /// Nothing was processed: the connection was closing (RFC 9113 §6.8). The request is whole, with the reason.
+    /// Nothing was processed: the connection was closing (RFC 9113 §6.8). The request is whole,
+    /// with the reason.
     NotSent(Request<RequestBody>, String),
 }
 
-/// Sends `request` on a leased stream. If this is dropped before the answer and the member may go on with the request, that counts as
-/// `lingers` says.
+/// Sends `request` on a leased stream. If this is dropped before the answer and the member may go
+/// on with the request, that counts as `lingers` says.
 pub async fn send(
     mut lease: Lease,
     target: &Target,
@@ -48,7 +50,8 @@ pub async fn send(
     *head.method_mut() = parts.method.clone();
     *head.uri_mut() = absolute(target, parts.uri.path_and_query());
     *head.version_mut() = Version::HTTP_2;
-    // Kept in case the member leaves the request out; one with a body is not sent twice, it may have been read in part.
+    // Kept in case the member leaves the request out; one with a body is not sent twice, it may
+    // have been read in part.
     *head.headers_mut() = if ends { parts.headers.clone() } else { std::mem::take(&mut parts.headers) };
     let (response, stream) =
         lease.sender().send_request(head, ends).map_err(|error| SendError::Broken(error.to_string()))?;
@@ -71,8 +74,9 @@ pub async fn send(
         Err(Failure::Upstream(error)) if error.is_remote() && error.reason() == Some(::h2::Reason::REFUSED_STREAM) => {
             Err(SendError::Refused)
         }
-        // A GOAWAY whose last stream is an earlier one: this one was not processed either (RFC 9113 §6.8). Go's servers leave
-        // out what is on its way when they end a connection, so this is no rarity. h2 reports it for such streams only.
+        // A GOAWAY whose last stream is an earlier one: this one was not processed either (RFC 9113
+        // §6.8). Go's servers leave out what is on its way when they end a connection, so this is
+        // no rarity. h2 reports it for such streams only.
         Err(Failure::Upstream(error)) if error.is_remote() && error.is_go_away() => match unread {
             Some(body) => Ok(Sent::NotSent(Request::from_parts(parts, body), error.to_string())),
             None => Err(SendError::Refused),

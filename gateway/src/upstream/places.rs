@@ -1,7 +1,7 @@
 //! Where a member can be dialled: one place, or several that serve the same API.
 //!
-//! The place that answered last is tried first, so that a place that is away costs its share of the dial timeout once and not
-//! at every dial.
+//! The place that answered last is tried first, so that a place that is away costs its share of the
+//! dial timeout once and not at every dial.
 
 use std::fmt;
 use std::sync::Arc;
@@ -26,7 +26,8 @@ pub struct Place {
 /// At least one place.
 pub struct Places {
     all: Box<[Place]>,
-    /// Index of the place that answered last. Two dials at a time may disagree: any of their answers will do.
+    /// Index of the place that answered last. Two dials at a time may disagree: any of their
+    /// answers will do.
     preferred: AtomicUsize,
 }
 

@@ -1,8 +1,9 @@
 //! The connections of one core to one member.
 //!
-//! HTTP/2 connections are filled one after the other up to the stream limit the member announced: spreading requests over
-//! half-empty connections would break the batching that makes HTTP/2 cheap, and a request beyond the limit would hang
-//! behind streams that may never end. Whether the member speaks HTTP/2 is learned by the first dial.
+//! HTTP/2 connections are filled one after the other up to the stream limit the member announced:
+//! spreading requests over half-empty connections would break the batching that makes HTTP/2 cheap,
+//! and a request beyond the limit would hang behind streams that may never end. Whether the member
+//! speaks HTTP/2 is learned by the first dial.
 
 use std::sync::{Arc, Weak};
 
@@ -15,7 +16,8 @@ use super::{h1, h2};
 use crate::metrics::{ClusterMetrics, InFlight};
 use net::tls;
 
-/// HTTP/2 connections one core may hold to one member: with the customary 100 streams each, 25,600 requests at a time.
+/// HTTP/2 connections one core may hold to one member: with the customary 100 streams each, 25,600
+/// requests at a time.
 const MAX_H2_CONNECTIONS: usize = 256;
 
 /// See the module's text.
@@ -66,8 +68,8 @@ impl Pool {
         })
     }
 
-    /// A connection with room for one more request, dialled if there is none. Callers that need the same dial share it,
-    /// and a caller that goes away does not end it.
+    /// A connection with room for one more request, dialled if there is none. Callers that need the
+    /// same dial share it, and a caller that goes away does not end it.
     pub async fn acquire(&self) -> Result<Lease, SendError> {
         loop {
             match self.step() {
@@ -80,12 +82,13 @@ impl Pool {
         }
     }
 
-    /// Waits until it is worth looking again: the dial is done, or a stream of an open connection was given back meanwhile.
-    /// Fails if the dial did, and there is no other way.
+    /// Waits until it is worth looking again: the dial is done, or a stream of an open connection
+    /// was given back meanwhile. Fails if the dial did, and there is no other way.
     async fn wait(&self, mut outcome: DialOutcome) -> Result<(), SendError> {
         let dialled = tokio::select! {
             biased;
-            // The sender lives in the dialling task and always speaks before it ends, short of a panic.
+            // The sender lives in the dialling task and always speaks before it ends, short of a
+            // panic.
             dialled = outcome.wait_for(Option::is_some) => dialled.ok().and_then(|dialled| dialled.clone()),
             () = self.room.notified() => return Ok(()),
         };
@@ -182,7 +185,8 @@ enum Dialled {
     H1(h1::Connection),
 }
 
-/// One shared dial, as a task of its own. Holds the pool weakly: when the cluster is gone, so is the interest.
+/// One shared dial, as a task of its own. Holds the pool weakly: when the cluster is gone, so is
+/// the interest.
 async fn dial(target: Arc<Target>, pool: Weak<Pool>, report: watch::Sender<Option<Result<(), Arc<ConnectError>>>>) {
     let outcome = async {
         let transport = target.connect_any().await?;

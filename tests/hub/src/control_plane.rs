@@ -1,5 +1,5 @@
-//! What a hub and a member have in common: a kube-apiserver with an authority of its own on a shared etcd, and the managers
-//! that stand beside it.
+//! What a hub and a member have in common: a kube-apiserver with an authority of its own on a
+//! shared etcd, and the managers that stand beside it.
 //!
 //! Starting does not wait; `wait_ready` does, so that everything can come up at the same time.
 
@@ -103,7 +103,8 @@ impl Keys {
         let authority_file = authority.write_to(directory, &format!("{name}-ca"))?;
         let serving = Leaf::server(name).san("kubernetes").san("kubernetes.default.svc");
         let serving = authority.issue(&serving).write_to(directory, name)?;
-        // A certificate around the key, because Go reads the public half from it; nobody checks who signed it.
+        // A certificate around the key, because Go reads the public half from it; nobody checks who
+        // signed it.
         let service_accounts = authority.issue(&Leaf::new("service-accounts"));
         let service_accounts = service_accounts.write_to(directory, &format!("{name}-service-accounts"))?;
         let admin = authority.issue(&Leaf::client(format!("{name}-admin")).group("system:masters"));
@@ -147,7 +148,8 @@ impl Etcd {
 // === impl ApiServer ===
 
 impl ApiServer {
-    /// Starts the API server `name` under its own prefix in `etcd`, with services in `service_range` and `more` flags.
+    /// Starts the API server `name` under its own prefix in `etcd`, with services in
+    /// `service_range` and `more` flags.
     pub fn start(ground: &Ground, etcd: &Etcd, name: &str, service_range: &str, more: &[String]) -> Result<Self> {
         let keys = Keys::create(ground, name)?;
         let mut args = vec![
@@ -166,8 +168,8 @@ impl ApiServer {
         Self::launch(ground, name, Arc::new(keys), args)
     }
 
-    /// Starts a further replica with the same keys and the same objects, and `more` flags; it writes no audit log, which the first
-    /// one does.
+    /// Starts a further replica with the same keys and the same objects, and `more` flags; it
+    /// writes no audit log, which the first one does.
     pub fn start_replica(&self, name: &str, more: &[String]) -> Result<Self> {
         let apart = |arg: &&String| arg.starts_with("--audit-") || arg.starts_with("--secure-port=");
         let args = self.args.iter().filter(|arg| !apart(arg)).chain(more).cloned().collect();
@@ -250,7 +252,8 @@ impl ApiServer {
         Kubeconfig { server, authority, credential }.write(self.ground.file(&format!("{name}.kubeconfig")))
     }
 
-    /// Creates `namespace`; with a controller manager around, also waits until pods can be created in it.
+    /// Creates `namespace`; with a controller manager around, also waits until pods can be created
+    /// in it.
     pub fn create_namespace(&self, namespace: &str) -> Result<()> {
         let kubectl = self.kubectl();
         kubectl.ok(&format!("create namespace {namespace}"))?;
@@ -295,7 +298,8 @@ impl ApiServer {
     }
 }
 
-/// `endpoint-reconciler-type=none`: the Service `kubernetes` would otherwise get the loopback address, which is refused.
+/// `endpoint-reconciler-type=none`: the Service `kubernetes` would otherwise get the loopback
+/// address, which is refused.
 const COMMON_FLAGS: [&str; 7] = [
     "--bind-address=127.0.0.1",
     "--advertise-address=127.0.0.1",

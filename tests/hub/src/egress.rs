@@ -1,7 +1,8 @@
-//! A control plane that does not reach its kubelets: a further replica of the member's API server whose egress selector sends
-//! everything towards the cluster through an HTTP CONNECT proxy.
+//! A control plane that does not reach its kubelets: a further replica of the member's API server
+//! whose egress selector sends everything towards the cluster through an HTTP CONNECT proxy.
 //!
-//! `EgressSelectorConfiguration`: kubernetes `staging/src/k8s.io/apiserver/pkg/server/egressselector`.
+//! `EgressSelectorConfiguration`: kubernetes
+//! `staging/src/k8s.io/apiserver/pkg/server/egressselector`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -31,7 +32,8 @@ pub enum Proxy {
 // === impl Proxy ===
 
 impl Proxy {
-    /// Starts a further replica, called `name`, of `server` whose kubelets are behind this proxy. Does not wait for it.
+    /// Starts a further replica, called `name`, of `server` whose kubelets are behind this proxy.
+    /// Does not wait for it.
     pub fn start_replica(&self, server: &ApiServer, name: &str) -> Result<ApiServer> {
         let path = server.ground().file(&format!("{name}-egress.json"));
         std::fs::write(&path, self.document().to_string())?;

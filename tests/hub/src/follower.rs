@@ -118,7 +118,8 @@ impl Counts {
     }
 }
 
-/// A client of kube-rs that asks as `kubeconfig` says. Must be made on the runtime that will drive it.
+/// A client of kube-rs that asks as `kubeconfig` says. Must be made on the runtime that will drive
+/// it.
 pub async fn client(kubeconfig: &Path) -> Result<Client> {
     let text = Kubeconfig::read_from(kubeconfig)?;
     let config = Config::from_custom_kubeconfig(text, &KubeConfigOptions::default()).await?;

@@ -1,5 +1,5 @@
-//! What the hub sends to the gateway passes here, and can be held back: a gateway that was not scheduled for a moment finds at once
-//! what came in that time.
+//! What the hub sends to the gateway passes here, and can be held back: a gateway that was not
+//! scheduled for a moment finds at once what came in that time.
 
 use std::net::{Ipv4Addr, SocketAddr};
 

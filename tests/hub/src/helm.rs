@@ -49,7 +49,8 @@ impl Chart {
 // === impl Helm ===
 
 impl Helm {
-    /// helm with the gateway's chart for the hub of `kubeconfig`, which rendering and linting do not read; its own files go below `directory`.
+    /// helm with the gateway's chart for the hub of `kubeconfig`, which rendering and linting do
+    /// not read; its own files go below `directory`.
     pub fn prepare(directory: &Path, kubeconfig: &Path) -> Result<Self> {
         let home = directory.join("helm");
         std::fs::create_dir_all(&home)?;
@@ -76,7 +77,8 @@ impl Helm {
             .fold(command, |command, variable| command.env(variable, &self.home.to_string_lossy()))
     }
 
-    /// Runs `command` (of one word or more) on the chart in `namespace` with more arguments; a failure is an error.
+    /// Runs `command` (of one word or more) on the chart in `namespace` with more arguments; a
+    /// failure is an error.
     pub fn on_chart(&self, command: &str, namespace: &str, more: &[String]) -> Result<String> {
         let chart = self.chart.directory().to_string_lossy().into_owned();
         let words = command.split(' ').map(str::to_owned);

@@ -1,6 +1,8 @@
-//! HTTPS requests by hand, for what kubectl cannot say: chosen headers, other people's certificates, many streams at a time.
+//! HTTPS requests by hand, for what kubectl cannot say: chosen headers, other people's
+//! certificates, many streams at a time.
 //!
-//! A request and its answer are blocking, a fresh connection for each request (so that no answer depends on an earlier one), HTTP/1.1, within a time limit.
+//! A request and its answer are blocking, a fresh connection for each request (so that no answer
+//! depends on an earlier one), HTTP/1.1, within a time limit.
 
 use std::io::{Read as _, Write as _};
 use std::net::SocketAddr;
@@ -50,7 +52,8 @@ pub struct Response {
     pub body: Bytes,
 }
 
-/// The body of the answer to a GET without TLS, of a program of ours (which answers HTTP/1.0 without chunks); must be 200.
+/// The body of the answer to a GET without TLS, of a program of ours (which answers HTTP/1.0
+/// without chunks); must be 200.
 pub fn plain(address: SocketAddr, path: &str) -> Result<String> {
     let mut stream = std::net::TcpStream::connect_timeout(&address, LIMIT)?;
     stream.set_read_timeout(Some(LIMIT))?;
@@ -65,7 +68,8 @@ pub fn plain(address: SocketAddr, path: &str) -> Result<String> {
 // === impl Client ===
 
 impl Client {
-    /// Calls the server at `address`, whose certificate must be below `authority`, and presents `identity`.
+    /// Calls the server at `address`, whose certificate must be below `authority`, and presents
+    /// `identity`.
     pub fn new(address: SocketAddr, authority: &Authority, identity: Option<&Issued>) -> Self {
         Self { address, tls: pki::client_config(Trust::Authority(authority), identity, pki::ALPN_H1) }
     }
@@ -117,7 +121,8 @@ impl Client {
         Ok(H2Connection::over(Box::new(io), base, H2Options::default()).await?)
     }
 
-    /// Sends a GET and returns when the head of the answer is there. Dropping the body closes the connection.
+    /// Sends a GET and returns when the head of the answer is there. Dropping the body closes the
+    /// connection.
     pub async fn open(&self, path: &str, headers: &[(&str, &str)]) -> Result<http::Response<Incoming>> {
         let request = self.request(&Method::GET, path, headers)?.body(Full::new(Bytes::new()))?;
         let (mut sender, connection) = http1::handshake(TokioIo::new(self.connect().await?)).await?;

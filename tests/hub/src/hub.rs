@@ -1,6 +1,8 @@
-//! The hub: an API server with its aggregator on, and the controllers that show whether an aggregated API is in anyone's way.
+//! The hub: an API server with its aggregator on, and the controllers that show whether an
+//! aggregated API is in anyone's way.
 //!
-//! Namespace deletion is the touchstone: the namespace controller asks every API group, ours included, what to delete.
+//! Namespace deletion is the touchstone: the namespace controller asks every API group, ours
+//! included, what to delete.
 
 mod registration;
 
@@ -54,7 +56,8 @@ impl Hub {
         Ok(Self { server, front_proxy_authority, front_proxy, managers: Vec::new(), ground: ground.clone() })
     }
 
-    /// Waits until it is ready, starts its controllers, and creates the namespace of the clusters' Secrets.
+    /// Waits until it is ready, starts its controllers, and creates the namespace of the clusters'
+    /// Secrets.
     pub fn wait_ready(&mut self) -> Result<()> {
         self.server.wait_ready()?;
         self.managers.push(start_controller_manager(&self.ground, &self.server, &CONTROLLERS)?);

@@ -1,5 +1,5 @@
-//! client-go's informer on a resource of the gateway's group, as a child process that tells what is in its cache
-//! (`tools/informer/main.go`).
+//! client-go's informer on a resource of the gateway's group, as a child process that tells what is
+//! in its cache (`tools/informer/main.go`).
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -67,7 +67,8 @@ pub struct Informer {
 // === impl Informer ===
 
 impl Informer {
-    /// Starts `program` for `resource`, asking as `kubeconfig` says. Its complaints go to the file `log`.
+    /// Starts `program` for `resource`, asking as `kubeconfig` says. Its complaints go to the file
+    /// `log`.
     pub fn start(program: &Path, kubeconfig: &Path, resource: &str, log: &Path) -> Result<Self> {
         let mut command = Command::new(program);
         command.arg("--kubeconfig").arg(kubeconfig).args(["--resource", resource]);

@@ -1,4 +1,5 @@
-//! Kubeconfig files: one server, one credential each, written as JSON (which every YAML parser reads).
+//! Kubeconfig files: one server, one credential each, written as JSON (which every YAML parser
+//! reads).
 
 use std::path::{Path, PathBuf};
 

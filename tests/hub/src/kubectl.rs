@@ -1,4 +1,5 @@
-//! kubectl (or another client of its manners) as a child process: run to its end within a time limit, or started and read line by line.
+//! kubectl (or another client of its manners) as a child process: run to its end within a time
+//! limit, or started and read line by line.
 
 mod running;
 
@@ -55,7 +56,8 @@ impl Kubectl {
         Invocation::new("kubectl", &self.binary, &self.kubeconfig, &self.cache, args)
     }
 
-    /// Runs a command line whose words are separated by spaces, and returns its standard output; a failure is an error.
+    /// Runs a command line whose words are separated by spaces, and returns its standard output; a
+    /// failure is an error.
     pub fn ok(&self, line: &str) -> Result<String> {
         self.args(line.split_whitespace()).run()?.success()
     }
@@ -69,7 +71,8 @@ impl Kubectl {
 // === impl Invocation ===
 
 impl Invocation {
-    /// A command line of `program`, called `name` in errors, which reads `kubeconfig` and keeps its files in `home`.
+    /// A command line of `program`, called `name` in errors, which reads `kubeconfig` and keeps its
+    /// files in `home`.
     pub(crate) fn new<A: AsRef<str>>(
         name: &str,
         program: &Path,
@@ -150,14 +153,16 @@ impl Invocation {
     fn spawn(&mut self) -> Result<Child> {
         let mut child = self.command.spawn().with_context(|| format!("cannot start `{}`", self.line))?;
         if let (Some(text), Some(mut pipe)) = (self.stdin.take(), child.stdin.take()) {
-            // In a thread: kubectl may write before it has read everything. It may also stop reading; its words tell why.
+            // In a thread: kubectl may write before it has read everything. It may also stop
+            // reading; its words tell why.
             std::thread::spawn(move || drop(pipe.write_all(&text)));
         }
         Ok(child)
     }
 }
 
-/// Reads `pipe` to its end in a thread, then sends `wrap` of the text. Both pipes at their end means that kubectl has ended.
+/// Reads `pipe` to its end in a thread, then sends `wrap` of the text. Both pipes at their end
+/// means that kubectl has ended.
 fn collect<T: Send + 'static>(
     pipe: Option<impl Read + Send + 'static>,
     sender: mpsc::Sender<T>,

@@ -1,4 +1,5 @@
-//! Everything a test needs, up and registered: hub, member, gateway, users, and kubectl for each way to the member.
+//! Everything a test needs, up and registered: hub, member, gateway, users, and kubectl for each
+//! way to the member.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -36,7 +37,8 @@ pub enum Route {
     Hub,
     /// Straight to the gateway, with a token of the hub.
     Gateway,
-    /// Through the hub's aggregator to the gateway, from there through a tunnel-server and an agent.
+    /// Through the hub's aggregator to the gateway, from there through a tunnel-server and an
+    /// agent.
     Tunnel,
     /// Straight to a gateway which an agent links to.
     Embedded,
@@ -144,14 +146,15 @@ impl Lab {
         self.ground.kubectl(&self.kubeconfig_path(route))
     }
 
-    /// kubectl on `route` to `cluster` with another credential, which must be one of the member for [`Route::Direct`] and
-    /// one of the hub otherwise. `name` tells this user from others.
+    /// kubectl on `route` to `cluster` with another credential, which must be one of the member for
+    /// [`Route::Direct`] and one of the hub otherwise. `name` tells this user from others.
     pub fn kubectl_as(&self, route: Route, cluster: &str, name: &str, credential: Credential) -> Result<Kubectl> {
         let path = self.ground.file(&format!("{name}-{cluster}-{}.kubeconfig", route.name()));
         Ok(self.ground.kubectl(&self.kubeconfig(route, cluster, credential).write(path)?))
     }
 
-    /// Starts another API server beside the member's, without controllers, and does not wait for it.
+    /// Starts another API server beside the member's, without controllers, and does not wait for
+    /// it.
     pub fn start_api_server(&self, name: &str) -> Result<ApiServer> {
         ApiServer::start(&self.ground, &self.etcd, name, "10.98.0.0/16", &[])
     }
@@ -167,7 +170,8 @@ impl Lab {
         Kubectl { binary, cache: self.ground.file("kubectl-oldest-cache"), ..kubectl }
     }
 
-    /// Starts client-go's informer on `resource`, asking as `kubeconfig` says. `name` tells it from others.
+    /// Starts client-go's informer on `resource`, asking as `kubeconfig` says. `name` tells it from
+    /// others.
     pub fn start_informer(&self, name: &str, kubeconfig: &Path, resource: &str) -> Result<Informer> {
         let log = self.ground.file(&format!("informer-{name}.log"));
         Informer::start(self.ground.tools.path(Tool::Informer), kubeconfig, resource, &log)

@@ -1,8 +1,10 @@
-//! The product against real control planes on loopback: a hub (etcd, kube-apiserver with its aggregator, kube-controller-manager)
-//! and a member (kube-apiserver, kube-controller-manager, kube-scheduler, kwok for nodes and pods, a kubelet for streams).
+//! The product against real control planes on loopback: a hub (etcd, kube-apiserver with its
+//! aggregator, kube-controller-manager) and a member (kube-apiserver, kube-controller-manager,
+//! kube-scheduler, kwok for nodes and pods, a kubelet for streams).
 //!
-//! No container engine is needed: the binaries are built once from pinned Go modules ([`tools`]) and run as child processes
-//! that end with this process, however it ends ([`process`]). [`lab::Lab`] is all of it, up and registered.
+//! No container engine is needed: the binaries are built once from pinned Go modules ([`tools`])
+//! and run as child processes that end with this process, however it ends ([`process`]).
+//! [`lab::Lab`] is all of it, up and registered.
 
 pub mod control_plane;
 pub mod egress;

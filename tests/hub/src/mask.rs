@@ -1,6 +1,8 @@
-//! Takes out of kubectl's output what differs between two equal runs: ages, times, uids, resource versions, column widths.
+//! Takes out of kubectl's output what differs between two equal runs: ages, times, uids, resource
+//! versions, column widths.
 
-/// `text` with what varies replaced by `<age>`, `<time>`, `<uid>`, `<version>`, and runs of spaces by one space.
+/// `text` with what varies replaced by `<age>`, `<time>`, `<uid>`, `<version>`, and runs of spaces
+/// by one space.
 ///
 /// `names` are replaced as well: pairs of what stands in the text and what to write instead.
 pub fn mask(text: &str, names: &[(&str, &str)]) -> String {
@@ -38,7 +40,8 @@ fn mask_word<'a>(previous: &str, word: &'a str) -> &'a str {
     }
 }
 
-/// `12s`, `3m4s`, `2d`, `<unknown>`: how kubectl prints an age (apimachinery `duration.HumanDuration`).
+/// `12s`, `3m4s`, `2d`, `<unknown>`: how kubectl prints an age (apimachinery
+/// `duration.HumanDuration`).
 fn is_age(word: &str) -> bool {
     let mut digits = 0;
     let mut units = 0;

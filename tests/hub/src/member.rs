@@ -1,7 +1,8 @@
-//! A member cluster: an API server, its controllers and scheduler, two nodes on which pods run without anything behind them,
-//! and a kubelet for the streams into those pods.
+//! A member cluster: an API server, its controllers and scheduler, two nodes on which pods run
+//! without anything behind them, and a kubelet for the streams into those pods.
 //!
-//! A pod's "container" is a directory of this machine: `exec` runs there, and `<container>.log` in it is the container's log.
+//! A pod's "container" is a directory of this machine: `exec` runs there, and `<container>.log` in
+//! it is the container's log.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -118,12 +119,14 @@ impl Member {
         Ok(token)
     }
 
-    /// Whether a request whose URL contains `marker` came from the gateway's users, or as anyone they might impersonate.
+    /// Whether a request whose URL contains `marker` came from the gateway's users, or as anyone
+    /// they might impersonate.
     pub fn has_seen(&self, marker: &str) -> Result<bool> {
         Ok(std::fs::read_to_string(&self.audit_log)?.contains(marker))
     }
 
-    /// How many long-running requests (watches, followed logs) whose URL contains `marker` have begun and not ended.
+    /// How many long-running requests (watches, followed logs) whose URL contains `marker` have
+    /// begun and not ended.
     pub fn open_streams(&self, marker: &str) -> Result<usize> {
         let log = std::fs::read_to_string(&self.audit_log)?;
         let count = |stage: &str| log.lines().filter(|line| line.contains(marker) && line.contains(stage)).count();
@@ -147,7 +150,8 @@ impl Member {
         self.ground.start("member-kubelet", Tool::Kubelet, args)
     }
 
-    /// No `--node-name`: it would become a Hostname address, which the API server prefers over the IP address.
+    /// No `--node-name`: it would become a Hostname address, which the API server prefers over the
+    /// IP address.
     fn start_kwok(&self) -> Result<Process> {
         let config = self.ground.file("kwok.yaml");
         std::fs::write(&config, KWOK)?;
@@ -169,7 +173,8 @@ impl Member {
     }
 }
 
-/// One line for each request, with its URL and user but without its body. The control plane's own users say too much.
+/// One line for each request, with its URL and user but without its body. The control plane's own
+/// users say too much.
 fn audit_policy() -> Value {
     json!({
         "apiVersion": "audit.k8s.io/v1",

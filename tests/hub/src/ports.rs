@@ -1,7 +1,8 @@
 //! Free TCP ports on loopback for programs that cannot be asked to choose one themselves.
 //!
-//! A port is free when nobody answers there; another process may take it before its user does. Binding it to find out was
-//! rejected: a child that is being started holds a copy of the listener for a moment, and the port stays taken.
+//! A port is free when nobody answers there; another process may take it before its user does.
+//! Binding it to find out was rejected: a child that is being started holds a copy of the listener
+//! for a moment, and the port stays taken.
 
 use std::net::{Ipv4Addr, TcpStream};
 

@@ -1,8 +1,10 @@
-//! Child processes that end when this process ends, however it ends: returning, panicking, or killed outright.
+//! Child processes that end when this process ends, however it ends: returning, panicking, or
+//! killed outright.
 //!
-//! Each child runs under a shell that holds the reading end of a pipe whose writing end is ours alone. When the pipe closes
-//! (the system closes it for a dead process) the shell kills its process group: the child and whatever the child started.
-//! `PR_SET_PDEATHSIG` was rejected: it needs unsafe code here, is bound to a thread, and exists on Linux only.
+//! Each child runs under a shell that holds the reading end of a pipe whose writing end is ours
+//! alone. When the pipe closes (the system closes it for a dead process) the shell kills its
+//! process group: the child and whatever the child started. `PR_SET_PDEATHSIG` was rejected: it
+//! needs unsafe code here, is bound to a thread, and exists on Linux only.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -13,7 +15,8 @@ use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 
 use anyhow::{Context as _, Result, bail};
 
-/// `$@` is the program. SIGKILL, because nothing here has state worth saving and kube-apiserver takes seconds to go politely.
+/// `$@` is the program. SIGKILL, because nothing here has state worth saving and kube-apiserver
+/// takes seconds to go politely.
 const SUPERVISOR: &str = r#"exec 3<&0
 "$@" </dev/null 3<&- &
 program=$!
@@ -184,7 +187,8 @@ mod tests {
         let second = wait::until("the second one", LIMIT, || printed(&process)).unwrap();
         assert_ne!(first, second);
         assert!(is_running(&second));
-        // Killed with its group, by a shell that is gone: whoever adopts it may take a moment to bury it.
+        // Killed with its group, by a shell that is gone: whoever adopts it may take a moment to
+        // bury it.
         wait::until_true("the first one's end", LIMIT, || Ok(!is_running(&first))).unwrap();
     }
 

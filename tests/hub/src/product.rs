@@ -41,7 +41,8 @@ pub type InUse<'a> = RwLockReadGuard<'a, Option<Gateway>>;
 // === impl Product ===
 
 impl Product {
-    /// Starts it with `more` flags and a ServiceAccount of its own on `hub`, registers it there, and waits until the hub calls it available.
+    /// Starts it with `more` flags and a ServiceAccount of its own on `hub`, registers it there,
+    /// and waits until the hub calls it available.
     pub fn start(ground: &Ground, hub: &Hub, more: &[String]) -> Result<Self> {
         log_to(&ground.file(LOG))?;
         let mut product = Self::start_unregistered(ground, "gateway", &hub.create_gateway_account()?, more)?;
@@ -52,7 +53,8 @@ impl Product {
         Ok(product)
     }
 
-    /// Starts one called `name` for the hub of `kubeconfig`, as the user in it, and tells that hub nothing of it.
+    /// Starts one called `name` for the hub of `kubeconfig`, as the user in it, and tells that hub
+    /// nothing of it.
     pub fn start_unregistered<S: AsRef<str>>(
         ground: &Ground,
         name: &str,

@@ -1,7 +1,9 @@
-//! One run's directory under the workspace's target directory: keys, databases, logs, the containers' files.
+//! One run's directory under the workspace's target directory: keys, databases, logs, the
+//! containers' files.
 //!
-//! It is removed when the run ends. A run that was killed cannot do that, so each run first removes the directories of
-//! runs that are gone: a living run holds a lock on a file in its own (the system lets go of it, whatever happens).
+//! It is removed when the run ends. A run that was killed cannot do that, so each run first removes
+//! the directories of runs that are gone: a living run holds a lock on a file in its own (the
+//! system lets go of it, whatever happens).
 
 use std::fs::{DirBuilder, File};
 use std::os::unix::fs::DirBuilderExt as _;
@@ -61,7 +63,8 @@ impl Scratch {
         &self.path
     }
 
-    /// Leaves the directory behind, so that the logs of a failed run can be read. The next run removes it.
+    /// Leaves the directory behind, so that the logs of a failed run can be read. The next run
+    /// removes it.
     pub fn keep(&mut self) {
         self.keep = true;
     }

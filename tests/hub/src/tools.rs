@@ -1,8 +1,10 @@
-//! The programs of a control plane, and kubectl: built from Go modules that are pinned in `tools/<set>/go.mod`, once per version.
+//! The programs of a control plane, and kubectl: built from Go modules that are pinned in
+//! `tools/<set>/go.mod`, once per version.
 //!
-//! Binaries are kept in `<target>/hub-tools/<set>-<hash of what they are built from>/bin`, so another version is another
-//! directory and nothing stale is ever run. Files that `KUBEBUILDER_ASSETS` has (the field's convention: etcd,
-//! kube-apiserver, kubectl) are taken from there instead.
+//! Binaries are kept in `<target>/hub-tools/<set>-<hash of what they are built from>/bin`, so
+//! another version is another directory and nothing stale is ever run. Files that
+//! `KUBEBUILDER_ASSETS` has (the field's convention: etcd, kube-apiserver, kubectl) are taken from
+//! there instead.
 
 mod build;
 
@@ -29,11 +31,13 @@ pub enum Tool {
     Kwok,
     /// The kubelet's streaming endpoints, our own program.
     Kubelet,
-    /// kubectl of the oldest release that may be used with the gateway: it knows neither aggregated discovery v2 nor WebSocket.
+    /// kubectl of the oldest release that may be used with the gateway: it knows neither aggregated
+    /// discovery v2 nor WebSocket.
     KubectlOldest,
     /// client-go's informer as a program, our own.
     Informer,
-    /// Kubernetes' reading of requests as a program, our own. Needs no control plane, so [`Tools`] do not have it: see [`provide`].
+    /// Kubernetes' reading of requests as a program, our own. Needs no control plane, so [`Tools`]
+    /// do not have it: see [`provide`].
     RequestInfo,
     /// helm. Only the tests of charts need it, so [`Tools`] do not have it either.
     Helm,

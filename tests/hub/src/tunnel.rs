@@ -1,8 +1,9 @@
-//! A tunnel of the product between the hub and a member: a tunnel-server that asks the hub, a gateway that is its own
-//! tunnel-server, and an agent at each. All in this process.
+//! A tunnel of the product between the hub and a member: a tunnel-server that asks the hub, a
+//! gateway that is its own tunnel-server, and an agent at each. All in this process.
 //!
-//! Files and ports are chosen when the run begins ([`Tunnel::prepare`]), because the gateway is told of them at its start; the
-//! programs are started by the first test that needs them ([`Tunnelled::start`]).
+//! Files and ports are chosen when the run begins ([`Tunnel::prepare`]), because the gateway is
+//! told of them at its start; the programs are started by the first test that needs them
+//! ([`Tunnelled::start`]).
 
 mod agent;
 
@@ -90,7 +91,8 @@ impl Tunnel {
         Ok(Self { serving, agents, frontends, files, frontend_port: ports::free()?, ground: ground.clone() })
     }
 
-    /// What tells a gateway of the tunnel-server. By name, so that more than one address may have to be tried.
+    /// What tells a gateway of the tunnel-server. By name, so that more than one address may have
+    /// to be tried.
     pub fn gateway_flags(&self) -> Vec<String> {
         let Files { serving_authority, frontend, .. } = &self.files;
         vec![
@@ -127,7 +129,8 @@ impl Tunnel {
         &self.files.serving
     }
 
-    /// Starts a tunnel-server called `name` with `more` flags and no frontends but those in it. Its account on the hub is called after it.
+    /// Starts a tunnel-server called `name` with `more` flags and no frontends but those in it. Its
+    /// account on the hub is called after it.
     pub fn start_server(&self, name: &str, hub: &Hub, more: &[String]) -> Result<Server> {
         let files = &self.files;
         let kubeconfig = hub.create_reviewer(&format!("{name}-reviewer"))?;
@@ -162,7 +165,8 @@ impl Tunnel {
 // === impl Tunnelled ===
 
 impl Tunnelled {
-    /// Starts everything, tells `hub` of the clusters, and waits until `member` answers through both.
+    /// Starts everything, tells `hub` of the clusters, and waits until `member` answers through
+    /// both.
     pub fn start(tunnel: &Tunnel, hub: &Hub, member: &Member, member_token: &str) -> Result<Self> {
         let ground = &tunnel.ground;
         let server = tunnel.start_server("tunnel-server", hub, &tunnel.frontend_flags(tunnel.frontend_address()))?;
@@ -197,14 +201,15 @@ impl Tunnelled {
         })
     }
 
-    /// The metric `name` of the tunnel-server: the sum over all its series whose labels contain `labels`.
+    /// The metric `name` of the tunnel-server: the sum over all its series whose labels contain
+    /// `labels`.
     pub fn metric(&self, name: &str, labels: &str) -> Result<f64> {
         metric(self.admin, name, labels)
     }
 }
 
-/// The metric `name` of the program whose admin endpoint is `admin`: the sum over all its series whose labels contain `labels`,
-/// 0 if there are none.
+/// The metric `name` of the program whose admin endpoint is `admin`: the sum over all its series
+/// whose labels contain `labels`, 0 if there are none.
 pub fn metric(admin: SocketAddr, name: &str, labels: &str) -> Result<f64> {
     let text = http::plain(admin, "/metrics")?;
     let samples = text.lines().filter_map(|line| {

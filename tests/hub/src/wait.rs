@@ -1,14 +1,16 @@
-//! Bounded waiting on a condition of the outside world that nobody announces: a port that answers, an object that appears.
+//! Bounded waiting on a condition of the outside world that nobody announces: a port that answers,
+//! an object that appears.
 //!
-//! The condition is asked again after a short pause until it holds; running out of time is an error that names what was
-//! awaited and the last reason why it did not hold.
+//! The condition is asked again after a short pause until it holds; running out of time is an error
+//! that names what was awaited and the last reason why it did not hold.
 
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use tokio::time::Instant;
 
-/// The pause between two looks at a condition. Short, because tests measure delays of about a second with it.
+/// The pause between two looks at a condition. Short, because tests measure delays of about a
+/// second with it.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Asks `condition` until it answers `Ok`, for at most `limit`.
@@ -25,8 +27,8 @@ pub fn until<T>(what: &str, limit: Duration, mut condition: impl FnMut() -> Resu
     }
 }
 
-/// Runs `run`, which says how long what matters took, until it takes less than `limit`, a few times at most: a program that is too slow
-/// is too slow each time, a busy machine is not.
+/// Runs `run`, which says how long what matters took, until it takes less than `limit`, a few times
+/// at most: a program that is too slow is too slow each time, a busy machine is not.
 pub fn timely(what: &str, limit: Duration, mut run: impl FnMut() -> Result<Duration>) -> Result<()> {
     const RUNS: usize = 3;
     let mut took = Vec::new();

@@ -1,6 +1,8 @@
-//! RBAC on the hub decides who reaches which cluster, and a request that it refuses never reaches the member.
+//! RBAC on the hub decides who reaches which cluster, and a request that it refuses never reaches
+//! the member.
 //!
-//! The words of a refusal are the hub's own (RBAC's and the generic API server's), whichever way the request came.
+//! The words of a refusal are the hub's own (RBAC's and the generic API server's), whichever way
+//! the request came.
 
 use std::sync::Arc;
 
@@ -195,7 +197,8 @@ fn certificate(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-/// Through the hub, the hub decides; straight to the gateway, the gateway asks the hub the same question.
+/// Through the hub, the hub decides; straight to the gateway, the gateway asks the hub the same
+/// question.
 fn impersonation(lab: &Lab) -> Result<()> {
     let marker = "impersonated-by-tester";
     for route in Route::PROXIED {

@@ -1,4 +1,5 @@
-//! The gateway as a part of the hub: its API is available, in discovery, in nobody's way, and back after a restart.
+//! The gateway as a part of the hub: its API is available, in discovery, in nobody's way, and back
+//! after a restart.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -65,7 +66,8 @@ fn discovery(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-/// The namespace controller asks every API group what there is to delete, and gives up if one does not answer.
+/// The namespace controller asks every API group what there is to delete, and gives up if one does
+/// not answer.
 fn namespace_deletion(lab: &Lab) -> Result<()> {
     let kubectl = lab.hub.server.kubectl();
     lab.hub.server.create_namespace("short-lived")?;

@@ -1,8 +1,8 @@
-//! Answers to what changes something, fails or streams: status, headers and bytes are the member's own, and what a request
-//! should have done at the member is done, or not done.
+//! Answers to what changes something, fails or streams: status, headers and bytes are the member's
+//! own, and what a request should have done at the member is done, or not done.
 //!
-//! Comparing bytes needs requests whose answers do not tell the time: failures, dry runs, changes that change nothing, lists
-//! at an exact resource version.
+//! Comparing bytes needs requests whose answers do not tell the time: failures, dry runs, changes
+//! that change nothing, lists at an exact resource version.
 
 mod cases;
 mod lists;
@@ -86,7 +86,8 @@ fn send(
     let (path, authorization) = addressed(lab, route, path);
     let mut headers: Vec<(&str, &str)> = headers.iter().copied().chain([("authorization", &*authorization)]).collect();
     if !headers.iter().any(|(name, _)| *name == "accept-encoding") {
-        // The hub asks for gzip on behalf of who says nothing, and unpacks the answer, but for its `Vary`.
+        // The hub asks for gzip on behalf of who says nothing, and unpacks the answer, but for its
+        // `Vary`.
         headers.push(("accept-encoding", "identity"));
     }
     client(lab, route).send(method, &path, &headers, body).with_context(|| format!("via {}", route.name()))
@@ -106,7 +107,8 @@ fn same(route: Route, proxied: &Response, direct: &Response) -> Result<()> {
     }
     let (mut sent, mut expected) = (proxied.body.to_vec(), direct.body.to_vec());
     if values(&direct.headers, "content-type").iter().any(|value| value.starts_with(CBOR.as_bytes())) {
-        // The keys of a map come in another order each time (apimachinery `EncodeNondeterministic`).
+        // The keys of a map come in another order each time (apimachinery
+        // `EncodeNondeterministic`).
         sent.sort_unstable();
         expected.sort_unstable();
     }
@@ -154,7 +156,8 @@ fn dry_run(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-/// Reads an object in `kind`, writes these bytes back, and compares: an update that changes nothing is answered with the object.
+/// Reads an object in `kind`, writes these bytes back, and compares: an update that changes nothing
+/// is answered with the object.
 fn round_trip(lab: &Lab, kind: &str) -> Result<()> {
     prepare(lab)?;
     let headers = [("accept", kind), ("content-type", kind)];

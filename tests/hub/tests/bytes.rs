@@ -1,5 +1,5 @@
-//! Answers come back as the member sent them: status, type, encoding and every byte, for what controllers and kubectl ask in
-//! other formats than JSON.
+//! Answers come back as the member sent them: status, type, encoding and every byte, for what
+//! controllers and kubectl ask in other formats than JSON.
 
 use std::sync::Arc;
 
@@ -80,7 +80,8 @@ fn same_bytes(lab: &Lab, status: u16, path: &str, header: (&str, &str)) -> Resul
     Route::PROXIED.into_iter().try_for_each(|route| same_via(lab, route, status, path, header))
 }
 
-/// A list says at which version of everything it was made: only what the member answers alike before and after can be compared.
+/// A list says at which version of everything it was made: only what the member answers alike
+/// before and after can be compared.
 fn same_via(lab: &Lab, route: Route, status: u16, path: &str, header: (&str, &str)) -> Result<()> {
     let ask = |route| get(lab, route, path, &[header]);
     let direct = || ask(Route::Direct)?.expect(StatusCode::from_u16(status)?);

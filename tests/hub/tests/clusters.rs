@@ -151,7 +151,8 @@ fn unknown(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-/// The codes tell whose fault it is; other programs look for `dial tcp` to tell a lost connection from a removed cluster.
+/// The codes tell whose fault it is; other programs look for `dial tcp` to tell a lost connection
+/// from a removed cluster.
 fn unusable(lab: &Lab) -> Result<()> {
     let secret = || MemberSecret::with_token(&lab.member.server, &lab.member_token);
     let nobody_listens = format!("https://127.0.0.1:{}", ports::free()?);

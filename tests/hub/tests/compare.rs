@@ -1,4 +1,5 @@
-//! "The same as directly on the member": one command on several routes, outputs compared after masking.
+//! "The same as directly on the member": one command on several routes, outputs compared after
+//! masking.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -39,7 +40,8 @@ impl Ways {
         [Route::Direct, first, second]
     }
 
-    /// The name of what belongs to one route only; the same list with other ways has other names, the direct one's included.
+    /// The name of what belongs to one route only; the same list with other ways has other names,
+    /// the direct one's included.
     pub(crate) fn scope(self, route: Route) -> String {
         match self {
             Self::Dialled => format!("only-{}", route.name()),
@@ -47,7 +49,8 @@ impl Ways {
         }
     }
 
-    /// A test that shares the gateway with others, called `name`; through tunnels, these are there when it runs.
+    /// A test that shares the gateway with others, called `name`; through tunnels, these are there
+    /// when it runs.
     pub(crate) fn test(
         self,
         stage: &Arc<Stage>,
@@ -64,9 +67,11 @@ impl Ways {
     }
 }
 
-/// Runs `command` on every route of `ways` and fails unless it ends with `status` and prints the same everywhere.
+/// Runs `command` on every route of `ways` and fails unless it ends with `status` and prints the
+/// same everywhere.
 ///
-/// What differs between routes on purpose (a namespace) is named after the route: `command` gets its name, and it is masked.
+/// What differs between routes on purpose (a namespace) is named after the route: `command` gets
+/// its name, and it is masked.
 pub(crate) fn everywhere(
     lab: &Lab,
     ways: Ways,
@@ -92,7 +97,8 @@ pub(crate) fn everywhere(
 
 fn masked(scope: &str, output: &Output) -> Output {
     let names = [(scope, "<scope>")];
-    // kubectl says so on any route, now and then, when the command ended while kubectl was still sending its input.
+    // kubectl says so on any route, now and then, when the command ended while kubectl was still
+    // sending its input.
     let stderr: String = output.stderr.split_inclusive('\n').filter(|line| !line.contains(UNSENT_INPUT)).collect();
     Output { status: output.status, stdout: mask(&output.stdout, &names), stderr: mask(&stderr, &names) }
 }

@@ -1,5 +1,5 @@
-//! Many streams to one member at a time: more than fit into one HTTP/2 connection, none of them in another's way, and none
-//! left behind when its reader has gone.
+//! Many streams to one member at a time: more than fit into one HTTP/2 connection, none of them in
+//! another's way, and none left behind when its reader has gone.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,8 @@ use tokio::time::{sleep, timeout};
 use crate::access::{bearer, client};
 use crate::stage::{Stage, test};
 
-/// More than the 250 streams that kube-apiserver allows on one connection (`--http2-max-streams-per-connection`).
+/// More than the 250 streams that kube-apiserver allows on one connection
+/// (`--http2-max-streams-per-connection`).
 const WATCHES: usize = 300;
 const LIMIT: Duration = Duration::from_secs(20);
 

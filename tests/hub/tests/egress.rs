@@ -1,5 +1,6 @@
-//! A kube-apiserver whose egress selector goes through the tunnel reaches kubelets that it does not dial: `logs`, `exec` and
-//! `port-forward` print what they print on a replica that dials them, and without an agent kubectl shows the tunnel's reason.
+//! A kube-apiserver whose egress selector goes through the tunnel reaches kubelets that it does not
+//! dial: `logs`, `exec` and `port-forward` print what they print on a replica that dials them, and
+//! without an agent kubectl shows the tunnel's reason.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -133,7 +134,8 @@ impl<'a> Plane<'a> {
         Ok(())
     }
 
-    /// What a user sees who asks for a log when no agent of the cluster is there: the sentence of the tunnel-server's status line.
+    /// What a user sees who asks for a log when no agent of the cluster is there: the sentence of
+    /// the tunnel-server's status line.
     fn without_agent(&self) -> Result<()> {
         let kubectl = self.replica.kubectl();
         wait::until("kubectl to show why there is no log", LIMIT, || {

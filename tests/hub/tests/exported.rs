@@ -1,5 +1,6 @@
-//! A kubeconfig as `vela cluster export-config` writes it: one file, a context for each cluster, the hub's own authority and
-//! credential inline, and servers that end in `/clustergateways/<name>/proxy`. kubectl works with it as with any other.
+//! A kubeconfig as `vela cluster export-config` writes it: one file, a context for each cluster,
+//! the hub's own authority and credential inline, and servers that end in
+//! `/clustergateways/<name>/proxy`. kubectl works with it as with any other.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -31,7 +32,8 @@ pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
     ]
 }
 
-/// kubectl with the exported file; in the context of the first cluster unless told otherwise. The first who asks makes it.
+/// kubectl with the exported file; in the context of the first cluster unless told otherwise. The
+/// first who asks makes it.
 fn kubectl(lab: &Lab) -> Result<Kubectl> {
     static MADE: OnceLock<Result<(), String>> = OnceLock::new();
     let path = lab.directory("exported")?.join("kubeconfig");

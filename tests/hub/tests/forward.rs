@@ -1,4 +1,5 @@
-//! `port-forward`, over WebSocket and over SPDY: 100 MB both ways at the same time, and what a closed side looks like.
+//! `port-forward`, over WebSocket and over SPDY: 100 MB both ways at the same time, and what a
+//! closed side looks like.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};

@@ -1,5 +1,6 @@
-//! What one user writes into a head does not end the streams of others: API servers answer a head that they cannot take by the end
-//! of its connection, and that is everybody's, on the way to a member and on the way from the hub.
+//! What one user writes into a head does not end the streams of others: API servers answer a head
+//! that they cannot take by the end of its connection, and that is everybody's, on the way to a
+//! member and on the way from the hub.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -78,7 +79,8 @@ fn beside(lab: &Lab, route: Route, name: &str, attack: impl Fn(&Lab) -> Result<(
     attacked.into_iter().collect()
 }
 
-/// Two values that are within the member's limit as they are, and beyond it in HPACK's Huffman code (19 bits a byte).
+/// Two values that are within the member's limit as they are, and beyond it in HPACK's Huffman code
+/// (19 bits a byte).
 fn growing(lab: &Lab, route: Route) -> Result<()> {
     let (value, authorization) = ("\\".repeat(450_000), bearer(&lab.token));
     let path = format!("{}/version", Lab::proxy_path(CLUSTER));
@@ -89,7 +91,8 @@ fn growing(lab: &Lab, route: Route) -> Result<()> {
     Ok(())
 }
 
-/// A header name that Go's servers and clients pass on, and the `http` library does not take: more than 64 KiB.
+/// A header name that Go's servers and clients pass on, and the `http` library does not take: more
+/// than 64 KiB.
 fn long_name(lab: &Lab) -> Result<()> {
     let (path, authorization) = (format!("{}/version", Lab::proxy_path(CLUSTER)), bearer(&lab.token));
     let name = "a".repeat(70_000);
@@ -108,7 +111,8 @@ fn long_name(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-/// A pod of the member that answers each request by hints, which API servers pass on as they are, and cut where a frame is full.
+/// A pod of the member that answers each request by hints, which API servers pass on as they are,
+/// and cut where a frame is full.
 struct Workload {
     path: String,
     asked: Arc<AtomicUsize>,
@@ -124,7 +128,8 @@ impl Workload {
     const NAMESPACE: &str = "heads-workload";
 
     fn start(lab: &Lab) -> Result<Self> {
-        // API servers connect to no loopback address of a pod. Nothing is sent to this one (RFC 5737).
+        // API servers connect to no loopback address of a pod. Nothing is sent to this one (RFC
+        // 5737).
         let outward = UdpSocket::bind("0.0.0.0:0")?;
         outward.connect("198.51.100.1:9").context("this machine has a loopback address only")?;
         let address = outward.local_addr()?.ip();
@@ -173,7 +178,8 @@ impl Workload {
     }
 }
 
-/// A name that HTTP/2 libraries differ about, in a head of more than one of the member's frames (256 KiB).
+/// A name that HTTP/2 libraries differ about, in a head of more than one of the member's frames
+/// (256 KiB).
 fn malformed_name(lab: &Lab) -> Result<()> {
     const FRAME: usize = 16 << 10;
     let (path, authorization) = (format!("{}/version", Lab::proxy_path(CLUSTER)), bearer(&lab.token));

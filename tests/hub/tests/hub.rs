@@ -1,7 +1,9 @@
-//! The product on real control planes: kubectl sees through the gateway what it sees directly, and the hub decides who may.
+//! The product on real control planes: kubectl sees through the gateway what it sees directly, and
+//! the hub decides who may.
 //!
-//! One binary with its own main, so that all tests share one hub and one member, and these are stopped at the end whatever
-//! the tests did. They are started by the first test that runs (`--list` starts nothing).
+//! One binary with its own main, so that all tests share one hub and one member, and these are
+//! stopped at the end whatever the tests did. They are started by the first test that runs
+//! (`--list` starts nothing).
 
 mod access;
 mod aggregation;
@@ -40,7 +42,8 @@ use libtest_mimic::Arguments;
 use self::compare::Ways;
 use self::stage::Stage;
 
-/// Everything here waits for the same two API servers; more at a time only makes single tests slower.
+/// Everything here waits for the same two API servers; more at a time only makes single tests
+/// slower.
 const THREADS: usize = 3;
 
 fn main() -> ExitCode {

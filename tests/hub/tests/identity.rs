@@ -1,4 +1,5 @@
-//! Who one is to the gateway when one comes to it directly: identity headers count only with the hub's own certificate.
+//! Who one is to the gateway when one comes to it directly: identity headers count only with the
+//! hub's own certificate.
 
 use std::sync::Arc;
 

@@ -1,5 +1,6 @@
-//! Caches that clients build of the gateway's resources equal the Secrets behind them: client-go's informer and kube-rs'
-//! watcher, while Secrets change, and after a watch whose resource version has expired.
+//! Caches that clients build of the gateway's resources equal the Secrets behind them: client-go's
+//! informer and kube-rs' watcher, while Secrets change, and after a watch whose resource version
+//! has expired.
 
 mod churn;
 mod crew;
@@ -19,7 +20,8 @@ use crate::viewer;
 
 /// For the last change to have reached every cache, and for a cache to be filled at first.
 const LIMIT: Duration = Duration::from_secs(20);
-/// How often the caches are compared on the way, with this many changes in between: a number that leaves Secrets in all states.
+/// How often the caches are compared on the way, with this many changes in between: a number that
+/// leaves Secrets in all states.
 const STOPS: usize = 6;
 const CHANGES: usize = 34;
 

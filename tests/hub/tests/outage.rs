@@ -1,4 +1,5 @@
-//! A member that goes away and comes back: callers are told, and the next request after its return is served.
+//! A member that goes away and comes back: callers are told, and the next request after its return
+//! is served.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,7 +59,8 @@ fn outage(lab: &Lab) -> Result<()> {
     server.wait_ready()?;
     for route in Route::PROXIED {
         version(route)?.expect(StatusCode::OK)?;
-        // A fresh member knows nothing of what came before it: its own words tell watchers to begin again.
+        // A fresh member knows nothing of what came before it: its own words tell watchers to begin
+        // again.
         let path = format!("{MAPS}?watch=true&timeoutSeconds=1&resourceVersion={before}");
         let watch = client(lab, route).get(&path, &[("authorization", &bearer(&lab.token))])?.expect(StatusCode::OK)?;
         let event = watch.json()?;

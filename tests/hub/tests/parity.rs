@@ -1,7 +1,9 @@
-//! What the Go cluster-gateway's own tests assert (its e2e suite and the tables of its unit tests), asserted of this gateway on a real hub:
-//! discovery, reading clusters, health, proxying, the conversion of Secrets, virtual clusters.
+//! What the Go cluster-gateway's own tests assert (its e2e suite and the tables of its unit tests),
+//! asserted of this gateway on a real hub: discovery, reading clusters, health, proxying, the
+//! conversion of Secrets, virtual clusters.
 //!
-//! Where this gateway differs on purpose (credentials are not shown, an absent cluster is a 404), the difference is asserted.
+//! Where this gateway differs on purpose (credentials are not shown, an absent cluster is a 404),
+//! the difference is asserted.
 
 mod health;
 mod managed;

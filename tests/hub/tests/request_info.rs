@@ -1,6 +1,8 @@
-//! What a member will do with a request is read as Kubernetes reads it: on generated requests, beside `RequestInfoFactory` itself.
+//! What a member will do with a request is read as Kubernetes reads it: on generated requests,
+//! beside `RequestInfoFactory` itself.
 //!
-//! That the member gets the very bytes that were read is shown in `tests/system` (`identity::reading`).
+//! That the member gets the very bytes that were read is shown in `tests/system`
+//! (`identity::reading`).
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -78,7 +80,8 @@ fn ours(attributes: &Attributes) -> Value {
     }
 }
 
-/// What `RequestInfoFactory` says of each, in the words of [`ours`]; `None` where it makes nothing of it.
+/// What `RequestInfoFactory` says of each, in the words of [`ours`]; `None` where it makes nothing
+/// of it.
 fn kubernetes(sent: &[Sent]) -> Result<Vec<Option<Value>>> {
     let head = |Sent { method, path, query }: &Sent| {
         let query = query.as_ref().map_or_else(String::new, |query| format!("?{query}"));
@@ -113,7 +116,8 @@ fn told(line: &[u8]) -> Result<Option<Value>> {
     Ok(Some(said))
 }
 
-/// Requests in which mistakes would hide. Always the same ones. The last have as many parameters as are let through.
+/// Requests in which mistakes would hide. Always the same ones. The last have as many parameters as
+/// are let through.
 fn generated() -> Vec<Sent> {
     let many = ["watch=1", "fieldSelector=metadata.name%3Dp"].map(|first| Sent {
         method: Method::GET,

@@ -1,5 +1,5 @@
-//! All users share the hub's connection to the gateway and the gateway's to the member. What one of them begins and gives up, as
-//! often and as fast as it likes, ends no stream of another.
+//! All users share the hub's connection to the gateway and the gateway's to the member. What one of
+//! them begins and gives up, as often and as fast as it likes, ends no stream of another.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -21,7 +21,8 @@ use crate::stage::{Stage, test};
 const LIMIT: Duration = Duration::from_secs(20);
 /// Requests of one wave: less than a kube-apiserver lets a client have under way.
 const WAVE: usize = 200;
-/// A cancelled request lives so long and up to four times that: long enough to have reached the member, not for its answer.
+/// A cancelled request lives so long and up to four times that: long enough to have reached the
+/// member, not for its answer.
 const PATIENCE: Duration = Duration::from_millis(10);
 /// Connections of the attacker at a time, and of the victim: each core of the gateway has its own.
 const CONNECTIONS: usize = 4;
@@ -102,7 +103,8 @@ impl<'a> Victim<'a> {
 fn cancelled(lab: &Lab, route: Route) -> Result<()> {
     let victim = Victim::start(lab, route, "cancelled")?;
     let path = format!("{}/openapi/v2", Lab::proxy_path(CLUSTER));
-    // A user of its own: what is cancelled counts against its limits, and must not count against those of other tests.
+    // A user of its own: what is cancelled counts against its limits, and must not count against
+    // those of other tests.
     let token = lab.hub.create_user(&format!("waver-{}", route.name()), &[], ALL_VERBS)?;
     attack(&client(lab, route), |client| waves(client, &path, &token))?;
     victim.goes_on()
@@ -114,7 +116,8 @@ fn taken_back(lab: &Lab) -> Result<()> {
     let gate = lab.gateway.gate().context("the hub's way to the gateway")?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     for _ in 0..ROUNDS {
-        // The gateway finds requests and their resets in one read, as after a moment without a processor.
+        // The gateway finds requests and their resets in one read, as after a moment without a
+        // processor.
         let _held = gate.hold();
         runtime.block_on(take_back(&client(lab, Route::Hub), &token))?;
     }
@@ -143,7 +146,8 @@ fn connect(lab: &Lab) -> Result<()> {
     victim.goes_on()
 }
 
-/// On several connections at a time. Those of the attacker may be ended for what it does; it comes again.
+/// On several connections at a time. Those of the attacker may be ended for what it does; it comes
+/// again.
 fn attack<F: Future<Output = Result<()>>>(client: &Client, once: impl Fn(Client) -> F) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let attackers = (0..CONNECTIONS).map(|_| async {

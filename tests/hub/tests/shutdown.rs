@@ -1,4 +1,5 @@
-//! A gateway that leaves while it passes on a real member's answers: what has an end of its own comes to it.
+//! A gateway that leaves while it passes on a real member's answers: what has an end of its own
+//! comes to it.
 
 use std::sync::Arc;
 use std::thread;

@@ -1,4 +1,5 @@
-//! Streams into containers: `exec`, `attach`, `cp`, each over WebSocket and over SPDY, compared with the member.
+//! Streams into containers: `exec`, `attach`, `cp`, each over WebSocket and over SPDY, compared
+//! with the member.
 
 use std::sync::Arc;
 
@@ -28,8 +29,8 @@ const EXEC: &[(&str, i32, &str, Option<&str>)] = &[
     ("exit code after output", 3, "echo last words; exit 3", None),
     ("input", 0, "cat", Some("one\ntwo\nno newline at the end")),
     ("empty input", 0, "cat; echo ended", Some("")),
-    // A command that ends before its input has arrived races inside kubectl itself, with or without a gateway: over SPDY the
-    // exit code is sometimes lost even directly on the member.
+    // A command that ends before its input has arrived races inside kubectl itself, with or without
+    // a gateway: over SPDY the exit code is sometimes lost even directly on the member.
     ("input that is not read", 5, "sleep 0.3; exit 5", Some("ignored")),
     ("much output", 0, "seq 1 200000", None),
     ("no such program", 127, "no-such-program-here", None),
@@ -141,7 +142,8 @@ fn copy(lab: &Lab, ways: Ways, protocol: Protocol) -> Result<()> {
     Ok(())
 }
 
-/// Letters that do not repeat soon (a multiplicative generator), as text so that kubectl's output can be compared.
+/// Letters that do not repeat soon (a multiplicative generator), as text so that kubectl's output
+/// can be compared.
 fn noise(length: usize) -> Vec<u8> {
     let mut state = 1_u64;
     let next = |_| {

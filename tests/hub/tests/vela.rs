@@ -1,7 +1,9 @@
-//! What KubeVela sends, as observed from its controller (straight to the gateway, with a ServiceAccount's token) and its command
-//! line (through the aggregator), and the words of failures that it acts on.
+//! What KubeVela sends, as observed from its controller (straight to the gateway, with a
+//! ServiceAccount's token) and its command line (through the aggregator), and the words of failures
+//! that it acts on.
 //!
-//! It asks in JSON, finds kinds by plain discovery, tries every change as a dry run first, and never watches.
+//! It asks in JSON, finds kinds by plain discovery, tries every change as a dry run first, and
+//! never watches.
 
 mod identity;
 
@@ -21,7 +23,8 @@ use serde_json::{Value, json};
 use crate::access::{bearer, client};
 use crate::stage::{Stage, test};
 
-/// As long as KubeVela tries again when a cluster that was just joined is not yet known: three times, a second apart.
+/// As long as KubeVela tries again when a cluster that was just joined is not yet known: three
+/// times, a second apart.
 const JOINING: Duration = Duration::from_secs(3);
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 const MERGE: &str = "application/merge-patch+json";
@@ -149,7 +152,8 @@ fn join(lab: &Lab, route: Route) -> Result<()> {
     lab.hub.forget_member(&names[0])?;
     joined(&renamed)?;
     wait::until("the old name's end", JOINING, || absent(&vela))?;
-    // What cleans up behind an application on a detached cluster stops when it reads this, whatever it does.
+    // What cleans up behind an application on a detached cluster stops when it reads this, whatever
+    // it does.
     for (method, path) in [
         (Method::GET, "/apis/apps/v1/namespaces/default/deployments/web"),
         (Method::GET, "/apis/apps/v1/controllerrevisions?labelSelector=a%3Db"),

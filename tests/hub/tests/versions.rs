@@ -1,7 +1,8 @@
-//! kubectl of the oldest and of the newest version, on the gateway's own resources and through it into pods.
+//! kubectl of the oldest and of the newest version, on the gateway's own resources and through it
+//! into pods.
 //!
-//! The oldest knows no aggregated discovery v2, no streamed lists and no WebSocket: it finds everything by other documents,
-//! and execs over SPDY with protocol v4.
+//! The oldest knows no aggregated discovery v2, no streamed lists and no WebSocket: it finds
+//! everything by other documents, and execs over SPDY with protocol v4.
 
 mod tables;
 mod watches;

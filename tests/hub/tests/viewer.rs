@@ -1,5 +1,6 @@
-//! A user of the hub who may read the gateway's own resources (`clustergateways`, `virtualclusters`) and write their health, and
-//! nothing else: what a controller or an operator who watches clusters needs.
+//! A user of the hub who may read the gateway's own resources (`clustergateways`,
+//! `virtualclusters`) and write their health, and nothing else: what a controller or an operator
+//! who watches clusters needs.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -26,7 +27,8 @@ pub(crate) fn token(lab: &Lab) -> Result<String> {
     token.clone().map_err(|error| anyhow!("no viewer: {error}"))
 }
 
-/// A kubeconfig of the viewer for the hub itself, or for the gateway itself, without a path: not for a member.
+/// A kubeconfig of the viewer for the hub itself, or for the gateway itself, without a path: not
+/// for a member.
 pub(crate) fn kubeconfig(lab: &Lab, route: Route) -> Result<PathBuf> {
     token(lab)?; // it is written with it, once: others may be reading
     path(lab, route)

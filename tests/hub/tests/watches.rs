@@ -1,4 +1,5 @@
-//! What arrives while it happens: `get -w` and `logs -f`. A route that collects before it passes on fails here.
+//! What arrives while it happens: `get -w` and `logs -f`. A route that collects before it passes on
+//! fails here.
 
 use std::io::Write as _;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! kubectl's changing commands: one script, in a namespace for each route, with the same words at every step and the same
-//! objects in the end.
+//! kubectl's changing commands: one script, in a namespace for each route, with the same words at
+//! every step and the same objects in the end.
 
 use std::sync::Arc;
 

@@ -1,6 +1,8 @@
-//! Clients that hide nothing: HTTP/1.1 by hand and raw HTTP/2, over TLS or plain TCP, with or without a client certificate.
+//! Clients that hide nothing: HTTP/1.1 by hand and raw HTTP/2, over TLS or plain TCP, with or
+//! without a client certificate.
 //!
-//! They retry nothing, follow nothing, pool nothing and decode nothing. Every wait is bounded by [`WAIT`](crate::wait::WAIT).
+//! They retry nothing, follow nothing, pool nothing and decode nothing. Every wait is bounded by
+//! [`WAIT`](crate::wait::WAIT).
 
 mod h1;
 mod h2;

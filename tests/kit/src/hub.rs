@@ -1,7 +1,9 @@
-//! A hub that plays the few API calls a gateway makes: objects with watches, the authentication ConfigMap, and reviews.
+//! A hub that plays the few API calls a gateway makes: objects with watches, the authentication
+//! ConfigMap, and reviews.
 //!
-//! It is strict where a real hub is (bearer token, the resourceName-restricted Role of the ConfigMap, expired
-//! resourceVersions) and lets the test decide everything a cluster's state would: who is who, who may what, what fails.
+//! It is strict where a real hub is (bearer token, the resourceName-restricted Role of the
+//! ConfigMap, expired resourceVersions) and lets the test decide everything a cluster's state
+//! would: who is who, who may what, what fails.
 
 mod api;
 mod authentication;
@@ -52,8 +54,8 @@ pub struct FakeHub {
 // === impl FakeHub ===
 
 impl FakeHub {
-    /// Starts a hub with no Secret, no known token, and everything denied; its authentication ConfigMap names
-    /// [`FakeHub::clients`] and [`FakeHub::front_proxy`].
+    /// Starts a hub with no Secret, no known token, and everything denied; its authentication
+    /// ConfigMap names [`FakeHub::clients`] and [`FakeHub::front_proxy`].
     pub async fn start() -> Self {
         let authority = Authority::new("hub-ca");
         let tls = server_config(&authority.issue(&Leaf::server("kube-apiserver")), ClientAuth::None, ALPN_BOTH);
@@ -125,8 +127,8 @@ impl FakeHub {
         Ok(path)
     }
 
-    /// Creates or replaces an object; its `metadata` needs a name, and a namespace where the resource has one. Returns the
-    /// resourceVersion.
+    /// Creates or replaces an object; its `metadata` needs a name, and a namespace where the
+    /// resource has one. Returns the resourceVersion.
     pub fn put(&self, resource: Resource, object: impl Into<Value>) -> u64 {
         self.hub.store.put(resource, object.into())
     }
@@ -186,7 +188,8 @@ impl FakeHub {
         self.hub.reviews.remove_token(token);
     }
 
-    /// Answers `SubjectAccessReview`s by a function of their `spec`. Until set, nobody may do anything.
+    /// Answers `SubjectAccessReview`s by a function of their `spec`. Until set, nobody may do
+    /// anything.
     pub fn on_access(&self, decide: impl Fn(&Value) -> Decision + Send + Sync + 'static) {
         self.hub.reviews.on_access(decide);
     }
@@ -246,7 +249,8 @@ impl FakeHub {
         self.hub.watches.reached(resource, count).await;
     }
 
-    /// Holds back what watches of `resource` tell, from the next change on and until the gate is open. Reads are answered meanwhile.
+    /// Holds back what watches of `resource` tell, from the next change on and until the gate is
+    /// open. Reads are answered meanwhile.
     pub fn hold_watches(&self, resource: Resource, gate: &Gate) {
         self.hub.watches.hold(resource, gate.clone());
     }

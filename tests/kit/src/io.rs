@@ -1,7 +1,7 @@
 //! Adversarial IO: a wrapper that makes any byte stream behave as badly as the traits allow.
 //!
-//! One byte at a time, `Pending` without a reason (with the wake-up the contract asks for), errors and ends after an exact
-//! number of bytes, and no vectored writes. Each knob is off until set.
+//! One byte at a time, `Pending` without a reason (with the wake-up the contract asks for), errors
+//! and ends after an exact number of bytes, and no vectored writes. Each knob is off until set.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;

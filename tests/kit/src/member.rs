@@ -1,7 +1,7 @@
 //! A member API server that does what a test tells it to and remembers everything it was asked.
 //!
-//! Replies are scripted by path. Every request is recorded as it came, from its head to its end: what was read of the body,
-//! and whether the answer was taken whole or the caller went away first.
+//! Replies are scripted by path. Every request is recorded as it came, from its head to its end:
+//! what was read of the body, and whether the answer was taken whole or the caller went away first.
 
 mod black_hole;
 mod body;
@@ -30,7 +30,8 @@ use self::record::{Exchange, Log};
 use crate::pki::{ALPN_BOTH, Authority, ClientAuth, Leaf, server_config};
 use crate::server::{Body, Connection, Server};
 
-/// Streams one path may have open before anybody called [`Streams::next`]; further requests get 503.
+/// Streams one path may have open before anybody called [`Streams::next`]; further requests
+/// get 503.
 const WAITING_STREAMS: usize = 1024;
 
 type Script = Arc<dyn Fn(&Recorded) -> Reply + Send + Sync>;
@@ -140,7 +141,8 @@ impl FakeMember {
         self.authority.root_pem()
     }
 
-    /// Answers requests for `path` (without query, exactly as sent) by `script`. Replaces an earlier script of the path.
+    /// Answers requests for `path` (without query, exactly as sent) by `script`. Replaces an
+    /// earlier script of the path.
     pub fn on(&self, path: &str, script: impl Fn(&Recorded) -> Reply + Send + Sync + 'static) {
         self.state.scripts.lock().insert(path.to_owned(), Arc::new(script));
     }
@@ -178,7 +180,8 @@ impl FakeMember {
         self.state.log.next_recorded().await
     }
 
-    /// The oldest request that was cancelled by its caller and that this method has not returned yet; waits for one.
+    /// The oldest request that was cancelled by its caller and that this method has not returned
+    /// yet; waits for one.
     pub async fn cancelled(&self) -> Recorded {
         self.state.log.next_cancelled().await
     }
@@ -198,7 +201,8 @@ impl FakeMember {
         self.server.refused_handshakes()
     }
 
-    /// Asks the callers to leave: GOAWAY on HTTP/2, `Connection: close` on HTTP/1.1. Running requests finish.
+    /// Asks the callers to leave: GOAWAY on HTTP/2, `Connection: close` on HTTP/1.1. Running
+    /// requests finish.
     pub fn goaway(&self) {
         self.server.goaway();
     }
@@ -216,7 +220,8 @@ impl State {
         let upgrade = hyper::upgrade::on(&mut request);
         let (parts, body) = request.into_parts();
         let recorded = self.log.record(parts, &connection);
-        // From here on, dropping this future (the caller went away) records the request as cancelled.
+        // From here on, dropping this future (the caller went away) records the request as
+        // cancelled.
         let exchange = Exchange::new(recorded.clone(), self.log.clone());
         let body = RecordedBody::new(body, recorded.clone());
         self.script(&recorded)(&recorded).answer(exchange, body, upgrade).await

@@ -1,8 +1,8 @@
 //! A throw-away PKI: authorities that issue certificates with exactly the property a test is about.
 //!
-//! Certificates are ECDSA P-256 (fast to make, accepted by every Kubernetes component) unless RSA is asked for.
-//! Names come from the caller and nothing else, so two runs differ in keys and dates only.
-//! Nothing here touches rustls's process-wide provider: aws-lc-rs is always given explicitly.
+//! Certificates are ECDSA P-256 (fast to make, accepted by every Kubernetes component) unless RSA
+//! is asked for. Names come from the caller and nothing else, so two runs differ in keys and dates
+//! only. Nothing here touches rustls's process-wide provider: aws-lc-rs is always given explicitly.
 
 mod der;
 mod leaf;
@@ -30,7 +30,8 @@ pub struct Authority {
     params: CertificateParams,
     key: KeyPair,
     certificate_der: CertificateDer<'static>,
-    /// This authority's certificate and those above it without the root: what an end entity sends after its own.
+    /// This authority's certificate and those above it without the root: what an end entity sends
+    /// after its own.
     intermediates: Vec<CertificateDer<'static>>,
     root_der: CertificateDer<'static>,
 }
@@ -164,9 +165,11 @@ impl Issued {
     }
 }
 
-/// A serving certificate that is its own root with `CA:TRUE`, as `openssl req -x509` makes them by default.
+/// A serving certificate that is its own root with `CA:TRUE`, as `openssl req -x509` makes them by
+/// default.
 ///
-/// Go accepts it when it is given as the CA; rustls-webpki refuses it as an end entity (`CaUsedAsEndEntity`).
+/// Go accepts it when it is given as the CA; rustls-webpki refuses it as an end entity
+/// (`CaUsedAsEndEntity`).
 pub fn self_signed_leaf(common_name: &str, names: &[&str]) -> Issued {
     let mut params = authority_params(common_name);
     params.key_usages.push(KeyUsagePurpose::DigitalSignature);

@@ -1,9 +1,10 @@
-//! TCP ports for programs that cannot be asked to choose one themselves, for servers that come back where they were, and for
-//! places where nobody listens.
+//! TCP ports for programs that cannot be asked to choose one themselves, for servers that come back
+//! where they were, and for places where nobody listens.
 //!
-//! They are below the range from which the system takes ports for outgoing connections and for port 0 (32768 on Linux), so that nobody
-//! takes one while it is not listened on: in a test run thousands of connections come and go each second. Starting at a place that
-//! depends on the process makes two runs side by side unlikely to meet.
+//! They are below the range from which the system takes ports for outgoing connections and for port
+//! 0 (32768 on Linux), so that nobody takes one while it is not listened on: in a test run
+//! thousands of connections come and go each second. Starting at a place that depends on the
+//! process makes two runs side by side unlikely to meet.
 
 use std::sync::atomic::{AtomicU16, Ordering};
 
@@ -14,7 +15,8 @@ const SHARE: u32 = 48;
 
 static NEXT: AtomicU16 = AtomicU16::new(0);
 
-/// Numbers of ports, each given once in this process and each no more than once by one iterator. Another process may listen there.
+/// Numbers of ports, each given once in this process and each no more than once by one iterator.
+/// Another process may listen there.
 pub fn numbers() -> impl Iterator<Item = u16> {
     let start = std::process::id().wrapping_mul(SHARE) % u32::from(COUNT);
     (0..COUNT).map(move |_| {

@@ -54,7 +54,8 @@ impl LoggedProcess {
         parsed(&self.text_with(part))
     }
 
-    /// As [`LoggedProcess::line_with`], of a line that need not be JSON: what is said before there is a log.
+    /// As [`LoggedProcess::line_with`], of a line that need not be JSON: what is said before there
+    /// is a log.
     pub fn text_with(&self, part: &str) -> String {
         loop {
             let line = self.next_line(part);

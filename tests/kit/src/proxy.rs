@@ -1,7 +1,8 @@
 //! Fake forward proxies: HTTP `CONNECT`, the same inside TLS, and SOCKS5.
 //!
-//! They resolve every name to 127.0.0.1, so that a test sees who resolved it, record what they were asked for, and insist on
-//! credentials if given some. Dropping one ends its listener and all that goes through it.
+//! They resolve every name to 127.0.0.1, so that a test sees who resolved it, record what they were
+//! asked for, and insist on credentials if given some. Dropping one ends its listener and all that
+//! goes through it.
 
 mod http;
 mod socks;
@@ -125,7 +126,8 @@ impl FakeProxy {
         self.authority.root_pem()
     }
 
-    /// All requests so far, in order; one with wrong credentials too, where they come with the request.
+    /// All requests so far, in order; one with wrong credentials too, where they come with the
+    /// request.
     pub fn asked(&self) -> Vec<Asked> {
         self.shared.asked.lock().clone()
     }

@@ -1,7 +1,8 @@
 //! Label and field selectors, as an API server reads them from the query of a list or a watch.
 //!
-//! Labels follow `k8s.io/apimachinery/pkg/labels` (`a=b`, `a==b`, `a!=b`, `a`, `!a`, `a in (b,c)`, `a notin (b,c)`); fields
-//! follow `pkg/fields` (`=`, `==`, `!=`) and only know the labels that a resource declares.
+//! Labels follow `k8s.io/apimachinery/pkg/labels` (`a=b`, `a==b`, `a!=b`, `a`, `!a`, `a in (b,c)`,
+//! `a notin (b,c)`); fields follow `pkg/fields` (`=`, `==`, `!=`) and only know the labels that a
+//! resource declares.
 
 use serde_json::Value;
 
@@ -136,8 +137,8 @@ fn is_label_value(value: &str) -> bool {
 // === impl FieldSelector ===
 
 impl FieldSelector {
-    /// Parses the value of `fieldSelector`, which may name `metadata.name`, `metadata.namespace` and `fields`; empty text selects
-    /// everything.
+    /// Parses the value of `fieldSelector`, which may name `metadata.name`, `metadata.namespace`
+    /// and `fields`; empty text selects everything.
     pub fn parse(text: &str, fields: &[impl AsRef<str>]) -> Result<Self, SelectorError> {
         let known = |path: &str| METADATA.contains(&path) || fields.iter().any(|field| field.as_ref() == path);
         let terms = text.split(',').filter(|term| !term.trim().is_empty());

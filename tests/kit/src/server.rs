@@ -1,7 +1,9 @@
-//! The listener under the fake member and the fake hub: TLS, then HTTP/2 or HTTP/1.1 as ALPN decides.
+//! The listener under the fake member and the fake hub: TLS, then HTTP/2 or HTTP/1.1 as ALPN
+//! decides.
 //!
-//! Limits are those of a Kubernetes API server (1 MiB of headers, a connection window that holds every stream's), so that a
-//! test never meets a default of the library by accident. Dropping the [`Server`] ends its listener and all connections.
+//! Limits are those of a Kubernetes API server (1 MiB of headers, a connection window that holds
+//! every stream's), so that a test never meets a default of the library by accident. Dropping the
+//! [`Server`] ends its listener and all connections.
 
 mod connection;
 mod peer;

@@ -1,8 +1,10 @@
-//! Bounded waiting: on conditions, on events, on gates. Nobody in a test sleeps for a while and hopes.
+//! Bounded waiting: on conditions, on events, on gates. Nobody in a test sleeps for a while and
+//! hopes.
 //!
-//! Every wait ends within a limit, by panicking with what was awaited and where. The limits are tokio time. In a test with
-//! paused time the clock jumps ahead whenever all tasks are idle, also while a real socket is about to become readable, so
-//! paused time and the servers of this kit do not go together.
+//! Every wait ends within a limit, by panicking with what was awaited and where. The limits are
+//! tokio time. In a test with paused time the clock jumps ahead whenever all tasks are idle, also
+//! while a real socket is about to become readable, so paused time and the servers of this kit do
+//! not go together.
 
 use std::fmt::Display;
 use std::future::Future;
@@ -16,8 +18,8 @@ use tokio::task::JoinHandle;
 
 use crate::ports;
 
-/// How long the kit's own waits last: long enough for a loaded machine, short enough to fail a test by itself. What has to come before
-/// some timer of the program's needs a limit of its own.
+/// How long the kit's own waits last: long enough for a loaded machine, short enough to fail a test
+/// by itself. What has to come before some timer of the program's needs a limit of its own.
 pub const WAIT: Duration = Duration::from_secs(20);
 
 /// Runs of [`timely`].
@@ -51,7 +53,8 @@ pub fn eventually(limit: Duration, mut condition: impl FnMut() -> bool) -> impl 
     })
 }
 
-/// As [`eventually`], for a condition that has to be asked for: `holds` is asked every few milliseconds.
+/// As [`eventually`], for a condition that has to be asked for: `holds` is asked every few
+/// milliseconds.
 #[track_caller]
 pub fn becomes(limit: Duration, what: impl Display, mut holds: impl AsyncFnMut() -> bool) -> impl Future<Output = ()> {
     within(limit, what, async move {
@@ -73,8 +76,9 @@ pub fn within<F: Future>(limit: Duration, what: impl Display, future: F) -> impl
     }
 }
 
-/// As [`tokio::time::timeout`], but `quiet` passes in steps that this task has to see: a machine that stands still for a while, or
-/// gives this process no time, is not taken for a peer that does nothing.
+/// As [`tokio::time::timeout`], but `quiet` passes in steps that this task has to see: a machine
+/// that stands still for a while, or gives this process no time, is not taken for a peer that does
+/// nothing.
 pub async fn unless_quiet<F: Future>(quiet: Duration, future: F) -> Option<F::Output> {
     const STEPS: u32 = 20;
     let mut future = std::pin::pin!(future);
@@ -86,10 +90,12 @@ pub async fn unless_quiet<F: Future>(quiet: Duration, future: F) -> Option<F::Ou
     None
 }
 
-/// Asserts that `run`, which says how long what matters took, takes less than `limit` in one of a few runs.
+/// Asserts that `run`, which says how long what matters took, takes less than `limit` in one of a
+/// few runs.
 ///
-/// For promises in seconds: a program that is too slow is too slow each time, a busy machine is not. What would take far longer than
-/// any busy machine (a timer, a keepalive) needs no such care: [`within`] a time between the two.
+/// For promises in seconds: a program that is too slow is too slow each time, a busy machine is
+/// not. What would take far longer than any busy machine (a timer, a keepalive) needs no such care:
+/// [`within`] a time between the two.
 #[track_caller]
 pub fn timely(limit: Duration, what: impl Display, mut run: impl AsyncFnMut() -> Duration) -> impl Future<Output = ()> {
     let caller = Location::caller();
@@ -105,10 +111,11 @@ pub fn timely(limit: Duration, what: impl Display, mut run: impl AsyncFnMut() ->
     }
 }
 
-/// A TCP port of 127.0.0.1 that nobody listened on a moment ago, and that the system gives to nobody by itself.
+/// A TCP port of 127.0.0.1 that nobody listened on a moment ago, and that the system gives to
+/// nobody by itself.
 ///
-/// For tests about refused connections, servers that come back where they were, and programs that cannot be given a listener.
-/// Everything else binds port 0.
+/// For tests about refused connections, servers that come back where they were, and programs that
+/// cannot be given a listener. Everything else binds port 0.
 pub async fn free_port() -> u16 {
     for port in ports::numbers() {
         if TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.is_err() {

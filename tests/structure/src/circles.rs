@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::arrow::Arrow;
 
-/// Names that reach each other, with the arrows between them: the first place of each. A name alone is no circle.
+/// Names that reach each other, with the arrows between them: the first place of each. A name alone
+/// is no circle.
 #[derive(Debug)]
 pub struct Circle<'a> {
     pub names: BTreeSet<&'a str>,

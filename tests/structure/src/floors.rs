@@ -1,6 +1,7 @@
 //! The floors: who may stand on whom.
 
-/// Crates from the top down, a line a floor. A crate stands on crates of lower floors only, its tests too.
+/// Crates from the top down, a line a floor. A crate stands on crates of lower floors only, its
+/// tests too.
 pub const CRATES: &[&[&str]] = &[
     &["demo-real"],
     &["tunnel-tests", "demo", "bench", "count"],
@@ -26,8 +27,8 @@ pub const EXEMPT: &[&str] = &[];
 pub struct Rooms {
     /// As Cargo names the package.
     pub package: &'static str,
-    /// From the top down, a line a floor. Modules of one floor do not know each other. A module that is not named may stand
-    /// anywhere, but nobody reaches up through it.
+    /// From the top down, a line a floor. Modules of one floor do not know each other. A module
+    /// that is not named may stand anywhere, but nobody reaches up through it.
     pub floors: &'static [&'static [&'static str]],
 }
 

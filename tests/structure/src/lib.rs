@@ -1,8 +1,9 @@
-//! Reads the workspace's own text: which crate stands on which ([`manifests`]), and which top-level module of a crate takes from
-//! which ([`modules`]). What is allowed is data, in [`floors`].
+//! Reads the workspace's own text: which crate stands on which ([`manifests`]), and which top-level
+//! module of a crate takes from which ([`modules`]). What is allowed is data, in [`floors`].
 //!
-//! The reading is lexical: comments, strings and what is compiled for tests only are left out, and every path that starts at
-//! the crate's root or climbs to it is an arrow. A macro that builds paths is not seen through.
+//! The reading is lexical: comments, strings and what is compiled for tests only are left out, and
+//! every path that starts at the crate's root or climbs to it is an arrow. A macro that builds
+//! paths is not seen through.
 
 pub mod arrow;
 pub mod circles;
@@ -13,6 +14,7 @@ mod paths;
 pub mod rooms;
 mod tests_out;
 mod tokens;
+pub mod widths;
 
 use std::path::{Path, PathBuf};
 

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use crate::arrow::Arrow;
 
-/// Ways from one named room to another that is not below it: an arrow, or several through rooms that have no place in `floors`.
+/// Ways from one named room to another that is not below it: an arrow, or several through rooms
+/// that have no place in `floors`.
 ///
 /// `floors` is read from the top down. Each forbidden pair is told once, by its shortest way.
 pub fn climbs<'a>(floors: &[&[&str]], arrows: &'a [Arrow]) -> Vec<Vec<&'a Arrow>> {

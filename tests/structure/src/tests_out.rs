@@ -2,7 +2,8 @@
 
 use crate::tokens::Token;
 
-/// Words an item or a statement starts with. What starts otherwise is a field, a variant or an arm, and ends at a comma.
+/// Words an item or a statement starts with. What starts otherwise is a field, a variant or an arm,
+/// and ends at a comma.
 const ITEMS: [&str; 18] = [
     "async",
     "const",
@@ -24,7 +25,8 @@ const ITEMS: [&str; 18] = [
     "use",
 ];
 
-/// `tokens` without what stands under `#[cfg(test)]`; of a file that starts with `#![cfg(test)]`, nothing.
+/// `tokens` without what stands under `#[cfg(test)]`; of a file that starts with `#![cfg(test)]`,
+/// nothing.
 pub fn tests_out(tokens: &[Token]) -> Vec<Token> {
     if at(tokens, 0, &["#", "!", "[", "cfg", "(", "test", ")", "]"]) {
         return Vec::new();
@@ -76,7 +78,8 @@ fn end_of_item(tokens: &[Token], mut here: usize) -> usize {
     here
 }
 
-/// After a closing brace: `use a::{b};`, `let c = D { e };`, `if f {} else {}`, `G { h } => …`, `g: I { .. },`.
+/// After a closing brace: `use a::{b};`, `let c = D { e };`, `if f {} else {}`, `G { h } => …`,
+/// `g: I { .. },`.
 fn goes_on(tokens: &[Token], here: usize) -> bool {
     at(tokens, here, &["="])
         || tokens.get(here).is_some_and(|token| matches!(token.text.as_str(), ";" | "," | "else" | "." | "?"))

@@ -1,4 +1,5 @@
-//! One way down: crates stand on lower crates, and modules of a crate know each other in one direction.
+//! One way down: crates stand on lower crates, and modules of a crate know each other in one
+//! direction.
 
 use std::fs;
 use std::path::Path;

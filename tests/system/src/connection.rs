@@ -1,7 +1,7 @@
 //! One client connection in either HTTP version: whole calls, streamed answers, streamed uploads.
 //!
-//! It retries nothing and decodes nothing. What only one version can do (resets, held windows, raw bytes) is reached through
-//! [`Connection::h1`] and [`Connection::h2`].
+//! It retries nothing and decodes nothing. What only one version can do (resets, held windows, raw
+//! bytes) is reached through [`Connection::h1`] and [`Connection::h2`].
 
 mod answer;
 mod streamed;
@@ -80,7 +80,8 @@ impl Connection {
         self.call("GET", target, &[], b"").await
     }
 
-    /// Waits, at most `limit`, until a GET of `target` is answered as `expected`; returns that answer.
+    /// Waits, at most `limit`, until a GET of `target` is answered as `expected`; returns that
+    /// answer.
     pub async fn until(&mut self, limit: Duration, target: &str, expected: impl Fn(&Answer) -> bool) -> Answer {
         let asking = async {
             let mut interval = tokio::time::interval(POLL);
@@ -147,13 +148,15 @@ impl Connection {
         }
     }
 
-    /// As [`Connection::open`], beside whatever else is open on this connection, which must be HTTP/2.
+    /// As [`Connection::open`], beside whatever else is open on this connection, which must be
+    /// HTTP/2.
     pub async fn open_beside(&self, method: &str, target: &str) -> Result<Streamed<'static>, Failure> {
         let exchange = self.h2().send(parse(method), target, &lines(&self.headers, &[]), true).await?;
         Ok(Streamed::h2(exchange.response().await?))
     }
 
-    /// As [`Connection::upload`], beside whatever else is open on this connection, which must be HTTP/2.
+    /// As [`Connection::upload`], beside whatever else is open on this connection, which must be
+    /// HTTP/2.
     pub async fn upload_beside(&self, method: &str, target: &str) -> Result<Upload<'static>, Failure> {
         Ok(Upload::h2(self.h2().send(parse(method), target, &lines(&self.headers, &[]), false).await?))
     }

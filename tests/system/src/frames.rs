@@ -1,5 +1,5 @@
-//! HTTP/2 frame by frame (RFC 9113), for what no library sends on purpose: frames of streams that are over, pieces of one
-//! byte by the hundred thousand, goodbyes that leave requests out.
+//! HTTP/2 frame by frame (RFC 9113), for what no library sends on purpose: frames of streams that
+//! are over, pieces of one byte by the hundred thousand, goodbyes that leave requests out.
 //!
 //! SETTINGS are acknowledged and otherwise ignored, windows are for the test to respect.
 
@@ -56,7 +56,8 @@ pub fn encode(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
-/// Header lines as literals without indexing, names and values as they are (RFC 7541 section 6.2.2).
+/// Header lines as literals without indexing, names and values as they are (RFC 7541 section
+/// 6.2.2).
 pub fn literals(lines: &[(&str, &str)]) -> Vec<u8> {
     let mut block = Vec::new();
     for (name, value) in lines {
@@ -85,7 +86,8 @@ fn length(block: &mut Vec<u8>, length: usize) {
 // === impl Frames ===
 
 impl<T: AsyncRead + AsyncWrite + Unpin> Frames<T> {
-    /// The server's side, once the client has sent its preface, allowing it so many `streams` at a time.
+    /// The server's side, once the client has sent its preface, allowing it so many `streams` at a
+    /// time.
     pub async fn server(mut io: T, streams: u32) -> io::Result<Self> {
         let [a, b, c, d] = streams.to_be_bytes();
         io.write_all(&encode(SETTINGS, 0, 0, &[0, MAX_CONCURRENT_STREAMS, a, b, c, d])).await?;
@@ -125,8 +127,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Frames<T> {
         self.io.flush().await
     }
 
-    /// Waits until the other side has taken in everything sent so far, which it shows by answering a PING after it. What it
-    /// sent before that answer is lost.
+    /// Waits until the other side has taken in everything sent so far, which it shows by answering
+    /// a PING after it. What it sent before that answer is lost.
     pub async fn settled(&mut self) -> io::Result<()> {
         self.send(PING, 0, 0, OPAQUE).await?;
         loop {

@@ -1,7 +1,7 @@
 //! The gateway in this process, with everything it reads from disk in a directory of its own.
 //!
-//! `Rig::with(&member).await` is enough for most tests: no hub, one cluster [`CLUSTER`], an administrator and a viewer. What a
-//! test needs beyond that it asks of [`Rig::builder`].
+//! `Rig::with(&member).await` is enough for most tests: no hub, one cluster [`CLUSTER`], an
+//! administrator and a viewer. What a test needs beyond that it asks of [`Rig::builder`].
 
 mod files;
 
@@ -164,7 +164,8 @@ impl Rig {
         self.files.remove_cluster(name);
     }
 
-    /// Replaces the serving certificate on disk; [`RigBuilder::serving_leaf`] is what was issued at the start.
+    /// Replaces the serving certificate on disk; [`RigBuilder::serving_leaf`] is what was issued at
+    /// the start.
     pub fn replace_serving_certificate(&self, certificate: &Issued) {
         self.files.write_serving(certificate);
     }
@@ -185,7 +186,8 @@ impl Rig {
         self.aggregator(hub, http).await.with("x-remote-user", "admin").with("x-remote-group", "system:masters")
     }
 
-    /// Waits, at most `limit`, until a GET of `target` by the administrator is answered as `expected`; returns that answer.
+    /// Waits, at most `limit`, until a GET of `target` by the administrator is answered as
+    /// `expected`; returns that answer.
     pub async fn until(&self, limit: Duration, target: &str, expected: impl Fn(&Answer) -> bool) -> Answer {
         self.connect(Http::H2).await.until(limit, target, expected).await
     }
@@ -254,7 +256,8 @@ impl RigBuilder {
         self
     }
 
-    /// Serves with this many threads in place of one, which makes counts of connections predictable.
+    /// Serves with this many threads in place of one, which makes counts of connections
+    /// predictable.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;

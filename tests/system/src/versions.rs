@@ -86,7 +86,8 @@ macro_rules! across_versions {
     )+};
 }
 
-/// Makes one test of each named `async fn(Http)` for each version, be it the client's or the member's.
+/// Makes one test of each named `async fn(Http)` for each version, be it the client's or the
+/// member's.
 #[macro_export]
 macro_rules! across_http {
     ($($scenario:ident),+ $(,)?) => {$(

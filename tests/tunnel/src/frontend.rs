@@ -182,7 +182,8 @@ impl Caller {
 // === impl Tunnel ===
 
 impl Tunnel {
-    /// Ends it so that the far end has to see a reset. Over a Unix socket there is no such thing: it is closed.
+    /// Ends it so that the far end has to see a reset. Over a Unix socket there is no such thing:
+    /// it is closed.
     pub fn reset(self) {
         match self {
             Self::Uds(_) => {}
@@ -193,7 +194,8 @@ impl Tunnel {
         }
     }
 
-    /// Reads on until it ends, and says how; `None` is an end of file. Panics when it does not end, naming `what` it is.
+    /// Reads on until it ends, and says how; `None` is an end of file. Panics when it does not end,
+    /// naming `what` it is.
     pub async fn end(&mut self, what: &str) -> Option<io::ErrorKind> {
         let mut buffer = vec![0; 64 << 10];
         let end = async {

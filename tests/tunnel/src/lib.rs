@@ -1,7 +1,8 @@
-//! What the tests of the tunnel share: stages of servers and agents in this process, frontends that call, destinations that answer
-//! or misbehave, and measures.
+//! What the tests of the tunnel share: stages of servers and agents in this process, frontends that
+//! call, destinations that answer or misbehave, and measures.
 //!
-//! Everything is real sockets and real TLS on loopback, on ports of the system's choice, and ends when dropped.
+//! Everything is real sockets and real TLS on loopback, on ports of the system's choice, and ends
+//! when dropped.
 
 pub mod admin;
 pub mod frontend;

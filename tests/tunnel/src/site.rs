@@ -99,7 +99,8 @@ impl Site {
     pub async fn sink() -> Self {
         Self::start(|socket| async move {
             loop {
-                // Only errors are waited for: unread bytes keep a socket readable, and writable says nothing.
+                // Only errors are waited for: unread bytes keep a socket readable, and writable
+                // says nothing.
                 let ready = socket.ready(tokio::io::Interest::ERROR).await?;
                 if ready.is_error() {
                     return Err(socket.take_error()?.unwrap_or_else(|| io::ErrorKind::ConnectionReset.into()));

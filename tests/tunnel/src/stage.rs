@@ -72,7 +72,8 @@ pub struct AgentSpec {
     pub flags: Vec<String>,
 }
 
-/// Measures need the machine for themselves; everything else shares it, and who only waits takes no part of it.
+/// Measures need the machine for themselves; everything else shares it, and who only waits takes no
+/// part of it.
 enum Turn {
     None,
     Shared { _guard: OwnedRwLockReadGuard<()> },
@@ -231,7 +232,8 @@ impl Stage {
         }
     }
 
-    /// The command line of a tunnel-server that listens at `ports` of loopback: for agents, for frontends, for the operator.
+    /// The command line of a tunnel-server that listens at `ports` of loopback: for agents, for
+    /// frontends, for the operator.
     pub fn server_arguments(&self, ports: [u16; 3], uds: &Path, flags: &[String]) -> Vec<String> {
         let [agents, frontends, admin] = ports;
         let mut arguments = vec![

@@ -1,7 +1,7 @@
 //! The threads of an agent: one runtime, on one thread unless more are asked for.
 //!
-//! A link's task and those of its streams wake each other for every frame. On one thread that is a push to a list; between threads it
-//! is a system call.
+//! A link's task and those of its streams wake each other for every frame. On one thread that is a
+//! push to a list; between threads it is a system call.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Arguments made into a configuration that is known to hang together; all mistakes are reported at once.
+//! Arguments made into a configuration that is known to hang together; all mistakes are reported at
+//! once.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -18,7 +19,8 @@ use crate::targets::{Rule, Targets, is_in_cluster};
 
 /// Where a pod finds its cluster's CA.
 const IN_CLUSTER_CA: &str = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt";
-/// More links to one server than cores to serve them are of no use, and a server takes sixteen of one agent.
+/// More links to one server than cores to serve them are of no use, and a server takes sixteen of
+/// one agent.
 const MOST_LINKS: u16 = 8;
 
 /// An agent ready to be started.
@@ -52,7 +54,8 @@ pub struct Config {
 #[derive(Debug, Clone)]
 pub struct ApiServer {
     pub place: Destination,
-    /// Whom to trust when asking it whether it is there; nobody in particular when absent, since nothing secret is sent.
+    /// Whom to trust when asking it whether it is there; nobody in particular when absent, since
+    /// nothing secret is sent.
     pub ca: Option<PathBuf>,
 }
 

@@ -161,7 +161,8 @@ impl AttemptError {
     }
 }
 
-/// In TLS 1.3 a server refuses our certificate after its own part is done, so that we hear it while we wait for the answer.
+/// In TLS 1.3 a server refuses our certificate after its own part is done, so that we hear it while
+/// we wait for the answer.
 fn is_tls(error: &io::Error) -> bool {
     error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<rustls::Error>)
 }

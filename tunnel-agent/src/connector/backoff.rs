@@ -1,7 +1,7 @@
 //! When to try again: full jitter, exponential, and short for as long as an outage is young.
 //!
-//! A restarted server is found again within a second or two, a thousand agents do not come back in the same moment, and a server that
-//! is gone is asked twice a minute.
+//! A restarted server is found again within a second or two, a thousand agents do not come back in
+//! the same moment, and a server that is gone is asked twice a minute.
 
 use std::time::Duration;
 
@@ -11,7 +11,8 @@ use tokio::time::Instant;
 /// Anything up to the window: a thousand agents spread over all of it.
 const WAITS: backoff::Backoff =
     backoff::Backoff { chance: 1.0, ..backoff::Backoff::doubling(Duration::from_millis(250), Duration::from_secs(30)) };
-/// The longest wait while an outage is young; after a refusal of the credential the shortest window, since trying changes nothing.
+/// The longest wait while an outage is young; after a refusal of the credential the shortest
+/// window, since trying changes nothing.
 const YOUNG_LONGEST: Duration = Duration::from_secs(1);
 const YOUNG: Duration = Duration::from_secs(10);
 /// No server may keep us away for longer.

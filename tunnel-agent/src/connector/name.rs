@@ -1,4 +1,5 @@
-//! One `--server`: its name is resolved again and again, and each address is a place to make links at.
+//! One `--server`: its name is resolved again and again, and each address is a place to make links
+//! at.
 
 use std::collections::HashMap;
 use std::io;

@@ -1,7 +1,8 @@
 //! One address: the links made through it, and the next one.
 //!
-//! The task owns its links and decides alone what to do next ([`Place::next`]); attempts are made one after the other. A link that is
-//! asked to leave, or whose credential is no longer the one in the files, goes only when another has come, or after a while.
+//! The task owns its links and decides alone what to do next ([`Place::next`]); attempts are made
+//! one after the other. A link that is asked to leave, or whose credential is no longer the one in
+//! the files, goes only when another has come, or after a while.
 
 mod leaving;
 mod live;
@@ -32,7 +33,8 @@ const STEADY: Duration = Duration::from_secs(10);
 const RENEW_WITHIN: Duration = Duration::from_secs(2);
 /// So long nothing is looked for behind an address after it was linked.
 const SETTLE: Duration = Duration::from_secs(1);
-/// Links through an address that the name no longer leads to are given up after this time, if there are others.
+/// Links through an address that the name no longer leads to are given up after this time, if there
+/// are others.
 const RETIRE_AFTER: Duration = Duration::from_mins(5);
 /// The same complaint is not logged more often while there is no link at all,
 const COMPLAIN_EVERY: Duration = Duration::from_mins(1);
@@ -50,8 +52,8 @@ pub(super) struct Place {
     /// Of this place, in [`crate::links::Links`].
     id: u64,
     live: BTreeMap<u16, Live>,
-    /// Numbers of links that were lost: a new link with the old one's number makes the server forget the old one, even if that has not
-    /// noticed yet.
+    /// Numbers of links that were lost: a new link with the old one's number makes the server
+    /// forget the old one, even if that has not noticed yet.
     spare: Vec<Arc<Number>>,
     attempt: Option<Attempt>,
     backoff: Backoff,
@@ -135,7 +137,8 @@ impl Place {
                     break;
                 }
                 Some(event) = self.events.recv() => self.on_event(event),
-                // Before the attempt: one that was made with the new credential must not be forgiven its failure.
+                // Before the attempt: one that was made with the new credential must not be
+                // forgiven its failure.
                 Ok(()) = identities.changed() => self.on_identity(),
                 made = made(&mut self.attempt) => self.on_made(made),
                 Ok(()) = present.changed() => self.on_presence(*present.borrow_and_update()),
@@ -147,8 +150,8 @@ impl Place {
         self.connector.links.wanted_through(self.id, None);
     }
 
-    /// The next thing to do, and when. Links are renewed also where the name no longer leads: an answer may hold a part of the
-    /// addresses, and the old credential may end before that changes.
+    /// The next thing to do, and when. Links are renewed also where the name no longer leads: an
+    /// answer may hold a part of the addresses, and the old credential may end before that changes.
     fn next(&self) -> Option<(Instant, Step)> {
         let now = Instant::now();
         let links = &self.connector.links;
@@ -205,8 +208,8 @@ impl Place {
         }
     }
 
-    /// What the server asked for. But a server that is shutting down speaks for itself, and without any link the others that may be
-    /// behind its address are worth asking soon.
+    /// What the server asked for. But a server that is shutting down speaks for itself, and without
+    /// any link the others that may be behind its address are worth asking soon.
     fn asked_to_wait(&self, error: &AttemptError) -> Option<Duration> {
         let alone = self.connector.links.summary().links == 0;
         let most = if alone && error.is_unavailable() { SETTLE } else { Duration::MAX };
@@ -305,7 +308,8 @@ impl Place {
         }
         self.gone_since = (!present).then(Instant::now);
         if !present {
-            // One more link is of no use; those that there are stay for a while, and need the credential of the day.
+            // One more link is of no use; those that there are stay for a while, and need the
+            // credential of the day.
             self.attempt.take_if(|attempt| !attempt.replaces);
             tracing::info!(address = %self, server = %self.server.name, "the name no longer leads here");
         }

@@ -1,4 +1,5 @@
-//! Connecting to a destination: its name is resolved once, each address is checked, and one that passed is dialled.
+//! Connecting to a destination: its name is resolved once, each address is checked, and one that
+//! passed is dialled.
 
 use std::net::{IpAddr, SocketAddr};
 

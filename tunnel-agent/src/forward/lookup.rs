@@ -1,8 +1,9 @@
 //! Looking up names of destinations.
 //!
-//! The resolver cannot be interrupted: a look-up whose asker has given up goes on, on a thread of its own. So its place is given back
-//! when the resolver returns and not before, and whose names are slow takes places from names of the same kind only: neither from the
-//! API server's, nor from the agent's own of its tunnel-servers.
+//! The resolver cannot be interrupted: a look-up whose asker has given up goes on, on a thread of
+//! its own. So its place is given back when the resolver returns and not before, and whose names
+//! are slow takes places from names of the same kind only: neither from the API server's, nor from
+//! the agent's own of its tunnel-servers.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs as _};
@@ -13,7 +14,8 @@ use tunnel::Destination;
 
 use crate::targets::Check;
 
-/// Threads for blocking work of the whole process: look-ups of three kinds, and as many again for the agent itself.
+/// Threads for blocking work of the whole process: look-ups of three kinds, and as many again for
+/// the agent itself.
 pub const THREADS: usize = 4 * MOST_OF_A_KIND;
 /// More wait, each as long as its dial may take.
 const MOST_OF_A_KIND: usize = 32;
@@ -29,7 +31,8 @@ pub struct Lookups {
 // === impl Lookups ===
 
 impl Lookups {
-    /// What `place` means now, in the resolver's order: as many as it answers, of which the dialer takes some.
+    /// What `place` means now, in the resolver's order: as many as it answers, of which the dialer
+    /// takes some.
     pub async fn resolve(&self, check: Check, place: &Destination) -> io::Result<Vec<SocketAddr>> {
         let (host, port) = (place.host().to_owned(), place.port());
         self.run(check, move || Ok((host, port).to_socket_addrs()?.collect())).await

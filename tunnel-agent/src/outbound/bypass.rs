@@ -1,4 +1,5 @@
-//! Hosts that are reached without the proxy: `NO_PROXY` as `golang.org/x/net/http/httpproxy` reads it.
+//! Hosts that are reached without the proxy: `NO_PROXY` as `golang.org/x/net/http/httpproxy` reads
+//! it.
 
 use std::net::IpAddr;
 
@@ -17,7 +18,8 @@ pub(super) struct Bypass {
 enum Entry {
     Range(Cidr),
     Address(IpAddr, Option<u16>),
-    /// With its leading dot: all names that end so; and the name itself unless the operator wrote the dot.
+    /// With its leading dot: all names that end so; and the name itself unless the operator wrote
+    /// the dot.
     Domain {
         suffix: String,
         itself: bool,

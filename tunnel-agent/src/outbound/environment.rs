@@ -1,5 +1,6 @@
-//! What the environment says of proxies, in the meaning that Go's programs give it (`golang.org/x/net/http/httpproxy`):
-//! `HTTPS_PROXY` and `NO_PROXY`, each in lower case if there is none in upper case. Links are TLS, so `HTTP_PROXY` is about others.
+//! What the environment says of proxies, in the meaning that Go's programs give it
+//! (`golang.org/x/net/http/httpproxy`): `HTTPS_PROXY` and `NO_PROXY`, each in lower case if there
+//! is none in upper case. Links are TLS, so `HTTP_PROXY` is about others.
 
 use std::path::PathBuf;
 
@@ -11,7 +12,8 @@ use super::bypass::Bypass;
 const PROXY: [&str; 2] = ["HTTPS_PROXY", "https_proxy"];
 const BYPASS: [&str; 2] = ["NO_PROXY", "no_proxy"];
 
-/// `variable` looks up a variable. The error names the variable that is wrong, without its value: it may hold a password.
+/// `variable` looks up a variable. The error names the variable that is wrong, without its value:
+/// it may hold a password.
 pub fn read(variable: impl Fn(&str) -> Option<String>, ca: Option<PathBuf>) -> Result<Outbound, String> {
     let first = |names: [&'static str; 2]| {
         names.into_iter().find_map(|name| variable(name).filter(|value| !value.is_empty()).map(|value| (name, value)))

@@ -1,4 +1,5 @@
-//! One value of `--allow`: `HOST`, `HOST:PORT`, `CIDR` or `CIDR:PORT`; IPv6 with a port in brackets, `[fd00::/8]:443`.
+//! One value of `--allow`: `HOST`, `HOST:PORT`, `CIDR` or `CIDR:PORT`; IPv6 with a port in
+//! brackets, `[fd00::/8]:443`.
 
 use std::net::IpAddr;
 

@@ -1,6 +1,7 @@
 //! Addresses that mean this machine, its nearest neighbours or its cloud, whoever asks.
 //!
-//! Whoever is let in to a network at large is not meant to be let in to these: a rule has to be about them alone.
+//! Whoever is let in to a network at large is not meant to be let in to these: a rule has to be
+//! about them alone.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -22,14 +23,16 @@ const V6: [Cidr; 7] = [
     Cidr::v6(Ipv6Addr::LOCALHOST, 128),
     Cidr::v6(Ipv6Addr::UNSPECIFIED, 128),
     Cidr::v6(v6([0xfe80, 0, 0, 0]), 10),
-    // Metadata among unique local addresses: AWS (with DNS, time, and the credentials of pods), Google Cloud, Oracle Cloud, Scaleway.
+    // Metadata among unique local addresses: AWS (with DNS, time, and the credentials of pods),
+    // Google Cloud, Oracle Cloud, Scaleway.
     Cidr::v6(v6([0xfd00, 0xec2, 0, 0]), 32),
     Cidr::v6(Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254), 128),
     Cidr::v6(Ipv6Addr::new(0xfd00, 0xc1, 0, 0, 0, 0, 0xa9fe, 0xa9fe), 128),
     Cidr::v6(Ipv6Addr::new(0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42), 128),
 ];
 
-/// IPv6 that a translator or a tunnel turns into IPv4, and where it holds that: a connection ends up there.
+/// IPv6 that a translator or a tunnel turns into IPv4, and where it holds that: a connection ends
+/// up there.
 struct Embedding {
     range: Cidr,
     /// The octets of each form.
@@ -74,7 +77,8 @@ impl Embedding {
         let octets = address.octets();
         self.forms.iter().any(|form| {
             let held = IpAddr::from(form.map(|at| octets[at]));
-            // Of several forms all but one read what is no address at all, zeros mostly; and nobody translates to "this host".
+            // Of several forms all but one read what is no address at all, zeros mostly; and nobody
+            // translates to "this host".
             range_of(held).is_some() && (self.forms.len() == 1 || !THIS_HOST.contains(held))
         })
     }

@@ -1,4 +1,5 @@
-//! Links that are replaced: by the server's wish or for a new credential, and what that does to streams.
+//! Links that are replaced: by the server's wish or for a new credential, and what that does to
+//! streams.
 
 use std::time::Duration;
 

@@ -1,7 +1,9 @@
-//! A tunnel-server as agents see it: TLS, the registration, and then a link that the test opens streams on.
+//! A tunnel-server as agents see it: TLS, the registration, and then a link that the test opens
+//! streams on.
 //!
-//! It may stand for several servers behind one address: each name it is given welcomes in turn. What is no registration is answered
-//! by the protocol's own code, so that it passes for an API server as well.
+//! It may stand for several servers behind one address: each name it is given welcomes in turn.
+//! What is no registration is answered by the protocol's own code, so that it passes for an API
+//! server as well.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -91,7 +93,8 @@ impl FakeServer {
         .await
     }
 
-    /// Waits until `check` finds something; looks again whenever a registration or a link came or went.
+    /// Waits until `check` finds something; looks again whenever a registration or a link came or
+    /// went.
     pub async fn until<T>(&self, what: impl std::fmt::Display, mut check: impl FnMut(&Self) -> Option<T>) -> T {
         self.state.changed.until(what, || check(self)).await
     }

@@ -1,7 +1,8 @@
 //! The threads of a tunnel-server: one runtime, on one thread unless more are asked for.
 //!
-//! A stream belongs to its connection's task, its link's task and its own, which wake each other for every frame. On one thread that is
-//! a push to a list; between threads it is a system call, and most of what an echo would cost.
+//! A stream belongs to its connection's task, its link's task and its own, which wake each other
+//! for every frame. On one thread that is a push to a list; between threads it is a system call,
+//! and most of what an echo would cost.
 
 use std::time::Duration;
 

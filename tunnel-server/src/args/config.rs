@@ -1,4 +1,5 @@
-//! Arguments made into a configuration that is known to hang together; all mistakes are reported at once.
+//! Arguments made into a configuration that is known to hang together; all mistakes are reported at
+//! once.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -198,7 +199,8 @@ fn warnings(args: &Args) -> Vec<String> {
     warnings
 }
 
-/// The same file, or two of the same contents. What cannot be read is told of when it is opened for use.
+/// The same file, or two of the same contents. What cannot be read is told of when it is opened for
+/// use.
 fn is_same(one: &Path, other: &Path) -> bool {
     one == other || matches!((std::fs::read(one), std::fs::read(other)), (Ok(one), Ok(other)) if one == other)
 }

@@ -1,7 +1,8 @@
 //! What a client of the HTTP/1.1 front is answered.
 //!
-//! kube-apiserver quotes the status line of a failure and nothing else, so the reason phrase carries the sentence; the body has it
-//! whole, and the three `tunnel-` headers have it for programs.
+//! kube-apiserver quotes the status line of a failure and nothing else, so the reason phrase
+//! carries the sentence; the body has it whole, and the three `tunnel-` headers have it for
+//! programs.
 
 use http::{HeaderMap, StatusCode};
 use tunnel::{Hop, Reason, Refusal};

@@ -1,8 +1,10 @@
-//! A client of the HTTP/1.1 front once its tunnel stands: the 200 goes out alone, and nothing of the member before it was taken.
+//! A client of the HTTP/1.1 front once its tunnel stands: the 200 goes out alone, and nothing of
+//! the member before it was taken.
 //!
-//! Two writes in a row are not enough: nearly half of the clients that were slow to look got the 200 and a member's first words in
-//! one read, and kube-apiserver gives such a connection up. A Unix socket tells when its peer has read everything; a TCP socket does
-//! not, so there a moment has to pass, or the client has to speak, which no client does that has not seen the 200.
+//! Two writes in a row are not enough: nearly half of the clients that were slow to look got the
+//! 200 and a member's first words in one read, and kube-apiserver gives such a connection up. A
+//! Unix socket tells when its peer has read everything; a TCP socket does not, so there a moment
+//! has to pass, or the client has to speak, which no client does that has not seen the 200.
 
 use std::io;
 use std::pin::Pin;
@@ -19,16 +21,19 @@ use tokio::time::{Sleep, sleep};
 use tokio_rustls::server::TlsStream;
 use tunnel::bridge::Socket;
 
-/// From a TCP client's 200 to the member's first words. Long enough for a client on a busy machine to be scheduled (a quarter of it was
-/// not); only clients that let the member speak first ever wait for it, and what Kubernetes tunnels is TLS, where clients speak first.
+/// From a TCP client's 200 to the member's first words. Long enough for a client on a busy machine
+/// to be scheduled (a quarter of it was not); only clients that let the member speak first ever
+/// wait for it, and what Kubernetes tunnels is TLS, where clients speak first.
 const MOMENT: Duration = Duration::from_millis(100);
-/// The same for a Unix socket after its peer has read the 200: the `read` that did it may not have returned yet, and takes what comes until
-/// then. On a machine with twice as many threads to run as processors one in 10,000 was interrupted there for more than a millisecond.
+/// The same for a Unix socket after its peer has read the 200: the `read` that did it may not have
+/// returned yet, and takes what comes until then. On a machine with twice as many threads to run as
+/// processors one in 10,000 was interrupted there for more than a millisecond.
 const SHORT_MOMENT: Duration = Duration::from_millis(10);
 
 /// A socket that clients of the front come by.
 pub trait Front: Socket + Sync {
-    /// Sends `answer` whole. Returns what has to pass then, from now on or from when the peer has read it.
+    /// Sends `answer` whole. Returns what has to pass then, from now on or from when the peer has
+    /// read it.
     fn announce(&mut self, answer: &'static [u8]) -> impl Future<Output = io::Result<Pause>> + Send;
 
     /// Waits until the peer has read what [`Front::announce`] sent, where that can be seen.
@@ -183,10 +188,12 @@ impl Front for TlsStream<LargeReads<TcpStream>> {
 }
 
 impl Front for UnixStream {
-    /// The kernel tells of a writable socket whenever the peer has read a message (`unix_write_space` in `net/unix/af_unix.c`), but
-    /// tokio remembers that it was writable all the time. So it is made to forget, and sent to behind its back: the next it hears is
-    /// that the answer was read, or that the client has spoken or gone. There is no older news that it has not heard: it came before
-    /// the member's answer, and without it the request could not have been read.
+    /// The kernel tells of a writable socket whenever the peer has read a message
+    /// (`unix_write_space` in `net/unix/af_unix.c`), but tokio remembers that it was writable all
+    /// the time. So it is made to forget, and sent to behind its back: the next it hears is that
+    /// the answer was read, or that the client has spoken or gone. There is no older news that it
+    /// has not heard: it came before the member's answer, and without it the request could not have
+    /// been read.
     async fn announce(&mut self, answer: &'static [u8]) -> io::Result<Pause> {
         forget(self);
         // Nothing was sent before: there is room for a line.

@@ -1,4 +1,5 @@
-//! The head of an HTTP/1.1 `CONNECT` (RFC 9110 §9.3.6): the target counts, `Host` does not (kube-apiserver sends `127.0.0.1`).
+//! The head of an HTTP/1.1 `CONNECT` (RFC 9110 §9.3.6): the target counts, `Host` does not
+//! (kube-apiserver sends `127.0.0.1`).
 
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use httparse::{EMPTY_HEADER, Header, Status};
@@ -37,7 +38,8 @@ pub enum HeadError {
     TooMany,
 }
 
-/// Reads a head off the start of `bytes`: the request and the head's length; `None` if it is not complete yet.
+/// Reads a head off the start of `bytes`: the request and the head's length; `None` if it is not
+/// complete yet.
 pub fn parse(bytes: &[u8]) -> Result<Option<(Request, usize)>, HeadError> {
     let mut headers = [EMPTY_HEADER; MOST_HEADERS];
     let mut request = httparse::Request::new(&mut headers);
@@ -66,7 +68,8 @@ fn cluster(headers: &[Header<'_>]) -> Result<Option<ClusterName>, HeadError> {
     Ok(Some(ClusterName::parse(name.trim_matches([' ', '\t']))?))
 }
 
-/// What comes behind the head is the tunnel's. Whoever means something else by it must not be misunderstood.
+/// What comes behind the head is the tunnel's. Whoever means something else by it must not be
+/// misunderstood.
 fn has_no_body(headers: &[Header<'_>]) -> Result<(), HeadError> {
     let is_body = |header: &&Header<'_>| {
         let is = |name: &http::HeaderName| header.name.eq_ignore_ascii_case(name.as_str());

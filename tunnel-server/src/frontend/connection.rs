@@ -1,4 +1,5 @@
-//! One frontend's connection, over whatever it came: HTTP/2 with many streams, or HTTP/1.1 with one.
+//! One frontend's connection, over whatever it came: HTTP/2 with many streams, or HTTP/1.1 with
+//! one.
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -88,7 +89,8 @@ async fn stream(shared: &Shared, origin: &Origin, serving: &Serving, mut incomin
     }
 }
 
-/// Runs `splice` to its end, and tells its frontend when the agent is leaving: who has a pool inside the stream uses another.
+/// Runs `splice` to its end, and tells its frontend when the agent is leaving: who has a pool
+/// inside the stream uses another.
 async fn telling(
     mut splice: Pin<&mut impl Future<Output = ()>>,
     leaving: Option<CancellationToken>,

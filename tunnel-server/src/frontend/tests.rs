@@ -204,7 +204,8 @@ async fn who_shows_no_certificate_keeps_nobody_out() {
     eventually(SOON, || bench.told().contains("connections_refused_total{reason=\"shed\"} 33")).await;
     assert!(matches!(within(SOON, "being closed", silent[0].read(&mut [0])).await, Ok(0) | Err(_)));
 
-    // The room is for those with a certificate; who finds none left is told so by the end of the connection.
+    // The room is for those with a certificate; who finds none left is told so by the end of the
+    // connection.
     let mut admitted = Vec::new();
     for _ in 0..3 {
         admitted.push(within(promptly, "another", bench.gateway()).await);

@@ -1,5 +1,6 @@
-//! The TCP listener. Whoever has no certificate of the frontends' CA gets an alert, and each `CONNECT` is judged again: streams
-//! outlive a rotation of the CA, but a certificate of the former one opens no new ones.
+//! The TCP listener. Whoever has no certificate of the frontends' CA gets an alert, and each
+//! `CONNECT` is judged again: streams outlive a rotation of the CA, but a certificate of the former
+//! one opens no new ones.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -113,7 +114,8 @@ impl Door {
         }
     }
 
-    /// The connection of somebody with a certificate, and its room; or the kind of failure, for the metric, and the reason.
+    /// The connection of somebody with a certificate, and its room; or the kind of failure, for the
+    /// metric, and the reason.
     async fn admit(
         &self,
         stream: TcpStream,

@@ -1,4 +1,5 @@
-//! The Unix socket. Its file's mode says who may connect; there is no TLS, so which HTTP is spoken is seen from the first bytes.
+//! The Unix socket. Its file's mode says who may connect; there is no TLS, so which HTTP is spoken
+//! is seen from the first bytes.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -61,8 +62,9 @@ impl Listener {
     }
 }
 
-/// A stream that is known by what the kernel says of it. One from tokio's own listener is taken for ready unheard, and the first news of
-/// it is heard at any later moment; to register it anew costs two system calls. So the listener is one that tokio only watches.
+/// A stream that is known by what the kernel says of it. One from tokio's own listener is taken for
+/// ready unheard, and the first news of it is heard at any later moment; to register it anew costs
+/// two system calls. So the listener is one that tokio only watches.
 async fn accept(listener: &UnixStream) -> io::Result<UnixStream> {
     let (stream, _) = listener.async_io(Interest::READABLE, || SockRef::from(listener).accept()).await?;
     stream.set_nonblocking(true)?;
@@ -88,7 +90,8 @@ async fn serve(shared: Shared, mut stream: UnixStream) {
     drop(connected);
 }
 
-/// Whether the client speaks HTTP/2; `None` if it left before that could be said. What was read is in `read`.
+/// Whether the client speaks HTTP/2; `None` if it left before that could be said. What was read is
+/// in `read`.
 async fn sniff(stream: &mut UnixStream, read: &mut BytesMut) -> Option<bool> {
     loop {
         let length = read.len().min(PREFACE.len());

@@ -1,4 +1,5 @@
-//! One attempt to open a stream, counted and told of once: when it ended, or when it is dropped because its frontend gave up.
+//! One attempt to open a stream, counted and told of once: when it ended, or when it is dropped
+//! because its frontend gave up.
 
 use tokio::time::Instant;
 use tunnel::{ClusterName, Destination, Reason, Refusal};

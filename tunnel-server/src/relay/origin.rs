@@ -20,7 +20,8 @@ pub struct Origin {
 enum Who {
     /// Over TLS, with a certificate that is judged at each `CONNECT` by the CA of that moment.
     Certified { peer: Box<Peer>, door: Arc<ClientCa> },
-    /// Over the Unix socket: its file's mode let it in. Put into words only where the log wants them.
+    /// Over the Unix socket: its file's mode let it in. Put into words only where the log wants
+    /// them.
     Local(Option<UCred>),
 }
 

@@ -1,4 +1,5 @@
-//! Byte streams over pipes in memory: the pump behind an upgrade, streams of a link, and two links joined.
+//! Byte streams over pipes in memory: the pump behind an upgrade, streams of a link, and two links
+//! joined.
 
 use std::sync::Arc;
 

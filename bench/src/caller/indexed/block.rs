@@ -1,10 +1,12 @@
-//! Header blocks (RFC 7541): the first request's, which teaches the peer's table, and that of all others, which point into it.
+//! Header blocks (RFC 7541): the first request's, which teaches the peer's table, and that of all
+//! others, which point into it.
 
 use anyhow::{Result, ensure};
 use bytes::{BufMut as _, Bytes, BytesMut};
 use http::Request;
 
-/// What a peer's table holds unless it says otherwise, and what an entry counts beside its texts (§4.1, §4.2).
+/// What a peer's table holds unless it says otherwise, and what an entry counts beside its texts
+/// (§4.1, §4.2).
 const TABLE: usize = 4096;
 const ENTRY: usize = 32;
 /// Of the table that every peer has (appendix A).
@@ -36,7 +38,8 @@ pub fn is_ok(block: &[u8]) -> bool {
 // === impl Blocks ===
 
 impl Blocks {
-    /// Of a GET. The path is sent each time, as Go's clients do with one they have not asked for: a hub's requests differ in it.
+    /// Of a GET. The path is sent each time, as Go's clients do with one they have not asked for: a
+    /// hub's requests differ in it.
     pub fn of(request: &Request<()>) -> Result<Self> {
         let (authority, path) = (request.uri().authority(), request.uri().path_and_query());
         let authority = authority.map_or("", |authority| authority.as_str());

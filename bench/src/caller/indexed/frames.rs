@@ -1,4 +1,5 @@
-//! Frames (RFC 9113 §4.1, §6): those that a client of small GETs sends, and what it has to know of those that come.
+//! Frames (RFC 9113 §4.1, §6): those that a client of small GETs sends, and what it has to know of
+//! those that come.
 
 use anyhow::{Result, bail, ensure};
 use bytes::{Buf as _, BufMut as _, BytesMut};
@@ -19,7 +20,8 @@ const END_HEADERS: u8 = 4;
 /// Settings.
 const ENABLE_PUSH: u16 = 2;
 const INITIAL_WINDOW: u16 = 4;
-/// What a stream may send, and by how much the connection may send more than its first 65,535 bytes.
+/// What a stream may send, and by how much the connection may send more than its first 65,535
+/// bytes.
 const STREAM_WINDOW: u32 = 4 << 20;
 const CONNECTION_WINDOW: usize = (1 << 31) - (1 << 16);
 

@@ -1,4 +1,5 @@
-//! konnectivity's messages, as `konnectivity-client/proto/client/client.proto` numbers their fields, in gRPC's framing.
+//! konnectivity's messages, as `konnectivity-client/proto/client/client.proto` numbers their
+//! fields, in gRPC's framing.
 
 use anyhow::{Context as _, Result, ensure};
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};

@@ -1,4 +1,5 @@
-//! Requests, as kubectl's would come through the hub: HTTP/2 and HTTP/1.1, always [`IN_FLIGHT`] under way.
+//! Requests, as kubectl's would come through the hub: HTTP/2 and HTTP/1.1, always [`IN_FLIGHT`]
+//! under way.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

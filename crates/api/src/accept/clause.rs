@@ -1,7 +1,7 @@
 //! The clauses of an Accept header (RFC 9110 §12.5.1).
 //!
-//! Lenient where the RFC leaves no doubt about what was meant: unknown parameters are skipped and a malformed quality counts as 1,
-//! as goautoneg has it; a clause without a slash is dropped.
+//! Lenient where the RFC leaves no doubt about what was meant: unknown parameters are skipped and a
+//! malformed quality counts as 1, as goautoneg has it; a clause without a slash is dropped.
 
 use std::cmp::Reverse;
 

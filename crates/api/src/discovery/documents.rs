@@ -1,4 +1,5 @@
-//! The shapes of the four documents: `metav1.APIGroupList`, `APIGroup` and `APIResourceList`, and `apidiscovery.k8s.io/v2`.
+//! The shapes of the four documents: `metav1.APIGroupList`, `APIGroup` and `APIResourceList`, and
+//! `apidiscovery.k8s.io/v2`.
 
 use std::borrow::Cow;
 

@@ -1,7 +1,8 @@
-//! A JSON patch (RFC 6902), applied within bounds: a few lines of it could otherwise make an object of any size, by copies of
-//! copies, or one so deep that whoever walks it runs out of stack.
+//! A JSON patch (RFC 6902), applied within bounds: a few lines of it could otherwise make an object
+//! of any size, by copies of copies, or one so deep that whoever walks it runs out of stack.
 //!
-//! kube-apiserver bounds the same, by `AccumulatedCopySizeLimit` of its library (`k8s.io/apiserver/pkg/endpoints/handlers/patch.go`).
+//! kube-apiserver bounds the same, by `AccumulatedCopySizeLimit` of its library
+//! (`k8s.io/apiserver/pkg/endpoints/handlers/patch.go`).
 
 use std::io;
 

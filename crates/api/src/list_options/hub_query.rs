@@ -25,8 +25,8 @@ impl Query {
 }
 
 impl ListOptions {
-    /// For the hub's objects that also have `label`; none if it is empty. Client label selectors are left out where `labels` is
-    /// false.
+    /// For the hub's objects that also have `label`; none if it is empty. Client label selectors
+    /// are left out where `labels` is false.
     pub fn to_hub(&self, label: &str, labels: bool) -> String {
         let mut query = Query::default();
         self.selectors.put(&mut query, label, labels);
@@ -40,7 +40,8 @@ impl ListOptions {
 }
 
 impl WatchOptions {
-    /// As [`ListOptions::to_hub`]. Bookmarks are always asked for. `timeout_seconds` stands in for the watcher's own.
+    /// As [`ListOptions::to_hub`]. Bookmarks are always asked for. `timeout_seconds` stands in for
+    /// the watcher's own.
     pub fn to_hub(&self, label: &str, labels: bool, timeout_seconds: u64) -> String {
         let mut query = Query::default();
         query.put("watch", "true");
@@ -57,7 +58,8 @@ impl WatchOptions {
 }
 
 impl Selectors {
-    /// The namespace of the hub's objects is not that of ours: what a selector says of it is not passed on.
+    /// The namespace of the hub's objects is not that of ours: what a selector says of it is not
+    /// passed on.
     fn put(&self, query: &mut Query, label: &str, labels: bool) {
         let own = if labels && self.labels != LabelSelector::default() { self.label_text.as_str() } else { "" };
         let separator = if label.is_empty() || own.is_empty() { "" } else { "," };

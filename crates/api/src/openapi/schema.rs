@@ -36,8 +36,9 @@ pub(super) enum Form {
     List(&'static str),
 }
 
-/// The schema's name in the document, and so in every reference. The prefix is ours even for types of Kubernetes, of which we
-/// have some fields only: tools that merge documents must not take them for the whole.
+/// The schema's name in the document, and so in every reference. The prefix is ours even for types
+/// of Kubernetes, of which we have some fields only: tools that merge documents must not take them
+/// for the whole.
 pub(super) fn qualified(name: &str) -> String {
     format!("dev.oam.core.cluster.{VERSION}.{name}")
 }

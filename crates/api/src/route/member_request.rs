@@ -1,9 +1,11 @@
-//! What a member will do with a proxied request: read once, from the bytes that are forwarded, for everybody who has to know.
+//! What a member will do with a proxied request: read once, from the bytes that are forwarded, for
+//! everybody who has to know.
 //!
-//! A wrong answer is a hole: one thing would be allowed, counted or written down, and another done. So this follows the member step by
-//! step: `net/http` decodes the path once, then `requestinfo.go` reads it, and KEP-4006 makes opening a stream a `create`. Where a
-//! server might read a path otherwise than `requestinfo.go` does, the answer is the one that grants less; where none does for certain,
-//! nothing is to be allowed, see [`MemberRequest::has_one_reading`].
+//! A wrong answer is a hole: one thing would be allowed, counted or written down, and another done.
+//! So this follows the member step by step: `net/http` decodes the path once, then `requestinfo.go`
+//! reads it, and KEP-4006 makes opening a stream a `create`. Where a server might read a path
+//! otherwise than `requestinfo.go` does, the answer is the one that grants less; where none does
+//! for certain, nothing is to be allowed, see [`MemberRequest::has_one_reading`].
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,8 +19,9 @@ use crate::{path, query};
 
 /// A request as its member's API server sees it.
 ///
-/// A path with an invalid escape is a non-resource path, as sent: good enough to be written down, and nothing to be allowed, see
-/// [`MemberRequest::can_be_decoded`]. Decoded bytes that are no UTF-8 become U+FFFD, as Go's JSON encoder has them in a review.
+/// A path with an invalid escape is a non-resource path, as sent: good enough to be written down,
+/// and nothing to be allowed, see [`MemberRequest::can_be_decoded`]. Decoded bytes that are no
+/// UTF-8 become U+FFFD, as Go's JSON encoder has them in a review.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemberRequest<'a> {
     method: &'a Method,
@@ -44,8 +47,8 @@ enum Endless {
 // === impl MemberRequest ===
 
 impl<'a> MemberRequest<'a> {
-    /// `remainder` is the path as it is forwarded, without the endpoint's base path; empty means `/`. `upgrade` says whether the request
-    /// asks to switch protocols.
+    /// `remainder` is the path as it is forwarded, without the endpoint's base path; empty means
+    /// `/`. `upgrade` says whether the request asks to switch protocols.
     pub fn read(method: &'a Method, remainder: &'a str, query: Option<&'a str>, upgrade: bool) -> Self {
         let raw = if remainder.is_empty() { "/" } else { remainder };
         let [watch, follow, impersonate] = match query {
@@ -67,17 +70,20 @@ impl<'a> MemberRequest<'a> {
             resource,
             decodes,
             upgrade,
-            // API servers watch and follow by GET alone (`k8s.io/apiserver/pkg/endpoints/installer.go`).
+            // API servers watch and follow by GET alone
+            // (`k8s.io/apiserver/pkg/endpoints/installer.go`).
             endless: endless.filter(|_| *method == Method::GET),
             // Only the exact word counts, as for the Go cluster-gateway.
             impersonates: impersonate.as_deref() == Some("true"),
         }
     }
 
-    /// The verb to review it under as a request to a member's proxy: that of its method, and for a read that opens a stream `gained`.
+    /// The verb to review it under as a request to a member's proxy: that of its method, and for a
+    /// read that opens a stream `gained`.
     ///
-    /// Never less than what the member executes: an upgrade adds to what a GET does, and takes nothing from what any other method
-    /// does, since a member that knows no upgrade ignores the wish (RFC 9110 §7.8) and deletes what it is told to delete.
+    /// Never less than what the member executes: an upgrade adds to what a GET does, and takes
+    /// nothing from what any other method does, since a member that knows no upgrade ignores the
+    /// wish (RFC 9110 §7.8) and deletes what it is told to delete.
     pub fn reviewed_verb(&self, gained: Verb) -> Verb {
         match request_info::verb(self.method) {
             Verb::Get if self.connects() => gained,
@@ -85,7 +91,8 @@ impl<'a> MemberRequest<'a> {
         }
     }
 
-    /// Whether it opens a stream into something: a console, a terminal, a port, anything that asks to switch protocols, but a watch.
+    /// Whether it opens a stream into something: a console, a terminal, a port, anything that asks
+    /// to switch protocols, but a watch.
     pub fn connects(&self) -> bool {
         self.upgrade && self.endless != Some(Endless::Watch)
     }
@@ -95,7 +102,8 @@ impl<'a> MemberRequest<'a> {
         self.upgrade
     }
 
-    /// Whether its answer has no end of its own: a watch, or a log that is followed. Never anything behind a `…/proxy`.
+    /// Whether its answer has no end of its own: a watch, or a log that is followed. Never anything
+    /// behind a `…/proxy`.
     pub fn is_endless(&self) -> bool {
         self.endless.is_some()
     }
@@ -105,41 +113,46 @@ impl<'a> MemberRequest<'a> {
         self.impersonates
     }
 
-    /// Whether a pod, Service or kubelet may answer instead of the member. Errs towards true: where the word stands does not matter,
-    /// because a member, or what stands before it, may collapse what we forward as it is.
+    /// Whether a pod, Service or kubelet may answer instead of the member. Errs towards true: where
+    /// the word stands does not matter, because a member, or what stands before it, may collapse
+    /// what we forward as it is.
     pub fn is_behind_proxy(&self) -> bool {
         path::is_behind_proxy(self.raw)
     }
 
-    /// Whether its query may hold what is to be kept from logs: commands, or words for a workload. Errs as
-    /// [`MemberRequest::is_behind_proxy`].
+    /// Whether its query may hold what is to be kept from logs: commands, or words for a workload.
+    /// Errs as [`MemberRequest::is_behind_proxy`].
     pub fn may_act(&self) -> bool {
         path::may_act(self.raw)
     }
 
-    /// Whether it may be sent once more after a 401, if it has no body. The member itself did nothing then (RFC 9110 §15.5.2); a workload
-    /// behind it says what it pleases.
+    /// Whether it may be sent once more after a 401, if it has no body. The member itself did
+    /// nothing then (RFC 9110 §15.5.2); a workload behind it says what it pleases.
     pub fn may_be_repeated(&self) -> bool {
         self.method.is_safe() || !self.is_behind_proxy()
     }
 
-    /// The resource it is about, as it is written there; empty if it is about none. For metrics: nothing may be decided by it.
+    /// The resource it is about, as it is written there; empty if it is about none. For metrics:
+    /// nothing may be decided by it.
     pub fn resource(&self) -> &'a str {
         self.resource
     }
 
-    /// Whether two hexadecimal digits follow each percent sign of the path. A review must not speak of a path for which that is not so:
-    /// kube-apiserver refuses it before it looks at anything (`net/url`), but other servers, and proxies in front of any, mend it into
-    /// one that nobody has reviewed.
+    /// Whether two hexadecimal digits follow each percent sign of the path. A review must not speak
+    /// of a path for which that is not so: kube-apiserver refuses it before it looks at anything
+    /// (`net/url`), but other servers, and proxies in front of any, mend it into one that nobody
+    /// has reviewed.
     pub fn can_be_decoded(&self) -> bool {
         self.decodes
     }
 
-    /// Whether all who read its path find what [`MemberRequest::attributes`] says. Proxies in front of an API server join slashes or take
-    /// `\` for one (nginx `merge_slashes`, Envoy `merge_slashes` and `normalize_path`): `pods/p//log` is a pod for `requestinfo.go`, and a
+    /// Whether all who read its path find what [`MemberRequest::attributes`] says. Proxies in front
+    /// of an API server join slashes or take `\` for one (nginx `merge_slashes`, Envoy
+    /// `merge_slashes` and `normalize_path`): `pods/p//log` is a pod for `requestinfo.go`, and a
     /// log once it has passed. A review must not speak of a path for which that is not so.
     ///
-    /// Slashes at both ends change nothing, nor does what follows a subresource `proxy`, which is the workload's.
+    /// Slashes at both ends change nothing, nor does what follows a subresource `proxy`, which is
+    /// the workload's.
     pub fn has_one_reading(&self) -> bool {
         decoded(self.raw).is_some_and(|path| {
             let path = path.trim_matches('/');
@@ -149,8 +162,9 @@ impl<'a> MemberRequest<'a> {
         })
     }
 
-    /// Its attributes, for a second review on the hub and for the audit log. A GET of `pods/exec`, `pods/attach` or
-    /// `pods/portforward` that asks to switch protocols is a `create` (kube-apiserver since 1.35).
+    /// Its attributes, for a second review on the hub and for the audit log. A GET of `pods/exec`,
+    /// `pods/attach` or `pods/portforward` that asks to switch protocols is a `create`
+    /// (kube-apiserver since 1.35).
     pub fn attributes(&self) -> Attributes {
         let Some(path) = decoded(self.raw) else {
             return Attributes::NonResource { path: Arc::from(self.raw), verb: request_info::lower_case(self.method) };
@@ -158,7 +172,8 @@ impl<'a> MemberRequest<'a> {
         let mut attributes = request_info::attributes(self.method, &path, self.query);
         if let Attributes::Resource(resource) = &mut attributes
             && self.upgrade
-            // Without a name it is a list for the rules, and still an exec for whoever collapses slashes.
+            // Without a name it is a list for the rules, and still an exec for whoever collapses
+            // slashes.
             && matches!(resource.verb, Verb::Get | Verb::List | Verb::Watch)
             && (&*resource.group, &*resource.resource) == ("", "pods")
             && matches!(&*resource.subresource, "exec" | "attach" | "portforward")
@@ -169,7 +184,8 @@ impl<'a> MemberRequest<'a> {
     }
 }
 
-/// The resource, and whether there is an end to it, where the query asks to `watch` and to `follow`.
+/// The resource, and whether there is an end to it, where the query asks to `watch` and to
+/// `follow`.
 fn outlined<'p>(method: &Method, path: &'p str, (watch, follow): (bool, bool)) -> (&'p str, Option<Endless>) {
     let Some(parts) = Parts::of(method, path) else { return ("", None) };
     let endless = if parts.verb(watch) == Verb::Watch && parts.subresource.is_empty() {
@@ -182,8 +198,8 @@ fn outlined<'p>(method: &Method, path: &'p str, (watch, follow): (bool, bool)) -
     (parts.resource, endless)
 }
 
-/// Whether some server, or what stands before it, may take the decoded `path` for another one: what collapses slashes, or takes `\` for one,
-/// finds a name where `requestinfo.go` finds none.
+/// Whether some server, or what stands before it, may take the decoded `path` for another one: what
+/// collapses slashes, or takes `\` for one, finds a name where `requestinfo.go` finds none.
 fn may_be_read_otherwise(path: &str) -> bool {
     path.contains('\\') || path.trim_matches('/').contains("//")
 }

@@ -1,8 +1,10 @@
-//! `k8s.io/apiserver/pkg/endpoints/request/requestinfo.go`: any request's attributes for the access review.
+//! `k8s.io/apiserver/pkg/endpoints/request/requestinfo.go`: any request's attributes for the access
+//! review.
 //!
-//! Segments are taken as given: a proxied request's path is decoded first, as the member will (`member_request`), and of our own
-//! paths nobody decodes any. Of these only paths without a percent sign are served, and for all others the review then speaks of a
-//! resource that nobody has been granted.
+//! Segments are taken as given: a proxied request's path is decoded first, as the member will
+//! (`member_request`), and of our own paths nobody decodes any. Of these only paths without a
+//! percent sign are served, and for all others the review then speaks of a resource that nobody has
+//! been granted.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -31,7 +33,8 @@ pub(super) struct Parts<'p> {
     pub(super) rest: &'p str,
 }
 
-/// As `split('/')`, byte by byte: its search is made for long texts, and cost more than all the rest for these few short ones.
+/// As `split('/')`, byte by byte: its search is made for long texts, and cost more than all the
+/// rest for these few short ones.
 struct Segments<'p> {
     rest: Option<&'p str>,
 }
@@ -94,7 +97,8 @@ impl<'p> Parts<'p> {
                 subresource = segments.next();
             }
         }
-        // `specialVerbsNoSubresources`: behind `proxy/` everything after the name is the path to be proxied.
+        // `specialVerbsNoSubresources`: behind `proxy/` everything after the name is the path to be
+        // proxied.
         let subresource = subresource.filter(|_| verb != Verb::Proxy).unwrap_or_default();
         let name = name.unwrap_or_default();
         let rest = segments.rest.unwrap_or_default();
@@ -144,9 +148,11 @@ impl<'p> Iterator for Segments<'p> {
     }
 }
 
-/// The name in `fieldSelector=metadata.name=<name>`, if it could be one (`content.IsPathSegmentName`).
+/// The name in `fieldSelector=metadata.name=<name>`, if it could be one
+/// (`content.IsPathSegmentName`).
 ///
-/// Kubernetes takes it from the decoded `ListOptions`, hence from none of a query in which any option does not decode.
+/// Kubernetes takes it from the decoded `ListOptions`, hence from none of a query in which any
+/// option does not decode.
 fn selected_name(query: Option<&str>) -> Option<Arc<str>> {
     let selector = FieldSelector::parse(&query::first(query, "fieldSelector")?).ok()?;
     let name = selector.exact("metadata.name")?;
@@ -154,7 +160,8 @@ fn selected_name(query: Option<&str>) -> Option<Arc<str>> {
     (valid && decodes(query)).then(|| Arc::from(name))
 }
 
-/// Whether the options of a list other than `fieldSelector` decode: booleans and plain text always do.
+/// Whether the options of a list other than `fieldSelector` decode: booleans and plain text always
+/// do.
 fn decodes(query: Option<&str>) -> bool {
     let number = |key| query::first(query, key).is_none_or(|value| value.parse::<i64>().is_ok());
     number("limit")

@@ -58,7 +58,8 @@ impl Credential {
     }
 }
 
-/// The Go cluster-gateway sends the token untrimmed and fails at each request when it ends in a newline, as pasted ones do.
+/// The Go cluster-gateway sends the token untrimmed and fails at each request when it ends in a
+/// newline, as pasted ones do.
 fn token(bytes: &[u8]) -> Result<Credential, SecretError> {
     let bytes = bytes.trim_ascii_end();
     if bytes.is_empty() {

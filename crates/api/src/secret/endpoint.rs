@@ -1,7 +1,8 @@
 //! The URL of a member's API server, parsed once and strictly.
 //!
-//! Whoever writes the URL decides where a powerful credential is sent, so nothing is guessed: no user info, query or fragment, no
-//! dot segments (the base path must be inescapable), and the host is one name or address.
+//! Whoever writes the URL decides where a powerful credential is sent, so nothing is guessed: no
+//! user info, query or fragment, no dot segments (the base path must be inescapable), and the host
+//! is one name or address.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -15,9 +16,11 @@ pub struct Endpoint {
     /// Lower-case DNS name, IPv4 address or IPv6 address without brackets.
     pub host: String,
     pub port: u16,
-    /// Empty or `/…` without a trailing `/`, percent-encoded as written: the proxied path is appended to it.
+    /// Empty or `/…` without a trailing `/`, percent-encoded as written: the proxied path is
+    /// appended to it.
     pub base_path: String,
-    /// What `Host` and `:authority` say: the host as written, lower-case, with the port only if it was given.
+    /// What `Host` and `:authority` say: the host as written, lower-case, with the port only if it
+    /// was given.
     pub authority: String,
 }
 
@@ -118,8 +121,8 @@ pub(super) fn canonical_host(host: &str) -> Result<String, InvalidEndpoint> {
         let inner = inner.strip_suffix(']').ok_or(InvalidEndpoint::Host)?;
         return inner.parse::<Ipv6Addr>().map(|address| address.to_string()).map_err(|_| InvalidEndpoint::Host);
     }
-    // A name whose last label is a number is meant as an IPv4 address (WHATWG URL, "ends in a number"): refuse the spellings
-    // (`127.1`, `0x7f.1`) that resolvers disagree about.
+    // A name whose last label is a number is meant as an IPv4 address (WHATWG URL, "ends in a
+    // number"): refuse the spellings (`127.1`, `0x7f.1`) that resolvers disagree about.
     if ends_in_number(host) && host.parse::<Ipv4Addr>().is_err() {
         return Err(InvalidEndpoint::Host);
     }
@@ -132,7 +135,8 @@ fn ends_in_number(host: &str) -> bool {
     hex || last.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Letters, digits, `-` and `_` (seen inside companies) in labels of 1 to 63 bytes; also matches IPv4 addresses.
+/// Letters, digits, `-` and `_` (seen inside companies) in labels of 1 to 63 bytes; also matches
+/// IPv4 addresses.
 pub(super) fn is_dns_name(name: &str) -> bool {
     let label = |label: &str| {
         (1..=63).contains(&label.len())

@@ -1,4 +1,5 @@
-//! Why a Secret is no usable cluster. Every text names the key at fault and what to do, and none repeats the value.
+//! Why a Secret is no usable cluster. Every text names the key at fault and what to do, and none
+//! repeats the value.
 
 use super::{
     CA_KEY, CREDENTIAL_TYPE_LABEL, ENDPOINT_KEY, ENDPOINT_TYPE_LABEL, EXEC_KEY, INSECURE_KEY, InvalidEndpoint,

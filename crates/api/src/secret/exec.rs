@@ -1,7 +1,8 @@
-//! The `exec` data key: JSON of client-go's `ExecConfig` (`k8s.io/client-go/tools/clientcmd/api`), a program that issues the
-//! credential.
+//! The `exec` data key: JSON of client-go's `ExecConfig` (`k8s.io/client-go/tools/clientcmd/api`),
+//! a program that issues the credential.
 //!
-//! What comes out can be run as it is: within the limits of the system, and without what would end an argument early.
+//! What comes out can be run as it is: within the limits of the system, and without what would end
+//! an argument early.
 
 use std::fmt;
 

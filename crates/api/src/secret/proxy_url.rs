@@ -85,7 +85,8 @@ impl ProxyUrl {
         self.with(encoded).into()
     }
 
-    /// The URL as it was written, but for the password, which becomes `xxxxx` as Go's `url.Redacted` has it.
+    /// The URL as it was written, but for the password, which becomes `xxxxx` as Go's
+    /// `url.Redacted` has it.
     pub fn redacted(&self) -> String {
         self.with(|_| "xxxxx".to_owned())
     }

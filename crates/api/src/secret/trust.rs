@@ -1,7 +1,7 @@
 //! What the member's certificate is verified against.
 //!
-//! Verification is only ever switched off by saying so: a bundle that is there but unusable is an error, and never falls back to
-//! the system's roots.
+//! Verification is only ever switched off by saying so: a bundle that is there but unusable is an
+//! error, and never falls back to the system's roots.
 
 use std::net::IpAddr;
 
@@ -52,8 +52,9 @@ pub(super) fn server_name(data: Data<'_>) -> Result<Option<String>, SecretError>
     }
 }
 
-/// Whether a line looks like the beginning of a PEM block whose label ends in `label`. The real parse needs a TLS library and is
-/// the caller's; this finds the common mistakes (DER, base64 twice, a path) where the key's name is still known.
+/// Whether a line looks like the beginning of a PEM block whose label ends in `label`. The real
+/// parse needs a TLS library and is the caller's; this finds the common mistakes (DER, base64
+/// twice, a path) where the key's name is still known.
 pub(super) fn has_pem(text: &[u8], label: &[u8]) -> bool {
     text.split(|byte| *byte == b'\n').any(|line| {
         let line = line.trim_ascii();

@@ -13,7 +13,8 @@ use super::{
     SecretRules, SecretView, TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY, TLS_SERVER_NAME_KEY, TOKEN_KEY, Trust,
 };
 
-/// A member cluster to be written as a Secret: the one writer of what [`ClusterSpec::from_secret`] reads.
+/// A member cluster to be written as a Secret: the one writer of what [`ClusterSpec::from_secret`]
+/// reads.
 #[derive(Debug, Clone)]
 pub struct ClusterSecret {
     /// The fallbacks of a fixed URL have no key: they come from elsewhere and are not written.
@@ -30,7 +31,8 @@ pub struct ClusterSecret {
     pub identity_rules: Option<String>,
 }
 
-/// A gateway with rules that refuse less cannot be: whether `http://` is allowed is for each gateway to say.
+/// A gateway with rules that refuse less cannot be: whether `http://` is allowed is for each
+/// gateway to say.
 const MOST_LENIENT: SecretRules = SecretRules { allow_http: true, missing_ca: MissingCa::SystemRoots };
 
 // === impl ClusterSecret ===
@@ -49,8 +51,9 @@ impl ClusterSecret {
         }
     }
 
-    /// The `v1 Secret` that makes this the cluster `name`; without `namespace`, for directories of manifests. It holds the credential
-    /// in base64: not for logs. Fails, as the reader would, for what a gateway could not use: such a Secret is never written.
+    /// The `v1 Secret` that makes this the cluster `name`; without `namespace`, for directories of
+    /// manifests. It holds the credential in base64: not for logs. Fails, as the reader would, for
+    /// what a gateway could not use: such a Secret is never written.
     pub fn document(&self, namespace: Option<&str>, name: &str) -> Result<Value, SecretError> {
         let (labels, annotations, data) = (self.all_labels(), self.annotations(), self.data());
         let view = SecretView {
@@ -97,7 +100,8 @@ impl ClusterSecret {
         }
         match &self.trust {
             Trust::Bundle(bundle) => put(CA_KEY, bundle),
-            // Said, and not left out: to some gateways a Secret without a CA is an insecure one (`MissingCa`).
+            // Said, and not left out: to some gateways a Secret without a CA is an insecure one
+            // (`MissingCa`).
             Trust::SystemRoots => put(INSECURE_KEY, b"false"),
             Trust::Insecure => put(INSECURE_KEY, b"true"),
         };

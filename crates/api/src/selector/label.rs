@@ -1,6 +1,7 @@
 //! `labelSelector`, with the grammar of `k8s.io/apimachinery/pkg/labels/selector.go`.
 //!
-//! A selector we cannot read must become a 400 and never an empty selector, which would return everything.
+//! A selector we cannot read must become a 400 and never an empty selector, which would return
+//! everything.
 
 mod parser;
 

@@ -1,8 +1,9 @@
 //! A Status as protobuf, for clients that read nothing else.
 //!
-//! Field numbers are those of `k8s.io/apimachinery/pkg/apis/meta/v1/generated.proto`; around the message stands the envelope
-//! `runtime.Unknown` of `pkg/runtime/generated.proto`, behind four magic bytes. Empty fields are left out, which means the same
-//! to every reader. Written by hand, because a code generator for one message would weigh more than the message.
+//! Field numbers are those of `k8s.io/apimachinery/pkg/apis/meta/v1/generated.proto`; around the
+//! message stands the envelope `runtime.Unknown` of `pkg/runtime/generated.proto`, behind four
+//! magic bytes. Empty fields are left out, which means the same to every reader. Written by hand,
+//! because a code generator for one message would weigh more than the message.
 
 use bytes::Bytes;
 

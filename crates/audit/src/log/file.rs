@@ -1,7 +1,8 @@
-//! An append-only file that is set aside when it has its size: `audit.log` becomes `audit-2006-01-02T15-04-05.000.log`.
+//! An append-only file that is set aside when it has its size: `audit.log` becomes
+//! `audit-2006-01-02T15-04-05.000.log`.
 //!
-//! Names and rules are lumberjack's, so that whatever collects kube-apiserver's audit log collects this one. In one point it is
-//! stricter: no file is ever replaced by a rename.
+//! Names and rules are lumberjack's, so that whatever collects kube-apiserver's audit log collects
+//! this one. In one point it is stricter: no file is ever replaced by a rename.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
@@ -52,7 +53,8 @@ impl RotatingFile {
         Ok(log)
     }
 
-    /// After a failure in the middle everything goes on in the file that is open, and the next attempt starts over.
+    /// After a failure in the middle everything goes on in the file that is open, and the next
+    /// attempt starts over.
     fn rotate(&mut self) -> io::Result<()> {
         if fs::exists(&self.config.path)? {
             fs::rename(&self.config.path, self.names.free(SystemTime::now())?)?;

@@ -1,4 +1,5 @@
-//! Events between requests and the writing thread: bounded in number and in bytes, taken out a whole batch at a time.
+//! Events between requests and the writing thread: bounded in number and in bytes, taken out a
+//! whole batch at a time.
 
 use std::time::Duration;
 

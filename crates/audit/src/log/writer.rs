@@ -1,5 +1,5 @@
-//! From events to bytes on an output that may fail: nothing is written twice, half a line spoils no other, and a full disk is no
-//! reason to fill the process's own log too.
+//! From events to bytes on an output that may fail: nothing is written twice, half a line spoils no
+//! other, and a full disk is no reason to fill the process's own log too.
 
 use std::io::{self, Write};
 use std::time::Duration;

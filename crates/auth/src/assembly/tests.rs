@@ -1,4 +1,5 @@
-//! Files in place of a hub: what they bring, that they are followed, and that bad ones stop the start.
+//! Files in place of a hub: what they bring, that they are followed, and that bad ones stop the
+//! start.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! The order of the methods, what a failure of one means for the next, and that no claim stays in the headers.
+//! The order of the methods, what a failure of one means for the next, and that no claim stays in
+//! the headers.
 
 use std::sync::Arc;
 

@@ -1,7 +1,8 @@
 //! Decisions by SubjectAccessReview, kept for seconds.
 //!
-//! `k8s.io/apiserver/plugin/pkg/authorizer/webhook/webhook.go`: the cache key is the whole review; a review whose
-//! request-controlled part is large is not kept, so that a caller cannot fill memory with long names.
+//! `k8s.io/apiserver/plugin/pkg/authorizer/webhook/webhook.go`: the cache key is the whole review;
+//! a review whose request-controlled part is large is not kept, so that a caller cannot fill memory
+//! with long names.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -18,15 +19,18 @@ use crate::metrics::{Kind, Metrics};
 use crate::review::{Line, ReviewError, Reviewer, Stage};
 use crate::user::User;
 
-/// Reviews whose request-controlled attributes are this long or longer, in bytes, are not kept (`maxControlledAttrCacheSize`).
+/// Reviews whose request-controlled attributes are this long or longer, in bytes, are not kept
+/// (`maxControlledAttrCacheSize`).
 const MAX_CACHED_BYTES: usize = 10_000;
-/// Decisions about users, in bytes. By number, a few users who work on ten thousand clusters in turn would have the hub asked for each
-/// request; this is room for some 50,000 pairs of user and cluster, or for 6,000 of the longest requests.
+/// Decisions about users, in bytes. By number, a few users who work on ten thousand clusters in
+/// turn would have the hub asked for each request; this is room for some 50,000 pairs of user and
+/// cluster, or for 6,000 of the longest requests.
 const USERS: Limits = Limits { kept: 64 << 20, ..Limits::USERS };
-/// What an entry takes beside its texts: key, slot, places in map and queue, and what the allocator adds.
+/// What an entry takes beside its texts: key, slot, places in map and queue, and what the allocator
+/// adds.
 const ENTRY: usize = 512;
-/// Decisions about anonymous users: they choose what is asked, so they have few, and none at the cost of users. Ten wait for
-/// each place at the hub.
+/// Decisions about anonymous users: they choose what is asked, so they have few, and none at the
+/// cost of users. Ten wait for each place at the hub.
 const ANONYMOUS: Limits = Limits { kept: 1024, pending: 100 };
 
 #[derive(Debug)]
@@ -45,7 +49,8 @@ pub(crate) struct Lifetimes {
     pub(crate) denied: Duration,
 }
 
-/// Everything a review says. Equal subjects get the same decision, and different ones never share it.
+/// Everything a review says. Equal subjects get the same decision, and different ones never share
+/// it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Subject {
     user: Arc<User>,
@@ -55,9 +60,10 @@ struct Subject {
 // === impl Subject ===
 
 impl Hash for Subject {
-    /// Groups are compared but not hashed: they are many, and those of one name hardly ever differ. What callers choose is hashed whole, and
-    /// so are uid and extra attributes: each token of a ServiceAccount has an id of its own there, and whoever may mint tokens would
-    /// otherwise fill one slot with thousands of subjects, to be compared one by one for everybody.
+    /// Groups are compared but not hashed: they are many, and those of one name hardly ever differ.
+    /// What callers choose is hashed whole, and so are uid and extra attributes: each token of a
+    /// ServiceAccount has an id of its own there, and whoever may mint tokens would otherwise fill
+    /// one slot with thousands of subjects, to be compared one by one for everybody.
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.user.name.hash(state);
         self.user.uid.hash(state);
@@ -110,8 +116,8 @@ impl HubAuthorizer {
         })
     }
 
-    /// Anonymous users have a queue and a memory of their own, however they got that name: through the hub's front proxy
-    /// too, behind which they are as many and as nameless.
+    /// Anonymous users have a queue and a memory of their own, however they got that name: through
+    /// the hub's front proxy too, behind which they are as many and as nameless.
     fn line(&self, user: &User) -> (Line, &Cache<Subject, Decision>) {
         if user.is_anonymous() { (Line::Anonymous, &self.anonymous) } else { (Line::Users, &self.users) }
     }
@@ -153,8 +159,8 @@ fn spec(subject: &Subject) -> k8s::SubjectAccessReviewSpec {
     spec
 }
 
-/// Selectors go raw: the hub parses them by its own rules and ignores what it cannot parse, which leaves the request
-/// unlimited and so never allows more than without a selector.
+/// Selectors go raw: the hub parses them by its own rules and ignores what it cannot parse, which
+/// leaves the request unlimited and so never allows more than without a selector.
 fn resource_attributes(resource: &ResourceAttributes) -> k8s::ResourceAttributes {
     let selectable = matches!(resource.verb, Verb::List | Verb::Watch | Verb::DeleteCollection);
     let selector =
@@ -174,7 +180,8 @@ fn resource_attributes(resource: &ResourceAttributes) -> k8s::ResourceAttributes
     }
 }
 
-/// What a kept decision takes, in bytes. The user counts each time, although most share one: nothing says for how long.
+/// What a kept decision takes, in bytes. The user counts each time, although most share one:
+/// nothing says for how long.
 fn bytes(subject: &Subject, decision: &Decision) -> usize {
     let reason = match decision {
         Decision::Allowed => 0,
@@ -208,7 +215,8 @@ mod tests {
 
     use super::*;
 
-    /// Whoever may mint tokens of one account would otherwise fill one slot of the table, to be searched for everybody.
+    /// Whoever may mint tokens of one account would otherwise fill one slot of the table, to be
+    /// searched for everybody.
     #[test]
     fn tokens_of_one_account_are_found_apart() {
         let hasher = std::hash::RandomState::new();

@@ -1,7 +1,7 @@
 //! What a cache holds: answers by key, and calls under way.
 //!
-//! Entries leave in the order they came. With one lifetime of seconds for all, the oldest is also the next to expire, and
-//! recency would not be worth a second lock or a write per hit.
+//! Entries leave in the order they came. With one lifetime of seconds for all, the oldest is also
+//! the next to expire, and recency would not be worth a second lock or a write per hit.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
@@ -17,13 +17,15 @@ use super::Outcome;
 /// What a kept answer counts as.
 pub(super) type Weigh<K, V> = fn(&K, &V) -> usize;
 
-/// Expired entries removed with each insertion: more than one, so that the cache shrinks after a rush.
+/// Expired entries removed with each insertion: more than one, so that the cache shrinks after a
+/// rush.
 const EXPIRED_PER_INSERT: usize = 4;
 
 #[derive(Debug)]
 pub(super) struct Entries<K, V> {
     pub(super) slots: HashMap<Arc<K>, Slot<V>, RandomState>,
-    /// Keys of `Ready` slots by age. An id that no longer matches its slot is left over from an earlier entry.
+    /// Keys of `Ready` slots by age. An id that no longer matches its slot is left over from an
+    /// earlier entry.
     pub(super) order: VecDeque<Entry<K>>,
     /// Weight of the calls under way.
     pub(super) pending: usize,

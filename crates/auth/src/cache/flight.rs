@@ -13,9 +13,10 @@ use super::entries::Entries;
 use super::{Loaded, Outcome};
 use crate::review::Stage;
 
-/// How long a call that is at the hub may go on for nobody. To end it breaks the connection it is on (HTTP/1.1 has no other
-/// way), so callers who come and go at once would cost a TLS handshake each. This bounds both: handshakes to the number of
-/// places a second, and the time a place is held for nobody.
+/// How long a call that is at the hub may go on for nobody. To end it breaks the connection it is
+/// on (HTTP/1.1 has no other way), so callers who come and go at once would cost a TLS handshake
+/// each. This bounds both: handshakes to the number of places a second, and the time a place is
+/// held for nobody.
 pub(super) const ABANDONED_GRACE: Duration = Duration::from_secs(1);
 
 /// Dropped without landing (given up, its task panicked or was shut down), it clears its slot.

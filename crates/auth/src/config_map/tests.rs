@@ -192,7 +192,8 @@ async fn a_failing_lookup_is_waited_for_unless_that_is_not_wanted() {
     let hub = HttpsHub::start(move |_, _| https::json(403, &forbidden)).await;
     assert!(!loads(false, &hub).await);
     assert!(loads(true, &hub).await);
-    // Nor does a hub without the ConfigMap, or one that says nothing, hold up those who can do without.
+    // Nor does a hub without the ConfigMap, or one that says nothing, hold up those who can do
+    // without.
     let empty =
         json!({ "kind": "ConfigMapList", "apiVersion": "v1", "metadata": { "resourceVersion": "1" }, "items": [] });
     let hub = HttpsHub::start(move |_, _| https::json(200, &empty)).await;

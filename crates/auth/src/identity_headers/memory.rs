@@ -1,7 +1,9 @@
-//! The user in a front proxy's headers, and a small memory of users already read from the same bytes.
+//! The user in a front proxy's headers, and a small memory of users already read from the same
+//! bytes.
 //!
-//! A hub sends the requests of all its users over few connections and repeats the same header lines for each user, so the
-//! common request finds its `User` by one hash of those lines, without allocating.
+//! A hub sends the requests of all its users over few connections and repeats the same header lines
+//! for each user, so the common request finds its `User` by one hash of those lines, without
+//! allocating.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -13,7 +15,8 @@ use super::IdentityHeaders;
 use crate::opinion::Opinion;
 use crate::user::User;
 
-/// Users remembered for one connection; when full, all are forgotten (they cost a microsecond each to read again).
+/// Users remembered for one connection; when full, all are forgotten (they cost a microsecond each
+/// to read again).
 const MAX_IDENTITIES: usize = 256;
 /// Longest header bytes worth remembering: bounds the memory of one connection to 2 MiB.
 const MAX_REMEMBERED_BYTES: usize = 8 * 1024;
@@ -22,12 +25,14 @@ const MAX_REMEMBERED_BYTES: usize = 8 * 1024;
 #[derive(Debug, Default)]
 pub(crate) struct IdentityCache {
     generation: u64,
-    /// By a hash that is quick on the kilobyte that a user with many groups makes. Keys are few, and the hub's words.
+    /// By a hash that is quick on the kilobyte that a user with many groups makes. Keys are few,
+    /// and the hub's words.
     users: HashMap<Box<[u8]>, Arc<User>, RandomState>,
     scratch: Vec<u8>,
 }
 
-/// A header that names the user is not UTF-8. Reading it with replacement characters would make two users one.
+/// A header that names the user is not UTF-8. Reading it with replacement characters would make two
+/// users one.
 #[derive(Debug, PartialEq, Eq)]
 struct NotUtf8;
 
@@ -66,8 +71,8 @@ impl IdentityCache {
         self.users.insert(self.scratch.as_slice().into(), Arc::clone(user));
     }
 
-    /// Writes everything `parse` looks at, each value with its kind and length so that no two requests share a key by
-    /// moving bytes from one header into the next.
+    /// Writes everything `parse` looks at, each value with its kind and length so that no two
+    /// requests share a key by moving bytes from one header into the next.
     fn write_key(&mut self, headers: &HeaderMap, names: &IdentityHeaders) {
         self.scratch.clear();
         for (kind, list) in [(b'u', &names.user), (b'i', &names.uid), (b'g', &names.group)] {
@@ -92,7 +97,8 @@ impl IdentityCache {
     }
 }
 
-/// `requestHeaderAuthRequestHandler.AuthenticateRequest`: the first non-empty user name, all non-empty groups, all extras.
+/// `requestHeaderAuthRequestHandler.AuthenticateRequest`: the first non-empty user name, all
+/// non-empty groups, all extras.
 fn parse(headers: &HeaderMap, names: &IdentityHeaders) -> Result<Option<User>, NotUtf8> {
     let Some(name) = first(headers, &names.user)? else { return Ok(None) };
     let groups = names
@@ -128,8 +134,8 @@ fn text(value: &HeaderValue) -> Result<String, NotUtf8> {
     std::str::from_utf8(value.as_bytes()).map(str::to_owned).map_err(|_| NotUtf8)
 }
 
-/// The key of an extra from what follows the prefix in a lower-case header name: percent-decoded as by Go's
-/// `url.PathUnescape`, or as it stands where that fails.
+/// The key of an extra from what follows the prefix in a lower-case header name: percent-decoded as
+/// by Go's `url.PathUnescape`, or as it stands where that fails.
 pub(crate) fn unescape_key(raw: &str) -> String {
     decode(raw.as_bytes()).and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_else(|| raw.to_owned())
 }

@@ -57,8 +57,8 @@ fn no_status() -> ReviewError {
     ReviewError::Hub { message: Arc::from("the answer has no status"), retry: Retry::Never }
 }
 
-/// Splits an error into what the caller may read and what goes to the log only: texts of the hub and of the transport can
-/// name addresses and internals.
+/// Splits an error into what the caller may read and what goes to the log only: texts of the hub
+/// and of the transport can name addresses and internals.
 fn failure(error: &kube::Error) -> ReviewError {
     match error {
         kube::Error::Api(status) => {
@@ -87,8 +87,8 @@ fn retry_status(status: &Status) -> Retry {
     }
 }
 
-/// The connection ended under the call (`utilnet.IsConnectionReset`, `IsHTTP2ConnectionLost`); hyper has no IO error for an
-/// idle connection that the hub closed just then.
+/// The connection ended under the call (`utilnet.IsConnectionReset`, `IsHTTP2ConnectionLost`);
+/// hyper has no IO error for an idle connection that the hub closed just then.
 fn is_lost_connection(error: &kube::Error) -> bool {
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -1,16 +1,20 @@
-//! Places at the hub, so that a crowd of strangers waits for itself and never for users, nor users for it.
+//! Places at the hub, so that a crowd of strangers waits for itself and never for users, nor users
+//! for it.
 //!
-//! Whoever sends no credential, or a token made up on the spot, can ask for as many reviews as it likes. First come, first
-//! served over all of them would make the hub's answers to known users wait for thousands of answers nobody needs.
+//! Whoever sends no credential, or a token made up on the spot, can ask for as many reviews as it
+//! likes. First come, first served over all of them would make the hub's answers to known users
+//! wait for thousands of answers nobody needs.
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// Reviews of users and tokens in flight at the hub. Enough for thousands of new identities a second, few enough not to be
-/// a flood.
+/// Reviews of users and tokens in flight at the hub. Enough for thousands of new identities a
+/// second, few enough not to be a flood.
 pub(crate) const MAX_OUTSTANDING: usize = 100;
-/// Those of them that may be for tokens not known to be good: the rest is left to users whatever strangers send.
+/// Those of them that may be for tokens not known to be good: the rest is left to users whatever
+/// strangers send.
 pub(crate) const MAX_NEW_TOKENS: usize = 50;
-/// Reviews of anonymous users in flight, beside the others: it takes only a few to answer honest ones.
+/// Reviews of anonymous users in flight, beside the others: it takes only a few to answer honest
+/// ones.
 pub(crate) const MAX_ANONYMOUS: usize = 10;
 
 /// Whom a review is for, and so where it queues.
@@ -48,7 +52,8 @@ impl Places {
         }
     }
 
-    /// Waits for a place, first come first served within `line`. `None` never comes while the semaphores stay open.
+    /// Waits for a place, first come first served within `line`. `None` never comes while the
+    /// semaphores stay open.
     pub(crate) async fn take(&self, line: Line) -> Option<Place<'_>> {
         let places = match line {
             Line::Users => (self.outstanding.acquire().await.ok()?, None),

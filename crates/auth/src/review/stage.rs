@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether the review is at the hub just now, or waits for a place or its next attempt. Clones share it.
+/// Whether the review is at the hub just now, or waits for a place or its next attempt. Clones
+/// share it.
 #[derive(Debug, Clone, Default)]
 pub struct Stage(Arc<AtomicBool>);
 

@@ -1,7 +1,9 @@
-//! A file of tokens in Kubernetes' format: CSV lines of `token,user,uid` and optionally `"group1,group2"`.
+//! A file of tokens in Kubernetes' format: CSV lines of `token,user,uid` and optionally
+//! `"group1,group2"`.
 //!
-//! `k8s.io/apiserver/pkg/authentication/token/tokenfile`. Fields may be quoted (RFC 4180); blank lines are skipped, a line
-//! without a token is skipped, and the last line with a token wins. Tokens are kept as keyed hashes.
+//! `k8s.io/apiserver/pkg/authentication/token/tokenfile`. Fields may be quoted (RFC 4180); blank
+//! lines are skipped, a line without a token is skipped, and the last line with a token wins.
+//! Tokens are kept as keyed hashes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -93,7 +95,8 @@ fn groups(column: Option<&String>) -> Vec<String> {
     groups.split(',').filter(|group| !group.is_empty()).map(str::to_owned).collect()
 }
 
-/// Splits CSV. A quote opens a field only at its start, and after a closing quote only a comma or the line's end may come.
+/// Splits CSV. A quote opens a field only at its start, and after a closing quote only a comma or
+/// the line's end may come.
 fn records(text: &str) -> Result<Vec<Record>, TokenFileError> {
     let mut records = Vec::new();
     let mut rest = text;

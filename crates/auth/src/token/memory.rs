@@ -1,7 +1,8 @@
-//! What is remembered of tokens: the hub's answers for seconds, and which tokens were good for longer.
+//! What is remembered of tokens: the hub's answers for seconds, and which tokens were good for
+//! longer.
 //!
-//! Answers about users and refusals are kept apart. Anybody can send made-up tokens, and the refusals they earn must not
-//! push out what is known of users.
+//! Answers about users and refusals are kept apart. Anybody can send made-up tokens, and the
+//! refusals they earn must not push out what is known of users.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,11 +14,11 @@ use crate::review::Line;
 use crate::token_id::TokenId;
 use crate::user::User;
 
-/// Refusals kept (32 bytes each), and new tokens under review: honest ones come in a rush only when the gateway starts, and
-/// at 64 KiB at most they hold no more than 64 MiB while they wait.
+/// Refusals kept (32 bytes each), and new tokens under review: honest ones come in a rush only when
+/// the gateway starts, and at 64 KiB at most they hold no more than 64 MiB while they wait.
 const STRANGERS: Limits = Limits { kept: 8192, pending: 1024 };
-/// How long a token that was good is reviewed among the users', from one proof to the next. Says nothing about what it is
-/// worth now.
+/// How long a token that was good is reviewed among the users', from one proof to the next. Says
+/// nothing about what it is worth now.
 const KNOWN_FOR: Duration = Duration::from_hours(1);
 
 /// Who holds a token; `None`: it was refused.
@@ -53,7 +54,8 @@ impl Memory {
         }
     }
 
-    /// Takes in what came out of a review in `line`. Returns how long the cache of that line is to keep it itself.
+    /// Takes in what came out of a review in `line`. Returns how long the cache of that line is to
+    /// keep it itself.
     pub(super) fn learn(&self, id: TokenId, line: Line, holder: &Holder, lifetime: Duration) -> Duration {
         if holder.is_none() || line == Line::Users {
             return lifetime;

@@ -1,7 +1,8 @@
 //! The latest token of one connection, hashed once: most clients send the same with every request.
 //!
-//! It is in plain text here, as it is in the connection's HPACK table, and no longer than the connection lives. What is found is its
-//! hash alone: whether the token still holds is asked each time.
+//! It is in plain text here, as it is in the connection's HPACK table, and no longer than the
+//! connection lives. What is found is its hash alone: whether the token still holds is asked each
+//! time.
 
 use aws_lc_rs::constant_time;
 use secrecy::{ExposeSecret as _, SecretSlice};
@@ -27,7 +28,8 @@ struct Known {
 impl Latest {
     /// What `hasher` makes of `token`.
     pub(crate) fn id(&mut self, token: &[u8], hasher: &TokenHasher) -> TokenId {
-        // In constant time: behind a load balancer one connection may carry the requests of several users.
+        // In constant time: behind a load balancer one connection may carry the requests of several
+        // users.
         if let Some(known) = &self.0
             && known.hasher == hasher.serial
             && constant_time::verify_slices_are_equal(known.token.expose_secret(), token).is_ok()

@@ -1,6 +1,7 @@
 //! One plugin with its arguments, and what it issued last.
 //!
-//! Requests read the current credential without a lock; everything else is decided under one, by [`State`], and waited for outside of it.
+//! Requests read the current credential without a lock; everything else is decided under one, by
+//! [`State`], and waited for outside of it.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -202,8 +203,8 @@ impl State {
         self.failure.as_ref().filter(|(_, until)| Instant::now() < *until).map(|(error, _)| Arc::clone(error))
     }
 
-    /// The first rejection is believed at once: the plugin may have had an old credential at hand. A member that rejects whatever comes
-    /// must not have a program run for each request.
+    /// The first rejection is believed at once: the plugin may have had an old credential at hand.
+    /// A member that rejects whatever comes must not have a program run for each request.
     fn is_too_soon(&mut self, rejected: &Issued) -> bool {
         if rejected.age() >= PROVEN {
             self.rejections = 0;

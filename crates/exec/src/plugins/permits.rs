@@ -1,9 +1,10 @@
 //! How many programs run at a time, and which: those that hang leave room for those that do not.
 //!
-//! What a program is like shows only when it runs, and after a restart nothing is known of any. So there are permits for good programs
-//! alone, and permits for a first try: short enough that a crowd of programs that hang is through with them soon, and a program that does
-//! its work is found among them. Who needed longer is tried once more, for as long as the operator allows, where others are not kept
-//! from their turn by it.
+//! What a program is like shows only when it runs, and after a restart nothing is known of any. So
+//! there are permits for good programs alone, and permits for a first try: short enough that a
+//! crowd of programs that hang is through with them soon, and a program that does its work is found
+//! among them. Who needed longer is tried once more, for as long as the operator allows, where
+//! others are not kept from their turn by it.
 
 use std::time::Duration;
 
@@ -15,12 +16,14 @@ pub const MOST_RUNNING: usize = LONG + FIRST + PROVEN;
 const LONG: usize = 10;
 /// Of these, for such as failed the last time.
 const SUSPECT: usize = 4;
-/// For first tries when there is no other permit, of programs that succeeded before too: what they need may have gone away for all at once.
+/// For first tries when there is no other permit, of programs that succeeded before too: what they
+/// need may have gone away for all at once.
 const FIRST: usize = 4;
 /// For programs that succeeded the last time.
 const PROVEN: usize = 2;
 
-/// A first try's time. A program that asks a cloud for a token needs a second or two, even if it is written in Python.
+/// A first try's time. A program that asks a cloud for a token needs a second or two, even if it is
+/// written in Python.
 pub(super) const FIRST_TRY: Duration = Duration::from_secs(5);
 
 /// What is known of a program.

@@ -97,7 +97,8 @@ async fn an_allowed_script_runs_no_code_of_its_environment() {
     }
 }
 
-/// A program that says in `started` that it runs, and waits until `go` is there. Dropped, both are gone.
+/// A program that says in `started` that it runs, and waits until `go` is there. Dropped, both are
+/// gone.
 struct Waiter {
     directory: tempfile::TempDir,
 }

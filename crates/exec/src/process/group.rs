@@ -1,4 +1,5 @@
-//! The processes of one run: killed together when this is dropped, or when the gateway's own process ends.
+//! The processes of one run: killed together when this is dropped, or when the gateway's own
+//! process ends.
 
 use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process_group};

@@ -1,4 +1,5 @@
-//! What looks like a secret without being known for one: PEM blocks, JSON Web Tokens, long random words.
+//! What looks like a secret without being known for one: PEM blocks, JSON Web Tokens, long random
+//! words.
 
 use super::MASK;
 
@@ -56,7 +57,8 @@ pub(super) fn random(text: &str) -> String {
     clean
 }
 
-/// The letters of base64 in both alphabets, and of most tokens. Not the dot: names of hosts shall stay readable.
+/// The letters of base64 in both alphabets, and of most tokens. Not the dot: names of hosts shall
+/// stay readable.
 fn is_of_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '_' | '-' | '=' | '~')
 }
@@ -67,7 +69,8 @@ fn masked(word: &str) -> &str {
     if is_jwt || is_random { MASK } else { word }
 }
 
-/// Base64 with slashes in it has letters of all kinds; paths begin with a slash or are lower-case, nearly always.
+/// Base64 with slashes in it has letters of all kinds; paths begin with a slash or are lower-case,
+/// nearly always.
 fn is_slashed_secret(word: &str) -> bool {
     word.len() >= LONG
         && !word.starts_with('/')

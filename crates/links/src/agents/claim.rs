@@ -1,4 +1,5 @@
-//! What an agent says of itself, and what it shows for it. Judged when it registers, and again and again while it is linked.
+//! What an agent says of itself, and what it shows for it. Judged when it registers, and again and
+//! again while it is linked.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -13,7 +14,8 @@ use tunnel::register::Registration;
 pub struct Claim {
     pub registration: Registration,
     pub peer: Peer,
-    /// `Authorization` and nothing else: no other header may say who somebody is here, nor whom it wants to be.
+    /// `Authorization` and nothing else: no other header may say who somebody is here, nor whom it
+    /// wants to be.
     credentials: HeaderMap,
 }
 

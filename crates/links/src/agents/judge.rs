@@ -1,5 +1,5 @@
-//! May this agent link as this cluster? RBAC on the hub decides: `create clustergateways/tunnel` of that name. Without a hub the
-//! certificate's common name does.
+//! May this agent link as this cluster? RBAC on the hub decides: `create clustergateways/tunnel` of
+//! that name. Without a hub the certificate's common name does.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,7 +18,8 @@ use crate::registry::{Credential, Outcome};
 
 /// Of the common name of an agent's certificate where there is no hub; the cluster's name follows.
 const COMMON_NAME: &str = "system:tunnel-agent:";
-/// Extra key by which a certificate is told from a token (`CredentialIDKey` in `k8s.io/apiserver/pkg/authentication/user`).
+/// Extra key by which a certificate is told from a token (`CredentialIDKey` in
+/// `k8s.io/apiserver/pkg/authentication/user`).
 const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 /// How long an agent waits that came when the hub could not be asked.
 const HUB_AGAIN: Duration = Duration::from_secs(5);
@@ -129,8 +130,9 @@ impl Judge {
     }
 }
 
-/// A certificate's groups are the word of the agents' CA, and `system:` groups are the hub's to give: RBAC allows those of
-/// `system:masters` every cluster. A token's groups are the hub's own word.
+/// A certificate's groups are the word of the agents' CA, and `system:` groups are the hub's to
+/// give: RBAC allows those of `system:masters` every cluster. A token's groups are the hub's own
+/// word.
 fn without_system_groups(mut user: Arc<User>) -> Arc<User> {
     let certified = user.extra.get(CREDENTIAL_ID).is_some_and(|ids| ids.iter().any(|id| id.starts_with("X509SHA256=")));
     let own = |group: &String| !group.starts_with("system:") || group == "system:authenticated";
@@ -140,11 +142,11 @@ fn without_system_groups(mut user: Arc<User>) -> Arc<User> {
     user
 }
 
-/// Nobody gets in unknown, no group is above the hub's RBAC, and whom the hub's own front proxy and users' CA vouch for means
-/// nothing here.
+/// Nobody gets in unknown, no group is above the hub's RBAC, and whom the hub's own front proxy and
+/// users' CA vouch for means nothing here.
 ///
-/// The hub's word is kept for less than the time between two looks at a link, so that each look asks; the links of one agent, which
-/// come together, ask once.
+/// The hub's word is kept for less than the time between two looks at a link, so that each look
+/// asks; the links of one agent, which come together, ask once.
 fn config(client_ca_file: Option<PathBuf>, recheck: Duration) -> auth::Config {
     let mut config = auth::Config { anonymous: false, client_ca_file, skip_lookup: true, ..auth::Config::default() };
     let kept = (recheck / 2).min(LONGEST_KEPT);

@@ -24,7 +24,8 @@ use super::tending::Tending;
 use crate::registry::{Credential, Linked, Metrics, Named, Outcome, Registry};
 use telemetry::quiet::Quiet;
 
-/// For the hub's word on an agent: as long as a review may take with its attempts, less than agents wait.
+/// For the hub's word on an agent: as long as a review may take with its attempts, less than agents
+/// wait.
 const JUDGEMENT: Duration = Duration::from_secs(20);
 /// When an agent that met a limit, or a server that leaves, may come again.
 const LATER: Duration = Duration::from_secs(5);
@@ -45,7 +46,8 @@ pub struct Listener {
     /// Everything ends at once.
     pub end: CancellationToken,
     pub links: TaskTracker,
-    /// Connections that have not registered, and those that are told why not: anybody may open them.
+    /// Connections that have not registered, and those that are told why not: anybody may open
+    /// them.
     pub pending: Pending,
     /// Room for registrations being judged.
     pub judging: Semaphore,
@@ -150,7 +152,8 @@ impl Listener {
         Failed(Outcome::Shed)
     }
 
-    /// Gives the room back before anybody is answered: an answer takes as long as who gets it likes.
+    /// Gives the room back before anybody is answered: an answer takes as long as who gets it
+    /// likes.
     async fn judged(&self, claim: &Claim, room: Option<SemaphorePermit<'_>>) -> Result<Credential, Refused> {
         let Some(_room) = room else { return Err(Refused::late(self.settings.handshake_timeout)) };
         timeout(JUDGEMENT, self.judge.judge(claim)).await.unwrap_or_else(|_| Err(Refused::late(JUDGEMENT)))

@@ -10,10 +10,11 @@ use super::claim::Claim;
 use super::judge::{Judge, Refused};
 use crate::registry::{Ended, Linked, Metrics, Named};
 
-/// How long a link goes on while the hub cannot be asked about it: an outage of the hub does not cut off members, one that never
-/// ends must not keep a stolen credential alive.
+/// How long a link goes on while the hub cannot be asked about it: an outage of the hub does not
+/// cut off members, one that never ends must not keep a stolen credential alive.
 const UNREVIEWED: Duration = Duration::from_mins(10);
-/// Share of the interval by which rechecks differ: agents that came together are not judged together for ever.
+/// Share of the interval by which rechecks differ: agents that came together are not judged
+/// together for ever.
 const JITTER: f64 = 0.2;
 
 pub struct Tending<'a> {

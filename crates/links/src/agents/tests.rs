@@ -224,7 +224,8 @@ async fn with_a_hub_its_rbac_decides_for_tokens_and_certificates_alike() {
     }
     let (status, ..) = stage.refused("east", None, Some("bad")).await;
     assert_eq!(status, StatusCode::UNAUTHORIZED);
-    // What the hub says of a token, and a certificate of groups that are not the system's, reaches RBAC.
+    // What the hub says of a token, and a certificate of groups that are not the system's, reaches
+    // RBAC.
     stage.hub().add_token("master", TokenUser::new("root", &["system:masters"]));
     drop(stage.apply("north", None, Some("master")).await.unwrap());
     let grouped = Leaf::client("in-a-group").group("members").group("system:nodes");

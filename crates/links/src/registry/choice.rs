@@ -1,4 +1,5 @@
-//! The links one stream is tried on: the one with the fewest streams first, equal ones in turn, none twice.
+//! The links one stream is tried on: the one with the fewest streams first, equal ones in turn,
+//! none twice.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -8,7 +9,8 @@ use tunnel::Refusal;
 use super::cluster::Cluster;
 use super::held::Held;
 
-/// Links one stream is tried on at most. Each refused at once, without dialling: more of them would hardly do better.
+/// Links one stream is tried on at most. Each refused at once, without dialling: more of them would
+/// hardly do better.
 const MOST: usize = 4;
 
 #[derive(Debug, Default)]

@@ -21,8 +21,9 @@ pub struct Linked {
 // === impl Registry ===
 
 impl Registry {
-    /// Lists `link` for as long as the returned value is kept. An older link of the same agent, number and credential is asked to
-    /// leave: the newest wins, for the agent has given up the other.
+    /// Lists `link` for as long as the returned value is kept. An older link of the same agent,
+    /// number and credential is asked to leave: the newest wins, for the agent has given up the
+    /// other.
     pub fn add(&self, permit: Permit, named: Named, link: Link) -> Linked {
         let id = self.0.next_id();
         let (held, older) = {
@@ -64,7 +65,8 @@ impl Core {
         Cluster { counts: counts.unwrap_or_default(), ..Cluster::default() }
     }
 
-    /// Remembers what goes on without links; forgets what has ended since, so that there are never more than streams.
+    /// Remembers what goes on without links; forgets what has ended since, so that there are never
+    /// more than streams.
     fn has_no_links(&self, name: &ClusterName, counts: &Arc<Counts>) {
         let mut former = self.former.lock();
         former.retain(|_, counts| counts.upgrade().is_some_and(|counts| counts.is_in_use()));

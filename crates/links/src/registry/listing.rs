@@ -185,7 +185,8 @@ fn stream(id: u64, open: &Open, gauge: &Gauge) -> StreamListing {
 // === impl Held ===
 
 impl Held {
-    /// The open streams. None of these may be dropped while the lock is held: the last holder of a gauge takes it to go.
+    /// The open streams. None of these may be dropped while the lock is held: the last holder of a
+    /// gauge takes it to go.
     fn gauges(&self) -> BTreeMap<u64, (Open, Arc<Gauge>)> {
         let open = self.open.lock();
         let gauges: Vec<_> = open.iter().map(|(id, open)| (*id, open.clone(), open.gauge.upgrade())).collect();

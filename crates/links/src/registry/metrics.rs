@@ -1,6 +1,7 @@
 //! What is linked, and how registrations went.
 //!
-//! Only authorized agents make a cluster a label, and at most [`MOST_CLUSTERS`] at a time; its series goes with its last link.
+//! Only authorized agents make a cluster a label, and at most [`MOST_CLUSTERS`] at a time; its
+//! series goes with its last link.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -84,8 +85,9 @@ struct ReasonLabels {
 // === impl Metrics ===
 
 impl Metrics {
-    /// Registers `tunnel_server_links{cluster}`, `tunnel_server_registrations_total{outcome}`, `tunnel_server_links_ended_total{reason}`,
-    /// `tunnel_server_link_rtt_seconds` and `tunnel_server_agent_certificate_reload_failures_total`.
+    /// Registers `tunnel_server_links{cluster}`, `tunnel_server_registrations_total{outcome}`,
+    /// `tunnel_server_links_ended_total{reason}`, `tunnel_server_link_rtt_seconds` and
+    /// `tunnel_server_agent_certificate_reload_failures_total`.
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self::default();
         registry.register("tunnel_server_links", "Links of tunnel-agents, by cluster", metrics.links.clone());

@@ -18,8 +18,8 @@ pub struct Named {
     pub credential: Credential,
 }
 
-/// Whose credential registered the link: the user's name on the hub, or the certificate's common name. Links of one agent number
-/// replace each other only under the same.
+/// Whose credential registered the link: the user's name on the hub, or the certificate's common
+/// name. Links of one agent number replace each other only under the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Credential(pub Arc<str>);
 

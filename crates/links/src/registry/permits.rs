@@ -1,5 +1,5 @@
-//! Room for links: per agent, per cluster, overall. A permit is taken before the agent is welcomed, so that a crowd that registers at
-//! once cannot go over the limits together.
+//! Room for links: per agent, per cluster, overall. A permit is taken before the agent is welcomed,
+//! so that a crowd that registers at once cannot go over the limits together.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -43,7 +43,8 @@ pub enum Full {
 impl Registry {
     /// Takes a permit for the link that registers, if there is one.
     pub fn reserve(&self, registration: &Registration, credential: &Credential) -> Result<Permit, Full> {
-        // One that takes the place of another may come in while that one still finishes its streams.
+        // One that takes the place of another may come in while that one still finishes its
+        // streams.
         let spare = usize::from(self.replaces(registration, credential));
         let (limits, cluster) = (&self.0.limits, &registration.cluster);
         let agent: Arc<str> = registration.agent.as_str().into();

@@ -1,4 +1,5 @@
-//! Names of clusters that had a link here lately: one of them is "not linked now", any other "unknown".
+//! Names of clusters that had a link here lately: one of them is "not linked now", any other
+//! "unknown".
 
 use std::collections::HashMap;
 use std::time::Duration;

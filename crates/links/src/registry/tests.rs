@@ -152,7 +152,8 @@ async fn what_was_not_dialled_is_tried_on_another_link_and_what_was_is_not() {
     }
 }
 
-/// Nothing was said to the destination yet: an agent's crash is not the frontend's business while there is another.
+/// Nothing was said to the destination yet: an agent's crash is not the frontend's business while
+/// there is another.
 #[tokio::test]
 async fn a_dial_whose_link_is_lost_goes_on_over_another() {
     let registry = registry(Limits::default());

@@ -1,10 +1,12 @@
-//! Why there is no connection, in the words of Go's dialer, which clients and operators of clusters know.
+//! Why there is no connection, in the words of Go's dialer, which clients and operators of clusters
+//! know.
 
 use std::io;
 
 use super::{HostPort, Tried};
 
-/// Why no TCP connection came about. The texts begin with `dial tcp`, which clients of the Go cluster-gateway look for.
+/// Why no TCP connection came about. The texts begin with `dial tcp`, which clients of the Go
+/// cluster-gateway look for.
 #[derive(Debug, thiserror::Error)]
 pub enum DialError {
     #[error("dial tcp: lookup {host}: {}", lookup_words(.source))]
@@ -15,7 +17,8 @@ pub enum DialError {
     Connect { address: String, source: io::Error },
     #[error("dial tcp {address}: i/o timeout")]
     Timeout { address: String },
-    /// Of several addresses of `place` some were silent until the end, and none answered: `tried` says which.
+    /// Of several addresses of `place` some were silent until the end, and none answered: `tried`
+    /// says which.
     #[error("dial tcp {place}: i/o timeout: {tried}")]
     Silence { place: String, tried: String },
 }
@@ -32,7 +35,8 @@ impl DialError {
         }
     }
 
-    /// The failures of all addresses of `place` as one: silence if some were silent, else that of the first, which the resolver preferred.
+    /// The failures of all addresses of `place` as one: silence if some were silent, else that of
+    /// the first, which the resolver preferred.
     pub(super) fn of_all(place: HostPort<'_>, tried: Vec<Tried>) -> Self {
         if tried.iter().any(|tried| tried.failure.is_none()) {
             return Self::Silence { place: place.to_string(), tried: each(&tried) };
@@ -67,7 +71,8 @@ fn words(error: &io::Error) -> String {
     }
 }
 
-/// What the resolver's error means. The standard library hands on the text of `gai_strerror`, and nothing else.
+/// What the resolver's error means. The standard library hands on the text of `gai_strerror`, and
+/// nothing else.
 fn lookup_words(error: &io::Error) -> String {
     let text = error.to_string();
     let unknown =

@@ -1,6 +1,8 @@
-//! Several addresses, of which the first that answers is taken: RFC 8305, "Happy Eyeballs", §4 and §5.
+//! Several addresses, of which the first that answers is taken: RFC 8305, "Happy Eyeballs", §4 and
+//! §5.
 //!
-//! A broken IPv6 does not cost the whole time, and an address that is slow is not given up while others are tried.
+//! A broken IPv6 does not cost the whole time, and an address that is slow is not given up while
+//! others are tried.
 
 use std::collections::VecDeque;
 use std::io;
@@ -23,7 +25,8 @@ pub(super) struct Tried {
     pub(super) failure: Option<io::Error>,
 }
 
-/// The first family first, then the families in turns: a family of which there are many keeps none of the other out.
+/// The first family first, then the families in turns: a family of which there are many keeps none
+/// of the other out.
 pub(super) fn in_turns(addresses: impl IntoIterator<Item = SocketAddr>) -> VecDeque<SocketAddr> {
     let mut addresses = addresses.into_iter().peekable();
     let first_is_v6 = addresses.peek().is_some_and(SocketAddr::is_ipv6);
@@ -38,8 +41,8 @@ pub(super) fn in_turns(addresses: impl IntoIterator<Item = SocketAddr>) -> VecDe
     turns
 }
 
-/// What the first successful `attempt` of `addresses` made, in that order; the others are dropped. An error has those that were tried,
-/// in order.
+/// What the first successful `attempt` of `addresses` made, in that order; the others are dropped.
+/// An error has those that were tried, in order.
 pub(super) async fn first_of<T, F: Future<Output = io::Result<T>>>(
     mut addresses: VecDeque<SocketAddr>,
     deadline: Instant,

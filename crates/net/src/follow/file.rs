@@ -9,7 +9,8 @@ use super::follow;
 /// Longest file read, in bytes: the size limit of a ConfigMap or Secret, several times over.
 pub const LONGEST: u64 = 8 * 1024 * 1024;
 
-/// A file, and a fingerprint of what it held when it was last read (not the contents: they can be secret).
+/// A file, and a fingerprint of what it held when it was last read (not the contents: they can be
+/// secret).
 #[derive(Debug)]
 pub struct File {
     path: PathBuf,
@@ -18,7 +19,8 @@ pub struct File {
     known: Option<u64>,
 }
 
-/// Reads a file of at most `longest` bytes; fails with [`io::ErrorKind::FileTooLarge`] if there are more.
+/// Reads a file of at most `longest` bytes; fails with [`io::ErrorKind::FileTooLarge`] if there are
+/// more.
 pub fn read(path: &Path, longest: u64) -> io::Result<Vec<u8>> {
     let mut contents = Vec::new();
     std::fs::File::open(path)?.take(longest + 1).read_to_end(&mut contents)?;
@@ -39,8 +41,8 @@ impl File {
         Ok((Self { path: path.to_owned(), longest, hasher, known }, contents))
     }
 
-    /// Hands changed contents to `apply`, for ever, once per change. What cannot be read or applied is logged and told to `failed`,
-    /// and what was applied before stays.
+    /// Hands changed contents to `apply`, for ever, once per change. What cannot be read or applied
+    /// is logged and told to `failed`, and what was applied before stays.
     pub async fn follow(
         self,
         what: &'static str,
@@ -52,7 +54,8 @@ impl File {
         let mut refused = None;
         let reload = move || {
             let contents = read(&path, longest).map_err(|error| {
-                // What comes next is applied, whatever it is: who was told of a failure learns that it is over.
+                // What comes next is applied, whatever it is: who was told of a failure learns that
+                // it is over.
                 known = None;
                 error.to_string()
             })?;

@@ -1,7 +1,8 @@
-//! `CONNECT` over HTTP/1.1 (RFC 9110 §9.3.6): one request, the head of one answer, then bytes of the destination.
+//! `CONNECT` over HTTP/1.1 (RFC 9110 §9.3.6): one request, the head of one answer, then bytes of
+//! the destination.
 //!
-//! What follows the head belongs to the destination, whatever `Content-Length` or `Transfer-Encoding` say (they are meaningless in a
-//! successful answer), and is handed on.
+//! What follows the head belongs to the destination, whatever `Content-Length` or
+//! `Transfer-Encoding` say (they are meaningless in a successful answer), and is handed on.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -71,7 +72,8 @@ async fn answer<S: AsyncRead + Unpin>(stream: &mut S) -> Result<(Answer, Bytes),
         })?;
         room -= head.len();
         let answer = parse(&head)?;
-        // Interim responses may come before any final one (RFC 9110 §15.2); an upgrade was not asked for.
+        // Interim responses may come before any final one (RFC 9110 §15.2); an upgrade was not
+        // asked for.
         if !(100..=199).contains(&answer.status) || answer.status == 101 {
             return Ok((answer, received.freeze()));
         }

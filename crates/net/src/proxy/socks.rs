@@ -1,6 +1,8 @@
-//! SOCKS5 (RFC 1928) with user and password (RFC 1929). Names go to the proxy unresolved, as Go's `socks5` does.
+//! SOCKS5 (RFC 1928) with user and password (RFC 1929). Names go to the proxy unresolved, as Go's
+//! `socks5` does.
 //!
-//! Every message's length is known before it is read, so nothing of the destination's bytes is ever taken.
+//! Every message's length is known before it is read, so nothing of the destination's bytes is ever
+//! taken.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 

@@ -1,4 +1,5 @@
-//! The dialling side: one configuration per member, holding its trust and, if it uses one, our client certificate.
+//! The dialling side: one configuration per member, holding its trust and, if it uses one, our
+//! client certificate.
 
 use std::sync::{Arc, OnceLock};
 

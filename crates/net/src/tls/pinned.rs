@@ -1,8 +1,9 @@
 //! Certificates that are their own authority.
 //!
-//! `openssl req -x509` makes a certificate with `CA:TRUE` that development clusters both serve and hand out as their CA. webpki
-//! refuses an authority as a server certificate; Go accepts it, and so do all Kubernetes clients. Here it is accepted if the bundle
-//! holds exactly this certificate: that is stronger than a signature by it.
+//! `openssl req -x509` makes a certificate with `CA:TRUE` that development clusters both serve and
+//! hand out as their CA. webpki refuses an authority as a server certificate; Go accepts it, and so
+//! do all Kubernetes clients. Here it is accepted if the bundle holds exactly this certificate:
+//! that is stronger than a signature by it.
 
 use std::sync::Arc;
 
@@ -23,7 +24,8 @@ pub(super) struct OrPinned {
 // === impl OrPinned ===
 
 impl OrPinned {
-    /// webpki has checked the dates by the time it complains of this (`check_issuer_independent_properties`), but not the name.
+    /// webpki has checked the dates by the time it complains of this
+    /// (`check_issuer_independent_properties`), but not the name.
     fn is_own_authority(&self, error: &rustls::Error, end_entity: &CertificateDer<'_>) -> bool {
         let rustls::Error::InvalidCertificate(CertificateError::Other(other)) = error else { return false };
         let reason = other.0.downcast_ref::<webpki::Error>();

@@ -1,7 +1,7 @@
 //! What a server accepts of TLS: the oldest version, the cipher suites, the protocols inside.
 //!
-//! Cipher suites are named as IANA and Go name them. As in Go's servers, a choice of suites is one of TLS 1.2 suites: those of TLS 1.3
-//! are all good, and always there.
+//! Cipher suites are named as IANA and Go name them. As in Go's servers, a choice of suites is one
+//! of TLS 1.2 suites: those of TLS 1.3 are all good, and always there.
 
 use std::fmt;
 
@@ -39,8 +39,8 @@ pub enum SuitesError {
     NoneLeft,
 }
 
-/// Suites that Go's TLS knows and ours does not, for want of forward secrecy or of an authenticated cipher
-/// (`CipherSuites` and `InsecureCipherSuites` of Go's `crypto/tls`).
+/// Suites that Go's TLS knows and ours does not, for want of forward secrecy or of an authenticated
+/// cipher (`CipherSuites` and `InsecureCipherSuites` of Go's `crypto/tls`).
 const ONLY_IN_GO: [&str; 16] = [
     "TLS_RSA_WITH_RC4_128_SHA",
     "TLS_RSA_WITH_3DES_EDE_CBC_SHA",
@@ -69,7 +69,8 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// The versions to offer. One without a suite is left out: a handshake that agreed on it could not go on.
+    /// The versions to offer. One without a suite is left out: a handshake that agreed on it could
+    /// not go on.
     pub(super) fn versions(&self) -> Vec<&'static SupportedProtocolVersion> {
         let oldest: &[_] = match self.oldest {
             Version::Tls12 => &[&TLS13, &TLS12],

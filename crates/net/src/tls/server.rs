@@ -1,10 +1,13 @@
-//! The serving side: asks for a client certificate without requiring or judging one, and follows its files.
+//! The serving side: asks for a client certificate without requiring or judging one, and follows
+//! its files.
 //!
-//! Client certificates are judged per request by the authenticators, against CAs that change while connections live; here
-//! the handshake only proves that the peer holds the key. An empty list of acceptable CAs is sent, because Go clients
-//! offer a certificate only if the list is empty or names their issuer.
+//! Client certificates are judged per request by the authenticators, against CAs that change while
+//! connections live; here the handshake only proves that the peer holds the key. An empty list of
+//! acceptable CAs is sent, because Go clients offer a certificate only if the list is empty or
+//! names their issuer.
 //!
-//! Where nobody without a certificate has any business, [`config_admitting`] refuses in the handshake already.
+//! Where nobody without a certificate has any business, [`config_admitting`] refuses in the
+//! handshake already.
 
 mod admission;
 mod names;
@@ -33,7 +36,8 @@ pub struct KeyPairFiles {
     pub private_key: PathBuf,
 }
 
-/// The certificate in use, replaced by [`ServingCertificate::follow`]; connections already open keep theirs.
+/// The certificate in use, replaced by [`ServingCertificate::follow`]; connections already open
+/// keep theirs.
 #[derive(Debug)]
 pub struct ServingCertificate {
     files: KeyPairFiles,
@@ -76,7 +80,8 @@ impl ServingCertificate {
         Ok(Arc::new(Self { files, current: ArcSwap::from_pointee(loaded) }))
     }
 
-    /// Follows the files for ever, as [`follow::follow`] says. `changed` is called when another pair is in use.
+    /// Follows the files for ever, as [`follow::follow`] says. `changed` is called when another
+    /// pair is in use.
     pub async fn follow(self: Arc<Self>, changed: impl Fn() + Send + 'static, failed: impl Fn() + Send + 'static) {
         let files = self.files.paths().to_vec();
         let reload = move || {

@@ -1,4 +1,5 @@
-//! Checking peers' certificates: what one is worth is for a judge to say, that the peer holds its key is checked of all alike.
+//! Checking peers' certificates: what one is worth is for a judge to say, that the peer holds its
+//! key is checked of all alike.
 
 use std::fmt;
 use std::sync::Arc;

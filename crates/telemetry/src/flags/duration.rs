@@ -5,7 +5,8 @@ use std::time::Duration;
 /// Longest duration a flag may have.
 const LONGEST: Duration = Duration::from_hours(24);
 
-/// Parses one or more number-and-unit pairs (`h`, `m`, `s`, `ms`), the whole-number part of Go's `time.ParseDuration`.
+/// Parses one or more number-and-unit pairs (`h`, `m`, `s`, `ms`), the whole-number part of Go's
+/// `time.ParseDuration`.
 pub fn parse(text: &str) -> Result<Duration, String> {
     let invalid = || format!("{text:?} is not a duration: write for example 10s, 1m30s or 500ms");
     if text == "0" {

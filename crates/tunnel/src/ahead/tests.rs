@@ -13,7 +13,8 @@ use super::*;
 use crate::testing::Pair;
 use crate::{Settings, Stream};
 
-/// As h2 does when it owes something: writes all it has, trying twice in each turn, before it reads.
+/// As h2 does when it owes something: writes all it has, trying twice in each turn, before it
+/// reads.
 async fn write_all(io: &mut ReadAhead<DuplexStream>, mut bytes: &[u8]) {
     while !bytes.is_empty() {
         let written = poll_fn(|cx| match Pin::new(&mut *io).poll_write(cx, bytes) {

@@ -41,14 +41,16 @@ impl Outward {
     const FIRST_BUFFER: usize = 4 * 1024;
     /// A frame: a rest would be a frame of its own.
     const LARGEST_BUFFER: usize = Settings::LARGEST_FRAME as usize;
-    /// Less than this is copied out of the buffer, which is then used again: a stalled link must not pin a buffer for each few bytes.
+    /// Less than this is copied out of the buffer, which is then used again: a stalled link must
+    /// not pin a buffer for each few bytes.
     const SMALL: usize = 1024;
     /// A socket that is not read does not say that its peer has reset it.
     const LOOK_EVERY: Duration = Duration::from_secs(1);
-    /// A peer that wrote and closed is owed the delivery of what it wrote, but not for ever: after so many looks at which nothing had
-    /// moved while nobody was there any more to hear an answer, it is given up. Two minutes are about what the kernel gives a closed
-    /// TCP socket whose peer takes nothing (`tcp_probe_timer` in `net/ipv4/tcp_timer.c`); a slow reader's window comes in lumps of
-    /// half its size, so less would cut it.
+    /// A peer that wrote and closed is owed the delivery of what it wrote, but not for ever: after
+    /// so many looks at which nothing had moved while nobody was there any more to hear an answer,
+    /// it is given up. Two minutes are about what the kernel gives a closed TCP socket whose peer
+    /// takes nothing (`tcp_probe_timer` in `net/ipv4/tcp_timer.c`); a slow reader's window comes in
+    /// lumps of half its size, so less would cut it.
     const MOST_FORSAKEN: u32 = 120;
 
     /// The socket's end was passed on, or the stream takes no more.
@@ -104,7 +106,8 @@ impl Outward {
         Ok(())
     }
 
-    /// Ready at the socket's end. [`io::ErrorKind::BrokenPipe`] is the stream's word that it takes no more; reading gives none.
+    /// Ready at the socket's end. [`io::ErrorKind::BrokenPipe`] is the stream's word that it takes
+    /// no more; reading gives none.
     fn poll_move<S: Socket>(
         &mut self,
         cx: &mut Context<'_>,

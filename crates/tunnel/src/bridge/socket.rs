@@ -12,8 +12,9 @@ use net::prefixed::Prefixed;
 
 /// A socket that can be ended so that its peer sees a reset and not an end of file.
 pub trait Socket: AsyncRead + AsyncWrite + Unpin + Send + 'static {
-    /// Ends the socket with a TCP RST (`SO_LINGER` of zero). Where there is no such thing, as with Unix sockets, it is closed with
-    /// unread input if there is any; for TLS the TCP connection below is reset without a `close_notify`.
+    /// Ends the socket with a TCP RST (`SO_LINGER` of zero). Where there is no such thing, as with
+    /// Unix sockets, it is closed with unread input if there is any; for TLS the TCP connection
+    /// below is reset without a `close_notify`.
     fn abort(self);
 
     /// An error that has come up while nobody was reading or writing: the peer's reset.
@@ -21,8 +22,9 @@ pub trait Socket: AsyncRead + AsyncWrite + Unpin + Send + 'static {
         None
     }
 
-    /// The peer has closed for good, not for writing only: asked of a socket that is not being read. Where that cannot be told, as
-    /// with TCP, where keepalive probes find it out, the answer is no.
+    /// The peer has closed for good, not for writing only: asked of a socket that is not being
+    /// read. Where that cannot be told, as with TCP, where keepalive probes find it out, the answer
+    /// is no.
     fn is_gone(&self) -> bool {
         false
     }
@@ -45,8 +47,8 @@ impl Socket for UnixStream {
         self.take_error().ok().flatten()
     }
 
-    /// Sending nothing fails once the peer has closed, and not when it has only ended its own direction (`unix_stream_sendmsg` in
-    /// `net/unix/af_unix.c`).
+    /// Sending nothing fails once the peer has closed, and not when it has only ended its own
+    /// direction (`unix_stream_sendmsg` in `net/unix/af_unix.c`).
     fn is_gone(&self) -> bool {
         SockRef::from(self).send(&[]).is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
     }

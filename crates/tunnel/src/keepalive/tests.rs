@@ -2,7 +2,8 @@ use super::*;
 
 const MEGABYTE: u32 = 1 << 20;
 
-/// What the window becomes after a second on a path with this round trip and this most bytes a second.
+/// What the window becomes after a second on a path with this round trip and this most bytes a
+/// second.
 fn settled(rtt: Duration, rate: f64) -> u32 {
     let mut window = Window { now: MEGABYTE, most: 8 * MEGABYTE, shortest: Duration::MAX, sampled: 0 };
     window.sample(rtt, 0, 0);
@@ -34,6 +35,7 @@ fn a_window_grows_on_a_long_fast_path_only() {
 fn a_queue_on_the_path_does_not_make_the_window_grow() {
     let mut window = Window { now: MEGABYTE, most: 8 * MEGABYTE, shortest: Duration::MAX, sampled: 0 };
     assert_eq!(window.sample(Duration::from_millis(10), 0, 0), None);
-    // A slow path whose queue takes two seconds: much is received meanwhile, and none of it for want of a window.
+    // A slow path whose queue takes two seconds: much is received meanwhile, and none of it for
+    // want of a window.
     assert_eq!(window.sample(Duration::from_secs(2), 4_000_000, 4_000_000), None);
 }

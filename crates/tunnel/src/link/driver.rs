@@ -29,8 +29,8 @@ pub(super) struct Shared {
 /// Owns the connection.
 pub(super) struct Driver<T> {
     connection: Connection<T, Bytes>,
-    /// Fails as soon as a GOAWAY has come. Given back when no handle is left, because h2 keeps a connection that could be asked for
-    /// streams.
+    /// Fails as soon as a GOAWAY has come. Given back when no handle is left, because h2 keeps a
+    /// connection that could be asked for streams.
     sender: Option<SendRequest<Bytes>>,
     keepalive: Keepalive,
     end: End,
@@ -78,7 +78,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Driver<T> {
     pub async fn run(mut self) {
         self.end.1 = poll_fn(|cx| self.poll(cx)).await;
         tracing::debug!(reason = %self.end.1, "link ended");
-        // Before anybody is told, so that streams fail first: who waits for the end finds them ended.
+        // Before anybody is told, so that streams fail first: who waits for the end finds them
+        // ended.
         let Self { connection, sender, end, .. } = self;
         drop((connection, sender));
         drop(end);

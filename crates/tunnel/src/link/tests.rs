@@ -122,7 +122,8 @@ async fn a_reset_ends_both_directions_of_the_other_end() {
 #[tokio::test]
 async fn a_stream_with_an_unread_end_is_still_reset_by_dropping_it() {
     let mut pair = Pair::new().await;
-    // Each end has sent its END_STREAM, and one has unread bytes: dropping that loses them, which the other must learn.
+    // Each end has sent its END_STREAM, and one has unread bytes: dropping that loses them, which
+    // the other must learn.
     let (mut near, mut far) = pair.open().await;
     far.write_all(b"unread").await.unwrap();
     near.shutdown().await.unwrap();
@@ -236,7 +237,8 @@ async fn short_frames_that_nobody_reads_end_nothing() {
     far.read_exact(&mut [0; 2000]).await.unwrap();
 }
 
-/// A peer with a small connection window: what one stream has asked for and does not use, the others would wait for.
+/// A peer with a small connection window: what one stream has asked for and does not use, the
+/// others would wait for.
 #[tokio::test]
 async fn room_that_is_not_used_is_given_back() {
     let (near, far) = duplex(64 * 1024);

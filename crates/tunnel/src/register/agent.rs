@@ -105,7 +105,8 @@ fn welcome(status: StatusCode, headers: &HeaderMap) -> Result<String, RegisterEr
     server.map(ToOwned::to_owned).ok_or_else(|| RegisterError::Malformed(format!("no {SERVER} header, or a bad one")))
 }
 
-/// The body of an answer that is a plain text of bounded length: a load balancer's page is of no use in a log.
+/// The body of an answer that is a plain text of bounded length: a load balancer's page is of no
+/// use in a log.
 async fn text<T: AsyncRead + Unpin>(io: &mut T, headers: &HeaderMap, early: Bytes) -> Option<Vec<u8>> {
     let word = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
     let length: usize = word(CONTENT_LENGTH)?.parse().ok()?;

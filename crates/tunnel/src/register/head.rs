@@ -46,7 +46,8 @@ pub(super) fn check_lines(head: &[u8]) -> Result<(), HeadError> {
     if bare { Err(HeadError::Malformed("a line does not end with CRLF".into())) } else { Ok(()) }
 }
 
-/// The parsed lines as a map; what matters must not be there twice, and no body is announced unless `body` says that it may.
+/// The parsed lines as a map; what matters must not be there twice, and no body is announced unless
+/// `body` says that it may.
 pub(super) fn headers(lines: &[httparse::Header<'_>], body: bool) -> Result<HeaderMap, HeadError> {
     let malformed = |text: &str| HeadError::Malformed(text.to_owned());
     let mut headers = HeaderMap::with_capacity(lines.len());
@@ -72,7 +73,8 @@ fn is_single(name: &HeaderName) -> bool {
         || name.as_str().starts_with("tunnel-")
 }
 
-/// Whether both sides mean this upgrade: `Connection` has it as one of its tokens, `Upgrade` is nothing else. (RFC 9110 §7.8.)
+/// Whether both sides mean this upgrade: `Connection` has it as one of its tokens, `Upgrade` is
+/// nothing else. (RFC 9110 §7.8.)
 pub(super) fn is_upgrade(headers: &HeaderMap) -> bool {
     let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok()).unwrap_or_default();
     text(UPGRADE).eq_ignore_ascii_case(PROTOCOL)

@@ -37,7 +37,8 @@ struct Refused {
     error: ApplicationError,
 }
 
-/// The server's side: reads one request head, at most 16 KiB, and answers what is no registration itself (400, 404, 405, 426, 431).
+/// The server's side: reads one request head, at most 16 KiB, and answers what is no registration
+/// itself (400, 404, 405, 426, 431).
 pub async fn applicant<T>(mut io: T, patience: Duration) -> Result<Applicant<T>, ApplicationError>
 where
     T: AsyncRead + AsyncWrite + Unpin,

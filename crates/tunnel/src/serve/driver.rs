@@ -94,8 +94,9 @@ where
             Ok(parsed) => parsed,
             Err(message) => return answer(respond, malformed(message)),
         };
-        // h2 bounds the streams that are open. Those that were reset while a handler still had them are bounded here: a peer that
-        // opens and resets as fast as it can must not have more handlers running than it may have streams.
+        // h2 bounds the streams that are open. Those that were reset while a handler still had them
+        // are bounded here: a peer that opens and resets as fast as it can must not have more
+        // handlers running than it may have streams.
         let Some(open) = Open::of(&self.serving.0.open, self.settings.max_streams as usize) else {
             respond.send_reset(h2::Reason::REFUSED_STREAM);
             return;

@@ -96,8 +96,9 @@ impl Incoming {
         let _ = self.answer.respond.send_response(response, true);
     }
 
-    /// Completes when the peer has given the stream up (`RST_STREAM`, or the connection ended): abort the dial. To be awaited next to
-    /// it also for what comes meanwhile: it is taken off HTTP/2, where short frames take much room.
+    /// Completes when the peer has given the stream up (`RST_STREAM`, or the connection ended):
+    /// abort the dial. To be awaited next to it also for what comes meanwhile: it is taken off
+    /// HTTP/2, where short frames take much room.
     pub async fn cancelled(&mut self) {
         poll_fn(|cx| self.poll_cancelled(cx)).await;
     }

@@ -1,7 +1,8 @@
 //! What a stream's peer has sent and nobody has read yet.
 //!
-//! In HTTP/2 a frame of one byte takes 250, and h2 ends the link of whoever lets many of them lie. Here they are joined. Whoever reads or
-//! writes takes along what has come; for a stream that nobody touches, because its client has stalled, the link's driver does.
+//! In HTTP/2 a frame of one byte takes 250, and h2 ends the link of whoever lets many of them lie.
+//! Here they are joined. Whoever reads or writes takes along what has come; for a stream that
+//! nobody touches, because its client has stalled, the link's driver does.
 
 use std::io;
 use std::sync::{Arc, Weak};
@@ -87,7 +88,8 @@ impl Kept {
         }
     }
 
-    /// Takes what has come since the last read, unless a reader waits: it takes that itself, and the waker is its own.
+    /// Takes what has come since the last read, unless a reader waits: it takes that itself, and
+    /// the waker is its own.
     pub fn take_unwaited(&mut self) {
         if !self.reader_waits {
             take(&mut self.recv, &mut self.unread, &mut Context::from_waker(&self.bell));
@@ -95,7 +97,8 @@ impl Kept {
     }
 
     pub fn release(&mut self, bytes: usize) {
-        // Fails only for more than was received, and for a stream that has ended there is nothing to give back.
+        // Fails only for more than was received, and for a stream that has ended there is nothing
+        // to give back.
         let _ = self.recv.flow_control().release_capacity(bytes);
     }
 
@@ -105,7 +108,8 @@ impl Kept {
     }
 }
 
-/// Takes what there is off HTTP/2. What ended it, if something did, is said again to whoever polls next.
+/// Takes what there is off HTTP/2. What ended it, if something did, is said again to whoever polls
+/// next.
 pub(crate) fn take(recv: &mut RecvStream, unread: &mut Queue, cx: &mut Context<'_>) {
     while let Poll::Ready(Some(Ok(data))) = recv.poll_data(cx) {
         if !data.is_empty() {

@@ -1,5 +1,6 @@
-//! The flags of `k8s.io/apiserver` 0.31 (`RecommendedOptions`), of klog and of the Go cluster-gateway that are accepted and mean
-//! nothing here. A flag that gets a meaning goes from here to its clap arguments.
+//! The flags of `k8s.io/apiserver` 0.31 (`RecommendedOptions`), of klog and of the Go
+//! cluster-gateway that are accepted and mean nothing here. A flag that gets a meaning goes from
+//! here to its clap arguments.
 
 use super::Inherited;
 use super::Takes::{As, Boolean, Value};
@@ -73,7 +74,8 @@ pub(super) const ALL: &[Inherited] = &[
     Inherited { name: "audit-webhook-truncate-max-batch-size", takes: Value },
     Inherited { name: "audit-webhook-truncate-max-event-size", takes: Value },
     Inherited { name: "audit-webhook-version", takes: Value },
-    // `AdmissionOptions`, `FeatureOptions`, `EgressSelectorOptions`, `TracingOptions`, `SecureServingOptions`.
+    // `AdmissionOptions`, `FeatureOptions`, `EgressSelectorOptions`, `TracingOptions`,
+    // `SecureServingOptions`.
     Inherited { name: "admission-control-config-file", takes: Value },
     Inherited { name: "contention-profiling", takes: Boolean },
     Inherited { name: "debug-socket-path", takes: Value },

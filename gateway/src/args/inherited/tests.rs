@@ -1,4 +1,5 @@
-//! Whole command lines of existing charts, each flag that the Go cluster-gateway has, and the spellings of pflag.
+//! Whole command lines of existing charts, each flag that the Go cluster-gateway has, and the
+//! spellings of pflag.
 
 use clap::CommandFactory;
 

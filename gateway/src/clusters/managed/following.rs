@@ -1,4 +1,5 @@
-//! The task that reads `ManagedCluster`s: lists, watches, and judges what it means when there is nothing to read.
+//! The task that reads `ManagedCluster`s: lists, watches, and judges what it means when there is
+//! nothing to read.
 
 mod doubt;
 
@@ -17,7 +18,8 @@ use crate::hub::{Collection, Hub, HubFailure, Line};
 
 /// How often a hub without the kind is asked whether it has it now.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
-/// The same of one that does not let us see what is only displayed, in the end seldom and never sooner: each time is a refusal in its audit log.
+/// The same of one that does not let us see what is only displayed, in the end seldom and never
+/// sooner: each time is a refusal in its audit log.
 const REFUSED_AGAIN: Backoff = Backoff { chance: 0.0, ..Backoff::doubling(LOOK_AGAIN, Duration::from_mins(10)) };
 /// After a failure: in the end half a minute on average.
 const PAUSES: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_secs(40));
@@ -100,7 +102,8 @@ impl Following {
                 }
             }
             if version == before {
-                // A hub that ends watches at once must not be asked without pause; nor is a list wrong now and then.
+                // A hub that ends watches at once must not be asked without pause; nor is a list
+                // wrong now and then.
                 sleep(PAUSES.first).await;
                 return Ok(());
             }

@@ -19,7 +19,8 @@ use crate::metrics::SecondLooks;
 pub(super) const WITHIN: Duration = Duration::from_secs(3);
 /// How long an answer counts.
 pub(super) const KEPT: Duration = Duration::from_secs(1);
-/// Questions at the hub at a time: a quarter of the calls there may be, so that readers of `clustergateways` find places.
+/// Questions at the hub at a time: a quarter of the calls there may be, so that readers of
+/// `clustergateways` find places.
 pub(super) const AT_A_TIME: usize = 8;
 /// Questions begun in a second.
 pub(super) const PER_SECOND: u32 = 100;
@@ -68,7 +69,8 @@ impl Answer {
         if !metadata.labels.contains_key(CREDENTIAL_TYPE_LABEL) {
             return Ok(Self::Absent);
         }
-        // Versions are numbers to be compared (KEP-5504); one that is none is never reached, and the cluster itself has to come.
+        // Versions are numbers to be compared (KEP-5504); one that is none is never reached, and
+        // the cluster itself has to come.
         Ok(Self::Found { version: metadata.resource_version.parse().unwrap_or(u64::MAX) })
     }
 

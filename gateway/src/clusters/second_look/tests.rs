@@ -181,7 +181,8 @@ async fn only_an_answer_makes_a_name_absent() {
     for (answer, outcome) in [
         (absent(), "absent"),
         (other, "absent"),
-        // As before there was this question: the watch of a gateway that may not ask is all there is.
+        // As before there was this question: the watch of a gateway that may not ask is all there
+        // is.
         (status(403), "absent"),
         (status(401), "unanswered"),
         (status(429), "unanswered"),

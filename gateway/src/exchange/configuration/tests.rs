@@ -93,7 +93,8 @@ fn a_small_text_cannot_stand_for_a_large_one() {
     let started = tokio::time::Instant::now();
     assert_eq!(problems(&text).len(), 1);
     assert!(problems(&"[".repeat(100_000)).len() == 1 && problems(&"{a: ".repeat(50_000)).len() == 1);
-    // Written out, the first has a million million words: no machine is done with them in a minute, the busiest is with this.
+    // Written out, the first has a million million words: no machine is done with them in a minute,
+    // the busiest is with this.
     assert!(started.elapsed() < Duration::from_mins(1), "{:?}", started.elapsed());
 }
 

@@ -18,7 +18,8 @@ fn request(method: &str, path: &str, lines: &[(String, Vec<u8>)]) -> Request<()>
     request
 }
 
-/// Bytes of the header block that h2 makes of `request`, as the first of its connection, without those of `:scheme` and `:authority`.
+/// Bytes of the header block that h2 makes of `request`, as the first of its connection, without
+/// those of `:scheme` and `:authority`.
 async fn written(request: Request<()>) -> usize {
     const PREFACE: usize = 24;
     const CONTINUATION: u8 = 9;

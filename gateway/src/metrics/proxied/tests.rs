@@ -105,7 +105,8 @@ fn callers_make_no_labels_of_words_that_no_member_knows() {
     by_resource.sort();
     let line = |code| format!(r#"{BY_RESOURCE}_total{{resource="other",verb="get",code="{code}"}} 2500"#);
     assert_eq!(by_resource, [line(404), line(429)]);
-    // Hence there is room for what exists, and its failures are told apart from then on, of any cluster.
+    // Hence there is room for what exists, and its failures are told apart from then on, of any
+    // cluster.
     count(&cluster, PODS, Verb::Get, 200);
     count(&proxied.of_cluster(&"c2".into()), PODS, Verb::Get, 403);
     let text = text(&registry);

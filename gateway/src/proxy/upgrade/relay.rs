@@ -28,7 +28,8 @@ use crate::request::upgrade::Upgrade;
 use crate::request_body::RequestBody;
 use crate::upstream::SendError;
 
-/// The body of a refusal is a Status. One that is larger than this is none, and is not passed on: half of it would look whole.
+/// The body of a refusal is a Status. One that is larger than this is none, and is not passed on:
+/// half of it would look whole.
 const REFUSAL_BYTES: usize = 1024 * 1024;
 const REFUSAL_WITHIN: Duration = Duration::from_secs(10);
 /// Between the member's 101 and the client's connection being ours.
@@ -48,7 +49,8 @@ pub struct Joined {
     guard: DrainGuard,
 }
 
-/// Sends the upgrade request on a connection that serves nothing else, before or after (CVE-2018-1002105).
+/// Sends the upgrade request on a connection that serves nothing else, before or after
+/// (CVE-2018-1002105).
 pub async fn ask(transport: Transport, request: Request<RequestBody>) -> Result<Response<Incoming>, SendError> {
     let broken = |error: hyper::Error| SendError::Broken(causes(&error));
     let (mut sender, connection) =
@@ -57,7 +59,8 @@ pub async fn ask(transport: Transport, request: Request<RequestBody>) -> Result<
     sender.send_request(request).await.map_err(broken)
 }
 
-/// The member's refusal, read whole: clients print its Status. The connection to the client closes after it.
+/// The member's refusal, read whole: clients print its Status. The connection to the client closes
+/// after it.
 pub async fn refused(response: Response<Peeked<Incoming>>) -> Result<Response<ResponseBody>, String> {
     let (mut head, body) = response.into_parts();
     let body = match timeout(REFUSAL_WITHIN, read(body)).await {
@@ -87,14 +90,16 @@ async fn read(mut body: Peeked<Incoming>) -> Result<Bytes, String> {
 
 /// Ends the client's connection after a refusal.
 ///
-/// A connection with a pending upgrade is handed over when its last answer has left, whatever that was, and dropping it would end
-/// it without TLS's closing message and without lingering. So it is shut down as any other.
+/// A connection with a pending upgrade is handed over when its last answer has left, whatever that
+/// was, and dropping it would end it without TLS's closing message and without lingering. So it is
+/// shut down as any other.
 pub async fn close(client: OnUpgrade) {
     let closing = async { TokioIo::new(client.await.ok()?).shutdown().await.ok() };
     let _ = timeout(CLOSE_WITHIN, closing).await;
 }
 
-/// Passes the 101 on; the client's connection becomes ours only after it left, so both are joined later.
+/// Passes the 101 on; the client's connection becomes ours only after it left, so both are joined
+/// later.
 pub fn join(client: OnUpgrade, mut member: Response<Peeked<Incoming>>, call: &Call<'_>) -> Answer {
     let upgraded = hyper::upgrade::on(&mut member);
     let mut switching = Response::new(ResponseBody::empty());

@@ -127,8 +127,9 @@ impl Sending {
     fn put(&mut self, data: Bytes) {
         let last = self.body.is_end_stream();
         if !data.is_empty() {
-            // A byte of room is enough to hand over all of it: h2 asks for the rest, and its buffer is limited. Asking for all before
-            // there is any would make every waiting stream claim its length of the connection's window.
+            // A byte of room is enough to hand over all of it: h2 asks for the rest, and its buffer
+            // is limited. Asking for all before there is any would make every waiting stream claim
+            // its length of the connection's window.
             self.stream.reserve_capacity(1);
         }
         self.waiting = Some((data, last));

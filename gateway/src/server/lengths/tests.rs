@@ -3,7 +3,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Whether a connection's chunked request says its length twice, its bytes received in pieces of this size.
+/// Whether a connection's chunked request says its length twice, its bytes received in pieces of
+/// this size.
 fn ambiguous(bytes: &str, pieces: usize) -> bool {
     let lengths = Lengths::default();
     let mut reader = lengths.reader();

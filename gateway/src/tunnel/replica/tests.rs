@@ -44,7 +44,8 @@ async fn a_link_that_nobody_wants_is_let_go_of() {
         let (replica, link) = (Arc::downgrade(&replica), link.clone());
         async move { look_after(&replica, Handle::current().id(), CancellationToken::new(), link).await }
     });
-    // Paused time, which this moves on timer by timer: a single leap would pass the link's PINGs over.
+    // Paused time, which this moves on timer by timer: a single leap would pass the link's PINGs
+    // over.
     tokio::time::sleep(LOOK * (IDLE_LOOKS + 5)).await;
     assert!(!looking.is_finished(), "it has a stream");
     drop(stream);

@@ -67,7 +67,8 @@ impl ConnectError {
         }
     }
 
-    /// Whether the way there failed, and not the member: the tunnel's programs have to be looked at.
+    /// Whether the way there failed, and not the member: the tunnel's programs have to be looked
+    /// at.
     pub fn is_of_the_tunnel(&self) -> bool {
         matches!(self, Self::Tunnel { source, .. } if !source.is_beyond_the_tunnel())
     }

@@ -1,4 +1,5 @@
-//! The HTTP/1.1 connections of one pool: those that wait for a request, and how many there are in all.
+//! The HTTP/1.1 connections of one pool: those that wait for a request, and how many there are in
+//! all.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -26,7 +27,8 @@ pub type Slot = (Permit<AtomicUsize>, InFlight);
 // === impl Idle ===
 
 impl Idle {
-    /// The connection that was used last and is still open: the others may then grow old and be closed.
+    /// The connection that was used last and is still open: the others may then grow old and be
+    /// closed.
     pub fn take(self: &Arc<Self>) -> Option<Lease> {
         // Closed ones are dropped outside the lock.
         while let Some(connection) = self.pop() {

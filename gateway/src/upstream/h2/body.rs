@@ -13,7 +13,8 @@ use crate::upstream::Truncated;
 
 pub struct H2Body {
     stream: Source,
-    /// Dropped with the response: after its end the member has no use for the rest of the request (RFC 9113 §8.1).
+    /// Dropped with the response: after its end the member has no use for the rest of the request
+    /// (RFC 9113 §8.1).
     upload: Option<Upload>,
     lease: Lease,
     data_ended: bool,
@@ -59,7 +60,8 @@ impl H2Body {
     }
 
     fn cut_off(&self, error: &h2::Error) -> Option<Result<Frame<Bytes>, Truncated>> {
-        // A server that answered early resets with NO_ERROR to stop the upload; its response was complete (RFC 9113 §8.1).
+        // A server that answered early resets with NO_ERROR to stop the upload; its response was
+        // complete (RFC 9113 §8.1).
         if error.is_reset() && error.reason() == Some(Reason::NO_ERROR) && self.stream.is_end_stream() {
             return None;
         }

@@ -53,8 +53,8 @@ pub struct Lease {
 // === impl Connection ===
 
 impl Connection {
-    /// Speaks the HTTP/2 preface and waits for the member's SETTINGS, which say how many streams it takes. A task of its
-    /// own then drives the connection for as long as it lives.
+    /// Speaks the HTTP/2 preface and waits for the member's SETTINGS, which say how many streams it
+    /// takes. A task of its own then drives the connection for as long as it lives.
     pub async fn start<T>(
         transport: T,
         target: &Target,
@@ -111,7 +111,8 @@ impl Connection {
         if !self.has_room() {
             return None;
         }
-        // Between the look and this only the pool's lock holder could have added one: `lease` is called under it.
+        // Between the look and this only the pool's lock holder could have added one: `lease` is
+        // called under it.
         self.in_use.fetch_add(1, Ordering::Relaxed);
         Some(Lease { connection: Arc::clone(self), sender: self.sender.clone() })
     }
@@ -167,7 +168,8 @@ impl Lease {
         &mut self.sender
     }
 
-    /// Fails if the connection is closing. Does not wait otherwise: the lease is within the peer's stream limit.
+    /// Fails if the connection is closing. Does not wait otherwise: the lease is within the peer's
+    /// stream limit.
     pub async fn ready(&mut self) -> Result<(), h2::Error> {
         poll_fn(|cx| self.sender.poll_ready(cx)).await
     }
@@ -179,13 +181,15 @@ impl Drop for Lease {
         if last && self.connection.is_closing() {
             self.connection.emptied.notify_one();
         }
-        // One stream is room for one request: waking all that wait for a dial would make them fight for it.
+        // One stream is room for one request: waking all that wait for a dial would make them fight
+        // for it.
         self.connection.room.notify_one();
     }
 }
 
-/// Drives the connection to its end. A member that is silent for long is asked for a sign of life; without one the
-/// connection is dropped, which ends its streams with an error instead of leaving watches hanging.
+/// Drives the connection to its end. A member that is silent for long is asked for a sign of life;
+/// without one the connection is dropped, which ends its streams with an error instead of leaving
+/// watches hanging.
 async fn drive<T: AsyncRead + AsyncWrite + Seal + Unpin>(
     mut driver: Collecting<Driven<h2::client::Connection<Gathered<T>, Bytes>, T>>,
     mut pings: PingPong,
@@ -210,7 +214,8 @@ async fn drive<T: AsyncRead + AsyncWrite + Seal + Unpin>(
         }
         idle_looks = if shared.is_unused() { idle_looks + 1 } else { 0 };
         if idle_looks >= Settings::IDLE_LOOKS {
-            // Leases are made on this core's thread, so none can come between the look at the count and this.
+            // Leases are made on this core's thread, so none can come between the look at the count
+            // and this.
             shared.close();
             break None;
         }
@@ -235,7 +240,8 @@ async fn drive<T: AsyncRead + AsyncWrite + Seal + Unpin>(
     drop((driver, open));
 }
 
-/// Whether the member answers a PING; if `patient`, anything else that comes is a sign of life for a while.
+/// Whether the member answers a PING; if `patient`, anything else that comes is a sign of life for
+/// a while.
 async fn answers(pings: &mut PingPong, marks: &Marks, patient: bool) -> bool {
     let mut pong = pin!(pings.ping(Ping::opaque()));
     let asked = Instant::now();
@@ -250,7 +256,8 @@ async fn answers(pings: &mut PingPong, marks: &Marks, patient: bool) -> bool {
     }
 }
 
-/// Completes when the way to the member is about to be cut and no request is left that would suffer: no new ones are begun meanwhile.
+/// Completes when the way to the member is about to be cut and no request is left that would
+/// suffer: no new ones are begun meanwhile.
 async fn retired(leaving: Option<CancellationToken>, connection: std::sync::Weak<Connection>, emptied: Arc<Notify>) {
     match leaving {
         Some(leaving) => leaving.cancelled_owned().await,

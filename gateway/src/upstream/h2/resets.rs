@@ -4,12 +4,15 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use tokio::sync::Notify;
 
-/// Streams of one connection that we reset unanswered and the member may not have got to yet. Each is used on one core's thread.
+/// Streams of one connection that we reset unanswered and the member may not have got to yet. Each
+/// is used on one core's thread.
 #[derive(Debug, Default)]
 pub struct Resets {
-    /// No more than [`Resets::MOST`]. Counted too high at times, never too low: all are forgotten together.
+    /// No more than [`Resets::MOST`]. Counted too high at times, never too low: all are forgotten
+    /// together.
     waiting: AtomicUsize,
-    /// The last stream that was to be reset, admitted or not: nothing is forgotten before an answer to a later one.
+    /// The last stream that was to be reset, admitted or not: nothing is forgotten before an answer
+    /// to a later one.
     newest: AtomicU32,
     /// The last stream with an answer, as far as anybody asked.
     answered: AtomicU32,
@@ -19,9 +22,10 @@ pub struct Resets {
 // === impl Resets ===
 
 impl Resets {
-    /// So many may wait: a caller or two who give up at once are noticed by the member at once. Servers on Rust's h2 end a connection at
-    /// 20 that they have not looked at, Go's when four times its stream limit are queued; and never more than the member's stream
-    /// limit, so that with as many in use that is half of what Go's takes.
+    /// So many may wait: a caller or two who give up at once are noticed by the member at once.
+    /// Servers on Rust's h2 end a connection at 20 that they have not looked at, Go's when four
+    /// times its stream limit are queued; and never more than the member's stream limit, so that
+    /// with as many in use that is half of what Go's takes.
     pub const MOST: usize = 16;
 
     /// Whether `stream` may be reset and forgotten on a connection with `streams` at a time.

@@ -1,19 +1,21 @@
 //! A request that was sent and is not answered yet.
 //!
-//! Cancelled in this state, it may go on at the member: Go's HTTP/2 server runs a handler until that has noticed the reset, queues the
-//! streams beyond its limit meanwhile, and ends the *connection* when four times its limit are queued
-//! (`serverConn.scheduleHandler` in `x/net/http2`, since CVE-2023-44487). The connection is everybody's. So:
+//! Cancelled in this state, it may go on at the member: Go's HTTP/2 server runs a handler until
+//! that has noticed the reset, queues the streams beyond its limit meanwhile, and ends the
+//! *connection* when four times its limit are queued (`serverConn.scheduleHandler` in
+//! `x/net/http2`, since CVE-2023-44487). The connection is everybody's. So:
 //!
-//! - A few are reset at once ([`Resets`]). The queue is first in, first out: an answer to a later stream shows that the member has got
-//!   past them, and they are forgotten.
-//! - Beyond, a cancelled request keeps its place until the member has answered it, and its user's part in the limits as well: it is load
-//!   as it was before, and cancelling buys nobody anything. Only then it is reset. One whose upload is unfinished is reset at once, and
-//!   its place waits for the answer to a later stream.
+//! - A few are reset at once ([`Resets`]). The queue is first in, first out: an answer to a later
+//!   stream shows that the member has got past them, and they are forgotten.
+//! - Beyond, a cancelled request keeps its place until the member has answered it, and its user's
+//!   part in the limits as well: it is load as it was before, and cancelling buys nobody anything.
+//!   Only then it is reset. One whose upload is unfinished is reset at once, and its place waits
+//!   for the answer to a later stream.
 //!
-//! So a member's queue never holds more than the streams in use and those few: less than twice its stream limit, however long its
-//! handlers take to notice. Resets after the answer need no care: the answer is the proof.
-//! Counting cancellations by user and second would guess how fast a member is; connections of their own for those who cancel much would
-//! be dialled for ever.
+//! So a member's queue never holds more than the streams in use and those few: less than twice its
+//! stream limit, however long its handlers take to notice. Resets after the answer need no care:
+//! the answer is the proof. Counting cancellations by user and second would guess how fast a member
+//! is; connections of their own for those who cancel much would be dialled for ever.
 
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -29,11 +31,13 @@ use super::{Lease, Upload};
 use crate::headers::size::Unfit;
 use crate::limits::Slots;
 
-/// What a request is counted as while the member goes on with it though its caller has left. Asked for when that happens only.
+/// What a request is counted as while the member goes on with it though its caller has left. Asked
+/// for when that happens only.
 pub type Lingers<'a> = &'a (dyn Fn() -> Slots + Send + Sync);
 
-/// A kube-apiserver answers within a minute (`--request-timeout`) what is no watch, log or proxied service, and watches at once. What
-/// is not answered then is reset, and if nothing after it was answered either, the connection takes no more requests.
+/// A kube-apiserver answers within a minute (`--request-timeout`) what is no watch, log or proxied
+/// service, and watches at once. What is not answered then is reset, and if nothing after it was
+/// answered either, the connection takes no more requests.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(65);
 
 /// See the module's text.
@@ -134,13 +138,15 @@ impl Exchange {
         }
     }
 
-    /// Keeps the place, and what the request is counted as, for as long as the member may go on with it.
+    /// Keeps the place, and what the request is counted as, for as long as the member may go on
+    /// with it.
     async fn linger(self, slots: Slots) {
         let stream = self.stream();
         let Self { mut response, upload, lease } = self;
         let resets = lease.connection().resets();
         let passed = if upload.is_some() {
-            // The rest of its body will never come: waiting for an answer would only hold up the member.
+            // The rest of its body will never come: waiting for an answer would only hold up the
+            // member.
             drop((response, upload));
             timeout(ANSWERED_WITHIN, resets.passed(stream)).await.is_ok()
         } else {

@@ -11,8 +11,8 @@ use crate::headers;
 use crate::headers::size::{self, Unfit};
 use crate::request_body::{Interrupted, RequestBody};
 
-/// A request body on its way. Holds at most the one chunk that the member's window does not admit yet; the client is held
-/// back by its own window meanwhile.
+/// A request body on its way. Holds at most the one chunk that the member's window does not admit
+/// yet; the client is held back by its own window meanwhile.
 pub struct Upload {
     body: RequestBody,
     stream: SendStream<Bytes>,

@@ -7,7 +7,8 @@ use crate::ports;
 use crate::process::Process;
 use crate::tools::Tool;
 
-/// Starts a kube-controller-manager for `server` that runs `controllers`: the fewer, the more of the machine is left to tests.
+/// Starts a kube-controller-manager for `server` that runs `controllers`: the fewer, the more of
+/// the machine is left to tests.
 pub fn start_controller_manager(ground: &Ground, server: &ApiServer, controllers: &[&str]) -> Result<Process> {
     let mut args = common_flags(server)?;
     args.extend([

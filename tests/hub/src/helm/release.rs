@@ -1,8 +1,10 @@
-//! What an installed release would run, run here: the Deployment that the hub has, without a kubelet.
+//! What an installed release would run, run here: the Deployment that the hub has, without a
+//! kubelet.
 //!
-//! The mounted Secrets and ConfigMaps are written below a directory, and the container's arguments are taken as they are but for
-//! the paths of these mounts. In place of the pod's own credentials, if it is to have any, comes a kubeconfig with a token of the same
-//! ServiceAccount, so the program has the rights that the chart gives it and no others.
+//! The mounted Secrets and ConfigMaps are written below a directory, and the container's arguments
+//! are taken as they are but for the paths of these mounts. In place of the pod's own credentials,
+//! if it is to have any, comes a kubeconfig with a token of the same ServiceAccount, so the program
+//! has the rights that the chart gives it and no others.
 
 use std::path::{Path, PathBuf};
 
@@ -30,7 +32,8 @@ pub struct Workload {
 // === impl Workload ===
 
 impl Workload {
-    /// Reads the Deployment `namespace/name` from `hub`, with its volumes written below `directory`.
+    /// Reads the Deployment `namespace/name` from `hub`, with its volumes written below
+    /// `directory`.
     pub fn read(hub: &ApiServer, namespace: &str, name: &str, directory: &Path) -> Result<Self> {
         let kubectl = hub.kubectl();
         let deployment = get(&kubectl, namespace, "deployment", name)?;

@@ -1,4 +1,5 @@
-//! What an operator does on the hub: register the gateway as the server of its API group, and clusters as Secrets.
+//! What an operator does on the hub: register the gateway as the server of its API group, and
+//! clusters as Secrets.
 
 use std::path::PathBuf;
 
@@ -15,7 +16,8 @@ use crate::kubeconfig::Credential;
 
 /// Where the clusters' Secrets are: the gateway's default.
 pub const SECRET_NAMESPACE: &str = "vela-system";
-/// The name that the gateway's serving certificate must have for the hub: `<service>.<namespace>.svc`.
+/// The name that the gateway's serving certificate must have for the hub:
+/// `<service>.<namespace>.svc`.
 pub const GATEWAY_HOST: &str = "gateway.vela-system.svc";
 
 /// Of the gateway's ServiceAccount and of its kubeconfig.
@@ -82,7 +84,8 @@ fn at(endpoint: &str) -> ClusterEndpoint {
 // === impl Hub ===
 
 impl Hub {
-    /// Makes the hub send the API group to 127.0.0.1:`port`, where a certificate below `authority` is expected.
+    /// Makes the hub send the API group to 127.0.0.1:`port`, where a certificate below `authority`
+    /// is expected.
     pub fn register_gateway(&self, port: u16, authority: &Authority) -> Result<()> {
         let service = json!({
             "apiVersion": "v1",
@@ -106,7 +109,8 @@ impl Hub {
         self.apply(&[service, api_service])
     }
 
-    /// Gives the gateway's ServiceAccount the rights it needs and no more; returns a kubeconfig for it.
+    /// Gives the gateway's ServiceAccount the rights it needs and no more; returns a kubeconfig for
+    /// it.
     pub fn create_gateway_account(&self) -> Result<PathBuf> {
         let token = self.server.service_account_token(SECRET_NAMESPACE, GATEWAY)?;
         let account = json!([{"kind": "ServiceAccount", "name": GATEWAY, "namespace": SECRET_NAMESPACE}]);
@@ -149,8 +153,8 @@ impl Hub {
         self.ground.file(&format!("{GATEWAY}.kubeconfig"))
     }
 
-    /// Makes the ServiceAccount `name`, which may ask for TokenReviews and SubjectAccessReviews and nothing else; returns a
-    /// kubeconfig for it.
+    /// Makes the ServiceAccount `name`, which may ask for TokenReviews and SubjectAccessReviews and
+    /// nothing else; returns a kubeconfig for it.
     pub fn create_reviewer(&self, name: &str) -> Result<PathBuf> {
         let token = self.server.service_account_token(SECRET_NAMESPACE, name)?;
         let account = json!([{"kind": "ServiceAccount", "name": name, "namespace": SECRET_NAMESPACE}]);
@@ -159,7 +163,8 @@ impl Hub {
         self.server.kubeconfig(name, Credential::Token(token))
     }
 
-    /// Makes the ServiceAccount `name` and lets it be an agent of `clusters` (of none if empty); returns a token for it.
+    /// Makes the ServiceAccount `name` and lets it be an agent of `clusters` (of none if empty);
+    /// returns a token for it.
     pub fn create_agent(&self, name: &str, clusters: &[&str]) -> Result<String> {
         let token = self.server.service_account_token(SECRET_NAMESPACE, name)?;
         if !clusters.is_empty() {
@@ -169,7 +174,8 @@ impl Hub {
         Ok(token)
     }
 
-    /// Lets `subjects` (RBAC subjects) be agents of `clusters`, by a `ClusterRole` and a `ClusterRoleBinding` called `name`.
+    /// Lets `subjects` (RBAC subjects) be agents of `clusters`, by a `ClusterRole` and a
+    /// `ClusterRoleBinding` called `name`.
     pub fn allow_agent(&self, name: &str, subjects: &Value, clusters: &[&str]) -> Result<()> {
         let role = json!({
             "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -185,8 +191,8 @@ impl Hub {
         self.apply(&[role, binding("ClusterRoleBinding", name, None, ("ClusterRole", name), subjects)])
     }
 
-    /// Lets the ServiceAccount `default/<name>` use the clusters named `clusters` (all of them if empty) with `verbs`;
-    /// returns a token for it.
+    /// Lets the ServiceAccount `default/<name>` use the clusters named `clusters` (all of them if
+    /// empty) with `verbs`; returns a token for it.
     pub fn create_user(&self, name: &str, clusters: &[&str], verbs: &[&str]) -> Result<String> {
         let token = self.server.service_account_token("default", name)?;
         let account = json!([{"kind": "ServiceAccount", "name": name, "namespace": "default"}]);
@@ -194,8 +200,8 @@ impl Hub {
         Ok(token)
     }
 
-    /// Lets `subjects` (RBAC subjects) use the clusters named `clusters` (all of them if empty) with `verbs`, by a
-    /// `ClusterRole` and a `ClusterRoleBinding` called `name`.
+    /// Lets `subjects` (RBAC subjects) use the clusters named `clusters` (all of them if empty)
+    /// with `verbs`, by a `ClusterRole` and a `ClusterRoleBinding` called `name`.
     pub fn allow(&self, name: &str, subjects: &Value, clusters: &[&str], verbs: &[&str]) -> Result<()> {
         let mut rule =
             json!({"apiGroups": ["cluster.core.oam.dev"], "resources": ["clustergateways/proxy"], "verbs": verbs});

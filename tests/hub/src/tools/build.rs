@@ -1,7 +1,8 @@
 //! Building one set of tools with Go, into a cache that several test processes may share.
 //!
-//! A binary appears under its name only when it is complete (built beside it, then renamed), and only one process builds at a
-//! time (a lock on a file of the set's directory), so nobody runs half a binary or builds twice.
+//! A binary appears under its name only when it is complete (built beside it, then renamed), and
+//! only one process builds at a time (a lock on a file of the set's directory), so nobody runs half
+//! a binary or builds twice.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -14,7 +15,8 @@ use aws_lc_rs::digest;
 
 use crate::scratch;
 
-/// Where Kubernetes programs keep the version they report; without it kubectl prints oddities about the server.
+/// Where Kubernetes programs keep the version they report; without it kubectl prints oddities about
+/// the server.
 const VERSION_PACKAGE: &str = "k8s.io/component-base/version";
 /// Part of the cache key: raise it when the command line below changes.
 const RECIPE: &str = "1";

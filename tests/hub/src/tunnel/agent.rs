@@ -39,8 +39,8 @@ impl AgentCredential {
 // === impl AgentOptions ===
 
 impl AgentOptions {
-    /// An agent of `cluster` that links to the tunnel-server at `server`, whose certificate is below the authority in `authority`,
-    /// and serves the API server at `api_server`.
+    /// An agent of `cluster` that links to the tunnel-server at `server`, whose certificate is
+    /// below the authority in `authority`, and serves the API server at `api_server`.
     pub fn new(
         cluster: &str,
         server: SocketAddr,

@@ -1,4 +1,5 @@
-//! Lists in chunks, compressed, and in every encoding, at one resource version: every page has the same bytes on every way.
+//! Lists in chunks, compressed, and in every encoding, at one resource version: every page has the
+//! same bytes on every way.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -14,7 +15,8 @@ use serde_json::{Value, json};
 use super::{CBOR, JSON, PROTOBUF, prepare, same, send, values};
 use crate::stage::{Stage, test};
 
-/// How many `ConfigMap`s there are: together more than the 128 KiB from which on a kube-apiserver compresses.
+/// How many `ConfigMap`s there are: together more than the 128 KiB from which on a kube-apiserver
+/// compresses.
 pub(super) const MAPS: usize = 12;
 const SIZE: usize = 16 << 10;
 const SELECTED: &str = "/api/v1/namespaces/answers/configmaps?labelSelector=paged%3Dyes";

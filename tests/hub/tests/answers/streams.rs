@@ -1,6 +1,7 @@
 //! Watches read to their end: the member's events, bookmarks and initial events, in every encoding.
 //!
-//! What differs between two watches is the version that a bookmark carries, so bookmarks are compared by their shape.
+//! What differs between two watches is the version that a bookmark carries, so bookmarks are
+//! compared by their shape.
 
 use std::sync::Arc;
 
@@ -15,7 +16,8 @@ use super::{CBOR, JSON, PROTOBUF, lists, prepare, send, values};
 use crate::stage::{Stage, test};
 
 const SELECTED: &str = "/api/v1/namespaces/answers/configmaps?labelSelector=paged%3Dyes&watch=true";
-/// Long enough for the bookmark that a kube-apiserver sends 2 s before a watch's end (`cacher.go`, `bookmarkFrequency`).
+/// Long enough for the bookmark that a kube-apiserver sends 2 s before a watch's end (`cacher.go`,
+/// `bookmarkFrequency`).
 const BOOKMARKED: &str = "&allowWatchBookmarks=true&timeoutSeconds=4";
 const INITIAL: &str =
     "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=1";
@@ -78,7 +80,8 @@ fn initial_events(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-/// The initial events in the order of their names (the member's own is random), and the bookmark that ends them.
+/// The initial events in the order of their names (the member's own is random), and the bookmark
+/// that ends them.
 fn initial(body: &Bytes) -> Result<Vec<Value>> {
     let mut events = events(body)?;
     let is_end = |event: &Value| event["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"] == "true";

@@ -1,4 +1,5 @@
-//! The tunnel's Secrets and the clusters' in namespaces apart: who reads these reads none of those, and no release loses its clusters by it.
+//! The tunnel's Secrets and the clusters' in namespaces apart: who reads these reads none of those,
+//! and no release loses its clusters by it.
 
 mod strangers;
 

@@ -1,4 +1,5 @@
-//! A hub takes every rendering: no field that it does not know, nothing that the `restricted` Pod Security Standard minds.
+//! A hub takes every rendering: no field that it does not know, nothing that the `restricted` Pod
+//! Security Standard minds.
 
 use std::sync::Arc;
 

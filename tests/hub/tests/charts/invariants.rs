@@ -132,7 +132,8 @@ fn least_rights(objects: &Objects<'_>) -> Result<()> {
     Ok(())
 }
 
-/// With the tunnel on, the Secrets that the gateway reads are in a namespace of their own, which outlives the release.
+/// With the tunnel on, the Secrets that the gateway reads are in a namespace of their own, which
+/// outlives the release.
 fn apart(objects: &Objects<'_>, read: &Value) -> Result<()> {
     let tunnel = objects.of("Service").any(|service| service["spec"]["ports"][0]["name"] == "agents");
     let expected =

@@ -1,4 +1,5 @@
-//! A release as KubeVela has it: its names and arguments, its users' ways in, and `patch` on the APIService that its chart leaves.
+//! A release as KubeVela has it: its names and arguments, its users' ways in, and `patch` on the
+//! APIService that its chart leaves.
 
 use std::sync::Arc;
 
@@ -32,8 +33,9 @@ fn preset(planes: &Planes) -> Result<()> {
     let token = hub.service_account_token(NAMESPACE, ACCOUNT)?; // KubeVela's chart makes this account
     let values = format!("--values={}", Chart::Gateway.directory().join("values-kubevela.yaml").display());
     let release = Release::install(planes, ("gateway", DEPLOYMENT, SERVICE), &[values])?;
-    // The hub has looked, with the right CA, and nobody was there. A look still under way when the gateway comes would find all well,
-    // and the hub keeps that verdict while it can make nothing of the placeholder.
+    // The hub has looked, with the right CA, and nobody was there. A look still under way when the
+    // gateway comes would find all well, and the hub keeps that verdict while it can make nothing
+    // of the placeholder.
     release.wait_condition("False FailedDiscoveryCheck")?;
     let right = release.api_service()?["spec"]["caBundle"].take();
     release.patch_api_service(&json!({"caBundle": PLACEHOLDER}))?;
@@ -63,7 +65,8 @@ fn patch(kubeconfig: &str) -> Result<()> {
     runtime.block_on(patch::apply(&args))
 }
 
-/// What is right stays untouched; skipped verification, which the hub refuses beside a CA, gives way to it.
+/// What is right stays untouched; skipped verification, which the hub refuses beside a CA, gives
+/// way to it.
 fn patch_again(release: &Release<'_>, patcher: &str, right: &Value) -> Result<()> {
     let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
     release.patch_api_service(&json!({"insecureSkipTLSVerify": true, "caBundle": null}))?;
@@ -78,7 +81,8 @@ fn patch_again(release: &Release<'_>, patcher: &str, right: &Value) -> Result<()
     Ok(())
 }
 
-/// A user of KubeVela comes through the hub, its controller straight to the gateway with the CA of the Secret.
+/// A user of KubeVela comes through the hub, its controller straight to the gateway with the CA of
+/// the Secret.
 fn use_as_kubevela(planes: &Planes, release: &Release<'_>, certificate: &str, token: String) -> Result<()> {
     let client = planes.hub.server.authority().issue(&Leaf::client("vela-user").group("kubevela:client"));
     let client = Credential::Certificate(client.write_to(&planes.directory, "vela-user")?);

@@ -1,7 +1,8 @@
-//! The Helm charts: what they render to, what a hub takes of it, and releases that are installed, used, upgraded and removed.
+//! The Helm charts: what they render to, what a hub takes of it, and releases that are installed,
+//! used, upgraded and removed.
 //!
-//! A binary beside `hub`, because releases claim the API group that the gateway there serves: this one has a hub of its own,
-//! started by the first test that needs one.
+//! A binary beside `hub`, because releases claim the API group that the gateway there serves: this
+//! one has a hub of its own, started by the first test that needs one.
 
 mod apart;
 mod dry_run;

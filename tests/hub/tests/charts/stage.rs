@@ -120,8 +120,8 @@ impl Planes {
         Ok(self.ground.kubectl(&kubeconfig.write(file)?))
     }
 
-    /// Whether the hub lets the ServiceAccount `namespace/account` do what `attributes` say. Asked as a review: when our API group is not
-    /// served yet, kubectl does not know it.
+    /// Whether the hub lets the ServiceAccount `namespace/account` do what `attributes` say. Asked
+    /// as a review: when our API group is not served yet, kubectl does not know it.
     pub(crate) fn may(&self, namespace: &str, account: &str, attributes: &Value) -> Result<bool> {
         let review = json!({
             "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",

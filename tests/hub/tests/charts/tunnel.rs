@@ -1,6 +1,8 @@
-//! A member that only its agent reaches: both charts installed, each program started with what its chart makes of it, and kubectl used.
+//! A member that only its agent reaches: both charts installed, each program started with what its
+//! chart makes of it, and kubectl used.
 //!
-//! First with tunnel-servers, then the release is upgraded to gateways that embed one, and the agent finds it by itself.
+//! First with tunnel-servers, then the release is upgraded to gateways that embed one, and the
+//! agent finds it by itself.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! Cluster Secrets that are created, changed, relabelled, broken, mended and deleted, and what a client should see of them.
+//! Cluster Secrets that are created, changed, relabelled, broken, mended and deleted, and what a
+//! client should see of them.
 
 use std::path::Path;
 
@@ -24,7 +25,8 @@ pub(super) struct Churn {
     made: usize,
 }
 
-/// What can happen to a Secret. After each of them the next one makes a difference that a watcher can see.
+/// What can happen to a Secret. After each of them the next one makes a difference that a watcher
+/// can see.
 #[derive(Clone, Copy, Debug)]
 enum Change {
     /// Another endpoint: MODIFIED.
@@ -61,7 +63,8 @@ impl Churn {
     pub(super) fn change(&mut self, count: usize) -> Result<()> {
         for _ in 0..count {
             let (round, index) = (self.made / SECRETS, self.made % SECRETS);
-            // Neighbours are at different places of the cycle, so that all kinds of changes are mixed.
+            // Neighbours are at different places of the cycle, so that all kinds of changes are
+            // mixed.
             let at = (round + CYCLE.len() - 1 + BEGINNINGS[index % BEGINNINGS.len()]) % CYCLE.len();
             let change = if round == 0 { Change::Create } else { CYCLE[at] };
             let name = format!("{}-{index}", self.prefix);

@@ -1,8 +1,9 @@
-//! A watch that cannot be resumed: gateway and hub were away, and the hub no longer knows what happened after the resource
-//! version that the clients have. It answers 410, and they begin again.
+//! A watch that cannot be resumed: gateway and hub were away, and the hub no longer knows what
+//! happened after the resource version that the clients have. It answers 410, and they begin again.
 //!
-//! A kube-apiserver keeps the changes of at least the last 75 s in memory (`watch_cache.go`, `eventFreshDuration`), but only
-//! of its own lifetime: after a restart everything older than its first list has expired. So this hub is one of its own.
+//! A kube-apiserver keeps the changes of at least the last 75 s in memory (`watch_cache.go`,
+//! `eventFreshDuration`), but only of its own lifetime: after a restart everything older than its
+//! first list has expired. So this hub is one of its own.
 
 use std::time::Duration;
 
@@ -35,7 +36,8 @@ pub(super) fn expired(lab: &Lab) -> Result<()> {
     let mut crew = Crew::default();
     crew.join(lab, NAME, &kubeconfig)?;
     crew.equal(&churn, LIMIT)?;
-    // client-go begins anew, without trying to resume, after a watch of less than a second on which nothing came.
+    // client-go begins anew, without trying to resume, after a watch of less than a second on which
+    // nothing came.
     churn.change(CHANGES)?;
     crew.equal(&churn, LIMIT)?;
     gateway.restart(|| {
@@ -56,7 +58,8 @@ pub(super) fn expired(lab: &Lab) -> Result<()> {
     churn.change(CHANGES)?;
     crew.equal(&churn, LIMIT)?;
 
-    // The hub alone goes and comes back: the gateway finds it again, and so do the watches through it.
+    // The hub alone goes and comes back: the gateway finds it again, and so do the watches through
+    // it.
     let _in_use = gateway.in_use();
     hub.stop()?;
     hub.start_again()?;

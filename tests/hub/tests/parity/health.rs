@@ -1,4 +1,5 @@
-//! `clustergateways/health`: unhealthy until somebody says otherwise; what was said is read back, and is kept in the Secret.
+//! `clustergateways/health`: unhealthy until somebody says otherwise; what was said is read back,
+//! and is kept in the Secret.
 
 use std::sync::Arc;
 

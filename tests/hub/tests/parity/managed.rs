@@ -1,6 +1,8 @@
-//! Open Cluster Management beside the gateway: its `ManagedCluster` becomes known to the hub while the gateway runs, and goes again.
+//! Open Cluster Management beside the gateway: its `ManagedCluster` becomes known to the hub while
+//! the gateway runs, and goes again.
 //!
-//! One trial, since the kind is known to the whole hub: without it, with it, with objects, and without it again.
+//! One trial, since the kind is known to the whole hub: without it, with it, with objects, and
+//! without it again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -93,7 +95,8 @@ fn managed(lab: &Lab) -> Result<()> {
 
     // Without an address it is no cluster, and in nobody's way.
     lab.hub.apply(&[cluster("managed-empty", None, "", &json!({}))])?;
-    // A Secret of the same name goes first, whichever was there first, and when it goes, the other is seen.
+    // A Secret of the same name goes first, whichever was there first, and when it goes, the other
+    // is seen.
     lab.hub.apply(&[cluster(BOTH, Some(&url), &authority, &json!({}))])?;
     wait::until("the second", SEEN, || virtual_cluster(lab, BOTH))?;
     ensure!(watch.next_line(SEEN)?.starts_with("EVENT"), "no heading");
@@ -135,7 +138,8 @@ fn is_of(lab: &Lab, name: &str, kind: &str) -> Result<()> {
     })
 }
 
-/// With `--ocm-integration`, address and authority come from the `ManagedCluster` of the same name; without, from the Secret.
+/// With `--ocm-integration`, address and authority come from the `ManagedCluster` of the same name;
+/// without, from the Secret.
 fn override_endpoint(lab: &Lab, authority: &str) -> Result<()> {
     let nobody = format!("https://127.0.0.1:{}", hub_tests::ports::free()?);
     let secret = MemberSecret::with_token(&lab.member.server, &lab.member_token).at(&nobody);

@@ -1,5 +1,5 @@
-//! The proxy handler's table: a plain request, an absent cluster, an endpoint with a path of its own, `dryRun` under names with
-//! dots, and credentials that a program issues.
+//! The proxy handler's table: a plain request, an absent cluster, an endpoint with a path of its
+//! own, `dryRun` under names with dots, and credentials that a program issues.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! How a Secret becomes a `ClusterGateway`: the Go cluster-gateway's table of conversions, with what is different here.
+//! How a Secret becomes a `ClusterGateway`: the Go cluster-gateway's table of conversions, with
+//! what is different here.
 
 use std::sync::Arc;
 

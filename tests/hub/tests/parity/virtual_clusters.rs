@@ -1,4 +1,5 @@
-//! `virtualclusters`: the hub itself as `local`, and every cluster that a Secret describes, without what must be kept secret.
+//! `virtualclusters`: the hub itself as `local`, and every cluster that a Secret describes, without
+//! what must be kept secret.
 
 use std::sync::Arc;
 
@@ -57,7 +58,8 @@ fn of_secrets(lab: &Lab) -> Result<()> {
     appear(lab, "/virtualclusters/virtual-plain")?;
     for route in Route::PROXIED {
         let named = get(lab, route, "/virtual-named")?;
-        // The value of the label where there is one, the URL where there is none: the Go cluster-gateway's rule.
+        // The value of the label where there is one, the URL where there is none: the Go
+        // cluster-gateway's rule.
         let spec = json!({"alias": "the north", "accepted": true, "endpoint": "Const", "credential-type": "ServiceAccountToken"});
         ensure!(named["spec"] == spec, "{named}");
         ensure!(named["metadata"]["labels"] == json!({CONTROL_PLANE: "false", "region": "north"}), "{named}");

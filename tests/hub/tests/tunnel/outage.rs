@@ -1,5 +1,5 @@
-//! An agent that is not there yet, crashes, and comes back: callers are told which hop is missing, what was under way ends, and the
-//! cluster is used again.
+//! An agent that is not there yet, crashes, and comes back: callers are told which hop is missing,
+//! what was under way ends, and the cluster is used again.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! Who may be an agent: RBAC on the hub decides, for tokens and for client certificates, when a link is made and for as long as it is
-//! there.
+//! Who may be an agent: RBAC on the hub decides, for tokens and for client certificates, when a
+//! link is made and for as long as it is there.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -22,12 +22,13 @@ use tunnel::{ClusterName, Destination, Settings, Stream};
 
 use crate::stage::{Stage, test};
 
-/// For an agent to try (again), and for a server to hear of it. The hub's refusal is kept for 10 s, and an agent that was refused
-/// comes back after half a minute at most.
+/// For an agent to try (again), and for a server to hear of it. The hub's refusal is kept for 10 s,
+/// and an agent that was refused comes back after half a minute at most.
 const LIMIT: Duration = Duration::from_mins(1);
 /// How often the listener of [`Listener`] judges again.
 const RECHECK: Duration = Duration::from_millis(500);
-/// From a permission's end to the link's: the interval, how long the hub's word is kept (10 s), and what a busy machine needs.
+/// From a permission's end to the link's: the interval, how long the hub's word is kept (10 s), and
+/// what a busy machine needs.
 const REVOKED: Duration = Duration::from_secs(20);
 
 /// A listener for agents that judges again more often than usual.
@@ -87,8 +88,9 @@ fn is_linked(tunnelled: &Tunnelled, cluster: &str) -> Result<()> {
     Ok(())
 }
 
-/// Runs `start`, which starts an agent of `cluster` that comes as `user`, and waits until it was refused for want of the permission.
-/// Others may be refused at the same time: what is logged tells whose refusal it was.
+/// Runs `start`, which starts an agent of `cluster` that comes as `user`, and waits until it was
+/// refused for want of the permission. Others may be refused at the same time: what is logged tells
+/// whose refusal it was.
 fn forbidden<T>(lab: &Lab, cluster: &str, user: &str, start: impl FnOnce() -> Result<T>) -> Result<T> {
     let tunnelled = lab.tunnelled()?;
     let before = registrations(tunnelled, "forbidden")?;
@@ -154,7 +156,8 @@ fn strange_certificate(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-/// A link and its streams end soon after `end` was called with the name of the agent's ServiceAccount.
+/// A link and its streams end soon after `end` was called with the name of the agent's
+/// ServiceAccount.
 fn cut_off(lab: &Lab, cluster: &str, end: impl FnOnce(&str) -> Result<()>) -> Result<()> {
     let name = format!("agent-{cluster}");
     let listener = Listener::start(lab, &format!("listener-{cluster}"))?;

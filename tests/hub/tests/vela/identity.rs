@@ -1,5 +1,6 @@
-//! KubeVela with authentication on: each request names the application's user in `Impersonate-*` and asks with
-//! `?impersonate=true` that the member, too, sees that user. The hub decides whether it may, the member what the user may.
+//! KubeVela with authentication on: each request names the application's user in `Impersonate-*`
+//! and asks with `?impersonate=true` that the member, too, sees that user. The hub decides whether
+//! it may, the member what the user may.
 
 use std::sync::{Arc, OnceLock};
 
@@ -28,7 +29,8 @@ pub(super) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
     trials
 }
 
-/// KubeVela's ServiceAccount, which may impersonate, and the user it impersonates: on the member it may read its namespace.
+/// KubeVela's ServiceAccount, which may impersonate, and the user it impersonates: on the member it
+/// may read its namespace.
 fn prepare(lab: &Lab) -> Result<String> {
     static TOKEN: OnceLock<Result<String, String>> = OnceLock::new();
     let token = TOKEN.get_or_init(|| create(lab).map_err(|error| format!("{error:#}")));

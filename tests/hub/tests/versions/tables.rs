@@ -34,7 +34,8 @@ pub(super) fn tables(lab: &Lab, version: Version, route: Route) -> Result<()> {
     let kubectl = version.viewer(lab, route)?;
     let cluster = &format!("tables-{version:?}-{}", route.name()).to_lowercase();
     register(lab, &kubectl, cluster)?;
-    // Of this version `explain` wants OpenAPI v2 before it looks at v3; the hub has it, the gateway does not.
+    // Of this version `explain` wants OpenAPI v2 before it looks at v3; the hub has it, the gateway
+    // does not.
     let explains = !matches!((version, route), (Version::Oldest, Route::Gateway));
     for (line, parts) in COMMANDS.iter().filter(|(line, _)| explains || !line.starts_with("explain")) {
         let line = line.replace("CLUSTER", cluster);

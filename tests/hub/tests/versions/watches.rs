@@ -1,4 +1,5 @@
-//! `get -w` on the gateway's own resources: every change of a Secret arrives as the event that it means for its cluster.
+//! `get -w` on the gateway's own resources: every change of a Secret arrives as the event that it
+//! means for its cluster.
 
 use anyhow::{Context as _, Result, ensure};
 use hub_tests::hub::{MemberSecret, SECRET_NAMESPACE};
@@ -25,7 +26,8 @@ pub(super) fn watches(lab: &Lab, version: Version, route: Route) -> Result<()> {
 
     let operator = lab.hub.server.kubectl();
     let secret = format!("secret {cluster} -n {SECRET_NAMESPACE}");
-    // A mark for --watch-only, whose beginning nobody announces: until the first event it is told anything, later changes count.
+    // A mark for --watch-only, whose beginning nobody announces: until the first event it is told
+    // anything, later changes count.
     let mut marks = 0;
     hub_tests::wait::until("the watch of what comes", LIMIT, || {
         marks += 1;

@@ -48,7 +48,8 @@ pub struct H1Head {
     pub raw: Bytes,
 }
 
-/// One HTTP/1.1 connection, or any byte stream: nothing stops a test from sending and reading what it likes.
+/// One HTTP/1.1 connection, or any byte stream: nothing stops a test from sending and reading what
+/// it likes.
 pub struct H1Connection {
     io: BoxedIo,
     buffer: BytesMut,
@@ -100,7 +101,8 @@ impl H1Connection {
         within(WAIT, "room to write", write).await
     }
 
-    /// Sends a request head with `Host: localhost` and these headers, and `body` with its `Content-Length` unless it is empty.
+    /// Sends a request head with `Host: localhost` and these headers, and `body` with its
+    /// `Content-Length` unless it is empty.
     pub async fn request(
         &mut self,
         method: &str,
@@ -168,8 +170,9 @@ impl H1Connection {
         Ok((head, body))
     }
 
-    /// Sends an upgrade request and reads the head of its response. After a 101 this connection is the upgraded byte stream:
-    /// [`H1Connection::read`] starts with what came together with the head.
+    /// Sends an upgrade request and reads the head of its response. After a 101 this connection is
+    /// the upgraded byte stream: [`H1Connection::read`] starts with what came together with the
+    /// head.
     pub async fn upgrade(
         &mut self,
         method: &str,

@@ -1,4 +1,5 @@
-//! Raw HTTP/2: the test decides when windows are released, sees reset codes, and can leave any stream in any state.
+//! Raw HTTP/2: the test decides when windows are released, sees reset codes, and can leave any
+//! stream in any state.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -136,7 +137,8 @@ impl H2Connection {
         self.sender.current_max_send_streams()
     }
 
-    /// Waits for the end of the connection: an error shows GOAWAY codes and resets. Only the first caller gets it.
+    /// Waits for the end of the connection: an error shows GOAWAY codes and resets. Only the first
+    /// caller gets it.
     pub async fn closed(&self) -> Result<(), h2::Error> {
         let driver = self.driver.lock().take().expect("only one caller waits for the end");
         within(WAIT, "the end of an HTTP/2 connection", driver).await.expect("the connection task does not panic")
@@ -175,7 +177,8 @@ impl H2Exchange {
         send(&mut self.upload, data.into(), end).await
     }
 
-    /// Sends as many zero bytes as the server's windows take until they stay shut for `quiet`; see [`H2Upload::fill`].
+    /// Sends as many zero bytes as the server's windows take until they stay shut for `quiet`; see
+    /// [`H2Upload::fill`].
     pub async fn fill(&mut self, quiet: std::time::Duration) -> Result<usize, h2::Error> {
         fill(&mut self.upload, quiet).await
     }
@@ -224,7 +227,8 @@ impl H2Upload {
         send(&mut self.0, data.into(), end).await
     }
 
-    /// Sends zero bytes until the server's windows stay shut for `quiet`; returns how many went out.
+    /// Sends zero bytes until the server's windows stay shut for `quiet`; returns how many went
+    /// out.
     pub async fn fill(&mut self, quiet: std::time::Duration) -> Result<usize, h2::Error> {
         fill(&mut self.0, quiet).await
     }

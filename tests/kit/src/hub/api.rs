@@ -170,8 +170,8 @@ fn call(method: &Method, target: &Target, query: Option<&Query>) -> Call {
     }
 }
 
-/// The stock Role for the authentication ConfigMap names that one resource, so a list or watch of it needs the matching
-/// selector; without, a real hub answers 403.
+/// The stock Role for the authentication ConfigMap names that one resource, so a list or watch of
+/// it needs the matching selector; without, a real hub answers 403.
 fn check_access(resource: Resource, query: &Query) -> Result<(), Refusal> {
     let of_kube_system = query.filter.namespace.as_deref() == Some(AUTHENTICATION_NAMESPACE);
     let allowed = of_kube_system && query.filter.fields.required("metadata.name") == Some(AUTHENTICATION_NAME);

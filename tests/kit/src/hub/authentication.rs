@@ -1,4 +1,5 @@
-//! The ConfigMap from which a gateway learns whom the hub trusts (`extension-apiserver-authentication`).
+//! The ConfigMap from which a gateway learns whom the hub trusts
+//! (`extension-apiserver-authentication`).
 
 use std::collections::BTreeMap;
 

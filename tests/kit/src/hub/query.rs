@@ -38,7 +38,8 @@ pub(super) struct Filter {
 // === impl Query ===
 
 impl Query {
-    /// Parses a raw query for the objects of `namespace` (of all when `None`). An error is the message of a 400.
+    /// Parses a raw query for the objects of `namespace` (of all when `None`). An error is the
+    /// message of a 400.
     pub(super) fn parse(raw: &str, namespace: Option<String>) -> Result<Self, String> {
         let mut query = Self {
             watch: false,
@@ -79,7 +80,8 @@ impl Query {
     }
 }
 
-/// Kubernetes' conversion of a query parameter to a boolean (`runtime.Convert_Slice_string_To_bool`).
+/// Kubernetes' conversion of a query parameter to a boolean
+/// (`runtime.Convert_Slice_string_To_bool`).
 fn is_true(value: &str) -> bool {
     !matches!(value.to_ascii_lowercase().as_str(), "false" | "0")
 }

@@ -11,8 +11,8 @@ pub enum Resource {
     ConfigMaps,
     /// `apiregistration.k8s.io/v1 apiservices`, cluster-scoped.
     ApiServices,
-    /// `cluster.open-cluster-management.io/v1 managedclusters`, cluster-scoped: a custom resource, which a hub has only after
-    /// [`FakeHub::install`](super::FakeHub::install).
+    /// `cluster.open-cluster-management.io/v1 managedclusters`, cluster-scoped: a custom resource,
+    /// which a hub has only after [`FakeHub::install`](super::FakeHub::install).
     ManagedClusters,
 }
 

@@ -178,7 +178,8 @@ impl Watch {
         Ok(())
     }
 
-    /// What a change looks like through the caller's filter: an object that stops matching was deleted.
+    /// What a change looks like through the caller's filter: an object that stops matching was
+    /// deleted.
     fn seen(&self, change: Change) -> Option<(&'static str, Value)> {
         let matching = |object: Option<Value>| object.filter(|object| self.query.filter.matches(object));
         match (matching(change.before), matching(change.after)) {

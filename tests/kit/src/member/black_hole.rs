@@ -1,7 +1,8 @@
 //! An address that cannot be connected to, and does not say so: every SYN is lost.
 //!
-//! A listener whose accept queue is full behaves so on loopback (Linux drops further SYNs, the caller keeps retrying), without
-//! any privilege and without relying on how some outside address is routed.
+//! A listener whose accept queue is full behaves so on loopback (Linux drops further SYNs, the
+//! caller keeps retrying), without any privilege and without relying on how some outside address is
+//! routed.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! Bodies both ways: the request's, remembered as the script reads it; the answer's, as the script makes it.
+//! Bodies both ways: the request's, remembered as the script reads it; the answer's, as the script
+//! makes it.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};

@@ -1,6 +1,8 @@
-//! A member that speaks bytes, for what no HTTP library would send: cut answers, resets, strange upgrades, silence.
+//! A member that speaks bytes, for what no HTTP library would send: cut answers, resets, strange
+//! upgrades, silence.
 //!
-//! Each connection runs a list of [`Act`]s. TLS is an act like any other, so a script can also fail before it.
+//! Each connection runs a list of [`Act`]s. TLS is an act like any other, so a script can also fail
+//! before it.
 
 mod run;
 mod script;
@@ -62,7 +64,8 @@ struct Shared {
 // === impl RawMember ===
 
 impl RawMember {
-    /// Starts a member that runs `script` on each connection, numbered from 0 in order of acceptance.
+    /// Starts a member that runs `script` on each connection, numbered from 0 in order of
+    /// acceptance.
     pub async fn start(script: impl Fn(usize) -> Vec<Act> + Send + Sync + 'static) -> Self {
         let authority = Arc::new(Authority::new("member-ca"));
         let serving = authority.issue(&Leaf::server("kube-apiserver").san("kubernetes.default.svc"));
@@ -109,7 +112,8 @@ impl RawMember {
         self.shared.connections.lock().len()
     }
 
-    /// The next request head (in order of connections, then of heads) that this method has not returned yet; waits for one.
+    /// The next request head (in order of connections, then of heads) that this method has not
+    /// returned yet; waits for one.
     pub async fn next_head(&self) -> Bytes {
         let next = || {
             let mut taken = self.shared.taken.lock();

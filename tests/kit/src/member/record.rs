@@ -1,4 +1,5 @@
-//! What the member remembers of each request: the head as received, what was read of the body, and how it ended.
+//! What the member remembers of each request: the head as received, what was read of the body, and
+//! how it ended.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -32,7 +33,8 @@ pub struct Recorded {
     pub target: String,
     /// `:authority`, or `Host` on HTTP/1.1.
     pub authority: Option<String>,
-    /// The header lines. Lines of one name keep their order; names come in the order of their first line.
+    /// The header lines. Lines of one name keep their order; names come in the order of their first
+    /// line.
     pub headers: HeaderMap,
     /// The client certificate of the connection.
     pub peer: Option<Peer>,

@@ -26,7 +26,8 @@ type Upgrader = Box<dyn FnOnce(TokioIo<Upgraded>) -> Pin<Box<dyn Future<Output =
 pub enum Reply {
     /// Reads the request body to its end, then answers whole, with `Content-Length`.
     Full(StatusCode, HeaderMap, Bytes),
-    /// Answers at once by what comes through the channel, reading the request body meanwhile. The stream ends with the channel.
+    /// Answers at once by what comes through the channel, reading the request body meanwhile. The
+    /// stream ends with the channel.
     Stream(StatusCode, HeaderMap, mpsc::Receiver<Piece>),
     /// Answers 200 at once and sends the request body (and trailers) back as it comes.
     Echo,
@@ -203,7 +204,8 @@ impl std::fmt::Debug for Reply {
 // === impl StreamSender ===
 
 impl StreamSender {
-    /// Sends bytes; waits (at most [`WAIT`]) while the caller does not read. False when the caller is gone.
+    /// Sends bytes; waits (at most [`WAIT`]) while the caller does not read. False when the caller
+    /// is gone.
     pub async fn send(&self, data: impl Into<Bytes>) -> bool {
         self.piece(Piece::Data(data.into())).await
     }

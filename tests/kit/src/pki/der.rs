@@ -1,7 +1,8 @@
 //! The little DER (X.690) needed to give a certificate a subject with several organisations.
 //!
-//! rcgen keeps its distinguished names in a map with one value per attribute type. Kubernetes reads every O of the subject as
-//! a group, so the subject is written here, put in place of rcgen's, and the certificate signed again.
+//! rcgen keeps its distinguished names in a map with one value per attribute type. Kubernetes reads
+//! every O of the subject as a group, so the subject is written here, put in place of rcgen's, and
+//! the certificate signed again.
 
 use rcgen::{KeyPair, SigningKey as _};
 use rustls_pki_types::CertificateDer;
@@ -15,8 +16,8 @@ const SET: u8 = 0x31;
 /// `[0] EXPLICIT`: the version of a `TBSCertificate`.
 const VERSION: u8 = 0xa0;
 
-/// Position of `subject` in a version 3 `TBSCertificate`: after version, serial number, signature, issuer and validity
-/// (RFC 5280 section 4.1).
+/// Position of `subject` in a version 3 `TBSCertificate`: after version, serial number, signature,
+/// issuer and validity (RFC 5280 section 4.1).
 const SUBJECT: usize = 5;
 
 /// Contents of the object identifier 2.5.4.3, `commonName`.
@@ -33,7 +34,8 @@ pub(super) fn name<'a>(attributes: impl Iterator<Item = (&'a [u8], &'a str)>) ->
     element(SEQUENCE, &rdns.collect::<Vec<_>>().concat())
 }
 
-/// `certificate` with another subject, signed by `key`, which must be the one that signed it before.
+/// `certificate` with another subject, signed by `key`, which must be the one that signed it
+/// before.
 pub(super) fn replace_subject(certificate: &[u8], subject: &[u8], key: &KeyPair) -> CertificateDer<'static> {
     let parts = elements(contents(certificate));
     let [tbs, algorithm, _signature] = parts.as_slice() else { panic!("a certificate has three parts") };

@@ -1,6 +1,8 @@
-//! The description of a certificate to be issued: a builder with one method for each property that tests vary.
+//! The description of a certificate to be issued: a builder with one method for each property that
+//! tests vary.
 //!
-//! The defaults are those of a healthy certificate: ECDSA, valid from an hour ago for a year, `CA:FALSE`.
+//! The defaults are those of a healthy certificate: ECDSA, valid from an hour ago for a year,
+//! `CA:FALSE`.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,5 @@
-//! Each certificate has the property it was asked for, judged by rustls and by an independent parser.
+//! Each certificate has the property it was asked for, judged by rustls and by an independent
+//! parser.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;
@@ -10,7 +11,8 @@ use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use super::*;
 
-/// Runs a handshake in memory until both sides are done, or returns the first error: the client's, else the server's.
+/// Runs a handshake in memory until both sides are done, or returns the first error: the client's,
+/// else the server's.
 fn handshake(
     client: Arc<ClientConfig>,
     server: Arc<ServerConfig>,

@@ -71,7 +71,8 @@ pub fn client_config(trust: Trust<'_>, identity: Option<&Issued>, alpn: &[&str])
     Arc::new(config)
 }
 
-/// A server that presents `identity`, asks its clients for `client_auth`, and selects from `alpn` (nothing when empty).
+/// A server that presents `identity`, asks its clients for `client_auth`, and selects from `alpn`
+/// (nothing when empty).
 pub fn server_config(identity: &Issued, client_auth: ClientAuth<'_>, alpn: &[&str]) -> Arc<ServerConfig> {
     let provider = provider();
     let verifier = |authority: &Authority| {

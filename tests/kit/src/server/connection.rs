@@ -1,4 +1,5 @@
-//! One accepted connection: TLS, then HTTP/2 or HTTP/1.1 as ALPN decides, until it ends or is told to.
+//! One accepted connection: TLS, then HTTP/2 or HTTP/1.1 as ALPN decides, until it ends or is told
+//! to.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -35,7 +36,8 @@ pub(super) struct Serving {
     pub(super) counters: Arc<Counters>,
 }
 
-/// The handler, on one connection. A named type: the compiler cannot prove a `service_fn` closure here to be `Send`.
+/// The handler, on one connection. A named type: the compiler cannot prove a `service_fn` closure
+/// here to be `Send`.
 struct Calls {
     handler: Handler,
     connection: Arc<Connection>,

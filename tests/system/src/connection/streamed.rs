@@ -6,7 +6,8 @@ use kit::client::{H1Connection, H1Head, H2Body, H2Response};
 
 use super::{Answer, Failure, first};
 
-/// An answer whose head has arrived. On HTTP/1.1 it borrows its connection, which is only of use again after the whole body.
+/// An answer whose head has arrived. On HTTP/1.1 it borrows its connection, which is only of use
+/// again after the whole body.
 #[derive(Debug)]
 pub struct Streamed<'a> {
     /// The status code.

@@ -45,8 +45,8 @@ impl<'a> Upload<'a> {
         }
     }
 
-    /// Sends zero bytes until there has been no room for `quiet`; returns how many were taken. On HTTP/1.1 nothing else can be
-    /// sent afterwards: the last piece may have gone out in part.
+    /// Sends zero bytes until there has been no room for `quiet`; returns how many were taken. On
+    /// HTTP/1.1 nothing else can be sent afterwards: the last piece may have gone out in part.
     pub async fn fill(&mut self, quiet: Duration) -> Result<usize, Failure> {
         let Inner::H1 { connection, chunked } = &mut self.0 else {
             let Inner::H2(exchange) = &mut self.0 else { unreachable!("there are two versions") };

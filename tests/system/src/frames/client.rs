@@ -68,7 +68,8 @@ impl FrameClient {
         within(WAIT, "the answer to a PING", self.frames.settled()).await
     }
 
-    /// The next frame that fulfils `condition`; those before it are lost. Panics at the end of the connection.
+    /// The next frame that fulfils `condition`; those before it are lost. Panics at the end of the
+    /// connection.
     pub async fn until(&mut self, what: &str, condition: impl Fn(&Frame) -> bool) -> Frame {
         let reading = async {
             loop {

@@ -27,7 +27,8 @@ pub struct FrameMember {
 // === impl FrameMember ===
 
 impl FrameMember {
-    /// Starts a member that runs `script` on each connection, numbered from 0. An error of it is the caller leaving.
+    /// Starts a member that runs `script` on each connection, numbered from 0. An error of it is
+    /// the caller leaving.
     pub async fn start<F>(script: impl Fn(usize, MemberFrames) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = io::Result<()>> + Send + 'static,

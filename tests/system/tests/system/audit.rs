@@ -1,4 +1,5 @@
-//! The audit log: everything anybody asked for is in it, under the right name, and nothing secret is.
+//! The audit log: everything anybody asked for is in it, under the right name, and nothing secret
+//! is.
 
 mod failing;
 mod refused;

@@ -1,4 +1,5 @@
-//! A member that is away costs its callers the wait of a few dials, not one each; it is found again by itself.
+//! A member that is away costs its callers the wait of a few dials, not one each; it is found again
+//! by itself.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,7 +71,8 @@ async fn callers_of_a_member_that_swallows_everything_wait_no_more() {
         .await;
     let message = open_up(&rig, 504, "Timeout", 1).await;
     assert!(message.contains("i/o timeout"), "{message}");
-    // Longer than the first pause: at most one dial hangs in it, and only its own caller waits for that.
+    // Longer than the first pause: at most one dial hangs in it, and only its own caller waits for
+    // that.
     let mut connection = rig.connect(Http::H2).await;
     timely(4 * patience, "thirty callers, one after the other", async || {
         let (started, mut dialled) = (Instant::now(), 0);

@@ -13,7 +13,8 @@ use kit::hub::ClusterSecret;
 use kit::member::{FakeMember, MemberOptions, Reply};
 use system_tests::{Answer, cluster};
 
-/// How soon a change of a cluster takes effect, on a busy machine too. Where a second is promised, a second is measured.
+/// How soon a change of a cluster takes effect, on a busy machine too. Where a second is promised,
+/// a second is measured.
 const EFFECTIVE: Duration = Duration::from_secs(5);
 /// A path of the members.
 const PATH: &str = "/api/v1/nodes";

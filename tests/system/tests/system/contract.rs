@@ -1,4 +1,5 @@
-//! What `docs/contract.md` lists: each requirement with a test that exists, and the few that no other promise covers.
+//! What `docs/contract.md` lists: each requirement with a test that exists, and the few that no
+//! other promise covers.
 
 mod document;
 mod settings;

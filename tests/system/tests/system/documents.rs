@@ -1,4 +1,5 @@
-//! Discovery and OpenAPI as a hub and kubectl read them, and errors in the form their reader asked for.
+//! Discovery and OpenAPI as a hub and kubectl read them, and errors in the form their reader asked
+//! for.
 
 use kit::hub::{Call, Decision, FakeHub, Fault, TokenUser};
 use serde_json::Value;

@@ -1,4 +1,5 @@
-//! Clusters whose credential a program issues: it runs when it must, and its failure is nobody else's.
+//! Clusters whose credential a program issues: it runs when it must, and its failure is nobody
+//! else's.
 //!
 //! The programs are shell scripts that count their runs in a directory of their own.
 
@@ -34,7 +35,8 @@ struct Plugin {
 // === impl Plugin ===
 
 impl Plugin {
-    /// A shell script. Its `$DIR` is a directory of its own, its `$RUN` the number of this run, from 1.
+    /// A shell script. Its `$DIR` is a directory of its own, its `$RUN` the number of this run,
+    /// from 1.
     fn new(body: &str) -> Self {
         let directory = tempfile::tempdir().expect("a directory for temporary files");
         // Written whole before it is counted: whoever sees the count sees the number.

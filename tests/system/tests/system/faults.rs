@@ -1,5 +1,5 @@
-//! What a user is told when a member fails, and what a failing member must never cause: a retry that acts twice, a redirect
-//! elsewhere, an endless wait, a lost request of somebody else.
+//! What a user is told when a member fails, and what a failing member must never cause: a retry
+//! that acts twice, a redirect elsewhere, an endless wait, a lost request of somebody else.
 
 mod answers;
 mod broken;
@@ -16,10 +16,12 @@ use std::time::Duration;
 
 use system_tests::{Answer, CLUSTER, MEMBER_TOKEN};
 
-/// What comes at once comes within this on a busy machine too, and long before any timer that would make up for it.
+/// What comes at once comes within this on a busy machine too, and long before any timer that would
+/// make up for it.
 const AT_ONCE: Duration = Duration::from_secs(5);
 
-/// Asserts a Status about [`CLUSTER`] that invites nobody to send the request again; returns its message.
+/// Asserts a Status about [`CLUSTER`] that invites nobody to send the request again; returns its
+/// message.
 #[track_caller]
 fn assert_names_the_cluster(answer: &Answer, code: u16, reason: &str) -> String {
     let message = answer.status_message(code, reason);

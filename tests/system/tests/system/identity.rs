@@ -1,4 +1,5 @@
-//! Who is calling, over the wire: what proves an identity, what proves nothing, and what those learn who prove none.
+//! Who is calling, over the wire: what proves an identity, what proves nothing, and what those
+//! learn who prove none.
 
 mod crowds;
 mod debugging;
@@ -38,7 +39,8 @@ impl Stage {
         Self::with(Http::H2, &[]).await
     }
 
-    /// As [`Stage::set`], with a member that speaks `http` at best and further arguments of the gateway.
+    /// As [`Stage::set`], with a member that speaks `http` at best and further arguments of the
+    /// gateway.
     async fn with(http: Http, arguments: &[&str]) -> Self {
         let (hub, member) = (FakeHub::start().await, http.member().await);
         member.on_any(|_| Reply::full(200, &[], "from the member"));

@@ -1,4 +1,5 @@
-//! No request waits for another: not for streams that never end, not for clients that do not read, not for members that do not.
+//! No request waits for another: not for streams that never end, not for clients that do not read,
+//! not for members that do not.
 
 mod bytewise;
 mod bytewise_uploads;
@@ -17,13 +18,14 @@ use std::time::Duration;
 use kit::wait::within;
 use system_tests::{CLUSTER, Connection, Http, Rig, proxied};
 
-/// What a small request may take while others are stuck: less than anybody waits for them (a dial is given ten seconds), more than a
-/// busy machine needs.
+/// What a small request may take while others are stuck: less than anybody waits for them (a dial
+/// is given ten seconds), more than a busy machine needs.
 const SOON: Duration = Duration::from_secs(5);
 /// A sender without room for this long counts as stuck.
 const QUIET: Duration = Duration::from_millis(300);
 
-/// Asserts that a GET is answered soon: beside whatever is open on `connection` if that is HTTP/2, and on a new connection.
+/// Asserts that a GET is answered soon: beside whatever is open on `connection` if that is HTTP/2,
+/// and on a new connection.
 async fn assert_others_are_served(rig: &Rig, connection: Option<&Connection>) {
     if let Some(connection) = connection {
         let small = async { connection.open_beside("GET", &proxied(CLUSTER, "/small")).await?.whole().await };

@@ -1,6 +1,7 @@
 //! The whole gateway in one process, through real TLS sockets, against scripted members and hubs.
 //!
-//! One binary, so that it links once. Each module is one promise to users; each test has its own gateway and members.
+//! One binary, so that it links once. Each module is one promise to users; each test has its own
+//! gateway and members.
 
 mod audit;
 mod circuit;

@@ -1,4 +1,5 @@
-//! Caps on what is under way: those beyond are told to come again, nothing is sent for them, and nobody else notices.
+//! Caps on what is under way: those beyond are told to come again, nothing is sent for them, and
+//! nobody else notices.
 
 mod exempt;
 mod reviews;

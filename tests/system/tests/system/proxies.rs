@@ -1,5 +1,6 @@
-//! Members behind a forward proxy: everything goes through it (ordinary requests, streams and upgrades alike), connections are
-//! used again, and what the proxy has against it is told without its password.
+//! Members behind a forward proxy: everything goes through it (ordinary requests, streams and
+//! upgrades alike), connections are used again, and what the proxy has against it is told without
+//! its password.
 
 mod faults;
 mod traffic;
@@ -42,7 +43,8 @@ struct Proxied {
     _ca: NamedTempFile,
 }
 
-/// A gateway whose only cluster is `secret`, behind the proxy at `url`, which has a certificate of `proxy`'s authority.
+/// A gateway whose only cluster is `secret`, behind the proxy at `url`, which has a certificate of
+/// `proxy`'s authority.
 async fn behind(url: &str, proxy: &FakeProxy, secret: ClusterSecret) -> Proxied {
     behind_with(url, proxy, secret, |builder| builder).await
 }

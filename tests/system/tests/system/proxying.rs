@@ -1,4 +1,5 @@
-//! What a request and its answer look like on the other side: byte for byte the same, except for what must not cross.
+//! What a request and its answer look like on the other side: byte for byte the same, except for
+//! what must not cross.
 
 mod bodies;
 mod credentials;

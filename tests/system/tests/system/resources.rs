@@ -1,4 +1,5 @@
-//! The gateway's own resources: reads, watches and health of `clustergateways`, and `virtualclusters`.
+//! The gateway's own resources: reads, watches and health of `clustergateways`, and
+//! `virtualclusters`.
 
 mod churn;
 mod failures;

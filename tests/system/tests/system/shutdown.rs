@@ -1,4 +1,5 @@
-//! The gateway is asked to leave: those who rely on it are told in time, what is under way comes to its end, the rest is cut off.
+//! The gateway is asked to leave: those who rely on it are told in time, what is under way comes to
+//! its end, the rest is cut off.
 
 mod deadline;
 mod finishing;

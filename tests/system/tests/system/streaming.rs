@@ -1,4 +1,5 @@
-//! Bodies of any length in both directions: as they come, held back by who does not read, and never cut without saying so.
+//! Bodies of any length in both directions: as they come, held back by who does not read, and never
+//! cut without saying so.
 
 mod answers;
 mod cancelling;
@@ -10,5 +11,6 @@ mod uploads;
 
 use std::time::Duration;
 
-/// What comes at once comes within this on a busy machine too, and long before any timer that would make up for it.
+/// What comes at once comes within this on a busy machine too, and long before any timer that would
+/// make up for it.
 const AT_ONCE: Duration = Duration::from_secs(5);

@@ -1,7 +1,8 @@
-//! Members behind the tunnel: they are used like any other, and what fails on the way names its hop.
+//! Members behind the tunnel: they are used like any other, and what fails on the way names its
+//! hop.
 //!
-//! The tunnel-servers and agents here are a few lines on the protocol itself, so that a test decides what they answer and sees what
-//! they were asked.
+//! The tunnel-servers and agents here are a few lines on the protocol itself, so that a test
+//! decides what they answer and sees what they were asked.
 
 mod agent;
 mod certificates;

@@ -1,4 +1,5 @@
-//! The tunnel-server as a process that a test may kill: the program's own binary is built for its own package's tests only.
+//! The tunnel-server as a process that a test may kill: the program's own binary is built for its
+//! own package's tests only.
 
 use tunnel_server::Server;
 use tunnel_server::args::{self, Config};

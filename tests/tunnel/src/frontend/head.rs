@@ -1,4 +1,5 @@
-//! What a tunnel-server says to a `CONNECT`, over HTTP/1.1 read by hand: a test must see each byte as it comes.
+//! What a tunnel-server says to a `CONNECT`, over HTTP/1.1 read by hand: a test must see each byte
+//! as it comes.
 
 use std::io;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! A socket below TLS that gives one record at a read, as Go's TLS does: its reader never sees two records as one piece, however
-//! late it comes.
+//! A socket below TLS that gives one record at a read, as Go's TLS does: its reader never sees two
+//! records as one piece, however late it comes.
 
 use std::io;
 use std::pin::Pin;

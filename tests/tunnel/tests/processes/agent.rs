@@ -13,7 +13,8 @@ use crate::process::{A_SECOND, Process, assert_echoes, assert_reset};
 
 /// How long an agent may take to link.
 const LINKED: Duration = Duration::from_secs(20);
-/// What the two keepalive settings add up to, and a busy machine's share: TCP by itself would take a quarter of an hour.
+/// What the two keepalive settings add up to, and a busy machine's share: TCP by itself would take
+/// a quarter of an hour.
 const FROZEN: Duration = Duration::from_secs(28);
 /// Less than any dial is given.
 const AT_ONCE: Duration = Duration::from_secs(5);

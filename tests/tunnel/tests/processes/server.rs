@@ -137,7 +137,8 @@ async fn one_that_is_asked_to_end_is_not_ready_first_and_lets_its_streams_end() 
     .await;
     assert_eq!(leaving.ask("/livez").await.map(|(status, _)| status), Some(200), "not dead, only leaving");
     for caller in fresh {
-        // Turned away, or no longer listened to, in either case before any stream ends. It is not ready a moment before.
+        // Turned away, or no longer listened to, in either case before any stream ends. It is not
+        // ready a moment before.
         becomes(WAIT, "new streams to be turned away", async || caller.open(&target).await.is_err()).await;
     }
     for kind in Frontend::ALL {

@@ -98,7 +98,8 @@ async fn write_and_close(stage: &Stage, collect: &Site, bytes: u64, times: usize
                 Tunnel::Uds(_) => {}
                 // Without `close_notify` it would be cut off.
                 Tunnel::Tls(_) => tunnel.shutdown().await?,
-                // Dropping a stream resets it: a client that wants to be done says so and waits for the answer.
+                // Dropping a stream resets it: a client that wants to be done says so and waits for
+                // the answer.
                 Tunnel::H2(_) => {
                     tunnel.shutdown().await?;
                     assert_eq!(tunnel.read(&mut [0]).await?, 0);
@@ -165,7 +166,8 @@ async fn a_client_may_go_on_after_the_destinations_end() {
     stage.wait_idle().await;
 }
 
-/// A server that asks after half a second whether a link still lives, and waits for the answer no longer.
+/// A server that asks after half a second whether a link still lives, and waits for the answer no
+/// longer.
 async fn impatient() -> Stage {
     let builder = Stage::builder().agent(AgentSpec::new(CLUSTER)).server_flag("--keepalive=500ms");
     builder.server_flag("--keepalive-timeout=500ms").waiting().start().await
@@ -177,7 +179,8 @@ async fn all(mut readers: JoinSet<()>) {
     }
 }
 
-/// Neither silence of a stream nor of its reader is a reason to end it: only silence of the link is.
+/// Neither silence of a stream nor of its reader is a reason to end it: only silence of the link
+/// is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_reader_may_pause_far_beyond_the_keepalive() {
     let stage = impatient().await;

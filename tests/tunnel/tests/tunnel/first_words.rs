@@ -1,4 +1,5 @@
-//! A destination that speaks first: kube-apiserver drops a connection of which one byte comes together with the 200.
+//! A destination that speaks first: kube-apiserver drops a connection of which one byte comes
+//! together with the 200.
 
 use std::sync::Arc;
 use std::time::Duration;

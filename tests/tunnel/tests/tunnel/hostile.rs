@@ -98,7 +98,8 @@ async fn an_ipv6_literal_leads_to_an_ipv6_address() {
     }
 }
 
-/// Heads that never end, in drips or not at all, and TLS that never begins: cut off, and nothing of them is left.
+/// Heads that never end, in drips or not at all, and TLS that never begins: cut off, and nothing of
+/// them is left.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn slow_heads_are_cut_off_and_leave_nothing() {
     const EACH: usize = 50;

@@ -8,7 +8,8 @@ use tokio::task::JoinSet;
 use tunnel_tests::stage::{CLUSTER, REST};
 use tunnel_tests::{AgentSpec, Caller, Frontend, Site, Stage, Tunnel, measure};
 
-/// Each has four descriptors in this process over a Unix socket (both ends of the client's and of the destination's).
+/// Each has four descriptors in this process over a Unix socket (both ends of the client's and of
+/// the destination's).
 const CONNECTIONS: usize = 2_000;
 
 async fn open(caller: &Caller, site: &Site) -> Vec<Tunnel> {
@@ -54,7 +55,8 @@ async fn cost(kind: Frontend, most: u64, gives_back: bool) {
     }
 }
 
-/// The allocator gives back what was not used for ten seconds when its threads come by next: so they are kept coming by.
+/// The allocator gives back what was not used for ten seconds when its threads come by next: so
+/// they are kept coming by.
 async fn assert_memory_falls(caller: &Arc<Caller>, site: &Site, before: u64, full: u64) {
     let most = full - (full - before) / 4;
     becomes(2 * REST, format!("memory to fall from {} to {} KiB", full >> 10, most >> 10), async || {

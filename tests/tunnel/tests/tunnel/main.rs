@@ -1,4 +1,5 @@
-//! The tunnel as its users see it: real sockets and TLS on loopback, servers, agents and gateways in this process.
+//! The tunnel as its users see it: real sockets and TLS on loopback, servers, agents and gateways
+//! in this process.
 //!
 //! One binary, so that it links once. Each module is one promise; each test has its own stage.
 

@@ -1,4 +1,5 @@
-//! Several servers, gateways that know all of them, and agents that are linked to some: who asks need not know to which.
+//! Several servers, gateways that know all of them, and agents that are linked to some: who asks
+//! need not know to which.
 
 use kit::hub::ClusterSecret;
 use kit::member::{FakeMember, MemberOptions, Reply};

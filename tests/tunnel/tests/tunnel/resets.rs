@@ -83,7 +83,8 @@ async fn a_clients_reset_is_a_reset_at_the_destination() {
     stage.wait_idle().await;
 }
 
-/// TLS without `close_notify` is cut off, not ended: the destination must not take it for the whole.
+/// TLS without `close_notify` is cut off, not ended: the destination must not take it for the
+/// whole.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_tls_connection_without_its_end_is_a_reset_at_the_destination() {
     let stage = Stage::simple().await;

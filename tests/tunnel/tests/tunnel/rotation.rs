@@ -1,6 +1,7 @@
 //! Every certificate and every authority is replaced while streams are open: none of them notices.
 //!
-//! In the order operators do it: both authorities are believed, then the certificates change, then the old authority goes.
+//! In the order operators do it: both authorities are believed, then the certificates change, then
+//! the old authority goes.
 
 use std::net::SocketAddr;
 use std::path::Path;

@@ -16,7 +16,8 @@ use tunnel_tests::{AgentSpec, Caller, Frontend, Site, Stage};
 const SECONDS: u64 = 40;
 /// Callers that dial at the same time.
 const CALLERS: usize = 8;
-/// What memory may grow by between the end of the first third and the end: the allocator's own ways, and nothing in proportion.
+/// What memory may grow by between the end of the first third and the end: the allocator's own
+/// ways, and nothing in proportion.
 const GROWTH: u64 = 48 << 20;
 /// Descriptors that come and go: connections of the moment to API servers and admin endpoints.
 const SPARE_DESCRIPTORS: usize = 24;
@@ -28,7 +29,8 @@ fn length() -> Duration {
     Duration::from_secs(seconds.unwrap_or(SECONDS))
 }
 
-/// One stream in one of the ways streams go. Agents crash meanwhile: failing is allowed, staying is not.
+/// One stream in one of the ways streams go. Agents crash meanwhile: failing is allowed, staying is
+/// not.
 async fn one(caller: &Caller, turn: usize, echo: &str, flood: &str) -> std::io::Result<()> {
     let target = if turn.is_multiple_of(3) { flood } else { echo };
     let mut tunnel = caller.open(target).await.map_err(std::io::Error::other)?;

@@ -15,10 +15,12 @@ const FLOOR: Duration = Duration::from_millis(2);
 const ATTEMPTS: usize = 5;
 /// A write that takes longer than this waits for a reader.
 const STUCK: Duration = Duration::from_millis(500);
-/// A cluster, server and agent of the same stage that nothing disturbs: what "idle" means on this machine now.
+/// A cluster, server and agent of the same stage that nothing disturbs: what "idle" means on this
+/// machine now.
 const CALM: &str = "calm";
-/// More than all streams of a test can hold. Windows grow where answers are slow to come, as they are on a busy machine, and a hundred
-/// large ones hold more than an agent may by default: then some are reset, as they should be.
+/// More than all streams of a test can hold. Windows grow where answers are slow to come, as they
+/// are on a busy machine, and a hundred large ones hold more than an agent may by default: then
+/// some are reset, as they should be.
 const AMPLE: &str = "--max-held-bytes=4Gi";
 
 fn stage() -> Builder {
@@ -27,8 +29,9 @@ fn stage() -> Builder {
     Stage::builder().servers(2).agent(disturbed).agent(calm).alone()
 }
 
-/// An echo beside the stalled streams takes no more than twice as long as one that has a server and an agent to itself: medians
-/// of rounds taken in turns, so that whatever else the machine does happens to both.
+/// An echo beside the stalled streams takes no more than twice as long as one that has a server and
+/// an agent to itself: medians of rounds taken in turns, so that whatever else the machine does
+/// happens to both.
 async fn assert_undisturbed(stage: &Stage, kind: Frontend, what: &str) {
     let echo = Site::echo().await;
     let mut calm = stage.caller_of(1, kind, Some(CALM)).must(&echo.authority()).await;
@@ -111,7 +114,8 @@ async fn destinations_that_never_read(kind: Frontend, streams: usize) {
         tunnel.reset();
     }
     if kind == Frontend::Uds {
-        // What a closed Unix socket was given is delivered to whoever may yet take it, for minutes: `bridge` tests that.
+        // What a closed Unix socket was given is delivered to whoever may yet take it, for minutes:
+        // `bridge` tests that.
         drop(sink);
     } else {
         eventually(WAIT, || sink.open() == 0).await;

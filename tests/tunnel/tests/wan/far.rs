@@ -43,8 +43,8 @@ pub(crate) fn destination(address: SocketAddr) -> Result<SocketAddr> {
     Ok(address)
 }
 
-/// The program in the far namespace: says that it is there, is told the agent's flags (one a line, an empty one at the end), says that
-/// everything runs, and ends with its standard input.
+/// The program in the far namespace: says that it is there, is told the agent's flags (one a line,
+/// an empty one at the end), says that everything runs, and ends with its standard input.
 pub(crate) fn main(address: IpAddr) -> ExitCode {
     let run = || -> Result<()> {
         let mut lines = std::io::stdin().lock().lines();

@@ -1,8 +1,9 @@
-//! What is between the two ends: a pair of network namespaces with `netem` on both sides where the system lets us make them (root or
-//! user namespaces, and a kernel with that queueing discipline), and [`slow`] relays on loopback elsewhere.
+//! What is between the two ends: a pair of network namespaces with `netem` on both sides where the
+//! system lets us make them (root or user namespaces, and a kernel with that queueing discipline),
+//! and [`slow`] relays on loopback elsewhere.
 //!
-//! The whole program runs again in a namespace of its own, and the far end in another: nothing has to be cleaned up, because
-//! namespaces end with their last process.
+//! The whole program runs again in a namespace of its own, and the far end in another: nothing has
+//! to be cleaned up, because namespaces end with their last process.
 
 use std::fmt;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -39,7 +40,8 @@ pub(crate) enum Ground {
     Relays { destination: SocketAddr, direct: SocketAddr, runtime: Runtime, agent: Option<Box<Agent>> },
 }
 
-/// In the far process: its whole life. In the machine's namespace: runs this program in one of its own, if that can be slow.
+/// In the far process: its whole life. In the machine's namespace: runs this program in one of its
+/// own, if that can be slow.
 pub(crate) fn elsewhere() -> Option<ExitCode> {
     match std::env::var(PLACE).as_deref() {
         Ok(NEAR) => None,

@@ -1,7 +1,9 @@
-//! A wide-area network between agent and tunnel-server, 100 ms there and back: bulk data is at least 80 % as fast as on a direct TCP
-//! connection over the same distance, and an echo takes less than 5 ms longer.
+//! A wide-area network between agent and tunnel-server, 100 ms there and back: bulk data is at
+//! least 80 % as fast as on a direct TCP connection over the same distance, and an echo takes less
+//! than 5 ms longer.
 //!
-//! A binary of its own, because it wants a network namespace of its own (see [`ground`]), and the machine for its measures.
+//! A binary of its own, because it wants a network namespace of its own (see [`ground`]), and the
+//! machine for its measures.
 
 mod far;
 mod ground;
@@ -53,7 +55,8 @@ fn trial(stage: &Arc<Stage>, name: &str, run: fn(&Near) -> Result<()>) -> Trial 
     })
 }
 
-/// Measures until one run is as it should be: a tunnel that is too slow is so each time, a busy machine is not.
+/// Measures until one run is as it should be: a tunnel that is too slow is so each time, a busy
+/// machine is not.
 fn attempts(measure: impl Fn() -> Result<()>) -> Result<()> {
     const ATTEMPTS: usize = 3;
     let mut outcome = measure();

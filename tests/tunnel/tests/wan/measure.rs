@@ -26,7 +26,8 @@ pub(crate) struct Session {
     direction: Direction,
 }
 
-/// Sent before anything is measured: more than the congestion window needs to grow to what it will be.
+/// Sent before anything is measured: more than the congestion window needs to grow to what it will
+/// be.
 const WARMTH: u64 = 15_000_000;
 /// Sent in one measure.
 const BULK: u64 = 20_000_000;
@@ -44,7 +45,8 @@ impl Session {
         Self { stream, direction: Direction::Down }
     }
 
-    /// One on which bulk data has gone in `direction`. It must be used at once: idle connections get cold.
+    /// One on which bulk data has gone in `direction`. It must be used at once: idle connections
+    /// get cold.
     pub(crate) fn warmed(stream: Box<dyn Duplex>, direction: Direction) -> Result<Self> {
         let mut session = Self { stream, direction };
         session.transfer(WARMTH).context("while warming up")?;

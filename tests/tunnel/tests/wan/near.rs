@@ -1,4 +1,5 @@
-//! The near end: a tunnel-server, and callers of the far end's destination, through it and directly.
+//! The near end: a tunnel-server, and callers of the far end's destination, through it and
+//! directly.
 
 use std::fmt;
 use std::io::{Read as _, Write as _};

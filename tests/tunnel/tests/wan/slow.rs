@@ -1,7 +1,8 @@
 //! A long way made of a process: a relay for TCP that holds everything back for half a round trip.
 //!
-//! Each connection has as many bytes under way as TCP keeps with the buffers Linux gives it unless told otherwise: without that bound
-//! the direct connection would be as fast as memory, which no connection over such a distance is.
+//! Each connection has as many bytes under way as TCP keeps with the buffers Linux gives it unless
+//! told otherwise: without that bound the direct connection would be as fast as memory, which no
+//! connection over such a distance is.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -17,8 +18,9 @@ use tokio::time::{Instant, sleep_until};
 
 /// There and back.
 pub(crate) const ROUND_TRIP: Duration = Duration::from_millis(100);
-/// Bytes of one direction under way until their acknowledgement is back. Measured between two namespaces with this round trip and
-/// default settings: 2.8 MB (`tcp_wmem` allows 4 MiB, bookkeeping included).
+/// Bytes of one direction under way until their acknowledgement is back. Measured between two
+/// namespaces with this round trip and default settings: 2.8 MB (`tcp_wmem` allows 4 MiB,
+/// bookkeeping included).
 const UNDER_WAY: u32 = 2_800_000;
 /// Reads under way: enough for any size of them.
 const READS: usize = 4096;

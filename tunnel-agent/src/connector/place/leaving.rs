@@ -1,4 +1,5 @@
-//! A link whose server asked to link elsewhere: it goes when there is another one, or after a while if there is nowhere to go.
+//! A link whose server asked to link elsewhere: it goes when there is another one, or after a while
+//! if there is nowhere to go.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +9,8 @@ use tokio::time::timeout;
 use super::super::Connector;
 use super::live::Live;
 
-/// The server uses the link no more: what is waited for is only that the cluster is never without one.
+/// The server uses the link no more: what is waited for is only that the cluster is never without
+/// one.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Sees `live` off.

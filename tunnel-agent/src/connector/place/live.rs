@@ -47,7 +47,8 @@ struct Run {
 // === impl Live ===
 
 impl Live {
-    /// Serves the link from now on; none if its server has enough links, then it is drained at once.
+    /// Serves the link from now on; none if its server has enough links, then it is drained at
+    /// once.
     pub(super) fn start(
         connector: &Arc<Connector>,
         place: u64,

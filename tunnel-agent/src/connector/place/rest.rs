@@ -1,7 +1,8 @@
 //! How often to look whether other servers are behind an address.
 //!
-//! Behind a load balancer the only way to know is one more link. If it leads to a server that has enough, the next look is twice as
-//! far away: looking once a second for ever, as others do, is a registration per agent and second.
+//! Behind a load balancer the only way to know is one more link. If it leads to a server that has
+//! enough, the next look is twice as far away: looking once a second for ever, as others do, is a
+//! registration per agent and second.
 
 use std::time::Duration;
 
@@ -34,8 +35,8 @@ impl Rest {
         *self = Self { servers: self.servers, ..Self::default() };
     }
 
-    /// Links somewhere came or went, and there are so many servers now. With fewer than before, this address may lead to one that
-    /// lacks links now.
+    /// Links somewhere came or went, and there are so many servers now. With fewer than before,
+    /// this address may lead to one that lacks links now.
     pub(super) fn on_change(&mut self, servers: usize) {
         if servers < self.servers {
             self.end();

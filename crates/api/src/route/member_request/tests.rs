@@ -17,7 +17,8 @@ fn can_be_decoded(path: &str) -> bool {
     MemberRequest::read(&Method::GET, path, None, false).can_be_decoded()
 }
 
-/// `verb group/version resource/subresource namespace name`, or `verb path`; `-` where there is nothing.
+/// `verb group/version resource/subresource namespace name`, or `verb path`; `-` where there is
+/// nothing.
 fn told(attributes: &Attributes) -> String {
     let dash = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
     match attributes {
@@ -200,7 +201,8 @@ fn joined_or_turned_slashes_make_a_second_reading() {
         "/api/v1%5csecrets",
         "/\\api/v1/secrets",
         "/api/v1/secrets\\",
-        // No subresource `proxy`, or one that is found in another place as soon as slashes are joined.
+        // No subresource `proxy`, or one that is found in another place as soon as slashes are
+        // joined.
         "/api/v1/nodes/n//proxy/x",
         "/api/v1/nodes//n/proxy/x",
         "/api/v1/nodes/n\\x/proxy/x",
@@ -402,8 +404,9 @@ fn any_method() -> impl Strategy<Value = Method> {
 }
 
 proptest! {
-    /// The hub is asked about the verb on the member's proxy. What the member executes is never more than that: its own rules are
-    /// compared with Kubernetes' in the tests against real control planes.
+    /// The hub is asked about the verb on the member's proxy. What the member executes is never
+    /// more than that: its own rules are compared with Kubernetes' in the tests against real
+    /// control planes.
     #[test]
     fn what_is_executed_is_what_was_reviewed(
         method in any_method(),

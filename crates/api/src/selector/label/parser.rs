@@ -3,7 +3,8 @@
 use super::{InvalidLabelSelector as Error, Requirement, Test};
 use crate::cluster_name::ClusterName;
 
-/// A symbol or a run of other characters. `in` and `notin` are words like any other until an operator is expected.
+/// A symbol or a run of other characters. `in` and `notin` are words like any other until an
+/// operator is expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Token<'a> {
     Word(&'a str),
@@ -68,7 +69,8 @@ fn exact_value<'a>(tokens: &mut Tokens<'a>) -> Result<&'a str, Error> {
     }
 }
 
-/// `parseValues`: a list in parentheses, in which nothing between two commas, or at all, is the empty value.
+/// `parseValues`: a list in parentheses, in which nothing between two commas, or at all, is the
+/// empty value.
 fn values(tokens: &mut Tokens<'_>) -> Result<Vec<String>, Error> {
     if tokens.next() != Some(Token::Symbol("(")) {
         return Err(Error::Syntax);

@@ -10,7 +10,8 @@ fn jane() -> Credentials {
     Credentials { user: "jane".into(), password: "s3cret".into() }
 }
 
-/// The outcome of a `CONNECT` that is answered with `answer`, in pieces of `piece` bytes; and what the proxy was asked.
+/// The outcome of a `CONNECT` that is answered with `answer`, in pieces of `piece` bytes; and what
+/// the proxy was asked.
 async fn asked(answer: &[u8], piece: usize, credentials: Option<&Credentials>) -> (Result<Bytes, Refusal>, String) {
     let (mut ours, mut theirs) = duplex(piece);
     let answer = answer.to_vec();

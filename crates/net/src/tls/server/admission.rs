@@ -1,6 +1,7 @@
 //! Handshakes that fail for whoever is not admitted.
 //!
-//! Sessions are not resumed: a resumed one skips the certificate, and would let in who was admitted under authorities that are gone.
+//! Sessions are not resumed: a resumed one skips the certificate, and would let in who was admitted
+//! under authorities that are gone.
 
 use std::sync::Arc;
 
@@ -13,7 +14,8 @@ use crate::tls::verifier::{ClientJudge, Shown};
 
 /// Judges the certificates of clients that want to connect.
 pub trait Doorkeeper: std::fmt::Debug + Send + Sync {
-    /// Whether whoever holds the key of the first certificate of `chain` may connect now; if not, why.
+    /// Whether whoever holds the key of the first certificate of `chain` may connect now; if not,
+    /// why.
     fn admit(&self, chain: &[CertificateDer<'static>]) -> Result<(), String>;
 }
 

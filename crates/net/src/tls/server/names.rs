@@ -1,8 +1,9 @@
 //! Several serving certificates, chosen by the name the client asks for.
 //!
-//! The rules are those of Kubernetes' servers (`--tls-sni-cert-key`): names given with a pair come before names read from its
-//! certificate, earlier pairs before later ones, whole names before wildcards, and a wildcard stands for one label. Who asks for no
-//! name, or one that nobody has, gets the main certificate.
+//! The rules are those of Kubernetes' servers (`--tls-sni-cert-key`): names given with a pair come
+//! before names read from its certificate, earlier pairs before later ones, whole names before
+//! wildcards, and a wildcard stands for one label. Who asks for no name, or one that nobody has,
+//! gets the main certificate.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -39,7 +40,8 @@ struct Named {
 // === impl ServingCertificates ===
 
 impl ServingCertificates {
-    /// Reads all files once. Fails on the first that do not hold a matching pair, with the file's name.
+    /// Reads all files once. Fails on the first that do not hold a matching pair, with the file's
+    /// name.
     pub fn load(main: Arc<ServingCertificate>, named: Vec<NamedFiles>) -> Result<Arc<Self>, KeyPairError> {
         let load =
             |named: NamedFiles| Ok(Named { certificate: ServingCertificate::load(named.files)?, names: named.names });

@@ -1,7 +1,8 @@
 //! Whether a hub that answers 404 has no `ManagedCluster`s, or has mislaid them.
 //!
-//! A hub says 404 while a definition is replaced, while it starts, and when something in front of it is wrong. Where clusters are
-//! hangs on the answer, so a second one is asked for, and where it would change anything it has to stay the same for a while.
+//! A hub says 404 while a definition is replaced, while it starts, and when something in front of
+//! it is wrong. Where clusters are hangs on the answer, so a second one is asked for, and where it
+//! would change anything it has to stay the same for a while.
 
 use std::time::Duration;
 
@@ -65,7 +66,8 @@ impl Doubt {
     }
 }
 
-/// Whether discovery knows the group. Its list is asked for, not the group itself: another 404 would be no evidence.
+/// Whether discovery knows the group. Its list is asked for, not the group itself: another 404
+/// would be no evidence.
 async fn names_group(hub: &Hub) -> Result<bool, HubFailure> {
     let list = hub.list(Collection::ApiGroups, "").await?;
     let unreadable = |_| HubFailure::unreadable(Collection::ApiGroups);

@@ -39,7 +39,8 @@ async fn a_kind_must_stay_gone_before_it_counts() {
     followed.managed.known().await;
     followed.answering(StatusCode::NOT_FOUND, 50).await;
     assert!(followed.knows());
-    // It counts from the first answer of a row: neither after it was there nor after nobody could tell.
+    // It counts from the first answer of a row: neither after it was there nor after nobody could
+    // tell.
     followed.answering(StatusCode::OK, 60).await;
     followed.answering(StatusCode::NOT_FOUND, 50).await;
     followed.answering(StatusCode::SERVICE_UNAVAILABLE, 10).await;

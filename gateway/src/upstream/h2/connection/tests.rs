@@ -6,7 +6,8 @@ use tokio::io::{AsyncWriteExt as _, DuplexStream, duplex};
 
 use super::*;
 
-/// A member that answers every request with a head and keeps the stream open, taking `streams` at a time.
+/// A member that answers every request with a head and keeps the stream open, taking `streams` at a
+/// time.
 async fn member(io: DuplexStream, streams: u32) {
     let mut connection =
         h2::server::Builder::new().max_concurrent_streams(streams).handshake::<_, Bytes>(io).await.unwrap();
@@ -162,7 +163,8 @@ async fn a_member_whose_head_takes_minutes_is_alive() {
     assert!(after <= Settings::PING_AFTER + Settings::PONG_WITHIN * 2 + AT_ONCE, "then it is: {after:?}");
 }
 
-/// Streams that nobody opened, each depending on itself: h2 answers every one by a reset, and keeps it until it is sent.
+/// Streams that nobody opened, each depending on itself: h2 answers every one by a reset, and keeps
+/// it until it is sent.
 fn invented(streams: std::ops::Range<u32>) -> Vec<u8> {
     let frame = |stream: u32| {
         let stream = (2 * stream + 1).to_be_bytes();

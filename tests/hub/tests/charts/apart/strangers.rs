@@ -1,4 +1,5 @@
-//! Somebody else has the namespace whose name the chart would give to the clusters' own: no release takes it unasked.
+//! Somebody else has the namespace whose name the chart would give to the clusters' own: no release
+//! takes it unasked.
 
 use std::sync::Arc;
 
@@ -44,8 +45,8 @@ fn lured(planes: &Planes) -> Result<()> {
     release.uninstall()
 }
 
-/// A tenant who has the other namespace and nothing else puts there what the release would have: helm adopts what is marked as the
-/// release's.
+/// A tenant who has the other namespace and nothing else puts there what the release would have:
+/// helm adopts what is marked as the release's.
 fn lure(release: &Installed<'_>, clusters: &str) -> Result<()> {
     let kubectl = release.planes.hub.server.kubectl();
     kubectl.ok(&format!("create namespace {clusters}"))?;

@@ -19,7 +19,8 @@ use super::{GATEWAY, Objects, flags};
 /// One generated Secret: a certificate, its key, and the CA to believe.
 struct Pair<'a>(&'a Value);
 
-/// Each volume of Secrets is what its flags say it is, and the certificates in it do what they are for.
+/// Each volume of Secrets is what its flags say it is, and the certificates in it do what they are
+/// for.
 pub(super) fn check(objects: &Objects<'_>) -> Result<()> {
     if let Some(server) = objects.workload("tunnel-server") {
         let server = secrets(server);
@@ -110,7 +111,8 @@ fn certificate<'a>(objects: &Objects<'a>, secret: &str) -> Result<&'a Value> {
     certificate.with_context(|| format!("nobody fills Secret {secret}"))
 }
 
-/// A TLS connection to `server`, which asks for a certificate below the CA of `asked`, by whoever has `client` and believes its CA.
+/// A TLS connection to `server`, which asks for a certificate below the CA of `asked`, by whoever
+/// has `client` and believes its CA.
 fn handshake(server: &Pair<'_>, asked: Option<&Pair<'_>>, client: &Pair<'_>, name: &str) -> Result<()> {
     let builder = ServerConfig::builder_with_provider(pki::provider()).with_safe_default_protocol_versions()?;
     let builder = match asked {

@@ -42,7 +42,8 @@ impl Framing {
 // === impl H1Connection ===
 
 impl H1Connection {
-    /// The next piece of the body; `None` at its proper end. One chunk is one piece when the body is chunked.
+    /// The next piece of the body; `None` at its proper end. One chunk is one piece when the body
+    /// is chunked.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, H1Error> {
         match self.framing {
             Framing::None => Ok(None),

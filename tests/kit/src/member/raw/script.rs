@@ -26,7 +26,8 @@ pub enum Act {
     Hold,
     /// End properly: `close_notify` if in TLS, then FIN.
     Close,
-    /// End the TCP connection by FIN without `close_notify`: what a truncation attack or a killed process does.
+    /// End the TCP connection by FIN without `close_notify`: what a truncation attack or a killed
+    /// process does.
     Abandon,
     /// End the TCP connection by RST.
     Reset,
@@ -83,7 +84,8 @@ impl Act {
         vec![Self::Tls(ALPN_H1), Self::ReadHead, Self::write(answer), Self::Echo, Self::Close]
     }
 
-    /// Answer `status` (such as `403 Forbidden`) with `headers` (lines ending in CRLF) and `body` instead of upgrading.
+    /// Answer `status` (such as `403 Forbidden`) with `headers` (lines ending in CRLF) and `body`
+    /// instead of upgrading.
     pub fn refuse_upgrade(status: &str, headers: &str, body: &str) -> Vec<Self> {
         let length = body.len();
         Self::answer(format!("HTTP/1.1 {status}\r\n{headers}Content-Length: {length}\r\n\r\n{body}"), Self::ReadToEnd)

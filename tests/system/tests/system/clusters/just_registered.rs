@@ -242,7 +242,8 @@ async fn a_cluster_of_open_cluster_management_is_where_its_managed_cluster_says(
     behind.hub.put_secret(ClusterSecret::new(NAMESPACE, "new").token("t").data("ca.crt", ""));
     let waiting = behind.begin(Http::H2, "new").await;
     behind.gate.open();
-    // Two watches: the one of ManagedClusters may be the later one, and then the Secret alone has no endpoint.
+    // Two watches: the one of ManagedClusters may be the later one, and then the Secret alone has
+    // no endpoint.
     let answer = answered(waiting).await;
     assert!(is_ok(&answer) || answer.status_message(503, "ServiceUnavailable").contains("api-endpoint"));
     kit::wait::becomes(WAIT, "the managed address", async || is_ok(&behind.get("new").await)).await;

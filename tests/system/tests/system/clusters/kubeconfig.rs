@@ -1,4 +1,5 @@
-//! The contexts of a kubeconfig as clusters: usable if their user is, explained if not, followed as the file changes.
+//! The contexts of a kubeconfig as clusters: usable if their user is, explained if not, followed as
+//! the file changes.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Clusters of a directory: what is wrong with one is said where it is asked for, and harms no other.
+//! Clusters of a directory: what is wrong with one is said where it is asked for, and harms no
+//! other.
 
 use kit::member::MemberOptions;
 use serde_json::{Value, json};
@@ -56,7 +57,8 @@ async fn a_cluster_whose_manifest_breaks_is_not_taken_for_deleted() {
     // Whoever reads "no such cluster" gives up what it has there.
     let member = member(MemberOptions::default()).await;
     let good = Value::from(cluster(BROKEN, &member));
-    // Half an edit, a value that cannot be decoded, and a file that was truncated to be written anew.
+    // Half an edit, a value that cannot be decoded, and a file that was truncated to be written
+    // anew.
     let half = r#"{"kind": "Secret", "metadata": {"name""#.to_owned();
     for broken in [half, manifest(&good, "token", "%%%"), String::new()] {
         let rig = Rig::builder().cluster(BROKEN, cluster(BROKEN, &member)).start().await;

@@ -1,4 +1,5 @@
-//! A Secret is replaced while requests are under way: every request travels with one generation of it, whole.
+//! A Secret is replaced while requests are under way: every request travels with one generation of
+//! it, whole.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

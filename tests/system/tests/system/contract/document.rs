@@ -1,5 +1,6 @@
-//! Keeps `docs/contract.md` honest: all requirements are in it, each with tests or with the reason for having none, and the
-//! tests named there exist. Those of the attacks in `docs/security.md`, too.
+//! Keeps `docs/contract.md` honest: all requirements are in it, each with tests or with the reason
+//! for having none, and the tests named there exist. Those of the attacks in `docs/security.md`,
+//! too.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -127,14 +128,16 @@ fn exists(test: &str) -> bool {
     }
 }
 
-/// The module's file and all below it: tests on the real hub are named by a text and the module that lists them.
+/// The module's file and all below it: tests on the real hub are named by a text and the module
+/// that lists them.
 fn files(module: &Path) -> Vec<String> {
     let below = std::fs::read_dir(module).into_iter().flatten().filter_map(Result::ok).map(|entry| entry.path());
     let paths = below.chain([module.with_extension("rs")]);
     paths.filter_map(|path| std::fs::read_to_string(path).ok()).collect()
 }
 
-/// Whether a function has an attribute of a test, or is given to one of the macros that make tests of scenarios.
+/// Whether a function has an attribute of a test, or is given to one of the macros that make tests
+/// of scenarios.
 fn is_test(text: &str, name: &str) -> bool {
     let lines: Vec<_> = text.lines().map(str::trim).collect();
     let Some(at) = lines.iter().position(|line| line.contains(&format!("fn {name}("))) else { return false };

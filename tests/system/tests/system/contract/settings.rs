@@ -1,4 +1,5 @@
-//! Keeps `docs/http.md` honest: every setting of the HTTP libraries is in it, those of versions to come too.
+//! Keeps `docs/http.md` honest: every setting of the HTTP libraries is in it, those of versions to
+//! come too.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! A client certificate that a program issued is presented on connections of its own, which end when it is replaced.
+//! A client certificate that a program issued is presented on connections of its own, which end
+//! when it is replaced.
 
 use std::sync::Arc;
 

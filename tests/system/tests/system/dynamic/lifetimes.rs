@@ -1,4 +1,5 @@
-//! A credential is replaced before it ends, when its Secret says something else, and not for anything less.
+//! A credential is replaced before it ends, when its Secret says something else, and not for
+//! anything less.
 
 use std::time::Duration;
 

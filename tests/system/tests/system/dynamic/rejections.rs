@@ -1,4 +1,5 @@
-//! A member that answers 401 makes the program run again, and the request goes out once more if it is whole.
+//! A member that answers 401 makes the program run again, and the request goes out once more if it
+//! is whole.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

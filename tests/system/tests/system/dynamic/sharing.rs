@@ -1,4 +1,5 @@
-//! However many requests and clusters want the same credential, it is issued once; and the operator sees how often.
+//! However many requests and clusters want the same credential, it is issued once; and the operator
+//! sees how often.
 
 use system_tests::{CLUSTER, Http, Rig, proxied};
 

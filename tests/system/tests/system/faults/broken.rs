@@ -1,4 +1,5 @@
-//! Members that break off: what may have acted on a request is never asked again, and nobody is invited to.
+//! Members that break off: what may have acted on a request is never asked again, and nobody is
+//! invited to.
 
 use kit::member::Reply;
 use kit::member::raw::{Act, RawMember};

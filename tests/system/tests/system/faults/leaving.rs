@@ -22,7 +22,8 @@ async fn a_member_that_restarts_is_found_again(speaks: Http) {
         member.on_any(move |_| Reply::json(200, &json!({"life": life})));
         assert_eq!(connection.get(&proxied(CLUSTER, "/x")).await.json(), json!({"life": life}));
         drop(member);
-        // A request may have been on its way while the member went (502); then the connection's end is noticed.
+        // A request may have been on its way while the member went (502); then the connection's end
+        // is noticed.
         rig.until(WAIT, &proxied(CLUSTER, "/x"), |answer| answer.status == 503).await;
         member = FakeMember::start(options.clone()).await;
     }
@@ -42,7 +43,8 @@ async fn a_member_that_says_goodbye_is_asked_on_a_new_connection(speaks: Http) {
         let held = member.next_request().await;
         member.goaway();
         if speaks == Http::H2 {
-            // The second GOAWAY ends the connection once its last request is done; until then no request may join it.
+            // The second GOAWAY ends the connection once its last request is done; until then no
+            // request may join it.
             within(WAIT, "a request on another connection", async {
                 let mut other = rig.connect(Http::H2).await;
                 loop {

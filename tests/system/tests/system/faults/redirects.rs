@@ -1,4 +1,5 @@
-//! A member's redirect must not lead a client out of the proxy path, where its hub credential means something else.
+//! A member's redirect must not lead a client out of the proxy path, where its hub credential means
+//! something else.
 
 use kit::member::Reply;
 use system_tests::{CLUSTER, Http, Rig, across_http, proxied};
@@ -15,7 +16,8 @@ async fn a_redirect_with_dot_segments_ends_here(client: Http) {
     let member = Http::H2.member().await;
     let rig = Rig::with(&member).await;
     let mut connection = rig.connect(client).await;
-    // Clients resolve these against the request's URL (RFC 3986 section 5.2.4), and end on the hub's own paths.
+    // Clients resolve these against the request's URL (RFC 3986 section 5.2.4), and end on the
+    // hub's own paths.
     let escape = "/../../../../../../api/v1/secrets".to_owned();
     for location in [escape.clone(), member.url() + &escape, "/a/%2e%2E/..".to_owned(), "/..\\x".to_owned()] {
         let told = location.clone();
@@ -30,7 +32,8 @@ async fn a_redirect_that_browsers_read_otherwise_ends_here(client: Http) {
     let member = Http::H2.member().await;
     let rig = Rig::with(&member).await;
     let mut connection = rig.connect(client).await;
-    // They take tabs out before they look (WHATWG URL Standard, basic URL parser, step 3), and `\` for `/`.
+    // They take tabs out before they look (WHATWG URL Standard, basic URL parser, step 3), and `\`
+    // for `/`.
     for location in ["/\t/evil.example/", "/a/.\t./.\t./b", "/a/\t..\t/b", "/a b", "/a\\b", "/a/%2e\t%2E/b"] {
         member.on_any(move |_| Reply::full(307, &[("location", location)], ""));
         let answer = connection.get(&proxied(CLUSTER, "/x")).await;

@@ -1,5 +1,5 @@
-//! Development clusters often serve the certificate that is also their authority (`openssl req -x509`): clients written in Go
-//! accept it, and so it has to work here.
+//! Development clusters often serve the certificate that is also their authority
+//! (`openssl req -x509`): clients written in Go accept it, and so it has to work here.
 
 use kit::member::{FakeMember, MemberOptions, Reply};
 use kit::pki::{ALPN_BOTH, ClientAuth, self_signed_leaf, server_config};

@@ -1,4 +1,5 @@
-//! A member that switches protocols without being asked to: what follows is no HTTP, and no client's business.
+//! A member that switches protocols without being asked to: what follows is no HTTP, and no
+//! client's business.
 
 use kit::member::raw::{Act, RawMember};
 use kit::wait::{WAIT, within};

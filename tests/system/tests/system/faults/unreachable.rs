@@ -1,5 +1,5 @@
-//! Members that cannot be reached or do not prove who they are: nothing is sent, and the Status says why in words that existing
-//! clients look for (`dial tcp`).
+//! Members that cannot be reached or do not prove who they are: nothing is sent, and the Status
+//! says why in words that existing clients look for (`dial tcp`).
 
 use std::sync::Arc;
 

@@ -11,7 +11,8 @@ use super::{Stage, target};
 
 /// What the hub takes for a review.
 const REVIEW: Duration = Duration::from_secs(1);
-/// What a user may have to wait: a few reviews, not those of the crowd, which are 16 s when made a hundred at a time.
+/// What a user may have to wait: a few reviews, not those of the crowd, which are 16 s when made a
+/// hundred at a time.
 const SOON: Duration = Duration::from_secs(6);
 /// Connections of strangers.
 const STRANGERS: usize = 16;

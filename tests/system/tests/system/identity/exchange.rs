@@ -1,4 +1,5 @@
-//! Rules about whom members see: the operator's file, the annotations of Secrets, and what of them changes at run time.
+//! Rules about whom members see: the operator's file, the annotations of Secrets, and what of them
+//! changes at run time.
 
 use std::path::PathBuf;
 
@@ -153,7 +154,8 @@ async fn a_wrong_annotation_closes_its_own_cluster_only() {
     within(WAIT, "the corrected annotation", healed).await;
 }
 
-/// Rules by which an annotation would hand out more than its author may have, and what shows that they did.
+/// Rules by which an annotation would hand out more than its author may have, and what shows that
+/// they did.
 fn elevating() -> [(String, Vec<(String, String)>); 3] {
     let mapped = mapping("dev", "deployer");
     let [masters, manager] = ["system:masters", "system:kube-controller-manager"];

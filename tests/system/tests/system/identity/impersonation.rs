@@ -55,7 +55,8 @@ async fn who_may_not_impersonate_reaches_nobody(http: Http) {
     let mut connection = stage.connect(http, None).await.bearer("alices-token");
     let message = connection.call("GET", &target(), HEADERS, b"").await.status_message(403, "Forbidden");
     assert!(message.contains("User \"alice\" cannot impersonate"), "{message}");
-    // Nor by a header that names no user, nor by one hidden among hop-by-hop headers. Who is known keeps the connection.
+    // Nor by a header that names no user, nor by one hidden among hop-by-hop headers. Who is known
+    // keeps the connection.
     let headers = [("Impersonate-Group", "system:masters")];
     connection.call("GET", &target(), &headers, b"").await.status_message(400, "BadRequest");
     if http == Http::H1 {

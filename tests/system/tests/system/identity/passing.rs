@@ -101,7 +101,8 @@ async fn a_name_that_would_arrive_as_another_reaches_nobody() {
 
 across_versions!(kubevelas_impersonation_reaches_the_member);
 
-/// KubeVela acts for the author of an application: its own token, whom it acts for, and `impersonate=true`.
+/// KubeVela acts for the author of an application: its own token, whom it acts for, and
+/// `impersonate=true`.
 async fn kubevelas_impersonation_reaches_the_member(versions: Versions) {
     let stage = Stage::with(versions.member, &["--feature-gates=APIPriorityAndFairness=false"]).await;
     let vela = "system:serviceaccount:vela-system:kubevela-vela-core";

@@ -1,4 +1,5 @@
-//! Before it knows its clusters and whom to trust, the gateway says that it does not know, and nothing else.
+//! Before it knows its clusters and whom to trust, the gateway says that it does not know, and
+//! nothing else.
 
 use kit::hub::{Call, Decision, FakeHub, Fault, Resource};
 use kit::member::{FakeMember, MemberOptions, Reply};

@@ -1,5 +1,5 @@
-//! The reading on which reviews rest is a reading of the bytes that the member gets. That it is Kubernetes' own reading is shown in
-//! `tests/hub` (`request_info`).
+//! The reading on which reviews rest is a reading of the bytes that the member gets. That it is
+//! Kubernetes' own reading is shown in `tests/hub` (`request_info`).
 
 use api::access::{Attributes, Verb};
 use api::route::MemberRequest;
@@ -28,7 +28,8 @@ async fn what_is_reviewed_is_read_from_the_bytes_that_the_member_gets(http: Http
         let (path, query) = target.split_once('?').map_or((&*target, None), |(path, query)| (path, Some(query)));
         let sent: Method = method.parse().expect("a method");
         let one_reading = MemberRequest::read(&sent, path, query, false).has_one_reading();
-        // Words that some servers take for a method or a path: no member's API server does, and no review.
+        // Words that some servers take for a method or a path: no member's API server does, and no
+        // review.
         let headers = [("x-http-method-override", "DELETE"), ("x-original-url", "/api/v1/secrets")];
         let answer = connection.call(method, &proxied(CLUSTER, &target), &headers, b"").await;
         if !one_reading {

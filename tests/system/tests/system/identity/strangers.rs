@@ -1,4 +1,5 @@
-//! Those who prove no identity: what they are told, that their connections end, and the little that is open to them.
+//! Those who prove no identity: what they are told, that their connections end, and the little that
+//! is open to them.
 
 use serde_json::json;
 use system_tests::{ADMIN, CLUSTER, Connection, Http, Rig, VIEWER, across_http, cluster, proxied};

@@ -1,4 +1,5 @@
-//! The second review: a proxied request is on the hub what it is on the member, or it does not get there.
+//! The second review: a proxied request is on the hub what it is on the member, or it does not get
+//! there.
 
 use kit::hub::{Call, Decision, Fault, TokenUser};
 use serde_json::{Value, json};
@@ -74,7 +75,8 @@ fn matrix() -> Vec<(&'static str, &'static str, Value)> {
         // Slashes at the ends do not count.
         ("GET", "//api/v1/namespaces/ns/pods/p/", pods("get", &named)),
         ("GET", "/%2Fapi/v1/namespaces/ns/pods/p/%2f", pods("get", &named)),
-        // What is behind a proxy is the workload's, slashes and all: nothing there changes what is reviewed.
+        // What is behind a proxy is the workload's, slashes and all: nothing there changes what is
+        // reviewed.
         ("GET", "/api/v1/namespaces/ns/pods/p/proxy//x", pods("get", &sub("proxy"))),
         ("GET", "/api/v1/namespaces/ns/pods/p/proxy/a%5Cb//c", pods("get", &sub("proxy"))),
         (
@@ -148,7 +150,8 @@ async fn what_the_hub_does_not_grant_does_not_reach_the_member() {
     assert_eq!(stage.member.request_count(), 1);
 }
 
-/// What stands before a member may join slashes, and take `\` for one. Then these are about something else than by Kubernetes' rules.
+/// What stands before a member may join slashes, and take `\` for one. Then these are about
+/// something else than by Kubernetes' rules.
 const SEEN_OTHERWISE_ONCE_NORMALISED: &[(&str, &str)] = &[
     ("GET", "/api/v1/namespaces//pods/p"),
     // pods/log

@@ -1,4 +1,5 @@
-//! What would be an identity or a session in a header is none in a trailer, and does not cross as one either.
+//! What would be an identity or a session in a header is none in a trailer, and does not cross as
+//! one either.
 
 use http::Method;
 use system_tests::{ADMIN, CLUSTER, Http, Rig, proxied};

@@ -1,5 +1,6 @@
-//! Members that send a byte a frame, as what they relay does when it flushes each byte, to clients that have stopped reading. h2 counts
-//! such frames over the whole connection to the member, which is everybody's.
+//! Members that send a byte a frame, as what they relay does when it flushes each byte, to clients
+//! that have stopped reading. h2 counts such frames over the whole connection to the member, which
+//! is everybody's.
 
 use std::io;
 use std::sync::Arc;
@@ -46,7 +47,8 @@ async fn begun<const N: usize>(frames: &mut MemberFrames) -> io::Result<[u32; N]
     Ok(streams)
 }
 
-/// Answers a watch and three more with a head each, fills the windows of the three, ends each in another way.
+/// Answers a watch and three more with a head each, fills the windows of the three, ends each in
+/// another way.
 async fn member(mut frames: MemberFrames, turns: Arc<Turns>) -> io::Result<()> {
     let [watch, plain, trailed, reset] = begun(&mut frames).await?;
     turns.flood.notified().await;
@@ -113,7 +115,8 @@ async fn unread_answers_of_a_byte_a_frame_end_nobody_elses() {
     assert!(cut.is_err(), "an answer that was cut off looks whole");
 }
 
-/// Answers a watch and another with a head each, and goes on with the other for long after its client has left.
+/// Answers a watch and another with a head each, and goes on with the other for long after its
+/// client has left.
 async fn deaf(mut frames: MemberFrames, turns: Arc<Turns>) -> io::Result<()> {
     let [watch, log] = begun(&mut frames).await?;
     while frames.read().await?.kind != RST_STREAM {}

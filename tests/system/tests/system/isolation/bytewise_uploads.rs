@@ -1,5 +1,6 @@
-//! Clients that upload a byte a frame to members that do not read. h2 counts such frames over the whole connection from the client, which
-//! is a hub's and so everybody's, and keeps each in some 250 bytes.
+//! Clients that upload a byte a frame to members that do not read. h2 counts such frames over the
+//! whole connection from the client, which is a hub's and so everybody's, and keeps each in some
+//! 250 bytes.
 
 use kit::member::{BodyEnd, Reply};
 use kit::wait::Gate;
@@ -17,7 +18,8 @@ const WINDOW: usize = 256 * 1024;
 /// Frames in one write.
 const BATCH: usize = 4096;
 const UPLOADS: usize = 4;
-/// More frames of one byte than h2 takes on a connection by default: half of its window, at 255 bytes a frame.
+/// More frames of one byte than h2 takes on a connection by default: half of its window, at 255
+/// bytes a frame.
 const FLOOD: usize = 4_300_000;
 const NO_ERROR: [u8; 4] = [0; 4];
 

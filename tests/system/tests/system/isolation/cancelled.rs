@@ -1,6 +1,7 @@
-//! The connections to a member are shared by all users. Go's HTTP/2 server goes on with a request that was reset until its handler
-//! has noticed, queues what is beyond its stream limit meanwhile, and ends the *connection* when four times as many are queued
-//! (`serverConn.scheduleHandler`, since CVE-2023-44487). No user's cancellations may lead there.
+//! The connections to a member are shared by all users. Go's HTTP/2 server goes on with a request
+//! that was reset until its handler has noticed, queues what is beyond its stream limit meanwhile,
+//! and ends the *connection* when four times as many are queued (`serverConn.scheduleHandler`,
+//! since CVE-2023-44487). No user's cancellations may lead there.
 
 use std::collections::{HashSet, VecDeque};
 use std::io;
@@ -18,7 +19,8 @@ use tokio::sync::Notify;
 /// Streams the member allows on a connection.
 const STREAMS: usize = 10;
 const ENHANCE_YOUR_CALM: [u8; 8] = [0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 11];
-/// Cancelled in all: as many as end the connection of a gateway that resets and forgets, many times over.
+/// Cancelled in all: as many as end the connection of a gateway that resets and forgets, many times
+/// over.
 const WAVES: usize = 20;
 const WAVE: usize = 30;
 

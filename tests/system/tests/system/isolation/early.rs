@@ -1,5 +1,5 @@
-//! A hub speaks for all its users over few connections. What one of them begins and takes back before it was looked at, or asks
-//! that no proxy serves, ends nobody else's stream.
+//! A hub speaks for all its users over few connections. What one of them begins and takes back
+//! before it was looked at, or asks that no proxy serves, ends nobody else's stream.
 
 use kit::hub::FakeHub;
 use kit::member::{FakeMember, MemberOptions};
@@ -8,11 +8,13 @@ use system_tests::{ADMIN, CLUSTER, Rig, VIEWER, proxied};
 
 use super::hub::Hub;
 
-/// Far more than h2 lets wait by default (`DEFAULT_REMOTE_RESET_STREAM_MAX`, 20), and than a hub has under way at once.
+/// Far more than h2 lets wait by default (`DEFAULT_REMOTE_RESET_STREAM_MAX`, 20), and than a hub
+/// has under way at once.
 const TAKEN_BACK: usize = 2_000;
 const CANCEL: [u8; 4] = [0, 0, 0, 8];
 
-/// Requests and their resets, one behind the other: they are read together, and no handler has begun.
+/// Requests and their resets, one behind the other: they are read together, and no handler has
+/// begun.
 fn taken_back(client: &mut FrameClient, method: &str, authorization: &str) -> Vec<u8> {
     let target = proxied(CLUSTER, "/x");
     let lines = [
@@ -49,7 +51,8 @@ async fn requests_taken_back_by_a_user_without_rights_do_not_end_the_hubs_connec
     requests_taken_back("DELETE", VIEWER).await;
 }
 
-/// hyper's server ends the *connection* for a CONNECT with a length: ours must refuse that stream alone, where other servers refuse the stream.
+/// hyper's server ends the *connection* for a CONNECT with a length: ours must refuse that stream
+/// alone, where other servers refuse the stream.
 #[tokio::test]
 async fn a_connect_with_a_body_does_not_end_the_hubs_connection() {
     let member = FakeMember::start(MemberOptions::default()).await;

@@ -1,5 +1,5 @@
-//! What one user, or one member, writes into a head or trailers does not end the streams of others: neither those on the
-//! connection to the member, nor those of a hub's other users.
+//! What one user, or one member, writes into a head or trailers does not end the streams of others:
+//! neither those on the connection to the member, nor those of a hub's other users.
 
 mod forbidden;
 mod pinned;
@@ -86,8 +86,8 @@ impl Victim {
     }
 }
 
-/// A member in frames, as Go's servers treat header blocks. The first stream is a watch, and gets an event for every other request, which is
-/// answered by what `answer` makes of its stream.
+/// A member in frames, as Go's servers treat header blocks. The first stream is a watch, and gets
+/// an event for every other request, which is answered by what `answer` makes of its stream.
 async fn like_go(mut frames: MemberFrames, answer: impl Fn(u32) -> Vec<u8>) -> io::Result<()> {
     let (mut watch, mut block) = (None, 0);
     loop {
@@ -208,7 +208,8 @@ async fn a_name_that_go_takes_for_malformed_is_refused() {
 
 #[tokio::test]
 async fn a_large_head_of_a_workload_ends_nobodys_stream() {
-    // Less than is passed on, more than is passed on, and as much as Go's reverse proxy takes of what is behind it.
+    // Less than is passed on, more than is passed on, and as much as Go's reverse proxy takes of
+    // what is behind it.
     for (bytes, status) in [(400 << 10, 200), (2 << 20, 502), (10 << 20, 502)] {
         let head = many(bytes);
         let member = FrameMember::start(move |_, frames| {
@@ -229,7 +230,8 @@ async fn a_large_head_of_a_workload_ends_nobodys_stream() {
     }
 }
 
-/// The HTTP library ends the connection for a name of 64 KiB, which API servers relay of whatever is behind them.
+/// The HTTP library ends the connection for a name of 64 KiB, which API servers relay of whatever
+/// is behind them.
 #[tokio::test]
 async fn a_name_too_long_for_the_library_ends_its_own_answer() {
     let name = "n".repeat(64 << 10);

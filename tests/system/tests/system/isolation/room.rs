@@ -1,4 +1,5 @@
-//! Requests that wait for room at a member get the first that comes free, whatever else they wait for.
+//! Requests that wait for room at a member get the first that comes free, whatever else they wait
+//! for.
 
 use kit::hub::ClusterSecret;
 use kit::member::{FakeMember, MemberOptions, Reply};

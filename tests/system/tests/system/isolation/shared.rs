@@ -1,5 +1,6 @@
-//! Connections are shared: with a hub's other users on one side, with a member's other users on the other. What one of them
-//! begins and gives up, or sends in the smallest of pieces, does not end the connection of all.
+//! Connections are shared: with a hub's other users on one side, with a member's other users on the
+//! other. What one of them begins and gives up, or sends in the smallest of pieces, does not end
+//! the connection of all.
 
 use std::io;
 
@@ -14,13 +15,15 @@ use super::hub::Hub;
 
 /// Streams given up at once: twice as many as h2 remembers by default (`DEFAULT_RESET_STREAM_MAX`).
 const GIVEN_UP: usize = 100;
-/// How often something arrives for each of them that was on its way. What arrives for forgotten streams is more than the 1024
-/// frames that h2 by default forgives a connection in all its life (`DEFAULT_LOCAL_RESET_COUNT_MAX`).
+/// How often something arrives for each of them that was on its way. What arrives for forgotten
+/// streams is more than the 1024 frames that h2 by default forgives a connection in all its life
+/// (`DEFAULT_LOCAL_RESET_COUNT_MAX`).
 const LATE: usize = 30;
 /// Pieces of one byte: the whole window of one upload.
 const TINY: usize = 256 << 10;
 
-/// One byte for each stream. More at once would be one error: h2 answers what it reads together by one reset.
+/// One byte for each stream. More at once would be one error: h2 answers what it reads together by
+/// one reset.
 fn late(streams: &[u32]) -> Vec<u8> {
     streams.iter().flat_map(|stream| encode(DATA, 0, *stream, b"x")).collect()
 }
@@ -40,8 +43,8 @@ async fn streams_given_up_do_not_end_those_of_others() {
     assert_eq!(line.as_deref(), Some("event\n"));
 }
 
-/// Answers every request at once and, when all but the first were given up, sends what was on its way to them; then an event
-/// on the first.
+/// Answers every request at once and, when all but the first were given up, sends what was on its
+/// way to them; then an event on the first.
 async fn send_late(mut frames: MemberFrames) -> io::Result<()> {
     let (mut first, mut given_up) = (None, Vec::new());
     while given_up.len() < GIVEN_UP {
@@ -112,7 +115,8 @@ async fn followed_logs_that_nobody_reads_end_no_others() {
     unread(90, 100).await;
 }
 
-/// A watch goes on beside `floods` streams of `length` bytes a frame whose client has stopped reading.
+/// A watch goes on beside `floods` streams of `length` bytes a frame whose client has stopped
+/// reading.
 async fn unread(floods: usize, length: usize) {
     let member = FrameMember::start(move |_, frames| flood(frames, floods, length)).await;
     let rig = Rig::with(&member).await;
@@ -128,7 +132,8 @@ async fn unread(floods: usize, length: usize) {
     assert_eq!(line.as_deref(), Some("event\n"));
 }
 
-/// Answers the first request with a watch, the others with what fills their windows; then the watch has an event.
+/// Answers the first request with a watch, the others with what fills their windows; then the watch
+/// has an event.
 async fn flood(mut frames: MemberFrames, floods: usize, length: usize) -> io::Result<()> {
     let mut streams = Vec::new();
     while streams.len() <= floods {

@@ -1,4 +1,5 @@
-//! Clients that stop reading hold back their own answers and nothing else, also on the connections they share with others.
+//! Clients that stop reading hold back their own answers and nothing else, also on the connections
+//! they share with others.
 
 use bytes::Bytes;
 use kit::client::H2Options;
@@ -19,21 +20,23 @@ across_http!(unread_floods_of_small_frames_hold_nobody_back);
 const STALLED: usize = 10;
 /// Bytes of a log line: many of them are many HTTP/2 frames.
 const LINE: usize = 100;
-/// Lines per stream: a hundred thousand frames in all, far beyond what HTTP/2 libraries take for an attack.
+/// Lines per stream: a hundred thousand frames in all, far beyond what HTTP/2 libraries take for an
+/// attack.
 const LINES: usize = 10_000;
 
 /// What may wait on the way to one client that reads nothing.
 fn held_at_most(versions: Versions) -> usize {
     match (versions.client, versions.member) {
-        // The client's window of 1 MiB, ours towards the member of 1 MiB, our send buffer; and what the scripted member
-        // itself queues and buffers, about 1.5 MiB.
+        // The client's window of 1 MiB, ours towards the member of 1 MiB, our send buffer; and what
+        // the scripted member itself queues and buffers, about 1.5 MiB.
         (Http::H2, Http::H2) => 4 << 20,
         // Where HTTP/1.1 is spoken, the kernel's buffers of both connections too.
         _ => (4 << 20) + 2 * socket_buffers(),
     }
 }
 
-/// Sends pieces until there has been no room for a while or `limit` bytes are gone; returns how many are.
+/// Sends pieces until there has been no room for a while or `limit` bytes are gone; returns how
+/// many are.
 async fn feed(stream: &StreamSender, piece: usize, limit: usize) -> usize {
     let piece = Bytes::from(vec![b'x'; piece]);
     let mut sent = 0;

@@ -1,4 +1,5 @@
-//! An upload that the member does not read, and a member that cannot be reached, hold nobody else back.
+//! An upload that the member does not read, and a member that cannot be reached, hold nobody else
+//! back.
 
 use kit::hub::ClusterSecret;
 use kit::member::{BlackHole, Reply};

@@ -1,4 +1,5 @@
-//! Streams that stay open use up what one connection to the member allows: further requests get another connection.
+//! Streams that stay open use up what one connection to the member allows: further requests get
+//! another connection.
 
 use std::collections::HashMap;
 

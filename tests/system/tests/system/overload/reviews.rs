@@ -1,4 +1,5 @@
-//! A hub that cannot keep up with reviews: those who find its queue full may come again, as nothing was asked for them.
+//! A hub that cannot keep up with reviews: those who find its queue full may come again, as nothing
+//! was asked for them.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Proxies that refuse, fail or hang: the Status says that it was the proxy, which one, and what to do, and never its password.
+//! Proxies that refuse, fail or hang: the Status says that it was the proxy, which one, and what to
+//! do, and never its password.
 
 use kit::member::{BlackHole, Reply};
 use kit::proxy::{FakeProxy, ProxyKind, ProxyOptions};
@@ -18,7 +19,8 @@ across_proxies!(
     another_proxy_in_the_secret_takes_over,
 );
 
-/// Asserts that neither a request nor an upgrade gets through; returns the Status' message, which both tell.
+/// Asserts that neither a request nor an upgrade gets through; returns the Status' message, which
+/// both tell.
 async fn refused(rig: &Rig, code: u16, reason: &str) -> String {
     let target = proxied(CLUSTER, "/api/v1/namespaces/ns/pods/p/exec");
     let answer = rig.get(&target).await;

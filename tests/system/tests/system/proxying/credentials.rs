@@ -1,4 +1,5 @@
-//! Whose credentials the member sees: the cluster's own, whatever the caller sends, and never the caller's identity.
+//! Whose credentials the member sees: the cluster's own, whatever the caller sends, and never the
+//! caller's identity.
 
 use kit::member::Recorded;
 use system_tests::{ADMIN, CLUSTER, Http, MEMBER_TOKEN, Rig, VIEWER, Versions, across_http, across_versions, proxied};

@@ -1,5 +1,5 @@
-//! HTTP/1.1 requests whose end two servers might see in different places: refused, or the last on their connection. What hides in
-//! them is never a request (RFC 9112 section 11.2).
+//! HTTP/1.1 requests whose end two servers might see in different places: refused, or the last on
+//! their connection. What hides in them is never a request (RFC 9112 section 11.2).
 
 use kit::client::{H1Connection, H1Error};
 use system_tests::{ADMIN, CLUSTER, Http, Rig, across_http, proxied};
@@ -45,7 +45,8 @@ async fn a_request_hidden_in_a_body_reaches_nobody(member: Http) {
     let hidden = hidden();
     let chunked = "Transfer-Encoding: chunked\r\n";
     for (case, request) in [
-        // Who goes by the length takes what follows the last chunk for the body, who goes by the chunks for a request.
+        // Who goes by the length takes what follows the last chunk for the body, who goes by the
+        // chunks for a request.
         (
             "length and chunks",
             post(&format!("Content-Length: {}\r\n{chunked}", 5 + hidden.len())) + "0\r\n\r\n" + &hidden,
@@ -73,7 +74,8 @@ async fn two_lengths_of_one_body_are_refused_before_the_member(member: Http) {
     let member = agreeable(member).await;
     let rig = Rig::with(&member).await;
     let (hidden, empty) = (hidden(), "0\r\n\r\n");
-    // What was answered before, on the same connection: nothing, a body that reads like a head, the same in pieces.
+    // What was answered before, on the same connection: nothing, a body that reads like a head, the
+    // same in pieces.
     let earlier = format!("X: y\r\n\r\n{}", post("Content-Length: 7\r\n"));
     let earlier = post(&format!("Content-Length: {}\r\n", earlier.len())) + &earlier;
     for lines in [

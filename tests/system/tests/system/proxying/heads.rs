@@ -1,4 +1,5 @@
-//! Large request heads: what a hub sends for a user with many groups passes, what is absurd is refused without harm.
+//! Large request heads: what a hub sends for a user with many groups passes, what is absurd is
+//! refused without harm.
 
 use std::fmt::Write as _;
 

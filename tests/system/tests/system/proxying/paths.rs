@@ -1,4 +1,5 @@
-//! Methods, paths and queries: raw bytes in, the same bytes out, below a base path that nothing escapes.
+//! Methods, paths and queries: raw bytes in, the same bytes out, below a base path that nothing
+//! escapes.
 
 use kit::hub::ClusterSecret;
 use kit::wait::{WAIT, within};

@@ -1,4 +1,5 @@
-//! Watchers end up with what a list shows, whatever happens and however often they have to go on elsewhere.
+//! Watchers end up with what a list shows, whatever happens and however often they have to go on
+//! elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,7 +20,8 @@ const MANAGED: Resource = Resource::ManagedClusters;
 const NAMES: u64 = 12;
 /// Changes of one run.
 const CHANGES: u64 = 400;
-/// Changes after which watchers are waited for: enough to go wrong in one breath, few enough that they see most of it live.
+/// Changes after which watchers are waited for: enough to go wrong in one breath, few enough that
+/// they see most of it live.
 const BREATH: u64 = 5;
 /// The cluster that comes last of each breath.
 const MARK: &str = "mark";
@@ -51,7 +53,8 @@ impl Watcher {
         Self { path, objects, version, position }
     }
 
-    /// Watches, again and again, until it has seen [`LAST`]; lists anew when its version is too old.
+    /// Watches, again and again, until it has seen [`LAST`]; lists anew when its version is too
+    /// old.
     async fn run(mut self, stage: &Stage) -> Self {
         loop {
             let (path, version) = (self.path, &self.version);
@@ -82,7 +85,8 @@ impl Watcher {
             "BOOKMARK" => return,
             kind => panic!("{kind}"),
         }
-        // Of what was before it began, a watch that goes on may say "added" or "modified" a little wrongly.
+        // Of what was before it began, a watch that goes on may say "added" or "modified" a little
+        // wrongly.
         let known = if event.kind == "DELETED" { told.remove(&name) } else { !told.insert(name.clone()) };
         assert!(event.kind != "ADDED" || !known, "{name} is added twice");
     }

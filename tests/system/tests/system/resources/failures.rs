@@ -1,4 +1,5 @@
-//! What readers are told when the hub fails: the hub's own code and reason, or what the operator has to do.
+//! What readers are told when the hub fails: the hub's own code and reason, or what the operator
+//! has to do.
 
 use kit::hub::{Call, Fault};
 use system_tests::{Http, across_http};

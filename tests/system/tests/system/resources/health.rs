@@ -1,4 +1,5 @@
-//! `clustergateways/health`: reported by PUT or PATCH, kept in the Secret, told again behind a gate.
+//! `clustergateways/health`: reported by PUT or PATCH, kept in the Secret, told again behind a
+//! gate.
 
 use kit::hub::{Call, ClusterSecret, Fault};
 use kit::wait::{Gate, WAIT, within};
@@ -128,7 +129,8 @@ async fn nothing_is_written_over_somebody_elses_change() {
     stage.call("PATCH", &path("a"), &[MERGE], patch.to_string().as_bytes()).await.status_message(409, "Conflict");
     assert_eq!(annotations(&stage, "a"), (Value::Null, Value::Null));
 
-    // With the current version a write that comes in between is told at once; without one it is tried again.
+    // With the current version a write that comes in between is told at once; without one it is
+    // tried again.
     stage.hub.fail_next(Call::Write(SECRETS), 1, Fault::Status(409));
     let current = json!({"name": "a", "resourceVersion": version(&stage, "a")});
     put(&stage, &path("a"), &object(&current, true, "")).await.status_message(409, "Conflict");

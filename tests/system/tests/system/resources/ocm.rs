@@ -1,4 +1,5 @@
-//! `--ocm-integration`: where a cluster is, and whether it is there, is what its `ManagedCluster` says.
+//! `--ocm-integration`: where a cluster is, and whether it is there, is what its `ManagedCluster`
+//! says.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! `--ocm-integration` and `ManagedCluster`s that no administrator has accepted: anybody with a bootstrap credential may create one, and
-//! no credential goes where it says.
+//! `--ocm-integration` and `ManagedCluster`s that no administrator has accepted: anybody with a
+//! bootstrap credential may create one, and no credential goes where it says.
 
 use kit::hub::FakeHub;
 use kit::member::FakeMember;
@@ -50,7 +50,8 @@ async fn a_cluster_stays_where_its_secret_says_until_somebody_accepts() {
     }
 }
 
-/// Waits until the gateway knows what was put before: `marker` is where its accepted `ManagedCluster`, put last, says.
+/// Waits until the gateway knows what was put before: `marker` is where its accepted
+/// `ManagedCluster`, put last, says.
 async fn settled(stage: &Stage, own: &FakeMember, marker: &str) {
     stage.hub.put_secret(credential(marker));
     stage.hub.put(MANAGED, managed(marker, &json!(true), own));

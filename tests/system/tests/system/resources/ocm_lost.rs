@@ -1,4 +1,5 @@
-//! `--ocm-integration` and a hub that does not tell of its `ManagedCluster`s: no credential goes anywhere else for it.
+//! `--ocm-integration` and a hub that does not tell of its `ManagedCluster`s: no credential goes
+//! anywhere else for it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,4 +1,5 @@
-//! What is under way comes to a proper end: answers are finished, watches are ended between two events.
+//! What is under way comes to a proper end: answers are finished, watches are ended between two
+//! events.
 
 use bytes::Bytes;
 use kit::member::{Ending, Reply};
@@ -30,7 +31,8 @@ async fn watches_end_properly(versions: Versions) {
 }
 
 async fn a_request_in_flight_is_answered(versions: Versions) {
-    /// Each on a connection of its own, since it is the end of a connection that may cut an answer off.
+    /// Each on a connection of its own, since it is the end of a connection that may cut an answer
+    /// off.
     const REQUESTS: usize = 8;
     let member = versions.member.member().await;
     let gate = Gate::new();

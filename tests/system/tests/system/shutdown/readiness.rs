@@ -1,4 +1,5 @@
-//! First of all the probes fail, while everything else goes on: load balancers need time to look elsewhere.
+//! First of all the probes fail, while everything else goes on: load balancers need time to look
+//! elsewhere.
 
 use std::time::Duration;
 

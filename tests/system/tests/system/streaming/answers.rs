@@ -1,4 +1,5 @@
-//! Answers are relayed as they come: the head before any body, each event at once, a clean end as a clean end.
+//! Answers are relayed as they come: the head before any body, each event at once, a clean end as a
+//! clean end.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! `Expect: 100-continue`: answered here, never forwarded, and no half-used connection afterwards (CVE-2024-24791).
+//! `Expect: 100-continue`: answered here, never forwarded, and no half-used connection afterwards
+//! (CVE-2024-24791).
 
 use kit::member::{BodyEnd, Reply};
 use serde_json::json;

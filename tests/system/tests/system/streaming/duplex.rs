@@ -13,7 +13,8 @@ across_versions!(a_hundred_megabytes_come_back_as_they_were_sent);
 
 /// Bytes sent each way.
 const TOTAL: usize = 100_000_000;
-/// Bytes after which the pattern repeats: a prime, so that no frame, chunk or buffer size divides it.
+/// Bytes after which the pattern repeats: a prime, so that no frame, chunk or buffer size divides
+/// it.
 const PERIOD: usize = 1_000_003;
 /// Bytes of one piece sent.
 const PIECE: usize = 256 << 10;

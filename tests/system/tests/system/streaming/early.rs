@@ -1,4 +1,5 @@
-//! An answer before the end of the upload, by a member that speaks HTTP/1.1: the rest of the upload is of no use to anybody.
+//! An answer before the end of the upload, by a member that speaks HTTP/1.1: the rest of the upload
+//! is of no use to anybody.
 
 use kit::client::H1Error;
 use kit::member::raw::{Act, RawMember};
@@ -9,7 +10,8 @@ use super::uploads::assert_refused_early;
 across_http!(the_rest_of_a_refused_upload_is_not_carried);
 
 async fn the_rest_of_a_refused_upload_is_not_carried(client: Http) {
-    // As Go's server does it: the connection closes after the answer, but only once what was on its way could arrive.
+    // As Go's server does it: the connection closes after the answer, but only once what was on its
+    // way could arrive.
     let answer = "HTTP/1.1 413 Too Large\r\nConnection: close\r\nContent-Length: 16\r\n\r\nlimit is 3145728";
     let member = RawMember::always(Act::answer(answer, Act::ReadToEnd)).await;
     let rig = Rig::with(&member).await;

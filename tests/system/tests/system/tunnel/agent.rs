@@ -1,4 +1,5 @@
-//! An agent without a program around it: it registers, serves streams, and connects them to one address.
+//! An agent without a program around it: it registers, serves streams, and connects them to one
+//! address.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,7 +23,8 @@ pub struct Agent {
 // === impl Agent ===
 
 impl Agent {
-    /// Links to `gateway`, whose certificate is of `serving`, as the agent of `cluster`; streams lead to `member`.
+    /// Links to `gateway`, whose certificate is of `serving`, as the agent of `cluster`; streams
+    /// lead to `member`.
     pub async fn link(
         gateway: SocketAddr,
         serving: &Authority,

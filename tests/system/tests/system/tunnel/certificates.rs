@@ -1,4 +1,5 @@
-//! Certificates change while the gateway runs: new links use the new ones, and nothing that is under way breaks.
+//! Certificates change while the gateway runs: new links use the new ones, and nothing that is
+//! under way breaks.
 
 use kit::member::{MemberOptions, Reply};
 use kit::pki::Authority;

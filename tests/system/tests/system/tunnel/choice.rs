@@ -1,4 +1,5 @@
-//! Several tunnel-servers: the one that has the cluster is found, remembered, and left when it is away.
+//! Several tunnel-servers: the one that has the cluster is found, remembered, and left when it is
+//! away.
 
 use kit::member::{BlackHole, FakeMember, MemberOptions};
 use kit::wait::{Gate, WAIT, becomes, free_port};
@@ -126,7 +127,8 @@ async fn a_server_that_leaves_is_linked_to_anew_and_its_streams_go_on() {
     server.drain();
     assert_eq!(get(&rig).await, 200);
     assert_eq!((server.count(), server.links().len()), (1, 1), "the member's connection is still good");
-    // The gateway may hear of it a moment later; until then a new cluster's connection goes over the old link, and is served.
+    // The gateway may hear of it a moment later; until then a new cluster's connection goes over
+    // the old link, and is served.
     let mut others = 0;
     becomes(WAIT, "a link that is not leaving", async || {
         others += 1;

@@ -38,7 +38,8 @@ impl Agents {
         builder.arg("--tunnel-listen=127.0.0.1:0").arg(&format!("--tunnel-client-ca-file={}", ca.display()))
     }
 
-    /// An agent of `of` that registers as `cluster`'s, used by the gateway from here on: it hears that it is linked a moment before.
+    /// An agent of `of` that registers as `cluster`'s, used by the gateway from here on: it hears
+    /// that it is linked a moment before.
     async fn link(&self, rig: &Rig, of: &str, cluster: &str, member: &FakeMember) -> Result<Agent, RegisterError> {
         let identity = self.authority.issue(&Leaf::client(format!("system:tunnel-agent:{of}")));
         let address = rig.tunnel_address().expect("it takes links");

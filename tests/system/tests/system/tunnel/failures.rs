@@ -1,4 +1,5 @@
-//! What the tunnel refuses is told in words that say which hop it was, and costs the cluster nothing afterwards.
+//! What the tunnel refuses is told in words that say which hop it was, and costs the cluster
+//! nothing afterwards.
 
 use kit::hub::ClusterSecret;
 use kit::member::{BlackHole, MemberOptions};

@@ -1,4 +1,5 @@
-//! A link that is lost: what was under way ends at once and says why, and the next request goes through.
+//! A link that is lost: what was under way ends at once and says why, and the next request goes
+//! through.
 
 use kit::member::{MemberOptions, Reply};
 use kit::wait::{Gate, WAIT, free_port, within};
@@ -7,7 +8,8 @@ use tokio::time::{Duration, Instant};
 
 use super::{PATH, Stage};
 
-/// How soon everybody has to know: long before the ten seconds after which a silent link is asked whether it lives.
+/// How soon everybody has to know: long before the ten seconds after which a silent link is asked
+/// whether it lives.
 const PROMPT: Duration = Duration::from_secs(5);
 
 across_http!(requests_under_way_fail_and_name_the_tunnel);

@@ -1,4 +1,5 @@
-//! A tunnel-server without agents: it serves the frontends' side of the protocol and dials by itself, or answers what a test wants.
+//! A tunnel-server without agents: it serves the frontends' side of the protocol and dials by
+//! itself, or answers what a test wants.
 
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -176,7 +177,8 @@ async fn answer(mut incoming: Incoming, shared: Arc<Shared>) {
     }
 }
 
-/// The text of the last attribute of the subject, which is the common name in certificates of the kit without groups.
+/// The text of the last attribute of the subject, which is the common name in certificates of the
+/// kit without groups.
 fn common_name(certificate: &[u8]) -> String {
     let (_, certificate) = x509_parser::parse_x509_certificate(certificate).expect("a certificate");
     let name = certificate.subject().iter_common_name().next().and_then(|name| name.as_str().ok()).unwrap_or_default();

@@ -1,4 +1,5 @@
-//! After the 101: no byte is lost, whoever sends it and whenever, and the end of one side is the end of the other.
+//! After the 101: no byte is lost, whoever sends it and whenever, and the end of one side is the
+//! end of the other.
 
 use bytes::Bytes;
 use kit::client::H1Connection;
@@ -75,7 +76,8 @@ async fn a_megabyte_crosses_both_ways_at_once() {
 
 #[tokio::test]
 async fn what_the_member_sent_before_it_closed_arrives() {
-    // The exit status of an exec travels in the last frame. A process that dies leaves no TLS close_notify.
+    // The exit status of an exec travels in the last frame. A process that dies leaves no TLS
+    // close_notify.
     for last in [Act::Close, Act::Abandon] {
         let tail = noise(1 << 20);
         let answer = [SWITCHING.as_bytes(), &tail].concat();

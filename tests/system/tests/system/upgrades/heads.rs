@@ -1,4 +1,5 @@
-//! The two heads of an upgrade: what the protocol needs crosses as it was sent, what identifies the caller never does.
+//! The two heads of an upgrade: what the protocol needs crosses as it was sent, what identifies the
+//! caller never does.
 
 use kit::member::raw::{Act, RawMember};
 use kit::pki::ALPN_BOTH;

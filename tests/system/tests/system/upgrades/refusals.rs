@@ -1,4 +1,5 @@
-//! What becomes of an upgrade that is not one: refused by the member, by the gateway, or never heard of.
+//! What becomes of an upgrade that is not one: refused by the member, by the gateway, or never
+//! heard of.
 
 use kit::member::raw::{Act, RawMember};
 use kit::pki::{ALPN_H1, ALPN_H2};
@@ -63,8 +64,8 @@ async fn a_head_too_large_for_the_member_does_not_reach_it() {
 
 #[tokio::test]
 async fn a_second_request_behind_a_refused_upgrade_reaches_nobody() {
-    // Whoever takes the connection for a tunnel after anything but 101 lets its client speak with the member's
-    // credential (CVE-2018-1002105).
+    // Whoever takes the connection for a tunnel after anything but 101 lets its client speak with
+    // the member's credential (CVE-2018-1002105).
     let member = RawMember::always(Act::refuse_upgrade("403 Forbidden", "", "")).await;
     let rig = Rig::with(&member).await;
     let target = proxied(CLUSTER, EXEC);

@@ -1,16 +1,18 @@
-//! Fields that HTTP/2 forbids, and heads of more frames than the library takes. Go's reverse proxy, an API server's way to whatever is behind
-//! `…/proxy`, passes both on.
+//! Fields that HTTP/2 forbids, and heads of more frames than the library takes. Go's reverse proxy,
+//! an API server's way to whatever is behind `…/proxy`, passes both on.
 
 use super::*;
 
-/// Two parts of a head, in a frame each: the first ends between two fields, and one of them is forbidden.
+/// Two parts of a head, in a frame each: the first ends between two fields, and one of them is
+/// forbidden.
 fn cut(flags: u8, stream: u32, first: &[(&str, &str)]) -> Vec<u8> {
     let mut frames = encode(HEADERS, flags, stream, &literals(first));
     frames.extend(encode(CONTINUATION, END_HEADERS, stream, &literals(&[("x-rest", "1")])));
     frames
 }
 
-/// Asks for what this member answers beside a watch, which must go on; the status of the answer, if that was whole.
+/// Asks for what this member answers beside a watch, which must go on; the status of the answer, if
+/// that was whole.
 async fn beside(answer: impl Fn(u32) -> Vec<u8> + Clone + Send + Sync + 'static) -> Option<u16> {
     let member = FrameMember::start(move |_, frames| {
         let answer = answer.clone();
@@ -50,7 +52,8 @@ async fn a_forbidden_field_of_trailers_ends_nobodys_stream() {
 
 #[tokio::test]
 async fn a_head_of_very_many_short_lines_ends_nobodys_stream() {
-    /// `net/http.Transport.MaxResponseHeaderBytes`, in lines of six bytes, each of which takes seven here.
+    /// `net/http.Transport.MaxResponseHeaderBytes`, in lines of six bytes, each of which takes
+    /// seven here.
     const LINES: u32 = (10 << 20) / 6;
     let status = beside(|stream| {
         let mut head = STATUS_200.to_vec();

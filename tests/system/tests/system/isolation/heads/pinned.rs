@@ -1,4 +1,5 @@
-//! Heads whose remembered fields would keep all of them in memory: h2 remembers pseudo-headers as slices of the block they came in.
+//! Heads whose remembered fields would keep all of them in memory: h2 remembers pseudo-headers as
+//! slices of the block they came in.
 
 use super::*;
 

@@ -1,0 +1,90 @@
+//! Prose that is wider than a reader wants it: comments, and Markdown.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Columns of a line that is nothing but a comment.
+pub const COMMENT: usize = 100;
+/// Columns of a line of Markdown; code and tables are as wide as they are.
+pub const MARKDOWN: usize = 120;
+
+/// A line that is too wide.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Wide {
+    /// Counted from 1.
+    pub line: usize,
+    pub columns: usize,
+}
+
+/// Comments of Rust source that are too wide. One behind code on the same line is the formatter's.
+pub fn comments(text: &str) -> Vec<Wide> {
+    wide(text.lines().map(|line| line.trim_start().starts_with("//").then_some(line)), COMMENT)
+}
+
+/// Lines of Markdown that are too wide.
+pub fn markdown(text: &str) -> Vec<Wide> {
+    let mut fenced = false;
+    let lines = text.lines().map(|line| {
+        let words = line.trim_start();
+        let fence = words.starts_with("```");
+        fenced ^= fence;
+        let is_prose = !fenced && !fence && !line.starts_with("    ") && !words.starts_with(['|', '!', '<']);
+        is_prose.then_some(line)
+    });
+    wide(lines, MARKDOWN)
+}
+
+fn wide<'a>(lines: impl Iterator<Item = Option<&'a str>>, most: usize) -> Vec<Wide> {
+    let columns = lines.map(|line| line.map_or(0, |line| line.chars().count()));
+    let numbered = columns.enumerate().map(|(at, columns)| Wide { line: at + 1, columns });
+    numbered.filter(|line| line.columns > most).collect()
+}
+
+/// Files of these kinds (`rs`, `md`) below `workspace`, what is built or hidden left out.
+///
+/// # Panics
+///
+/// A folder cannot be read.
+pub fn files(workspace: &Path, kinds: &[&str]) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![workspace.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("a folder of the workspace") {
+            let path = entry.expect("an entry").path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if name.starts_with('.') || name == "target" {
+                continue;
+            }
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|kind| kinds.iter().any(|one| kind == *one)) {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(wide: &[Wide]) -> Vec<usize> {
+        wide.iter().map(|wide| wide.line).collect()
+    }
+
+    #[test]
+    fn comments_are_measured_in_characters_and_code_is_not() {
+        let (fits, wide) = ("é".repeat(COMMENT - 3), "x".repeat(COMMENT - 2));
+        let text = format!("// {fits}\n    //! {wide}\nlet a = \"{wide}{wide}\"; // and {wide}\n// {wide}\n");
+        assert_eq!(lines(&comments(&text)), [2, 4]);
+    }
+
+    #[test]
+    fn markdown_is_prose_only() {
+        let wide = "x".repeat(MARKDOWN + 1);
+        let text = format!("{wide}\n    {wide}\n| {wide} |\n```\n{wide}\n```\n- {wide}\n![{wide}](y)\n");
+        assert_eq!(lines(&markdown(&text)), [1, 7]);
+    }
+}
