@@ -30,9 +30,10 @@ use crate::clusters::issuing::Issuing;
 use crate::clusters::{Clusters, Common, Registry, SecondLook, View};
 use crate::config::{Config, Source};
 use crate::exchange::{self, Exchange, RulesFile};
+use crate::holding::Budget;
 use crate::hub;
 use crate::limits::{Limits, reports};
-use crate::metrics::{Metrics, SecondLooks};
+use crate::metrics::{Held, Metrics, SecondLooks};
 use crate::needs::RequestNeeds;
 use crate::probes;
 use crate::server::Server;
@@ -183,6 +184,8 @@ fn build(
     let audit_metrics = audit::Metrics::register(&mut registry);
     let audit = config.audit.as_ref().map(|log| audit::Log::start(log, audit_metrics)).transpose()?;
     let limits = Limits::new(config.caps, &mut registry);
+    let budget = Budget::of_cores(config.held_bytes, config.threads);
+    registry.register_collector(Box::new(Held(budget.clone())));
     let exchange = exchange(config, control, &mut registry)?;
     let readiness = Readiness::default();
     let (unlisted, unknown) = (readiness.block("clusters"), readiness.block("identity"));
@@ -223,6 +226,7 @@ fn build(
         reports: reports::Permits::default(),
         exchange,
         limits,
+        budget,
         audit: audit.as_ref().map(audit::Log::sink),
         readiness,
         drain: Drain::new(),

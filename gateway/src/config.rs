@@ -47,6 +47,8 @@ pub struct Config {
     /// Absent: nothing is audited.
     pub audit: Option<audit::Config>,
     pub caps: Caps,
+    /// That may be held for clients.
+    pub held_bytes: u64,
     /// Whether the Go cluster-gateway's metrics are exported beside our own.
     pub ocm_proxy_metrics: bool,
     /// Things given that have no effect, for the log.

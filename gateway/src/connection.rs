@@ -1,12 +1,17 @@
 //! One client connection, as its requests see it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use auth::Peer;
+use auth::{Peer, User};
 use bytes::Bytes;
-use http::HeaderValue;
+use http::{HeaderMap, HeaderValue};
+use net::pending::Place;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
+use crate::holding::{self, Account};
 use crate::needs::RequestNeeds;
 
 /// What the requests of one client connection share.
@@ -16,15 +21,34 @@ pub struct Connection {
     core: usize,
     address: HeaderValue,
     close: Notify,
+    held: Account,
+    /// A request has come.
+    has_begun: AtomicBool,
+    /// A request was authenticated.
+    is_known: AtomicBool,
+    /// Among those that have shown nothing yet.
+    place: Mutex<Option<Place>>,
+    given_away: CancellationToken,
 }
 
 // === impl Connection ===
 
 impl Connection {
-    pub fn new(gateway: Arc<RequestNeeds>, peer: Peer, core: usize) -> Self {
+    pub fn new(gateway: Arc<RequestNeeds>, peer: Peer, core: usize, held: Account, place: Place) -> Self {
         let address = peer.address().ip().to_canonical().to_string();
         let address = HeaderValue::from_maybe_shared(Bytes::from(address)).expect("an address is ASCII");
-        Self { gateway, peer, core, address, close: Notify::new() }
+        Self {
+            gateway,
+            peer,
+            core,
+            address,
+            close: Notify::new(),
+            held,
+            has_begun: AtomicBool::new(false),
+            is_known: AtomicBool::new(false),
+            given_away: place.token(),
+            place: Mutex::new(Some(place)),
+        }
     }
 
     pub fn gateway(&self) -> &Arc<RequestNeeds> {
@@ -43,6 +67,41 @@ impl Connection {
     /// Index of the core that serves it.
     pub fn core(&self) -> usize {
         self.core
+    }
+
+    /// What it holds by itself.
+    pub fn held(&self) -> &Account {
+        &self.held
+    }
+
+    /// A request has come: what it holds.
+    pub fn begin(&self, headers: &HeaderMap) -> Account {
+        self.has_begun.store(true, Ordering::Relaxed);
+        holding::open_request(&self.gateway.budget, self.core, &self.held, headers)
+    }
+
+    pub fn has_begun(&self) -> bool {
+        self.has_begun.load(Ordering::Relaxed)
+    }
+
+    /// A request of it was authenticated as one of `user`: the connection is no stranger's, unless
+    /// that is anybody.
+    pub fn authenticated(&self, user: &Arc<User>) {
+        if self.is_known.load(Ordering::Relaxed) || user.is_anonymous() {
+            return;
+        }
+        self.is_known.store(true, Ordering::Relaxed);
+        self.held.holder().authenticated(user, self.peer.is_front_proxy());
+        drop(self.place.lock().take());
+    }
+
+    /// Completes when the connection has to make room: it holds too much, or is a stranger's and
+    /// another has come.
+    pub async fn gives_way(&self) -> &'static str {
+        tokio::select! {
+            () = self.held.ended() => "the gateway holds too many bytes, and it the most",
+            () = self.given_away.cancelled() => "another took its place before it was authenticated",
+        }
     }
 
     /// Takes no further requests on this connection: GOAWAY, or `Connection: close`.

@@ -58,6 +58,12 @@ pub enum Error {
     ClustersUnknown,
     #[error(transparent)]
     TooMany(#[from] TooMany),
+    /// The request was the largest of whoever held the most when there was no room left.
+    #[error(
+        "the gateway holds too many bytes for slow readers and writers (--max-held-bytes), and this request's user the \
+         most of them; retry shortly with fewer or smaller requests"
+    )]
+    HeldTooMuch,
     /// Of a request for one cluster.
     #[error(transparent)]
     Cluster(Failure),
@@ -153,6 +159,7 @@ impl Error {
                 Status::new(StatusCode::SERVICE_UNAVAILABLE, Reason::ServiceUnavailable, self.to_string())
             }
             Self::TooMany(error) => error.into(),
+            Self::HeldTooMuch => Status::new(StatusCode::TOO_MANY_REQUESTS, Reason::TooManyRequests, self.to_string()),
             Self::Cluster(failure) => failure.into(),
             Self::Hub(failure, resource) => failure.into_status(resource),
             Self::Status(status) => *status,

@@ -1,6 +1,9 @@
 //! One request, from its head to its response.
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use api::cluster_name::ClusterName;
 use api::route::Route;
@@ -13,21 +16,35 @@ use crate::audit::Draft;
 use crate::body::ResponseBody;
 use crate::connection::Connection;
 use crate::error::{Cause, Error, Refusal};
+use crate::holding::Account;
 use crate::proxy::{self, Answer, forward, subpath, upgrade};
 use crate::record::{Answered, Record, RecordedBody};
 use crate::request::{Head, Line};
 use crate::request_body::RequestBody;
 use crate::resources;
 
-/// Answers a request; every failure becomes a `metav1.Status`.
-pub async fn handle(connection: Arc<Connection>, mut request: Request<RequestBody>) -> Response<RecordedBody> {
+/// Answers a request, unless what it holds in `account` is too much; every failure becomes a
+/// `metav1.Status`.
+pub async fn handle(
+    connection: Arc<Connection>,
+    mut request: Request<RequestBody>,
+    account: &Account,
+) -> Response<RecordedBody> {
     let gateway = connection.gateway();
     let line = Line::of(&request);
     let head = Head::read(&line, &request, gateway.settings.upgrade_verb);
     let audit = Draft::begin(&connection, &mut request, &head.parsed);
     let mut record = Record::started(gateway, audit, &request, &head);
     let mut client = head.asks_upgrade.then(|| hyper::upgrade::on(&mut request));
-    let (answer, refusal) = match respond(&connection, request, &head, &mut client, &mut record).await {
+    let responded = {
+        let mut responding = pin!(respond(&connection, request, &head, &mut client, &mut record, account));
+        poll_fn(|cx| match account.check(cx) {
+            Ok(()) => responding.as_mut().poll(cx),
+            Err(_) => Poll::Ready(Err(Error::HeldTooMuch)),
+        })
+        .await
+    };
+    let (answer, refusal) = match responded {
         Ok(answer) => (answer, None),
         Err(error) => {
             let refusal = refuse(&connection, &head, &error);
@@ -56,10 +73,13 @@ async fn respond(
     head: &Head<'_>,
     client: &mut Option<OnUpgrade>,
     record: &mut Record,
+    account: &Account,
 ) -> Result<Answer, Error> {
     let gateway = connection.gateway();
     let upgrade = head.check(&request)?;
     let identity = gateway.authenticator.identify(connection.peer(), request.headers_mut()).await?;
+    account.holder().identified(&identity.user);
+    connection.authenticated(&identity.user);
     let identified = record.identified(&identity);
     let permit = gateway.authorizer.authorize(identity.user, head.parsed.attributes.clone()).await?;
     let admitted = identified.admitted(&gateway.limits, &permit)?;
@@ -73,7 +93,7 @@ async fn respond(
             admitted.sent_to(&cluster, route.asks.resource(), &gateway.limits, &permit)?;
             let acting = gateway.acting(&cluster, permit.user(), &route.asks);
             let acting = acting.map_err(|reason| Cause::Invalid(reason).at(cluster.name()))?;
-            let call = proxy::Call::new(connection, cluster, route, permit, acting);
+            let call = proxy::Call::new(connection, cluster, route, permit, acting, account);
             match upgrade {
                 // Boxed, as what follows: most requests are plain ones for members, and carry no
                 // room for others.
@@ -139,7 +159,7 @@ mod tests {
     /// boxes of its own.
     #[test]
     fn a_request_that_waits_takes_little_memory() {
-        fn size<A, B, F: Future>(_: impl Fn(A, B) -> F) -> usize {
+        fn size<A, B, C, F: Future>(_: impl Fn(A, B, C) -> F) -> usize {
             size_of::<F>()
         }
         let bytes = size(handle);

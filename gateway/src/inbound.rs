@@ -32,6 +32,7 @@ use self::block::Mended;
 use self::costly::Costly;
 use self::owed::Owed;
 use crate::headers::size::Unfit;
+use crate::holding::Account;
 
 /// What was found in this connection's heads.
 #[derive(Clone, Default)]
@@ -62,6 +63,10 @@ pub struct Inbound<T> {
     costly: Costly,
     /// To members; a client's connection has h2's count, and a hub reads.
     owed: Option<Owed>,
+    /// Of a client's connection.
+    account: Option<Account>,
+    /// Bytes that the account has.
+    counted: usize,
 }
 
 /// RFC 9113 §3.4.
@@ -167,6 +172,11 @@ impl<T> Inbound<T> {
         Self::new(stream, marks, OF_CLIENTS, PREFACE, None)
     }
 
+    /// What is held counts for `account`.
+    pub fn held_for(self, account: Account) -> Self {
+        Self { account: Some(account), ..self }
+    }
+
     /// Received from a member.
     pub fn of_member(stream: T, marks: Marks) -> Self {
         Self::new(stream, marks, OF_MEMBERS, 0, Some(Owed::default()))
@@ -174,7 +184,7 @@ impl<T> Inbound<T> {
 
     fn new(stream: T, marks: Marks, reach: Reach, passing: usize, owed: Option<Owed>) -> Self {
         let (held, ready) = (BytesMut::new(), BytesMut::new());
-        Self { stream, marks, reach, passing, held, ready, costly: Costly::default(), owed }
+        Self { stream, marks, reach, passing, held, ready, costly: Costly::default(), owed, account: None, counted: 0 }
     }
 
     /// How many of these bytes pass as they are: up to a frame that must be held, or whose head is
@@ -221,6 +231,14 @@ impl<T> Inbound<T> {
         }
         if let Some(owed) = self.owed.as_mut().filter(|_| frame.may_be_reset()) {
             owed.add();
+        }
+    }
+
+    /// What is held, for the account.
+    fn tally(&mut self) {
+        let held = self.held.capacity() + self.ready.capacity();
+        if let Some(account) = &self.account {
+            account.recount(&mut self.counted, held);
         }
     }
 
@@ -293,6 +311,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Inbound<T> {
                 if this.ready.is_empty() {
                     // Such heads are rare, and connections live for long.
                     this.ready = BytesMut::new();
+                    this.tally();
                 }
                 return Poll::Ready(Ok(()));
             }
@@ -313,6 +332,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Inbound<T> {
             if this.held.is_empty() {
                 this.held = BytesMut::new();
             }
+            this.tally();
             if passed > 0 {
                 return Poll::Ready(Ok(()));
             }

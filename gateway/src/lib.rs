@@ -16,6 +16,7 @@ mod error;
 mod exchange;
 mod handler;
 mod headers;
+mod holding;
 mod hub;
 mod inbound;
 mod limits;

@@ -2,6 +2,7 @@
 
 mod circuit;
 mod credential;
+mod held;
 mod ledger;
 pub mod proxied;
 mod resource;
@@ -24,6 +25,7 @@ use telemetry::histogram::Histogram;
 pub use telemetry::metrics::InFlight;
 
 pub use self::circuit::CircuitGauge;
+pub use self::held::Held;
 use self::ledger::Ledger;
 use self::proxied::{OfCluster, Proxied, Topic};
 pub use self::second_look::SecondLooks;

@@ -14,6 +14,7 @@ use tokio::runtime::Handle;
 use crate::clusters::managed::ManagedClusters;
 use crate::clusters::{Cluster, Clusters, LookupError, SecondLook, View};
 use crate::exchange::{Acting, Exchange};
+use crate::holding::Budget;
 use crate::hub::Hub;
 use crate::limits::{Limits, reports};
 use crate::metrics::{ClusterMetrics, Metrics};
@@ -35,6 +36,8 @@ pub struct RequestNeeds {
     pub reports: reports::Permits,
     pub exchange: Exchange,
     pub limits: Limits,
+    /// Of bytes held for clients.
+    pub budget: Budget,
     /// Absent if nothing is audited.
     pub audit: Option<audit::Sink>,
     pub readiness: Readiness,

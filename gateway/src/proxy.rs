@@ -24,6 +24,7 @@ use crate::connection::Connection;
 use crate::error::{Cause, Error};
 use crate::exchange::Acting;
 use crate::headers;
+use crate::holding::Account;
 use crate::limits::Slots;
 use crate::request_body::RequestBody;
 
@@ -37,6 +38,8 @@ pub struct Call<'a> {
     pub acting: Acting,
     /// The client's.
     pub connection: Arc<Connection>,
+    /// Has what the request holds.
+    pub account: Account,
 }
 
 /// What the client gets.
@@ -72,6 +75,7 @@ impl<'a> Call<'a> {
         route: &'a ProxyRoute<'a>,
         permit: Permit,
         acting: Acting,
+        account: &Account,
     ) -> Self {
         Self {
             cluster,
@@ -80,6 +84,7 @@ impl<'a> Call<'a> {
             permit,
             acting,
             connection: Arc::clone(connection),
+            account: account.clone(),
         }
     }
 

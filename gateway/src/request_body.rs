@@ -15,10 +15,15 @@ use http_body::{Frame, SizeHint};
 use hyper::body::{Body, Incoming};
 
 use crate::headers::size::Unfit;
+use crate::holding::Account;
 use crate::inbound::Marks;
 use crate::unread::{Collector, Source};
 
-pub struct RequestBody(Content);
+pub struct RequestBody {
+    content: Content,
+    /// Of the request: what is read of the body is held until it was sent.
+    account: Option<Account>,
+}
 
 enum Content {
     None,
@@ -50,25 +55,36 @@ pub enum Interrupted {
 // === impl RequestBody ===
 
 impl RequestBody {
-    pub fn empty() -> Self {
-        Self(Content::None)
+    pub fn empty(account: Option<Account>) -> Self {
+        Self { content: Content::None, account }
+    }
+
+    pub fn of_http1(body: Incoming, account: Account) -> Self {
+        Self { content: Content::Http1(body), account: Some(account) }
     }
 
     /// What follows the `headers` on their stream. Until it is read, the `collector` keeps it.
-    pub fn of_http2(stream: RecvStream, headers: &HeaderMap, collector: &Arc<Collector>, marks: &Marks) -> Self {
-        let source = Source::new(stream, collector);
+    pub fn of_http2(
+        stream: RecvStream,
+        headers: &HeaderMap,
+        collector: &Arc<Collector>,
+        marks: &Marks,
+        account: Account,
+    ) -> Self {
+        let mut source = Source::new(stream, collector, Some(&account));
+        source.keep_for(&account);
         if source.is_end_stream() {
-            return Self::empty();
+            return Self::empty(Some(account));
         }
         // h2 resets a stream whose data are more or less than this.
         let length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-        Self(Content::Http2(Box::new(Http2 { source, length, data_ended: false, marks: marks.clone() })))
+        let body = Http2 { source, length, data_ended: false, marks: marks.clone() };
+        Self { content: Content::Http2(Box::new(body)), account: Some(account) }
     }
-}
 
-impl From<Incoming> for RequestBody {
-    fn from(body: Incoming) -> Self {
-        Self(Content::Http1(body))
+    /// Of the request, whatever of it is held.
+    pub fn account(&self) -> Option<&Account> {
+        self.account.as_ref()
     }
 }
 
@@ -77,15 +93,18 @@ impl Body for RequestBody {
     type Error = Interrupted;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Interrupted>>> {
-        match &mut self.0 {
-            Content::None => Poll::Ready(None),
+        let this = &mut *self;
+        let polled = match &mut this.content {
+            Content::None => return Poll::Ready(None),
             Content::Http1(body) => Pin::new(body).poll_frame(cx).map_err(Interrupted::from),
             Content::Http2(body) => body.poll_frame(cx),
-        }
+        };
+        let Some(account) = &this.account else { return polled };
+        polled.map_ok(|frame| frame.map_data(|data| if data.is_empty() { data } else { account.hold(data) }))
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.0 {
+        match &self.content {
             Content::None => true,
             Content::Http1(body) => body.is_end_stream(),
             Content::Http2(body) => body.source.is_end_stream(),
@@ -93,7 +112,7 @@ impl Body for RequestBody {
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.0 {
+        match &self.content {
             Content::None => SizeHint::with_exact(0),
             Content::Http1(body) => body.size_hint(),
             Content::Http2(body) => body.length.map_or_else(SizeHint::default, SizeHint::with_exact),

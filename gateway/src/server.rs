@@ -14,7 +14,7 @@ use std::time::Duration;
 use auth::Peer;
 use net::accept;
 use net::large_reads::LargeReads;
-use net::pending::{Place, Room};
+use net::pending::{Pending, Place, Room};
 use net::tls;
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
@@ -25,6 +25,7 @@ use tokio_rustls::server::TlsStream;
 
 use self::limits::Limits;
 use crate::connection::Connection;
+use crate::holding;
 use crate::needs::RequestNeeds;
 
 type Stream = TlsStream<LargeReads<TcpStream>>;
@@ -50,13 +51,22 @@ enum Ended {
     NoPreface(Duration),
     #[error("no answer to a PING within {0:?}")]
     Silent(Duration),
+    #[error("no request within {0:?}")]
+    NoRequest(Duration),
+    #[error("{0}")]
+    GaveWay(&'static str),
 }
 
 // === impl Server ===
 
 impl Server {
     pub fn new(gateway: Arc<RequestNeeds>, tls: Arc<ServerConfig>, core: usize) -> Self {
-        Self { gateway, tls: tls.into(), core, room: Room::new(Limits::CONNECTIONS) }
+        Self {
+            gateway,
+            tls: tls.into(),
+            core,
+            room: Room::new(Limits::CONNECTIONS, Pending::new(Limits::STRANGERS, Limits::STRANGERS_OF_ONE)),
+        }
     }
 
     pub async fn run(self, listener: TcpListener) {
@@ -64,8 +74,8 @@ impl Server {
         let server = Arc::new(self);
         let next = || async {
             let (stream, address) = accept::tcp(&listener).await?;
-            // At the limit, connections without a TLS session give way, or else new ones wait in
-            // the kernel's queue.
+            // At the limit, connections without an authenticated request give way, or else new ones
+            // wait in the kernel's queue.
             Ok((stream, address, server.room.enter(address.ip()).await))
         };
         let take = |(stream, address, (permit, place))| server.spawn(stream, address, permit, place);
@@ -84,16 +94,17 @@ impl Server {
 
     async fn connection(&self, stream: TcpStream, address: SocketAddr, place: Place) {
         let handshake = timeout(Limits::TLS_HANDSHAKE, self.tls.accept(LargeReads::new(stream)));
+        let held = holding::open(&self.gateway.budget, self.core, address.ip());
         let shaken = tokio::select! {
             // First: its room is another's already.
             biased;
             () = place.given_away() => Err("another took its place".to_owned()),
+            () = held.ended() => Err("the gateway holds too many bytes".to_owned()),
             shaken = handshake => match shaken {
                 Ok(shaken) => shaken.map_err(|error| error.to_string()),
                 Err(_) => Err(format!("not finished within {:?}", Limits::TLS_HANDSHAKE)),
             },
         };
-        drop(place);
         let stream = match shaken {
             Ok(stream) => stream,
             Err(reason) => {
@@ -106,7 +117,7 @@ impl Server {
             session.peer_certificates().unwrap_or_default().iter().map(|der| der.clone().into_owned()).collect();
         let http2 = session.alpn_protocol() == Some(tls::H2);
         let peer = Peer::new(address, certificates);
-        let connection = Arc::new(Connection::new(Arc::clone(&self.gateway), peer, self.core));
+        let connection = Arc::new(Connection::new(Arc::clone(&self.gateway), peer, self.core, held, place));
         let end = if http2 { http2::serve(stream, connection).await } else { http1::serve(stream, connection).await };
         if let Err(error) = end {
             tracing::debug!(%address, %error, "client connection ended");
@@ -115,15 +126,17 @@ impl Server {
 }
 
 /// Serves until the client is done; asked to leave, finishes what is in flight; told to, drops it.
-async fn drive<C, E>(serving: C, leave: impl Fn(Pin<&mut C>), connection: &Connection) -> Result<(), E>
+async fn drive<C, E>(serving: C, leave: impl Fn(Pin<&mut C>), connection: &Connection) -> Result<(), Ended>
 where
     C: Future<Output = Result<(), E>>,
+    Ended: From<E>,
 {
     let drain = &connection.gateway().drain;
-    let mut serving = pin!(serving);
+    let (mut serving, mut cut) = (pin!(serving), pin!(cut(connection)));
     tokio::select! {
         biased;
-        end = serving.as_mut() => return end,
+        end = serving.as_mut() => return Ok(end?),
+        why = cut.as_mut() => return Err(why),
         () = drain.soft() => {}
         () = connection.should_close() => {}
     }
@@ -131,6 +144,21 @@ where
     tokio::select! {
         biased;
         () = drain.hard() => Ok(()),
-        end = serving => end,
+        why = cut => Err(why),
+        end = serving => Ok(end?),
+    }
+}
+
+/// Completes when the connection is to end, whatever it is about.
+async fn cut(connection: &Connection) -> Ended {
+    let silent = async {
+        tokio::time::sleep(Limits::FIRST_REQUEST).await;
+        if connection.has_begun() {
+            std::future::pending::<()>().await;
+        }
+    };
+    tokio::select! {
+        why = connection.gives_way() => Ended::GaveWay(why),
+        () = silent => Ended::NoRequest(Limits::FIRST_REQUEST),
     }
 }

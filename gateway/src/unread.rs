@@ -22,6 +22,8 @@ use http::HeaderMap;
 use net::queue::Queue;
 use parking_lot::Mutex;
 
+use crate::holding::Account;
+
 /// Where a body is read from.
 pub enum Source {
     /// It has arrived, in one frame.
@@ -58,6 +60,8 @@ pub struct Unread {
 struct Kept {
     stream: RecvStream,
     queue: Queue,
+    /// Of the request that the stream is of: has what is in the queue.
+    account: Option<Account>,
 }
 
 /// The streams of a connection that may have something unread.
@@ -77,8 +81,9 @@ pub struct Collecting<D> {
 // === impl Source ===
 
 impl Source {
-    /// Of a stream whose head was just taken.
-    pub fn new(mut stream: RecvStream, collector: &Arc<Collector>) -> Self {
+    /// Of a stream whose head was just taken. What waits to be read counts for the `account`; what
+    /// came whole is to be read at once.
+    pub fn new(mut stream: RecvStream, collector: &Arc<Collector>, account: Option<&Account>) -> Self {
         if stream.is_end_stream() {
             return Self::Whole { stream, data: None };
         }
@@ -89,7 +94,7 @@ impl Source {
             // Whatever else it is, h2 says it again.
             _ => Bytes::new(),
         };
-        Self::Long(Reader::new(stream, first, collector))
+        Self::Long(Reader::new(stream, first, collector, account.cloned()))
     }
 
     /// The next piece. Its window is given back: that of whoever it is for holds it from here.
@@ -103,6 +108,13 @@ impl Source {
                 Poll::Ready(data.map(Ok))
             }
             Self::Long(reader) => reader.poll_data(cx),
+        }
+    }
+
+    /// What came whole will be read late: it counts for `account` until it is let go of.
+    pub fn keep_for(&mut self, account: &Account) {
+        if let Self::Whole { data: Some(data), .. } = self {
+            *data = account.hold(std::mem::take(data));
         }
     }
 
@@ -132,21 +144,15 @@ fn release(stream: &mut RecvStream, data: &Bytes) {
     let _ = stream.flow_control().release_capacity(data.len());
 }
 
-fn put(queue: &mut Queue, piece: Bytes) {
-    if !piece.is_empty() {
-        queue.push(piece);
-    }
-}
-
 // === impl Reader ===
 
 impl Reader {
     /// `first` was taken off the stream already.
-    fn new(stream: RecvStream, first: Bytes, collector: &Arc<Collector>) -> Self {
-        let mut queue = Queue::default();
-        put(&mut queue, first);
+    fn new(stream: RecvStream, first: Bytes, collector: &Arc<Collector>, account: Option<Account>) -> Self {
+        let mut kept = Kept { stream, queue: Queue::default(), account };
+        kept.put(first);
         let unread = Arc::new(Unread {
-            kept: Mutex::new(Some(Kept { stream, queue })),
+            kept: Mutex::new(Some(kept)),
             armed: AtomicBool::new(false),
             reader: AtomicWaker::new(),
             collector: Arc::clone(collector),
@@ -158,7 +164,7 @@ impl Reader {
     fn poll_data(&self, cx: &Context<'_>) -> Poll<Option<Result<Bytes, h2::Error>>> {
         let mut kept = self.unread.kept.lock();
         let Some(kept) = &mut *kept else { return Poll::Ready(None) };
-        let polled = match kept.queue.pop(usize::MAX) {
+        let polled = match kept.pop() {
             Some(piece) => Poll::Ready(Some(Ok(piece))),
             None => self.poll_frames(kept),
         };
@@ -170,22 +176,22 @@ impl Reader {
     }
 
     /// The next frame, and if that is short what lies behind it too: whoever it is for gets fewer.
-    fn poll_frames(&self, Kept { stream, queue }: &mut Kept) -> Poll<Option<Result<Bytes, h2::Error>>> {
-        let mut poll = || self.unread.arm(&self.waker, stream, RecvStream::poll_data);
-        let first = match poll() {
+    fn poll_frames(&self, kept: &mut Kept) -> Poll<Option<Result<Bytes, h2::Error>>> {
+        let poll = |kept: &mut Kept| self.unread.arm(&self.waker, &mut kept.stream, RecvStream::poll_data);
+        let first = match poll(kept) {
             Poll::Ready(Some(Ok(first))) if first.len() < SHORT => first,
             polled => return polled,
         };
-        let mut next = poll();
+        let mut next = poll(kept);
         if !matches!(next, Poll::Ready(Some(Ok(_)))) {
             return Poll::Ready(Some(Ok(first)));
         }
-        put(queue, first);
+        kept.put(first);
         while let Poll::Ready(Some(Ok(piece))) = next {
-            put(queue, piece);
-            next = if queue.held() < JOINED { poll() } else { Poll::Pending };
+            kept.put(piece);
+            next = if kept.queue.held() < JOINED { poll(kept) } else { Poll::Pending };
         }
-        Poll::Ready(Some(Ok(queue.pop(usize::MAX).unwrap_or_default())))
+        Poll::Ready(Some(Ok(kept.pop().unwrap_or_default())))
     }
 
     fn poll_trailers(&self, cx: &Context<'_>) -> Poll<Result<Option<HeaderMap>, h2::Error>> {
@@ -217,6 +223,36 @@ impl Drop for Reader {
     }
 }
 
+// === impl Kept ===
+
+impl Kept {
+    fn put(&mut self, piece: Bytes) {
+        if piece.is_empty() {
+            return;
+        }
+        if let Some(account) = &self.account {
+            account.take(piece.len());
+        }
+        self.queue.push(piece);
+    }
+
+    fn pop(&mut self) -> Option<Bytes> {
+        let piece = self.queue.pop(usize::MAX)?;
+        if let Some(account) = &self.account {
+            account.give(piece.len());
+        }
+        Some(piece)
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        if let Some(account) = &self.account {
+            account.give(self.queue.held());
+        }
+    }
+}
+
 // === impl Unread ===
 
 impl Unread {
@@ -242,15 +278,15 @@ impl Unread {
     fn collect(self: Arc<Self>) {
         let waker = Waker::from(Arc::clone(&self));
         let mut kept = self.kept.lock();
-        let Some(Kept { stream, queue }) = &mut *kept else { return };
+        let Some(kept) = &mut *kept else { return };
         if self.armed.load(Ordering::Acquire) {
             return;
         }
-        while let Poll::Ready(Some(Ok(data))) = self.arm(&waker, stream, RecvStream::poll_data) {
+        while let Poll::Ready(Some(Ok(data))) = self.arm(&waker, &mut kept.stream, RecvStream::poll_data) {
             // A slice would keep the buffer that the connection was read into, with what came
             // beside it.
             let pins = (Queue::SMALL..COPIED).contains(&data.len());
-            put(queue, if pins { Bytes::copy_from_slice(&data) } else { data });
+            kept.put(if pins { Bytes::copy_from_slice(&data) } else { data });
         }
     }
 }

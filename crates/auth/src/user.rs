@@ -36,7 +36,7 @@ impl User {
     }
 
     /// Whether nothing proves who this is: the anonymous user, or one of `system:unauthenticated`.
-    pub(crate) fn is_anonymous(&self) -> bool {
+    pub fn is_anonymous(&self) -> bool {
         self.name == ANONYMOUS || self.is_in(ALL_UNAUTHENTICATED)
     }
 

@@ -3,6 +3,7 @@
 
 pub mod accept;
 pub mod backoff;
+pub mod budget;
 pub mod descriptors;
 pub mod dial;
 pub mod drain;
@@ -16,6 +17,7 @@ pub mod http2;
 pub mod large_reads;
 pub mod linger;
 pub mod listen;
+pub mod memory;
 pub mod opened;
 pub mod pending;
 pub mod permit;

@@ -91,9 +91,9 @@ impl Pending {
 // === impl Room ===
 
 impl Room {
-    /// For `most` connections.
-    pub fn new(most: usize) -> Self {
-        Self { all: Arc::new(Semaphore::new(most)), pending: Pending::new(usize::MAX, usize::MAX) }
+    /// For `most` connections, of which `pending` bounds those that have shown nothing yet.
+    pub fn new(most: usize, pending: Pending) -> Self {
+        Self { all: Arc::new(Semaphore::new(most)), pending }
     }
 
     /// Room for a connection from `address`, and its place among those that have shown nothing, to
@@ -155,6 +155,12 @@ impl Place {
     pub async fn given_away(&self) {
         self.given_away.cancelled().await;
     }
+
+    /// Cancelled when another connection was given the place. For whoever may give the place back
+    /// meanwhile.
+    pub fn token(&self) -> CancellationToken {
+        self.given_away.clone()
+    }
 }
 
 impl Drop for Place {
@@ -163,8 +169,9 @@ impl Drop for Place {
     }
 }
 
-/// Whom a connection counts for. One who has an IPv6 address has all of its /64 (RFC 4291 §2.5.4).
-fn network(address: IpAddr) -> IpAddr {
+/// Whom a connection from `address` counts for. One who has an IPv6 address has all of its /64 (RFC
+/// 4291 §2.5.4).
+pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
             let [a, b, c, d, ..] = address.segments();
@@ -224,7 +231,7 @@ mod tests {
 
     #[tokio::test]
     async fn when_all_room_is_taken_the_silent_give_way_and_nobody_else() {
-        let room = Room::new(2);
+        let room = Room::new(2, Pending::new(usize::MAX, usize::MAX));
         let (one, other) = ("10.0.0.1".parse().unwrap(), "10.0.0.2".parse().unwrap());
         let (shown, place) = room.enter(one).await;
         drop(place);

@@ -39,6 +39,24 @@ where
     A: AsyncRead + AsyncWrite + Unpin,
     B: AsyncRead + AsyncWrite + Unpin,
 {
+    pump_observed(a, b, moved, |_, _| Ok(())).await
+}
+
+/// [`pump`], and after each turn `observe` hears how many bytes its buffers have. What it fails
+/// with ends the copying.
+///
+/// # Errors
+/// As [`pump`], and those of `observe`.
+pub async fn pump_observed<A, B>(
+    a: &mut A,
+    b: &mut B,
+    moved: &mut Moved,
+    mut observe: impl FnMut(&mut Context<'_>, usize) -> io::Result<()>,
+) -> io::Result<()>
+where
+    A: AsyncRead + AsyncWrite + Unpin,
+    B: AsyncRead + AsyncWrite + Unpin,
+{
     let mut forth = Direction::default();
     let mut back = Direction::default();
     let outcome = poll_fn(|cx| {
@@ -50,7 +68,10 @@ where
         moved.b_to_a = back.moved;
         match (first, second) {
             (Poll::Ready(end), _) | (_, Poll::Ready(end)) => Poll::Ready(end),
-            (Poll::Pending, Poll::Pending) => Poll::Pending,
+            (Poll::Pending, Poll::Pending) => match observe(cx, forth.buffer.len() + back.buffer.len()) {
+                Ok(()) => Poll::Pending,
+                Err(error) => Poll::Ready(Err(error)),
+            },
         }
     })
     .await;

@@ -16,7 +16,7 @@ use std::task::{Context, Poll};
 use self::inward::Inward;
 use self::outward::Outward;
 pub use self::socket::Socket;
-use crate::budget::Account;
+use crate::gauge::{self, Account};
 use crate::last_words::LastWords;
 use crate::{Budget, Gauge, Stream};
 
@@ -34,7 +34,7 @@ pub fn bridge<S: Socket>(
     gauge: Arc<Gauge>,
     stream_asks: bool,
 ) -> impl Future<Output = io::Result<()>> + Send + use<S> {
-    Bridge::new(stream, socket, Account::open(gauge, None), stream_asks)
+    Bridge::new(stream, socket, gauge::account(gauge, None), stream_asks)
 }
 
 /// As [`bridge`], with what it holds counted in `budget`.
@@ -45,7 +45,7 @@ pub fn bridge_within<S: Socket>(
     stream_asks: bool,
     budget: &Budget,
 ) -> impl Future<Output = io::Result<()>> + Send + use<S> {
-    Bridge::new(stream, socket, Account::open(gauge, Some(budget)), stream_asks)
+    Bridge::new(stream, socket, gauge::account(gauge, Some(budget)), stream_asks)
 }
 
 /// Which side broke.
@@ -111,7 +111,7 @@ impl<S: Socket> Bridge<S> {
 
     fn poll_both(&mut self, cx: &mut Context<'_>) -> Result<(), Broke> {
         let socket = self.socket.0.as_mut().expect("taken at the end");
-        let gauge = self.account.gauge();
+        let gauge = self.account.holder();
         let (to_socket, from_socket) =
             if self.stream_asks { (&gauge.forth, &gauge.back) } else { (&gauge.back, &gauge.forth) };
         self.inward.poll(cx, &mut self.stream, socket, &self.account, to_socket)?;

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use net::queue::Queue;
 
 use crate::Stream;
-use crate::budget::Account;
+use crate::gauge::Account;
 
 /// One direction of a join whose source is a [`Stream`]. What is in it was not yet given back to
 /// the peer's window, so that it holds a window at most.

@@ -8,9 +8,9 @@
 
 mod ahead;
 pub mod bridge;
-pub mod budget;
 mod cluster_name;
 mod destination;
+mod gauge;
 mod inbox;
 mod keepalive;
 mod last_words;
@@ -29,9 +29,9 @@ mod stream;
 #[cfg(test)]
 mod testing;
 
-pub use self::budget::{Budget, Gauge};
 pub use self::cluster_name::{ClusterName, ClusterNameError};
 pub use self::destination::{Destination, DestinationError};
+pub use self::gauge::{Budget, Gauge};
 pub use self::link::{Link, LinkError, OpenError};
 pub use self::refusal::{Hop, Reason, Refusal};
 pub use self::serve::{Incoming, Serving, serve};

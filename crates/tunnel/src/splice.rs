@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
-use crate::budget::Account;
+use crate::gauge::{self, Account};
 use crate::inbox::Inbox;
 use crate::last_words::LastWords;
 use crate::{Budget, Gauge, Stream};
@@ -52,7 +52,7 @@ pub fn splice(
     gauge: Arc<Gauge>,
     budget: &Budget,
 ) -> impl Future<Output = io::Result<()>> + Send + use<> {
-    let account = Account::open(gauge, Some(budget));
+    let account = gauge::account(gauge, Some(budget));
     Splice { a, b, account, forth: Way::default(), back: Way::default(), last_words: None }
 }
 
@@ -101,7 +101,7 @@ impl Splice {
 
     fn poll_both(&mut self, cx: &mut Context<'_>) -> Result<(), Broke> {
         let Self { a, b, account, forth, back, .. } = self;
-        let gauge = account.gauge();
+        let gauge = account.holder();
         forth.fill(cx, a, account).map_err(Broke::A)?;
         forth.poll(cx, a, b, account, &gauge.forth).map_err(Broke::B)?;
         back.fill(cx, b, account).map_err(Broke::B)?;

@@ -79,6 +79,7 @@ impl TryFrom<Args> for Config {
             log_level: log_level(&args),
             audit: args.audit.config(),
             caps: args.limits.caps(),
+            held_bytes: args.limits.held_bytes(),
             ocm_proxy_metrics: args.audit.ocm_proxy_metrics,
             exchange: args.identity.options(gates),
             user_agent: args.hub.user_agent.clone(),

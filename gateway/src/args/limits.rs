@@ -1,6 +1,8 @@
 //! Flags that bound what may be under way at once.
 
 use clap::Args as Group;
+use net::memory;
+use telemetry::flags::bytes;
 
 use crate::limits::{Budgets, Caps};
 
@@ -18,11 +20,23 @@ pub struct Limits {
     /// Watches, followed logs and upgrades under way of one user; 0 for no limit
     #[arg(long = "max-long-requests-per-user", default_value_t = 20_000, value_name = "NUMBER")]
     pub long_requests_per_user: u32,
+    /// Bytes held for all clients together: heads, unread bodies, unsent answers; beyond, the
+    /// requests and connections of whoever holds the most end (default: half of the memory that
+    /// the process may use, 1Gi if that has no limit)
+    #[arg(long, value_parser = bytes, value_name = "BYTES")]
+    pub max_held_bytes: Option<u64>,
 }
+
+/// Where memory has no limit.
+const HELD_BYTES: u64 = 1 << 30;
 
 // === impl Limits ===
 
 impl Limits {
+    pub fn held_bytes(&self) -> u64 {
+        self.max_held_bytes.unwrap_or_else(|| memory::limit().map_or(HELD_BYTES, |limit| limit / 2))
+    }
+
     pub fn caps(&self) -> Caps {
         Caps {
             cluster: Budgets { short: self.requests_per_cluster, long: self.long_requests_per_cluster },

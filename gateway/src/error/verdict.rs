@@ -136,6 +136,8 @@ impl Error {
             Self::Hub(failure, _) => of_hub(failure),
             Self::ClustersUnknown => Side::Hub.quietly().again(),
             Self::TooMany(_) => Side::Gateway.quietly().again(),
+            // Its body may have been read.
+            Self::HeldTooMuch => Side::Gateway.quietly(),
             Self::Cluster(failure) => of_cluster(&failure.cause),
         }
     }

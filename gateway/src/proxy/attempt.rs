@@ -17,11 +17,12 @@ use super::workload::{self, Judged};
 use crate::body::Peeked;
 use crate::clusters::{Cluster, Held};
 use crate::error::{Cause, Error};
+use crate::holding::Account;
 use crate::request_body::RequestBody;
 use crate::upstream::{ConnectError, SendError};
 
 /// The head of a request that may be sent once more.
-struct Again(Request<()>);
+struct Again(Request<Option<Account>>);
 
 /// How one attempt is made.
 pub trait Attempt {
@@ -69,7 +70,7 @@ fn keep(held: &Held<'_>, asks: &MemberRequest<'_>, request: &Request<RequestBody
     if matches!(held, Held::Fixed(_)) || !request.body().is_end_stream() || !asks.may_be_repeated() {
         return None;
     }
-    let mut head = Request::new(());
+    let mut head = Request::new(request.body().account().cloned());
     *head.method_mut() = request.method().clone();
     *head.uri_mut() = request.uri().clone();
     *head.version_mut() = request.version();
@@ -111,7 +112,7 @@ async fn next<'a>(
     let Some(next) = renewed.map_err(|error| Cause::NotIssued(error).at(cluster.name()))? else {
         return Ok(None);
     };
-    let mut request = head.map(|()| RequestBody::empty());
+    let mut request = head.map(RequestBody::empty);
     request.headers_mut().remove(AUTHORIZATION);
     if let Some(authorization) = next.authorization() {
         request.headers_mut().insert(AUTHORIZATION, authorization.clone());

@@ -1,10 +1,12 @@
 //! HTTP/1.1 of hubs and clients: one request after the other, until one of them leaves HTTP.
 
+mod held;
+
 use std::convert::Infallible;
 use std::sync::Arc;
 
+use http::HeaderValue;
 use http::header::CONNECTION;
-use http::{HeaderValue, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http1::UpgradeableConnection;
 use hyper::service::service_fn;
@@ -12,11 +14,11 @@ use hyper_util::rt::TokioIo;
 use net::heard::Heard;
 use net::linger::Linger;
 
+use self::held::HeldBody;
 use super::lengths::Lengths;
 use super::{Ended, Stream, limits};
 use crate::connection::Connection;
 use crate::handler::handle;
-use crate::record::RecordedBody;
 use crate::request::framing;
 use crate::request_body::RequestBody;
 
@@ -24,9 +26,10 @@ use crate::request_body::RequestBody;
 pub async fn serve(stream: Stream, connection: Arc<Connection>) -> Result<(), Ended> {
     let requests = Arc::clone(&connection);
     let lengths = Lengths::default();
-    let reader = lengths.reader();
+    let reader = lengths.reader(Some(connection.held().clone()));
     let service = service_fn(move |request: http::Request<Incoming>| {
-        let mut request = request.map(RequestBody::from);
+        let account = requests.begin(request.headers());
+        let mut request = request.map(|body| RequestBody::of_http1(body, account.clone()));
         let connection = Arc::clone(&requests);
         let last = framing::must_close_after(&request);
         if last && lengths.are_ambiguous() {
@@ -37,17 +40,16 @@ pub async fn serve(stream: Stream, connection: Arc<Connection>) -> Result<(), En
         }
         // Boxed, so that idle connections keep no room for it.
         Box::pin(async move {
-            let mut response = handle(connection, request).await;
+            let mut response = handle(connection, request, &account).await;
             if last {
                 // By the header and not by asking the connection to leave: what is in its buffer
                 // already must not be parsed.
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
-            Ok::<Response<RecordedBody>, Infallible>(response)
+            Ok::<_, Infallible>(response.map(|body| HeldBody::new(body, account)))
         })
     });
     let io = TokioIo::new(Heard::new(Linger::new(stream), reader));
     let serving = limits::http1().serve_connection(io, service).with_upgrades();
-    super::drive(serving, UpgradeableConnection::graceful_shutdown, &connection).await?;
-    Ok(())
+    super::drive(serving, UpgradeableConnection::graceful_shutdown, &connection).await
 }

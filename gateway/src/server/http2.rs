@@ -36,7 +36,10 @@ type Io = Gathered<Heard<Inbound<Linger<Stream>>, Ear>>;
 /// Serves until the client or the gateway closes the connection.
 pub async fn serve(stream: Stream, connection: Arc<Connection>) -> Result<(), Ended> {
     let (marks, ear, collector) = (Marks::default(), Ear::default(), Arc::<Collector>::default());
-    let (io, outlet) = gather(Heard::new(Inbound::of_client(Linger::new(stream), marks.clone()), ear.clone()));
+    let (io, outlet) = gather(Heard::new(
+        Inbound::of_client(Linger::new(stream), marks.clone()).held_for(connection.held().clone()),
+        ear.clone(),
+    ));
     let many_users = connection.gateway().authenticator.recognize(connection.peer());
     let requests =
         Requests { connection: Arc::clone(&connection), many_users, marks, collector: Arc::clone(&collector) };
@@ -156,9 +159,12 @@ impl Requests {
         if let Some(unfit) = self.marks.take(&mut head.headers) {
             head.extensions.insert(unfit);
         }
-        let body = RequestBody::of_http2(stream, &head.headers, &self.collector, &self.marks);
+        let account = self.connection.begin(&head.headers);
+        let body = RequestBody::of_http2(stream, &head.headers, &self.collector, &self.marks, account.clone());
         let request = Request::from_parts(head, body);
-        tokio::spawn(Responding::new(handle(Arc::clone(&self.connection), request), respond));
+        let connection = Arc::clone(&self.connection);
+        let handling = async move { (handle(connection, request, &account).await, account) };
+        tokio::spawn(Responding::new(handling, respond));
     }
 }
 

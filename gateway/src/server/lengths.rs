@@ -15,6 +15,7 @@ use bytes::BytesMut;
 use httparse::{Error, Header, Request, Status};
 
 use super::limits::Limits;
+use crate::holding::Account;
 
 /// What was noted about the connection's chunked request.
 #[derive(Clone, Default)]
@@ -24,6 +25,9 @@ pub struct Lengths(Arc<AtomicU8>);
 pub struct Reader {
     noted: Lengths,
     state: State,
+    account: Option<Account>,
+    /// Bytes that the account has of a head that is not whole.
+    counted: usize,
 }
 
 enum State {
@@ -54,8 +58,9 @@ const ENOUGH: u8 = 2;
 // === impl Lengths ===
 
 impl Lengths {
-    pub fn reader(&self) -> Reader {
-        Reader { noted: self.clone(), state: State::Head(BytesMut::new()) }
+    /// `account` has what a head that is not whole holds.
+    pub fn reader(&self, account: Option<Account>) -> Reader {
+        Reader { noted: self.clone(), state: State::Head(BytesMut::new()), account, counted: 0 }
     }
 
     /// Whether the chunked request of this connection has a `Content-Length` as well.
@@ -80,7 +85,26 @@ impl Lengths {
 // === impl Reader ===
 
 impl net::heard::Ear for Reader {
-    fn heard(&mut self, mut bytes: &[u8]) {
+    fn heard(&mut self, bytes: &[u8]) {
+        self.follow(bytes);
+        self.count();
+    }
+}
+
+impl Reader {
+    /// The parser may have read so much of a head, and then refuses it: its buffer's limit, and one
+    /// read beyond.
+    const MOST: usize = 4 * Limits::HEADER_BYTES as usize;
+
+    /// What is held of a head, twice: the parser has it too.
+    fn count(&mut self) {
+        let held = if let State::Head(begun) = &self.state { 2 * begun.len() } else { 0 };
+        if let Some(account) = &self.account {
+            account.recount(&mut self.counted, held);
+        }
+    }
+
+    fn follow(&mut self, mut bytes: &[u8]) {
         if self.noted.is_enough() {
             self.state = State::Over;
         }
@@ -103,12 +127,6 @@ impl net::heard::Ear for Reader {
             }
         }
     }
-}
-
-impl Reader {
-    /// The parser may have read so much of a head, and then refuses it: its buffer's limit, and one
-    /// read beyond.
-    const MOST: usize = 4 * Limits::HEADER_BYTES as usize;
 
     /// Reads a head from its beginning, and returns its length if it is whole and its connection
     /// goes on.
@@ -143,7 +161,7 @@ impl Reader {
             self.state = State::Over;
         } else if let Some(length) = self.head(&begun) {
             // Once: what is left begins a body or a head.
-            net::heard::Ear::heard(self, &begun[length..]);
+            self.follow(&begun[length..]);
         }
     }
 }

@@ -11,6 +11,13 @@ pub struct Limits;
 impl Limits {
     /// Client connections of one core.
     pub const CONNECTIONS: usize = 16_384;
+    /// Of these, connections without an authenticated request, and those of one address: beyond,
+    /// the oldest of the address that has the most gives way to a new one. Callers need their place
+    /// for some milliseconds, so they get in beside strangers of their own address too.
+    pub const STRANGERS: usize = 1024;
+    pub const STRANGERS_OF_ONE: usize = 256;
+    /// From the end of the TLS handshake to the end of the first request's head.
+    pub const FIRST_REQUEST: Duration = Duration::from_secs(15);
     /// As a kube-apiserver grants its clients.
     pub const TLS_HANDSHAKE: Duration = Duration::from_secs(10);
     /// Request heads: Go's limit, which hubs rely on. A front proxy sends one line per group of the

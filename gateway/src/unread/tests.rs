@@ -52,7 +52,7 @@ impl Pair {
             _ = &mut driver => panic!("the connection ended"),
         };
         let stream = answer.into_body();
-        let reader = Source::new(stream, &collector);
+        let reader = Source::new(stream, &collector, None);
         Self { reader, collector, sender: member.await.unwrap(), requests, driver }
     }
 

@@ -45,6 +45,7 @@ pub async fn send(
         return Ok(Sent::NotSent(request, error.to_string()));
     }
     let (mut parts, body) = request.into_parts();
+    let account = body.account().cloned();
     let ends = body.is_end_stream();
     let mut head = Request::new(());
     *head.method_mut() = parts.method.clone();
@@ -65,7 +66,7 @@ pub async fn send(
             if let Some(unfit) = lease.connection().unfit(&mut head.headers) {
                 return Err(SendError::UnfitAnswer(unfit));
             }
-            let source = Source::new(stream, lease.connection().collector());
+            let source = Source::new(stream, lease.connection().collector(), account.as_ref());
             Ok(Sent::Response(Response::from_parts(head, Box::new(H2Body::new(source, upload, lease)))))
         }
         Err(Failure::Client(error)) => Err(SendError::ClientGone(error)),

@@ -53,5 +53,6 @@ pub const ROOMS: &[Rooms] = &[Rooms {
         &["inbound"],
         &["headers", "hub"],
         &["serving", "settings", "unread", "yaml"],
+        &["holding"],
     ],
 }];

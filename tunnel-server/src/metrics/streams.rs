@@ -120,7 +120,7 @@ impl OfCluster {
         let mut told = Told { cluster, open: self.open.len(), moved: self.ended, held: 0 };
         for gauge in self.open.values() {
             told.moved.add(gauge);
-            told.held += gauge.held.load(Ordering::Relaxed);
+            told.held += gauge.held();
         }
         told
     }

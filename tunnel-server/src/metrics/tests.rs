@@ -20,7 +20,8 @@ fn the_exposition_is_the_one_dashboards_read() {
     let gauge = Arc::new(tunnel::Gauge::default());
     gauge.forth.store(3, Ordering::Relaxed);
     gauge.back.store(5, Ordering::Relaxed);
-    gauge.held.store(2, Ordering::Relaxed);
+    let account = net::budget::Account::unlimited(Arc::clone(&gauge));
+    account.take(2);
     let refusal = Refusal::new(Hop::Agent, Reason::Unreachable, "connection refused");
     metrics.attempted(Some(&cluster), Outcome::Opened, Duration::from_millis(7));
     metrics.attempted(Some(&cluster), Outcome::Refused(&refusal), Duration::from_secs(1));
@@ -39,7 +40,7 @@ fn the_exposition_is_the_one_dashboards_read() {
     insta::assert_snapshot!("open", lines.join("\n"));
 
     // What an ended stream has moved stays counted, what it held does not.
-    drop((open, connected));
+    drop((open, connected, account));
     gauge.forth.store(100, Ordering::Relaxed);
     let told = text(&registry);
     for line in [

@@ -178,7 +178,7 @@ fn stream(id: u64, open: &Open, gauge: &Gauge) -> StreamListing {
         age_seconds: open.since.elapsed().as_secs(),
         bytes_forth: gauge.forth.load(Ordering::Relaxed),
         bytes_back: gauge.back.load(Ordering::Relaxed),
-        bytes_held: gauge.held.load(Ordering::Relaxed),
+        bytes_held: gauge.held(),
     }
 }
 

@@ -9,7 +9,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 use super::Broke;
 use crate::Stream;
-use crate::budget::Account;
+use crate::gauge::Account;
 use crate::inbox::Inbox;
 
 /// Writes what the stream brings; its window is given back as the socket takes it.

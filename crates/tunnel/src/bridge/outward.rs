@@ -11,7 +11,7 @@ use tokio::io::AsyncReadExt;
 use tokio::time::{Sleep, sleep};
 
 use super::{Broke, Socket};
-use crate::budget::Account;
+use crate::gauge::Account;
 use crate::{Settings, Stream};
 
 /// Reads the socket while the stream takes what was read.

@@ -67,7 +67,7 @@ async fn bytes_and_ends_pass_each_way_by_themselves() {
     end.await.unwrap().unwrap();
     assert_eq!(gauge.forth.load(Ordering::Relaxed), 3_000_000);
     assert_eq!(gauge.back.load(Ordering::Relaxed), 3_000_000);
-    assert_eq!(gauge.held.load(Ordering::Relaxed), 0);
+    assert_eq!(gauge.held(), 0);
 }
 
 #[tokio::test]
@@ -128,7 +128,7 @@ async fn a_reset_of_a_socket_that_is_not_read_is_seen() {
     let mut pair = Pair::with(&settings).await;
     let Bridged { mut near, mut peer, gauge, end } = bridged(&mut pair).await;
     peer.write_all(&vec![0; 100_000]).await.unwrap();
-    eventually(SOON, || gauge.held.load(Ordering::Relaxed) > 0).await;
+    eventually(SOON, || gauge.held() > 0).await;
     peer.abort();
     is_reset(within(SOON, "the end", end).await.unwrap());
     let mut rest = Vec::new();
@@ -189,8 +189,8 @@ async fn a_socket_that_is_not_read_by_its_peer_holds_a_window() {
         near.shutdown().await.unwrap();
         near
     });
-    eventually(SOON, || gauge.held.load(Ordering::Relaxed) >= 40_000).await;
-    assert!(gauge.held.load(Ordering::Relaxed) <= 50_000 && !writing.is_finished());
+    eventually(SOON, || gauge.held() >= 40_000).await;
+    assert!(gauge.held() <= 50_000 && !writing.is_finished());
     let mut heard = Vec::new();
     peer.read_to_end(&mut heard).await.unwrap();
     assert_eq!(heard.len(), 40_000_000);
@@ -198,7 +198,7 @@ async fn a_socket_that_is_not_read_by_its_peer_holds_a_window() {
     let mut near = writing.await.unwrap();
     assert_eq!(near.read(&mut [0]).await.unwrap(), 0);
     end.await.unwrap().unwrap();
-    assert_eq!(gauge.held.load(Ordering::Relaxed), 0);
+    assert_eq!(gauge.held(), 0);
 }
 
 #[tokio::test]
@@ -289,7 +289,7 @@ async fn what_came_before_a_reset_arrives_before_it() {
         for _ in 0..20 {
             let Bridged { mut near, mut peer, gauge, end } = bridged(&mut pair).await;
             peer.write_all(&vec![7; ANSWER]).await.unwrap();
-            eventually(SOON, || gauge.held.load(Ordering::Relaxed) + gauge.back.load(Ordering::Relaxed) > 0).await;
+            eventually(SOON, || gauge.held() + gauge.back.load(Ordering::Relaxed) > 0).await;
             peer.abort();
             assert_whole(&mut near, &format!("an answer through a window of {window}")).await;
             is_reset(within(SOON, "the end", end).await.unwrap());

@@ -51,7 +51,7 @@ async fn bytes_and_ends_pass_each_way_by_themselves() {
     end.await.unwrap().unwrap();
     assert_eq!(gauge.forth.load(Ordering::Relaxed), 3_000_000);
     assert_eq!(gauge.back.load(Ordering::Relaxed), 14);
-    assert_eq!((gauge.held.load(Ordering::Relaxed), budget.held()), (0, 0));
+    assert_eq!((gauge.held(), budget.held()), (0, 0));
 }
 
 fn roomy() -> Budget {
@@ -131,9 +131,9 @@ async fn a_stalled_stream_holds_a_window_and_is_seen_to() {
         near.shutdown().await.unwrap();
         near
     });
-    eventually(SOON, || gauge.held.load(Ordering::Relaxed) >= 90_000).await;
-    assert!(gauge.held.load(Ordering::Relaxed) <= 100_000);
-    assert_eq!(budget.held(), gauge.held.load(Ordering::Relaxed));
+    eventually(SOON, || gauge.held() >= 90_000).await;
+    assert!(gauge.held() <= 100_000);
+    assert_eq!(budget.held(), gauge.held());
     let mut heard = Vec::new();
     far.read_to_end(&mut heard).await.unwrap();
     assert!(heard == sent);
@@ -151,7 +151,7 @@ async fn the_stream_that_holds_most_gives_way() {
     for bytes in [160_000, 160_000, 190_000] {
         let mut relayed = relayed(&mut left, &mut right, &budget).await;
         relayed.left.write_all(&vec![0; bytes]).await.unwrap();
-        eventually(SOON, || relayed.gauge.held.load(Ordering::Relaxed) == bytes as u64 - 100_000).await;
+        eventually(SOON, || relayed.gauge.held() == bytes as u64 - 100_000).await;
         stalled.push(relayed);
     }
     assert_eq!((budget.free(), budget.sheds()), (40_000, 0));

@@ -1,6 +1,7 @@
 //! The member's side of an upgrade: asking, passing on a refusal, joining.
 
 use std::sync::Arc;
+use std::task::Context;
 use std::time::Duration;
 
 use api::cluster_name::ClusterName;
@@ -13,7 +14,7 @@ use hyper::client::conn::http1;
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
 use net::drain::{Drain, DrainGuard};
-use net::pump::{Moved, pump};
+use net::pump::{Moved, pump_observed};
 use net::transport::Transport;
 use telemetry::causes::causes;
 use tokio::io::AsyncWriteExt;
@@ -22,6 +23,7 @@ use tokio::time::{Instant, timeout};
 use super::super::{Answer, Call};
 use crate::body::{Peeked, ResponseBody};
 use crate::headers;
+use crate::holding::{self, Account};
 use crate::metrics::ClusterMetrics;
 use crate::record::Record;
 use crate::request::upgrade::Upgrade;
@@ -45,6 +47,7 @@ pub struct Joined {
     cluster: ClusterName,
     metrics: Arc<ClusterMetrics>,
     user: String,
+    account: Account,
     drain: Drain,
     guard: DrainGuard,
 }
@@ -126,6 +129,7 @@ impl Joined {
             cluster: call.cluster.name().clone(),
             metrics: Arc::clone(call.cluster.metrics()),
             user: call.permit.user().name.clone(),
+            account: call.account.clone(),
             guard: drain.guard(),
             drain,
         }
@@ -133,7 +137,7 @@ impl Joined {
 
     /// Copies between the two until one of them ends; `record` ends then.
     pub async fn carry(self: Box<Self>, record: Record) {
-        let Self { client, member, cluster, metrics, user, drain, guard: _guard } = *self;
+        let Self { client, member, cluster, metrics, user, account, drain, guard: _guard } = *self;
         let open = metrics.upgrade();
         let started = Instant::now();
         tracing::info!(%cluster, user, "upgrade opened");
@@ -141,7 +145,7 @@ impl Joined {
         let end = tokio::select! {
             biased;
             () = drain.hard() => "gateway shutting down".to_owned(),
-            end = carry(client, member, &mut moved) => end,
+            end = carry(client, member, &mut moved, &account) => end,
         };
         drop((open, record));
         metrics.upgrade_moved(moved.a_to_b + moved.b_to_a);
@@ -158,14 +162,21 @@ impl Joined {
 }
 
 /// Waits for both connections, then copies until one of them ends; says how it ended.
-async fn carry(client: OnUpgrade, member: OnUpgrade, moved: &mut Moved) -> String {
+async fn carry(client: OnUpgrade, member: OnUpgrade, moved: &mut Moved, account: &Account) -> String {
     let both = timeout(JOIN_WITHIN, async { tokio::try_join!(client, member) });
     let (client, member): (Upgraded, Upgraded) = match both.await {
         Ok(Ok(both)) => both,
         Ok(Err(error)) => return format!("not joined: {error}"),
         Err(_) => return format!("not joined within {JOIN_WITHIN:?}"),
     };
-    match pump(&mut TokioIo::new(client), &mut TokioIo::new(member), moved).await {
+    // The client's connection gives back what it had as HTTP's.
+    account.take(2 * holding::CONNECTION);
+    let mut counted = 0;
+    let observe = |cx: &mut Context<'_>, bytes| {
+        account.recount(&mut counted, bytes);
+        account.check(cx)
+    };
+    match pump_observed(&mut TokioIo::new(client), &mut TokioIo::new(member), moved, observe).await {
         Ok(()) => "closed".to_owned(),
         Err(error) => error.to_string(),
     }

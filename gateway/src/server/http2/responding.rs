@@ -11,6 +11,7 @@ use http::header::{CONTENT_LENGTH, DATE};
 use http::{HeaderValue, Response};
 use hyper::body::Body;
 
+use crate::holding::Account;
 use crate::record::RecordedBody;
 
 /// A task of its own. A client that resets the stream ends it, wherever it is.
@@ -28,7 +29,13 @@ struct Sending {
     stream: SendStream<Bytes>,
     /// The piece, and whether it is the last.
     waiting: Option<(Bytes, bool)>,
+    account: Account,
+    /// It was answered that it holds too much: the answer says so.
+    is_told: bool,
 }
+
+/// Bytes of the client's window that a piece claims while there is no room.
+const ASKED_FIRST: usize = 16 * 1024;
 
 // === impl Responding ===
 
@@ -38,17 +45,17 @@ impl<F> Responding<F> {
     }
 }
 
-impl<F: Future<Output = Response<RecordedBody>>> Future for Responding<F> {
+impl<F: Future<Output = (Response<RecordedBody>, Account)>> Future for Responding<F> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             match &mut self.0 {
                 Phase::Handling(handling, respond) => {
-                    let Poll::Ready(response) = handling.as_mut().poll(cx) else {
+                    let Poll::Ready((response, account)) = handling.as_mut().poll(cx) else {
                         return respond.poll_reset(cx).map(drop);
                     };
-                    match begin(respond, response) {
+                    match begin(respond, response, account) {
                         Some(sending) => self.0 = Phase::Sending(sending),
                         None => return Poll::Ready(()),
                     }
@@ -60,7 +67,7 @@ impl<F: Future<Output = Response<RecordedBody>>> Future for Responding<F> {
 }
 
 /// Sends the head. `None`: that was all of it, or the client is gone.
-fn begin(respond: &mut SendResponse<Bytes>, response: Response<RecordedBody>) -> Option<Sending> {
+fn begin(respond: &mut SendResponse<Bytes>, response: Response<RecordedBody>, account: Account) -> Option<Sending> {
     let (mut head, body) = response.into_parts();
     // RFC 9110 §6.6.1. Members have written theirs.
     head.headers.entry(DATE).or_insert_with(now);
@@ -69,7 +76,10 @@ fn begin(respond: &mut SendResponse<Bytes>, response: Response<RecordedBody>) ->
         head.headers.entry(CONTENT_LENGTH).or_insert_with(|| length.into());
     }
     match respond.send_response(Response::from_parts(head, ()), is_whole) {
-        Ok(stream) => (!is_whole).then_some(Sending { body, stream, waiting: None }),
+        Ok(stream) => {
+            let is_told = account.is_ended() && body.is_own();
+            (!is_whole).then_some(Sending { body, stream, waiting: None, account, is_told })
+        }
         Err(error) => {
             tracing::debug!(%error, "cannot send a response");
             respond.send_reset(Reason::INTERNAL_ERROR);
@@ -85,17 +95,34 @@ fn now() -> HeaderValue {
 
 // === impl Sending ===
 
+impl Drop for Sending {
+    fn drop(&mut self) {
+        self.account.holder().leave_alone();
+    }
+}
+
 impl Sending {
     /// Completes when all is sent, or nothing more can be.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if !self.is_told && self.account.check(cx).is_err() {
+            self.stream.send_reset(Reason::ENHANCE_YOUR_CALM);
+            return Poll::Ready(());
+        }
         loop {
             if self.waiting.is_some() && !ready!(self.poll_room(cx)) {
                 return Poll::Ready(());
             }
-            if let Some((data, last)) = self.waiting.take()
-                && (self.stream.send_data(data, last).is_err() || last)
-            {
-                return Poll::Ready(());
+            if let Some((data, last)) = self.waiting.take() {
+                let (data, rest) = self.within_window(data);
+                let last_now = last && rest.is_empty();
+                if self.stream.send_data(data, last_now).is_err() || last_now {
+                    return Poll::Ready(());
+                }
+                if !rest.is_empty() {
+                    self.stream.reserve_capacity(rest.len().min(ASKED_FIRST));
+                    self.waiting = Some((rest, last));
+                    continue;
+                }
             }
             let frame = match Pin::new(&mut self.body).poll_frame(cx) {
                 Poll::Ready(frame) => frame,
@@ -126,13 +153,28 @@ impl Sending {
 
     fn put(&mut self, data: Bytes) {
         let last = self.body.is_end_stream();
-        if !data.is_empty() {
-            // A byte of room is enough to hand over all of it: h2 asks for the rest, and its buffer
-            // is limited. Asking for all before there is any would make every waiting stream claim
-            // its length of the connection's window.
-            self.stream.reserve_capacity(1);
+        if data.is_empty() {
+            self.waiting = Some((data, last));
+            return;
         }
-        self.waiting = Some((data, last));
+        // Asking for all before there is any would make every waiting stream claim its length of
+        // the connection's window.
+        self.stream.reserve_capacity(data.len().min(ASKED_FIRST));
+        self.waiting = Some((self.account.hold(data), last));
+    }
+
+    /// What there is room for now, and the rest. What h2 has is within the client's window then,
+    /// and leaves as soon as the client's socket takes it: nothing of an answer stays behind that
+    /// has no task any more.
+    fn within_window(&mut self, mut data: Bytes) -> (Bytes, Bytes) {
+        if data.is_empty() {
+            return (data, Bytes::new());
+        }
+        if self.stream.capacity() < data.len() {
+            self.stream.reserve_capacity(data.len());
+        }
+        let now = data.split_to(self.stream.capacity().min(data.len()));
+        (now, data)
     }
 
     /// Waits for room for the waiting piece. False if the client has reset the stream.

@@ -7,7 +7,7 @@ use super::*;
 /// this size.
 fn ambiguous(bytes: &str, pieces: usize) -> bool {
     let lengths = Lengths::default();
-    let mut reader = lengths.reader();
+    let mut reader = lengths.reader(None);
     for piece in bytes.as_bytes().chunks(pieces) {
         reader.heard(piece);
     }
@@ -50,7 +50,7 @@ fn what_cannot_be_followed_counts_as_ambiguous() {
 #[test]
 fn after_an_upgrade_nothing_is_read() {
     let lengths = Lengths::default();
-    let mut reader = lengths.reader();
+    let mut reader = lengths.reader(None);
     reader.heard(b"GET / HTTP/1.1\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n");
     lengths.enough();
     reader.heard(&[0; 100]);

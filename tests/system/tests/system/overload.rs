@@ -2,7 +2,9 @@
 //! nobody else notices.
 
 mod exempt;
+mod held;
 mod reviews;
+mod strangers;
 mod watches;
 
 use bytes::Bytes;

@@ -1,0 +1,402 @@
+//! How many bytes a process holds for others, and who gives way when it is too much.
+//!
+//! What was received and not yet passed on is bounded for each stream by its window, and for all of
+//! them together here: when the budget is exceeded, whoever holds the most is ended. Far below the
+//! limit this costs an addition to a counter of the core's own; cores settle in steps.
+
+mod shedding;
+
+use std::future::poll_fn;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures_util::task::AtomicWaker;
+use parking_lot::Mutex;
+use slab::Slab;
+
+/// What holds bytes: a stream, a request, a connection.
+pub trait Holder: Send + Sync + 'static {
+    fn hold(&self) -> &Hold;
+
+    /// Whom its bytes count for. Asked when the budget is exceeded.
+    fn owner(&self) -> Owner {
+        Owner::Itself
+    }
+
+    /// Whether it can be ended without harm to others.
+    fn may_be_ended(&self) -> bool {
+        true
+    }
+
+    /// It holds too much.
+    fn end(&self) {
+        self.hold().end();
+    }
+}
+
+/// Whom bytes count for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Owner {
+    /// Nobody else: the holder is compared with others alone.
+    Itself,
+    /// Its holders are compared with others together.
+    Named(String),
+    /// Has not been authenticated: gives way before anybody else does.
+    Unauthenticated(String),
+}
+
+/// A holder's counters.
+#[derive(Debug, Default)]
+pub struct Hold {
+    held: AtomicU64,
+    ended: AtomicBool,
+    task: AtomicWaker,
+}
+
+/// Bytes that may be held by all holders together. Cheap to clone.
+pub struct Budget<H: Holder>(Arc<Shared<H>>);
+
+struct Shared<H: Holder> {
+    limit: u64,
+    /// What a core counts by itself before it settles.
+    step: u64,
+    shards: Box<[Shard<H>]>,
+    settled: AtomicI64,
+    /// Held by those that were told to give way and have not yet: the sum of their parts'.
+    leaving: AtomicU64,
+    sheds: AtomicU64,
+    /// One looks for the worst at a time.
+    shedding: Mutex<()>,
+}
+
+/// One core's part of the count, on cache lines of its own.
+#[repr(align(128))]
+struct Shard<H: Holder> {
+    unsettled: AtomicI64,
+    running: Mutex<Slab<Weak<Part<H>>>>,
+}
+
+/// One holder's part of a budget, given back when nobody has it any more. Cheap to clone.
+pub struct Account<H: Holder>(Arc<Part<H>>);
+
+struct Part<H: Holder> {
+    holder: H,
+    /// With the shard, and its number there.
+    within: Option<(Budget<H>, usize, usize)>,
+    told: AtomicBool,
+    /// Of what is held, what counts as good as given back, because it was told to give way.
+    leaving: AtomicU64,
+    /// Of what is held, what a library has and has not let go of yet.
+    lent: AtomicU64,
+    /// The holder's task waits until nothing is lent.
+    awaited: AtomicBool,
+}
+
+/// Bytes that a library has: they are held until it lets go of them, sent or void.
+struct Lent<H: Holder> {
+    bytes: Bytes,
+    part: Arc<Part<H>>,
+}
+
+/// Most that a core counts by itself.
+const LARGEST_STEP: u64 = 1024 * 1024;
+/// Below this limit every byte settles at once.
+const EXACT_BELOW: u64 = 16 * 1024 * 1024;
+
+// === impl Hold ===
+
+impl Hold {
+    /// Bytes held now.
+    pub fn held(&self) -> u64 {
+        self.held.load(Ordering::Relaxed)
+    }
+
+    /// Ends the holder, and wakes its task.
+    pub fn end(&self) {
+        self.ended.store(true, Ordering::Release);
+        self.task.wake();
+    }
+
+    /// Fails when the holder is to end. Its one task is woken for it.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::QuotaExceeded`].
+    pub fn check(&self, cx: &Context<'_>) -> io::Result<()> {
+        self.task.register(cx.waker());
+        if self.ended.load(Ordering::Acquire) {
+            return Err(io::Error::new(io::ErrorKind::QuotaExceeded, "ended here: it held too much, or was closed"));
+        }
+        Ok(())
+    }
+}
+
+impl<H: Holder> Holder for Arc<H> {
+    fn hold(&self) -> &Hold {
+        H::hold(self)
+    }
+
+    fn owner(&self) -> Owner {
+        H::owner(self)
+    }
+
+    fn may_be_ended(&self) -> bool {
+        H::may_be_ended(self)
+    }
+
+    fn end(&self) {
+        H::end(self);
+    }
+}
+
+// === impl Budget ===
+
+impl<H: Holder> Budget<H> {
+    /// Of `bytes`, counted in one place.
+    pub fn new(bytes: u64) -> Self {
+        Self::of_cores(bytes, 1)
+    }
+
+    /// Of `bytes`, counted by each of `cores`. The sum is right to a 64th of the limit.
+    pub fn of_cores(bytes: u64, cores: usize) -> Self {
+        let cores = cores.max(1);
+        let step = if bytes < EXACT_BELOW { 0 } else { (bytes / 64 / cores as u64).min(LARGEST_STEP) };
+        let shard = |_| Shard { unsettled: AtomicI64::new(0), running: Mutex::default() };
+        Self(Arc::new(Shared {
+            limit: bytes,
+            step,
+            shards: (0..cores).map(shard).collect(),
+            settled: AtomicI64::new(0),
+            leaving: AtomicU64::new(0),
+            sheds: AtomicU64::new(0),
+            shedding: Mutex::default(),
+        }))
+    }
+
+    /// An account for `holder`, whose task runs on `core`.
+    pub fn open(&self, core: usize, holder: H) -> Account<H> {
+        let core = core % self.0.shards.len();
+        let mut running = self.0.shards[core].running.lock();
+        let entry = running.vacant_entry();
+        let part = Arc::new(Part::new(holder, Some((self.clone(), core, entry.key()))));
+        entry.insert(Arc::downgrade(&part));
+        Account(part)
+    }
+
+    /// Bytes that may be held.
+    pub fn limit(&self) -> u64 {
+        self.0.limit
+    }
+
+    /// Bytes still free; zero when exceeded.
+    pub fn free(&self) -> u64 {
+        self.0.limit.saturating_sub(self.held())
+    }
+
+    /// Bytes held by all.
+    pub fn held(&self) -> u64 {
+        let unsettled: i64 = self.0.shards.iter().map(|shard| shard.unsettled.load(Ordering::Relaxed)).sum();
+        u64::try_from(self.0.settled.load(Ordering::Relaxed) + unsettled).unwrap_or(0)
+    }
+
+    /// Holders that had to give way, ever.
+    pub fn sheds(&self) -> u64 {
+        self.0.sheds.load(Ordering::Relaxed)
+    }
+
+    fn add(&self, core: usize, bytes: u64) {
+        if self.count(core, i64::try_from(bytes).unwrap_or(i64::MAX)) && self.is_exceeded() {
+            self.shed();
+        }
+    }
+
+    fn subtract(&self, core: usize, bytes: u64) {
+        self.count(core, -i64::try_from(bytes).unwrap_or(i64::MAX));
+    }
+
+    /// Whether the core has settled.
+    fn count(&self, core: usize, bytes: i64) -> bool {
+        let shard = &self.0.shards[core];
+        let unsettled = shard.unsettled.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let is_due = unsettled.unsigned_abs() > self.0.step;
+        if is_due {
+            shard.settle(&self.0.settled);
+        }
+        is_due
+    }
+
+    /// As settled; what those hold that stay.
+    fn staying(&self) -> u64 {
+        let settled = u64::try_from(self.0.settled.load(Ordering::Relaxed)).unwrap_or(0);
+        settled.saturating_sub(self.0.leaving.load(Ordering::Relaxed))
+    }
+
+    fn is_exceeded(&self) -> bool {
+        self.staying() > self.0.limit
+    }
+}
+
+impl<H: Holder> Clone for Budget<H> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<H: Holder> std::fmt::Debug for Budget<H> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Budget").field("limit", &self.limit()).field("held", &self.held()).finish()
+    }
+}
+
+// === impl Shard ===
+
+impl<H: Holder> Shard<H> {
+    fn settle(&self, settled: &AtomicI64) {
+        settled.fetch_add(self.unsettled.swap(0, Ordering::Relaxed), Ordering::Relaxed);
+    }
+}
+
+// === impl Account ===
+
+impl<H: Holder> Account<H> {
+    /// Counts for nobody but itself.
+    pub fn unlimited(holder: H) -> Self {
+        Self(Arc::new(Part::new(holder, None)))
+    }
+
+    pub fn holder(&self) -> &H {
+        &self.0.holder
+    }
+
+    /// `bytes` more are held.
+    pub fn take(&self, bytes: usize) {
+        let bytes = bytes as u64;
+        self.0.holder.hold().held.fetch_add(bytes, Ordering::Relaxed);
+        if let Some((budget, core, _)) = &self.0.within {
+            budget.add(*core, bytes);
+        }
+    }
+
+    /// `bytes` fewer are held.
+    pub fn give(&self, bytes: usize) {
+        self.0.give(bytes as u64);
+    }
+
+    /// What was `counted` so far is `held` now.
+    pub fn recount(&self, counted: &mut usize, held: usize) {
+        let before = std::mem::replace(counted, held);
+        if held > before {
+            self.take(held - before);
+        } else if held < before {
+            self.give(before - held);
+        }
+    }
+
+    /// Bytes that are held from now on, for a library.
+    pub fn hold(&self, bytes: Bytes) -> Bytes {
+        self.take(bytes.len());
+        self.lend(bytes)
+    }
+
+    /// Bytes that are held already, for a library.
+    pub fn lend(&self, bytes: Bytes) -> Bytes {
+        self.0.lent.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        Bytes::from_owner(Lent { bytes, part: Arc::clone(&self.0) })
+    }
+
+    /// How much libraries have. The task that [checks](Account::check) is woken when it is nothing
+    /// any more.
+    pub fn lent(&self) -> u64 {
+        self.0.awaited.store(true, Ordering::SeqCst);
+        self.0.lent.load(Ordering::SeqCst)
+    }
+
+    /// The holder is to end.
+    pub fn is_ended(&self) -> bool {
+        self.0.holder.hold().ended.load(Ordering::Acquire)
+    }
+
+    /// Completes when the holder is to end. For its one task.
+    pub async fn ended(&self) {
+        let ended = |cx: &mut Context<'_>| if self.check(cx).is_ok() { Poll::Pending } else { Poll::Ready(()) };
+        poll_fn(ended).await;
+    }
+
+    /// See [`Hold::check`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn check(&self, cx: &Context<'_>) -> io::Result<()> {
+        self.0.holder.hold().check(cx)
+    }
+}
+
+impl<H: Holder> Clone for Account<H> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+// === impl Part ===
+
+impl<H: Holder> Part<H> {
+    fn new(holder: H, within: Option<(Budget<H>, usize, usize)>) -> Self {
+        let (told, awaited) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { holder, within, told, leaving: AtomicU64::new(0), lent: AtomicU64::new(0), awaited }
+    }
+
+    fn give(&self, bytes: u64) {
+        self.holder.hold().held.fetch_sub(bytes, Ordering::Relaxed);
+        if let Some((budget, core, _)) = &self.within {
+            self.left(budget, bytes);
+            budget.subtract(*core, bytes);
+        }
+    }
+
+    /// A holder that was told to give way has given `bytes` back. Not only when it ends: HTTP/2
+    /// keeps the frame that it is writing, and with it the part, for as long as the peer takes
+    /// nothing.
+    fn left(&self, budget: &Budget<H>, bytes: u64) {
+        if self.leaving.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let less = |leaving: u64| Some(leaving.saturating_sub(bytes));
+        if let Ok(before) = self.leaving.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less) {
+            budget.0.leaving.fetch_sub(before.min(bytes), Ordering::Relaxed);
+        }
+    }
+}
+
+impl<H: Holder> Drop for Part<H> {
+    fn drop(&mut self) {
+        let held = self.holder.hold().held.swap(0, Ordering::Relaxed);
+        let Some((budget, core, id)) = &self.within else { return };
+        // Not found any more from here on.
+        budget.0.shards[*core].running.lock().try_remove(*id);
+        budget.subtract(*core, held);
+        budget.0.leaving.fetch_sub(self.leaving.swap(0, Ordering::Relaxed), Ordering::Relaxed);
+    }
+}
+
+// === impl Lent ===
+
+impl<H: Holder> AsRef<[u8]> for Lent<H> {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl<H: Holder> Drop for Lent<H> {
+    fn drop(&mut self) {
+        let bytes = self.bytes.len() as u64;
+        self.part.give(bytes);
+        if self.part.lent.fetch_sub(bytes, Ordering::SeqCst) == bytes && self.part.awaited.load(Ordering::SeqCst) {
+            self.part.holder.hold().task.wake();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,137 @@
+use super::*;
+
+#[derive(Default)]
+struct Stream(Hold, Option<Owner>);
+
+impl Holder for Stream {
+    fn hold(&self) -> &Hold {
+        &self.0
+    }
+
+    fn owner(&self) -> Owner {
+        self.1.clone().unwrap_or(Owner::Itself)
+    }
+}
+
+fn accounts(budget: &Budget<Stream>, held: &[usize]) -> Vec<Account<Stream>> {
+    let open = |held: &usize| {
+        let account = budget.open(0, Stream::default());
+        account.take(*held);
+        account
+    };
+    held.iter().map(open).collect()
+}
+
+fn owned(budget: &Budget<Stream>, owner: Owner, held: usize) -> Account<Stream> {
+    let account = budget.open(0, Stream(Hold::default(), Some(owner)));
+    account.take(held);
+    account
+}
+
+fn is_told(account: &Account<Stream>) -> bool {
+    account.holder().0.ended.load(Ordering::Relaxed)
+}
+
+#[test]
+fn the_worst_give_way_and_no_more_than_need_be() {
+    let budget = Budget::new(1600);
+    let accounts = accounts(&budget, &[100, 700, 10, 650, 140]);
+    assert_eq!((budget.free(), budget.sheds()), (0, 0));
+    accounts[2].take(1);
+    assert_eq!(accounts.iter().map(is_told).collect::<Vec<_>>(), [false, true, false, false, false]);
+    // What has been told to go does not count any more; it is still held.
+    accounts[0].take(500);
+    assert_eq!((budget.sheds(), budget.held(), budget.free()), (1, 2101, 0));
+    accounts[4].take(300);
+    assert_eq!(accounts.iter().map(is_told).collect::<Vec<_>>(), [false, true, false, true, false]);
+    drop(accounts);
+    assert_eq!((budget.held(), budget.staying(), budget.free()), (0, 0, 1600));
+}
+
+#[test]
+fn what_one_owner_holds_in_all_decides_and_strangers_go_first() {
+    let budget = Budget::new(1600);
+    let named = |name: &str| Owner::Named(name.to_owned());
+    let stranger = owned(&budget, Owner::Unauthenticated("10.0.0.1".into()), 10);
+    let many: Vec<_> = (1..=9).map(|number| owned(&budget, named("many"), 100 + number)).collect();
+    let one = owned(&budget, named("one"), 600);
+    assert_eq!(budget.sheds(), 0);
+    one.take(50);
+    // Not the one stream that holds the most: its owner holds less than the other.
+    assert_eq!((is_told(&stranger), is_told(&one)), (true, false));
+    assert_eq!(many.iter().map(is_told).collect::<Vec<_>>(), [vec![false; 8], vec![true]].concat());
+}
+
+#[test]
+fn what_one_that_was_told_gives_back_makes_no_room_twice() {
+    let budget = Budget::new(1000);
+    let accounts = accounts(&budget, &[300, 800]);
+    assert_eq!((is_told(&accounts[1]), budget.held(), budget.staying()), (true, 1100, 300));
+    // All but the frame that HTTP/2 is writing.
+    accounts[1].give(700);
+    assert_eq!((budget.held(), budget.staying()), (400, 300));
+    accounts[1].give(100);
+    assert_eq!((budget.held(), budget.staying()), (300, 300));
+    drop(accounts);
+    assert_eq!((budget.held(), budget.staying()), (0, 0));
+}
+
+#[test]
+fn what_a_library_has_is_held_until_it_lets_go() {
+    let budget = Budget::new(1000);
+    let account = budget.open(0, Stream::default());
+    account.take(100);
+    let mut lent = account.lend(Bytes::from(vec![7; 60]));
+    let sent = lent.split_to(50);
+    account.give(40);
+    drop(sent);
+    assert_eq!((budget.held(), account.lent()), (60, 60));
+    drop(lent);
+    assert_eq!((budget.held(), account.lent()), (0, 0));
+    // What it has when the stream has ended is held as well.
+    account.take(10);
+    let lent = account.lend(Bytes::from(vec![7; 10]));
+    drop(account);
+    assert_eq!(budget.held(), 10);
+    drop(lent);
+    assert_eq!((budget.held(), budget.0.shards[0].running.lock().len()), (0, 0));
+}
+
+#[test]
+fn many_small_ones_are_looked_at_seldom() {
+    let budget = Budget::new(160_000);
+    let accounts = accounts(&budget, &vec![100; 1600]);
+    assert_eq!(budget.sheds(), 0);
+    accounts[0].take(1);
+    // A sixteenth of the limit at once.
+    assert_eq!(budget.sheds(), 100);
+    for account in accounts.iter().filter(|account| !is_told(account)).take(90) {
+        account.take(100);
+    }
+    assert_eq!(budget.sheds(), 100);
+}
+
+#[test]
+fn a_budget_of_nothing_lets_nobody_hold_anything() {
+    let budget = Budget::new(0);
+    let accounts = accounts(&budget, &[0, 1]);
+    assert_eq!(accounts.iter().map(is_told).collect::<Vec<_>>(), [false, true]);
+}
+
+#[test]
+fn cores_count_by_themselves_and_are_right_together() {
+    const LIMIT: usize = 64 << 20;
+    /// Two of them are a byte or two more than a core counts by itself.
+    const QUARTER: usize = LIMIT / 64 / 4 + 1;
+    let budget = Budget::of_cores(LIMIT as u64, 2);
+    let open = |core| budget.open(core, Stream::default());
+    let accounts = [open(0), open(1), open(2)];
+    for account in &accounts {
+        account.take(QUARTER);
+    }
+    assert_eq!((budget.held(), budget.staying()), (3 * QUARTER as u64, 2 * QUARTER as u64), "core 0 has two of them");
+    accounts[1].take(LIMIT);
+    assert_eq!((budget.sheds(), is_told(&accounts[1])), (1, true));
+    drop(accounts);
+    assert_eq!(budget.held(), 0);
+}

@@ -1,0 +1,66 @@
+//! What one relayed stream has carried and holds, shared with whoever lists streams.
+
+use std::any::Any;
+use std::io;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
+use std::task::Context;
+
+use net::budget::{self, Hold, Holder};
+
+/// One stream's counters, kept up to date while it runs.
+#[derive(Debug, Default)]
+pub struct Gauge {
+    /// Bytes passed from the side that opened the stream to the side that accepted it.
+    pub forth: AtomicU64,
+    /// Bytes passed the other way.
+    pub back: AtomicU64,
+    /// Dropped with the gauge: how whoever counts streams learns that this one is over. Set by the
+    /// tunnel-server's registry.
+    pub keeps: OnceLock<Box<dyn Any + Send + Sync>>,
+    hold: Hold,
+}
+
+/// Bytes that may be held by all streams together.
+///
+/// The relay gives it to `splice` and `bridge_within`, which do the counting; a stream that had to
+/// give way ends with [`std::io::ErrorKind::QuotaExceeded`].
+pub type Budget = budget::Budget<Arc<Gauge>>;
+
+/// One stream's part of a budget.
+pub(crate) type Account = budget::Account<Arc<Gauge>>;
+
+pub(crate) fn account(gauge: Arc<Gauge>, budget: Option<&Budget>) -> Account {
+    match budget {
+        Some(budget) => budget.open(0, gauge),
+        None => Account::unlimited(gauge),
+    }
+}
+
+// === impl Gauge ===
+
+impl Gauge {
+    /// Bytes held now, both ways together.
+    pub fn held(&self) -> u64 {
+        self.hold.held()
+    }
+
+    /// Asks the stream to end: it is reset both ways. For whoever lists streams.
+    pub fn end(&self) {
+        self.hold.end();
+    }
+
+    /// See [`Hold::check`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn check(&self, cx: &Context<'_>) -> io::Result<()> {
+        self.hold.check(cx)
+    }
+}
+
+impl Holder for Gauge {
+    fn hold(&self) -> &Hold {
+        &self.hold
+    }
+}

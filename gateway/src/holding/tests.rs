@@ -1,0 +1,67 @@
+use super::*;
+
+const MIB: usize = 1 << 20;
+
+fn budget() -> Budget {
+    Budget::new(8 * MIB as u64)
+}
+
+fn connection(budget: &Budget, address: [u8; 4]) -> Account {
+    open(budget, 0, address.into())
+}
+
+fn request(budget: &Budget, connection: &Account, user: &str) -> Account {
+    let account = open_request(budget, 0, connection, &HeaderMap::new());
+    account.holder().identified(&user_of(user));
+    account
+}
+
+fn user_of(name: &str) -> Arc<User> {
+    Arc::new(User { name: name.to_owned(), ..User::default() })
+}
+
+fn is_ended(account: &Account) -> bool {
+    use futures_util::FutureExt as _;
+    account.ended().now_or_never().is_some()
+}
+
+#[test]
+fn a_users_requests_count_together_over_the_hubs_connection() {
+    let budget = budget();
+    let hub = connection(&budget, [10, 0, 0, 1]);
+    hub.holder().authenticated(&user_of("first"), true);
+    let greedy: Vec<_> = (0..5).map(|_| request(&budget, &hub, "greedy")).collect();
+    for request in &greedy {
+        request.take(MIB);
+    }
+    let modest = request(&budget, &hub, "modest");
+    modest.take(2 * MIB);
+    assert_eq!(budget.sheds(), 0);
+    modest.take(MIB);
+    assert!(!is_ended(&modest) && greedy.iter().any(is_ended) && !is_ended(&hub));
+}
+
+#[test]
+fn strangers_go_before_users_who_hold_more() {
+    let budget = budget();
+    let stranger = connection(&budget, [10, 0, 0, 9]);
+    let known = connection(&budget, [10, 0, 0, 1]);
+    known.holder().authenticated(&user_of("known"), false);
+    known.take(7 * MIB);
+    stranger.take(MIB);
+    assert!(is_ended(&stranger) && !is_ended(&known));
+}
+
+#[test]
+fn what_is_left_of_answers_ends_with_the_clients_connection_and_never_with_the_hubs() {
+    for (is_front_proxy, ends) in [(true, false), (false, true)] {
+        let budget = budget();
+        let connection = connection(&budget, [10, 0, 0, 1]);
+        connection.holder().authenticated(&user_of("first"), is_front_proxy);
+        let request = request(&budget, &connection, "first");
+        request.take(7 * MIB);
+        request.holder().leave_alone();
+        request.take(2 * MIB);
+        assert_eq!(is_ended(&connection), ends, "front proxy: {is_front_proxy}");
+    }
+}

@@ -1,0 +1,36 @@
+//! Bytes held for clients, read when somebody asks.
+
+use std::fmt;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+
+use crate::holding::Budget;
+
+#[derive(Debug)]
+pub struct Held(pub Budget);
+
+// === impl Held ===
+
+impl Collector for Held {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let Self(budget) = self;
+        for (name, help, bytes) in [
+            (
+                "cluster_gateway_held_bytes",
+                "Bytes held for clients: heads, unread bodies, unsent answers",
+                budget.held(),
+            ),
+            ("cluster_gateway_held_bytes_limit", "Bytes that may be held, --max-held-bytes", budget.limit()),
+        ] {
+            let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+            ConstGauge::new(bytes).encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
+        }
+        let help = "Requests and connections that ended because too many bytes were held, and theirs the most";
+        let sheds = encoder.encode_descriptor("cluster_gateway_sheds", help, None, MetricType::Counter)?;
+        ConstCounter::new(budget.sheds()).encode(sheds)
+    }
+}

@@ -1,0 +1,47 @@
+//! The body of a response, counted until the client's socket has taken it.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use hyper::body::Body;
+
+use crate::holding::Account;
+use crate::record::RecordedBody;
+use crate::upstream::Truncated;
+
+pub struct HeldBody {
+    body: RecordedBody,
+    account: Account,
+}
+
+// === impl HeldBody ===
+
+impl HeldBody {
+    /// hyper asks for nothing while the client takes nothing, so the request ends with its
+    /// connection from here on.
+    pub fn new(body: RecordedBody, account: Account) -> Self {
+        account.holder().leave_alone();
+        Self { body, account }
+    }
+}
+
+impl Body for HeldBody {
+    type Data = Bytes;
+    type Error = Truncated;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Truncated>>> {
+        let this = &mut *self;
+        let polled = Pin::new(&mut this.body).poll_frame(cx);
+        polled.map_ok(|frame| frame.map_data(|data| this.account.hold(data)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

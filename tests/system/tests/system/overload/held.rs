@@ -1,0 +1,180 @@
+//! Bytes that wait for somebody slow: beyond what the gateway may hold, whoever has the most gives
+//! way, and nobody else notices.
+
+use bytes::Bytes;
+use h2::Reason;
+use http::Method;
+use kit::client::H2Options;
+use kit::member::{Reply, StreamSender, Streams};
+use kit::wait::{WAIT, unless_quiet, within};
+use std::time::Duration;
+use system_tests::{CLUSTER, Connection, Failure, Http, proxied};
+use tokio::task::JoinSet;
+
+use super::{FAST, SLOW, Stage, WATCH};
+
+/// Of these tests' gateways.
+const LIMIT: u64 = 4 << 20;
+/// Alice's streams: with a window each, far more than the limit.
+const STREAMS: usize = 16;
+/// A sender without room for this long counts as stuck.
+const QUIET: Duration = Duration::from_millis(300);
+
+/// A gateway that may hold little, and bob with a watch there and a connection for more.
+struct Narrow {
+    stage: Stage,
+    bob: Connection,
+    watches: Streams,
+}
+
+// === impl Narrow ===
+
+impl Narrow {
+    async fn start() -> Self {
+        let stage = Stage::with(&["--max-held-bytes=4Mi"]).await;
+        let watches = stage.member.streams("/api/v1/pods");
+        let bob = stage.connect(Http::H2, "bob").await;
+        Self { stage, bob, watches }
+    }
+
+    /// Has `greed` done, during which bob's watch sees each of its events and his requests are
+    /// answered.
+    async fn beside<T>(&mut self, greed: impl Future<Output = T>) -> T {
+        let mut watch = self.bob.open_beside("GET", &proxied(CLUSTER, WATCH)).await.expect("a head");
+        let (_, events) = self.watches.next().await;
+        let bob = async {
+            for number in 0.. {
+                assert!(events.send(format!("{number}\n")).await, "bob's watch was ended");
+                let line = within(WAIT, "an event", watch.line()).await.expect("a line");
+                assert_eq!(line, Some(format!("{number}\n")));
+                let answer = self.bob.get(&proxied(CLUSTER, FAST)).await;
+                assert_eq!(answer.status, 200, "{}", answer.text());
+            }
+        };
+        tokio::select! {
+            done = greed => done,
+            () = bob => unreachable!("without an end"),
+        }
+    }
+
+    /// A number of the gateway's own.
+    async fn metric(&self, name: &str) -> u64 {
+        let metrics = self.stage.connect(Http::H2, "root").await.get("/metrics").await.text();
+        let value = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok());
+        value.unwrap_or_else(|| panic!("{name} is not among\n{metrics}"))
+    }
+
+    async fn assert_within_limit(&self) {
+        assert_eq!(self.metric("cluster_gateway_held_bytes_limit").await, LIMIT);
+        let held = self.metric("cluster_gateway_held_bytes").await;
+        assert!(held <= LIMIT, "{held} bytes are held");
+        assert!(self.metric("cluster_gateway_sheds_total").await > 0);
+    }
+}
+
+/// Sends until there is no room, or the stream was given up.
+async fn feed(stream: StreamSender) -> StreamSender {
+    let piece = Bytes::from(vec![b'x'; 16 << 10]);
+    while unless_quiet(QUIET, stream.send(piece.clone())).await == Some(true) {}
+    stream
+}
+
+#[tokio::test]
+async fn answers_that_nobody_reads_give_way_to_others() {
+    let mut narrow = Narrow::start().await;
+    let mut streams = narrow.stage.member.streams("/stream");
+    // A window that takes next to nothing: the rest waits in the gateway.
+    let options = H2Options { stream_window: 16 << 10, ..H2Options::default() };
+    let client = narrow.stage.rig.client().h2_options(options);
+    let greed = async {
+        let alice = Connection::from(client.h2().await.expect("a connection")).bearer("alice");
+        let mut answers = Vec::new();
+        let mut feeding = JoinSet::new();
+        for _ in 0..STREAMS {
+            answers.push(alice.open_beside("GET", &proxied(CLUSTER, "/stream")).await.expect("a head"));
+            feeding.spawn(feed(streams.next().await.1));
+        }
+        // Some were given up, the others are open and full.
+        let senders = feeding.join_all().await;
+        let kept = senders.iter().filter(|sender| !sender.is_gone()).count();
+        assert!((1..STREAMS).contains(&kept), "{kept} of {STREAMS} streams are open");
+        drop(senders);
+        let mut reset = 0;
+        for answer in answers {
+            match answer.whole().await {
+                Ok(_) => {}
+                Err(Failure::H2(error)) if error.reason() == Some(Reason::ENHANCE_YOUR_CALM) => reset += 1,
+                Err(error) => panic!("{error}"),
+            }
+        }
+        assert_eq!(kept + reset, STREAMS);
+    };
+    Box::pin(narrow.beside(greed)).await;
+    narrow.assert_within_limit().await;
+}
+
+#[tokio::test]
+async fn uploads_that_the_member_does_not_read_are_refused_with_a_reason() {
+    let mut narrow = Narrow::start().await;
+    let client = narrow.stage.rig.client();
+    let greed = async {
+        let alice = client.h2().await.expect("a connection");
+        let headers = [("authorization", "Bearer alice")];
+        let target = proxied(CLUSTER, SLOW);
+        let mut refused = None;
+        let mut uploads = Vec::new();
+        for _ in 0..2 * STREAMS {
+            let mut upload = alice.send(Method::POST, &target, &headers, false).await.expect("sent");
+            let _ = upload.fill(Duration::from_millis(20)).await;
+            uploads.push(upload);
+        }
+        for upload in uploads {
+            // One of them is answered; those that stay are not.
+            if let Some(answer) = unless_quiet(QUIET, upload.response()).await {
+                refused = Some(answer.expect("a head"));
+                break;
+            }
+        }
+        refused.expect("an upload is refused")
+    };
+    let refused = Box::pin(narrow.beside(greed)).await;
+    assert_eq!(refused.status(), 429);
+    let body = refused.body.to_end().await.expect("a body");
+    let message = String::from_utf8_lossy(&body).into_owned();
+    assert!(message.contains("--max-held-bytes") && message.contains("TooManyRequests"), "{message}");
+    narrow.assert_within_limit().await;
+}
+
+#[tokio::test]
+async fn heads_of_strangers_that_are_not_whole_go_first() {
+    let mut narrow = Narrow::start().await;
+    let client = narrow.stage.rig.client();
+    let greed = async {
+        let mut strangers = Vec::new();
+        for _ in 0..STREAMS {
+            let mut stranger = client.h1().await.expect("a connection");
+            let head = [b"GET / HTTP/1.1\r\nHost: a\r\nX: ".to_vec(), vec![b'x'; 700 << 10]].concat();
+            // It may be ended in the middle.
+            let _ = stranger.send(head).await;
+            strangers.push(stranger);
+        }
+        let mut ended = 0;
+        for stranger in &mut strangers {
+            ended += usize::from(unless_quiet(QUIET, stranger.read_to_end()).await.is_some());
+        }
+        assert!((1..STREAMS).contains(&ended), "{ended} of {STREAMS} connections were ended");
+    };
+    Box::pin(narrow.beside(greed)).await;
+    narrow.assert_within_limit().await;
+}
+
+#[tokio::test]
+async fn a_reply_that_waits_is_no_reason_to_end_a_watch() {
+    // Nothing is exceeded: nobody gives way.
+    let mut narrow = Narrow::start().await;
+    narrow.stage.member.on("/one", |_| Reply::full(200, &[], vec![b'x'; 100 << 10]));
+    let mut alice = narrow.stage.connect(Http::H1, "alice").await;
+    let answer = narrow.beside(async { alice.get(&proxied(CLUSTER, "/one")).await }).await;
+    assert_eq!((answer.status, answer.body.len()), (200, 100 << 10));
+    assert_eq!(narrow.metric("cluster_gateway_sheds_total").await, 0);
+}
