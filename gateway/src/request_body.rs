@@ -19,17 +19,18 @@ use crate::holding::Account;
 use crate::inbound::Marks;
 use crate::unread::{Collector, Source};
 
-pub struct RequestBody {
-    content: Content,
-    /// Of the request: what is read of the body is held until it was sent.
-    account: Option<Account>,
-}
+/// Small: requests are moved often, and most have no body.
+pub struct RequestBody(Content);
 
 enum Content {
-    None,
-    Http1(Incoming),
-    /// Boxed: most requests have none, and are copied often.
+    None(Option<Account>),
+    Http1(Box<Http1>),
     Http2(Box<Http2>),
+}
+
+struct Http1 {
+    incoming: Incoming,
+    account: Account,
 }
 
 struct Http2 {
@@ -38,6 +39,7 @@ struct Http2 {
     length: Option<u64>,
     data_ended: bool,
     marks: Marks,
+    account: Account,
 }
 
 /// Why a body is not passed on to its end. What has arrived is not the whole, however the client
@@ -55,15 +57,18 @@ pub enum Interrupted {
 // === impl RequestBody ===
 
 impl RequestBody {
+    /// What is held for the request counts for `account`.
     pub fn empty(account: Option<Account>) -> Self {
-        Self { content: Content::None, account }
+        Self(Content::None(account))
     }
 
-    pub fn of_http1(body: Incoming, account: Account) -> Self {
-        Self { content: Content::Http1(body), account: Some(account) }
+    pub fn of_http1(incoming: Incoming, account: Account) -> Self {
+        if incoming.is_end_stream() {
+            return Self::empty(Some(account));
+        }
+        Self(Content::Http1(Box::new(Http1 { incoming, account })))
     }
 
-    /// What follows the `headers` on their stream. Until it is read, the `collector` keeps it.
     pub fn of_http2(
         stream: RecvStream,
         headers: &HeaderMap,
@@ -78,13 +83,16 @@ impl RequestBody {
         }
         // h2 resets a stream whose data are more or less than this.
         let length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-        let body = Http2 { source, length, data_ended: false, marks: marks.clone() };
-        Self { content: Content::Http2(Box::new(body)), account: Some(account) }
+        Self(Content::Http2(Box::new(Http2 { source, length, data_ended: false, marks: marks.clone(), account })))
     }
 
-    /// Of the request, whatever of it is held.
+    /// The request's, whatever of it is held.
     pub fn account(&self) -> Option<&Account> {
-        self.account.as_ref()
+        match &self.0 {
+            Content::None(account) => account.as_ref(),
+            Content::Http1(body) => Some(&body.account),
+            Content::Http2(body) => Some(&body.account),
+        }
     }
 }
 
@@ -93,28 +101,29 @@ impl Body for RequestBody {
     type Error = Interrupted;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Interrupted>>> {
-        let this = &mut *self;
-        let polled = match &mut this.content {
-            Content::None => return Poll::Ready(None),
-            Content::Http1(body) => Pin::new(body).poll_frame(cx).map_err(Interrupted::from),
-            Content::Http2(body) => body.poll_frame(cx),
+        // Held until it was sent.
+        let (polled, account) = match &mut self.0 {
+            Content::None(_) => return Poll::Ready(None),
+            Content::Http1(body) => {
+                (Pin::new(&mut body.incoming).poll_frame(cx).map_err(Interrupted::from), &body.account)
+            }
+            Content::Http2(body) => (body.poll_frame(cx), &body.account),
         };
-        let Some(account) = &this.account else { return polled };
         polled.map_ok(|frame| frame.map_data(|data| if data.is_empty() { data } else { account.hold(data) }))
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.content {
-            Content::None => true,
-            Content::Http1(body) => body.is_end_stream(),
+        match &self.0 {
+            Content::None(_) => true,
+            Content::Http1(body) => body.incoming.is_end_stream(),
             Content::Http2(body) => body.source.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.content {
-            Content::None => SizeHint::with_exact(0),
-            Content::Http1(body) => body.size_hint(),
+        match &self.0 {
+            Content::None(_) => SizeHint::with_exact(0),
+            Content::Http1(body) => body.incoming.size_hint(),
             Content::Http2(body) => body.length.map_or_else(SizeHint::default, SizeHint::with_exact),
         }
     }
