@@ -7,7 +7,7 @@
 #![no_main]
 
 use api::access::{Attributes, Verb};
-use api::route::{Asked, MemberRequest, Route, parse};
+use api::route::{RawRequest, MemberRequest, Route, parse};
 use http::Method;
 use libfuzzer_sys::fuzz_target;
 
@@ -28,7 +28,7 @@ fuzz_target!(|input: &[u8]| {
     let (path, query) = text.split_once('?').map_or((text, None), |(path, query)| (path, Some(query)));
     let method = &METHODS[usize::from(*first) % METHODS.len()];
     let upgrade = first & 0x80 != 0;
-    let parsed = parse(Asked { method, path, query, upgrade: upgrade.then_some(Verb::Create) });
+    let parsed = parse(RawRequest { method, path, query, upgrade: upgrade.then_some(Verb::Create) });
     check_label(method, path, query, upgrade);
     let Route::Proxy(proxy) = parsed.route else { return };
 

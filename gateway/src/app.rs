@@ -1,6 +1,6 @@
 //! Wiring: everything is bound and built in order, then it runs, then it drains.
 
-mod feed;
+mod cluster_source;
 mod threads;
 mod tunnelling;
 
@@ -22,7 +22,7 @@ use telemetry::readiness::{NotReady, Readiness};
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
-use self::feed::{Fed, Feed, FromHub};
+use self::cluster_source::{ClusterSource, HubContext, HubSource};
 use self::threads::Threads;
 use self::tunnelling::{Leaving, TunnelServer};
 use crate::clusters::files::Files;
@@ -190,7 +190,7 @@ fn build(
     let readiness = Readiness::default();
     let (unlisted, unknown) = (readiness.block("clusters"), readiness.block("identity"));
 
-    let (feed, auth) = sources(config, control, &auth_metrics)?;
+    let (source, auth) = sources(config, control, &auth_metrics)?;
     control.spawn(ready_when_loaded(auth.loaded.clone(), unknown));
 
     let (tunnel, tunnel_server) = tunnelling::start(config, control, &mut registry)?;
@@ -207,7 +207,7 @@ fn build(
         tunnel,
     };
     let registered = Registry::new(Arc::clone(&clusters), config.rules, common, unlisted);
-    let Fed { hub, managed, located_by } = feed.start(control, registered, &readiness);
+    let HubContext { hub, managed, located_by } = source.start(control, registered, &readiness);
     if let Some(hub) = &hub {
         control.spawn(probes::run(Arc::clone(&clusters), config.probing.clone(), hub.clone()));
     }
@@ -240,7 +240,7 @@ fn build(
     Ok(Built { needs, auth, tunnel_server, audit })
 }
 
-fn sources(config: &Config, control: &Handle, metrics: &auth::Metrics) -> anyhow::Result<(Feed, auth::Auth)> {
+fn sources(config: &Config, control: &Handle, metrics: &auth::Metrics) -> anyhow::Result<(ClusterSource, auth::Auth)> {
     match &config.source {
         Source::Hub { namespace, ocm, secrets, authentication, authorization } => {
             let client = |path: &Option<std::path::PathBuf>| {
@@ -254,11 +254,11 @@ fn sources(config: &Config, control: &Handle, metrics: &auth::Metrics) -> anyhow
             let watches = block_on(control, watches)??;
             let client = client(secrets)?;
             let hub = hub::Hub::new(client.clone(), watches, namespace);
-            Ok((Feed::Hub(Box::new(FromHub { client, namespace: namespace.clone(), hub, ocm: *ocm })), auth))
+            Ok((ClusterSource::Hub(Box::new(HubSource { client, namespace: namespace.clone(), hub, ocm: *ocm })), auth))
         }
         Source::Standalone { directory, kubeconfig } => {
             let auth = auth::Auth::build(&config.auth, None, control, metrics)?;
-            Ok((Feed::Files(Files { directory: directory.clone(), kubeconfig: kubeconfig.clone() }), auth))
+            Ok((ClusterSource::Files(Files { directory: directory.clone(), kubeconfig: kubeconfig.clone() }), auth))
         }
     }
 }

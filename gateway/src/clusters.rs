@@ -3,14 +3,13 @@
 //! Readers take the snapshot that is current when their request arrives and never wait. One owner
 //! (a source task) edits a copy and publishes it.
 
-mod access;
 mod cluster;
 mod common;
+mod credential;
 pub mod directory;
 mod dynamic;
 mod error;
 pub mod files;
-mod held;
 pub mod issuing;
 pub mod kubeconfig;
 #[cfg(test)]
@@ -34,8 +33,8 @@ use tokio::sync::watch as watch_channel;
 
 pub use self::cluster::Cluster;
 pub use self::common::Common;
+pub use self::credential::CredentialLease;
 pub use self::dynamic::NotIssued;
-pub use self::held::Held;
 pub use self::registry::Registry;
 pub use self::second_look::SecondLook;
 pub use self::view::{Seen, View};

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use auth::{Peer, User};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
-use net::pending::Place;
+use net::pending::PendingPermit;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -27,14 +27,14 @@ pub struct Connection {
     /// A request was authenticated.
     is_known: AtomicBool,
     /// Among those that have shown nothing yet.
-    place: Mutex<Option<Place>>,
+    pending: Mutex<Option<PendingPermit>>,
     given_away: CancellationToken,
 }
 
 // === impl Connection ===
 
 impl Connection {
-    pub fn new(gateway: Arc<RequestNeeds>, peer: Peer, core: usize, held: Account, place: Place) -> Self {
+    pub fn new(gateway: Arc<RequestNeeds>, peer: Peer, core: usize, held: Account, permit: PendingPermit) -> Self {
         let address = peer.address().ip().to_canonical().to_string();
         let address = HeaderValue::from_maybe_shared(Bytes::from(address)).expect("an address is ASCII");
         Self {
@@ -46,8 +46,8 @@ impl Connection {
             held,
             has_begun: AtomicBool::new(false),
             is_known: AtomicBool::new(false),
-            given_away: place.token(),
-            place: Mutex::new(Some(place)),
+            given_away: permit.token(),
+            pending: Mutex::new(Some(permit)),
         }
     }
 
@@ -92,7 +92,7 @@ impl Connection {
         }
         self.is_known.store(true, Ordering::Relaxed);
         self.held.holder().authenticated(user, self.peer.is_front_proxy());
-        drop(self.place.lock().take());
+        drop(self.pending.lock().take());
     }
 
     /// Completes when the connection has to make room: it holds too much, or is a stranger's and

@@ -21,7 +21,7 @@ use auth::User;
 use http::HeaderMap;
 
 pub use self::file::{Metrics, RulesFile};
-pub use self::impersonation::{Impersonation, NotAHeader, Passing};
+pub use self::impersonation::{Disclosure, Impersonation, NotAHeader};
 pub use self::rule::{Outcome, Rules};
 
 /// What the operator says about identities.
@@ -44,18 +44,18 @@ pub struct Exchange {
     /// For every request, not only for those that ask.
     always: bool,
     global: Arc<ArcSwap<Rules>>,
-    passing: Arc<Passing>,
+    disclosure: Arc<Disclosure>,
 }
 
 /// As whom one request acts on its member.
 #[derive(Debug, Clone)]
-pub enum Acting {
+pub enum ActingAs {
     /// As the registered credential, with all its rights.
     Registered,
     /// As a rule says.
     Mapped(Arc<Impersonation>),
     /// As its caller, as far as members are told of callers.
-    Caller(Arc<Passing>),
+    Caller(Arc<Disclosure>),
 }
 
 /// How the annotations of Secrets are read.
@@ -91,17 +91,17 @@ impl Options {
 impl Exchange {
     /// `global` is what [`RulesFile`] keeps current.
     pub fn new(options: &Options, global: Arc<ArcSwap<Rules>>) -> Self {
-        let passing = Passing::new(options.uid, &options.withheld_extra);
-        Self { always: options.gate, global, passing: Arc::new(passing) }
+        let disclosure = Disclosure::new(options.uid, &options.withheld_extra);
+        Self { always: options.gate, global, disclosure: Arc::new(disclosure) }
     }
 
     /// As whom `user` acts on `cluster`; `asked`: the request says `impersonate=true`.
     ///
     /// # Errors
     /// The cluster's own rules are not valid; the text says which.
-    pub fn acting(&self, cluster: &str, own: &OwnRules, user: &User, asked: bool) -> Result<Acting, Arc<str>> {
+    pub fn acting(&self, cluster: &str, own: &OwnRules, user: &User, asked: bool) -> Result<ActingAs, Arc<str>> {
         if !self.always && !asked {
-            return Ok(Acting::Registered);
+            return Ok(ActingAs::Registered);
         }
         let own = match own {
             OwnRules::None => None,
@@ -112,25 +112,25 @@ impl Exchange {
             return Ok(outcome.into());
         }
         let global = self.global.load();
-        Ok(global.find(user, cluster).map_or_else(|| Acting::Caller(Arc::clone(&self.passing)), Acting::from))
+        Ok(global.find(user, cluster).map_or_else(|| ActingAs::Caller(Arc::clone(&self.disclosure)), ActingAs::from))
     }
 }
 
-// === impl Acting ===
+// === impl ActingAs ===
 
-impl Acting {
+impl ActingAs {
     /// Adds what makes the member see `user` like this. The headers must hold no identity yet.
     pub fn apply(&self, user: &User, headers: &mut HeaderMap) -> Result<(), NotAHeader> {
         match self {
             Self::Registered => {}
             Self::Mapped(target) => target.apply(headers),
-            Self::Caller(passing) => passing.apply(user, headers)?,
+            Self::Caller(disclosure) => disclosure.apply(user, headers)?,
         }
         Ok(())
     }
 }
 
-impl From<&Outcome> for Acting {
+impl From<&Outcome> for ActingAs {
     fn from(outcome: &Outcome) -> Self {
         match outcome {
             Outcome::Privileged => Self::Registered,

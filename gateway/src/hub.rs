@@ -15,13 +15,13 @@ pub const PROGRAM: &str = concat!("cluster-gateway/", env!("CARGO_PKG_VERSION"))
 /// A client for `kubeconfig`, or for the cluster this process runs in, that calls itself
 /// `user_agent` (empty: [`PROGRAM`]). Must be called on the runtime that will drive it.
 pub async fn client(kubeconfig: Option<&Path>, user_agent: &str) -> anyhow::Result<Client> {
-    hub_client::client(kubeconfig, named(user_agent)).await.map_err(told)
+    hub_client::client(kubeconfig, named(user_agent)).await.map_err(explain)
 }
 
 /// As [`client`], for watches whose length their watchers decide: they may be silent for as long as
 /// nothing happens.
 pub async fn watch_client(kubeconfig: Option<&Path>, user_agent: &str) -> anyhow::Result<Client> {
-    hub_client::watch_client(kubeconfig, named(user_agent)).await.map_err(told)
+    hub_client::watch_client(kubeconfig, named(user_agent)).await.map_err(explain)
 }
 
 fn named(user_agent: &str) -> &str {
@@ -29,7 +29,7 @@ fn named(user_agent: &str) -> &str {
 }
 
 /// In the words of our flags.
-fn told(error: HubClientError) -> anyhow::Error {
+fn explain(error: HubClientError) -> anyhow::Error {
     match error {
         HubClientError::InCluster(source) => anyhow::Error::from(source).context(
             "no kubeconfig given and not running in a pod: name the hub with --kubeconfig, or run without one by --standalone",

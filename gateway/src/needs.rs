@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 
 use crate::clusters::managed::ManagedClusters;
 use crate::clusters::{Cluster, Clusters, LookupError, SecondLook, View};
-use crate::exchange::{Acting, Exchange};
+use crate::exchange::{ActingAs, Exchange};
 use crate::holding::Budget;
 use crate::hub::Hub;
 use crate::limits::{Limits, reports};
@@ -67,7 +67,7 @@ impl RequestNeeds {
 
     /// As whom `user` acts on `cluster` with a request that `asks` this; otherwise, what is wrong
     /// with the cluster's rules.
-    pub fn acting(&self, cluster: &Cluster, user: &User, asks: &MemberRequest<'_>) -> Result<Acting, Arc<str>> {
+    pub fn acting(&self, cluster: &Cluster, user: &User, asks: &MemberRequest<'_>) -> Result<ActingAs, Arc<str>> {
         self.exchange.acting(cluster.name().as_str(), cluster.identity_rules(), user, asks.impersonates())
     }
 }

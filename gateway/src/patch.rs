@@ -22,7 +22,7 @@ use telemetry::logs;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, sleep, timeout_at};
 
-use self::api_service::{Change, Obstacle};
+use self::api_service::{Change, PatchError};
 pub use self::args::Args;
 use crate::hub;
 
@@ -38,14 +38,14 @@ const ATTEMPT: Duration = Duration::from_secs(30);
 /// The APIService could not be made right in time.
 #[derive(Debug, thiserror::Error)]
 #[error("gave up after {patience:?}: {reason}")]
-pub struct GaveUp {
+pub struct TimedOut {
     patience: Duration,
     reason: Reason,
 }
 
 #[derive(Debug)]
 enum Reason {
-    Obstacle(Obstacle),
+    PatchError(PatchError),
     Silence,
 }
 
@@ -83,7 +83,7 @@ pub async fn apply(args: &Args) -> anyhow::Result<()> {
 }
 
 /// Tries until it succeeds or `args.timeout` is over.
-async fn until_done(client: &Client, args: &Args) -> Result<(), GaveUp> {
+async fn until_done(client: &Client, args: &Args) -> Result<(), TimedOut> {
     let deadline = Instant::now() + args.timeout;
     let mut failures = 0;
     let mut reason = Reason::Silence;
@@ -96,13 +96,13 @@ async fn until_done(client: &Client, args: &Args) -> Result<(), GaveUp> {
             }
             Ok(Err(obstacle)) => {
                 tracing::info!("waiting: {obstacle}");
-                reason = Reason::Obstacle(obstacle);
+                reason = Reason::PatchError(obstacle);
             }
             Err(_) => {}
         }
         let pause = PAUSES.wait(failures);
         if Instant::now() + pause >= deadline {
-            return Err(GaveUp { patience: args.timeout, reason });
+            return Err(TimedOut { patience: args.timeout, reason });
         }
         sleep(pause).await;
         failures += 1;
@@ -127,7 +127,7 @@ fn report(change: Change, args: &Args) {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Obstacle(obstacle) => obstacle.fmt(f),
+            Self::PatchError(obstacle) => obstacle.fmt(f),
             Self::Silence => f.write_str("the hub gave no answer: check its address and the network in between"),
         }
     }

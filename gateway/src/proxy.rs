@@ -17,12 +17,12 @@ use http::request::Parts;
 use http::{Request, Response, Uri};
 use net::drain::Drain;
 
-pub use self::upgrade::Joined;
+pub use self::upgrade::UpgradedPair;
 use crate::body::ResponseBody;
 use crate::clusters::Cluster;
 use crate::connection::Connection;
 use crate::error::{Cause, Error};
-use crate::exchange::Acting;
+use crate::exchange::ActingAs;
 use crate::headers;
 use crate::holding::Account;
 use crate::limits::Slots;
@@ -35,7 +35,7 @@ pub struct Call<'a> {
     pub remainder: usize,
     pub asks: &'a MemberRequest<'a>,
     pub permit: Permit,
-    pub acting: Acting,
+    pub acting: ActingAs,
     /// The client's.
     pub connection: Arc<Connection>,
     /// Has what the request holds.
@@ -46,7 +46,7 @@ pub struct Call<'a> {
 pub struct Answer {
     pub response: Response<ResponseBody>,
     /// After a 101: the two connections, to be carried.
-    pub joined: Option<Box<Joined>>,
+    pub joined: Option<Box<UpgradedPair>>,
 }
 
 /// URI and headers as the member shall see them, but for the credential.
@@ -74,7 +74,7 @@ impl<'a> Call<'a> {
         cluster: Arc<Cluster>,
         route: &'a ProxyRoute<'a>,
         permit: Permit,
-        acting: Acting,
+        acting: ActingAs,
         account: &Account,
     ) -> Self {
         Self {

@@ -14,7 +14,7 @@ use auth::{Identity, Permit};
 use http::{HeaderMap, Request, StatusCode};
 use tokio::time::Instant;
 
-use self::access::Access;
+use self::access::AccessLine;
 pub use self::body::RecordedBody;
 use crate::audit::Draft;
 use crate::clusters::Cluster;
@@ -54,7 +54,7 @@ struct Open {
     topic: Option<Topic>,
     slots: [Option<Slot>; 2],
     audit: Option<Box<Draft>>,
-    access: Option<Box<Access>>,
+    access: Option<Box<AccessLine>>,
     verb: Verb,
     kind: Option<Kind>,
     /// 0 until a response head was made: the client went away before.
@@ -82,7 +82,7 @@ impl Record {
             topic: None,
             slots: [None, None],
             audit: audit.map(Box::new),
-            access: Access::begin(head),
+            access: AccessLine::begin(head),
             verb: request.method().into(),
             kind: head.kind,
             code: 0,

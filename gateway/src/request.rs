@@ -7,7 +7,7 @@ pub mod upgrade;
 use api::accept::{self, LateForm};
 use api::access::{Attributes, ResourceAttributes, Verb};
 use api::cluster_name::ClusterName;
-use api::route::{self, Asked, Parsed, Route};
+use api::route::{self, Parsed, RawRequest, Route};
 use http::{Method, Request, Uri};
 
 use self::upgrade::Upgrade;
@@ -53,7 +53,7 @@ impl<'a> Head<'a> {
         let Line { method, uri } = line;
         let asks_upgrade = upgrade::is_asked_by(request);
         let gains = asks_upgrade.then_some(gained);
-        let parsed = route::parse(Asked { method, path: uri.path(), query: uri.query(), upgrade: gains });
+        let parsed = route::parse(RawRequest { method, path: uri.path(), query: uri.query(), upgrade: gains });
         let kind = kind(&parsed, asks_upgrade);
         let form = accept::status(request.headers());
         Self { parsed, asks_upgrade, kind, form, is_bodyless: *method == Method::HEAD }

@@ -1,10 +1,10 @@
 //! The serving side of one core: accept, TLS, HTTP/2 or HTTP/1.1, then the handler.
 
-mod heard;
 mod http1;
 mod http2;
 mod lengths;
 mod limits;
+mod received;
 
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
@@ -14,7 +14,7 @@ use std::time::Duration;
 use auth::Peer;
 use net::accept;
 use net::large_reads::LargeReads;
-use net::pending::{Pending, Place, Room};
+use net::pending::{Pending, PendingPermit, Room};
 use net::tls;
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
@@ -78,27 +78,33 @@ impl Server {
             // wait in the kernel's queue.
             Ok((stream, address, server.room.enter(address.ip()).await))
         };
-        let take = |(stream, address, (permit, place))| server.spawn(stream, address, permit, place);
+        let take = |(stream, address, (permit, pending_permit))| server.spawn(stream, address, permit, pending_permit);
         drain.soft_token().run_until_cancelled(accept::each("connections", next, take)).await;
     }
 
-    fn spawn(self: &Arc<Self>, stream: TcpStream, address: SocketAddr, permit: OwnedSemaphorePermit, place: Place) {
+    fn spawn(
+        self: &Arc<Self>,
+        stream: TcpStream,
+        address: SocketAddr,
+        permit: OwnedSemaphorePermit,
+        pending_permit: PendingPermit,
+    ) {
         let server = Arc::clone(self);
         let guard = server.gateway.drain.guard();
         tokio::spawn(async move {
             let open = server.gateway.metrics.client_connection();
-            server.connection(stream, address, place).await;
+            server.connection(stream, address, pending_permit).await;
             drop((guard, permit, open));
         });
     }
 
-    async fn connection(&self, stream: TcpStream, address: SocketAddr, place: Place) {
+    async fn connection(&self, stream: TcpStream, address: SocketAddr, pending_permit: PendingPermit) {
         let handshake = timeout(Limits::TLS_HANDSHAKE, self.tls.accept(LargeReads::new(stream)));
         let held = holding::open(&self.gateway.budget, self.core, address.ip());
         let shaken = tokio::select! {
             // First: its room is another's already.
             biased;
-            () = place.given_away() => Err("another took its place".to_owned()),
+            () = pending_permit.given_away() => Err("another took its place".to_owned()),
             () = held.ended() => Err("the gateway holds too many bytes".to_owned()),
             shaken = handshake => match shaken {
                 Ok(shaken) => shaken.map_err(|error| error.to_string()),
@@ -117,7 +123,7 @@ impl Server {
             session.peer_certificates().unwrap_or_default().iter().map(|der| der.clone().into_owned()).collect();
         let http2 = session.alpn_protocol() == Some(tls::H2);
         let peer = Peer::new(address, certificates);
-        let connection = Arc::new(Connection::new(Arc::clone(&self.gateway), peer, self.core, held, place));
+        let connection = Arc::new(Connection::new(Arc::clone(&self.gateway), peer, self.core, held, pending_permit));
         let end = if http2 { http2::serve(stream, connection).await } else { http1::serve(stream, connection).await };
         if let Err(error) = end {
             tracing::debug!(%address, %error, "client connection ended");

@@ -38,7 +38,7 @@ impl Serving {
     /// Reads everything once, and makes what is to be made.
     pub fn load(&self) -> anyhow::Result<Arc<ServingCertificates>> {
         let files = self.main.files()?;
-        let main = ServingCertificate::load(files.clone()).with_context(|| self.main.told(&files))?;
+        let main = ServingCertificate::load(files.clone()).with_context(|| self.main.describe(&files))?;
         let certificate = main.current();
         if let Some(warning) = end::warning(certificate.end_entity_cert()?, self.main.is_made(), SystemTime::now()) {
             tracing::warn!(certificate = %files.certificate.display(), "{warning}");
@@ -70,7 +70,7 @@ impl MainCertificate {
     }
 
     /// What cannot be used, and what to do where that is not plain.
-    fn told(&self, files: &KeyPairFiles) -> String {
+    fn describe(&self, files: &KeyPairFiles) -> String {
         let (certificate, key) = (files.certificate.display(), files.private_key.display());
         match self {
             Self::Given(_) => "serving certificate".to_owned(),

@@ -47,7 +47,7 @@ pub struct Tunnel {
 }
 
 /// The way through the tunnel to one cluster.
-pub struct Through {
+pub struct TunnelDialer {
     tunnel: Arc<Tunnel>,
     cluster: ClusterName,
     /// The tunnel-server that opened the last stream: it is asked first.
@@ -64,15 +64,15 @@ impl Tunnel {
     }
 
     /// `None` if `cluster` can be no name of one: those of Secrets always are.
-    pub fn through(self: &Arc<Self>, cluster: &str) -> Option<Through> {
+    pub fn through(self: &Arc<Self>, cluster: &str) -> Option<TunnelDialer> {
         let cluster = ClusterName::parse(cluster).ok()?;
-        Some(Through { tunnel: Arc::clone(self), cluster, answered: Mutex::default() })
+        Some(TunnelDialer { tunnel: Arc::clone(self), cluster, answered: Mutex::default() })
     }
 }
 
-// === impl Through ===
+// === impl TunnelDialer ===
 
-impl Through {
+impl TunnelDialer {
     /// A byte stream to the cluster's API server before `deadline`. Dropping the future cancels the
     /// dial at the far end.
     pub async fn open(&self, deadline: Instant) -> Result<Opened, TunnelError> {

@@ -51,13 +51,13 @@ pub struct Reader {
 /// A stream and what was taken off it, shared by its reader and the driver of its connection.
 pub struct Unread {
     /// `None` once the reader has left: h2 keeps the waker for longer.
-    kept: Mutex<Option<Kept>>,
+    kept: Mutex<Option<UnreadState>>,
     armed: AtomicBool,
     reader: AtomicWaker,
     collector: Arc<Collector>,
 }
 
-struct Kept {
+struct UnreadState {
     stream: RecvStream,
     queue: Queue,
     /// Of the request that the stream is of: has what is in the queue.
@@ -149,7 +149,7 @@ fn release(stream: &mut RecvStream, data: &Bytes) {
 impl Reader {
     /// `first` was taken off the stream already.
     fn new(stream: RecvStream, first: Bytes, collector: &Arc<Collector>, account: Option<Account>) -> Self {
-        let mut kept = Kept { stream, queue: Queue::default(), account };
+        let mut kept = UnreadState { stream, queue: Queue::default(), account };
         kept.put(first);
         let unread = Arc::new(Unread {
             kept: Mutex::new(Some(kept)),
@@ -176,8 +176,8 @@ impl Reader {
     }
 
     /// The next frame, and if that is short what lies behind it too: whoever it is for gets fewer.
-    fn poll_frames(&self, kept: &mut Kept) -> Poll<Option<Result<Bytes, h2::Error>>> {
-        let poll = |kept: &mut Kept| self.unread.arm(&self.waker, &mut kept.stream, RecvStream::poll_data);
+    fn poll_frames(&self, kept: &mut UnreadState) -> Poll<Option<Result<Bytes, h2::Error>>> {
+        let poll = |kept: &mut UnreadState| self.unread.arm(&self.waker, &mut kept.stream, RecvStream::poll_data);
         let first = match poll(kept) {
             Poll::Ready(Some(Ok(first))) if first.len() < SHORT => first,
             polled => return polled,
@@ -223,9 +223,9 @@ impl Drop for Reader {
     }
 }
 
-// === impl Kept ===
+// === impl UnreadState ===
 
-impl Kept {
+impl UnreadState {
     fn put(&mut self, piece: Bytes) {
         if piece.is_empty() {
             return;
@@ -245,7 +245,7 @@ impl Kept {
     }
 }
 
-impl Drop for Kept {
+impl Drop for UnreadState {
     fn drop(&mut self) {
         if let Some(account) = &self.account {
             account.give(self.queue.held());

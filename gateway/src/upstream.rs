@@ -5,12 +5,12 @@
 //! old one's connections close as their last requests end: no request ever travels with one
 //! generation's credential over another's connection.
 
+pub mod addresses;
 pub mod body;
 pub mod circuit;
 pub mod connect;
 pub mod h1;
 pub mod h2;
-pub mod places;
 pub mod pool;
 mod truncated;
 

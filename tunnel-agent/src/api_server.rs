@@ -38,7 +38,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Why it does not count as answering.
 #[derive(Debug, thiserror::Error)]
-enum Silent {
+enum NotAnswering {
     #[error("the CA of this cluster cannot be read: {0}")]
     Ca(io::Error),
     #[error(transparent)]
@@ -72,7 +72,7 @@ async fn ask_for_ever(api_server: ApiServer, readiness: Readiness, not_ready: No
         if next.is_some_and(|next| now < next) {
             continue;
         }
-        let answered = timeout(TIMEOUT, ask(&api_server)).await.unwrap_or(Err(Silent::Timeout));
+        let answered = timeout(TIMEOUT, ask(&api_server)).await.unwrap_or(Err(NotAnswering::Timeout));
         metrics.api_server_up.set(answered.is_ok().into());
         match answered {
             Ok(()) => {
@@ -92,15 +92,16 @@ async fn ask_for_ever(api_server: ApiServer, readiness: Readiness, not_ready: No
     }
 }
 
-async fn ask(api_server: &ApiServer) -> Result<(), Silent> {
+async fn ask(api_server: &ApiServer) -> Result<(), NotAnswering> {
     let (host, port) = (api_server.place.host(), api_server.place.port());
     // Read each time: it is one small file, and it may be rotated.
-    let pem = api_server.ca.as_ref().map(|path| follow::read(path, follow::LONGEST)).transpose().map_err(Silent::Ca)?;
+    let pem =
+        api_server.ca.as_ref().map(|path| follow::read(path, follow::LONGEST)).transpose().map_err(NotAnswering::Ca)?;
     let tls = config(pem.as_deref().map_or(Trust::Insecure, Trust::Bundle), None)?;
-    let name = ServerName::try_from(host.to_owned()).map_err(|_| Silent::Name)?;
+    let name = ServerName::try_from(host.to_owned()).map_err(|_| NotAnswering::Name)?;
     let socket = dial::connect(host, port, Instant::now() + TIMEOUT).await?;
-    let stream = Opened::Tcp(socket).secure(&tls, name, &[tls::HTTP_11]).await.map_err(Silent::Tls)?;
-    get(stream, &api_server.place.to_string()).await.map_err(Silent::Http)
+    let stream = Opened::Tcp(socket).secure(&tls, name, &[tls::HTTP_11]).await.map_err(NotAnswering::Tls)?;
+    get(stream, &api_server.place.to_string()).await.map_err(NotAnswering::Http)
 }
 
 async fn get(stream: Transport, host: &str) -> hyper::Result<()> {

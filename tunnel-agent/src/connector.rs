@@ -1,14 +1,14 @@
 //! Making links and keeping them.
 //!
 //! Each `--server` is followed by one task that resolves its name; each address by one that makes
-//! and keeps the links through it ([`place`]). Behind an address may be one server, or a load
+//! and keeps the links through it ([`keeper`]). Behind an address may be one server, or a load
 //! balancer and any number of them: who answered is known from the answer only, and what there is
 //! already is known from [`Links`].
 
 mod attempt;
 mod backoff;
+mod keeper;
 mod name;
-mod place;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use crate::links::Links;
 use crate::metrics::Metrics;
 use crate::outbound::Outbound;
 
-/// What all places share.
+/// What all keepers share.
 #[derive(Debug)]
 pub struct Connector {
     pub cluster: ClusterName,
@@ -48,7 +48,7 @@ struct Server {
     name: Destination,
     /// For its certificate.
     verified: ServerName<'static>,
-    /// Given by places that failed or were asked to leave: the name may lead elsewhere by now.
+    /// Given by keepers that failed or were asked to leave: the name may lead elsewhere by now.
     look_again: Notify,
 }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use net::dial::DialError;
 use telemetry::metrics::InFlight;
-use telemetry::quiet::Quiet;
+use telemetry::throttle::LogThrottle;
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -45,11 +45,11 @@ pub struct Forwarder {
     lookups: Lookups,
     streams: Arc<Streams>,
     metrics: Metrics,
-    refusals: Quiet,
+    refusals: LogThrottle,
 }
 
 /// A stream and its destination's socket, until both directions have ended.
-type Joined = Pin<Box<dyn Future<Output = ()> + Send>>;
+type BridgeFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 // === impl Forwarder ===
 
@@ -64,7 +64,7 @@ impl Forwarder {
             lookups: Lookups::default(),
             streams,
             metrics,
-            refusals: Quiet::default(),
+            refusals: LogThrottle::default(),
         }
     }
 
@@ -81,7 +81,7 @@ impl Forwarder {
     }
 
     /// Dials, and answers the asker.
-    async fn open(self: &Arc<Self>, mut incoming: Incoming) -> Option<Joined> {
+    async fn open(self: &Arc<Self>, mut incoming: Incoming) -> Option<BridgeFuture> {
         let started = Instant::now();
         let destination = incoming.destination.clone();
         let dialled = tokio::select! {
@@ -113,7 +113,7 @@ impl Forwarder {
 
     /// The bridge is boxed by itself: a block that awaits what it was given keeps room for it
     /// twice.
-    fn join(self: &Arc<Self>, incoming: Incoming, destination: Destination, socket: TcpStream) -> Option<Joined> {
+    fn join(self: &Arc<Self>, incoming: Incoming, destination: Destination, socket: TcpStream) -> Option<BridgeFuture> {
         // The asker is gone: the socket is closed by being dropped.
         let stream = incoming.accept().ok()?;
         let gauge = Arc::new(Gauge::default());

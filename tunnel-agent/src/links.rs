@@ -1,7 +1,7 @@
 //! The usable links of the process, whoever made them: who is linked to which server, and is that
 //! enough?
 //!
-//! Places (the connector's) make links independently and look here whether one more is wanted.
+//! Keepers (the connector's) make links independently and look here whether one more is wanted.
 //! Nobody waits for the lock.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -43,7 +43,7 @@ struct Inner {
 #[derive(Debug)]
 struct Entry {
     server: Arc<str>,
-    place: u64,
+    keeper: u64,
     serving: Serving,
 }
 
@@ -95,7 +95,7 @@ impl Links {
     /// Takes a link in; none if its server has enough, unless the link stands in for another one.
     pub fn admit(
         self: &Arc<Self>,
-        place: u64,
+        keeper: u64,
         server: &Arc<str>,
         serving: &Serving,
         stands_in: bool,
@@ -106,7 +106,7 @@ impl Links {
         }
         let id = inner.next;
         inner.next += 1;
-        inner.links.insert(id, Entry { server: Arc::clone(server), place, serving: serving.clone() });
+        inner.links.insert(id, Entry { server: Arc::clone(server), keeper, serving: serving.clone() });
         inner.not_ready = None;
         drop(inner);
         self.changed.send_modify(|count| *count += 1);
@@ -122,13 +122,13 @@ impl Links {
         Some(Number { links: Arc::clone(self), number })
     }
 
-    /// Whether one more link through `place` may lead somewhere it is wanted: there are too few
-    /// servers, or one that was reached through this place has too few links. Behind a load
+    /// Whether one more link through `keeper` may lead somewhere it is wanted: there are too few
+    /// servers, or one that was reached through this keeper has too few links. Behind a load
     /// balancer the only way to know is to try.
-    pub fn wants_more_through(&self, place: u64) -> bool {
+    pub fn wants_more_through(&self, keeper: u64) -> bool {
         let inner = self.inner.lock();
         let here: BTreeSet<_> =
-            inner.links.values().filter(|link| link.place == place).map(|link| &link.server).collect();
+            inner.links.values().filter(|link| link.keeper == keeper).map(|link| &link.server).collect();
         inner.servers() < FEWEST_SERVERS || here.into_iter().any(|server| inner.to(server) < self.per_server)
     }
 
@@ -142,12 +142,12 @@ impl Links {
         self.inner.lock().links.iter().any(|(id, link)| *id >= since || &*link.server != server)
     }
 
-    /// How many links `place` wants to have, for the summary; none when the place is gone.
-    pub fn wanted_through(&self, place: u64, wanted: Option<usize>) {
+    /// How many links `keeper` wants to have, for the summary; none when the place is gone.
+    pub fn wanted_through(&self, keeper: u64, wanted: Option<usize>) {
         let mut inner = self.inner.lock();
         match wanted {
-            Some(wanted) => inner.wanted.insert(place, wanted),
-            None => inner.wanted.remove(&place),
+            Some(wanted) => inner.wanted.insert(keeper, wanted),
+            None => inner.wanted.remove(&keeper),
         };
     }
 

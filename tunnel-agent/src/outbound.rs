@@ -17,11 +17,11 @@ use crate::files::Followed;
 /// How tunnel-servers are reached.
 #[derive(Debug)]
 pub struct Outbound {
-    through: Option<Through>,
+    through: Option<ProxySetting>,
 }
 
 #[derive(Debug)]
-struct Through {
+struct ProxySetting {
     proxy: ProxyUrl,
     /// Where the operator said so, for the log.
     source: &'static str,
@@ -44,7 +44,7 @@ impl Outbound {
 
     fn with(proxy: ProxyUrl, source: &'static str, bypass: Bypass, ca: Option<PathBuf>) -> Self {
         let trust = Followed::new(ClientFiles { ca, identity: None });
-        Self { through: Some(Through { proxy, source, bypass, trust }) }
+        Self { through: Some(ProxySetting { proxy, source, bypass, trust }) }
     }
 
     /// Whether connections to `host:port` go through a proxy, which then resolves the name.
@@ -55,7 +55,7 @@ impl Outbound {
     /// The proxy towards `host:port`, if there is one. Its CA file is read anew if it changed.
     pub fn proxy(&self, host: &str, port: u16) -> Result<Option<Proxy>, ClientFilesError> {
         let through = self.through.as_ref().filter(|_| self.is_proxied(host, port));
-        through.map(Through::proxy).transpose()
+        through.map(ProxySetting::proxy).transpose()
     }
 }
 
@@ -63,15 +63,15 @@ impl Outbound {
 impl fmt::Display for Outbound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.through {
-            Some(Through { proxy, source, .. }) => write!(f, "{proxy} ({source})"),
+            Some(ProxySetting { proxy, source, .. }) => write!(f, "{proxy} ({source})"),
             None => f.write_str("none"),
         }
     }
 }
 
-// === impl Through ===
+// === impl ProxySetting ===
 
-impl Through {
+impl ProxySetting {
     fn proxy(&self) -> Result<Proxy, ClientFilesError> {
         let protocol = match self.proxy.scheme {
             ProxyScheme::Http => Protocol::Http,

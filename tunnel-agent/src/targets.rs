@@ -29,7 +29,7 @@ pub struct Targets {
 /// Where to dial for a destination that may be allowed, and what its addresses have to pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
-    pub place: Destination,
+    pub destination: Destination,
     check: Check,
 }
 
@@ -77,10 +77,10 @@ impl Targets {
     pub fn candidate(&self, destination: &Destination) -> Result<Candidate, NotAllowed> {
         let host = canonical(destination.host());
         if self.is_api_server(&host, destination.port()) {
-            return Ok(Candidate { place: self.api_server.clone(), check: Check::Any });
+            return Ok(Candidate { destination: self.api_server.clone(), check: Check::Any });
         }
         let port = destination.port();
-        let candidate = |check| Ok(Candidate { place: destination.clone(), check });
+        let candidate = |check| Ok(Candidate { destination: destination.clone(), check });
         if self.rules.iter().any(|rule| rule.names(&host, port)) {
             return candidate(Check::Named);
         }
@@ -93,14 +93,14 @@ impl Targets {
 
     /// Whether `candidate` may be reached at `address`, which its name resolved to.
     pub fn permits(&self, candidate: &Candidate, address: IpAddr) -> bool {
-        self.allows(address, &canonical(candidate.place.host()), candidate.place.port(), candidate.check)
+        self.allows(address, &canonical(candidate.destination.host()), candidate.destination.port(), candidate.check)
     }
 
     /// What is said when `candidate`, asked for as `destination`, may not be reached at any of its
     /// addresses. Names that no rule knows are answered the same when they have none: which names
     /// there are here is nobody's business.
     pub fn refusal(&self, candidate: &Candidate, destination: &Destination) -> NotAllowed {
-        let is_name = candidate.place.host().parse::<IpAddr>().is_err();
+        let is_name = candidate.destination.host().parse::<IpAddr>().is_err();
         let hidden = is_name && candidate.check == Check::Unnamed;
         self.not_allowed(destination, if hidden { ", or knows no such name" } else { "" })
     }

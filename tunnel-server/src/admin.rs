@@ -15,7 +15,7 @@ use anyhow::Context as _;
 use http::uri::Authority;
 use http::{HeaderValue, Method, Request, StatusCode, header};
 use hyper::body::Incoming;
-use telemetry::admin::{self, Answer, Asker, Endpoint, Probes, answer, method_not_allowed, text};
+use telemetry::admin::{self, Answer, Endpoint, PeerAddress, Probes, answer, method_not_allowed, text};
 use tokio::runtime::Handle;
 
 use self::command::Command;
@@ -31,7 +31,7 @@ const LINKS: &str = "/debug/links";
 pub struct Admin(Endpoint);
 
 /// Answers requests.
-struct Desk {
+struct Endpoints {
     shared: Shared,
     probes: Probes,
 }
@@ -43,10 +43,10 @@ pub fn start(listen: SocketAddr, shared: Shared, runtime: &Handle) -> anyhow::Re
         conditions: &CONDITIONS,
         metrics: telemetry::metrics::Metrics::clone(&shared.exposition),
     };
-    let desk = Arc::new(Desk { shared, probes });
+    let endpoints = Arc::new(Endpoints { shared, probes });
     let handler = move |request| {
-        let desk = Arc::clone(&desk);
-        async move { desk.answer(&request).await }
+        let endpoints = Arc::clone(&endpoints);
+        async move { endpoints.answer(&request).await }
     };
     let endpoint = admin::serve(listen, runtime, handler).with_context(|| format!("the admin endpoint {listen}"))?;
     Ok(Admin(endpoint))
@@ -61,9 +61,9 @@ impl Admin {
     }
 }
 
-// === impl Desk ===
+// === impl Endpoints ===
 
-impl Desk {
+impl Endpoints {
     async fn answer(&self, request: &Request<Incoming>) -> Answer {
         if let Some(answer) = self.probes.answer(request, || self.details()) {
             return answer;
@@ -109,7 +109,10 @@ impl Desk {
 
 /// The answer to somebody from elsewhere.
 fn refused<B>(request: &Request<B>) -> Option<Answer> {
-    let near = request.extensions().get::<Asker>().is_some_and(|Asker(asker)| asker.ip().to_canonical().is_loopback());
+    let near = request
+        .extensions()
+        .get::<PeerAddress>()
+        .is_some_and(|PeerAddress(asker)| asker.ip().to_canonical().is_loopback());
     // A page's script says its origin, but not when it reads what it takes for its own site: then
     // it names that as the host.
     let browsed = request.headers().contains_key(header::ORIGIN) || !names_this_machine(request);

@@ -13,8 +13,8 @@ use net::drain::Drain;
 use net::process;
 use net::runtime::block_on;
 use prometheus_client::registry::Registry as MetricsRegistry;
-use telemetry::quiet::Quiet;
 use telemetry::readiness::Readiness;
+use telemetry::throttle::LogThrottle;
 use tunnel::Budget;
 
 use self::runtime::Runtime;
@@ -158,7 +158,7 @@ impl Parts {
             settings: config.agents.settings.clone(),
             dial_timeout: config.dial_timeout,
             default_cluster: config.default_cluster.clone(),
-            refusals: Quiet::default(),
+            refusals: LogThrottle::default(),
         });
         let frontends = Frontends::start(&config.frontends, shared.clone(), handle)?;
         let admin = admin::start(config.admin_listen, shared.clone(), handle)?;

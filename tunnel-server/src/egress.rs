@@ -39,7 +39,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 const MOST_EARLY: usize = 64 * 1024;
 
 /// Why a client is not served.
-enum Unserved {
+enum NotServed {
     Answered(Answer),
     /// There is nobody to answer, or nothing was asked.
     Silent(&'static str),
@@ -55,8 +55,8 @@ pub async fn serve<S: Front>(shared: &Shared, origin: &Origin, mut io: S, mut re
             }
         }
         // Whoever does not take it in time has itself to blame.
-        Err(Unserved::Answered(answer)) => drop(Box::pin(timeout(ANSWER_TIMEOUT, last_words(io, &answer))).await),
-        Err(Unserved::Silent(_)) => {}
+        Err(NotServed::Answered(answer)) => drop(Box::pin(timeout(ANSWER_TIMEOUT, last_words(io, &answer))).await),
+        Err(NotServed::Silent(_)) => {}
     }
 }
 
@@ -66,10 +66,10 @@ async fn open<S: AsyncRead + Unpin>(
     origin: &Origin,
     io: &mut S,
     read: &mut BytesMut,
-) -> Result<relay::Relayed, Unserved> {
+) -> Result<relay::Relayed, NotServed> {
     let heard = tokio::select! {
-        heard = timeout(HEAD_TIMEOUT, head(io, read)) => heard.unwrap_or(Err(Unserved::Silent("slow"))),
-        () = shutdown(&shared.drain) => Err(Unserved::Silent("shutdown")),
+        heard = timeout(HEAD_TIMEOUT, head(io, read)) => heard.unwrap_or(Err(NotServed::Silent("slow"))),
+        () = shutdown(&shared.drain) => Err(NotServed::Silent("shutdown")),
     };
     match heard {
         Ok(request) => connect(shared, origin, io, &request, read).await,
@@ -82,7 +82,7 @@ async fn open<S: AsyncRead + Unpin>(
 }
 
 /// Reads until `read` holds a head; what came behind it stays there.
-async fn head<S: AsyncRead + Unpin>(io: &mut S, read: &mut BytesMut) -> Result<Request, Unserved> {
+async fn head<S: AsyncRead + Unpin>(io: &mut S, read: &mut BytesMut) -> Result<Request, NotServed> {
     loop {
         match head::parse(read) {
             Ok(Some((request, length))) => {
@@ -98,9 +98,9 @@ async fn head<S: AsyncRead + Unpin>(io: &mut S, read: &mut BytesMut) -> Result<R
         // Never more than a head may have, so that one client cannot fill memory with what it sends
         // behind it.
         match io.take((LONGEST_HEAD - read.len()) as u64).read_buf(read).await {
-            Ok(0) => return Err(Unserved::Silent("closed")),
+            Ok(0) => return Err(NotServed::Silent("closed")),
             Ok(_) => {}
-            Err(_) => return Err(Unserved::Silent("broken")),
+            Err(_) => return Err(NotServed::Silent("broken")),
         }
     }
 }
@@ -118,12 +118,12 @@ async fn connect<S: AsyncRead + Unpin>(
     io: &mut S,
     request: &Request,
     early: &mut BytesMut,
-) -> Result<relay::Relayed, Unserved> {
+) -> Result<relay::Relayed, NotServed> {
     let opening = relay::open(shared, origin, request.cluster.as_ref(), &request.destination);
     tokio::select! {
         biased;
-        opened = opening => opened.map_err(|refusal| Unserved::Answered(Answer::refusal(&refusal))),
-        () = gone(io, early) => Err(Unserved::Silent("cancelled")),
+        opened = opening => opened.map_err(|refusal| NotServed::Answered(Answer::refusal(&refusal))),
+        () = gone(io, early) => Err(NotServed::Silent("cancelled")),
     }
 }
 
@@ -159,9 +159,9 @@ async fn last_words<S: AsyncRead + AsyncWrite + Unpin>(io: S, answer: &Answer) -
     io.shutdown().await
 }
 
-// === impl Unserved ===
+// === impl NotServed ===
 
-impl Unserved {
+impl NotServed {
     /// For the metric.
     fn as_str(&self) -> &'static str {
         match self {
@@ -171,7 +171,7 @@ impl Unserved {
     }
 }
 
-impl From<HeadError> for Unserved {
+impl From<HeadError> for NotServed {
     fn from(error: HeadError) -> Self {
         Self::Answered(error.into())
     }

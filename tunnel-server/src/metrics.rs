@@ -23,7 +23,7 @@ use telemetry::histogram::Histogram;
 use telemetry::metrics::InFlight;
 use tunnel::{Budget, ClusterName, Refusal};
 
-use self::sheds::Sheds;
+use self::sheds::ShedStreams;
 pub use self::streams::Open;
 use self::streams::Streams;
 
@@ -169,7 +169,7 @@ impl Metrics {
         registry.register(
             "tunnel_server_sheds",
             "Streams reset because all together held more bytes than they may",
-            Sheds(budget.clone()),
+            ShedStreams(budget.clone()),
         );
     }
 

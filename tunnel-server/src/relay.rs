@@ -130,11 +130,11 @@ fn joined<F: Future<Output = io::Result<()>> + Send>(
     Box::pin(async move {
         let end = join.await;
         drop(counted);
-        told(&shared, &cluster, &to, &end);
+        report_end(&shared, &cluster, &to, &end);
     })
 }
 
-fn told(shared: &Shared, cluster: &ClusterName, to: &Destination, end: &io::Result<()>) {
+fn report_end(shared: &Shared, cluster: &ClusterName, to: &Destination, end: &io::Result<()>) {
     shared.metrics.ended(cluster, end.as_ref().err().map(io::Error::kind));
     match end {
         Ok(()) => tracing::debug!(%cluster, %to, "stream ended"),

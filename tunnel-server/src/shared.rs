@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use net::drain::Drain;
-use telemetry::quiet::Quiet;
 use telemetry::readiness::Readiness;
+use telemetry::throttle::LogThrottle;
 use tunnel::{Budget, ClusterName, Settings};
 
 use crate::metrics::Metrics;
@@ -27,7 +27,7 @@ pub struct Common {
     /// All metrics as text.
     pub exposition: Arc<telemetry::metrics::Metrics>,
     /// Lines of the log about refused streams; make it by `default()`.
-    pub refusals: Quiet,
+    pub refusals: LogThrottle,
     /// Bytes held by all streams together.
     pub budget: Budget,
     /// The registry enforces those of clusters, links, dials and all streams together (its refusals

@@ -113,7 +113,7 @@ impl Bench {
         Link::start(stream, &Settings::default(), Hop::Server).await.expect("HTTP/2")
     }
 
-    pub fn told(&self) -> String {
+    pub fn metrics_text(&self) -> String {
         self.shared.exposition.encode()
     }
 }
@@ -131,7 +131,7 @@ pub fn shared(limits: Limits, default_cluster: Option<&str>) -> Shared {
         drain: net::drain::Drain::new(),
         metrics,
         exposition: Arc::new(telemetry::metrics::Metrics::new(registry)),
-        refusals: telemetry::quiet::Quiet::default(),
+        refusals: telemetry::throttle::LogThrottle::default(),
         budget,
         limits,
         settings: Settings::default(),

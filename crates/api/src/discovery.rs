@@ -179,7 +179,7 @@ mod tests {
     /// A verb that is told but not served would break controllers.
     #[test]
     fn every_advertised_verb_is_routed() {
-        use crate::route::{Asked, Route, parse};
+        use crate::route::{RawRequest, Route, parse};
         for resource in RESOURCES {
             let collection = format!("/apis/cluster.core.oam.dev/v1alpha1/{}", resource.plural);
             let subresources = resource.subresources.iter().map(|one| (format!("/c1/{}", one.name), one.verbs));
@@ -197,7 +197,7 @@ mod tests {
                     };
                     let path = collection.clone() + if tail.is_empty() { name } else { &tail };
                     let method = method.parse().expect("method");
-                    let parsed = parse(Asked::new(&method, &path, query));
+                    let parsed = parse(RawRequest::new(&method, &path, query));
                     assert!(!matches!(parsed.route, Route::NotFound | Route::MethodNotAllowed), "{verb} {path}");
                     let Attributes::Resource(attributes) = parsed.attributes else { panic!("{path} is a resource") };
                     assert_eq!((attributes.verb.as_str(), &*attributes.resource), (*verb, resource.plural), "{path}");

@@ -41,7 +41,7 @@ pub enum Change {
 
 /// The health to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
+pub struct HealthUpdate {
     pub health: Health,
     /// The sender insists on the version there is: when another write comes in between, it must be
     /// told.
@@ -130,12 +130,12 @@ impl Change {
     }
 
     /// What this asks for of `cluster` as it is now.
-    pub fn wanted(&self, cluster: &ClusterSpec) -> Result<Wanted, Refused> {
+    pub fn wanted(&self, cluster: &ClusterSpec) -> Result<HealthUpdate, Refused> {
         let object = match self {
             Self::Update(sent) => {
                 sent.check(cluster)?;
                 let pinned = !sent.metadata.resource_version.is_empty();
-                return Ok(Wanted { health: sent.status.clone(), pinned });
+                return Ok(HealthUpdate { health: sent.status.clone(), pinned });
             }
             Self::Merge(patch) => {
                 let mut object = current(cluster);
@@ -150,7 +150,7 @@ impl Change {
         let sent: Sent = serde_json::from_value(object).map_err(|_| Refused::Json)?;
         sent.check(cluster)?;
         // A patch keeps the version there is unless it names another, which was checked.
-        Ok(Wanted { health: sent.status, pinned: false })
+        Ok(HealthUpdate { health: sent.status, pinned: false })
     }
 }
 

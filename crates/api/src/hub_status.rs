@@ -109,7 +109,7 @@ fn reason(name: &str, code: StatusCode) -> Reason {
 mod tests {
     use super::*;
 
-    fn told(code: u16, body: &str) -> Status {
+    fn to_status(code: u16, body: &str) -> Status {
         let code = StatusCode::from_u16(code).expect("a code");
         HubStatus::parse(code, &HeaderMap::new(), body.as_bytes()).into_status("secrets", "clustergateways")
     }
@@ -117,13 +117,16 @@ mod tests {
     #[test]
     fn code_and_reason_stay_and_the_words_are_about_our_resource() {
         let expired = r#"{"kind":"Status","message":"too old resource version: 5 (9)","reason":"Expired","code":410}"#;
-        let status = told(410, expired);
+        let status = to_status(410, expired);
         assert_eq!((status.code().as_u16(), status.reason()), (410, Reason::Expired));
         assert_eq!(status.message(), "too old resource version: 5 (9)");
         let conflict = r#"{"message":"Operation cannot be fulfilled on secrets \"c1\": modified","reason":"Conflict","code":409,"details":null}"#;
-        assert_eq!(told(409, conflict).message(), "Operation cannot be fulfilled on clustergateways \"c1\": modified");
+        assert_eq!(
+            to_status(409, conflict).message(),
+            "Operation cannot be fulfilled on clustergateways \"c1\": modified"
+        );
         let busy = r#"{"message":"slow down","code":429,"details":{"retryAfterSeconds":7}}"#;
-        let status = told(429, busy);
+        let status = to_status(429, busy);
         assert_eq!(
             (status.reason(), status.details().map(|it| it.retry_after_seconds)),
             (Reason::TooManyRequests, Some(7))
@@ -146,18 +149,18 @@ mod tests {
     #[test]
     fn what_is_no_status_has_the_codes_reason() {
         for (code, reason) in [(504, Reason::Timeout), (500, Reason::InternalError), (422, Reason::Invalid)] {
-            let status = told(code, "<html>");
+            let status = to_status(code, "<html>");
             assert_eq!((status.code().as_u16(), status.reason()), (code, reason));
             assert!(status.message().contains("clustergateways"));
         }
         // A success is no failure, whatever its body says.
-        assert_eq!(told(200, r#"{"code":201}"#).code(), StatusCode::INTERNAL_SERVER_ERROR);
+        assert_eq!(to_status(200, r#"{"code":201}"#).code(), StatusCode::INTERNAL_SERVER_ERROR);
     }
 
     #[test]
     fn long_messages_are_cut_between_characters() {
         let message = "é".repeat(LONGEST_MESSAGE);
-        let status = told(500, &format!("{{\"message\":\"{message}\",\"code\":500}}"));
+        let status = to_status(500, &format!("{{\"message\":\"{message}\",\"code\":500}}"));
         assert_eq!(status.message().len(), LONGEST_MESSAGE);
     }
 }

@@ -28,7 +28,7 @@ pub struct Parsed<'a> {
 
 /// What is parsed: a request as it was received, path and query still percent-encoded.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked<'a> {
+pub struct RawRequest<'a> {
     pub method: &'a Method,
     pub path: &'a str,
     pub query: Option<&'a str>,
@@ -162,8 +162,8 @@ const VIRTUAL_CLUSTERS: &str = "virtualclusters";
 ///
 /// The attributes follow Kubernetes' request-info rules. A `HEAD` of a resource is a `get`; of
 /// anything else it is a `head`.
-pub fn parse(asked: Asked<'_>) -> Parsed<'_> {
-    let Asked { method, path, query, .. } = asked;
+pub fn parse(asked: RawRequest<'_>) -> Parsed<'_> {
+    let RawRequest { method, path, query, .. } = asked;
     if let Some((cluster, remainder)) = proxied_cluster(path) {
         return proxied(asked, cluster, remainder);
     }
@@ -183,8 +183,8 @@ pub fn parse(asked: Asked<'_>) -> Parsed<'_> {
     Parsed { route: if allowed { route } else { Route::MethodNotAllowed }, attributes }
 }
 
-fn proxied(asked: Asked<'_>, cluster: ClusterName, remainder: usize) -> Parsed<'_> {
-    let Asked { method, path, query, upgrade } = asked;
+fn proxied(asked: RawRequest<'_>, cluster: ClusterName, remainder: usize) -> Parsed<'_> {
+    let RawRequest { method, path, query, upgrade } = asked;
     let asks = MemberRequest::read(method, &path[remainder..], query, upgrade.is_some());
     let verb = asks.reviewed_verb(upgrade.unwrap_or(Verb::Get));
     let attributes = Attributes::Resource(ResourceAttributes {
@@ -284,9 +284,9 @@ fn probe(path: &str) -> Route<'static> {
     }
 }
 
-// === impl Asked ===
+// === impl RawRequest ===
 
-impl<'a> Asked<'a> {
+impl<'a> RawRequest<'a> {
     /// A request that does not ask to switch protocols.
     pub fn new(method: &'a Method, path: &'a str, query: Option<&'a str>) -> Self {
         Self { method, path, query, upgrade: None }

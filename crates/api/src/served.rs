@@ -36,7 +36,7 @@ struct List<'a, I> {
 /// An object in any form, to be written by itself or inside a watch event.
 #[derive(Serialize)]
 #[serde(untagged)]
-pub(crate) enum Shown<'a, C> {
+pub(crate) enum Rendered<'a, C> {
     Document(Document<'a, C>),
     Metadata(PartialObjectMetadata<'a>),
     Table(Table<'a, C>),
@@ -73,15 +73,15 @@ impl Form {
     }
 
     /// `columns`: whether a Table defines its columns.
-    pub(crate) fn shown<T: Served>(self, object: &T, columns: bool) -> Shown<'_, T::Content<'_>> {
+    pub(crate) fn shown<T: Served>(self, object: &T, columns: bool) -> Rendered<'_, T::Content<'_>> {
         match self.representation {
-            Representation::Json => Shown::Document(Document::new(object, true)),
+            Representation::Json => Rendered::Document(Document::new(object, true)),
             Representation::Metadata(version) => {
-                Shown::Metadata(PartialObjectMetadata::new(object.metadata(), version))
+                Rendered::Metadata(PartialObjectMetadata::new(object.metadata(), version))
             }
             Representation::Table(version) => {
                 let metadata = ListMeta { resource_version: object.metadata().resource_version, ..ListMeta::default() };
-                Shown::Table(Table::new([object], metadata, version, self.include, columns))
+                Rendered::Table(Table::new([object], metadata, version, self.include, columns))
             }
         }
     }

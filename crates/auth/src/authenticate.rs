@@ -67,14 +67,14 @@ pub enum AuthenticationError {
 
 /// Nothing proves who the caller is.
 #[derive(Debug)]
-enum Unproven {
+enum NotAuthenticated {
     Refused(String),
     Failed(ReviewError),
 }
 
 /// What was held against a request so far.
 #[derive(Default)]
-struct Objections {
+struct Rejections {
     refused: Vec<Arc<str>>,
     failed: Option<ReviewError>,
 }
@@ -94,11 +94,11 @@ impl Authenticator {
     /// As [`Authenticator::authenticate`], and says who acts where that is somebody else.
     pub async fn identify(&self, peer: &Peer, headers: &mut HeaderMap) -> Result<Identity, AuthenticationError> {
         // Read, take, and only then wait: a request given up half-way leaves nothing behind.
-        let mut objections = Objections::default();
-        let (by_certificate, credentials) = self.present(peer, headers, &mut objections);
+        let mut rejections = Rejections::default();
+        let (by_certificate, credentials) = self.present(peer, headers, &mut rejections);
         let user = match by_certificate {
             Some(user) => user,
-            None => self.by_token(peer, &credentials, objections).await?,
+            None => self.by_token(peer, &credentials, rejections).await?,
         };
         let Some(impersonation) = credentials.impersonation else { return Ok(Identity { user, impersonator: None }) };
         let impersonator = Some(Arc::clone(&user));
@@ -118,7 +118,7 @@ impl Authenticator {
         &self,
         peer: &Peer,
         headers: &mut HeaderMap,
-        objections: &mut Objections,
+        rejections: &mut Rejections,
     ) -> (Option<Arc<User>>, Credentials) {
         let now = if peer.certificates().is_empty() { 0 } else { self.clock.now() };
         let proxy = self.trust.front_proxy();
@@ -127,11 +127,11 @@ impl Authenticator {
             None => Opinion::None,
         };
         let credentials = Credentials::take(headers, proxy.as_ref().map(|settings| &settings.value.headers));
-        let user = self.weigh(Method::FrontProxy, opinion, objections).or_else(|| {
+        let user = self.weigh(Method::FrontProxy, opinion, rejections).or_else(|| {
             let clients = self.trust.clients();
             let opinion =
                 clients.as_ref().map_or(Opinion::None, |bundle| client_certificate::authenticate(peer, bundle, now));
-            self.weigh(Method::ClientCertificate, opinion, objections)
+            self.weigh(Method::ClientCertificate, opinion, rejections)
         });
         (user, credentials)
     }
@@ -140,11 +140,11 @@ impl Authenticator {
         &self,
         peer: &Peer,
         credentials: &Credentials,
-        mut objections: Objections,
-    ) -> Result<Arc<User>, Unproven> {
+        mut rejections: Rejections,
+    ) -> Result<Arc<User>, NotAuthenticated> {
         if let Some(token) = credentials.authorization.as_ref().and_then(bearer) {
             let opinion = self.tokens.authenticate_of(peer, token).await;
-            if let Some(user) = self.weigh(Method::Bearer, opinion, &mut objections) {
+            if let Some(user) = self.weigh(Method::Bearer, opinion, &mut rejections) {
                 return Ok(user);
             }
         }
@@ -153,28 +153,28 @@ impl Authenticator {
             ProtocolToken::Malformed(why) => Opinion::Refused(Arc::from(*why)),
             ProtocolToken::Token(token) => self.tokens.authenticate(token).await,
         };
-        if let Some(user) = self.weigh(Method::WebSocket, opinion, &mut objections) {
+        if let Some(user) = self.weigh(Method::WebSocket, opinion, &mut rejections) {
             return Ok(user);
         }
-        self.anonymous(objections)
+        self.anonymous(rejections)
     }
 
-    fn anonymous(&self, objections: Objections) -> Result<Arc<User>, Unproven> {
-        objections.into_result()?;
+    fn anonymous(&self, rejections: Rejections) -> Result<Arc<User>, NotAuthenticated> {
+        rejections.into_result()?;
         self.metrics.authenticated(Method::Anonymous, self.anonymous.is_some());
-        let off = || Unproven::Refused("no credential, and anonymous requests are switched off".to_owned());
+        let off = || NotAuthenticated::Refused("no credential, and anonymous requests are switched off".to_owned());
         self.anonymous.clone().ok_or_else(off)
     }
 
-    fn weigh(&self, method: Method, opinion: Opinion, objections: &mut Objections) -> Option<Arc<User>> {
+    fn weigh(&self, method: Method, opinion: Opinion, rejections: &mut Rejections) -> Option<Arc<User>> {
         match opinion {
             Opinion::None => return None,
             Opinion::User(user) => {
                 self.metrics.authenticated(method, true);
                 return Some(user);
             }
-            Opinion::Refused(why) => objections.refused.push(why),
-            Opinion::Failed(error) => objections.failed = Some(error),
+            Opinion::Refused(why) => rejections.refused.push(why),
+            Opinion::Failed(error) => rejections.failed = Some(error),
         }
         self.metrics.authenticated(method, false);
         None
@@ -196,28 +196,28 @@ impl From<ImpersonationError> for AuthenticationError {
     }
 }
 
-// === impl Unproven ===
+// === impl NotAuthenticated ===
 
-impl From<Unproven> for AuthenticationError {
-    fn from(unproven: Unproven) -> Self {
+impl From<NotAuthenticated> for AuthenticationError {
+    fn from(unproven: NotAuthenticated) -> Self {
         match unproven {
-            Unproven::Refused(why) => Self::Unauthorized { why },
-            Unproven::Failed(ReviewError::Busy) => Self::Busy,
-            Unproven::Failed(error) => Self::Review(error.to_string()),
+            NotAuthenticated::Refused(why) => Self::Unauthorized { why },
+            NotAuthenticated::Failed(ReviewError::Busy) => Self::Busy,
+            NotAuthenticated::Failed(error) => Self::Review(error.to_string()),
         }
     }
 }
 
-// === impl Objections ===
+// === impl Rejections ===
 
-impl Objections {
+impl Rejections {
     /// A credential that could not be checked weighs more than one that was refused: it may have
     /// been good, and "401" would send its owner to fetch another.
-    fn into_result(self) -> Result<(), Unproven> {
+    fn into_result(self) -> Result<(), NotAuthenticated> {
         match self.failed {
-            Some(error) => Err(Unproven::Failed(error)),
+            Some(error) => Err(NotAuthenticated::Failed(error)),
             None if self.refused.is_empty() => Ok(()),
-            None => Err(Unproven::Refused(self.refused.join("; "))),
+            None => Err(NotAuthenticated::Refused(self.refused.join("; "))),
         }
     }
 }

@@ -20,7 +20,7 @@ use tokio::time::Instant;
 
 use self::entries::{Entries, Slot};
 use self::flight::Flight;
-use crate::review::{ReviewError, Stage};
+use crate::review::{ReviewError, ReviewProgress};
 
 /// An answer and how long it may be kept. Zero: only for those who wait for it now.
 pub type Loaded<V> = Result<(V, Duration), ReviewError>;
@@ -45,7 +45,7 @@ pub struct Limits {
 }
 
 /// How a caller finds its key.
-enum Joined<K: Hash + Eq, V> {
+enum Lookup<K: Hash + Eq, V> {
     Ready(V),
     Waiting(watch::Receiver<Outcome<V>>),
     First(watch::Receiver<Outcome<V>>, Flight<K, V>),
@@ -95,23 +95,27 @@ where
 
     /// The kept answer, or that of the call already under way, or that of a new call `load`, which
     /// is told to say how far it is.
-    pub async fn get_or_load<F>(&self, key: Arc<K>, load: impl FnOnce(Stage) -> F) -> Result<V, ReviewError>
+    pub async fn get_or_load<F>(&self, key: Arc<K>, load: impl FnOnce(ReviewProgress) -> F) -> Result<V, ReviewError>
     where
         F: Future<Output = Loaded<V>> + Send + 'static,
     {
         match self.join(key)? {
-            Joined::Ready(value) => Ok(value),
-            Joined::Waiting(outcome) => landing(outcome).await,
-            Joined::First(outcome, flight) => {
+            Lookup::Ready(value) => Ok(value),
+            Lookup::Waiting(outcome) => outcome_of(outcome).await,
+            Lookup::First(outcome, flight) => {
                 self.start(flight, load);
-                landing(outcome).await
+                outcome_of(outcome).await
             }
         }
     }
 
     /// A call whose answer is neither kept nor shared, but runs where the shared ones do and counts
     /// as `weight` of them.
-    pub(crate) async fn load_alone<F>(&self, weight: usize, load: impl FnOnce(Stage) -> F) -> Result<V, ReviewError>
+    pub(crate) async fn load_alone<F>(
+        &self,
+        weight: usize,
+        load: impl FnOnce(ReviewProgress) -> F,
+    ) -> Result<V, ReviewError>
     where
         F: Future<Output = Loaded<V>> + Send + 'static,
     {
@@ -123,16 +127,16 @@ where
             (outcome, Flight { entries: Arc::clone(&self.entries), own: None, weight, outcome: Arc::new(sender) })
         };
         self.start(flight, load);
-        landing(outcome).await
+        outcome_of(outcome).await
     }
 
-    fn join(&self, key: Arc<K>) -> Result<Joined<K, V>, ReviewError> {
+    fn join(&self, key: Arc<K>) -> Result<Lookup<K, V>, ReviewError> {
         let mut entries = self.entries.lock();
         match entries.slots.get(&key) {
             Some(Slot::Ready { value, expires, .. }) if Instant::now() < *expires => {
-                return Ok(Joined::Ready(value.clone()));
+                return Ok(Lookup::Ready(value.clone()));
             }
-            Some(Slot::Pending { outcome, .. }) => return Ok(Joined::Waiting(outcome.subscribe())),
+            Some(Slot::Pending { outcome, .. }) => return Ok(Lookup::Waiting(outcome.subscribe())),
             _ => self.check_room(&entries)?,
         }
         let (sender, outcome) = watch::channel(None);
@@ -140,7 +144,7 @@ where
         let id = entries.add_pending(&key, &sender);
         drop(entries);
         let flight = Flight { entries: Arc::clone(&self.entries), own: Some((key, id)), weight: 1, outcome: sender };
-        Ok(Joined::First(outcome, flight))
+        Ok(Lookup::First(outcome, flight))
     }
 
     /// Those already waiting may be more than the limit by the weight of the last one let in.
@@ -149,18 +153,18 @@ where
     }
 
     /// Not under the lock: a runtime that is shut down drops the task, and its `Flight`, at once.
-    fn start<F>(&self, flight: Flight<K, V>, load: impl FnOnce(Stage) -> F)
+    fn start<F>(&self, flight: Flight<K, V>, load: impl FnOnce(ReviewProgress) -> F)
     where
         F: Future<Output = Loaded<V>> + Send + 'static,
     {
-        let stage = Stage::default();
-        let load = load(stage.clone());
-        self.runtime.spawn(flight.fly(stage, load));
+        let progress = ReviewProgress::default();
+        let load = load(progress.clone());
+        self.runtime.spawn(flight.fly(progress, load));
     }
 }
 
 /// The senders go only with the call's task.
-async fn landing<V: Clone>(mut outcome: watch::Receiver<Outcome<V>>) -> Result<V, ReviewError> {
+async fn outcome_of<V: Clone>(mut outcome: watch::Receiver<Outcome<V>>) -> Result<V, ReviewError> {
     let outcome = outcome.wait_for(Option::is_some).await.map_err(|_| ReviewError::Lost)?;
     outcome.clone().unwrap_or(Err(ReviewError::Lost))
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use net::follow::{File, LONGEST};
-use net::tls::server::Doorkeeper;
+use net::tls::server::ClientAdmission;
 use rustls_pki_types::CertificateDer;
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
@@ -62,7 +62,7 @@ impl ClientCa {
     }
 }
 
-impl Doorkeeper for ClientCa {
+impl ClientAdmission for ClientCa {
     fn admit(&self, chain: &[CertificateDer<'static>]) -> Result<(), String> {
         let clients = self.trust.clients();
         let bundle = clients.as_ref().expect("published before anybody could ask");

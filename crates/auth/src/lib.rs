@@ -48,7 +48,7 @@ pub use self::config::{AuthorizationConfig, Config, FrontProxyConfig, TokenConfi
 pub use self::hub::Hub;
 pub use self::metrics::Metrics;
 pub use self::peer::Peer;
-pub use self::review::{AtHub, Retry, ReviewError, Reviews, Stage};
+pub use self::review::{AtHubGuard, Retry, ReviewError, ReviewProgress, Reviews};
 pub use self::standalone::PolicyError;
 pub use self::token::TokenFileError;
 pub use self::user::User;

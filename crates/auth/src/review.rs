@@ -4,8 +4,8 @@
 //! promise another try may do better. Results are neither judged nor cached here.
 
 mod hub;
-mod places;
-mod stage;
+mod permits;
+mod progress;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,11 +18,11 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::metrics::{Kind, Metrics};
 
-use self::places::Places;
+use self::permits::ReviewPermits;
 
 pub(crate) use self::hub::HubReviews;
-pub(crate) use self::places::Line;
-pub use self::stage::{AtHub, Stage};
+pub(crate) use self::permits::Line;
+pub use self::progress::{AtHubGuard, ReviewProgress};
 
 /// Longest wait for one answer (`--authentication-token-webhook` request timeout of
 /// kube-apiserver).
@@ -78,7 +78,7 @@ pub enum Retry {
 /// Asks with retries, timeouts and a bound on concurrency.
 pub(crate) struct Reviewer {
     reviews: Arc<dyn Reviews>,
-    places: Places,
+    permits: ReviewPermits,
     metrics: Metrics,
 }
 
@@ -86,26 +86,26 @@ pub(crate) struct Reviewer {
 
 impl Reviewer {
     pub(crate) fn new(reviews: Arc<dyn Reviews>, metrics: Metrics) -> Self {
-        Self { reviews, places: Places::new(), metrics }
+        Self { reviews, permits: ReviewPermits::new(), metrics }
     }
 
     pub(crate) async fn token(
         &self,
         line: Line,
-        stage: &Stage,
+        progress: &ReviewProgress,
         spec: impl Fn() -> TokenReviewSpec,
     ) -> Result<TokenReviewStatus, ReviewError> {
-        self.persist(Kind::Token, self.attempts(line, stage, || self.reviews.token_review(spec()))).await
+        self.persist(Kind::Token, self.attempts(line, progress, || self.reviews.token_review(spec()))).await
     }
 
     pub(crate) async fn access(
         &self,
         line: Line,
-        stage: &Stage,
+        progress: &ReviewProgress,
         spec: SubjectAccessReviewSpec,
     ) -> Result<SubjectAccessReviewStatus, ReviewError> {
         let attempt = || self.reviews.subject_access_review(spec.clone());
-        self.persist(Kind::Access, self.attempts(line, stage, attempt)).await
+        self.persist(Kind::Access, self.attempts(line, progress, attempt)).await
     }
 
     async fn persist<T>(
@@ -125,15 +125,15 @@ impl Reviewer {
     async fn attempts<'a, T>(
         &'a self,
         line: Line,
-        stage: &Stage,
+        progress: &ReviewProgress,
         attempt: impl Fn() -> BoxFuture<'a, Result<T, ReviewError>>,
     ) -> Result<T, ReviewError> {
         let mut failures = 0;
         loop {
             let outcome = {
-                // The place is given back while waiting for the next attempt.
-                let _place = self.places.take(line).await.ok_or(ReviewError::Lost)?;
-                let _at_hub = stage.enter_hub();
+                // The permit is given back while waiting for the next attempt.
+                let _permit = self.permits.take(line).await.ok_or(ReviewError::Lost)?;
+                let _at_hub = progress.enter_hub();
                 timeout(ATTEMPT_TIMEOUT, attempt()).await.unwrap_or(Err(ReviewError::TimedOut))
             };
             let Err(ReviewError::Hub { retry, .. }) = &outcome else { return outcome };
@@ -150,7 +150,7 @@ impl Reviewer {
 
 impl std::fmt::Debug for Reviewer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Reviewer").field("places", &self.places).finish_non_exhaustive()
+        f.debug_struct("Reviewer").field("permits", &self.permits).finish_non_exhaustive()
     }
 }
 

@@ -27,7 +27,7 @@ use crate::{Auth, Config, Metrics, Peer, ReviewError, Reviews, User};
 
 type Judge = dyn Fn(&SubjectAccessReviewSpec) -> SubjectAccessReviewStatus + Send + Sync;
 
-type Held = dyn Fn(&str) -> bool + Send + Sync;
+type HoldFilter = dyn Fn(&str) -> bool + Send + Sync;
 
 /// A hub that answers from a script and remembers what it was asked.
 pub(crate) struct ScriptedHub {
@@ -38,7 +38,7 @@ pub(crate) struct ScriptedHub {
     /// Each attempt waits for a place here; closed gates make answers wait.
     gate: Semaphore,
     /// Attempts about these tokens or users are never answered.
-    held: Mutex<Arc<Held>>,
+    held: Mutex<Arc<HoldFilter>>,
     /// Attempts that are here now.
     present: watch::Sender<usize>,
     token_attempts: watch::Sender<usize>,
@@ -46,7 +46,7 @@ pub(crate) struct ScriptedHub {
 }
 
 /// One attempt, until it is answered or given up.
-struct Visit<'a>(&'a watch::Sender<usize>);
+struct PendingAttempt<'a>(&'a watch::Sender<usize>);
 
 // === impl ScriptedHub ===
 
@@ -127,7 +127,7 @@ impl ScriptedHub {
     }
 
     async fn pass<T>(&self, subject: &str, answer: impl FnOnce() -> T) -> Result<T, ReviewError> {
-        let _visit = Visit::begin(&self.present);
+        let _visit = PendingAttempt::begin(&self.present);
         let held = self.held.lock()(subject);
         if held {
             std::future::pending::<()>().await;
@@ -161,16 +161,16 @@ impl Reviews for ScriptedHub {
     }
 }
 
-// === impl Visit ===
+// === impl PendingAttempt ===
 
-impl<'a> Visit<'a> {
+impl<'a> PendingAttempt<'a> {
     fn begin(present: &'a watch::Sender<usize>) -> Self {
         present.send_modify(|present| *present += 1);
         Self(present)
     }
 }
 
-impl Drop for Visit<'_> {
+impl Drop for PendingAttempt<'_> {
     fn drop(&mut self) {
         self.0.send_modify(|present| *present -= 1);
     }

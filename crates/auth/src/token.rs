@@ -21,7 +21,7 @@ use crate::cache::Loaded;
 use crate::metrics::{Kind, Metrics};
 use crate::opinion::Opinion;
 use crate::peer::Peer;
-use crate::review::{Line, ReviewError, Reviewer, Stage};
+use crate::review::{Line, ReviewError, ReviewProgress, Reviewer};
 use crate::token_id::{TokenHasher, TokenId};
 use crate::user::User;
 
@@ -116,11 +116,11 @@ impl HubTokens {
     async fn review(&self, id: TokenId, token: &[u8]) -> Result<Holder, ReviewError> {
         let Ok(token) = std::str::from_utf8(token) else { return Ok(None) };
         let (line, cache) = self.memory.line(&id);
-        let load = |stage| {
+        let load = |progress| {
             let (reviewer, memory, lifetime) = (Arc::clone(&self.reviewer), Arc::clone(&self.memory), self.lifetime);
             let token = SecretString::from(token);
             async move {
-                let (holder, lifetime) = review(&reviewer, line, &stage, token, lifetime).await?;
+                let (holder, lifetime) = review(&reviewer, line, &progress, token, lifetime).await?;
                 let lifetime = memory.learn(id, line, &holder, lifetime);
                 Ok((holder, lifetime))
             }
@@ -136,12 +136,12 @@ impl HubTokens {
 async fn review(
     reviewer: &Reviewer,
     line: Line,
-    stage: &Stage,
+    progress: &ReviewProgress,
     token: SecretString,
     lifetime: Duration,
 ) -> Loaded<Holder> {
     let spec = || TokenReviewSpec { audiences: None, token: Some(token.expose_secret().to_owned()) };
-    let status = reviewer.token(line, stage, spec).await?;
+    let status = reviewer.token(line, progress, spec).await?;
     let unsure = status.error.as_deref().is_some_and(|error| !error.is_empty());
     let user = user(status).map(Arc::new);
     let lifetime = if user.is_none() && unsure { lifetime.min(UNSURE_REFUSAL) } else { lifetime };

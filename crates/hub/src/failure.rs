@@ -150,24 +150,24 @@ impl Verb {
 mod tests {
     use super::*;
 
-    fn told(verb: Verb, cause: Cause) -> Status {
+    fn to_status(verb: Verb, cause: Cause) -> Status {
         HubFailure { verb, collection: Collection::Secrets, cause }.into_status("clustergateways")
     }
 
     #[test]
     fn missing_rights_of_ours_are_not_the_callers() {
         let message = "secrets is forbidden: User \"system:serviceaccount:vela-system:gateway\" cannot list".to_owned();
-        let status = told(Verb::List, Cause::Status(HubStatus { code: 403, message, ..HubStatus::default() }));
+        let status = to_status(Verb::List, Cause::Status(HubStatus { code: 403, message, ..HubStatus::default() }));
         assert_eq!(status.code(), StatusCode::INTERNAL_SERVER_ERROR);
         assert!(status.message().contains("list on secrets") && !status.message().contains("serviceaccount:"));
-        let status = told(Verb::Get, Cause::Status(HubStatus { code: 401, ..HubStatus::default() }));
+        let status = to_status(Verb::Get, Cause::Status(HubStatus { code: 401, ..HubStatus::default() }));
         assert_eq!(status.code(), StatusCode::INTERNAL_SERVER_ERROR);
     }
 
     #[test]
     fn only_reads_are_to_be_repeated_when_the_hub_is_away() {
         let seconds = |verb| {
-            let status = told(verb, Cause::Unreachable("10.0.0.1 refused".into()));
+            let status = to_status(verb, Cause::Unreachable("10.0.0.1 refused".into()));
             assert_eq!(status.code(), StatusCode::SERVICE_UNAVAILABLE);
             assert!(!status.message().contains("10.0.0.1"), "the hub's address is for the log");
             status.details().map(|details| details.retry_after_seconds)

@@ -5,7 +5,7 @@
 mod claim;
 mod judge;
 mod listener;
-mod tending;
+mod supervisor;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -32,7 +32,7 @@ use self::judge::Judge;
 use self::listener::Listener;
 use crate::limits::Limits;
 use crate::registry::{Metrics, Registry};
-use telemetry::quiet::Quiet;
+use telemetry::throttle::LogThrottle;
 
 /// What the listener needs to know.
 #[derive(Debug, Clone)]
@@ -130,8 +130,8 @@ impl Agents {
             links: agents.links.clone(),
             pending: Pending::new(config.limits.unregistered, config.limits.unregistered_per_address),
             judging: Semaphore::new(config.limits.registering),
-            sheds: Quiet::default(),
-            refusals: Quiet::default(),
+            sheds: LogThrottle::default(),
+            refusals: LogThrottle::default(),
         };
         runtime.spawn(agents.end.clone().run_until_cancelled_owned(certificate.follow(|| {}, following)));
         runtime.spawn(agents.end.clone().run_until_cancelled_owned(serving.run(listener)));

@@ -8,5 +8,5 @@ mod registry;
 pub use self::agents::{Agents, AgentsConfig};
 pub use self::limits::Limits;
 pub use self::registry::{
-    AgentListing, ClusterListing, Credential, LinkListing, Linked, Metrics, Named, NoSuch, Registry, StreamListing,
+    AgentListing, ClusterListing, Credential, LinkListing, Linked, Metrics, Named, NotLinked, Registry, StreamListing,
 };

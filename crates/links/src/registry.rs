@@ -7,12 +7,12 @@
 mod choice;
 mod cluster;
 mod count;
-mod held;
 mod link;
 mod listing;
 mod metrics;
 mod named;
 mod permits;
+mod registered;
 mod seen;
 
 use std::collections::HashMap;
@@ -29,12 +29,12 @@ use tunnel::{ClusterName, Destination, Gauge, Hop, OpenError, Reason, Refusal, S
 use self::choice::Attempts;
 use self::cluster::Cluster;
 use self::count::{Counted, dialling};
-use self::held::Counts;
 pub use self::link::Linked;
-pub use self::listing::{AgentListing, ClusterListing, LinkListing, NoSuch, StreamListing};
+pub use self::listing::{AgentListing, ClusterListing, LinkListing, NotLinked, StreamListing};
 pub use self::metrics::{Ended, Metrics, Outcome};
 pub use self::named::{Credential, Named};
 use self::permits::Permits;
+use self::registered::Counts;
 use self::seen::Seen;
 use crate::limits::Limits;
 
@@ -169,7 +169,7 @@ impl Registry {
         Err(attempts.outcome().unwrap_or_else(|| self.no_link(cluster)))
     }
 
-    fn choose(&self, cluster: &ClusterName, attempts: &mut Attempts) -> Option<Arc<held::Held>> {
+    fn choose(&self, cluster: &ClusterName, attempts: &mut Attempts) -> Option<Arc<registered::RegisteredLink>> {
         attempts.next(&self.cluster(cluster)?)
     }
 

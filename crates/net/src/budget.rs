@@ -96,7 +96,7 @@ struct Part<H: Holder> {
 }
 
 /// Bytes that a library has: they are held until it lets go of them, sent or void.
-struct Lent<H: Holder> {
+struct ChargedBytes<H: Holder> {
     bytes: Bytes,
     part: Arc<Part<H>>,
 }
@@ -303,7 +303,7 @@ impl<H: Holder> Account<H> {
     /// Bytes that are held already, for a library.
     pub fn lend(&self, bytes: Bytes) -> Bytes {
         self.0.lent.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-        Bytes::from_owner(Lent { bytes, part: Arc::clone(&self.0) })
+        Bytes::from_owner(ChargedBytes { bytes, part: Arc::clone(&self.0) })
     }
 
     /// How much libraries have. The task that [checks](Account::check) is woken when it is nothing
@@ -380,15 +380,15 @@ impl<H: Holder> Drop for Part<H> {
     }
 }
 
-// === impl Lent ===
+// === impl ChargedBytes ===
 
-impl<H: Holder> AsRef<[u8]> for Lent<H> {
+impl<H: Holder> AsRef<[u8]> for ChargedBytes<H> {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-impl<H: Holder> Drop for Lent<H> {
+impl<H: Holder> Drop for ChargedBytes<H> {
     fn drop(&mut self) {
         let bytes = self.bytes.len() as u64;
         self.part.give(bytes);

@@ -7,35 +7,35 @@ use tokio::task::AbortHandle;
 /// A run, as a task of its own: it goes on when whoever began it leaves.
 #[derive(Debug)]
 pub struct Flight<T> {
-    landing: Landing<T>,
+    waiter: FlightWaiter<T>,
     task: AbortHandle,
 }
 
 /// Where a run's outcome is waited for.
 #[derive(Debug, Clone)]
-pub struct Landing<T>(watch::Receiver<Option<T>>);
+pub struct FlightWaiter<T>(watch::Receiver<Option<T>>);
 
 // === impl Flight ===
 
 impl<T: Clone + Send + Sync + 'static> Flight<T> {
     /// Begins `run` on `runtime`, and joins it. What `run` does at its end happens before anybody
     /// hears of its outcome.
-    pub fn begin(runtime: &Handle, run: impl Future<Output = T> + Send + 'static) -> (Self, Landing<T>) {
-        let (report, landing) = watch::channel(None);
+    pub fn begin(runtime: &Handle, run: impl Future<Output = T> + Send + 'static) -> (Self, FlightWaiter<T>) {
+        let (report, waiter) = watch::channel(None);
         let task = runtime.spawn(async move {
             let outcome = run.await;
             report.send_replace(Some(outcome));
         });
-        let landing = Landing(landing);
-        (Self { landing: landing.clone(), task: task.abort_handle() }, landing)
+        let waiter = FlightWaiter(waiter);
+        (Self { waiter: waiter.clone(), task: task.abort_handle() }, waiter)
     }
 
     /// To join it, if it is under way. One whose task was lost, to a panic or with its runtime, is
     /// not.
-    pub fn landing(&self) -> Option<Landing<T>> {
-        let Landing(landing) = &self.landing;
-        let under_way = landing.borrow().is_none() && landing.has_changed().is_ok();
-        under_way.then(|| self.landing.clone())
+    pub fn waiter(&self) -> Option<FlightWaiter<T>> {
+        let FlightWaiter(waiter) = &self.waiter;
+        let under_way = waiter.borrow().is_none() && waiter.has_changed().is_ok();
+        under_way.then(|| self.waiter.clone())
     }
 
     /// Nobody wants its outcome any more.
@@ -44,9 +44,9 @@ impl<T: Clone + Send + Sync + 'static> Flight<T> {
     }
 }
 
-// === impl Landing ===
+// === impl FlightWaiter ===
 
-impl<T: Clone> Landing<T> {
+impl<T: Clone> FlightWaiter<T> {
     /// `None`: the task was lost.
     pub async fn outcome(mut self) -> Option<T> {
         self.0.wait_for(Option::is_some).await.ok().and_then(|outcome| outcome.clone())
@@ -65,19 +65,19 @@ mod tests {
     async fn all_who_join_hear_the_same_and_a_run_that_is_over_is_joined_by_nobody() {
         let (go, gone) = oneshot::channel();
         let (flight, first) = Flight::begin(&Handle::current(), async { gone.await.unwrap() });
-        let second = flight.landing().unwrap();
+        let second = flight.waiter().unwrap();
         go.send(7).unwrap();
-        for landing in [first, second] {
-            assert_eq!(landing.outcome().await, Some(7));
+        for waiter in [first, second] {
+            assert_eq!(waiter.outcome().await, Some(7));
         }
-        assert!(flight.landing().is_none());
+        assert!(flight.waiter().is_none());
     }
 
     #[tokio::test]
     async fn one_that_is_lost_is_known_to_be() {
-        let (aborted, landing) = Flight::begin(&Handle::current(), pending::<()>());
+        let (aborted, waiter) = Flight::begin(&Handle::current(), pending::<()>());
         aborted.abort();
-        assert_eq!(landing.outcome().await, None);
-        assert!(aborted.landing().is_none());
+        assert_eq!(waiter.outcome().await, None);
+        assert!(aborted.waiter().is_none());
     }
 }

@@ -1,6 +1,6 @@
 //! Connections that have not shown yet who they are. Anybody can open them, so they have few
-//! places, and none is theirs for long: when one more comes, the oldest of the network that has the
-//! most gives way.
+//! permits, and none is theirs for long: when one more comes, the oldest of the network that has
+//! the most gives way.
 //!
 //! Leaving new ones in the kernel's queue instead would let whoever opens connections and says
 //! nothing keep everybody out: the queue is served in order, each silent one for as long as a
@@ -15,9 +15,9 @@ use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-/// The places of one listener. Cheap to clone; clones are the same places.
+/// The permits of one listener. Cheap to clone; clones are the same permits.
 #[derive(Debug, Clone)]
-pub struct Pending(Arc<Places>);
+pub struct Pending(Arc<Shared>);
 
 /// Room for all connections of a listener to which anybody may come, those that have shown nothing
 /// yet among them. Cheap to clone.
@@ -28,7 +28,7 @@ pub struct Room {
 }
 
 #[derive(Debug)]
-struct Places {
+struct Shared {
     most: usize,
     most_of_one: usize,
     taken: Mutex<Taken>,
@@ -42,10 +42,10 @@ struct Taken {
     networks: HashMap<IpAddr, BTreeMap<u64, CancellationToken>>,
 }
 
-/// One connection's place, until dropped or given to another.
+/// One connection's permit, until dropped or given to another.
 #[derive(Debug)]
-pub struct Place {
-    places: Arc<Places>,
+pub struct PendingPermit {
+    shared: Arc<Shared>,
     network: IpAddr,
     id: u64,
     given_away: CancellationToken,
@@ -56,11 +56,11 @@ pub struct Place {
 impl Pending {
     /// `most` connections in all, `most_of_one` of one IPv4 address or IPv6 /64 network.
     pub fn new(most: usize, most_of_one: usize) -> Self {
-        Self(Arc::new(Places { most, most_of_one, taken: Mutex::default() }))
+        Self(Arc::new(Shared { most, most_of_one, taken: Mutex::default() }))
     }
 
-    /// A place for a connection from `address`: there always is one, if need be that of another.
-    pub fn enter(&self, address: IpAddr) -> Place {
+    /// A permit for a connection from `address`: there always is one, if need be that of another.
+    pub fn enter(&self, address: IpAddr) -> PendingPermit {
         let (network, given_away) = (network(address), CancellationToken::new());
         let mut taken = self.0.taken.lock();
         let id = taken.add(network, given_away.clone());
@@ -76,7 +76,7 @@ impl Pending {
         if let Some(yields) = yields {
             yields.cancel();
         }
-        Place { places: Arc::clone(&self.0), network, id, given_away }
+        PendingPermit { shared: Arc::clone(&self.0), network, id, given_away }
     }
 
     /// Has the oldest connection of the network with the most give way. False if there is none.
@@ -96,13 +96,13 @@ impl Room {
         Self { all: Arc::new(Semaphore::new(most)), pending }
     }
 
-    /// Room for a connection from `address`, and its place among those that have shown nothing, to
+    /// Room for a connection from `address`, and its permit among those that have shown nothing, to
     /// be held until it has. When all room is taken, one of these gives way; if there is none of
     /// them, the new connection waits.
     ///
-    /// Whoever holds the place has to give up both as soon as it is
-    /// [given away](Place::given_away).
-    pub async fn enter(&self, address: IpAddr) -> (OwnedSemaphorePermit, Place) {
+    /// Whoever holds the permit has to give up both as soon as it is
+    /// [given away](PendingPermit::given_away).
+    pub async fn enter(&self, address: IpAddr) -> (OwnedSemaphorePermit, PendingPermit) {
         let room = if let Ok(room) = Arc::clone(&self.all).try_acquire_owned() {
             room
         } else {
@@ -148,10 +148,10 @@ impl Taken {
     }
 }
 
-// === impl Place ===
+// === impl PendingPermit ===
 
-impl Place {
-    /// Completes when another connection was given the place: this one is to be closed.
+impl PendingPermit {
+    /// Completes when another connection was given the permit: this one is to be closed.
     pub async fn given_away(&self) {
         self.given_away.cancelled().await;
     }
@@ -163,9 +163,9 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for PendingPermit {
     fn drop(&mut self) {
-        self.places.taken.lock().remove(self.network, self.id);
+        self.shared.taken.lock().remove(self.network, self.id);
     }
 }
 
@@ -187,32 +187,32 @@ mod tests {
 
     use super::*;
 
-    fn places(pending: &Pending, addresses: &[&str]) -> Vec<Place> {
+    fn permits(pending: &Pending, addresses: &[&str]) -> Vec<PendingPermit> {
         addresses.iter().map(|address| pending.enter(address.parse().unwrap())).collect()
     }
 
-    /// Which of `places` were given away, by their numbers.
-    fn gone(places: &[Place]) -> Vec<usize> {
-        (0..places.len()).filter(|number| places[*number].given_away.is_cancelled()).collect()
+    /// Which of `permits` were given away, by their numbers.
+    fn gone(permits: &[PendingPermit]) -> Vec<usize> {
+        (0..permits.len()).filter(|number| permits[*number].given_away.is_cancelled()).collect()
     }
 
     #[test]
     fn who_has_the_most_gives_way_oldest_first() {
         let pending = Pending::new(5, 5);
-        let places =
-            places(&pending, &["10.0.0.2", "10.0.0.1", "10.0.0.1", "10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4"]);
+        let permits =
+            permits(&pending, &["10.0.0.2", "10.0.0.1", "10.0.0.1", "10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4"]);
         // First the one with three; then two have two, and of these the oldest came first.
-        assert_eq!(gone(&places), [0, 1]);
+        assert_eq!(gone(&permits), [0, 1]);
     }
 
     #[test]
     fn one_address_takes_its_own_places_only() {
         let pending = Pending::new(100, 2);
-        let mut told = places(&pending, &["10.0.0.1", "10.0.0.2", "10.0.0.2", "10.0.0.2", "10.0.0.2"]);
+        let mut told = permits(&pending, &["10.0.0.1", "10.0.0.2", "10.0.0.2", "10.0.0.2", "10.0.0.2"]);
         assert_eq!(gone(&told), [1, 2]);
-        // A place that is given back is there for the next.
+        // A permit that is given back is there for the next.
         told.remove(3);
-        told.extend(places(&pending, &["10.0.0.2"]));
+        told.extend(permits(&pending, &["10.0.0.2"]));
         assert_eq!(gone(&told), [1, 2]);
     }
 
@@ -224,8 +224,8 @@ mod tests {
             ("::ffff:10.0.0.1", "10.0.0.1", true),
             ("::ffff:10.0.0.1", "::ffff:10.0.0.2", false),
         ] {
-            let places = places(&Pending::new(10, 1), &[one, other]);
-            assert_eq!(!gone(&places).is_empty(), same, "{one} {other}");
+            let permits = permits(&Pending::new(10, 1), &[one, other]);
+            assert_eq!(!gone(&permits).is_empty(), same, "{one} {other}");
         }
     }
 
@@ -233,16 +233,16 @@ mod tests {
     async fn when_all_room_is_taken_the_silent_give_way_and_nobody_else() {
         let room = Room::new(2, Pending::new(usize::MAX, usize::MAX));
         let (one, other) = ("10.0.0.1".parse().unwrap(), "10.0.0.2".parse().unwrap());
-        let (shown, place) = room.enter(one).await;
-        drop(place);
-        let (silent, place) = room.enter(one).await;
+        let (shown, permit) = room.enter(one).await;
+        drop(permit);
+        let (silent, permit) = room.enter(one).await;
         let connection = tokio::spawn(async move {
-            place.given_away().await;
-            drop((place, silent));
+            permit.given_away().await;
+            drop((permit, silent));
         });
-        let (_other, place) = room.enter(other).await;
+        let (_other, permit) = room.enter(other).await;
         connection.await.unwrap();
-        drop(place);
+        drop(permit);
         // Two that have shown what they are: whoever comes now waits for one of them.
         let mut entering = pin!(room.enter(one));
         assert!(futures_util::poll!(&mut entering).is_pending());
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn nothing_is_left_of_those_that_went() {
         let pending = Pending::new(3, 2);
-        drop(places(&pending, &["10.0.0.1", "10.0.0.1", "10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4"]));
+        drop(permits(&pending, &["10.0.0.1", "10.0.0.1", "10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4"]));
         let taken = pending.0.taken.lock();
         assert_eq!((taken.count, taken.networks.len()), (0, 0));
     }

@@ -74,13 +74,13 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runtime::{Apart, builder};
+    use crate::runtime::{BackgroundRuntime, builder};
 
     const LONG: Duration = Duration::from_mins(1);
 
     #[test]
     fn what_drained_is_told_and_a_panic_is_not_waited_for() {
-        let runtime = Apart::start(builder(1), "test", LONG).unwrap();
+        let runtime = BackgroundRuntime::start(builder(1), "test", LONG).unwrap();
         assert_eq!(drained(runtime.handle(), async { true }, LONG), Ok(true));
         let panics = async { panic!("as no drain should") };
         assert_eq!(
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn signals_need_a_runtime_that_runs() {
-        let runtime = Apart::start(builder(1), "test", LONG).unwrap();
+        let runtime = BackgroundRuntime::start(builder(1), "test", LONG).unwrap();
         assert!(watch_signals(runtime.handle()).is_ok());
         assert_eq!(runtime.end(LONG), Ok(()));
         assert!(watch_signals(runtime.handle()).is_err());

@@ -24,7 +24,7 @@ pub enum NotEnded {
 /// A runtime on a thread of its own, so that its owner can be started, stopped and dropped inside
 /// of another one. Told to end when dropped, and not waited for.
 #[derive(Debug)]
-pub struct Apart {
+pub struct BackgroundRuntime {
     handle: Handle,
     end: CancellationToken,
     ended: mpsc::Receiver<()>,
@@ -53,9 +53,9 @@ pub fn builder(threads: usize) -> Builder {
     builder
 }
 
-// === impl Apart ===
+// === impl BackgroundRuntime ===
 
-impl Apart {
+impl BackgroundRuntime {
     /// Runs what `builder` makes on a thread called `name`. At its end, what cannot be interrupted
     /// gets `last_moment`: name look-ups must not hold up the end.
     ///
@@ -89,7 +89,7 @@ impl Apart {
     }
 }
 
-impl Drop for Apart {
+impl Drop for BackgroundRuntime {
     fn drop(&mut self) {
         self.end.cancel();
     }
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn a_result_comes_over_and_an_early_end_is_told() {
         for threads in [1, 2] {
-            let runtime = Apart::start(builder(threads), "test", LONG).unwrap();
+            let runtime = BackgroundRuntime::start(builder(threads), "test", LONG).unwrap();
             assert_eq!(block_on(runtime.handle(), async { 7 }), Ok(7));
             assert_eq!(runtime.end(LONG), Ok(()));
             assert_eq!(block_on(runtime.handle(), async { 7 }), Err(EndedEarly));
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn its_tasks_are_gone_when_it_has_ended() {
-        let runtime = Apart::start(builder(1), "test", LONG).unwrap();
+        let runtime = BackgroundRuntime::start(builder(1), "test", LONG).unwrap();
         let (held, gone) = mpsc::sync_channel::<()>(0);
         block_on(runtime.handle(), async move { drop(tokio::spawn(holding(held))) }).unwrap();
         assert_eq!(gone.try_recv(), Err(mpsc::TryRecvError::Empty));
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn one_that_cannot_end_is_late() {
-        let runtime = Apart::start(builder(1), "test", LONG).unwrap();
+        let runtime = BackgroundRuntime::start(builder(1), "test", LONG).unwrap();
         let (go_on, wait) = mpsc::sync_channel::<()>(0);
         let (begun, begin) = mpsc::sync_channel(1);
         runtime.handle().spawn(async move {

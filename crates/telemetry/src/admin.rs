@@ -53,10 +53,10 @@ pub struct Probes {
 
 /// Who asks, among the extensions of each request.
 #[derive(Debug, Clone, Copy)]
-pub struct Asker(pub SocketAddr);
+pub struct PeerAddress(pub SocketAddr);
 
 /// Binds `listen` and answers with `handler` on `runtime` from now on. May be called from outside a
-/// runtime. Requests carry an [`Asker`].
+/// runtime. Requests carry an [`PeerAddress`].
 pub fn serve<H, F>(listen: SocketAddr, runtime: &Handle, handler: H) -> io::Result<Endpoint>
 where
     H: Fn(Request<Incoming>) -> F + Send + Sync + 'static,
@@ -110,14 +110,14 @@ where
         while connections.try_join_next().is_some() {}
         connections.spawn(async move {
             // The peer of a probe may vanish at any moment: that is nobody's error.
-            let _ = timeout(LONGEST_CONNECTION, connection(stream, Asker(asker), handler)).await;
+            let _ = timeout(LONGEST_CONNECTION, connection(stream, PeerAddress(asker), handler)).await;
             drop(permit);
         });
     };
     accept::each("askers of the admin endpoint", next, take).await;
 }
 
-async fn connection<H, F>(stream: TcpStream, asker: Asker, handler: Arc<H>) -> hyper::Result<()>
+async fn connection<H, F>(stream: TcpStream, asker: PeerAddress, handler: Arc<H>) -> hyper::Result<()>
 where
     H: Fn(Request<Incoming>) -> F + Send + Sync + 'static,
     F: Future<Output = Answer> + Send + 'static,

@@ -7,5 +7,5 @@ pub mod flags;
 pub mod histogram;
 pub mod logs;
 pub mod metrics;
-pub mod quiet;
 pub mod readiness;
+pub mod throttle;

@@ -16,8 +16,8 @@ use std::task::{Context, Poll};
 use self::inward::Inward;
 use self::outward::Outward;
 pub use self::socket::Socket;
+use crate::deferred_reset::DeferredReset;
 use crate::gauge::{self, Account};
-use crate::last_words::LastWords;
 use crate::{Budget, Gauge, Stream};
 
 /// Moves bytes both ways until both directions have ended and HTTP/2 has sent what it was given.
@@ -49,7 +49,7 @@ pub fn bridge_within<S: Socket>(
 }
 
 /// Which side broke.
-enum Broke {
+enum BrokenSide {
     Stream(io::Error),
     Socket(io::Error),
 }
@@ -65,7 +65,7 @@ struct Bridge<S: Socket> {
     inward: Inward,
     outward: Outward,
     /// A side has broken. Boxed: rare.
-    last_words: Option<Box<LastWords>>,
+    deferred_reset: Option<Box<DeferredReset>>,
 }
 
 // === impl Bridge ===
@@ -75,31 +75,31 @@ impl<S: Socket> Bridge<S> {
     /// here on.
     fn new(stream: Stream, socket: S, account: Account, stream_asks: bool) -> Self {
         let (inward, outward) = (Inward::default(), Outward::default());
-        Self { stream, socket: Guarded(Some(socket)), account, stream_asks, inward, outward, last_words: None }
+        Self { stream, socket: Guarded(Some(socket)), account, stream_asks, inward, outward, deferred_reset: None }
     }
 
     fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.account.check(cx)?;
         while let Err(broke) = self.poll_both(cx) {
             let error = match broke {
-                Broke::Stream(error) => {
+                BrokenSide::Stream(error) => {
                     self.inward.cut();
                     self.outward.discard(&self.account);
                     error
                 }
-                Broke::Socket(error) => {
+                BrokenSide::Socket(error) => {
                     self.inward.discard(&mut self.stream, &self.account);
                     self.outward.cut();
                     error
                 }
             };
-            if self.last_words.is_some() {
+            if self.deferred_reset.is_some() {
                 return Poll::Ready(Err(error));
             }
-            self.last_words = Some(Box::new(LastWords::new(error)));
+            self.deferred_reset = Some(Box::new(DeferredReset::new(error)));
         }
         let over = self.inward.is_over() && self.outward.done();
-        match &mut self.last_words {
+        match &mut self.deferred_reset {
             Some(words) => {
                 let on_its_way = self.inward.held() + self.outward.held() + self.account.lent();
                 words.poll(cx, on_its_way + u64::from(!over)).map(Err)
@@ -109,14 +109,14 @@ impl<S: Socket> Bridge<S> {
         }
     }
 
-    fn poll_both(&mut self, cx: &mut Context<'_>) -> Result<(), Broke> {
+    fn poll_both(&mut self, cx: &mut Context<'_>) -> Result<(), BrokenSide> {
         let socket = self.socket.0.as_mut().expect("taken at the end");
         let gauge = self.account.holder();
         let (to_socket, from_socket) =
             if self.stream_asks { (&gauge.forth, &gauge.back) } else { (&gauge.back, &gauge.forth) };
         self.inward.poll(cx, &mut self.stream, socket, &self.account, to_socket)?;
         self.outward.poll(cx, socket, &mut self.stream, &self.account, from_socket)?;
-        self.watch(cx).map_err(Broke::Stream)
+        self.watch(cx).map_err(BrokenSide::Stream)
     }
 
     /// A reset is seen where data is taken. A stream that will send no more is watched here.

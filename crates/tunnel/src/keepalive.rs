@@ -14,15 +14,15 @@ use h2::{Ping, PingPong};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::Settings;
-use crate::pulse::Pulse;
+use crate::activity::Activity;
 use crate::signals::Signal;
 
 /// Polled by a driver next to its connection.
 pub(crate) struct Keepalive {
-    pulse: Arc<Pulse>,
+    activity: Arc<Activity>,
     pings: PingPong,
     timer: Pin<Box<Sleep>>,
-    asked: Option<Asked>,
+    asked: Option<PingSent>,
     last_ping: Option<Instant>,
     silence: Duration,
     timeout: Duration,
@@ -30,14 +30,14 @@ pub(crate) struct Keepalive {
 }
 
 /// A PING under way.
-struct Asked {
+struct PingSent {
     at: Instant,
     bytes: u64,
 }
 
 /// What a driver has to do.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Beat {
+pub(crate) enum KeepaliveAction {
     /// Announce this stream window.
     Window(u32),
     /// Nothing heard for so long: give the link up.
@@ -57,8 +57,8 @@ struct Window {
 // === impl Keepalive ===
 
 impl Keepalive {
-    pub fn new(pulse: Arc<Pulse>, pings: PingPong, settings: &Settings) -> Self {
-        pulse.reset();
+    pub fn new(activity: Arc<Activity>, pings: PingPong, settings: &Settings) -> Self {
+        activity.reset();
         Self {
             pings,
             timer: Box::pin(sleep_until(Instant::now())),
@@ -72,33 +72,33 @@ impl Keepalive {
                 shortest: Duration::MAX,
                 sampled: 0,
             },
-            pulse,
+            activity,
         }
     }
 
     /// Ready when the driver has to do something. To be polled whenever the connection is: what was
     /// heard is seen there first.
-    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Beat> {
-        if self.window.wants_sample(self.pulse.bytes()) || self.pulse.signals.take(Signal::Probe) {
+    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<KeepaliveAction> {
+        if self.window.wants_sample(self.activity.bytes()) || self.activity.signals.take(Signal::Probe) {
             self.ask();
         }
         if let Some(window) = self.poll_answer(cx) {
-            return Poll::Ready(Beat::Window(window));
+            return Poll::Ready(KeepaliveAction::Window(window));
         }
         loop {
             ready!(self.timer.as_mut().poll(cx));
-            let silence = self.pulse.silence();
+            let silence = self.activity.silence();
             if silence >= self.silence + self.timeout {
-                return Poll::Ready(Beat::Silent(silence));
+                return Poll::Ready(KeepaliveAction::Silent(silence));
             }
             let now = Instant::now();
             if self.next_ping() <= now {
                 self.ask();
                 if let Some(window) = self.poll_answer(cx) {
-                    return Poll::Ready(Beat::Window(window));
+                    return Poll::Ready(KeepaliveAction::Window(window));
                 }
             }
-            let dead = self.pulse.heard_at() + self.silence + self.timeout;
+            let dead = self.activity.last_read() + self.silence + self.timeout;
             let next = if self.asked.is_some() { dead } else { dead.min(self.next_ping()) };
             // Pulses have milliseconds: without a step forward the loop could find nothing to do
             // and not end.
@@ -108,14 +108,14 @@ impl Keepalive {
 
     fn next_ping(&self) -> Instant {
         let Some(last) = self.last_ping else { return self.timer.deadline() };
-        let quiet = self.pulse.heard_at().min(self.pulse.said_at()) + self.silence;
+        let quiet = self.activity.last_read().min(self.activity.last_write()) + self.silence;
         quiet.min(last + Settings::RTT_EVERY)
     }
 
     fn ask(&mut self) {
         if self.asked.is_none() && self.pings.send_ping(Ping::opaque()).is_ok() {
             let now = Instant::now();
-            self.asked = Some(Asked { at: now, bytes: self.pulse.bytes() });
+            self.asked = Some(PingSent { at: now, bytes: self.activity.bytes() });
             self.last_ping = Some(now);
         }
     }
@@ -128,12 +128,12 @@ impl Keepalive {
             return None;
         }
         let took = asked.at.elapsed();
-        let received = self.pulse.bytes() - asked.bytes;
+        let received = self.activity.bytes() - asked.bytes;
         self.asked = None;
-        self.pulse.set_rtt(took);
+        self.activity.set_rtt(took);
         // The timer was set for the end of the link.
         self.timer.as_mut().reset(Instant::now());
-        self.window.sample(took, received, self.pulse.bytes())
+        self.window.sample(took, received, self.activity.bytes())
     }
 }
 

@@ -37,10 +37,10 @@ pub(crate) struct Notice {
 
 /// The server's end: who wants to be told.
 #[derive(Debug, Default)]
-pub(crate) struct Notices(Mutex<Told>);
+pub(crate) struct Notices(Mutex<Subscriber>);
 
 #[derive(Debug, Default)]
-enum Told {
+enum Subscriber {
     /// Nobody has asked yet.
     #[default]
     Nobody,
@@ -127,29 +127,29 @@ impl Drop for Notice {
 impl Notices {
     /// Takes the body of the answer to whoever asked last.
     pub fn ask(&self, body: SendStream<Bytes>) {
-        let mut told = self.0.lock();
-        if matches!(*told, Told::Over) {
+        let mut subscriber = self.0.lock();
+        if matches!(*subscriber, Subscriber::Over) {
             end(body);
-        } else if let Told::Listener(former) = std::mem::replace(&mut *told, Told::Listener(body)) {
+        } else if let Subscriber::Listener(former) = std::mem::replace(&mut *subscriber, Subscriber::Listener(body)) {
             end(former);
         }
     }
 
     /// Tells of the stream `id`.
     pub fn tell(&self, id: u32) {
-        let mut told = self.0.lock();
-        let Told::Listener(body) = &mut *told else { return };
+        let mut subscriber = self.0.lock();
+        let Subscriber::Listener(body) = &mut *subscriber else { return };
         let line = Bytes::from(format!("{id}\n"));
         body.reserve_capacity(line.len());
         // One that does not listen is told no more: what it did not hear must not be kept for it.
         if body.capacity() < line.len() || body.send_data(line, false).is_err() {
-            *told = Told::Over;
+            *subscriber = Subscriber::Over;
         }
     }
 
     /// Ends the answer, so that it does not keep the link.
     pub fn over(&self) {
-        if let Told::Listener(body) = std::mem::replace(&mut *self.0.lock(), Told::Over) {
+        if let Subscriber::Listener(body) = std::mem::replace(&mut *self.0.lock(), Subscriber::Over) {
             end(body);
         }
     }

@@ -6,19 +6,19 @@
 //! [`serve()`]. The same two ends, not turned, join a gateway to a tunnel-server. Knows no
 //! Kubernetes. `docs/protocol.md` is the specification.
 
+mod activity;
 mod ahead;
 pub mod bridge;
 mod cluster_name;
+mod deferred_reset;
 mod destination;
 mod gauge;
 mod inbox;
 mod keepalive;
-mod last_words;
 mod leaving;
 pub mod link;
 #[cfg(test)]
 mod protocol;
-mod pulse;
 mod refusal;
 pub mod register;
 pub mod serve;

@@ -9,9 +9,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use h2::client::SendRequest;
 use http::{Method, Request, StatusCode};
-use net::heard::Heard;
 use net::http2;
 use net::linger::Linger;
+use net::observed::Observed;
 use net::queue::Queue;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
@@ -20,12 +20,12 @@ use tokio::time::{Instant, timeout};
 use tracing::Instrument;
 
 use self::driver::{Driver, Shared};
+use crate::activity::{Activity, ActivityRecorder};
 use crate::ahead::ReadAhead;
 use crate::keepalive::Keepalive;
 use crate::leaving::{LEAVING, Leaving, Notice};
-use crate::pulse::{Pulse, Stethoscope};
 use crate::signals::Signal;
-use crate::stream::{Desk, Open};
+use crate::stream::{Open, UnattendedStreams};
 use crate::{ClusterName, Destination, Hop, Refusal, Settings, Stream};
 
 /// Header of a `CONNECT` that names the cluster.
@@ -87,7 +87,7 @@ enum Phase {
 
 /// An open without an answer; says so when it is given up.
 struct Unanswered {
-    pulse: Arc<Pulse>,
+    activity: Arc<Activity>,
     sent: Instant,
 }
 
@@ -101,8 +101,8 @@ impl Link {
     where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let pulse = Arc::new(Pulse::default());
-        let io = ReadAhead::new(Heard::new(Linger::new(io), Stethoscope(Arc::clone(&pulse))));
+        let activity = Arc::new(Activity::default());
+        let io = ReadAhead::new(Observed::new(Linger::new(io), ActivityRecorder(Arc::clone(&activity))));
         let started = async {
             let (sender, mut connection) = settings.client().handshake::<_, Bytes>(io).await.map_err(broken)?;
             let settled = http2::settled(&mut connection, |connection| connection.max_concurrent_send_streams()).await;
@@ -113,11 +113,11 @@ impl Link {
             .await
             .map_err(|_| LinkError::HandshakeTimeout(settings.handshake_timeout))??;
         let pings = connection.ping_pong().expect("taken once");
-        let keepalive = Keepalive::new(Arc::clone(&pulse), pings, settings);
+        let keepalive = Keepalive::new(Arc::clone(&activity), pings, settings);
         let streams = Arc::<Leaving>::default();
-        let desk = Arc::new(Desk::new(Arc::clone(&pulse)));
+        let unattended = Arc::new(UnattendedStreams::new(Arc::clone(&activity)));
         let phase = watch::Sender::new(Phase::Open);
-        let shared = Arc::new(Shared { pulse, phase, streams: Arc::clone(&streams), desk });
+        let shared = Arc::new(Shared { activity, phase, streams: Arc::clone(&streams), unattended });
         let driver = Driver::new(connection, sender.clone(), keepalive, Arc::clone(&shared));
         tokio::spawn(driver.run().in_current_span());
         // Behind an agent there is no further link.
@@ -146,11 +146,13 @@ impl Link {
         let request = request.body(()).map_err(|error| OpenError::NotSent(error.to_string()))?;
         let sent = inner.sender.clone().send_request(request, false);
         let (answer, mut send) = sent.map_err(|error| OpenError::NotSent(error.to_string()))?;
-        let _unanswered = Unanswered { pulse: Arc::clone(&inner.shared.pulse), sent: Instant::now() };
+        let _unanswered = Unanswered { activity: Arc::clone(&inner.shared.activity), sent: Instant::now() };
         let (head, body) = answer.await.map_err(|error| not_opened(&error))?.into_parts();
         if head.status == StatusCode::OK {
             let notice = inner.notice(body.stream_id());
-            return Ok(Stream::new(send, body, Queue::default(), open).told_by(notice).attended_by(&inner.shared.desk));
+            return Ok(Stream::new(send, body, Queue::default(), open)
+                .told_by(notice)
+                .attended_by(&inner.shared.unattended));
         }
         // Ends the stream in order; fails when the peer has done so already.
         let _ = send.send_data(Bytes::new(), true);
@@ -168,7 +170,7 @@ impl Link {
         let settings = &self.0.settings;
         // A PING went out after `keepalive` of silence; a peer that is there has answered by now.
         let overdue = settings.keepalive + settings.keepalive_timeout / 4;
-        self.0.shared.pulse.is_suspect() || self.silence() > overdue
+        self.0.shared.activity.is_suspect() || self.silence() > overdue
     }
 
     /// Streams open or being opened.
@@ -178,12 +180,12 @@ impl Link {
 
     /// Of the last PING.
     pub fn rtt(&self) -> Option<Duration> {
-        self.0.shared.pulse.rtt()
+        self.0.shared.activity.rtt()
     }
 
     /// Time since the last byte was heard.
     pub fn silence(&self) -> Duration {
-        self.0.shared.pulse.silence()
+        self.0.shared.activity.silence()
     }
 
     /// Tells the peer to make links elsewhere (`POST /leave`), and takes no new streams from now
@@ -202,7 +204,7 @@ impl Link {
 
     /// Ends the link now; its streams are reset at both ends.
     pub fn close(&self) {
-        self.0.shared.pulse.signals.set(Signal::Close);
+        self.0.shared.activity.signals.set(Signal::Close);
     }
 
     /// Lets go of the link and completes when it has ended: with its last stream, everything sent.
@@ -268,7 +270,7 @@ impl Drop for Inner {
             ears.abort();
         }
         self.shared.streams.all();
-        self.shared.pulse.signals.set(Signal::Abandoned);
+        self.shared.activity.signals.set(Signal::Abandoned);
     }
 }
 
@@ -277,7 +279,7 @@ impl Drop for Inner {
 impl Drop for Unanswered {
     fn drop(&mut self) {
         if self.sent.elapsed() >= Settings::SUSPECT_AFTER {
-            self.pulse.unanswered(self.sent);
+            self.activity.unanswered(self.sent);
         }
     }
 }

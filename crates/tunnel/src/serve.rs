@@ -8,18 +8,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use net::heard::Heard;
 use net::linger::Linger;
+use net::observed::Observed;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 pub use self::incoming::Incoming;
+use crate::activity::{Activity, ActivityRecorder};
 use crate::ahead::ReadAhead;
 use crate::keepalive::Keepalive;
 use crate::leaving::Notices;
 use crate::link::broken;
-use crate::pulse::{Pulse, Stethoscope};
 use crate::signals::Signal;
 use crate::{LinkError, Settings};
 
@@ -30,7 +30,7 @@ pub struct Serving(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    pulse: Arc<Pulse>,
+    activity: Arc<Activity>,
     open: Arc<AtomicUsize>,
     leave: CancellationToken,
     notices: Notices,
@@ -46,13 +46,13 @@ where
     H: Fn(Incoming) -> F,
     F: Future<Output = ()> + Send + 'static,
 {
-    let pulse = &serving.0.pulse;
-    let io = ReadAhead::new(Heard::new(Linger::new(io), Stethoscope(Arc::clone(pulse))));
+    let activity = &serving.0.activity;
+    let io = ReadAhead::new(Observed::new(Linger::new(io), ActivityRecorder(Arc::clone(activity))));
     let handshake = timeout(settings.handshake_timeout, settings.server().handshake::<_, Bytes>(io));
     let mut connection =
         handshake.await.map_err(|_| LinkError::HandshakeTimeout(settings.handshake_timeout))?.map_err(broken)?;
     let pings = connection.ping_pong().expect("taken once");
-    let keepalive = Keepalive::new(Arc::clone(pulse), pings, settings);
+    let keepalive = Keepalive::new(Arc::clone(activity), pings, settings);
     driver::Driver { connection, keepalive, serving: &serving, settings, handler, draining: false }.run().await
 }
 
@@ -61,12 +61,12 @@ where
 impl Serving {
     /// GOAWAY: no new streams, the connection ends with its last stream.
     pub fn drain(&self) {
-        self.0.pulse.signals.set(Signal::Drain);
+        self.0.activity.signals.set(Signal::Drain);
     }
 
     /// Ends now; streams are reset.
     pub fn close(&self) {
-        self.0.pulse.signals.set(Signal::Close);
+        self.0.activity.signals.set(Signal::Close);
     }
 
     /// Completes when the peer has asked (`POST /leave`) to make links elsewhere.
@@ -87,12 +87,12 @@ impl Serving {
 
     /// Of the last PING.
     pub fn rtt(&self) -> Option<Duration> {
-        self.0.pulse.rtt()
+        self.0.activity.rtt()
     }
 
     /// Time since the last byte was heard.
     pub fn silence(&self) -> Duration {
-        self.0.pulse.silence()
+        self.0.activity.silence()
     }
 }
 

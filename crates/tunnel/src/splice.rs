@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
+use crate::deferred_reset::DeferredReset;
 use crate::gauge::{self, Account};
 use crate::inbox::Inbox;
-use crate::last_words::LastWords;
 use crate::{Budget, Gauge, Stream};
 
-/// One way of a splice.
+/// One direction of a splice.
 #[derive(Default)]
-struct Way {
+struct Direction {
     inbox: Inbox,
     /// The source has broken: what it brought still is passed on, its end is none.
     cut: bool,
@@ -23,7 +23,7 @@ struct Way {
 }
 
 /// Which stream broke.
-enum Broke {
+enum BrokenSide {
     A(io::Error),
     B(io::Error),
 }
@@ -32,10 +32,10 @@ struct Splice {
     a: Stream,
     b: Stream,
     account: Account,
-    forth: Way,
-    back: Way,
+    forth: Direction,
+    back: Direction,
     /// A stream has broken. Boxed: rare.
-    last_words: Option<Box<LastWords>>,
+    deferred_reset: Option<Box<DeferredReset>>,
 }
 
 /// Moves bytes both ways until both directions have ended and HTTP/2 has sent what it was given.
@@ -53,7 +53,7 @@ pub fn splice(
     budget: &Budget,
 ) -> impl Future<Output = io::Result<()>> + Send + use<> {
     let account = gauge::account(gauge, Some(budget));
-    Splice { a, b, account, forth: Way::default(), back: Way::default(), last_words: None }
+    Splice { a, b, account, forth: Direction::default(), back: Direction::default(), deferred_reset: None }
 }
 
 // === impl Splice ===
@@ -72,24 +72,24 @@ impl Splice {
         self.account.check(cx)?;
         while let Err(broke) = self.poll_both(cx) {
             let error = match broke {
-                Broke::A(error) => {
+                BrokenSide::A(error) => {
                     self.forth.cut = true;
                     self.back.give_up(&mut self.b, &self.account);
                     error
                 }
-                Broke::B(error) => {
+                BrokenSide::B(error) => {
                     self.back.cut = true;
                     self.forth.give_up(&mut self.a, &self.account);
                     error
                 }
             };
-            if self.last_words.is_some() {
+            if self.deferred_reset.is_some() {
                 return Poll::Ready(Err(error));
             }
-            self.last_words = Some(Box::new(LastWords::new(error)));
+            self.deferred_reset = Some(Box::new(DeferredReset::new(error)));
         }
         let over = self.forth.is_over() && self.back.is_over();
-        match &mut self.last_words {
+        match &mut self.deferred_reset {
             Some(words) => {
                 let on_its_way = self.forth.held() + self.back.held() + self.account.lent();
                 words.poll(cx, on_its_way + u64::from(!over)).map(Err)
@@ -99,21 +99,21 @@ impl Splice {
         }
     }
 
-    fn poll_both(&mut self, cx: &mut Context<'_>) -> Result<(), Broke> {
+    fn poll_both(&mut self, cx: &mut Context<'_>) -> Result<(), BrokenSide> {
         let Self { a, b, account, forth, back, .. } = self;
         let gauge = account.holder();
-        forth.fill(cx, a, account).map_err(Broke::A)?;
-        forth.poll(cx, a, b, account, &gauge.forth).map_err(Broke::B)?;
-        back.fill(cx, b, account).map_err(Broke::B)?;
-        back.poll(cx, b, a, account, &gauge.back).map_err(Broke::A)?;
-        forth.watch(cx, a, &mut back.done).map_err(Broke::A)?;
-        back.watch(cx, b, &mut forth.done).map_err(Broke::B)
+        forth.fill(cx, a, account).map_err(BrokenSide::A)?;
+        forth.poll(cx, a, b, account, &gauge.forth).map_err(BrokenSide::B)?;
+        back.fill(cx, b, account).map_err(BrokenSide::B)?;
+        back.poll(cx, b, a, account, &gauge.back).map_err(BrokenSide::A)?;
+        forth.watch(cx, a, &mut back.done).map_err(BrokenSide::A)?;
+        back.watch(cx, b, &mut forth.done).map_err(BrokenSide::B)
     }
 }
 
-// === impl Way ===
+// === impl Direction ===
 
-impl Way {
+impl Direction {
     /// Nothing more will be passed on.
     fn is_over(&self) -> bool {
         self.done || self.cut && (self.inbox.broken || self.inbox.ended) && self.inbox.queue.is_empty()

@@ -16,7 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::sync::CancellationToken;
 
 use self::inbound::Inbound;
-pub(crate) use self::inbound::{Desk, take};
+pub(crate) use self::inbound::{UnattendedStreams, take};
 use crate::leaving::Notice;
 
 /// A byte stream. `END_STREAM` is end of file and comes from `shutdown`; a reset by the peer or the
@@ -60,8 +60,8 @@ impl Stream {
 
     /// What comes while it is read as [`AsyncRead`], and just now not read, is taken off HTTP/2 by
     /// the link's driver.
-    pub(crate) fn attended_by(self, desk: &Arc<Desk>) -> Self {
-        self.inbound.attended_by(Arc::clone(desk));
+    pub(crate) fn attended_by(self, unattended: &Arc<UnattendedStreams>) -> Self {
+        self.inbound.attended_by(Arc::clone(unattended));
         self
     }
 

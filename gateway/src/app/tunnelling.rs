@@ -62,7 +62,7 @@ impl TunnelServer {
             .build()
             .context("cannot build a runtime")?;
         // Held from here on: a runtime must not be dropped where a task may run.
-        let mut server = Held(Some(runtime));
+        let mut server = DetachedRuntime(Some(runtime));
         let handle = server.handle();
         let serving = embedded.serving.clone().map_or_else(|| config.serving.main.files(), Ok)?;
         let agents = AgentsConfig {
@@ -91,7 +91,7 @@ impl TunnelServer {
 
 impl Drop for TunnelServer {
     fn drop(&mut self) {
-        drop(Held(self.runtime.take()));
+        drop(DetachedRuntime(self.runtime.take()));
     }
 }
 
@@ -121,15 +121,15 @@ impl Leaving {
 }
 
 /// A runtime that may be dropped anywhere.
-struct Held(Option<Runtime>);
+struct DetachedRuntime(Option<Runtime>);
 
-impl Held {
+impl DetachedRuntime {
     fn handle(&self) -> Handle {
         self.0.as_ref().expect("held until taken").handle().clone()
     }
 }
 
-impl Drop for Held {
+impl Drop for DetachedRuntime {
     fn drop(&mut self) {
         if let Some(runtime) = self.0.take() {
             runtime.shutdown_background();

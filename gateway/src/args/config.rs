@@ -12,7 +12,7 @@ use api::secret::{self, SecretRules};
 use net::listen::Sharing;
 use telemetry::logs;
 
-use super::serving::{MainFiles, Reached};
+use super::serving::{CertificateNames, MainFiles};
 use super::{Args, LogFormat, Members, MissingCa, UpgradeVerb};
 use crate::config::{Config, Gates, Source};
 use crate::probes::Probing;
@@ -106,7 +106,7 @@ fn serving(args: &Args, wrong: &mut Vec<String>, warnings: &mut Vec<String>) -> 
         certificate: args.serving.tls_cert_file.as_ref(),
         private_key: args.serving.tls_private_key_file.as_ref(),
     };
-    let reached = Reached { address: args.serving.bind_address, namespace: &args.hub.secret_namespace };
+    let reached = CertificateNames { address: args.serving.bind_address, namespace: &args.hub.secret_namespace };
     args.serving_tls.parse(&main, &reached, wrong, warnings)
 }
 

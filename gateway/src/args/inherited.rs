@@ -19,19 +19,19 @@ pub(super) const HELP: &str = "Also accepted, without effect: the flags of the G
                                named in the log.";
 
 /// An accepted flag.
-struct Inherited {
+struct AcceptedFlag {
     name: &'static str,
-    takes: Takes,
+    takes: FlagValue,
 }
 
 /// What follows the name of a flag.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Takes {
+enum FlagValue {
     /// Behind `=`, or as the next argument.
     Value,
     /// Nothing, or a boolean behind `=`.
     Boolean,
-    /// As [`Takes::Value`], and the flag means the same as one of ours.
+    /// As [`FlagValue::Value`], and the flag means the same as one of ours.
     As(&'static str),
 }
 
@@ -64,10 +64,10 @@ where
             continue;
         };
         match flag.takes {
-            Takes::Boolean => check(flag, value, command)?,
-            Takes::Value if value.is_none() => drop(next(flag, &mut rest, command)?),
-            Takes::Value => {}
-            Takes::As(ours) => {
+            FlagValue::Boolean => check(flag, value, command)?,
+            FlagValue::Value if value.is_none() => drop(next(flag, &mut rest, command)?),
+            FlagValue::Value => {}
+            FlagValue::As(ours) => {
                 let value = value.map_or_else(|| next(flag, &mut rest, command), |value| Ok(value.into()))?;
                 let mut argument = OsString::from(format!("--{ours}="));
                 argument.push(value);
@@ -84,7 +84,7 @@ where
 }
 
 /// The inherited flag that `argument` gives, and the value behind its `=`.
-fn parse<'a>(argument: &'a OsString, command: &Command) -> Option<(&'static Inherited, Option<&'a str>)> {
+fn parse<'a>(argument: &'a OsString, command: &Command) -> Option<(&'static AcceptedFlag, Option<&'a str>)> {
     let flag = argument.to_str()?.strip_prefix("--")?;
     let (name, value) = flag.split_once('=').map_or((flag, None), |(name, value)| (name, Some(value)));
     let ours = command.get_arguments().any(|argument| argument.get_long() == Some(name));
@@ -93,7 +93,7 @@ fn parse<'a>(argument: &'a OsString, command: &Command) -> Option<(&'static Inhe
 }
 
 fn next(
-    flag: &Inherited,
+    flag: &AcceptedFlag,
     rest: &mut impl Iterator<Item = OsString>,
     command: &mut Command,
 ) -> Result<OsString, clap::Error> {
@@ -103,7 +103,7 @@ fn next(
     })
 }
 
-fn check(flag: &Inherited, value: Option<&str>, command: &mut Command) -> Result<(), clap::Error> {
+fn check(flag: &AcceptedFlag, value: Option<&str>, command: &mut Command) -> Result<(), clap::Error> {
     let Some(Err(why)) = value.map(spelling::boolean) else { return Ok(()) };
     let text = format!("invalid value '{}' for '--{}': {why}", value.unwrap_or_default(), flag.name);
     Err(command.error(ErrorKind::InvalidValue, text))

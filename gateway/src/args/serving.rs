@@ -39,7 +39,7 @@ pub struct MainFiles<'a> {
 }
 
 /// What a self-signed certificate has to be valid for.
-pub struct Reached<'a> {
+pub struct CertificateNames<'a> {
     pub address: IpAddr,
     pub namespace: &'a str,
 }
@@ -51,7 +51,7 @@ impl ServingTls {
     pub fn parse(
         &self,
         main: &MainFiles<'_>,
-        reached: &Reached<'_>,
+        reached: &CertificateNames<'_>,
         wrong: &mut Vec<String>,
         warnings: &mut Vec<String>,
     ) -> Certificates {
@@ -66,7 +66,7 @@ impl ServingTls {
         }
     }
 
-    fn main(&self, main: &MainFiles<'_>, reached: &Reached<'_>, wrong: &mut Vec<String>) -> MainCertificate {
+    fn main(&self, main: &MainFiles<'_>, reached: &CertificateNames<'_>, wrong: &mut Vec<String>) -> MainCertificate {
         let missing = |flag: &str, given: &str| format!("--{flag} is required with --{given}: the two make a pair");
         match (main.certificate, main.private_key) {
             (Some(certificate), Some(private_key)) => {
@@ -137,7 +137,7 @@ fn named(text: &str, wrong: &mut Vec<String>, warnings: &mut Vec<String>) -> Opt
 }
 
 /// Loopback, the address listened on, the host, and the Service that the chart makes.
-fn names(reached: &Reached<'_>) -> Vec<String> {
+fn names(reached: &CertificateNames<'_>) -> Vec<String> {
     let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
     if !reached.address.is_unspecified() && !reached.address.is_loopback() {
         names.push(reached.address.to_string());

@@ -8,11 +8,10 @@ use api::secret::{ClusterSpec, ConstEndpoint, Credential, Endpoint};
 use net::tls::keypair::KeyPair;
 use secrecy::ExposeSecret;
 
-use super::access::{Access, bearer};
 use super::common::Common;
+use super::credential::{CredentialLease, MemberCredential, bearer};
 use super::dynamic::{self, Dynamic, NotIssued};
 use super::error::ClusterError;
-use super::held::Held;
 use super::target::{endpoint, target};
 use crate::exchange::OwnRules;
 use crate::limits::Load;
@@ -24,7 +23,7 @@ pub struct Cluster {
     spec: ClusterSpec,
     endpoint: Endpoint,
     /// What requests go out with, unless a program issues it.
-    access: Access,
+    credential: MemberCredential,
     dynamic: Option<Dynamic>,
     metrics: Arc<ClusterMetrics>,
     load: Arc<Load>,
@@ -46,7 +45,7 @@ impl Cluster {
         let load = common.loads.of(spec.name.as_str());
         let located = endpoint(&spec);
         let upstream = match previous {
-            Some(previous) if connects_alike(&previous.spec, &spec) => Arc::clone(&previous.access.upstream),
+            Some(previous) if connects_alike(&previous.spec, &spec) => Arc::clone(&previous.credential.upstream),
             _ => connect(&spec, &located, identity(&spec)?.as_ref(), common, &metrics)?,
         };
         let dynamic = dynamic::config(&spec).map(|config| {
@@ -58,7 +57,15 @@ impl Cluster {
             _ => common.annotations.compile(spec.name.as_str(), spec.identity_rules.as_deref()),
         };
         let endpoint = located.url.clone();
-        Ok(Self { spec, endpoint, access: Access { authorization, upstream }, dynamic, metrics, load, identity_rules })
+        Ok(Self {
+            spec,
+            endpoint,
+            credential: MemberCredential { authorization, upstream },
+            dynamic,
+            metrics,
+            load,
+            identity_rules,
+        })
     }
 
     pub fn name(&self) -> &ClusterName {
@@ -77,26 +84,27 @@ impl Cluster {
     /// Connections that present no client certificate but the Secret's own. Requests go over those
     /// of [`Cluster::acquire`].
     pub fn upstream(&self) -> &Upstream {
-        &self.access.upstream
+        &self.credential.upstream
     }
 
     /// What a request goes out with. Comes at once where the Secret holds the credential; a program
     /// may have to issue it.
-    pub async fn acquire(&self) -> Result<Held<'_>, NotIssued> {
-        let Some(dynamic) = &self.dynamic else { return Ok(Held::Fixed(&self.access)) };
+    pub async fn acquire(&self) -> Result<CredentialLease<'_>, NotIssued> {
+        let Some(dynamic) = &self.dynamic else { return Ok(CredentialLease::Fixed(&self.credential)) };
         if let Some(current) = dynamic.current() {
-            return Ok(Held::Issued(current));
+            return Ok(CredentialLease::Issued(current));
         }
         // Rare, and not to be carried around by every request.
-        Box::pin(dynamic.acquire(&|pair| self.connect(dynamic, pair))).await.map(Held::Issued)
+        Box::pin(dynamic.acquire(&|pair| self.connect(dynamic, pair))).await.map(CredentialLease::Issued)
     }
 
-    /// The member rejected `held`: what to use in its place, `None` if nothing better is to be had.
-    pub async fn renew(&self, held: &Held<'_>) -> Result<Option<Held<'_>>, NotIssued> {
-        match (&self.dynamic, held) {
-            (Some(dynamic), Held::Issued(used)) => {
+    /// The member rejected `lease`: what to use in its place, `None` if nothing better is to be
+    /// had.
+    pub async fn renew(&self, lease: &CredentialLease<'_>) -> Result<Option<CredentialLease<'_>>, NotIssued> {
+        match (&self.dynamic, lease) {
+            (Some(dynamic), CredentialLease::Issued(used)) => {
                 let renewed = dynamic.renew(used, &|pair| self.connect(dynamic, pair)).await?;
-                Ok(renewed.map(Held::Issued))
+                Ok(renewed.map(CredentialLease::Issued))
             }
             _ => Ok(None),
         }

@@ -16,34 +16,28 @@ use net::tls::keypair::KeyPair;
 use parking_lot::Mutex;
 use secrecy::ExposeSecret;
 
-use super::access::{Access, bearer};
 use super::common::Common;
+use super::credential::{IssuedCredential, MemberCredential, bearer};
 use super::error::ClusterError;
 use crate::metrics::ClusterMetrics;
 use crate::upstream::Upstream;
 
-/// The changing access of one cluster.
+/// The changing credential of one cluster.
 pub struct Dynamic {
     source: Source,
     common: Common,
     /// Without a client certificate.
     upstream: Arc<Upstream>,
     metrics: Arc<ClusterMetrics>,
-    current: ArcSwapOption<IssuedAccess>,
-    /// Held while an access is made: its connections must be made once.
+    current: ArcSwapOption<IssuedCredential>,
+    /// Held while a credential is made: its connections must be made once.
     renewing: Mutex<()>,
 }
 
 /// Makes connections that present a client certificate.
 pub type Connect<'a> = &'a (dyn Fn(&KeyPair) -> Result<Arc<Upstream>, ClusterError> + Send + Sync);
 
-/// An access, and what it was made of.
-pub struct IssuedAccess {
-    issued: Arc<Issued>,
-    access: Access,
-}
-
-/// Why there is no access. The texts hold no secret.
+/// Why there is no credential. The texts hold no secret.
 #[derive(Debug, thiserror::Error)]
 pub enum NotIssued {
     #[error(transparent)]
@@ -78,8 +72,8 @@ impl Dynamic {
         }
     }
 
-    /// Goes on with the access of `previous`, and so with its connections, if both are about the
-    /// same.
+    /// Goes on with the credential of `previous`, and so with its connections, if both are about
+    /// the same.
     #[must_use]
     pub fn continuing(self, previous: Option<&Self>) -> Self {
         if let Some(previous) = previous
@@ -94,30 +88,30 @@ impl Dynamic {
         &self.common
     }
 
-    /// The access, if it need not even be thought about.
-    pub fn current(&self) -> Option<Arc<IssuedAccess>> {
+    /// The credential, if it need not even be thought about.
+    pub fn current(&self) -> Option<Arc<IssuedCredential>> {
         self.current.load_full().filter(|current| self.source.is_current(&current.issued))
     }
 
-    /// The access to use now. Waits only if there is none.
-    pub async fn acquire(&self, connect: Connect<'_>) -> Result<Arc<IssuedAccess>, NotIssued> {
+    /// The credential to use now. Waits only if there is none.
+    pub async fn acquire(&self, connect: Connect<'_>) -> Result<Arc<IssuedCredential>, NotIssued> {
         let issued = self.source.get().await?;
-        Ok(self.access(issued, connect)?)
+        Ok(self.prepare(issued, connect)?)
     }
 
     /// The member rejected `used`: what to use in its place, `None` if there is nothing better yet.
     pub async fn renew(
         &self,
-        used: &IssuedAccess,
+        used: &IssuedCredential,
         connect: Connect<'_>,
-    ) -> Result<Option<Arc<IssuedAccess>>, NotIssued> {
+    ) -> Result<Option<Arc<IssuedCredential>>, NotIssued> {
         match self.source.renew(&used.issued).await? {
-            Some(issued) => Ok(Some(self.access(issued, connect)?)),
+            Some(issued) => Ok(Some(self.prepare(issued, connect)?)),
             None => Ok(None),
         }
     }
 
-    fn access(&self, issued: Arc<Issued>, connect: Connect<'_>) -> Result<Arc<IssuedAccess>, ClusterError> {
+    fn prepare(&self, issued: Arc<Issued>, connect: Connect<'_>) -> Result<Arc<IssuedCredential>, ClusterError> {
         let _renewing = self.renewing.lock();
         let current = self.current.load_full();
         if let Some(current) = current.as_ref().filter(|current| Arc::ptr_eq(&current.issued, &issued)) {
@@ -128,12 +122,12 @@ impl Dynamic {
         let upstream = match &credential.certificate {
             None => Arc::clone(&self.upstream),
             Some(pair) => match current.filter(|current| current.presents(&issued)) {
-                Some(current) => Arc::clone(&current.access.upstream),
+                Some(current) => Arc::clone(&current.ready.upstream),
                 None => connect(pair)?,
             },
         };
         self.metrics.credential_expires(credential.expires);
-        let made = Arc::new(IssuedAccess { issued, access: Access { authorization, upstream } });
+        let made = Arc::new(IssuedCredential { issued, ready: MemberCredential { authorization, upstream } });
         self.current.store(Some(Arc::clone(&made)));
         Ok(made)
     }
@@ -158,26 +152,5 @@ pub fn config(spec: &ClusterSpec) -> Option<&ExecConfig> {
     match &spec.credential {
         Credential::Exec(config) => Some(config),
         Credential::Token(_) | Credential::X509 { .. } => None,
-    }
-}
-
-// === impl IssuedAccess ===
-
-impl IssuedAccess {
-    pub fn access(&self) -> &Access {
-        &self.access
-    }
-
-    pub fn has_certificate(&self) -> bool {
-        self.issued.credential().certificate.is_some()
-    }
-
-    /// Whether its connections present the certificate of `issued`: programs often issue the same
-    /// again.
-    fn presents(&self, issued: &Issued) -> bool {
-        match (&self.issued.credential().certificate, &issued.credential().certificate) {
-            (Some(one), Some(other)) => one.certified_key().cert == other.certified_key().cert,
-            _ => false,
-        }
     }
 }

@@ -17,10 +17,10 @@ pub struct Files {
 /// Follows the files for ever. What cannot be read is logged once per change, and harms nothing
 /// else.
 pub async fn run(files: Files, mut registry: Registry) {
-    let mut held = Held::new();
+    let mut held = NamesByFile::new();
     let mut generation = 0;
     let looked_at = files.clone();
-    let load = move |now: &State, _| {
+    let load = move |now: &Looked, _| {
         generation += 1;
         files.load(&mut registry, &mut held, now, generation);
         true
@@ -30,15 +30,15 @@ pub async fn run(files: Files, mut registry: Registry) {
 
 /// The clusters each file held when it could last be read: a file that cannot be read now, perhaps
 /// half written, does not mean that its clusters are gone.
-type Held = HashMap<PathBuf, Vec<String>>;
+type NamesByFile = HashMap<PathBuf, Vec<String>>;
 
 /// All files as they look now, or why the directory cannot be listed.
-type State = (Result<Vec<Look>, String>, Option<Look>);
+type Looked = (Result<Vec<Look>, String>, Option<Look>);
 
 // === impl Files ===
 
 impl Files {
-    fn look(&self) -> State {
+    fn look(&self) -> Looked {
         let manifests = match &self.directory {
             Some(directory) => directory::look(directory).map_err(|error| error.to_string()),
             None => Ok(Vec::new()),
@@ -46,7 +46,7 @@ impl Files {
         (manifests, self.kubeconfig.as_deref().map(Look::at))
     }
 
-    fn load(&self, registry: &mut Registry, held: &mut Held, state: &State, generation: u64) {
+    fn load(&self, registry: &mut Registry, held: &mut NamesByFile, state: &Looked, generation: u64) {
         let (manifests, kubeconfig) = state;
         let manifests = match manifests {
             Ok(manifests) => manifests,
@@ -56,7 +56,7 @@ impl Files {
                 return tracing::error!(directory, reason, "cannot list the clusters directory, the last state stays");
             }
         };
-        let mut now = Held::new();
+        let mut now = NamesByFile::new();
         let mut complete = true;
         for path in manifests.iter().map(Look::path) {
             let read = directory::apply(registry, path, generation);
@@ -81,7 +81,7 @@ impl Files {
 
 /// The clusters a file holds, or held when it could last be read; `None` if it never could: they
 /// are unknown then, not absent.
-fn names(read: Result<Vec<String>, String>, path: &Path, held: &mut Held) -> Option<Vec<String>> {
+fn names(read: Result<Vec<String>, String>, path: &Path, held: &mut NamesByFile) -> Option<Vec<String>> {
     match read {
         Ok(names) => Some(names),
         Err(reason) => {

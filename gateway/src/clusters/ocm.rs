@@ -16,18 +16,18 @@ use super::managed::ManagedClusters;
 /// The other half, and the Secrets it belongs to.
 pub struct Ocm {
     pub managed: Arc<ManagedClusters>,
-    kept: HashMap<String, Kept>,
+    kept: HashMap<String, LocatedSecret>,
 }
 
-struct Kept {
+struct LocatedSecret {
     secret: SecretObject,
     /// What the cluster was made with.
-    said: Said,
+    state: ManagedState,
 }
 
 /// What counts of a `ManagedCluster`.
 #[derive(PartialEq, Eq)]
-enum Said {
+enum ManagedState {
     /// There is none.
     Nothing,
     /// Whoever made it may say and change what it likes: none of it is kept.
@@ -46,16 +46,16 @@ impl Ocm {
     pub fn spec(&mut self, view: &SecretView<'_>, rules: SecretRules) -> Result<ClusterSpec, SecretError> {
         let current = self.managed.current();
         let managed = current.get(view.name).map(Arc::as_ref);
-        let said = Said::of(managed);
-        let is_news = self.kept.get(view.name).is_none_or(|kept| kept.said != said);
-        if is_news && said == Said::NotAccepted {
+        let state = ManagedState::of(managed);
+        let is_news = self.kept.get(view.name).is_none_or(|kept| kept.state != state);
+        if is_news && state == ManagedState::NotAccepted {
             tracing::warn!(
                 cluster = view.name,
                 next_step = "if it is the right one, accept it (spec.hubAcceptsClient: true), otherwise delete it",
                 "the ManagedCluster of this name is not accepted: the cluster is where its Secret says"
             );
         }
-        self.kept.insert(view.name.to_owned(), Kept { secret: SecretObject::of(view), said });
+        self.kept.insert(view.name.to_owned(), LocatedSecret { secret: SecretObject::of(view), state });
         managed.map_or_else(|| ClusterSpec::from_secret(view, rules), |managed| managed.cluster(view, rules))
     }
 
@@ -66,14 +66,14 @@ impl Ocm {
     /// Takes out the Secrets of clusters that were made with something else than is said now.
     pub fn outdated(&mut self) -> Vec<SecretObject> {
         let current = self.managed.current();
-        let outdated = self.kept.extract_if(|name, kept| !kept.said.is_of(current.get(name).map(Arc::as_ref)));
+        let outdated = self.kept.extract_if(|name, kept| !kept.state.is_of(current.get(name).map(Arc::as_ref)));
         outdated.map(|(_, kept)| kept.secret).collect()
     }
 }
 
-// === impl Said ===
+// === impl ManagedState ===
 
-impl Said {
+impl ManagedState {
     fn of(managed: Option<&ManagedCluster>) -> Self {
         match managed.map(ManagedCluster::addresses) {
             None => Self::Nothing,

@@ -1,4 +1,4 @@
-//! From a cluster's specification to the places its connections lead to, and the way there.
+//! From a cluster's specification to the addresses its connections lead to, and the way there.
 
 use std::borrow::Cow;
 
@@ -15,8 +15,8 @@ use super::common::Common;
 use super::error::ClusterError;
 use crate::metrics::ClusterMetrics;
 use crate::tunnel;
+use crate::upstream::addresses::{MemberAddress, MemberAddresses};
 use crate::upstream::circuit::Circuit;
-use crate::upstream::places::{Place, Places};
 use crate::upstream::{Dialer, MAX_DIALS, Target};
 
 /// The way out for clusters whose certificates come from no public authority, as nearly all do.
@@ -49,8 +49,8 @@ pub(super) fn target(
 ) -> Result<Target, ClusterError> {
     let url = &endpoint.url;
     let name = spec.tls_server_name.as_deref();
-    let first = place(url, &spec.trust, name, identity)?;
-    let others = endpoint.fallbacks.iter().map(|(url, trust)| place(url, trust, name, identity));
+    let first = address(url, &spec.trust, name, identity)?;
+    let others = endpoint.fallbacks.iter().map(|(url, trust)| address(url, trust, name, identity));
     let others = others.collect::<Result<Vec<_>, _>>()?;
     let authority = Authority::try_from(url.authority.as_str()).map_err(|_| ClusterError::Endpoint)?;
     Ok(Target {
@@ -60,7 +60,7 @@ pub(super) fn target(
         },
         host_header: HeaderValue::from_str(authority.as_str()).map_err(|_| ClusterError::Endpoint)?,
         authority,
-        places: Places::new(first, others),
+        addresses: MemberAddresses::new(first, others),
         dialer: dialer(spec, endpoint, common)?,
         dial_timeout: common.dial_timeout,
         dials: Semaphore::new(MAX_DIALS),
@@ -79,7 +79,12 @@ fn dialer(spec: &ClusterSpec, endpoint: &ConstEndpoint, common: &Common) -> Resu
     }
 }
 
-fn place(url: &Endpoint, trust: &Trust, name: Option<&str>, identity: Option<&KeyPair>) -> Result<Place, ClusterError> {
+fn address(
+    url: &Endpoint,
+    trust: &Trust,
+    name: Option<&str>,
+    identity: Option<&KeyPair>,
+) -> Result<MemberAddress, ClusterError> {
     let tls = match url.scheme {
         Scheme::Http => None,
         Scheme::Https => {
@@ -89,7 +94,7 @@ fn place(url: &Endpoint, trust: &Trust, name: Option<&str>, identity: Option<&Ke
         }
     };
     let advice = if *trust == Trust::SystemRoots { NO_CA } else { "" };
-    Ok(Place { host: url.host.clone(), port: url.port, tls, advice })
+    Ok(MemberAddress { host: url.host.clone(), port: url.port, tls, advice })
 }
 
 fn to_verify(trust: &Trust) -> client::Trust<'_> {

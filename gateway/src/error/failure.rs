@@ -10,7 +10,7 @@ use api::status::{Details, Reason, Status};
 use http::StatusCode;
 
 use super::Error;
-use crate::clusters::{Held, LookupError, NotIssued};
+use crate::clusters::{CredentialLease, LookupError, NotIssued};
 use crate::headers::size::Unfit;
 use crate::upstream::SendError;
 
@@ -61,10 +61,10 @@ impl Cause {
     }
 
     /// Of a 401 of the member.
-    pub fn rejected(held: &Held<'_>) -> Self {
-        match held {
-            Held::Fixed(_) => Self::CredentialRejected,
-            Held::Issued(_) => Self::IssuedRejected,
+    pub fn rejected(lease: &CredentialLease<'_>) -> Self {
+        match lease {
+            CredentialLease::Fixed(_) => Self::CredentialRejected,
+            CredentialLease::Issued(_) => Self::IssuedRejected,
         }
     }
 

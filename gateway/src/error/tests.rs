@@ -87,10 +87,10 @@ pub(super) fn every_kind() -> Vec<Error> {
 
 #[tokio::test]
 async fn the_text_of_every_error() {
-    insta::assert_snapshot!(told(every_kind()).await);
+    insta::assert_snapshot!(render(every_kind()).await);
 }
 
-async fn told(errors: impl IntoIterator<Item = Error>) -> String {
+async fn render(errors: impl IntoIterator<Item = Error>) -> String {
     let mut all = String::new();
     for error in errors {
         let response = error.into_response();
@@ -105,7 +105,7 @@ async fn told(errors: impl IntoIterator<Item = Error>) -> String {
 #[tokio::test]
 async fn the_text_of_every_error_of_the_tunnel() {
     let errors = through_the_tunnel().map(|error| Cause::Send(SendError::Connect(error)).at(&name()));
-    insta::assert_snapshot!(told(errors).await);
+    insta::assert_snapshot!(render(errors).await);
 }
 
 #[test]

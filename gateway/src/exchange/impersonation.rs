@@ -24,7 +24,7 @@ pub struct Impersonation {
 
 /// How much of its callers a gateway tells members.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Passing {
+pub struct Disclosure {
     uid: bool,
     /// Keys of extra attributes that are withheld, and beginnings of such keys.
     withheld: Vec<String>,
@@ -84,20 +84,20 @@ impl Impersonation {
     }
 }
 
-// === impl Passing ===
+// === impl Disclosure ===
 
-impl Passing {
+impl Disclosure {
     /// `uid`: whether uids are told. `withheld`: keys of extra attributes that are not; a trailing
     /// `*` makes a prefix.
     pub fn new(uid: bool, withheld: &[String]) -> Self {
-        let mut passing = Self { uid, ..Self::default() };
+        let mut disclosure = Self { uid, ..Self::default() };
         for key in withheld.iter().map(|key| key.trim().to_ascii_lowercase()).filter(|key| !key.is_empty()) {
             match key.strip_suffix('*') {
-                Some(prefix) => passing.withheld_prefixes.push(prefix.to_owned()),
-                None => passing.withheld.push(key),
+                Some(prefix) => disclosure.withheld_prefixes.push(prefix.to_owned()),
+                None => disclosure.withheld.push(key),
             }
         }
-        passing
+        disclosure
     }
 
     pub fn apply(&self, user: &User, headers: &mut HeaderMap) -> Result<(), NotAHeader> {

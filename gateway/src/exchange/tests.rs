@@ -37,7 +37,7 @@ fn exchange(gate: bool, global: &str) -> Exchange {
 }
 
 /// The user that the member sees; `None`: the registered credential itself.
-fn seen(acting: &Acting, user: &User) -> Option<String> {
+fn seen(acting: &ActingAs, user: &User) -> Option<String> {
     let mut headers = HeaderMap::new();
     acting.apply(user, &mut headers).unwrap();
     headers.get("impersonate-user").map(|value| value.to_str().unwrap().to_owned())

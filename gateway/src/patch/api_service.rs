@@ -21,7 +21,7 @@ pub enum Change {
 
 /// Why an attempt did not succeed. Another may.
 #[derive(Debug, thiserror::Error)]
-pub enum Obstacle {
+pub enum PatchError {
     #[error("Secret {0} does not exist")]
     NoSecret(String),
     #[error("Secret {secret} has no key {key:?}: it has {present}")]
@@ -52,13 +52,13 @@ struct Spec<'a> {
 }
 
 /// Makes the APIService trust the Secret's certificates, and only them.
-pub async fn put_right(client: &Client, args: &Args) -> Result<Change, Obstacle> {
+pub async fn put_right(client: &Client, args: &Args) -> Result<Change, PatchError> {
     let bundle = bundle(client, args).await?;
     let object = || format!("APIService {}", args.api_service);
-    let hub = |verb| move |error| Obstacle::Hub { verb, object: object(), problem: Problem(error) };
+    let hub = |verb| move |error| PatchError::Hub { verb, object: object(), problem: Problem(error) };
     let api_services = Api::<APIService>::all(client.clone());
     let found = api_services.get_opt(&args.api_service).await.map_err(hub("read"))?;
-    let found = found.ok_or_else(|| Obstacle::NoApiService(args.api_service.clone()))?;
+    let found = found.ok_or_else(|| PatchError::NoApiService(args.api_service.clone()))?;
     if is_right(&found, &bundle) {
         return Ok(Change::None);
     }
@@ -69,14 +69,14 @@ pub async fn put_right(client: &Client, args: &Args) -> Result<Change, Obstacle>
     Ok(Change::Patched)
 }
 
-async fn bundle(client: &Client, args: &Args) -> Result<Bundle, Obstacle> {
+async fn bundle(client: &Client, args: &Args) -> Result<Bundle, PatchError> {
     let name = format!("{}/{}", args.namespace, args.secret);
     let secrets = Api::<Secret>::namespaced(client.clone(), &args.namespace);
     let secret = match secrets.get_opt(&args.secret).await {
         Ok(Some(secret)) => secret,
-        Ok(None) => return Err(Obstacle::NoSecret(name)),
+        Ok(None) => return Err(PatchError::NoSecret(name)),
         Err(error) => {
-            return Err(Obstacle::Hub { verb: "read", object: format!("Secret {name}"), problem: Problem(error) });
+            return Err(PatchError::Hub { verb: "read", object: format!("Secret {name}"), problem: Problem(error) });
         }
     };
     let data = secret.data.unwrap_or_default();
@@ -84,9 +84,9 @@ async fn bundle(client: &Client, args: &Args) -> Result<Bundle, Obstacle> {
     let Some(value) = data.get(&key) else {
         let keys: Vec<_> = data.into_keys().collect();
         let present = if keys.is_empty() { "none".to_owned() } else { keys.join(", ") };
-        return Err(Obstacle::NoKey { secret: name, key, present });
+        return Err(PatchError::NoKey { secret: name, key, present });
     };
-    Bundle::parse(value).map_err(|source| Obstacle::Value { secret: name, key, source })
+    Bundle::parse(value).map_err(|source| PatchError::Value { secret: name, key, source })
 }
 
 fn is_right(found: &APIService, bundle: &Bundle) -> bool {

@@ -15,14 +15,14 @@ use hyper::body::Body;
 use super::Call;
 use super::workload::{self, Judged};
 use crate::body::Peeked;
-use crate::clusters::{Cluster, Held};
+use crate::clusters::{Cluster, CredentialLease};
 use crate::error::{Cause, Error};
 use crate::holding::Account;
 use crate::request_body::RequestBody;
 use crate::upstream::{ConnectError, SendError};
 
 /// The head of a request that may be sent once more.
-struct Again(Request<Option<Account>>);
+struct RetryHead(Request<Option<Account>>);
 
 /// How one attempt is made.
 pub trait Attempt {
@@ -31,11 +31,15 @@ pub trait Attempt {
     fn call(&self) -> &Call<'_>;
 
     /// The request as the member shall see it, its credential included.
-    fn prepare(&self, held: &Held<'_>, request: Request<RequestBody>) -> Result<Request<RequestBody>, Error>;
+    fn prepare(
+        &self,
+        lease: &CredentialLease<'_>,
+        request: Request<RequestBody>,
+    ) -> Result<Request<RequestBody>, Error>;
 
     fn send(
         &self,
-        held: &Held<'_>,
+        lease: &CredentialLease<'_>,
         request: Request<RequestBody>,
     ) -> impl Future<Output = Result<Response<Self::Body>, Error>> + Send;
 }
@@ -45,29 +49,29 @@ pub trait Attempt {
 pub async fn answer<A: Attempt>(
     attempt: &A,
     request: Request<RequestBody>,
-) -> Result<(Held<'_>, Response<Peeked<A::Body>>), Error> {
+) -> Result<(CredentialLease<'_>, Response<Peeked<A::Body>>), Error> {
     let call = attempt.call();
     let cluster = &call.cluster;
-    let mut held = cluster.acquire().await.map_err(|error| Cause::NotIssued(error).at(cluster.name()))?;
-    let request = attempt.prepare(&held, request)?;
-    let again = keep(&held, call.asks, &request);
-    let mut answer = workload::judge(attempt.send(&held, request).await?, call.asks).await;
+    let mut lease = cluster.acquire().await.map_err(|error| Cause::NotIssued(error).at(cluster.name()))?;
+    let request = attempt.prepare(&lease, request)?;
+    let again = keep(&lease, call.asks, &request);
+    let mut answer = workload::judge(attempt.send(&lease, request).await?, call.asks).await;
     if answer.is_rejection
-        && let Some((next, request)) = next(again, cluster, &held).await?
+        && let Some((next, request)) = next(again, cluster, &lease).await?
     {
         drop(answer);
-        held = next;
-        answer = workload::judge(attempt.send(&held, request).await?, call.asks).await;
+        lease = next;
+        answer = workload::judge(attempt.send(&lease, request).await?, call.asks).await;
     }
     match answer {
-        Judged { is_rejection: true, .. } => Err(Cause::rejected(&held).at(cluster.name())),
-        Judged { response, .. } => Ok((held, response)),
+        Judged { is_rejection: true, .. } => Err(Cause::rejected(&lease).at(cluster.name())),
+        Judged { response, .. } => Ok((lease, response)),
     }
 }
 
 /// Costs nothing where the credential is the Secret's own: no other would be had.
-fn keep(held: &Held<'_>, asks: &MemberRequest<'_>, request: &Request<RequestBody>) -> Option<Again> {
-    if matches!(held, Held::Fixed(_)) || !request.body().is_end_stream() || !asks.may_be_repeated() {
+fn keep(lease: &CredentialLease<'_>, asks: &MemberRequest<'_>, request: &Request<RequestBody>) -> Option<RetryHead> {
+    if matches!(lease, CredentialLease::Fixed(_)) || !request.body().is_end_stream() || !asks.may_be_repeated() {
         return None;
     }
     let mut head = Request::new(request.body().account().cloned());
@@ -75,13 +79,13 @@ fn keep(held: &Held<'_>, asks: &MemberRequest<'_>, request: &Request<RequestBody
     *head.uri_mut() = request.uri().clone();
     *head.version_mut() = request.version();
     *head.headers_mut() = request.headers().clone();
-    Some(Again(head))
+    Some(RetryHead(head))
 }
 
 /// A member that does not take a client certificate ends the connection, and says nothing about it
 /// in HTTP. So a connection that was refused or broken has the program asked again, for those who
 /// come after; how often is limited as for a 401.
-pub fn suspect(cluster: &Cluster, held: &Held<'_>, error: &SendError) {
+pub fn suspect(cluster: &Cluster, lease: &CredentialLease<'_>, error: &SendError) {
     let may_be_it = match error {
         SendError::Connect(error) => matches!(**error, ConnectError::Tls { .. } | ConnectError::Http2 { .. }),
         SendError::Broken(_) => true,
@@ -91,24 +95,24 @@ pub fn suspect(cluster: &Cluster, held: &Held<'_>, error: &SendError) {
         | SendError::UnfitAnswer(_)
         | SendError::ClientGone(_) => false,
     };
-    if may_be_it && matches!(held, Held::Issued(issued) if issued.has_certificate()) {
-        let _ = cluster.renew(held).now_or_never();
+    if may_be_it && matches!(lease, CredentialLease::Issued(issued) if issued.has_certificate()) {
+        let _ = cluster.renew(lease).now_or_never();
     }
 }
 
-/// The member rejected `held`: the request with another credential, if it may be sent again and
+/// The member rejected `lease`: the request with another credential, if it may be sent again and
 /// there is one.
 async fn next<'a>(
-    again: Option<Again>,
+    again: Option<RetryHead>,
     cluster: &'a Cluster,
-    held: &Held<'_>,
-) -> Result<Option<(Held<'a>, Request<RequestBody>)>, Error> {
-    let Some(Again(head)) = again else {
+    lease: &CredentialLease<'_>,
+) -> Result<Option<(CredentialLease<'a>, Request<RequestBody>)>, Error> {
+    let Some(RetryHead(head)) = again else {
         // For those who come after: begun when it is first asked for, and nothing to wait for here.
-        let _ = cluster.renew(held).now_or_never();
+        let _ = cluster.renew(lease).now_or_never();
         return Ok(None);
     };
-    let renewed = Box::pin(cluster.renew(held)).await;
+    let renewed = Box::pin(cluster.renew(lease)).await;
     let Some(next) = renewed.map_err(|error| Cause::NotIssued(error).at(cluster.name()))? else {
         return Ok(None);
     };

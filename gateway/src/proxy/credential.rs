@@ -5,16 +5,16 @@ use http::HeaderMap;
 use http::header::AUTHORIZATION;
 
 use super::Call;
-use crate::clusters::Held;
+use crate::clusters::CredentialLease;
 use crate::error::Error;
 use crate::exchange::NotAHeader;
 
 /// Sets the cluster's own credential, and as whom it acts. The caller's credential was removed when
 /// it was authenticated, its identity with the headers that stay here; a cluster that authenticates
 /// us by client certificate needs no header.
-pub fn apply(call: &Call<'_>, held: &Held<'_>, headers: &mut HeaderMap) -> Result<(), Error> {
+pub fn apply(call: &Call<'_>, lease: &CredentialLease<'_>, headers: &mut HeaderMap) -> Result<(), Error> {
     call.acting.apply(call.permit.user(), headers).map_err(|NotAHeader| Error::IDENTITY)?;
-    if let Some(authorization) = held.authorization() {
+    if let Some(authorization) = lease.authorization() {
         headers.insert(AUTHORIZATION, authorization.clone());
     }
     Ok(())

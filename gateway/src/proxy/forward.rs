@@ -6,7 +6,7 @@ use http::{HeaderMap, Request, Response};
 use super::attempt::{self, Attempt};
 use super::{Call, credential, location};
 use crate::body::ResponseBody;
-use crate::clusters::Held;
+use crate::clusters::CredentialLease;
 use crate::error::{Cause, Error};
 use crate::headers;
 use crate::request_body::RequestBody;
@@ -17,7 +17,7 @@ struct Plain<'a>(&'a Call<'a>);
 /// Sends the request to the member and returns its response as it begins.
 pub async fn serve(call: &Call<'_>, request: Request<RequestBody>) -> Result<Response<ResponseBody>, Error> {
     let plain = Plain(call);
-    let (held, answer) = attempt::answer(&plain, request).await?;
+    let (lease, answer) = attempt::answer(&plain, request).await?;
     let cluster = &call.cluster;
     let (mut head, body) = answer.into_parts();
     if head.headers.len() > headers::MOST_LINES {
@@ -28,7 +28,7 @@ pub async fn serve(call: &Call<'_>, request: Request<RequestBody>) -> Result<Res
         return Err(Cause::Unexpected(head.status).at(cluster.name()));
     }
     let base_path = &cluster.endpoint().base_path;
-    location::rewrite(head.status, &mut head.headers, cluster.name(), base_path, held.upstream().target())
+    location::rewrite(head.status, &mut head.headers, cluster.name(), base_path, lease.upstream().target())
         .map_err(|_| Cause::Redirected.at(cluster.name()))?;
     headers::to_client(&mut head.headers);
     let mut body = ResponseBody::member(body);
@@ -51,18 +51,26 @@ impl Attempt for Plain<'_> {
         self.0
     }
 
-    fn prepare(&self, held: &Held<'_>, request: Request<RequestBody>) -> Result<Request<RequestBody>, Error> {
+    fn prepare(
+        &self,
+        lease: &CredentialLease<'_>,
+        request: Request<RequestBody>,
+    ) -> Result<Request<RequestBody>, Error> {
         let Self(call) = self;
         let (mut parts, body) = super::to_member(call, request)?;
-        credential::apply(call, held, &mut parts.headers)?;
+        credential::apply(call, lease, &mut parts.headers)?;
         Ok(Request::from_parts(parts, body))
     }
 
-    async fn send(&self, held: &Held<'_>, request: Request<RequestBody>) -> Result<Response<UpstreamBody>, Error> {
+    async fn send(
+        &self,
+        lease: &CredentialLease<'_>,
+        request: Request<RequestBody>,
+    ) -> Result<Response<UpstreamBody>, Error> {
         let Self(call) = self;
-        let sent = held.upstream().send(call.connection.core(), request, &|| call.lingers()).await;
+        let sent = lease.upstream().send(call.connection.core(), request, &|| call.lingers()).await;
         sent.map_err(|error| {
-            attempt::suspect(&call.cluster, held, &error);
+            attempt::suspect(&call.cluster, lease, &error);
             Cause::Send(error).at(call.cluster.name())
         })
     }

@@ -27,7 +27,7 @@ use crate::upstream::Target;
 
 /// The redirect leads out of the member, or cannot be expressed below the proxy path.
 #[derive(Debug, PartialEq, Eq)]
-pub struct LeadsAway;
+pub struct OutsideMember;
 
 /// Rewrites a `Location` to stay below the proxy path of `cluster`. `base_path` is the member's own
 /// prefix in its endpoint.
@@ -40,13 +40,13 @@ pub fn rewrite(
     cluster: &ClusterName,
     base_path: &str,
     target: &Target,
-) -> Result<(), LeadsAway> {
+) -> Result<(), OutsideMember> {
     let Some(location) = headers.get(LOCATION) else {
         return Ok(());
     };
     match below(location, cluster, base_path, target) {
         Some(rewritten) => headers.insert(LOCATION, rewritten),
-        None if status.is_redirection() => return Err(LeadsAway),
+        None if status.is_redirection() => return Err(OutsideMember),
         None => headers.remove(LOCATION),
     };
     Ok(())
@@ -86,7 +86,7 @@ mod tests {
 
     const PREFIX: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/c1/proxy";
 
-    fn rewritten(location: &str, base_path: &str) -> Result<String, LeadsAway> {
+    fn rewritten(location: &str, base_path: &str) -> Result<String, OutsideMember> {
         let target = Target::sample();
         let mut headers = HeaderMap::new();
         headers.insert(LOCATION, location.parse().unwrap());
@@ -152,10 +152,10 @@ mod tests {
             "?x",
             "#x",
         ] {
-            assert_eq!(rewritten(location, ""), Err(LeadsAway), "{location}");
+            assert_eq!(rewritten(location, ""), Err(OutsideMember), "{location}");
         }
-        assert_eq!(rewritten("/other", "/base"), Err(LeadsAway));
-        assert_eq!(rewritten("/basement", "/base"), Err(LeadsAway));
+        assert_eq!(rewritten("/other", "/base"), Err(OutsideMember));
+        assert_eq!(rewritten("/basement", "/base"), Err(OutsideMember));
     }
 
     /// Where a browser on the hub goes with `location`: authority and path, as the WHATWG URL

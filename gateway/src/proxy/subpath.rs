@@ -35,14 +35,14 @@ pub async fn authorize(gateway: &RequestNeeds, user: Arc<User>, route: &ProxyRou
     match reviewed {
         Ok(_permit) => Ok(()),
         Err(AuthorizationError::Forbidden { user, attributes, reason }) => {
-            let reason = told(cluster, &reason);
+            let reason = describe_denial(cluster, &reason);
             Err(AuthorizationError::Forbidden { user, attributes, reason }.into())
         }
         Err(error) => Err(error.into()),
     }
 }
 
-fn told(cluster: &str, reason: &str) -> String {
+fn describe_denial(cluster: &str, reason: &str) -> String {
     let colon = if reason.is_empty() { "" } else { ": " };
     format!("the hub does not grant it for requests to cluster {cluster}{colon}{reason}")
 }

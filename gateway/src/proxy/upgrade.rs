@@ -12,11 +12,11 @@ use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
 use tokio::time::timeout;
 
-pub use self::relay::Joined;
+pub use self::relay::UpgradedPair;
 use super::attempt::{self, Attempt};
 use super::{Answer, Call, credential};
 use crate::body::ResponseBody;
-use crate::clusters::Held;
+use crate::clusters::CredentialLease;
 use crate::error::{Cause, Error};
 use crate::headers::size;
 use crate::request::upgrade::Upgrade;
@@ -82,12 +82,16 @@ impl Attempt for Upgrading<'_> {
     }
 
     /// `Connection` and `Upgrade` are built anew, the credential comes last.
-    fn prepare(&self, held: &Held<'_>, request: Request<RequestBody>) -> Result<Request<RequestBody>, Error> {
+    fn prepare(
+        &self,
+        lease: &CredentialLease<'_>,
+        request: Request<RequestBody>,
+    ) -> Result<Request<RequestBody>, Error> {
         let (mut parts, body) = super::to_member(self.call, request)?;
         parts.version = Version::HTTP_11;
-        parts.headers.insert(HOST, held.upstream().target().host_header.clone());
+        parts.headers.insert(HOST, lease.upstream().target().host_header.clone());
         self.upgrade.write(&mut parts.headers);
-        credential::apply(self.call, held, &mut parts.headers)?;
+        credential::apply(self.call, lease, &mut parts.headers)?;
         if parts.method == Method::POST && !parts.headers.contains_key(CONTENT_LENGTH) {
             parts.headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         }
@@ -95,10 +99,14 @@ impl Attempt for Upgrading<'_> {
     }
 
     /// On a connection of its own.
-    async fn send(&self, held: &Held<'_>, request: Request<RequestBody>) -> Result<Response<Incoming>, Error> {
+    async fn send(
+        &self,
+        lease: &CredentialLease<'_>,
+        request: Request<RequestBody>,
+    ) -> Result<Response<Incoming>, Error> {
         let cluster = self.call.cluster.name();
         size::of_request(&request).map_err(|unfit| Cause::Send(SendError::Unfit(unfit)).at(cluster))?;
-        let answer = match held.upstream().dial_upgrade().await {
+        let answer = match lease.upstream().dial_upgrade().await {
             Ok(transport) => timeout(ANSWER_WITHIN, relay::ask(transport, request)).await,
             Err(error) => Ok(Err(SendError::Connect(Arc::new(error)))),
         };
@@ -107,7 +115,7 @@ impl Attempt for Upgrading<'_> {
             return Err(Cause::UpgradeBroken(reason).at(cluster));
         };
         answer.map_err(|error| {
-            attempt::suspect(&self.call.cluster, held, &error);
+            attempt::suspect(&self.call.cluster, lease, &error);
             Cause::Send(error).at(cluster)
         })
     }

@@ -18,7 +18,7 @@ use crate::request::Head;
 const LONGEST: usize = 256;
 
 /// What is known of a request before it is over.
-pub struct Access {
+pub struct AccessLine {
     user: Option<Arc<User>>,
     cluster: Option<ClusterName>,
     verb: Cow<'static, str>,
@@ -26,9 +26,9 @@ pub struct Access {
     resource: String,
 }
 
-// === impl Access ===
+// === impl AccessLine ===
 
-impl Access {
+impl AccessLine {
     /// `None`: nobody reads it.
     pub fn begin(head: &Head<'_>) -> Option<Box<Self>> {
         tracing::enabled!(Level::DEBUG).then(|| {

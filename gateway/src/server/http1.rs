@@ -11,8 +11,8 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1::UpgradeableConnection;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use net::heard::Heard;
 use net::linger::Linger;
+use net::observed::Observed;
 
 use self::held::HeldBody;
 use super::lengths::Lengths;
@@ -49,7 +49,7 @@ pub async fn serve(stream: Stream, connection: Arc<Connection>) -> Result<(), En
             Ok::<_, Infallible>(response.map(|body| HeldBody::new(body, account)))
         })
     });
-    let io = TokioIo::new(Heard::new(Linger::new(stream), reader));
+    let io = TokioIo::new(Observed::new(Linger::new(stream), reader));
     let serving = limits::http1().serve_connection(io, service).with_upgrades();
     super::drive(serving, UpgradeableConnection::graceful_shutdown, &connection).await
 }

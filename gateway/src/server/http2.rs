@@ -17,13 +17,13 @@ use h2::RecvStream;
 use h2::server::{Handshake, SendResponse};
 use http::Request;
 use net::gather::{Gathered, gather};
-use net::heard::Heard;
 use net::linger::Linger;
+use net::observed::Observed;
 
 use self::liveness::Liveness;
 use self::responding::Responding;
-use super::heard::Ear;
 use super::limits::{self, Limits};
+use super::received::ReceivedBytes;
 use super::{Ended, Stream};
 use crate::connection::Connection;
 use crate::handler::handle;
@@ -31,33 +31,34 @@ use crate::inbound::{Inbound, Marks};
 use crate::request_body::RequestBody;
 use crate::unread::{Collecting, Collector};
 
-type Io = Gathered<Heard<Inbound<Linger<Stream>>, Ear>>;
+type Io = Gathered<Observed<Inbound<Linger<Stream>>, ReceivedBytes>>;
 
 /// Serves until the client or the gateway closes the connection.
 pub async fn serve(stream: Stream, connection: Arc<Connection>) -> Result<(), Ended> {
-    let (marks, ear, collector) = (Marks::default(), Ear::default(), Arc::<Collector>::default());
-    let (io, outlet) = gather(Heard::new(
+    let (marks, received, collector) = (Marks::default(), ReceivedBytes::default(), Arc::<Collector>::default());
+    let (io, outlet) = gather(Observed::new(
         Inbound::of_client(Linger::new(stream), marks.clone()).held_for(connection.held().clone()),
-        ear.clone(),
+        received.clone(),
     ));
     let many_users = connection.gateway().authenticator.recognize(connection.peer());
     let requests =
         Requests { connection: Arc::clone(&connection), many_users, marks, collector: Arc::clone(&collector) };
     let handshake = limits::http2(connection.gateway().settings.max_streams, many_users).handshake(io);
-    let serving = Serving { state: State::Handshake(Box::new(handshake)), leaving: false, ear: ear.clone(), requests };
+    let serving =
+        Serving { state: State::Handshake(Box::new(handshake)), leaving: false, received: received.clone(), requests };
     let serving = Collecting::new(outlet.drive(serving).reading_at_most(Limits::TURN), collector);
     let serving = super::drive(serving, |serving| serving.get_mut().driver().connection().leave(), &connection);
     tokio::select! {
         end = serving => end,
         // Before the preface no PING asks whether anybody is there.
-        () = silence(&ear) => Err(Ended::NoPreface(Limits::PREFACE)),
+        () = silence(&received) => Err(Ended::NoPreface(Limits::PREFACE)),
     }
 }
 
 /// Completes if the client has not said its preface in time.
-async fn silence(ear: &Ear) {
+async fn silence(received: &ReceivedBytes) {
     tokio::time::sleep(Limits::PREFACE).await;
-    if ear.heard_preface() {
+    if received.has_preface() {
         std::future::pending::<()>().await;
     }
 }
@@ -67,7 +68,7 @@ struct Serving {
     state: State,
     /// Asked to leave, before there was anybody to tell.
     leaving: bool,
-    ear: Ear,
+    received: ReceivedBytes,
     requests: Requests,
 }
 
@@ -111,7 +112,7 @@ impl Future for Serving {
                         connection.graceful_shutdown();
                     }
                     let pings = connection.ping_pong().expect("taken once");
-                    let liveness = Liveness::new(pings, this.ear.clone());
+                    let liveness = Liveness::new(pings, this.received.clone());
                     this.state = State::Open(Box::new((connection, liveness)));
                 }
                 State::Open(open) => {

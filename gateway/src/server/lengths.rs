@@ -84,8 +84,8 @@ impl Lengths {
 
 // === impl Reader ===
 
-impl net::heard::Ear for Reader {
-    fn heard(&mut self, bytes: &[u8]) {
+impl net::observed::ActivityObserver for Reader {
+    fn on_read(&mut self, bytes: &[u8]) {
         self.follow(bytes);
         self.count();
     }

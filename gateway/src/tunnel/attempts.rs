@@ -13,7 +13,7 @@ use futures_util::stream::FuturesUnordered;
 use tokio::time::{Instant, sleep_until};
 use tunnel::{ClusterName, Destination};
 
-use super::error::{Cause, Missing, TunnelError, Unasked};
+use super::error::{Cause, Missing, TunnelError, Unreachable};
 use super::replica::{NotOpened, Replica};
 use super::stream::Tunnelled;
 
@@ -22,7 +22,7 @@ const STAGGER: Duration = Duration::from_secs(1);
 
 /// What is to be opened.
 #[derive(Clone, Copy)]
-pub struct Wanted<'a> {
+pub struct OpenRequest<'a> {
     pub cluster: &'a ClusterName,
     pub to: &'a Destination,
     pub deadline: Instant,
@@ -31,7 +31,7 @@ pub struct Wanted<'a> {
 /// Asks `replicas` in their order. `Ok(None)`: none of them has the cluster, and `missing` says
 /// why.
 pub async fn ask(
-    wanted: Wanted<'_>,
+    wanted: OpenRequest<'_>,
     replicas: Vec<Arc<Replica>>,
     missing: &mut Missing,
 ) -> Result<Option<(Tunnelled, SocketAddr)>, TunnelError> {
@@ -56,7 +56,7 @@ pub async fn ask(
             () = sleep_until(next), if left.len() > 0 => continue,
             () = sleep_until(wanted.deadline) => {
                 for replica in silent {
-                    missing.unasked(Unasked::Silent { address: replica.address(), linked: replica.has_link() });
+                    missing.unreachable(Unreachable::Silent { address: replica.address(), linked: replica.has_link() });
                 }
                 return Ok(None);
             }
@@ -68,13 +68,13 @@ pub async fn ask(
                 return Err(Cause::Refused(refusal).into());
             }
             Err(NotOpened::Refused(refusal)) => missing.refused(refusal),
-            Err(NotOpened::Unasked(unasked)) => missing.unasked(unasked),
+            Err(NotOpened::Unreachable(unreachable)) => missing.unreachable(unreachable),
         }
         next = Instant::now();
     }
 }
 
-async fn one(wanted: Wanted<'_>, replica: Arc<Replica>) -> (SocketAddr, Result<Tunnelled, NotOpened>) {
+async fn one(wanted: OpenRequest<'_>, replica: Arc<Replica>) -> (SocketAddr, Result<Tunnelled, NotOpened>) {
     let outcome = replica.open(wanted.cluster, wanted.to).await;
     (replica.address(), outcome.map(|stream| Tunnelled::new(stream, replica.via())))
 }

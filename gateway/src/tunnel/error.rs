@@ -31,14 +31,14 @@ pub struct Missing {
     /// This process, if agents may link to it.
     here: Option<Refusal>,
     refused: Vec<Refusal>,
-    unasked: Vec<Unasked>,
+    unreachable: Vec<Unreachable>,
     /// Names that led to no address.
     nowhere: Vec<String>,
 }
 
 /// A tunnel-server that could not be asked, or did not answer.
 #[derive(Debug)]
-pub enum Unasked {
+pub enum Unreachable {
     Unlinked(Arc<Unlinked>),
     /// The link ended, twice.
     Lost(SocketAddr, String),
@@ -60,8 +60,8 @@ impl Missing {
         self.refused.push(refusal);
     }
 
-    pub fn unasked(&mut self, unasked: Unasked) {
-        self.unasked.push(unasked);
+    pub fn unreachable(&mut self, unreachable: Unreachable) {
+        self.unreachable.push(unreachable);
     }
 
     pub fn nowhere(&mut self, why: String) {
@@ -82,8 +82,8 @@ impl Missing {
     fn is_timeout(&self) -> bool {
         self.asked() == 0
             && self.nowhere.is_empty()
-            && !self.unasked.is_empty()
-            && self.unasked.iter().all(Unasked::is_timeout)
+            && !self.unreachable.is_empty()
+            && self.unreachable.iter().all(Unreachable::is_timeout)
     }
 
     /// To whom no agent is linked.
@@ -91,17 +91,17 @@ impl Missing {
         let here = self.here.as_ref().map(|_| "this gateway".to_owned());
         let servers = match self.refused.len() {
             0 => None,
-            1 if self.unasked.is_empty() => Some("the tunnel-server".to_owned()),
+            1 if self.unreachable.is_empty() => Some("the tunnel-server".to_owned()),
             1 => Some("the one tunnel-server that could be asked".to_owned()),
-            many if self.unasked.is_empty() => Some(format!("any of the {many} tunnel-servers")),
+            many if self.unreachable.is_empty() => Some(format!("any of the {many} tunnel-servers")),
             many => Some(format!("any of the {many} tunnel-servers that could be asked")),
         };
         here.into_iter().chain(servers).collect::<Vec<_>>().join(" or ")
     }
 
     fn failures(&self) -> String {
-        let unasked = self.unasked.iter().map(ToString::to_string);
-        self.nowhere.iter().cloned().chain(unasked).collect::<Vec<_>>().join("; ")
+        let unreachable = self.unreachable.iter().map(ToString::to_string);
+        self.nowhere.iter().cloned().chain(unreachable).collect::<Vec<_>>().join("; ")
     }
 }
 
@@ -122,7 +122,11 @@ impl fmt::Display for Missing {
                 }
                 f.write_str(": check that tunnel-agent runs in that cluster and what its log says of its links")
             }
-            None if self.unasked.iter().any(|unasked| matches!(unasked, Unasked::Silent { linked: true, .. })) => {
+            None if self
+                .unreachable
+                .iter()
+                .any(|unreachable| matches!(unreachable, Unreachable::Silent { linked: true, .. })) =>
+            {
                 write!(f, "no answer in time: {}: ", self.failures())?;
                 f.write_str(
                     "see whether the cluster's tunnel-agent and its API server are slow, in the tunnel-server's log",
@@ -256,9 +260,9 @@ impl TunnelError {
     }
 }
 
-// === impl Unasked ===
+// === impl Unreachable ===
 
-impl Unasked {
+impl Unreachable {
     fn is_timeout(&self) -> bool {
         match self {
             Self::Unlinked(unlinked) => unlinked.is_timeout(),
@@ -268,7 +272,7 @@ impl Unasked {
     }
 }
 
-impl fmt::Display for Unasked {
+impl fmt::Display for Unreachable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unlinked(unlinked) => unlinked.fmt(f),

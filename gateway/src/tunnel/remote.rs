@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use tunnel::{ClusterName, Destination, Settings};
 
 use super::addresses::{Addresses, Known};
-use super::attempts::{self, Wanted};
+use super::attempts::{self, OpenRequest};
 use super::error::{Missing, TunnelError};
 use super::link::Linking;
 use super::replica::Replica;
@@ -93,7 +93,7 @@ impl Remote {
         deadline: Instant,
         mut missing: Missing,
     ) -> Result<(Tunnelled, SocketAddr), TunnelError> {
-        let wanted = Wanted { cluster, to, deadline };
+        let wanted = OpenRequest { cluster, to, deadline };
         let (mut asked, mut nowhere) = (Vec::new(), Vec::new());
         let mut stale = Vec::new();
         // Beside each other: one that is not found must not keep the others waiting.

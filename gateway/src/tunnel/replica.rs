@@ -11,7 +11,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use net::backoff::Backoff;
-use net::flight::{Flight, Landing};
+use net::flight::{Flight, FlightWaiter};
 use parking_lot::Mutex;
 use prometheus_client::metrics::gauge::Gauge;
 use rustls_pki_types::ServerName;
@@ -20,7 +20,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tunnel::{ClusterName, Destination, Link, OpenError, Refusal, Stream};
 
-use super::error::Unasked;
+use super::error::Unreachable;
 use super::link::{Linking, Unlinked};
 use crate::metrics::InFlight;
 
@@ -55,12 +55,12 @@ struct State {
 /// The links of one runtime.
 #[derive(Default)]
 struct Links {
-    all: Vec<Held>,
+    all: Vec<PooledLink>,
     next: u64,
-    making: Option<Flight<Made>>,
+    making: Option<Flight<LinkOutcome>>,
 }
 
-struct Held {
+struct PooledLink {
     number: u64,
     link: Link,
     /// Of the files it was made with.
@@ -69,7 +69,7 @@ struct Held {
     _guard: DropGuard,
 }
 
-type Made = Result<(), Arc<Unlinked>>;
+type LinkOutcome = Result<(), Arc<Unlinked>>;
 
 struct Pause {
     until: Instant,
@@ -81,12 +81,12 @@ struct Pause {
 /// Why the server opened no stream.
 pub enum NotOpened {
     Refused(Refusal),
-    Unasked(Unasked),
+    Unreachable(Unreachable),
 }
 
 enum Step {
     Use(Link),
-    Await(Landing<Made>),
+    Await(FlightWaiter<LinkOutcome>),
     Fail(Arc<Unlinked>),
 }
 
@@ -129,7 +129,7 @@ impl Replica {
     pub async fn open(&self, cluster: &ClusterName, to: &Destination) -> Result<Stream, NotOpened> {
         let mut last = String::new();
         for _ in 0..ATTEMPTS {
-            let link = self.link().await.map_err(|error| NotOpened::Unasked(Unasked::Unlinked(error)))?;
+            let link = self.link().await.map_err(|error| NotOpened::Unreachable(Unreachable::Unlinked(error)))?;
             match link.open(to, Some(cluster)).await {
                 Ok(stream) => return Ok(stream),
                 Err(OpenError::Refused(refusal)) => return Err(NotOpened::Refused(refusal)),
@@ -138,7 +138,7 @@ impl Replica {
                 Err(error) => last = error.to_string(),
             }
         }
-        Err(NotOpened::Unasked(Unasked::Lost(self.address, last)))
+        Err(NotOpened::Unreachable(Unreachable::Lost(self.address, last)))
     }
 
     async fn link(&self) -> Result<Link, Arc<Unlinked>> {
@@ -146,7 +146,7 @@ impl Replica {
             match self.step() {
                 Step::Use(link) => return Ok(link),
                 Step::Fail(error) => return Err(error),
-                Step::Await(landing) => match landing.outcome().await {
+                Step::Await(waiter) => match waiter.outcome().await {
                     Some(made) => made?,
                     None => return Err(Arc::new(Unlinked::Gone { address: self.address })),
                 },
@@ -166,8 +166,8 @@ impl Replica {
         if let Some(held) = usable.min_by_key(|held| held.link.streams()) {
             return Step::Use(held.link.clone());
         }
-        if let Some(landing) = links.making.as_ref().and_then(Flight::landing) {
-            return Step::Await(landing);
+        if let Some(waiter) = links.making.as_ref().and_then(Flight::waiter) {
+            return Step::Await(waiter);
         }
         if let Some(pause) = pause.as_ref().filter(|pause| pause.until > Instant::now()) {
             return Step::Fail(Arc::clone(&pause.why));
@@ -175,9 +175,9 @@ impl Replica {
         if links.all.len() >= MOST_LINKS {
             return Step::Fail(Arc::new(Unlinked::Full { address: self.address, limit: MOST_LINKS }));
         }
-        let (making, landing) = Flight::begin(&Handle::current(), make(self.this.clone(), runtime));
+        let (making, waiter) = Flight::begin(&Handle::current(), make(self.this.clone(), runtime));
         links.making = Some(making);
-        Step::Await(landing)
+        Step::Await(waiter)
     }
 
     /// Takes a new link into use.
@@ -186,7 +186,7 @@ impl Replica {
         state.pause = None;
         let links = state.by_runtime.entry(runtime).or_default();
         links.next += 1;
-        links.all.push(Held { number: links.next, link: link.clone(), generation, _guard: held });
+        links.all.push(PooledLink { number: links.next, link: link.clone(), generation, _guard: held });
         links.next
     }
 
@@ -219,7 +219,7 @@ impl Replica {
 }
 
 /// Makes a link, which is looked after for as long as it is in use.
-async fn make(replica: Weak<Replica>, runtime: Id) -> Made {
+async fn make(replica: Weak<Replica>, runtime: Id) -> LinkOutcome {
     let Some(strong) = replica.upgrade() else { return Ok(()) };
     let address = strong.address;
     let (link, generation) = strong.linking.link(address, &strong.name).await.map_err(|error| strong.failed(error))?;

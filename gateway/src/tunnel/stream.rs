@@ -41,10 +41,10 @@ impl Tunnelled {
         if outcome.is_err() {
             self.stream.reset();
         }
-        self.told(outcome)
+        self.explain(outcome)
     }
 
-    fn told<T>(&self, outcome: io::Result<T>) -> io::Result<T> {
+    fn explain<T>(&self, outcome: io::Result<T>) -> io::Result<T> {
         outcome.map_err(|error| io::Error::new(error.kind(), format!("the tunnel through {} broke: {error}", self.via)))
     }
 }
@@ -57,7 +57,7 @@ impl AsyncRead for Tunnelled {
         if let Some(gauge) = &self.gauge {
             gauge.back.fetch_add((buf.filled().len() - before) as u64, Ordering::Relaxed);
         }
-        Poll::Ready(self.told(outcome))
+        Poll::Ready(self.explain(outcome))
     }
 }
 
@@ -68,16 +68,16 @@ impl AsyncWrite for Tunnelled {
         if let (Some(gauge), Ok(written)) = (&self.gauge, &outcome) {
             gauge.forth.fetch_add(*written as u64, Ordering::Relaxed);
         }
-        Poll::Ready(self.told(outcome))
+        Poll::Ready(self.explain(outcome))
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let outcome = ready!(Pin::new(&mut self.stream).poll_flush(cx));
-        Poll::Ready(self.told(outcome))
+        Poll::Ready(self.explain(outcome))
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let outcome = ready!(Pin::new(&mut self.stream).poll_shutdown(cx));
-        Poll::Ready(self.told(outcome))
+        Poll::Ready(self.explain(outcome))
     }
 }

@@ -16,21 +16,21 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
 pub use self::error::ConnectError;
+use super::addresses::{MemberAddress, MemberAddresses};
 use super::circuit::Circuit;
-use super::places::{Place, Places};
-use crate::tunnel::Through;
+use crate::tunnel::TunnelDialer;
 
 /// Where a member is and how it proves who it is.
 pub struct Target {
     pub scheme: Scheme,
-    /// The first place's, for all of them: API servers do not look at it.
+    /// The first address's, for all of them: API servers do not look at it.
     pub authority: Authority,
     /// `authority` again, as the `Host` header of HTTP/1.1.
     pub host_header: HeaderValue,
-    pub places: Places,
-    /// To all places.
+    pub addresses: MemberAddresses,
+    /// To all addresses.
     pub dialer: Dialer,
-    /// For proxy, TCP and TLS together, and for all places.
+    /// For proxy, TCP and TLS together, and for all addresses.
     pub dial_timeout: Duration,
     /// Dials that may be under way at a time, upgrades' included.
     pub dials: Semaphore,
@@ -41,7 +41,7 @@ pub struct Target {
 pub enum Dialer {
     Direct,
     Proxy(Proxy),
-    Tunnel(Through),
+    Tunnel(TunnelDialer),
 }
 
 /// What [`Target::dials`] starts with: a member that answers takes more than this in the blink of
@@ -53,14 +53,14 @@ pub const MAX_DIALS: usize = 64;
 impl Target {
     /// `host:port` for messages.
     pub fn address(&self) -> String {
-        self.told(self.places.preferred())
+        self.describe(self.addresses.preferred())
     }
 
-    /// A place for messages. What is called the same inside every cluster is not taken for
+    /// An address for messages. What is called the same inside every cluster is not taken for
     /// something nearby.
-    fn told(&self, place: &Place) -> String {
+    fn describe(&self, address: &MemberAddress) -> String {
         let through = if matches!(self.dialer, Dialer::Tunnel(_)) { " through the tunnel" } else { "" };
-        format!("{place}{through}")
+        format!("{address}{through}")
     }
 
     /// For pooled requests: the member chooses between HTTP/2 and HTTP/1.1.
@@ -94,18 +94,18 @@ impl Target {
         outcome
     }
 
-    /// The first place that answers, in order of preference. What is left of the time is divided
-    /// evenly among the places that are left.
+    /// The first address that answers, in order of preference. What is left of the time is divided
+    /// evenly among the addresses that are left.
     async fn connect_somewhere(&self, alpn: &[&[u8]], deadline: Instant) -> Result<Transport, ConnectError> {
         let mut failures = Vec::new();
-        let mut places = self.places.in_order();
-        while let Some((index, place)) = places.next() {
+        let mut addresses = self.addresses.in_order();
+        while let Some((index, address)) = addresses.next() {
             let now = Instant::now();
-            let left = u32::try_from(places.len()).unwrap_or(u32::MAX).saturating_add(1);
+            let left = u32::try_from(addresses.len()).unwrap_or(u32::MAX).saturating_add(1);
             let share = now + deadline.saturating_duration_since(now) / left;
-            match self.connect_to(place, alpn, share).await {
+            match self.connect_to(address, alpn, share).await {
                 Ok(transport) => {
-                    self.places.prefer(index);
+                    self.addresses.prefer(index);
                     return Ok(transport);
                 }
                 Err(error) => failures.push(error),
@@ -114,26 +114,33 @@ impl Target {
         Err(ConnectError::all_of(failures))
     }
 
-    async fn connect_to(&self, place: &Place, alpn: &[&[u8]], deadline: Instant) -> Result<Transport, ConnectError> {
+    async fn connect_to(
+        &self,
+        address: &MemberAddress,
+        alpn: &[&[u8]],
+        deadline: Instant,
+    ) -> Result<Transport, ConnectError> {
         let opened = match &self.dialer {
-            Dialer::Direct => Opened::Tcp(dial::connect(&place.host, place.port, deadline).await?),
+            Dialer::Direct => Opened::Tcp(dial::connect(&address.host, address.port, deadline).await?),
             // Rare, and larger than a direct dial.
-            Dialer::Proxy(proxy) => Box::pin(proxy.connect(&place.host, place.port, deadline)).await?,
+            Dialer::Proxy(proxy) => Box::pin(proxy.connect(&address.host, address.port, deadline)).await?,
             Dialer::Tunnel(through) => {
-                let failed = |source| ConnectError::Tunnel { address: self.told(place), source };
+                let failed = |source| ConnectError::Tunnel { address: self.describe(address), source };
                 Box::pin(through.open(deadline)).await.map_err(failed)?
             }
         };
-        let Some((config, name)) = &place.tls else {
+        let Some((config, name)) = &address.tls else {
             return Ok(opened.plain());
         };
         match timeout_at(deadline, opened.secure(config, name.clone(), alpn)).await {
             Ok(Ok(transport)) => Ok(transport),
             Ok(Err(source)) if !alpn.contains(&tls::H2) && is_no_protocol(&source) => {
-                Err(ConnectError::NoHttp1 { address: self.told(place) })
+                Err(ConnectError::NoHttp1 { address: self.describe(address) })
             }
-            Ok(Err(source)) => Err(ConnectError::Tls { address: self.told(place), source, advice: place.advice }),
-            Err(_) => Err(ConnectError::TlsTimeout { address: self.told(place), after: self.dial_timeout }),
+            Ok(Err(source)) => {
+                Err(ConnectError::Tls { address: self.describe(address), source, advice: address.advice })
+            }
+            Err(_) => Err(ConnectError::TlsTimeout { address: self.describe(address), after: self.dial_timeout }),
         }
     }
 }
@@ -155,7 +162,10 @@ impl Target {
             scheme: Scheme::HTTPS,
             authority: Authority::from_static(authority),
             host_header: HeaderValue::from_static(authority),
-            places: Places::new(Place { host: "member.example".into(), port: 6443, tls: None, advice: "" }, []),
+            addresses: MemberAddresses::new(
+                MemberAddress { host: "member.example".into(), port: 6443, tls: None, advice: "" },
+                [],
+            ),
             dialer: Dialer::Direct,
             dial_timeout: Duration::from_secs(10),
             dials: Semaphore::new(1),

@@ -1,8 +1,8 @@
 //! HTTP/1.1 to members that speak nothing newer: one request at a time per connection, connections
 //! used again.
 
+mod abortable;
 mod body;
-mod cut;
 mod idle;
 
 use std::future::poll_fn;
@@ -18,8 +18,8 @@ use telemetry::causes::causes;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use self::abortable::{AbortHandle, AbortableBody, abortable};
 pub use self::body::H1Body;
-use self::cut::{Cut, Cuttable, cuttable};
 pub use self::idle::{Idle, MAX_OPEN, Slot};
 use super::SendError;
 use super::connect::{ConnectError, Target};
@@ -35,7 +35,7 @@ const READY_WITHIN: Duration = Duration::from_millis(100);
 
 /// One idle or leased connection.
 pub struct Connection {
-    sender: http1::SendRequest<Cuttable>,
+    sender: http1::SendRequest<AbortableBody>,
     leaving: Option<CancellationToken>,
     #[allow(dead_code, reason = "counts the connection as open until it is dropped")]
     slot: Slot,
@@ -66,8 +66,8 @@ pub async fn send(mut lease: Lease, target: &Target, mut request: Request<Reques
     *request.version_mut() = Version::HTTP_11;
     request.headers_mut().insert(HOST, target.host_header.clone());
     let (head, body) = request.into_parts();
-    let (body, cut) = cuttable(body);
-    let exchange = Exchange { lease: Some(lease), cut };
+    let (body, abort) = abortable(body);
+    let exchange = Exchange { lease: Some(lease), abort };
     exchange.send(Request::from_parts(head, body)).await
 }
 
@@ -75,13 +75,13 @@ pub async fn send(mut lease: Lease, target: &Target, mut request: Request<Reques
 /// it.
 pub struct Exchange {
     lease: Option<Lease>,
-    cut: Cut,
+    abort: AbortHandle,
 }
 
 // === impl Exchange ===
 
 impl Exchange {
-    async fn send(mut self, request: Request<Cuttable>) -> Result<Sent, SendError> {
+    async fn send(mut self, request: Request<AbortableBody>) -> Result<Sent, SendError> {
         let lease = self.lease.as_mut().expect("held until the end");
         match lease.connection.sender.try_send_request(request).await {
             Ok(response) => {
@@ -103,7 +103,7 @@ impl Exchange {
     /// The response was read to its end: the connection serves the next request, unless this one's
     /// body is still under way.
     pub fn end(mut self) {
-        if self.cut.has_ended()
+        if self.abort.has_ended()
             && let Some(lease) = self.lease.take()
         {
             lease.give_back();
@@ -113,7 +113,7 @@ impl Exchange {
 
 impl Drop for Exchange {
     fn drop(&mut self) {
-        self.cut.cut();
+        self.abort.abort();
     }
 }
 

@@ -53,7 +53,7 @@ async fn a_known_ca_is_insisted_on() {
     let good = ApiServer { place: server(&own, answer).await, ca: Some(ca.clone()) };
     ask(&good).await.unwrap();
     let strange = ApiServer { place: server(&other, answer).await, ca: Some(ca) };
-    assert!(matches!(ask(&strange).await, Err(Silent::Tls(_))));
+    assert!(matches!(ask(&strange).await, Err(NotAnswering::Tls(_))));
 }
 
 #[tokio::test]

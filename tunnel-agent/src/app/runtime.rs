@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use anyhow::Context as _;
-use net::runtime::{Apart, builder};
+use net::runtime::{BackgroundRuntime, builder};
 use tokio::runtime::Handle;
 
 use crate::forward;
@@ -15,7 +15,7 @@ use crate::forward;
 const LAST_MOMENT: Duration = Duration::from_millis(500);
 
 /// Dropped, it ends soon, with all of its tasks.
-pub struct Runtime(Apart);
+pub struct Runtime(BackgroundRuntime);
 
 // === impl Runtime ===
 
@@ -25,7 +25,7 @@ impl Runtime {
         let mut builder = builder(threads);
         // Blocking threads resolve names: a resolver that hangs must not gather more.
         builder.thread_name("tunnel-agent").max_blocking_threads(forward::THREADS);
-        Apart::start(builder, "tunnel-runtime", LAST_MOMENT).map(Self).context("cannot start a runtime")
+        BackgroundRuntime::start(builder, "tunnel-runtime", LAST_MOMENT).map(Self).context("cannot start a runtime")
     }
 
     pub fn handle(&self) -> &Handle {

@@ -21,7 +21,7 @@ use super::{CONNECT_TIMEOUT, Connector, Server};
 use crate::credentials::{CredentialsError, Identity};
 
 /// A server's word, and what the link was made with.
-pub(super) struct Made {
+pub(super) struct NewLink {
     pub registered: Registered<Transport>,
     /// Of the credential.
     pub generation: u64,
@@ -53,7 +53,7 @@ pub(super) async fn make(
     address: Option<SocketAddr>,
     link: u16,
     identity: Result<Identity, CredentialsError>,
-) -> Result<Made, AttemptError> {
+) -> Result<NewLink, AttemptError> {
     let identity = identity?;
     let deadline = Instant::now() + CONNECT_TIMEOUT;
     let opened = open(&connector, &server, address, deadline).await?;
@@ -74,7 +74,7 @@ pub(super) async fn make(
     };
     let (host, patience) = (server.name.to_string(), connector.settings.handshake_timeout);
     let registered = register(transport, &host, &registration, identity.token.as_ref(), patience).await?;
-    Ok(Made { registered, generation: identity.generation })
+    Ok(NewLink { registered, generation: identity.generation })
 }
 
 async fn open(

@@ -1,5 +1,5 @@
-//! One `--server`: its name is resolved again and again, and each address is a place to make links
-//! at.
+//! One `--server`: its name is resolved again and again, and each address has a keeper that makes
+//! links at.
 
 use std::collections::HashMap;
 use std::io;
@@ -13,19 +13,19 @@ use tokio::sync::watch;
 use tokio::task::{Id, JoinSet};
 use tokio::time::{sleep, timeout};
 
-use super::place::Place;
+use super::keeper::LinkKeeper;
 use super::{Connector, Server};
 
 /// How long an address may be unknown.
 const INTERVAL: Duration = Duration::from_secs(30);
-/// However often places ask.
+/// However often keepers ask.
 const SHORTEST_INTERVAL: Duration = Duration::from_secs(2);
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
 /// Of one name. Two servers are what availability needs; more spread load.
 const MOST_ADDRESSES: usize = 16;
 
-/// Places by address; none is the server's name, for a proxy to resolve.
-struct Places {
+/// Keepers by address; none is the server's name, for a proxy to resolve.
+struct LinkKeepers {
     connector: Arc<Connector>,
     server: Arc<Server>,
     tasks: JoinSet<()>,
@@ -38,29 +38,30 @@ struct Known {
     task: Id,
 }
 
-/// Follows `server` until the drain, and then until its places have ended.
+/// Follows `server` until the drain, and then until its keepers have ended.
 pub(super) async fn follow(connector: Arc<Connector>, server: Arc<Server>) {
     let drain = connector.drain.clone();
     let (host, port) = (server.name.host().to_owned(), server.name.port());
     let proxied = connector.outbound.is_proxied(&host, port);
     let literal = host.parse::<IpAddr>().ok().map(|address| SocketAddr::from((address, port)));
-    let mut places = Places { connector, server: Arc::clone(&server), tasks: JoinSet::new(), known: HashMap::new() };
+    let mut keepers =
+        LinkKeepers { connector, server: Arc::clone(&server), tasks: JoinSet::new(), known: HashMap::new() };
     if proxied || literal.is_some() {
-        places.update(&[if proxied { None } else { literal }]);
+        keepers.update(&[if proxied { None } else { literal }]);
         drain.soft().await;
     } else {
         tokio::select! {
             biased;
             () = drain.soft() => {}
-            () = places.resolve_again_and_again(&host, port) => {}
+            () = keepers.resolve_again_and_again(&host, port) => {}
         }
     }
-    while places.tasks.join_next().await.is_some() {}
+    while keepers.tasks.join_next().await.is_some() {}
 }
 
-// === impl Places ===
+// === impl LinkKeepers ===
 
-impl Places {
+impl LinkKeepers {
     async fn resolve_again_and_again(&mut self, host: &str, port: u16) {
         let mut complained = String::new();
         loop {
@@ -110,8 +111,8 @@ impl Places {
                 continue;
             }
             let (present, presence) = watch::channel(true);
-            let place = Place::new(Arc::clone(&self.connector), Arc::clone(&self.server), *address, presence);
-            let task = self.tasks.spawn(place.run()).id();
+            let keeper = LinkKeeper::new(Arc::clone(&self.connector), Arc::clone(&self.server), *address, presence);
+            let task = self.tasks.spawn(keeper.run()).id();
             self.known.insert(*address, Known { present, task });
         }
     }

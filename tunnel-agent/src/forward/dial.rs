@@ -42,18 +42,18 @@ pub async fn connect(
     if allowed.peek().is_none() {
         return Err(targets.refusal(candidate, asked).into());
     }
-    let place = HostPort { host: candidate.place.host(), port: candidate.place.port() };
-    Ok(connect_to(place, allowed, deadline).await?)
+    let destination = HostPort { host: candidate.destination.host(), port: candidate.destination.port() };
+    Ok(connect_to(destination, allowed, deadline).await?)
 }
 
 async fn resolve(lookups: &Lookups, candidate: &Candidate, deadline: Instant) -> Result<Vec<SocketAddr>, DialError> {
-    let place = &candidate.place;
-    if let Ok(address) = place.host().parse::<IpAddr>() {
-        return Ok(vec![(address, place.port()).into()]);
+    let destination = &candidate.destination;
+    if let Ok(address) = destination.host().parse::<IpAddr>() {
+        return Ok(vec![(address, destination.port()).into()]);
     }
-    let addresses = timeout_at(deadline, lookups.resolve(candidate.check(), place))
+    let addresses = timeout_at(deadline, lookups.resolve(candidate.check(), destination))
         .await
-        .map_err(|_| DialError::Timeout { address: place.to_string() })?
-        .map_err(|source| DialError::Resolve { host: place.host().to_owned(), source })?;
-    if addresses.is_empty() { Err(DialError::NoAddress { host: place.host().to_owned() }) } else { Ok(addresses) }
+        .map_err(|_| DialError::Timeout { address: destination.to_string() })?
+        .map_err(|source| DialError::Resolve { host: destination.host().to_owned(), source })?;
+    if addresses.is_empty() { Err(DialError::NoAddress { host: destination.host().to_owned() }) } else { Ok(addresses) }
 }

@@ -31,10 +31,10 @@ pub struct Lookups {
 // === impl Lookups ===
 
 impl Lookups {
-    /// What `place` means now, in the resolver's order: as many as it answers, of which the dialer
-    /// takes some.
-    pub async fn resolve(&self, check: Check, place: &Destination) -> io::Result<Vec<SocketAddr>> {
-        let (host, port) = (place.host().to_owned(), place.port());
+    /// What `destination` means now, in the resolver's order: as many as it answers, of which the
+    /// dialer takes some.
+    pub async fn resolve(&self, check: Check, destination: &Destination) -> io::Result<Vec<SocketAddr>> {
+        let (host, port) = (destination.host().to_owned(), destination.port());
         self.run(check, move || Ok((host, port).to_socket_addrs()?.collect())).await
     }
 
@@ -48,9 +48,9 @@ impl Lookups {
             Check::Named => &self.named,
             Check::Unnamed => &self.unnamed,
         };
-        let place = Arc::clone(kind).acquire_owned().await.map_err(io::Error::other)?;
+        let permit = Arc::clone(kind).acquire_owned().await.map_err(io::Error::other)?;
         let looking = tokio::task::spawn_blocking(move || {
-            let _place = place;
+            let _permit = permit;
             look_up()
         });
         looking.await.map_err(io::Error::other)?

@@ -5,8 +5,8 @@ fn links(per_server: usize) -> (Arc<Links>, Readiness) {
     (Links::new(per_server, &readiness), readiness)
 }
 
-fn admit(links: &Arc<Links>, place: u64, server: &str) -> Option<Usable> {
-    links.admit(place, &server.into(), &Serving::default(), false)
+fn admit(links: &Arc<Links>, keeper: u64, server: &str) -> Option<Usable> {
+    links.admit(keeper, &server.into(), &Serving::default(), false)
 }
 
 #[test]

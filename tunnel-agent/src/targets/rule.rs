@@ -11,12 +11,12 @@ use crate::cidr::{Cidr, CidrError};
 /// What is allowed, and on which port; on all ports if none is named.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
-    what: What,
+    what: HostPattern,
     port: Option<u16>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum What {
+enum HostPattern {
     /// In lower case, without the root's dot.
     Host(String),
     /// A single address is a range of one.
@@ -41,33 +41,33 @@ impl Rule {
         let (what, port) = split(text)?;
         let port = port.map(parse_port).transpose()?;
         if what.contains('/') {
-            return Ok(Self { what: What::Range(what.parse().map_err(RuleError::Range)?), port });
+            return Ok(Self { what: HostPattern::Range(what.parse().map_err(RuleError::Range)?), port });
         }
         if let Ok(address) = what.parse::<IpAddr>() {
-            return Ok(Self { what: What::Range(Cidr::single(address)), port });
+            return Ok(Self { what: HostPattern::Range(Cidr::single(address)), port });
         }
         // Any port will do: it is the host that is judged.
         let host = Destination::new(what, 1).map_err(RuleError::Host)?;
-        Ok(Self { what: What::Host(canonical(host.host())), port })
+        Ok(Self { what: HostPattern::Host(canonical(host.host())), port })
     }
 
     /// Whether the rule names `host`, which is canonical.
     pub(super) fn names(&self, host: &str, port: u16) -> bool {
-        self.has(port) && matches!(&self.what, What::Host(name) if name == host)
+        self.has(port) && matches!(&self.what, HostPattern::Host(name) if name == host)
     }
 
     pub(super) fn holds(&self, address: IpAddr, port: u16) -> bool {
-        self.has(port) && matches!(&self.what, What::Range(range) if range.contains(address))
+        self.has(port) && matches!(&self.what, HostPattern::Range(range) if range.contains(address))
     }
 
     /// Whether names can be allowed by what they resolve to.
     pub(super) fn is_range_with(&self, port: u16) -> bool {
-        self.has(port) && matches!(self.what, What::Range(_))
+        self.has(port) && matches!(self.what, HostPattern::Range(_))
     }
 
     /// Whether the rule is about nothing but `range`.
     pub(super) fn is_within(&self, range: &Cidr) -> bool {
-        matches!(&self.what, What::Range(own) if range.covers(own))
+        matches!(&self.what, HostPattern::Range(own) if range.covers(own))
     }
 
     fn has(&self, port: u16) -> bool {

@@ -25,7 +25,7 @@ fn the_api_server_has_many_names() {
         ["c1:1", "C1.:443", "kubernetes.default.svc:443", "kubernetes.default.svc.cluster.local:443", "10.0.0.1:6443"]
     {
         let candidate = targets(&[]).candidate(&to(name)).unwrap();
-        assert_eq!(candidate.place, to("10.0.0.1:6443"), "{name}");
+        assert_eq!(candidate.destination, to("10.0.0.1:6443"), "{name}");
         assert!(targets(&[]).permits(&candidate, "127.0.0.1".parse().unwrap()), "wherever the operator put it");
     }
     for name in ["c2:443", "kubernetes.default.svc:80", "kubernetes.default:443", "10.0.0.1:443", "10.0.0.2:6443"] {

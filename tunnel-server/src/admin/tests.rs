@@ -48,7 +48,7 @@ async fn probes_and_metrics_are_told() {
 fn links_are_told_of_to_the_same_machine_only() {
     let from = |address: &str| {
         let mut request = Request::new(());
-        request.extensions_mut().insert(Asker(address.parse().expect("an address")));
+        request.extensions_mut().insert(PeerAddress(address.parse().expect("an address")));
         request
     };
     for near in ["127.0.0.1:5", "[::1]:5", "[::ffff:127.0.0.1]:5"] {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use net::process::drained;
-use net::runtime::{Apart, builder};
+use net::runtime::{BackgroundRuntime, builder};
 use tokio::runtime::Handle;
 
 /// Name look-ups cannot be interrupted: a thread of theirs must not hold up the end.
@@ -16,7 +16,7 @@ const LOOKUPS: Duration = Duration::from_secs(1);
 /// For the tasks to be dropped when the server is: sockets are closed when its owner goes on.
 const AFTER_DROP: Duration = Duration::from_secs(2);
 
-pub struct Runtime(Apart);
+pub struct Runtime(BackgroundRuntime);
 
 // === impl Runtime ===
 
@@ -25,7 +25,7 @@ impl Runtime {
     pub fn start(threads: usize) -> anyhow::Result<Self> {
         let mut builder = builder(threads);
         builder.thread_name("tunnel-worker");
-        Apart::start(builder, "tunnel-runtime", LOOKUPS).map(Self).context("cannot start a runtime")
+        BackgroundRuntime::start(builder, "tunnel-runtime", LOOKUPS).map(Self).context("cannot start a runtime")
     }
 
     pub fn handle(&self) -> &Handle {

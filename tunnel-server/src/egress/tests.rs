@@ -50,9 +50,9 @@ async fn bytes_go_both_ways_and_each_way_ends_by_itself() {
     tls.shutdown().await.expect("closed for writing");
     assert_eq!(rest(&mut tls).await, "over TLS");
     eventually(SOON, || bench.shared.registry.streams() == 0).await;
-    let told = bench.told();
-    assert!(told.contains("tunnel_server_relayed_bytes_total{cluster=\"east\",direction=\"to_member\"} 17"), "{told}");
-    assert!(told.contains("tunnel_server_streams_ended_total{cluster=\"east\",end=\"finished\"} 2"), "{told}");
+    let text = bench.metrics_text();
+    assert!(text.contains("tunnel_server_relayed_bytes_total{cluster=\"east\",direction=\"to_member\"} 17"), "{text}");
+    assert!(text.contains("tunnel_server_streams_ended_total{cluster=\"east\",end=\"finished\"} 2"), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -128,8 +128,8 @@ async fn a_client_that_leaves_cancels_the_dial() {
     drop(unix);
     assert_eq!(within(SOON, "a cancelled dial", bench.agent.cancelled.recv()).await.as_deref(), Some("hole.member"));
     eventually(SOON, || bench.shared.registry.streams() == 0).await;
-    let told = bench.told();
-    assert!(told.contains("{cluster=\"east\",hop=\"\",outcome=\"cancelled\"} 1"), "{told}");
+    let text = bench.metrics_text();
+    assert!(text.contains("{cluster=\"east\",hop=\"\",outcome=\"cancelled\"} 1"), "{text}");
 }
 
 #[tokio::test]
@@ -150,7 +150,7 @@ async fn a_member_that_closes_or_resets_is_told_apart() {
 async fn failures_say_why_in_the_status_line() {
     let bench = Bench::start().await;
     let long = format!("CONNECT a:1 HTTP/1.1\r\nX: {}\r\n\r\n", "y".repeat(20_000));
-    let mut told = String::new();
+    let mut text = String::new();
     for request in [
         "CONNECT closed.member:443 HTTP/1.1\r\nTunnel-Cluster: east\r\n\r\n",
         "CONNECT forbidden.member:443 HTTP/1.1\r\nTunnel-Cluster: east\r\n\r\n",
@@ -171,12 +171,12 @@ async fn failures_say_why_in_the_status_line() {
         assert!(others.contains("Connection: close\r\n"), "{answer}");
         let body = others.split_once("\r\n\r\n").expect("a body").1;
         assert!(others.contains(&format!("Content-Length: {}\r\n", body.len())), "{answer}");
-        told.push_str(line);
-        told.push('\n');
+        text.push_str(line);
+        text.push('\n');
     }
-    insta::assert_snapshot!(told);
+    insta::assert_snapshot!(text);
     assert_eq!(bench.shared.registry.streams(), 0);
-    let metrics = bench.told();
+    let metrics = bench.metrics_text();
     assert!(!metrics.contains("west"), "what a frontend only asks for is no label\n{metrics}");
 }
 
@@ -205,13 +205,13 @@ async fn a_cluster_that_is_called_like_a_host_gets_none_of_its_connections() {
         let mut unix = bench.unix().await;
         established(&mut unix, target).await;
     }
-    let told = bench.told();
-    assert!(told.contains("{cluster=\"east\",hop=\"\",outcome=\"opened\"} 4"), "{told}");
+    let text = bench.metrics_text();
+    assert!(text.contains("{cluster=\"east\",hop=\"\",outcome=\"opened\"} 4"), "{text}");
     // Who names it has it.
     let mut unix = bench.unix().await;
     unix.write_all(b"CONNECT a:1 HTTP/1.1\r\nTunnel-Cluster: webhook.shop.svc\r\n\r\n").await.expect("sent");
     assert_eq!(one_read(&mut unix).await, ESTABLISHED);
-    assert!(bench.told().contains("{cluster=\"webhook.shop.svc\",hop=\"\",outcome=\"opened\"} 1"));
+    assert!(bench.metrics_text().contains("{cluster=\"webhook.shop.svc\",hop=\"\",outcome=\"opened\"} 1"));
 
     let bench = Bench::start().await;
     let _other = crate::testing::Agent::link(&bench.shared, "10.0.0.5").await;

@@ -50,7 +50,7 @@ async fn only_the_frontends_authority_opens_the_door() {
         let error = end.expect_err("refused").to_string();
         assert!(error.contains("alert") || error.contains("reset"), "{error}");
     }
-    eventually(SOON, || bench.told().contains("connections_refused_total{reason=\"tls\"} 3")).await;
+    eventually(SOON, || bench.metrics_text().contains("connections_refused_total{reason=\"tls\"} 3")).await;
     echoes(&mut open(&bench.gateway().await, "a.member").await.expect("opened")).await;
 }
 
@@ -69,7 +69,7 @@ async fn streams_outlive_a_rotation_and_former_certificates_open_none() {
 
     // Half a file changes nothing.
     std::fs::write(bench.ca_file(), "-----BEGIN CERTIFICATE-----\n").expect("written");
-    eventually(SOON, || bench.told().contains("reload_failures_total{file=\"client-ca\"} 1")).await;
+    eventually(SOON, || bench.metrics_text().contains("reload_failures_total{file=\"client-ca\"} 1")).await;
     echoes(&mut open(&bench.gateway().await, "a.member").await.expect("the last good file counts")).await;
 }
 
@@ -172,8 +172,8 @@ async fn the_stream_that_holds_the_most_gives_way_and_nobody_else() {
     eventually(SOON, || bench.shared.budget.held() > BUDGET / 2).await;
     assert_eq!(bench.shared.budget.sheds(), 0);
     let _another = open(&gateway, "flood.member").await.expect("opened");
-    eventually(SOON, || bench.told().contains("streams_ended_total{cluster=\"east\",end=\"cut\"} 1")).await;
-    assert!(bench.told().contains("tunnel_server_sheds_total 1"), "{}", bench.told());
+    eventually(SOON, || bench.metrics_text().contains("streams_ended_total{cluster=\"east\",end=\"cut\"} 1")).await;
+    assert!(bench.metrics_text().contains("tunnel_server_sheds_total 1"), "{}", bench.metrics_text());
     echoes(&mut echo).await;
 }
 
@@ -201,7 +201,7 @@ async fn who_shows_no_certificate_keeps_nobody_out() {
     let gateway = within(promptly, "the gateway's connection", bench.gateway()).await;
     echoes(&mut open(&gateway, "a.member").await.expect("opened")).await;
     // The oldest, for the younger ones and the gateway.
-    eventually(SOON, || bench.told().contains("connections_refused_total{reason=\"shed\"} 33")).await;
+    eventually(SOON, || bench.metrics_text().contains("connections_refused_total{reason=\"shed\"} 33")).await;
     assert!(matches!(within(SOON, "being closed", silent[0].read(&mut [0])).await, Ok(0) | Err(_)));
 
     // The room is for those with a certificate; who finds none left is told so by the end of the
@@ -212,5 +212,5 @@ async fn who_shows_no_certificate_keeps_nobody_out() {
     }
     let mut one_more = bench.tls(Some(&bench.certificate()), &["http/1.1"]).await.expect("a handshake");
     assert!(matches!(within(SOON, "being closed", one_more.read(&mut [0])).await, Ok(0) | Err(_)));
-    eventually(SOON, || bench.told().contains("connections_refused_total{reason=\"limit\"} 1")).await;
+    eventually(SOON, || bench.metrics_text().contains("connections_refused_total{reason=\"limit\"} 1")).await;
 }

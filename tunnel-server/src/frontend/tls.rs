@@ -12,10 +12,10 @@ use bytes::BytesMut;
 use net::accept;
 use net::large_reads::LargeReads;
 use net::listen::{self, Sharing};
-use net::pending::{Pending, Place};
+use net::pending::{Pending, PendingPermit};
 use net::tls;
 use net::tls::policy::Policy;
-use net::tls::server::{Doorkeeper, ServingCertificate, config_admitting};
+use net::tls::server::{ClientAdmission, ServingCertificate, config_admitting};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
 use tokio::sync::OwnedSemaphorePermit;
@@ -35,7 +35,7 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 const ROOM_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What each connection needs.
-struct Door {
+struct Connections {
     shared: Shared,
     acceptor: TlsAcceptor,
     clients: Arc<ClientCa>,
@@ -47,7 +47,7 @@ struct Door {
 /// A bound socket.
 pub struct Listener {
     socket: TcpListener,
-    door: Arc<Door>,
+    connections: Arc<Connections>,
 }
 
 // === impl Listener ===
@@ -61,12 +61,12 @@ impl Listener {
             ClientCa::open(&config.client_ca_file, &Handle::current(), move || metrics.reload_failed("client-ca"))?;
         let metrics = shared.metrics.clone();
         workers.spawn(Arc::clone(&certificate).follow(|| {}, move || metrics.reload_failed("certificate")));
-        let doorkeeper: Arc<dyn Doorkeeper> = clients.clone();
-        let acceptor = config_admitting(certificate, &Policy::default(), doorkeeper).into();
+        let admission: Arc<dyn ClientAdmission> = clients.clone();
+        let acceptor = config_admitting(certificate, &Policy::default(), admission).into();
         let mut sockets = listen::reuse_port(config.listen, 1, Sharing::Refused)?;
         let socket = TcpListener::from_std(sockets.remove(0))?;
         let pending = Pending::new(shared.limits.handshakes, shared.limits.handshakes_per_address);
-        Ok(Self { socket, door: Arc::new(Door { shared, acceptor, clients, pending, room }) })
+        Ok(Self { socket, connections: Arc::new(Connections { shared, acceptor, clients, pending, room }) })
     }
 
     /// The port is the real one even if 0 was asked for.
@@ -76,14 +76,14 @@ impl Listener {
 
     /// Accepts until the server drains.
     pub async fn run(self) {
-        let Self { socket, door } = self;
-        let drain = door.shared.drain.clone();
+        let Self { socket, connections } = self;
+        let drain = connections.shared.drain.clone();
         let take = |(stream, address): (TcpStream, SocketAddr)| {
-            let (door, guard) = (Arc::clone(&door), drain.guard());
+            let (connections, guard) = (Arc::clone(&connections), drain.guard());
             // Before the task runs: places go by the order of arrival.
-            let place = door.pending.enter(address.ip());
+            let pending_permit = connections.pending.enter(address.ip());
             tokio::spawn(async move {
-                door.connection(stream, address, place).await;
+                connections.connection(stream, address, pending_permit).await;
                 drop(guard);
             });
         };
@@ -92,16 +92,16 @@ impl Listener {
     }
 }
 
-// === impl Door ===
+// === impl Connections ===
 
-impl Door {
-    async fn connection(&self, stream: TcpStream, address: SocketAddr, place: Place) {
+impl Connections {
+    async fn connection(&self, stream: TcpStream, address: SocketAddr, pending_permit: PendingPermit) {
         let admitted = tokio::select! {
             biased;
             admitted = Box::pin(self.admit(stream)) => admitted,
-            () = place.given_away() => Err(("shed", "another took its place".to_owned())),
+            () = pending_permit.given_away() => Err(("shed", "another took its place".to_owned())),
         };
-        drop(place);
+        drop(pending_permit);
         match admitted {
             Ok((stream, permit)) => {
                 self.serve(stream, address).await;

@@ -115,7 +115,7 @@ mod tests {
 
     use super::*;
 
-    async fn told(said: &[u8]) -> Option<bool> {
+    async fn sniffed(said: &[u8]) -> Option<bool> {
         let (mut client, mut server) = UnixStream::pair().expect("a pair");
         client.write_all(said).await.expect("sent");
         drop(client);
@@ -127,10 +127,10 @@ mod tests {
 
     #[tokio::test]
     async fn http2_is_told_from_http1_by_its_preface() {
-        assert_eq!(told(PREFACE).await, Some(true));
-        assert_eq!(told(b"CONNECT a:1 HTTP/1.1\r\n").await, Some(false));
-        assert_eq!(told(b"PRI * HTTP/1.1\r\n\r\n").await, Some(false));
-        assert_eq!(told(b"PRI * HT").await, None);
-        assert_eq!(told(b"").await, None);
+        assert_eq!(sniffed(PREFACE).await, Some(true));
+        assert_eq!(sniffed(b"CONNECT a:1 HTTP/1.1\r\n").await, Some(false));
+        assert_eq!(sniffed(b"PRI * HTTP/1.1\r\n\r\n").await, Some(false));
+        assert_eq!(sniffed(b"PRI * HT").await, None);
+        assert_eq!(sniffed(b"").await, None);
     }
 }

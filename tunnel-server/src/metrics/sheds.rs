@@ -8,11 +8,11 @@ use tunnel::Budget;
 
 /// See the module's text.
 #[derive(Debug)]
-pub struct Sheds(pub Budget);
+pub struct ShedStreams(pub Budget);
 
-// === impl Sheds ===
+// === impl ShedStreams ===
 
-impl EncodeMetric for Sheds {
+impl EncodeMetric for ShedStreams {
     fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
         encoder.encode_counter::<NoLabelSet, _, u64>(&self.0.sheds(), None)
     }

@@ -49,8 +49,8 @@ struct DirectionLabels {
     direction: &'static str,
 }
 
-/// What is told of one cluster.
-struct Told {
+/// What is sample of one cluster.
+struct ClusterSample {
     cluster: Arc<str>,
     open: usize,
     moved: Moved,
@@ -69,21 +69,21 @@ impl Streams {
         Open { streams: Arc::clone(self), cluster, number }
     }
 
-    fn tell(&self) -> Vec<Told> {
-        self.0.lock().iter().map(|(cluster, streams)| streams.tell(Arc::clone(cluster))).collect()
+    fn samples(&self) -> Vec<ClusterSample> {
+        self.0.lock().iter().map(|(cluster, streams)| streams.sample(Arc::clone(cluster))).collect()
     }
 }
 
 impl Collector for Streams {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let told = self.tell();
+        let samples = self.samples();
         let mut open = encoder.encode_descriptor(
             "tunnel_server_streams_open",
             "Streams that are open",
             None,
             MetricType::Gauge,
         )?;
-        for Told { cluster, open: count, .. } in &told {
+        for ClusterSample { cluster, open: count, .. } in &samples {
             let labels = ClusterLabels { cluster: Arc::clone(cluster) };
             open.encode_family(&labels)?.encode_gauge(&i64::try_from(*count).unwrap_or(i64::MAX))?;
         }
@@ -93,7 +93,7 @@ impl Collector for Streams {
             Some(&Unit::Bytes),
             MetricType::Gauge,
         )?;
-        for Told { cluster, held: bytes, .. } in &told {
+        for ClusterSample { cluster, held: bytes, .. } in &samples {
             let labels = ClusterLabels { cluster: Arc::clone(cluster) };
             held.encode_family(&labels)?.encode_gauge(&i64::try_from(*bytes).unwrap_or(i64::MAX))?;
         }
@@ -103,7 +103,7 @@ impl Collector for Streams {
             Some(&Unit::Bytes),
             MetricType::Counter,
         )?;
-        for Told { cluster, moved: Moved { forth, back }, .. } in &told {
+        for ClusterSample { cluster, moved: Moved { forth, back }, .. } in &samples {
             for (direction, bytes) in [("to_member", forth), ("from_member", back)] {
                 let labels = DirectionLabels { cluster: Arc::clone(cluster), direction };
                 moved.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(bytes, None)?;
@@ -116,13 +116,13 @@ impl Collector for Streams {
 // === impl OfCluster ===
 
 impl OfCluster {
-    fn tell(&self, cluster: Arc<str>) -> Told {
-        let mut told = Told { cluster, open: self.open.len(), moved: self.ended, held: 0 };
+    fn sample(&self, cluster: Arc<str>) -> ClusterSample {
+        let mut sample = ClusterSample { cluster, open: self.open.len(), moved: self.ended, held: 0 };
         for gauge in self.open.values() {
-            told.moved.add(gauge);
-            told.held += gauge.held();
+            sample.moved.add(gauge);
+            sample.held += gauge.held();
         }
-        told
+        sample
     }
 }
 

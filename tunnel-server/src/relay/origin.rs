@@ -12,14 +12,14 @@ use tunnel::{Hop, Reason, Refusal};
 /// See the module's text.
 #[derive(Debug)]
 pub struct Origin {
-    who: Who,
+    who: ClientIdentity,
     open: Arc<AtomicUsize>,
 }
 
 #[derive(Debug)]
-enum Who {
+enum ClientIdentity {
     /// Over TLS, with a certificate that is judged at each `CONNECT` by the CA of that moment.
-    Certified { peer: Box<Peer>, door: Arc<ClientCa> },
+    Certified { peer: Box<Peer>, authorities: Arc<ClientCa> },
     /// Over the Unix socket: its file's mode let it in. Put into words only where the log wants
     /// them.
     Local(Option<UCred>),
@@ -28,19 +28,19 @@ enum Who {
 // === impl Origin ===
 
 impl Origin {
-    pub fn certified(peer: Peer, door: Arc<ClientCa>) -> Self {
-        Self { who: Who::Certified { peer: Box::new(peer), door }, open: Arc::default() }
+    pub fn certified(peer: Peer, authorities: Arc<ClientCa>) -> Self {
+        Self { who: ClientIdentity::Certified { peer: Box::new(peer), authorities }, open: Arc::default() }
     }
 
     /// `peer` is for the log.
     pub fn local(peer: Option<UCred>) -> Self {
-        Self { who: Who::Local(peer), open: Arc::default() }
+        Self { who: ClientIdentity::Local(peer), open: Arc::default() }
     }
 
     /// Whether it may ask for streams now.
     pub fn judge(&self) -> Result<(), Refusal> {
-        let Who::Certified { peer, door } = &self.who else { return Ok(()) };
-        door.judge(peer).map_err(|why| {
+        let ClientIdentity::Certified { peer, authorities } = &self.who else { return Ok(()) };
+        authorities.judge(peer).map_err(|why| {
             let message = format!("the frontend's certificate is not accepted any more: {why}; connect with a new one");
             Refusal::new(Hop::Server, Reason::Forbidden, message)
         })
@@ -58,9 +58,9 @@ impl Origin {
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.who {
-            Who::Certified { peer, .. } => peer.address().fmt(f),
-            Who::Local(None) => f.write_str("unix socket"),
-            Who::Local(Some(peer)) => match peer.pid() {
+            ClientIdentity::Certified { peer, .. } => peer.address().fmt(f),
+            ClientIdentity::Local(None) => f.write_str("unix socket"),
+            ClientIdentity::Local(Some(peer)) => match peer.pid() {
                 Some(pid) => write!(f, "unix socket, process {pid} of user {}", peer.uid()),
                 None => write!(f, "unix socket, user {}", peer.uid()),
             },

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::access::Attributes;
-use api::route::{self, Asked};
+use api::route::{self, RawRequest};
 use auth::{Auth, Config, Metrics, Peer, ReviewError, Reviews};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -69,7 +69,7 @@ impl Admission {
         let metrics = Metrics::register(&mut Registry::default());
         let auth = Auth::with_reviews(&config, Arc::new(Generous), &Handle::current(), &metrics).expect("it is valid");
         let uri: Uri = PATH.parse().expect("a URI");
-        let attributes = route::parse(Asked::new(&Method::GET, uri.path(), uri.query())).attributes;
+        let attributes = route::parse(RawRequest::new(&Method::GET, uri.path(), uri.query())).attributes;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 4711));
         Self { auth, peer: Peer::new(address, certificates), head, attributes }
     }

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use api::cluster_name::ClusterName;
-use api::route::{self, Asked};
+use api::route::{self, RawRequest};
 use api::secret::Endpoint;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, DATE, HeaderName};
 use http::{HeaderMap, HeaderValue, Method, Uri};
@@ -39,7 +39,7 @@ const FROM_MEMBER: [(&str, &str); 7] = [
 pub fn route() -> Operation {
     let uri: Uri = PATH.parse().expect("a URI");
     let once = move || {
-        black_box(route::parse(Asked::new(&Method::GET, black_box(uri.path()), uri.query())));
+        black_box(route::parse(RawRequest::new(&Method::GET, black_box(uri.path()), uri.query())));
     };
     Operation::new("route", "path parsed into route and access attributes", once)
 }

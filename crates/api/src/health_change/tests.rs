@@ -19,12 +19,12 @@ fn object(metadata: &Value) -> Value {
         "status": {"healthy": false, "healthyReason": "After"}})
 }
 
-fn update(object: &Value) -> Result<Wanted, Refused> {
+fn update(object: &Value) -> Result<HealthUpdate, Refused> {
     Change::update(object.to_string().as_bytes())?.wanted(&cluster())
 }
 
-fn after(pinned: bool) -> Wanted {
-    Wanted { health: Health { healthy: false, healthy_reason: "After".into() }, pinned }
+fn after(pinned: bool) -> HealthUpdate {
+    HealthUpdate { health: Health { healthy: false, healthy_reason: "After".into() }, pinned }
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn an_update_is_checked_against_the_object() {
 #[test]
 fn a_status_that_says_nothing_means_unhealthy() {
     let wanted = update(&json!({"kind": KIND, "apiVersion": API_VERSION, "metadata": {"name": "c1"}, "status": null}));
-    assert_eq!(wanted, Ok(Wanted { health: Health::default(), pinned: false }));
+    assert_eq!(wanted, Ok(HealthUpdate { health: Health::default(), pinned: false }));
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn patches_apply_to_what_was_reported() {
     let merge = |patch: &Value| Change::merge(patch.to_string().as_bytes())?.wanted(&cluster());
     let reason = merge(&json!({"status": {"healthyReason": "After"}}));
     let expected = Health { healthy: true, healthy_reason: "After".into() };
-    assert_eq!(reason, Ok(Wanted { health: expected, pinned: false }));
+    assert_eq!(reason, Ok(HealthUpdate { health: expected, pinned: false }));
     assert_eq!(merge(&json!({"metadata": {"resourceVersion": "40"}})).map_err(|_| ()), Err(()));
     assert_eq!(merge(&json!({"metadata": {"name": "c2"}})).map_err(|_| ()), Err(()));
     assert_eq!(merge(&json!([])), Err(Refused::Patch("a merge patch must be an object")));

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::health::Health;
-use crate::route::{Asked, Route, parse};
+use crate::route::{RawRequest, Route, parse};
 
 /// 2026-11-21T10:00:00Z
 const NOW: Duration = Duration::from_hours(498_682);
@@ -41,7 +41,7 @@ fn the_root_leads_to_the_document_and_publishes_nothing_else() {
     assert_eq!(paths.keys().collect::<Vec<_>>(), ["apis/cluster.core.oam.dev/v1alpha1"]);
     let url = paths.values().next().expect("one")["serverRelativeURL"].as_str().expect("a URL");
     let (path, query) = url.split_once('?').expect("a hash");
-    assert_eq!(parse(Asked::new(&http::Method::GET, path, Some(query))).route, Route::OpenApi(OpenApi::Document));
+    assert_eq!(parse(RawRequest::new(&http::Method::GET, path, Some(query))).route, Route::OpenApi(OpenApi::Document));
     let answer = ask(OpenApi::Document, &[], Some(query)).expect("acceptable");
     assert_eq!(answer.headers()[CACHE_CONTROL], "public, immutable");
     assert_eq!(answer.headers()[EXPIRES], "Sun, 21 Nov 2027 10:00:00 GMT");

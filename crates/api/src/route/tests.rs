@@ -8,7 +8,7 @@ use super::*;
 
 /// A request that does not ask to switch protocols.
 fn parse<'a>(method: &'a Method, path: &'a str, query: Option<&'a str>) -> Parsed<'a> {
-    super::parse(Asked::new(method, path, query))
+    super::parse(RawRequest::new(method, path, query))
 }
 
 const G: &str = "/apis/cluster.core.oam.dev/v1alpha1";

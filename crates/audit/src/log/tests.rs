@@ -140,13 +140,13 @@ fn a_missing_directory_is_named_at_the_start() {
 }
 
 /// An output a test holds in its hands.
-struct Held {
+struct ScriptedOutput {
     /// One write happens for each.
     go: mpsc::Receiver<io::Result<usize>>,
     written: Arc<Mutex<Vec<u8>>>,
 }
 
-impl Output for Held {
+impl Output for ScriptedOutput {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let most = self.go.recv().unwrap_or(Ok(usize::MAX))?;
         let taken = &bytes[..bytes.len().min(most)];
@@ -160,7 +160,7 @@ fn an_output_that_hangs_costs_events_and_never_the_caller() {
     let (go, held) = mpsc::channel();
     let written = Arc::default();
     let metrics = Metrics::default();
-    let log = Log::on(Held { go: held, written: Arc::clone(&written) }, metrics.clone()).unwrap();
+    let log = Log::on(ScriptedOutput { go: held, written: Arc::clone(&written) }, metrics.clone()).unwrap();
     // The writer may have taken one batch when the rest is counted.
     let total = 3 * MOST_EVENTS;
     for number in 0..total {
@@ -194,7 +194,7 @@ fn half_a_line_spoils_no_other() {
     let (go, held) = mpsc::channel();
     let written = Arc::default();
     let metrics = Metrics::default();
-    let mut writer = Writer::new(Held { go: held, written: Arc::clone(&written) }, metrics.clone());
+    let mut writer = Writer::new(ScriptedOutput { go: held, written: Arc::clone(&written) }, metrics.clone());
     let mut write = |uri: &str, answers: Vec<io::Result<usize>>| {
         for answer in answers {
             go.send(answer).unwrap();

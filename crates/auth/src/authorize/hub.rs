@@ -16,7 +16,7 @@ use super::AuthorizationError;
 use crate::cache::{Cache, Limits, Loaded};
 use crate::decision::Decision;
 use crate::metrics::{Kind, Metrics};
-use crate::review::{Line, ReviewError, Reviewer, Stage};
+use crate::review::{Line, ReviewError, ReviewProgress, Reviewer};
 use crate::user::User;
 
 /// Reviews whose request-controlled attributes are this long or longer, in bytes, are not kept
@@ -99,7 +99,7 @@ impl HubAuthorizer {
 
     async fn review(&self, subject: &Subject) -> Result<Decision, AuthorizationError> {
         let (line, cache) = self.line(&subject.user);
-        let load = |stage| review(Arc::clone(&self.reviewer), line, stage, spec(subject), self.lifetimes);
+        let load = |progress| review(Arc::clone(&self.reviewer), line, progress, spec(subject), self.lifetimes);
         let bytes = controlled_bytes(&subject.attributes);
         let outcome = if bytes < MAX_CACHED_BYTES {
             cache.get_or_load(Arc::new(subject.clone()), load).await
@@ -127,11 +127,11 @@ impl HubAuthorizer {
 async fn review(
     reviewer: Arc<Reviewer>,
     line: Line,
-    stage: Stage,
+    progress: ReviewProgress,
     spec: k8s::SubjectAccessReviewSpec,
     lifetimes: Lifetimes,
 ) -> Loaded<Decision> {
-    let status = reviewer.access(line, &stage, spec).await?;
+    let status = reviewer.access(line, &progress, spec).await?;
     if let Some(error) = status.evaluation_error.as_deref().filter(|error| !error.is_empty()) {
         tracing::debug!(error, "the hub could not evaluate every rule of an access review");
     }

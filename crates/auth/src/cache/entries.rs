@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::Outcome;
 
 /// What a kept answer counts as.
-pub(super) type Weigh<K, V> = fn(&K, &V) -> usize;
+pub(super) type WeightFn<K, V> = fn(&K, &V) -> usize;
 
 /// Expired entries removed with each insertion: more than one, so that the cache shrinks after a
 /// rush.
@@ -30,7 +30,7 @@ pub(super) struct Entries<K, V> {
     /// Weight of the calls under way.
     pub(super) pending: usize,
     next_id: u64,
-    weigh: Weigh<K, V>,
+    weigh: WeightFn<K, V>,
     /// Of all in `order`.
     pub(super) weight: usize,
     capacity: usize,
@@ -60,7 +60,7 @@ pub(super) enum Slot<V> {
 // === impl Entries ===
 
 impl<K: Hash + Eq, V> Entries<K, V> {
-    pub(super) fn new(capacity: usize, weigh: Weigh<K, V>) -> Self {
+    pub(super) fn new(capacity: usize, weigh: WeightFn<K, V>) -> Self {
         Self { slots: HashMap::default(), order: VecDeque::new(), pending: 0, next_id: 0, weigh, weight: 0, capacity }
     }
 

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use super::entries::Entries;
 use super::{Loaded, Outcome};
-use crate::review::Stage;
+use crate::review::ReviewProgress;
 
 /// How long a call that is at the hub may go on for nobody. To end it breaks the connection it is
 /// on (HTTP/1.1 has no other way), so callers who come and go at once would cost a TLS handshake
@@ -32,8 +32,8 @@ pub(super) struct Flight<K: Hash + Eq, V> {
 // === impl Flight ===
 
 impl<K: Hash + Eq, V: Clone> Flight<K, V> {
-    /// Runs `load`, which says by `stage` how far it is.
-    pub(super) async fn fly<F: Future<Output = Loaded<V>>>(self, stage: Stage, load: F) {
+    /// Runs `load`, which says by `progress` how far it is.
+    pub(super) async fn fly<F: Future<Output = Loaded<V>>>(self, progress: ReviewProgress, load: F) {
         let mut load = pin!(load);
         loop {
             tokio::select! {
@@ -42,7 +42,7 @@ impl<K: Hash + Eq, V: Clone> Flight<K, V> {
                 () = self.outcome.closed() => {}
                 loaded = &mut load => return self.land(loaded),
             }
-            if stage.is_at_hub()
+            if progress.is_at_hub()
                 && let Ok(loaded) = timeout(ABANDONED_GRACE, &mut load).await
             {
                 return self.land(loaded);

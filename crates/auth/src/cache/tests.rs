@@ -233,9 +233,9 @@ async fn a_call_at_the_hub_ends_a_moment_after_its_last_caller() {
         let cache = cache();
         let (begun, begin) = oneshot::channel();
         let (there, gone) = oneshot::channel::<()>();
-        let load = move |stage: Stage| async move {
+        let load = move |progress: ReviewProgress| async move {
             let _there = there;
-            let _at_hub = stage.enter_hub();
+            let _at_hub = progress.enter_hub();
             begun.send(()).expect("the test waits");
             std::future::pending().await
         };
@@ -257,8 +257,8 @@ async fn a_call_at_the_hub_ends_a_moment_after_its_last_caller() {
 async fn whoever_joins_a_call_that_was_left_gets_its_answer() {
     let cache = cache();
     let (begun, begin) = oneshot::channel();
-    let load_slowly = move |stage: Stage| async move {
-        let _at_hub = stage.enter_hub();
+    let load_slowly = move |progress: ReviewProgress| async move {
+        let _at_hub = progress.enter_hub();
         begun.send(()).expect("the test waits");
         tokio::time::sleep(flight::ABANDONED_GRACE * 3).await;
         Ok(kept("shared"))
@@ -277,7 +277,7 @@ async fn whoever_joins_a_call_that_was_left_gets_its_answer() {
 #[tokio::test]
 async fn a_call_whose_caller_has_gone_before_it_began_never_begins() {
     let cache = cache();
-    let never = |_: Stage| async { panic!("nobody wants this") };
+    let never = |_: ReviewProgress| async { panic!("nobody wants this") };
     assert_eq!(cache.load_alone(1, never).now_or_never(), None);
     assert_eq!(cache.get_or_load(Arc::new(1), never).now_or_never(), None);
     all_clear(&cache).await;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use net::backoff::Backoff;
-use net::flight::{Flight, Landing};
+use net::flight::{Flight, FlightWaiter};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -49,7 +49,7 @@ struct State {
 
 /// What to do about a credential that is needed.
 enum Step {
-    Wait(Landing<Outcome>),
+    Wait(FlightWaiter<Outcome>),
     Fail(Arc<ExecError>),
 }
 
@@ -101,7 +101,7 @@ impl Entry {
                 return Ok(Some(issued));
             }
             match state.flight() {
-                Some(landing) => Step::Wait(landing),
+                Some(waiter) => Step::Wait(waiter),
                 None if state.failed().is_none() && state.is_too_soon(rejected) => return Ok(None),
                 None => {
                     let step = self.next(&mut state, observer);
@@ -117,15 +117,15 @@ impl Entry {
 
     /// Joins the run under way, or begins one unless the last has just failed.
     fn next(self: &Arc<Self>, state: &mut State, observer: &Observer) -> Step {
-        if let Some(landing) = state.flight() {
-            return Step::Wait(landing);
+        if let Some(waiter) = state.flight() {
+            return Step::Wait(waiter);
         }
         if let Some(error) = state.failed() {
             return Step::Fail(error);
         }
-        let (flight, landing) = self.take_off(self.standing(state), observer);
+        let (flight, waiter) = self.take_off(self.standing(state), observer);
         state.flight = Some(flight);
-        Step::Wait(landing)
+        Step::Wait(waiter)
     }
 
     fn standing(&self, state: &State) -> Standing {
@@ -138,7 +138,7 @@ impl Entry {
     }
 
     /// The task holds the entry weakly: when the last cluster is gone, nobody wants its credential.
-    fn take_off(self: &Arc<Self>, standing: Standing, observer: &Observer) -> (Flight<Outcome>, Landing<Outcome>) {
+    fn take_off(self: &Arc<Self>, standing: Standing, observer: &Observer) -> (Flight<Outcome>, FlightWaiter<Outcome>) {
         let runner = Arc::clone(&self.credentials.runner);
         let (request, entry, observer) = (Arc::clone(&self.request), Arc::downgrade(self), Arc::clone(observer));
         Flight::begin(&self.credentials.runtime, async move {
@@ -151,7 +151,7 @@ impl Entry {
 
     async fn follow(&self, step: Step) -> Outcome {
         match step {
-            Step::Wait(landing) => landing.outcome().await.unwrap_or_else(|| Err(Arc::new(ExecError::Ended))),
+            Step::Wait(waiter) => waiter.outcome().await.unwrap_or_else(|| Err(Arc::new(ExecError::Ended))),
             Step::Fail(error) => Err(error),
         }
     }
@@ -194,8 +194,8 @@ impl Drop for Entry {
 
 impl State {
     /// The run under way.
-    fn flight(&self) -> Option<Landing<Outcome>> {
-        self.flight.as_ref().and_then(Flight::landing)
+    fn flight(&self) -> Option<FlightWaiter<Outcome>> {
+        self.flight.as_ref().and_then(Flight::waiter)
     }
 
     /// Why the plugin is left alone.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use http::StatusCode;
 use net::accept;
 use net::large_reads::LargeReads;
-use net::pending::{Pending, Place};
+use net::pending::{Pending, PendingPermit};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
@@ -20,9 +20,9 @@ use tunnel::{Hop, Link, Settings};
 
 use super::claim::Claim;
 use super::judge::{Judge, Refused};
-use super::tending::Tending;
+use super::supervisor::LinkSupervisor;
 use crate::registry::{Credential, Linked, Metrics, Named, Outcome, Registry};
-use telemetry::quiet::Quiet;
+use telemetry::throttle::LogThrottle;
 
 /// For the hub's word on an agent: as long as a review may take with its attempts, less than agents
 /// wait.
@@ -51,8 +51,8 @@ pub struct Listener {
     pub pending: Pending,
     /// Room for registrations being judged.
     pub judging: Semaphore,
-    pub refusals: Quiet,
-    pub sheds: Quiet,
+    pub refusals: LogThrottle,
+    pub sheds: LogThrottle,
 }
 
 /// A connection that came to nothing, told and counted.
@@ -65,33 +65,38 @@ impl Listener {
         let this = Arc::new(self);
         let take = |(stream, peer): (TcpStream, SocketAddr)| {
             // Before the task runs: places go by the order of arrival.
-            let place = this.pending.enter(peer.ip());
-            let connection = Arc::clone(&this).connection(stream, peer, place);
+            let pending_permit = this.pending.enter(peer.ip());
+            let connection = Arc::clone(&this).connection(stream, peer, pending_permit);
             // Ends with the listener: a runtime that is not ours goes on.
             this.links.spawn(this.end.clone().run_until_cancelled_owned(connection));
         };
         accept::each("tunnel-agents", || accept::tcp(&listener), take).await;
     }
 
-    async fn connection(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, place: Place) {
-        match Box::pin(self.link(stream, peer, place)).await {
+    async fn connection(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, pending_permit: PendingPermit) {
+        match Box::pin(self.link(stream, peer, pending_permit)).await {
             Ok((linked, claim)) => {
                 self.metrics.registered(Outcome::Linked);
                 let Self { judge, metrics, recheck, leave, .. } = &*self;
-                let tending = Tending { judge, metrics, recheck: *recheck, leave, linked, claim };
-                tending.run().await;
+                let supervisor = LinkSupervisor { judge, metrics, recheck: *recheck, leave, linked, claim };
+                supervisor.run().await;
             }
             Err(Failed(outcome)) => self.metrics.registered(outcome),
         }
     }
 
-    async fn link(&self, stream: TcpStream, peer: SocketAddr, place: Place) -> Result<(Linked, Claim), Failed> {
+    async fn link(
+        &self,
+        stream: TcpStream,
+        peer: SocketAddr,
+        pending_permit: PendingPermit,
+    ) -> Result<(Linked, Claim), Failed> {
         let (applicant, claim, room) = tokio::select! {
             biased;
             came = self.arrival(stream, peer) => came?,
-            () = place.given_away() => return Err(self.shed(peer)),
+            () = pending_permit.given_away() => return Err(self.shed(peer)),
         };
-        drop(place);
+        drop(pending_permit);
         if self.registry.is_draining() {
             let message = "this tunnel-server is shutting down: link to another";
             return Err(self.turn_away(applicant, &claim, Outcome::Draining, message.to_owned()).await);
@@ -100,8 +105,8 @@ impl Listener {
             Ok(credential) => credential,
             Err(refused) => return Err(self.refuse(applicant, &claim, &refused).await),
         };
-        let place = match self.registry.reserve(&claim.registration, &credential) {
-            Ok(place) => place,
+        let pending_permit = match self.registry.reserve(&claim.registration, &credential) {
+            Ok(pending_permit) => pending_permit,
             Err(full) => return Err(self.turn_away(applicant, &claim, Outcome::Limit, full.to_string()).await),
         };
         let link = self.welcome(applicant).await.map_err(|error| {
@@ -109,7 +114,7 @@ impl Listener {
             Failed(Outcome::Lost)
         })?;
         let named = Named::new(&claim.registration, peer, credential);
-        Ok((self.registry.add(place, named, link), claim))
+        Ok((self.registry.add(pending_permit, named, link), claim))
     }
 
     /// A registration and room for judging it, unless none is free for too long.
@@ -194,11 +199,11 @@ impl Listener {
             );
         }
         // One that does not take the answer is gone, or will be; in time, or for another.
-        let place = self.pending.enter(claim.peer.address().ip());
+        let pending_permit = self.pending.enter(claim.peer.address().ip());
         let answer = applicant.refuse(refused.status, &refused.message, refused.retry_after);
         tokio::select! {
             _ = timeout(self.settings.handshake_timeout, answer) => {}
-            () = place.given_away() => {}
+            () = pending_permit.given_away() => {}
         }
     }
 }

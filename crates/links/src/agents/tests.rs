@@ -130,11 +130,11 @@ impl Stage {
     }
 
     /// Waits for a line of the metrics.
-    async fn told(&self, line: &str) {
+    async fn metric_becomes(&self, line: &str) {
         becomes(SOON, line, async || {
             let mut text = String::new();
             prometheus_client::encoding::text::encode(&mut text, &self.metrics).unwrap();
-            text.lines().any(|told| told == line)
+            text.lines().any(|shown| shown == line)
         })
         .await;
     }
@@ -192,10 +192,10 @@ async fn without_a_hub_the_certificates_name_decides() {
         assert_eq!(status, StatusCode::UNAUTHORIZED);
         assert!(message.contains("tokens are not taken here"), "{message}");
     }
-    stage.told("tunnel_server_registrations_total{outcome=\"forbidden\"} 4").await;
-    stage.told("tunnel_server_registrations_total{outcome=\"unauthenticated\"} 4").await;
-    stage.told("tunnel_server_registrations_total{outcome=\"linked\"} 1").await;
-    stage.told("tunnel_server_links{cluster=\"east\"} 1").await;
+    stage.metric_becomes("tunnel_server_registrations_total{outcome=\"forbidden\"} 4").await;
+    stage.metric_becomes("tunnel_server_registrations_total{outcome=\"unauthenticated\"} 4").await;
+    stage.metric_becomes("tunnel_server_registrations_total{outcome=\"linked\"} 1").await;
+    stage.metric_becomes("tunnel_server_links{cluster=\"east\"} 1").await;
 }
 
 #[tokio::test]
@@ -263,7 +263,7 @@ async fn what_is_revoked_on_the_hub_ends_the_link() {
     stage.hub().on_access(|_| Decision::no_opinion("revoked"));
     assert!(is_reset(&mut stream).await);
     within(SOON, "the agent's end", agent.ended).await.unwrap().ok();
-    stage.told("tunnel_server_links_ended_total{reason=\"revoked\"} 1").await;
+    stage.metric_becomes("tunnel_server_links_ended_total{reason=\"revoked\"} 1").await;
 
     stage.hub().allow_all();
     // A refusal is remembered for a moment.
@@ -301,7 +301,7 @@ async fn limits_are_told_with_the_time_to_come_again() {
     let (status, message, retry_after) = stage.refused("east", None, Some("other")).await;
     assert_eq!((status, retry_after), (StatusCode::TOO_MANY_REQUESTS, Some(Duration::from_secs(5))));
     assert!(message.contains("1 links") && message.contains("limit of one cluster"), "{message}");
-    stage.told("tunnel_server_registrations_total{outcome=\"limit\"} 1").await;
+    stage.metric_becomes("tunnel_server_registrations_total{outcome=\"limit\"} 1").await;
 }
 
 #[tokio::test]
@@ -317,7 +317,7 @@ async fn connections_that_say_nothing_are_closed_in_time() {
         let closed = within(SOON, "being closed", stream.read(&mut [0])).await;
         assert!(matches!(closed, Ok(0) | Err(_)));
     }
-    stage.told("tunnel_server_registrations_total{outcome=\"malformed\"} 4").await;
+    stage.metric_becomes("tunnel_server_registrations_total{outcome=\"malformed\"} 4").await;
 }
 
 #[tokio::test]
@@ -343,7 +343,7 @@ async fn draining_asks_agents_to_leave_lets_streams_end_and_refuses_newcomers() 
     tokio::join!(stage.agents.drain(&drain), finish);
     assert!(started.elapsed() < SOON / 2, "{:?}", started.elapsed());
     assert!(matches!(within(SOON, "the link's end", agent.ended).await.unwrap(), Ok(())));
-    stage.told("tunnel_server_links_ended_total{reason=\"drained\"} 1").await;
+    stage.metric_becomes("tunnel_server_links_ended_total{reason=\"drained\"} 1").await;
 }
 
 #[tokio::test]
@@ -390,10 +390,10 @@ async fn nothing_starts_that_could_authenticate_nobody() {
     let start = |config| {
         Agents::start(&config, None, &Handle::current(), &mut MetricsRegistry::default()).unwrap_err().to_string()
     };
-    let told = start(config(None));
-    assert!(told.contains("could not be authenticated") && told.contains("CA file"), "{told}");
-    let told = start(config(Some(Path::new("/nowhere/ca.crt"))));
-    assert!(told.contains("/nowhere/ca.crt"), "{told}");
+    let shown = start(config(None));
+    assert!(shown.contains("could not be authenticated") && shown.contains("CA file"), "{shown}");
+    let shown = start(config(Some(Path::new("/nowhere/ca.crt"))));
+    assert!(shown.contains("/nowhere/ca.crt"), "{shown}");
 }
 
 #[tokio::test]
@@ -401,8 +401,8 @@ async fn files_that_cannot_be_used_are_counted_and_the_last_good_ones_stay() {
     let stage = Stage::start().await;
     stage.write("serving.crt", "not a certificate");
     stage.write("ca.crt", "-----BEGIN CERTIFICATE-----\nbm90IG9uZQ==\n-----END CERTIFICATE-----\n");
-    stage.told("tunnel_server_agent_certificate_reload_failures_total 1").await;
-    stage.told("tunnel_server_agent_client_ca_reload_failures_total 1").await;
+    stage.metric_becomes("tunnel_server_agent_certificate_reload_failures_total 1").await;
+    stage.metric_becomes("tunnel_server_agent_client_ca_reload_failures_total 1").await;
     let _agent = stage.link("east", Some(&stage.certificate("system:tunnel-agent:east")), None).await;
 }
 
@@ -419,9 +419,9 @@ async fn an_agent_that_leaves_is_told_from_one_that_is_lost() {
     assert_eq!(stage.agents.registry().linked(), []);
     drop((stream, gauge));
     within(SOON, "the link's end", leaving.ended).await.unwrap().unwrap();
-    stage.told("tunnel_server_links_ended_total{reason=\"left\"} 1").await;
+    stage.metric_becomes("tunnel_server_links_ended_total{reason=\"left\"} 1").await;
     let lost = stage.link("east", Some(&identity), None).await;
     lost.ended.abort();
-    stage.told("tunnel_server_links_ended_total{reason=\"lost\"} 1").await;
-    stage.told("tunnel_server_links_ended_total{reason=\"left\"} 1").await;
+    stage.metric_becomes("tunnel_server_links_ended_total{reason=\"lost\"} 1").await;
+    stage.metric_becomes("tunnel_server_links_ended_total{reason=\"left\"} 1").await;
 }

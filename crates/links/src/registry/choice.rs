@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use tunnel::Refusal;
 
 use super::cluster::Cluster;
-use super::held::Held;
+use super::registered::RegisteredLink;
 
 /// Links one stream is tried on at most. Each refused at once, without dialling: more of them would
 /// hardly do better.
@@ -22,7 +22,7 @@ pub(super) struct Attempts {
 // === impl Attempts ===
 
 impl Attempts {
-    pub(super) fn next(&mut self, cluster: &Cluster) -> Option<Arc<Held>> {
+    pub(super) fn next(&mut self, cluster: &Cluster) -> Option<Arc<RegisteredLink>> {
         if self.tried.len() == MOST {
             return None;
         }

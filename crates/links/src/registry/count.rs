@@ -8,13 +8,13 @@ use tokio::time::Instant;
 use tunnel::{ClusterName, Destination, Gauge, Hop, Reason, Refusal};
 
 use super::Core;
-use super::held::{Counts, Held, Open};
+use super::registered::{Counts, Open, RegisteredLink};
 
 /// One stream, from its choice of a link to the drop of its gauge.
 #[derive(Debug)]
 pub(super) struct Counted {
     core: Arc<Core>,
-    held: Arc<Held>,
+    held: Arc<RegisteredLink>,
     counts: Arc<Counts>,
     to: Destination,
     id: u64,
@@ -25,7 +25,7 @@ pub(super) struct Counted {
 // === impl Counted ===
 
 impl Counted {
-    pub(super) fn begin(core: &Arc<Core>, held: &Arc<Held>, to: &Destination) -> Result<Self, Refusal> {
+    pub(super) fn begin(core: &Arc<Core>, held: &Arc<RegisteredLink>, to: &Destination) -> Result<Self, Refusal> {
         let cluster = &held.named.cluster;
         let counts = Arc::clone(&held.counts);
         if !permit::raise(&core.streams, core.limits.streams) {

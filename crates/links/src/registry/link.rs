@@ -6,16 +6,16 @@ use tunnel::register::Registration;
 use tunnel::{ClusterName, Link};
 
 use super::cluster::Cluster;
-use super::held::{Counts, Held};
 use super::named::{Credential, Named};
 use super::permits::Permit;
+use super::registered::{Counts, RegisteredLink};
 use super::{Core, Registry};
 
 /// Keeps a link in the registry until dropped.
 #[derive(Debug)]
 pub struct Linked {
     core: Arc<Core>,
-    held: Arc<Held>,
+    held: Arc<RegisteredLink>,
 }
 
 // === impl Registry ===
@@ -30,7 +30,7 @@ impl Registry {
             let mut clusters = self.0.clusters.write();
             let cluster = clusters.entry(named.cluster.clone()).or_insert_with(|| self.0.begun(&named.cluster));
             let older: Vec<_> = cluster.links.iter().filter(|held| held.is_replaced_by(&named)).cloned().collect();
-            let held = Arc::new(Held::new(id, named, link, Arc::clone(&cluster.counts), permit));
+            let held = Arc::new(RegisteredLink::new(id, named, link, Arc::clone(&cluster.counts), permit));
             Arc::make_mut(&mut cluster.links).push(Arc::clone(&held));
             self.0.metrics.link_added(&held.named.cluster);
             (held, older)
@@ -80,9 +80,9 @@ impl Core {
     }
 }
 
-// === impl Held ===
+// === impl RegisteredLink ===
 
-impl Held {
+impl RegisteredLink {
     pub(super) fn passed_over(&self, why: &str) {
         tracing::debug!(link = %self.named, id = self.id, why, "link takes no stream, another is tried");
     }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use tunnel::Gauge;
 
 use super::Registry;
-use super::held::{Held, Open};
+use super::registered::{Open, RegisteredLink};
 
 /// One cluster with its agents, in order of their names.
 #[derive(Debug, Serialize)]
@@ -67,7 +67,7 @@ pub struct StreamListing {
 /// Nothing has that number, any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("there is no such link, agent or stream")]
-pub struct NoSuch;
+pub struct NotLinked;
 
 // === impl Registry ===
 
@@ -86,26 +86,26 @@ impl Registry {
     }
 
     /// Asks the agent to replace link `id`; its streams go on.
-    pub async fn drain_link(&self, id: u64) -> Result<(), NoSuch> {
-        let held = self.held(|held| held.id == id).pop().ok_or(NoSuch)?;
+    pub async fn drain_link(&self, id: u64) -> Result<(), NotLinked> {
+        let held = self.held(|held| held.id == id).pop().ok_or(NotLinked)?;
         tracing::info!(link = %held.named, id, "asked to leave by an operator");
         held.link.leave().await;
         Ok(())
     }
 
     /// Ends link `id`; its streams are reset.
-    pub fn close_link(&self, id: u64) -> Result<(), NoSuch> {
-        let held = self.held(|held| held.id == id).pop().ok_or(NoSuch)?;
+    pub fn close_link(&self, id: u64) -> Result<(), NotLinked> {
+        let held = self.held(|held| held.id == id).pop().ok_or(NotLinked)?;
         tracing::info!(link = %held.named, id, "closed by an operator");
         held.link.close();
         Ok(())
     }
 
     /// As [`Registry::drain_link`], for all links of an agent.
-    pub async fn drain_agent(&self, agent: &str) -> Result<(), NoSuch> {
+    pub async fn drain_agent(&self, agent: &str) -> Result<(), NotLinked> {
         let links = self.held(|held| *held.named.agent == *agent);
         if links.is_empty() {
-            return Err(NoSuch);
+            return Err(NotLinked);
         }
         tracing::info!(agent, links = links.len(), "asked to leave by an operator");
         futures_util::future::join_all(links.iter().map(|held| held.link.leave())).await;
@@ -113,10 +113,10 @@ impl Registry {
     }
 
     /// As [`Registry::close_link`], for all links of an agent.
-    pub fn close_agent(&self, agent: &str) -> Result<(), NoSuch> {
+    pub fn close_agent(&self, agent: &str) -> Result<(), NotLinked> {
         let links = self.held(|held| *held.named.agent == *agent);
         if links.is_empty() {
-            return Err(NoSuch);
+            return Err(NotLinked);
         }
         tracing::info!(agent, links = links.len(), "closed by an operator");
         for held in links {
@@ -126,18 +126,18 @@ impl Registry {
     }
 
     /// The gauge of stream `id`.
-    pub fn stream(&self, id: u64) -> Result<Arc<Gauge>, NoSuch> {
+    pub fn stream(&self, id: u64) -> Result<Arc<Gauge>, NotLinked> {
         let links = self.held(|held| held.open.lock().contains_key(&id));
-        links.first().and_then(|held| held.gauges().remove(&id)).map(|(_, gauge)| gauge).ok_or(NoSuch)
+        links.first().and_then(|held| held.gauges().remove(&id)).map(|(_, gauge)| gauge).ok_or(NotLinked)
     }
 
-    pub(super) fn held(&self, which: impl Fn(&Held) -> bool) -> Vec<Arc<Held>> {
+    pub(super) fn held(&self, which: impl Fn(&RegisteredLink) -> bool) -> Vec<Arc<RegisteredLink>> {
         let clusters = self.clusters();
         clusters.iter().flat_map(|(_, cluster)| &*cluster.links).filter(|held| which(held)).cloned().collect()
     }
 }
 
-fn agents(links: &[Arc<Held>]) -> Vec<AgentListing> {
+fn agents(links: &[Arc<RegisteredLink>]) -> Vec<AgentListing> {
     let mut agents: Vec<AgentListing> = Vec::new();
     for held in links {
         let (agent, credential) = (&*held.named.agent, &*held.named.credential.0);
@@ -157,7 +157,7 @@ fn agents(links: &[Arc<Held>]) -> Vec<AgentListing> {
     agents
 }
 
-fn link(held: &Held) -> LinkListing {
+fn link(held: &RegisteredLink) -> LinkListing {
     LinkListing {
         id: held.id,
         number: held.named.number,
@@ -182,9 +182,9 @@ fn stream(id: u64, open: &Open, gauge: &Gauge) -> StreamListing {
     }
 }
 
-// === impl Held ===
+// === impl RegisteredLink ===
 
-impl Held {
+impl RegisteredLink {
     /// The open streams. None of these may be dropped while the lock is held: the last holder of a
     /// gauge takes it to go.
     fn gauges(&self) -> BTreeMap<u64, (Open, Arc<Gauge>)> {

@@ -9,8 +9,8 @@ use rustls::sign::SingleCertAndKey;
 use rustls::{ClientConfig, RootCertStore};
 
 use super::keypair::{KeyPair, KeyPairError, certificates};
-use super::pinned::OrPinned;
-use super::verifier::{Anybody, Verifier};
+use super::pinned::WebPkiOrPinned;
+use super::verifier::{AcceptAny, Verifier};
 
 /// Sessions remembered per member: connections are few and long, so a handful is enough.
 const SESSIONS: usize = 8;
@@ -49,7 +49,7 @@ pub fn config(trust: Trust<'_>, identity: Option<&KeyPair>) -> Result<Arc<Client
         }
         Trust::SystemRoots => builder.with_root_certificates(system_roots()?),
         Trust::Insecure => {
-            builder.dangerous().with_custom_certificate_verifier(Arc::new(Verifier { judge: Anybody, provider }))
+            builder.dangerous().with_custom_certificate_verifier(Arc::new(Verifier { judge: AcceptAny, provider }))
         }
     };
     let mut config = match identity {
@@ -60,7 +60,7 @@ pub fn config(trust: Trust<'_>, identity: Option<&KeyPair>) -> Result<Arc<Client
     Ok(Arc::new(config))
 }
 
-fn bundle(pem: &[u8], provider: Arc<CryptoProvider>) -> Result<OrPinned, TrustError> {
+fn bundle(pem: &[u8], provider: Arc<CryptoProvider>) -> Result<WebPkiOrPinned, TrustError> {
     let bundle = certificates(pem).map_err(TrustError::Bundle)?;
     let mut roots = RootCertStore::empty();
     let mut refused = None;
@@ -74,7 +74,7 @@ fn bundle(pem: &[u8], provider: Arc<CryptoProvider>) -> Result<OrPinned, TrustEr
         Some(error) if roots.is_empty() => Err(TrustError::Anchor(error)),
         _ => {
             let webpki = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
-            Ok(OrPinned { webpki: webpki.expect("there are roots, and no revocation lists"), bundle })
+            Ok(WebPkiOrPinned { webpki: webpki.expect("there are roots, and no revocation lists"), bundle })
         }
     }
 }

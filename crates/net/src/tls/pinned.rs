@@ -13,17 +13,17 @@ use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::server::ParsedCertificate;
 use rustls_pki_types::{CertificateDer, ServerName};
 
-use super::verifier::{ServerJudge, Shown};
+use super::verifier::{PeerCertificate, ServerJudge};
 
 /// webpki's verifier, and the bundle's certificates themselves.
-pub(super) struct OrPinned {
+pub(super) struct WebPkiOrPinned {
     pub webpki: Arc<WebPkiServerVerifier>,
     pub bundle: Vec<CertificateDer<'static>>,
 }
 
-// === impl OrPinned ===
+// === impl WebPkiOrPinned ===
 
-impl OrPinned {
+impl WebPkiOrPinned {
     /// webpki has checked the dates by the time it complains of this
     /// (`check_issuer_independent_properties`), but not the name.
     fn is_own_authority(&self, error: &rustls::Error, end_entity: &CertificateDer<'_>) -> bool {
@@ -33,9 +33,9 @@ impl OrPinned {
     }
 }
 
-impl ServerJudge for OrPinned {
-    fn judge(&self, shown: &Shown<'_>, name: &ServerName<'_>, ocsp: &[u8]) -> Result<(), rustls::Error> {
-        let &Shown { leaf, intermediates, now } = shown;
+impl ServerJudge for WebPkiOrPinned {
+    fn judge(&self, shown: &PeerCertificate<'_>, name: &ServerName<'_>, ocsp: &[u8]) -> Result<(), rustls::Error> {
+        let &PeerCertificate { leaf, intermediates, now } = shown;
         match self.webpki.verify_server_cert(leaf, intermediates, name, ocsp, now) {
             Err(error) if self.is_own_authority(&error, leaf) => {
                 verify_server_name(&ParsedCertificate::try_from(leaf)?, name)

@@ -22,11 +22,11 @@ use rustls::crypto::CryptoProvider;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
-pub use self::admission::{Doorkeeper, config_admitting};
+pub use self::admission::{ClientAdmission, config_admitting};
 pub use self::names::{NamedFiles, ServingCertificates};
 use super::keypair::{KeyPair, KeyPairError};
 use super::policy::Policy;
-use super::verifier::{Anybody, ClientJudge, Verifier};
+use super::verifier::{AcceptAny, ClientJudge, Verifier};
 use crate::follow;
 
 /// Where the serving certificate and key are.
@@ -51,7 +51,7 @@ struct Loaded {
 
 /// A server configuration that shows what `certificates` chooses.
 pub fn config(certificates: Arc<dyn ResolvesServerCert>, policy: &Policy) -> Arc<ServerConfig> {
-    Arc::new(build(certificates, policy, Anybody))
+    Arc::new(build(certificates, policy, AcceptAny))
 }
 
 fn build(

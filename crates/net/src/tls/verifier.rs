@@ -12,7 +12,7 @@ use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
 /// Judges servers' certificates.
 pub(super) trait ServerJudge: Send + Sync {
-    fn judge(&self, shown: &Shown<'_>, name: &ServerName<'_>, ocsp: &[u8]) -> Result<(), Error>;
+    fn judge(&self, shown: &PeerCertificate<'_>, name: &ServerName<'_>, ocsp: &[u8]) -> Result<(), Error>;
 }
 
 /// Judges clients' certificates.
@@ -20,11 +20,11 @@ pub(super) trait ClientJudge: Send + Sync {
     /// Whether a client has to show one.
     const REQUIRED: bool;
 
-    fn judge(&self, shown: &Shown<'_>) -> Result<(), Error>;
+    fn judge(&self, shown: &PeerCertificate<'_>) -> Result<(), Error>;
 }
 
 /// What a peer shows of itself.
-pub(super) struct Shown<'a> {
+pub(super) struct PeerCertificate<'a> {
     pub leaf: &'a CertificateDer<'a>,
     pub intermediates: &'a [CertificateDer<'a>],
     pub now: UnixTime,
@@ -37,18 +37,18 @@ pub(super) struct Verifier<J> {
 }
 
 /// Whoever it is.
-pub(super) struct Anybody;
+pub(super) struct AcceptAny;
 
-impl ServerJudge for Anybody {
-    fn judge(&self, _: &Shown<'_>, _: &ServerName<'_>, _: &[u8]) -> Result<(), Error> {
+impl ServerJudge for AcceptAny {
+    fn judge(&self, _: &PeerCertificate<'_>, _: &ServerName<'_>, _: &[u8]) -> Result<(), Error> {
         Ok(())
     }
 }
 
-impl ClientJudge for Anybody {
+impl ClientJudge for AcceptAny {
     const REQUIRED: bool = false;
 
-    fn judge(&self, _: &Shown<'_>) -> Result<(), Error> {
+    fn judge(&self, _: &PeerCertificate<'_>) -> Result<(), Error> {
         Ok(())
     }
 }
@@ -91,7 +91,7 @@ impl<J: ServerJudge> ServerCertVerifier for Verifier<J> {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let judged = self.judge.judge(&Shown { leaf, intermediates, now }, name, ocsp);
+        let judged = self.judge.judge(&PeerCertificate { leaf, intermediates, now }, name, ocsp);
         judged.map(|()| ServerCertVerified::assertion())
     }
 
@@ -114,7 +114,7 @@ impl<J: ClientJudge> ClientCertVerifier for Verifier<J> {
         intermediates: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
-        let judged = self.judge.judge(&Shown { leaf, intermediates, now });
+        let judged = self.judge.judge(&PeerCertificate { leaf, intermediates, now });
         judged.map(|()| ClientCertVerified::assertion())
     }
 

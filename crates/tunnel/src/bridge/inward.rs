@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
-use super::Broke;
+use super::BrokenSide;
 use crate::Stream;
 use crate::gauge::Account;
 use crate::inbox::Inbox;
@@ -60,16 +60,16 @@ impl Inward {
         socket: &mut S,
         account: &Account,
         moved: &AtomicU64,
-    ) -> Result<(), Broke> {
+    ) -> Result<(), BrokenSide> {
         if self.done {
             return Ok(());
         }
         let filled = self.inbox.fill(cx, stream, account);
         if !self.cut {
-            filled.map_err(Broke::Stream)?;
+            filled.map_err(BrokenSide::Stream)?;
         }
         match self.poll_write(cx, stream, socket, account, moved) {
-            Poll::Ready(result) => result.map_err(Broke::Socket),
+            Poll::Ready(result) => result.map_err(BrokenSide::Socket),
             Poll::Pending => Ok(()),
         }
     }

@@ -10,7 +10,7 @@ use bytes::{Bytes, BytesMut};
 use tokio::io::AsyncReadExt;
 use tokio::time::{Sleep, sleep};
 
-use super::{Broke, Socket};
+use super::{BrokenSide, Socket};
 use crate::gauge::Account;
 use crate::{Settings, Stream};
 
@@ -83,17 +83,17 @@ impl Outward {
         stream: &mut Stream,
         account: &Account,
         moved: &AtomicU64,
-    ) -> Result<(), Broke> {
+    ) -> Result<(), BrokenSide> {
         if self.done {
             return Ok(());
         }
         match self.poll_move(cx, socket, stream, account, moved) {
             Poll::Ready(Ok(())) => self.done = true,
-            Poll::Ready(Err(Broke::Stream(error))) if error.kind() == io::ErrorKind::BrokenPipe => {
+            Poll::Ready(Err(BrokenSide::Stream(error))) if error.kind() == io::ErrorKind::BrokenPipe => {
                 self.discard(account);
             }
             // There is nothing more to read, and what was is with the stream.
-            Poll::Ready(Err(Broke::Socket(_))) if self.cut => self.done = true,
+            Poll::Ready(Err(BrokenSide::Socket(_))) if self.cut => self.done = true,
             Poll::Ready(Err(broke)) => return Err(broke),
             Poll::Pending if self.waiting.is_empty() => {
                 self.look = None;
@@ -101,7 +101,7 @@ impl Outward {
             }
             // Who waits for the last words looks after them.
             Poll::Pending if self.cut => {}
-            Poll::Pending => self.look_after(cx, socket, moved.load(Ordering::Relaxed)).map_err(Broke::Socket)?,
+            Poll::Pending => self.look_after(cx, socket, moved.load(Ordering::Relaxed)).map_err(BrokenSide::Socket)?,
         }
         Ok(())
     }
@@ -115,22 +115,22 @@ impl Outward {
         stream: &mut Stream,
         account: &Account,
         moved: &AtomicU64,
-    ) -> Poll<Result<(), Broke>> {
+    ) -> Poll<Result<(), BrokenSide>> {
         // Not kept: thousands of idle connections hold none.
         let mut buffer = BytesMut::new();
         loop {
             while !self.waiting.is_empty() {
-                let room = ready!(stream.poll_room(cx, self.waiting.len())).map_err(Broke::Stream)?;
-                stream.send(account.lend(self.waiting.split_to(room))).map_err(Broke::Stream)?;
+                let room = ready!(stream.poll_room(cx, self.waiting.len())).map_err(BrokenSide::Stream)?;
+                stream.send(account.lend(self.waiting.split_to(room))).map_err(BrokenSide::Stream)?;
                 moved.fetch_add(room as u64, Ordering::Relaxed);
             }
             if buffer.capacity() < self.size / 4 {
                 buffer = BytesMut::with_capacity(self.size);
             }
             let space = buffer.capacity();
-            let read = ready!(pin!(socket.read_buf(&mut buffer)).poll(cx)).map_err(Broke::Socket)?;
+            let read = ready!(pin!(socket.read_buf(&mut buffer)).poll(cx)).map_err(BrokenSide::Socket)?;
             if read == 0 {
-                return Poll::Ready(if self.cut { Ok(()) } else { stream.finish().map_err(Broke::Stream) });
+                return Poll::Ready(if self.cut { Ok(()) } else { stream.finish().map_err(BrokenSide::Stream) });
             }
             account.take(read);
             self.waiting = if read < Self::SMALL {

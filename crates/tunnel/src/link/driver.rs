@@ -11,19 +11,19 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
 use super::{LinkError, Phase, broken};
-use crate::keepalive::{Beat, Keepalive};
+use crate::activity::Activity;
+use crate::keepalive::{Keepalive, KeepaliveAction};
 use crate::leaving::Leaving;
-use crate::pulse::Pulse;
 use crate::signals::Signal;
-use crate::stream::Desk;
+use crate::stream::UnattendedStreams;
 
 /// What the driver and the handles know of the link.
 #[derive(Debug)]
 pub(super) struct Shared {
-    pub pulse: Arc<Pulse>,
+    pub activity: Arc<Activity>,
     pub phase: watch::Sender<Phase>,
     pub streams: Arc<Leaving>,
-    pub desk: Arc<Desk>,
+    pub unattended: Arc<UnattendedStreams>,
 }
 
 /// Owns the connection.
@@ -86,19 +86,19 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Driver<T> {
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<LinkError> {
-        let pulse = &self.end.0.pulse;
-        pulse.signals.register(cx.waker());
-        if pulse.signals.has(Signal::Close) {
+        let activity = &self.end.0.activity;
+        activity.signals.register(cx.waker());
+        if activity.signals.has(Signal::Close) {
             return Poll::Ready(LinkError::Closed);
         }
-        if self.sender.is_some() && pulse.signals.has(Signal::Abandoned) {
+        if self.sender.is_some() && activity.signals.has(Signal::Abandoned) {
             self.sender = None;
         }
         loop {
             if let Poll::Ready(end) = Pin::new(&mut self.connection).poll(cx) {
                 return Poll::Ready(end.map_or_else(broken, |()| LinkError::Closed));
             }
-            self.end.0.desk.attend();
+            self.end.0.unattended.attend();
             if let Some(sender) = &mut self.sender
                 && let Poll::Ready(Err(_)) = sender.poll_ready(cx)
             {
@@ -106,9 +106,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Driver<T> {
                 self.end.0.leaving();
             }
             match self.keepalive.poll(cx) {
-                Poll::Ready(Beat::Silent(silence)) => return Poll::Ready(LinkError::Silent(silence)),
+                Poll::Ready(KeepaliveAction::Silent(silence)) => return Poll::Ready(LinkError::Silent(silence)),
                 // Refused while an earlier change is not acknowledged; the next sample asks again.
-                Poll::Ready(Beat::Window(window)) => {
+                Poll::Ready(KeepaliveAction::Window(window)) => {
                     let _ = self.connection.set_initial_window_size(window);
                 }
                 Poll::Pending => return Poll::Pending,

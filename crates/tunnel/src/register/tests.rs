@@ -184,7 +184,7 @@ async fn what_comes_with_the_answer_is_kept_and_no_more_is_read() {
     assert_eq!(heard, "early late");
 }
 
-async fn told(answer: &str) -> RegisterError {
+async fn register_error(answer: &str) -> RegisterError {
     let (near, mut far) = duplex(64 * 1024);
     far.write_all(answer.as_bytes()).await.unwrap();
     far.shutdown().await.unwrap();
@@ -203,20 +203,20 @@ async fn an_answer_that_is_no_upgrade_to_this_protocol_is_malformed() {
         "HTTP/1.1 99 What\r\n\r\n",
         "SSH-2.0-OpenSSH_9.9\r\n\r\n",
     ] {
-        let error = told(answer).await;
+        let error = register_error(answer).await;
         assert!(matches!(error, RegisterError::Malformed(_)), "{answer:?}: {error}");
     }
-    assert!(matches!(told("").await, RegisterError::Io(_)));
+    assert!(matches!(register_error("").await, RegisterError::Io(_)));
 }
 
 #[tokio::test]
 async fn a_refusal_of_any_make_is_told_in_a_line() {
     let page = "HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/html\r\nContent-Length: 6\r\n\r\n<html>";
-    assert_eq!(told(page).await.to_string(), "the server answered 502 Bad Gateway: Bad Gateway");
+    assert_eq!(register_error(page).await.to_string(), "the server answered 502 Bad Gateway: Bad Gateway");
     let text = "HTTP/1.1 403 Forbidden\r\nContent-Type: text/plain\r\nContent-Length: 2000\r\n\r\nno\r\nway";
-    assert_eq!(told(text).await.to_string(), "the server answered 403 Forbidden: noway");
+    assert_eq!(register_error(text).await.to_string(), "the server answered 403 Forbidden: noway");
     let retry = "HTTP/1.1 503 Soon\r\nRetry-After: 99999999999\r\n\r\n";
-    let RegisterError::Refused { retry_after, .. } = told(retry).await else { panic!() };
+    let RegisterError::Refused { retry_after, .. } = register_error(retry).await else { panic!() };
     assert_eq!(retry_after, Some(Duration::from_hours(24)));
 }
 

@@ -12,7 +12,7 @@ use tracing::Instrument;
 
 use super::incoming::{Incoming, status};
 use super::{LinkError, Serving, broken};
-use crate::keepalive::{Beat, Keepalive};
+use crate::keepalive::{Keepalive, KeepaliveAction};
 use crate::leaving::LEAVING;
 use crate::link::LEAVE;
 use crate::refusal::HOP;
@@ -51,7 +51,7 @@ where
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Option<(Request<RecvStream>, SendResponse<Bytes>)>, LinkError>> {
-        let signals = &self.serving.0.pulse.signals;
+        let signals = &self.serving.0.activity.signals;
         signals.register(cx.waker());
         if signals.has(Signal::Close) {
             return Poll::Ready(Err(LinkError::Closed));
@@ -67,9 +67,9 @@ where
                 Poll::Pending => {}
             }
             match self.keepalive.poll(cx) {
-                Poll::Ready(Beat::Silent(silence)) => return Poll::Ready(Err(LinkError::Silent(silence))),
+                Poll::Ready(KeepaliveAction::Silent(silence)) => return Poll::Ready(Err(LinkError::Silent(silence))),
                 // Refused while an earlier change is not acknowledged; the next sample asks again.
-                Poll::Ready(Beat::Window(window)) => {
+                Poll::Ready(KeepaliveAction::Window(window)) => {
                     let _ = self.connection.set_initial_window_size(window);
                 }
                 Poll::Pending => return Poll::Pending,

@@ -14,14 +14,14 @@ use net::queue::Queue;
 use parking_lot::{Mutex, MutexGuard};
 
 use super::lost;
-use crate::pulse::Pulse;
+use crate::activity::Activity;
 
 /// A stream's receiving half, shared by its reader and its link's driver.
 #[derive(Debug)]
-pub(super) struct Inbound(Mutex<Kept>);
+pub(super) struct Inbound(Mutex<Unread>);
 
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct Unread {
     recv: RecvStream,
     /// Its window has not been given back, so that it holds a window at most.
     pub unread: Queue,
@@ -29,43 +29,43 @@ pub(super) struct Kept {
     reader_waits: bool,
     ended: bool,
     /// Woken when something comes and no reader waits.
-    bell: Waker,
+    waker: Waker,
 }
 
-/// Rung by h2 under its lock, where nothing can be taken.
-struct Bell {
-    /// Weak: h2 keeps the bell for as long as the stream is open.
+/// Woken by h2 under its lock, where nothing can be taken.
+struct DataWaker {
+    /// Weak: h2 keeps the waker for as long as the stream is open.
     inbound: Weak<Inbound>,
-    desk: Arc<Desk>,
+    unattended: Arc<UnattendedStreams>,
 }
 
 /// The streams of a link that have something for nobody.
 #[derive(Debug)]
-pub(crate) struct Desk {
-    pulse: Arc<Pulse>,
-    rung: Mutex<Vec<Weak<Inbound>>>,
+pub(crate) struct UnattendedStreams {
+    activity: Arc<Activity>,
+    waiting: Mutex<Vec<Weak<Inbound>>>,
 }
 
 // === impl Inbound ===
 
 impl Inbound {
     pub fn new(recv: RecvStream, unread: Queue) -> Arc<Self> {
-        let bell = Waker::noop().clone();
-        Arc::new(Self(Mutex::new(Kept { recv, unread, reader_waits: false, ended: false, bell })))
+        let waker = Waker::noop().clone();
+        Arc::new(Self(Mutex::new(Unread { recv, unread, reader_waits: false, ended: false, waker })))
     }
 
-    pub fn attended_by(self: &Arc<Self>, desk: Arc<Desk>) {
-        self.lock().bell = Arc::new(Bell { inbound: Arc::downgrade(self), desk }).into();
+    pub fn attended_by(self: &Arc<Self>, unattended: Arc<UnattendedStreams>) {
+        self.lock().waker = Arc::new(DataWaker { inbound: Arc::downgrade(self), unattended }).into();
     }
 
-    pub fn lock(&self) -> MutexGuard<'_, Kept> {
+    pub fn lock(&self) -> MutexGuard<'_, Unread> {
         self.0.lock()
     }
 }
 
-// === impl Kept ===
+// === impl Unread ===
 
-impl Kept {
+impl Unread {
     pub fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
         if let Some(piece) = self.unread.pop(usize::MAX) {
             return Poll::Ready(Some(Ok(piece)));
@@ -92,7 +92,7 @@ impl Kept {
     /// the waker is its own.
     pub fn take_unwaited(&mut self) {
         if !self.reader_waits {
-            take(&mut self.recv, &mut self.unread, &mut Context::from_waker(&self.bell));
+            take(&mut self.recv, &mut self.unread, &mut Context::from_waker(&self.waker));
         }
     }
 
@@ -118,31 +118,31 @@ pub(crate) fn take(recv: &mut RecvStream, unread: &mut Queue, cx: &mut Context<'
     }
 }
 
-// === impl Bell ===
+// === impl DataWaker ===
 
-impl Wake for Bell {
+impl Wake for DataWaker {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.desk.rung.lock().push(self.inbound.clone());
-        self.desk.pulse.signals.wake();
+        self.unattended.waiting.lock().push(self.inbound.clone());
+        self.unattended.activity.signals.wake();
     }
 }
 
-// === impl Desk ===
+// === impl UnattendedStreams ===
 
-impl Desk {
-    pub fn new(pulse: Arc<Pulse>) -> Self {
-        Self { pulse, rung: Mutex::default() }
+impl UnattendedStreams {
+    pub fn new(activity: Arc<Activity>) -> Self {
+        Self { activity, waiting: Mutex::default() }
     }
 
     /// For the link's driver, after it has moved frames.
     pub fn attend(&self) {
         // Not under the lock: h2 rings under its own.
-        let rung = std::mem::take(&mut *self.rung.lock());
-        for inbound in rung.iter().filter_map(Weak::upgrade) {
+        let waiting = std::mem::take(&mut *self.waiting.lock());
+        for inbound in waiting.iter().filter_map(Weak::upgrade) {
             inbound.lock().take_unwaited();
         }
     }

@@ -3,7 +3,7 @@
 
 use clap::CommandFactory;
 
-use super::{Takes, table, take};
+use super::{FlagValue, table, take};
 use crate::args::{Args, Config, parse_from};
 
 fn parsed(arguments: &[&str]) -> Result<Args, String> {
@@ -105,13 +105,13 @@ fn every_inherited_flag_is_named_once() {
     let written: Vec<_> = table::ALL
         .iter()
         .map(|flag| match flag.takes {
-            Takes::Boolean => format!("--{}", flag.name),
-            Takes::Value => format!("--{}=x", flag.name),
-            Takes::As(_) => format!("--{}=json", flag.name),
+            FlagValue::Boolean => format!("--{}", flag.name),
+            FlagValue::Value => format!("--{}=x", flag.name),
+            FlagValue::As(_) => format!("--{}=json", flag.name),
         })
         .collect();
     let twice: Vec<_> = written.iter().chain(&written).map(String::as_str).collect();
-    let expected = table::ALL.iter().filter(|flag| !matches!(flag.takes, Takes::As(_)));
+    let expected = table::ALL.iter().filter(|flag| !matches!(flag.takes, FlagValue::As(_)));
     assert_eq!(idle(&twice), expected.map(|flag| format!("--{}", flag.name)).collect::<Vec<_>>());
 }
 
@@ -121,7 +121,7 @@ fn what_has_an_effect_is_not_inherited() {
     for flag in table::ALL {
         let taken = ours.get_arguments().any(|argument| argument.get_long() == Some(flag.name));
         assert!(!taken, "--{} is a flag of ours: drop it from the table", flag.name);
-        if let Takes::As(name) = flag.takes {
+        if let FlagValue::As(name) = flag.takes {
             assert!(
                 ours.get_arguments().any(|argument| argument.get_long() == Some(name)),
                 "--{name} is no flag of ours"

@@ -16,7 +16,7 @@ struct Parsed {
 
 fn parsed(arguments: &[&str]) -> Parsed {
     let line = Line::parse_from([&["gateway"], arguments].concat());
-    let reached = Reached { address: "10.0.0.7".parse().unwrap(), namespace: "vela-system" };
+    let reached = CertificateNames { address: "10.0.0.7".parse().unwrap(), namespace: "vela-system" };
     let (mut wrong, mut warnings) = (Vec::new(), Vec::new());
     let main = MainFiles { certificate: None, private_key: None };
     let serving = line.tls.parse(&main, &reached, &mut wrong, &mut warnings);
@@ -37,7 +37,7 @@ fn nothing_given_means_a_certificate_of_our_own_for_all_names_we_go_by() {
 fn half_a_pair_is_a_mistake() {
     let path = PathBuf::from("x");
     let line = Line::parse_from(["gateway"]);
-    let reached = Reached { address: "0.0.0.0".parse().unwrap(), namespace: "" };
+    let reached = CertificateNames { address: "0.0.0.0".parse().unwrap(), namespace: "" };
     for (certificate, private_key, needed) in
         [(Some(&path), None, "--tls-private-key-file is required"), (None, Some(&path), "--tls-cert-file is required")]
     {

@@ -1,7 +1,7 @@
 //! The task that reads `ManagedCluster`s: lists, watches, and judges what it means when there is
 //! nothing to read.
 
-mod doubt;
+mod absence;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use api::watch_event::{Change, HubEvent};
 use net::backoff::Backoff;
 use tokio::time::{sleep, timeout};
 
-use self::doubt::{Doubt, Verdict};
+use self::absence::{Absence, Verdict};
 use super::{Kind, Managed, ManagedClusters, Purpose};
 use crate::hub::{Collection, Hub, HubFailure, Line};
 
@@ -36,7 +36,7 @@ struct Following {
     /// In a row.
     failures: u32,
     refusals: u32,
-    doubt: Doubt,
+    absence: Absence,
 }
 
 /// Follows them for ever.
@@ -49,7 +49,7 @@ pub async fn run(hub: Hub, published: Arc<ManagedClusters>, purpose: Purpose) {
         first: true,
         failures: 0,
         refusals: 0,
-        doubt: Doubt::default(),
+        absence: Absence::default(),
     };
     loop {
         if let Err(failure) = following.read().await {
@@ -80,7 +80,7 @@ impl Following {
         self.managed.clusters = items.into_iter().map(|one| (one.metadata.name.clone(), Arc::new(one))).collect();
         self.first = false;
         self.managed.known = true;
-        self.doubt = Doubt::default();
+        self.absence = Absence::default();
         self.publish();
         Ok(metadata.resource_version)
     }
@@ -127,7 +127,7 @@ impl Following {
             (Purpose::Display, Some(403)) => return self.refused(&failure),
             (Purpose::Display, Some(404)) => Verdict::Absent,
             (Purpose::Location(_), Some(404)) => {
-                self.doubt.weigh(&self.hub, failure, self.managed.kind.is_some()).await
+                self.absence.weigh(&self.hub, failure, self.managed.kind.is_some()).await
             }
             _ => Verdict::Failed(failure),
         };
@@ -164,14 +164,14 @@ impl Following {
     }
 
     fn failed(&mut self, failure: &HubFailure) -> Duration {
-        self.doubt = Doubt::default();
+        self.absence = Absence::default();
         let consequence = match &self.purpose {
             Purpose::Location(_) if !self.managed.known => {
                 "where clusters are is not known: not ready before ManagedClusters are read"
             }
             _ => "ManagedClusters stay as they were last read",
         };
-        tracing::warn!(error = %failure, next_step = doubt::next_step(failure), "{consequence}");
+        tracing::warn!(error = %failure, next_step = absence::next_step(failure), "{consequence}");
         let pause = PAUSES.wait(self.failures);
         self.failures = self.failures.saturating_add(1);
         pause
@@ -179,7 +179,7 @@ impl Following {
 
     fn forget(&mut self) {
         self.first = false;
-        self.doubt = Doubt::default();
+        self.absence = Absence::default();
         if self.managed.kind.is_some() || !self.managed.known {
             self.managed = Managed { known: true, ..Managed::default() };
             self.publish();

@@ -5,10 +5,10 @@ use std::time::Duration;
 use api::cluster_name::ClusterName;
 use api::hub_object::{self, HubMeta};
 use api::secret::CREDENTIAL_TYPE_LABEL;
-use auth::Stage;
+use auth::ReviewProgress;
 use parking_lot::Mutex;
 use serde::Deserialize;
-use telemetry::quiet::Quiet;
+use telemetry::throttle::LogThrottle;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
@@ -42,15 +42,15 @@ pub(super) enum Answer {
 
 pub(super) struct Questions {
     hub: Hub,
-    places: Semaphore,
-    begun: Mutex<Begun>,
+    permits: Semaphore,
+    begun: Mutex<RateWindow>,
     metrics: SecondLooks,
-    quiet: Quiet,
+    throttle: LogThrottle,
 }
 
 /// Questions of the current second.
 #[derive(Default)]
-struct Begun {
+struct RateWindow {
     since: Option<Instant>,
     count: u32,
 }
@@ -89,16 +89,16 @@ impl Answer {
 
 impl Questions {
     pub(super) fn new(hub: Hub, metrics: SecondLooks) -> Self {
-        let places = Semaphore::new(AT_A_TIME);
-        Self { hub, places, begun: Mutex::default(), metrics, quiet: Quiet::default() }
+        let permits = Semaphore::new(AT_A_TIME);
+        Self { hub, permits, begun: Mutex::default(), metrics, throttle: LogThrottle::default() }
     }
 
-    /// The answer, and how long it may be kept. `stage` is told when the hub has the question.
-    pub(super) async fn ask(&self, name: &ClusterName, stage: Stage) -> (Answer, Duration) {
+    /// The answer, and how long it may be kept. `progress` is told when the hub has the question.
+    pub(super) async fn ask(&self, name: &ClusterName, progress: ReviewProgress) -> (Answer, Duration) {
         if !self.begun.lock().one_more() {
             return (self.refused(), Duration::ZERO);
         }
-        let answer = timeout(WITHIN, self.get(name, &stage)).await.unwrap_or_else(|_| {
+        let answer = timeout(WITHIN, self.get(name, &progress)).await.unwrap_or_else(|_| {
             self.complain(name, "no answer in time", None);
             Answer::Failed
         });
@@ -115,16 +115,16 @@ impl Questions {
     /// A request has waited in vain for a cluster that is there.
     pub(super) fn late(&self, name: &ClusterName, waited: Duration) {
         self.metrics.count("late");
-        if let Some(left_out) = self.quiet.due() {
+        if let Some(left_out) = self.throttle.due() {
             let next_step = "see what the log says of the watch of cluster Secrets";
             tracing::warn!(cluster = %name, ?waited, next_step, left_out, "the hub has the cluster's Secret, and the watch has not brought it");
         }
     }
 
-    async fn get(&self, name: &ClusterName, stage: &Stage) -> Answer {
+    async fn get(&self, name: &ClusterName, progress: &ReviewProgress) -> Answer {
         // Never closed.
-        let _place = self.places.acquire().await;
-        let _at_hub = stage.enter_hub();
+        let _place = self.permits.acquire().await;
+        let _at_hub = progress.enter_hub();
         let answer = match self.hub.get(Collection::Secrets, name.as_str(), "").await {
             Ok(secret) => Answer::of(&secret).map_err(|_| unreadable()),
             Err(failure) if failure.code() == Some(404) => Ok(Answer::Absent),
@@ -141,7 +141,7 @@ impl Questions {
     }
 
     fn complain(&self, name: &ClusterName, reason: &str, next_step: Option<&str>) {
-        if let Some(left_out) = self.quiet.due() {
+        if let Some(left_out) = self.throttle.due() {
             tracing::warn!(cluster = %name, reason, next_step, left_out, "cannot tell whether the cluster was registered just now");
         }
     }
@@ -151,9 +151,9 @@ fn unreadable() -> HubFailure {
     HubFailure { verb: Verb::Get, collection: Collection::Secrets, cause: Cause::Unreadable }
 }
 
-// === impl Begun ===
+// === impl RateWindow ===
 
-impl Begun {
+impl RateWindow {
     /// Whether another question may begin now, and counts it.
     fn one_more(&mut self) -> bool {
         let now = Instant::now();

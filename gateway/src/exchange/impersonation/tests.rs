@@ -15,9 +15,9 @@ fn user(name: &str, groups: &[&str], extra: &[(&str, &[&str])]) -> User {
     }
 }
 
-fn passed(passing: &Passing, user: &User) -> Result<Vec<(String, String)>, NotAHeader> {
+fn passed(disclosure: &Disclosure, user: &User) -> Result<Vec<(String, String)>, NotAHeader> {
     let mut headers = HeaderMap::new();
-    passing.apply(user, &mut headers)?;
+    disclosure.apply(user, &mut headers)?;
     Ok(lines(&headers))
 }
 
@@ -41,7 +41,7 @@ fn an_identity_is_one_line_per_group_and_value() {
         line("impersonate-extra-example.org%2fteam%3dx", "a"),
         line("impersonate-extra-example.org%2fteam%3dx", "b"),
     ];
-    assert_eq!(passed(&Passing::new(true, &[]), &jane).unwrap(), expected);
+    assert_eq!(passed(&Disclosure::new(true, &[]), &jane).unwrap(), expected);
 }
 
 #[test]
@@ -49,8 +49,8 @@ fn what_is_not_there_has_no_empty_line() {
     let mut jane = user("jane", &["", "dev"], &[]);
     jane.uid = Some(String::new());
     let expected = [line("impersonate-user", "jane"), line("impersonate-group", "dev")];
-    assert_eq!(passed(&Passing::new(true, &[]), &jane).unwrap(), expected);
-    assert_eq!(passed(&Passing::new(false, &[]), &user("jane", &[], &[])).unwrap().len(), 1, "uids can be withheld");
+    assert_eq!(passed(&Disclosure::new(true, &[]), &jane).unwrap(), expected);
+    assert_eq!(passed(&Disclosure::new(false, &[]), &user("jane", &[], &[])).unwrap().len(), 1, "uids can be withheld");
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn extra_keys_are_withheld_by_name_and_by_prefix() {
         user("bot", &[], &[("authentication.kubernetes.io/pod-name", &["p"]), ("scopes", &["s"]), ("scopes2", &["t"])]);
     let keys = |withheld: &[&str]| {
         let withheld: Vec<_> = withheld.iter().map(ToString::to_string).collect();
-        let lines = passed(&Passing::new(false, &withheld), &bot).unwrap();
+        let lines = passed(&Disclosure::new(false, &withheld), &bot).unwrap();
         lines.into_iter().skip(1).map(|(_, value)| value).collect::<Vec<_>>()
     };
     assert_eq!(keys(&[HUBS_OWN]), ["s", "t"]);
@@ -69,18 +69,18 @@ fn extra_keys_are_withheld_by_name_and_by_prefix() {
     // On the member it is the same key.
     let shouting = user("bot", &[], &[("Scopes", &["s"])]);
     let withheld = ["scopes".to_owned()];
-    assert_eq!(passed(&Passing::new(false, &withheld), &shouting).unwrap().len(), 1, "the name alone");
+    assert_eq!(passed(&Disclosure::new(false, &withheld), &shouting).unwrap().len(), 1, "the name alone");
 }
 
 #[test]
 fn names_that_would_arrive_as_others_are_refused() {
-    let passing = Passing::new(true, &[]);
+    let disclosure = Disclosure::new(true, &[]);
     for name in ["", "a\nb", "a\0", " a", "a ", "a\t"] {
-        assert_eq!(passed(&passing, &user(name, &[], &[])), Err(NotAHeader), "{name:?}");
+        assert_eq!(passed(&disclosure, &user(name, &[], &[])), Err(NotAHeader), "{name:?}");
     }
-    assert_eq!(passed(&passing, &user("a", &["g", " g"], &[])), Err(NotAHeader));
-    assert_eq!(passed(&passing, &user("a", &[], &[("k", &["v "])])), Err(NotAHeader));
-    assert!(passed(&passing, &user("a", &[], &[("k", &[""])])).is_ok());
+    assert_eq!(passed(&disclosure, &user("a", &["g", " g"], &[])), Err(NotAHeader));
+    assert_eq!(passed(&disclosure, &user("a", &[], &[("k", &["v "])])), Err(NotAHeader));
+    assert!(passed(&disclosure, &user("a", &[], &[("k", &[""])])).is_ok());
 }
 
 #[test]

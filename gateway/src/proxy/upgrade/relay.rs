@@ -40,7 +40,7 @@ const JOIN_WITHIN: Duration = Duration::from_secs(10);
 const CLOSE_WITHIN: Duration = Duration::from_secs(15);
 
 /// Two connections that one request made a byte pipe.
-pub struct Joined {
+pub struct UpgradedPair {
     client: OnUpgrade,
     member: OnUpgrade,
     // Not the cluster itself: its pooled connections must go when it goes, however long this lasts.
@@ -115,12 +115,12 @@ pub fn join(client: OnUpgrade, mut member: Response<Peeked<Incoming>>, call: &Ca
     kept.remove(TRANSFER_ENCODING);
     protocol.write(&mut kept);
     *switching.headers_mut() = kept;
-    Answer { response: switching, joined: Some(Box::new(Joined::new(client, upgraded, call))) }
+    Answer { response: switching, joined: Some(Box::new(UpgradedPair::new(client, upgraded, call))) }
 }
 
-// === impl Joined ===
+// === impl UpgradedPair ===
 
-impl Joined {
+impl UpgradedPair {
     fn new(client: OnUpgrade, member: OnUpgrade, call: &Call<'_>) -> Self {
         let drain = call.drain().clone();
         Self {

@@ -34,7 +34,7 @@ fn bad(kind: &str, version: u32) -> String {
 }
 
 /// Type and version of what the watcher gets; nothing for nothing.
-fn told(watch: &mut Clusters, line: &str) -> String {
+fn event_summary(watch: &mut Clusters, line: &str) -> String {
     match watch.line(line.as_bytes()) {
         Step::Nothing => String::new(),
         Step::Send(bytes) => {
@@ -51,7 +51,7 @@ fn told(watch: &mut Clusters, line: &str) -> String {
 }
 
 fn all(watch: &mut Clusters, lines: &[String]) -> Vec<String> {
-    lines.iter().map(|line| told(watch, line)).collect()
+    lines.iter().map(|line| event_summary(watch, line)).collect()
 }
 
 #[test]
@@ -112,6 +112,6 @@ fn another_name_or_namespace_is_not_told() {
 #[test]
 fn errors_end_the_watch() {
     let expired = r#"{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"too old"}}"#;
-    assert_eq!(told(&mut watch("", &[]), expired), "last ERROR 410");
-    assert_eq!(told(&mut watch("", &[]), "<html>"), "last ERROR 500");
+    assert_eq!(event_summary(&mut watch("", &[]), expired), "last ERROR 410");
+    assert_eq!(event_summary(&mut watch("", &[]), "<html>"), "last ERROR 500");
 }

@@ -48,7 +48,7 @@ fn bookmark(source: Source, version: u32, end: bool) -> (Source, String) {
 }
 
 /// Type, credential type and version of what the watcher gets; nothing for nothing.
-fn told(tracker: &mut Tracker, (source, line): &(Source, String)) -> String {
+fn event_summary(tracker: &mut Tracker, (source, line): &(Source, String)) -> String {
     let bytes = match tracker.line(*source, line.as_bytes()) {
         Step::Nothing => return String::new(),
         Step::Send(bytes) | Step::Last(bytes) => bytes,
@@ -61,7 +61,7 @@ fn told(tracker: &mut Tracker, (source, line): &(Source, String)) -> String {
 }
 
 fn all(tracker: &mut Tracker, lines: &[(Source, String)]) -> Vec<String> {
-    lines.iter().map(|line| told(tracker, line)).collect()
+    lines.iter().map(|line| event_summary(tracker, line)).collect()
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn the_beginning_ends_when_it_has_ended_in_both_streams() {
 #[test]
 fn the_control_plane_is_nobody_elses_name() {
     let (source, line) = secret("ADDED", 1, "north");
-    assert_eq!(told(&mut initial(""), &(source, line.replace("c1", LOCAL))), "");
+    assert_eq!(event_summary(&mut initial(""), &(source, line.replace("c1", LOCAL))), "");
 }
 
 #[test]

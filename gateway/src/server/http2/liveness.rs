@@ -6,15 +6,15 @@ use std::task::{Context, Poll, ready};
 use h2::{Ping, PingPong};
 use tokio::time::{Instant, Sleep, sleep};
 
-use crate::server::heard::Ear;
 use crate::server::limits::Limits;
+use crate::server::received::ReceivedBytes;
 
 /// Polled beside its connection.
 pub struct Liveness {
     pings: PingPong,
-    ear: Ear,
+    received: ReceivedBytes,
     /// Bytes heard when it was last looked.
-    heard: u64,
+    last: u64,
     timer: Pin<Box<Sleep>>,
     asked: bool,
 }
@@ -22,8 +22,8 @@ pub struct Liveness {
 // === impl Liveness ===
 
 impl Liveness {
-    pub fn new(pings: PingPong, ear: Ear) -> Self {
-        Self { pings, ear, heard: 0, timer: Box::pin(sleep(Limits::PING_AFTER)), asked: false }
+    pub fn new(pings: PingPong, received: ReceivedBytes) -> Self {
+        Self { pings, received, last: 0, timer: Box::pin(sleep(Limits::PING_AFTER)), asked: false }
     }
 
     /// Completes when the client owes an answer for too long.
@@ -38,8 +38,8 @@ impl Liveness {
             if self.asked {
                 return Poll::Ready(());
             }
-            let heard = std::mem::replace(&mut self.heard, self.ear.bytes());
-            self.asked = heard == self.heard && self.pings.send_ping(Ping::opaque()).is_ok();
+            let last = std::mem::replace(&mut self.last, self.received.bytes());
+            self.asked = last == self.last && self.pings.send_ping(Ping::opaque()).is_ok();
             let wait = if self.asked { Limits::PONG_WITHIN } else { Limits::PING_AFTER };
             self.timer.as_mut().reset(Instant::now() + wait);
         }
@@ -51,7 +51,7 @@ mod tests {
     use std::future::poll_fn;
 
     use bytes::Bytes;
-    use net::heard::Heard;
+    use net::observed::Observed;
     use tokio::io::{AsyncWriteExt as _, DuplexStream, duplex};
     use tokio::time::timeout;
 
@@ -59,11 +59,11 @@ mod tests {
 
     /// Serves until the client is given up; how long that took.
     async fn served(io: DuplexStream) -> std::time::Duration {
-        let ear = Ear::default();
-        let io = Heard::new(io, ear.clone());
+        let received = ReceivedBytes::default();
+        let io = Observed::new(io, received.clone());
         let mut connection = h2::server::Builder::new().handshake::<_, Bytes>(io).await.unwrap();
         let started = Instant::now();
-        let mut liveness = Liveness::new(connection.ping_pong().unwrap(), ear);
+        let mut liveness = Liveness::new(connection.ping_pong().unwrap(), received);
         poll_fn(|cx| {
             assert!(connection.poll_accept(cx).is_pending(), "the client ended the connection");
             liveness.poll(cx)

@@ -1,4 +1,4 @@
-use net::heard::Ear as _;
+use net::observed::ActivityObserver as _;
 use proptest::prelude::*;
 
 use super::*;
@@ -9,7 +9,7 @@ fn ambiguous(bytes: &str, pieces: usize) -> bool {
     let lengths = Lengths::default();
     let mut reader = lengths.reader(None);
     for piece in bytes.as_bytes().chunks(pieces) {
-        reader.heard(piece);
+        reader.on_read(piece);
     }
     lengths.are_ambiguous()
 }
@@ -51,9 +51,9 @@ fn what_cannot_be_followed_counts_as_ambiguous() {
 fn after_an_upgrade_nothing_is_read() {
     let lengths = Lengths::default();
     let mut reader = lengths.reader(None);
-    reader.heard(b"GET / HTTP/1.1\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n");
+    reader.on_read(b"GET / HTTP/1.1\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n");
     lengths.enough();
-    reader.heard(&[0; 100]);
+    reader.on_read(&[0; 100]);
     assert!(matches!(reader.state, State::Over) && !lengths.are_ambiguous());
 }
 

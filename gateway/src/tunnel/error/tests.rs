@@ -9,25 +9,25 @@ fn refusal(hop: Hop, reason: Reason, message: &str) -> Refusal {
     Refusal::new(hop, reason, message)
 }
 
-fn refused_connection() -> Unasked {
+fn refused_connection() -> Unreachable {
     let source = io::Error::from_raw_os_error(111);
-    Unasked::Unlinked(Arc::new(DialError::Connect { address: "10.0.0.3:8090".into(), source }.into()))
+    Unreachable::Unlinked(Arc::new(DialError::Connect { address: "10.0.0.3:8090".into(), source }.into()))
 }
 
-fn silent() -> Unasked {
-    Unasked::Silent { address: "10.0.0.4:8090".parse().unwrap(), linked: false }
+fn silent() -> Unreachable {
+    Unreachable::Silent { address: "10.0.0.4:8090".parse().unwrap(), linked: false }
 }
 
-fn slow() -> Unasked {
-    Unasked::Silent { address: "10.0.0.4:8090".parse().unwrap(), linked: true }
+fn slow() -> Unreachable {
+    Unreachable::Silent { address: "10.0.0.4:8090".parse().unwrap(), linked: true }
 }
 
 fn not_linked() -> Refusal {
     refusal(Hop::Server, Reason::NoLink, "cluster berlin has no link here now")
 }
 
-fn missing(here: bool, refused: Vec<Refusal>, unasked: Vec<Unasked>) -> TunnelError {
-    Missing { here: here.then(not_linked), refused, unasked, nowhere: Vec::new() }.into()
+fn missing(here: bool, refused: Vec<Refusal>, unreachable: Vec<Unreachable>) -> TunnelError {
+    Missing { here: here.then(not_linked), refused, unreachable, nowhere: Vec::new() }.into()
 }
 
 fn of_cause(hop: Hop, reason: Reason, message: &str) -> TunnelError {
@@ -46,8 +46,8 @@ pub fn every_kind() -> Vec<TunnelError> {
         missing(false, vec![], vec![refused_connection(), silent()]),
         missing(false, vec![], vec![silent()]),
         missing(false, vec![], vec![slow()]),
-        missing(false, vec![], vec![Unasked::Unlinked(Arc::new(tls))]),
-        missing(false, vec![], vec![Unasked::Lost(address, "the link was lost".into())]),
+        missing(false, vec![], vec![Unreachable::Unlinked(Arc::new(tls))]),
+        missing(false, vec![], vec![Unreachable::Lost(address, "the link was lost".into())]),
         missing(true, vec![], vec![]),
         missing(false, vec![not_linked()], vec![]),
         missing(false, vec![not_linked(), not_linked(), not_linked()], vec![]),

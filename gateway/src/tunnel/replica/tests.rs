@@ -70,7 +70,7 @@ async fn a_server_that_cannot_be_linked_to_is_left_alone_for_a_moment() {
     let mut told = Vec::new();
     for _ in 0..20 {
         match replica.open(&cluster, &to).await {
-            Err(NotOpened::Unasked(unasked)) => told.push(unasked.to_string()),
+            Err(NotOpened::Unreachable(unreachable)) => told.push(unreachable.to_string()),
             _ => panic!("nobody speaks TLS there"),
         }
     }

@@ -34,7 +34,7 @@ pub enum ConnectError {
     /// Nothing was tried.
     #[error(transparent)]
     CircuitOpen(#[from] CircuitOpen),
-    /// Several places, none of which answered.
+    /// Several addresses, none of which answered.
     #[error("{}", join(.0))]
     Nowhere(Vec<Self>),
 }
@@ -42,7 +42,7 @@ pub enum ConnectError {
 // === impl ConnectError ===
 
 impl ConnectError {
-    /// The failures of all places as one.
+    /// The failures of all addresses as one.
     pub(super) fn all_of(mut failures: Vec<Self>) -> Self {
         match failures.len() {
             1 => failures.remove(0),
@@ -50,7 +50,7 @@ impl ConnectError {
         }
     }
 
-    /// Whether some place would have taken anything but an upgrade.
+    /// Whether some address would have taken anything but an upgrade.
     pub(super) fn is_for_upgrades_only(&self) -> bool {
         match self {
             Self::NoHttp1 { .. } => true,

@@ -12,18 +12,18 @@ use super::*;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What is at `address`, trusting `ca`.
-fn place(address: SocketAddr, ca: &str) -> Place {
+fn address(address: SocketAddr, ca: &str) -> MemberAddress {
     let config = client::config(client::Trust::Bundle(ca.as_bytes()), None).unwrap();
     let name = ServerName::try_from(address.ip().to_string()).unwrap();
-    Place { host: address.ip().to_string(), port: address.port(), tls: Some((config, name)), advice: "" }
+    MemberAddress { host: address.ip().to_string(), port: address.port(), tls: Some((config, name)), advice: "" }
 }
 
-fn at(member: &FakeMember) -> Place {
-    place(member.address(), &member.ca_pem())
+fn at(member: &FakeMember) -> MemberAddress {
+    address(member.address(), &member.ca_pem())
 }
 
-fn target(places: Places, dial_timeout: Duration) -> Target {
-    Target { places, dial_timeout, ..Target::sample() }
+fn target(addresses: MemberAddresses, dial_timeout: Duration) -> Target {
+    Target { addresses, dial_timeout, ..Target::sample() }
 }
 
 fn with_circuit(target: Target, failures: u32) -> Target {
@@ -47,7 +47,7 @@ async fn back(address: SocketAddr, authority: &Arc<kit::pki::Authority>) -> Fake
 #[tokio::test]
 async fn another_place_is_dialled_when_one_is_away_and_kept_while_it_answers() {
     let (first, second) = (member().await, member().await);
-    let target = target(Places::new(at(&first), [at(&second)]), PATIENCE);
+    let target = target(MemberAddresses::new(at(&first), [at(&second)]), PATIENCE);
     let goes_to = async |expected: SocketAddr| {
         target.connect_any().await.expect("one place answers");
         assert_eq!(target.address(), expected.to_string());
@@ -67,7 +67,7 @@ async fn another_place_is_dialled_when_one_is_away_and_kept_while_it_answers() {
 async fn a_place_that_swallows_everything_costs_its_share_of_the_time_only() {
     let (hole, member) = (BlackHole::start().await, member().await);
     let timeout = Duration::from_secs(4);
-    let target = target(Places::new(place(hole.address(), &member.ca_pem()), [at(&member)]), timeout);
+    let target = target(MemberAddresses::new(address(hole.address(), &member.ca_pem()), [at(&member)]), timeout);
     let started = Instant::now();
     target.connect_any().await.expect("the second place answers");
     assert!((timeout / 2..timeout).contains(&started.elapsed()), "{:?}", started.elapsed());
@@ -80,8 +80,9 @@ async fn a_place_that_swallows_everything_costs_its_share_of_the_time_only() {
 async fn when_no_place_answers_all_are_named() {
     let (hole, member) = (BlackHole::start().await, member().await);
     let closed: SocketAddr = ([127, 0, 0, 1], free_port().await).into();
-    let places = Places::new(place(closed, &member.ca_pem()), [place(hole.address(), &member.ca_pem())]);
-    let error = target(places, Duration::from_millis(400)).connect_any().await.err().expect("nobody is there");
+    let addresses =
+        MemberAddresses::new(address(closed, &member.ca_pem()), [address(hole.address(), &member.ca_pem())]);
+    let error = target(addresses, Duration::from_millis(400)).connect_any().await.err().expect("nobody is there");
     let text = error.to_string();
     assert!(text.starts_with(&format!("dial tcp {closed}: connect: ")), "{text}");
     assert!(text.contains(&format!("; dial tcp {}: i/o timeout", hole.address())), "{text}");
@@ -92,7 +93,7 @@ async fn when_no_place_answers_all_are_named() {
 async fn failed_dials_open_the_circuit_and_a_success_closes_it() {
     let member = member().await;
     let (address, authority) = (member.address(), Arc::clone(member.authority()));
-    let target = with_circuit(target(Places::new(at(&member), []), PATIENCE), 3);
+    let target = with_circuit(target(MemberAddresses::new(at(&member), []), PATIENCE), 3);
     drop(member);
     for _ in 0..3 {
         let error = target.connect_any().await.err().expect("nobody is there");
@@ -110,9 +111,9 @@ async fn failed_dials_open_the_circuit_and_a_success_closes_it() {
 #[tokio::test]
 async fn a_member_that_takes_no_upgrades_is_there_for_all_else() {
     let member = FakeMember::start(MemberOptions { alpn: &["h2"], ..MemberOptions::default() }).await;
-    let nobody = place(([127, 0, 0, 1], free_port().await).into(), &member.ca_pem());
+    let nobody = address(([127, 0, 0, 1], free_port().await).into(), &member.ca_pem());
     for others in [vec![], vec![nobody]] {
-        let target = with_circuit(target(Places::new(at(&member), others), PATIENCE), 1);
+        let target = with_circuit(target(MemberAddresses::new(at(&member), others), PATIENCE), 1);
         for _ in 0..3 {
             let error = target.connect_http1().await.err().expect("it speaks HTTP/2 only");
             assert!(error.to_string().contains("speaks no HTTP/1.1"), "{error}");

@@ -13,8 +13,8 @@ use crate::outbound::Outbound;
 use crate::streams::Streams;
 use crate::targets::Targets;
 
-/// Places of a name whose addresses nobody listens at.
-fn places() -> Places {
+/// Keepers of a name whose addresses nobody listens at.
+fn keepers() -> LinkKeepers {
     let metrics = Metrics::register(&mut Registry::default());
     let cluster = ClusterName::parse("c1").unwrap();
     let targets = Targets::new(cluster.clone(), Destination::parse("127.0.0.1:1").unwrap(), Vec::new());
@@ -34,44 +34,44 @@ fn places() -> Places {
     let name = Destination::parse("tunnel.example:1").unwrap();
     let verified = rustls_pki_types::ServerName::try_from("tunnel.example").unwrap();
     let server = Arc::new(Server { name, verified, look_again: Notify::new() });
-    Places { connector: Arc::new(connector), server, tasks: JoinSet::new(), known: HashMap::new() }
+    LinkKeepers { connector: Arc::new(connector), server, tasks: JoinSet::new(), known: HashMap::new() }
 }
 
 fn address(last: u8) -> SocketAddr {
     ([127, 0, 0, last], 1).into()
 }
 
-fn known(places: &Places) -> Vec<SocketAddr> {
-    let mut known: Vec<_> = places.known.keys().map(|address| address.unwrap()).collect();
+fn known(keepers: &LinkKeepers) -> Vec<SocketAddr> {
+    let mut known: Vec<_> = keepers.known.keys().map(|address| address.unwrap()).collect();
     known.sort_unstable();
     known
 }
 
 #[tokio::test]
 async fn places_come_and_go_with_the_names_addresses() {
-    let mut places = places();
-    places.update(&[Some(address(1)), Some(address(2))]);
-    assert_eq!(known(&places), [address(1), address(2)]);
-    places.update(&[Some(address(2)), Some(address(3))]);
+    let mut keepers = keepers();
+    keepers.update(&[Some(address(1)), Some(address(2))]);
+    assert_eq!(known(&keepers), [address(1), address(2)]);
+    keepers.update(&[Some(address(2)), Some(address(3))]);
     // A place without links ends when the name no longer leads to it, and not before.
     kit::wait::within(kit::wait::WAIT, "the end of the first place", async {
-        while known(&places).contains(&address(1)) {
+        while known(&keepers).contains(&address(1)) {
             tokio::task::yield_now().await;
-            places.update(&[Some(address(2)), Some(address(3))]);
+            keepers.update(&[Some(address(2)), Some(address(3))]);
         }
     })
     .await;
-    assert_eq!(known(&places), [address(2), address(3)]);
-    places.update(&[Some(address(1)), Some(address(2)), Some(address(3))]);
-    assert_eq!(known(&places).len(), 3, "it may come back");
+    assert_eq!(known(&keepers), [address(2), address(3)]);
+    keepers.update(&[Some(address(1)), Some(address(2)), Some(address(3))]);
+    assert_eq!(known(&keepers).len(), 3, "it may come back");
 }
 
 #[tokio::test]
 async fn of_too_many_addresses_the_known_ones_are_kept() {
-    let mut places = places();
-    places.update(&[Some(address(99))]);
+    let mut keepers = keepers();
+    keepers.update(&[Some(address(99))]);
     let found: Vec<_> = (1..=100).rev().map(address).collect();
-    let chosen = places.choose(found);
+    let chosen = keepers.choose(found);
     assert_eq!(chosen.len(), MOST_ADDRESSES);
     assert_eq!(chosen[..2], [Some(address(99)), Some(address(1))]);
 }

@@ -19,7 +19,7 @@ fn can_be_decoded(path: &str) -> bool {
 
 /// `verb group/version resource/subresource namespace name`, or `verb path`; `-` where there is
 /// nothing.
-fn told(attributes: &Attributes) -> String {
+fn summary(attributes: &Attributes) -> String {
     let dash = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
     match attributes {
         Attributes::NonResource { path, verb } => format!("{verb} {path}"),
@@ -40,7 +40,7 @@ fn told(attributes: &Attributes) -> String {
 fn label(request: &str, upgrade: bool) -> String {
     let (method, target) = request.split_once(' ').expect("a method");
     let (path, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
-    told(&member_attributes(&method.parse().expect("a method"), path, query, upgrade))
+    summary(&member_attributes(&method.parse().expect("a method"), path, query, upgrade))
 }
 
 fn resource(request: &str) -> ResourceAttributes {
@@ -159,7 +159,7 @@ const TABLE: &[(&str, &str)] = &[
 
 #[test]
 fn an_empty_path_is_the_members_root() {
-    assert_eq!(told(&member_attributes(&Method::GET, "", None, false)), "get /");
+    assert_eq!(summary(&member_attributes(&Method::GET, "", None, false)), "get /");
 }
 
 #[test]

@@ -41,7 +41,7 @@ async fn silent_connections_keep_no_agent_out_from_another_address_or_their_own(
         is_closed(&mut silent[0]).await;
         let places = Limits::default().unregistered_per_address;
         let gone = 640 - places + usize::from(from == SAME);
-        stage.told(&format!("tunnel_server_registrations_total{{outcome=\"shed\"}} {gone}")).await;
+        stage.metric_becomes(&format!("tunnel_server_registrations_total{{outcome=\"shed\"}} {gone}")).await;
         let newest = silent.last_mut().unwrap();
         let still = timeout(Duration::from_millis(20), newest.read(&mut [0])).await;
         assert!(still.is_err(), "the newest was closed: {still:?}");
@@ -60,7 +60,7 @@ async fn many_addresses_share_all_places_and_the_one_with_most_gives_way() {
         is_closed(stream).await;
     }
     let _agent = stage.link("east", Some(&stage.certificate("system:tunnel-agent:east")), None).await;
-    stage.told("tunnel_server_registrations_total{outcome=\"shed\"} 3").await;
+    stage.metric_becomes("tunnel_server_registrations_total{outcome=\"shed\"} 3").await;
     let still = timeout(Duration::from_millis(20), honest.read(&mut [0])).await;
     assert!(still.is_err(), "the first of all was closed: {still:?}");
 }
@@ -78,7 +78,7 @@ async fn handshake_and_head_together_have_their_time() {
     assert!(matches!(closed, Ok(0) | Err(_)));
     // If the head had a time of its own, it would be five seconds.
     assert!(started.elapsed() < Duration::from_millis(4500), "{:?}", started.elapsed());
-    stage.told("tunnel_server_registrations_total{outcome=\"malformed\"} 1").await;
+    stage.metric_becomes("tunnel_server_registrations_total{outcome=\"malformed\"} 1").await;
 }
 
 /// Says what an agent says, without a credential, and then nothing: does not even close.
@@ -102,7 +102,7 @@ async fn those_who_are_refused_and_do_not_go_hold_up_nobody() {
     }
     let identity = stage.certificate("system:tunnel-agent:east");
     within(PROMPTLY, "the link", stage.link("east", Some(&identity), None)).await;
-    stage.told("tunnel_server_registrations_total{outcome=\"unauthenticated\"} 12").await;
+    stage.metric_becomes("tunnel_server_registrations_total{outcome=\"unauthenticated\"} 12").await;
 }
 
 #[tokio::test]
@@ -116,10 +116,10 @@ async fn those_who_wait_for_the_hub_give_way_too() {
         let ended = tokio::join!(apply(), apply(), apply(), apply());
         assert!(ended.0.is_err() || ended.1.is_err());
     };
-    let told = stage.told("tunnel_server_registrations_total{outcome=\"shed\"} 2");
+    let shown = stage.metric_becomes("tunnel_server_registrations_total{outcome=\"shed\"} 2");
     tokio::select! {
         _ = apply() => panic!("the hub answered"),
         () = judged => panic!("all waited no longer"),
-        () = told => {}
+        () = shown => {}
     }
 }

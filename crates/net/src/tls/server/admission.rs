@@ -10,16 +10,16 @@ use rustls::{CertificateError, OtherError, ServerConfig};
 use rustls_pki_types::CertificateDer;
 
 use crate::tls::policy::Policy;
-use crate::tls::verifier::{ClientJudge, Shown};
+use crate::tls::verifier::{ClientJudge, PeerCertificate};
 
 /// Judges the certificates of clients that want to connect.
-pub trait Doorkeeper: std::fmt::Debug + Send + Sync {
+pub trait ClientAdmission: std::fmt::Debug + Send + Sync {
     /// Whether whoever holds the key of the first certificate of `chain` may connect now; if not,
     /// why.
     fn admit(&self, chain: &[CertificateDer<'static>]) -> Result<(), String>;
 }
 
-struct Admission(Arc<dyn Doorkeeper>);
+struct Admission(Arc<dyn ClientAdmission>);
 
 #[derive(Debug, thiserror::Error)]
 #[error("client certificate refused: {0}")]
@@ -29,7 +29,7 @@ struct Refused(String);
 pub fn config_admitting(
     certificates: Arc<dyn ResolvesServerCert>,
     policy: &Policy,
-    doorkeeper: Arc<dyn Doorkeeper>,
+    doorkeeper: Arc<dyn ClientAdmission>,
 ) -> Arc<ServerConfig> {
     let mut config = super::build(certificates, policy, Admission(doorkeeper));
     config.session_storage = Arc::new(NoServerSessionStorage {});
@@ -42,7 +42,7 @@ pub fn config_admitting(
 impl ClientJudge for Admission {
     const REQUIRED: bool = true;
 
-    fn judge(&self, shown: &Shown<'_>) -> Result<(), rustls::Error> {
+    fn judge(&self, shown: &PeerCertificate<'_>) -> Result<(), rustls::Error> {
         let chain = std::iter::once(shown.leaf).chain(shown.intermediates);
         let chain: Vec<_> = chain.map(|der| der.clone().into_owned()).collect();
         let refused = |why| CertificateError::Other(OtherError(Arc::new(Refused(why)))).into();

@@ -12,13 +12,13 @@ use crate::clusters::{Registry, watch};
 use crate::hub::Hub;
 
 /// Not started yet.
-pub enum Feed {
-    Hub(Box<FromHub>),
+pub enum ClusterSource {
+    Hub(Box<HubSource>),
     Files(Files),
 }
 
 /// The Secrets of a hub.
-pub struct FromHub {
+pub struct HubSource {
     pub client: Client,
     pub namespace: String,
     pub hub: Hub,
@@ -28,33 +28,33 @@ pub struct FromHub {
 
 /// What requests need to know of a hub; nothing without one.
 #[derive(Default)]
-pub struct Fed {
+pub struct HubContext {
     pub hub: Option<Hub>,
     pub managed: Option<Arc<ManagedClusters>>,
     /// The same, if they say where clusters are.
     pub located_by: Option<Arc<ManagedClusters>>,
 }
 
-// === impl Feed ===
+// === impl ClusterSource ===
 
-impl Feed {
+impl ClusterSource {
     /// Feeds `registry` from now on. What has to be known before clusters are holds `readiness`
     /// back.
-    pub fn start(self, control: &Handle, registry: Registry, readiness: &Readiness) -> Fed {
+    pub fn start(self, control: &Handle, registry: Registry, readiness: &Readiness) -> HubContext {
         match self {
             Self::Hub(from) => {
-                let FromHub { client, namespace, hub, ocm } = *from;
+                let HubSource { client, namespace, hub, ocm } = *from;
                 let managed = Arc::new(ManagedClusters::default());
                 let located_by = ocm.then(|| Arc::clone(&managed));
                 let unknown = || Some(readiness.block("managedclusters"));
                 let purpose = if ocm { Purpose::Location(unknown()) } else { Purpose::Display };
                 control.spawn(managed::run(hub.clone(), Arc::clone(&managed), purpose));
                 control.spawn(watch::run(client, namespace, registry.located_by(located_by.clone())));
-                Fed { hub: Some(hub), managed: Some(managed), located_by }
+                HubContext { hub: Some(hub), managed: Some(managed), located_by }
             }
             Self::Files(files) => {
                 control.spawn(files::run(files, registry.stamping()));
-                Fed::default()
+                HubContext::default()
             }
         }
     }

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use tunnel::{LinkError, Serving, serve};
 
 use super::super::Connector;
-use super::super::attempt::Made;
+use super::super::attempt::NewLink;
 use crate::links::{Number, Usable};
 
 /// A link that is usable.
@@ -51,15 +51,15 @@ impl Live {
     /// once.
     pub(super) fn start(
         connector: &Arc<Connector>,
-        place: u64,
-        made: Made,
+        keeper: u64,
+        made: NewLink,
         number: &Arc<Number>,
         stands_in: bool,
         reporter: &mpsc::Sender<Event>,
     ) -> Option<Self> {
         let server: Arc<str> = made.registered.server.into();
         let (serving, ended) = (Serving::default(), CancellationToken::new());
-        let usable = connector.links.admit(place, &server, &serving, stands_in);
+        let usable = connector.links.admit(keeper, &server, &serving, stands_in);
         let run = Run {
             connector: Arc::clone(connector),
             serving: serving.clone(),

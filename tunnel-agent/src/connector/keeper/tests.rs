@@ -54,7 +54,7 @@ async fn links_are_renewed_where_the_name_no_longer_leads() {
     let verified = rustls_pki_types::ServerName::try_from("tunnel.example").unwrap();
     let server = Arc::new(Server { name, verified, look_again: Notify::new() });
     let (presence, present) = watch::channel(true);
-    let place = tokio::spawn(Place::new(Arc::clone(&connector), server, Some(fake.address), present).run());
+    let keeper = tokio::spawn(LinkKeeper::new(Arc::clone(&connector), server, Some(fake.address), present).run());
     fake.linked(1).await;
     presence.send(false).unwrap();
     write("second");
@@ -65,5 +65,5 @@ async fn links_are_renewed_where_the_name_no_longer_leads() {
     })
     .await;
     assert_eq!(fake.seen().len(), 2, "none beyond that");
-    place.abort();
+    keeper.abort();
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::time::{Sleep, sleep};
 
 /// One side's end, for the other.
-pub(crate) struct LastWords {
+pub(crate) struct DeferredReset {
     error: Option<io::Error>,
     next: Pin<Box<Sleep>>,
     left: u64,
@@ -20,9 +20,9 @@ pub(crate) struct LastWords {
     idle: u32,
 }
 
-// === impl LastWords ===
+// === impl DeferredReset ===
 
-impl LastWords {
+impl DeferredReset {
     const LOOK_EVERY: Duration = Duration::from_secs(1);
     /// Whoever takes nothing for so long is told of the end without the rest.
     const MOST_IDLE: u32 = 3;

@@ -1,5 +1,5 @@
-//! Places at the hub, so that a crowd of strangers waits for itself and never for users, nor users
-//! for it.
+//! Permits to ask the hub, so that a crowd of strangers waits for itself and never for users, nor
+//! users for it.
 //!
 //! Whoever sends no credential, or a token made up on the spot, can ask for as many reviews as it
 //! likes. First come, first served over all of them would make the hub's answers to known users
@@ -29,7 +29,7 @@ pub(crate) enum Line {
 }
 
 #[derive(Debug)]
-pub(crate) struct Places {
+pub(crate) struct ReviewPermits {
     outstanding: Semaphore,
     new_tokens: Semaphore,
     anonymous: Semaphore,
@@ -37,13 +37,13 @@ pub(crate) struct Places {
 
 /// May ask the hub. Dropping it lets the next one ask.
 #[derive(Debug)]
-pub(crate) struct Place<'a> {
-    _places: (SemaphorePermit<'a>, Option<SemaphorePermit<'a>>),
+pub(crate) struct ReviewPermit<'a> {
+    _permits: (SemaphorePermit<'a>, Option<SemaphorePermit<'a>>),
 }
 
-// === impl Places ===
+// === impl ReviewPermits ===
 
-impl Places {
+impl ReviewPermits {
     pub(crate) fn new() -> Self {
         Self {
             outstanding: Semaphore::new(MAX_OUTSTANDING),
@@ -52,18 +52,18 @@ impl Places {
         }
     }
 
-    /// Waits for a place, first come first served within `line`. `None` never comes while the
+    /// Waits for a permit, first come first served within `line`. `None` never comes while the
     /// semaphores stay open.
-    pub(crate) async fn take(&self, line: Line) -> Option<Place<'_>> {
-        let places = match line {
+    pub(crate) async fn take(&self, line: Line) -> Option<ReviewPermit<'_>> {
+        let permits = match line {
             Line::Users => (self.outstanding.acquire().await.ok()?, None),
-            // In this order: only those that have one of the few places stand in the users' queue.
+            // In this order: only those that have one of the few permits stand in the users' queue.
             Line::NewTokens => {
                 let own = self.new_tokens.acquire().await.ok()?;
                 (own, Some(self.outstanding.acquire().await.ok()?))
             }
             Line::Anonymous => (self.anonymous.acquire().await.ok()?, None),
         };
-        Some(Place { _places: places })
+        Some(ReviewPermit { _permits: permits })
     }
 }

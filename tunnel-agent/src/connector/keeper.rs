@@ -1,8 +1,8 @@
 //! One address: the links made through it, and the next one.
 //!
-//! The task owns its links and decides alone what to do next ([`Place::next`]); attempts are made
-//! one after the other. A link that is asked to leave, or whose credential is no longer the one in
-//! the files, goes only when another has come, or after a while.
+//! The task owns its links and decides alone what to do next ([`LinkKeeper::next`]); attempts are
+//! made one after the other. A link that is asked to leave, or whose credential is no longer the
+//! one in the files, goes only when another has come, or after a while.
 
 mod leaving;
 mod live;
@@ -22,7 +22,7 @@ use tunnel::LinkError;
 
 use self::live::{Event, Live};
 use self::rest::Rest;
-use super::attempt::{self, AttemptError, Made};
+use super::attempt::{self, AttemptError, NewLink};
 use super::backoff::{Backoff, Kind};
 use super::{Connector, Server};
 use crate::links::Number;
@@ -44,12 +44,12 @@ const COMPLAIN_EVERY_WHEN_LINKED: Duration = Duration::from_mins(10);
 const EVENTS: usize = 64;
 
 /// See the module.
-pub(super) struct Place {
+pub(super) struct LinkKeeper {
     connector: Arc<Connector>,
     server: Arc<Server>,
     /// None: a proxy resolves the server's name.
     address: Option<SocketAddr>,
-    /// Of this place, in [`crate::links::Links`].
+    /// Of this keeper, in [`crate::links::Links`].
     id: u64,
     live: BTreeMap<u16, Live>,
     /// Numbers of links that were lost: a new link with the old one's number makes the server
@@ -71,7 +71,7 @@ struct Attempt {
     number: Arc<Number>,
     /// Whether the link is to stand in for the one with the same number.
     replaces: bool,
-    made: Pin<Box<dyn Future<Output = Result<Made, AttemptError>> + Send>>,
+    made: Pin<Box<dyn Future<Output = Result<NewLink, AttemptError>> + Send>>,
 }
 
 /// What to do next.
@@ -85,9 +85,9 @@ enum Step {
     Retire,
 }
 
-// === impl Place ===
+// === impl LinkKeeper ===
 
-impl Place {
+impl LinkKeeper {
     pub(super) fn new(
         connector: Arc<Connector>,
         server: Arc<Server>,
@@ -162,7 +162,7 @@ impl Place {
         } else if self.live.len() < links.per_server() {
             Some((rested, Step::Link))
         } else if self.live.len() < 2 * links.per_server() && links.wants_more_through(self.id) {
-            // Other places may be about to find the server that is missing.
+            // Other keepers may be about to find the server that is missing.
             Some((rested.max(self.linked_at + SETTLE), Step::Link))
         } else {
             None
@@ -193,7 +193,7 @@ impl Place {
         self.attempt = Some(Attempt { number, replaces, made });
     }
 
-    fn on_made(&mut self, made: Result<Made, AttemptError>) {
+    fn on_made(&mut self, made: Result<NewLink, AttemptError>) {
         let Some(Attempt { number, replaces, .. }) = self.attempt.take() else { return };
         match made {
             Ok(made) => self.link(made, &number, replaces),
@@ -216,7 +216,7 @@ impl Place {
         error.retry_after().map(|asked| asked.min(most))
     }
 
-    fn link(&mut self, made: Made, number: &Arc<Number>, replaces: bool) {
+    fn link(&mut self, made: NewLink, number: &Arc<Number>, replaces: bool) {
         let (metrics, link) = (&self.connector.metrics, number.get());
         metrics.registrations.inc();
         self.complaint = None;
@@ -335,7 +335,7 @@ impl Place {
 }
 
 /// Waits for the attempt, for ever if there is none.
-async fn made(attempt: &mut Option<Attempt>) -> Result<Made, AttemptError> {
+async fn made(attempt: &mut Option<Attempt>) -> Result<NewLink, AttemptError> {
     match attempt {
         Some(attempt) => attempt.made.as_mut().await,
         None => std::future::pending().await,
@@ -343,7 +343,7 @@ async fn made(attempt: &mut Option<Attempt>) -> Result<Made, AttemptError> {
 }
 
 /// The address, or the name that a proxy resolves.
-impl std::fmt::Display for Place {
+impl std::fmt::Display for LinkKeeper {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.address {
             Some(address) => address.fmt(f),

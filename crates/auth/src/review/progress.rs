@@ -3,22 +3,22 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether the review is at the hub just now, or waits for a place or its next attempt. Clones
+/// Whether the review is at the hub just now, or waits for a permit or its next attempt. Clones
 /// share it.
 #[derive(Debug, Clone, Default)]
-pub struct Stage(Arc<AtomicBool>);
+pub struct ReviewProgress(Arc<AtomicBool>);
 
 /// The review is at the hub until this is dropped.
 #[derive(Debug)]
-pub struct AtHub<'a>(&'a AtomicBool);
+pub struct AtHubGuard<'a>(&'a AtomicBool);
 
-// === impl Stage ===
+// === impl ReviewProgress ===
 
-impl Stage {
+impl ReviewProgress {
     /// From now on, until what is returned is dropped.
-    pub fn enter_hub(&self) -> AtHub<'_> {
+    pub fn enter_hub(&self) -> AtHubGuard<'_> {
         self.0.store(true, Ordering::Relaxed);
-        AtHub(&self.0)
+        AtHubGuard(&self.0)
     }
 
     pub(crate) fn is_at_hub(&self) -> bool {
@@ -26,9 +26,9 @@ impl Stage {
     }
 }
 
-// === impl AtHub ===
+// === impl AtHubGuard ===
 
-impl Drop for AtHub<'_> {
+impl Drop for AtHubGuard<'_> {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Relaxed);
     }

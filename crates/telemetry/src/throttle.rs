@@ -12,7 +12,7 @@ const PERIOD: Duration = Duration::from_secs(10);
 
 /// Cheap to clone; clones count together.
 #[derive(Debug, Clone, Default)]
-pub struct Quiet(Arc<Mutex<State>>);
+pub struct LogThrottle(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -21,9 +21,9 @@ struct State {
     untold: u64,
 }
 
-// === impl Quiet ===
+// === impl LogThrottle ===
 
-impl Quiet {
+impl LogThrottle {
     /// Whether another line may be written, and how many were left out before it.
     pub fn due(&self) -> Option<u64> {
         let now = Instant::now();
@@ -47,11 +47,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_flood_is_told_of_in_a_few_lines() {
-        let quiet = Quiet::default();
-        let lines = (0..1_000).filter_map(|_| quiet.due()).count();
+        let throttle = LogThrottle::default();
+        let lines = (0..1_000).filter_map(|_| throttle.due()).count();
         assert_eq!(lines, 20);
         tokio::time::sleep(PERIOD).await;
-        assert_eq!(quiet.due(), Some(980));
-        assert_eq!(quiet.due(), Some(0));
+        assert_eq!(throttle.due(), Some(980));
+        assert_eq!(throttle.due(), Some(0));
     }
 }

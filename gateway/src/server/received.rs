@@ -1,15 +1,15 @@
-//! How much a client has said.
+//! How much a client has sent.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes received.
 #[derive(Clone, Default)]
-pub struct Ear(Arc<AtomicU64>);
+pub struct ReceivedBytes(Arc<AtomicU64>);
 
-// === impl Ear ===
+// === impl ReceivedBytes ===
 
-impl Ear {
+impl ReceivedBytes {
     /// RFC 9113 §3.4.
     const PREFACE: u64 = 24;
 
@@ -17,13 +17,13 @@ impl Ear {
         self.0.load(Ordering::Relaxed)
     }
 
-    pub fn heard_preface(&self) -> bool {
+    pub fn has_preface(&self) -> bool {
         self.bytes() >= Self::PREFACE
     }
 }
 
-impl net::heard::Ear for Ear {
-    fn heard(&mut self, bytes: &[u8]) {
+impl net::observed::ActivityObserver for ReceivedBytes {
+    fn on_read(&mut self, bytes: &[u8]) {
         // The connection's task alone writes.
         self.0.store(self.bytes() + bytes.len() as u64, Ordering::Relaxed);
     }

@@ -17,7 +17,7 @@ const UNREVIEWED: Duration = Duration::from_mins(10);
 /// together for ever.
 const JITTER: f64 = 0.2;
 
-pub struct Tending<'a> {
+pub struct LinkSupervisor<'a> {
     pub judge: &'a Judge,
     pub metrics: &'a Metrics,
     /// How often the claim is judged again.
@@ -31,9 +31,9 @@ pub struct Tending<'a> {
 /// Closes the link when dropped: also when this task is ended.
 struct Closing(Option<Link>);
 
-// === impl Tending ===
+// === impl LinkSupervisor ===
 
-impl Tending<'_> {
+impl LinkSupervisor<'_> {
     pub async fn run(self) {
         let started = Instant::now();
         self.told_linked();
@@ -128,8 +128,8 @@ async fn judge_again(judge: &Judge, claim: &Claim, named: &Named, sure: &mut Ins
             None
         }
         Ok(other) => Some((Ended::Revoked, format!("the credential is now of \"{}\"", other.0))),
-        Err(refused) if refused.is_verdict() => Some((Ended::Revoked, refused.told())),
-        Err(refused) if sure.elapsed() >= UNREVIEWED => Some((Ended::Unreviewed, refused.told())),
+        Err(refused) if refused.is_verdict() => Some((Ended::Revoked, refused.describe())),
+        Err(refused) if sure.elapsed() >= UNREVIEWED => Some((Ended::Unreviewed, refused.describe())),
         Err(refused) => {
             tracing::debug!(link = %named, why = refused.why, "not judged anew: the hub cannot be asked");
             None
@@ -164,7 +164,7 @@ impl Refused {
         refused
     }
 
-    fn told(&self) -> String {
+    fn describe(&self) -> String {
         if self.why.is_empty() { self.message.clone() } else { format!("{} ({})", self.message, self.why) }
     }
 }

@@ -1,4 +1,4 @@
-//! Listening in on a stream: somebody is told of every read and write that moved something.
+//! A stream whose activity is observed: every read and write that moved bytes is reported.
 
 use std::io;
 use std::pin::Pin;
@@ -8,53 +8,53 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::seal::Seal;
 
-/// Who is told. Called for every read and write: must be cheap.
-pub trait Ear {
+/// Called for every read and write: must be cheap.
+pub trait ActivityObserver {
     /// `bytes` were received; never none.
-    fn heard(&mut self, bytes: &[u8]);
+    fn on_read(&mut self, bytes: &[u8]);
 
     /// `bytes` were taken by the stream below.
-    fn said(&self, _bytes: usize) {}
+    fn on_write(&self, _bytes: usize) {}
 }
 
-/// A stream with a listener.
+/// A stream and its observer.
 #[derive(Debug)]
-pub struct Heard<T, E> {
+pub struct Observed<T, E> {
     stream: T,
-    ear: E,
+    observer: E,
 }
 
-// === impl Heard ===
+// === impl Observed ===
 
-impl<T, E: Ear> Heard<T, E> {
-    pub fn new(stream: T, ear: E) -> Self {
-        Self { stream, ear }
+impl<T, E: ActivityObserver> Observed<T, E> {
+    pub fn new(stream: T, observer: E) -> Self {
+        Self { stream, observer }
     }
 
-    fn said(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+    fn on_write(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         if let Poll::Ready(Ok(bytes)) = written {
-            self.ear.said(bytes);
+            self.observer.on_write(bytes);
         }
         written
     }
 }
 
-impl<T: AsyncRead + Unpin, E: Ear + Unpin> AsyncRead for Heard<T, E> {
+impl<T: AsyncRead + Unpin, E: ActivityObserver + Unpin> AsyncRead for Observed<T, E> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
         let bytes = &buf.filled()[before..];
         if !bytes.is_empty() {
-            self.ear.heard(bytes);
+            self.observer.on_read(bytes);
         }
         Poll::Ready(Ok(()))
     }
 }
 
-impl<T: AsyncWrite + Unpin, E: Ear + Unpin> AsyncWrite for Heard<T, E> {
+impl<T: AsyncWrite + Unpin, E: ActivityObserver + Unpin> AsyncWrite for Observed<T, E> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, buf);
-        self.said(written)
+        self.on_write(written)
     }
 
     fn poll_write_vectored(
@@ -63,16 +63,16 @@ impl<T: AsyncWrite + Unpin, E: Ear + Unpin> AsyncWrite for Heard<T, E> {
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
-        self.said(written)
+        self.on_write(written)
     }
 
     crate::forward!(stream: is_write_vectored, poll_flush, poll_shutdown);
 }
 
-impl<T: Seal, E: Ear> Seal for Heard<T, E> {
+impl<T: Seal, E: ActivityObserver> Seal for Observed<T, E> {
     fn seal(&mut self, parts: [&[u8]; 2]) -> io::Result<usize> {
         let bytes = self.stream.seal(parts)?;
-        self.ear.said(bytes);
+        self.observer.on_write(bytes);
         Ok(bytes)
     }
 }

@@ -17,40 +17,40 @@ use parking_lot::Mutex;
 use crate::request_body::RequestBody;
 
 /// The body, as hyper sends it.
-pub struct Cuttable {
+pub struct AbortableBody {
     body: Option<RequestBody>,
     state: Arc<Mutex<State>>,
 }
 
 /// The knife.
-pub struct Cut(Arc<Mutex<State>>);
+pub struct AbortHandle(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
-    cut: bool,
+    aborted: bool,
     ended: bool,
     waker: Option<Waker>,
 }
 
 /// A body and the means to end it early.
-pub fn cuttable(body: RequestBody) -> (Cuttable, Cut) {
+pub fn abortable(body: RequestBody) -> (AbortableBody, AbortHandle) {
     let state = Arc::new(Mutex::new(State { ended: body.is_end_stream(), ..State::default() }));
-    (Cuttable { body: Some(body), state: Arc::clone(&state) }, Cut(state))
+    (AbortableBody { body: Some(body), state: Arc::clone(&state) }, AbortHandle(state))
 }
 
-// === impl Cut ===
+// === impl AbortHandle ===
 
-impl Cut {
+impl AbortHandle {
     /// Whether all of the body was sent.
     pub fn has_ended(&self) -> bool {
         self.0.lock().ended
     }
 
     /// Ends the body with an error, if it has not ended yet.
-    pub fn cut(&self) {
+    pub fn abort(&self) {
         let waker = {
             let mut state = self.0.lock();
-            state.cut = true;
+            state.aborted = true;
             state.waker.take()
         };
         if let Some(waker) = waker {
@@ -59,16 +59,16 @@ impl Cut {
     }
 }
 
-// === impl Cuttable ===
+// === impl AbortableBody ===
 
-impl Cuttable {
+impl AbortableBody {
     /// The body again, if it was not touched.
     pub fn into_inner(self) -> Option<RequestBody> {
         self.body
     }
 }
 
-impl Body for Cuttable {
+impl Body for AbortableBody {
     type Data = Bytes;
     type Error = io::Error;
 
@@ -77,7 +77,7 @@ impl Body for Cuttable {
         let Some(body) = &mut this.body else { return Poll::Ready(None) };
         let polled = Pin::new(&mut *body).poll_frame(cx);
         let mut state = this.state.lock();
-        if state.cut {
+        if state.aborted {
             drop(state);
             this.body = None;
             return Poll::Ready(Some(Err(io::Error::new(io::ErrorKind::ConnectionAborted, "no longer wanted"))));

@@ -1,36 +1,36 @@
-//! When a link was last heard, and what its PINGs found: written by its driver, read by whoever
-//! asks.
+//! When a link last received something, and what its PINGs found: written by its driver, read by
+//! whoever asks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use net::heard::Ear;
+use net::observed::ActivityObserver;
 use tokio::time::Instant;
 
 use crate::signals::{Signal, Signals};
 
 /// Shared by a link's driver, its socket and its handles. Times are milliseconds since its making.
 #[derive(Debug)]
-pub(crate) struct Pulse {
+pub(crate) struct Activity {
     start: Instant,
-    heard: AtomicU64,
-    said: AtomicU64,
+    last_read: AtomicU64,
+    last_write: AtomicU64,
     bytes: AtomicU64,
     /// Microseconds; `u64::MAX` when not known.
     rtt: AtomicU64,
-    /// Value of `heard`, plus one, at which an open went unanswered; 0 for none.
+    /// Value of `last_read`, plus one, at which an open went unanswered; 0 for none.
     suspect: AtomicU64,
     pub signals: Signals,
 }
 
-/// The pulse as the socket's listener.
+/// Records what the socket does.
 #[derive(Debug, Clone)]
-pub(crate) struct Stethoscope(pub Arc<Pulse>);
+pub(crate) struct ActivityRecorder(pub Arc<Activity>);
 
-// === impl Pulse ===
+// === impl Activity ===
 
-impl Pulse {
+impl Activity {
     fn now(&self) -> u64 {
         u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
@@ -39,22 +39,22 @@ impl Pulse {
         self.start + Duration::from_millis(millis)
     }
 
-    pub fn heard_at(&self) -> Instant {
-        self.at(self.heard.load(Ordering::Relaxed))
+    pub fn last_read(&self) -> Instant {
+        self.at(self.last_read.load(Ordering::Relaxed))
     }
 
-    pub fn said_at(&self) -> Instant {
-        self.at(self.said.load(Ordering::Relaxed))
+    pub fn last_write(&self) -> Instant {
+        self.at(self.last_write.load(Ordering::Relaxed))
     }
 
     /// Silence is counted from here: for the start of a connection.
     pub fn reset(&self) {
-        self.heard.store(self.now(), Ordering::Relaxed);
-        self.said.store(self.now(), Ordering::Relaxed);
+        self.last_read.store(self.now(), Ordering::Relaxed);
+        self.last_write.store(self.now(), Ordering::Relaxed);
     }
 
     pub fn silence(&self) -> Duration {
-        self.heard_at().elapsed()
+        self.last_read().elapsed()
     }
 
     /// Received since the start.
@@ -74,24 +74,24 @@ impl Pulse {
     /// An open that was sent at `sent` has had no answer. Suspect if nothing was heard since, until
     /// something is.
     pub fn unanswered(&self, sent: Instant) {
-        let heard = self.heard.load(Ordering::Relaxed);
-        if self.at(heard) <= sent {
-            self.suspect.store(heard + 1, Ordering::Relaxed);
+        let last_read = self.last_read.load(Ordering::Relaxed);
+        if self.at(last_read) <= sent {
+            self.suspect.store(last_read + 1, Ordering::Relaxed);
             self.signals.set(Signal::Probe);
         }
     }
 
     pub fn is_suspect(&self) -> bool {
-        self.suspect.load(Ordering::Relaxed) == self.heard.load(Ordering::Relaxed) + 1
+        self.suspect.load(Ordering::Relaxed) == self.last_read.load(Ordering::Relaxed) + 1
     }
 }
 
-impl Default for Pulse {
+impl Default for Activity {
     fn default() -> Self {
         Self {
             start: Instant::now(),
-            heard: AtomicU64::new(0),
-            said: AtomicU64::new(0),
+            last_read: AtomicU64::new(0),
+            last_write: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             rtt: AtomicU64::new(u64::MAX),
             suspect: AtomicU64::new(0),
@@ -100,15 +100,15 @@ impl Default for Pulse {
     }
 }
 
-// === impl Stethoscope ===
+// === impl ActivityRecorder ===
 
-impl Ear for Stethoscope {
-    fn heard(&mut self, bytes: &[u8]) {
-        self.0.heard.store(self.0.now(), Ordering::Relaxed);
+impl ActivityObserver for ActivityRecorder {
+    fn on_read(&mut self, bytes: &[u8]) {
+        self.0.last_read.store(self.0.now(), Ordering::Relaxed);
         self.0.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
     }
 
-    fn said(&self, _: usize) {
-        self.0.said.store(self.0.now(), Ordering::Relaxed);
+    fn on_write(&self, _: usize) {
+        self.0.last_write.store(self.0.now(), Ordering::Relaxed);
     }
 }

@@ -20,7 +20,7 @@ const ASK_AGAIN: Duration = Duration::from_secs(5);
 
 /// That there may be nothing any more.
 #[derive(Default)]
-pub struct Doubt {
+pub struct Absence {
     /// Since when every answer said so.
     since: Option<Instant>,
 }
@@ -46,9 +46,9 @@ struct Group {
     name: String,
 }
 
-// === impl Doubt ===
+// === impl Absence ===
 
-impl Doubt {
+impl Absence {
     /// `not_found` is the hub's answer, `was_there` whether it had the kind.
     pub async fn weigh(&mut self, hub: &Hub, not_found: HubFailure, was_there: bool) -> Verdict {
         match names_group(hub).await {

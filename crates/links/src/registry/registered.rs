@@ -13,7 +13,7 @@ use super::permits::Permit;
 
 /// A link while it is listed.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct RegisteredLink {
     pub(super) id: u64,
     pub(super) named: Named,
     pub(super) link: Link,
@@ -43,9 +43,9 @@ pub(super) struct Counts {
     pub(super) turn: AtomicUsize,
 }
 
-// === impl Held ===
+// === impl RegisteredLink ===
 
-impl Held {
+impl RegisteredLink {
     /// As it comes, without streams.
     pub(super) fn new(id: u64, named: Named, link: Link, counts: Arc<Counts>, permit: Permit) -> Self {
         Self {

@@ -1,7 +1,7 @@
-//! Where a member can be dialled: one place, or several that serve the same API.
+//! Where a member can be dialled: one address, or several that serve the same API.
 //!
-//! The place that answered last is tried first, so that a place that is away costs its share of the
-//! dial timeout once and not at every dial.
+//! The address that answered last is tried first, so that an address that is away costs its share
+//! of the dial timeout once and not at every dial.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use rustls::ClientConfig;
 use rustls_pki_types::ServerName;
 
 /// One address and how what is there proves who it is.
-pub struct Place {
+pub struct MemberAddress {
     /// DNS name or IP address, IPv6 without brackets.
     pub host: String,
     /// TCP port.
@@ -23,28 +23,28 @@ pub struct Place {
     pub advice: &'static str,
 }
 
-/// At least one place.
-pub struct Places {
-    all: Box<[Place]>,
-    /// Index of the place that answered last. Two dials at a time may disagree: any of their
+/// At least one address.
+pub struct MemberAddresses {
+    all: Box<[MemberAddress]>,
+    /// Index of the address that answered last. Two dials at a time may disagree: any of their
     /// answers will do.
     preferred: AtomicUsize,
 }
 
-// === impl Places ===
+// === impl MemberAddresses ===
 
-impl Places {
-    pub fn new(first: Place, others: impl IntoIterator<Item = Place>) -> Self {
+impl MemberAddresses {
+    pub fn new(first: MemberAddress, others: impl IntoIterator<Item = MemberAddress>) -> Self {
         Self { all: std::iter::once(first).chain(others).collect(), preferred: AtomicUsize::new(0) }
     }
 
-    /// The place that answered last, or the first.
-    pub fn preferred(&self) -> &Place {
+    /// The address that answered last, or the first.
+    pub fn preferred(&self) -> &MemberAddress {
         &self.all[self.preferred.load(Ordering::Relaxed)]
     }
 
-    /// All places with their indices, the preferred one first.
-    pub fn in_order(&self) -> impl ExactSizeIterator<Item = (usize, &Place)> {
+    /// All addresses with their indices, the preferred one first.
+    pub fn in_order(&self) -> impl ExactSizeIterator<Item = (usize, &MemberAddress)> {
         let first = self.preferred.load(Ordering::Relaxed);
         (0..self.all.len()).map(move |offset| {
             let index = (first + offset) % self.all.len();
@@ -57,10 +57,10 @@ impl Places {
     }
 }
 
-// === impl Place ===
+// === impl MemberAddress ===
 
 /// `host:port`, IPv6 in brackets.
-impl fmt::Display for Place {
+impl fmt::Display for MemberAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         HostPort { host: &self.host, port: self.port }.fmt(f)
     }
@@ -70,17 +70,17 @@ impl fmt::Display for Place {
 mod tests {
     use super::*;
 
-    fn place(host: &str) -> Place {
-        Place { host: host.into(), port: 6443, tls: None, advice: "" }
+    fn address(host: &str) -> MemberAddress {
+        MemberAddress { host: host.into(), port: 6443, tls: None, advice: "" }
     }
 
     #[test]
     fn the_place_that_answered_last_comes_first_and_none_is_left_out() {
-        let places = Places::new(place("a"), [place("b"), place("::1")]);
-        let order = || places.in_order().map(|(_, place)| place.to_string()).collect::<Vec<_>>();
+        let addresses = MemberAddresses::new(address("a"), [address("b"), address("::1")]);
+        let order = || addresses.in_order().map(|(_, address)| address.to_string()).collect::<Vec<_>>();
         assert_eq!(order(), ["a:6443", "b:6443", "[::1]:6443"]);
-        places.prefer(2);
+        addresses.prefer(2);
         assert_eq!(order(), ["[::1]:6443", "a:6443", "b:6443"]);
-        assert_eq!(places.preferred().host, "::1");
+        assert_eq!(addresses.preferred().host, "::1");
     }
 }
