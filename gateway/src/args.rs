@@ -37,10 +37,10 @@ pub use crate::config::Config;
 #[derive(Debug, Parser)]
 #[command(name = "cluster-gateway", version, max_term_width = 120)]
 #[command(
-    after_help = "`cluster-gateway patch` writes the CA of its certificate into the APIService: see its own --help."
+    after_help = "`cluster-gateway patch` writes the CA of the serving certificate into the APIService: see its own --help."
 )]
 pub struct Args {
-    /// Ignored, as by the Go cluster-gateway; some charts pass `apiserver`
+    /// Ignored, as in the Go cluster-gateway; some charts pass `apiserver`
     #[arg(hide = true)]
     pub positional: Vec<String>,
     /// Flags that were given and mean nothing here, `--name` each
@@ -88,40 +88,39 @@ pub struct Serving {
     /// PEM file of the serving certificate's private key, re-read when it changes
     #[arg(long, value_name = "FILE")]
     pub tls_private_key_file: Option<PathBuf>,
-    /// Requests one client may have under way on one HTTP/2 connection
+    /// Concurrent requests allowed on one HTTP/2 client connection
     #[arg(long, default_value_t = 250, value_parser = clap::value_parser!(u32).range(1..=8192))]
     pub http2_max_streams_per_connection: u32,
-    /// Threads that serve requests, each with its own runtime; 0 means one per core
+    /// Threads that serve requests; 0 means one per core
     #[arg(long, default_value_t = 0)]
     pub serving_threads: usize,
-    /// Let other processes listen on the same port; connections are spread over all of them
+    /// Let other processes listen on the same port; the kernel spreads connections over them
     #[arg(long)]
     pub permit_port_sharing: bool,
-    /// After SIGTERM, time to go on serving while endpoints are updated (default 5s, 0s with
+    /// How long to keep serving after SIGTERM while endpoints are updated (default 5s, 0s with
     /// --standalone)
     #[arg(long, value_parser = duration, value_name = "DURATION")]
     pub shutdown_delay_duration: Option<Duration>,
-    /// Then, time for requests in flight to finish before they and open upgrades are cut off
+    /// How long requests in flight and open upgrades may take after that before they are cut off
     #[arg(long, value_parser = duration, default_value = "30s", value_name = "DURATION")]
     pub drain_timeout: Duration,
 }
 
 #[derive(Debug, Group)]
 pub struct Hub {
-    /// Kubeconfig for reading cluster Secrets; in-cluster configuration when absent
+    /// Kubeconfig of the hub, for reading cluster Secrets (default: in-cluster configuration)
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
     /// Namespace of the cluster Secrets
     #[arg(long, default_value = "vela-system", value_name = "NAMESPACE")]
     pub secret_namespace: String,
-    /// `Gate=true|false` pairs; gates without effect here are named in the log
+    /// Feature gates, `Gate=true|false`; the log names those without effect
     #[arg(long, value_delimiter = ',', value_name = "GATES")]
     pub feature_gates: Vec<String>,
-    /// Take endpoints and CAs from the `ManagedCluster`s of Open Cluster Management where there are
-    /// any
+    /// Take endpoints and CAs from accepted `ManagedCluster`s of Open Cluster Management
     #[arg(long)]
     pub ocm_integration: bool,
-    /// Return credentials when `clustergateways` are read, as the Go cluster-gateway does
+    /// Include credentials in reads of `clustergateways`, as the Go cluster-gateway does
     #[arg(long)]
     pub expose_credentials: bool,
     /// User-Agent of requests to the hub (default cluster-gateway/<version>)
@@ -131,38 +130,38 @@ pub struct Hub {
 
 #[derive(Debug, Group)]
 pub struct Authentication {
-    /// Kubeconfig for `TokenReview` and the hub's CA `ConfigMap`; --kubeconfig, else in-cluster,
-    /// when absent
+    /// Kubeconfig for `TokenReview` and the hub's authentication `ConfigMap` (default:
+    /// --kubeconfig, else in-cluster)
     #[arg(long, value_name = "FILE")]
     pub authentication_kubeconfig: Option<PathBuf>,
-    /// CA bundle for client certificates, in place of the hub's
+    /// CA bundle for client certificates (default: the hub's)
     #[arg(long, value_name = "FILE")]
     pub client_ca_file: Option<PathBuf>,
-    /// CA bundle for front proxies, in place of the hub's
+    /// CA bundle for front proxies (default: the hub's)
     #[arg(long, value_name = "FILE")]
     pub requestheader_client_ca_file: Option<PathBuf>,
-    /// Common names of front proxies; empty means any certificate of the CA
+    /// Common names allowed in front-proxy certificates; empty allows any certificate of the CA
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     pub requestheader_allowed_names: Vec<String>,
-    /// Headers with the user's name
+    /// Headers in which a front proxy sends the user's name
     #[arg(long, value_delimiter = ',', default_value = "x-remote-user", value_name = "HEADERS")]
     pub requestheader_username_headers: Vec<String>,
-    /// Headers with the user's uid
+    /// Headers in which a front proxy sends the user's uid
     #[arg(long, value_delimiter = ',', value_name = "HEADERS")]
     pub requestheader_uid_headers: Vec<String>,
-    /// Headers with the user's groups
+    /// Headers in which a front proxy sends the user's groups
     #[arg(long, value_delimiter = ',', default_value = "x-remote-group", value_name = "HEADERS")]
     pub requestheader_group_headers: Vec<String>,
-    /// Prefixes of headers with the user's extra attributes
+    /// Prefixes of headers in which a front proxy sends the user's extra attributes
     #[arg(long, value_delimiter = ',', default_value = "x-remote-extra-", value_name = "PREFIXES")]
     pub requestheader_extra_headers_prefix: Vec<String>,
-    /// Do not read the hub's CA `ConfigMap`
+    /// Do not read the hub's authentication `ConfigMap`
     #[arg(long)]
     pub authentication_skip_lookup: bool,
-    /// Become ready without the hub's CA `ConfigMap` if it cannot be read
+    /// Become ready even if the hub's authentication `ConfigMap` cannot be read
     #[arg(long, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub authentication_tolerate_lookup_failure: bool,
-    /// How long the hub's word on a token is kept
+    /// How long `TokenReview` results are cached
     #[arg(long, value_parser = duration, default_value = "10s", value_name = "DURATION")]
     pub authentication_token_webhook_cache_ttl: Duration,
     /// Treat requests without credentials as `system:anonymous`
@@ -172,53 +171,53 @@ pub struct Authentication {
 
 #[derive(Debug, Group)]
 pub struct Authorization {
-    /// Kubeconfig for `SubjectAccessReview`; --kubeconfig, else in-cluster, when absent
+    /// Kubeconfig for `SubjectAccessReview` (default: --kubeconfig, else in-cluster)
     #[arg(long, value_name = "FILE")]
     pub authorization_kubeconfig: Option<PathBuf>,
-    /// Paths open to everybody; a trailing `*` makes a prefix
+    /// Paths served without authorization; a trailing `*` makes a prefix
     #[arg(long, value_delimiter = ',', default_value = "/healthz,/readyz,/livez", value_name = "PATHS")]
     pub authorization_always_allow_paths: Vec<String>,
-    /// How long a permission is kept
+    /// How long `SubjectAccessReview` results that allow are cached
     #[arg(long, value_parser = duration, default_value = "10s", value_name = "DURATION")]
     pub authorization_webhook_cache_authorized_ttl: Duration,
-    /// How long a refusal is kept
+    /// How long `SubjectAccessReview` results that deny are cached
     #[arg(long, value_parser = duration, default_value = "10s", value_name = "DURATION")]
     pub authorization_webhook_cache_unauthorized_ttl: Duration,
-    /// What an upgrade by GET (WebSocket exec, attach, port-forward, anything but a watch of a
-    /// collection) is authorized as
+    /// Verb that authorizes an upgrade by GET: WebSocket exec, attach, port-forward, and every
+    /// other except a watch of a collection
     #[arg(long, value_enum, default_value_t = UpgradeVerb::Create)]
     pub upgrade_verb: UpgradeVerb,
-    /// Ask the hub about each proxied request a second time, as what it is for the member
+    /// Review each proxied request a second time, as what it does on the member
     #[arg(long, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub authorize_proxy_subpath: bool,
-    /// Allow everything to everybody; needs a loopback `--bind-address`
+    /// Allow every request without review; needs a loopback `--bind-address`
     #[arg(long, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub standalone_debug_mode: bool,
 }
 
 #[derive(Debug, Group)]
 pub struct Members {
-    /// Time to connect to a member, TLS included
+    /// Timeout for connecting to a member, TLS included
     #[arg(long, value_parser = duration, default_value = "10s", value_name = "DURATION")]
     pub dial_timeout: Duration,
-    /// Failed connections in a row after which a member is not tried for a while; 0 tries every
-    /// time
+    /// Consecutive failed connections after which dials to a member pause; 0 never pauses them
     #[arg(long, default_value_t = 5, value_name = "NUMBER")]
     pub circuit_failures: u32,
-    /// CA bundle of members' `https://` proxies, in place of the system's roots
+    /// CA bundle for `https://` proxies in `proxy-url` (default: the system's roots)
     #[arg(long, value_name = "FILE")]
     pub proxy_ca_file: Option<PathBuf>,
-    /// Whom to trust when a Secret has neither `ca.crt` nor `ca`
+    /// How to verify a member whose Secret has neither `ca.crt` nor `ca`: by the system's roots, or
+    /// not at all
     #[arg(long, value_enum, default_value_t = MissingCa::System)]
     pub missing_ca: MissingCa,
-    /// How often to ask each member's `/healthz` and write the finding into its Secret's health
-    /// annotations; 0s never
+    /// How often to probe each member's `/healthz` and write changes to its Secret's health
+    /// annotations; 0s turns probes off
     #[arg(long, value_parser = duration, default_value = "0s", value_name = "DURATION", conflicts_with = "standalone")]
     pub health_probe_interval: Duration,
-    /// Time for one such probe, connecting included
+    /// Timeout for one probe, connecting included
     #[arg(long, value_parser = duration, default_value = "10s", value_name = "DURATION")]
     pub health_probe_timeout: Duration,
-    /// Accept `http://` endpoints, which send credentials in the clear
+    /// Accept `http://` endpoints: they send the credential in the clear
     #[arg(long)]
     pub allow_http_endpoints: bool,
 }
@@ -229,31 +228,31 @@ pub struct Standalone {
     /// Run without a hub
     #[arg(long)]
     pub standalone: bool,
-    /// Directory of Secret manifests (*.yaml, *.yml, *.json), one cluster each, followed as it
-    /// changes
+    /// Directory of cluster Secret manifests (*.yaml, *.yml, *.json), re-read when it changes
     #[arg(long, value_name = "DIR", requires = "standalone")]
     pub clusters_dir: Option<PathBuf>,
-    /// Kubeconfig whose contexts become clusters, followed as it changes
+    /// Kubeconfig whose contexts become clusters, re-read when it changes
     #[arg(long, value_name = "FILE", requires = "standalone")]
     pub clusters_from_kubeconfig: Option<PathBuf>,
-    /// Tokens as CSV lines `token,user,uid,"group1,group2"`, re-read when it changes
+    /// File of tokens, CSV lines `token,user,uid,"group1,group2"`, re-read when it changes
     #[arg(long, value_name = "FILE")]
     pub token_auth_file: Option<PathBuf>,
-    /// YAML rules saying who may use which clusters, re-read when it changes
+    /// File of authorization rules in YAML, users to clusters and verbs, re-read when it changes
     #[arg(long, value_name = "FILE", requires = "standalone")]
     pub standalone_policy: Option<PathBuf>,
 }
 
 #[derive(Debug, Group)]
 pub struct Logs {
-    /// Form of the log lines
+    /// Log format
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
-    /// Level, or a filter such as `info,gateway=debug`; changed at run time by PUT /debug/flags/v
+    /// Log level, or a filter such as `info,gateway=debug`; PUT /debug/flags/v changes it at
+    /// runtime
     #[arg(long, default_value = "info", value_name = "LEVEL")]
     pub log_level: String,
-    /// Verbosity as klog has it: 4 and more mean debug, 8 and more trace (in development builds;
-    /// release builds have none)
+    /// Log verbosity as in klog: 4 and above mean debug, 8 and above trace (which release builds
+    /// leave out)
     #[arg(long, value_name = "NUMBER")]
     pub v: Option<u8>,
 }

@@ -15,13 +15,13 @@ use telemetry::flags::{self, LogFlags, bytes, duration};
 
 pub use self::config::{Config, FrontendConfig, FrontendTls, Hub, InvalidConfig};
 
-/// Holds the links that tunnel-agents open, and opens byte streams over them for gateways and for a
-/// kube-apiserver's egress selector.
+/// Accepts links of tunnel-agents, and opens byte streams over them for gateways and for
+/// kube-apiservers (egress selector).
 #[derive(Debug, Parser)]
 #[command(name = "tunnel-server", version, max_term_width = 120)]
 #[command(
     after_help = "Each flag is also read from the environment: --agent-listen from TUNNEL_SERVER_AGENT_LISTEN, and so on.\n\
-                        Certificates, keys and CA bundles are read again whenever they change."
+                        Certificates, keys and CA bundles are re-read when they change."
 )]
 pub struct Args {
     #[command(flatten, next_help_heading = "Agents")]
@@ -38,84 +38,82 @@ pub struct Args {
 
 #[derive(Debug, Group)]
 pub struct Agents {
-    /// Where tunnel-agents link; port 0 takes a free one
+    /// Address on which tunnel-agents link; port 0 takes a free one
     #[arg(long, default_value = "0.0.0.0:8091", value_name = "ADDRESS:PORT")]
     pub agent_listen: SocketAddr,
-    /// Certificate shown to agents, with its intermediates, PEM
+    /// Serving certificate for agents, with its intermediates, PEM
     #[arg(long, value_name = "FILE")]
     pub agent_tls_cert_file: Option<PathBuf>,
     /// Private key of --agent-tls-cert-file, PEM
     #[arg(long, value_name = "FILE")]
     pub agent_tls_private_key_file: Option<PathBuf>,
-    /// CA bundle of the agents' client certificates, PEM; without it agents need tokens of the hub
+    /// CA bundle for agents' client certificates, PEM; without it agents need tokens of the hub
     #[arg(long, value_name = "FILE")]
     pub agent_client_ca_file: Option<PathBuf>,
-    /// Kubeconfig of the hub, which is asked who an agent is and whether it may link (create
-    /// clustergateways/tunnel of the cluster's name); the cluster this process runs in when absent.
-    /// Without either, an agent needs a client certificate with the common name
-    /// system:tunnel-agent:CLUSTER
+    /// Kubeconfig of the hub, which authenticates agents and authorizes their links (create
+    /// clustergateways/tunnel of the cluster's name); default: in-cluster configuration. Without a
+    /// hub, agents need a client certificate with the common name system:tunnel-agent:CLUSTER
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
-    /// How often the credential of a linked agent is judged anew
+    /// How often the credential of a linked agent is checked again
     #[arg(long, value_parser = duration, default_value = "30s", value_name = "DURATION")]
     pub recheck_interval: Duration,
-    /// Silence after which a link is asked whether it is alive
+    /// Silence on a link after which the server sends a PING
     #[arg(long, value_parser = duration, default_value = "10s", value_name = "DURATION")]
     pub keepalive: Duration,
-    /// How long the answer may take before the link counts as dead
+    /// How long a link may stay silent after that PING before it counts as dead
     #[arg(long, value_parser = duration, default_value = "10s", value_name = "DURATION")]
     pub keepalive_timeout: Duration,
 }
 
 #[derive(Debug, Group)]
 pub struct Frontends {
-    /// Where frontends connect over mutual TLS (default 0.0.0.0:8090); needs the three files below
+    /// Address on which frontends connect by mutual TLS (default 0.0.0.0:8090); needs the three
+    /// files below
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub frontend_listen: Option<SocketAddr>,
-    /// Certificate shown to frontends, with its intermediates, PEM
+    /// Serving certificate for frontends, with its intermediates, PEM
     #[arg(long, value_name = "FILE")]
     pub frontend_tls_cert_file: Option<PathBuf>,
     /// Private key of --frontend-tls-cert-file, PEM
     #[arg(long, value_name = "FILE")]
     pub frontend_tls_private_key_file: Option<PathBuf>,
-    /// CA bundle of the frontends' client certificates, PEM: whoever holds one may open streams to
+    /// CA bundle for frontends' client certificates, PEM: every holder of one may open streams to
     /// every cluster
     #[arg(long, value_name = "FILE")]
     pub frontend_client_ca_file: Option<PathBuf>,
-    /// Unix socket for frontends on this machine, made with mode 0660
+    /// Path of a Unix socket for frontends on this machine, created with mode 0660
     #[arg(long, value_name = "PATH")]
     pub frontend_uds: Option<PathBuf>,
-    /// Cluster that is meant when a frontend names none
+    /// Cluster of streams for which a frontend names none
     #[arg(long, value_name = "NAME")]
     pub default_cluster: Option<String>,
-    /// How long an agent may take to connect to a destination
+    /// Timeout for an agent to connect to a destination
     #[arg(long, value_parser = duration, default_value = "10s", value_name = "DURATION")]
     pub dial_timeout: Duration,
 }
 
 #[derive(Debug, Group)]
 pub struct Limits {
-    /// Bytes that all streams together may hold here; beyond it the stream that holds the most is
-    /// reset
+    /// Bytes that all streams together may buffer; beyond it the server resets the stream that
+    /// holds the most
     #[arg(long, value_parser = bytes, default_value = "512Mi", value_name = "BYTES")]
     pub max_held_bytes: u64,
 }
 
 #[derive(Debug, Group)]
 pub struct Process {
-    /// After SIGTERM, time to go on as before while load balancers and DNS learn that this server
-    /// leaves
+    /// How long to keep serving after SIGTERM while load balancers and DNS remove this server
     #[arg(long, value_parser = duration, default_value = "0s", value_name = "DURATION")]
     pub shutdown_delay_duration: Duration,
-    /// Then, how long streams may go on before they are reset
+    /// How long open streams may take after that before they are reset
     #[arg(long, value_parser = duration, default_value = "30s", value_name = "DURATION")]
     pub drain_timeout: Duration,
-    /// Threads that move bytes, each up to about a gigabyte a second. With more than one, bytes are
-    /// handed from thread to thread, and small messages cost twice the processor time: one for each
-    /// core is worth it only where one is not enough
+    /// Threads that relay bytes, about a gigabyte a second each; with more than one, small messages
+    /// cost twice the CPU time, so use more only where one is not enough
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256), value_name = "NUMBER")]
     pub threads: u16,
-    /// Where /livez, /readyz, /metrics and /debug/links are
+    /// Address of the admin listener: /livez, /readyz, /metrics and /debug/links
     #[arg(long, default_value = "127.0.0.1:8095", value_name = "ADDRESS:PORT")]
     pub admin_listen: SocketAddr,
 }

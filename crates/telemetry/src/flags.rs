@@ -15,10 +15,10 @@ use crate::logs::Format;
 /// The flags of the log.
 #[derive(Debug, Args)]
 pub struct LogFlags {
-    /// Form of the log lines
+    /// Log format
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
-    /// Level, or a filter such as `info,tunnel=debug`
+    /// Log level, or a filter such as `info,tunnel=debug`
     #[arg(long, default_value = "info", value_name = "LEVEL")]
     pub log_level: String,
 }

@@ -13,25 +13,25 @@ const DAY: Duration = Duration::from_hours(24);
 
 #[derive(Debug, Group)]
 pub struct Audit {
-    /// File to write the audit log to, or - for standard output; nothing is audited without
+    /// Audit log file, or - for standard output; without it nothing is audited
     #[arg(long = "audit-log-path", value_name = "FILE")]
     pub path: Option<PathBuf>,
-    /// MiB after which the file is renamed and a new one begun
+    /// Size in MiB at which the audit log file is rotated
     #[arg(long = "audit-log-maxsize", default_value_t = DEFAULT_MEGABYTES, value_name = "MIB")]
     pub maxsize: u64,
-    /// Renamed files to keep; 0 keeps all
+    /// Rotated files to keep; 0 keeps all
     #[arg(long = "audit-log-maxbackup", default_value_t = 0, value_name = "NUMBER")]
     pub maxbackup: usize,
-    /// Days to keep renamed files; 0 keeps them for ever
+    /// Days to keep rotated files; 0 keeps them forever
     #[arg(long = "audit-log-maxage", default_value_t = 0, value_name = "DAYS")]
     pub maxage: u32,
-    /// Has no effect: renamed files are not compressed
+    /// No effect: rotated files are not compressed
     #[arg(long = "audit-log-compress", num_args = 0..=1, default_value_t = false, default_missing_value = "true", require_equals = true, action = clap::ArgAction::Set)]
     pub compress: bool,
-    /// Has no effect: everything is audited, at level Metadata
+    /// No effect: every request is audited at level Metadata
     #[arg(long = "audit-policy-file", value_name = "FILE")]
     pub policy_file: Option<PathBuf>,
-    /// Also export the Go cluster-gateway's metrics, `ocm_proxy_…`
+    /// Also serve the Go cluster-gateway's metrics, `ocm_proxy_…`
     #[arg(long, default_value_t = true, action = clap::ArgAction::Set, num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     pub ocm_proxy_metrics: bool,
 }

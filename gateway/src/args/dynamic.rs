@@ -10,15 +10,15 @@ use crate::clusters::issuing::Options;
 
 #[derive(Debug, Group)]
 pub struct Dynamic {
-    /// Programs that cluster Secrets may have run for a credential, with whatever arguments, names
-    /// or absolute paths; `*` means any, empty none
+    /// Credential programs that cluster Secrets may name, with any arguments: names or absolute
+    /// paths; `*` allows any, empty none
     #[arg(long = "exec-commands", value_delimiter = ',', default_value = "*", value_name = "COMMANDS")]
     pub commands: Vec<String>,
-    /// Environment variables that Secrets may set for a program listed in --exec-commands; with `*`
-    /// there, any
+    /// Environment variables that Secrets may set for programs listed in --exec-commands; with `*`
+    /// there, they may set any
     #[arg(long = "exec-env", value_delimiter = ',', default_value = VARIABLES, value_name = "NAMES")]
     pub variables: Vec<String>,
-    /// Time for such a program to end
+    /// Timeout for one run of a credential program
     #[arg(long = "exec-timeout", value_parser = duration, default_value = "60s", value_name = "DURATION")]
     pub timeout: Duration,
 }
@@ -32,10 +32,10 @@ const VARIABLES: &str = "AWS_PROFILE,AWS_REGION,AWS_DEFAULT_REGION,AWS_STS_REGIO
 impl Dynamic {
     pub(super) fn options(&self, wrong: &mut Vec<String>) -> Options {
         if self.timeout.is_zero() {
-            wrong.push("--exec-timeout must not be 0: no program is that fast".into());
+            wrong.push("--exec-timeout must be greater than 0, for example 60s".into());
         }
         for name in self.variables.iter().filter(|name| name.contains(['*', '='])) {
-            wrong.push(format!("--exec-env={name}: write names of variables, each in full and without a value"));
+            wrong.push(format!("--exec-env={name}: write full variable names, without values or wildcards"));
         }
         Options { commands: Commands::parse(&self.commands, &self.variables), timeout: self.timeout }
     }

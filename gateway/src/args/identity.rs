@@ -7,18 +7,18 @@ use crate::exchange::Options;
 
 #[derive(Debug, Group)]
 pub struct Identity {
-    /// YAML file of identity rules (`ClusterGatewayProxyConfiguration`), re-read when it changes
+    /// File of identity rules (`ClusterGatewayProxyConfiguration`, YAML), re-read when it changes
     #[arg(long, default_value = "", value_name = "FILE", hide_default_value = true)]
     pub cluster_gateway_proxy_config: String,
-    /// Let identity rules in the annotations of cluster Secrets hand out the registered credential
-    /// itself, and users and groups that begin with `system:`
+    /// Let identity rules in Secret annotations use the registered credential itself, and users and
+    /// groups that begin with `system:`
     #[arg(long, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub allow_privileged_annotations: bool,
-    /// Tell members the uids of callers too; the registered credential needs `impersonate` on
-    /// `uids` for that
+    /// Send callers' uids to members as `Impersonate-Uid`; the registered credential then needs
+    /// `impersonate` on `uids`
     #[arg(long, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true")]
     pub impersonate_uid: bool,
-    /// Extra attributes of callers that members are not told of; a trailing `*` makes a prefix
+    /// Extra attributes of callers to withhold from members; a trailing `*` makes a prefix
     #[arg(long, value_delimiter = ',', default_value = "authentication.kubernetes.io/*", value_name = "KEYS")]
     pub impersonate_extra_filter: Vec<String>,
 }

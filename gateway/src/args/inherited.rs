@@ -14,9 +14,8 @@ use clap::error::ErrorKind;
 use super::spelling;
 
 /// What `--help` says of all of them.
-pub(super) const HELP: &str = "Also accepted, without effect: the flags of the Go cluster-gateway and of the Kubernetes API \
-                               server library inside it that mean nothing here (etcd, admission, klog, …); those given are \
-                               named in the log.";
+pub(super) const HELP: &str = "Also accepted, without effect: the other flags of the Go cluster-gateway and of its Kubernetes API \
+                               server library (etcd, admission, klog, …). The log names those given.";
 
 /// An accepted flag.
 struct AcceptedFlag {

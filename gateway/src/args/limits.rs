@@ -1,4 +1,4 @@
-//! Flags that bound what may be under way at once.
+//! Flags that limit requests in flight.
 
 use clap::Args as Group;
 use net::memory;
@@ -8,16 +8,18 @@ use crate::limits::{Budgets, Caps};
 
 #[derive(Debug, Group)]
 pub struct Limits {
-    /// Requests under way for one cluster, those that last not counted; 0 for no limit
+    /// Requests in flight for one cluster, watches, followed logs and upgrades not counted; 0 means
+    /// no limit
     #[arg(long = "max-requests-per-cluster", default_value_t = 4000, value_name = "NUMBER")]
     pub requests_per_cluster: u32,
-    /// Watches, followed logs and upgrades under way for one cluster; 0 for no limit
+    /// Watches, followed logs and upgrades in flight for one cluster; 0 means no limit
     #[arg(long = "max-long-requests-per-cluster", default_value_t = 20_000, value_name = "NUMBER")]
     pub long_requests_per_cluster: u32,
-    /// Requests under way of one user, those that last not counted; 0 for no limit
+    /// Requests in flight of one user, watches, followed logs and upgrades not counted; 0 means no
+    /// limit
     #[arg(long = "max-requests-per-user", default_value_t = 2000, value_name = "NUMBER")]
     pub requests_per_user: u32,
-    /// Watches, followed logs and upgrades under way of one user; 0 for no limit
+    /// Watches, followed logs and upgrades in flight of one user; 0 means no limit
     #[arg(long = "max-long-requests-per-user", default_value_t = 20_000, value_name = "NUMBER")]
     pub long_requests_per_user: u32,
     /// Bytes held for all clients together: heads, unread bodies, unsent answers; beyond, the

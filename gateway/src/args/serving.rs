@@ -13,17 +13,19 @@ use crate::serving::{MainCertificate, Serving as Certificates};
 #[derive(Debug, Group)]
 #[group(id = "serving-tls-group")]
 pub struct ServingTls {
-    /// Where `apiserver.crt` and `apiserver.key` are, and are made, when no files are given
+    /// Directory of `apiserver.crt` and `apiserver.key`, created if absent; used when no
+    /// certificate files are given
     #[arg(long, value_name = "DIR", default_value = "apiserver.local.config/certificates")]
     pub cert_dir: PathBuf,
-    /// Further certificate and key for some names, `CERT,KEY[:NAME,NAME]`; repeatable, re-read when
-    /// it changes
+    /// Another certificate and key, `CERT,KEY[:NAME,NAME]`, for clients that ask for one of the
+    /// names; repeatable, re-read when it changes
     #[arg(long, value_name = "FILES")]
     pub tls_sni_cert_key: Vec<String>,
-    /// Oldest TLS version accepted: `VersionTLS12` or `VersionTLS13`
+    /// Oldest TLS version accepted: `VersionTLS12` (default) or `VersionTLS13`
     #[arg(long, value_name = "VERSION", default_value = "VersionTLS12", hide_default_value = true)]
     pub tls_min_version: String,
-    /// TLS 1.2 cipher suites accepted, by their IANA names; those of TLS 1.3 always are
+    /// TLS 1.2 cipher suites accepted, by IANA name (default: all supported); those of TLS 1.3 are
+    /// always accepted
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     pub tls_cipher_suites: Vec<String>,
     /// Serve HTTP/1.1 only
@@ -86,10 +88,10 @@ fn version(name: &str, wrong: &mut Vec<String>) -> Version {
         "" | "VersionTLS12" => {}
         "VersionTLS13" => return Version::Tls13,
         "VersionTLS10" | "VersionTLS11" => wrong.push(format!(
-            "--tls-min-version={name} is not possible: TLS before 1.2 is not implemented; write VersionTLS12 or VersionTLS13"
+            "--tls-min-version={name}: versions before TLS 1.2 are not supported; write VersionTLS12 or VersionTLS13"
         )),
         other => {
-            wrong.push(format!("--tls-min-version: {other:?} is no version; write VersionTLS12 or VersionTLS13"));
+            wrong.push(format!("--tls-min-version: unknown version {other:?}; write VersionTLS12 or VersionTLS13"));
         }
     }
     Version::Tls12
@@ -101,7 +103,8 @@ fn suites(names: &[String], wrong: &mut Vec<String>, warnings: &mut Vec<String>)
     }
     match Suites::named(names.iter().map(|name| name.trim())) {
         Ok((suites, missing)) => {
-            warnings.extend(missing.iter().map(|name| format!("cipher suite {name} is not available and left out")));
+            let left_out = |name: &String| format!("--tls-cipher-suites: {name} is not available and left out");
+            warnings.extend(missing.iter().map(left_out));
             suites
         }
         Err(error) => {
@@ -127,7 +130,7 @@ fn named(text: &str, wrong: &mut Vec<String>, warnings: &mut Vec<String>) -> Opt
     let names = names.split(',').map(str::trim).filter(|name| !name.is_empty());
     let (addresses, names): (Vec<_>, Vec<_>) = names.partition(|name| name.parse::<IpAddr>().is_ok());
     warnings.extend(addresses.iter().map(|address| {
-        format!("--tls-sni-cert-key: {address} has no effect, clients do not name addresses in the handshake")
+        format!("--tls-sni-cert-key: {address} has no effect: clients send no addresses in SNI")
     }));
     if names.is_empty() && !addresses.is_empty() {
         return None;

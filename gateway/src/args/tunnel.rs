@@ -16,42 +16,43 @@ use crate::tunnel::{EmbeddedConfig, RemoteConfig, TunnelConfig};
 #[derive(Debug, Group)]
 #[group(id = "tunnel-group")]
 pub struct Links {
-    /// Where tunnel-servers take gateways: name or address, also `HOST:PORT`; a name may stand for
-    /// several replicas, and several may be given
+    /// Tunnel-servers: names or addresses, also `HOST:PORT`, separated by commas; all addresses of
+    /// a name are used
     #[arg(long, value_delimiter = ',', value_name = "HOSTS")]
     pub proxy_host: Vec<String>,
-    /// Their port
+    /// Port of the tunnel-servers in --proxy-host
     #[arg(long, default_value_t = 8090, value_name = "PORT")]
     pub proxy_port: u16,
-    /// CA bundle of their certificates, in place of the system's roots; re-read when it changes
+    /// CA bundle for the tunnel-servers' certificates (default: the system's roots), re-read when
+    /// it changes
     #[arg(long, value_name = "FILE")]
     pub proxy_ca_cert: Option<PathBuf>,
-    /// Client certificate shown to them, re-read when it changes
+    /// Client certificate for tunnel-servers, PEM, re-read when it changes
     #[arg(long, value_name = "FILE")]
     pub proxy_cert: Option<PathBuf>,
-    /// Its private key
+    /// Private key of --proxy-cert, PEM, re-read when it changes
     #[arg(long, value_name = "FILE")]
     pub proxy_key: Option<PathBuf>,
-    /// Take links of tunnel-agents here: the gateway is its own tunnel-server
+    /// Address on which the gateway itself accepts links of tunnel-agents
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub tunnel_listen: Option<SocketAddr>,
-    /// Certificate shown to agents (default: the gateway's), re-read when it changes
+    /// Serving certificate for agents, PEM (default: the gateway's), re-read when it changes
     #[arg(long, value_name = "FILE", requires = "tunnel_listen")]
     pub tunnel_tls_cert_file: Option<PathBuf>,
-    /// Its private key
+    /// Private key of --tunnel-tls-cert-file, PEM, re-read when it changes
     #[arg(long, value_name = "FILE", requires = "tunnel_listen")]
     pub tunnel_tls_private_key_file: Option<PathBuf>,
-    /// CA bundle for agents' client certificates; without it agents need a token that the hub knows
+    /// CA bundle for agents' client certificates; without it agents need a token of the hub
     #[arg(long, value_name = "FILE", requires = "tunnel_listen")]
     pub tunnel_client_ca_file: Option<PathBuf>,
-    /// When leaving, time for streams to end after agents were asked to link elsewhere (default:
-    /// --drain-timeout)
+    /// How long streams of agents may take at shutdown, after agents are asked to link elsewhere
+    /// (default: --drain-timeout)
     #[arg(long, value_parser = duration, value_name = "DURATION", requires = "tunnel_listen")]
     pub tunnel_drain_timeout: Option<Duration>,
-    /// Silence on a link after which its other end is asked for a sign of life
+    /// Silence on a link after which the gateway sends a PING
     #[arg(long, value_parser = duration, default_value = "10s", value_name = "DURATION")]
     pub tunnel_keepalive: Duration,
-    /// How long it may then stay silent before the link is given up
+    /// How long a link may stay silent after that PING before the gateway gives it up
     #[arg(long, value_parser = duration, default_value = "10s", value_name = "DURATION")]
     pub tunnel_keepalive_timeout: Duration,
 }
@@ -70,7 +71,7 @@ impl Links {
             [("tunnel-keepalive", self.tunnel_keepalive), ("tunnel-keepalive-timeout", self.tunnel_keepalive_timeout)]
         {
             if time.is_zero() {
-                wrong.push(format!("--{flag} must not be 0s: every link would be given up at once"));
+                wrong.push(format!("--{flag} must be greater than 0s, for example 10s"));
             }
         }
         TunnelConfig {
@@ -98,7 +99,7 @@ impl Links {
         }
         if identity.is_none() {
             warnings.push(
-                "--proxy-host without --proxy-cert and --proxy-key: tunnel-servers take nobody without a client certificate"
+                "--proxy-host without --proxy-cert and --proxy-key: tunnel-servers refuse clients without a certificate"
                     .into(),
             );
         }
@@ -125,7 +126,7 @@ impl Links {
         let listen = self.tunnel_listen?;
         if !hub && self.tunnel_client_ca_file.is_none() {
             wrong.push(
-                "--tunnel-listen without a hub needs --tunnel-client-ca-file: nobody could tell who an agent is".into(),
+                "--tunnel-listen without a hub needs --tunnel-client-ca-file: agents authenticate by client certificate".into(),
             );
         }
         Some(EmbeddedConfig {

@@ -11,7 +11,7 @@ use telemetry::flags::{duration, with_environment};
 #[derive(Debug, Parser)]
 #[command(name = "cluster-gateway patch", version, max_term_width = 120)]
 pub struct Args {
-    /// APIService to write it into
+    /// APIService to write the CA into
     #[arg(long = "target-APIService", default_value = "v1alpha1.cluster.core.oam.dev", value_name = "NAME")]
     pub api_service: String,
     /// Secret with the CA
@@ -23,10 +23,10 @@ pub struct Args {
     /// Key of the Secret with the CA as PEM
     #[arg(long = "secret-ca-bundle-key", default_value = "ca", value_name = "KEY")]
     pub key: String,
-    /// Kubeconfig of the hub; in-cluster configuration when absent
+    /// Kubeconfig of the hub (default: in-cluster configuration)
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
-    /// How long to wait for Secret, key and APIService
+    /// How long to wait for the Secret, its key and the APIService
     #[arg(long, value_parser = duration, default_value = "5m", value_name = "DURATION")]
     pub timeout: Duration,
 }

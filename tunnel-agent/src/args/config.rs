@@ -89,7 +89,7 @@ impl Config {
             ("--keepalive-timeout", args.servers.keepalive_timeout),
         ] {
             if time.is_zero() {
-                wrong.push(format!("{flag} must not be 0"));
+                wrong.push(format!("{flag} must be greater than 0, for example 10s"));
             }
         }
         let (Some(cluster), Some(outbound), Some(api_server), true) = (cluster, outbound, api_server, wrong.is_empty())
@@ -137,7 +137,7 @@ fn servers(args: &Servers, wrong: &mut Vec<String>) -> Vec<Destination> {
     let mut servers: Vec<Destination> = Vec::new();
     for text in &args.server {
         match Destination::parse(text) {
-            Ok(server) if servers.contains(&server) => wrong.push(format!("--server={text} is given twice")),
+            Ok(server) if servers.contains(&server) => wrong.push(format!("--server={text} is given twice: remove one")),
             Ok(server) => servers.push(server),
             Err(error) => wrong.push(format!("--server={text}: {error}")),
         }
@@ -156,7 +156,7 @@ fn credential(args: &Credential, wrong: &mut Vec<String>) -> Option<KeyPairFiles
             "a credential is required: --cert-file and --key-file, or --token-file with a token that the hub accepts"
                 .into(),
         ),
-        (_, _, Some(_)) => wrong.push("--token-file and --cert-file are two credentials: give one of them".into()),
+        (_, _, Some(_)) => wrong.push("--token-file and --cert-file are both given: use one credential".into()),
         (Some(_), None, None) => wrong.push("--cert-file needs --key-file".into()),
         (None, Some(_), None) => wrong.push("--key-file needs --cert-file".into()),
     }

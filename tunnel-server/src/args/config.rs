@@ -179,7 +179,7 @@ fn times(args: &Args, wrong: &mut Vec<String>) {
     ];
     for (flag, time) in times {
         if time.is_zero() {
-            wrong.push(format!("{flag} must be longer than nothing"));
+            wrong.push(format!("{flag} must be greater than 0, for example 10s"));
         }
     }
 }

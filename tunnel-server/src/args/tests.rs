@@ -45,7 +45,7 @@ fn all_mistakes_are_told_at_once() {
         "--agent-tls-cert-file and --agent-tls-private-key-file",
         "--frontend-tls-cert-file, --frontend-tls-private-key-file and --frontend-client-ca-file",
         "--default-cluster=Prod: a cluster's name must consist of",
-        "--keepalive must be longer than nothing",
+        "--keepalive must be greater than 0",
     ] {
         assert!(told.contains(part), "{part}\nmissing in\n{told}");
     }

@@ -2,7 +2,7 @@
 
 /// Parses a whole number with `Ki`, `Mi`, `Gi` or nothing behind it. Zero is no amount.
 pub fn parse(text: &str) -> Result<u64, String> {
-    let invalid = || format!("{text:?} is no amount of memory: write for example 512Mi or 1Gi");
+    let invalid = || format!("{text:?} is not an amount of memory: write for example 512Mi or 1Gi");
     let digits = text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let shift = match unit {
