@@ -8,7 +8,7 @@ use hub_tests::scratch;
 
 use crate::given::Programs;
 
-/// Measures the gateway and its tunnel beside others, on this machine, in one run.
+/// Measures the gateway and its tunnel against other programs, on this machine, in one run.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "bench")]
 pub struct Args {
@@ -16,17 +16,16 @@ pub struct Args {
     pub command: Command,
     #[command(flatten)]
     pub programs: Programs,
-    /// Where report.md, report.json and the charts go [default: <target>/bench]
+    /// Directory for report.md, report.json and the charts [default: <target>/bench]
     #[arg(long, global = true, value_name = "DIRECTORY")]
     pub out: Option<PathBuf>,
-    /// How often each target is measured; targets take turns within a round
+    /// How often to measure each target; targets take turns within a round
     #[arg(long, global = true, default_value_t = 5)]
     pub rounds: usize,
-    /// How long each measurement takes, where its length is free
+    /// Length of each measurement in seconds, where it is free
     #[arg(long, global = true, default_value_t = 5, value_name = "SECONDS")]
     pub seconds: u64,
-    /// Leave the other scenarios of the report that is there as they are, each with the commit it
-    /// was measured at
+    /// Keep the other scenarios of the existing report, each with the commit it was measured at
     #[arg(long, global = true)]
     pub add: bool,
 }
@@ -35,16 +34,16 @@ pub struct Args {
 pub enum Command {
     /// Every scenario
     All,
-    /// Some scenarios, by name
+    /// Measures some scenarios, by name
     Run {
         #[arg(required = true, value_name = "SCENARIO")]
         scenarios: Vec<String>,
     },
-    /// Every scenario for a moment: it shows that they run, the figures mean nothing
+    /// Runs every scenario for a moment, to show that it runs; the figures mean nothing
     Smoke,
-    /// What there is to run
+    /// Lists the scenarios
     List,
-    /// Puts the report of the newest run into docs/performance.md
+    /// Copies the report of the newest run into docs/performance.md
     Publish,
     /// The program behind the upstream that reads uploads
     #[command(hide = true)]

@@ -7,7 +7,7 @@ use stage::program::Given;
 /// Programs that no package manager brings; without them their targets are skipped.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Programs {
-    /// oam-dev/cluster-gateway's API server
+    /// The Go cluster-gateway's API server (oam-dev/cluster-gateway)
     #[arg(long, global = true, value_name = "PATH", env = "BENCH_GO_GATEWAY")]
     pub go_gateway: Option<PathBuf>,
     /// Karmada's aggregated API server
@@ -22,10 +22,10 @@ pub struct Programs {
     /// Ours.
     #[command(flatten)]
     pub ours: Given,
-    /// A directory with an earlier tunnel-server and tunnel-agent, as one more target
+    /// Directory of an earlier tunnel-server and tunnel-agent, as another target
     #[arg(long, global = true, value_name = "DIRECTORY")]
     pub baseline_tunnel: Option<PathBuf>,
-    /// An earlier gateway, as one more target
+    /// An earlier gateway, as another target
     #[arg(long, global = true, value_name = "PATH")]
     pub baseline: Option<PathBuf>,
 }

@@ -12,13 +12,13 @@ use demo::{installation::Installation, report::Report, signals::Signals};
 #[derive(Debug, Parser)]
 #[command(name = "demo", max_term_width = 120)]
 struct Args {
-    /// Go through the steps and end; fails if a step fails
+    /// Run the steps and exit; fails if a step fails
     #[arg(long)]
     once: bool,
     /// Port of 127.0.0.1 for the gateway; 0 takes a free one
     #[arg(long, default_value_t = 0)]
     port: u16,
-    /// Show the gateway's log from this level on
+    /// Show the gateway's log at this level and above
     #[arg(long, value_name = "LEVEL")]
     log_level: Option<String>,
 }

@@ -9,12 +9,12 @@ use anyhow::Result;
 use clap::Parser;
 use stage::program::Program;
 
-/// Builds the gateway, the tunnel-server and the tunnel-agent as images have them, optimized for
-/// what they do most. Takes many minutes
+/// Builds the gateway, the tunnel-server and the tunnel-agent as in images, with profile-guided
+/// optimization. Takes many minutes
 #[derive(Debug, Parser)]
 #[command(name = "dist")]
 struct Args {
-    /// Where the programs go
+    /// Directory for the programs
     #[arg(value_name = "DIRECTORY")]
     directory: PathBuf,
 }

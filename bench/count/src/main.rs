@@ -33,22 +33,22 @@ struct Options {
     command: Option<Command>,
     #[command(flatten)]
     given: Given,
-    /// How often each is counted
+    /// How often to count each case
     #[arg(long, default_value_t = 5)]
     rounds: usize,
-    /// Which, by the beginning of their names [default: all]
+    /// Cases to count, by prefix of their names [default: all]
     #[arg(value_name = "CASE")]
     cases: Vec<String>,
-    /// Show this many functions with what each spends itself
+    /// Show this many functions with their own cost
     #[arg(long, default_value_t = 0, value_name = "NUMBER")]
     top: usize,
-    /// Show functions with what they and all they call spend
+    /// Show functions with their cost including callees
     #[arg(long)]
     inclusive: bool,
     /// Keep callgrind's files here, for kcachegrind and the like
     #[arg(long, value_name = "DIRECTORY")]
     keep: Option<PathBuf>,
-    /// Make these figures the committed ones (bench/instructions.json)
+    /// Write these figures to bench/instructions.json
     #[arg(long)]
     write: bool,
 }

@@ -19,10 +19,10 @@ const PATIENCE: Duration = Duration::from_secs(15);
 #[derive(Debug, Parser)]
 #[command(name = "demo-real", max_term_width = 120)]
 struct Args {
-    /// Go through the steps and end; fails if a step fails
+    /// Run the steps and exit; fails if a step fails
     #[arg(long)]
     once: bool,
-    /// Show the gateway's log from this level on
+    /// Show the gateway's log at this level and above
     #[arg(long, value_name = "LEVEL")]
     log_level: Option<String>,
 }
