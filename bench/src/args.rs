@@ -32,7 +32,7 @@ pub struct Args {
 
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
-    /// Every scenario
+    /// Measures every scenario
     All,
     /// Measures some scenarios, by name
     Run {

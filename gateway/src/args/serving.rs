@@ -129,9 +129,8 @@ fn named(text: &str, wrong: &mut Vec<String>, warnings: &mut Vec<String>) -> Opt
     };
     let names = names.split(',').map(str::trim).filter(|name| !name.is_empty());
     let (addresses, names): (Vec<_>, Vec<_>) = names.partition(|name| name.parse::<IpAddr>().is_ok());
-    warnings.extend(addresses.iter().map(|address| {
-        format!("--tls-sni-cert-key: {address} has no effect: clients send no addresses in SNI")
-    }));
+    let unused = |name: &&str| format!("--tls-sni-cert-key: {name} has no effect: clients send no addresses in SNI");
+    warnings.extend(addresses.iter().map(unused));
     if names.is_empty() && !addresses.is_empty() {
         return None;
     }

@@ -137,7 +137,7 @@ fn servers(args: &Servers, wrong: &mut Vec<String>) -> Vec<Destination> {
     let mut servers: Vec<Destination> = Vec::new();
     for text in &args.server {
         match Destination::parse(text) {
-            Ok(server) if servers.contains(&server) => wrong.push(format!("--server={text} is given twice: remove one")),
+            Ok(server) if servers.contains(&server) => wrong.push(format!("--server={text} is given twice")),
             Ok(server) => servers.push(server),
             Err(error) => wrong.push(format!("--server={text}: {error}")),
         }

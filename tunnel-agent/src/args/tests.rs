@@ -23,7 +23,7 @@ fn all_mistakes_are_named_at_once() {
         "--proxy-url: ",
         "--api-server is required outside a pod",
         "--allow=10.1.2.3/8: bits are set beyond the prefix: 10.0.0.0",
-        "--dial-timeout must not be 0",
+        "--dial-timeout must be greater than 0",
     ] {
         assert!(error.contains(part), "{part} missing in: {error}");
     }
