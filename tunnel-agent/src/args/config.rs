@@ -156,7 +156,7 @@ fn credential(args: &Credential, wrong: &mut Vec<String>) -> Option<KeyPairFiles
             "a credential is required: --cert-file and --key-file, or --token-file with a token that the hub accepts"
                 .into(),
         ),
-        (_, _, Some(_)) => wrong.push("--token-file and --cert-file are both given: use one credential".into()),
+        (_, _, Some(_)) => wrong.push("--token-file and --cert-file are both given: give one of them".into()),
         (Some(_), None, None) => wrong.push("--cert-file needs --key-file".into()),
         (None, Some(_), None) => wrong.push("--key-file needs --cert-file".into()),
     }
