@@ -37,7 +37,7 @@ pub enum Error {
     BadRequest(&'static str),
     #[error(transparent)]
     BadPath(BadPath),
-    #[error("the request has more than {} header lines, send fewer header lines", headers::MOST_LINES)]
+    #[error("the request has more than {} header lines: send fewer", headers::MOST_LINES)]
     TooManyHeaders,
     #[error("the request has {0}: send fewer or shorter headers")]
     UnfitHead(Unfit),
@@ -54,7 +54,7 @@ pub enum Error {
     #[error("no such object {0}")]
     NoSuchObject(ClusterName),
     /// The first list of Secrets is not in yet.
-    #[error("the gateway has not read the registered clusters from the hub yet, retry shortly")]
+    #[error("the gateway has not read the registered clusters from the hub yet; retry shortly")]
     ClustersUnknown,
     #[error(transparent)]
     TooMany(#[from] TooMany),
@@ -181,7 +181,7 @@ fn authentication(error: AuthenticationError) -> Status {
 
 /// Nothing was asked of anybody, so it may be tried again.
 fn reviews_full() -> Status {
-    let message = format!("{}, try again shortly", auth::ReviewError::Busy);
+    let message = format!("{}; retry shortly", auth::ReviewError::Busy);
     let details = Details { retry_after_seconds: 1, ..Details::default() };
     Status::new(StatusCode::TOO_MANY_REQUESTS, Reason::TooManyRequests, message).with_details(details)
 }

@@ -101,7 +101,7 @@ async fn respond(
                 None => forward::serve(&call, request).await.map(Answer::from),
             }
         }
-        _ if upgrade.is_some() => Err(Error::BadRequest("this path takes no upgrade")),
+        _ if upgrade.is_some() => Err(Error::BadRequest("this path does not support upgrades")),
         route => Box::pin(own(connection, route, &permit, request)).await.map(Answer::from),
     }
 }

@@ -136,7 +136,7 @@ fn set_log_level(gateway: &RequestNeeds, permit: &Permit, level: &str) -> Respon
         Err(_) => level.trim(),
     };
     let Some(logs) = &gateway.log_level else {
-        return answer(StatusCode::CONFLICT, TEXT, "the log level is not in this gateway's hands\n");
+        return answer(StatusCode::CONFLICT, TEXT, "this process does not control the log level\n");
     };
     match logs.set(level) {
         Ok(()) => {

@@ -44,7 +44,7 @@ pub enum SendError {
     #[error("all {0} connections to the member are in use")]
     Exhausted(usize),
     /// The member refused the request unprocessed.
-    #[error("the member refused the request unprocessed, it is probably shutting down")]
+    #[error("the member refused the request unprocessed, probably because it is shutting down")]
     Refused,
     /// The member, or the network, ended the exchange; it may have acted on the request.
     #[error("{0}")]
@@ -57,7 +57,7 @@ pub enum SendError {
     #[error("its head has {0}")]
     UnfitAnswer(Unfit),
     /// The client stopped sending its request body.
-    #[error("the client went away while sending its request: {0}")]
+    #[error("the client disconnected while sending its request: {0}")]
     ClientGone(String),
 }
 

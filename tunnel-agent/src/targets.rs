@@ -47,7 +47,7 @@ pub enum Check {
 /// A destination that is not allowed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the agent of cluster {cluster} does not allow {destination}{or}: if it is to be reached, start the agent with --allow={destination}"
+    "the agent of cluster {cluster} does not allow {destination}{or}: to allow it, start the agent with --allow={destination}"
 )]
 pub struct NotAllowed {
     cluster: ClusterName,

@@ -141,8 +141,8 @@ pub enum BadPath {
     Escape,
     /// Only refused where the path is reviewed: see [`MemberRequest::has_one_reading`].
     #[error(
-        "the proxied path must not contain '\\' or, but at its ends, '//', encoded or not: what is in front of the member may \
-         make another path of it; separate segments by one '/'"
+        "the proxied path must not contain '\\' or, except at its ends, '//', encoded or not: a proxy in front of the member \
+         may turn it into another path; separate segments by one '/'"
     )]
     Slashes,
     /// See [`query::MOST_PARAMETERS`].

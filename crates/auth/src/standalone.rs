@@ -220,7 +220,7 @@ fn parse_verb(text: &str) -> Result<Verb, String> {
     [Verb::Get, Verb::Create, Verb::Update, Verb::Patch, Verb::Delete]
         .into_iter()
         .find(|verb| verb.as_str() == text)
-        .ok_or_else(|| format!("verb {text:?} is none of get, create, update, patch, delete and \"*\""))
+        .ok_or_else(|| format!("verb {text:?} is not one of get, create, update, patch, delete and \"*\""))
 }
 
 #[cfg(test)]

@@ -9,13 +9,11 @@ use net::tls::keypair::KeyPairError;
 /// Why no credential was issued. Commands are as the Secret writes them.
 #[derive(Debug, thiserror::Error)]
 pub enum ExecError {
-    #[error(
-        "exec: executable {command} is not allowed here: the gateway's operator would have to name it in --exec-commands"
-    )]
+    #[error("exec: executable {command} is not allowed here: the gateway's operator must list it in --exec-commands")]
     NotAllowed { command: String },
     /// By variables an allowed command may be made to run anything.
     #[error(
-        "exec: environment variable {name} is not allowed here: remove it, or the gateway's operator would have to name it in \
+        "exec: environment variable {name} is not allowed here: remove it, or have the gateway's operator list it in \
          --exec-env"
     )]
     VariableNotAllowed { name: String },
@@ -27,7 +25,7 @@ pub enum ExecError {
     #[error("exec: executable {command} cannot be started: {source}")]
     Start { command: String, source: std::io::Error },
     /// `slow`: it was tried for a moment, and not done by then.
-    #[error("exec: {limit} other plugins have been running for {after:?}: find the one that hangs, or try again")]
+    #[error("exec: {limit} other plugins have been running for {after:?}: find the one that hangs, or retry")]
     Busy { limit: usize, after: Duration, slow: bool },
     /// `stderr` is empty or `: ` and the last words.
     #[error("exec: executable {command} did not finish within {after:?} and was killed{stderr}")]

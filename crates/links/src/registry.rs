@@ -192,19 +192,19 @@ impl Registry {
         if let Some(links) = links {
             let message = format!(
                 "none of the {links} links to tunnel-agents of cluster \"{cluster}\" takes new streams now: they are leaving, full or \
-                 silent"
+                 silent; retry shortly"
             );
             return Refusal::new(Hop::Server, Reason::NoLink, message);
         }
         if self.knows(cluster) {
             let message = format!(
-                "no tunnel-agent of cluster \"{cluster}\" is linked to this tunnel-server now: see whether the agent runs there and \
-                 what its log says"
+                "no tunnel-agent of cluster \"{cluster}\" is linked to this tunnel-server now: check that the agent runs in that \
+                 cluster, and its log"
             );
             return Refusal::new(Hop::Server, Reason::NoLink, message);
         }
         let message = format!(
-            "no tunnel-agent of a cluster \"{cluster}\" has linked to this tunnel-server lately: see that its agent runs with \
+            "no tunnel-agent of a cluster \"{cluster}\" has linked to this tunnel-server lately: check that its agent runs with \
              --cluster={cluster} and this server's address"
         );
         Refusal::new(Hop::Server, Reason::UnknownCluster, message)
@@ -213,7 +213,7 @@ impl Registry {
 
 fn no_answer(cluster: &ClusterName, to: &Destination, after: Duration) -> Refusal {
     let message =
-        format!("the tunnel-agent of cluster \"{cluster}\" did not say within {after:?} whether it reached {to}");
+        format!("the tunnel-agent of cluster \"{cluster}\" did not report within {after:?} whether it reached {to}");
     Refusal::new(Hop::Server, Reason::AgentTimeout, message)
 }
 

@@ -17,9 +17,9 @@ pub enum ClusterError {
     #[error("data key \"token\" cannot be sent in a header")]
     Token,
     #[error(
-        "it is reached through the tunnel (endpoint type ClusterProxy), and this gateway has none: start it with --proxy-host, where tunnel-servers are, or with --tunnel-listen, for agents to link to"
+        "it is behind the tunnel (endpoint type ClusterProxy), and this gateway has none: start the gateway with --proxy-host (tunnel-servers) or --tunnel-listen (embedded)"
     )]
     NoTunnel,
-    #[error("data key \"proxy-url\": {0}: name the proxy's CA by --proxy-ca-file")]
+    #[error("data key \"proxy-url\": {0}: give the proxy's CA by --proxy-ca-file")]
     ProxyTrust(client::TrustError),
 }

@@ -149,13 +149,13 @@ impl fmt::Display for Failure {
             Cause::Absent => write!(f, "no such cluster {cluster}"),
             Cause::Late => write!(
                 f,
-                "cluster {cluster} is registered, but the gateway has not read it from the hub yet; retry shortly; if this \
-                 lasts, see the gateway's log"
+                "cluster {cluster} is registered, but the gateway has not read it from the hub yet; retry shortly; if it \
+                 persists, see the gateway's log"
             ),
             Cause::Unanswered => write!(
                 f,
-                "the gateway does not know cluster {cluster}, and the hub did not say whether it was registered just now; retry \
-                 shortly; if this lasts, see the gateway's log"
+                "the gateway does not know cluster {cluster} and could not ask the hub whether it was just registered; retry \
+                 shortly; if it persists, see the gateway's log"
             ),
             Cause::Invalid(reason) | Cause::Unconvertible(reason) => {
                 write!(f, "cluster {cluster} is registered but its Secret cannot be used: {reason}")
@@ -168,7 +168,10 @@ impl fmt::Display for Failure {
                  have been processed"
             ),
             Cause::Unexpected(status) => {
-                write!(f, "cluster {cluster} answered with {status}, which is no answer to this request")
+                write!(
+                    f,
+                    "cluster {cluster} sent an unexpected response ({status}); the request may have been processed"
+                )
             }
             Cause::CredentialRejected => write!(
                 f,
@@ -176,8 +179,8 @@ impl fmt::Display for Failure {
             ),
             Cause::IssuedRejected => write!(
                 f,
-                "cluster {cluster} rejected the credential that its external command issued (401): does the member know whom \
-                 the command speaks for?"
+                "cluster {cluster} rejected the credential that its external command issued (401): check on the member that \
+                 it accepts the identity of that credential"
             ),
             // The words of the Go cluster-gateway.
             Cause::NotIssued(error) => {
@@ -189,7 +192,7 @@ impl fmt::Display for Failure {
             ),
             Cause::Loop => write!(
                 f,
-                "request for cluster {cluster} keeps coming back to this gateway: does its endpoint point here?"
+                "the request for cluster {cluster} keeps coming back to this gateway: correct the endpoint in its Secret"
             ),
         }
     }
@@ -201,21 +204,21 @@ fn sending(f: &mut fmt::Formatter<'_>, cluster: &ClusterName, error: &SendError)
         // disconnected cluster.
         SendError::Connect(error) => write!(f, "cluster {cluster} is unreachable: {error}"),
         SendError::Exhausted(_) | SendError::Refused => {
-            write!(f, "cluster {cluster} takes no more requests: {error}")
+            write!(f, "cluster {cluster} takes no more requests: {error}; retry shortly")
         }
         SendError::Broken(reason) => broken(f, cluster, reason),
         SendError::Unfit(unfit @ (Unfit::TooLarge | Unfit::LongName)) => write!(
             f,
-            "the request for cluster {cluster} has {unfit}, with the member's credential and the groups of an impersonated \
-             user: send fewer or shorter headers"
+            "the request for cluster {cluster} has {unfit}, including the member's credential and the groups of an \
+             impersonated user: send fewer or shorter headers"
         ),
         SendError::Unfit(Unfit::Name) => {
-            write!(f, "the request for cluster {cluster} has {}: send it under another name", Unfit::Name)
+            write!(f, "the request for cluster {cluster} has {}: rename the header", Unfit::Name)
         }
         SendError::UnfitAnswer(_) => write!(
             f,
-            "the answer of cluster {cluster} cannot be passed on: {error}; the request may have been processed; whoever runs \
-             what answered, often a workload behind /proxy/, has to send fewer, shorter or valid headers"
+            "the response of cluster {cluster} cannot be passed on: {error}; the request may have been processed; the server \
+             that responded, often a workload behind /proxy/, must send fewer, shorter or valid headers"
         ),
         SendError::ClientGone(_) => write!(f, "request to cluster {cluster}: {error}"),
     }

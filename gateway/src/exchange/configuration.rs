@@ -220,7 +220,7 @@ impl Compiler<'_> {
             },
             Some(EXTERNAL) => format!("type {EXTERNAL} is not implemented, here as in the Go cluster-gateway"),
             Some(other) => {
-                format!("type {:?} is none of {PRIVILEGED} and {STATIC}", shortened(other, LONGEST_NAME))
+                format!("type {:?} is neither {PRIVILEGED} nor {STATIC}", shortened(other, LONGEST_NAME))
             }
             None => format!("has no type: write {PRIVILEGED} or {STATIC}"),
         };
@@ -274,7 +274,7 @@ fn mapping(target: Option<Target>) -> Result<Impersonation, String> {
     }
     let uid = Some(&*target.uid).filter(|uid| !uid.is_empty());
     Impersonation::new(&target.user, &target.groups, uid)
-        .map_err(|field| format!("target.{field} is empty in part, or cannot be sent in a header"))
+        .map_err(|field| format!("target.{field} has an empty entry, or cannot be sent in a header"))
 }
 
 // === impl InvalidConfiguration ===

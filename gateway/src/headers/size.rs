@@ -35,10 +35,10 @@ const ONE_FRAME: usize = 4096;
 /// Why a head, or a trailer section, is not passed on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
-    #[error("more than {} KiB of headers, as they are or encoded for HTTP/2 (HPACK)", MOST_BYTES / 1024)]
+    #[error("more than {} KiB of headers, plain or HPACK-encoded", MOST_BYTES / 1024)]
     TooLarge,
     /// `http` takes `"` in names that came over HTTP/2, which is no token (RFC 9110 §5.6.2).
-    #[error("a header name with a quotation mark in it, which is not valid")]
+    #[error("a header name with a quotation mark, which is invalid")]
     Name,
     /// It was taken out before the head was read.
     #[error("a header name of more than 32 KiB")]

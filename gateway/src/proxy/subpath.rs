@@ -44,5 +44,5 @@ pub async fn authorize(gateway: &RequestNeeds, user: Arc<User>, route: &ProxyRou
 
 fn describe_denial(cluster: &str, reason: &str) -> String {
     let colon = if reason.is_empty() { "" } else { ": " };
-    format!("the hub does not grant it for requests to cluster {cluster}{colon}{reason}")
+    format!("the hub does not allow it for requests to cluster {cluster}{colon}{reason}")
 }

@@ -54,7 +54,7 @@ pub async fn serve(
     client: &mut Option<OnUpgrade>,
 ) -> Result<Answer, Error> {
     if !matches!(*request.method(), Method::GET | Method::POST) {
-        return Err(Error::BadRequest("an upgrade is asked for by GET or POST"));
+        return Err(Error::BadRequest("an upgrade request must use GET or POST"));
     }
     let upgrading = Upgrading { call, upgrade };
     let (_, response) = attempt::answer(&upgrading, request).await?;

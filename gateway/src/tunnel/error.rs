@@ -109,10 +109,10 @@ impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.foremost() {
             Some(refusal) if refusal.reason == Reason::Limit => {
-                write!(f, "the tunnel-{} takes no more streams: {refusal}, try again shortly", refusal.hop)
+                write!(f, "the tunnel-{} takes no more streams: {refusal}; retry shortly", refusal.hop)
             }
             Some(refusal) if refusal.reason == Reason::Draining => {
-                write!(f, "the tunnel-{} is shutting down: {refusal}, try again shortly", refusal.hop)
+                write!(f, "the tunnel-{} is shutting down: {refusal}; retry shortly", refusal.hop)
             }
             Some(_) => {
                 write!(f, "no tunnel-agent of the cluster is linked to {}", self.whom())?;
@@ -120,7 +120,7 @@ impl fmt::Display for Missing {
                 if !failures.is_empty() {
                     write!(f, " ({failures})")?;
                 }
-                f.write_str(": check that tunnel-agent runs in that cluster and what its log says of its links")
+                f.write_str(": check that the tunnel-agent runs in that cluster, and its log")
             }
             None if self
                 .unreachable
@@ -128,14 +128,12 @@ impl fmt::Display for Missing {
                 .any(|unreachable| matches!(unreachable, Unreachable::Silent { linked: true, .. })) =>
             {
                 write!(f, "no answer in time: {}: ", self.failures())?;
-                f.write_str(
-                    "see whether the cluster's tunnel-agent and its API server are slow, in the tunnel-server's log",
-                )
+                f.write_str("check the tunnel-server's log for a slow tunnel-agent or API server of the cluster")
             }
             None => {
-                write!(f, "the gateway reaches no tunnel-server: {}: ", self.failures())?;
+                write!(f, "the gateway cannot reach any tunnel-server: {}: ", self.failures())?;
                 f.write_str(
-                    "check --proxy-host, --proxy-port and the --proxy- certificates, and that tunnel-servers run there",
+                    "check --proxy-host, --proxy-port, --proxy-ca-cert and --proxy-cert, and that tunnel-servers run there",
                 )
             }
         }

@@ -31,7 +31,7 @@ pub enum Unlinked {
     Tls { address: SocketAddr, reason: String },
     #[error("dial tcp {address}: tls: handshake timeout")]
     TlsTimeout { address: SocketAddr },
-    #[error("dial tcp {address}: it speaks no HTTP/2, so it is no tunnel-server's port for frontends")]
+    #[error("dial tcp {address}: it does not support HTTP/2, so it is not the frontend port of a tunnel-server")]
     NoHttp2 { address: SocketAddr },
     #[error("dial tcp {address}: {source}")]
     Link { address: SocketAddr, source: LinkError },

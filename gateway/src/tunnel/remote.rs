@@ -53,7 +53,7 @@ struct Host {
 /// Why nothing can be dialled. Texts name the flag.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteError {
-    #[error("--proxy-host: {0:?} is no DNS name or IP address")]
+    #[error("--proxy-host: {0:?} is not a DNS name or IP address")]
     Host(String),
     #[error("--proxy-ca-cert, --proxy-cert, --proxy-key: {0}")]
     Files(#[from] ClientFilesError),

@@ -139,8 +139,8 @@ impl Drop for Attempt<'_> {
 impl fmt::Display for NextAttempt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Under => write!(f, "the next is under way"),
-            Self::In(left) => write!(f, "the next is made in {:.1}s", left.as_secs_f64()),
+            Self::Under => write!(f, "the next attempt is in progress"),
+            Self::In(left) => write!(f, "the next attempt is in {:.1}s", left.as_secs_f64()),
         }
     }
 }

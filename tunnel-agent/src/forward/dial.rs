@@ -18,7 +18,7 @@ pub enum Failure {
     NotAllowed(#[from] NotAllowed),
     #[error("{MOST_STREAMS} streams are open: close some or run more agents", MOST_STREAMS = super::MOST_STREAMS)]
     TooManyStreams,
-    #[error("{MOST_DIALS} connects are under way: try again later", MOST_DIALS = super::MOST_DIALS)]
+    #[error("{MOST_DIALS} dials are in progress: retry later", MOST_DIALS = super::MOST_DIALS)]
     TooManyDials,
     #[error(transparent)]
     Dial(#[from] DialError),

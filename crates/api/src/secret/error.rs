@@ -9,7 +9,7 @@ use super::{
 /// Why a Secret is no usable cluster.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SecretError {
-    #[error("the Secret's name is no cluster name: rename it to a lower-case DNS-1123 subdomain")]
+    #[error("the Secret's name is not a cluster name: rename it to a lower-case DNS-1123 subdomain")]
     Name,
     /// The Secret was not meant to be a cluster.
     #[error(
@@ -28,7 +28,7 @@ pub enum SecretError {
     UnknownEndpointType(String),
     #[error("key {PROXY_URL_KEY:?}: {0}")]
     ProxyUrl(#[from] InvalidProxyUrl),
-    #[error("key {EXEC_KEY:?} holds no JSON of an ExecConfig: write it again")]
+    #[error("key {EXEC_KEY:?} is not the JSON of an ExecConfig: correct it")]
     ExecNotJson,
     #[error(
         "key {EXEC_KEY:?}: apiVersion must be client.authentication.k8s.io/v1 or client.authentication.k8s.io/v1beta1"
@@ -38,7 +38,7 @@ pub enum SecretError {
     ExecNoCommand,
     #[error("key {EXEC_KEY:?}: {0}")]
     Exec(&'static str),
-    #[error("key {0:?} is not UTF-8 text: write it again")]
+    #[error("key {0:?} is not UTF-8 text: store text in it")]
     NotText(&'static str),
     /// Begins like the Go cluster-gateway's text.
     #[error("missing label key: api-endpoint: set key {ENDPOINT_KEY:?} to the API server's URL, https://HOST:PORT")]

@@ -113,7 +113,7 @@ fn command(command: String) -> Result<String, SecretError> {
     }
     if command.len() > MOST_COMMAND || command.chars().any(char::is_control) {
         return Err(SecretError::Exec(
-            "\"command\" is no file name: it is longer than 4,096 bytes or has control characters",
+            "\"command\" is not a file name: it is longer than 4,096 bytes or has control characters",
         ));
     }
     Ok(command)
@@ -121,7 +121,7 @@ fn command(command: String) -> Result<String, SecretError> {
 
 fn args(args: Vec<String>) -> Result<Vec<String>, SecretError> {
     if args.len() > MOST_ARGS {
-        return Err(SecretError::Exec("\"args\" are more than 256"));
+        return Err(SecretError::Exec("\"args\" has more than 256 entries"));
     }
     if args.iter().any(|arg| arg.contains('\0')) {
         return Err(SecretError::Exec("one of the \"args\" has a zero byte"));

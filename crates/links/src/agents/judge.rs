@@ -92,7 +92,7 @@ impl Judge {
             Ok(_) => Ok(()),
             Err(AuthorizationError::Forbidden { reason, .. }) => Err(forbidden(
                 format!(
-                    "user \"{name}\" may not link as cluster \"{cluster}\": on the hub it needs \"create\" of \"clustergateways/tunnel\" \
+                    "user \"{name}\" may not link cluster \"{cluster}\": on the hub it needs \"create\" of \"clustergateways/tunnel\" \
                      in API group \"{GROUP}\" with the resource name \"{cluster}\", by a ClusterRole and a ClusterRoleBinding"
                 ),
                 reason,
@@ -115,10 +115,10 @@ impl Judge {
                 "a valid ServiceAccount token of the hub or a client certificate of the agents' CA is needed"
             }
             (true, false) => {
-                "a valid ServiceAccount token of the hub is needed (client certificates are not taken here)"
+                "a valid ServiceAccount token of the hub is needed (client certificates are not accepted here)"
             }
             (false, _) => {
-                "a valid client certificate of the agents' CA is needed (tokens are not taken here: there is no hub)"
+                "a valid client certificate of the agents' CA is needed (tokens are not accepted here: there is no hub)"
             }
         };
         Refused {
@@ -164,7 +164,7 @@ fn named_so(user: &User, cluster: &ClusterName) -> Result<(), Refused> {
     }
     Err(forbidden(
         format!(
-            "a certificate for \"{}\" may not link as cluster \"{cluster}\": without a hub its common name must be \
+            "a certificate for \"{}\" may not link cluster \"{cluster}\": without a hub its common name must be \
              \"{COMMON_NAME}{cluster}\"",
             user.name
         ),
@@ -193,7 +193,7 @@ fn forbidden(message: String, why: String) -> Refused {
 pub(super) fn not_asked(why: String) -> Refused {
     Refused {
         status: StatusCode::SERVICE_UNAVAILABLE,
-        message: "the hub could not be asked about this agent, try again".to_owned(),
+        message: "the hub could not review this agent; retry".to_owned(),
         why,
         retry_after: Some(HUB_AGAIN),
     }
@@ -202,7 +202,7 @@ pub(super) fn not_asked(why: String) -> Refused {
 fn busy(why: String) -> Refused {
     Refused {
         status: StatusCode::TOO_MANY_REQUESTS,
-        message: "too many agents wait for the hub's word, try again".to_owned(),
+        message: "too many agents are waiting for the hub's review; retry".to_owned(),
         why,
         retry_after: Some(BUSY_AGAIN),
     }

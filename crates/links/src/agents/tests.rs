@@ -190,7 +190,7 @@ async fn without_a_hub_the_certificates_name_decides() {
     for (identity, token) in [(None, None), (Some(&stranger), None), (Some(&expired), None), (None, Some("token"))] {
         let (status, message, _) = stage.refused("east", identity, token).await;
         assert_eq!(status, StatusCode::UNAUTHORIZED);
-        assert!(message.contains("tokens are not taken here"), "{message}");
+        assert!(message.contains("tokens are not accepted here"), "{message}");
     }
     stage.metric_becomes("tunnel_server_registrations_total{outcome=\"forbidden\"} 4").await;
     stage.metric_becomes("tunnel_server_registrations_total{outcome=\"unauthenticated\"} 4").await;
@@ -249,7 +249,7 @@ async fn a_hub_that_cannot_be_asked_is_no_verdict() {
     echoes(&mut stream).await;
     let (status, message, retry_after) = stage.refused("west", None, Some("good")).await;
     assert_eq!((status, retry_after), (StatusCode::SERVICE_UNAVAILABLE, Some(Duration::from_secs(5))));
-    assert!(message.contains("the hub could not be asked"), "{message}");
+    assert!(message.contains("the hub could not review this agent"), "{message}");
 }
 
 #[tokio::test]

@@ -22,7 +22,7 @@ pub enum Refusal {
     Unreachable(DialError),
     #[error("TLS to the proxy: {0}")]
     Tls(io::Error),
-    #[error("the proxy's host cannot be verified: it is no DNS name or IP address")]
+    #[error("the proxy's host cannot be verified: it is not a DNS name or IP address")]
     Name,
     #[error("the proxy did not answer in time: i/o timeout")]
     Timeout,
@@ -30,7 +30,7 @@ pub enum Refusal {
     Closed,
     #[error("the connection to the proxy broke: {0}")]
     Broken(io::Error),
-    #[error("the proxy wants a user and password: write them into the proxy's URL, http://USER:PASSWORD@HOST:PORT")]
+    #[error("the proxy requires a user and password: write them into the proxy's URL, http://USER:PASSWORD@HOST:PORT")]
     CredentialsWanted,
     #[error("the proxy does not accept the user and password in its URL: correct them there")]
     CredentialsRefused,
@@ -87,7 +87,7 @@ impl SocksReply {
             6 => "time to live expired",
             7 => "it does not support CONNECT",
             8 => "it does not support this type of address",
-            _ => "for a reason unknown to us",
+            _ => "for an unknown reason",
         }
     }
 }

@@ -56,7 +56,7 @@ async fn opens_after_failures_in_a_row_and_says_why_and_until_when() {
     tested.fail();
     let refusal = tested.refusal();
     assert!(refusal.starts_with(REFUSED) && refusal.contains("last 5 attempts"), "{refusal}");
-    assert!(refusal.contains("the next is made in 0.") || refusal.contains("in 1.0s"), "{refusal}");
+    assert!(refusal.contains("the next attempt is in 0.") || refusal.contains("in 1.0s"), "{refusal}");
     assert_eq!(tested.gauge(), "1");
 }
 
@@ -68,7 +68,7 @@ async fn one_dial_goes_through_after_the_pause_and_its_success_closes_it() {
     assert!(tested.is_open(), "the pause is at least half its length");
     advance(PAUSES.first / 2 + Duration::from_millis(1)).await;
     let probe = tested.circuit.attempt().expect("and at most its length");
-    assert!(tested.refusal().contains("the next is under way"));
+    assert!(tested.refusal().contains("the next attempt is in progress"));
     probe.succeeded();
     assert_eq!((tested.is_open(), tested.gauge().as_str()), (false, "0"));
 }

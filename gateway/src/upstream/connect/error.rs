@@ -23,7 +23,7 @@ pub enum ConnectError {
     Tls { address: String, source: io::Error, advice: &'static str },
     #[error("dial tcp {address}: tls: handshake timeout after {after:?}")]
     TlsTimeout { address: String, after: Duration },
-    #[error("dial tcp {address}: the member speaks no HTTP/1.1, which upgrades need")]
+    #[error("dial tcp {address}: the member does not support HTTP/1.1, which upgrades need")]
     NoHttp1 { address: String },
     #[error("dial tcp {address}: http2: {reason}")]
     Http2 { address: String, reason: String },

@@ -116,7 +116,7 @@ async fn a_member_that_takes_no_upgrades_is_there_for_all_else() {
         let target = with_circuit(target(MemberAddresses::new(at(&member), others), PATIENCE), 1);
         for _ in 0..3 {
             let error = target.connect_http1().await.err().expect("it speaks HTTP/2 only");
-            assert!(error.to_string().contains("speaks no HTTP/1.1"), "{error}");
+            assert!(error.to_string().contains("does not support HTTP/1.1"), "{error}");
             target.connect_any().await.expect("the circuit stays closed");
         }
     }

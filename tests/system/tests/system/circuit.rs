@@ -49,7 +49,7 @@ async fn opens_after_five_failures_and_finds_the_member_again(http: Http) {
     assert_eq!(gauge(&rig).await, "0");
     let message = open_up(&rig, 503, "ServiceUnavailable", 5).await;
     assert!(message.contains(&format!("cluster c1 is unreachable: dial tcp 127.0.0.1:{port}: connect: ")), "{message}");
-    assert!(message.contains("the last 5 attempts to connect failed; the next is"), "{message}");
+    assert!(message.contains("the last 5 attempts to connect failed; the next attempt is"), "{message}");
     assert_eq!(gauge(&rig).await, "1");
     let options =
         MemberOptions { address: ([127, 0, 0, 1], port).into(), authority: Some(authority), ..http.member_options() };

@@ -73,7 +73,7 @@ async fn refusals_say_what_to_do() {
     };
     let status = |status: &str| format!("HTTP/1.1 {status}\r\nContent-Length: 2\r\n\r\nno");
     let required = status("407 Proxy Authentication Required");
-    assert!(told(&required, None).await.contains("wants a user and password"));
+    assert!(told(&required, None).await.contains("requires a user and password"));
     assert!(told(&required, Some(&jane())).await.contains("does not accept the user and password"));
     assert_eq!(told(&status("403 Not by our rules"), None).await, "the proxy refused to connect: 403 Not by our rules");
     assert!(told(&status("101 Switching Protocols"), None).await.contains("101"));

@@ -76,7 +76,7 @@ async fn a_user_and_password_are_offered_and_given_when_asked_for() {
 async fn refusals_say_what_to_do() {
     let hello: &[u8] = b"\x05\x01\x00";
     let told = async |answer: &[u8]| dialogue(&[(hello, answer)], NAMED, None).await.unwrap_err().to_string();
-    assert!(told(b"\x05\xff").await.contains("wants a user and password"));
+    assert!(told(b"\x05\xff").await.contains("requires a user and password"));
     assert!(told(b"\x05\x02").await.contains("not SOCKS5"));
     assert!(told(b"HTTP/1.1 400 Bad Request\r\n").await.contains("not SOCKS5"));
     assert!(told(b"\x05").await.contains("closed the connection"));

@@ -142,7 +142,7 @@ async fn what_the_hub_does_not_grant_does_not_reach_the_member() {
         let message = answer.status_message(403, "Forbidden");
         assert_eq!(
             message,
-            format!("{what}: the hub does not grant it for requests to cluster {CLUSTER}: RBAC: no rule")
+            format!("{what}: the hub does not allow it for requests to cluster {CLUSTER}: RBAC: no rule")
         );
     }
     // Nor does anybody learn here which clusters there are.

@@ -57,7 +57,7 @@ async fn missing_credentials_are_asked_for(kind: ProxyKind) {
     let url = proxy.url().replace("jane:s3cret@", "");
     let behind = behind(&url, &proxy, cluster(CLUSTER, &member)).await;
     let message = refused(&behind.rig, 503, "ServiceUnavailable").await;
-    assert!(message.contains("wants a user and password"), "{message}");
+    assert!(message.contains("requires a user and password"), "{message}");
 }
 
 async fn a_proxy_that_is_down_is_named(kind: ProxyKind) {

@@ -36,7 +36,7 @@ async fn each_refusal_names_its_hop_and_what_to_do() {
             unavailable,
             "no tunnel-agent of the cluster is linked to the tunnel-server: check",
         ),
-        (Hop::Server, Reason::Limit, unavailable, "the tunnel-server takes no more streams: why, try again shortly"),
+        (Hop::Server, Reason::Limit, unavailable, "the tunnel-server takes no more streams: why; retry shortly"),
         (Hop::Server, Reason::Draining, unavailable, "the tunnel-server is shutting down: why"),
         (
             Hop::Server,
@@ -91,7 +91,7 @@ async fn a_server_that_is_not_there_is_named() {
         .start()
         .await;
     let message = told(&rig, 503, "ServiceUnavailable").await;
-    let expected = format!("the gateway reaches no tunnel-server: dial tcp 127.0.0.1:{port}: connect: ");
+    let expected = format!("the gateway cannot reach any tunnel-server: dial tcp 127.0.0.1:{port}: connect: ");
     assert!(message.contains(&expected) && message.contains("check --proxy-host"), "{message}");
     // It comes, and is found at once: no circuit keeps the cluster away.
     for _ in 0..10 {
@@ -130,7 +130,7 @@ async fn what_is_no_tunnel_server_is_named() {
     pki.write_ca(other.authority());
     let rig = pki.gateway_at(&other.address().to_string()).cluster(CLUSTER, tunnelled(CLUSTER, &member)).start().await;
     let message = told(&rig, 503, "ServiceUnavailable").await;
-    assert!(message.contains("tls: ") || message.contains("it speaks no HTTP/2"), "{message}");
+    assert!(message.contains("tls: ") || message.contains("it does not support HTTP/2"), "{message}");
 }
 
 #[tokio::test]

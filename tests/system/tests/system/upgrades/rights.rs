@@ -94,7 +94,7 @@ async fn nobody_upgrades_by_a_method_that_changes_something() {
         assert_eq!(asked.1.status, 400, "{method}");
         if method != "HEAD" {
             let message = refusal(asked).await.status_message(400, "BadRequest");
-            assert_eq!(message, "an upgrade is asked for by GET or POST", "{method}");
+            assert_eq!(message, "an upgrade request must use GET or POST", "{method}");
         }
     }
     assert_eq!(member.connection_count(), 0);
