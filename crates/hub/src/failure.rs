@@ -37,7 +37,7 @@ pub enum Cause {
     /// No connection, or it broke.
     #[error("no answer: {0}")]
     Unreachable(String),
-    #[error("no whole answer in time")]
+    #[error("no complete answer in time")]
     Timeout,
     /// An answer longer than any that is taken.
     #[error("the answer is too large")]
@@ -46,7 +46,7 @@ pub enum Cause {
     #[error("the answer cannot be read")]
     Unreadable,
     /// As many requests as allowed are under way.
-    #[error("too many requests are under way")]
+    #[error("too many requests in flight")]
     Busy,
     /// One reader has as many watches open as one may have.
     #[error("too many watches of one user are open")]
@@ -85,19 +85,21 @@ impl HubFailure {
         match self.cause {
             Cause::Status(status) => match status.code {
                 401 => Status::internal_error(
-                    "the hub does not accept the gateway's own credential: renew the token or kubeconfig it runs with",
+                    "the hub does not accept the gateway's own credential: renew its token or kubeconfig",
                 ),
                 403 => Status::internal_error(&format!(
                     "the hub does not let the gateway {verb} {plural}: grant its ServiceAccount {verb} on {plural} in the \
-                     namespace of the cluster Secrets, or see the gateway's log for what else forbids it"
+                     namespace of the cluster Secrets, or see the gateway's log for another cause"
                 )),
                 _ => status.into_status(plural, resource),
             },
-            Cause::Unreachable(_) => unavailable(format!("the gateway cannot reach the hub to {verb} {resource}")),
-            Cause::Busy => too_many(format!("too many requests for {resource} are under way, try again shortly")),
+            Cause::Unreachable(_) => {
+                unavailable(format!("the gateway cannot reach the hub to {verb} {resource}; see the gateway's log"))
+            }
+            Cause::Busy => too_many(format!("too many requests to the hub for {resource} in flight; retry shortly")),
             Cause::TooManyWatches => too_many(format!(
-                "you have too many watches open: this gateway serves {MOST_OF_ONE} of one user at once, two for each of \
-                 virtualclusters; close some before you open another"
+                "you have too many watches open: this gateway serves {MOST_OF_ONE} of one user at once, and one of \
+                 virtualclusters counts twice; close some before you open another"
             )),
             Cause::Timeout => Status::new(
                 StatusCode::GATEWAY_TIMEOUT,
@@ -105,7 +107,7 @@ impl HubFailure {
                 format!("the hub did not answer a request to {verb} {resource} in time"),
             ),
             Cause::TooLarge => Status::internal_error(&format!(
-                "the hub's answer about {resource} is too large: ask for less with limit, or by a selector"
+                "the hub's answer about {resource} is too large: request less with limit or a selector"
             )),
             Cause::Unreadable => Status::internal_error(&format!("the hub's answer about {resource} cannot be read")),
         }
