@@ -70,15 +70,15 @@ impl Scenario for Bulk {
     fn method(&self) -> &'static str {
         match (self.upload, self.parallel) {
             (false, false) => {
-                "h2load takes the file five times, one after the other, on one HTTP/2 connection; a stream may have 4 MiB unread, as with Go's \
-                 clients. nginx takes it over HTTP/1.1, the others over HTTP/2."
+                "h2load downloads the file five times, one after the other, on one HTTP/2 connection; a stream may \
+                 have 4 MiB unread, as with Go's clients. nginx downloads it over HTTP/1.1, the others over HTTP/2."
             }
-            (false, true) => "As with one stream, but eight at once on one connection, each taking the file once.",
+            (false, true) => "As with one stream, but eight at once on one connection, each downloading the file once.",
             (true, false) => {
-                "h2load sends the file five times, one after the other, on one HTTP/2 connection. The upstream is nginx, which hands the body on \
-                 as it comes to a program that reads and forgets it; both are in the direct row."
+                "h2load uploads the file five times, one after the other, on one HTTP/2 connection. The upstream is \
+                 nginx, which streams the body to a program that reads and discards it; the direct row includes both."
             }
-            (true, true) => "As with one stream, but eight at once on one connection, each sending the file once.",
+            (true, true) => "As with one stream, but eight at once on one connection, each uploading the file once.",
         }
     }
 

@@ -65,12 +65,12 @@ impl Scenario for ManyClusters {
     }
 
     fn method(&self) -> &'static str {
-        "10,000 Secrets on a real hub, each with a CA and a token of 900 bytes of its own. Each round starts the program anew; it is ready when \
-         a request through it to one of the clusters is answered, and its memory is read when that no longer changes. Then GETs of \
-         0.9 KiB to that cluster, over 4 HTTP/2 connections with 8 streams each; then one Secret gets another token each \
-         second, and what the program uses meanwhile is divided by the seconds, whatever else it does in them included; at last five rotations \
-         of the cluster that is asked, from the hub's answer until a request that was sent again and again has an answer with \
-         the new token. The same with one Secret shows what 10,000 cost."
+        "10,000 Secrets on a real hub, each with its own CA and a token of 900 bytes. Each round starts the program \
+         anew. It is ready when it answers a request to one of the clusters; its memory is read once that no longer \
+         changes. Then come GETs of 0.9 KiB to that cluster, over 4 HTTP/2 connections with 8 streams each. Then one \
+         Secret per second gets a new token, and all that the program spends meanwhile is divided by the seconds. \
+         Finally, the token of the requested cluster is rotated five times, timed from the hub's answer until a \
+         repeated request succeeds with the new token. The same with one Secret shows what 10,000 cost."
     }
 
     fn figures(&self) -> &'static [Figure] {

@@ -46,8 +46,9 @@ impl Scenario for ExecEcho {
     }
 
     fn method(&self) -> &'static str {
-        "One connection is upgraded (`SPDY/3.1`, TLS on both sides; no proxy looks inside) to an upstream that echoes. 64 bytes are sent, \
-         and the next 64 when they are back, for the whole time. The upstream and the client are programs of this bench."
+        "One connection is upgraded (`SPDY/3.1`, TLS on both sides; no proxy looks inside) to an upstream that \
+         echoes. The client sends 64 bytes, and the next 64 when they are back, for the whole time. The upstream and \
+         the client are programs of this bench."
     }
 
     fn figures(&self) -> &'static [Figure] {
@@ -86,7 +87,8 @@ impl Scenario for ExecBulk {
     }
 
     fn method(&self) -> &'static str {
-        "As above, but written in pieces of 32 KiB without waiting while the echo is read. A megabyte is one that has gone there and back."
+        "As above, but the client writes pieces of 32 KiB without waiting while it reads the echo. A megabyte is one \
+         that has gone there and back."
     }
 
     fn figures(&self) -> &'static [Figure] {

@@ -50,10 +50,11 @@ impl Scenario for FrontProxy {
     }
 
     fn method(&self) -> &'static str {
-        "A client of our own on 4 HTTP/2 connections with 8 requests at once on each (h2load has no client certificates), for both kinds of rows: with a \
-         bearer token, and as the hub's aggregator asks: its client certificate, X-Remote-User, 20 X-Remote-Group, two X-Remote-Extra and what \
-         else it adds. The user is the token's. Both are put on the wire as Go's clients do it, the hub among them: a header that was sent before on \
-         the connection, token or group, is one byte; only the path is spelled out each time."
+        "Our own client on 4 HTTP/2 connections with 8 requests at once on each (h2load has no client certificates), \
+         for both kinds of rows: with a bearer token, and as the hub's aggregator sends requests: with its client \
+         certificate, X-Remote-User, 20 X-Remote-Group, two X-Remote-Extra and what else it adds. The user is the \
+         token's. Both are encoded as by Go's clients, the hub among them: a header that was sent before on the \
+         connection, token or group, is one byte; only the path is spelled out each time."
     }
 
     fn figures(&self) -> &'static [Figure] {

@@ -39,9 +39,9 @@ impl Scenario for GetH1 {
     }
 
     fn method(&self) -> &'static str {
-        "wrk on 32 connections that are kept alive, one request at a time on each. Otherwise as over HTTP/2: TLS 1.3 on both sides, one thread or \
-         worker each but for the Go gateway, the token reviewed already. The latencies are those of a closed loop at full load and say little: see \
-         latency."
+        "wrk on 32 kept-alive connections, one request at a time on each. Otherwise as over HTTP/2: TLS 1.3 on both \
+         sides, one thread or worker each except for the Go programs, the token already reviewed. The latencies are \
+         those of a closed loop at full load and say little: see latency."
     }
 
     fn figures(&self) -> &'static [Figure] {

@@ -28,12 +28,13 @@ impl Scenario for GetH2 {
     }
 
     fn method(&self) -> &'static str {
-        "h2load on 4 connections with 8 requests at once on each, TLS 1.3 with AES-128-GCM on both sides, a bearer token that the gateways have \
-         already had reviewed. ours, nginx and HAProxy have one thread or worker each, the Go gateway and Karmada's API server take all processors; \
-         ours, the Go gateway and HAProxy speak HTTP/2 with the upstream, nginx HTTP/1.1 on kept-alive connections, Karmada's on a new one for \
-         each request, and nginx and HAProxy put the member's token on each request, as \
-         the gateways do, but ask nobody who the caller is. CPU is that of the proxy's processes (direct: of the upstream's), h2load's is not in \
-         it. The rows with two threads are for information: two processors are too few for two threads, the upstream and h2load."
+        "h2load on 4 connections with 8 requests at once on each, TLS 1.3 with AES-128-GCM on both sides, and a \
+         bearer token that the gateways have already had reviewed. ours, nginx and HAProxy have one thread or worker \
+         each; the Go gateway and Karmada's API server use all CPUs. ours, the Go gateway and HAProxy use HTTP/2 to \
+         the upstream, nginx HTTP/1.1 on kept-alive connections, Karmada's server a new connection for each request. \
+         nginx and HAProxy set the member's token on each request, as the gateways do, but do not authenticate the \
+         caller. CPU is that of the proxy's processes (direct: of the upstream's), without h2load's. The rows with \
+         two threads are for information: two CPUs are too few for two threads, the upstream and h2load."
     }
 
     fn figures(&self) -> &'static [Figure] {

@@ -65,12 +65,12 @@ impl Scenario for GrowthClusters {
     }
 
     fn method(&self) -> &'static str {
-        "GETs of 0.9 KiB over 4 HTTP/2 connections with 8 streams each, all clusters the same upstream, ours with one thread. With 1, 100 and 10,000 \
-         clusters registered and one of them asked; and with all of them asked in turn, after a request to each has made its \
-         connection: each cluster has a pool of its own, so that what is written to one connection at a time becomes smaller. \
-         Permissions are \
-         kept for ten minutes here, at all points: each cluster is one, and renewing 10,000 every ten seconds would be another load. Those that do not \
-         fit into what the gateway keeps (8,192 when this was written) are asked for again, and that is in the figure."
+        "GETs of 0.9 KiB over 4 HTTP/2 connections with 8 streams each, all clusters the same upstream, ours with one \
+         thread. With 1, 100 and 10,000 clusters registered and one of them used; and with all of them used in turn, \
+         after a request to each has opened its connection. Each cluster has its own pool, so each write to a \
+         connection becomes smaller. Permissions are cached for ten minutes here, at all points: each cluster has its \
+         own, and renewing 10,000 every ten seconds would be another load. Those that do not fit into the gateway's \
+         cache (8,192 when this was written) are reviewed again, and the figure includes that."
     }
 
     fn figures(&self) -> &'static [Figure] {

@@ -67,10 +67,11 @@ impl Scenario for GrowthStreams {
     }
 
     fn method(&self) -> &'static str {
-        "1 KiB GETs through ours over HTTP/2, from h2load on 4 connections (1 for a single request at a time). Busy: the given number of requests is \
-         under way at every moment. Few of them cost more each, because every wake-up, read and write then serves one request where it serves a \
-         batch when there are many: this is the price of an idle processor, not of the number of streams. Idle: 32 requests at once, beside watches that \
-         are open through the same gateway, 100 on a connection, and have nothing to say: what merely being open costs the others."
+        "1 KiB GETs through ours over HTTP/2, from h2load on 4 connections (1 for a single request at a time). Busy: \
+         the given number of requests is in flight at every moment. Few of them cost more each, because every \
+         wake-up, read and write then serves one request instead of a batch: this is the cost of an idle CPU, not of \
+         the number of streams. Idle: 32 requests at once, next to idle watches through the same gateway, 100 on a \
+         connection: what open streams cost the others."
     }
 
     fn figures(&self) -> &'static [Figure] {

@@ -68,9 +68,9 @@ impl Scenario for Handshakes {
     }
 
     fn method(&self) -> &'static str {
-        "1,000 requests, one after the other, on one connection that has been used before, for a cluster with a `proxy-url` (HTTP CONNECT) or behind \
-         a tunnel-agent that is linked to the gateway. The member counts its TLS connections, the proxy its CONNECTs. The Go gateway's tunnel is \
-         konnectivity's and is not part of it."
+        "1,000 requests, one after the other, on one connection that has been used before, for a cluster with a \
+         `proxy-url` (HTTP CONNECT) or behind a tunnel-agent that is linked to the gateway. The member counts its TLS \
+         connections, the proxy its CONNECTs. The Go gateway's tunnel is konnectivity's and is not part of it."
     }
 
     fn figures(&self) -> &'static [Figure] {

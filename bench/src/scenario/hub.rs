@@ -48,9 +48,10 @@ impl Scenario for ThroughHub {
     }
 
     fn method(&self) -> &'static str {
-        "A real kube-apiserver as hub, with its aggregator, and another as member. One HTTP/2 connection gets a ConfigMap of 1 KiB, one request \
-         at a time: from the member itself, through each gateway asked directly, and through the hub, which sends the API group to one \
-         gateway at a time. `hub alone` is the same ConfigMap on the hub, by the same caller."
+        "A real kube-apiserver as hub, with its aggregator, and another as member. One HTTP/2 connection gets a \
+         ConfigMap of 1 KiB, one request at a time: from the member directly, through each gateway directly, and \
+         through the hub, which sends the API group to one gateway at a time. `hub alone` is the same ConfigMap on \
+         the hub, by the same caller."
     }
 
     fn figures(&self) -> &'static [Figure] {

@@ -50,10 +50,11 @@ impl Scenario for Latency {
     }
 
     fn method(&self) -> &'static str {
-        "1 KiB GETs that arrive at the same rate for everybody, a fifth of what the Go gateway can do in this run (1,000 a second without it), with \
-         exponential pauses from one seed, in turns over 4 HTTP/2 connections, sent by a client of our own. Latency counts from the moment a \
-         request was due, not from when it was sent, so that a stall is charged to everybody it would have met (coordinated omission). Goals \
-         are about what is added: the direct way's percentile of the same round is taken away first."
+        "1 KiB GETs that arrive at the same rate for every target, a fifth of the Go gateway's capacity in this run \
+         (1,000 a second without it), with exponential pauses from one seed, in turns over 4 HTTP/2 connections, sent \
+         by our own client. Latency counts from the moment a request was due, not from when it was sent, so that a \
+         stall counts for every request that it delays (coordinated omission). Goals are about added latency: the \
+         direct path's percentile of the same round is subtracted first."
     }
 
     fn figures(&self) -> &'static [Figure] {

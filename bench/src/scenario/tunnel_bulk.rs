@@ -72,11 +72,12 @@ impl Scenario for TunnelBulk {
     }
 
     fn method(&self) -> &'static str {
-        "An own driver enters each tunnel and moves 16 MiB at a time over one connection (4 MiB over each of eight), counted when the far end has \
-         them all. Tunnels are two processes with mutual TLS between them; ours, konnectivity and the relay (two HAProxies in TCP mode, no protocol \
-         of a tunnel at all) are entered through a Unix socket, the h2 frontend over mutual TLS, whose cost is in its figures. CPU is that of both \
-         processes together; of the destination on the direct way. A MB is a million bytes. Rates are of a machine on which the driver and the destination \
-         have to run too."
+        "Our own driver enters each tunnel and moves 16 MiB at a time over one connection (4 MiB over each of eight), \
+         counted when all of it has reached the far end. Tunnels are two processes with mutual TLS between them. The \
+         driver enters ours, konnectivity and the relay (two HAProxies in TCP mode, without any tunnel protocol) \
+         through a Unix socket, and the h2 frontend over mutual TLS, whose cost is in its figures. CPU is that of \
+         both processes together; of the destination on the direct path. A MB is a million bytes. Driver and \
+         destination share the machine, which limits the rates."
     }
 
     fn figures(&self) -> &'static [Figure] {

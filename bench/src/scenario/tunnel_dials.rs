@@ -43,9 +43,10 @@ impl Scenario for TunnelDials {
     }
 
     fn method(&self) -> &'static str {
-        "Connections opened and closed one after the other (at most 2,000), timed until the tunnel says that the destination is reached; the relay and the direct way \
-         cannot say so, there the time ends with an echo. Then 4,000, 200 at a time, timed until 64 bytes have come back, through a driver with one thread, which is \
-         part of every time. CPU is that of both processes together, closing included."
+        "Connections opened and closed one after the other (at most 2,000), timed until the tunnel reports that the \
+         destination is reached; the relay and the direct path cannot report that, so there the time ends with an \
+         echo. Then 4,000, 200 at a time, timed until 64 bytes have come back, through a driver with one thread, \
+         which is part of every time. CPU is that of both processes together, closing included."
     }
 
     fn figures(&self) -> &'static [Figure] {

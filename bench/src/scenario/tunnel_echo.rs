@@ -32,8 +32,9 @@ impl Scenario for TunnelEcho {
     }
 
     fn method(&self) -> &'static str {
-        "One connection through each tunnel, 64 bytes there and back, the next when the last has come. What counts is what a tunnel adds to the direct way. \
-         CPU is that of both processes together; of the destination on the direct way."
+        "One connection through each tunnel, 64 bytes there and back, the next when the last have come. What counts \
+         is what a tunnel adds to the direct path. CPU is that of both processes together; of the destination on the \
+         direct path."
     }
 
     fn figures(&self) -> &'static [Figure] {

@@ -38,9 +38,10 @@ impl Scenario for TunnelIdle {
     }
 
     fn method(&self) -> &'static str {
-        "A tunnel is started, 10,000 connections are opened through it (fewer where descriptors do not suffice: the relay needs two for each), 64 bytes go there and back on each, \
-         and two seconds later the resident memory of both processes together is compared with what it was before the first. Then all are closed, and it is looked at \
-         again after two times the length of a measurement (10 s by default)."
+        "A tunnel is started and 10,000 connections are opened through it (fewer where file descriptors run out: the \
+         relay needs two for each). 64 bytes go there and back on each; two seconds later the resident memory of both \
+         processes together is compared with that before the first connection. Then all are closed, and memory is \
+         read again after twice the length of a measurement (10 s by default)."
     }
 
     fn figures(&self) -> &'static [Figure] {

@@ -48,11 +48,11 @@ impl Scenario for WatchesEvents {
     }
 
     fn method(&self) -> &'static str {
-        "10,000 watches over 100 HTTP/2 connections with 100 streams each; the member sends a line of 500 bytes on each once a second, at times \
-         that are spread evenly over the second. Counted is the processor time while events arrive, divided by the events that the client \
-         read: a program that cannot keep up shows fewer events, and is measured at its best, with much to send at a time. Latency is \
-         from the time an event was due at the member, late ones included, until the client has read it; timers there have \
-         a grain of 1 ms, which the direct way shows."
+        "10,000 watches over 100 HTTP/2 connections with 100 streams each; the member sends a line of 500 bytes on \
+         each once a second, at times spread evenly over the second. CPU time while events arrive is divided by the \
+         events that the client read: a program that cannot keep up shows fewer events, and is measured at its best, \
+         with much to send at a time. Latency runs from the time an event was due at the member, late ones included, \
+         until the client has read it; timers there have a resolution of 1 ms, which the direct path shows."
     }
 
     fn figures(&self) -> &'static [Figure] {
