@@ -31,7 +31,7 @@ to keep. Nothing in the other namespace says that the release has it: that would
 {{- $own -}}
 {{- else if and (include "cluster-gateway.tunnel.on" .) (not (include "cluster-gateway.hasClusters" .)) -}}
 {{- with include "cluster-gateway.clustersNamespaceStranger" . -}}
-{{- fail (printf "namespace %s is there already, and this release did not create it: %s. Whoever may write Secrets there decides where clusters' requests and credentials go. If it is the right one, set secretNamespace=%s to use it; if not, set secretNamespace to another" $own . $own) -}}
+{{- fail (printf "namespace %s already exists, and this release did not create it: %s. Anyone who may write Secrets there controls where clusters' requests and credentials go. To use it, set secretNamespace=%s; otherwise set secretNamespace to another namespace" $own . $own) -}}
 {{- end -}}
 {{- $own -}}
 {{- else -}}

@@ -116,34 +116,34 @@ generated
 {{- with .Values.tunnel -}}
 {{- $on := or .server.enabled .embedded.enabled -}}
 {{- if and .server.enabled .embedded.enabled -}}
-{{- fail "tunnel.server.enabled and tunnel.embedded.enabled are both true: agents' Service leads to one of them, choose it" -}}
+{{- fail "tunnel.server.enabled and tunnel.embedded.enabled are both true: the agents' Service can lead to only one of them; set one to false" -}}
 {{- end -}}
 {{- if and .embedded.enabled (gt (int $.Values.replicas) 2) -}}
-{{- fail "tunnel.embedded.enabled with more than two replicas: agents have links to two gateways at least, and the others could not reach them. Use tunnel.server.enabled" -}}
+{{- fail "tunnel.embedded.enabled with more than two replicas: agents may link to only two gateways, and the others could not reach them; use tunnel.server.enabled" -}}
 {{- end -}}
 {{- if and .agents (not $on) -}}
-{{- fail "tunnel.agents names clusters, but nobody accepts their agents: set tunnel.server.enabled or tunnel.embedded.enabled" -}}
+{{- fail "tunnel.agents names clusters, but nothing accepts their agents: set tunnel.server.enabled or tunnel.embedded.enabled" -}}
 {{- end -}}
 {{- if and .listen.existingSecret .listen.issuerRef -}}
-{{- fail "tunnel.listen.existingSecret and tunnel.listen.issuerRef are both given: which one is it?" -}}
+{{- fail "tunnel.listen.existingSecret and tunnel.listen.issuerRef are both given: remove one" -}}
 {{- end -}}
 {{- if and .listen.issuerRef (not .listen.hosts) -}}
-{{- fail "tunnel.listen.hosts is required with tunnel.listen.issuerRef: the names to be certified" -}}
+{{- fail "tunnel.listen.hosts is required with tunnel.listen.issuerRef: the names for the certificate" -}}
 {{- end -}}
 {{- if and .listen.service.nodePort (eq .listen.service.type "ClusterIP") -}}
 {{- fail "tunnel.listen.service.nodePort is given, but tunnel.listen.service.type is ClusterIP" -}}
 {{- end -}}
 {{- if and (or .listen.service.loadBalancerClass .listen.service.loadBalancerSourceRanges) (ne .listen.service.type "LoadBalancer") -}}
-{{- fail "tunnel.listen.service.loadBalancerClass and .loadBalancerSourceRanges mean something with type LoadBalancer only" -}}
+{{- fail "tunnel.listen.service.loadBalancerClass and .loadBalancerSourceRanges have an effect with type LoadBalancer only" -}}
 {{- end -}}
 {{- if ne (empty .frontends.existingSecret) (empty .frontends.existingClientSecret) -}}
 {{- fail "tunnel.frontends.existingSecret and tunnel.frontends.existingClientSecret belong together: give both or none" -}}
 {{- end -}}
 {{- if and .frontends.existingSecret (not .server.enabled) -}}
-{{- fail "tunnel.frontends.existingSecret is given, but there are frontends with tunnel.server.enabled only" -}}
+{{- fail "tunnel.frontends.existingSecret is given, but frontends exist with tunnel.server.enabled only" -}}
 {{- end -}}
 {{- if and .listen.clientCASecret (eq .listen.clientCASecret .frontends.existingSecret) -}}
-{{- fail "tunnel.listen.clientCASecret and tunnel.frontends.existingSecret are the same: every agent could come as a gateway" -}}
+{{- fail "tunnel.listen.clientCASecret and tunnel.frontends.existingSecret are the same: every agent could pose as a gateway" -}}
 {{- end -}}
 {{- $ports := list (int .listen.port) (int .server.frontendPort) (int .server.adminPort) -}}
 {{- if and .server.enabled (ne (len $ports) (len (uniq $ports))) -}}

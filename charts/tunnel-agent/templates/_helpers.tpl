@@ -34,13 +34,13 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- $credential := .Values.credential -}}
 {{- $given := or $credential.token $credential.certificate $credential.key -}}
 {{- if not .Values.cluster -}}
-{{- fail "cluster is required: the name that this cluster has on the hub" -}}
+{{- fail "cluster is required: the name of this cluster on the hub" -}}
 {{- end -}}
 {{- if not .Values.servers -}}
 {{- fail "servers is required: HOST:PORT of at least one tunnel-server" -}}
 {{- end -}}
 {{- if and $credential.existingSecret $given -}}
-{{- fail "credential.existingSecret and a credential in the values are both given: which one is it?" -}}
+{{- fail "credential.existingSecret and a credential in the values are both given: remove one" -}}
 {{- end -}}
 {{- if not $credential.existingSecret -}}
 {{- if eq $credential.type "token" -}}
@@ -48,7 +48,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- fail "credential.type is token, but a certificate or key is given: set it to certificate" -}}
 {{- end -}}
 {{- if not $credential.token -}}
-{{- fail "credential.existingSecret or credential.token is required: the notes in the chart's README say how to make one on the hub" -}}
+{{- fail "credential.existingSecret or credential.token is required: the chart's README shows how to create one on the hub" -}}
 {{- end -}}
 {{- else -}}
 {{- if $credential.token -}}
@@ -65,9 +65,9 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 {{- end -}}
 {{- if and .Values.serverCA.pem .Values.serverCA.secretKey -}}
-{{- fail "serverCA.pem and serverCA.secretKey are both given: which one is it?" -}}
+{{- fail "serverCA.pem and serverCA.secretKey are both given: remove one" -}}
 {{- end -}}
 {{- if and .Values.proxy.url .Values.proxy.secretKey -}}
-{{- fail "proxy.url and proxy.secretKey are both given: which one is it?" -}}
+{{- fail "proxy.url and proxy.secretKey are both given: remove one" -}}
 {{- end -}}
 {{- end }}

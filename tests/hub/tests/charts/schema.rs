@@ -33,9 +33,12 @@ const WRONG: [(&str, &str); 15] = [
 const CONTRADICTIONS: [(&str, &str); 13] = [
     ("tunnel.server.enabled=true,tunnel.embedded.enabled=true", "are both true"),
     ("tunnel.embedded.enabled=true,replicas=3", "more than two replicas"),
-    ("tunnel.agents[0]=berlin", "nobody accepts their agents"),
+    ("tunnel.agents[0]=berlin", "nothing accepts their agents"),
     ("tunnel.server.enabled=true,tunnel.agents[0]=Berlin", "/tunnel/agents/0"),
-    ("tunnel.server.enabled=true,tunnel.listen.existingSecret=a,tunnel.listen.issuerRef.name=b", "which one is it?"),
+    (
+        "tunnel.server.enabled=true,tunnel.listen.existingSecret=a,tunnel.listen.issuerRef.name=b",
+        "are both given: remove one",
+    ),
     ("tunnel.server.enabled=true,tunnel.listen.issuerRef.name=b", "tunnel.listen.hosts is required"),
     (
         "tunnel.server.enabled=true,tunnel.listen.service.nodePort=30000,tunnel.listen.service.type=ClusterIP",
@@ -52,7 +55,7 @@ const CONTRADICTIONS: [(&str, &str); 13] = [
     ),
     (
         "tunnel.server.enabled=true,tunnel.frontends.existingSecret=a,tunnel.frontends.existingClientSecret=b,tunnel.listen.clientCASecret=a",
-        "every agent could come as a gateway",
+        "every agent could pose as a gateway",
     ),
     ("tunnel.server.enabled=true,tunnel.server.adminPort=8090", "must differ"),
     ("tunnel.embedded.enabled=true,tunnel.listen.port=9443", "must differ"),
@@ -79,13 +82,13 @@ const AGENT_LACKS: [(&str, &str); 6] = [
 
 /// What it says of wrong values beside the least that it needs.
 const AGENT: [(&str, &str); 9] = [
-    ("credential.token=a", "which one is it?"),
+    ("credential.token=a", "are both given: remove one"),
     ("cluster=Berlin", "/cluster"),
     ("servers[0]=hub.example.test", "/servers/0"),
     ("server=hub.example.test:8091", "'server' not allowed"),
     ("links=0", "/links"),
     ("proxy.url=http://user:password@proxy:3128", "/proxy/url"),
-    ("proxy.url=http://proxy:3128,proxy.secretKey=a", "which one is it?"),
+    ("proxy.url=http://proxy:3128,proxy.secretKey=a", "are both given: remove one"),
     ("serverCA.secretKey=a,serverCA.pem=Cg", "/serverCA/pem"),
     ("apiServer=https://10.0.0.1:6443", "/apiServer"),
 ];

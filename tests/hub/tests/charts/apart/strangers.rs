@@ -91,7 +91,7 @@ fn refused(release: &Installed<'_>, command: &str, values: &[&str], found: &str)
     let told = format!("{error:#}");
     let clusters = format!("{}-clusters", release.namespace);
     for words in
-        [format!("namespace {clusters} is there already"), found.into(), format!("set secretNamespace={clusters}")]
+        [format!("namespace {clusters} already exists"), found.into(), format!("set secretNamespace={clusters}")]
     {
         ensure!(told.contains(&words), "nobody is told {words:?}: {told}");
     }
