@@ -99,7 +99,7 @@ impl Links {
         }
         if identity.is_none() {
             warnings.push(
-                "--proxy-host without --proxy-cert and --proxy-key: tunnel-servers refuse clients without a certificate"
+                "--proxy-host without --proxy-cert and --proxy-key: tunnel-servers refuse gateways without a client certificate"
                     .into(),
             );
         }

@@ -65,7 +65,7 @@ fn further_pairs_have_the_names_after_the_last_colon() {
 fn mistakes_are_told_with_what_is_possible() {
     for (argument, words) in [
         ("--tls-min-version=VersionTLS10", "VersionTLS12 or VersionTLS13"),
-        ("--tls-min-version=1.3", "no version"),
+        ("--tls-min-version=1.3", "unknown version"),
         ("--tls-cipher-suites=TLS_NONE", "TLS_AES_128_GCM_SHA256"),
         ("--tls-cipher-suites=TLS_RSA_WITH_AES_128_CBC_SHA", "none of the cipher suites"),
         ("--tls-sni-cert-key=a.crt", "CERT,KEY"),
