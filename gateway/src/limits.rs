@@ -113,7 +113,7 @@ impl Limits {
         let rejected = Family::<ReasonLabels, Counter>::default();
         registry.register(
             "cluster_gateway_requests_rejected",
-            "Requests answered 429 because too many were under way, by whose cap was reached",
+            "Requests answered 429 at a limit on requests in flight, by the limit reached",
             rejected.clone(),
         );
         let counter = |reason| rejected.get_or_create_owned(&ReasonLabels { reason });

@@ -87,7 +87,7 @@ impl Metrics {
         add("reload_failures", "Times that certificates or a token could not be read anew", &self.reload_failures);
         registry.register(
             "tunnel_agent_registration_failures",
-            "Links that did not come about, by reason",
+            "Failed attempts to link, by reason",
             self.registration_failures.clone(),
         );
         registry.register(
@@ -98,7 +98,7 @@ impl Metrics {
     }
 
     fn register_streams(&self, registry: &mut Registry) {
-        registry.register("tunnel_agent_dials", "Destinations that were asked for, by outcome", self.dials.clone());
+        registry.register("tunnel_agent_dials", "Requested destinations, by outcome", self.dials.clone());
         registry.register("tunnel_agent_dial_seconds", "Time to connect to a destination", self.dial_seconds.clone());
         registry.register(
             "tunnel_agent_refused_destinations",

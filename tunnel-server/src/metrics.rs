@@ -128,12 +128,12 @@ impl Metrics {
         );
         registry.register(
             "tunnel_server_frontend_connections_refused",
-            "Connections of frontends that ended without a CONNECT that could be understood and was allowed, by reason",
+            "Connections of frontends that ended without a valid and allowed CONNECT, by reason",
             metrics.turned_away.clone(),
         );
         registry.register(
             "tunnel_server_frontend_reload_failures",
-            "Changes of the frontends' certificate and CA files that could not be used; the last good ones stay in force",
+            "Changes of the frontends' certificate and CA files that could not be used; the last good ones stay in use",
             metrics.reload_failures.clone(),
         );
         registry.register_collector(Box::new(Arc::clone(&metrics.streams)));
@@ -168,7 +168,7 @@ impl Metrics {
     pub fn watch(registry: &mut Registry, budget: &Budget) {
         registry.register(
             "tunnel_server_sheds",
-            "Streams reset because all together held more bytes than they may",
+            "Streams reset because all together held more bytes than --max-held-bytes",
             ShedStreams(budget.clone()),
         );
     }

@@ -108,7 +108,7 @@ impl Metrics {
         let verdicts = Family::<VerdictLabels, Counter>::default();
         registry.register(
             format!("{prefix}_authorization"),
-            "Authorizations by result, whether the hub was asked or not",
+            "Authorizations by result, with and without a review by the hub",
             verdicts.clone(),
         );
         let latency = Family::<KindLabels, Histogram>::new_with_constructor(|| Histogram::new(LATENCY_BUCKETS));
@@ -122,14 +122,14 @@ impl Metrics {
         let turned_away = Family::<TurnedAwayLabels, Counter>::default();
         registry.register(
             format!("{prefix}_reviews_rejected"),
-            "Reviews never begun because too many were waiting for the hub",
+            "Reviews rejected because too many were waiting for the hub",
             turned_away.clone(),
         );
 
         let reload_failures = Counter::default();
         registry.register(
             format!("{prefix}_client_ca_reload_failures"),
-            "Changes of the CA file of client certificates that could not be used; the last good one stays in force",
+            "Changes of the CA file of client certificates that could not be used; the last good one stays in use",
             reload_failures.clone(),
         );
 

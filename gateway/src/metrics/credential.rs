@@ -38,7 +38,7 @@ impl Families {
         );
         registry.register(
             "cluster_gateway_credential_expiry_timestamp_seconds",
-            "When the credential in use ends, for clusters whose credential is issued by a program and has an end",
+            "Expiry of the credential in use, for clusters whose program-issued credential has one",
             self.expiry.clone(),
         );
     }

@@ -137,7 +137,7 @@ impl Proxied {
         );
         registry.register(
             "ocm_proxy_cluster_escalation_access_review_duration_seconds",
-            "Time of the access review of what is asked of the member",
+            "Time of the second access review, of the request on the member",
             escalation,
         );
         proxied

@@ -41,7 +41,7 @@ impl TunnelMetrics {
         registry.register("cluster_gateway_tunnel_links", "Links to tunnel-servers", metrics.links.clone());
         registry.register(
             "cluster_gateway_tunnel_opens",
-            "Streams asked of the tunnel, by outcome and by the hop that failed (gateway, server, agent; empty: none)",
+            "Streams requested from the tunnel, by outcome and by the hop that failed (gateway, server, agent; empty: none)",
             metrics.opens.clone(),
         );
         registry.register(

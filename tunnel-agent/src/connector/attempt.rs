@@ -142,20 +142,20 @@ impl AttemptError {
         let cluster = &connector.cluster;
         match self.word() {
             "unauthenticated" => {
-                "the server does not know the credential: is it expired, from another hub, or signed by another CA?"
+                "the server does not accept the credential: it may be expired, from another hub, or signed by another CA"
                     .into()
             }
             "forbidden" => format!(
                 "on the hub, allow the credential's user to create clustergateways/tunnel named {cluster} (cluster.core.oam.dev); \
                  without a hub the certificate's CN must be system:tunnel-agent:{cluster}"
             ),
-            "credentials" => "it is read again before each attempt".into(),
+            "credentials" => "correct the file: the agent reads it again before each attempt".into(),
             "tls" => {
-                "do --server-ca-file and --server-name fit the server's certificate, and does the server trust ours?"
+                "check that --server-ca-file and --server-name fit the server's certificate, and that the server trusts ours"
                     .into()
             }
-            "malformed" => "is --server the agents' listener of a tunnel-server?".into(),
-            "limit" => "too many links of this cluster or agent: are there more agents than meant?".into(),
+            "malformed" => "check that --server is the agents' listener of a tunnel-server".into(),
+            "limit" => "too many links of this cluster or agent: lower --links, or the number of agents".into(),
             _ => String::new(),
         }
     }

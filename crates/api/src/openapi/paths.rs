@@ -102,7 +102,7 @@ fn proxy(resource: &Resource, subresource: &Subresource, with_path: bool) -> Val
     if with_path {
         parameters.push(parameter("path", "path", "string", "path on the member cluster"));
     }
-    let text = "true: the member is asked to act as the caller";
+    let text = "true: the member sees the caller instead of the registered credential";
     parameters.push(parameter("impersonate", "query", "string", text));
     let mut path = Map::from_iter([("parameters".to_owned(), Value::Array(parameters))]);
     for verb in subresource.verbs {
@@ -139,16 +139,20 @@ const LIST_PARAMETERS: &[Parameter] = &[
     ("labelSelector", "string", "which labels the returned objects must have"),
     ("fieldSelector", "string", "which fields the returned objects must have: metadata.name or metadata.namespace"),
     ("limit", "integer", "how many objects to return at once; may be ignored"),
-    ("continue", "string", "where the page begins, as the page before said"),
+    ("continue", "string", "continue token of the previous page"),
     ("resourceVersion", "string", "how recent the answer must be, or where a watch begins"),
-    ("resourceVersionMatch", "string", "how resourceVersion is meant: NotOlderThan or Exact"),
+    ("resourceVersionMatch", "string", "how resourceVersion applies: NotOlderThan or Exact"),
 ];
 
 const WATCH_PARAMETERS: &[Parameter] = &[
-    ("watch", "boolean", "whether to answer with a stream of changes"),
-    ("allowWatchBookmarks", "boolean", "whether the stream may hold events that only tell a resourceVersion"),
-    ("sendInitialEvents", "boolean", "whether the stream begins with the objects there are"),
-    ("timeoutSeconds", "integer", "when the stream ends"),
+    ("watch", "boolean", "whether to stream changes"),
+    (
+        "allowWatchBookmarks",
+        "boolean",
+        "whether the stream may have bookmark events, which carry only a resourceVersion",
+    ),
+    ("sendInitialEvents", "boolean", "whether the stream begins with the existing objects"),
+    ("timeoutSeconds", "integer", "seconds after which the stream ends"),
 ];
 
 // === impl Operation ===

@@ -93,7 +93,7 @@ impl Metrics {
         registry.register("tunnel_server_links", "Links of tunnel-agents, by cluster", metrics.links.clone());
         registry.register(
             "tunnel_server_registrations",
-            "Connections to the agents' listener, by what became of them",
+            "Connections to the agents' listener, by outcome",
             metrics.registrations.clone(),
         );
         registry.register(
@@ -104,12 +104,12 @@ impl Metrics {
         );
         registry.register(
             "tunnel_server_link_rtt_seconds",
-            "Round trips to tunnel-agents, one sample of each link in each interval of judging its credential anew",
+            "Round trips to tunnel-agents, one sample per link and recheck interval",
             metrics.rtt.clone(),
         );
         registry.register(
             "tunnel_server_agent_certificate_reload_failures",
-            "Changes of the certificate shown to agents that could not be used; the last good one stays in force",
+            "Changes of the serving certificate for agents that could not be used; the last good one stays in use",
             metrics.reload_failures.clone(),
         );
         for outcome in Outcome::ALL {
