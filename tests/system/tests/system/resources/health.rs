@@ -215,7 +215,7 @@ async fn long_bodies_that_do_not_end_turn_away_long_ones_alone() {
         }
     };
     let message = within(WAIT, "a refusal", refused).await.status_message(429, "TooManyRequests");
-    assert!(message.contains("try again"), "{message}");
+    assert!(message.contains("retry shortly"), "{message}");
     assert_eq!(put(&stage, &path("a"), &short).await.status, 200);
     for upload in unfinished {
         assert_eq!(upload.answer().await.expect("an answer").status, 200);
