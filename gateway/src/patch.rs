@@ -118,7 +118,7 @@ fn report(change: Change, args: &Args) {
             args.namespace,
             args.secret
         ),
-        Change::None => tracing::info!("APIService {name} trusts the right certificates already"),
+        Change::None => tracing::info!("APIService {name} already trusts the right certificates"),
     }
 }
 
@@ -128,7 +128,7 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::PatchError(obstacle) => obstacle.fmt(f),
-            Self::Silence => f.write_str("the hub gave no answer: check its address and the network in between"),
+            Self::Silence => f.write_str("the hub did not answer: check its address and the network"),
         }
     }
 }

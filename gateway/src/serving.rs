@@ -75,7 +75,9 @@ impl MainCertificate {
         match self {
             Self::Given(_) => "serving certificate".to_owned(),
             Self::InDirectory { .. } => {
-                format!("serving certificate {certificate} with {key} (remove both to have a new pair made)")
+                format!(
+                    "serving certificate {certificate} with {key} (remove both files, and the gateway creates a new pair)"
+                )
             }
         }
     }
@@ -88,7 +90,7 @@ fn find_or_make(directory: &Path, names: &[String]) -> anyhow::Result<KeyPairFil
     let names = names.iter().cloned().chain(host_name());
     match (exists(certificate)?, exists(key)?) {
         (true, true) => return Ok(files),
-        (true, false) => anyhow::bail!("{} is there, but {} is not", certificate.display(), key.display()),
+        (true, false) => anyhow::bail!("{} exists, but {} does not", certificate.display(), key.display()),
         (false, false) => self_signed::make(&files, names)?,
         (false, true) => self_signed::finish(&files, names)?,
     }

@@ -43,7 +43,7 @@ enum NotAnswering {
     Ca(io::Error),
     #[error(transparent)]
     Trust(#[from] TrustError),
-    #[error("its host can stand in no certificate")]
+    #[error("its host is not a DNS name or IP address")]
     Name,
     #[error(transparent)]
     Dial(#[from] DialError),

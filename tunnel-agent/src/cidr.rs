@@ -15,7 +15,7 @@ pub struct Cidr {
 /// Why a text is no range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CidrError {
-    #[error("the part before '/' is no IP address")]
+    #[error("the part before '/' is not an IP address")]
     Address,
     #[error("the part behind '/' must be a number up to 32 for IPv4 and 128 for IPv6")]
     Prefix,

@@ -62,7 +62,7 @@ impl Connector {
     pub async fn run(self: Arc<Self>, server: Destination) {
         let verified = self.server_name.clone().or_else(|| ServerName::try_from(server.host().to_owned()).ok());
         let Some(verified) = verified else {
-            tracing::error!(%server, "no certificate can name this host: give --server-name");
+            tracing::error!(%server, "this host cannot be verified: give --server-name");
             return;
         };
         let server = Arc::new(Server { name: server, verified, look_again: Notify::new() });

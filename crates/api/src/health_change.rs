@@ -116,7 +116,7 @@ impl Change {
         match serde_json::from_slice(body) {
             Ok(patch @ Value::Object(_)) => Ok(Self::Merge(patch)),
             Ok(_) => Err(Refused::Patch("a merge patch must be an object")),
-            Err(_) => Err(Refused::Patch("it is no JSON")),
+            Err(_) => Err(Refused::Patch("it is not JSON")),
         }
     }
 

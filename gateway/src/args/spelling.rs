@@ -61,8 +61,7 @@ pub(super) fn no_detached_values(arguments: &[OsString], command: &mut Command) 
         let takes_none =
             |argument: &Arg| argument.is_require_equals_set() && argument.get_long() == flag.strip_prefix("--");
         if boolean(word).is_ok() && command.get_arguments().any(takes_none) {
-            let text =
-                format!("'{flag} {word}' are two arguments, of which the second has no effect: write '{flag}={word}'");
+            let text = format!("the value in '{flag} {word}' has no effect: write '{flag}={word}'");
             return Err(command.error(ErrorKind::InvalidValue, text));
         }
     }

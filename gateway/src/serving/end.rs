@@ -15,7 +15,7 @@ pub(super) fn warning(certificate: &CertificateDer<'_>, made: bool, now: SystemT
     let end = certificate.validity().not_after;
     let seconds = u64::try_from(end.timestamp()).unwrap_or(0);
     let left = (SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)).duration_since(now);
-    let renew = if made { "delete both files and start again to have a new pair made" } else { "renew it" };
+    let renew = if made { "delete both files and restart, and the gateway creates a new pair" } else { "renew it" };
     match left {
         Err(_) => Some(format!("the serving certificate ended at {end}, no client accepts it any more: {renew}")),
         Ok(left) if made && left < SOON => Some(format!("the serving certificate ends at {end}: {renew}")),

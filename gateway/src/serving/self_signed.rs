@@ -29,7 +29,7 @@ pub(super) enum MakeError {
     Write { path: PathBuf, source: io::Error },
     #[error("cannot read {}: {source}", path.display())]
     Read { path: PathBuf, source: io::Error },
-    #[error("{} is there without a certificate, and is no key that one could be made for: remove it", .0.display())]
+    #[error("{} has no certificate and is not a usable private key: remove it", .0.display())]
     NoKey(PathBuf),
     #[error("cannot make a certificate: {0}")]
     Generate(#[from] rcgen::Error),

@@ -53,7 +53,10 @@ fn what_is_no_pair_is_told_with_the_way_out() {
     };
     std::fs::write(&files.certificate, "").unwrap();
     let error = load();
-    assert!(error.contains("remove both to have a new pair made") && error.contains("apiserver.crt"), "{error}");
+    assert!(
+        error.contains("remove both files, and the gateway creates a new pair") && error.contains("apiserver.crt"),
+        "{error}"
+    );
     std::fs::remove_file(&files.certificate).unwrap();
     std::fs::write(&files.private_key, "").unwrap();
     let error = load();

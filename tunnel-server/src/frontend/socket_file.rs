@@ -26,11 +26,11 @@ pub struct SocketFile {
 pub enum SocketFileError {
     #[error("another process listens on it: stop that one, or give another path")]
     InUse,
-    #[error("there is something else at that path, which is not removed: give another path")]
+    #[error("another file exists at that path: give another path")]
     NoSocket,
-    #[error("cannot look at what is there: {0}")]
+    #[error("cannot examine the existing file: {0}")]
     Look(#[source] io::Error),
-    #[error("cannot remove what a former process left there: {0}")]
+    #[error("cannot remove the socket of an earlier process: {0}")]
     Remove(#[source] io::Error),
     #[error("cannot bind: {0}")]
     Bind(#[source] io::Error),

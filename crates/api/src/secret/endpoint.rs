@@ -47,7 +47,7 @@ pub enum InvalidEndpoint {
     UserInfo,
     #[error("the URL must not have a query or fragment: remove everything from '?' or '#' on")]
     QueryOrFragment,
-    #[error("the URL's host is missing or no DNS name or IP address (IPv6 in brackets): write https://HOST:PORT")]
+    #[error("the URL's host is missing, or not a DNS name or IP address (IPv6 in brackets): write https://HOST:PORT")]
     Host,
     #[error("the URL's port must be a number from 1 to 65535")]
     Port,

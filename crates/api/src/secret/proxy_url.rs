@@ -43,7 +43,7 @@ pub enum InvalidProxyUrl {
     Characters,
     #[error("the URL's user and password must be valid percent-encoded UTF-8 of at most 255 bytes each")]
     Credentials,
-    #[error("the URL's host is missing or no DNS name or IP address (IPv6 in brackets)")]
+    #[error("the URL's host is missing, or not a DNS name or IP address (IPv6 in brackets)")]
     Host,
     #[error("the URL must end after host and port")]
     Path,

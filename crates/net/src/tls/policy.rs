@@ -33,7 +33,7 @@ pub struct Suites(Vec<SupportedCipherSuite>);
 /// A list of names that makes no choice of suites.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SuitesError {
-    #[error("{name:?} is no cipher suite; known are {}", known())]
+    #[error("{name:?} is not a known cipher suite; known are {}", known())]
     Unknown { name: String },
     #[error("none of the cipher suites is available; choose from {}", known())]
     NoneLeft,

@@ -34,7 +34,7 @@ fn both_spellings_of_chacha_are_known() {
 #[test]
 fn what_makes_no_choice_is_refused_with_the_choices() {
     let error = Suites::named(["TLS_MADE_UP"]).unwrap_err();
-    assert!(error.to_string().contains("\"TLS_MADE_UP\" is no cipher suite"), "{error}");
+    assert!(error.to_string().contains("\"TLS_MADE_UP\" is not a known cipher suite"), "{error}");
     assert!(error.to_string().contains("TLS_AES_128_GCM_SHA256"), "{error}");
     assert_eq!(Suites::named(["TLS_RSA_WITH_AES_128_CBC_SHA"]).unwrap_err(), SuitesError::NoneLeft);
     assert_eq!(Suites::named([]).unwrap_err(), SuitesError::NoneLeft);
