@@ -77,10 +77,10 @@ pub struct Args {
 #[derive(Debug, Group)]
 pub struct Serving {
     /// Port to serve HTTPS on; 0 takes a free one
-    #[arg(long, default_value_t = 443)]
+    #[arg(long, default_value_t = 443, value_name = "PORT")]
     pub secure_port: u16,
     /// Address to listen on
-    #[arg(long, default_value = "0.0.0.0")]
+    #[arg(long, default_value = "0.0.0.0", value_name = "ADDRESS")]
     pub bind_address: IpAddr,
     /// PEM file of the serving certificate and its intermediates, re-read when it changes
     #[arg(long, value_name = "FILE")]
@@ -89,10 +89,10 @@ pub struct Serving {
     #[arg(long, value_name = "FILE")]
     pub tls_private_key_file: Option<PathBuf>,
     /// Concurrent requests allowed on one HTTP/2 client connection
-    #[arg(long, default_value_t = 250, value_parser = clap::value_parser!(u32).range(1..=8192))]
+    #[arg(long, default_value_t = 250, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=8192))]
     pub http2_max_streams_per_connection: u32,
     /// Threads that serve requests; 0 means one per core
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, value_name = "NUMBER")]
     pub serving_threads: usize,
     /// Let other processes listen on the same port; the kernel spreads connections over them
     #[arg(long)]
@@ -185,7 +185,7 @@ pub struct Authorization {
     pub authorization_webhook_cache_unauthorized_ttl: Duration,
     /// Verb that authorizes an upgrade by GET: WebSocket exec, attach, port-forward, and every
     /// other except a watch of a collection
-    #[arg(long, value_enum, default_value_t = UpgradeVerb::Create)]
+    #[arg(long, value_enum, default_value_t = UpgradeVerb::Create, value_name = "VERB")]
     pub upgrade_verb: UpgradeVerb,
     /// Review each proxied request a second time, as what it does on the member
     #[arg(long, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
@@ -208,7 +208,7 @@ pub struct Members {
     pub proxy_ca_file: Option<PathBuf>,
     /// How to verify a member whose Secret has neither `ca.crt` nor `ca`: by the system's roots, or
     /// not at all
-    #[arg(long, value_enum, default_value_t = MissingCa::System)]
+    #[arg(long, value_enum, default_value_t = MissingCa::System, value_name = "TRUST")]
     pub missing_ca: MissingCa,
     /// How often to probe each member's `/healthz` and write changes to its Secret's health
     /// annotations; 0s turns probes off
@@ -245,7 +245,7 @@ pub struct Standalone {
 #[derive(Debug, Group)]
 pub struct Logs {
     /// Log format
-    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    #[arg(long, value_enum, default_value_t = LogFormat::Text, value_name = "FORMAT")]
     pub log_format: LogFormat,
     /// Log level, or a filter such as `info,gateway=debug`; PUT /debug/flags/v changes it at
     /// runtime

@@ -16,7 +16,7 @@ use crate::logs::Format;
 #[derive(Debug, Args)]
 pub struct LogFlags {
     /// Log format
-    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    #[arg(long, value_enum, default_value_t = LogFormat::Text, value_name = "FORMAT")]
     pub log_format: LogFormat,
     /// Log level, or a filter such as `info,tunnel=debug`
     #[arg(long, default_value = "info", value_name = "LEVEL")]
