@@ -27,7 +27,7 @@ fn half_a_pair_is_neither_used_nor_written_over() {
     let files = main(directory.path()).files().unwrap();
     std::fs::remove_file(&files.private_key).unwrap();
     let error = main(directory.path()).files().unwrap_err();
-    assert!(format!("{error:#}").contains("apiserver.key is not"), "{error:#}");
+    assert!(format!("{error:#}").contains("apiserver.key does not"), "{error:#}");
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn what_is_no_pair_is_told_with_the_way_out() {
     std::fs::remove_file(&files.certificate).unwrap();
     std::fs::write(&files.private_key, "").unwrap();
     let error = load();
-    assert!(error.contains("apiserver.key is there without a certificate") && error.contains("remove it"), "{error}");
+    assert!(error.contains("apiserver.key has no certificate") && error.contains("remove it"), "{error}");
 }
 
 #[test]
