@@ -18,10 +18,10 @@ use crate::activity::Activity;
 
 /// A stream's receiving half, shared by its reader and its link's driver.
 #[derive(Debug)]
-pub(super) struct Inbound(Mutex<Unread>);
+pub(super) struct Inbound(Mutex<Received>);
 
 #[derive(Debug)]
-pub(super) struct Unread {
+pub(super) struct Received {
     recv: RecvStream,
     /// Its window has not been given back, so that it holds a window at most.
     pub unread: Queue,
@@ -51,21 +51,21 @@ pub(crate) struct UnattendedStreams {
 impl Inbound {
     pub fn new(recv: RecvStream, unread: Queue) -> Arc<Self> {
         let waker = Waker::noop().clone();
-        Arc::new(Self(Mutex::new(Unread { recv, unread, reader_waits: false, ended: false, waker })))
+        Arc::new(Self(Mutex::new(Received { recv, unread, reader_waits: false, ended: false, waker })))
     }
 
     pub fn attended_by(self: &Arc<Self>, unattended: Arc<UnattendedStreams>) {
         self.lock().waker = Arc::new(DataWaker { inbound: Arc::downgrade(self), unattended }).into();
     }
 
-    pub fn lock(&self) -> MutexGuard<'_, Unread> {
+    pub fn lock(&self) -> MutexGuard<'_, Received> {
         self.0.lock()
     }
 }
 
-// === impl Unread ===
+// === impl Received ===
 
-impl Unread {
+impl Received {
     pub fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
         if let Some(piece) = self.unread.pop(usize::MAX) {
             return Poll::Ready(Some(Ok(piece)));
