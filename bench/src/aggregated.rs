@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use crate::caller::Caller;
 use crate::clusters::rights;
 use crate::figure::Target;
-use crate::ground::{Ground, HubSide};
 use crate::proxies::{self, Registered};
-use crate::way::{Destination, Way};
-use stage::usage::Tree;
+use crate::route::{Destination, Route};
+use crate::testbed::{HubSide, Testbed};
+use harness::usage::Tree;
 
 /// A `ConfigMap` of about 1 KiB, on the member and on the hub.
 pub const PATH: &str = "/api/v1/namespaces/default/configmaps/bench";
@@ -36,7 +36,7 @@ pub struct Member {
 /// A gateway with a namespace of Secrets and a cluster of its own: who is answered for that cluster
 /// was answered by this gateway.
 pub struct Gateway {
-    pub way: Way,
+    pub route: Route,
 }
 
 /// Somebody who may do everything on the hub.
@@ -69,7 +69,7 @@ pub fn register_alone(hub: &HubSide, cluster: &str, endpoint: &str, data: &Value
 impl Member {
     /// Starts it beside the hub, and puts the `ConfigMap` on both.
     pub fn start(hub: &HubSide) -> Result<Self> {
-        let mut server = ApiServer::start(hub.hub.server.ground(), &hub.etcd, "member", "10.97.0.0/16", &[])?;
+        let mut server = ApiServer::start(hub.hub.server.launcher(), &hub.etcd, "member", "10.97.0.0/16", &[])?;
         server.wait_ready()?;
         let token = server.service_account_token("default", "gateway")?;
         let rights = "create clusterrolebinding gateway --clusterrole cluster-admin --serviceaccount default:gateway";
@@ -98,13 +98,13 @@ impl Member {
 impl Gateway {
     /// Starts `target` with `member` as its only cluster, called `cluster` as its namespace on the
     /// hub.
-    pub fn start(ground: &mut Ground, member: &Member, target: Target, cluster: &str) -> Result<Self> {
+    pub fn start(testbed: &mut Testbed, member: &Member, target: Target, cluster: &str) -> Result<Self> {
         let data = json!({
             "endpoint": member.server.url(),
             "ca.crt": member.authority.root_pem(),
             "token": member.token,
         });
-        register_alone(&*ground.hub()?, cluster, "Const", &data)?;
+        register_alone(&*testbed.hub()?, cluster, "Const", &data)?;
         let destination = Destination {
             cluster,
             address: member.server.address(),
@@ -114,15 +114,15 @@ impl Gateway {
             upgrades: false,
         };
         let registered = Registered { namespace: Some(cluster), flags: &[] };
-        let way = proxies::start_registered(ground, target, destination, registered)?;
-        Ok(Self { way })
+        let route = proxies::start_registered(testbed, target, destination, registered)?;
+        Ok(Self { route })
     }
 
     /// Makes the hub send the API group here, and waits until `ask` is answered through it for this
     /// gateway's cluster.
     pub fn serve(&self, hub: &HubSide, ask: impl Fn(&str) -> Result<()>) -> Result<()> {
-        hub.hub.register_gateway(self.way.address.port(), &self.way.trusted)?;
-        let path = format!("{}{PROBE}", self.way.prefix);
+        hub.hub.register_gateway(self.route.address.port(), &self.route.trusted)?;
+        let path = format!("{}{PROBE}", self.route.prefix);
         wait::until("the hub to use the gateway", FOLLOW_LIMIT, || ask(&path))
     }
 }

@@ -27,7 +27,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use crate::way::Way;
+use crate::route::Route;
 
 /// For one request and its answer, and for one connection.
 const LIMIT: Duration = Duration::from_mins(1);
@@ -51,15 +51,16 @@ pub struct Caller {
 // === impl Caller ===
 
 impl Caller {
-    /// As the user of `way`.
-    pub fn on(way: &Way) -> Result<Self> {
-        Self::with(way, &way.headers, None)
+    /// As the user of `route`.
+    pub fn on(route: &Route) -> Result<Self> {
+        Self::with(route, &route.headers, None)
     }
 
-    /// Along `way`, with `headers` (`Name: value`) in place of its own, as the owner of `identity`.
-    pub fn with(way: &Way, headers: &[String], identity: Option<&Issued>) -> Result<Self> {
-        let tls = way.tls(identity, pki::ALPN_H2);
-        Ok(Self { address: way.address, tls, prefix: way.prefix.clone(), headers: parse(headers)? })
+    /// Along `route`, with `headers` (`Name: value`) in place of its own, as the owner of
+    /// `identity`.
+    pub fn with(route: &Route, headers: &[String], identity: Option<&Issued>) -> Result<Self> {
+        let tls = route.tls(identity, pki::ALPN_H2);
+        Ok(Self { address: route.address, tls, prefix: route.prefix.clone(), headers: parse(headers)? })
     }
 
     /// The same, but paths are as they are sent.

@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep};
 use self::secrets::Secrets;
 pub use self::secrets::rights;
 use crate::caller::Caller;
-use crate::ground::HubSide;
+use crate::testbed::HubSide;
 use crate::watch::server::ECHO;
 use crate::watch::upstream::Upstream;
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use stage::program::Given;
+use harness::program::Given;
 
 /// Programs that no package manager brings; without them their targets are skipped.
 #[derive(Clone, Debug, Default, clap::Args)]

@@ -6,8 +6,8 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 
 use crate::child::{self, duration};
+use crate::route::Route;
 use crate::tool;
-use crate::way::Way;
 
 /// How much a stream may send unread, as 2^n: what Go's clients allow (4 MiB).
 const WINDOW_BITS: u8 = 22;
@@ -62,17 +62,17 @@ impl H2load {
     }
 
     /// Fails when a request does.
-    pub fn run(&self, way: &Way, shape: &Shape) -> Result<Summary> {
+    pub fn run(&self, route: &Route, shape: &Shape) -> Result<Summary> {
         let planned = match shape.amount {
             Amount::For(time) => time,
             Amount::Requests(_) => Duration::ZERO,
         };
-        let said = child::said(&self.program, &arguments(way, shape), planned)?;
+        let said = child::said(&self.program, &arguments(route, shape), planned)?;
         parse(&said).with_context(|| format!("h2load said: {said}"))
     }
 }
 
-fn arguments(way: &Way, shape: &Shape) -> Vec<String> {
+fn arguments(route: &Route, shape: &Shape) -> Vec<String> {
     let mut arguments = vec![
         format!("-c{}", shape.connections),
         format!("-m{}", shape.streams),
@@ -83,8 +83,8 @@ fn arguments(way: &Way, shape: &Shape) -> Vec<String> {
         },
     ];
     arguments.extend(shape.upload.iter().map(|file| format!("-d{}", file.display())));
-    arguments.extend(way.headers.iter().map(|header| format!("-H{header}")));
-    arguments.push(way.url(shape.path));
+    arguments.extend(route.headers.iter().map(|header| format!("-H{header}")));
+    arguments.push(route.url(shape.path));
     arguments
 }
 

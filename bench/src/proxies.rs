@@ -16,10 +16,10 @@ use hub_tests::ports;
 use kit::pki::{Authority, Leaf, PemFiles};
 
 use crate::figure::{BASELINE, DIRECT, GO, HAPROXY, KARMADA, NGINX, OURS, Target};
-use crate::ground::Ground;
+use crate::route::{Destination, Route};
+use crate::testbed::Testbed;
 use crate::tool::Absent;
-use crate::way::{Destination, Way};
-use stage::program::Program;
+use harness::program::Program;
 
 /// As [`OURS`], [`NGINX`] and [`HAPROXY`], which have one thread (or worker) each, with two.
 pub const OURS_2: Target = "ours, 2 threads";
@@ -50,33 +50,33 @@ struct Plan<'a> {
 }
 
 /// The way to the upstream through `target`, the same one for every scenario.
-pub fn way(ground: &mut Ground, target: Target) -> Result<Rc<Way>> {
-    if let Some(known) = ground.ways.known(target)? {
+pub fn route(testbed: &mut Testbed, target: Target) -> Result<Rc<Route>> {
+    if let Some(known) = testbed.routes.known(target)? {
         return Ok(known);
     }
-    let started = ground.upstream().and_then(|upstream| start_to(ground, target, upstream.destination()));
-    ground.ways.keep(target, started)
+    let started = testbed.upstream().and_then(|upstream| start_to(testbed, target, upstream.destination()));
+    testbed.routes.keep(target, started)
 }
 
 /// Starts `target` and waits until a request through it to `destination` is answered.
-pub fn start_to(ground: &mut Ground, target: Target, destination: Destination<'_>) -> Result<Way> {
-    start_registered(ground, target, destination, Registered::default())
+pub fn start_to(testbed: &mut Testbed, target: Target, destination: Destination<'_>) -> Result<Route> {
+    start_registered(testbed, target, destination, Registered::default())
 }
 
 /// As [`start_to`], to one that gateways know in another way.
 pub fn start_registered(
-    ground: &mut Ground,
+    testbed: &mut Testbed,
     target: Target,
     destination: Destination<'_>,
     registered: Registered<'_>,
-) -> Result<Way> {
+) -> Result<Route> {
     if target == DIRECT {
-        return Ok(Way::direct(destination));
+        return Ok(Route::direct(destination));
     }
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, ports::free()?));
     let name = format!("{target} to {} {}", destination.cluster, address.port()).replace([' ', ','], "-");
     let trusted = Arc::new(Authority::new(&format!("{name}-ca")));
-    let directory = ground.directory().to_path_buf();
+    let directory = testbed.directory().to_path_buf();
     let plan = Plan {
         serving: trusted.issue(&Leaf::server(&*name).san(GATEWAY_HOST)).write_to(&directory, &name)?,
         trusted,
@@ -90,19 +90,19 @@ pub fn start_registered(
     let (process, access) = match target {
         NGINX | NGINX_2 => (nginx::start(&plan)?, Access::default()),
         HAPROXY | HAPROXY_2 => (haproxy::start(&plan)?, Access::default()),
-        OURS | OURS_2 => gateway::ours(ground, &plan, &ground.program(Program::Gateway)?)?,
-        BASELINE => gateway::ours(ground, &plan, &given(ground.given.baseline.as_ref(), "--baseline")?)?,
-        GO => gateway::go(ground, &plan, &given(ground.given.go_gateway.as_ref(), "--go-gateway")?)?,
+        OURS | OURS_2 => gateway::ours(testbed, &plan, &testbed.program(Program::Gateway)?)?,
+        BASELINE => gateway::ours(testbed, &plan, &given(testbed.given.baseline.as_ref(), "--baseline")?)?,
+        GO => gateway::go(testbed, &plan, &given(testbed.given.go_gateway.as_ref(), "--go-gateway")?)?,
         KARMADA => {
-            let program = given(ground.given.karmada.as_ref(), "--karmada")?;
-            karmada::start(&*ground.hub()?, &plan, &program)?
+            let program = given(testbed.given.karmada.as_ref(), "--karmada")?;
+            karmada::start(&*testbed.hub()?, &plan, &program)?
         }
         _ => bail!("nobody knows how to start {target}"),
     };
-    let mut way = Way::through(process, plan.address, plan.trusted, destination.probe);
-    (way.prefix, way.headers) = (access.prefix, access.headers);
-    way.wait_ready().with_context(|| format!("{target} did not start"))?;
-    Ok(way)
+    let mut route = Route::through(process, plan.address, plan.trusted, destination.probe);
+    (route.prefix, route.headers) = (access.prefix, access.headers);
+    route.wait_ready().with_context(|| format!("{target} did not start"))?;
+    Ok(route)
 }
 
 /// What a client has to know beside the address.

@@ -17,13 +17,13 @@ use tokio::time::Instant;
 
 use crate::figure::Target;
 use crate::tool::Absent;
-use stage::usage::Tree;
+use harness::usage::Tree;
 
 /// For a program to answer.
 pub const START_LIMIT: Duration = Duration::from_secs(30);
 
 /// A running proxy, or none (the direct way).
-pub struct Way {
+pub struct Route {
     pub address: SocketAddr,
     /// Put before the upstream's paths.
     pub prefix: String,
@@ -54,16 +54,16 @@ pub struct Destination<'a> {
 
 /// Those of a run, each started once.
 #[derive(Default)]
-pub struct Ways {
-    running: Vec<(Target, Rc<Way>)>,
+pub struct Routes {
+    running: Vec<(Target, Rc<Route>)>,
     /// Why others did not start: waiting for each of them again in every scenario would take
     /// minutes.
     broken: Vec<(Target, String)>,
 }
 
-// === impl Way ===
+// === impl Route ===
 
-impl Way {
+impl Route {
     /// For `path` of the upstream.
     pub fn url(&self, path: &str) -> String {
         format!("https://{}{}{path}", self.address, self.prefix)
@@ -128,24 +128,24 @@ impl Way {
     }
 }
 
-// === impl Ways ===
+// === impl Routes ===
 
-impl Ways {
+impl Routes {
     /// The one through `target`, if it was started.
-    pub fn known(&self, target: Target) -> Result<Option<Rc<Way>>> {
+    pub fn known(&self, target: Target) -> Result<Option<Rc<Route>>> {
         if let Some((_, reason)) = self.broken.iter().find(|(known, _)| *known == target) {
             bail!("{reason}");
         }
-        Ok(self.running.iter().find(|(known, _)| *known == target).map(|(_, way)| Rc::clone(way)))
+        Ok(self.running.iter().find(|(known, _)| *known == target).map(|(_, route)| Rc::clone(route)))
     }
 
     /// Keeps what starting `target` came to.
-    pub fn keep(&mut self, target: Target, started: Result<Way>) -> Result<Rc<Way>> {
+    pub fn keep(&mut self, target: Target, started: Result<Route>) -> Result<Rc<Route>> {
         match started {
-            Ok(way) => {
-                let way = Rc::new(way);
-                self.running.push((target, Rc::clone(&way)));
-                Ok(way)
+            Ok(route) => {
+                let route = Rc::new(route);
+                self.running.push((target, Rc::clone(&route)));
+                Ok(route)
             }
             Err(error) => {
                 if !Absent::is_cause_of(&error) {

@@ -16,10 +16,10 @@ use anyhow::{Context as _, Result, bail, ensure};
 pub use self::progress::Progress;
 use crate::args::{Args, Command};
 use crate::contender::{Load, Missing};
-use crate::ground::Ground;
 use crate::outcome::{Measured, Outcome, Plan};
 use crate::report::{self, Report, Run, Section};
 use crate::scenario::{self, Scenario};
+use crate::testbed::Testbed;
 
 /// The longest warm-up: connections are made and caches filled long before.
 const WARM_UP: Duration = Duration::from_secs(1);
@@ -46,12 +46,12 @@ pub fn run(args: &Args) -> Result<()> {
     ensure!(plan.rounds > 0, "no rounds");
     let out = args.out();
     let mut report = if args.add { Report::continued(&out, &args.programs)? } else { Report::here(&args.programs) };
-    let mut ground = Ground::new(args.programs.clone(), smoke)?;
+    let mut testbed = Testbed::new(args.programs.clone(), smoke)?;
     let (mut progress, mut failed) = (Progress::new(scenarios.len()), Vec::new());
     let begun = Run::now(&plan);
     for scenario in scenarios {
         let run = begun.next();
-        let outcome = measure(scenario, &mut ground, plan, &mut progress);
+        let outcome = measure(scenario, &mut testbed, plan, &mut progress);
         if outcome.is_bad() {
             failed.push(outcome.scenario.name());
         }
@@ -59,7 +59,7 @@ pub fn run(args: &Args) -> Result<()> {
         report::save(&report, &out)?;
     }
     if smoke {
-        ground.floor(|floor| dist::train(floor, 1)).context("what builds are trained with")?;
+        testbed.floor(|floor| dist::train(floor, 1)).context("what builds are trained with")?;
     }
     progress.end(&report::screen(&report), &out);
     ensure!(failed.is_empty(), "failed: {}", failed.join(", "));
@@ -85,9 +85,9 @@ fn wanted(command: &Command) -> Result<Vec<Box<dyn Scenario>>> {
 }
 
 /// Never fails: what cannot be measured is in the outcome with its reason.
-pub fn measure(scenario: Box<dyn Scenario>, ground: &mut Ground, plan: Plan, progress: &mut Progress) -> Outcome {
+pub fn measure(scenario: Box<dyn Scenario>, testbed: &mut Testbed, plan: Plan, progress: &mut Progress) -> Outcome {
     progress.scenario(scenario.as_ref());
-    let contenders = match contained(|| scenario.contenders(ground)) {
+    let contenders = match contained(|| scenario.contenders(testbed)) {
         Ok(contenders) => contenders,
         Err(error) => {
             let missing = Missing::of(&error);

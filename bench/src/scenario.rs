@@ -24,7 +24,7 @@ use anyhow::Result;
 
 use crate::contender::Contender;
 use crate::figure::{Axis, Figure, Goal};
-use crate::ground::Ground;
+use crate::testbed::Testbed;
 
 /// One row of the report.
 pub trait Scenario {
@@ -48,7 +48,7 @@ pub trait Scenario {
 
     /// Starts what it needs. Called once, before the first round; what it returns is dropped after
     /// the last.
-    fn contenders(&self, ground: &mut Ground) -> Result<Vec<Contender>>;
+    fn contenders(&self, testbed: &mut Testbed) -> Result<Vec<Contender>>;
 }
 
 /// All, in the order of the report.

@@ -13,7 +13,7 @@ use rustls::ServerConfig;
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
-use stage::usage::Tree;
+use harness::usage::Tree;
 
 /// What such a process is told.
 #[derive(Clone, Debug, clap::Args)]

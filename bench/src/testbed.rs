@@ -7,32 +7,32 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use anyhow::Result;
+use harness::Floor;
+use harness::program::{Profile, Program};
 use hub_tests::scratch::Scratch;
-use stage::Floor;
-use stage::program::{Profile, Program};
 
 pub use self::hub::{CALLER, HubSide, VERBS};
 use crate::given::Programs;
+use crate::route::Routes;
 use crate::upstream::Upstream;
-use crate::way::Ways;
 
-pub struct Ground {
+pub struct Testbed {
     /// Not measured, only tried: small amounts will do.
     pub smoke: bool,
     pub given: Programs,
     hub: Option<Rc<HubSide>>,
     upstream: Option<Rc<Upstream>>,
     /// To the upstream.
-    pub ways: Ways,
+    pub routes: Routes,
     /// Where files go. Last, so that it goes after the programs that use it.
     scratch: Scratch,
 }
 
-// === impl Ground ===
+// === impl Testbed ===
 
-impl Ground {
+impl Testbed {
     pub fn new(given: Programs, smoke: bool) -> Result<Self> {
-        Ok(Self { smoke, given, hub: None, upstream: None, ways: Ways::default(), scratch: Scratch::create()? })
+        Ok(Self { smoke, given, hub: None, upstream: None, routes: Routes::default(), scratch: Scratch::create()? })
     }
 
     /// For keys, configurations and logs.
@@ -52,7 +52,7 @@ impl Ground {
         program.path(&self.given.ours, build)
     }
 
-    /// Runs `act` with what a stage stands on.
+    /// Runs `act` with what a harness stands on.
     pub fn floor<T>(&self, act: impl FnOnce(&Floor<'_>) -> T) -> T {
         act(&Floor { directory: self.directory(), program: &|program| self.program(program) })
     }

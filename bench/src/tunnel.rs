@@ -29,7 +29,7 @@ pub use self::bulk::Direction;
 use self::destination::Destination;
 pub use self::entry::{Entry, Stream};
 pub use self::plan::contenders;
-use stage::usage::Tree;
+use harness::usage::Tree;
 
 /// For programs to be linked.
 const START: Duration = Duration::from_secs(30);

@@ -6,9 +6,9 @@ pub mod server;
 
 use anyhow::Result;
 
-use crate::ground::Ground;
+use crate::route::Destination;
 use crate::stand_in::StandIn;
-use crate::way::Destination;
+use crate::testbed::Testbed;
 
 /// Under which gateways know the upstream.
 const CLUSTER: &str = "echo";
@@ -24,8 +24,8 @@ pub struct Echo(StandIn);
 
 impl Echo {
     /// Starts it as a process of its own. Who starts a way to it waits until it answers.
-    pub fn start(ground: &Ground) -> Result<Self> {
-        StandIn::start(ground.directory(), CLUSTER, "serve-upgrades").map(Self)
+    pub fn start(testbed: &Testbed) -> Result<Self> {
+        StandIn::start(testbed.directory(), CLUSTER, "serve-upgrades").map(Self)
     }
 
     /// As what stands behind a way.

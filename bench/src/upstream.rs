@@ -18,8 +18,8 @@ use hub_tests::{ports, wait};
 use kit::pki::{Authority, Leaf};
 
 use crate::nginx::Nginx;
-use crate::way::Destination;
-use stage::usage::Tree;
+use crate::route::Destination;
+use harness::usage::Tree;
 
 /// Under which gateways know it.
 pub const CLUSTER: &str = "upstream";
@@ -75,7 +75,7 @@ impl Upstream {
         Ok(upstream)
     }
 
-    /// As what stands behind a [`crate::way::Way`].
+    /// As what stands behind a [`crate::route::Route`].
     pub fn destination(&self) -> Destination<'_> {
         let (authority, tree) = (&self.authority, &self.tree);
         Destination { cluster: CLUSTER, address: self.address, authority, tree, probe: SMALL, upgrades: false }

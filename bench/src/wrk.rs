@@ -6,8 +6,8 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 
 use crate::child::{self, duration};
+use crate::route::Route;
 use crate::tool;
-use crate::way::Way;
 
 pub struct Wrk {
     program: PathBuf,
@@ -31,12 +31,12 @@ impl Wrk {
 
     /// GETs of `path`, one at a time on each of `connections`, for about `time`: it counts in whole
     /// seconds. Fails when a request does.
-    pub fn run(&self, way: &Way, path: &str, connections: usize, time: Duration) -> Result<Summary> {
+    pub fn run(&self, route: &Route, path: &str, connections: usize, time: Duration) -> Result<Summary> {
         let seconds = time.as_secs().max(1);
         let mut arguments =
             vec!["-t1".to_owned(), format!("-c{connections}"), format!("-d{seconds}s"), "--latency".to_owned()];
-        arguments.extend(way.headers.iter().map(|header| format!("-H{header}")));
-        arguments.push(way.url(path));
+        arguments.extend(route.headers.iter().map(|header| format!("-H{header}")));
+        arguments.push(route.url(path));
         let said = child::said(&self.program, &arguments, Duration::from_secs(seconds))?;
         parse(&said).with_context(|| format!("wrk said: {said}"))
     }

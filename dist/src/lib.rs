@@ -1,4 +1,4 @@
-//! Our programs as images have them: built, made to do all that [`stage`] has, and built again by
+//! Our programs as images have them: built, made to do all that [`harness`] has, and built again by
 //! what was seen of that (profile-guided optimization,
 //! <https://doc.rust-lang.org/rustc/profile-guided-optimization.html>).
 //!
@@ -15,9 +15,9 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use anyhow::{Context as _, Result};
+use harness::Floor;
+use harness::program::Program;
 use hub_tests::scratch::{self, Scratch};
-use stage::Floor;
-use stage::program::Program;
 
 use self::toolchain::Toolchain;
 pub use self::training::train;

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Parser;
-use stage::program::Program;
+use harness::program::Program;
 
 /// Builds the gateway, the tunnel-server and the tunnel-agent as in images, with profile-guided
 /// optimization. Takes many minutes

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 
-use stage::program::{Profile, Program};
+use harness::program::{Profile, Program};
 
 /// What rustup calls the tools for profiles.
 const COMPONENT: &str = "llvm-tools";

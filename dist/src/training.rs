@@ -1,4 +1,4 @@
-//! Everything that a stage has, done by programs that run as anywhere else.
+//! Everything that a harness has, done by programs that run as anywhere else.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,8 +9,8 @@ use hub_tests::process::Process;
 use hub_tests::wait;
 use rustix::process::{Pid, Signal, kill_process};
 
-use stage::usage::Tree;
-use stage::{Floor, Player, Stage, gateway, tunnel};
+use harness::usage::Tree;
+use harness::{Floor, Harness, Player, gateway, tunnel};
 
 /// For a program to end after SIGTERM: longer than any of ours drains.
 const END: Duration = Duration::from_mins(1);
@@ -21,14 +21,14 @@ struct Trainee {
     program: PathBuf,
 }
 
-/// Does every case of every stage, `rounds` times.
+/// Does every case of every harness, `rounds` times.
 pub fn train(floor: &Floor<'_>, rounds: usize) -> Result<()> {
-    exercise(gateway::stage(floor)?, rounds)?;
-    exercise(tunnel::stage(floor)?, rounds)
+    exercise(gateway::harness(floor)?, rounds)?;
+    exercise(tunnel::harness(floor)?, rounds)
 }
 
-fn exercise(stage: Stage<Trainee>, rounds: usize) -> Result<()> {
-    let Stage { programs, mut cases } = stage;
+fn exercise(harness: Harness<Trainee>, rounds: usize) -> Result<()> {
+    let Harness { programs, mut cases } = harness;
     for case in &mut cases {
         for _ in 0..rounds {
             (case.load)(case.units).with_context(|| case.name)?;

@@ -10,8 +10,8 @@ use anyhow::{Context as _, Result, bail, ensure};
 use hub_tests::process::Process;
 use hub_tests::wait;
 
-use stage::Player;
-use stage::usage::Tree;
+use harness::Player;
+use harness::usage::Tree;
 
 /// What valgrind's process calls itself.
 const NAME: &str = "callgrind";

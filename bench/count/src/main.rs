@@ -17,9 +17,9 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, ensure};
 use clap::{Parser, Subcommand};
+use harness::program::{Given, Profile, Program};
+use harness::{Case, Floor, Harness, gateway, tunnel};
 use hub_tests::scratch::Scratch;
-use stage::program::{Given, Profile, Program};
-use stage::{Case, Floor, Stage, gateway, tunnel};
 
 use crate::callgrind::{Counted, Dump};
 use crate::figure::Figure;
@@ -96,8 +96,8 @@ fn run(options: &Options) -> Result<()> {
     let operations = operation::names();
     counting
         .check(gateway::NAMES.iter().chain(&tunnel::NAMES).copied().chain(operations.iter().map(String::as_str)))?;
-    counting.whole(&gateway::NAMES, gateway::stage)?;
-    counting.whole(&tunnel::NAMES, tunnel::stage)?;
+    counting.whole(&gateway::NAMES, gateway::harness)?;
+    counting.whole(&tunnel::NAMES, tunnel::harness)?;
     for name in operations {
         if counting.wants(&name) {
             let (figure, units, dump) =
@@ -126,11 +126,11 @@ impl Counting<'_> {
     }
 
     /// Those of `names` that are asked for, if any, in front of whole programs.
-    fn whole(&mut self, names: &[&str], start: fn(&Floor<'_>) -> Result<Stage<Counted>>) -> Result<()> {
+    fn whole(&mut self, names: &[&str], start: fn(&Floor<'_>) -> Result<Harness<Counted>>) -> Result<()> {
         if !names.iter().any(|name| self.wants(name)) {
             return Ok(());
         }
-        let Stage { mut programs, mut cases } = start(&self.floor)?;
+        let Harness { mut programs, mut cases } = start(&self.floor)?;
         cases.retain(|case| self.wants(case.name));
         for case in &mut cases {
             let (figure, dumps) = count(case, &mut programs, self.options.rounds).with_context(|| case.name)?;

@@ -22,7 +22,7 @@ use tokio::time::{Instant, interval};
 use self::load::{Asked, H1Requests};
 use self::watches::Watches;
 use crate::program::Program;
-use crate::{Case, Floor, Player, Stage};
+use crate::{Case, Floor, Harness, Player};
 
 pub const NAMES: [&str; 7] = [
     "gateway-h2",
@@ -68,7 +68,7 @@ struct Fakes {
 }
 
 /// A gateway that is ready, and every case for it.
-pub fn stage<P: Player>(floor: &Floor<'_>) -> Result<Stage<P>> {
+pub fn harness<P: Player>(floor: &Floor<'_>) -> Result<Harness<P>> {
     let program = floor.program(Program::Gateway)?;
     let fakes = Fakes::start()?;
     let kubeconfig = fakes.hub.write_kubeconfig(floor.directory)?;
@@ -84,7 +84,7 @@ pub fn stage<P: Player>(floor: &Floor<'_>) -> Result<Stage<P>> {
     let mut gateway = P::start("gateway", &program, flags, floor.directory)?;
     fakes.runtime.block_on(fakes.ready(&mut gateway))?;
     let cases = cases(&Rc::new(fakes))?;
-    Ok(Stage { programs: vec![gateway], cases })
+    Ok(Harness { programs: vec![gateway], cases })
 }
 
 fn cases(fakes: &Rc<Fakes>) -> Result<Vec<Case>> {

@@ -13,7 +13,7 @@ use anyhow::Result;
 
 use crate::program::Program;
 
-/// What a stage stands on.
+/// What a harness stands on.
 pub struct Floor<'a> {
     /// For keys, configurations and logs.
     pub directory: &'a Path,
@@ -31,7 +31,7 @@ pub trait Player: Sized {
 }
 
 /// Programs and what can be done with them.
-pub struct Stage<P> {
+pub struct Harness<P> {
     pub programs: Vec<P>,
     pub cases: Vec<Case>,
 }

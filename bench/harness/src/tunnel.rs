@@ -18,7 +18,7 @@ use tokio::time::{Instant, interval, timeout};
 
 use self::destination::{Destination, Wish};
 use crate::program::Program;
-use crate::{Case, Floor, Player, Stage};
+use crate::{Case, Floor, Harness, Player};
 
 pub const NAMES: [&str; 4] = ["tunnel-echo", "tunnel-dial", "tunnel-download", "tunnel-upload"];
 
@@ -46,7 +46,7 @@ struct Ends {
 }
 
 /// A server and an agent that are linked, and every case for them.
-pub fn stage<P: Player>(floor: &Floor<'_>) -> Result<Stage<P>> {
+pub fn harness<P: Player>(floor: &Floor<'_>) -> Result<Harness<P>> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let destination = runtime.block_on(Destination::start())?;
     let ends = Ends { runtime, destination, socket: floor.file("frontend.sock") };
@@ -54,7 +54,7 @@ pub fn stage<P: Player>(floor: &Floor<'_>) -> Result<Stage<P>> {
     let mut programs = vec![server(floor, &ends, agents)?, agent(floor, &ends, agents)?];
     ends.runtime.block_on(ends.linked(&mut programs))?;
     let cases = cases(&Rc::new(ends))?;
-    Ok(Stage { programs, cases })
+    Ok(Harness { programs, cases })
 }
 
 fn server<P: Player>(floor: &Floor<'_>, ends: &Ends, agents: SocketAddr) -> Result<P> {

@@ -10,14 +10,14 @@ use super::repeater::Repeater;
 
 /// Open until dropped. A thread of their own answers what the other side wants to know meanwhile
 /// (PING).
-pub struct Held {
+pub struct HeldRequests {
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-// === impl Held ===
+// === impl HeldRequests ===
 
-impl Held {
+impl HeldRequests {
     /// `number` of what `caller` asks, on as many connections as are needed for `each` on one.
     /// Returns when all are answered.
     pub fn open(caller: Repeater, number: usize, each: usize) -> Result<Self> {
@@ -43,7 +43,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldRequests {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {

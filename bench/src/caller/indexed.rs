@@ -19,7 +19,7 @@ use self::block::Blocks;
 use self::frames::{Arrived, Frame};
 use super::closed::{GRACE, Summary};
 use super::{Caller, LIMIT};
-use crate::way::Way;
+use crate::route::Route;
 
 /// Read at a time.
 const PIECE: usize = 64 << 10;
@@ -47,10 +47,10 @@ struct Lane<'a> {
 // === impl Indexed ===
 
 impl Indexed {
-    /// GETs of `path` along `way`, with the way's headers or with `headers` in their place
+    /// GETs of `path` along `route`, with the way's headers or with `headers` in their place
     /// (`Name: value`), as the owner of `identity`.
-    pub fn new(way: &Way, path: &str, headers: Option<&[String]>, identity: Option<&Issued>) -> Result<Self> {
-        let caller = Caller::with(way, headers.unwrap_or(&way.headers), identity)?;
+    pub fn new(route: &Route, path: &str, headers: Option<&[String]>, identity: Option<&Issued>) -> Result<Self> {
+        let caller = Caller::with(route, headers.unwrap_or(&route.headers), identity)?;
         let blocks = Blocks::of(&caller.head(Method::GET, path)?)?;
         Ok(Self { caller, blocks })
     }

@@ -10,7 +10,7 @@ use http::{Method, Request, Response, StatusCode};
 use kit::pki::Issued;
 
 use super::Caller;
-use crate::way::Way;
+use crate::route::Route;
 
 /// Asks the same thing again and again.
 #[derive(Clone)]
@@ -29,10 +29,10 @@ pub struct Connection {
 // === impl Repeater ===
 
 impl Repeater {
-    /// GETs of `path` along `way`, with the way's headers or with `headers` in their place
+    /// GETs of `path` along `route`, with the way's headers or with `headers` in their place
     /// (`Name: value`), as the owner of `identity`.
-    pub fn new(way: &Way, path: &str, headers: Option<&[String]>, identity: Option<&Issued>) -> Result<Self> {
-        let caller = Caller::with(way, headers.unwrap_or(&way.headers), identity)?;
+    pub fn new(route: &Route, path: &str, headers: Option<&[String]>, identity: Option<&Issued>) -> Result<Self> {
+        let caller = Caller::with(route, headers.unwrap_or(&route.headers), identity)?;
         let request = Arc::new(caller.head(Method::GET, path)?);
         Ok(Self { caller, request })
     }

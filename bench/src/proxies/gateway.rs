@@ -8,15 +8,15 @@ use hub_tests::process::Process;
 use serde_json::{Value, json};
 
 use super::{Access, Plan};
-use crate::ground::Ground;
+use crate::testbed::Testbed;
 use crate::upstream::TOKEN;
 
 /// With as many serving threads as planned.
-pub fn ours(ground: &mut Ground, plan: &Plan<'_>, program: &Path) -> Result<(Process, Access)> {
-    let mut flags = flags(ground, plan)?;
+pub fn ours(testbed: &mut Testbed, plan: &Plan<'_>, program: &Path) -> Result<(Process, Access)> {
+    let mut flags = flags(testbed, plan)?;
     flags.push(format!("--serving-threads={}", plan.threads));
     flags.push("--shutdown-delay-duration=0s".to_owned());
-    Ok((Process::start(&plan.name, program, flags, &plan.directory)?, access(ground, plan)?))
+    Ok((Process::start(&plan.name, program, flags, &plan.directory)?, access(testbed, plan)?))
 }
 
 /// What the Go gateway reads of the hub before it lets anybody through: admission and flow control,
@@ -32,16 +32,16 @@ fn read_rights() -> Value {
 }
 
 /// On as many processors as it finds: it is not slowed down.
-pub fn go(ground: &mut Ground, plan: &Plan<'_>, program: &Path) -> Result<(Process, Access)> {
-    let mut flags = flags(ground, plan)?;
-    ground.hub()?.grant("go-gateway", (SECRET_NAMESPACE, "gateway"), &read_rights())?;
+pub fn go(testbed: &mut Testbed, plan: &Plan<'_>, program: &Path) -> Result<(Process, Access)> {
+    let mut flags = flags(testbed, plan)?;
+    testbed.hub()?.grant("go-gateway", (SECRET_NAMESPACE, "gateway"), &read_rights())?;
     flags.push("--authorization-always-allow-paths=/healthz,/readyz,/livez,/metrics".to_owned());
-    Ok((Process::start(&plan.name, program, flags, &plan.directory)?, access(ground, plan)?))
+    Ok((Process::start(&plan.name, program, flags, &plan.directory)?, access(testbed, plan)?))
 }
 
 /// Registers the destination on the hub, too, unless that was done.
-fn flags(ground: &mut Ground, plan: &Plan<'_>) -> Result<Vec<String>> {
-    let hub = ground.hub()?;
+fn flags(testbed: &mut Testbed, plan: &Plan<'_>) -> Result<Vec<String>> {
+    let hub = testbed.hub()?;
     let (destination, registered) = (&plan.destination, &plan.registered);
     if registered.namespace.is_none() {
         hub.register(destination.cluster, &format!("https://{}", destination.address), destination.authority, TOKEN)?;
@@ -61,9 +61,9 @@ fn flags(ground: &mut Ground, plan: &Plan<'_>) -> Result<Vec<String>> {
     Ok(flags)
 }
 
-fn access(ground: &mut Ground, plan: &Plan<'_>) -> Result<Access> {
+fn access(testbed: &mut Testbed, plan: &Plan<'_>) -> Result<Access> {
     Ok(Access {
         prefix: format!("/apis/cluster.core.oam.dev/v1alpha1/clustergateways/{}/proxy", plan.destination.cluster),
-        headers: vec![format!("Authorization: Bearer {}", ground.hub()?.token)],
+        headers: vec![format!("Authorization: Bearer {}", testbed.hub()?.token)],
     })
 }

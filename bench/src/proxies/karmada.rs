@@ -17,9 +17,9 @@ use hub_tests::wait;
 use serde_json::{Value, json};
 
 use super::{Access, Plan};
-use crate::ground::{CALLER, HubSide, VERBS};
+use crate::route::START_LIMIT;
+use crate::testbed::{CALLER, HubSide, VERBS};
 use crate::upstream::TOKEN;
-use crate::way::START_LIMIT;
 
 const GROUP: &str = "cluster.karmada.io";
 const CLUSTERS: &str = "/apis/cluster.karmada.io/v1alpha1/clusters";

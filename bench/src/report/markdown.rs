@@ -8,7 +8,7 @@ use super::{Column, Judged, Report, Row, Run, Section, Verdict, chart, machine, 
 
 /// Where the text will stand.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(super) struct Layout<'a> {
     /// Of headings.
     pub level: usize,
     /// The charts' directory, as seen from the text.
@@ -16,17 +16,17 @@ pub(super) struct Place<'a> {
 }
 
 /// The report with its own heading.
-pub(super) fn whole(report: &Report, place: Place<'_>) -> String {
-    format!("# Measured side by side\n\n{}", body(report, place))
+pub(super) fn whole(report: &Report, layout: Layout<'_>) -> String {
+    format!("# Measured side by side\n\n{}", body(report, layout))
 }
 
 /// Machine, programs, how to read it, and every scenario.
-pub(super) fn body(report: &Report, place: Place<'_>) -> String {
+pub(super) fn body(report: &Report, layout: Layout<'_>) -> String {
     let mut text = about(report);
     let dated = !one_run(report);
     for section in &report.scenarios {
         text.push('\n');
-        text.push_str(&scenario(section, place, dated));
+        text.push_str(&scenario(section, layout, dated));
     }
     text
 }
@@ -81,8 +81,9 @@ fn often(run: &Run) -> String {
     format!("{rounds}, {} s each time where the length is free", run.seconds)
 }
 
-fn scenario(section: &Section, place: Place<'_>, dated: bool) -> String {
-    let mut text = format!("{} {}\n\n`{}`. {}\n", "#".repeat(place.level), section.title, section.name, section.method);
+fn scenario(section: &Section, layout: Layout<'_>, dated: bool) -> String {
+    let mut text =
+        format!("{} {}\n\n`{}`. {}\n", "#".repeat(layout.level), section.title, section.name, section.method);
     if dated {
         let _ = write!(text, "\n{} UTC, commit {}, {}.\n", section.run.at, section.run.commit, often(&section.run));
     }
@@ -95,7 +96,7 @@ fn scenario(section: &Section, place: Place<'_>, dated: bool) -> String {
     text.push_str(&gaps(section));
     if chart::chart(section).is_some() {
         let title = section.main_figure().map_or("", |figure| &figure.title);
-        let _ = write!(text, "\n![{}: {title}]({}/{})\n", section.title, place.charts, chart::file(section));
+        let _ = write!(text, "\n![{}: {title}]({}/{})\n", section.title, layout.charts, chart::file(section));
     }
     text.push_str(&goals(&section.goals));
     text

@@ -43,8 +43,9 @@ pub fn versions(given: &Programs) -> Vec<Version> {
         ("tunnel-server, given", &given.ours.tunnel_server),
         ("tunnel-agent, given", &given.ours.tunnel_agent),
     ];
-    let ours =
-        ours.into_iter().filter_map(|(name, path)| Some(version(name, Some(told(path.as_deref()?, "--version")))));
+    let ours = ours
+        .into_iter()
+        .filter_map(|(name, path)| Some(version(name, Some(version_line(path.as_deref()?, "--version")))));
     versions.extend(ours);
     versions
 }
@@ -62,7 +63,7 @@ pub fn output<A: AsRef<OsStr>>(program: impl AsRef<OsStr>, args: impl IntoIterat
 
 fn tool(name: &str, package: &str, flag: &str) -> Version {
     match tool::find(name, package) {
-        Ok(path) => version(name, Some(told(&path, flag))),
+        Ok(path) => version(name, Some(version_line(&path, flag))),
         Err(_absent) => version(name, None),
     }
 }
@@ -72,7 +73,7 @@ fn version(program: &str, version: Option<String>) -> Version {
 }
 
 /// The first line of what it says.
-fn told(path: &Path, flag: &str) -> String {
+fn version_line(path: &Path, flag: &str) -> String {
     let text = output(path, [flag]).unwrap_or_default();
     text.lines().next().map_or_else(|| "unknown".to_owned(), |line| line.trim().to_owned())
 }

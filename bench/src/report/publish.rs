@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::markdown::{self, Place};
+use super::markdown::{self, Layout};
 use super::store;
 
 const BEGIN: &str = "<!-- bench: begin -->";
@@ -21,7 +21,7 @@ pub fn publish(out: &Path, documents: &Path) -> Result<()> {
     );
     let path = documents.join("performance.md");
     let document = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    let body = markdown::body(&report, Place { level: 3, charts: CHARTS });
+    let body = markdown::body(&report, Layout { level: 3, charts: CHARTS });
     let document = replaced(&document, &body).with_context(|| format!("{} lacks a marker", path.display()))?;
     store::charts(&report, &documents.join(CHARTS))?;
     store::write(&path, &document)

@@ -7,14 +7,14 @@ use anyhow::{Context as _, Result};
 
 use super::Report;
 use super::chart::{chart, file};
-use super::markdown::{self, Place};
+use super::markdown::{self, Layout};
 
 const JSON: &str = "report.json";
 const CHARTS: &str = "charts";
 
 /// Writes all of them anew.
 pub fn save(report: &Report, directory: &Path) -> Result<()> {
-    let markdown = markdown::whole(report, Place { level: 2, charts: CHARTS });
+    let markdown = markdown::whole(report, Layout { level: 2, charts: CHARTS });
     charts(report, &directory.join(CHARTS))?;
     write(&directory.join("report.md"), &markdown)?;
     let mut json = serde_json::to_string_pretty(report)?;

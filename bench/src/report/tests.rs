@@ -5,9 +5,9 @@ use std::time::Duration;
 use super::*;
 use crate::figure::{DIRECT, GO, Goal, NGINX, OURS, Target};
 use crate::given::Programs;
-use crate::ground::Ground;
 use crate::run::fake::{Act, Fake};
 use crate::run::{Progress, measure};
+use crate::testbed::Testbed;
 
 const GOALS: &[Goal] = &[
     Goal::ratio("cpu", OURS, GO).must(Bound::AtMost(1.0 / 12.0)).aim(Bound::AtMost(0.05)),
@@ -25,8 +25,8 @@ pub fn section(acts: impl IntoIterator<Item = (Target, Act)>) -> Section {
 pub fn section_of(fake: Fake) -> Section {
     let (rounds, seconds) = RUN;
     let plan = Plan { rounds, time: Duration::from_secs_f64(seconds), smoke: false };
-    let mut ground = Ground::new(Programs::default(), true).unwrap();
-    let outcome = measure(Box::new(fake), &mut ground, plan, &mut Progress::silent());
+    let mut testbed = Testbed::new(Programs::default(), true).unwrap();
+    let outcome = measure(Box::new(fake), &mut testbed, plan, &mut Progress::silent());
     let run =
         Run { at: "2026-01-31 12:00".to_owned(), commit: "0123456789ab".to_owned(), rounds, seconds, smoke: false };
     Section::new(&outcome, run)
@@ -64,7 +64,7 @@ pub fn smoke() -> Report {
 
 #[test]
 fn the_report_reads_like_this() {
-    insta::assert_snapshot!(markdown::whole(&report(), markdown::Place { level: 2, charts: "charts" }));
+    insta::assert_snapshot!(markdown::whole(&report(), markdown::Layout { level: 2, charts: "charts" }));
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn a_scenario_that_was_not_measured_says_why() {
     let mut report = report();
     let reason = "etcd did not start\nlog: no space left";
     report.scenarios[0].missing = Some(Gap { reason: reason.to_owned(), failed: true });
-    let text = markdown::whole(&report, markdown::Place { level: 2, charts: "charts" });
+    let text = markdown::whole(&report, markdown::Layout { level: 2, charts: "charts" });
     assert!(text.ends_with("\nFailed: etcd did not start log: no space left\n"), "{text}");
 }
 
@@ -82,7 +82,7 @@ fn scenarios_of_several_runs_say_of_which() {
     let mut other = report.scenarios[0].clone();
     (other.name, other.run.commit) = ("other".to_owned(), "ba9876543210".to_owned());
     report.put(other);
-    let text = markdown::whole(&report, markdown::Place { level: 2, charts: "charts" });
+    let text = markdown::whole(&report, markdown::Layout { level: 2, charts: "charts" });
     assert!(text.contains("of several runs"), "{text}");
     assert_eq!(text.matches("UTC, commit ba9876543210, 3 rounds").count(), 1, "{text}");
 }

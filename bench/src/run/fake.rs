@@ -8,8 +8,8 @@ use anyhow::{Result, bail};
 
 use crate::contender::Contender;
 use crate::figure::{Axis, Figure, Goal, Sample, Target};
-use crate::ground::Ground;
 use crate::scenario::Scenario;
+use crate::testbed::Testbed;
 
 /// What a contender does.
 #[derive(Clone, Copy)]
@@ -86,7 +86,7 @@ impl Scenario for Fake {
         self.axis
     }
 
-    fn contenders(&self, _ground: &mut Ground) -> Result<Vec<Contender>> {
+    fn contenders(&self, _ground: &mut Testbed) -> Result<Vec<Contender>> {
         Ok(self.acts.iter().map(|(target, act)| self.contender(target, *act)).collect())
     }
 }

@@ -12,8 +12,8 @@ use crate::tool::Absent;
 const TIME: Duration = Duration::from_secs(5);
 
 fn measured(scenario: impl Scenario + 'static, rounds: usize, smoke: bool) -> Outcome {
-    let mut ground = Ground::new(Programs::default(), smoke).unwrap();
-    measure(Box::new(scenario), &mut ground, Plan { rounds, time: TIME, smoke }, &mut Progress::silent())
+    let mut testbed = Testbed::new(Programs::default(), smoke).unwrap();
+    measure(Box::new(scenario), &mut testbed, Plan { rounds, time: TIME, smoke }, &mut Progress::silent())
 }
 
 #[test]
@@ -96,7 +96,7 @@ impl Scenario for Stuck {
         &[]
     }
 
-    fn contenders(&self, _ground: &mut Ground) -> Result<Vec<Contender>> {
+    fn contenders(&self, _ground: &mut Testbed) -> Result<Vec<Contender>> {
         Err((self.0)()).context("the upstream")
     }
 }

@@ -9,11 +9,11 @@ use anyhow::Result;
 use super::Scenario;
 use crate::contender::{Contender, Load};
 use crate::figure::{BASELINE, Bound, DIRECT, Figure, GO, Goal, HAPROXY, KARMADA, NGINX, OURS, Sample, Target};
-use crate::ground::Ground;
 use crate::h2load::{Amount, H2load, Shape};
 use crate::proxies;
+use crate::route::Route;
+use crate::testbed::Testbed;
 use crate::upstream::{LARGE, SINK};
-use crate::way::Way;
 
 const TARGETS: [Target; 7] = [DIRECT, OURS, BASELINE, GO, NGINX, HAPROXY, KARMADA];
 const CPU: Figure = Figure::new("cpu_ms_per_mb", "CPU ms per MB", 2);
@@ -33,7 +33,7 @@ pub struct Bulk {
 
 struct Transfer {
     tool: H2load,
-    way: Rc<Way>,
+    route: Rc<Route>,
     shape: Shape,
     megabytes: f64,
 }
@@ -95,8 +95,8 @@ impl Scenario for Bulk {
         }
     }
 
-    fn contenders(&self, ground: &mut Ground) -> Result<Vec<Contender>> {
-        let contenders = TARGETS.iter().map(|&target| Contender::new(target, Transfer::new(self, ground, target)));
+    fn contenders(&self, testbed: &mut Testbed) -> Result<Vec<Contender>> {
+        let contenders = TARGETS.iter().map(|&target| Contender::new(target, Transfer::new(self, testbed, target)));
         Ok(contenders.collect())
     }
 }
@@ -104,21 +104,21 @@ impl Scenario for Bulk {
 // === impl Transfer ===
 
 impl Transfer {
-    fn new(bulk: &Bulk, ground: &mut Ground, target: Target) -> Result<Self> {
-        let upstream = ground.upstream()?;
+    fn new(bulk: &Bulk, testbed: &mut Testbed, target: Target) -> Result<Self> {
+        let upstream = testbed.upstream()?;
         let shape = bulk.shape(upstream.large_file.clone());
         #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
         let megabytes = upstream.large as f64 / MEGABYTE;
-        Ok(Self { tool: H2load::find()?, way: proxies::way(ground, target)?, shape, megabytes })
+        Ok(Self { tool: H2load::find()?, route: proxies::route(testbed, target)?, shape, megabytes })
     }
 }
 
 impl Load for Transfer {
     /// A fixed amount: what is cut off at the end of a time is not counted by the tool.
     fn measure(&mut self, _: Duration) -> Result<Sample> {
-        let before = self.way.tree.usage()?;
-        let summary = self.tool.run(&self.way, &self.shape)?;
-        let after = self.way.tree.usage()?;
+        let before = self.route.tree.usage()?;
+        let summary = self.tool.run(&self.route, &self.shape)?;
+        let after = self.route.tree.usage()?;
         let megabytes = self.megabytes * summary.requests;
         let cpu = after.cpu.saturating_sub(before.cpu);
         Ok(Sample::from([

@@ -8,11 +8,11 @@ use anyhow::Result;
 
 use crate::contender::{Contender, Load};
 use crate::figure::{Figure, Sample, Target};
-use crate::ground::Ground;
 use crate::h2load::{Amount, H2load, Shape};
 use crate::proxies;
-use crate::way::Way;
-use stage::usage::Usage;
+use crate::route::Route;
+use crate::testbed::Testbed;
+use harness::usage::Usage;
 
 pub const CPU: Figure = Figure::new("cpu_us", "CPU µs per request", 1);
 pub const RATE: Figure = Figure::new("rps", "requests per second", 0);
@@ -23,35 +23,44 @@ pub const FIGURES: [Figure; 4] = [CPU, RATE, MEAN, RESIDENT];
 /// h2load with `shape` on one way; the shape's amount is replaced by the round's time.
 pub struct ClosedLoop {
     tool: H2load,
-    way: Rc<Way>,
+    route: Rc<Route>,
     shape: Shape,
 }
 
 /// One for each of `targets`.
-pub fn contenders(ground: &mut Ground, targets: &[Target], shape: &Shape) -> Vec<Contender> {
-    targets.iter().map(|&target| Contender::new(target, ClosedLoop::new(proxies::way(ground, target), shape))).collect()
+pub fn contenders(testbed: &mut Testbed, targets: &[Target], shape: &Shape) -> Vec<Contender> {
+    targets
+        .iter()
+        .map(|&target| Contender::new(target, ClosedLoop::new(proxies::route(testbed, target), shape)))
+        .collect()
 }
 
 // === impl ClosedLoop ===
 
 impl ClosedLoop {
-    pub fn new(way: Result<Rc<Way>>, shape: &Shape) -> Result<Self> {
-        Ok(Self { tool: H2load::find()?, way: way?, shape: shape.clone() })
+    pub fn new(route: Result<Rc<Route>>, shape: &Shape) -> Result<Self> {
+        Ok(Self { tool: H2load::find()?, route: route?, shape: shape.clone() })
     }
 }
 
 impl Load for ClosedLoop {
     fn measure(&mut self, time: Duration) -> Result<Sample> {
-        let before = self.way.tree.usage()?;
+        let before = self.route.tree.usage()?;
         self.shape.amount = Amount::For(time);
-        let summary = self.tool.run(&self.way, &self.shape)?;
-        sample(&self.way, before, summary.requests, summary.elapsed, Some(summary.mean))
+        let summary = self.tool.run(&self.route, &self.shape)?;
+        sample(&self.route, before, summary.requests, summary.elapsed, Some(summary.mean))
     }
 }
 
-/// What `requests` in `elapsed` have cost on `way` since `before`.
-pub fn sample(way: &Way, before: Usage, requests: f64, elapsed: Duration, mean: Option<Duration>) -> Result<Sample> {
-    let after = way.tree.usage()?;
+/// What `requests` in `elapsed` have cost on `route` since `before`.
+pub fn sample(
+    route: &Route,
+    before: Usage,
+    requests: f64,
+    elapsed: Duration,
+    mean: Option<Duration>,
+) -> Result<Sample> {
+    let after = route.tree.usage()?;
     let cpu = after.cpu.saturating_sub(before.cpu);
     let mut sample = Sample::from([
         (CPU.key, cpu.as_secs_f64() * 1e6 / requests),

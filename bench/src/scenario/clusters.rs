@@ -12,13 +12,13 @@ use crate::caller::Caller;
 use crate::clusters::{self, Clusters, Roots};
 use crate::contender::{Contender, Load};
 use crate::figure::{BASELINE, Bound, Figure, GO, Goal, OURS, Sample, Target};
-use crate::ground::Ground;
 use crate::latency;
 use crate::proxies::{self, Registered};
+use crate::route::Route;
+use crate::testbed::Testbed;
 use crate::watch::upstream::Upstream;
 use crate::watch::{self, closed_loop, memory};
-use crate::way::Way;
-use stage::usage::Tree;
+use harness::usage::Tree;
 
 const RESIDENT: Figure = Figure::new("rss_mb", "RSS MB", 1);
 const READY: Figure = Figure::new("ready_s", "s from start to the first answer", 2);
@@ -46,7 +46,7 @@ const PERIOD: Duration = Duration::from_secs(1);
 pub struct ManyClusters;
 
 struct ClustersLoad {
-    way: Way,
+    route: Route,
     clusters: Rc<Clusters>,
     /// So that each rotation brings another token.
     rotations: usize,
@@ -89,19 +89,19 @@ impl Scenario for ManyClusters {
         }
     }
 
-    fn contenders(&self, ground: &mut Ground) -> Result<Vec<Contender>> {
-        let count = if ground.smoke { SMOKE } else { MANY };
-        let upstream = Rc::new(Upstream::start(ground.directory(), UPSTREAM)?);
-        let (hub, runtime) = (ground.hub()?, watch::runtime()?);
+    fn contenders(&self, testbed: &mut Testbed) -> Result<Vec<Contender>> {
+        let count = if testbed.smoke { SMOKE } else { MANY };
+        let upstream = Rc::new(Upstream::start(testbed.directory(), UPSTREAM)?);
+        let (hub, runtime) = (testbed.hub()?, watch::runtime()?);
         let register = |namespace, count| {
             runtime.block_on(Clusters::register(&hub, namespace, count, &upstream, Roots::Own)).map(Rc::new)
         };
         let (many, one) = (register("clusters-many", count)?, register("clusters-one", 1)?);
         let mut load = |program, clusters: &Rc<Clusters>| {
             let registered = Registered { namespace: Some(&clusters.namespace), flags: &[] };
-            let way = proxies::start_registered(ground, program, upstream.called(clusters::FIRST), registered)?;
+            let route = proxies::start_registered(testbed, program, upstream.called(clusters::FIRST), registered)?;
             let (clusters, upstream) = (Rc::clone(clusters), Rc::clone(&upstream));
-            Ok(ClustersLoad { way, clusters, rotations: 0, _upstream: upstream })
+            Ok(ClustersLoad { route, clusters, rotations: 0, _upstream: upstream })
         };
         let mut contender =
             |(target, program, is_many)| Contender::new(target, load(program, if is_many { &many } else { &one }));
@@ -113,14 +113,14 @@ impl Scenario for ManyClusters {
 
 impl Load for ClustersLoad {
     fn measure(&mut self, time: Duration) -> Result<Sample> {
-        let ready = self.way.restart()?;
-        let start = self.way.tree.usage()?.cpu;
-        let caller = Caller::on(&self.way)?.without_prefix();
-        let Self { way, clusters, rotations, .. } = self;
+        let ready = self.route.restart()?;
+        let start = self.route.tree.usage()?.cpu;
+        let caller = Caller::on(&self.route)?.without_prefix();
+        let Self { route, clusters, rotations, .. } = self;
         watch::runtime()?.block_on(async {
-            let resident = memory::settled(&way.tree, SETTLE.min(time)).await?;
-            let request = request(&caller, &way.tree, time).await?;
-            let rotation = rotate(clusters, &way.tree, rotations, time).await?;
+            let resident = memory::settled(&route.tree, SETTLE.min(time)).await?;
+            let request = request(&caller, &route.tree, time).await?;
+            let rotation = rotate(clusters, &route.tree, rotations, time).await?;
             let follow = follow(clusters, &caller, rotations).await?;
             Ok(Sample::from([
                 (RESIDENT.key, resident / 1e6),

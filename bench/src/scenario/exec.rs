@@ -10,12 +10,12 @@ use tokio::time::Instant;
 use super::Scenario;
 use crate::contender::{Contender, Load};
 use crate::figure::{Bound, DIRECT, Figure, GO, Goal, HAPROXY, NGINX, OURS, Sample, Target};
-use crate::ground::Ground;
 use crate::latency::percentiles;
 use crate::proxies;
+use crate::route::Route;
+use crate::testbed::Testbed;
 use crate::upgrade::Echo;
 use crate::upgrade::caller::Upgraded;
-use crate::way::Way;
 
 /// Keystrokes.
 pub struct ExecEcho;
@@ -26,7 +26,7 @@ struct EchoLoad(Through);
 struct BulkLoad(Through);
 
 struct Through {
-    way: Way,
+    route: Route,
     runtime: Runtime,
     _upstream: Rc<Echo>,
 }
@@ -70,8 +70,8 @@ impl Scenario for ExecEcho {
         }
     }
 
-    fn contenders(&self, ground: &mut Ground) -> Result<Vec<Contender>> {
-        contenders(ground, EchoLoad)
+    fn contenders(&self, testbed: &mut Testbed) -> Result<Vec<Contender>> {
+        contenders(testbed, EchoLoad)
     }
 }
 
@@ -104,24 +104,24 @@ impl Scenario for ExecBulk {
         }
     }
 
-    fn contenders(&self, ground: &mut Ground) -> Result<Vec<Contender>> {
-        contenders(ground, BulkLoad)
+    fn contenders(&self, testbed: &mut Testbed) -> Result<Vec<Contender>> {
+        contenders(testbed, BulkLoad)
     }
 }
 
-fn contenders<L: Load + 'static>(ground: &mut Ground, load: fn(Through) -> L) -> Result<Vec<Contender>> {
-    let upstream = Rc::new(Echo::start(ground)?);
-    let contender = |&target| Contender::new(target, Through::start(ground, target, &upstream).map(load));
+fn contenders<L: Load + 'static>(testbed: &mut Testbed, load: fn(Through) -> L) -> Result<Vec<Contender>> {
+    let upstream = Rc::new(Echo::start(testbed)?);
+    let contender = |&target| Contender::new(target, Through::start(testbed, target, &upstream).map(load));
     Ok(TARGETS.iter().map(contender).collect())
 }
 
 // === impl Through ===
 
 impl Through {
-    fn start(ground: &mut Ground, target: Target, upstream: &Rc<Echo>) -> Result<Self> {
-        let way = proxies::start_to(ground, target, upstream.destination())?;
+    fn start(testbed: &mut Testbed, target: Target, upstream: &Rc<Echo>) -> Result<Self> {
+        let route = proxies::start_to(testbed, target, upstream.destination())?;
         let runtime = Builder::new_current_thread().enable_all().build()?;
-        Ok(Self { way, runtime, _upstream: Rc::clone(upstream) })
+        Ok(Self { route, runtime, _upstream: Rc::clone(upstream) })
     }
 }
 
@@ -129,11 +129,11 @@ impl Through {
 
 impl Load for EchoLoad {
     fn measure(&mut self, time: Duration) -> Result<Sample> {
-        let Self(Through { way, runtime, .. }) = self;
-        let mut upgraded = runtime.block_on(Upgraded::open(way))?;
-        let before = way.tree.usage()?;
+        let Self(Through { route, runtime, .. }) = self;
+        let mut upgraded = runtime.block_on(Upgraded::open(route))?;
+        let before = route.tree.usage()?;
         let taken = runtime.block_on(upgraded.echo_until(Instant::now() + time))?;
-        let cpu = way.tree.cpu_since(before)?;
+        let cpu = route.tree.cpu_since(before)?;
         #[expect(clippy::cast_precision_loss, reason = "fewer than 2^52 echoes")]
         let count = taken.len() as f64;
         let (p50, p99) = percentiles(taken)?;
@@ -145,11 +145,11 @@ impl Load for EchoLoad {
 
 impl Load for BulkLoad {
     fn measure(&mut self, time: Duration) -> Result<Sample> {
-        let Self(Through { way, runtime, .. }) = self;
-        let upgraded = runtime.block_on(Upgraded::open(way))?;
-        let (before, start) = (way.tree.usage()?, Instant::now());
+        let Self(Through { route, runtime, .. }) = self;
+        let upgraded = runtime.block_on(Upgraded::open(route))?;
+        let (before, start) = (route.tree.usage()?, Instant::now());
         let bytes = runtime.block_on(upgraded.stream_until(start + time))?;
-        let (cpu, taken) = (way.tree.cpu_since(before)?, start.elapsed());
+        let (cpu, taken) = (route.tree.cpu_since(before)?, start.elapsed());
         #[expect(clippy::cast_precision_loss, reason = "fewer than 2^52 bytes")]
         let mebibytes = bytes as f64 / MIB;
         Ok(Sample::from([("cpu_ms", cpu.as_secs_f64() * 1e3 / mebibytes), ("mib_s", mebibytes / taken.as_secs_f64())]))

@@ -10,10 +10,10 @@ use super::closed_loop::{self, FIGURES};
 use crate::caller::indexed::Indexed;
 use crate::contender::{Contender, Load};
 use crate::figure::{BASELINE, Bound, Figure, GO, Goal, OURS, Sample, Target};
-use crate::ground::Ground;
 use crate::proxies;
+use crate::route::Route;
+use crate::testbed::Testbed;
 use crate::upstream::SMALL;
-use crate::way::Way;
 
 const OURS_FRONT: Target = "ours, front proxy";
 const BASELINE_FRONT: Target = "ours before, front proxy";
@@ -34,7 +34,7 @@ const GROUPS: usize = 20;
 pub struct FrontProxy;
 
 struct Asked {
-    way: std::rc::Rc<Way>,
+    route: std::rc::Rc<Route>,
     caller: Indexed,
 }
 
@@ -65,9 +65,9 @@ impl Scenario for FrontProxy {
         const { &[Goal::ratio("cpu_us", OURS_FRONT, OURS).must(Bound::AtMost(1.3)).aim(Bound::AtMost(1.0))] }
     }
 
-    fn contenders(&self, ground: &mut Ground) -> Result<Vec<Contender>> {
+    fn contenders(&self, testbed: &mut Testbed) -> Result<Vec<Contender>> {
         let contenders =
-            TARGETS.iter().map(|&(name, target, front)| Contender::new(name, Asked::new(ground, target, front)));
+            TARGETS.iter().map(|&(name, target, front)| Contender::new(name, Asked::new(testbed, target, front)));
         Ok(contenders.collect())
     }
 }
@@ -75,21 +75,21 @@ impl Scenario for FrontProxy {
 // === impl Asked ===
 
 impl Asked {
-    fn new(ground: &mut Ground, target: Target, front: bool) -> Result<Self> {
-        let way = proxies::way(ground, target)?;
-        let hub = ground.hub()?;
+    fn new(testbed: &mut Testbed, target: Target, front: bool) -> Result<Self> {
+        let route = proxies::route(testbed, target)?;
+        let hub = testbed.hub()?;
         let headers = headers();
         let (headers, identity) = if front { (Some(&*headers), Some(&hub.hub.front_proxy)) } else { (None, None) };
-        Ok(Self { caller: Indexed::new(&way, SMALL, headers, identity)?, way })
+        Ok(Self { caller: Indexed::new(&route, SMALL, headers, identity)?, route })
     }
 }
 
 impl Load for Asked {
     fn measure(&mut self, time: Duration) -> Result<Sample> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let before = self.way.tree.usage()?;
+        let before = self.route.tree.usage()?;
         let summary = runtime.block_on(self.caller.run(CONNECTIONS, STREAMS, time))?;
-        closed_loop::sample(&self.way, before, summary.requests, summary.elapsed, Some(summary.mean))
+        closed_loop::sample(&self.route, before, summary.requests, summary.elapsed, Some(summary.mean))
     }
 }
 

@@ -9,10 +9,10 @@ use super::Scenario;
 use super::closed_loop::{self, CPU, RATE, RESIDENT, micros};
 use crate::contender::{Contender, Load};
 use crate::figure::{BASELINE, Bound, DIRECT, Figure, GO, Goal, HAPROXY, KARMADA, NGINX, OURS, Sample, Target};
-use crate::ground::Ground;
 use crate::proxies;
+use crate::route::Route;
+use crate::testbed::Testbed;
 use crate::upstream::SMALL;
-use crate::way::Way;
 use crate::wrk::Wrk;
 
 const TARGETS: [Target; 7] = [DIRECT, OURS, BASELINE, GO, NGINX, HAPROXY, KARMADA];
@@ -24,7 +24,7 @@ pub struct GetH1;
 
 struct KeptAlive {
     tool: Wrk,
-    way: Rc<Way>,
+    route: Rc<Route>,
 }
 
 // === impl GetH1 ===
@@ -57,8 +57,8 @@ impl Scenario for GetH1 {
         }
     }
 
-    fn contenders(&self, ground: &mut Ground) -> Result<Vec<Contender>> {
-        let contenders = TARGETS.iter().map(|&target| Contender::new(target, KeptAlive::new(ground, target)));
+    fn contenders(&self, testbed: &mut Testbed) -> Result<Vec<Contender>> {
+        let contenders = TARGETS.iter().map(|&target| Contender::new(target, KeptAlive::new(testbed, target)));
         Ok(contenders.collect())
     }
 }
@@ -66,16 +66,16 @@ impl Scenario for GetH1 {
 // === impl KeptAlive ===
 
 impl KeptAlive {
-    fn new(ground: &mut Ground, target: Target) -> Result<Self> {
-        Ok(Self { tool: Wrk::find()?, way: proxies::way(ground, target)? })
+    fn new(testbed: &mut Testbed, target: Target) -> Result<Self> {
+        Ok(Self { tool: Wrk::find()?, route: proxies::route(testbed, target)? })
     }
 }
 
 impl Load for KeptAlive {
     fn measure(&mut self, time: Duration) -> Result<Sample> {
-        let before = self.way.tree.usage()?;
-        let summary = self.tool.run(&self.way, SMALL, CONNECTIONS, time)?;
-        let mut sample = closed_loop::sample(&self.way, before, summary.requests, summary.elapsed, None)?;
+        let before = self.route.tree.usage()?;
+        let summary = self.tool.run(&self.route, SMALL, CONNECTIONS, time)?;
+        let mut sample = closed_loop::sample(&self.route, before, summary.requests, summary.elapsed, None)?;
         sample.extend([(P50.key, micros(summary.p50)), (P99.key, micros(summary.p99))]);
         Ok(sample)
     }

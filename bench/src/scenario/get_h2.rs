@@ -6,9 +6,9 @@ use super::Scenario;
 use super::closed_loop::{self, FIGURES};
 use crate::contender::Contender;
 use crate::figure::{BASELINE, Bound, DIRECT, Figure, GO, Goal, HAPROXY, KARMADA, NGINX, OURS, Target};
-use crate::ground::Ground;
 use crate::h2load::Shape;
 use crate::proxies::{HAPROXY_2, NGINX_2, OURS_2};
+use crate::testbed::Testbed;
 use crate::upstream::SMALL;
 
 const TARGETS: [Target; 10] = [DIRECT, OURS, BASELINE, GO, NGINX, HAPROXY, KARMADA, OURS_2, NGINX_2, HAPROXY_2];
@@ -52,7 +52,7 @@ impl Scenario for GetH2 {
         }
     }
 
-    fn contenders(&self, ground: &mut Ground) -> Result<Vec<Contender>> {
-        Ok(closed_loop::contenders(ground, &TARGETS, &SHAPE))
+    fn contenders(&self, testbed: &mut Testbed) -> Result<Vec<Contender>> {
+        Ok(closed_loop::contenders(testbed, &TARGETS, &SHAPE))
     }
 }

@@ -11,12 +11,12 @@ use crate::caller::Caller;
 use crate::clusters::{self, Clusters, Roots};
 use crate::contender::{Contender, Load};
 use crate::figure::{Axis, Bound, Figure, Goal, Line, OURS, Sample, Target};
-use crate::ground::Ground;
 use crate::proxies::{self, Registered};
+use crate::route::Route;
+use crate::testbed::Testbed;
 use crate::watch::closed_loop;
 use crate::watch::upstream::Upstream;
 use crate::watch::{self, memory};
-use crate::way::Way;
 
 const CPU: Figure = Figure::new("cpu_us", "CPU µs per request", 1);
 const RESIDENT: Figure = Figure::new("rss_mib", "RSS MiB", 1);
@@ -48,7 +48,7 @@ const FLAGS: [&str; 1] = ["--authorization-webhook-cache-authorized-ttl=10m"];
 pub struct GrowthClusters;
 
 struct Point {
-    way: Way,
+    route: Route,
     paths: Arc<[String]>,
     _upstream: Rc<Upstream>,
 }
@@ -98,10 +98,10 @@ impl Scenario for GrowthClusters {
         Some(Axis { title: "clusters registered", lines: LINES })
     }
 
-    fn contenders(&self, ground: &mut Ground) -> Result<Vec<Contender>> {
-        let most = if ground.smoke { SMOKE } else { usize::MAX };
-        let upstream = Rc::new(Upstream::start(ground.directory(), UPSTREAM)?);
-        let (hub, runtime) = (ground.hub()?, watch::runtime()?);
+    fn contenders(&self, testbed: &mut Testbed) -> Result<Vec<Contender>> {
+        let most = if testbed.smoke { SMOKE } else { usize::MAX };
+        let upstream = Rc::new(Upstream::start(testbed.directory(), UPSTREAM)?);
+        let (hub, runtime) = (testbed.hub()?, watch::runtime()?);
         let mut registered = Vec::<Clusters>::new();
         let mut contenders = Vec::new();
         for (target, count, used) in POINTS {
@@ -111,7 +111,7 @@ impl Scenario for GrowthClusters {
                 let register = Clusters::register(&hub, &namespace, count, &upstream, Roots::Shared);
                 registered.push(runtime.block_on(register)?);
             }
-            let point = Point::start(ground, &namespace, clusters::paths(used), &upstream);
+            let point = Point::start(testbed, &namespace, clusters::paths(used), &upstream);
             contenders.push(Contender::new(target, point));
         }
         Ok(contenders)
@@ -121,23 +121,23 @@ impl Scenario for GrowthClusters {
 // === impl Point ===
 
 impl Point {
-    fn start(ground: &mut Ground, namespace: &str, paths: Arc<[String]>, upstream: &Rc<Upstream>) -> Result<Self> {
+    fn start(testbed: &mut Testbed, namespace: &str, paths: Arc<[String]>, upstream: &Rc<Upstream>) -> Result<Self> {
         let registered = Registered { namespace: Some(namespace), flags: &FLAGS };
-        let way = proxies::start_registered(ground, OURS, upstream.called(clusters::FIRST), registered)?;
-        Ok(Self { way, paths, _upstream: Rc::clone(upstream) })
+        let route = proxies::start_registered(testbed, OURS, upstream.called(clusters::FIRST), registered)?;
+        Ok(Self { route, paths, _upstream: Rc::clone(upstream) })
     }
 }
 
 impl Load for Point {
     fn measure(&mut self, time: Duration) -> Result<Sample> {
-        let caller = Caller::on(&self.way)?.without_prefix();
+        let caller = Caller::on(&self.route)?.without_prefix();
         let lap = closed_loop::Load { paths: Arc::clone(&self.paths), requests: self.paths.len(), time: LAP };
         watch::runtime()?.block_on(async {
             closed_loop::run(&caller, &lap).await?;
-            let before = self.way.tree.usage()?;
+            let before = self.route.tree.usage()?;
             let answered = closed_loop::run(&caller, &closed_loop::Load { requests: usize::MAX, time, ..lap }).await?;
-            let cpu = self.way.tree.cpu_since(before)?;
-            let resident = memory::settled(&self.way.tree, SETTLE.min(time)).await?;
+            let cpu = self.route.tree.cpu_since(before)?;
+            let resident = memory::settled(&self.route.tree, SETTLE.min(time)).await?;
             Ok(Sample::from([
                 (CPU.key, cpu.as_secs_f64() * 1e6 / answered),
                 (RESIDENT.key, resident / f64::from(1 << 20)),

@@ -7,15 +7,15 @@ use anyhow::Result;
 
 use super::Scenario;
 use super::closed_loop::{self, FIGURES};
-use crate::caller::held::Held;
+use crate::caller::held::HeldRequests;
 use crate::caller::repeater::Repeater;
 use crate::contender::{Contender, Load};
 use crate::figure::{Axis, Bound, Figure, Goal, Line, OURS, Sample, Target};
-use crate::ground::Ground;
 use crate::h2load::{Amount, H2load, Shape};
 use crate::proxies;
+use crate::route::Route;
+use crate::testbed::Testbed;
 use crate::upstream::{SMALL, WATCH};
-use crate::way::Way;
 
 const BUSY_1: Target = "1 at once";
 const BUSY_8: Target = "8 at once";
@@ -50,7 +50,7 @@ pub struct GrowthStreams;
 
 struct Beside {
     tool: H2load,
-    way: Rc<Way>,
+    route: Rc<Route>,
     shape: Shape,
     watches: usize,
 }
@@ -92,8 +92,9 @@ impl Scenario for GrowthStreams {
         Some(Axis { title: "streams open at once", lines: &LINES })
     }
 
-    fn contenders(&self, ground: &mut Ground) -> Result<Vec<Contender>> {
-        let contenders = POINTS.iter().map(|&(name, busy, idle)| Contender::new(name, Beside::new(ground, busy, idle)));
+    fn contenders(&self, testbed: &mut Testbed) -> Result<Vec<Contender>> {
+        let contenders =
+            POINTS.iter().map(|&(name, busy, idle)| Contender::new(name, Beside::new(testbed, busy, idle)));
         Ok(contenders.collect())
     }
 }
@@ -101,20 +102,20 @@ impl Scenario for GrowthStreams {
 // === impl Beside ===
 
 impl Beside {
-    fn new(ground: &mut Ground, busy: usize, watches: usize) -> Result<Self> {
+    fn new(testbed: &mut Testbed, busy: usize, watches: usize) -> Result<Self> {
         let connections = busy.min(CONNECTIONS);
         let shape = Shape::get(SMALL, connections, busy / connections);
-        Ok(Self { tool: H2load::find()?, way: proxies::way(ground, OURS)?, shape, watches })
+        Ok(Self { tool: H2load::find()?, route: proxies::route(testbed, OURS)?, shape, watches })
     }
 }
 
 impl Load for Beside {
     fn measure(&mut self, time: Duration) -> Result<Sample> {
-        let watch = Repeater::new(&self.way, WATCH, None, None)?;
-        let _watches = Held::open(watch, self.watches, WATCHES_PER_CONNECTION)?;
+        let watch = Repeater::new(&self.route, WATCH, None, None)?;
+        let _watches = HeldRequests::open(watch, self.watches, WATCHES_PER_CONNECTION)?;
         self.shape.amount = Amount::For(time);
-        let before = self.way.tree.usage()?;
-        let summary = self.tool.run(&self.way, &self.shape)?;
-        closed_loop::sample(&self.way, before, summary.requests, summary.elapsed, Some(summary.mean))
+        let before = self.route.tree.usage()?;
+        let summary = self.tool.run(&self.route, &self.shape)?;
+        closed_loop::sample(&self.route, before, summary.requests, summary.elapsed, Some(summary.mean))
     }
 }

@@ -21,12 +21,12 @@ use crate::aggregated::register_alone;
 use crate::caller::Caller;
 use crate::contender::{Contender, Load};
 use crate::figure::{Bound, Figure, GO, Goal, OURS, Sample, Target};
-use crate::ground::Ground;
 use crate::latency::percentiles;
 use crate::proxies::{self, Registered};
-use crate::way::{Destination, Way};
-use stage::program::Program;
-use stage::usage::Tree;
+use crate::route::{Destination, Route};
+use crate::testbed::Testbed;
+use harness::program::Program;
+use harness::usage::Tree;
 
 /// Ours, to a member behind an agent.
 const OURS_TUNNEL: Target = "ours, through its tunnel";
@@ -52,7 +52,7 @@ struct Requests {
     count: usize,
     runtime: Runtime,
     world: Rc<World>,
-    _way: Way,
+    _way: Route,
     _agent: Option<Process>,
 }
 
@@ -94,38 +94,38 @@ impl Scenario for Handshakes {
         }
     }
 
-    fn contenders(&self, ground: &mut Ground) -> Result<Vec<Contender>> {
+    fn contenders(&self, testbed: &mut Testbed) -> Result<Vec<Contender>> {
         let world = Rc::new(World::start()?);
         Ok(vec![
-            Contender::new(OURS, proxied(ground, &world, OURS, "proxied-ours")),
-            Contender::new(GO, proxied(ground, &world, GO, "proxied-go")),
-            Contender::new(OURS_TUNNEL, tunnelled(ground, &world, "tunnelled-ours")),
+            Contender::new(OURS, proxied(testbed, &world, OURS, "proxied-ours")),
+            Contender::new(GO, proxied(testbed, &world, GO, "proxied-go")),
+            Contender::new(OURS_TUNNEL, tunnelled(testbed, &world, "tunnelled-ours")),
         ])
     }
 }
 
 /// The member behind the proxy, under the name `cluster`.
-fn proxied(ground: &mut Ground, world: &Rc<World>, target: Target, cluster: &str) -> Result<Requests> {
+fn proxied(testbed: &mut Testbed, world: &Rc<World>, target: Target, cluster: &str) -> Result<Requests> {
     let data = json!({
         "endpoint": world.member.url(),
         "ca.crt": world.member.ca_pem(),
         "token": "member-token",
         "proxy-url": world.proxy.url(),
     });
-    register_alone(&*ground.hub()?, cluster, "Const", &data)?;
+    register_alone(&*testbed.hub()?, cluster, "Const", &data)?;
     let registered = Registered { namespace: Some(cluster), flags: &[] };
-    let way = proxies::start_registered(ground, target, world.destination(cluster), registered)?;
-    Requests::new(ground, world, way, None)
+    let route = proxies::start_registered(testbed, target, world.destination(cluster), registered)?;
+    Requests::new(testbed, world, route, None)
 }
 
 /// The member behind an agent, which links to the gateway itself.
-fn tunnelled(ground: &mut Ground, world: &Rc<World>, cluster: &str) -> Result<Requests> {
+fn tunnelled(testbed: &mut Testbed, world: &Rc<World>, cluster: &str) -> Result<Requests> {
     let data = json!({"ca.crt": world.member.ca_pem(), "token": "member-token"});
-    register_alone(&*ground.hub()?, cluster, "ClusterProxy", &data)?;
+    register_alone(&*testbed.hub()?, cluster, "ClusterProxy", &data)?;
     let identity = format!("system:tunnel-agent:{cluster}");
     let user = json!([{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": identity}]);
-    ground.hub()?.hub.allow_agent(cluster, &user, &[cluster])?;
-    let directory = ground.file(cluster);
+    testbed.hub()?.hub.allow_agent(cluster, &user, &[cluster])?;
+    let directory = testbed.file(cluster);
     fs::create_dir_all(&directory)?;
     let agents = Authority::new("bench-agents-ca");
     let ca = agents.write_to(&directory, "agents-ca")?;
@@ -143,7 +143,7 @@ fn tunnelled(ground: &mut Ground, world: &Rc<World>, cluster: &str) -> Result<Re
     // It waits for the gateway, which is waited for until the agent is linked.
     let agent = Process::start(
         "bench-agent",
-        &ground.program(Program::TunnelAgent)?,
+        &testbed.program(Program::TunnelAgent)?,
         [
             format!("--cluster={cluster}"),
             format!("--server={listen}"),
@@ -155,8 +155,8 @@ fn tunnelled(ground: &mut Ground, world: &Rc<World>, cluster: &str) -> Result<Re
         ],
         &directory,
     )?;
-    let way = proxies::start_registered(ground, OURS, world.destination(cluster), registered)?;
-    Requests::new(ground, world, way, Some(agent))
+    let route = proxies::start_registered(testbed, OURS, world.destination(cluster), registered)?;
+    Requests::new(testbed, world, route, Some(agent))
 }
 
 // === impl World ===
@@ -201,13 +201,13 @@ impl Drop for World {
 // === impl Requests ===
 
 impl Requests {
-    fn new(ground: &Ground, world: &Rc<World>, way: Way, agent: Option<Process>) -> Result<Self> {
+    fn new(testbed: &Testbed, world: &Rc<World>, route: Route, agent: Option<Process>) -> Result<Self> {
         Ok(Self {
-            caller: Caller::on(&way)?,
-            count: if ground.smoke { SMOKE_REQUESTS } else { REQUESTS },
+            caller: Caller::on(&route)?,
+            count: if testbed.smoke { SMOKE_REQUESTS } else { REQUESTS },
             runtime: Builder::new_current_thread().enable_all().build()?,
             world: Rc::clone(world),
-            _way: way,
+            _way: route,
             _agent: agent,
         })
     }

@@ -12,9 +12,9 @@ use crate::aggregated::{self, Gateway, Member, PATH};
 use crate::caller::Caller;
 use crate::contender::{Contender, Load};
 use crate::figure::{Bound, DIRECT, Figure, GO, Goal, OURS, Sample, Target};
-use crate::ground::{Ground, HubSide};
 use crate::latency::percentiles;
-use stage::usage::Tree;
+use crate::testbed::{HubSide, Testbed};
+use harness::usage::Tree;
 
 /// The hub's aggregator in front of ours.
 const HUB_OURS: Target = "hub → ours";
@@ -76,13 +76,13 @@ impl Scenario for ThroughHub {
         }
     }
 
-    fn contenders(&self, ground: &mut Ground) -> Result<Vec<Contender>> {
-        let hub = ground.hub()?;
+    fn contenders(&self, testbed: &mut Testbed) -> Result<Vec<Contender>> {
+        let hub = testbed.hub()?;
         let member = Rc::new(Member::start(&hub)?);
         let direct = Sequence::new(member.caller(), PATH.to_owned(), &member);
         let mut contenders = vec![Contender::new(DIRECT, direct)];
         for (target, through, clusters) in [(OURS, HUB_OURS, ["ours-0", "ours-1"]), (GO, HUB_GO, ["go-0", "go-1"])] {
-            let [straight, aggregated] = clusters.map(|cluster| Gateway::start(ground, &member, target, cluster));
+            let [straight, aggregated] = clusters.map(|cluster| Gateway::start(testbed, &member, target, cluster));
             let straight = straight.and_then(|gateway| Sequence::straight(gateway, &member));
             contenders.push(Contender::new(target, straight));
             let aggregated = aggregated.and_then(|gateway| Sequence::through(&hub, gateway, &member));
@@ -102,12 +102,12 @@ impl Sequence {
     }
 
     fn straight(gateway: Gateway, member: &Rc<Member>) -> Result<Self> {
-        let sequence = Self::new(Caller::on(&gateway.way)?, PATH.to_owned(), member)?;
+        let sequence = Self::new(Caller::on(&gateway.route)?, PATH.to_owned(), member)?;
         Ok(Self { gateway: Some(Rc::new(gateway)), ..sequence })
     }
 
     fn through(hub: &Rc<HubSide>, gateway: Gateway, member: &Rc<Member>) -> Result<Self> {
-        let path = format!("{}{PATH}", gateway.way.prefix);
+        let path = format!("{}{PATH}", gateway.route.prefix);
         let sequence = Self::new(aggregated::administrator(hub), path, member)?;
         Ok(Self { gateway: Some(Rc::new(gateway)), hub: Some(Rc::clone(hub)), ..sequence })
     }
@@ -146,7 +146,7 @@ impl Load for Sequence {
     fn measure(&mut self, time: Duration) -> Result<Sample> {
         self.aggregate()?;
         let trees =
-            [self.gateway.as_ref().map(|gateway| gateway.way.tree.clone()), self.hub.as_ref().map(|hub| hub.tree())];
+            [self.gateway.as_ref().map(|gateway| gateway.route.tree.clone()), self.hub.as_ref().map(|hub| hub.tree())];
         let used = || trees.iter().map(|tree| tree.as_ref().map(Tree::usage).transpose()).collect::<Result<Vec<_>>>();
         let before = used()?;
         let taken = self.runtime.block_on(self.ask_until(Instant::now() + time))?;

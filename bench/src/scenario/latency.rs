@@ -11,11 +11,11 @@ use crate::caller::repeater::Repeater;
 use crate::caller::{closed, open};
 use crate::contender::{Contender, Load};
 use crate::figure::{BASELINE, Bound, DIRECT, Figure, GO, Goal, HAPROXY, KARMADA, NGINX, OURS, Sample, Target};
-use crate::ground::Ground;
 use crate::latency::percentiles;
 use crate::proxies;
+use crate::route::Route;
+use crate::testbed::Testbed;
 use crate::upstream::SMALL;
-use crate::way::Way;
 
 const TARGETS: [Target; 7] = [DIRECT, OURS, BASELINE, GO, NGINX, HAPROXY, KARMADA];
 const CONNECTIONS: usize = 4;
@@ -33,7 +33,7 @@ const CPU: Figure = Figure::new("cpu_us", "CPU µs per request", 1);
 pub struct Latency;
 
 struct Arriving {
-    way: Rc<Way>,
+    route: Rc<Route>,
     caller: Repeater,
     rate: f64,
 }
@@ -72,17 +72,17 @@ impl Scenario for Latency {
         }
     }
 
-    fn contenders(&self, ground: &mut Ground) -> Result<Vec<Contender>> {
-        let rate = capacity(ground).map_or(DEFAULT_RATE, |capacity| capacity * SHARE);
-        let contenders = TARGETS.iter().map(|&target| Contender::new(target, Arriving::new(ground, target, rate)));
+    fn contenders(&self, testbed: &mut Testbed) -> Result<Vec<Contender>> {
+        let rate = capacity(testbed).map_or(DEFAULT_RATE, |capacity| capacity * SHARE);
+        let contenders = TARGETS.iter().map(|&target| Contender::new(target, Arriving::new(testbed, target, rate)));
         Ok(contenders.collect())
     }
 }
 
 /// What the Go gateway can do, in requests per second.
-fn capacity(ground: &mut Ground) -> Result<f64> {
-    let caller = Repeater::new(&*proxies::way(ground, GO)?, SMALL, None, None)?;
-    let time = if ground.smoke { TRIAL / 10 } else { TRIAL };
+fn capacity(testbed: &mut Testbed) -> Result<f64> {
+    let caller = Repeater::new(&*proxies::route(testbed, GO)?, SMALL, None, None)?;
+    let time = if testbed.smoke { TRIAL / 10 } else { TRIAL };
     let summary = runtime()?.block_on(closed::run(&caller, CONNECTIONS, 8, time))?;
     Ok(summary.requests / summary.elapsed.as_secs_f64())
 }
@@ -94,17 +94,17 @@ fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
 // === impl Arriving ===
 
 impl Arriving {
-    fn new(ground: &mut Ground, target: Target, rate: f64) -> Result<Self> {
-        let way = proxies::way(ground, target)?;
-        Ok(Self { caller: Repeater::new(&way, SMALL, None, None)?, way, rate })
+    fn new(testbed: &mut Testbed, target: Target, rate: f64) -> Result<Self> {
+        let route = proxies::route(testbed, target)?;
+        Ok(Self { caller: Repeater::new(&route, SMALL, None, None)?, route, rate })
     }
 }
 
 impl Load for Arriving {
     fn measure(&mut self, time: Duration) -> Result<Sample> {
-        let before = self.way.tree.usage()?;
+        let before = self.route.tree.usage()?;
         let latencies = runtime()?.block_on(open::run(&self.caller, CONNECTIONS, self.rate, time))?;
-        let cpu = self.way.tree.cpu_since(before)?;
+        let cpu = self.route.tree.cpu_since(before)?;
         #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
         let requests = latencies.len() as f64;
         let (p50, p99) = percentiles(latencies)?;

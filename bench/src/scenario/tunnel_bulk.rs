@@ -8,7 +8,7 @@ use super::Scenario;
 use crate::contender::{Contender, Load};
 use crate::figure::Bound::{AtLeast, AtMost};
 use crate::figure::{ANP_HTTP, Figure, Goal, OURS, RELAY, Sample};
-use crate::ground::Ground;
+use crate::testbed::Testbed;
 use crate::tunnel::{self, Direction, Tunnel};
 
 pub struct TunnelBulk;
@@ -88,9 +88,9 @@ impl Scenario for TunnelBulk {
         GOALS
     }
 
-    fn contenders(&self, ground: &mut Ground) -> Result<Vec<Contender>> {
-        let smoke = ground.smoke;
-        tunnel::contenders(ground, self.name(), |plan| Ok(Run { tunnel: plan.start()?, smoke }))
+    fn contenders(&self, testbed: &mut Testbed) -> Result<Vec<Contender>> {
+        let smoke = testbed.smoke;
+        tunnel::contenders(testbed, self.name(), |plan| Ok(Run { tunnel: plan.start()?, smoke }))
     }
 }
 

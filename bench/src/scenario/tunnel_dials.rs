@@ -8,7 +8,7 @@ use super::Scenario;
 use crate::contender::Contender;
 use crate::figure::Bound::AtMost;
 use crate::figure::{ANP_HTTP, Figure, Goal, OURS, Sample};
-use crate::ground::Ground;
+use crate::testbed::Testbed;
 use crate::tunnel;
 
 pub struct TunnelDials;
@@ -57,9 +57,9 @@ impl Scenario for TunnelDials {
         GOALS
     }
 
-    fn contenders(&self, ground: &mut Ground) -> Result<Vec<Contender>> {
-        let (total, at_once) = if ground.smoke { SMOKE } else { BURST };
-        tunnel::contenders(ground, self.name(), |plan| {
+    fn contenders(&self, testbed: &mut Testbed) -> Result<Vec<Contender>> {
+        let (total, at_once) = if testbed.smoke { SMOKE } else { BURST };
+        tunnel::contenders(testbed, self.name(), |plan| {
             let tunnel = plan.start()?;
             Ok(move |time: Duration| {
                 let dial = tunnel.dial(time / 2)?;

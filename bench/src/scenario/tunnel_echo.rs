@@ -8,7 +8,7 @@ use super::Scenario;
 use crate::contender::Contender;
 use crate::figure::Bound::AtMost;
 use crate::figure::{ANP_HTTP, DIRECT, Figure, Goal, OURS, Sample};
-use crate::ground::Ground;
+use crate::testbed::Testbed;
 use crate::tunnel;
 
 pub struct TunnelEcho;
@@ -45,8 +45,8 @@ impl Scenario for TunnelEcho {
         GOALS
     }
 
-    fn contenders(&self, ground: &mut Ground) -> Result<Vec<Contender>> {
-        tunnel::contenders(ground, self.name(), |plan| {
+    fn contenders(&self, testbed: &mut Testbed) -> Result<Vec<Contender>> {
+        tunnel::contenders(testbed, self.name(), |plan| {
             let tunnel = plan.start()?;
             Ok(move |time: Duration| {
                 let echo = tunnel.echo(time)?;

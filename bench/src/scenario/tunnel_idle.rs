@@ -8,7 +8,7 @@ use super::Scenario;
 use crate::contender::Contender;
 use crate::figure::Bound::AtMost;
 use crate::figure::{ANP_HTTP, DIRECT, Figure, Goal, OURS, OURS_H2, Sample};
-use crate::ground::Ground;
+use crate::testbed::Testbed;
 use crate::tunnel;
 
 pub struct TunnelIdle;
@@ -52,9 +52,9 @@ impl Scenario for TunnelIdle {
         GOALS
     }
 
-    fn contenders(&self, ground: &mut Ground) -> Result<Vec<Contender>> {
-        let wanted = if ground.smoke { SMOKE } else { CONNECTIONS };
-        let all = tunnel::contenders(ground, self.name(), |plan| {
+    fn contenders(&self, testbed: &mut Testbed) -> Result<Vec<Contender>> {
+        let wanted = if testbed.smoke { SMOKE } else { CONNECTIONS };
+        let all = tunnel::contenders(testbed, self.name(), |plan| {
             Ok(move |time: Duration| {
                 let connections = plan.most(wanted);
                 let idle = plan.start()?.idle(connections, time * 2)?;

@@ -10,14 +10,14 @@ use super::Scenario;
 use crate::caller::Caller;
 use crate::contender::{Contender, Load};
 use crate::figure::{BASELINE, Bound, DIRECT, Figure, GO, Goal, HAPROXY, NGINX, OURS, Sample, Target};
-use crate::ground::Ground;
 use crate::latency;
 use crate::proxies;
+use crate::route::Route;
+use crate::testbed::Testbed;
 use crate::watch;
 use crate::watch::server::EVENTS;
 use crate::watch::upstream::Upstream;
 use crate::watch::watchers::{Plan, Watchers};
-use crate::way::Way;
 
 const CPU: Figure = Figure::new("cpu_us", "CPU µs per event", 1);
 const MEDIAN: Figure = Figure::new("p50_ms", "p50 ms from due to read", 2);
@@ -32,7 +32,7 @@ const LEAD: Duration = Duration::from_millis(1500);
 pub struct WatchesEvents;
 
 struct EventsLoad {
-    way: Way,
+    route: Route,
     _upstream: Rc<Upstream>,
 }
 
@@ -69,11 +69,11 @@ impl Scenario for WatchesEvents {
         }
     }
 
-    fn contenders(&self, ground: &mut Ground) -> Result<Vec<Contender>> {
-        let upstream = Rc::new(Upstream::start(ground.directory(), CLUSTER)?);
+    fn contenders(&self, testbed: &mut Testbed) -> Result<Vec<Contender>> {
+        let upstream = Rc::new(Upstream::start(testbed.directory(), CLUSTER)?);
         let mut load = |target| {
-            let way = proxies::start_to(ground, target, upstream.destination())?;
-            Ok(EventsLoad { way, _upstream: Rc::clone(&upstream) })
+            let route = proxies::start_to(testbed, target, upstream.destination())?;
+            Ok(EventsLoad { route, _upstream: Rc::clone(&upstream) })
         };
         Ok(TARGETS.map(|target| Contender::new(target, load(target))).into())
     }
@@ -83,18 +83,18 @@ impl Scenario for WatchesEvents {
 
 impl Load for EventsLoad {
     fn measure(&mut self, time: Duration) -> Result<Sample> {
-        watch::runtime()?.block_on(measure(&self.way, watch::plan(time), time))
+        watch::runtime()?.block_on(measure(&self.route, watch::plan(time), time))
     }
 }
 
-async fn measure(way: &Way, plan: Plan, time: Duration) -> Result<Sample> {
-    let caller = Caller::on(way)?;
+async fn measure(route: &Route, plan: Plan, time: Duration) -> Result<Sample> {
+    let caller = Caller::on(route)?;
     let mut watchers = Watchers::open(&caller, EVENTS, plan).await?;
     sleep(LEAD).await;
-    let (used, start) = (way.tree.usage()?, Instant::now());
+    let (used, start) = (route.tree.usage()?, Instant::now());
     watchers.take();
     sleep(time).await;
-    let (arrived, cpu, elapsed) = (watchers.take(), way.tree.cpu_since(used)?, start.elapsed());
+    let (arrived, cpu, elapsed) = (watchers.take(), route.tree.cpu_since(used)?, start.elapsed());
     watchers.check()?;
     let events = arrived.events();
     let rate = events / elapsed.as_secs_f64();

@@ -9,13 +9,13 @@ use super::Scenario;
 use crate::caller::Caller;
 use crate::contender::{Contender, Load};
 use crate::figure::{BASELINE, Bound, Figure, GO, Goal, HAPROXY, NGINX, OURS, Sample, Target};
-use crate::ground::Ground;
 use crate::proxies;
+use crate::route::Route;
+use crate::testbed::Testbed;
 use crate::watch::server::IDLE;
 use crate::watch::upstream::Upstream;
 use crate::watch::watchers::{Plan, Watchers};
 use crate::watch::{self, memory};
-use crate::way::Way;
 
 const EACH: Figure = Figure::new("kib_each", "KiB RSS per watch", 2);
 const LEFT: Figure = Figure::new("kib_left", "KiB left per watch after closing", 2);
@@ -35,7 +35,7 @@ const NOTHING: f64 = 0.02;
 pub struct WatchesIdle;
 
 struct IdleLoad {
-    way: Way,
+    route: Route,
     _upstream: Rc<Upstream>,
 }
 
@@ -72,11 +72,11 @@ impl Scenario for WatchesIdle {
         }
     }
 
-    fn contenders(&self, ground: &mut Ground) -> Result<Vec<Contender>> {
-        let upstream = Rc::new(Upstream::start(ground.directory(), CLUSTER)?);
+    fn contenders(&self, testbed: &mut Testbed) -> Result<Vec<Contender>> {
+        let upstream = Rc::new(Upstream::start(testbed.directory(), CLUSTER)?);
         let mut load = |target| {
-            let way = proxies::start_to(ground, target, upstream.destination())?;
-            Ok(IdleLoad { way, _upstream: Rc::clone(&upstream) })
+            let route = proxies::start_to(testbed, target, upstream.destination())?;
+            Ok(IdleLoad { route, _upstream: Rc::clone(&upstream) })
         };
         Ok(TARGETS.map(|target| Contender::new(target, load(target))).into())
     }
@@ -86,24 +86,24 @@ impl Scenario for WatchesIdle {
 
 impl Load for IdleLoad {
     fn measure(&mut self, time: Duration) -> Result<Sample> {
-        self.way.restart()?;
-        watch::runtime()?.block_on(measure(&self.way, watch::plan(time)))
+        self.route.restart()?;
+        watch::runtime()?.block_on(measure(&self.route, watch::plan(time)))
     }
 }
 
-async fn measure(way: &Way, plan: Plan) -> Result<Sample> {
+async fn measure(route: &Route, plan: Plan) -> Result<Sample> {
     let short = plan.total() < watch::FULL.total();
     let (settle, give_back) = if short { (BRIEFLY, BRIEFLY) } else { (SETTLE, GIVE_BACK) };
-    let caller = Caller::on(way)?;
+    let caller = Caller::on(route)?;
     drop(Watchers::open(&caller, IDLE, Plan { connections: 1, streams: 1 }).await?);
-    let before = memory::settled(&way.tree, settle).await?;
-    let used = way.tree.usage()?;
+    let before = memory::settled(&route.tree, settle).await?;
+    let used = route.tree.usage()?;
     let mut watchers = Watchers::open(&caller, IDLE, plan).await?;
-    let cpu = way.tree.cpu_since(used)?;
-    let open = memory::settled(&way.tree, settle).await?;
+    let cpu = route.tree.cpu_since(used)?;
+    let open = memory::settled(&route.tree, settle).await?;
     watchers.check()?;
     drop(watchers);
-    let closed = memory::least(&way.tree, before + (open - before) * NOTHING, give_back).await?;
+    let closed = memory::least(&route.tree, before + (open - before) * NOTHING, give_back).await?;
     let each = |bytes: f64| bytes / 1024.0 / plan.amount();
     Ok(Sample::from([
         (EACH.key, each(open - before)),

@@ -9,7 +9,7 @@ use hub_tests::tools::{Tool, Tools};
 use kit::pki::Authority;
 use serde_json::{Value, json};
 
-use stage::usage::Tree;
+use harness::usage::Tree;
 
 const TOOLS: [Tool; 4] = [Tool::Etcd, Tool::ApiServer, Tool::ControllerManager, Tool::Kubectl];
 /// What callers of a proxy may do.
@@ -32,9 +32,9 @@ pub struct HubSide {
 impl HubSide {
     pub fn start(directory: &Path) -> Result<Self> {
         let tools = Tools::only(&TOOLS).context("the hub's programs")?;
-        let ground = control_plane::Ground { tools, directory: directory.to_path_buf() };
-        let etcd = Etcd::start(&ground)?;
-        let mut hub = Hub::start(&ground, &etcd)?;
+        let testbed = control_plane::Launcher { tools, directory: directory.to_path_buf() };
+        let etcd = Etcd::start(&testbed)?;
+        let mut hub = Hub::start(&testbed, &etcd)?;
         hub.wait_ready().context("the hub did not come up")?;
         let token = hub.create_user(CALLER.1, &[], &VERBS)?;
         let kubeconfig = hub.create_gateway_account()?;

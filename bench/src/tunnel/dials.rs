@@ -62,7 +62,7 @@ impl Tunnel {
         })
     }
 
-    fn dials(&self, before: stage::usage::Usage, times: Vec<Duration>) -> Result<Dials> {
+    fn dials(&self, before: harness::usage::Usage, times: Vec<Duration>) -> Result<Dials> {
         let cpu = self.tree.cpu_since(before)?.as_secs_f64() * 1e6 / count(times.len());
         let (p50, p99) = percentiles(times)?;
         Ok(Dials { p50, p99, cpu })

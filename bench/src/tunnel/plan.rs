@@ -12,9 +12,9 @@ use super::files::Files;
 use super::programs::{Door, HAPROXY_DESCRIPTORS, Programs, descriptors};
 use crate::contender::{Contender, Load};
 use crate::figure::{ANP_GRPC, ANP_HTTP, BASELINE, DIRECT, OURS, OURS_H2, RELAY, Target};
-use crate::ground::Ground;
+use crate::testbed::Testbed;
 use crate::tool::{self, Absent};
-use stage::program::Program;
+use harness::program::Program;
 
 /// In the order of the report.
 const TARGETS: [Target; 7] = [DIRECT, OURS, OURS_H2, BASELINE, ANP_HTTP, ANP_GRPC, RELAY];
@@ -32,15 +32,15 @@ pub struct Plan {
 /// All of them, each with the load that `load` makes of it. `scenario` is for the names of
 /// directories.
 pub fn contenders<L: Load + 'static>(
-    ground: &Ground,
+    testbed: &Testbed,
     scenario: &str,
     mut load: impl FnMut(Plan) -> Result<L>,
 ) -> Result<Vec<Contender>> {
-    let directory = ground.file(scenario);
+    let directory = testbed.file(scenario);
     std::fs::create_dir_all(&directory)?;
     let (files, destination) = (Rc::new(Files::write(&directory)?), Rc::new(Destination::start(&directory)?));
     let mut contender = |(index, target): (usize, Target)| {
-        let plan = programs(ground, target).and_then(|programs| {
+        let plan = programs(testbed, target).and_then(|programs| {
             let directory = directory.join(index.to_string()); // short: a socket's path is limited
             std::fs::create_dir_all(&directory)?;
             let (files, destination) = (Rc::clone(&files), Rc::clone(&destination));
@@ -49,33 +49,33 @@ pub fn contenders<L: Load + 'static>(
         Contender::new(target, plan)
     };
     let wanted = TARGETS.into_iter().enumerate();
-    Ok(wanted.filter(|(_, target)| *target != BASELINE || baseline(ground).is_some()).map(&mut contender).collect())
+    Ok(wanted.filter(|(_, target)| *target != BASELINE || baseline(testbed).is_some()).map(&mut contender).collect())
 }
 
-fn baseline(ground: &Ground) -> Option<(PathBuf, PathBuf)> {
-    let directory = ground.given.baseline_tunnel.as_deref()?;
+fn baseline(testbed: &Testbed) -> Option<(PathBuf, PathBuf)> {
+    let directory = testbed.given.baseline_tunnel.as_deref()?;
     Some((directory.join("tunnel-server"), directory.join("tunnel-agent")))
 }
 
-fn programs(ground: &Ground, target: Target) -> Result<Programs> {
+fn programs(testbed: &Testbed, target: Target) -> Result<Programs> {
     let given = |path: &Option<PathBuf>, program: &str, flag: &str| -> Result<PathBuf> {
         let path: &Path = path.as_deref().ok_or_else(|| Absent::new(program, flag))?;
         path.canonicalize().with_context(|| format!("cannot find {}", path.display()))
     };
     let ours = |door| -> Result<Programs> {
-        let (server, agent) = (ground.program(Program::TunnelServer)?, ground.program(Program::TunnelAgent)?);
+        let (server, agent) = (testbed.program(Program::TunnelServer)?, testbed.program(Program::TunnelAgent)?);
         Ok(Programs::Ours { server, agent, door })
     };
     let konnectivity = |grpc| -> Result<Programs> {
-        let server = given(&ground.given.anp_server, "konnectivity's proxy-server", "--anp-server")?;
-        let agent = given(&ground.given.anp_agent, "konnectivity's proxy-agent", "--anp-agent")?;
+        let server = given(&testbed.given.anp_server, "konnectivity's proxy-server", "--anp-server")?;
+        let agent = given(&testbed.given.anp_agent, "konnectivity's proxy-agent", "--anp-agent")?;
         Ok(Programs::Konnectivity { server, agent, grpc })
     };
     match target {
         OURS => ours(Door::Uds),
         OURS_H2 => ours(Door::H2),
         BASELINE => {
-            let (server, agent) = baseline(ground).ok_or_else(|| Absent::new(target, "--baseline-tunnel"))?;
+            let (server, agent) = baseline(testbed).ok_or_else(|| Absent::new(target, "--baseline-tunnel"))?;
             Ok(Programs::Ours { server, agent, door: Door::Uds })
         }
         ANP_HTTP => konnectivity(false),

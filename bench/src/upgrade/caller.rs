@@ -15,7 +15,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::{EXEC, server};
-use crate::way::Way;
+use crate::route::Route;
 
 /// For the connection and the 101.
 const START_LIMIT: Duration = Duration::from_secs(20);
@@ -32,21 +32,21 @@ pub struct Upgraded(TlsStream<TcpStream>);
 // === impl Upgraded ===
 
 impl Upgraded {
-    /// Asks for an exec over `way` and waits for the 101.
-    pub async fn open(way: &Way) -> Result<Self> {
-        timeout(START_LIMIT, Self::upgrade(way)).await.context("no 101 in time")?
+    /// Asks for an exec over `route` and waits for the 101.
+    pub async fn open(route: &Route) -> Result<Self> {
+        timeout(START_LIMIT, Self::upgrade(route)).await.context("no 101 in time")?
     }
 
-    async fn upgrade(way: &Way) -> Result<Self> {
-        let tcp = TcpStream::connect(way.address).await?;
+    async fn upgrade(route: &Route) -> Result<Self> {
+        let tcp = TcpStream::connect(route.address).await?;
         tcp.set_nodelay(true)?;
-        let connector = TlsConnector::from(Arc::clone(&way.tls(None, ALPN_H1)));
+        let connector = TlsConnector::from(Arc::clone(&route.tls(None, ALPN_H1)));
         let mut tls = connector.connect(ServerName::try_from("localhost")?, tcp).await?;
-        let headers = way.headers.iter().flat_map(|line| [line, "\r\n"]).collect::<String>();
+        let headers = route.headers.iter().flat_map(|line| [line, "\r\n"]).collect::<String>();
         let request = format!(
             "POST {}{EXEC} HTTP/1.1\r\nHost: {}\r\n{headers}Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\
              X-Stream-Protocol-Version: v4.channel.k8s.io\r\nContent-Length: 0\r\n\r\n",
-            way.prefix, way.address
+            route.prefix, route.address
         );
         tls.write_all(request.as_bytes()).await?;
         tls.flush().await?;

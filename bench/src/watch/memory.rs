@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Result;
 use tokio::time::{Instant, sleep};
 
-use stage::usage::Tree;
+use harness::usage::Tree;
 
 const PAUSE: Duration = Duration::from_millis(250);
 /// Samples in a row that differ by no more than [`TOLERANCE`].

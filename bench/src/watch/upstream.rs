@@ -11,8 +11,8 @@ use hub_tests::wait;
 use kit::pki::Authority;
 
 use super::server::ECHO;
+use crate::route::Destination;
 use crate::stand_in::StandIn;
-use crate::way::Destination;
 
 const START_LIMIT: Duration = Duration::from_secs(10);
 
@@ -38,7 +38,7 @@ impl Upstream {
         &self.0.authority
     }
 
-    /// As what stands behind a [`crate::way::Way`].
+    /// As what stands behind a [`crate::route::Route`].
     pub fn destination(&self) -> Destination<'_> {
         self.called(self.0.name)
     }

@@ -3,9 +3,9 @@
 //! Secret, and by another one that says no address: there it is reached through a tunnel-server and
 //! an agent.
 //!
-//! The arrangement is the one that the project's tests use ([`hub_tests::lab`]). Everything listens
-//! on 127.0.0.1 and ends with this process; its files are readable by their owner only and go when
-//! [`Real`] goes.
+//! The arrangement is the one that the project's tests use ([`hub_tests::testbed`]). Everything
+//! listens on 127.0.0.1 and ends with this process; its files are readable by their owner only and
+//! go when [`Real`] goes.
 
 mod report;
 mod session;
@@ -17,7 +17,7 @@ use anyhow::{Context as _, Result};
 use hub_tests::{
     hub::MemberSecret,
     kubectl::Kubectl,
-    lab::{CLUSTER, Lab, Route},
+    testbed::{CLUSTER, Route, Testbed},
     tunnel::{AgentCredential, AgentOptions, CLUSTER_TUNNEL},
 };
 use secrecy::SecretString;
@@ -49,7 +49,7 @@ pub struct Real {
     /// Whom it links to. Before the control planes: it asks the hub.
     pub tunnel_server: Server,
     /// Control planes and gateway.
-    pub lab: Lab,
+    pub testbed: Testbed,
     /// kubectl with a kubeconfig that has the contexts `member` (through hub and gateway),
     /// `tunnelled` (and agent), `direct` and `hub`.
     pub kubectl: Kubectl,
@@ -65,46 +65,47 @@ impl Real {
     /// needs no runtime.
     pub fn start() -> Result<Self> {
         let started = Instant::now();
-        let lab = Lab::start()?;
-        lab.member.run_pod("default", POD, GREETING).context("the member runs no pod")?;
-        let (tunnel_server, lifeline) = tunnel(&lab)?;
-        let kubeconfig = lab.directory("demo")?.join("kubeconfig");
-        contexts(&lab)?.write(&kubeconfig).context("cannot write the kubeconfig")?;
-        let kubectl = Kubectl { kubeconfig, ..lab.kubectl(Route::Hub) };
-        Ok(Self { lifeline, tunnel_server, lab, kubectl, ready_after: started.elapsed() })
+        let testbed = Testbed::start()?;
+        testbed.member.run_pod("default", POD, GREETING).context("the member runs no pod")?;
+        let (tunnel_server, lifeline) = tunnel(&testbed)?;
+        let kubeconfig = testbed.directory("demo")?.join("kubeconfig");
+        contexts(&testbed)?.write(&kubeconfig).context("cannot write the kubeconfig")?;
+        let kubectl = Kubectl { kubeconfig, ..testbed.kubectl(Route::Hub) };
+        Ok(Self { lifeline, tunnel_server, testbed, kubectl, ready_after: started.elapsed() })
     }
 
     /// The file that is the log of the pod's container.
     pub fn log(&self) -> PathBuf {
-        self.lab.member.container("default", POD).join("main.log")
+        self.testbed.member.container("default", POD).join("main.log")
     }
 }
 
 /// A tunnel-server, an agent that links the member to it with a token of the hub, and the Secret
 /// that registers it so.
-fn tunnel(lab: &Lab) -> Result<(Server, Lifeline)> {
-    let (tunnel, hub) = (&lab.tunnel, &lab.hub);
+fn tunnel(testbed: &Testbed) -> Result<(Server, Lifeline)> {
+    let (tunnel, hub) = (&testbed.tunnel, &testbed.hub);
     let server = tunnel.start_server("tunnel-server", hub, &tunnel.frontend_flags(tunnel.frontend_address()))?;
     let token = hub.create_agent(AGENT, &[CLUSTER_TUNNEL])?;
-    let credential = AgentCredential::token(hub.server.ground(), AGENT, &token)?;
-    let (authority, api_server) = (tunnel.serving_authority_file(), lab.member.server.address());
+    let credential = AgentCredential::token(hub.server.launcher(), AGENT, &token)?;
+    let (authority, api_server) = (tunnel.serving_authority_file(), testbed.member.server.address());
     let agent = AgentOptions::new(CLUSTER_TUNNEL, server.agent_address(), authority, api_server, credential);
     let lifeline = Lifeline::start(Box::new(move || agent.start()))?;
-    let secret = MemberSecret::with_token(&lab.member.server, &lab.member_token).behind_tunnel();
+    let secret = MemberSecret::with_token(&testbed.member.server, &testbed.member_token).behind_tunnel();
     hub.register_member(CLUSTER_TUNNEL, &secret)?;
     Ok((server, lifeline))
 }
 
 /// The ways to the member, and to the hub itself.
-fn contexts(lab: &Lab) -> Result<Kubeconfig> {
-    let (hub, member) = (&lab.hub.server, &lab.member.server);
+fn contexts(testbed: &Testbed) -> Result<Kubeconfig> {
+    let (hub, member) = (&testbed.hub.server, &testbed.member.server);
     let operator = hub.service_account_token("default", OPERATOR)?;
     hub.kubectl().ok(&format!(
         "create clusterrolebinding {OPERATOR} --clusterrole cluster-admin --serviceaccount default:{OPERATOR}"
     ))?;
     let stranger = hub.service_account_token("default", STRANGER)?;
-    let [proxy, tunnelled] = [CLUSTER, CLUSTER_TUNNEL].map(|cluster| hub.url() + &Lab::proxy_path(cluster));
-    let users = [("tester", &lab.token), (OPERATOR, &operator), (STRANGER, &stranger), ("direct", &lab.member_token)];
+    let [proxy, tunnelled] = [CLUSTER, CLUSTER_TUNNEL].map(|cluster| hub.url() + &Testbed::proxy_path(cluster));
+    let users =
+        [("tester", &testbed.token), (OPERATOR, &operator), (STRANGER, &stranger), ("direct", &testbed.member_token)];
     let config = users
         .into_iter()
         .fold(Kubeconfig::default(), |config, (name, token)| config.user(name, &SecretString::from(token.as_str())));

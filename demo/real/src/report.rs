@@ -6,7 +6,7 @@ use std::{
 };
 
 use hub_tests::{
-    lab::{CLUSTER, Lab},
+    testbed::{CLUSTER, Testbed},
     tunnel::CLUSTER_TUNNEL,
 };
 use tokio::time::Instant;
@@ -40,12 +40,12 @@ impl<W: Write> RealReport<W> {
 
     /// Says what runs where.
     pub fn arrangement(&mut self, real: &Real) -> io::Result<()> {
-        let (lab, out) = (&real.lab, &mut self.0.out);
+        let (testbed, out) = (&real.testbed, &mut self.0.out);
         writeln!(out, "A hub and a member from Kubernetes' own programs, the gateway behind the hub's aggregator:\n")?;
-        writeln!(out, "  {:<8} {}  kube-apiserver, kube-controller-manager, etcd", "hub", lab.hub.server.url())?;
+        writeln!(out, "  {:<8} {}  kube-apiserver, kube-controller-manager, etcd", "hub", testbed.hub.server.url())?;
         let rest = "kube-apiserver, kube-controller-manager, kube-scheduler, kwok";
-        writeln!(out, "  {:<8} {}  {rest}", CLUSTER, lab.member.server.url())?;
-        writeln!(out, "  {:<8} https://{}  in this process", "gateway", lab.gateway.address())?;
+        writeln!(out, "  {:<8} {}  {rest}", CLUSTER, testbed.member.server.url())?;
+        writeln!(out, "  {:<8} https://{}  in this process", "gateway", testbed.gateway.address())?;
         let agents = real.tunnel_server.agent_address();
         writeln!(out, "  {:<8} https://{agents}  tunnel-server, to which an agent of the member dials", "tunnel")?;
         writeln!(out, "\nReady after {:.1} s.\n", real.ready_after.as_secs_f32())
@@ -71,11 +71,11 @@ impl<W: Write> RealReport<W> {
     /// Says what to try, with commands to paste.
     pub fn invite(&mut self, real: &Real) -> io::Result<()> {
         let out = &mut self.0.out;
-        let (kubectl, server) = (&real.kubectl, real.lab.hub.server.url());
+        let (kubectl, server) = (&real.kubectl, real.testbed.hub.server.url());
         writeln!(out, "\nTry it, in another terminal:\n")?;
         writeln!(out, "  export KUBECONFIG={}", quoted(&kubectl.kubeconfig))?;
         writeln!(out, "  alias kubectl={}  # or your own", quoted(&kubectl.binary))?;
-        writeln!(out, "\nThe context `{CLUSTER}` goes to {server}{}", Lab::proxy_path(CLUSTER))?;
+        writeln!(out, "\nThe context `{CLUSTER}` goes to {server}{}", Testbed::proxy_path(CLUSTER))?;
         writeln!(out, "(`{CLUSTER_TUNNEL}` from there through a tunnel, `direct` straight to the member):\n")?;
         for line in [
             "get pods -A -o wide",

@@ -89,7 +89,7 @@ fn run<W: Write>(ending: Ending, mut report: RealReport<W>, stop: &Stop) -> Resu
     report.arrangement(&real)?;
     let tally = report.steps(&real, || stop.is_asked())?;
     if tally.failed > 0 {
-        report.logs(&real.lab.keep())?;
+        report.logs(&real.testbed.keep())?;
     }
     if ending == Ending::Asked && !stop.is_asked() {
         report.invite(&real)?;

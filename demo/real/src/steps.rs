@@ -12,7 +12,7 @@ use hub_tests::{
     http::Response,
     hub::MemberSecret,
     kubectl::Output,
-    lab::{CLUSTER, Lab},
+    testbed::{CLUSTER, Testbed},
     tunnel::CLUSTER_TUNNEL,
     wait,
 };
@@ -219,7 +219,7 @@ impl Real {
 
     fn unknown(&self) -> Result<String, StepError> {
         // By hand: kubectl has words of its own for a 404.
-        let answer = self.get(&format!("{}/api/v1/pods", Lab::proxy_path("atlantis")))?;
+        let answer = self.get(&format!("{}/api/v1/pods", Testbed::proxy_path("atlantis")))?;
         let message = answer.json()?["message"].as_str().unwrap_or_default().to_owned();
         let refused = answer.status == StatusCode::NOT_FOUND && message.contains("no such cluster");
         check(refused, || format!("{}: {message:?}", answer.status))?;
@@ -255,13 +255,13 @@ impl Real {
     }
 
     fn register(&self) -> Result<String, StepError> {
-        let secret = MemberSecret::with_token(&self.lab.member.server, &self.lab.member_token);
-        self.lab.hub.register_member(SECOND, &secret)?;
+        let secret = MemberSecret::with_token(&self.testbed.member.server, &self.testbed.member_token);
+        self.testbed.hub.register_member(SECOND, &secret)?;
         self.second_answers(StatusCode::OK)
     }
 
     fn forget(&self) -> Result<String, StepError> {
-        self.lab.hub.forget_member(SECOND)?;
+        self.testbed.hub.forget_member(SECOND)?;
         self.second_answers(StatusCode::NOT_FOUND)
     }
 
@@ -273,7 +273,7 @@ impl Real {
     /// Asks `cluster` until it answers with `status`; the answer, and how long it took. By hand,
     /// because kubectl takes longer to start than the change to take effect.
     fn until(&self, cluster: &str, status: StatusCode) -> Result<(Response, Duration), StepError> {
-        let (path, started) = (format!("{}/version", Lab::proxy_path(cluster)), Instant::now());
+        let (path, started) = (format!("{}/version", Testbed::proxy_path(cluster)), Instant::now());
         let answer = wait::until(cluster, ROLLOUT, || match self.get(&path)? {
             answer if answer.status == status => Ok(answer),
             answer => Err(anyhow!("still {}: {}", answer.status, answer.text())),
@@ -283,8 +283,8 @@ impl Real {
 
     /// A request to the hub by the user of [`CLUSTER`]'s context.
     fn get(&self, path: &str) -> anyhow::Result<Response> {
-        let bearer = format!("Bearer {}", self.lab.token);
-        self.lab.hub.server.client(None).get(path, &[("authorization", &bearer)])
+        let bearer = format!("Bearer {}", self.testbed.token);
+        self.testbed.hub.server.client(None).get(path, &[("authorization", &bearer)])
     }
 }
 

@@ -23,13 +23,13 @@ fn every_step_passes_and_nothing_is_left_behind() -> Result<()> {
     let text = String::from_utf8(text)?;
 
     assert_eq!(tally, Tally { run: Step::ALL.len(), failed: 0 }, "{text}");
-    for secret in [&real.lab.token, &real.lab.member_token] {
+    for secret in [&real.testbed.token, &real.testbed.member_token] {
         assert!(!text.contains(secret.as_str()), "a token is printed");
     }
     let invited =
         text.lines().find_map(|line| line.trim().strip_prefix("export KUBECONFIG=")).context("no kubeconfig")?;
     assert_eq!(std::fs::metadata(invited)?.permissions().mode() & 0o777, 0o600);
-    let (hub, log) = (real.lab.hub.server.address(), real.log());
+    let (hub, log) = (real.testbed.hub.server.address(), real.log());
     drop(real);
     assert!(!log.exists() && !Path::new(invited).exists(), "files are left");
     // The sockets of a large process go a moment after it was waited for.

@@ -30,7 +30,7 @@ const TOKEN_LIFETIME: &str = "24h";
 
 /// What every program of a run needs to know.
 #[derive(Clone, Debug)]
-pub struct Ground {
+pub struct Launcher {
     /// The programs.
     pub tools: Tools,
     /// Where files go.
@@ -50,7 +50,7 @@ pub struct ApiServer {
     process: Process,
     args: Vec<String>,
     name: String,
-    ground: Ground,
+    launcher: Launcher,
     address: SocketAddr,
     keys: Arc<Keys>,
     admin_kubeconfig: PathBuf,
@@ -67,9 +67,9 @@ struct Keys {
     admin_files: PemFiles,
 }
 
-// === impl Ground ===
+// === impl Launcher ===
 
-impl Ground {
+impl Launcher {
     pub(crate) fn start<A: AsRef<std::ffi::OsStr>>(
         &self,
         name: &str,
@@ -97,8 +97,8 @@ impl Ground {
 // === impl Keys ===
 
 impl Keys {
-    fn create(ground: &Ground, name: &str) -> Result<Self> {
-        let directory = &ground.directory;
+    fn create(launcher: &Launcher, name: &str) -> Result<Self> {
+        let directory = &launcher.directory;
         let authority = Arc::new(Authority::new(&format!("{name}-ca")));
         let authority_file = authority.write_to(directory, &format!("{name}-ca"))?;
         let serving = Leaf::server(name).san("kubernetes").san("kubernetes.default.svc");
@@ -117,10 +117,10 @@ impl Keys {
 
 impl Etcd {
     /// Starts it. Its users retry, so nobody waits for it.
-    pub fn start(ground: &Ground) -> Result<Self> {
+    pub fn start(launcher: &Launcher) -> Result<Self> {
         let url = format!("http://127.0.0.1:{}", ports::free()?);
         let peers = format!("http://127.0.0.1:{}", ports::free()?);
-        let data = ground.file("etcd");
+        let data = launcher.file("etcd");
         let args = [
             format!("--data-dir={}", data.display()),
             format!("--listen-client-urls={url}"),
@@ -131,7 +131,7 @@ impl Etcd {
             "--unsafe-no-fsync".to_owned(),
             "--log-level=warn".to_owned(),
         ];
-        Ok(Self { process: ground.start("etcd", Tool::Etcd, args)?, url })
+        Ok(Self { process: launcher.start("etcd", Tool::Etcd, args)?, url })
     }
 
     /// Where its clients find it.
@@ -150,8 +150,8 @@ impl Etcd {
 impl ApiServer {
     /// Starts the API server `name` under its own prefix in `etcd`, with services in
     /// `service_range` and `more` flags.
-    pub fn start(ground: &Ground, etcd: &Etcd, name: &str, service_range: &str, more: &[String]) -> Result<Self> {
-        let keys = Keys::create(ground, name)?;
+    pub fn start(launcher: &Launcher, etcd: &Etcd, name: &str, service_range: &str, more: &[String]) -> Result<Self> {
+        let keys = Keys::create(launcher, name)?;
         let mut args = vec![
             format!("--etcd-servers={}", etcd.url),
             format!("--etcd-prefix=/{name}"),
@@ -165,7 +165,7 @@ impl ApiServer {
         ];
         args.extend(COMMON_FLAGS.iter().map(|&flag| flag.to_owned()));
         args.extend_from_slice(more);
-        Self::launch(ground, name, Arc::new(keys), args)
+        Self::launch(launcher, name, Arc::new(keys), args)
     }
 
     /// Starts a further replica with the same keys and the same objects, and `more` flags; it
@@ -173,10 +173,10 @@ impl ApiServer {
     pub fn start_replica(&self, name: &str, more: &[String]) -> Result<Self> {
         let apart = |arg: &&String| arg.starts_with("--audit-") || arg.starts_with("--secure-port=");
         let args = self.args.iter().filter(|arg| !apart(arg)).chain(more).cloned().collect();
-        Self::launch(&self.ground, name, Arc::clone(&self.keys), args)
+        Self::launch(&self.launcher, name, Arc::clone(&self.keys), args)
     }
 
-    fn launch(ground: &Ground, name: &str, keys: Arc<Keys>, mut args: Vec<String>) -> Result<Self> {
+    fn launch(launcher: &Launcher, name: &str, keys: Arc<Keys>, mut args: Vec<String>) -> Result<Self> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, ports::free()?));
         args.push(format!("--secure-port={}", address.port()));
         let admin_kubeconfig = Kubeconfig {
@@ -184,15 +184,15 @@ impl ApiServer {
             authority: keys.authority_file.clone(),
             credential: Credential::Certificate(keys.admin_files.clone()),
         };
-        let admin_kubeconfig = admin_kubeconfig.write(ground.file(&format!("{name}-admin.kubeconfig")))?;
-        let process = ground.start(&format!("{name}-apiserver"), Tool::ApiServer, &args)?;
-        let (name, ground) = (name.to_owned(), ground.clone());
-        Ok(Self { process, args, name, ground, address, keys, admin_kubeconfig })
+        let admin_kubeconfig = admin_kubeconfig.write(launcher.file(&format!("{name}-admin.kubeconfig")))?;
+        let process = launcher.start(&format!("{name}-apiserver"), Tool::ApiServer, &args)?;
+        let (name, launcher) = (name.to_owned(), launcher.clone());
+        Ok(Self { process, args, name, launcher, address, keys, admin_kubeconfig })
     }
 
     /// What it needed to know.
-    pub fn ground(&self) -> &Ground {
-        &self.ground
+    pub fn launcher(&self) -> &Launcher {
+        &self.launcher
     }
 
     /// Waits until it says that it is ready.
@@ -238,7 +238,7 @@ impl ApiServer {
 
     /// kubectl as a member of `system:masters`.
     pub fn kubectl(&self) -> Kubectl {
-        self.ground.kubectl(&self.admin_kubeconfig)
+        self.launcher.kubectl(&self.admin_kubeconfig)
     }
 
     /// Requests without kubectl, presenting `identity`.
@@ -249,7 +249,7 @@ impl ApiServer {
     /// A kubeconfig for this server as another user, written under `name`.
     pub fn kubeconfig(&self, name: &str, credential: Credential) -> Result<PathBuf> {
         let (server, authority) = (self.url(), self.keys.authority_file.clone());
-        Kubeconfig { server, authority, credential }.write(self.ground.file(&format!("{name}.kubeconfig")))
+        Kubeconfig { server, authority, credential }.write(self.launcher.file(&format!("{name}.kubeconfig")))
     }
 
     /// Creates `namespace`; with a controller manager around, also waits until pods can be created
@@ -283,7 +283,7 @@ impl ApiServer {
 
     /// Starts it on the same port with the same keys and objects, after [`ApiServer::stop`].
     pub fn start_again(&mut self) -> Result<()> {
-        self.process = self.ground.start(&format!("{}-apiserver", self.name), Tool::ApiServer, &self.args)?;
+        self.process = self.launcher.start(&format!("{}-apiserver", self.name), Tool::ApiServer, &self.args)?;
         Ok(())
     }
 

@@ -35,7 +35,7 @@ impl Proxy {
     /// Starts a further replica, called `name`, of `server` whose kubelets are behind this proxy.
     /// Does not wait for it.
     pub fn start_replica(&self, server: &ApiServer, name: &str) -> Result<ApiServer> {
-        let path = server.ground().file(&format!("{name}-egress.json"));
+        let path = server.launcher().file(&format!("{name}-egress.json"));
         std::fs::write(&path, self.document().to_string())?;
         server.start_replica(name, &[format!("--egress-selector-config-file={}", path.display())])
     }

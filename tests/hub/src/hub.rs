@@ -9,7 +9,7 @@ mod registration;
 use anyhow::Result;
 use kit::pki::{Authority, Issued, Leaf};
 
-use crate::control_plane::{ApiServer, Etcd, Ground, start_controller_manager};
+use crate::control_plane::{ApiServer, Etcd, Launcher, start_controller_manager};
 use crate::process::Process;
 
 pub use self::registration::{GATEWAY_HOST, MemberSecret, SECRET_NAMESPACE};
@@ -29,18 +29,18 @@ pub struct Hub {
     /// That certificate.
     pub front_proxy: Issued,
     managers: Vec<Process>,
-    ground: Ground,
+    launcher: Launcher,
 }
 
 // === impl Hub ===
 
 impl Hub {
     /// Starts it, without waiting.
-    pub fn start(ground: &Ground, etcd: &Etcd) -> Result<Self> {
+    pub fn start(launcher: &Launcher, etcd: &Etcd) -> Result<Self> {
         let front_proxy_authority = Authority::new("front-proxy-ca");
-        let authority_file = front_proxy_authority.write_to(&ground.directory, "front-proxy-ca")?;
+        let authority_file = front_proxy_authority.write_to(&launcher.directory, "front-proxy-ca")?;
         let front_proxy = front_proxy_authority.issue(&Leaf::client(FRONT_PROXY));
-        let files = front_proxy.write_to(&ground.directory, FRONT_PROXY)?;
+        let files = front_proxy.write_to(&launcher.directory, FRONT_PROXY)?;
         // No --enable-aggregator-routing: with it the aggregator refuses an ExternalName Service.
         let flags = [
             format!("--requestheader-client-ca-file={}", authority_file.display()),
@@ -52,15 +52,15 @@ impl Hub {
             format!("--proxy-client-cert-file={}", files.certificate.display()),
             format!("--proxy-client-key-file={}", files.key.display()),
         ];
-        let server = ApiServer::start(ground, etcd, "hub", "10.96.0.0/16", &flags)?;
-        Ok(Self { server, front_proxy_authority, front_proxy, managers: Vec::new(), ground: ground.clone() })
+        let server = ApiServer::start(launcher, etcd, "hub", "10.96.0.0/16", &flags)?;
+        Ok(Self { server, front_proxy_authority, front_proxy, managers: Vec::new(), launcher: launcher.clone() })
     }
 
     /// Waits until it is ready, starts its controllers, and creates the namespace of the clusters'
     /// Secrets.
     pub fn wait_ready(&mut self) -> Result<()> {
         self.server.wait_ready()?;
-        self.managers.push(start_controller_manager(&self.ground, &self.server, &CONTROLLERS)?);
+        self.managers.push(start_controller_manager(&self.launcher, &self.server, &CONTROLLERS)?);
         self.server.create_namespace(SECRET_NAMESPACE)
     }
 

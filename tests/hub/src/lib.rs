@@ -4,7 +4,7 @@
 //!
 //! No container engine is needed: the binaries are built once from pinned Go modules ([`tools`])
 //! and run as child processes that end with this process, however it ends ([`process`]).
-//! [`lab::Lab`] is all of it, up and registered.
+//! [`testbed::Testbed`] is all of it, up and registered.
 
 pub mod control_plane;
 pub mod egress;
@@ -16,13 +16,13 @@ pub mod hub;
 pub mod informer;
 pub mod kubeconfig;
 pub mod kubectl;
-pub mod lab;
 pub mod mask;
 pub mod member;
 pub mod ports;
 pub mod process;
 pub mod product;
 pub mod scratch;
+pub mod testbed;
 pub mod tools;
 pub mod tunnel;
 pub mod wait;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
-use crate::control_plane::{ApiServer, Etcd, Ground, start_controller_manager, start_scheduler};
+use crate::control_plane::{ApiServer, Etcd, Launcher, start_controller_manager, start_scheduler};
 use crate::ports;
 use crate::process::Process;
 use crate::tools::Tool;
@@ -46,27 +46,27 @@ pub struct Member {
     kubelet: SocketAddr,
     containers: PathBuf,
     audit_log: PathBuf,
-    ground: Ground,
+    launcher: Launcher,
 }
 
 // === impl Member ===
 
 impl Member {
     /// Starts it, without waiting.
-    pub fn start(ground: &Ground, etcd: &Etcd) -> Result<Self> {
+    pub fn start(launcher: &Launcher, etcd: &Etcd) -> Result<Self> {
         // No --kubelet-certificate-authority: then any kubelet certificate will do.
-        let (policy, audit_log) = (ground.file("member-audit-policy.json"), ground.file("member-audit.log"));
+        let (policy, audit_log) = (launcher.file("member-audit-policy.json"), launcher.file("member-audit.log"));
         std::fs::write(&policy, audit_policy().to_string())?;
         let flags = [
             format!("--audit-policy-file={}", policy.display()),
             format!("--audit-log-path={}", audit_log.display()),
             "--feature-gates=CBORServingAndStorage=true".to_owned(), // not yet on by default
         ];
-        let server = ApiServer::start(ground, etcd, "member", "10.97.0.0/16", &flags)?;
-        let containers = ground.file("containers");
+        let server = ApiServer::start(launcher, etcd, "member", "10.97.0.0/16", &flags)?;
+        let containers = launcher.file("containers");
         std::fs::create_dir_all(&containers)?;
         let kubelet = SocketAddr::from((Ipv4Addr::LOCALHOST, ports::free()?));
-        Ok(Self { server, managers: Vec::new(), kubelet, containers, audit_log, ground: ground.clone() })
+        Ok(Self { server, managers: Vec::new(), kubelet, containers, audit_log, launcher: launcher.clone() })
     }
 
     /// Waits until it is ready, starts what stands beside it, and waits until its nodes are ready.
@@ -74,8 +74,8 @@ impl Member {
         self.server.wait_ready()?;
         self.managers.push(self.start_kubelet()?);
         self.managers.push(self.start_kwok()?);
-        self.managers.push(start_controller_manager(&self.ground, &self.server, &CONTROLLERS)?);
-        self.managers.push(start_scheduler(&self.ground, &self.server)?);
+        self.managers.push(start_controller_manager(&self.launcher, &self.server, &CONTROLLERS)?);
+        self.managers.push(start_scheduler(&self.launcher, &self.server)?);
         let kubectl = self.server.kubectl();
         kubectl.apply(NODES)?;
         kubectl.ok("wait node --all --for=condition=Ready --timeout=60s").with_context(|| self.logs())?;
@@ -129,7 +129,7 @@ impl Member {
     /// begun and not ended.
     pub fn open_streams(&self, marker: &str) -> Result<usize> {
         let log = std::fs::read_to_string(&self.audit_log)?;
-        let count = |stage: &str| log.lines().filter(|line| line.contains(marker) && line.contains(stage)).count();
+        let count = |fixture: &str| log.lines().filter(|line| line.contains(marker) && line.contains(fixture)).count();
         let (started, complete) = (count(r#""stage":"ResponseStarted""#), count(r#""stage":"ResponseComplete""#));
         started.checked_sub(complete).context("more ended than began")
     }
@@ -143,20 +143,20 @@ impl Member {
     fn start_kubelet(&self) -> Result<Process> {
         let args = [
             format!("--listen={}", self.kubelet),
-            format!("--tls-cert-file={}", self.ground.file("member.crt").display()),
-            format!("--tls-private-key-file={}", self.ground.file("member.key").display()),
+            format!("--tls-cert-file={}", self.launcher.file("member.crt").display()),
+            format!("--tls-private-key-file={}", self.launcher.file("member.key").display()),
             format!("--root={}", self.containers.display()),
         ];
-        self.ground.start("member-kubelet", Tool::Kubelet, args)
+        self.launcher.start("member-kubelet", Tool::Kubelet, args)
     }
 
     /// No `--node-name`: it would become a Hostname address, which the API server prefers over the
     /// IP address.
     fn start_kwok(&self) -> Result<Process> {
-        let config = self.ground.file("kwok.yaml");
+        let config = self.launcher.file("kwok.yaml");
         std::fs::write(&config, KWOK)?;
         let args = [
-            format!("--kubeconfig={}", self.ground.file("member-admin.kubeconfig").display()),
+            format!("--kubeconfig={}", self.launcher.file("member-admin.kubeconfig").display()),
             format!("--config={}", config.display()),
             "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake".to_owned(),
             "--cidr=10.99.0.0/16".to_owned(),
@@ -165,7 +165,7 @@ impl Member {
             format!("--server-address=127.0.0.1:{}", ports::free()?), // else it takes the node port itself
             "--node-lease-duration-seconds=40".to_owned(),
         ];
-        self.ground.start("member-kwok", Tool::Kwok, args)
+        self.launcher.start("member-kwok", Tool::Kwok, args)
     }
 
     fn logs(&self) -> String {

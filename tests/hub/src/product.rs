@@ -11,7 +11,7 @@ use gateway::Gateway;
 use kit::pki::{Authority, Issued, Leaf, PemFiles};
 use parking_lot::{RwLock, RwLockReadGuard};
 
-use crate::control_plane::Ground;
+use crate::control_plane::Launcher;
 use crate::gate::Gate;
 use crate::http::Client;
 use crate::hub::{GATEWAY_HOST, Hub, SECRET_NAMESPACE};
@@ -43,9 +43,9 @@ pub type InUse<'a> = RwLockReadGuard<'a, Option<Gateway>>;
 impl Product {
     /// Starts it with `more` flags and a ServiceAccount of its own on `hub`, registers it there,
     /// and waits until the hub calls it available.
-    pub fn start(ground: &Ground, hub: &Hub, more: &[String]) -> Result<Self> {
-        log_to(&ground.file(LOG))?;
-        let mut product = Self::start_unregistered(ground, "gateway", &hub.create_gateway_account()?, more)?;
+    pub fn start(launcher: &Launcher, hub: &Hub, more: &[String]) -> Result<Self> {
+        log_to(&launcher.file(LOG))?;
+        let mut product = Self::start_unregistered(launcher, "gateway", &hub.create_gateway_account()?, more)?;
         let gate = Gate::start(product.address)?;
         hub.register_gateway(gate.port(), &product.authority)?;
         product.gate = Some(gate);
@@ -56,14 +56,14 @@ impl Product {
     /// Starts one called `name` for the hub of `kubeconfig`, as the user in it, and tells that hub
     /// nothing of it.
     pub fn start_unregistered<S: AsRef<str>>(
-        ground: &Ground,
+        launcher: &Launcher,
         name: &str,
         kubeconfig: &Path,
         more: &[S],
     ) -> Result<Self> {
         let authority = Authority::new(&format!("{name}-ca"));
-        let authority_file = authority.write_to(&ground.directory, &format!("{name}-ca"))?;
-        let serving = authority.issue(&Leaf::server(name).san(GATEWAY_HOST)).write_to(&ground.directory, name)?;
+        let authority_file = authority.write_to(&launcher.directory, &format!("{name}-ca"))?;
+        let serving = authority.issue(&Leaf::server(name).san(GATEWAY_HOST)).write_to(&launcher.directory, name)?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, ports::free()?));
         let mut flags = flags(address, kubeconfig, &serving);
         flags.extend(more.iter().map(|flag| flag.as_ref().to_owned()));

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use anyhow::{Context as _, Result, anyhow};
 use kit::pki::Leaf;
 
-use crate::control_plane::{ApiServer, Etcd, Ground};
+use crate::control_plane::{ApiServer, Etcd, Launcher};
 use crate::http::Client;
 use crate::hub::{Hub, MemberSecret};
 use crate::informer::Informer;
@@ -45,14 +45,14 @@ pub enum Route {
 }
 
 /// The whole arrangement. Ended on drop.
-pub struct Lab {
+pub struct Testbed {
     /// The gateway. First, so that it goes first.
     pub gateway: Product,
     /// The hub.
     pub hub: Hub,
     /// The member.
     pub member: Member,
-    /// The token of the user on the hub as whom [`Lab::kubectl`] comes.
+    /// The token of the user on the hub as whom [`Testbed::kubectl`] comes.
     pub token: String,
     /// The token of the gateway's user on the member, as it is in the Secret of [`CLUSTER`].
     pub member_token: String,
@@ -60,7 +60,7 @@ pub struct Lab {
     pub tunnel: Tunnel,
     tunnelled: OnceLock<Result<Tunnelled, String>>,
     etcd: Etcd,
-    ground: Ground,
+    launcher: Launcher,
     scratch: Scratch,
 }
 
@@ -69,7 +69,7 @@ pub struct Lab {
 impl Route {
     /// The ways under test that need no tunnel.
     pub const PROXIED: [Self; 2] = [Self::Hub, Self::Gateway];
-    /// The ways through a tunnel. They are there once [`Lab::tunnelled`] was called.
+    /// The ways through a tunnel. They are there once [`Testbed::tunnelled`] was called.
     pub const TUNNELLED: [Self; 2] = [Self::Tunnel, Self::Embedded];
     /// All ways without a tunnel, the one to compare with first.
     pub const ALL: [Self; 3] = [Self::Direct, Self::Hub, Self::Gateway];
@@ -95,21 +95,21 @@ impl Route {
     }
 }
 
-// === impl Lab ===
+// === impl Testbed ===
 
-impl Lab {
+impl Testbed {
     /// Builds what is missing, starts everything, and waits until it is ready.
     pub fn start() -> Result<Self> {
         let scratch = Scratch::create()?;
-        let ground = Ground { tools: Tools::prepare()?, directory: scratch.path().to_path_buf() };
-        let etcd = Etcd::start(&ground)?;
-        let mut hub = Hub::start(&ground, &etcd)?;
-        let tunnel = Tunnel::prepare(&ground)?;
-        let mut member = Member::start(&ground, &etcd)?;
+        let launcher = Launcher { tools: Tools::prepare()?, directory: scratch.path().to_path_buf() };
+        let etcd = Etcd::start(&launcher)?;
+        let mut hub = Hub::start(&launcher, &etcd)?;
+        let tunnel = Tunnel::prepare(&launcher)?;
+        let mut member = Member::start(&launcher, &etcd)?;
         let (gateway, member_token) = std::thread::scope(|scope| {
             let gateway = scope.spawn(|| {
                 hub.wait_ready().context("the hub did not come up")?;
-                Product::start(&ground, &hub, &tunnel.gateway_flags()).context("the gateway did not come up")
+                Product::start(&launcher, &hub, &tunnel.gateway_flags()).context("the gateway did not come up")
             });
             let token = scope.spawn(|| {
                 member.wait_ready().context("the member did not come up")?;
@@ -122,9 +122,9 @@ impl Lab {
         hub.register_member(CLUSTER_X509, &MemberSecret::with_certificate(&member.server, &identity))?;
         let token = hub.create_user("tester", &[], ALL_VERBS)?;
         let tunnelled = OnceLock::new();
-        let lab = Self { gateway, hub, member, token, member_token, tunnel, tunnelled, etcd, ground, scratch };
-        Route::ALL.into_iter().try_for_each(|route| lab.write_kubeconfig(route))?;
-        Ok(lab)
+        let testbed = Self { gateway, hub, member, token, member_token, tunnel, tunnelled, etcd, launcher, scratch };
+        Route::ALL.into_iter().try_for_each(|route| testbed.write_kubeconfig(route))?;
+        Ok(testbed)
     }
 
     /// The tunnel's programs. The first who asks starts them.
@@ -143,45 +143,45 @@ impl Lab {
 
     /// kubectl on `route` to the member, as a user who may do everything.
     pub fn kubectl(&self, route: Route) -> Kubectl {
-        self.ground.kubectl(&self.kubeconfig_path(route))
+        self.launcher.kubectl(&self.kubeconfig_path(route))
     }
 
     /// kubectl on `route` to `cluster` with another credential, which must be one of the member for
     /// [`Route::Direct`] and one of the hub otherwise. `name` tells this user from others.
     pub fn kubectl_as(&self, route: Route, cluster: &str, name: &str, credential: Credential) -> Result<Kubectl> {
-        let path = self.ground.file(&format!("{name}-{cluster}-{}.kubeconfig", route.name()));
-        Ok(self.ground.kubectl(&self.kubeconfig(route, cluster, credential).write(path)?))
+        let path = self.launcher.file(&format!("{name}-{cluster}-{}.kubeconfig", route.name()));
+        Ok(self.launcher.kubectl(&self.kubeconfig(route, cluster, credential).write(path)?))
     }
 
     /// Starts another API server beside the member's, without controllers, and does not wait for
     /// it.
     pub fn start_api_server(&self, name: &str) -> Result<ApiServer> {
-        ApiServer::start(&self.ground, &self.etcd, name, "10.98.0.0/16", &[])
+        ApiServer::start(&self.launcher, &self.etcd, name, "10.98.0.0/16", &[])
     }
 
     /// Starts another gateway with `more` flags, for the hub of `kubeconfig` and as the user in it.
     pub fn start_gateway(&self, name: &str, kubeconfig: &Path, more: &[&str]) -> Result<Product> {
-        Product::start_unregistered(&self.ground, name, kubeconfig, more)
+        Product::start_unregistered(&self.launcher, name, kubeconfig, more)
     }
 
     /// The same kubectl in the oldest version that may be used, with a cache of its own.
     pub fn oldest(&self, kubectl: Kubectl) -> Kubectl {
-        let binary = self.ground.tools.path(Tool::KubectlOldest).to_path_buf();
-        Kubectl { binary, cache: self.ground.file("kubectl-oldest-cache"), ..kubectl }
+        let binary = self.launcher.tools.path(Tool::KubectlOldest).to_path_buf();
+        Kubectl { binary, cache: self.launcher.file("kubectl-oldest-cache"), ..kubectl }
     }
 
     /// Starts client-go's informer on `resource`, asking as `kubeconfig` says. `name` tells it from
     /// others.
     pub fn start_informer(&self, name: &str, kubeconfig: &Path, resource: &str) -> Result<Informer> {
-        let log = self.ground.file(&format!("informer-{name}.log"));
-        Informer::start(self.ground.tools.path(Tool::Informer), kubeconfig, resource, &log)
+        let log = self.launcher.file(&format!("informer-{name}.log"));
+        Informer::start(self.launcher.tools.path(Tool::Informer), kubeconfig, resource, &log)
     }
 
     /// The gateway on `route`.
     ///
     /// # Panics
     ///
-    /// On [`Route::Embedded`] before [`Lab::tunnelled`].
+    /// On [`Route::Embedded`] before [`Testbed::tunnelled`].
     pub fn gateway_on(&self, route: Route) -> &Product {
         match route {
             Route::Embedded => &self.tunnelled().expect("the tunnel is there").embedded,
@@ -204,18 +204,18 @@ impl Lab {
     }
 
     /// What further programs need to know.
-    pub fn ground(&self) -> &Ground {
-        &self.ground
+    pub fn launcher(&self) -> &Launcher {
+        &self.launcher
     }
 
     /// What the product's programs in this process have logged.
     pub fn log(&self) -> Result<String> {
-        Ok(std::fs::read_to_string(self.ground.file(LOG))?)
+        Ok(std::fs::read_to_string(self.launcher.file(LOG))?)
     }
 
     /// A directory for a test's files.
     pub fn directory(&self, name: &str) -> Result<PathBuf> {
-        let path = self.ground.file(name);
+        let path = self.launcher.file(name);
         std::fs::create_dir_all(&path)?;
         Ok(path)
     }
@@ -223,7 +223,7 @@ impl Lab {
     /// Leaves logs and files behind; returns where.
     pub fn keep(&mut self) -> PathBuf {
         self.scratch.keep();
-        self.ground.directory.clone()
+        self.launcher.directory.clone()
     }
 
     fn kubeconfig(&self, route: Route, cluster: &str, credential: Credential) -> Kubeconfig {
@@ -253,11 +253,11 @@ impl Lab {
     }
 
     fn kubeconfig_path(&self, route: Route) -> PathBuf {
-        self.ground.file(&format!("via-{}.kubeconfig", route.name()))
+        self.launcher.file(&format!("via-{}.kubeconfig", route.name()))
     }
 }
 
-impl Drop for Lab {
+impl Drop for Testbed {
     /// All at the same time; each field's own drop then waits for its part.
     fn drop(&mut self) {
         self.hub.release();

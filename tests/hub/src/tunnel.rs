@@ -20,7 +20,7 @@ use tunnel_agent::Agent;
 use tunnel_server::Server;
 
 pub use self::agent::{AgentCredential, AgentOptions};
-use crate::control_plane::Ground;
+use crate::control_plane::Launcher;
 use crate::http;
 use crate::hub::{Hub, MemberSecret};
 use crate::member::Member;
@@ -48,7 +48,7 @@ pub struct Tunnel {
     pub frontends: Authority,
     files: Files,
     frontend_port: u16,
-    ground: Ground,
+    launcher: Launcher,
 }
 
 #[derive(Debug)]
@@ -77,8 +77,8 @@ pub struct Tunnelled {
 
 impl Tunnel {
     /// Makes files and chooses ports.
-    pub fn prepare(ground: &Ground) -> Result<Self> {
-        let directory = &ground.directory;
+    pub fn prepare(launcher: &Launcher) -> Result<Self> {
+        let directory = &launcher.directory;
         let authority = |name: &str| Authority::new(&format!("tunnel-{name}-ca"));
         let (serving, agents, frontends) = (authority("server"), authority("agents"), authority("frontends"));
         let files = Files {
@@ -88,7 +88,7 @@ impl Tunnel {
             frontends_authority: frontends.write_to(directory, "tunnel-frontends-ca")?,
             frontend: frontends.issue(&Leaf::client("frontend")).write_to(directory, "tunnel-frontend")?,
         };
-        Ok(Self { serving, agents, frontends, files, frontend_port: ports::free()?, ground: ground.clone() })
+        Ok(Self { serving, agents, frontends, files, frontend_port: ports::free()?, launcher: launcher.clone() })
     }
 
     /// What tells a gateway of the tunnel-server. By name, so that more than one address may have
@@ -168,17 +168,17 @@ impl Tunnelled {
     /// Starts everything, tells `hub` of the clusters, and waits until `member` answers through
     /// both.
     pub fn start(tunnel: &Tunnel, hub: &Hub, member: &Member, member_token: &str) -> Result<Self> {
-        let ground = &tunnel.ground;
+        let launcher = &tunnel.launcher;
         let server = tunnel.start_server("tunnel-server", hub, &tunnel.frontend_flags(tunnel.frontend_address()))?;
         let agents_port = ports::free()?;
         let embedded = [
             format!("--tunnel-listen=127.0.0.1:{agents_port}"),
             format!("--tunnel-client-ca-file={}", tunnel.files.agents_authority.display()),
         ];
-        let embedded = Product::start_unregistered(ground, CLUSTER_EMBEDDED, &hub.gateway_kubeconfig(), &embedded)?;
+        let embedded = Product::start_unregistered(launcher, CLUSTER_EMBEDDED, &hub.gateway_kubeconfig(), &embedded)?;
         let link = |cluster: &str, server: SocketAddr, authority: &Path| {
             let token = hub.create_agent(&format!("agent-{cluster}"), &[cluster])?;
-            let credential = AgentCredential::token(ground, cluster, &token)?;
+            let credential = AgentCredential::token(launcher, cluster, &token)?;
             AgentOptions::new(cluster, server, authority, member.server.address(), credential).start()
         };
         let agents = vec![

@@ -14,13 +14,13 @@ use anyhow::{Context as _, Result, anyhow, ensure};
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
 use hub_tests::http::Response;
-use hub_tests::lab::{Lab, Route};
+use hub_tests::testbed::{Route, Testbed};
 use libtest_mimic::Trial;
 use serde_json::Value;
 
 use self::cases::{CASES, Case};
 use crate::access::{bearer, client};
-use crate::stage::{Stage, test};
+use crate::fixture::{Fixture, test};
 
 const NAMESPACE: &str = "answers";
 /// Where the objects of these tests are.
@@ -34,29 +34,29 @@ const CBOR: &str = "application/cbor";
 const HEADERS: [&str; 8] =
     ["content-type", "content-encoding", "content-length", "etag", "vary", "warning", "allow", "retry-after"];
 
-pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     let trial = |case: &'static Case| {
         let name = format!("answers::{} {}", case.code, case.name);
-        test(stage, name, move |lab| the_members_own(lab, case))
+        test(fixture, name, move |testbed| the_members_own(testbed, case))
     };
     let mut trials: Vec<Trial> = CASES.iter().map(trial).collect();
-    trials.push(test(stage, "answers::a dry run creates nothing, the same request without it does", dry_run));
+    trials.push(test(fixture, "answers::a dry run creates nothing, the same request without it does", dry_run));
     for kind in [PROTOBUF, CBOR] {
         let name = format!("answers::{kind}: what was read is written back");
-        trials.push(test(stage, name, move |lab| round_trip(lab, kind)));
+        trials.push(test(fixture, name, move |testbed| round_trip(testbed, kind)));
     }
-    trials.extend(lists::trials(stage));
-    trials.extend(streams::trials(stage));
+    trials.extend(lists::trials(fixture));
+    trials.extend(streams::trials(fixture));
     trials
 }
 
 /// The namespace and the objects in it, made by the first who asks.
-fn prepare(lab: &Lab) -> Result<()> {
+fn prepare(testbed: &Testbed) -> Result<()> {
     static READY: OnceLock<Result<(), String>> = OnceLock::new();
     let ready = READY.get_or_init(|| {
         let prepare = || -> Result<()> {
-            lab.member.server.create_namespace(NAMESPACE)?;
-            let kubectl = lab.member.server.kubectl();
+            testbed.member.server.create_namespace(NAMESPACE)?;
+            let kubectl = testbed.member.server.kubectl();
             kubectl.ok("create configmap settings --from-literal=colour=red -n answers")?;
             let maps = (0..lists::MAPS).map(|number| lists::map(number).to_string()).collect::<Vec<_>>();
             kubectl.args(["create", "-f", "-"]).stdin(maps.join("\n")).run()?.success()?;
@@ -68,29 +68,29 @@ fn prepare(lab: &Lab) -> Result<()> {
 }
 
 /// Path (below the proxy's) and headers as `route` wants them.
-fn addressed(lab: &Lab, route: Route, path: &str) -> (String, String) {
+fn addressed(testbed: &Testbed, route: Route, path: &str) -> (String, String) {
     match route {
-        Route::Direct => (path.to_owned(), bearer(&lab.member_token)),
-        _ => (format!("{}{path}", Lab::proxy_path(route.cluster())), bearer(&lab.token)),
+        Route::Direct => (path.to_owned(), bearer(&testbed.member_token)),
+        _ => (format!("{}{path}", Testbed::proxy_path(route.cluster())), bearer(&testbed.token)),
     }
 }
 
 fn send(
-    lab: &Lab,
+    testbed: &Testbed,
     route: Route,
     method: &Method,
     path: &str,
     headers: &[(&str, &str)],
     body: Bytes,
 ) -> Result<Response> {
-    let (path, authorization) = addressed(lab, route, path);
+    let (path, authorization) = addressed(testbed, route, path);
     let mut headers: Vec<(&str, &str)> = headers.iter().copied().chain([("authorization", &*authorization)]).collect();
     if !headers.iter().any(|(name, _)| *name == "accept-encoding") {
         // The hub asks for gzip on behalf of who says nothing, and unpacks the answer, but for its
         // `Vary`.
         headers.push(("accept-encoding", "identity"));
     }
-    client(lab, route).send(method, &path, &headers, body).with_context(|| format!("via {}", route.name()))
+    client(testbed, route).send(method, &path, &headers, body).with_context(|| format!("via {}", route.name()))
 }
 
 fn values<'a>(headers: &'a HeaderMap, name: &str) -> Vec<&'a [u8]> {
@@ -125,25 +125,25 @@ fn texts(values: &[&[u8]]) -> Vec<String> {
     values.iter().map(|value| String::from_utf8_lossy(value).into_owned()).collect()
 }
 
-fn the_members_own(lab: &Lab, case: &Case) -> Result<()> {
-    prepare(lab)?;
+fn the_members_own(testbed: &Testbed, case: &Case) -> Result<()> {
+    prepare(testbed)?;
     let method = Method::from_bytes(case.method.as_bytes())?;
     let headers = [("accept", JSON), ("content-type", case.kind)];
     let headers = if case.body.is_empty() { &headers[..1] } else { &headers };
-    let send = |route| send(lab, route, &method, case.path, headers, Bytes::from_static(case.body.as_bytes()));
+    let send = |route| send(testbed, route, &method, case.path, headers, Bytes::from_static(case.body.as_bytes()));
     let direct = send(Route::Direct)?.expect(StatusCode::from_u16(case.code)?)?;
     ensure!(case.warns == direct.headers.contains_key("warning"), "the member's headers: {:?}", direct.headers);
     Route::PROXIED.into_iter().try_for_each(|route| same(route, &send(route)?, &direct))
 }
 
-fn dry_run(lab: &Lab) -> Result<()> {
-    prepare(lab)?;
+fn dry_run(testbed: &Testbed) -> Result<()> {
+    prepare(testbed)?;
     let headers = [("accept", JSON), ("content-type", JSON)];
     for route in Route::ALL {
         let name = format!("dry-{}", route.name());
         let body = || Bytes::from(format!(r#"{{"metadata":{{"name":"{name}"}},"data":{{"a":"b"}}}}"#));
-        let post = |path: &str| send(lab, route, &Method::POST, path, &headers, body());
-        let get = || send(lab, route, &Method::GET, &format!("{MAPS}/{name}"), &headers[..1], Bytes::new());
+        let post = |path: &str| send(testbed, route, &Method::POST, path, &headers, body());
+        let get = || send(testbed, route, &Method::GET, &format!("{MAPS}/{name}"), &headers[..1], Bytes::new());
         let answer = post(&format!("{MAPS}?dryRun=All&fieldValidation=Strict"))?.expect(StatusCode::CREATED)?.json()?;
         ensure!(answer["metadata"]["uid"].is_string() && answer["data"]["a"] == "b", "{answer}");
         get()?.expect(StatusCode::NOT_FOUND)?;
@@ -158,23 +158,24 @@ fn dry_run(lab: &Lab) -> Result<()> {
 
 /// Reads an object in `kind`, writes these bytes back, and compares: an update that changes nothing
 /// is answered with the object.
-fn round_trip(lab: &Lab, kind: &str) -> Result<()> {
-    prepare(lab)?;
+fn round_trip(testbed: &Testbed, kind: &str) -> Result<()> {
+    prepare(testbed)?;
     let headers = [("accept", kind), ("content-type", kind)];
-    let read = send(lab, Route::Direct, &Method::GET, SETTINGS, &headers[..1], Bytes::new())?.expect(StatusCode::OK)?;
+    let read =
+        send(testbed, Route::Direct, &Method::GET, SETTINGS, &headers[..1], Bytes::new())?.expect(StatusCode::OK)?;
     let is_kind = |response: &Response| {
         values(&response.headers, "content-type").iter().all(|value| value.starts_with(kind.as_bytes()))
     };
     ensure!(is_kind(&read), "the member answers with {:?}", read.headers.get("content-type"));
     ensure!(serde_json::from_slice::<Value>(&read.body).is_err(), "this is JSON: {}", read.text());
     for route in Route::PROXIED {
-        same(route, &send(lab, route, &Method::GET, SETTINGS, &headers[..1], Bytes::new())?, &read)?;
-        same(route, &send(lab, route, &Method::PUT, SETTINGS, &headers, read.body.clone())?, &read)?;
+        same(route, &send(testbed, route, &Method::GET, SETTINGS, &headers[..1], Bytes::new())?, &read)?;
+        same(route, &send(testbed, route, &Method::PUT, SETTINGS, &headers, read.body.clone())?, &read)?;
         // Half a body is no object; the member says so in the same form.
         let half = read.body.slice(..read.body.len() / 2);
-        let direct = send(lab, Route::Direct, &Method::PUT, SETTINGS, &headers, half.clone())?;
+        let direct = send(testbed, Route::Direct, &Method::PUT, SETTINGS, &headers, half.clone())?;
         ensure!(direct.status == StatusCode::BAD_REQUEST, "{}: {}", direct.status, direct.text());
-        same(route, &send(lab, route, &Method::PUT, SETTINGS, &headers, half)?, &direct)?;
+        same(route, &send(testbed, route, &Method::PUT, SETTINGS, &headers, half)?, &direct)?;
     }
     Ok(())
 }

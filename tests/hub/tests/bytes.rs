@@ -6,11 +6,11 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, bail, ensure};
 use http::StatusCode;
 use hub_tests::http::Response;
-use hub_tests::lab::{Lab, Route};
+use hub_tests::testbed::{Route, Testbed};
 use libtest_mimic::Trial;
 
 use crate::access::{bearer, client};
-use crate::stage::{Stage, test};
+use crate::fixture::{Fixture, test};
 
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
@@ -56,34 +56,34 @@ const ATTEMPTS: usize = 100;
 /// Of an answer's headers, those that say what the body is.
 const HEADERS: [&str; 4] = ["content-type", "content-encoding", "etag", "vary"];
 
-pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     let trial = |&(status, path, header): &'static (u16, &'static str, (&'static str, &'static str))| {
         let name = format!("bytes::{path} with {}: {}", header.0, header.1);
-        test(stage, name, move |lab| same_bytes(lab, status, path, header))
+        test(fixture, name, move |testbed| same_bytes(testbed, status, path, header))
     };
     let mut trials: Vec<Trial> = REQUESTS.iter().map(trial).collect();
-    trials.push(test(stage, "bytes::a document that has not changed is not sent again", not_modified));
+    trials.push(test(fixture, "bytes::a document that has not changed is not sent again", not_modified));
     trials
 }
 
-fn get(lab: &Lab, route: Route, path: &str, headers: &[(&str, &str)]) -> Result<Response> {
+fn get(testbed: &Testbed, route: Route, path: &str, headers: &[(&str, &str)]) -> Result<Response> {
     let (prefix, token) = match route {
-        Route::Direct => (String::new(), &lab.member_token),
-        _ => (Lab::proxy_path(route.cluster()), &lab.token),
+        Route::Direct => (String::new(), &testbed.member_token),
+        _ => (Testbed::proxy_path(route.cluster()), &testbed.token),
     };
     let authorization = bearer(token);
     let headers: Vec<(&str, &str)> = headers.iter().copied().chain([("authorization", &*authorization)]).collect();
-    client(lab, route).get(&format!("{prefix}{path}"), &headers)
+    client(testbed, route).get(&format!("{prefix}{path}"), &headers)
 }
 
-fn same_bytes(lab: &Lab, status: u16, path: &str, header: (&str, &str)) -> Result<()> {
-    Route::PROXIED.into_iter().try_for_each(|route| same_via(lab, route, status, path, header))
+fn same_bytes(testbed: &Testbed, status: u16, path: &str, header: (&str, &str)) -> Result<()> {
+    Route::PROXIED.into_iter().try_for_each(|route| same_via(testbed, route, status, path, header))
 }
 
 /// A list says at which version of everything it was made: only what the member answers alike
 /// before and after can be compared.
-fn same_via(lab: &Lab, route: Route, status: u16, path: &str, header: (&str, &str)) -> Result<()> {
-    let ask = |route| get(lab, route, path, &[header]);
+fn same_via(testbed: &Testbed, route: Route, status: u16, path: &str, header: (&str, &str)) -> Result<()> {
+    let ask = |route| get(testbed, route, path, &[header]);
     let direct = || ask(Route::Direct)?.expect(StatusCode::from_u16(status)?);
     let via = route.name();
     let mut before = direct()?;
@@ -105,13 +105,13 @@ fn same_via(lab: &Lab, route: Route, status: u16, path: &str, header: (&str, &st
     bail!("the member did not answer alike twice in a row in {ATTEMPTS} attempts")
 }
 
-fn not_modified(lab: &Lab) -> Result<()> {
+fn not_modified(testbed: &Testbed) -> Result<()> {
     for (path, accept) in [("/apis", AGGREGATED), ("/openapi/v3/apis/apps/v1", "application/json")] {
         for route in Route::ALL {
-            let first = get(lab, route, path, &[("accept", accept)])?.expect(StatusCode::OK)?;
+            let first = get(testbed, route, path, &[("accept", accept)])?.expect(StatusCode::OK)?;
             let tag = first.headers.get("etag").map(http::HeaderValue::to_str).transpose()?;
             let tag = tag.with_context(|| format!("{path} via {}: no ETag", route.name()))?;
-            let second = get(lab, route, path, &[("accept", accept), ("if-none-match", tag)])?;
+            let second = get(testbed, route, path, &[("accept", accept), ("if-none-match", tag)])?;
             let (status, body) = (second.status, second.body.len());
             let same = status == StatusCode::NOT_MODIFIED && body == 0;
             ensure!(same, "{path} via {}: {status} with {body} bytes", route.name());

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use anyhow::{Result, bail, ensure};
 use hub_tests::kubectl::{Invocation, Kubectl, Output};
-use hub_tests::lab::{Lab, Route};
 use hub_tests::mask::mask;
+use hub_tests::testbed::{Route, Testbed};
 use libtest_mimic::Trial;
 
-use crate::stage::{self, Stage};
+use crate::fixture::{self, Fixture};
 
 const UNSENT_INPUT: &str = r#""Unhandled Error" err="EOF""#;
 
@@ -53,15 +53,15 @@ impl Ways {
     /// when it runs.
     pub(crate) fn test(
         self,
-        stage: &Arc<Stage>,
+        fixture: &Arc<Fixture>,
         name: &str,
-        run: impl FnOnce(&Lab) -> Result<()> + Send + 'static,
+        run: impl FnOnce(&Testbed) -> Result<()> + Send + 'static,
     ) -> Trial {
         match self {
-            Self::Dialled => stage::test(stage, name, run),
-            Self::Tunnelled => stage::test(stage, format!("tunnel::{name}"), |lab| {
-                lab.tunnelled()?;
-                run(lab)
+            Self::Dialled => fixture::test(fixture, name, run),
+            Self::Tunnelled => fixture::test(fixture, format!("tunnel::{name}"), |testbed| {
+                testbed.tunnelled()?;
+                run(testbed)
             }),
         }
     }
@@ -73,12 +73,12 @@ impl Ways {
 /// What differs between routes on purpose (a namespace) is named after the route: `command` gets
 /// its name, and it is masked.
 pub(crate) fn everywhere(
-    lab: &Lab,
+    testbed: &Testbed,
     ways: Ways,
     status: i32,
     command: impl Fn(&Kubectl, &str) -> Invocation,
 ) -> Result<Output> {
-    let run = |route: Route| command(&lab.kubectl(route), &ways.scope(route)).run();
+    let run = |route: Route| command(&testbed.kubectl(route), &ways.scope(route)).run();
     let direct = run(Route::Direct)?;
     ensure!(direct.status == status, "directly it exited with {}, not {status}: {direct:?}", direct.status);
     let expected = masked(&ways.scope(Route::Direct), &direct);

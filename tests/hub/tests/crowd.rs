@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use http::StatusCode;
 use http_body_util::BodyExt as _;
 use hub_tests::http::Client;
-use hub_tests::lab::{CLUSTER, Lab, Route};
+use hub_tests::testbed::{CLUSTER, Route, Testbed};
 use hub_tests::wait;
 use hyper::body::Incoming;
 use libtest_mimic::Trial;
@@ -16,32 +16,32 @@ use tokio::runtime::Runtime;
 use tokio::time::{sleep, timeout};
 
 use crate::access::{bearer, client};
-use crate::stage::{Stage, test};
+use crate::fixture::{Fixture, test};
 
 /// More than the 250 streams that kube-apiserver allows on one connection
 /// (`--http2-max-streams-per-connection`).
 const WATCHES: usize = 300;
 const LIMIT: Duration = Duration::from_secs(20);
 
-pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     let trial = |route: Route| {
         let name = format!("crowd::300 watches via {}: all see a change, a request passes, all end", route.name());
-        test(stage, name, move |lab| crowd(lab, route))
+        test(fixture, name, move |testbed| crowd(testbed, route))
     };
     Route::PROXIED.into_iter().map(trial).collect()
 }
 
-fn crowd(lab: &Lab, route: Route) -> Result<()> {
+fn crowd(testbed: &Testbed, route: Route) -> Result<()> {
     let namespace = &format!("crowd-{}", route.name());
-    lab.member.server.create_namespace(namespace)?;
-    let kubectl = lab.member.server.kubectl();
-    let path = format!("{}/api/v1/namespaces/{namespace}/configmaps", Lab::proxy_path(CLUSTER));
+    testbed.member.server.create_namespace(namespace)?;
+    let kubectl = testbed.member.server.kubectl();
+    let path = format!("{}/api/v1/namespaces/{namespace}/configmaps", Testbed::proxy_path(CLUSTER));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let mut bodies = open(&runtime, lab, route, &format!("{path}?fieldSelector=metadata.name=crowded&watch=true"))?;
-    let watches = || lab.member.open_streams(&format!("/namespaces/{namespace}/configmaps?fieldSelector"));
+    let mut bodies = open(&runtime, testbed, route, &format!("{path}?fieldSelector=metadata.name=crowded&watch=true"))?;
+    let watches = || testbed.member.open_streams(&format!("/namespaces/{namespace}/configmaps?fieldSelector"));
     ensure!(watches()? == WATCHES, "the member has {} watches", watches()?);
 
-    client(lab, route).get(&path, &[("authorization", &bearer(&lab.token))])?.expect(StatusCode::OK)?;
+    client(testbed, route).get(&path, &[("authorization", &bearer(&testbed.token))])?.expect(StatusCode::OK)?;
     kubectl.ok(&format!("create configmap crowded -n {namespace}"))?;
     runtime.block_on(async {
         for (number, body) in bodies.iter_mut().enumerate() {
@@ -76,8 +76,8 @@ async fn open_one(client: &Client, path: &str, headers: &[(&str, &str)]) -> Resu
     }
 }
 
-fn open(runtime: &Runtime, lab: &Lab, route: Route, path: &str) -> Result<Vec<Incoming>> {
-    let (client, authorization) = (client(lab, route), bearer(&lab.token));
+fn open(runtime: &Runtime, testbed: &Testbed, route: Route, path: &str) -> Result<Vec<Incoming>> {
+    let (client, authorization) = (client(testbed, route), bearer(&testbed.token));
     let headers = [("authorization", &*authorization)];
     runtime.block_on(async {
         let mut bodies = Vec::with_capacity(WATCHES);

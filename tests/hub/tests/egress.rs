@@ -10,14 +10,14 @@ use anyhow::{Context as _, Result, ensure};
 use hub_tests::control_plane::ApiServer;
 use hub_tests::egress::Proxy;
 use hub_tests::kubectl::Kubectl;
-use hub_tests::lab::Lab;
+use hub_tests::testbed::Testbed;
 use hub_tests::tunnel::{AgentCredential, AgentOptions, metric};
 use hub_tests::wait;
 use libtest_mimic::Trial;
 use tunnel_server::Server;
 
+use crate::fixture::{Fixture, test};
 use crate::forward;
-use crate::stage::{Stage, test};
 use crate::streams::{self, Protocol};
 
 /// For a link, a line of a log, a replica's next dial.
@@ -32,17 +32,17 @@ enum Transport {
 
 /// A control plane that has nothing but the tunnel-server to reach its kubelets.
 struct Plane<'a> {
-    lab: &'a Lab,
+    testbed: &'a Testbed,
     name: String,
     server: Server,
     agent: AgentOptions,
     replica: ApiServer,
 }
 
-pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     let trial = |transport: Transport| {
         let name = format!("egress::a control plane reaches its kubelets through the tunnel over {transport:?}");
-        test(stage, name, move |lab| Plane::start(lab, transport)?.check())
+        test(fixture, name, move |testbed| Plane::start(testbed, transport)?.check())
     };
     [Transport::Uds, Transport::Tls].map(trial).into()
 }
@@ -50,17 +50,17 @@ pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
 // === impl Plane ===
 
 impl<'a> Plane<'a> {
-    fn start(lab: &'a Lab, transport: Transport) -> Result<Self> {
-        streams::pod(lab)?;
+    fn start(testbed: &'a Testbed, transport: Transport) -> Result<Self> {
+        streams::pod(testbed)?;
         let name = format!("egress-{transport:?}").to_lowercase();
-        let (tunnel, member) = (&lab.tunnel, &lab.member);
-        let socket = lab.directory("sockets")?.join(&name);
+        let (tunnel, member) = (&testbed.tunnel, &testbed.member);
+        let socket = testbed.directory("sockets")?.join(&name);
         let mut flags = match transport {
             Transport::Uds => vec![format!("--frontend-uds={}", socket.display())],
             Transport::Tls => tunnel.frontend_flags(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
         };
         flags.push(format!("--default-cluster={name}"));
-        let server = tunnel.start_server(&name, &lab.hub, &flags)?;
+        let server = tunnel.start_server(&name, &testbed.hub, &flags)?;
         let proxy = match transport {
             Transport::Uds => Proxy::Uds(socket),
             Transport::Tls => Proxy::Tls {
@@ -70,7 +70,8 @@ impl<'a> Plane<'a> {
             },
         };
         let mut replica = proxy.start_replica(&member.server, &name)?;
-        let credential = AgentCredential::token(lab.ground(), &name, &lab.hub.create_agent(&name, &[&name])?)?;
+        let credential =
+            AgentCredential::token(testbed.launcher(), &name, &testbed.hub.create_agent(&name, &[&name])?)?;
         let agent = AgentOptions::new(
             &name,
             server.agent_address(),
@@ -80,7 +81,7 @@ impl<'a> Plane<'a> {
         );
         let agent = agent.allow(&member.kubelet().to_string());
         replica.wait_ready()?;
-        Ok(Self { lab, name, server, agent, replica })
+        Ok(Self { testbed, name, server, agent, replica })
     }
 
     fn check(&self) -> Result<()> {
@@ -109,14 +110,14 @@ impl<'a> Plane<'a> {
     }
 
     fn logs(&self) -> Result<()> {
-        let (lab, name) = (self.lab, &*self.name);
-        lab.member.run_pod("streams", name, "before\n")?;
+        let (testbed, name) = (self.testbed, &*self.name);
+        testbed.member.run_pod("streams", name, "before\n")?;
         let kubectl = self.replica.kubectl();
         ensure!(kubectl.ok(&format!("logs {name} -n streams"))? == "before\n");
         let mut follower = kubectl.args(["logs", "-f", name, "-n", "streams"]).start()?;
         for (number, text) in ["before", "after", "at last"].into_iter().enumerate() {
             if number > 0 {
-                let log = lab.member.container("streams", name).join("main.log");
+                let log = testbed.member.container("streams", name).join("main.log");
                 let mut log = std::fs::OpenOptions::new().append(true).open(log)?;
                 std::io::Write::write_all(&mut log, format!("{text}\n").as_bytes())?;
             }
@@ -129,7 +130,7 @@ impl<'a> Plane<'a> {
     fn exec(&self, protocol: Protocol) -> Result<()> {
         let words = ["exec", "-i", "shell", "-n", "streams", "--", "sh", "-c", "cat; echo err >&2; exit 7"];
         let run = |kubectl: Kubectl| protocol.apply(kubectl.args(words)).stdin("one\ntwo").run();
-        let (there, direct) = (run(self.replica.kubectl())?, run(self.lab.member.server.kubectl())?);
+        let (there, direct) = (run(self.replica.kubectl())?, run(self.testbed.member.server.kubectl())?);
         ensure!(there == direct && there.status == 7, "{there:?}\ninstead of\n{direct:?}");
         Ok(())
     }

@@ -9,12 +9,12 @@ use anyhow::{Context as _, Result, anyhow, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use hub_tests::kubectl::{Invocation, Kubectl};
-use hub_tests::lab::{ALL_VERBS, CLUSTER, CLUSTER_X509, Lab};
+use hub_tests::testbed::{ALL_VERBS, CLUSTER, CLUSTER_X509, Testbed};
 use kit::pki::Leaf;
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, test};
+use crate::fixture::{Fixture, test};
 use crate::{forward, streams};
 
 const LIMIT: Duration = Duration::from_secs(10);
@@ -23,39 +23,39 @@ const NAMESPACE: &str = "exported";
 const SETTINGS: &str =
     "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: exported}, data: {a: b}}";
 
-pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
-        test(stage, "exported::each context is a member", contexts),
-        test(stage, "exported::get -w and logs -f arrive as they happen", live),
-        test(stage, "exported::exec and port-forward", into_pods),
-        test(stage, "exported::apply --dry-run=server changes nothing", dry_run),
+        test(fixture, "exported::each context is a member", contexts),
+        test(fixture, "exported::get -w and logs -f arrive as they happen", live),
+        test(fixture, "exported::exec and port-forward", into_pods),
+        test(fixture, "exported::apply --dry-run=server changes nothing", dry_run),
     ]
 }
 
 /// kubectl with the exported file; in the context of the first cluster unless told otherwise. The
 /// first who asks makes it.
-fn kubectl(lab: &Lab) -> Result<Kubectl> {
+fn kubectl(testbed: &Testbed) -> Result<Kubectl> {
     static MADE: OnceLock<Result<(), String>> = OnceLock::new();
-    let path = lab.directory("exported")?.join("kubeconfig");
+    let path = testbed.directory("exported")?.join("kubeconfig");
     let made = MADE.get_or_init(|| {
         let made = || -> Result<()> {
-            lab.hub.allow(USER, &json!([{"kind": "User", "name": USER}]), &[CLUSTER, CLUSTER_X509], ALL_VERBS)?;
-            std::fs::write(&path, exported(lab)?.to_string())?;
-            lab.member.server.create_namespace(NAMESPACE)?;
-            streams::pod(lab)
+            testbed.hub.allow(USER, &json!([{"kind": "User", "name": USER}]), &[CLUSTER, CLUSTER_X509], ALL_VERBS)?;
+            std::fs::write(&path, exported(testbed)?.to_string())?;
+            testbed.member.server.create_namespace(NAMESPACE)?;
+            streams::pod(testbed)
         };
         made().map_err(|error| format!("{error:#}"))
     });
     made.as_ref().map_err(|error| anyhow!("no exported kubeconfig: {error}"))?;
-    Ok(Kubectl { kubeconfig: path, ..lab.hub.server.kubectl() })
+    Ok(Kubectl { kubeconfig: path, ..testbed.hub.server.kubectl() })
 }
 
-fn exported(lab: &Lab) -> Result<Value> {
-    let identity = lab.hub.server.authority().issue(&Leaf::client(USER));
-    let authority = BASE64.encode(std::fs::read(lab.hub.server.authority_file()).context("the hub's authority")?);
+fn exported(testbed: &Testbed) -> Result<Value> {
+    let identity = testbed.hub.server.authority().issue(&Leaf::client(USER));
+    let authority = BASE64.encode(std::fs::read(testbed.hub.server.authority_file()).context("the hub's authority")?);
     let clusters = [CLUSTER, CLUSTER_X509];
     let cluster = |name: &str| {
-        let server = format!("{}{}", lab.hub.server.url(), Lab::proxy_path(name));
+        let server = format!("{}{}", testbed.hub.server.url(), Testbed::proxy_path(name));
         json!({"name": name, "cluster": {"server": server, "certificate-authority-data": authority}})
     };
     let user = json!({
@@ -76,8 +76,8 @@ fn line(kubectl: &Kubectl, words: &str) -> Invocation {
     kubectl.args(words.split(' '))
 }
 
-fn contexts(lab: &Lab) -> Result<()> {
-    let kubectl = kubectl(lab)?;
+fn contexts(testbed: &Testbed) -> Result<()> {
+    let kubectl = kubectl(testbed)?;
     for (context, user) in [(CLUSTER, "system:serviceaccount:default:gateway"), (CLUSTER_X509, "gateway-x509")] {
         let name = kubectl.ok(&format!("--context {context} auth whoami -o jsonpath={{.status.userInfo.username}}"))?;
         ensure!(name == user, "{context} is used as {name}");
@@ -85,25 +85,25 @@ fn contexts(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-fn live(lab: &Lab) -> Result<()> {
-    let kubectl = kubectl(lab)?;
+fn live(testbed: &Testbed) -> Result<()> {
+    let kubectl = kubectl(testbed)?;
     let mut watch = line(&kubectl, "get configmaps -n exported -l seen=yes -w -o name").start()?;
-    lab.member.server.kubectl().apply(
+    testbed.member.server.kubectl().apply(
         "{apiVersion: v1, kind: ConfigMap, metadata: {name: noticed, namespace: exported, labels: {seen: 'yes'}}}",
     )?;
     let seen = watch.next_line(LIMIT)?;
     ensure!(seen == "configmap/noticed", "{seen}");
 
-    lab.member.run_pod(NAMESPACE, "talker", "before\n")?;
+    testbed.member.run_pod(NAMESPACE, "talker", "before\n")?;
     let mut follower = line(&kubectl, "logs -f talker -n exported").start()?;
     ensure!(follower.next_line(LIMIT)? == "before", "another line");
-    std::fs::write(lab.member.container(NAMESPACE, "talker").join("main.log"), "before\nafter\n")?;
+    std::fs::write(testbed.member.container(NAMESPACE, "talker").join("main.log"), "before\nafter\n")?;
     ensure!(follower.next_line(LIMIT)? == "after", "another line");
     Ok(())
 }
 
-fn into_pods(lab: &Lab) -> Result<()> {
-    let kubectl = kubectl(lab)?;
+fn into_pods(testbed: &Testbed) -> Result<()> {
+    let kubectl = kubectl(testbed)?;
     for context in [CLUSTER, CLUSTER_X509] {
         let words = ["--context", context, "exec", "-i", "shell", "-n", "streams", "--", "sh", "-c", "cat; exit 7"];
         let output = kubectl.args(words).stdin("typed").run()?;
@@ -112,8 +112,8 @@ fn into_pods(lab: &Lab) -> Result<()> {
     forward::small_echo(&kubectl)
 }
 
-fn dry_run(lab: &Lab) -> Result<()> {
-    let kubectl = kubectl(lab)?;
+fn dry_run(testbed: &Testbed) -> Result<()> {
+    let kubectl = kubectl(testbed)?;
     for words in ["apply --dry-run=server -f -", "apply --server-side --dry-run=server -f -"] {
         let text = line(&kubectl, words).stdin(SETTINGS).run()?.success()?;
         ensure!(text.contains("dry run"), "{text}");

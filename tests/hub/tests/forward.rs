@@ -9,11 +9,11 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use aws_lc_rs::digest::{self, Digest, SHA256};
 use hub_tests::kubectl::{Invocation, Kubectl, Running};
-use hub_tests::lab::{Lab, Route};
+use hub_tests::testbed::{Route, Testbed};
 use libtest_mimic::Trial;
 
 use crate::compare::Ways;
-use crate::stage::Stage;
+use crate::fixture::Fixture;
 use crate::streams::{self, Protocol};
 
 /// What the kubelet of these tests serves on each port (`tools/kubelet/main.go`).
@@ -24,7 +24,7 @@ const CHARGEN: u16 = 19;
 const VOLUME: usize = 100_000_000;
 const LIMIT: Duration = Duration::from_mins(1);
 
-pub(crate) fn trials(stage: &Arc<Stage>, ways: Ways) -> Vec<Trial> {
+pub(crate) fn trials(fixture: &Arc<Fixture>, ways: Ways) -> Vec<Trial> {
     let mut trials = Vec::new();
     for protocol in [Protocol::WebSocket, Protocol::Spdy] {
         for route in ways.proxied() {
@@ -32,18 +32,18 @@ pub(crate) fn trials(stage: &Arc<Stage>, ways: Ways) -> Vec<Trial> {
             let long = name("100 MB there and back");
             // Nine tenths of the way are the same for both kinds of tunnels.
             if route != Route::Embedded {
-                trials.push(ways.test(stage, &long, move |lab| echo(lab, route, protocol)));
+                trials.push(ways.test(fixture, &long, move |testbed| echo(testbed, route, protocol)));
             }
-            trials.push(ways.test(stage, &name("one way"), move |lab| one_way(lab, route, protocol)));
+            trials.push(ways.test(fixture, &name("one way"), move |testbed| one_way(testbed, route, protocol)));
         }
     }
     trials
 }
 
 /// A running `kubectl port-forward` and the local port it listens on.
-fn forward(lab: &Lab, route: Route, protocol: Protocol, port: u16) -> Result<(Running, u16)> {
-    streams::pod(lab)?;
-    start(protocol.apply(lab.kubectl(route).args(words(port))))
+fn forward(testbed: &Testbed, route: Route, protocol: Protocol, port: u16) -> Result<(Running, u16)> {
+    streams::pod(testbed)?;
+    start(protocol.apply(testbed.kubectl(route).args(words(port))))
 }
 
 fn words(port: u16) -> [String; 6] {
@@ -75,8 +75,8 @@ fn connect(port: u16) -> Result<TcpStream> {
     Ok(stream)
 }
 
-fn echo(lab: &Lab, route: Route, protocol: Protocol) -> Result<()> {
-    let (_running, port) = forward(lab, route, protocol, ECHO)?;
+fn echo(testbed: &Testbed, route: Route, protocol: Protocol) -> Result<()> {
+    let (_running, port) = forward(testbed, route, protocol, ECHO)?;
     let mut stream = connect(port)?;
     let mut sender = stream.try_clone()?;
     let sending = std::thread::spawn(move || -> Result<Digest> {
@@ -111,8 +111,8 @@ fn chunk(number: u32) -> Vec<u8> {
 }
 
 /// The peer's answer arrives after our half of the connection is closed, and its close is seen.
-fn one_way(lab: &Lab, route: Route, protocol: Protocol) -> Result<()> {
-    let (_running, port) = forward(lab, route, protocol, DISCARD)?;
+fn one_way(testbed: &Testbed, route: Route, protocol: Protocol) -> Result<()> {
+    let (_running, port) = forward(testbed, route, protocol, DISCARD)?;
     let mut stream = connect(port)?;
     stream.write_all(&vec![7; 300_000])?;
     stream.shutdown(Shutdown::Write)?;
@@ -120,7 +120,7 @@ fn one_way(lab: &Lab, route: Route, protocol: Protocol) -> Result<()> {
     stream.read_to_string(&mut answer)?;
     ensure!(answer.starts_with("300000 "), "the peer got {answer:?}");
 
-    let (_running, port) = forward(lab, route, protocol, CHARGEN)?;
+    let (_running, port) = forward(testbed, route, protocol, CHARGEN)?;
     let mut stream = BufReader::new(connect(port)?);
     stream.get_mut().write_all(b"5000000\n")?;
     let mut text = Vec::new();

@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result, ensure};
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use http_body_util::BodyExt as _;
-use hub_tests::lab::{CLUSTER, Lab, Route};
+use hub_tests::testbed::{CLUSTER, Route, Testbed};
 use kit::pki::{ALPN_H2, Trust};
 use libtest_mimic::Trial;
 use serde_json::json;
@@ -22,41 +22,43 @@ use tokio::runtime::Runtime;
 use tokio::time::timeout;
 
 use crate::access::{bearer, client};
-use crate::stage::{Stage, test};
+use crate::fixture::{Fixture, test};
 
 /// Watches of the victim, and attacks: of each enough that every core of the gateway has some.
 const WATCHES: usize = 6;
 const ATTACKS: usize = 12;
 const LIMIT: Duration = Duration::from_secs(20);
 
-pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     let mut trials =
-        vec![test(stage, "heads::a name that the member takes for malformed ends nobody's watch", |lab| {
-            beside(lab, Route::Gateway, "malformed", malformed_name)
+        vec![test(fixture, "heads::a name that the member takes for malformed ends nobody's watch", |testbed| {
+            beside(testbed, Route::Gateway, "malformed", malformed_name)
         })];
-    trials.push(test(stage, "heads::a name longer than libraries take, through the hub, ends nobody's watch", |lab| {
-        beside(lab, Route::Hub, "long-name", long_name)
-    }));
+    trials.push(test(
+        fixture,
+        "heads::a name longer than libraries take, through the hub, ends nobody's watch",
+        |testbed| beside(testbed, Route::Hub, "long-name", long_name),
+    ));
     for route in [Route::Gateway, Route::Hub] {
         let name = format!("heads::headers that grow on the way via {} end nobody's watch", route.name());
-        let run = move |lab: &Lab| beside(lab, route, "growing", |lab| growing(lab, route));
-        trials.push(test(stage, name, run));
+        let run = move |testbed: &Testbed| beside(testbed, route, "growing", |testbed| growing(testbed, route));
+        trials.push(test(fixture, name, run));
     }
-    trials.push(test(stage, "heads::early hints of a workload end nobody's watch", |lab| {
-        let workload = Workload::start(lab)?;
-        beside(lab, Route::Gateway, "hints", |lab| workload.ask(lab))
+    trials.push(test(fixture, "heads::early hints of a workload end nobody's watch", |testbed| {
+        let workload = Workload::start(testbed)?;
+        beside(testbed, Route::Gateway, "hints", |testbed| workload.ask(testbed))
     }));
     trials
 }
 
 /// Opens watches, attacks the member's connections by `attack`, and expects an event on each watch.
-fn beside(lab: &Lab, route: Route, name: &str, attack: impl Fn(&Lab) -> Result<()>) -> Result<()> {
+fn beside(testbed: &Testbed, route: Route, name: &str, attack: impl Fn(&Testbed) -> Result<()>) -> Result<()> {
     let namespace = &format!("heads-{name}-{}", route.name());
-    lab.member.server.create_namespace(namespace)?;
-    let path = format!("{}/api/v1/namespaces/{namespace}/configmaps", Lab::proxy_path(CLUSTER));
+    testbed.member.server.create_namespace(namespace)?;
+    let path = format!("{}/api/v1/namespaces/{namespace}/configmaps", Testbed::proxy_path(CLUSTER));
     let path = format!("{path}?fieldSelector=metadata.name=seen&watch=true");
     let runtime = Runtime::new()?;
-    let (victim, authorization) = (client(lab, route), bearer(&lab.token));
+    let (victim, authorization) = (client(testbed, route), bearer(&testbed.token));
     let headers = [("authorization", &*authorization)];
     let mut watches = Vec::new();
     for _ in 0..WATCHES {
@@ -64,8 +66,8 @@ fn beside(lab: &Lab, route: Route, name: &str, attack: impl Fn(&Lab) -> Result<(
         ensure!(response.status() == StatusCode::OK, "{}", response.status());
         watches.push(response.into_body());
     }
-    let attacked: Vec<_> = (0..ATTACKS).map(|_| attack(lab)).collect();
-    lab.member.server.kubectl().ok(&format!("create configmap seen -n {namespace}"))?;
+    let attacked: Vec<_> = (0..ATTACKS).map(|_| attack(testbed)).collect();
+    testbed.member.server.kubectl().ok(&format!("create configmap seen -n {namespace}"))?;
     runtime.block_on(async {
         for (number, watch) in watches.iter_mut().enumerate() {
             let frame = timeout(LIMIT, watch.frame()).await.with_context(|| format!("nothing on watch {number}"))?;
@@ -81,11 +83,11 @@ fn beside(lab: &Lab, route: Route, name: &str, attack: impl Fn(&Lab) -> Result<(
 
 /// Two values that are within the member's limit as they are, and beyond it in HPACK's Huffman code
 /// (19 bits a byte).
-fn growing(lab: &Lab, route: Route) -> Result<()> {
-    let (value, authorization) = ("\\".repeat(450_000), bearer(&lab.token));
-    let path = format!("{}/version", Lab::proxy_path(CLUSTER));
+fn growing(testbed: &Testbed, route: Route) -> Result<()> {
+    let (value, authorization) = ("\\".repeat(450_000), bearer(&testbed.token));
+    let path = format!("{}/version", Testbed::proxy_path(CLUSTER));
     let headers = [("authorization", &*authorization), ("x-a", &*value), ("x-b", &*value)];
-    let response = client(lab, route).send(&Method::GET, &path, &headers, Bytes::new())?;
+    let response = client(testbed, route).send(&Method::GET, &path, &headers, Bytes::new())?;
     let response = response.expect(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE)?;
     ensure!(response.text().contains("512 KiB"), "{}", response.text());
     Ok(())
@@ -93,14 +95,14 @@ fn growing(lab: &Lab, route: Route) -> Result<()> {
 
 /// A header name that Go's servers and clients pass on, and the `http` library does not take: more
 /// than 64 KiB.
-fn long_name(lab: &Lab) -> Result<()> {
-    let (path, authorization) = (format!("{}/version", Lab::proxy_path(CLUSTER)), bearer(&lab.token));
+fn long_name(testbed: &Testbed) -> Result<()> {
+    let (path, authorization) = (format!("{}/version", Testbed::proxy_path(CLUSTER)), bearer(&testbed.token));
     let name = "a".repeat(70_000);
     let head = format!(
         "GET {path} HTTP/1.1\r\nHost: hub\r\nAuthorization: {authorization}\r\n{name}: b\r\nConnection: close\r\n\r\n"
     );
     let answer = async {
-        let mut io = client(lab, Route::Hub).connect().await?;
+        let mut io = client(testbed, Route::Hub).connect().await?;
         io.write_all(head.as_bytes()).await?;
         let mut answer = Vec::new();
         io.read_to_end(&mut answer).await.ok();
@@ -127,7 +129,7 @@ impl Workload {
     const BEFORE: usize = 64;
     const NAMESPACE: &str = "heads-workload";
 
-    fn start(lab: &Lab) -> Result<Self> {
+    fn start(testbed: &Testbed) -> Result<Self> {
         // API servers connect to no loopback address of a pod. Nothing is sent to this one (RFC
         // 5737).
         let outward = UdpSocket::bind("0.0.0.0:0")?;
@@ -144,14 +146,14 @@ impl Workload {
                 let _ = Self::answer(client);
             }
         });
-        lab.member.server.create_namespace(Self::NAMESPACE)?;
-        lab.member.run_pod(Self::NAMESPACE, "hinting", "")?;
+        testbed.member.server.create_namespace(Self::NAMESPACE)?;
+        testbed.member.run_pod(Self::NAMESPACE, "hinting", "")?;
         let status = json!({"status": {"podIP": address, "podIPs": [{"ip": address}]}}).to_string();
         let patch =
             ["patch", "pod", "hinting", "-n", Self::NAMESPACE, "--subresource=status", "--type=merge", "-p", &status];
-        lab.member.server.kubectl().args(patch).run()?.success()?;
+        testbed.member.server.kubectl().args(patch).run()?.success()?;
         let pod = format!("/api/v1/namespaces/{}/pods/hinting:{port}/proxy/", Self::NAMESPACE);
-        Ok(Self { path: format!("{}{pod}", Lab::proxy_path(CLUSTER)), asked })
+        Ok(Self { path: format!("{}{pod}", Testbed::proxy_path(CLUSTER)), asked })
     }
 
     /// Each hint has a forbidden field; of one of them, a frame ends right behind `X-A`.
@@ -170,9 +172,9 @@ impl Workload {
     }
 
     /// What becomes of the request itself is of no interest, once the workload has had it.
-    fn ask(&self, lab: &Lab) -> Result<()> {
+    fn ask(&self, testbed: &Testbed) -> Result<()> {
         let before = self.asked.load(Ordering::Relaxed);
-        let answer = client(lab, Route::Gateway).get(&self.path, &[("authorization", &bearer(&lab.token))])?;
+        let answer = client(testbed, Route::Gateway).get(&self.path, &[("authorization", &bearer(&testbed.token))])?;
         ensure!(self.asked.load(Ordering::Relaxed) > before, "never asked: {}", answer.text());
         Ok(())
     }
@@ -180,9 +182,9 @@ impl Workload {
 
 /// A name that HTTP/2 libraries differ about, in a head of more than one of the member's frames
 /// (256 KiB).
-fn malformed_name(lab: &Lab) -> Result<()> {
+fn malformed_name(testbed: &Testbed) -> Result<()> {
     const FRAME: usize = 16 << 10;
-    let (path, authorization) = (format!("{}/version", Lab::proxy_path(CLUSTER)), bearer(&lab.token));
+    let (path, authorization) = (format!("{}/version", Testbed::proxy_path(CLUSTER)), bearer(&testbed.token));
     let mut block = Vec::new();
     for (name, value) in [
         (":method", "GET"),
@@ -206,8 +208,8 @@ fn malformed_name(lab: &Lab) -> Result<()> {
         bytes.extend_from_slice(&[kind, flags, 0, 0, 0, 1]);
         bytes.extend_from_slice(part);
     }
-    let authority = lab.gateway.authority();
-    let client = kit::client::Client::new(lab.gateway.address(), Trust::Authority(authority), None);
+    let authority = testbed.gateway.authority();
+    let client = kit::client::Client::new(testbed.gateway.address(), Trust::Authority(authority), None);
     let answer = async {
         let mut io = client.raw(ALPN_H2).await?;
         io.write_all(&bytes).await?;

@@ -14,6 +14,7 @@ mod compare;
 mod crowd;
 mod egress;
 mod exported;
+mod fixture;
 mod forward;
 mod heads;
 mod identity;
@@ -24,7 +25,6 @@ mod reads;
 mod request_info;
 mod shared;
 mod shutdown;
-mod stage;
 mod streams;
 mod terminal;
 mod tunnel;
@@ -40,7 +40,7 @@ use std::sync::Arc;
 use libtest_mimic::Arguments;
 
 use self::compare::Ways;
-use self::stage::Stage;
+use self::fixture::Fixture;
 
 /// Everything here waits for the same two API servers; more at a time only makes single tests
 /// slower.
@@ -49,36 +49,36 @@ const THREADS: usize = 3;
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(THREADS);
-    let stage = Arc::new(Stage::default());
+    let fixture = Arc::new(Fixture::default());
     let trials = [
-        aggregation::trials(&stage),
-        informers::trials(&stage), // long ones, which should not be the last to end
-        parity::trials(&stage),
-        forward::trials(&stage, Ways::Dialled),
-        reads::trials(&stage, Ways::Dialled),
-        writes::trials(&stage, Ways::Dialled),
-        watches::trials(&stage, Ways::Dialled),
-        streams::trials(&stage, Ways::Dialled),
-        terminal::trials(&stage, Ways::Dialled),
-        egress::trials(&stage),
-        tunnel::trials(&stage),
-        crowd::trials(&stage),
-        heads::trials(&stage),
-        shared::trials(&stage),
-        shutdown::trials(&stage),
-        access::trials(&stage),
-        identity::trials(&stage),
-        clusters::trials(&stage),
-        outage::trials(&stage),
-        vela::trials(&stage),
-        bytes::trials(&stage),
-        answers::trials(&stage),
-        exported::trials(&stage),
+        aggregation::trials(&fixture),
+        informers::trials(&fixture), // long ones, which should not be the last to end
+        parity::trials(&fixture),
+        forward::trials(&fixture, Ways::Dialled),
+        reads::trials(&fixture, Ways::Dialled),
+        writes::trials(&fixture, Ways::Dialled),
+        watches::trials(&fixture, Ways::Dialled),
+        streams::trials(&fixture, Ways::Dialled),
+        terminal::trials(&fixture, Ways::Dialled),
+        egress::trials(&fixture),
+        tunnel::trials(&fixture),
+        crowd::trials(&fixture),
+        heads::trials(&fixture),
+        shared::trials(&fixture),
+        shutdown::trials(&fixture),
+        access::trials(&fixture),
+        identity::trials(&fixture),
+        clusters::trials(&fixture),
+        outage::trials(&fixture),
+        vela::trials(&fixture),
+        bytes::trials(&fixture),
+        answers::trials(&fixture),
+        exported::trials(&fixture),
         request_info::trials(),
-        versions::trials(&stage),
-        aggregation::last_trial(&stage),
+        versions::trials(&fixture),
+        aggregation::last_trial(&fixture),
     ];
     let conclusion = libtest_mimic::run(&arguments, trials.into_iter().flatten().collect());
-    stage.close(conclusion.has_failed());
+    fixture.close(conclusion.has_failed());
     conclusion.exit_code()
 }

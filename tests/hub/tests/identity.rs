@@ -5,23 +5,23 @@ use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use http::StatusCode;
-use hub_tests::lab::{CLUSTER, Lab};
+use hub_tests::testbed::{CLUSTER, Testbed};
 use kit::pki::{Authority, Issued, Leaf, Usage};
 use libtest_mimic::Trial;
 
 use crate::access::{bearer, marked};
-use crate::stage::{Stage, test};
+use crate::fixture::{Fixture, test};
 
 /// What a forger would say: a name that may do everything everywhere.
 const FORGED: [(&str, &str); 2] = [("x-remote-user", "admin"), ("x-remote-group", "system:masters")];
 
-pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
-        test(stage, "identity::headers without a certificate have no effect", no_certificate),
-        test(stage, "identity::headers with the hub's certificate count", front_proxy),
-        test(stage, "identity::headers with any other certificate have no effect", other_certificates),
-        test(stage, "identity::headers do not change who a token is", headers_and_token),
-        test(stage, "identity::nobody and wrong tokens are told what the hub tells them", anonymous),
+        test(fixture, "identity::headers without a certificate have no effect", no_certificate),
+        test(fixture, "identity::headers with the hub's certificate count", front_proxy),
+        test(fixture, "identity::headers with any other certificate have no effect", other_certificates),
+        test(fixture, "identity::headers do not change who a token is", headers_and_token),
+        test(fixture, "identity::nobody and wrong tokens are told what the hub tells them", anonymous),
     ]
 }
 
@@ -29,17 +29,17 @@ fn front_proxy_leaf() -> Leaf {
     Leaf::client("front-proxy-client")
 }
 
-fn no_certificate(lab: &Lab) -> Result<()> {
-    let response = lab.gateway.client(None).get(&marked(CLUSTER, "forged-without"), &FORGED)?;
+fn no_certificate(testbed: &Testbed) -> Result<()> {
+    let response = testbed.gateway.client(None).get(&marked(CLUSTER, "forged-without"), &FORGED)?;
     let expected = [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN];
     ensure!(expected.contains(&response.status), "{}: {}", response.status, response.text());
     ensure!(!response.text().contains("admin"), "the forged name is believed: {}", response.text());
-    ensure!(!lab.member.has_seen("forged-without")?, "the member has seen it");
+    ensure!(!testbed.member.has_seen("forged-without")?, "the member has seen it");
     Ok(())
 }
 
-fn front_proxy(lab: &Lab) -> Result<()> {
-    let client = lab.gateway.client(Some(&lab.hub.front_proxy));
+fn front_proxy(testbed: &Testbed) -> Result<()> {
+    let client = testbed.gateway.client(Some(&testbed.hub.front_proxy));
     let user = ("x-remote-user", "system:serviceaccount:default:tester");
     client.get(&marked(CLUSTER, "default"), &[user])?.expect(StatusCode::OK)?;
     client.get(&marked(CLUSTER, "default"), &FORGED)?.expect(StatusCode::OK)?;
@@ -51,11 +51,11 @@ fn front_proxy(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-fn other_certificates(lab: &Lab) -> Result<()> {
-    let hubs = &lab.hub.front_proxy_authority;
+fn other_certificates(testbed: &Testbed) -> Result<()> {
+    let hubs = &testbed.hub.front_proxy_authority;
     let certificates: [(&str, Issued); 7] = [
         ("of another authority with the same name", Authority::new("front-proxy-ca").issue(&front_proxy_leaf())),
-        ("of the authority for users", lab.hub.server.authority().issue(&front_proxy_leaf())),
+        ("of the authority for users", testbed.hub.server.authority().issue(&front_proxy_leaf())),
         ("expired", hubs.issue(&front_proxy_leaf().expired())),
         ("not yet valid", hubs.issue(&front_proxy_leaf().not_yet_valid())),
         ("with another name", hubs.issue(&Leaf::client("back-proxy-client"))),
@@ -67,34 +67,34 @@ fn other_certificates(lab: &Lab) -> Result<()> {
     ];
     for (number, (what, identity)) in certificates.iter().enumerate() {
         let marker = format!("forged-with-{number}");
-        let Ok(response) = lab.gateway.client(Some(identity)).get(&marked(CLUSTER, &marker), &FORGED) else {
+        let Ok(response) = testbed.gateway.client(Some(identity)).get(&marked(CLUSTER, &marker), &FORGED) else {
             continue; // refusing the connection is fine too
         };
         let expected = [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN];
         ensure!(expected.contains(&response.status), "a certificate {what}: {}: {}", response.status, response.text());
         ensure!(!response.text().contains("\\\"admin\\\""), "a certificate {what}: {}", response.text());
-        ensure!(!lab.member.has_seen(&marker)?, "a certificate {what}: the member has seen it");
+        ensure!(!testbed.member.has_seen(&marker)?, "a certificate {what}: the member has seen it");
     }
     Ok(())
 }
 
-fn headers_and_token(lab: &Lab) -> Result<()> {
-    let token = lab.hub.server.service_account_token("default", "pretender")?;
+fn headers_and_token(testbed: &Testbed) -> Result<()> {
+    let token = testbed.hub.server.service_account_token("default", "pretender")?;
     let authorization = bearer(&token);
     let headers = [FORGED[0], FORGED[1], ("authorization", &*authorization)];
-    let response = lab.gateway.client(None).get(&marked(CLUSTER, "default"), &headers)?;
+    let response = testbed.gateway.client(None).get(&marked(CLUSTER, "default"), &headers)?;
     let text = response.expect(StatusCode::FORBIDDEN)?.text();
     ensure!(text.contains("system:serviceaccount:default:pretender"), "{text}");
     // And one who may stays who they are.
-    let authorization = bearer(&lab.token);
+    let authorization = bearer(&testbed.token);
     let headers = [("x-remote-user", "nobody"), ("authorization", &*authorization)];
-    lab.gateway.client(None).get(&marked(CLUSTER, "default"), &headers)?.expect(StatusCode::OK)?;
+    testbed.gateway.client(None).get(&marked(CLUSTER, "default"), &headers)?.expect(StatusCode::OK)?;
     Ok(())
 }
 
-fn anonymous(lab: &Lab) -> Result<()> {
+fn anonymous(testbed: &Testbed) -> Result<()> {
     let path = marked(CLUSTER, "anonymous-visit");
-    for (what, client) in [("hub", lab.hub.server.client(None)), ("gateway", lab.gateway.client(None))] {
+    for (what, client) in [("hub", testbed.hub.server.client(None)), ("gateway", testbed.gateway.client(None))] {
         let text = client.get(&path, &[])?.expect(StatusCode::FORBIDDEN)?.text();
         ensure!(text.contains("system:anonymous"), "{what}: {text}");
         let refused =
@@ -103,6 +103,6 @@ fn anonymous(lab: &Lab) -> Result<()> {
         ensure!(status["kind"] == "Status" && status["reason"] == "Unauthorized", "{what}: {status}");
         ensure!(status["message"] == "Unauthorized", "{what}: {status}");
     }
-    ensure!(!lab.member.has_seen("anonymous-visit")?, "the member has seen it");
+    ensure!(!testbed.member.has_seen("anonymous-visit")?, "the member has seen it");
     Ok(())
 }

@@ -10,12 +10,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use hub_tests::lab::{Lab, Route};
+use hub_tests::testbed::{Route, Testbed};
 use libtest_mimic::Trial;
 
 use self::churn::Churn;
 use self::crew::Crew;
-use crate::stage::{Stage, test};
+use crate::fixture::{Fixture, test};
 use crate::viewer;
 
 /// For the last change to have reached every cache, and for a cache to be filled at first.
@@ -25,19 +25,19 @@ const LIMIT: Duration = Duration::from_secs(20);
 const STOPS: usize = 6;
 const CHANGES: usize = 34;
 
-pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
-        test(stage, "informers::every cache equals the Secrets after 200 changes", churned),
-        test(stage, "informers::a watch that expired is begun again with nothing lost", expired::expired),
+        test(fixture, "informers::every cache equals the Secrets after 200 changes", churned),
+        test(fixture, "informers::a watch that expired is begun again with nothing lost", expired::expired),
     ]
 }
 
-fn churned(lab: &Lab) -> Result<()> {
-    let mut churn = Churn::new(&lab.hub.server.kubectl().kubeconfig, "churn")?;
+fn churned(testbed: &Testbed) -> Result<()> {
+    let mut churn = Churn::new(&testbed.hub.server.kubectl().kubeconfig, "churn")?;
     churn.change(CHANGES)?; // so that there is something in the beginning
     let mut crew = Crew::default();
     for route in Route::PROXIED {
-        crew.join(lab, route.name(), &viewer::kubeconfig(lab, route)?)?;
+        crew.join(testbed, route.name(), &viewer::kubeconfig(testbed, route)?)?;
     }
     crew.equal(&churn, LIMIT)?;
     for _ in 0..STOPS {

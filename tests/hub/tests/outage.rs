@@ -8,45 +8,45 @@ use anyhow::{Context as _, Result, ensure};
 use http::StatusCode;
 use hub_tests::http::Response;
 use hub_tests::hub::MemberSecret;
-use hub_tests::lab::{Lab, Route};
+use hub_tests::testbed::{Route, Testbed};
 use hub_tests::wait;
 use libtest_mimic::Trial;
 
 use crate::access::{bearer, client};
-use crate::stage::{Stage, test};
+use crate::fixture::{Fixture, test};
 
 const CLUSTER: &str = "unsteady";
 const MAPS: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/unsteady/proxy/api/v1/configmaps";
 /// For pooled connections that died with the member to be noticed.
 const LIMIT: Duration = Duration::from_secs(5);
 
-pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![test(
-        stage,
+        fixture,
         "outage::a killed member is unreachable, a restarted one is used at once, watches begin again",
         outage,
     )]
 }
 
 /// The version of what the member has now.
-fn newest(lab: &Lab) -> Result<String> {
-    let answer = client(lab, Route::Gateway).get(MAPS, &[("authorization", &bearer(&lab.token))])?;
+fn newest(testbed: &Testbed) -> Result<String> {
+    let answer = client(testbed, Route::Gateway).get(MAPS, &[("authorization", &bearer(&testbed.token))])?;
     let list = answer.expect(StatusCode::OK)?.json()?;
     Ok(list["metadata"]["resourceVersion"].as_str().context("a list without a version")?.to_owned())
 }
 
-fn outage(lab: &Lab) -> Result<()> {
-    let mut server = lab.start_api_server(CLUSTER)?;
+fn outage(testbed: &Testbed) -> Result<()> {
+    let mut server = testbed.start_api_server(CLUSTER)?;
     server.wait_ready()?;
-    lab.hub.register_member(CLUSTER, &MemberSecret::with_certificate(&server, server.admin()))?;
+    testbed.hub.register_member(CLUSTER, &MemberSecret::with_certificate(&server, server.admin()))?;
     let version = |route| -> Result<Response> {
-        let path = format!("{}/version", Lab::proxy_path(CLUSTER));
-        client(lab, route).get(&path, &[("authorization", &bearer(&lab.token))])
+        let path = format!("{}/version", Testbed::proxy_path(CLUSTER));
+        client(testbed, route).get(&path, &[("authorization", &bearer(&testbed.token))])
     };
     for route in Route::PROXIED {
         wait::until("the cluster", LIMIT, || version(route)?.expect(StatusCode::OK))?;
     }
-    let before = newest(lab)?;
+    let before = newest(testbed)?;
     for name in ["first", "second"] {
         server.kubectl().ok(&format!("create configmap {name}"))?;
     }
@@ -62,9 +62,10 @@ fn outage(lab: &Lab) -> Result<()> {
         // A fresh member knows nothing of what came before it: its own words tell watchers to begin
         // again.
         let path = format!("{MAPS}?watch=true&timeoutSeconds=1&resourceVersion={before}");
-        let watch = client(lab, route).get(&path, &[("authorization", &bearer(&lab.token))])?.expect(StatusCode::OK)?;
+        let watch =
+            client(testbed, route).get(&path, &[("authorization", &bearer(&testbed.token))])?.expect(StatusCode::OK)?;
         let event = watch.json()?;
         ensure!(event["type"] == "ERROR" && event["object"]["reason"] == "Expired", "{event}");
     }
-    lab.hub.forget_member(CLUSTER)
+    testbed.hub.forget_member(CLUSTER)
 }

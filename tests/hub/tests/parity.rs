@@ -17,12 +17,12 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use http::StatusCode;
 use hub_tests::hub::SECRET_NAMESPACE;
-use hub_tests::lab::{CLUSTER, Lab, Route};
+use hub_tests::testbed::{CLUSTER, Route, Testbed};
 use hub_tests::wait;
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, test};
+use crate::fixture::{Fixture, test};
 use crate::viewer;
 
 /// From a change on the hub to its effect at the gateway, on a busy machine too.
@@ -30,16 +30,16 @@ const PROMPT: Duration = Duration::from_secs(5);
 const KIND: &str = "cluster.core.oam.dev/cluster-credential-type";
 const ENDPOINT_TYPE: &str = "cluster.core.oam.dev/cluster-endpoint-type";
 
-pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     let mut trials = vec![
-        test(stage, "parity::the resources are in discovery with their kinds, verbs and short names", discovery),
-        test(stage, "parity::a cluster can be read, and is in the list", read),
+        test(fixture, "parity::the resources are in discovery with their kinds, verbs and short names", discovery),
+        test(fixture, "parity::a cluster can be read, and is in the list", read),
     ];
-    trials.extend(health::trials(stage));
-    trials.extend(proxying::trials(stage));
-    trials.extend(secrets::trials(stage));
-    trials.extend(virtual_clusters::trials(stage));
-    trials.extend(managed::trials(stage));
+    trials.extend(health::trials(fixture));
+    trials.extend(proxying::trials(fixture));
+    trials.extend(secrets::trials(fixture));
+    trials.extend(virtual_clusters::trials(fixture));
+    trials.extend(managed::trials(fixture));
     trials
 }
 
@@ -54,11 +54,11 @@ fn secret(name: &str, labels: &Value, annotations: &Value, data: &Value) -> Valu
 }
 
 /// The object at `path` once it is there, as the viewer sees it straight from the gateway.
-fn appear(lab: &Lab, path: &str) -> Result<Value> {
-    wait::until(path, PROMPT, || viewer::get(lab, Route::Gateway, path)?.expect(StatusCode::OK)?.json())
+fn appear(testbed: &Testbed, path: &str) -> Result<Value> {
+    wait::until(path, PROMPT, || viewer::get(testbed, Route::Gateway, path)?.expect(StatusCode::OK)?.json())
 }
 
-fn discovery(lab: &Lab) -> Result<()> {
+fn discovery(testbed: &Testbed) -> Result<()> {
     let expected = json!({
         "clusterGateways": ["clustergateway", false, "ClusterGateway", ["get", "list", "watch"], null],
         "health": ["", false, "ClusterGateway", ["get", "patch", "update"], null],
@@ -67,7 +67,7 @@ fn discovery(lab: &Lab) -> Result<()> {
             ["vc", "vcluster", "vclusters", "virtual-cluster", "virtual-clusters"]],
     });
     for route in Route::PROXIED {
-        let list = viewer::get(lab, route, "")?.expect(StatusCode::OK)?.json()?;
+        let list = viewer::get(testbed, route, "")?.expect(StatusCode::OK)?.json()?;
         ensure!(list["kind"] == "APIResourceList" && list["groupVersion"] == "cluster.core.oam.dev/v1alpha1", "{list}");
         let row = |name: &str| -> Result<Value> {
             let resources = list["resources"].as_array().context("no resources")?;
@@ -85,14 +85,15 @@ fn discovery(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-fn read(lab: &Lab) -> Result<()> {
+fn read(testbed: &Testbed) -> Result<()> {
     for route in Route::PROXIED {
-        let object = viewer::get(lab, route, &format!("/clustergateways/{CLUSTER}"))?.expect(StatusCode::OK)?.json()?;
+        let object =
+            viewer::get(testbed, route, &format!("/clustergateways/{CLUSTER}"))?.expect(StatusCode::OK)?.json()?;
         let access = &object["spec"]["access"];
         ensure!(object["kind"] == "ClusterGateway" && object["metadata"]["name"] == CLUSTER, "{object}");
         ensure!(object["spec"]["provider"] == "" && access["endpoint"]["type"] == "Const", "{object}");
         ensure!(access["credential"] == json!({"type": "ServiceAccountToken"}), "{object}");
-        let list = viewer::get(lab, route, "/clustergateways")?.expect(StatusCode::OK)?.json()?;
+        let list = viewer::get(testbed, route, "/clustergateways")?.expect(StatusCode::OK)?.json()?;
         let items = list["items"].as_array().context("no items")?;
         let item = items.iter().find(|item| item["metadata"]["name"] == CLUSTER).context("it is not in the list")?;
         ensure!(item["spec"] == object["spec"] && item["kind"].is_null(), "{item}\nis not\n{object}");
@@ -102,7 +103,7 @@ fn read(lab: &Lab) -> Result<()> {
             ensure!(!text.is_empty() && item.pointer(pointer) == object.pointer(pointer), "{pointer}: {object}");
         }
         ensure!(list["metadata"]["resourceVersion"].as_str().is_some_and(|text| !text.is_empty()), "{list}");
-        let absent = viewer::get(lab, route, "/clustergateways/absent")?.expect(StatusCode::NOT_FOUND)?.json()?;
+        let absent = viewer::get(testbed, route, "/clustergateways/absent")?.expect(StatusCode::NOT_FOUND)?.json()?;
         ensure!(absent["message"] == "clustergateways.cluster.core.oam.dev \"absent\" not found", "{absent}");
     }
     Ok(())

@@ -3,11 +3,11 @@
 use std::sync::{Arc, OnceLock};
 
 use anyhow::{Result, anyhow};
-use hub_tests::lab::Lab;
+use hub_tests::testbed::Testbed;
 use libtest_mimic::Trial;
 
 use crate::compare::{self, Ways};
-use crate::stage::Stage;
+use crate::fixture::Fixture;
 
 /// Exit code and words: one of each kind.
 const SOME: &[(i32, &str)] = &[
@@ -57,25 +57,25 @@ const MORE: &[(i32, &str)] = &[
 /// How many `ConfigMap`s there are, so that a list comes in several chunks.
 const CONFIG_MAPS: usize = 12;
 
-pub(crate) fn trials(stage: &Arc<Stage>, ways: Ways) -> Vec<Trial> {
+pub(crate) fn trials(fixture: &Arc<Fixture>, ways: Ways) -> Vec<Trial> {
     static PREPARED: OnceLock<Result<(), String>> = OnceLock::new();
     let trial = |&(status, line): &(i32, &'static str)| {
-        ways.test(stage, &format!("reads::{line}"), move |lab| {
-            let prepared = PREPARED.get_or_init(|| prepare(lab).map_err(|error| format!("{error:#}")));
+        ways.test(fixture, &format!("reads::{line}"), move |testbed| {
+            let prepared = PREPARED.get_or_init(|| prepare(testbed).map_err(|error| format!("{error:#}")));
             prepared.as_ref().map_err(|error| anyhow!("{error}"))?;
-            compare::everywhere(lab, ways, status, |kubectl, _| kubectl.args(line.split(' '))).map(drop)
+            compare::everywhere(testbed, ways, status, |kubectl, _| kubectl.args(line.split(' '))).map(drop)
         })
     };
     let more = if ways == Ways::Dialled { MORE } else { &[] };
     SOME.iter().chain(more).map(trial).collect()
 }
 
-fn prepare(lab: &Lab) -> Result<()> {
-    let (server, kubectl) = (&lab.member.server, lab.member.server.kubectl());
+fn prepare(testbed: &Testbed) -> Result<()> {
+    let (server, kubectl) = (&testbed.member.server, testbed.member.server.kubectl());
     server.create_namespace("reads")?;
     server.create_namespace("empty")?;
-    lab.member.run_pod("reads", "web-0", "one\ntwo\nthree\n")?;
-    lab.member.run_pod("reads", "web-1", "eins\nzwei\n")?;
+    testbed.member.run_pod("reads", "web-0", "one\ntwo\nthree\n")?;
+    testbed.member.run_pod("reads", "web-1", "eins\nzwei\n")?;
     kubectl.ok("label pods web-0 web-1 -n reads suite=reads")?;
     kubectl.ok("create deployment web --image=none --replicas=2 -n reads")?;
     kubectl.ok("create service clusterip web --tcp=80:8080 -n reads")?;

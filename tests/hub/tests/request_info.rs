@@ -95,13 +95,17 @@ fn kubernetes(sent: &[Sent]) -> Result<Vec<Option<Value>>> {
     let writing = std::thread::spawn(move || input.write_all(heads.as_bytes()));
     let output = reader.wait_with_output()?;
     writing.join().map_err(|_| anyhow::anyhow!("writing panicked"))?.context("it does not read to the end")?;
-    let lines: Vec<_> =
-        output.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(told).collect::<Result<_>>()?;
+    let lines: Vec<_> = output
+        .stdout
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty())
+        .map(expected)
+        .collect::<Result<_>>()?;
     ensure!(lines.len() == sent.len(), "{} answers for {} requests", lines.len(), sent.len());
     Ok(lines)
 }
 
-fn told(line: &[u8]) -> Result<Option<Value>> {
+fn expected(line: &[u8]) -> Result<Option<Value>> {
     let mut said: Value = serde_json::from_slice(line)?;
     if said.get("error").is_some() {
         return Ok(None);

@@ -9,13 +9,13 @@ use anyhow::{Context as _, Result, ensure};
 use http::Method;
 use hub_tests::http::Client;
 use hub_tests::kubectl::Running;
-use hub_tests::lab::{ALL_VERBS, CLUSTER, Lab, Route};
+use hub_tests::testbed::{ALL_VERBS, CLUSTER, Route, Testbed};
 use libtest_mimic::Trial;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::{sleep, timeout};
 
 use crate::access::{bearer, client};
-use crate::stage::{Stage, test};
+use crate::fixture::{Fixture, test};
 
 /// For something that happened to be seen.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -29,22 +29,22 @@ const CONNECTIONS: usize = 4;
 /// Times each connection is made and used.
 const ROUNDS: usize = 15;
 
-pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     let mut trials = Vec::new();
     for route in Route::PROXIED {
         let name = format!("shared::waves of cancelled requests via {} end no stream of others", route.name());
-        trials.push(test(stage, name, move |lab| cancelled(lab, route)));
+        trials.push(test(fixture, name, move |testbed| cancelled(testbed, route)));
     }
     trials.extend([
-        test(stage, "shared::early resets of a user without rights end no stream of others", taken_back),
-        test(stage, "shared::a CONNECT with a body ends no stream of others", connect),
+        test(fixture, "shared::early resets of a user without rights end no stream of others", taken_back),
+        test(fixture, "shared::a CONNECT with a body ends no stream of others", connect),
     ]);
     trials
 }
 
 /// Watches and followed logs of somebody who does nothing wrong.
 struct Victim<'a> {
-    lab: &'a Lab,
+    testbed: &'a Testbed,
     route: Route,
     namespace: String,
     watches: Vec<Running>,
@@ -54,12 +54,12 @@ struct Victim<'a> {
 // === impl Victim ===
 
 impl<'a> Victim<'a> {
-    fn start(lab: &'a Lab, route: Route, name: &str) -> Result<Self> {
+    fn start(testbed: &'a Testbed, route: Route, name: &str) -> Result<Self> {
         let namespace = format!("shared-{name}-{}", route.name());
-        lab.member.server.create_namespace(&namespace)?;
-        lab.member.run_pod(&namespace, "talker", "before\n")?;
-        lab.member.server.kubectl().ok(&format!("create configmap before -n {namespace}"))?;
-        let mut victim = Self { lab, route, namespace, watches: Vec::new(), logs: Vec::new() };
+        testbed.member.server.create_namespace(&namespace)?;
+        testbed.member.run_pod(&namespace, "talker", "before\n")?;
+        testbed.member.server.kubectl().ok(&format!("create configmap before -n {namespace}"))?;
+        let mut victim = Self { testbed, route, namespace, watches: Vec::new(), logs: Vec::new() };
         for _ in 0..CONNECTIONS {
             let mut log = victim.start_one("logs -f talker")?;
             ensure!(log.next_line(LIMIT)? == "before");
@@ -67,14 +67,14 @@ impl<'a> Victim<'a> {
             victim.logs.push(log);
             victim.watches.push(watch);
         }
-        lab.member.server.kubectl().ok(&format!("create configmap seen -n {}", victim.namespace))?;
+        testbed.member.server.kubectl().ok(&format!("create configmap seen -n {}", victim.namespace))?;
         victim.sees("configmap/seen")?;
         Ok(victim)
     }
 
     fn start_one(&self, words: &str) -> Result<Running> {
         let words = format!("{words} -n {}", self.namespace);
-        self.lab.kubectl(self.route).args(words.split(' ')).start()
+        self.testbed.kubectl(self.route).args(words.split(' ')).start()
     }
 
     fn sees(&mut self, line: &str) -> Result<()> {
@@ -87,10 +87,10 @@ impl<'a> Victim<'a> {
 
     /// What is written now is seen by all of them.
     fn goes_on(mut self) -> Result<()> {
-        let kubectl = self.lab.member.server.kubectl();
+        let kubectl = self.testbed.member.server.kubectl();
         kubectl.ok(&format!("annotate configmap seen attack=over -n {}", self.namespace))?;
         self.sees("configmap/seen")?;
-        let log = self.lab.member.container(&self.namespace, "talker").join("main.log");
+        let log = self.testbed.member.container(&self.namespace, "talker").join("main.log");
         writeln!(std::fs::OpenOptions::new().append(true).open(log)?, "after")?;
         for follower in &mut self.logs {
             let line = follower.next_line(LIMIT).context("a followed log")?;
@@ -100,42 +100,42 @@ impl<'a> Victim<'a> {
     }
 }
 
-fn cancelled(lab: &Lab, route: Route) -> Result<()> {
-    let victim = Victim::start(lab, route, "cancelled")?;
-    let path = format!("{}/openapi/v2", Lab::proxy_path(CLUSTER));
+fn cancelled(testbed: &Testbed, route: Route) -> Result<()> {
+    let victim = Victim::start(testbed, route, "cancelled")?;
+    let path = format!("{}/openapi/v2", Testbed::proxy_path(CLUSTER));
     // A user of its own: what is cancelled counts against its limits, and must not count against
     // those of other tests.
-    let token = lab.hub.create_user(&format!("waver-{}", route.name()), &[], ALL_VERBS)?;
-    attack(&client(lab, route), |client| waves(client, &path, &token))?;
+    let token = testbed.hub.create_user(&format!("waver-{}", route.name()), &[], ALL_VERBS)?;
+    attack(&client(testbed, route), |client| waves(client, &path, &token))?;
     victim.goes_on()
 }
 
-fn taken_back(lab: &Lab) -> Result<()> {
-    let token = lab.hub.server.service_account_token("default", "hasty-stranger")?;
-    let victim = Victim::start(lab, Route::Hub, "early")?;
-    let gate = lab.gateway.gate().context("the hub's way to the gateway")?;
+fn taken_back(testbed: &Testbed) -> Result<()> {
+    let token = testbed.hub.server.service_account_token("default", "hasty-stranger")?;
+    let victim = Victim::start(testbed, Route::Hub, "early")?;
+    let gate = testbed.gateway.gate().context("the hub's way to the gateway")?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     for _ in 0..ROUNDS {
         // The gateway finds requests and their resets in one read, as after a moment without a
         // processor.
         let _held = gate.hold();
-        runtime.block_on(take_back(&client(lab, Route::Hub), &token))?;
+        runtime.block_on(take_back(&client(testbed, Route::Hub), &token))?;
     }
     victim.goes_on()
 }
 
-fn connect(lab: &Lab) -> Result<()> {
-    let token = lab.hub.create_user("connector", &[], &["*"])?;
-    let victim = Victim::start(lab, Route::Hub, "connect")?;
+fn connect(testbed: &Testbed) -> Result<()> {
+    let token = testbed.hub.create_user("connector", &[], &["*"])?;
+    let victim = Victim::start(testbed, Route::Hub, "connect")?;
     let head = format!(
         "CONNECT {}/api HTTP/1.1\r\nHost: hub\r\nAuthorization: {}\r\nContent-Length: 5\r\n\r\nhello",
-        Lab::proxy_path(CLUSTER),
+        Testbed::proxy_path(CLUSTER),
         bearer(&token)
     );
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     for _ in 0..3 {
         let answer = runtime.block_on(async {
-            let mut io = client(lab, Route::Hub).connect().await?;
+            let mut io = client(testbed, Route::Hub).connect().await?;
             io.write_all(head.as_bytes()).await?;
             let mut answer = [0; 64];
             let length = timeout(LIMIT, io.read(&mut answer)).await??;

@@ -7,15 +7,15 @@ use std::thread;
 use anyhow::{Context as _, Result, ensure};
 use futures_util::future::join_all;
 use http::StatusCode;
-use hub_tests::lab::{CLUSTER, Lab};
 use hub_tests::product::Product;
+use hub_tests::testbed::{CLUSTER, Testbed};
 use kit::client::{H2Body, H2Connection, H2Options};
 use kit::pki::Trust;
 use libtest_mimic::Trial;
 use tokio::runtime::Runtime;
 
 use crate::access::bearer;
-use crate::stage::{Stage, test};
+use crate::fixture::{Fixture, test};
 
 const NAMESPACE: &str = "leaving";
 /// As short as can be: what comes of it ends with a line nearly always.
@@ -25,18 +25,18 @@ const LINES: usize = 4_000_000;
 /// Each fails with some chance only: the gateway has to come to wait for the member.
 const DOWNLOADS: usize = 8;
 
-pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
-    vec![test(stage, "shutdown::watches end, and a download with watch=true in its query arrives whole", shutdown)]
+pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
+    vec![test(fixture, "shutdown::watches end, and a download with watch=true in its query arrives whole", shutdown)]
 }
 
-fn shutdown(lab: &Lab) -> Result<()> {
-    lab.member.server.create_namespace(NAMESPACE)?;
-    lab.member.run_pod(NAMESPACE, "talker", &LINE.repeat(LINES))?;
-    let authorization = bearer(&lab.token);
-    let gateway = lab.start_gateway("leaving-gateway", &lab.hub.gateway_kubeconfig(), &[])?;
+fn shutdown(testbed: &Testbed) -> Result<()> {
+    testbed.member.server.create_namespace(NAMESPACE)?;
+    testbed.member.run_pod(NAMESPACE, "talker", &LINE.repeat(LINES))?;
+    let authorization = bearer(&testbed.token);
+    let gateway = testbed.start_gateway("leaving-gateway", &testbed.hub.gateway_kubeconfig(), &[])?;
     let runtime = Runtime::new()?;
     let connection = runtime.block_on(connect(&gateway))?;
-    let namespace = format!("{}/api/v1/namespaces/{NAMESPACE}", Lab::proxy_path(CLUSTER));
+    let namespace = format!("{}/api/v1/namespaces/{NAMESPACE}", Testbed::proxy_path(CLUSTER));
     let get = |path: &str| runtime.block_on(open(&connection, &format!("{namespace}/{path}"), &authorization));
     let mut watch = get("configmaps?watch=true&resourceVersion=0&fieldSelector=metadata.name=none")?;
     // A member takes this for the log as it is.

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use hub_tests::kubectl::Invocation;
-use hub_tests::lab::Lab;
+use hub_tests::testbed::Testbed;
 use libtest_mimic::Trial;
 
 use crate::compare::{self, Ways};
-use crate::stage::Stage;
+use crate::fixture::Fixture;
 
 /// How kubectl opens its streams.
 #[derive(Clone, Copy, Debug)]
@@ -39,21 +39,21 @@ const EXEC: &[(&str, i32, &str, Option<&str>)] = &[
 /// Larger than any window on the way, and not compressible into one.
 const BULK: usize = 8 << 20;
 
-pub(crate) fn trials(stage: &Arc<Stage>, ways: Ways) -> Vec<Trial> {
+pub(crate) fn trials(fixture: &Arc<Fixture>, ways: Ways) -> Vec<Trial> {
     let mut trials = Vec::new();
     for protocol in [Protocol::WebSocket, Protocol::Spdy] {
         for &(name, status, script, stdin) in if ways == Ways::Dialled { EXEC } else { &EXEC[SIMPLE..] } {
             let name = format!("streams::exec over {protocol:?}: {name}");
-            trials.push(ways.test(stage, &name, move |lab| exec(lab, ways, protocol, status, script, stdin)));
+            trials.push(ways.test(fixture, &name, move |testbed| exec(testbed, ways, protocol, status, script, stdin)));
         }
-        let mut push = |what: &str, run: fn(&Lab, Ways, Protocol) -> Result<()>| {
+        let mut push = |what: &str, run: fn(&Testbed, Ways, Protocol) -> Result<()>| {
             let name = format!("streams::{what} over {protocol:?}");
-            trials.push(ways.test(stage, &name, move |lab| run(lab, ways, protocol)));
+            trials.push(ways.test(fixture, &name, move |testbed| run(testbed, ways, protocol)));
         };
         push("exec in an absent pod", absent);
         push("exec of bulk data both ways", bulk);
-        push("attach with input", |lab, ways, protocol| attach(lab, ways, protocol, Some("typed\n")));
-        push("attach without input", |lab, ways, protocol| attach(lab, ways, protocol, None));
+        push("attach with input", |testbed, ways, protocol| attach(testbed, ways, protocol, Some("typed\n")));
+        push("attach without input", |testbed, ways, protocol| attach(testbed, ways, protocol, None));
         push("cp to a pod and back", copy);
     }
     trials
@@ -72,20 +72,27 @@ impl Protocol {
 }
 
 /// The namespace and pod of these tests, made by the first that asks.
-pub(crate) fn pod(lab: &Lab) -> Result<()> {
+pub(crate) fn pod(testbed: &Testbed) -> Result<()> {
     static READY: parking_lot::Mutex<bool> = parking_lot::Mutex::new(false);
     let mut ready = READY.lock();
     if !*ready {
-        lab.member.server.create_namespace("streams")?;
-        lab.member.run_pod("streams", "shell", "")?;
+        testbed.member.server.create_namespace("streams")?;
+        testbed.member.run_pod("streams", "shell", "")?;
         *ready = true;
     }
     Ok(())
 }
 
-fn exec(lab: &Lab, ways: Ways, protocol: Protocol, status: i32, script: &str, stdin: Option<&str>) -> Result<()> {
-    pod(lab)?;
-    compare::everywhere(lab, ways, status, |kubectl, _| match stdin {
+fn exec(
+    testbed: &Testbed,
+    ways: Ways,
+    protocol: Protocol,
+    status: i32,
+    script: &str,
+    stdin: Option<&str>,
+) -> Result<()> {
+    pod(testbed)?;
+    compare::everywhere(testbed, ways, status, |kubectl, _| match stdin {
         None => protocol.apply(kubectl.args(["exec", "shell", "-n", "streams", "--", "sh", "-c", script])),
         Some(text) => {
             protocol.apply(kubectl.args(["exec", "-i", "shell", "-n", "streams", "--", "sh", "-c", script]).stdin(text))
@@ -94,27 +101,27 @@ fn exec(lab: &Lab, ways: Ways, protocol: Protocol, status: i32, script: &str, st
     .map(drop)
 }
 
-fn absent(lab: &Lab, ways: Ways, protocol: Protocol) -> Result<()> {
-    pod(lab)?;
+fn absent(testbed: &Testbed, ways: Ways, protocol: Protocol) -> Result<()> {
+    pod(testbed)?;
     let words = ["exec", "absent", "-n", "streams", "--", "true"];
-    compare::everywhere(lab, ways, 1, |kubectl, _| protocol.apply(kubectl.args(words))).map(drop)
+    compare::everywhere(testbed, ways, 1, |kubectl, _| protocol.apply(kubectl.args(words))).map(drop)
 }
 
-fn bulk(lab: &Lab, ways: Ways, protocol: Protocol) -> Result<()> {
-    pod(lab)?;
+fn bulk(testbed: &Testbed, ways: Ways, protocol: Protocol) -> Result<()> {
+    pod(testbed)?;
     let text = noise(BULK);
     for route in ways.proxied() {
         let words = ["exec", "-i", "shell", "-n", "streams", "--", "cat"];
-        let output = protocol.apply(lab.kubectl(route).args(words)).stdin(text.clone()).run()?;
+        let output = protocol.apply(testbed.kubectl(route).args(words)).stdin(text.clone()).run()?;
         let (length, same) = (output.stdout.len(), output.stdout.as_bytes() == text);
         ensure!(output.status == 0 && same, "via {}: {length} bytes came back: {}", route.name(), output.stderr);
     }
     Ok(())
 }
 
-fn attach(lab: &Lab, ways: Ways, protocol: Protocol, stdin: Option<&str>) -> Result<()> {
-    pod(lab)?;
-    let output = compare::everywhere(lab, ways, 0, |kubectl, _| match stdin {
+fn attach(testbed: &Testbed, ways: Ways, protocol: Protocol, stdin: Option<&str>) -> Result<()> {
+    pod(testbed)?;
+    let output = compare::everywhere(testbed, ways, 0, |kubectl, _| match stdin {
         None => protocol.apply(kubectl.args(["attach", "shell", "-n", "streams"])),
         Some(text) => protocol.apply(kubectl.args(["attach", "-i", "shell", "-n", "streams"]).stdin(text)),
     })?;
@@ -123,16 +130,16 @@ fn attach(lab: &Lab, ways: Ways, protocol: Protocol, stdin: Option<&str>) -> Res
     Ok(())
 }
 
-fn copy(lab: &Lab, ways: Ways, protocol: Protocol) -> Result<()> {
-    pod(lab)?;
-    let directory = lab.directory(&format!("copy-{ways:?}-{protocol:?}"))?;
+fn copy(testbed: &Testbed, ways: Ways, protocol: Protocol) -> Result<()> {
+    pod(testbed)?;
+    let directory = testbed.directory(&format!("copy-{ways:?}-{protocol:?}"))?;
     std::fs::create_dir_all(directory.join("sent/inner"))?;
     let text = noise(1 << 20);
     std::fs::write(directory.join("sent/inner/file"), &text)?;
     for route in ways.all() {
         let run = |from: &str, to: &str| {
             let words = ["cp", from, to, "-n", "streams"];
-            protocol.apply(lab.kubectl(route).args(words)).directory(&directory).run()?.success()
+            protocol.apply(testbed.kubectl(route).args(words)).directory(&directory).run()?.success()
         };
         let (inside, back) = (format!("{protocol:?}-{}", ways.scope(route)), format!("back-{}", route.name()));
         run("sent", &format!("shell:{inside}"))?;

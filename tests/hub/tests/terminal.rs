@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use futures_util::{SinkExt as _, StreamExt as _};
-use hub_tests::lab::{Lab, Route};
+use hub_tests::testbed::{Route, Testbed};
 use libtest_mimic::Trial;
 use serde_json::Value;
 use tokio::net::TcpStream;
@@ -20,7 +20,7 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 
 use crate::access::{bearer, client};
 use crate::compare::Ways;
-use crate::stage::Stage;
+use crate::fixture::Fixture;
 use crate::streams;
 
 const PROTOCOL: &str = "v5.channel.k8s.io";
@@ -34,22 +34,24 @@ const SCRIPT: &str = "read%20line%3B%20until%20stty%20size%20%7C%20grep%20-qv%20
     stty%20size%3B%20echo%20%22got%20%24line%22%3B%20exit%209";
 const LIMIT: Duration = Duration::from_secs(20);
 
-pub(crate) fn trials(stage: &Arc<Stage>, ways: Ways) -> Vec<Trial> {
+pub(crate) fn trials(fixture: &Arc<Fixture>, ways: Ways) -> Vec<Trial> {
     let trial = |route: Route| {
         let name = format!("terminal::size, keys and exit status via {}", route.name());
-        ways.test(stage, &name, move |lab| {
-            streams::pod(lab)?;
+        ways.test(fixture, &name, move |testbed| {
+            streams::pod(testbed)?;
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             runtime.block_on(async {
-                tokio::time::timeout(LIMIT, terminal(lab, route)).await.context("the terminal was not done in time")?
+                tokio::time::timeout(LIMIT, terminal(testbed, route))
+                    .await
+                    .context("the terminal was not done in time")?
             })
         })
     };
     ways.proxied().into_iter().map(trial).collect()
 }
 
-async fn terminal(lab: &Lab, route: Route) -> Result<()> {
-    let mut socket = open(lab, route).await?;
+async fn terminal(testbed: &Testbed, route: Route) -> Result<()> {
+    let mut socket = open(testbed, route).await?;
     let channel = |number: u8, text: &str| Message::binary([&[number], text.as_bytes()].concat());
     socket.send(channel(RESIZE, r#"{"Width":77,"Height":33}"#)).await?;
     socket.send(channel(STDIN, "hello\n")).await?;
@@ -67,13 +69,13 @@ async fn terminal(lab: &Lab, route: Route) -> Result<()> {
     Ok(())
 }
 
-async fn open(lab: &Lab, route: Route) -> Result<WebSocketStream<TlsStream<TcpStream>>> {
-    let path = format!("{}/api/v1/namespaces/streams/pods/shell/exec", Lab::proxy_path(route.cluster()));
+async fn open(testbed: &Testbed, route: Route) -> Result<WebSocketStream<TlsStream<TcpStream>>> {
+    let path = format!("{}/api/v1/namespaces/streams/pods/shell/exec", Testbed::proxy_path(route.cluster()));
     let query = format!("stdin=true&stdout=true&tty=true&command=sh&command=-c&command={SCRIPT}");
     let mut request = format!("wss://localhost{path}?{query}").into_client_request()?;
-    request.headers_mut().insert("authorization", bearer(&lab.token).parse()?);
+    request.headers_mut().insert("authorization", bearer(&testbed.token).parse()?);
     request.headers_mut().insert("sec-websocket-protocol", PROTOCOL.parse()?);
-    let connection = client(lab, route).connect().await?;
+    let connection = client(testbed, route).connect().await?;
     let (socket, response) = tokio_tungstenite::client_async(request, connection).await?;
     let selected = response.headers().get("sec-websocket-protocol").map(|value| value.to_str()).transpose()?;
     ensure!(selected == Some(PROTOCOL), "selected {selected:?}");

@@ -9,20 +9,20 @@ use std::sync::Arc;
 use libtest_mimic::Trial;
 
 use crate::compare::Ways;
-use crate::stage::Stage;
+use crate::fixture::Fixture;
 use crate::{forward, reads, streams, terminal, watches, writes};
 
-pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     let ways = Ways::Tunnelled;
     let trials = [
-        registration::trials(stage), // long ones, which should not be the last to end
-        outage::trials(stage),
-        forward::trials(stage, ways),
-        reads::trials(stage, ways),
-        writes::trials(stage, ways),
-        watches::trials(stage, ways),
-        streams::trials(stage, ways),
-        terminal::trials(stage, ways),
+        registration::trials(fixture), // long ones, which should not be the last to end
+        outage::trials(fixture),
+        forward::trials(fixture, ways),
+        reads::trials(fixture, ways),
+        writes::trials(fixture, ways),
+        watches::trials(fixture, ways),
+        streams::trials(fixture, ways),
+        terminal::trials(fixture, ways),
     ];
     trials.into_iter().flatten().collect()
 }

@@ -15,13 +15,13 @@ use bytes::Bytes;
 use http::{Method, StatusCode};
 use hub_tests::http::Response;
 use hub_tests::hub::MemberSecret;
-use hub_tests::lab::{Lab, Route};
+use hub_tests::testbed::{Route, Testbed};
 use hub_tests::{ports, wait};
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
 use crate::access::{bearer, client};
-use crate::stage::{Stage, test};
+use crate::fixture::{Fixture, test};
 
 /// As long as KubeVela tries again when a cluster that was just joined is not yet known: three
 /// times, a second apart.
@@ -29,20 +29,24 @@ const JOINING: Duration = Duration::from_secs(3);
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 const MERGE: &str = "application/merge-patch+json";
 
-pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     let mut trials = Vec::new();
     for route in Route::PROXIED {
         let name = |what: &str| format!("vela::via {}: {what}", route.name());
-        trials.push(test(stage, name("an application comes, changes and goes"), move |lab| application(lab, route)));
-        trials.push(test(stage, name("joining, renaming and detaching a cluster"), move |lab| join(lab, route)));
+        trials.push(test(fixture, name("an application comes, changes and goes"), move |testbed| {
+            application(testbed, route)
+        }));
+        trials.push(test(fixture, name("joining, renaming and detaching a cluster"), move |testbed| {
+            join(testbed, route)
+        }));
     }
-    trials.extend(identity::trials(stage));
+    trials.extend(identity::trials(fixture));
     trials
 }
 
 /// One caller of one cluster, with what it sends on every request.
 struct Vela<'a> {
-    lab: &'a Lab,
+    testbed: &'a Testbed,
     route: Route,
     cluster: String,
     headers: Vec<(&'static str, String)>,
@@ -53,22 +57,22 @@ struct Vela<'a> {
 // === impl Vela ===
 
 impl<'a> Vela<'a> {
-    fn new(lab: &'a Lab, route: Route, cluster: &str) -> Self {
-        let headers = vec![("authorization", bearer(&lab.token)), ("user-agent", "vela-core/v1.11".to_owned())];
-        Self { lab, route, cluster: cluster.to_owned(), headers, query: "" }
+    fn new(testbed: &'a Testbed, route: Route, cluster: &str) -> Self {
+        let headers = vec![("authorization", bearer(&testbed.token)), ("user-agent", "vela-core/v1.11".to_owned())];
+        Self { testbed, route, cluster: cluster.to_owned(), headers, query: "" }
     }
 
     fn send(&self, method: &Method, path: &str, kind: &str, body: Option<&Value>) -> Result<Response> {
         let (join, more) = if path.contains('?') { ("&", self.query) } else { ("?", self.query) };
         let join = if more.is_empty() { "" } else { join };
-        let path = format!("{}{path}{join}{more}", Lab::proxy_path(&self.cluster));
+        let path = format!("{}{path}{join}{more}", Testbed::proxy_path(&self.cluster));
         let mut headers: Vec<(&str, &str)> = self.headers.iter().map(|(name, value)| (*name, &**value)).collect();
         headers.push(("accept", "application/json, */*"));
         if body.is_some() {
             headers.push(("content-type", kind));
         }
         let body = body.map(Value::to_string).unwrap_or_default();
-        client(self.lab, self.route).send(method, &path, &headers, Bytes::from(body))
+        client(self.testbed, self.route).send(method, &path, &headers, Bytes::from(body))
     }
 
     fn get(&self, path: &str) -> Result<Response> {
@@ -90,10 +94,10 @@ fn failure(response: Response, code: StatusCode) -> Result<String> {
     Ok(status["message"].as_str().unwrap_or_default().to_owned())
 }
 
-fn application(lab: &Lab, route: Route) -> Result<()> {
+fn application(testbed: &Testbed, route: Route) -> Result<()> {
     let namespace = format!("vela-{}", route.name());
-    lab.member.server.create_namespace(&namespace)?;
-    let vela = Vela::new(lab, route, hub_tests::lab::CLUSTER);
+    testbed.member.server.create_namespace(&namespace)?;
+    let vela = Vela::new(testbed, route, hub_tests::testbed::CLUSTER);
     for path in ["/api", "/apis", "/api/v1", "/apis/apps/v1", "/apis/rbac.authorization.k8s.io/v1"] {
         let kind = vela.get(path)?.expect(StatusCode::OK)?.json()?["kind"].clone();
         ensure!(
@@ -132,24 +136,24 @@ fn application(lab: &Lab, route: Route) -> Result<()> {
 }
 
 /// What is done to clusters: the texts tell it whether one is gone, or only cannot be reached.
-fn join(lab: &Lab, route: Route) -> Result<()> {
+fn join(testbed: &Testbed, route: Route) -> Result<()> {
     let names = [format!("joined-{}", route.name()), format!("renamed-{}", route.name())];
-    let [vela, renamed] = [&names[0], &names[1]].map(|name| Vela::new(lab, route, name));
+    let [vela, renamed] = [&names[0], &names[1]].map(|name| Vela::new(testbed, route, name));
     let joined = |vela: &Vela<'_>| {
         wait::until("the cluster that was joined", JOINING, || vela.get("/version")?.expect(StatusCode::OK))
     };
-    let secret = || MemberSecret::with_token(&lab.member.server, &lab.member_token);
+    let secret = || MemberSecret::with_token(&testbed.member.server, &testbed.member_token);
     let absent = |vela: &Vela<'_>| -> Result<()> {
         let message = failure(vela.get("/version")?, StatusCode::NOT_FOUND)?;
         ensure!(message.contains(&format!("no such cluster {}", vela.cluster)), "{message}");
         Ok(())
     };
     absent(&vela)?;
-    lab.hub.register_member(&names[0], &secret())?;
+    testbed.hub.register_member(&names[0], &secret())?;
     joined(&vela)?;
     // Renaming is another Secret, and this one's end.
-    lab.hub.register_member(&names[1], &secret())?;
-    lab.hub.forget_member(&names[0])?;
+    testbed.hub.register_member(&names[1], &secret())?;
+    testbed.hub.forget_member(&names[0])?;
     joined(&renamed)?;
     wait::until("the old name's end", JOINING, || absent(&vela))?;
     // What cleans up behind an application on a detached cluster stops when it reads this, whatever
@@ -165,7 +169,7 @@ fn join(lab: &Lab, route: Route) -> Result<()> {
     }
     // Its address goes dead: disconnected, and not gone.
     let nobody = format!("https://127.0.0.1:{}", ports::free()?);
-    lab.hub.register_member(&names[1], &secret().at(&nobody))?;
+    testbed.hub.register_member(&names[1], &secret().at(&nobody))?;
     let message = wait::until("the dead address", JOINING, || {
         failure(renamed.get("/version")?, StatusCode::SERVICE_UNAVAILABLE)
     })?;
@@ -175,5 +179,5 @@ fn join(lab: &Lab, route: Route) -> Result<()> {
         StatusCode::SERVICE_UNAVAILABLE,
     )?;
     ensure!(message.contains("dial tcp"), "{message}");
-    lab.hub.forget_member(&names[1])
+    testbed.hub.forget_member(&names[1])
 }

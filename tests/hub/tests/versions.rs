@@ -13,11 +13,11 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use hub_tests::hub::MemberSecret;
 use hub_tests::kubectl::{Kubectl, Output};
-use hub_tests::lab::{Lab, Route};
+use hub_tests::testbed::{Route, Testbed};
 use hub_tests::wait;
 use libtest_mimic::Trial;
 
-use crate::stage::{Stage, test};
+use crate::fixture::{Fixture, test};
 use crate::{forward, streams, viewer};
 
 /// For a change to be seen by kubectl; a tenth of a second is usual.
@@ -30,18 +30,21 @@ enum Version {
     Newest,
 }
 
-pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     let mut trials = Vec::new();
     for version in [Version::Oldest, Version::Newest] {
         for route in Route::PROXIED {
             let name = |what: &str| format!("versions::{version:?} kubectl via {}: {what}", route.name());
-            trials.push(test(stage, name("get, describe, explain"), move |lab| tables::tables(lab, version, route)));
-            trials.push(test(stage, name("get -w and wait"), move |lab| watches::watches(lab, version, route)));
+            trials.push(test(fixture, name("get, describe, explain"), move |testbed| {
+                tables::tables(testbed, version, route)
+            }));
+            trials
+                .push(test(fixture, name("get -w and wait"), move |testbed| watches::watches(testbed, version, route)));
         }
     }
     for route in Route::PROXIED {
         let name = format!("versions::Oldest kubectl via {}: exec, logs -f, port-forward", route.name());
-        trials.push(test(stage, name, move |lab| into_pods(lab, route)));
+        trials.push(test(fixture, name, move |testbed| into_pods(testbed, route)));
     }
     trials
 }
@@ -50,18 +53,18 @@ pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
 
 impl Version {
     /// kubectl of this version as the viewer, for the hub's or the gateway's own resources.
-    fn viewer(self, lab: &Lab, route: Route) -> Result<Kubectl> {
-        let kubectl = viewer::kubectl(lab, route)?;
+    fn viewer(self, testbed: &Testbed, route: Route) -> Result<Kubectl> {
+        let kubectl = viewer::kubectl(testbed, route)?;
         Ok(match self {
-            Self::Oldest => lab.oldest(kubectl),
+            Self::Oldest => testbed.oldest(kubectl),
             Self::Newest => kubectl,
         })
     }
 }
 
 /// A cluster of this trial alone, which is known to the gateway when this returns.
-fn register(lab: &Lab, kubectl: &Kubectl, cluster: &str) -> Result<()> {
-    lab.hub.register_member(cluster, &MemberSecret::with_token(&lab.member.server, &lab.member_token))?;
+fn register(testbed: &Testbed, kubectl: &Kubectl, cluster: &str) -> Result<()> {
+    testbed.hub.register_member(cluster, &MemberSecret::with_token(&testbed.member.server, &testbed.member_token))?;
     wait::until("the new cluster", LIMIT, || kubectl.ok(&format!("get clustergateway {cluster} -o name")))?;
     Ok(())
 }
@@ -70,9 +73,9 @@ fn run(kubectl: &Kubectl, line: &str) -> Result<Output> {
     kubectl.args(line.split(' ')).run()
 }
 
-fn into_pods(lab: &Lab, route: Route) -> Result<()> {
-    streams::pod(lab)?;
-    let kubectl = lab.oldest(lab.kubectl(route));
+fn into_pods(testbed: &Testbed, route: Route) -> Result<()> {
+    streams::pod(testbed)?;
+    let kubectl = testbed.oldest(testbed.kubectl(route));
     let version = kubectl.ok("version -o json")?;
     ensure!(version.contains(r#""gitVersion": "v1.27"#) && version.contains(r#""serverVersion""#), "{version}");
 
@@ -82,11 +85,11 @@ fn into_pods(lab: &Lab, route: Route) -> Result<()> {
     ensure!(output.stderr.starts_with("err\n"), "{output:?}");
 
     let name = format!("aged-{}", route.name());
-    lab.member.run_pod("streams", &name, "before\n")?;
+    testbed.member.run_pod("streams", &name, "before\n")?;
     let mut follower = kubectl.args(["logs", "-f", &name, "-n", "streams"]).start()?;
     for text in ["before", "after"] {
         if text == "after" {
-            let path = lab.member.container("streams", &name).join("main.log");
+            let path = testbed.member.container("streams", &name).join("main.log");
             std::fs::write(&path, "before\nafter\n").context("the log")?;
         }
         let line = follower.next_line(LIMIT)?;

@@ -10,7 +10,7 @@ use http::Method;
 use hub_tests::http::Response;
 use hub_tests::kubeconfig::{Credential, Kubeconfig};
 use hub_tests::kubectl::Kubectl;
-use hub_tests::lab::{Lab, Route};
+use hub_tests::testbed::{Route, Testbed};
 use serde_json::{Value, json};
 
 use crate::access::{bearer, client};
@@ -21,58 +21,64 @@ pub(crate) const GROUP: &str = "/apis/cluster.core.oam.dev/v1alpha1";
 const NAME: &str = "viewer";
 
 /// The viewer's token. The first who asks makes the user.
-pub(crate) fn token(lab: &Lab) -> Result<String> {
+pub(crate) fn token(testbed: &Testbed) -> Result<String> {
     static TOKEN: OnceLock<Result<String, String>> = OnceLock::new();
-    let token = TOKEN.get_or_init(|| create(lab).map_err(|error| format!("{error:#}")));
+    let token = TOKEN.get_or_init(|| create(testbed).map_err(|error| format!("{error:#}")));
     token.clone().map_err(|error| anyhow!("no viewer: {error}"))
 }
 
 /// A kubeconfig of the viewer for the hub itself, or for the gateway itself, without a path: not
 /// for a member.
-pub(crate) fn kubeconfig(lab: &Lab, route: Route) -> Result<PathBuf> {
-    token(lab)?; // it is written with it, once: others may be reading
-    path(lab, route)
+pub(crate) fn kubeconfig(testbed: &Testbed, route: Route) -> Result<PathBuf> {
+    token(testbed)?; // it is written with it, once: others may be reading
+    path(testbed, route)
 }
 
-fn path(lab: &Lab, route: Route) -> Result<PathBuf> {
-    Ok(lab.directory("viewer")?.join(format!("{}.kubeconfig", route.name())))
+fn path(testbed: &Testbed, route: Route) -> Result<PathBuf> {
+    Ok(testbed.directory("viewer")?.join(format!("{}.kubeconfig", route.name())))
 }
 
-fn write_kubeconfig(lab: &Lab, route: Route, token: &str) -> Result<()> {
+fn write_kubeconfig(testbed: &Testbed, route: Route, token: &str) -> Result<()> {
     let (server, authority) = match route {
         Route::Gateway | Route::Embedded => {
-            let gateway = lab.gateway_on(route);
+            let gateway = testbed.gateway_on(route);
             (format!("https://{}", gateway.address()), gateway.authority_file())
         }
         Route::Hub | Route::Tunnel | Route::Direct => {
-            (lab.hub.server.url(), lab.hub.server.authority_file().to_path_buf())
+            (testbed.hub.server.url(), testbed.hub.server.authority_file().to_path_buf())
         }
     };
     let kubeconfig = Kubeconfig { server, authority, credential: Credential::Token(token.to_owned()) };
-    kubeconfig.write(path(lab, route)?).map(drop)
+    kubeconfig.write(path(testbed, route)?).map(drop)
 }
 
 /// kubectl as the viewer.
-pub(crate) fn kubectl(lab: &Lab, route: Route) -> Result<Kubectl> {
-    Ok(Kubectl { kubeconfig: kubeconfig(lab, route)?, ..lab.hub.server.kubectl() })
+pub(crate) fn kubectl(testbed: &Testbed, route: Route) -> Result<Kubectl> {
+    Ok(Kubectl { kubeconfig: kubeconfig(testbed, route)?, ..testbed.hub.server.kubectl() })
 }
 
 /// One request of the viewer to `path` below [`GROUP`]; a body is JSON.
-pub(crate) fn send(lab: &Lab, route: Route, method: &Method, path: &str, body: Option<&Value>) -> Result<Response> {
-    let authorization = bearer(&token(lab)?);
+pub(crate) fn send(
+    testbed: &Testbed,
+    route: Route,
+    method: &Method,
+    path: &str,
+    body: Option<&Value>,
+) -> Result<Response> {
+    let authorization = bearer(&token(testbed)?);
     let mut headers = vec![("authorization", &*authorization), ("accept", "application/json")];
     headers.extend(body.map(|_| ("content-type", "application/json")));
     let body = body.map(Value::to_string).unwrap_or_default();
-    client(lab, route).send(method, &format!("{GROUP}{path}"), &headers, body.into())
+    client(testbed, route).send(method, &format!("{GROUP}{path}"), &headers, body.into())
 }
 
 /// GET as [`send`].
-pub(crate) fn get(lab: &Lab, route: Route, path: &str) -> Result<Response> {
-    send(lab, route, &Method::GET, path, None)
+pub(crate) fn get(testbed: &Testbed, route: Route, path: &str) -> Result<Response> {
+    send(testbed, route, &Method::GET, path, None)
 }
 
-fn create(lab: &Lab) -> Result<String> {
-    let token = lab.hub.server.service_account_token("default", NAME)?;
+fn create(testbed: &Testbed) -> Result<String> {
+    let token = testbed.hub.server.service_account_token("default", NAME)?;
     let rule = |resources: &[&str], verbs: &[&str]| json!({"apiGroups": ["cluster.core.oam.dev"], "resources": resources, "verbs": verbs});
     let role = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -90,7 +96,7 @@ fn create(lab: &Lab) -> Result<String> {
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": NAME},
         "subjects": [{"kind": "ServiceAccount", "name": NAME, "namespace": "default"}],
     });
-    lab.hub.apply(&[role, binding])?;
-    Route::PROXIED.into_iter().try_for_each(|route| write_kubeconfig(lab, route, &token))?;
+    testbed.hub.apply(&[role, binding])?;
+    Route::PROXIED.into_iter().try_for_each(|route| write_kubeconfig(testbed, route, &token))?;
     Ok(token)
 }

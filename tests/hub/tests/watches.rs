@@ -6,30 +6,30 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use hub_tests::lab::{Lab, Route};
+use hub_tests::testbed::{Route, Testbed};
 use libtest_mimic::Trial;
 
 use crate::compare::Ways;
-use crate::stage::Stage;
+use crate::fixture::Fixture;
 
 /// For something that happened to be seen by kubectl; a tenth of a second is usual.
 const LIMIT: Duration = Duration::from_secs(10);
 
-pub(crate) fn trials(stage: &Arc<Stage>, ways: Ways) -> Vec<Trial> {
+pub(crate) fn trials(fixture: &Arc<Fixture>, ways: Ways) -> Vec<Trial> {
     vec![
-        ways.test(stage, "watches::get -w shows every change as it happens", move |lab| watch(lab, ways)),
-        ways.test(stage, "watches::get -w of a Table", move |lab| watch_table(lab, ways)),
-        ways.test(stage, "watches::logs -f grows line by line", move |lab| follow(lab, ways)),
+        ways.test(fixture, "watches::get -w shows every change as it happens", move |testbed| watch(testbed, ways)),
+        ways.test(fixture, "watches::get -w of a Table", move |testbed| watch_table(testbed, ways)),
+        ways.test(fixture, "watches::logs -f grows line by line", move |testbed| follow(testbed, ways)),
     ]
 }
 
-fn watch(lab: &Lab, ways: Ways) -> Result<()> {
-    let kubectl = lab.member.server.kubectl();
+fn watch(testbed: &Testbed, ways: Ways) -> Result<()> {
+    let kubectl = testbed.member.server.kubectl();
     for route in ways.all() {
         let namespace = format!("watch-{}", ways.scope(route));
-        lab.member.server.create_namespace(&namespace)?;
+        testbed.member.server.create_namespace(&namespace)?;
         let words = format!("get configmaps -n {namespace} -l seen=yes -w --output-watch-events");
-        let mut watch = lab.kubectl(route).args(words.split(' ')).start()?;
+        let mut watch = testbed.kubectl(route).args(words.split(' ')).start()?;
         for (change, line) in [
             ("create configmap first", None),
             ("label configmap first seen=yes", Some("ADDED first")),
@@ -49,12 +49,13 @@ fn watch(lab: &Lab, ways: Ways) -> Result<()> {
     Ok(())
 }
 
-fn watch_table(lab: &Lab, ways: Ways) -> Result<()> {
+fn watch_table(testbed: &Testbed, ways: Ways) -> Result<()> {
     let namespace = &format!("watch-table-{}", ways.scope(Route::Direct));
-    lab.member.server.create_namespace(namespace)?;
-    let start = |route: Route| lab.kubectl(route).args(["get", "pods", "-n", namespace, "-w", "-o", "wide"]).start();
+    testbed.member.server.create_namespace(namespace)?;
+    let start =
+        |route: Route| testbed.kubectl(route).args(["get", "pods", "-n", namespace, "-w", "-o", "wide"]).start();
     let mut watches = Vec::new();
-    lab.member.run_pod(namespace, "first", "")?;
+    testbed.member.run_pod(namespace, "first", "")?;
     for route in ways.all() {
         let mut watch = start(route)?;
         watch.next_line(LIMIT)?; // heading
@@ -62,7 +63,7 @@ fn watch_table(lab: &Lab, ways: Ways) -> Result<()> {
         ensure!(line.starts_with("first") && line.contains("Running"), "via {}: {line}", route.name());
         watches.push((route, watch));
     }
-    lab.member.server.kubectl().ok(&format!("label pod first -n {namespace} changed=yes"))?;
+    testbed.member.server.kubectl().ok(&format!("label pod first -n {namespace} changed=yes"))?;
     for (route, watch) in &mut watches {
         let line = watch.next_line(LIMIT)?;
         ensure!(line.starts_with("first") && line.contains("Running"), "via {}: {line}", route.name());
@@ -70,17 +71,17 @@ fn watch_table(lab: &Lab, ways: Ways) -> Result<()> {
     Ok(())
 }
 
-fn follow(lab: &Lab, ways: Ways) -> Result<()> {
+fn follow(testbed: &Testbed, ways: Ways) -> Result<()> {
     let namespace = &format!("follow-{}", ways.scope(Route::Direct));
-    lab.member.server.create_namespace(namespace)?;
-    lab.member.run_pod(namespace, "talker", "before\n")?;
+    testbed.member.server.create_namespace(namespace)?;
+    testbed.member.run_pod(namespace, "talker", "before\n")?;
     let mut log = std::fs::OpenOptions::new()
         .append(true)
-        .open(lab.member.container(namespace, "talker").join("main.log"))
+        .open(testbed.member.container(namespace, "talker").join("main.log"))
         .context("the log")?;
     let mut followers = Vec::new();
     for route in ways.all() {
-        let follower = lab.kubectl(route).args(["logs", "-f", "talker", "-n", namespace]).start()?;
+        let follower = testbed.kubectl(route).args(["logs", "-f", "talker", "-n", namespace]).start()?;
         followers.push((route, follower));
     }
     // One line at a time: nothing larger comes that could push a collected line out.

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
-use hub_tests::lab::Lab;
+use hub_tests::testbed::Testbed;
 use libtest_mimic::Trial;
 
 use crate::compare::{self, Ways};
-use crate::stage::Stage;
+use crate::fixture::Fixture;
 
 const DEPLOYMENT: &str = r"
 apiVersion: apps/v1
@@ -121,9 +121,9 @@ const CUSTOM: &[Step] = &[
     (1, "get widgets.SCOPE.example.com", ""),
 ];
 
-pub(crate) fn trials(stage: &Arc<Stage>, ways: Ways) -> Vec<Trial> {
+pub(crate) fn trials(fixture: &Arc<Fixture>, ways: Ways) -> Vec<Trial> {
     let trial = |what: &str, name: &'static str, steps: &'static [Step]| {
-        ways.test(stage, &format!("writes::{what}"), move |lab| script(lab, ways, name, steps))
+        ways.test(fixture, &format!("writes::{what}"), move |testbed| script(testbed, ways, name, steps))
     };
     let mut trials = vec![
         trial("apply, diff, replace, delete", "apply", APPLY),
@@ -136,12 +136,12 @@ pub(crate) fn trials(stage: &Arc<Stage>, ways: Ways) -> Vec<Trial> {
     trials
 }
 
-fn script(lab: &Lab, ways: Ways, name: &str, steps: &[Step]) -> Result<()> {
+fn script(testbed: &Testbed, ways: Ways, name: &str, steps: &[Step]) -> Result<()> {
     for route in ways.all() {
-        lab.member.server.create_namespace(&format!("{name}-{}", ways.scope(route)))?;
+        testbed.member.server.create_namespace(&format!("{name}-{}", ways.scope(route)))?;
     }
     for (number, &(status, line, stdin)) in steps.iter().enumerate() {
-        compare::everywhere(lab, ways, status, |kubectl, scope| {
+        compare::everywhere(testbed, ways, status, |kubectl, scope| {
             let words = line
                 .split(' ')
                 .map(|word| word.replace("SCOPE", scope))

@@ -6,7 +6,7 @@ pub const CRATES: &[&[&str]] = &[
     &["demo-real"],
     &["tunnel-tests", "demo", "bench", "count"],
     &["dist"],
-    &["stage"],
+    &["harness"],
     &["hub-tests", "system-tests"],
     &["gateway", "tunnel-server", "tunnel-agent"],
     &["audit", "links"],

@@ -1,7 +1,7 @@
 //! The gateway in this process, with everything it reads from disk in a directory of its own.
 //!
-//! `Rig::with(&member).await` is enough for most tests: no hub, one cluster [`CLUSTER`], an
-//! administrator and a viewer. What a test needs beyond that it asks of [`Rig::builder`].
+//! `Testbed::with(&member).await` is enough for most tests: no hub, one cluster [`CLUSTER`], an
+//! administrator and a viewer. What a test needs beyond that it asks of [`Testbed::builder`].
 
 mod files;
 
@@ -21,7 +21,7 @@ use self::files::Files;
 use crate::connection::{Answer, Connection};
 use crate::versions::Http;
 
-/// The name of the cluster that [`Rig::with`] registers.
+/// The name of the cluster that [`Testbed::with`] registers.
 pub const CLUSTER: &str = "c1";
 /// Bearer token of `admin`, a member of `system:masters`.
 pub const ADMIN: &str = "admin-token";
@@ -33,8 +33,8 @@ pub const MEMBER_TOKEN: &str = "member-token";
 /// Namespace of the cluster Secrets.
 const NAMESPACE: &str = "vela-system";
 
-/// A running gateway. It stops without draining when dropped; [`Rig::stop`] drains.
-pub struct Rig {
+/// A running gateway. It stops without draining when dropped; [`Testbed::stop`] drains.
+pub struct Testbed {
     gateway: Gateway,
     address: SocketAddr,
     files: Files,
@@ -43,7 +43,7 @@ pub struct Rig {
 }
 
 /// A gateway to be started.
-pub struct RigBuilder {
+pub struct TestbedBuilder {
     files: Files,
     serving: Authority,
     clients: Authority,
@@ -91,12 +91,12 @@ pub fn proxied(cluster: &str, rest: &str) -> String {
     format!("/apis/cluster.core.oam.dev/v1alpha1/clustergateways/{cluster}/proxy{rest}")
 }
 
-// === impl Rig ===
+// === impl Testbed ===
 
-impl Rig {
+impl Testbed {
     /// Starts a gateway without a hub and without clusters, unless told otherwise.
-    pub fn builder() -> RigBuilder {
-        RigBuilder::new()
+    pub fn builder() -> TestbedBuilder {
+        TestbedBuilder::new()
     }
 
     /// A ready gateway with the cluster [`CLUSTER`] at `member`.
@@ -154,7 +154,7 @@ impl Rig {
         self.files.write_cluster(name, secret);
     }
 
-    /// As [`Rig::register`], with any text as the manifest.
+    /// As [`Testbed::register`], with any text as the manifest.
     pub fn write_manifest(&self, name: &str, text: &str) {
         self.files.write_manifest(name, text);
     }
@@ -164,8 +164,8 @@ impl Rig {
         self.files.remove_cluster(name);
     }
 
-    /// Replaces the serving certificate on disk; [`RigBuilder::serving_leaf`] is what was issued at
-    /// the start.
+    /// Replaces the serving certificate on disk; [`TestbedBuilder::serving_leaf`] is what was
+    /// issued at the start.
     pub fn replace_serving_certificate(&self, certificate: &Issued) {
         self.files.write_serving(certificate);
     }
@@ -181,7 +181,7 @@ impl Rig {
         connection.expect("the gateway accepts connections")
     }
 
-    /// As [`Rig::aggregator`], for a user who needs no review.
+    /// As [`Testbed::aggregator`], for a user who needs no review.
     pub async fn aggregator_as_admin(&self, hub: &FakeHub, http: Http) -> Connection {
         self.aggregator(hub, http).await.with("x-remote-user", "admin").with("x-remote-group", "system:masters")
     }
@@ -207,15 +207,15 @@ impl Rig {
     }
 }
 
-impl std::fmt::Debug for Rig {
+impl std::fmt::Debug for Testbed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Rig").field("address", &self.address).finish_non_exhaustive()
     }
 }
 
-// === impl RigBuilder ===
+// === impl TestbedBuilder ===
 
-impl RigBuilder {
+impl TestbedBuilder {
     fn new() -> Self {
         let (serving, clients) = (Authority::new("serving-ca"), Authority::new("client-ca"));
         let files = Files::new(&serving.issue(&Self::serving_leaf()), &clients);
@@ -265,14 +265,14 @@ impl RigBuilder {
     }
 
     /// Starts it and waits until it is ready.
-    pub async fn start(self) -> Rig {
-        let rig = self.launch().await;
-        rig.ready().await;
-        rig
+    pub async fn start(self) -> Testbed {
+        let testbed = self.launch().await;
+        testbed.ready().await;
+        testbed
     }
 
     /// Starts it and returns as soon as it listens.
-    pub async fn launch(self) -> Rig {
+    pub async fn launch(self) -> Testbed {
         let mut arguments = vec![
             "cluster-gateway".to_owned(),
             "--bind-address=127.0.0.1".to_owned(),
@@ -290,6 +290,6 @@ impl RigBuilder {
         let started = within(WAIT, "the start of the gateway", starting).await;
         let gateway = started.expect("starting does not panic").expect("the gateway starts");
         let address = gateway.address();
-        Rig { gateway, address, files: self.files, serving: self.serving, clients: self.clients }
+        Testbed { gateway, address, files: self.files, serving: self.serving, clients: self.clients }
     }
 }

@@ -1,5 +1,5 @@
-//! What the tests of the tunnel share: stages of servers and agents in this process, frontends that
-//! call, destinations that answer or misbehave, and measures.
+//! What the tests of the tunnel share: testbeds of servers and agents in this process, frontends
+//! that call, destinations that answer or misbehave, and measures.
 //!
 //! Everything is real sockets and real TLS on loopback, on ports of the system's choice, and ends
 //! when dropped.
@@ -10,8 +10,8 @@ pub mod measure;
 pub mod pattern;
 pub mod pki;
 pub mod site;
-pub mod stage;
+pub mod testbed;
 
 pub use self::frontend::{Answer, Caller, Frontend, NotOpened, Tunnel};
 pub use self::site::Site;
-pub use self::stage::{AgentSpec, Stage};
+pub use self::testbed::{AgentSpec, Testbed};

@@ -1,4 +1,5 @@
-//! One stage: tunnel-servers and tunnel-agents with their certificates, and callers to the servers.
+//! One testbed: tunnel-servers and tunnel-agents with their certificates, and callers to the
+//! servers.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ use tunnel_server::Server;
 use crate::pki::Pki;
 use crate::{Caller, Frontend, Site, admin};
 
-/// The cluster of a stage that needs only one.
+/// The cluster of a testbed that needs only one.
 pub const CLUSTER: &str = "edge";
 
 /// How long agents may take to link.
@@ -27,7 +28,7 @@ pub const REST: Duration = Duration::from_secs(10);
 static MACHINE: LazyLock<std::sync::Arc<RwLock<()>>> = LazyLock::new(std::sync::Arc::default);
 
 /// Servers, agents and what they need. Dropping it stops all of them without draining.
-pub struct Stage {
+pub struct Testbed {
     agents: Vec<Option<Agent>>,
     servers: Vec<Option<Server>>,
     pub pki: Pki,
@@ -43,12 +44,12 @@ pub struct Builder {
     servers: usize,
     agents: Vec<AgentSpec>,
     server_flags: Vec<String>,
-    turn: Wish,
+    turn: MachineUse,
 }
 
 /// How much of the machine a test needs.
 #[derive(Debug, Clone, Copy)]
-enum Wish {
+enum MachineUse {
     Nothing,
     Share,
     All,
@@ -64,9 +65,9 @@ pub struct AgentSpec {
     pub allow: Vec<String>,
     /// Which servers it is given; all when empty.
     pub servers: Vec<usize>,
-    /// Servers that are not the stage's.
+    /// Servers that are not the testbed's.
     pub elsewhere: Vec<SocketAddr>,
-    /// Its API server; the stage's echo unless told otherwise.
+    /// Its API server; the testbed's echo unless told otherwise.
     pub api_server: Option<SocketAddr>,
     /// Further flags.
     pub flags: Vec<String>,
@@ -80,16 +81,16 @@ enum Turn {
     Alone { _guard: OwnedRwLockWriteGuard<()> },
 }
 
-// === impl Stage ===
+// === impl Testbed ===
 
-impl Stage {
+impl Testbed {
     /// One server and one agent of [`CLUSTER`].
     pub async fn simple() -> Self {
         Self::builder().agent(AgentSpec::new(CLUSTER)).start().await
     }
 
     pub fn builder() -> Builder {
-        Builder { servers: 1, agents: Vec::new(), server_flags: Vec::new(), turn: Wish::Share }
+        Builder { servers: 1, agents: Vec::new(), server_flags: Vec::new(), turn: MachineUse::Share }
     }
 
     /// Starts another agent and waits for its links.
@@ -99,7 +100,7 @@ impl Stage {
         self.wait_linked(spec, &before).await;
     }
 
-    /// Starts an agent the stage does not keep and does not wait for.
+    /// Starts an agent the testbed does not keep and does not wait for.
     pub fn start_agent(&self, spec: &AgentSpec) -> Agent {
         let arguments = self.agent_arguments(spec);
         block_in_place(|| Agent::start(arguments)).expect("the agent starts")
@@ -134,7 +135,7 @@ impl Stage {
         self.agents[at].as_ref().expect("an agent that runs")
     }
 
-    /// Takes an agent away from the stage: to stop it, or to drop it, which is its crash.
+    /// Takes an agent away from the testbed: to stop it, or to drop it, which is its crash.
     pub fn take_agent(&mut self, at: usize) -> Agent {
         self.agents[at].take().expect("an agent that runs")
     }
@@ -144,12 +145,12 @@ impl Stage {
         self.agents[at] = Some(agent);
     }
 
-    /// As [`Stage::take_agent`].
+    /// As [`Testbed::take_agent`].
     pub fn take_server(&mut self, at: usize) -> Server {
         self.servers[at].take().expect("a server that runs")
     }
 
-    /// Lets others have the machine: this stage does little more than wait from now on.
+    /// Lets others have the machine: this testbed does little more than wait from now on.
     pub fn waits(&mut self) {
         self.turn = Turn::None;
     }
@@ -268,7 +269,7 @@ async fn wait_zero(address: SocketAddr, series: &str) {
     .await;
 }
 
-impl Drop for Stage {
+impl Drop for Testbed {
     fn drop(&mut self) {
         // They bring runtimes of their own.
         let ended = (std::mem::take(&mut self.agents), std::mem::take(&mut self.servers));
@@ -298,40 +299,40 @@ impl Builder {
         self
     }
 
-    /// No other stage of this process runs at the same time: for tests that measure.
+    /// No other testbed of this process runs at the same time: for tests that measure.
     #[must_use]
     pub fn alone(mut self) -> Self {
-        self.turn = Wish::All;
+        self.turn = MachineUse::All;
         self
     }
 
     /// Others may measure meanwhile: for tests that do next to nothing but wait.
     #[must_use]
     pub fn waiting(mut self) -> Self {
-        self.turn = Wish::Nothing;
+        self.turn = MachineUse::Nothing;
         self
     }
 
     /// Starts everything and waits until every agent is linked.
-    pub async fn start(self) -> Stage {
+    pub async fn start(self) -> Testbed {
         let turn = match self.turn {
-            Wish::Nothing => Turn::None,
-            Wish::Share => Turn::Shared { _guard: MACHINE.clone().read_owned().await },
-            Wish::All => Turn::Alone { _guard: MACHINE.clone().write_owned().await },
+            MachineUse::Nothing => Turn::None,
+            MachineUse::Share => Turn::Shared { _guard: MACHINE.clone().read_owned().await },
+            MachineUse::All => Turn::Alone { _guard: MACHINE.clone().write_owned().await },
         };
         let directory = tempfile::tempdir().expect("a temporary directory");
         let pki = Pki::write(directory.path());
         let api_server = Site::echo().await;
         let (agents, servers) = (Vec::new(), Vec::new());
-        let mut stage = Stage { agents, servers, pki, api_server, directory, turn };
+        let mut testbed = Testbed { agents, servers, pki, api_server, directory, turn };
         for at in 0..self.servers {
-            let server = stage.start_server(at, &self.server_flags);
-            stage.servers.push(Some(server));
+            let server = testbed.start_server(at, &self.server_flags);
+            testbed.servers.push(Some(server));
         }
         for spec in &self.agents {
-            stage.add_agent(spec).await;
+            testbed.add_agent(spec).await;
         }
-        stage
+        testbed
     }
 }
 

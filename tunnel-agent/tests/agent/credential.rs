@@ -5,34 +5,34 @@ use std::time::Duration;
 use kit::pki::{Authority, Leaf};
 use tunnel_agent::Agent;
 
-use crate::stage::{Stage, metric, ready};
+use crate::fixture::{Fixture, metric, ready};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_missing_token_file_is_waited_for() {
-    let stage = Stage::new();
-    let server = stage.server(&["one"]).await;
-    std::fs::remove_file(stage.path("token")).unwrap();
-    let agent = stage.agent(&[&server], &[]);
+    let fixture = Fixture::new();
+    let server = fixture.server(&["one"]).await;
+    std::fs::remove_file(fixture.path("token")).unwrap();
+    let agent = fixture.agent(&[&server], &[]);
     kit::wait::becomes(kit::wait::WAIT, "a failure", async || {
         metric(&agent, "tunnel_agent_reload_failures_total").await > 0.0
     })
     .await;
     assert!(server.seen().is_empty(), "nothing is sent without the token");
-    stage.write_token("late");
+    fixture.write_token("late");
     let links = server.linked(2).await;
     assert_eq!(links[0].0.authorization.as_deref(), Some("Bearer late"));
-    std::fs::remove_file(stage.path("token")).unwrap();
+    std::fs::remove_file(fixture.path("token")).unwrap();
     tokio::time::sleep(Duration::from_millis(2500)).await;
     assert_eq!(server.links().len(), 2, "links outlive the file");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_certificate_is_shown_and_followed() {
-    let stage = Stage::new();
-    let server = stage.server(&["one"]).await;
-    let issue = || stage.authority.issue(&Leaf::client("system:tunnel-agent:c1"));
-    let files = issue().write_to(stage.directory.path(), "agent").unwrap();
-    let mut arguments = stage.arguments(&[&server], server.address);
+    let fixture = Fixture::new();
+    let server = fixture.server(&["one"]).await;
+    let issue = || fixture.authority.issue(&Leaf::client("system:tunnel-agent:c1"));
+    let files = issue().write_to(fixture.directory.path(), "agent").unwrap();
+    let mut arguments = fixture.arguments(&[&server], server.address);
     arguments.retain(|argument| !argument.starts_with("--token-file"));
     arguments.push(format!("--cert-file={}", files.certificate.display()));
     arguments.push(format!("--key-file={}", files.key.display()));
@@ -40,18 +40,18 @@ async fn a_certificate_is_shown_and_followed() {
     ready(&agent);
     let links = server.linked(2).await;
     assert!(links.iter().all(|(seen, _)| seen.certificate && seen.authorization.is_none()), "{links:?}");
-    issue().write_to(stage.directory.path(), "agent").unwrap();
+    issue().write_to(fixture.directory.path(), "agent").unwrap();
     server.until("links with the new certificate", |server| (server.seen().len() >= 5).then_some(())).await;
     server.linked(2).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_of_another_authority_gets_no_token() {
-    let stage = Stage::new();
+    let fixture = Fixture::new();
     let server = crate::server::FakeServer::start(&Authority::new("strangers"), &["one"]).await;
-    let agent = stage.agent(&[&server], &[]);
+    let agent = fixture.agent(&[&server], &[]);
     kit::wait::becomes(kit::wait::WAIT, "a refusal of the server's certificate", async || {
-        let (_, text) = crate::stage::admin(&agent, "/metrics").await;
+        let (_, text) = crate::fixture::admin(&agent, "/metrics").await;
         text.contains("tunnel_agent_registration_failures_total{reason=\"tls\"}")
     })
     .await;

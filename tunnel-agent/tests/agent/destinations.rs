@@ -9,14 +9,14 @@ use tokio::net::TcpListener;
 use tokio::time::Instant;
 use tunnel::{Hop, Reason};
 
-use crate::stage::{Stage, echo, echoes, metric, open, ready, refused};
+use crate::fixture::{Fixture, echo, echoes, metric, open, ready, refused};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_api_server_goes_by_its_names_and_by_no_others() {
-    let stage = Stage::new();
-    let server = stage.server(&["one"]).await;
+    let fixture = Fixture::new();
+    let server = fixture.server(&["one"]).await;
     let address = echo().await;
-    let arguments = stage.arguments(&[&server], address);
+    let arguments = fixture.arguments(&[&server], address);
     let agent = tunnel_agent::Agent::start(arguments).unwrap();
     let (_, link) = server.linked(2).await.remove(0);
     for name in
@@ -45,10 +45,10 @@ async fn the_api_server_goes_by_its_names_and_by_no_others() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_failure_is_told_as_what_it_is() {
-    let stage = Stage::new();
-    let server = stage.server(&["one"]).await;
+    let fixture = Fixture::new();
+    let server = fixture.server(&["one"]).await;
     let hole = BlackHole::start().await;
-    let agent = stage.agent(&[&server], &["--allow=127.0.0.0/8,no-such-host.invalid", "--dial-timeout=2s"]);
+    let agent = fixture.agent(&[&server], &["--allow=127.0.0.0/8,no-such-host.invalid", "--dial-timeout=2s"]);
     ready(&agent);
     let (_, link) = server.linked(2).await.remove(0);
     let free = kit::wait::free_port().await;
@@ -70,10 +70,10 @@ async fn each_failure_is_told_as_what_it_is() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn names_that_exist_and_names_that_do_not_are_refused_alike() {
-    let stage = Stage::new();
-    let server = stage.server(&["one"]).await;
+    let fixture = Fixture::new();
+    let server = fixture.server(&["one"]).await;
     // Addresses of a documentation network are allowed: of that no name here is.
-    let agent = stage.agent(&[&server], &["--allow=192.0.2.0/24"]);
+    let agent = fixture.agent(&[&server], &["--allow=192.0.2.0/24"]);
     ready(&agent);
     let (_, link) = server.linked(2).await.remove(0);
     let told = async |host: &str| {
@@ -87,10 +87,10 @@ async fn names_that_exist_and_names_that_do_not_are_refused_alike() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dial_given_up_by_its_asker_ends() {
-    let stage = Stage::new();
-    let server = stage.server(&["one"]).await;
+    let fixture = Fixture::new();
+    let server = fixture.server(&["one"]).await;
     let hole = BlackHole::start().await;
-    let agent = stage.agent(&[&server], &["--allow=127.0.0.0/8", "--dial-timeout=1h"]);
+    let agent = fixture.agent(&[&server], &["--allow=127.0.0.0/8", "--dial-timeout=1h"]);
     ready(&agent);
     let (_, link) = server.linked(2).await.remove(0);
     let address = hole.address().to_string();
@@ -105,11 +105,11 @@ async fn a_dial_given_up_by_its_asker_ends() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_destination_that_resets_is_heard_as_a_reset() {
-    let stage = Stage::new();
-    let server = stage.server(&["one"]).await;
+    let fixture = Fixture::new();
+    let server = fixture.server(&["one"]).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let agent = stage.agent(&[&server], &[&format!("--allow={address}")]);
+    let agent = fixture.agent(&[&server], &[&format!("--allow={address}")]);
     ready(&agent);
     let (_, link) = server.linked(2).await.remove(0);
     let mut stream = open(&link, &address.to_string()).await.unwrap();
@@ -122,10 +122,10 @@ async fn a_destination_that_resets_is_heard_as_a_reset() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn bytes_come_back_as_they_went_while_both_ways_are_busy() {
-    let stage = Stage::new();
-    let server = stage.server(&["one"]).await;
+    let fixture = Fixture::new();
+    let server = fixture.server(&["one"]).await;
     let address = echo().await;
-    let agent = stage.agent(&[&server], &[&format!("--allow={address}")]);
+    let agent = fixture.agent(&[&server], &[&format!("--allow={address}")]);
     ready(&agent);
     let (_, link) = server.linked(2).await.remove(0);
     for round in 0..8 {

@@ -6,14 +6,14 @@ use tokio::io::AsyncReadExt as _;
 use tokio::time::Instant;
 use tunnel::OpenError;
 
-use crate::stage::{Stage, echo, echoes, open, ready, stop};
+use crate::fixture::{Fixture, echo, echoes, open, ready, stop};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_draining_agent_takes_nothing_new_and_ends_with_its_last_stream() {
-    let stage = Stage::new();
-    let server = stage.server(&["one"]).await;
+    let fixture = Fixture::new();
+    let server = fixture.server(&["one"]).await;
     let address = echo().await;
-    let agent = stage.agent(&[&server], &[&format!("--allow={address}")]);
+    let agent = fixture.agent(&[&server], &[&format!("--allow={address}")]);
     ready(&agent);
     let (_, link) = server.linked(2).await.remove(0);
     let mut stream = open(&link, &address.to_string()).await.unwrap();
@@ -30,10 +30,10 @@ async fn a_draining_agent_takes_nothing_new_and_ends_with_its_last_stream() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn streams_that_outlast_the_drain_are_reset() {
-    let stage = Stage::new();
-    let server = stage.server(&["one"]).await;
+    let fixture = Fixture::new();
+    let server = fixture.server(&["one"]).await;
     let address = echo().await;
-    let agent = stage.agent(&[&server], &[&format!("--allow={address}"), "--drain-timeout=500ms"]);
+    let agent = fixture.agent(&[&server], &[&format!("--allow={address}"), "--drain-timeout=500ms"]);
     ready(&agent);
     let (_, link) = server.linked(2).await.remove(0);
     let mut stream = open(&link, &address.to_string()).await.unwrap();
@@ -46,9 +46,9 @@ async fn streams_that_outlast_the_drain_are_reset() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_idle_agent_ends_at_once() {
-    let stage = Stage::new();
-    let server = stage.server(&["one"]).await;
-    let agent = stage.agent(&[&server], &[]);
+    let fixture = Fixture::new();
+    let server = fixture.server(&["one"]).await;
+    let agent = fixture.agent(&[&server], &[]);
     ready(&agent);
     server.linked(2).await;
     let started = Instant::now();
@@ -58,10 +58,10 @@ async fn an_idle_agent_ends_at_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dropped_agent_is_gone_like_one_that_crashed() {
-    let stage = Stage::new();
-    let server = stage.server(&["one"]).await;
+    let fixture = Fixture::new();
+    let server = fixture.server(&["one"]).await;
     let address = echo().await;
-    let agent = stage.agent(&[&server], &[&format!("--allow={address}")]);
+    let agent = fixture.agent(&[&server], &[&format!("--allow={address}")]);
     ready(&agent);
     let (_, link) = server.linked(2).await.remove(0);
     let mut stream = open(&link, &address.to_string()).await.unwrap();

@@ -16,20 +16,20 @@ use crate::server::FakeServer;
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Where files are, and who signs.
-pub struct Stage {
+pub struct Fixture {
     pub authority: Authority,
     pub directory: TempDir,
 }
 
-// === impl Stage ===
+// === impl Fixture ===
 
-impl Stage {
-    /// With a CA and a token in the files [`Stage::arguments`] names.
+impl Fixture {
+    /// With a CA and a token in the files [`Fixture::arguments`] names.
     pub fn new() -> Self {
-        let stage = Self { authority: Authority::new("tunnel-ca"), directory: tempfile::tempdir().unwrap() };
-        stage.authority.write_to(stage.directory.path(), "ca").unwrap();
-        stage.write_token("first");
-        stage
+        let fixture = Self { authority: Authority::new("tunnel-ca"), directory: tempfile::tempdir().unwrap() };
+        fixture.authority.write_to(fixture.directory.path(), "ca").unwrap();
+        fixture.write_token("first");
+        fixture
     }
 
     pub fn path(&self, name: &str) -> PathBuf {

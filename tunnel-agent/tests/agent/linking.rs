@@ -7,14 +7,14 @@ use http::StatusCode;
 use kit::wait::timely;
 use tokio::time::Instant;
 
+use crate::fixture::{Fixture, admin, metric, ready};
 use crate::server::FakeServer;
-use crate::stage::{Stage, admin, metric, ready};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_server_gets_its_links_and_readiness_tells_of_them() {
-    let stage = Stage::new();
-    let (one, two) = (stage.server(&["one"]).await, stage.server(&["two"]).await);
-    let agent = stage.agent(&[&one, &two], &["--links=2"]);
+    let fixture = Fixture::new();
+    let (one, two) = (fixture.server(&["one"]).await, fixture.server(&["two"]).await);
+    let agent = fixture.agent(&[&one, &two], &["--links=2"]);
     ready(&agent);
     let mut links = one.linked(2).await;
     links.extend(two.linked(2).await);
@@ -34,10 +34,10 @@ async fn each_server_gets_its_links_and_readiness_tells_of_them() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_server_behind_one_address_is_found() {
-    let stage = Stage::new();
+    let fixture = Fixture::new();
     // Two in a row lead to the same: a third link has to be tried.
-    let balancer = stage.server(&["one", "one", "two"]).await;
-    let agent = stage.agent(&[&balancer], &["--links=2"]);
+    let balancer = fixture.server(&["one", "one", "two"]).await;
+    let agent = fixture.agent(&[&balancer], &["--links=2"]);
     ready(&agent);
     balancer
         .until("links to both", |balancer| {
@@ -49,9 +49,9 @@ async fn a_second_server_behind_one_address_is_found() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn looking_for_a_second_server_in_vain_is_rare() {
-    let stage = Stage::new();
-    let server = stage.server(&["only"]).await;
-    let agent = stage.agent(&[&server], &["--links=2"]);
+    let fixture = Fixture::new();
+    let server = fixture.server(&["only"]).await;
+    let agent = fixture.agent(&[&server], &["--links=2"]);
     ready(&agent);
     // The third is the look; it is given back, and for seconds there is no other.
     server.until("a look", |server| (server.seen().len() == 3 && server.links().len() == 2).then_some(())).await;
@@ -61,9 +61,9 @@ async fn looking_for_a_second_server_in_vain_is_rare() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_names_of_one_server_do_not_double_its_links() {
-    let stage = Stage::new();
-    let (front, back) = (stage.server(&["same"]).await, stage.server(&["same"]).await);
-    let agent = stage.agent(&[&front, &back], &["--links=2"]);
+    let fixture = Fixture::new();
+    let (front, back) = (fixture.server(&["same"]).await, fixture.server(&["same"]).await);
+    let agent = fixture.agent(&[&front, &back], &["--links=2"]);
     ready(&agent);
     let total = || front.links().len() + back.links().len();
     kit::wait::eventually(kit::wait::WAIT, || front.seen().len() + back.seen().len() >= 4 && total() == 2).await;
@@ -76,17 +76,17 @@ async fn a_restarted_server_is_linked_again_within_two_seconds() {
 
 /// Returns what the links to a restarted server took.
 async fn restart() -> Duration {
-    let stage = Stage::new();
+    let fixture = Fixture::new();
     let address = ([127, 0, 0, 1], kit::wait::free_port().await).into();
-    let server = FakeServer::at(address, &stage.authority, &["before"]).await;
-    let other = stage.server(&["other"]).await;
-    let agent = stage.agent(&[&other, &server], &["--links=2"]);
+    let server = FakeServer::at(address, &fixture.authority, &["before"]).await;
+    let other = fixture.server(&["other"]).await;
+    let agent = fixture.agent(&[&other, &server], &["--links=2"]);
     ready(&agent);
     server.linked(2).await;
     drop(server);
     // An outage that is long enough for the waits to have grown.
     tokio::time::sleep(Duration::from_secs(3)).await;
-    let server = FakeServer::at(address, &stage.authority, &["after"]).await;
+    let server = FakeServer::at(address, &fixture.authority, &["after"]).await;
     let started = Instant::now();
     let links = server.linked(2).await;
     let took = started.elapsed();
@@ -97,11 +97,11 @@ async fn restart() -> Duration {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_refuses_is_not_stormed() {
-    let stage = Stage::new();
-    let server = stage.server(&["one"]).await;
+    let fixture = Fixture::new();
+    let server = fixture.server(&["one"]).await;
     server.refuse(Some((StatusCode::TOO_MANY_REQUESTS, Some(Duration::from_secs(2)))));
     let started = Instant::now();
-    let agent = stage.agent(&[&server], &[]);
+    let agent = fixture.agent(&[&server], &[]);
     server.until("a try", |server| (!server.seen().is_empty()).then_some(())).await;
     server.refuse(None);
     server.linked(2).await;
@@ -112,10 +112,10 @@ async fn a_server_that_refuses_is_not_stormed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refused_credential_is_tried_again_now_and_then() {
-    let stage = Stage::new();
-    let server = stage.server(&["one"]).await;
+    let fixture = Fixture::new();
+    let server = fixture.server(&["one"]).await;
     server.refuse(Some((StatusCode::FORBIDDEN, None)));
-    let agent = stage.agent(&[&server], &[]);
+    let agent = fixture.agent(&[&server], &[]);
     tokio::time::sleep(Duration::from_secs(3)).await;
     let tries = server.seen().len();
     assert!((1..=12).contains(&tries), "{tries} tries in three seconds");
@@ -127,10 +127,10 @@ async fn a_refused_credential_is_tried_again_now_and_then() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn behind_a_server_that_leaves_another_is_looked_for_soon() {
-    let stage = Stage::new();
-    let server = stage.server(&["other"]).await;
+    let fixture = Fixture::new();
+    let server = fixture.server(&["other"]).await;
     server.refuse(Some((StatusCode::SERVICE_UNAVAILABLE, Some(Duration::from_mins(1)))));
-    let _agent = stage.agent(&[&server], &[]);
+    let _agent = fixture.agent(&[&server], &[]);
     server.until("a try", |server| (!server.seen().is_empty()).then_some(())).await;
     server.refuse(None);
     // Ten seconds at most, where the one that left asked for sixty.

@@ -3,8 +3,8 @@
 mod credential;
 mod destinations;
 mod ending;
+mod fixture;
 mod linking;
 mod moving;
 mod outbound;
 mod server;
-mod stage;

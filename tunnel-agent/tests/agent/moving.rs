@@ -3,14 +3,14 @@
 
 use std::time::Duration;
 
-use crate::stage::{Stage, echo, echoes, open, ready};
+use crate::fixture::{Fixture, echo, echoes, open, ready};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_link_asked_to_leave_goes_when_there_is_another() {
-    let stage = Stage::new();
-    let server = stage.server(&["one"]).await;
+    let fixture = Fixture::new();
+    let server = fixture.server(&["one"]).await;
     let address = echo().await;
-    let agent = stage.agent(&[&server], &["--links=1", &format!("--allow={address}")]);
+    let agent = fixture.agent(&[&server], &["--links=1", &format!("--allow={address}")]);
     ready(&agent);
     let (first, old) = server.linked(1).await.remove(0);
     let mut stream = open(&old, &address.to_string()).await.unwrap();
@@ -25,9 +25,9 @@ async fn a_link_asked_to_leave_goes_when_there_is_another() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_leaves_is_replaced_by_one_that_stays() {
-    let stage = Stage::new();
-    let (one, two) = (stage.server(&["one"]).await, stage.server(&["two"]).await);
-    let agent = stage.agent(&[&one, &two], &["--links=1"]);
+    let fixture = Fixture::new();
+    let (one, two) = (fixture.server(&["one"]).await, fixture.server(&["two"]).await);
+    let agent = fixture.agent(&[&one, &two], &["--links=1"]);
     ready(&agent);
     let (_, leaving) = one.linked(1).await.remove(0);
     two.linked(1).await;
@@ -40,14 +40,14 @@ async fn a_server_that_leaves_is_replaced_by_one_that_stays() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_new_token_makes_new_links_and_cuts_no_stream() {
-    let stage = Stage::new();
-    let server = stage.server(&["one"]).await;
+    let fixture = Fixture::new();
+    let server = fixture.server(&["one"]).await;
     let address = echo().await;
-    let agent = stage.agent(&[&server], &["--links=2", &format!("--allow={address}")]);
+    let agent = fixture.agent(&[&server], &["--links=2", &format!("--allow={address}")]);
     ready(&agent);
     let (_, old) = server.linked(2).await.remove(0);
     let mut stream = open(&old, &address.to_string()).await.unwrap();
-    stage.write_token("second");
+    fixture.write_token("second");
     server
         .until("two links with the new token", |server| {
             let links = server.links();

@@ -16,14 +16,14 @@ use super::*;
 const SOON: Duration = Duration::from_secs(20);
 
 /// The files of a server, and the CA of its agents.
-struct Stage {
+struct Fixture {
     directory: TempDir,
     identity: Issued,
 }
 
-// === impl Stage ===
+// === impl Fixture ===
 
-impl Stage {
+impl Fixture {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let authority = Authority::new("agents");
@@ -114,11 +114,11 @@ async fn ended(mut stream: UnixStream) -> bool {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stop_lets_streams_end_and_nothing_new_begin() {
-    let stage = Stage::new();
-    let server = stage.start(&[]).unwrap();
+    let fixture = Fixture::new();
+    let server = fixture.start(&[]).unwrap();
     server.wait_ready(SOON).unwrap();
-    let agent = stage.link(&server).await;
-    let mut stream = stage.connect().await;
+    let agent = fixture.link(&server).await;
+    let mut stream = fixture.connect().await;
     echoes(&mut stream).await;
     let (status, links) = admin(server.admin_address(), "/debug/links").await;
     assert!(status == 200 && links.contains("east"), "{links}");
@@ -134,15 +134,15 @@ async fn a_stop_lets_streams_end_and_nothing_new_begin() {
     let mut rest = Vec::new();
     within(SOON, "the end", stream.read_to_end(&mut rest)).await.unwrap();
     within(SOON, "the stop, long before the deadline", stopping).await.unwrap().unwrap();
-    assert!(!stage.path("frontend.sock").exists());
+    assert!(!fixture.path("frontend.sock").exists());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn streams_that_do_not_end_are_cut_at_the_deadline() {
-    let stage = Stage::new();
-    let server = stage.start(&["--drain-timeout=300ms"]).unwrap();
-    let _agent = stage.link(&server).await;
-    let stream = stage.connect().await;
+    let fixture = Fixture::new();
+    let server = fixture.start(&["--drain-timeout=300ms"]).unwrap();
+    let _agent = fixture.link(&server).await;
+    let stream = fixture.connect().await;
     let started = tokio::time::Instant::now();
     spawn_blocking(move || server.stop()).await.unwrap().unwrap();
     assert!(started.elapsed() < SOON / 2, "of thirty seconds, unless told otherwise: {:?}", started.elapsed());
@@ -151,28 +151,28 @@ async fn streams_that_do_not_end_are_cut_at_the_deadline() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_idle_server_stops_at_once_and_its_port_is_free_again() {
-    let stage = Stage::new();
+    let fixture = Fixture::new();
     let listen = format!("--agent-listen=127.0.0.1:{}", free_port().await);
-    let server = stage.start(&[&listen]).unwrap();
-    let agent = stage.link(&server).await;
+    let server = fixture.start(&[&listen]).unwrap();
+    let agent = fixture.link(&server).await;
     let started = tokio::time::Instant::now();
     spawn_blocking(move || server.stop()).await.unwrap().unwrap();
     assert!(started.elapsed() < SOON / 2, "of thirty seconds: {:?}", started.elapsed());
     within(SOON, "being asked to leave", agent.asked_to_leave()).await;
     // Dropped this time, as if it had crashed.
-    let server = stage.start(&[&listen]).unwrap();
-    let _agent = stage.link(&server).await;
-    let stream = stage.connect().await;
+    let server = fixture.start(&[&listen]).unwrap();
+    let _agent = fixture.link(&server).await;
+    let stream = fixture.connect().await;
     drop(server);
     assert!(ended(stream).await);
-    stage.start(&[&listen]).unwrap();
+    fixture.start(&[&listen]).unwrap();
 }
 
 #[test]
 fn what_cannot_be_bound_or_read_is_named() {
-    let server = Stage::new().start(&[]).unwrap();
+    let server = Fixture::new().start(&[]).unwrap();
     let taken = server.admin_address();
-    let told = |extra: &str| format!("{:#}", Stage::new().start(&[extra]).err().unwrap());
+    let told = |extra: &str| format!("{:#}", Fixture::new().start(&[extra]).err().unwrap());
     assert!(told("--frontend-uds=/nowhere/x.sock").contains("/nowhere/x.sock"));
     assert!(told(&format!("--admin-listen={taken}")).contains(&taken.to_string()));
     assert!(told("--agent-client-ca-file=/nowhere/ca.crt").contains("/nowhere/ca.crt"));

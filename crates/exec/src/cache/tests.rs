@@ -35,7 +35,7 @@ struct Script {
     given_up: Arc<Mutex<usize>>,
 }
 
-struct Stage {
+struct Fixture {
     script: Arc<Script>,
     credentials: Arc<Credentials>,
     observed: Arc<Mutex<Vec<bool>>>,
@@ -95,9 +95,9 @@ impl Runner for Script {
     }
 }
 
-// === impl Stage ===
+// === impl Fixture ===
 
-impl Stage {
+impl Fixture {
     fn set(next: &[Next]) -> Self {
         let script = Arc::new(Script { next: Mutex::new(next.iter().cloned().collect()), ..Script::default() });
         let credentials = Credentials::new(Handle::current(), script.clone());
@@ -132,34 +132,34 @@ async fn settle() {
 
 #[tokio::test(start_paused = true)]
 async fn a_hundred_first_callers_share_one_run() {
-    let stage = Stage::set(&[]);
-    let source = stage.source("plugin");
-    let gate = stage.script.close();
+    let fixture = Fixture::set(&[]);
+    let source = fixture.source("plugin");
+    let gate = fixture.script.close();
     let callers = join_all((0..100).map(|_| token(&source)));
     let (tokens, ()) = tokio::join!(callers, async {
         settle().await;
         gate.open();
     });
     assert!(tokens.iter().all(|token| token.as_deref() == Some("token-1")));
-    assert_eq!((stage.runs(), stage.observed.lock().clone()), (1, vec![true]));
+    assert_eq!((fixture.runs(), fixture.observed.lock().clone()), (1, vec![true]));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_caller_that_leaves_does_not_end_the_run() {
-    let stage = Stage::set(&[]);
-    let source = stage.source("plugin");
-    let gate = stage.script.close();
+    let fixture = Fixture::set(&[]);
+    let source = fixture.source("plugin");
+    let gate = fixture.script.close();
     assert!(source.get().now_or_never().is_none());
     gate.open();
     settle().await;
     assert_eq!(source.get().now_or_never().unwrap().map(|issued| text(&issued)).unwrap(), "token-1");
-    assert_eq!(stage.runs(), 1);
+    assert_eq!(fixture.runs(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn without_an_expiry_it_is_kept() {
-    let stage = Stage::set(&[]);
-    let source = stage.source("plugin");
+    let fixture = Fixture::set(&[]);
+    let source = fixture.source("plugin");
     for _ in 0..3 {
         assert_eq!(token(&source).await.as_deref(), Some("token-1"));
         advance(Duration::from_hours(24 * 30)).await;
@@ -168,26 +168,26 @@ async fn without_an_expiry_it_is_kept() {
 
 #[tokio::test(start_paused = true)]
 async fn a_minute_before_the_end_the_next_is_issued_while_the_old_one_serves() {
-    let stage = Stage::set(&[Next::Lives(600), Next::Lives(600)]);
-    let source = stage.source("plugin");
+    let fixture = Fixture::set(&[Next::Lives(600), Next::Lives(600)]);
+    let source = fixture.source("plugin");
     assert_eq!(token(&source).await.as_deref(), Some("token-1"));
     advance(539 * SECOND).await;
-    assert_eq!((token(&source).await.as_deref(), stage.runs()), (Some("token-1"), 1));
+    assert_eq!((token(&source).await.as_deref(), fixture.runs()), (Some("token-1"), 1));
     advance(2 * SECOND).await;
-    let gate = stage.script.close();
+    let gate = fixture.script.close();
     for _ in 0..3 {
         assert_eq!(source.get().now_or_never().unwrap().map(|issued| text(&issued)).unwrap(), "token-1");
     }
     settle().await;
     gate.open();
     settle().await;
-    assert_eq!((token(&source).await.as_deref(), stage.runs()), (Some("token-2"), 2));
+    assert_eq!((token(&source).await.as_deref(), fixture.runs()), (Some("token-2"), 2));
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_expired_one_is_not_served() {
-    let stage = Stage::set(&[Next::Lives(600), Next::Fails, Next::Lives(600)]);
-    let source = stage.source("plugin");
+    let fixture = Fixture::set(&[Next::Lives(600), Next::Fails, Next::Lives(600)]);
+    let source = fixture.source("plugin");
     token(&source).await;
     advance(601 * SECOND).await;
     assert_eq!(token(&source).await, None);
@@ -197,15 +197,15 @@ async fn an_expired_one_is_not_served() {
 
 #[tokio::test(start_paused = true)]
 async fn a_failed_renewal_is_of_no_concern_until_the_end() {
-    let stage = Stage::set(&[Next::Lives(600), Next::Fails, Next::Lives(600)]);
-    let source = stage.source("plugin");
+    let fixture = Fixture::set(&[Next::Lives(600), Next::Fails, Next::Lives(600)]);
+    let source = fixture.source("plugin");
     token(&source).await;
     advance(550 * SECOND).await;
     for _ in 0..5 {
         assert_eq!(token(&source).await.as_deref(), Some("token-1"));
         settle().await;
     }
-    assert_eq!(stage.runs(), 2, "left alone for a second");
+    assert_eq!(fixture.runs(), 2, "left alone for a second");
     advance(2 * SECOND).await;
     token(&source).await;
     settle().await;
@@ -214,47 +214,48 @@ async fn a_failed_renewal_is_of_no_concern_until_the_end() {
 
 #[tokio::test(start_paused = true)]
 async fn short_lives_are_not_always_due_and_ended_ones_not_asked_for_each_time() {
-    let stage = Stage::set(&[Next::Lives(10), Next::Lives(0), Next::Endless]);
-    let source = stage.source("plugin");
+    let fixture = Fixture::set(&[Next::Lives(10), Next::Lives(0), Next::Endless]);
+    let source = fixture.source("plugin");
     token(&source).await;
     advance(7 * SECOND).await;
     assert_eq!(token(&source).await.as_deref(), Some("token-1"));
     settle().await;
-    assert_eq!(stage.runs(), 1);
+    assert_eq!(fixture.runs(), 1);
     advance(4 * SECOND).await;
     for _ in 0..10 {
         assert_eq!(token(&source).await.as_deref(), Some("token-2"));
     }
-    assert_eq!(stage.runs(), 2);
+    assert_eq!(fixture.runs(), 2);
     advance(SECOND).await;
     assert_eq!(token(&source).await.as_deref(), Some("token-3"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_broken_plugin_is_asked_less_and_less() {
-    let stage = Stage::set(&vec![Next::Fails; 100]);
-    let source = stage.source("plugin");
+    let fixture = Fixture::set(&vec![Next::Fails; 100]);
+    let source = fixture.source("plugin");
     let mut at = Vec::new();
     for second in 0..100 {
-        let before = stage.runs();
+        let before = fixture.runs();
         for _ in 0..10 {
             let error = source.get().await.unwrap_err();
             assert_eq!(error.to_string(), "exec plugin didn't return a status field");
         }
-        if stage.runs() > before {
+        if fixture.runs() > before {
             at.push(second);
         }
         advance(SECOND).await;
     }
     assert_eq!(at, [0, 1, 3, 7, 15, 31, 61, 91]);
-    let standings = stage.script.runs.lock();
+    let standings = fixture.script.runs.lock();
     assert!(standings[0] == Standing::New && standings[1..].iter().all(|one| *one == Standing::Suspect));
 }
 
 #[tokio::test(start_paused = true)]
 async fn others_that_hang_make_no_plugin_a_suspect() {
-    let stage = Stage::set(&[Next::FindsNoPermit { slow: false }, Next::FindsNoPermit { slow: true }, Next::Lives(10)]);
-    let source = stage.source("plugin");
+    let fixture =
+        Fixture::set(&[Next::FindsNoPermit { slow: false }, Next::FindsNoPermit { slow: true }, Next::Lives(10)]);
+    let source = fixture.source("plugin");
     for _ in 0..2 {
         assert_eq!(token(&source).await, None);
         advance(SECOND).await;
@@ -263,13 +264,13 @@ async fn others_that_hang_make_no_plugin_a_suspect() {
     advance(10 * SECOND).await;
     assert_eq!(token(&source).await.as_deref(), Some("token-4"));
     // What was seen of it is remembered: a first try is given once.
-    assert_eq!(*stage.script.runs.lock(), [Standing::New, Standing::New, Standing::Slow, Standing::Proven]);
+    assert_eq!(*fixture.script.runs.lock(), [Standing::New, Standing::New, Standing::Slow, Standing::Proven]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn after_a_success_failures_are_counted_anew() {
-    let stage = Stage::set(&[Next::Fails, Next::Fails, Next::Lives(10), Next::Fails, Next::Endless]);
-    let source = stage.source("plugin");
+    let fixture = Fixture::set(&[Next::Fails, Next::Fails, Next::Lives(10), Next::Fails, Next::Endless]);
+    let source = fixture.source("plugin");
     token(&source).await;
     advance(SECOND).await;
     token(&source).await;
@@ -279,33 +280,33 @@ async fn after_a_success_failures_are_counted_anew() {
     assert_eq!(token(&source).await, None);
     advance(SECOND).await;
     assert_eq!(token(&source).await.as_deref(), Some("token-5"));
-    assert_eq!(*stage.observed.lock(), [false, false, true, false, true]);
+    assert_eq!(*fixture.observed.lock(), [false, false, true, false, true]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_rejected_one_is_renewed_once_for_all() {
-    let stage = Stage::set(&[]);
-    let source = stage.source("plugin");
+    let fixture = Fixture::set(&[]);
+    let source = fixture.source("plugin");
     let first = source.get().await.unwrap();
     let renewed = join_all((0..50).map(|_| source.renew(&first))).await;
     assert!(renewed.iter().all(|issued| text(issued.as_ref().unwrap().as_ref().unwrap()) == "token-2"));
     // Whoever comes late with the first one gets the second.
     assert_eq!(source.renew(&first).await.unwrap().map(|issued| text(&issued)).unwrap(), "token-2");
-    assert_eq!((token(&source).await.as_deref(), stage.runs()), (Some("token-2"), 2));
+    assert_eq!((token(&source).await.as_deref(), fixture.runs()), (Some("token-2"), 2));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_member_that_rejects_everything_is_believed_less_and_less() {
-    let stage = Stage::set(&[]);
-    let source = stage.source("plugin");
+    let fixture = Fixture::set(&[]);
+    let source = fixture.source("plugin");
     let mut at = Vec::new();
     for second in 0..100 {
-        let before = stage.runs().max(1);
+        let before = fixture.runs().max(1);
         for _ in 0..10 {
             let issued = source.get().await.unwrap();
             source.renew(&issued).await.unwrap();
         }
-        at.extend(std::iter::repeat_n(second, stage.runs() - before));
+        at.extend(std::iter::repeat_n(second, fixture.runs() - before));
         advance(SECOND).await;
     }
     assert_eq!(at, [0, 1, 3, 7, 15, 31, 61, 91]);
@@ -323,10 +324,10 @@ const PROVEN_AND_MORE: Duration = Duration::from_secs(61);
 
 #[tokio::test(start_paused = true)]
 async fn while_a_rejected_one_is_renewed_others_go_on_and_a_failure_keeps_it() {
-    let stage = Stage::set(&[Next::Endless, Next::Fails]);
-    let source = stage.source("plugin");
+    let fixture = Fixture::set(&[Next::Endless, Next::Fails]);
+    let source = fixture.source("plugin");
     let first = source.get().await.unwrap();
-    let gate = stage.script.close();
+    let gate = fixture.script.close();
     let (renewed, ()) = tokio::join!(source.renew(&first), async {
         settle().await;
         assert_eq!(token(&source).await.as_deref(), Some("token-1"));
@@ -335,48 +336,48 @@ async fn while_a_rejected_one_is_renewed_others_go_on_and_a_failure_keeps_it() {
     assert!(renewed.is_err());
     assert_eq!(token(&source).await.as_deref(), Some("token-1"));
     assert!(source.renew(&first).now_or_never().unwrap().is_err(), "at once, and without another run");
-    assert_eq!(stage.runs(), 2);
+    assert_eq!(fixture.runs(), 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn equal_requests_share_and_others_do_not() {
-    let stage = Stage::set(&[]);
-    let (one, same, other) = (stage.source("plugin"), stage.source("plugin"), stage.source("other"));
+    let fixture = Fixture::set(&[]);
+    let (one, same, other) = (fixture.source("plugin"), fixture.source("plugin"), fixture.source("other"));
     assert_eq!(token(&one).await.as_deref(), Some("token-1"));
     assert_eq!(token(&same).await.as_deref(), Some("token-1"));
     assert_eq!(token(&other).await.as_deref(), Some("token-2"));
-    assert_eq!(stage.credentials.len(), 2);
+    assert_eq!(fixture.credentials.len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn with_its_last_user_a_credential_is_forgotten() {
-    let stage = Stage::set(&[]);
-    let (one, same) = (stage.source("plugin"), stage.source("plugin"));
+    let fixture = Fixture::set(&[]);
+    let (one, same) = (fixture.source("plugin"), fixture.source("plugin"));
     token(&one).await;
     drop(one);
     assert_eq!(token(&same).await.as_deref(), Some("token-1"));
     drop(same);
-    assert!(stage.credentials.is_empty());
-    assert_eq!(token(&stage.source("plugin")).await.as_deref(), Some("token-2"));
+    assert!(fixture.credentials.is_empty());
+    assert_eq!(token(&fixture.source("plugin")).await.as_deref(), Some("token-2"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn with_its_last_user_a_run_ends() {
-    let stage = Stage::set(&[]);
-    let source = stage.source("plugin");
-    let _gate = stage.script.close();
+    let fixture = Fixture::set(&[]);
+    let source = fixture.source("plugin");
+    let _gate = fixture.script.close();
     assert!(source.get().now_or_never().is_none());
     settle().await;
     drop(source);
     settle().await;
-    assert_eq!((stage.runs(), *stage.script.given_up.lock()), (1, 1));
-    assert!(stage.credentials.is_empty());
+    assert_eq!((fixture.runs(), *fixture.script.given_up.lock()), (1, 1));
+    assert!(fixture.credentials.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_run_that_is_lost_is_begun_anew() {
-    let stage = Stage::set(&[Next::Panics]);
-    let source = stage.source("plugin");
+    let fixture = Fixture::set(&[Next::Panics]);
+    let source = fixture.source("plugin");
     let error = source.get().await.unwrap_err();
     assert!(matches!(*error, ExecError::Ended));
     settle().await;

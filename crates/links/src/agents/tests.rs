@@ -22,7 +22,7 @@ use super::*;
 const SOON: Duration = Duration::from_secs(20);
 
 /// A listener for agents, and what its agents need.
-struct Stage {
+struct Fixture {
     agents: Agents,
     authority: Authority,
     hub: Option<FakeHub>,
@@ -37,9 +37,9 @@ struct Agent {
     ended: JoinHandle<Result<(), LinkError>>,
 }
 
-// === impl Stage ===
+// === impl Fixture ===
 
-impl Stage {
+impl Fixture {
     /// Without a hub.
     async fn start() -> Self {
         Self::with(None, |_| {}).await
@@ -174,35 +174,35 @@ async fn is_reset(stream: &mut Stream) -> bool {
 
 #[tokio::test]
 async fn without_a_hub_the_certificates_name_decides() {
-    let stage = Stage::start().await;
-    let agent = stage.link("east", Some(&stage.certificate("system:tunnel-agent:east")), None).await;
-    let (mut stream, _gauge) = stage.open("east").await.unwrap();
+    let fixture = Fixture::start().await;
+    let agent = fixture.link("east", Some(&fixture.certificate("system:tunnel-agent:east")), None).await;
+    let (mut stream, _gauge) = fixture.open("east").await.unwrap();
     echoes(&mut stream).await;
     assert!(!agent.server.is_empty());
 
     for common_name in ["system:tunnel-agent:west", "east", "system:tunnel-agent:eas", "system:tunnel-agent:east.x"] {
-        let (status, message, _) = stage.refused("east", Some(&stage.certificate(common_name)), None).await;
+        let (status, message, _) = fixture.refused("east", Some(&fixture.certificate(common_name)), None).await;
         assert_eq!(status, StatusCode::FORBIDDEN, "{common_name}");
         assert!(message.contains(common_name) && message.contains("system:tunnel-agent:east"), "{message}");
     }
     let stranger = Authority::new("strangers").issue(&Leaf::client("system:tunnel-agent:east"));
-    let expired = stage.authority.issue(&Leaf::client("system:tunnel-agent:east").expired());
+    let expired = fixture.authority.issue(&Leaf::client("system:tunnel-agent:east").expired());
     for (identity, token) in [(None, None), (Some(&stranger), None), (Some(&expired), None), (None, Some("token"))] {
-        let (status, message, _) = stage.refused("east", identity, token).await;
+        let (status, message, _) = fixture.refused("east", identity, token).await;
         assert_eq!(status, StatusCode::UNAUTHORIZED);
         assert!(message.contains("tokens are not accepted here"), "{message}");
     }
-    stage.metric_becomes("tunnel_server_registrations_total{outcome=\"forbidden\"} 4").await;
-    stage.metric_becomes("tunnel_server_registrations_total{outcome=\"unauthenticated\"} 4").await;
-    stage.metric_becomes("tunnel_server_registrations_total{outcome=\"linked\"} 1").await;
-    stage.metric_becomes("tunnel_server_links{cluster=\"east\"} 1").await;
+    fixture.metric_becomes("tunnel_server_registrations_total{outcome=\"forbidden\"} 4").await;
+    fixture.metric_becomes("tunnel_server_registrations_total{outcome=\"unauthenticated\"} 4").await;
+    fixture.metric_becomes("tunnel_server_registrations_total{outcome=\"linked\"} 1").await;
+    fixture.metric_becomes("tunnel_server_links{cluster=\"east\"} 1").await;
 }
 
 #[tokio::test]
 async fn with_a_hub_its_rbac_decides_for_tokens_and_certificates_alike() {
-    let stage = Stage::with_hub().await;
-    stage.hub().add_token("good", TokenUser::new("system:serviceaccount:vela:east", &[]));
-    stage.hub().on_access(|spec| match (spec["user"].as_str(), &spec["resourceAttributes"]["name"]) {
+    let fixture = Fixture::with_hub().await;
+    fixture.hub().add_token("good", TokenUser::new("system:serviceaccount:vela:east", &[]));
+    fixture.hub().on_access(|spec| match (spec["user"].as_str(), &spec["resourceAttributes"]["name"]) {
         _ if spec["groups"].as_array().is_some_and(|groups| groups.iter().any(|group| group == "system:masters")) => {
             Decision::allow()
         }
@@ -213,79 +213,79 @@ async fn with_a_hub_its_rbac_decides_for_tokens_and_certificates_alike() {
         (Some("system:serviceaccount:vela:east" | "by-certificate"), name) if name == "east" => Decision::allow(),
         _ => Decision::no_opinion("no rule"),
     });
-    let by_token = stage.link("east", None, Some("good")).await;
-    let by_certificate = stage.link("east", Some(&stage.certificate("by-certificate")), None).await;
+    let by_token = fixture.link("east", None, Some("good")).await;
+    let by_certificate = fixture.link("east", Some(&fixture.certificate("by-certificate")), None).await;
     assert_eq!(by_token.server, by_certificate.server);
 
-    let (status, message, _) = stage.refused("west", None, Some("good")).await;
+    let (status, message, _) = fixture.refused("west", None, Some("good")).await;
     assert_eq!(status, StatusCode::FORBIDDEN);
     for part in ["system:serviceaccount:vela:east", "\"create\" of \"clustergateways/tunnel\"", "\"west\""] {
         assert!(message.contains(part), "{message}");
     }
-    let (status, ..) = stage.refused("east", None, Some("bad")).await;
+    let (status, ..) = fixture.refused("east", None, Some("bad")).await;
     assert_eq!(status, StatusCode::UNAUTHORIZED);
     // What the hub says of a token, and a certificate of groups that are not the system's, reaches
     // RBAC.
-    stage.hub().add_token("master", TokenUser::new("root", &["system:masters"]));
-    drop(stage.apply("north", None, Some("master")).await.unwrap());
+    fixture.hub().add_token("master", TokenUser::new("root", &["system:masters"]));
+    drop(fixture.apply("north", None, Some("master")).await.unwrap());
     let grouped = Leaf::client("in-a-group").group("members").group("system:nodes");
-    drop(stage.apply("south", Some(&stage.authority.issue(&grouped)), None).await.unwrap());
+    drop(fixture.apply("south", Some(&fixture.authority.issue(&grouped)), None).await.unwrap());
     // A certificate makes nobody one of those whom RBAC allows everything.
-    let master = stage.authority.issue(&Leaf::client("root").group("system:masters"));
-    let (status, ..) = stage.refused("east", Some(&master), None).await;
+    let master = fixture.authority.issue(&Leaf::client("root").group("system:masters"));
+    let (status, ..) = fixture.refused("east", Some(&master), None).await;
     assert_eq!(status, StatusCode::FORBIDDEN);
 }
 
 #[tokio::test]
 async fn a_hub_that_cannot_be_asked_is_no_verdict() {
-    let stage = Stage::with_hub().await;
-    stage.hub().add_token("good", TokenUser::new("east", &[]));
-    stage.hub().allow_all();
-    let _agent = stage.link("east", None, Some("good")).await;
-    let (mut stream, _gauge) = stage.open("east").await.unwrap();
-    stage.hub().fail(Call::AccessReview, Fault::Status(403));
-    let asked = stage.hub().calls(Call::AccessReview);
-    becomes(SOON, "more looks at the link", async || stage.hub().calls(Call::AccessReview) > asked + 2).await;
+    let fixture = Fixture::with_hub().await;
+    fixture.hub().add_token("good", TokenUser::new("east", &[]));
+    fixture.hub().allow_all();
+    let _agent = fixture.link("east", None, Some("good")).await;
+    let (mut stream, _gauge) = fixture.open("east").await.unwrap();
+    fixture.hub().fail(Call::AccessReview, Fault::Status(403));
+    let asked = fixture.hub().calls(Call::AccessReview);
+    becomes(SOON, "more looks at the link", async || fixture.hub().calls(Call::AccessReview) > asked + 2).await;
     echoes(&mut stream).await;
-    let (status, message, retry_after) = stage.refused("west", None, Some("good")).await;
+    let (status, message, retry_after) = fixture.refused("west", None, Some("good")).await;
     assert_eq!((status, retry_after), (StatusCode::SERVICE_UNAVAILABLE, Some(Duration::from_secs(5))));
     assert!(message.contains("the hub could not review this agent"), "{message}");
 }
 
 #[tokio::test]
 async fn what_is_revoked_on_the_hub_ends_the_link() {
-    let stage = Stage::with_hub().await;
-    stage.hub().add_token("good", TokenUser::new("east", &[]));
-    stage.hub().allow_all();
-    let agent = stage.link("east", None, Some("good")).await;
-    let (mut stream, _gauge) = stage.open("east").await.unwrap();
+    let fixture = Fixture::with_hub().await;
+    fixture.hub().add_token("good", TokenUser::new("east", &[]));
+    fixture.hub().allow_all();
+    let agent = fixture.link("east", None, Some("good")).await;
+    let (mut stream, _gauge) = fixture.open("east").await.unwrap();
     echoes(&mut stream).await;
-    stage.hub().on_access(|_| Decision::no_opinion("revoked"));
+    fixture.hub().on_access(|_| Decision::no_opinion("revoked"));
     assert!(is_reset(&mut stream).await);
     within(SOON, "the agent's end", agent.ended).await.unwrap().ok();
-    stage.metric_becomes("tunnel_server_links_ended_total{reason=\"revoked\"} 1").await;
+    fixture.metric_becomes("tunnel_server_links_ended_total{reason=\"revoked\"} 1").await;
 
-    stage.hub().allow_all();
+    fixture.hub().allow_all();
     // A refusal is remembered for a moment.
-    becomes(SOON, "being allowed again", async || stage.apply("east", None, Some("good")).await.is_ok()).await;
-    let agent = stage.link("east", None, Some("good")).await;
-    stage.hub().remove_token("good");
+    becomes(SOON, "being allowed again", async || fixture.apply("east", None, Some("good")).await.is_ok()).await;
+    let agent = fixture.link("east", None, Some("good")).await;
+    fixture.hub().remove_token("good");
     within(SOON, "the agent's end", agent.ended).await.unwrap().ok();
 }
 
 #[tokio::test]
 async fn a_rotated_ca_ends_links_of_certificates_it_does_not_know_and_no_others() {
-    let stage = Stage::start().await;
+    let fixture = Fixture::start().await;
     let next = Authority::new("agents, next");
-    let both = format!("{}{}", stage.authority.root_pem(), next.root_pem());
-    let old = stage.link("east", Some(&stage.certificate("system:tunnel-agent:east")), None).await;
-    stage.write("ca.crt", &both);
+    let both = format!("{}{}", fixture.authority.root_pem(), next.root_pem());
+    let old = fixture.link("east", Some(&fixture.certificate("system:tunnel-agent:east")), None).await;
+    fixture.write("ca.crt", &both);
     let renewed = next.issue(&Leaf::client("system:tunnel-agent:west"));
-    becomes(SOON, "the new CA", async || stage.apply("west", Some(&renewed), None).await.is_ok()).await;
-    let _new = stage.link("west", Some(&renewed), None).await;
-    let (mut staying, _gauge) = stage.open("west").await.unwrap();
+    becomes(SOON, "the new CA", async || fixture.apply("west", Some(&renewed), None).await.is_ok()).await;
+    let _new = fixture.link("west", Some(&renewed), None).await;
+    let (mut staying, _gauge) = fixture.open("west").await.unwrap();
     assert!(!old.ended.is_finished());
-    stage.write("ca.crt", &next.root_pem());
+    fixture.write("ca.crt", &next.root_pem());
     within(SOON, "the old agent's end", old.ended).await.unwrap().ok();
     echoes(&mut staying).await;
 }
@@ -293,44 +293,44 @@ async fn a_rotated_ca_ends_links_of_certificates_it_does_not_know_and_no_others(
 #[tokio::test]
 async fn limits_are_told_with_the_time_to_come_again() {
     let limits = Limits { links_per_cluster: 1, ..Limits::default() };
-    let stage = Stage::with(Some(FakeHub::start().await), |config| config.limits = limits).await;
-    stage.hub().allow_all();
-    stage.hub().add_token("one", TokenUser::new("one", &[]));
-    stage.hub().add_token("other", TokenUser::new("other", &[]));
-    let _agent = stage.link("east", None, Some("one")).await;
-    let (status, message, retry_after) = stage.refused("east", None, Some("other")).await;
+    let fixture = Fixture::with(Some(FakeHub::start().await), |config| config.limits = limits).await;
+    fixture.hub().allow_all();
+    fixture.hub().add_token("one", TokenUser::new("one", &[]));
+    fixture.hub().add_token("other", TokenUser::new("other", &[]));
+    let _agent = fixture.link("east", None, Some("one")).await;
+    let (status, message, retry_after) = fixture.refused("east", None, Some("other")).await;
     assert_eq!((status, retry_after), (StatusCode::TOO_MANY_REQUESTS, Some(Duration::from_secs(5))));
     assert!(message.contains("1 links") && message.contains("limit of one cluster"), "{message}");
-    stage.metric_becomes("tunnel_server_registrations_total{outcome=\"limit\"} 1").await;
+    fixture.metric_becomes("tunnel_server_registrations_total{outcome=\"limit\"} 1").await;
 }
 
 #[tokio::test]
 async fn connections_that_say_nothing_are_closed_in_time() {
     let settings = Settings { handshake_timeout: Duration::from_secs(2), ..Settings::default() };
-    let stage = Stage::with(None, |config| config.settings = settings).await;
+    let fixture = Fixture::with(None, |config| config.settings = settings).await;
     let mut silent = Vec::new();
     for _ in 0..4 {
-        silent.push(TcpStream::connect(stage.agents.address()).await.unwrap());
+        silent.push(TcpStream::connect(fixture.agents.address()).await.unwrap());
     }
-    let _agent = stage.link("east", Some(&stage.certificate("system:tunnel-agent:east")), None).await;
+    let _agent = fixture.link("east", Some(&fixture.certificate("system:tunnel-agent:east")), None).await;
     for mut stream in silent {
         let closed = within(SOON, "being closed", stream.read(&mut [0])).await;
         assert!(matches!(closed, Ok(0) | Err(_)));
     }
-    stage.metric_becomes("tunnel_server_registrations_total{outcome=\"malformed\"} 4").await;
+    fixture.metric_becomes("tunnel_server_registrations_total{outcome=\"malformed\"} 4").await;
 }
 
 #[tokio::test]
 async fn draining_asks_agents_to_leave_lets_streams_end_and_refuses_newcomers() {
-    let stage = Stage::start().await;
-    let identity = stage.certificate("system:tunnel-agent:east");
-    let agent = stage.link("east", Some(&identity), None).await;
-    let (mut stream, gauge) = stage.open("east").await.unwrap();
+    let fixture = Fixture::start().await;
+    let identity = fixture.certificate("system:tunnel-agent:east");
+    let agent = fixture.link("east", Some(&identity), None).await;
+    let (mut stream, gauge) = fixture.open("east").await.unwrap();
     let drain = Drain::new();
     let finish = async {
         agent.serving.asked_to_leave().await;
-        assert!(stage.open("east").await.is_err());
-        let (status, message, _) = stage.refused("east", Some(&identity), None).await;
+        assert!(fixture.open("east").await.is_err());
+        let (status, message, _) = fixture.refused("east", Some(&identity), None).await;
         assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
         assert!(message.contains("shutting down"), "{message}");
         echoes(&mut stream).await;
@@ -340,19 +340,19 @@ async fn draining_asks_agents_to_leave_lets_streams_end_and_refuses_newcomers() 
         drop((stream, gauge));
     };
     let started = Instant::now();
-    tokio::join!(stage.agents.drain(&drain), finish);
+    tokio::join!(fixture.agents.drain(&drain), finish);
     assert!(started.elapsed() < SOON / 2, "{:?}", started.elapsed());
     assert!(matches!(within(SOON, "the link's end", agent.ended).await.unwrap(), Ok(())));
-    stage.metric_becomes("tunnel_server_links_ended_total{reason=\"drained\"} 1").await;
+    fixture.metric_becomes("tunnel_server_links_ended_total{reason=\"drained\"} 1").await;
 }
 
 #[tokio::test]
 async fn what_does_not_end_is_reset_at_the_deadline_and_at_the_hard_signal() {
     for hard in [false, true] {
         let timeout = if hard { SOON } else { Duration::from_millis(300) };
-        let stage = Stage::with(None, |config| config.drain_timeout = timeout).await;
-        let _agent = stage.link("east", Some(&stage.certificate("system:tunnel-agent:east")), None).await;
-        let (mut stream, _gauge) = stage.open("east").await.unwrap();
+        let fixture = Fixture::with(None, |config| config.drain_timeout = timeout).await;
+        let _agent = fixture.link("east", Some(&fixture.certificate("system:tunnel-agent:east")), None).await;
+        let (mut stream, _gauge) = fixture.open("east").await.unwrap();
         let drain = Drain::new();
         let guard = drain.guard();
         let cut = async {
@@ -360,19 +360,19 @@ async fn what_does_not_end_is_reset_at_the_deadline_and_at_the_hard_signal() {
                 drain.finish(Duration::from_millis(100)).await;
             }
         };
-        tokio::join!(within(SOON, "the end", stage.agents.drain(&drain)), cut);
+        tokio::join!(within(SOON, "the end", fixture.agents.drain(&drain)), cut);
         drop(guard);
         assert!(is_reset(&mut stream).await);
-        assert_eq!(stage.agents.registry().linked(), []);
+        assert_eq!(fixture.agents.registry().linked(), []);
     }
 }
 
 #[tokio::test]
 async fn a_dropped_listener_takes_its_links_with_it() {
-    let stage = Stage::start().await;
-    let _agent = stage.link("east", Some(&stage.certificate("system:tunnel-agent:east")), None).await;
-    let (mut stream, _gauge) = stage.open("east").await.unwrap();
-    drop(stage);
+    let fixture = Fixture::start().await;
+    let _agent = fixture.link("east", Some(&fixture.certificate("system:tunnel-agent:east")), None).await;
+    let (mut stream, _gauge) = fixture.open("east").await.unwrap();
+    drop(fixture);
     assert!(is_reset(&mut stream).await);
 }
 
@@ -398,30 +398,30 @@ async fn nothing_starts_that_could_authenticate_nobody() {
 
 #[tokio::test]
 async fn files_that_cannot_be_used_are_counted_and_the_last_good_ones_stay() {
-    let stage = Stage::start().await;
-    stage.write("serving.crt", "not a certificate");
-    stage.write("ca.crt", "-----BEGIN CERTIFICATE-----\nbm90IG9uZQ==\n-----END CERTIFICATE-----\n");
-    stage.metric_becomes("tunnel_server_agent_certificate_reload_failures_total 1").await;
-    stage.metric_becomes("tunnel_server_agent_client_ca_reload_failures_total 1").await;
-    let _agent = stage.link("east", Some(&stage.certificate("system:tunnel-agent:east")), None).await;
+    let fixture = Fixture::start().await;
+    fixture.write("serving.crt", "not a certificate");
+    fixture.write("ca.crt", "-----BEGIN CERTIFICATE-----\nbm90IG9uZQ==\n-----END CERTIFICATE-----\n");
+    fixture.metric_becomes("tunnel_server_agent_certificate_reload_failures_total 1").await;
+    fixture.metric_becomes("tunnel_server_agent_client_ca_reload_failures_total 1").await;
+    let _agent = fixture.link("east", Some(&fixture.certificate("system:tunnel-agent:east")), None).await;
 }
 
 #[tokio::test]
 async fn an_agent_that_leaves_is_told_from_one_that_is_lost() {
-    let stage = Stage::start().await;
-    let identity = stage.certificate("system:tunnel-agent:east");
-    let leaving = stage.link("east", Some(&identity), None).await;
-    let (stream, gauge) = stage.open("east").await.unwrap();
-    let mut changes = stage.agents.registry().changes();
+    let fixture = Fixture::start().await;
+    let identity = fixture.certificate("system:tunnel-agent:east");
+    let leaving = fixture.link("east", Some(&identity), None).await;
+    let (stream, gauge) = fixture.open("east").await.unwrap();
+    let mut changes = fixture.agents.registry().changes();
     changes.mark_unchanged();
     leaving.serving.drain();
     within(SOON, "the link's withdrawal", changes.changed()).await.unwrap();
-    assert_eq!(stage.agents.registry().linked(), []);
+    assert_eq!(fixture.agents.registry().linked(), []);
     drop((stream, gauge));
     within(SOON, "the link's end", leaving.ended).await.unwrap().unwrap();
-    stage.metric_becomes("tunnel_server_links_ended_total{reason=\"left\"} 1").await;
-    let lost = stage.link("east", Some(&identity), None).await;
+    fixture.metric_becomes("tunnel_server_links_ended_total{reason=\"left\"} 1").await;
+    let lost = fixture.link("east", Some(&identity), None).await;
     lost.ended.abort();
-    stage.metric_becomes("tunnel_server_links_ended_total{reason=\"lost\"} 1").await;
-    stage.metric_becomes("tunnel_server_links_ended_total{reason=\"left\"} 1").await;
+    fixture.metric_becomes("tunnel_server_links_ended_total{reason=\"lost\"} 1").await;
+    fixture.metric_becomes("tunnel_server_links_ended_total{reason=\"left\"} 1").await;
 }

@@ -2,14 +2,14 @@
 
 use anyhow::Result;
 
-use super::{ApiServer, Ground};
+use super::{ApiServer, Launcher};
 use crate::ports;
 use crate::process::Process;
 use crate::tools::Tool;
 
 /// Starts a kube-controller-manager for `server` that runs `controllers`: the fewer, the more of
 /// the machine is left to tests.
-pub fn start_controller_manager(ground: &Ground, server: &ApiServer, controllers: &[&str]) -> Result<Process> {
+pub fn start_controller_manager(launcher: &Launcher, server: &ApiServer, controllers: &[&str]) -> Result<Process> {
     let mut args = common_flags(server)?;
     args.extend([
         format!("--controllers={}", controllers.join(",")),
@@ -20,12 +20,12 @@ pub fn start_controller_manager(ground: &Ground, server: &ApiServer, controllers
         "--kube-api-burst=1000".to_owned(),
         "--concurrent-namespace-syncs=4".to_owned(),
     ]);
-    ground.start(&format!("{}-controller-manager", server.name), Tool::ControllerManager, args)
+    launcher.start(&format!("{}-controller-manager", server.name), Tool::ControllerManager, args)
 }
 
 /// Starts a kube-scheduler for `server`, without which pods stay Pending.
-pub fn start_scheduler(ground: &Ground, server: &ApiServer) -> Result<Process> {
-    ground.start(&format!("{}-scheduler", server.name), Tool::Scheduler, common_flags(server)?)
+pub fn start_scheduler(launcher: &Launcher, server: &ApiServer) -> Result<Process> {
+    launcher.start(&format!("{}-scheduler", server.name), Tool::Scheduler, common_flags(server)?)
 }
 
 fn common_flags(server: &ApiServer) -> Result<Vec<String>> {

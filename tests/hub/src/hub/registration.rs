@@ -150,7 +150,7 @@ impl Hub {
 
     /// What [`Hub::create_gateway_account`] wrote.
     pub fn gateway_kubeconfig(&self) -> PathBuf {
-        self.ground.file(&format!("{GATEWAY}.kubeconfig"))
+        self.launcher.file(&format!("{GATEWAY}.kubeconfig"))
     }
 
     /// Makes the ServiceAccount `name`, which may ask for TokenReviews and SubjectAccessReviews and

@@ -8,7 +8,7 @@ use kit::pki::PemFiles;
 use tunnel_agent::Agent;
 
 use super::DRAIN;
-use crate::control_plane::Ground;
+use crate::control_plane::Launcher;
 
 /// What an agent proves its identity with.
 #[derive(Clone, Debug)]
@@ -29,8 +29,8 @@ pub struct AgentOptions {
 
 impl AgentCredential {
     /// `token`, written to a file that is called after `name`.
-    pub fn token(ground: &Ground, name: &str, token: &str) -> Result<Self> {
-        let path = ground.file(&format!("agent-{name}.token"));
+    pub fn token(launcher: &Launcher, name: &str, token: &str) -> Result<Self> {
+        let path = launcher.file(&format!("agent-{name}.token"));
         std::fs::write(&path, token)?;
         Ok(Self::Token(path))
     }

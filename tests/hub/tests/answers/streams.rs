@@ -8,12 +8,12 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, ensure};
 use bytes::Bytes;
 use http::{Method, StatusCode};
-use hub_tests::lab::{Lab, Route};
+use hub_tests::testbed::{Route, Testbed};
 use libtest_mimic::Trial;
 use serde_json::Value;
 
 use super::{CBOR, JSON, PROTOBUF, lists, prepare, send, values};
-use crate::stage::{Stage, test};
+use crate::fixture::{Fixture, test};
 
 const SELECTED: &str = "/api/v1/namespaces/answers/configmaps?labelSelector=paged%3Dyes&watch=true";
 /// Long enough for the bookmark that a kube-apiserver sends 2 s before a watch's end (`cacher.go`,
@@ -22,19 +22,20 @@ const BOOKMARKED: &str = "&allowWatchBookmarks=true&timeoutSeconds=4";
 const INITIAL: &str =
     "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=1";
 
-pub(super) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+pub(super) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
-        test(stage, "answers::a watch with bookmarks, to its end", bookmarks),
-        test(stage, "answers::a watch with its initial events", initial_events),
-        test(stage, "answers::a watch in other encodings", encodings),
-        test(stage, "answers::a watch with wrong options", refused),
+        test(fixture, "answers::a watch with bookmarks, to its end", bookmarks),
+        test(fixture, "answers::a watch with its initial events", initial_events),
+        test(fixture, "answers::a watch in other encodings", encodings),
+        test(fixture, "answers::a watch with wrong options", refused),
     ]
 }
 
 /// Everything that a watch says on `route` until its end.
-fn watch(lab: &Lab, route: Route, options: &str, kind: &str) -> Result<Bytes> {
+fn watch(testbed: &Testbed, route: Route, options: &str, kind: &str) -> Result<Bytes> {
     let path = format!("{SELECTED}{options}");
-    let answer = send(lab, route, &Method::GET, &path, &[("accept", kind)], Bytes::new())?.expect(StatusCode::OK)?;
+    let answer =
+        send(testbed, route, &Method::GET, &path, &[("accept", kind)], Bytes::new())?.expect(StatusCode::OK)?;
     let chunked = !answer.headers.contains_key("content-length");
     ensure!(chunked, "via {}: a stream with a length: {:?}", route.name(), answer.headers);
     Ok(answer.body)
@@ -56,10 +57,10 @@ fn events(body: &Bytes) -> Result<Vec<Value>> {
         .collect()
 }
 
-fn bookmarks(lab: &Lab) -> Result<()> {
-    prepare(lab)?;
+fn bookmarks(testbed: &Testbed) -> Result<()> {
+    prepare(testbed)?;
     // At the same time: each lasts as long as it was asked to.
-    let watch = |route| events(&watch(lab, route, &format!("{BOOKMARKED}&resourceVersion=0"), JSON)?);
+    let watch = |route| events(&watch(testbed, route, &format!("{BOOKMARKED}&resourceVersion=0"), JSON)?);
     let [direct, hub, gateway] = std::thread::scope(|scope| {
         Route::ALL.map(|route| scope.spawn(move || watch(route))).map(|thread| thread.join().expect("no panic"))
     });
@@ -70,11 +71,11 @@ fn bookmarks(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-fn initial_events(lab: &Lab) -> Result<()> {
-    prepare(lab)?;
-    let direct = initial(&watch(lab, Route::Direct, INITIAL, JSON)?)?;
+fn initial_events(testbed: &Testbed) -> Result<()> {
+    prepare(testbed)?;
+    let direct = initial(&watch(testbed, Route::Direct, INITIAL, JSON)?)?;
     for route in Route::PROXIED {
-        let proxied = initial(&watch(lab, route, INITIAL, JSON)?)?;
+        let proxied = initial(&watch(testbed, route, INITIAL, JSON)?)?;
         ensure!(proxied == direct, "via {}: other events or another end than directly", route.name());
     }
     Ok(())
@@ -93,15 +94,15 @@ fn initial(body: &Bytes) -> Result<Vec<Value>> {
 }
 
 /// Events in protobuf and CBOR are frames, not lines: a proxy that thinks of lines breaks them.
-fn encodings(lab: &Lab) -> Result<()> {
-    prepare(lab)?;
+fn encodings(testbed: &Testbed) -> Result<()> {
+    prepare(testbed)?;
     for (asked, answered) in [
         (PROTOBUF, "application/vnd.kubernetes.protobuf;stream=watch"),
         (CBOR, "application/cbor-seq"),
         ("application/yaml", "application/json"),
     ] {
         let path = format!("{SELECTED}&timeoutSeconds=1&resourceVersion=0");
-        let get = |route| send(lab, route, &Method::GET, &path, &[("accept", asked)], Bytes::new());
+        let get = |route| send(testbed, route, &Method::GET, &path, &[("accept", asked)], Bytes::new());
         let direct = get(Route::Direct)?;
         let kind = values(&direct.headers, "content-type").concat();
         let expected = direct.status != StatusCode::OK || kind == answered.as_bytes();
@@ -113,8 +114,8 @@ fn encodings(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-fn refused(lab: &Lab) -> Result<()> {
-    prepare(lab)?;
+fn refused(testbed: &Testbed) -> Result<()> {
+    prepare(testbed)?;
     for (code, options) in [
         (422, "&sendInitialEvents=true"),
         (422, "&resourceVersionMatch=Exact&resourceVersion=1"),
@@ -122,7 +123,7 @@ fn refused(lab: &Lab) -> Result<()> {
         (400, "&fieldSelector=a%3D%3D%3Db"),
     ] {
         let path = format!("{SELECTED}&timeoutSeconds=1{options}");
-        let get = |route| send(lab, route, &Method::GET, &path, &[("accept", JSON)], Bytes::new());
+        let get = |route| send(testbed, route, &Method::GET, &path, &[("accept", JSON)], Bytes::new());
         let direct = get(Route::Direct)?.expect(StatusCode::from_u16(code)?).with_context(|| options.to_owned())?;
         for route in Route::PROXIED {
             super::same(route, &get(route)?, &direct).with_context(|| options.to_owned())?;

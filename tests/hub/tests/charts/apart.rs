@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, ensure};
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
-use crate::stage::{Planes, Stage, TUNNELLED, on_hub};
+use crate::fixture::{Fixture, Planes, TUNNELLED, on_hub};
 
 const RELEASE: &str = "cluster-gateway";
 const SERVER: &str = "cluster-gateway-tunnel-server";
@@ -25,19 +25,19 @@ struct Installed<'a> {
     namespace: &'static str,
 }
 
-pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     let own = vec![
-        on_hub(stage, "apart::who reads the clusters' Secrets reads none of the tunnel's", |planes| {
+        on_hub(fixture, "apart::who reads the clusters' Secrets reads none of the tunnel's", |planes| {
             fresh(planes, "server", "with-servers").context("tunnel-servers")?;
             fresh(planes, "embedded", "with-embedded").context("embedded")
         }),
         on_hub(
-            stage,
+            fixture,
             "apart::a release that has clusters keeps them when the tunnel comes, and is told how to move them",
             settled,
         ),
     ];
-    own.into_iter().chain(strangers::trials(stage)).collect()
+    own.into_iter().chain(strangers::trials(fixture)).collect()
 }
 
 fn fresh(planes: &Planes, way: &str, namespace: &'static str) -> Result<()> {

@@ -7,15 +7,15 @@ use anyhow::{Context as _, Result, ensure};
 use libtest_mimic::Trial;
 use serde_json::json;
 
+use crate::fixture::{Fixture, Planes, on_hub};
 use crate::matrix;
-use crate::stage::{Planes, Stage, on_hub};
 
 const NAMESPACE: &str = "restricted";
 /// Kinds of others, whose definitions this hub lacks.
 const FOREIGN: [&str; 2] = ["cert-manager.io/", "monitoring.coreos.com/"];
 
-pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
-    vec![on_hub(stage, "dry run::a hub takes every rendering", dry_run)]
+pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
+    vec![on_hub(fixture, "dry run::a hub takes every rendering", dry_run)]
 }
 
 fn dry_run(planes: &Planes) -> Result<()> {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use anyhow::{Context as _, Result, anyhow};
-use hub_tests::control_plane::{ApiServer, Etcd, Ground};
+use hub_tests::control_plane::{ApiServer, Etcd, Launcher};
 use hub_tests::helm::{Chart, Helm};
 use hub_tests::hub::{Hub, MemberSecret};
 use hub_tests::kubeconfig::{Credential, Kubeconfig};
@@ -25,7 +25,7 @@ const TOOLS: [Tool; 4] = [Tool::Etcd, Tool::ApiServer, Tool::ControllerManager, 
 
 /// Started as far as tests have needed it.
 #[derive(Default)]
-pub(crate) struct Stage {
+pub(crate) struct Fixture {
     place: OnceLock<Result<Scratch, String>>,
     planes: OnceLock<Result<Planes, String>>,
 }
@@ -36,27 +36,27 @@ pub(crate) struct Planes {
     pub(crate) member: ApiServer,
     pub(crate) helm: Helm,
     pub(crate) directory: PathBuf,
-    ground: Ground,
+    launcher: Launcher,
     etcd: Etcd,
     /// There is one API group: whoever installs a release holds it.
     group: Mutex<()>,
 }
 
 /// A test that only renders.
-pub(crate) fn rendering(stage: &Arc<Stage>, name: &str, run: fn(&Helm, PathBuf) -> Result<()>) -> Trial {
-    let stage = Arc::clone(stage);
+pub(crate) fn rendering(fixture: &Arc<Fixture>, name: &str, run: fn(&Helm, PathBuf) -> Result<()>) -> Trial {
+    let fixture = Arc::clone(fixture);
     trial(name, move || {
-        let directory = stage.directory()?;
+        let directory = fixture.directory()?;
         run(&Helm::prepare(&directory, &directory.join("no.kubeconfig"))?, directory)
     })
 }
 
 /// A test on the hub.
-pub(crate) fn on_hub(stage: &Arc<Stage>, name: &str, run: fn(&Planes) -> Result<()>) -> Trial {
-    let stage = Arc::clone(stage);
+pub(crate) fn on_hub(fixture: &Arc<Fixture>, name: &str, run: fn(&Planes) -> Result<()>) -> Trial {
+    let fixture = Arc::clone(fixture);
     trial(name, move || {
-        let directory = stage.directory()?;
-        let planes = stage.planes.get_or_init(|| Planes::start(directory).map_err(|error| format!("{error:#}")));
+        let directory = fixture.directory()?;
+        let planes = fixture.planes.get_or_init(|| Planes::start(directory).map_err(|error| format!("{error:#}")));
         run(planes.as_ref().map_err(|error| anyhow!("there is nothing to test on: {error}"))?)
     })
 }
@@ -65,9 +65,9 @@ fn trial(name: &str, run: impl FnOnce() -> Result<()> + Send + 'static) -> Trial
     Trial::test(name, move || run().map_err(|error| Failed::from(format!("{error:#}"))))
 }
 
-// === impl Stage ===
+// === impl Fixture ===
 
-impl Stage {
+impl Fixture {
     fn directory(&self) -> Result<PathBuf> {
         let place = self.place.get_or_init(|| Scratch::create().map_err(|error| format!("{error:#}")));
         Ok(place.as_ref().map_err(|error| anyhow!("no place for files: {error}"))?.path().to_path_buf())
@@ -76,9 +76,9 @@ impl Stage {
     /// Stops everything; after a failure the logs stay.
     #[allow(clippy::print_stderr, reason = "the place of the logs belongs to the output of a failed run")]
     pub(crate) fn close(self: Arc<Self>, failed: bool) {
-        let Some(stage) = Arc::into_inner(self) else { return };
-        drop(stage.planes);
-        if let Some(Ok(mut place)) = stage.place.into_inner()
+        let Some(fixture) = Arc::into_inner(self) else { return };
+        drop(fixture.planes);
+        if let Some(Ok(mut place)) = fixture.place.into_inner()
             && failed
         {
             place.keep();
@@ -91,15 +91,15 @@ impl Stage {
 
 impl Planes {
     fn start(directory: PathBuf) -> Result<Self> {
-        let ground = Ground { tools: Tools::only(&TOOLS)?, directory: directory.clone() };
-        let etcd = Etcd::start(&ground)?;
-        let mut hub = Hub::start(&ground, &etcd)?;
-        let mut member = ApiServer::start(&ground, &etcd, CLUSTER, "10.97.0.0/16", &[])?;
+        let launcher = Launcher { tools: Tools::only(&TOOLS)?, directory: directory.clone() };
+        let etcd = Etcd::start(&launcher)?;
+        let mut hub = Hub::start(&launcher, &etcd)?;
+        let mut member = ApiServer::start(&launcher, &etcd, CLUSTER, "10.97.0.0/16", &[])?;
         hub.wait_ready().context("the hub did not come up")?;
         member.wait_ready().context("the member did not come up")?;
         hub.register_member(CLUSTER, &MemberSecret::with_certificate(&member, member.admin()))?;
-        let helm = Helm::prepare(&directory, &hub.server.kubeconfig("helm", admin(&hub, &ground)?)?)?;
-        Ok(Self { hub, member, helm, directory, ground, etcd, group: Mutex::new(()) })
+        let helm = Helm::prepare(&directory, &hub.server.kubeconfig("helm", admin(&hub, &launcher)?)?)?;
+        Ok(Self { hub, member, helm, directory, launcher, etcd, group: Mutex::new(()) })
     }
 
     /// Waits until no other release serves the API group.
@@ -117,7 +117,7 @@ impl Planes {
         let (url, authority) = (self.hub.server.url(), self.hub.server.authority_file().to_path_buf());
         let kubeconfig = Kubeconfig { server: format!("{url}{CLUSTERS}/{cluster}/proxy"), authority, credential };
         let file = self.directory.join(format!("{name}-to-{cluster}.kubeconfig"));
-        Ok(self.ground.kubectl(&kubeconfig.write(file)?))
+        Ok(self.launcher.kubectl(&kubeconfig.write(file)?))
     }
 
     /// Whether the hub lets the ServiceAccount `namespace/account` do what `attributes` say. Asked
@@ -150,7 +150,7 @@ impl Planes {
     ) -> Result<Kubectl> {
         let server = format!("https://127.0.0.1:{port}{CLUSTERS}/{CLUSTER}/proxy");
         let kubeconfig = Kubeconfig { server, authority: ca, credential };
-        Ok(self.ground.kubectl(&kubeconfig.write(self.directory.join(format!("{name}-through-gateway.kubeconfig")))?))
+        Ok(self.launcher.kubectl(&kubeconfig.write(self.directory.join(format!("{name}-through-gateway.kubeconfig")))?))
     }
 }
 
@@ -163,6 +163,6 @@ impl Drop for Planes {
     }
 }
 
-fn admin(hub: &Hub, ground: &Ground) -> Result<Credential> {
-    Ok(Credential::Certificate(hub.server.admin().write_to(&ground.directory, "helm")?))
+fn admin(hub: &Hub, launcher: &Launcher) -> Result<Credential> {
+    Ok(Credential::Certificate(hub.server.admin().write_to(&launcher.directory, "helm")?))
 }

@@ -14,8 +14,8 @@ use hub_tests::helm::{Chart, Helm};
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
+use crate::fixture::{Fixture, rendering};
 use crate::matrix;
-use crate::stage::{Stage, rendering};
 
 /// The gateway's program and its container.
 const GATEWAY: &str = "cluster-gateway";
@@ -29,22 +29,24 @@ struct Objects<'a> {
     chart: Chart,
 }
 
-pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
-        rendering(stage, "invariants::the hub always verifies the gateway", |helm, path| each(helm, path, verified)),
-        rendering(stage, "invariants::the gateway may do what it needs and no more", |helm, path| {
+        rendering(fixture, "invariants::the hub always verifies the gateway", |helm, path| each(helm, path, verified)),
+        rendering(fixture, "invariants::the gateway may do what it needs and no more", |helm, path| {
             each(helm, path, least_rights)
         }),
-        rendering(stage, "invariants::the tunnel's ends know each other, and agents are no gateways", |helm, path| {
-            each(helm, path, pairs::check)
-        }),
-        rendering(stage, "invariants::the container is locked down, probed, and has time to drain", |helm, path| {
+        rendering(
+            fixture,
+            "invariants::the tunnel's ends know each other, and agents are no gateways",
+            |helm, path| each(helm, path, pairs::check),
+        ),
+        rendering(fixture, "invariants::the container is locked down, probed, and has time to drain", |helm, path| {
             each(helm, path, container)
         }),
-        rendering(stage, "invariants::names, ports and labels refer to what is there", |helm, path| {
+        rendering(fixture, "invariants::names, ports and labels refer to what is there", |helm, path| {
             each(helm, path, references)
         }),
-        rendering(stage, "invariants::each program takes its arguments", |helm, path| each(helm, path, arguments)),
+        rendering(fixture, "invariants::each program takes its arguments", |helm, path| each(helm, path, arguments)),
     ]
 }
 

@@ -13,8 +13,8 @@ use kit::pki::Leaf;
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
+use crate::fixture::{Fixture, Planes, on_hub};
 use crate::release::{API_SERVICE, AVAILABLE, Release};
-use crate::stage::{Planes, Stage, on_hub};
 
 const ACCOUNT: &str = "kubevela-vela-core";
 const DEPLOYMENT: &str = "kubevela-cluster-gateway";
@@ -23,8 +23,8 @@ const TLS_SECRET: &str = "kubevela-vela-core-cluster-gateway-tls-v2";
 /// What the placeholder is replaced for: a line feed in base64.
 const PLACEHOLDER: &str = "Cg==";
 
-pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
-    vec![on_hub(stage, "kubevela::its preset works, and patch replaces the placeholder CA", preset)]
+pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
+    vec![on_hub(fixture, "kubevela::its preset works, and patch replaces the placeholder CA", preset)]
 }
 
 fn preset(planes: &Planes) -> Result<()> {

@@ -6,20 +6,20 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use hub_tests::hub::SECRET_NAMESPACE as NAMESPACE;
 use hub_tests::kubeconfig::Credential;
-use hub_tests::lab::ALL_VERBS;
+use hub_tests::testbed::ALL_VERBS;
 use hub_tests::wait;
 use libtest_mimic::Trial;
 use serde_json::Value;
 
+use crate::fixture::{CLUSTER, Fixture, Planes, on_hub};
 use crate::release::{AVAILABLE, Release};
-use crate::stage::{CLUSTER, Planes, Stage, on_hub};
 
 /// For the gateway to see new files, and the hub to look at an API that failed.
 const RELOAD: Duration = Duration::from_mins(1);
 const RELEASE: &str = "cluster-gateway";
 
-pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
-    vec![on_hub(stage, "lifecycle::install, use, upgrade, use, uninstall", lifecycle)]
+pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
+    vec![on_hub(fixture, "lifecycle::install, use, upgrade, use, uninstall", lifecycle)]
 }
 
 fn lifecycle(planes: &Planes) -> Result<()> {

@@ -6,13 +6,13 @@
 
 mod apart;
 mod dry_run;
+mod fixture;
 mod invariants;
 mod kubevela;
 mod lifecycle;
 mod matrix;
 mod release;
 mod schema;
-mod stage;
 mod tunnel;
 
 use std::process::ExitCode;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use libtest_mimic::Arguments;
 
-use self::stage::Stage;
+use self::fixture::Fixture;
 
 /// Two cores are enough for a helm each.
 const THREADS: usize = 2;
@@ -28,17 +28,17 @@ const THREADS: usize = 2;
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(THREADS);
-    let stage = Arc::new(Stage::default());
+    let fixture = Arc::new(Fixture::default());
     let trials = [
-        lifecycle::trials(&stage),
-        kubevela::trials(&stage),
-        tunnel::trials(&stage),
-        apart::trials(&stage),
-        dry_run::trials(&stage),
-        invariants::trials(&stage),
-        schema::trials(&stage),
+        lifecycle::trials(&fixture),
+        kubevela::trials(&fixture),
+        tunnel::trials(&fixture),
+        apart::trials(&fixture),
+        dry_run::trials(&fixture),
+        invariants::trials(&fixture),
+        schema::trials(&fixture),
     ];
     let conclusion = libtest_mimic::run(&arguments, trials.into_iter().flatten().collect());
-    stage.close(conclusion.has_failed());
+    fixture.close(conclusion.has_failed());
     conclusion.exit_code()
 }

@@ -13,7 +13,7 @@ use hub_tests::hub::SECRET_NAMESPACE as NAMESPACE;
 use hub_tests::{ports, wait};
 use serde_json::{Value, json};
 
-use crate::stage::Planes;
+use crate::fixture::Planes;
 
 /// The APIService of every release.
 pub(crate) const API_SERVICE: &str = "v1alpha1.cluster.core.oam.dev";

@@ -7,8 +7,8 @@ use anyhow::{Context as _, Result, ensure};
 use hub_tests::helm::{Chart, Helm};
 use libtest_mimic::Trial;
 
+use crate::fixture::{Fixture, rendering};
 use crate::matrix;
-use crate::stage::{Stage, rendering};
 
 /// Values of the gateway's chart, and what is told of them.
 const WRONG: [(&str, &str); 15] = [
@@ -93,14 +93,14 @@ const AGENT: [(&str, &str); 9] = [
     ("apiServer=https://10.0.0.1:6443", "/apiServer"),
 ];
 
-pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
-        rendering(stage, "schema::helm lint has nothing to say", lint),
-        rendering(stage, "schema::wrong values are refused", |helm, _| refused(helm, "", &WRONG)),
-        rendering(stage, "schema::contradictions about the tunnel are refused", |helm, _| {
+        rendering(fixture, "schema::helm lint has nothing to say", lint),
+        rendering(fixture, "schema::wrong values are refused", |helm, _| refused(helm, "", &WRONG)),
+        rendering(fixture, "schema::contradictions about the tunnel are refused", |helm, _| {
             refused(helm, "", &CONTRADICTIONS)
         }),
-        rendering(stage, "schema::an agent that could not work is refused", |helm, _| {
+        rendering(fixture, "schema::an agent that could not work is refused", |helm, _| {
             refused(&helm.with(Chart::Agent), "", &AGENT_LACKS)?;
             refused(
                 &helm.with(Chart::Agent),

@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, ensure};
 use hub_tests::helm::{Helm, Workload};
 use hub_tests::hub::{MemberSecret, SECRET_NAMESPACE as NAMESPACE};
 use hub_tests::kubeconfig::Credential;
-use hub_tests::lab::ALL_VERBS;
+use hub_tests::testbed::ALL_VERBS;
 use hub_tests::{http, ports, wait};
 use kit::pki::{Authority, Issued, Leaf};
 use libtest_mimic::Trial;
@@ -19,8 +19,8 @@ use serde_json::{Value, json};
 use tunnel_agent::Agent;
 use tunnel_server::Server;
 
+use crate::fixture::{Fixture, Planes, TUNNELLED, on_hub};
 use crate::release::{AVAILABLE, Release};
-use crate::stage::{Planes, Stage, TUNNELLED, on_hub};
 
 const RELEASE: &str = "far";
 const GATEWAY: &str = "far-cluster-gateway";
@@ -46,8 +46,8 @@ struct Ports {
     agent_admin: u16,
 }
 
-pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
-    vec![on_hub(stage, "tunnel::a member that only its agent reaches, with tunnel-servers and embedded", reached)]
+pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
+    vec![on_hub(fixture, "tunnel::a member that only its agent reaches, with tunnel-servers and embedded", reached)]
 }
 
 fn reached(planes: &Planes) -> Result<()> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use hub_tests::follower::{Beginning, Follower};
 use hub_tests::informer::{Informer, Report};
-use hub_tests::lab::Lab;
+use hub_tests::testbed::Testbed;
 use hub_tests::wait;
 
 use super::churn::Churn;
@@ -22,10 +22,10 @@ pub(super) struct Crew {
 
 impl Crew {
     /// Adds one client of each kind for each resource, all asking as `kubeconfig` says.
-    pub(super) fn join(&mut self, lab: &Lab, place: &str, kubeconfig: &Path) -> Result<()> {
+    pub(super) fn join(&mut self, testbed: &Testbed, place: &str, kubeconfig: &Path) -> Result<()> {
         for (kind, resource) in [("ClusterGateway", "clustergateways"), ("VirtualCluster", "virtualclusters")] {
             let name = format!("{resource}-{place}");
-            self.informers.push((name.clone(), lab.start_informer(&name, kubeconfig, resource)?));
+            self.informers.push((name.clone(), testbed.start_informer(&name, kubeconfig, resource)?));
             for beginning in [Beginning::List, Beginning::Stream] {
                 let follower = Follower::start(kubeconfig, kind, resource, beginning)?;
                 self.followers.push((format!("kube-rs with a {beginning:?} of {name}"), follower));

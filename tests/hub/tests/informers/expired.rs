@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use hub_tests::hub::SECRET_NAMESPACE;
 use hub_tests::kubeconfig::{Credential, Kubeconfig};
-use hub_tests::lab::Lab;
+use hub_tests::testbed::Testbed;
 
 use super::churn::Churn;
 use super::crew::Crew;
@@ -20,21 +20,21 @@ const NAME: &str = "forgetful";
 const LIMIT: Duration = Duration::from_mins(1);
 const CHANGES: usize = 25;
 
-pub(super) fn expired(lab: &Lab) -> Result<()> {
-    let mut hub = lab.start_api_server(NAME)?;
+pub(super) fn expired(testbed: &Testbed) -> Result<()> {
+    let mut hub = testbed.start_api_server(NAME)?;
     hub.wait_ready()?;
     let admin = hub.kubectl().kubeconfig;
     hub.kubectl().ok(&format!("create namespace {SECRET_NAMESPACE}"))?;
-    let gateway = lab.start_gateway("forgetful-gateway", &admin, &[])?;
-    let files = hub.admin().write_to(&lab.directory(NAME)?, "operator")?;
+    let gateway = testbed.start_gateway("forgetful-gateway", &admin, &[])?;
+    let files = hub.admin().write_to(&testbed.directory(NAME)?, "operator")?;
     let (server, authority) = (format!("https://{}", gateway.address()), gateway.authority_file());
     let kubeconfig = Kubeconfig { server, authority, credential: Credential::Certificate(files) };
-    let kubeconfig = kubeconfig.write(lab.directory(NAME)?.join("operator.kubeconfig"))?;
+    let kubeconfig = kubeconfig.write(testbed.directory(NAME)?.join("operator.kubeconfig"))?;
 
     let mut churn = Churn::new(&admin, "lapsed")?;
     churn.change(CHANGES)?;
     let mut crew = Crew::default();
-    crew.join(lab, NAME, &kubeconfig)?;
+    crew.join(testbed, NAME, &kubeconfig)?;
     crew.equal(&churn, LIMIT)?;
     // client-go begins anew, without trying to resume, after a watch of less than a second on which
     // nothing came.

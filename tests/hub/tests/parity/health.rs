@@ -6,76 +6,77 @@ use std::sync::Arc;
 use anyhow::{Result, ensure};
 use http::{Method, StatusCode};
 use hub_tests::hub::{MemberSecret, SECRET_NAMESPACE};
-use hub_tests::lab::{Lab, Route};
+use hub_tests::testbed::{Route, Testbed};
 use hub_tests::wait;
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
 use super::{PROMPT, appear};
 use crate::access::{bearer, client};
-use crate::stage::{Stage, test};
+use crate::fixture::{Fixture, test};
 use crate::viewer;
 
-pub(super) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+pub(super) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
-        test(stage, "parity::health is false at first, and what is put is echoed", put),
-        test(stage, "parity::health can be patched", patch),
-        test(stage, "parity::health of another name, of nobody, and by a stranger", refused),
+        test(fixture, "parity::health is false at first, and what is put is echoed", put),
+        test(fixture, "parity::health can be patched", patch),
+        test(fixture, "parity::health of another name, of nobody, and by a stranger", refused),
     ]
 }
 
 /// A fresh cluster and the path of its health.
-fn register(lab: &Lab, cluster: &str) -> Result<String> {
-    lab.hub.register_member(cluster, &MemberSecret::with_token(&lab.member.server, &lab.member_token))?;
-    appear(lab, &format!("/clustergateways/{cluster}"))?;
+fn register(testbed: &Testbed, cluster: &str) -> Result<String> {
+    testbed.hub.register_member(cluster, &MemberSecret::with_token(&testbed.member.server, &testbed.member_token))?;
+    appear(testbed, &format!("/clustergateways/{cluster}"))?;
     Ok(format!("/clustergateways/{cluster}/health"))
 }
 
-fn put(lab: &Lab) -> Result<()> {
+fn put(testbed: &Testbed) -> Result<()> {
     for route in Route::PROXIED {
         let cluster = &format!("health-{}", route.name());
-        let path = register(lab, cluster)?;
-        let mut object = viewer::get(lab, route, &path)?.expect(StatusCode::OK)?.json()?;
+        let path = register(testbed, cluster)?;
+        let mut object = viewer::get(testbed, route, &path)?.expect(StatusCode::OK)?.json()?;
         ensure!(object["metadata"]["name"] == *cluster && object["status"] == json!({"healthy": false}), "{object}");
 
         let status = json!({"healthy": true, "healthyReason": "ConnectionTimeout"});
         object["status"] = status.clone();
         // Only the status counts.
         object["spec"]["access"]["endpoint"] = json!({"type": "Const", "const": {"address": "https://elsewhere"}});
-        let answer = viewer::send(lab, route, &Method::PUT, &path, Some(&object))?.expect(StatusCode::OK)?.json()?;
+        let answer =
+            viewer::send(testbed, route, &Method::PUT, &path, Some(&object))?.expect(StatusCode::OK)?.json()?;
         ensure!(answer["status"] == status, "{answer}");
-        ensure!(answer.to_string().contains(&lab.member.server.url()), "the endpoint was changed: {answer}");
+        ensure!(answer.to_string().contains(&testbed.member.server.url()), "the endpoint was changed: {answer}");
 
         for path in [path.clone(), format!("/clustergateways/{cluster}")] {
             wait::until("the health that was put", PROMPT, || {
-                let read = viewer::get(lab, route, &path)?.expect(StatusCode::OK)?.json()?;
+                let read = viewer::get(testbed, route, &path)?.expect(StatusCode::OK)?.json()?;
                 ensure!(read["status"] == status, "{path}: {read}");
                 Ok(())
             })?;
         }
-        let table = viewer::kubectl(lab, route)?.ok(&format!("get clustergateway {cluster} --no-headers"))?;
+        let table = viewer::kubectl(testbed, route)?.ok(&format!("get clustergateway {cluster} --no-headers"))?;
         ensure!(table.split_whitespace().last() == Some("true"), "{table}");
-        let annotations = annotations(lab, cluster)?;
+        let annotations = annotations(testbed, cluster)?;
         ensure!(annotations["status.cluster.core.oam.dev/healthy"] == "true", "{annotations}");
         ensure!(annotations["status.cluster.core.oam.dev/healthy-reason"] == "ConnectionTimeout", "{annotations}");
         // The member is used as before: health is a remark, not a switch.
-        let healthz = format!("{}/healthz", Lab::proxy_path(cluster));
-        let answer = client(lab, route).get(&healthz, &[("authorization", &bearer(&lab.token))])?;
+        let healthz = format!("{}/healthz", Testbed::proxy_path(cluster));
+        let answer = client(testbed, route).get(&healthz, &[("authorization", &bearer(&testbed.token))])?;
         ensure!(answer.expect(StatusCode::OK)?.text() == "ok", "another word");
-        lab.hub.forget_member(cluster)?;
+        testbed.hub.forget_member(cluster)?;
     }
     Ok(())
 }
 
-fn annotations(lab: &Lab, cluster: &str) -> Result<Value> {
+fn annotations(testbed: &Testbed, cluster: &str) -> Result<Value> {
     let words = format!("get secret {cluster} -n {SECRET_NAMESPACE} -o jsonpath={{.metadata.annotations}}");
-    Ok(serde_json::from_str(&lab.hub.server.kubectl().ok(&words)?)?)
+    Ok(serde_json::from_str(&testbed.hub.server.kubectl().ok(&words)?)?)
 }
 
 /// The Go cluster-gateway advertises it, and answers every patch with 404.
-fn patch(lab: &Lab) -> Result<()> {
-    let path = register(lab, "health-patched")?;
-    let kubectl = viewer::kubectl(lab, Route::Hub)?;
+fn patch(testbed: &Testbed) -> Result<()> {
+    let path = register(testbed, "health-patched")?;
+    let kubectl = viewer::kubectl(testbed, Route::Hub)?;
     for (patch, expected) in [
         (r#"{"status":{"healthy":true}}"#, json!({"healthy": true})),
         (r#"{"status":{"healthyReason":"tested"}}"#, json!({"healthy": true, "healthyReason": "tested"})),
@@ -85,34 +86,34 @@ fn patch(lab: &Lab) -> Result<()> {
         let output = kubectl.args(words).run()?;
         if output.stderr.contains("invalid subresource") {
             // kubectl knows only some names of subresources; the API is asked by hand then.
-            by_hand(lab, &path, patch)?;
+            by_hand(testbed, &path, patch)?;
         } else {
             output.success()?;
         }
         let read = wait::until("the patched health", PROMPT, || {
-            let read = viewer::get(lab, Route::Hub, &path)?.expect(StatusCode::OK)?.json()?;
+            let read = viewer::get(testbed, Route::Hub, &path)?.expect(StatusCode::OK)?.json()?;
             ensure!(read["status"] == expected, "{read}");
             Ok(read)
         })?;
         ensure!(read["metadata"]["name"] == "health-patched", "{read}");
     }
-    lab.hub.forget_member("health-patched")
+    testbed.hub.forget_member("health-patched")
 }
 
-fn by_hand(lab: &Lab, path: &str, patch: &str) -> Result<()> {
-    let authorization = bearer(&viewer::token(lab)?);
+fn by_hand(testbed: &Testbed, path: &str, patch: &str) -> Result<()> {
+    let authorization = bearer(&viewer::token(testbed)?);
     let headers = [("authorization", &*authorization), ("content-type", "application/merge-patch+json")];
     let path = format!("{}{path}", viewer::GROUP);
-    let answer = client(lab, Route::Hub).send(&Method::PATCH, &path, &headers, patch.to_owned().into())?;
+    let answer = client(testbed, Route::Hub).send(&Method::PATCH, &path, &headers, patch.to_owned().into())?;
     answer.expect(StatusCode::OK).map(drop)
 }
 
-fn refused(lab: &Lab) -> Result<()> {
-    let path = register(lab, "health-refused")?;
-    let mut object = viewer::get(lab, Route::Gateway, &path)?.expect(StatusCode::OK)?.json()?;
+fn refused(testbed: &Testbed) -> Result<()> {
+    let path = register(testbed, "health-refused")?;
+    let mut object = viewer::get(testbed, Route::Gateway, &path)?.expect(StatusCode::OK)?.json()?;
     object["status"]["healthy"] = json!(true);
     for route in Route::PROXIED {
-        let put = |path: &str, body: &Value| viewer::send(lab, route, &Method::PUT, path, Some(body));
+        let put = |path: &str, body: &Value| viewer::send(testbed, route, &Method::PUT, path, Some(body));
         let mut other = object.clone();
         other["metadata"]["name"] = json!("another");
         put(&path, &other)?.expect(StatusCode::BAD_REQUEST)?;
@@ -124,13 +125,13 @@ fn refused(lab: &Lab) -> Result<()> {
         put(&path, &stale)?.expect(StatusCode::CONFLICT)?;
         put(&format!("{path}?dryRun=All"), &object)?.expect(StatusCode::OK)?;
         // Who may use the cluster may not say how it is.
-        let headers = [("authorization", &*bearer(&lab.token)), ("content-type", "application/json")];
+        let headers = [("authorization", &*bearer(&testbed.token)), ("content-type", "application/json")];
         let whole = format!("{}{path}", viewer::GROUP);
-        let answer = client(lab, route).send(&Method::PUT, &whole, &headers, object.to_string().into())?;
+        let answer = client(testbed, route).send(&Method::PUT, &whole, &headers, object.to_string().into())?;
         let text = answer.expect(StatusCode::FORBIDDEN)?.text();
         ensure!(text.contains("cannot update resource \\\"clustergateways/health\\\""), "{text}");
     }
-    let read = viewer::get(lab, Route::Gateway, &path)?.expect(StatusCode::OK)?.json()?;
+    let read = viewer::get(testbed, Route::Gateway, &path)?.expect(StatusCode::OK)?.json()?;
     ensure!(read["status"]["healthy"] == false, "something was written: {read}");
-    lab.hub.forget_member("health-refused")
+    testbed.hub.forget_member("health-refused")
 }

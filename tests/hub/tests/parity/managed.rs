@@ -13,13 +13,13 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use http::StatusCode;
 use hub_tests::hub::MemberSecret;
 use hub_tests::kubectl::Running;
-use hub_tests::lab::{Lab, Route};
+use hub_tests::testbed::{Route, Testbed};
 use hub_tests::wait;
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
 use crate::access::{bearer, client};
-use crate::stage::{Stage, test};
+use crate::fixture::{Fixture, test};
 use crate::viewer;
 
 /// The gateway looks for the kind now and then, and the hub needs a moment to serve it.
@@ -30,8 +30,8 @@ const SPOKE: &str = "managed-spoke";
 const BOTH: &str = "managed-twice";
 const KIND: &str = "managedclusters.cluster.open-cluster-management.io";
 
-pub(super) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
-    vec![test(stage, "parity::ManagedClusters whose kind comes later and goes", managed)]
+pub(super) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
+    vec![test(fixture, "parity::ManagedClusters whose kind comes later and goes", managed)]
 }
 
 fn kind() -> Value {
@@ -65,28 +65,28 @@ fn cluster(name: &str, url: Option<&str>, authority: &str, labels: &Value) -> Va
     })
 }
 
-fn virtual_cluster(lab: &Lab, name: &str) -> Result<Value> {
-    viewer::get(lab, Route::Gateway, &format!("/virtualclusters/{name}"))?.expect(StatusCode::OK)?.json()
+fn virtual_cluster(testbed: &Testbed, name: &str) -> Result<Value> {
+    viewer::get(testbed, Route::Gateway, &format!("/virtualclusters/{name}"))?.expect(StatusCode::OK)?.json()
 }
 
-fn is_gone(lab: &Lab, name: &str) -> Result<()> {
-    let answer = viewer::get(lab, Route::Gateway, &format!("/virtualclusters/{name}"))?;
+fn is_gone(testbed: &Testbed, name: &str) -> Result<()> {
+    let answer = viewer::get(testbed, Route::Gateway, &format!("/virtualclusters/{name}"))?;
     answer.expect(StatusCode::NOT_FOUND).map(drop)
 }
 
-fn managed(lab: &Lab) -> Result<()> {
-    is_gone(lab, SPOKE)?;
-    let kubectl = lab.hub.server.kubectl();
-    lab.hub.apply(&[kind()])?;
+fn managed(testbed: &Testbed) -> Result<()> {
+    is_gone(testbed, SPOKE)?;
+    let kubectl = testbed.hub.server.kubectl();
+    testbed.hub.apply(&[kind()])?;
     kubectl.ok(&format!("wait crd/{KIND} --for=condition=Established --timeout=60s"))?;
-    let (url, authority) = (lab.member.server.url(), lab.member.server.authority().root_pem());
+    let (url, authority) = (testbed.member.server.url(), testbed.member.server.authority().root_pem());
     let spoke = cluster(SPOKE, Some(&url), &authority, &json!({"region": "south"}));
-    wait::until("the hub to serve the new kind", SEEN, || lab.hub.apply(std::slice::from_ref(&spoke)))?;
+    wait::until("the hub to serve the new kind", SEEN, || testbed.hub.apply(std::slice::from_ref(&spoke)))?;
 
-    let object = wait::until("the managed cluster", FOUND, || virtual_cluster(lab, SPOKE))?;
+    let object = wait::until("the managed cluster", FOUND, || virtual_cluster(testbed, SPOKE))?;
     let spec = json!({"accepted": true, "endpoint": "-", "credential-type": "ManagedCluster"});
     ensure!(object["spec"] == spec && object["metadata"]["labels"]["region"] == "south", "{object}");
-    let viewer_kubectl = viewer::kubectl(lab, Route::Hub)?;
+    let viewer_kubectl = viewer::kubectl(testbed, Route::Hub)?;
     let selector = format!("--field-selector=metadata.name={BOTH}");
     let words = format!("get vc {selector} -w --output-watch-events");
     let mut watch = viewer_kubectl.args(words.split(' ')).start()?;
@@ -94,33 +94,33 @@ fn managed(lab: &Lab) -> Result<()> {
     ensure!(listed.trim() == format!("virtualcluster.cluster.core.oam.dev/{SPOKE}"), "{listed}");
 
     // Without an address it is no cluster, and in nobody's way.
-    lab.hub.apply(&[cluster("managed-empty", None, "", &json!({}))])?;
+    testbed.hub.apply(&[cluster("managed-empty", None, "", &json!({}))])?;
     // A Secret of the same name goes first, whichever was there first, and when it goes, the other
     // is seen.
-    lab.hub.apply(&[cluster(BOTH, Some(&url), &authority, &json!({}))])?;
-    wait::until("the second", SEEN, || virtual_cluster(lab, BOTH))?;
+    testbed.hub.apply(&[cluster(BOTH, Some(&url), &authority, &json!({}))])?;
+    wait::until("the second", SEEN, || virtual_cluster(testbed, BOTH))?;
     ensure!(watch.next_line(SEEN)?.starts_with("EVENT"), "no heading");
     event(&mut watch, "ADDED", "ManagedCluster")?;
-    lab.hub.register_member(BOTH, &MemberSecret::with_token(&lab.member.server, &lab.member_token))?;
-    is_of(lab, BOTH, "ServiceAccountToken")?;
+    testbed.hub.register_member(BOTH, &MemberSecret::with_token(&testbed.member.server, &testbed.member_token))?;
+    is_of(testbed, BOTH, "ServiceAccountToken")?;
     event(&mut watch, "MODIFIED", "ServiceAccountToken")?;
     // Of no concern to anybody who watches, as long as there is the Secret.
     kubectl.ok(&format!("label managedcluster {BOTH} unseen=yes"))?;
-    let list = viewer::get(lab, Route::Gateway, "/virtualclusters")?.expect(StatusCode::OK)?.json()?;
+    let list = viewer::get(testbed, Route::Gateway, "/virtualclusters")?.expect(StatusCode::OK)?.json()?;
     let names: Vec<&Value> =
         list["items"].as_array().into_iter().flatten().map(|item| &item["metadata"]["name"]).collect();
     ensure!(names.iter().filter(|name| **name == BOTH).count() == 1, "{names:?}");
     ensure!(names.iter().any(|name| *name == SPOKE) && !names.iter().any(|name| *name == "managed-empty"), "{names:?}");
-    lab.hub.forget_member(BOTH)?;
-    is_of(lab, BOTH, "ManagedCluster")?;
+    testbed.hub.forget_member(BOTH)?;
+    is_of(testbed, BOTH, "ManagedCluster")?;
     event(&mut watch, "MODIFIED", "ManagedCluster")?;
     kubectl.ok(&format!("delete managedcluster {BOTH}"))?;
     event(&mut watch, "DELETED", "ManagedCluster")?; // so nothing else was told in between
 
-    override_endpoint(lab, &authority)?;
+    override_endpoint(testbed, &authority)?;
     kubectl.ok(&format!("delete crd {KIND} --timeout=30s"))?;
-    wait::until("the managed clusters to be forgotten", FOUND, || is_gone(lab, SPOKE))?;
-    virtual_cluster(lab, "local").map(drop)
+    wait::until("the managed clusters to be forgotten", FOUND, || is_gone(testbed, SPOKE))?;
+    virtual_cluster(testbed, "local").map(drop)
 }
 
 fn event(watch: &mut Running, change: &str, kind: &str) -> Result<()> {
@@ -130,9 +130,9 @@ fn event(watch: &mut Running, change: &str, kind: &str) -> Result<()> {
     Ok(())
 }
 
-fn is_of(lab: &Lab, name: &str, kind: &str) -> Result<()> {
+fn is_of(testbed: &Testbed, name: &str, kind: &str) -> Result<()> {
     wait::until(&format!("{name} as {kind}"), SEEN, || {
-        let object = virtual_cluster(lab, name)?;
+        let object = virtual_cluster(testbed, name)?;
         ensure!(object["spec"]["credential-type"] == kind, "{object}");
         Ok(())
     })
@@ -140,16 +140,16 @@ fn is_of(lab: &Lab, name: &str, kind: &str) -> Result<()> {
 
 /// With `--ocm-integration`, address and authority come from the `ManagedCluster` of the same name;
 /// without, from the Secret.
-fn override_endpoint(lab: &Lab, authority: &str) -> Result<()> {
+fn override_endpoint(testbed: &Testbed, authority: &str) -> Result<()> {
     let nobody = format!("https://127.0.0.1:{}", hub_tests::ports::free()?);
-    let secret = MemberSecret::with_token(&lab.member.server, &lab.member_token).at(&nobody);
-    lab.hub.register_member(SPOKE, &secret)?;
-    let kubeconfig = lab.hub.server.kubectl().kubeconfig;
-    let gateway = lab.start_gateway("ocm", &kubeconfig, &["--ocm-integration"])?;
-    let path = format!("{}/version", Lab::proxy_path(SPOKE));
-    let authorization = bearer(&lab.token);
+    let secret = MemberSecret::with_token(&testbed.member.server, &testbed.member_token).at(&nobody);
+    testbed.hub.register_member(SPOKE, &secret)?;
+    let kubeconfig = testbed.hub.server.kubectl().kubeconfig;
+    let gateway = testbed.start_gateway("ocm", &kubeconfig, &["--ocm-integration"])?;
+    let path = format!("{}/version", Testbed::proxy_path(SPOKE));
+    let authorization = bearer(&testbed.token);
     let headers = [("authorization", &*authorization)];
-    let ours = client(lab, Route::Gateway);
+    let ours = client(testbed, Route::Gateway);
     wait::until("the Secret at the gateway without the flag", SEEN, || {
         ours.get(&path, &headers)?.expect(StatusCode::SERVICE_UNAVAILABLE)
     })?;
@@ -159,19 +159,19 @@ fn override_endpoint(lab: &Lab, authority: &str) -> Result<()> {
     let secrets = || {
         wait::until("the Secret's address", SEEN, || ocm.get(&path, &headers)?.expect(StatusCode::SERVICE_UNAVAILABLE))
     };
-    accept(lab, false)?;
+    accept(testbed, false)?;
     secrets()?;
-    accept(lab, true)?;
+    accept(testbed, true)?;
     wait::until("the address that is accepted again", SEEN, || ocm.get(&path, &headers)?.expect(StatusCode::OK))?;
     // An empty list means the Secret's own address again.
-    lab.hub.apply(&[cluster(SPOKE, None, authority, &json!({}))])?;
+    testbed.hub.apply(&[cluster(SPOKE, None, authority, &json!({}))])?;
     secrets()?;
-    lab.hub.forget_member(SPOKE)
+    testbed.hub.forget_member(SPOKE)
 }
 
 /// The administrator's word on [`SPOKE`].
-fn accept(lab: &Lab, accepted: bool) -> Result<()> {
+fn accept(testbed: &Testbed, accepted: bool) -> Result<()> {
     let patch = json!({"spec": {"hubAcceptsClient": accepted}}).to_string();
     let words = ["patch", "managedcluster", SPOKE, "--type=merge", "-p", &patch];
-    lab.hub.server.kubectl().args(words).run()?.success().map(drop)
+    testbed.hub.server.kubectl().args(words).run()?.success().map(drop)
 }

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::{Method, StatusCode};
 use hub_tests::http::Response;
 use hub_tests::hub::MemberSecret;
-use hub_tests::lab::{CLUSTER, Lab, Route};
+use hub_tests::testbed::{CLUSTER, Route, Testbed};
 use hub_tests::wait;
 use kit::pki::Leaf;
 use libtest_mimic::Trial;
@@ -16,42 +16,42 @@ use serde_json::{Value, json};
 
 use super::{ENDPOINT_TYPE, KIND, PROMPT, appear, secret};
 use crate::access::{bearer, client, who_am_i};
-use crate::stage::{Stage, test};
+use crate::fixture::{Fixture, test};
 
-pub(super) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+pub(super) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
-        test(stage, "parity::proxy/healthz says ok, with kubectl too", healthz),
-        test(stage, "parity::an absent cluster is named", absent),
-        test(stage, "parity::an endpoint with a path of its own", sub_path),
-        test(stage, "parity::dryRun reaches members with dots in their names", dry_run),
-        test(stage, "parity::a program issues a token or a certificate", issued),
-        test(stage, "parity::insecure-skip-tls-verify, and no authority at all", insecure),
+        test(fixture, "parity::proxy/healthz says ok, with kubectl too", healthz),
+        test(fixture, "parity::an absent cluster is named", absent),
+        test(fixture, "parity::an endpoint with a path of its own", sub_path),
+        test(fixture, "parity::dryRun reaches members with dots in their names", dry_run),
+        test(fixture, "parity::a program issues a token or a certificate", issued),
+        test(fixture, "parity::insecure-skip-tls-verify, and no authority at all", insecure),
     ]
 }
 
-fn send(lab: &Lab, route: Route, method: &Method, cluster: &str, path: &str, body: &str) -> Result<Response> {
-    let headers = [("authorization", &*bearer(&lab.token)), ("content-type", "application/json")];
-    let path = format!("{}{path}", Lab::proxy_path(cluster));
-    client(lab, route).send(method, &path, &headers, Bytes::from(body.to_owned()))
+fn send(testbed: &Testbed, route: Route, method: &Method, cluster: &str, path: &str, body: &str) -> Result<Response> {
+    let headers = [("authorization", &*bearer(&testbed.token)), ("content-type", "application/json")];
+    let path = format!("{}{path}", Testbed::proxy_path(cluster));
+    client(testbed, route).send(method, &path, &headers, Bytes::from(body.to_owned()))
 }
 
-fn get(lab: &Lab, route: Route, cluster: &str, path: &str) -> Result<Response> {
-    send(lab, route, &Method::GET, cluster, path, "")
+fn get(testbed: &Testbed, route: Route, cluster: &str, path: &str) -> Result<Response> {
+    send(testbed, route, &Method::GET, cluster, path, "")
 }
 
-fn healthz(lab: &Lab) -> Result<()> {
+fn healthz(testbed: &Testbed) -> Result<()> {
     for route in Route::PROXIED {
-        ensure!(get(lab, route, CLUSTER, "/healthz")?.expect(StatusCode::OK)?.text() == "ok", "another word");
+        ensure!(get(testbed, route, CLUSTER, "/healthz")?.expect(StatusCode::OK)?.text() == "ok", "another word");
     }
-    let text = lab.hub.server.kubectl().ok(&format!("get --raw {}/healthz", Lab::proxy_path(CLUSTER)))?;
+    let text = testbed.hub.server.kubectl().ok(&format!("get --raw {}/healthz", Testbed::proxy_path(CLUSTER)))?;
     ensure!(text == "ok", "{text}");
     Ok(())
 }
 
-fn absent(lab: &Lab) -> Result<()> {
+fn absent(testbed: &Testbed) -> Result<()> {
     for route in Route::PROXIED {
         for path in ["/healthz", "/api/v1/pods?watch=true", ""] {
-            let status = get(lab, route, "missing.example", path)?.expect(StatusCode::NOT_FOUND)?.json()?;
+            let status = get(testbed, route, "missing.example", path)?.expect(StatusCode::NOT_FOUND)?.json()?;
             let message = status["message"].as_str().unwrap_or_default();
             ensure!(message.starts_with("no such cluster missing.example"), "{status}");
         }
@@ -60,111 +60,113 @@ fn absent(lab: &Lab) -> Result<()> {
 }
 
 /// The member as a cluster whose endpoint has `/apis` at its end, with and without a slash.
-fn sub_path(lab: &Lab) -> Result<()> {
+fn sub_path(testbed: &Testbed) -> Result<()> {
     for (cluster, end) in [("below.apis", "/apis"), ("below.slash", "/apis/")] {
-        let endpoint = format!("{}{end}", lab.member.server.url());
-        let secret = MemberSecret::with_token(&lab.member.server, &lab.member_token).at(&endpoint);
-        lab.hub.register_member(cluster, &secret)?;
-        appear(lab, &format!("/clustergateways/{cluster}"))?;
+        let endpoint = format!("{}{end}", testbed.member.server.url());
+        let secret = MemberSecret::with_token(&testbed.member.server, &testbed.member_token).at(&endpoint);
+        testbed.hub.register_member(cluster, &secret)?;
+        appear(testbed, &format!("/clustergateways/{cluster}"))?;
         for route in Route::PROXIED {
-            let list =
-                wait::until("the cluster", PROMPT, || get(lab, route, cluster, "/apps/v1")?.expect(StatusCode::OK))?;
+            let list = wait::until("the cluster", PROMPT, || {
+                get(testbed, route, cluster, "/apps/v1")?.expect(StatusCode::OK)
+            })?;
             ensure!(list.json()?["groupVersion"] == "apps/v1", "{}", list.text());
             // Nothing above the endpoint's own path can be reached.
             for path in ["/../api/v1", "/apps/../../api/v1", "/%2e%2e/api/v1", "/..%2fapi/v1", "/..\\api"] {
-                let answer = get(lab, route, cluster, path);
+                let answer = get(testbed, route, cluster, path);
                 let refused = answer.as_ref().map_or(true, |answer| answer.status == StatusCode::BAD_REQUEST);
                 ensure!(refused, "{path}: {answer:?}");
             }
-            get(lab, route, cluster, "/api/v1")?.expect(StatusCode::NOT_FOUND)?;
+            get(testbed, route, cluster, "/api/v1")?.expect(StatusCode::NOT_FOUND)?;
         }
-        lab.hub.forget_member(cluster)?;
+        testbed.hub.forget_member(cluster)?;
     }
     Ok(())
 }
 
 /// With the Go cluster-gateway a dot in the name made it "dryRun is not supported".
-fn dry_run(lab: &Lab) -> Result<()> {
+fn dry_run(testbed: &Testbed) -> Result<()> {
     let cluster = "dry.run.example";
-    lab.hub.register_member(cluster, &MemberSecret::with_token(&lab.member.server, &lab.member_token))?;
+    testbed.hub.register_member(cluster, &MemberSecret::with_token(&testbed.member.server, &testbed.member_token))?;
     for route in Route::PROXIED {
-        wait::until("the cluster", PROMPT, || get(lab, route, cluster, "/healthz")?.expect(StatusCode::OK))?;
+        wait::until("the cluster", PROMPT, || get(testbed, route, cluster, "/healthz")?.expect(StatusCode::OK))?;
         let name = format!("never-made-{}", route.name());
         let path =
             format!("/api/v1/namespaces/default/configmaps?dryRun=All&fieldManager={name}&fieldValidation=Strict");
         let body = json!({"metadata": {"name": name}}).to_string();
-        send(lab, route, &Method::POST, cluster, &path, &body)?.expect(StatusCode::CREATED)?;
-        let made = get(lab, route, cluster, &format!("/api/v1/namespaces/default/configmaps/{name}"))?;
+        send(testbed, route, &Method::POST, cluster, &path, &body)?.expect(StatusCode::CREATED)?;
+        let made = get(testbed, route, cluster, &format!("/api/v1/namespaces/default/configmaps/{name}"))?;
         made.expect(StatusCode::NOT_FOUND)?;
         let arrived = format!("?dryRun=All\\u0026fieldManager={name}\\u0026fieldValidation=Strict");
-        ensure!(lab.member.has_seen(&arrived)?, "another query arrived than {arrived}");
+        ensure!(testbed.member.has_seen(&arrived)?, "another query arrived than {arrived}");
     }
-    lab.hub.forget_member(cluster)
+    testbed.hub.forget_member(cluster)
 }
 
 /// `sh` as the plug-in: it prints an `ExecCredential` that it is given.
-fn dynamic(lab: &Lab, name: &str, status: &Value) -> Value {
+fn dynamic(testbed: &Testbed, name: &str, status: &Value) -> Value {
     let version = "client.authentication.k8s.io/v1";
     let credential = json!({"apiVersion": version, "kind": "ExecCredential", "status": status}).to_string();
     let env = json!([{"name": "CREDENTIAL", "value": credential}]);
     let exec = json!({"apiVersion": version, "command": "sh", "args": ["-c", "printf %s \"$CREDENTIAL\""], "env": env});
     let data = json!({
-        "endpoint": lab.member.server.url(),
-        "ca.crt": lab.member.server.authority().root_pem(),
+        "endpoint": testbed.member.server.url(),
+        "ca.crt": testbed.member.server.authority().root_pem(),
         "exec": exec.to_string(),
     });
     secret(name, &json!({KIND: "Dynamic", ENDPOINT_TYPE: "Const"}), &json!({}), &data)
 }
 
-fn issued(lab: &Lab) -> Result<()> {
-    let identity = lab.member.server.authority().issue(&Leaf::client("issued").group("system:masters"));
+fn issued(testbed: &Testbed) -> Result<()> {
+    let identity = testbed.member.server.authority().issue(&Leaf::client("issued").group("system:masters"));
     let certificate = json!({"clientCertificateData": identity.chain_pem, "clientKeyData": identity.key_pem});
     let cases = [
-        ("issued-token", json!({"token": lab.member_token}), "system:serviceaccount:default:gateway"),
+        ("issued-token", json!({"token": testbed.member_token}), "system:serviceaccount:default:gateway"),
         ("issued-certificate", certificate, "issued"),
     ];
     for (cluster, status, user) in &cases {
-        lab.hub.apply(&[dynamic(lab, cluster, status)])?;
-        let object = appear(lab, &format!("/clustergateways/{cluster}"))?;
+        testbed.hub.apply(&[dynamic(testbed, cluster, status)])?;
+        let object = appear(testbed, &format!("/clustergateways/{cluster}"))?;
         ensure!(object["spec"]["access"]["credential"] == json!({"type": "Dynamic"}), "{object}");
         for route in Route::PROXIED {
-            let name = who_am_i(lab, route, cluster, "")?;
+            let name = who_am_i(testbed, route, cluster, "")?;
             ensure!(name == *user, "{cluster} via {} is used as {name}", route.name());
         }
-        lab.hub.forget_member(cluster)?;
+        testbed.hub.forget_member(cluster)?;
     }
     let cluster = "issued-nothing";
-    lab.hub.apply(&[dynamic(lab, cluster, &json!({}))])?;
-    appear(lab, &format!("/clustergateways/{cluster}"))?;
+    testbed.hub.apply(&[dynamic(testbed, cluster, &json!({}))])?;
+    appear(testbed, &format!("/clustergateways/{cluster}"))?;
     for route in Route::PROXIED {
-        let status = get(lab, route, cluster, "/healthz")?.expect(StatusCode::SERVICE_UNAVAILABLE)?.json()?;
+        let status = get(testbed, route, cluster, "/healthz")?.expect(StatusCode::SERVICE_UNAVAILABLE)?.json()?;
         let message = status["message"].as_str().unwrap_or_default();
         ensure!(message.contains("external command") && message.contains("didn't return a token"), "{status}");
         ensure!(!message.contains("no such cluster"), "{status}");
     }
-    lab.hub.forget_member(cluster)
+    testbed.hub.forget_member(cluster)
 }
 
 /// The Go cluster-gateway verifies nothing when there is no authority. Here that must be asked for.
-fn insecure(lab: &Lab) -> Result<()> {
-    let data = json!({"endpoint": lab.member.server.url(), "token": lab.member_token});
+fn insecure(testbed: &Testbed) -> Result<()> {
+    let data = json!({"endpoint": testbed.member.server.url(), "token": testbed.member_token});
     let mut insecure = data.clone();
     insecure["insecure-skip-tls-verify"] = json!("true");
     let labels = json!({KIND: "ServiceAccountToken"});
-    lab.hub.apply(&[
+    testbed.hub.apply(&[
         secret("unverified", &labels, &json!({}), &insecure),
         secret("no-authority", &labels, &json!({}), &data),
     ])?;
-    let object = appear(lab, "/clustergateways/unverified")?;
+    let object = appear(testbed, "/clustergateways/unverified")?;
     ensure!(object["spec"]["access"]["endpoint"]["const"]["insecure"] == true, "{object}");
-    let object = appear(lab, "/clustergateways/no-authority")?;
+    let object = appear(testbed, "/clustergateways/no-authority")?;
     ensure!(object["spec"]["access"]["endpoint"]["const"]["insecure"].is_null(), "{object}");
     for route in Route::PROXIED {
-        get(lab, route, "unverified", "/healthz")?.expect(StatusCode::OK)?;
-        let status = get(lab, route, "no-authority", "/healthz")?.expect(StatusCode::SERVICE_UNAVAILABLE)?.json()?;
+        get(testbed, route, "unverified", "/healthz")?.expect(StatusCode::OK)?;
+        let status =
+            get(testbed, route, "no-authority", "/healthz")?.expect(StatusCode::SERVICE_UNAVAILABLE)?.json()?;
         let message = status["message"].as_str().unwrap_or_default();
         ensure!(message.contains("no-authority") && message.contains("ca.crt"), "the way out is not named: {status}");
     }
-    lab.hub.forget_member("unverified")?;
-    lab.hub.forget_member("no-authority")
+    testbed.hub.forget_member("unverified")?;
+    testbed.hub.forget_member("no-authority")
 }

@@ -7,21 +7,21 @@ use anyhow::{Context as _, Result, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use http::StatusCode;
-use hub_tests::lab::{Lab, Route};
+use hub_tests::testbed::{Route, Testbed};
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
 use super::{ENDPOINT_TYPE, KIND, appear, secret};
-use crate::stage::{Stage, test};
+use crate::fixture::{Fixture, test};
 use crate::viewer;
 
 const HEALTHY: &str = "status.cluster.core.oam.dev/healthy";
 const REASON: &str = "status.cluster.core.oam.dev/healthy-reason";
 
-pub(super) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+pub(super) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
-        test(stage, "parity::Secrets become clusters", convert),
-        test(stage, "parity::Secrets that are no clusters", not_converted),
+        test(fixture, "parity::Secrets become clusters", convert),
+        test(fixture, "parity::Secrets that are no clusters", not_converted),
     ]
 }
 
@@ -97,19 +97,19 @@ fn conversions(authority: &str) -> Vec<Conversion> {
     ]
 }
 
-fn convert(lab: &Lab) -> Result<()> {
-    let conversions = conversions(&lab.member.server.authority().root_pem());
-    lab.hub.apply(&conversions.iter().map(Conversion::secret).collect::<Vec<_>>())?;
+fn convert(testbed: &Testbed) -> Result<()> {
+    let conversions = conversions(&testbed.member.server.authority().root_pem());
+    testbed.hub.apply(&conversions.iter().map(Conversion::secret).collect::<Vec<_>>())?;
     for Conversion { name, endpoint, credential, status, .. } in &conversions {
         let path = format!("/clustergateways/{name}");
-        appear(lab, &path)?;
+        appear(testbed, &path)?;
         for route in Route::PROXIED {
-            let object = viewer::get(lab, route, &path)?.expect(StatusCode::OK)?.json()?;
+            let object = viewer::get(testbed, route, &path)?.expect(StatusCode::OK)?.json()?;
             let access = json!({"endpoint": endpoint, "credential": {"type": credential}});
             ensure!(object["spec"]["access"] == access, "{object:#}\ninstead of {access:#}");
             ensure!(object["status"] == *status, "{object:#}\ninstead of {status:#}");
         }
-        lab.hub.forget_member(name)?;
+        testbed.hub.forget_member(name)?;
     }
     Ok(())
 }
@@ -142,13 +142,13 @@ fn failures() -> Vec<(&'static str, Value, Value, u16, &'static str)> {
     ]
 }
 
-fn not_converted(lab: &Lab) -> Result<()> {
+fn not_converted(testbed: &Testbed) -> Result<()> {
     let failures = failures();
     let secrets = failures.iter().map(|(name, labels, data, ..)| secret(name, labels, &json!({}), data));
-    lab.hub.apply(&secrets.collect::<Vec<_>>())?;
+    testbed.hub.apply(&secrets.collect::<Vec<_>>())?;
     for (name, _, _, code, part) in &failures {
         for route in Route::PROXIED {
-            let answer = viewer::get(lab, route, &format!("/clustergateways/{name}"))?;
+            let answer = viewer::get(testbed, route, &format!("/clustergateways/{name}"))?;
             let status = answer.expect(StatusCode::from_u16(*code)?).with_context(|| (*name).to_owned())?.json()?;
             let message = status["message"].as_str().unwrap_or_default();
             ensure!(message.contains(part) && message.contains(name), "{name}: {status}");
@@ -157,8 +157,8 @@ fn not_converted(lab: &Lab) -> Result<()> {
         }
     }
     for route in Route::PROXIED {
-        let list = viewer::get(lab, route, "/clustergateways")?.expect(StatusCode::OK)?.text();
+        let list = viewer::get(testbed, route, "/clustergateways")?.expect(StatusCode::OK)?.text();
         ensure!(!list.contains("\"wrong-"), "a broken Secret is listed: {list}");
     }
-    failures.iter().try_for_each(|(name, ..)| lab.hub.forget_member(name))
+    failures.iter().try_for_each(|(name, ..)| testbed.hub.forget_member(name))
 }

@@ -5,79 +5,79 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
 use http::StatusCode;
-use hub_tests::lab::{CLUSTER, Lab, Route};
+use hub_tests::testbed::{CLUSTER, Route, Testbed};
 use hub_tests::wait;
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
 use super::{ENDPOINT_TYPE, KIND, PROMPT, appear, secret};
 use crate::access::{bearer, client};
-use crate::stage::{Stage, test};
+use crate::fixture::{Fixture, test};
 use crate::viewer;
 
 const CONTROL_PLANE: &str = "cluster.core.oam.dev/control-plane";
 const ALIAS: &str = "cluster.core.oam.dev/cluster-alias";
 
-pub(super) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+pub(super) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
-        test(stage, "parity::the virtual cluster of the hub itself", local),
-        test(stage, "parity::virtual clusters of Secrets", of_secrets),
-        test(stage, "parity::virtual clusters in order, and chosen by labels", listed),
-        test(stage, "parity::virtual clusters as a table", table),
+        test(fixture, "parity::the virtual cluster of the hub itself", local),
+        test(fixture, "parity::virtual clusters of Secrets", of_secrets),
+        test(fixture, "parity::virtual clusters in order, and chosen by labels", listed),
+        test(fixture, "parity::virtual clusters as a table", table),
     ]
 }
 
-fn get(lab: &Lab, route: Route, path: &str) -> Result<Value> {
-    viewer::get(lab, route, &format!("/virtualclusters{path}"))?.expect(StatusCode::OK)?.json()
+fn get(testbed: &Testbed, route: Route, path: &str) -> Result<Value> {
+    viewer::get(testbed, route, &format!("/virtualclusters{path}"))?.expect(StatusCode::OK)?.json()
 }
 
-fn local(lab: &Lab) -> Result<()> {
+fn local(testbed: &Testbed) -> Result<()> {
     for route in Route::PROXIED {
-        let object = get(lab, route, "/local")?;
+        let object = get(testbed, route, "/local")?;
         ensure!(object["kind"] == "VirtualCluster" && object["metadata"]["name"] == "local", "{object}");
         let spec = json!({"accepted": true, "endpoint": "-", "credential-type": "Internal"});
         ensure!(object["spec"] == spec && object["metadata"]["labels"] == json!({CONTROL_PLANE: "true"}), "{object}");
         ensure!(object["metadata"]["creationTimestamp"].is_null(), "{object}");
-        let absent = viewer::get(lab, route, "/virtualclusters/absent")?.expect(StatusCode::NOT_FOUND)?.json()?;
+        let absent = viewer::get(testbed, route, "/virtualclusters/absent")?.expect(StatusCode::NOT_FOUND)?.json()?;
         ensure!(absent["message"] == "virtualclusters.cluster.core.oam.dev \"absent\" not found", "{absent}");
     }
     Ok(())
 }
 
-fn of_secrets(lab: &Lab) -> Result<()> {
+fn of_secrets(testbed: &Testbed) -> Result<()> {
     let data = json!({"endpoint": "https://member.example", "token": "hidden"});
     let labels = json!({KIND: "ServiceAccountToken", ENDPOINT_TYPE: "Const", "region": "north"});
-    let admin = lab.hub.server.admin();
+    let admin = testbed.hub.server.admin();
     let certificate =
         json!({"endpoint": "https://member.example", "tls.crt": admin.chain_pem, "tls.key": admin.key_pem});
-    lab.hub.apply(&[
+    testbed.hub.apply(&[
         secret("virtual-named", &labels, &json!({ALIAS: "the north"}), &data),
         secret("virtual-plain", &json!({KIND: "X509Certificate"}), &json!({}), &certificate),
         secret("virtual-wrong", &json!({KIND: "ServiceAccountToken"}), &json!({}), &json!({"token": "hidden"})),
     ])?;
-    appear(lab, "/virtualclusters/virtual-plain")?;
+    appear(testbed, "/virtualclusters/virtual-plain")?;
     for route in Route::PROXIED {
-        let named = get(lab, route, "/virtual-named")?;
+        let named = get(testbed, route, "/virtual-named")?;
         // The value of the label where there is one, the URL where there is none: the Go
         // cluster-gateway's rule.
         let spec = json!({"alias": "the north", "accepted": true, "endpoint": "Const", "credential-type": "ServiceAccountToken"});
         ensure!(named["spec"] == spec, "{named}");
         ensure!(named["metadata"]["labels"] == json!({CONTROL_PLANE: "false", "region": "north"}), "{named}");
-        let plain = get(lab, route, "/virtual-plain")?;
+        let plain = get(testbed, route, "/virtual-plain")?;
         let spec =
             json!({"accepted": true, "endpoint": "https://member.example", "credential-type": "X509Certificate"});
         ensure!(plain["spec"] == spec && plain["metadata"]["labels"] == json!({CONTROL_PLANE: "false"}), "{plain}");
         ensure!(plain["metadata"]["uid"].is_string() && plain["metadata"]["resourceVersion"].is_string(), "{plain}");
-        let wrong = viewer::get(lab, route, "/virtualclusters/virtual-wrong")?;
+        let wrong = viewer::get(testbed, route, "/virtualclusters/virtual-wrong")?;
         let wrong = wrong.expect(StatusCode::INTERNAL_SERVER_ERROR)?.text();
         ensure!(wrong.contains("virtual-wrong") && wrong.contains("endpoint") && !wrong.contains("hidden"), "{wrong}");
-        let list = get(lab, route, "")?.to_string();
+        let list = get(testbed, route, "")?.to_string();
         ensure!(
             list.contains("virtual-named") && !list.contains("virtual-wrong") && !list.contains("hidden"),
             "{list}"
         );
     }
-    ["virtual-named", "virtual-plain", "virtual-wrong"].into_iter().try_for_each(|name| lab.hub.forget_member(name))
+    ["virtual-named", "virtual-plain", "virtual-wrong"].into_iter().try_for_each(|name| testbed.hub.forget_member(name))
 }
 
 fn names(list: &Value) -> Result<Vec<&str>> {
@@ -85,22 +85,22 @@ fn names(list: &Value) -> Result<Vec<&str>> {
     Ok(items.iter().filter_map(|item| item["metadata"]["name"].as_str()).collect())
 }
 
-fn listed(lab: &Lab) -> Result<()> {
+fn listed(testbed: &Testbed) -> Result<()> {
     let data = json!({"endpoint": "https://member.example", "token": "hidden"});
     let labels = |tier: &str| json!({KIND: "ServiceAccountToken", "suite": "virtual", "tier": tier});
-    lab.hub.apply(&[
+    testbed.hub.apply(&[
         secret("listed-front", &labels("front"), &json!({}), &data),
         secret("listed-back", &labels("back"), &json!({}), &data),
     ])?;
-    appear(lab, "/virtualclusters/listed-front")?;
-    appear(lab, "/virtualclusters/listed-back")?;
+    appear(testbed, "/virtualclusters/listed-front")?;
+    appear(testbed, "/virtualclusters/listed-back")?;
     for route in Route::PROXIED {
         wait::until("both in the list", PROMPT, || {
-            let found = get(lab, route, "?labelSelector=suite%3Dvirtual")?;
+            let found = get(testbed, route, "?labelSelector=suite%3Dvirtual")?;
             ensure!(names(&found)?.len() == 2, "{found}");
             Ok(())
         })?;
-        let list = get(lab, route, "")?;
+        let list = get(testbed, route, "")?;
         let all = names(&list)?;
         ensure!(all.first() == Some(&"local") && all.contains(&CLUSTER) && all.contains(&"listed-front"), "{all:?}");
         let times: Vec<&str> = list["items"]
@@ -119,26 +119,26 @@ fn listed(lab: &Lab) -> Result<()> {
             ("cluster.core.oam.dev%2Fcontrol-plane%3Dfalse,tier%3Dfront", vec!["listed-front"]),
             ("cluster.core.oam.dev%2Fcluster-credential-type,suite%3Dvirtual", vec![]),
         ] {
-            let found = get(lab, route, &format!("?labelSelector={selector}"))?;
+            let found = get(testbed, route, &format!("?labelSelector={selector}"))?;
             ensure!(names(&found)? == expected, "{selector}: {found}");
         }
-        viewer::get(lab, route, "/virtualclusters?labelSelector=%3D%3D")?.expect(StatusCode::BAD_REQUEST)?;
+        viewer::get(testbed, route, "/virtualclusters?labelSelector=%3D%3D")?.expect(StatusCode::BAD_REQUEST)?;
     }
-    lab.hub.forget_member("listed-front")?;
-    lab.hub.forget_member("listed-back")
+    testbed.hub.forget_member("listed-front")?;
+    testbed.hub.forget_member("listed-back")
 }
 
-fn table(lab: &Lab) -> Result<()> {
+fn table(testbed: &Testbed) -> Result<()> {
     let columns = ["Name", "Alias", "Credential_Type", "Endpoint", "Accepted", "Labels", "Creation_Timestamp"];
     let data = json!({"endpoint": "https://member.example", "token": "hidden"});
     let labels = json!({KIND: "ServiceAccountToken", "b": "2", "a": "1"});
-    lab.hub.apply(&[secret("tabled", &labels, &json!({ALIAS: "shown"}), &data)])?;
-    appear(lab, "/virtualclusters/tabled")?;
+    testbed.hub.apply(&[secret("tabled", &labels, &json!({ALIAS: "shown"}), &data)])?;
+    appear(testbed, "/virtualclusters/tabled")?;
     for route in Route::PROXIED {
-        let authorization = bearer(&viewer::token(lab)?);
+        let authorization = bearer(&viewer::token(testbed)?);
         let accept = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
         let path = format!("{}/virtualclusters/tabled", viewer::GROUP);
-        let answer = client(lab, route).get(&path, &[("authorization", &authorization), ("accept", accept)])?;
+        let answer = client(testbed, route).get(&path, &[("authorization", &authorization), ("accept", accept)])?;
         let table = answer.expect(StatusCode::OK)?.json()?;
         let defined: Vec<&str> = table["columnDefinitions"]
             .as_array()
@@ -165,5 +165,5 @@ fn table(lab: &Lab) -> Result<()> {
             "{text}"
         );
     }
-    lab.hub.forget_member("tabled")
+    testbed.hub.forget_member("tabled")
 }

@@ -9,14 +9,14 @@ use http::StatusCode;
 use hub_tests::http::Response;
 use hub_tests::hub::MemberSecret;
 use hub_tests::kubeconfig::Credential;
-use hub_tests::lab::{Lab, Route};
+use hub_tests::testbed::{Route, Testbed};
 use hub_tests::tunnel::AgentCredential;
 use hub_tests::wait;
 use libtest_mimic::Trial;
 
 use super::registration::agent;
 use crate::access::bearer;
-use crate::stage::{Stage, test};
+use crate::fixture::{Fixture, test};
 
 const CLUSTER: &str = "wayward";
 /// For an agent to link, and for the gateway to try it again.
@@ -24,23 +24,23 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// For what was under way through an agent that crashed to end.
 const PROMPT: Duration = Duration::from_secs(5);
 
-pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![test(
-        stage,
+        fixture,
         "tunnel::an agent that crashes ends what was under way, callers are told, its return is noticed",
         outage,
     )]
 }
 
-fn version(lab: &Lab, route: Route) -> Result<Response> {
-    let path = format!("{}/version", Lab::proxy_path(CLUSTER));
-    lab.client(route).get(&path, &[("authorization", &bearer(&lab.token))])
+fn version(testbed: &Testbed, route: Route) -> Result<Response> {
+    let path = format!("{}/version", Testbed::proxy_path(CLUSTER));
+    testbed.client(route).get(&path, &[("authorization", &bearer(&testbed.token))])
 }
 
-fn no_agent(lab: &Lab) -> Result<()> {
+fn no_agent(testbed: &Testbed) -> Result<()> {
     for route in Route::PROXIED {
         wait::until("the refusal", PROMPT, || {
-            let status = version(lab, route)?.expect(StatusCode::SERVICE_UNAVAILABLE)?.json()?;
+            let status = version(testbed, route)?.expect(StatusCode::SERVICE_UNAVAILABLE)?.json()?;
             let message = status["message"].as_str().context("no message")?;
             let words = [CLUSTER, "no tunnel-agent of the cluster is linked"];
             ensure!(status["kind"] == "Status" && words.iter().all(|word| message.contains(word)), "{status}");
@@ -50,18 +50,18 @@ fn no_agent(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
-fn outage(lab: &Lab) -> Result<()> {
-    lab.tunnelled()?;
-    let secret = MemberSecret::with_token(&lab.member.server, &lab.member_token).behind_tunnel();
-    lab.hub.register_member(CLUSTER, &secret)?;
-    no_agent(lab)?;
-    let token = lab.hub.create_agent("agent-wayward", &[CLUSTER])?;
-    let options = agent(lab, CLUSTER, AgentCredential::token(lab.ground(), CLUSTER, &token)?)?;
+fn outage(testbed: &Testbed) -> Result<()> {
+    testbed.tunnelled()?;
+    let secret = MemberSecret::with_token(&testbed.member.server, &testbed.member_token).behind_tunnel();
+    testbed.hub.register_member(CLUSTER, &secret)?;
+    no_agent(testbed)?;
+    let token = testbed.hub.create_agent("agent-wayward", &[CLUSTER])?;
+    let options = agent(testbed, CLUSTER, AgentCredential::token(testbed.launcher(), CLUSTER, &token)?)?;
     let agent = options.start()?;
     let mut watches = Vec::new();
     for route in Route::PROXIED {
-        wait::until("the cluster", LIMIT, || version(lab, route)?.expect(StatusCode::OK))?;
-        let kubectl = lab.kubectl_as(route, CLUSTER, CLUSTER, Credential::Token(lab.token.clone()))?;
+        wait::until("the cluster", LIMIT, || version(testbed, route)?.expect(StatusCode::OK))?;
+        let kubectl = testbed.kubectl_as(route, CLUSTER, CLUSTER, Credential::Token(testbed.token.clone()))?;
         let mut watch = kubectl.args(["get", "namespace", "default", "-w"]).start()?;
         watch.next_line(LIMIT)?; // heading
         watch.next_line(LIMIT)?;
@@ -71,10 +71,10 @@ fn outage(lab: &Lab) -> Result<()> {
     for watch in watches {
         watch.wait(PROMPT)?;
     }
-    no_agent(lab)?;
+    no_agent(testbed)?;
     let _agent = options.start()?;
     for route in Route::PROXIED {
-        wait::until("the cluster's return", LIMIT, || version(lab, route)?.expect(StatusCode::OK))?;
+        wait::until("the cluster's return", LIMIT, || version(testbed, route)?.expect(StatusCode::OK))?;
     }
-    lab.hub.forget_member(CLUSTER)
+    testbed.hub.forget_member(CLUSTER)
 }

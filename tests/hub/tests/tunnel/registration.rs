@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail, ensure};
 use hub_tests::follower;
 use hub_tests::hub::SECRET_NAMESPACE;
-use hub_tests::lab::Lab;
+use hub_tests::testbed::Testbed;
 use hub_tests::tunnel::{AgentCredential, AgentOptions, Tunnelled};
 use hub_tests::wait;
 use kit::pki::{Authority, Issued, Leaf};
@@ -20,7 +20,7 @@ use tokio::io::AsyncReadExt as _;
 use tokio::runtime::Runtime;
 use tunnel::{ClusterName, Destination, Settings, Stream};
 
-use crate::stage::{Stage, test};
+use crate::fixture::{Fixture, test};
 
 /// For an agent to try (again), and for a server to hear of it. The hub's refusal is kept for 10 s,
 /// and an agent that was refused comes back after half a minute at most.
@@ -37,46 +37,51 @@ struct Listener {
     runtime: Runtime,
 }
 
-pub(crate) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
-        test(stage, "tunnel::an agent whose permission is taken away is cut off", |lab| {
-            cut_off(lab, "revoked", |name| {
-                lab.hub.server.kubectl().ok(&format!("delete clusterrolebinding {name}")).map(drop)
+        test(fixture, "tunnel::an agent whose permission is taken away is cut off", |testbed| {
+            cut_off(testbed, "revoked", |name| {
+                testbed.hub.server.kubectl().ok(&format!("delete clusterrolebinding {name}")).map(drop)
             })
         }),
-        test(stage, "tunnel::an agent whose ServiceAccount is deleted is cut off", |lab| {
-            cut_off(lab, "deleted", |name| {
-                lab.hub.server.kubectl().ok(&format!("delete serviceaccount {name} -n {SECRET_NAMESPACE}")).map(drop)
+        test(fixture, "tunnel::an agent whose ServiceAccount is deleted is cut off", |testbed| {
+            cut_off(testbed, "deleted", |name| {
+                testbed
+                    .hub
+                    .server
+                    .kubectl()
+                    .ok(&format!("delete serviceaccount {name} -n {SECRET_NAMESPACE}"))
+                    .map(drop)
             })
         }),
         test(
-            stage,
+            fixture,
             "tunnel::an agent without permission is told which one it needs, and links once it has it",
             refused,
         ),
-        test(stage, "tunnel::an agent of one cluster is refused as another's", other_cluster),
-        test(stage, "tunnel::an agent's client certificate is a user of the hub's RBAC", certificate),
+        test(fixture, "tunnel::an agent of one cluster is refused as another's", other_cluster),
+        test(fixture, "tunnel::an agent's client certificate is a user of the hub's RBAC", certificate),
         test(
-            stage,
+            fixture,
             "tunnel::an agent with a client certificate of a strange authority is refused",
             strange_certificate,
         ),
     ]
 }
 
-/// An agent of `cluster` for the lab's tunnel-server.
-pub(super) fn agent(lab: &Lab, cluster: &str, credential: AgentCredential) -> Result<AgentOptions> {
-    let server = lab.tunnelled()?.agent_address;
-    Ok(agent_of(lab, server, cluster, credential))
+/// An agent of `cluster` for the testbed's tunnel-server.
+pub(super) fn agent(testbed: &Testbed, cluster: &str, credential: AgentCredential) -> Result<AgentOptions> {
+    let server = testbed.tunnelled()?.agent_address;
+    Ok(agent_of(testbed, server, cluster, credential))
 }
 
-fn agent_of(lab: &Lab, server: SocketAddr, cluster: &str, credential: AgentCredential) -> AgentOptions {
-    let authority = lab.tunnel.serving_authority_file();
-    AgentOptions::new(cluster, server, authority, lab.member.server.address(), credential)
+fn agent_of(testbed: &Testbed, server: SocketAddr, cluster: &str, credential: AgentCredential) -> AgentOptions {
+    let authority = testbed.tunnel.serving_authority_file();
+    AgentOptions::new(cluster, server, authority, testbed.member.server.address(), credential)
 }
 
-fn with_certificate(lab: &Lab, name: &str, identity: &Issued) -> Result<AgentCredential> {
-    Ok(AgentCredential::Certificate(identity.write_to(&lab.ground().directory, name)?))
+fn with_certificate(testbed: &Testbed, name: &str, identity: &Issued) -> Result<AgentCredential> {
+    Ok(AgentCredential::Certificate(identity.write_to(&testbed.launcher().directory, name)?))
 }
 
 fn registrations(tunnelled: &Tunnelled, outcome: &str) -> Result<f64> {
@@ -91,15 +96,15 @@ fn is_linked(tunnelled: &Tunnelled, cluster: &str) -> Result<()> {
 /// Runs `start`, which starts an agent of `cluster` that comes as `user`, and waits until it was
 /// refused for want of the permission. Others may be refused at the same time: what is logged tells
 /// whose refusal it was.
-fn forbidden<T>(lab: &Lab, cluster: &str, user: &str, start: impl FnOnce() -> Result<T>) -> Result<T> {
-    let tunnelled = lab.tunnelled()?;
+fn forbidden<T>(testbed: &Testbed, cluster: &str, user: &str, start: impl FnOnce() -> Result<T>) -> Result<T> {
+    let tunnelled = testbed.tunnelled()?;
     let before = registrations(tunnelled, "forbidden")?;
     let started = start()?;
     wait::until_true("the refusal to be counted", LIMIT, || Ok(registrations(tunnelled, "forbidden")? > before))?;
     wait::until_true("the log to say which permission is missing", LIMIT, || {
         let (user, cluster) = (format!("user \"{user}\""), format!("as cluster \"{cluster}\""));
         let words = [&*user, &*cluster, "needs \"create\" of \"clustergateways/tunnel\""];
-        let log = lab.log()?.replace("\\\"", "\"");
+        let log = testbed.log()?.replace("\\\"", "\"");
         Ok(log.lines().any(|line| words.iter().all(|word| line.contains(word))))
     })?;
     ensure!(is_linked(tunnelled, cluster).is_err(), "{cluster} is linked without permission");
@@ -110,47 +115,47 @@ fn account(name: &str) -> String {
     format!("system:serviceaccount:{SECRET_NAMESPACE}:{name}")
 }
 
-fn refused(lab: &Lab) -> Result<()> {
-    let (cluster, tunnelled) = ("unpermitted", lab.tunnelled()?);
+fn refused(testbed: &Testbed) -> Result<()> {
+    let (cluster, tunnelled) = ("unpermitted", testbed.tunnelled()?);
     let name = &format!("agent-{cluster}");
-    let token = lab.hub.create_agent(name, &[])?;
-    let credential = AgentCredential::token(lab.ground(), cluster, &token)?;
-    let _agent = forbidden(lab, cluster, &account(name), || agent(lab, cluster, credential)?.start())?;
+    let token = testbed.hub.create_agent(name, &[])?;
+    let credential = AgentCredential::token(testbed.launcher(), cluster, &token)?;
+    let _agent = forbidden(testbed, cluster, &account(name), || agent(testbed, cluster, credential)?.start())?;
     let account = json!([{"kind": "ServiceAccount", "name": name, "namespace": SECRET_NAMESPACE}]);
-    lab.hub.allow_agent(name, &account, &[cluster])?;
+    testbed.hub.allow_agent(name, &account, &[cluster])?;
     wait::until("the agent's link", LIMIT, || is_linked(tunnelled, cluster))
 }
 
-fn other_cluster(lab: &Lab) -> Result<()> {
-    let tunnelled = lab.tunnelled()?;
-    let token = lab.hub.create_agent("agent-own", &["own"])?;
-    let credential = AgentCredential::token(lab.ground(), "own", &token)?;
-    let pretend = || agent(lab, "foreign", credential.clone())?.start();
-    let _pretender = forbidden(lab, "foreign", &account("agent-own"), pretend)?;
-    let _own = agent(lab, "own", credential)?.start()?;
+fn other_cluster(testbed: &Testbed) -> Result<()> {
+    let tunnelled = testbed.tunnelled()?;
+    let token = testbed.hub.create_agent("agent-own", &["own"])?;
+    let credential = AgentCredential::token(testbed.launcher(), "own", &token)?;
+    let pretend = || agent(testbed, "foreign", credential.clone())?.start();
+    let _pretender = forbidden(testbed, "foreign", &account("agent-own"), pretend)?;
+    let _own = agent(testbed, "own", credential)?.start()?;
     wait::until("the link of its own cluster", LIMIT, || is_linked(tunnelled, "own"))
 }
 
-fn certificate(lab: &Lab) -> Result<()> {
-    let (cluster, user, tunnelled) = ("certified", "agent-certified", lab.tunnelled()?);
-    let credential = with_certificate(lab, user, &lab.tunnel.agents.issue(&Leaf::client(user)))?;
-    forbidden(lab, cluster, user, || agent(lab, cluster, credential.clone())?.start())?.stop()?;
+fn certificate(testbed: &Testbed) -> Result<()> {
+    let (cluster, user, tunnelled) = ("certified", "agent-certified", testbed.tunnelled()?);
+    let credential = with_certificate(testbed, user, &testbed.tunnel.agents.issue(&Leaf::client(user)))?;
+    forbidden(testbed, cluster, user, || agent(testbed, cluster, credential.clone())?.start())?.stop()?;
     let subject = json!([{"kind": "User", "name": user, "apiGroup": "rbac.authorization.k8s.io"}]);
-    lab.hub.allow_agent(user, &subject, &[cluster])?;
-    let _agent = agent(lab, cluster, credential)?.start()?;
+    testbed.hub.allow_agent(user, &subject, &[cluster])?;
+    let _agent = agent(testbed, cluster, credential)?.start()?;
     wait::until("the agent's link", LIMIT, || is_linked(tunnelled, cluster))
 }
 
-fn strange_certificate(lab: &Lab) -> Result<()> {
-    let (cluster, user, tunnelled) = ("strange", "agent-strange", lab.tunnelled()?);
+fn strange_certificate(testbed: &Testbed) -> Result<()> {
+    let (cluster, user, tunnelled) = ("strange", "agent-strange", testbed.tunnelled()?);
     let subject = json!([{"kind": "User", "name": user, "apiGroup": "rbac.authorization.k8s.io"}]);
-    lab.hub.allow_agent(user, &subject, &[cluster])?;
+    testbed.hub.allow_agent(user, &subject, &[cluster])?;
     let turned_away = || {
         Ok::<_, anyhow::Error>(registrations(tunnelled, "unauthenticated")? + registrations(tunnelled, "malformed")?)
     };
     let before = turned_away()?;
     let identity = Authority::new("tunnel-agents-ca").issue(&Leaf::client(user));
-    let _agent = agent(lab, cluster, with_certificate(lab, user, &identity)?)?.start()?;
+    let _agent = agent(testbed, cluster, with_certificate(testbed, user, &identity)?)?.start()?;
     wait::until_true("the refusal to be counted", LIMIT, || Ok(turned_away()? > before))?;
     ensure!(is_linked(tunnelled, cluster).is_err(), "it is linked with a strange certificate");
     Ok(())
@@ -158,14 +163,14 @@ fn strange_certificate(lab: &Lab) -> Result<()> {
 
 /// A link and its streams end soon after `end` was called with the name of the agent's
 /// ServiceAccount.
-fn cut_off(lab: &Lab, cluster: &str, end: impl FnOnce(&str) -> Result<()>) -> Result<()> {
+fn cut_off(testbed: &Testbed, cluster: &str, end: impl FnOnce(&str) -> Result<()>) -> Result<()> {
     let name = format!("agent-{cluster}");
-    let listener = Listener::start(lab, &format!("listener-{cluster}"))?;
+    let listener = Listener::start(testbed, &format!("listener-{cluster}"))?;
     let destination = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?; // the system accepts for it
     let destination = destination.local_addr().map(|address| (destination, address))?;
-    let token = lab.hub.create_agent(&name, &[cluster])?;
-    let credential = AgentCredential::token(lab.ground(), cluster, &token)?;
-    let agent = agent_of(lab, listener.agents.address(), cluster, credential).allow(&destination.1.to_string());
+    let token = testbed.hub.create_agent(&name, &[cluster])?;
+    let credential = AgentCredential::token(testbed.launcher(), cluster, &token)?;
+    let agent = agent_of(testbed, listener.agents.address(), cluster, credential).allow(&destination.1.to_string());
     let _agent = agent.start()?;
     let (registry, cluster) = (listener.agents.registry(), ClusterName::parse(cluster)?);
     wait::until_true("the agent's link", LIMIT, || Ok(registry.is_linked(&cluster)))?;
@@ -185,10 +190,10 @@ fn cut_off(lab: &Lab, cluster: &str, end: impl FnOnce(&str) -> Result<()>) -> Re
 // === impl Listener ===
 
 impl Listener {
-    fn start(lab: &Lab, name: &str) -> Result<Self> {
+    fn start(testbed: &Testbed, name: &str) -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-        let client = runtime.block_on(follower::client(&lab.hub.create_reviewer(name)?))?;
-        let serving = lab.tunnel.serving_files();
+        let client = runtime.block_on(follower::client(&testbed.hub.create_reviewer(name)?))?;
+        let serving = testbed.tunnel.serving_files();
         let config = AgentsConfig {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             serving: KeyPairFiles { certificate: serving.certificate.clone(), private_key: serving.key.clone() },

@@ -6,34 +6,35 @@ use std::sync::{Arc, OnceLock};
 
 use anyhow::{Result, anyhow, ensure};
 use http::{Method, StatusCode};
-use hub_tests::lab::{ALL_VERBS, CLUSTER, Lab, Route};
+use hub_tests::testbed::{ALL_VERBS, CLUSTER, Route, Testbed};
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
 use super::{Vela, failure};
 use crate::access::bearer;
-use crate::stage::{Stage, test};
+use crate::fixture::{Fixture, test};
 
 const USER: &str = "system:serviceaccount:tenants:deployer";
 const GROUP: &str = "kubevela:client:tenants";
 const NAMESPACE: &str = "tenants";
 const MAPS: &str = "/api/v1/namespaces/tenants/configmaps";
 
-pub(super) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+pub(super) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     let mut trials = Vec::new();
     for route in Route::PROXIED {
         let name = |what: &str| format!("vela::via {}: {what}", route.name());
-        trials.push(test(stage, name("the member sees the application's user"), move |lab| tenant(lab, route)));
-        trials.push(test(stage, name("the hub decides who may impersonate"), move |lab| refused(lab, route)));
+        trials
+            .push(test(fixture, name("the member sees the application's user"), move |testbed| tenant(testbed, route)));
+        trials.push(test(fixture, name("the hub decides who may impersonate"), move |testbed| refused(testbed, route)));
     }
     trials
 }
 
 /// KubeVela's ServiceAccount, which may impersonate, and the user it impersonates: on the member it
 /// may read its namespace.
-fn prepare(lab: &Lab) -> Result<String> {
+fn prepare(testbed: &Testbed) -> Result<String> {
     static TOKEN: OnceLock<Result<String, String>> = OnceLock::new();
-    let token = TOKEN.get_or_init(|| create(lab).map_err(|error| format!("{error:#}")));
+    let token = TOKEN.get_or_init(|| create(testbed).map_err(|error| format!("{error:#}")));
     token.clone().map_err(|error| anyhow!("{error}"))
 }
 
@@ -48,23 +49,23 @@ fn role(name: &str, namespace: Option<&str>, rules: &Value, subjects: &Value) ->
     ]
 }
 
-fn create(lab: &Lab) -> Result<String> {
-    let token = lab.hub.create_user("vela-core", &[], ALL_VERBS)?;
+fn create(testbed: &Testbed) -> Result<String> {
+    let token = testbed.hub.create_user("vela-core", &[], ALL_VERBS)?;
     let vela = json!([{"kind": "ServiceAccount", "name": "vela-core", "namespace": "default"}]);
     let rules =
         json!([{"apiGroups": [""], "resources": ["users", "groups", "serviceaccounts"], "verbs": ["impersonate"]}]);
-    lab.hub.apply(&role("vela-impersonates", None, &rules, &vela))?;
-    lab.hub.allow("tenants", &json!([{"kind": "Group", "name": GROUP}]), &[CLUSTER], ALL_VERBS)?;
-    lab.member.server.create_namespace(NAMESPACE)?;
+    testbed.hub.apply(&role("vela-impersonates", None, &rules, &vela))?;
+    testbed.hub.allow("tenants", &json!([{"kind": "Group", "name": GROUP}]), &[CLUSTER], ALL_VERBS)?;
+    testbed.member.server.create_namespace(NAMESPACE)?;
     let rules = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "create"]}]);
     let [tenant, binding] = role("tenants", Some(NAMESPACE), &rules, &json!([{"kind": "Group", "name": GROUP}]));
     let list = json!({"apiVersion": "v1", "kind": "List", "items": [tenant, binding]});
-    lab.member.server.kubectl().apply(&list.to_string())?;
+    testbed.member.server.kubectl().apply(&list.to_string())?;
     Ok(token)
 }
 
-fn vela<'a>(lab: &'a Lab, route: Route, token: &str, query: &'static str) -> Vela<'a> {
-    let mut vela = Vela::new(lab, route, CLUSTER);
+fn vela<'a>(testbed: &'a Testbed, route: Route, token: &str, query: &'static str) -> Vela<'a> {
+    let mut vela = Vela::new(testbed, route, CLUSTER);
     vela.headers[0].1 = bearer(token);
     vela.headers.push(("impersonate-user", USER.to_owned()));
     for group in [GROUP, "system:authenticated"] {
@@ -74,9 +75,9 @@ fn vela<'a>(lab: &'a Lab, route: Route, token: &str, query: &'static str) -> Vel
     vela
 }
 
-fn tenant(lab: &Lab, route: Route) -> Result<()> {
-    let token = prepare(lab)?;
-    let vela = vela(lab, route, &token, "impersonate=true");
+fn tenant(testbed: &Testbed, route: Route) -> Result<()> {
+    let token = prepare(testbed)?;
+    let vela = vela(testbed, route, &token, "impersonate=true");
     let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
     let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
     let review =
@@ -105,16 +106,16 @@ fn tenant(lab: &Lab, route: Route) -> Result<()> {
     Ok(())
 }
 
-fn refused(lab: &Lab, route: Route) -> Result<()> {
-    let token = prepare(lab)?;
+fn refused(testbed: &Testbed, route: Route) -> Result<()> {
+    let token = prepare(testbed)?;
     // Without the query the join credential is used, for who the hub lets use the cluster.
-    vela(lab, route, &token, "").get("/api/v1/nodes")?.expect(StatusCode::OK)?;
+    vela(testbed, route, &token, "").get("/api/v1/nodes")?.expect(StatusCode::OK)?;
     // Only this spelling counts.
     for query in ["impersonate=false", "impersonate=True", "impersonate=1"] {
-        vela(lab, route, &token, query).get("/api/v1/nodes")?.expect(StatusCode::OK)?;
+        vela(testbed, route, &token, query).get("/api/v1/nodes")?.expect(StatusCode::OK)?;
     }
     // A user whom the hub gives nothing.
-    let mut other = vela(lab, route, &token, "impersonate=true");
+    let mut other = vela(testbed, route, &token, "impersonate=true");
     other.headers.retain(|(name, value)| *name != "impersonate-group" || value != GROUP);
     let message = failure(other.get("/api/v1/nodes")?, StatusCode::FORBIDDEN)?;
     let words = format!(
@@ -123,7 +124,7 @@ fn refused(lab: &Lab, route: Route) -> Result<()> {
     ensure!(message.starts_with(&words), "{message}");
     // One who may not impersonate.
     let message =
-        failure(vela(lab, route, &lab.token, "impersonate=true").get("/api/v1/nodes")?, StatusCode::FORBIDDEN)?;
+        failure(vela(testbed, route, &testbed.token, "impersonate=true").get("/api/v1/nodes")?, StatusCode::FORBIDDEN)?;
     ensure!(message.contains("cannot impersonate resource"), "{message}");
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result, ensure};
 use hub_tests::kubectl::Kubectl;
-use hub_tests::lab::{CLUSTER, Lab, Route};
+use hub_tests::testbed::{CLUSTER, Route, Testbed};
 use serde_json::Value;
 
 use super::{Version, register, run};
@@ -30,10 +30,10 @@ const COMMANDS: &[(&str, &[&str])] = &[
     ("explain clustergateways --recursive", &["caBundle", "serviceAccountToken", "healthy"]),
 ];
 
-pub(super) fn tables(lab: &Lab, version: Version, route: Route) -> Result<()> {
-    let kubectl = version.viewer(lab, route)?;
+pub(super) fn tables(testbed: &Testbed, version: Version, route: Route) -> Result<()> {
+    let kubectl = version.viewer(testbed, route)?;
     let cluster = &format!("tables-{version:?}-{}", route.name()).to_lowercase();
-    register(lab, &kubectl, cluster)?;
+    register(testbed, &kubectl, cluster)?;
     // Of this version `explain` wants OpenAPI v2 before it looks at v3; the hub has it, the gateway
     // does not.
     let explains = !matches!((version, route), (Version::Oldest, Route::Gateway));
@@ -44,13 +44,13 @@ pub(super) fn tables(lab: &Lab, version: Version, route: Route) -> Result<()> {
         for part in parts.iter().map(|part| part.replace("CLUSTER", cluster)) {
             ensure!(output.status == 0 && text.contains(&part), "{line}: no {part:?} in {output:#?}");
         }
-        ensure!(!text.contains(&lab.member_token), "{line}: the token can be read");
+        ensure!(!text.contains(&testbed.member_token), "{line}: the token can be read");
     }
     discovery(&kubectl)?;
     headings(&kubectl, cluster)?;
-    selectors(lab, &kubectl, cluster)?;
+    selectors(testbed, &kubectl, cluster)?;
     absent(&kubectl)?;
-    lab.hub.forget_member(cluster)
+    testbed.hub.forget_member(cluster)
 }
 
 fn discovery(kubectl: &Kubectl) -> Result<()> {
@@ -84,7 +84,7 @@ fn headings(kubectl: &Kubectl, cluster: &str) -> Result<()> {
     Ok(())
 }
 
-fn selectors(lab: &Lab, kubectl: &Kubectl, cluster: &str) -> Result<()> {
+fn selectors(testbed: &Testbed, kubectl: &Kubectl, cluster: &str) -> Result<()> {
     for resource in ["clustergateways", "virtualclusters"] {
         let found = kubectl.ok(&format!("get {resource} --field-selector=metadata.name={cluster} -o name"))?;
         ensure!(found.lines().count() == 1 && found.contains(cluster), "{resource}: {found}");
@@ -92,7 +92,7 @@ fn selectors(lab: &Lab, kubectl: &Kubectl, cluster: &str) -> Result<()> {
         ensure!(others.contains(&format!("/{CLUSTER}\n")) && !others.contains(&format!("/{cluster}\n")), "{others}");
     }
     let label = format!("suite={cluster}");
-    lab.hub.server.kubectl().ok(&format!("label secret {cluster} -n vela-system {label}"))?;
+    testbed.hub.server.kubectl().ok(&format!("label secret {cluster} -n vela-system {label}"))?;
     for resource in ["clustergateways", "virtualclusters"] {
         hub_tests::wait::until(&format!("{resource} with the label"), super::LIMIT, || {
             let found = kubectl.ok(&format!("get {resource} -l {label} -o name"))?;

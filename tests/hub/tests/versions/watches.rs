@@ -4,16 +4,16 @@
 use anyhow::{Context as _, Result, ensure};
 use hub_tests::hub::{MemberSecret, SECRET_NAMESPACE};
 use hub_tests::kubectl::Running;
-use hub_tests::lab::{Lab, Route};
+use hub_tests::testbed::{Route, Testbed};
 
 use super::{LIMIT, Version, register};
 
 const KIND: &str = "cluster.core.oam.dev/cluster-credential-type";
 
-pub(super) fn watches(lab: &Lab, version: Version, route: Route) -> Result<()> {
-    let kubectl = version.viewer(lab, route)?;
+pub(super) fn watches(testbed: &Testbed, version: Version, route: Route) -> Result<()> {
+    let kubectl = version.viewer(testbed, route)?;
     let cluster = &format!("watched-{version:?}-{}", route.name()).to_lowercase();
-    register(lab, &kubectl, cluster)?;
+    register(testbed, &kubectl, cluster)?;
     let selector = format!("--field-selector=metadata.name={cluster}");
     let start = |words: &str| kubectl.args(words.split(' ')).start();
     let mut table = start(&format!("get clustergateways {selector} -w --output-watch-events"))?;
@@ -24,7 +24,7 @@ pub(super) fn watches(lab: &Lab, version: Version, route: Route) -> Result<()> {
         event(watch, "ADDED", cluster)?;
     }
 
-    let operator = lab.hub.server.kubectl();
+    let operator = testbed.hub.server.kubectl();
     let secret = format!("secret {cluster} -n {SECRET_NAMESPACE}");
     // A mark for --watch-only, whose beginning nobody announces: until the first event it is told
     // anything, later changes count.
@@ -44,14 +44,14 @@ pub(super) fn watches(lab: &Lab, version: Version, route: Route) -> Result<()> {
             next_but_modified(watch, expected, cluster).with_context(|| change.clone())?;
         }
     }
-    lab.hub.register_member(cluster, &MemberSecret::with_token(&lab.member.server, &lab.member_token))?;
+    testbed.hub.register_member(cluster, &MemberSecret::with_token(&testbed.member.server, &testbed.member_token))?;
     event(&mut table, "ADDED", cluster)?;
     let waiting =
         start(&format!("wait clustergateway/{cluster} --for=jsonpath={{.status.healthy}}=true --timeout=30s"))?;
     operator.ok(&format!("annotate {secret} status.cluster.core.oam.dev/healthy=true"))?;
     ensure!(waiting.wait(LIMIT)? == 0, "kubectl wait does not see that the cluster is healthy");
     let waiting = start(&format!("wait clustergateway/{cluster} --for=delete --timeout=30s"))?;
-    lab.hub.forget_member(cluster)?;
+    testbed.hub.forget_member(cluster)?;
     ensure!(waiting.wait(LIMIT)? == 0, "kubectl wait does not see that the cluster is gone");
     Ok(())
 }

@@ -6,7 +6,7 @@ use kit::pki::ALPN_H2;
 use kit::wait::{WAIT, within};
 
 use super::{END_HEADERS, END_STREAM, Frame, Frames, GOAWAY, HEADERS, literals};
-use crate::{ADMIN, Rig};
+use crate::{ADMIN, Testbed};
 
 /// One HTTP/2 connection of the administrator. It is closed when dropped.
 pub struct FrameClient {
@@ -18,15 +18,18 @@ pub struct FrameClient {
 
 impl FrameClient {
     /// A new connection.
-    pub async fn connect(rig: &Rig) -> Self {
-        let io = rig.client().raw(ALPN_H2).await.expect("the gateway accepts connections");
+    pub async fn connect(testbed: &Testbed) -> Self {
+        let io = testbed.client().raw(ALPN_H2).await.expect("the gateway accepts connections");
         Self { frames: Frames::client(io).await.expect("taken"), next_stream: 1 }
     }
 
     /// A new connection of `hub`'s aggregator.
-    pub async fn connect_as_hub(rig: &Rig, hub: &FakeHub) -> Self {
-        let io =
-            rig.client_with(&hub.front_proxy_identity()).raw(ALPN_H2).await.expect("the gateway accepts connections");
+    pub async fn connect_as_hub(testbed: &Testbed, hub: &FakeHub) -> Self {
+        let io = testbed
+            .client_with(&hub.front_proxy_identity())
+            .raw(ALPN_H2)
+            .await
+            .expect("the gateway accepts connections");
         Self { frames: Frames::client(io).await.expect("taken"), next_stream: 1 }
     }
 

@@ -11,7 +11,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use super::Frames;
-use crate::rig::Reachable;
+use crate::testbed::Reachable;
 
 /// The member's side of one connection.
 pub type MemberFrames = Frames<TlsStream<TcpStream>>;

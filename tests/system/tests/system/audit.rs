@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use kit::member::{FakeMember, Reply};
 use kit::wait::{WAIT, eventually};
 use serde_json::{Value, json};
-use system_tests::{CLUSTER, Http, Rig, RigBuilder, VIEWER, across_http, cluster, proxied};
+use system_tests::{CLUSTER, Http, Testbed, TestbedBuilder, VIEWER, across_http, cluster, proxied};
 use tempfile::TempDir;
 
 /// A path of the member.
@@ -33,12 +33,12 @@ impl Log {
     }
 
     /// A gateway that writes it, with the cluster [`CLUSTER`] at `member`.
-    fn of(&self, member: &FakeMember) -> RigBuilder {
-        self.written_by(Rig::builder().cluster(CLUSTER, cluster(CLUSTER, member)))
+    fn of(&self, member: &FakeMember) -> TestbedBuilder {
+        self.written_by(Testbed::builder().cluster(CLUSTER, cluster(CLUSTER, member)))
     }
 
-    fn written_by(&self, rig: RigBuilder) -> RigBuilder {
-        rig.arg(&format!("--audit-log-path={}", self.path().display()))
+    fn written_by(&self, testbed: TestbedBuilder) -> TestbedBuilder {
+        testbed.arg(&format!("--audit-log-path={}", self.path().display()))
     }
 
     fn text(&self) -> String {
@@ -70,14 +70,14 @@ across_http!(a_proxied_request_is_written_as_it_is_on_the_member);
 
 async fn a_proxied_request_is_written_as_it_is_on_the_member(http: Http) {
     let (log, member) = (Log::new(), member().await);
-    let rig = log.of(&member).start().await;
-    let mut connection = rig.anonymous(http).await.bearer(VIEWER);
+    let testbed = log.of(&member).start().await;
+    let mut connection = testbed.anonymous(http).await.bearer(VIEWER);
     let target = proxied(CLUSTER, &format!("{POD}?resourceVersion=0"));
     let headers = [("user-agent", "kubectl/v1.33"), ("x-forwarded-for", "192.0.2.7, nonsense")];
     let answer = connection.call("GET", &target, &headers, b"").await;
     assert_eq!(answer.status, 200);
     let request = member.next_request().await;
-    rig.stop().await;
+    testbed.stop().await;
 
     let [event] = log.events().try_into().expect("one event");
     let id = event["auditID"].as_str().expect("an id");
@@ -107,23 +107,23 @@ async fn a_proxied_request_is_written_as_it_is_on_the_member(http: Http) {
 #[tokio::test]
 async fn a_hubs_id_is_kept() {
     let (log, member) = (Log::new(), member().await);
-    let rig = log.of(&member).start().await;
-    let mut connection = rig.connect(Http::H2).await;
+    let testbed = log.of(&member).start().await;
+    let mut connection = testbed.connect(Http::H2).await;
     let id = "5d2c4c0f-3b60-4a3a-9f6e-0a4b3a1e2d11";
     connection.call("GET", &proxied(CLUSTER, POD), &[("audit-id", id)], b"").await;
     assert_eq!(member.next_request().await.headers["audit-id"], id);
-    rig.stop().await;
+    testbed.stop().await;
     assert_eq!(log.events()[0]["auditID"], id);
 }
 
 #[tokio::test]
 async fn an_id_that_is_no_good_is_replaced_for_everybody() {
     let (log, member) = (Log::new(), member().await);
-    let rig = log.of(&member).start().await;
-    let mut connection = rig.connect(Http::H2).await;
+    let testbed = log.of(&member).start().await;
+    let mut connection = testbed.connect(Http::H2).await;
     let answer = connection.call("GET", &proxied(CLUSTER, POD), &[("audit-id", &"x".repeat(65))], b"").await;
     let request = member.next_request().await;
-    rig.stop().await;
+    testbed.stop().await;
     let [event] = log.events().try_into().expect("one event");
     assert_eq!(request.headers["audit-id"], event["auditID"].as_str().unwrap(), "the member's own log names the same");
     assert_eq!(answer.header("audit-id"), event["auditID"].as_str());
@@ -132,12 +132,12 @@ async fn an_id_that_is_no_good_is_replaced_for_everybody() {
 #[tokio::test]
 async fn what_the_gateway_answers_itself_is_audited_but_probes_and_metrics_are_not() {
     let (log, member) = (Log::new(), member().await);
-    let rig = log.of(&member).start().await;
+    let testbed = log.of(&member).start().await;
     for path in ["/healthz", "/livez", "/readyz", "/readyz?verbose", "/metrics", "/apis", "/version"] {
-        assert_eq!(rig.get(path).await.status, 200, "{path}");
+        assert_eq!(testbed.get(path).await.status, 200, "{path}");
     }
-    rig.get("/apis/cluster.core.oam.dev/v1alpha1/clustergateways?limit=5").await;
-    rig.stop().await;
+    testbed.get("/apis/cluster.core.oam.dev/v1alpha1/clustergateways?limit=5").await;
+    testbed.stop().await;
     let events = log.events();
     let words = |event: &Value| [&event["verb"], &event["requestURI"]].map(|word| word.as_str().unwrap().to_owned());
     let asked: Vec<_> = events.iter().map(words).collect();
@@ -150,8 +150,8 @@ async fn what_the_gateway_answers_itself_is_audited_but_probes_and_metrics_are_n
 #[tokio::test]
 async fn without_the_flag_nothing_is_written_and_requests_get_no_id() {
     let member = member().await;
-    let rig = Rig::with(&member).await;
-    let answer = rig.get(&proxied(CLUSTER, POD)).await;
+    let testbed = Testbed::with(&member).await;
+    let answer = testbed.get(&proxied(CLUSTER, POD)).await;
     assert_eq!((answer.status, answer.header("audit-id")), (200, None));
     assert!(!member.next_request().await.headers.contains_key("audit-id"));
 }

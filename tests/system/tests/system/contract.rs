@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use kit::hub::{Decision, FakeHub, TokenUser};
 use serde_json::json;
-use system_tests::{CLUSTER, Http, Rig, across_http, cluster, proxied};
+use system_tests::{CLUSTER, Http, Testbed, across_http, cluster, proxied};
 
 across_http!(a_stream_outlives_the_right_to_open_it);
 
@@ -22,14 +22,14 @@ async fn a_stream_outlives_the_right_to_open_it(http: Http) {
     let revoked = Arc::new(AtomicBool::new(false));
     let seen = Arc::clone(&revoked);
     hub.on_access(move |_| if seen.load(Ordering::SeqCst) { Decision::no_opinion("") } else { Decision::allow() });
-    let rig = Rig::builder().hub(&hub).arg("--authorization-webhook-cache-authorized-ttl=0s").start().await;
+    let testbed = Testbed::builder().hub(&hub).arg("--authorization-webhook-cache-authorized-ttl=0s").start().await;
 
-    let mut connection = rig.anonymous(http).await.bearer("alices-token");
+    let mut connection = testbed.anonymous(http).await.bearer("alices-token");
     let target = proxied(CLUSTER, "/api/v1/pods?watch=true");
     let mut watch = connection.open("GET", &target, &[]).await.expect("a head");
     let (_, stream) = streams.next().await;
     revoked.store(true, Ordering::SeqCst);
-    let mut another = rig.anonymous(http).await.bearer("alices-token");
+    let mut another = testbed.anonymous(http).await.bearer("alices-token");
     another.get(&target).await.status_message(403, "Forbidden");
     assert!(stream.event("ADDED", &json!({"kind": "Pod"})).await);
     assert!(watch.line().await.expect("open").is_some_and(|line| line.contains("ADDED")));
@@ -39,9 +39,9 @@ async fn a_stream_outlives_the_right_to_open_it(http: Http) {
 #[tokio::test]
 async fn a_target_beyond_64_kib_is_refused() {
     let member = Http::H2.member().await;
-    let rig = Rig::with(&member).await;
+    let testbed = Testbed::with(&member).await;
     let target = proxied(CLUSTER, &format!("/api/v1/pods?labelSelector={}", "x".repeat(70 << 10)));
-    let answer = rig.connect(Http::H1).await.get(&target).await;
+    let answer = testbed.connect(Http::H1).await.get(&target).await;
     assert_eq!(answer.status, 414);
     assert_eq!(member.request_count(), 0);
 }

@@ -3,7 +3,7 @@
 
 use kit::hub::{Call, Decision, FakeHub, Fault, TokenUser};
 use serde_json::Value;
-use system_tests::{Answer, CLUSTER, Http, Rig, across_http, proxied};
+use system_tests::{Answer, CLUSTER, Http, Testbed, across_http, proxied};
 
 across_http!(openapi_is_found_from_its_list_and_kept_by_its_hash, errors_are_protobuf_for_those_who_read_nothing_else);
 
@@ -12,15 +12,15 @@ const DOCUMENT: &str = "/openapi/v3/apis/cluster.core.oam.dev/v1alpha1";
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
 /// A hub on which nobody may do anything yet, and a gateway of it.
-async fn with_hub() -> (FakeHub, Rig) {
+async fn with_hub() -> (FakeHub, Testbed) {
     let hub = FakeHub::start().await;
-    let rig = Rig::builder().hub(&hub).start().await;
-    (hub, rig)
+    let testbed = Testbed::builder().hub(&hub).start().await;
+    (hub, testbed)
 }
 
 async fn openapi_is_found_from_its_list_and_kept_by_its_hash(http: Http) {
-    let rig = Rig::builder().start().await;
-    let mut connection = rig.connect(http).await;
+    let testbed = Testbed::builder().start().await;
+    let mut connection = testbed.connect(http).await;
     let list = connection.get("/openapi/v3").await;
     assert_eq!((list.status, list.header("content-type")), (200, Some("application/json")));
     let paths = list.json()["paths"].as_object().expect("paths").clone();
@@ -47,8 +47,8 @@ async fn openapi_is_found_from_its_list_and_kept_by_its_hash(http: Http) {
 
 #[tokio::test]
 async fn openapi_is_json_and_of_the_third_version_only() {
-    let rig = Rig::builder().start().await;
-    let mut connection = rig.connect(Http::H2).await;
+    let testbed = Testbed::builder().start().await;
+    let mut connection = testbed.connect(Http::H2).await;
     let only = [("accept", "application/com.github.proto-openapi.spec.v3@v1.0+protobuf")];
     let message = connection.call("GET", DOCUMENT, &only, b"").await.status_message(406, "NotAcceptable");
     assert!(message.contains("application/json"), "{message}");
@@ -60,7 +60,7 @@ async fn openapi_is_json_and_of_the_third_version_only() {
 
 #[tokio::test]
 async fn documents_are_for_those_who_may_read_their_paths() {
-    let (hub, rig) = with_hub().await;
+    let (hub, testbed) = with_hub().await;
     hub.add_token("reader", TokenUser::new("reader", &["readers"]));
     hub.on_access(|spec| match (spec["nonResourceAttributes"]["path"].as_str(), spec["user"].as_str()) {
         (Some("/openapi/v3" | DOCUMENT | "/apis" | VERSION), Some("reader")) => Decision::allow(),
@@ -68,11 +68,11 @@ async fn documents_are_for_those_who_may_read_their_paths() {
     });
     let paths = ["/openapi/v3", DOCUMENT, "/apis", VERSION];
     for path in paths {
-        let mut connection = rig.anonymous(Http::H2).await;
+        let mut connection = testbed.anonymous(Http::H2).await;
         let message = connection.get(path).await.status_message(403, "Forbidden");
         assert!(message.contains("system:anonymous"), "{message}");
     }
-    let mut connection = rig.anonymous(Http::H2).await.bearer("reader");
+    let mut connection = testbed.anonymous(Http::H2).await.bearer("reader");
     for path in paths {
         assert_eq!(connection.get(path).await.status, 200, "{path}");
     }
@@ -81,9 +81,9 @@ async fn documents_are_for_those_who_may_read_their_paths() {
 /// The hub takes the whole group for unavailable unless this is answered at once.
 #[tokio::test]
 async fn the_availability_check_depends_on_nothing() {
-    let (hub, rig) = with_hub().await;
+    let (hub, testbed) = with_hub().await;
     hub.fail(Call::AccessReview, Fault::Status(500));
-    let mut aggregator = rig.aggregator(&hub, Http::H2).await;
+    let mut aggregator = testbed.aggregator(&hub, Http::H2).await;
     let checker = [("x-remote-user", "system:kube-aggregator"), ("x-remote-group", "system:masters")];
     let answer = aggregator.call("GET", VERSION, &checker, b"").await;
     assert_eq!((answer.status, &answer.json()["kind"]), (200, &Value::from("APIResourceList")));
@@ -92,12 +92,12 @@ async fn the_availability_check_depends_on_nothing() {
 
 #[tokio::test]
 async fn a_poller_without_groups_counts_as_authenticated() {
-    let (hub, rig) = with_hub().await;
+    let (hub, testbed) = with_hub().await;
     hub.on_access(|spec| {
         let groups = spec["groups"].as_array().cloned().unwrap_or_default();
         if groups.contains(&"system:authenticated".into()) { Decision::allow() } else { Decision::no_opinion("") }
     });
-    let mut aggregator = rig.aggregator(&hub, Http::H2).await;
+    let mut aggregator = testbed.aggregator(&hub, Http::H2).await;
     let poller = [("x-remote-user", "system:aggregator")];
     for path in ["/openapi/v3", VERSION] {
         assert_eq!(aggregator.call("GET", path, &poller, b"").await.status, 200, "{path}");
@@ -106,8 +106,8 @@ async fn a_poller_without_groups_counts_as_authenticated() {
 
 #[tokio::test]
 async fn discovery_speaks_the_form_that_its_reader_understands() {
-    let rig = Rig::builder().start().await;
-    let mut connection = rig.connect(Http::H2).await;
+    let testbed = Testbed::builder().start().await;
+    let mut connection = testbed.connect(Http::H2).await;
     let v2 = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
     let old = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
     for (accept, kind, content_type) in [
@@ -127,8 +127,8 @@ async fn discovery_speaks_the_form_that_its_reader_understands() {
 }
 
 async fn errors_are_protobuf_for_those_who_read_nothing_else(http: Http) {
-    let rig = Rig::builder().start().await;
-    let mut connection = rig.connect(http).await;
+    let testbed = Testbed::builder().start().await;
+    let mut connection = testbed.connect(http).await;
     let target = proxied(CLUSTER, "/api/v1/pods");
     let answer = connection.call("GET", &target, &[("accept", PROTOBUF)], b"").await;
     assert_protobuf(&answer, 404, "no such cluster c1");
@@ -138,7 +138,7 @@ async fn errors_are_protobuf_for_those_who_read_nothing_else(http: Http) {
         let answer = connection.call("GET", &target, &[("accept", accept)], b"").await;
         assert!(answer.status_message(404, "NotFound").contains("no such cluster c1"), "{accept}");
     }
-    let mut stranger = rig.anonymous(http).await.bearer("unknown");
+    let mut stranger = testbed.anonymous(http).await.bearer("unknown");
     assert_protobuf(&stranger.call("GET", &target, &[("accept", PROTOBUF)], b"").await, 401, "Unauthorized");
 }
 

@@ -19,40 +19,40 @@ use kit::hub::FakeHub;
 use kit::member::{FakeMember, Recorded, Reply};
 use kit::pki::Issued;
 use serde_json::Value;
-use system_tests::{CLUSTER, Connection, Http, Rig, cluster, proxied};
+use system_tests::{CLUSTER, Connection, Http, Testbed, cluster, proxied};
 
 /// A path of the member.
 const PATH: &str = "/api/v1/namespaces/ns/pods/p";
 
 /// A hub, a member registered there, and the gateway of both.
-struct Stage {
+struct Fixture {
     hub: FakeHub,
     member: FakeMember,
-    rig: Rig,
+    testbed: Testbed,
 }
 
-// === impl Stage ===
+// === impl Fixture ===
 
-impl Stage {
+impl Fixture {
     /// Nobody may do anything yet.
     async fn set() -> Self {
         Self::with(Http::H2, &[]).await
     }
 
-    /// As [`Stage::set`], with a member that speaks `http` at best and further arguments of the
+    /// As [`Fixture::set`], with a member that speaks `http` at best and further arguments of the
     /// gateway.
     async fn with(http: Http, arguments: &[&str]) -> Self {
         let (hub, member) = (FakeHub::start().await, http.member().await);
         member.on_any(|_| Reply::full(200, &[], "from the member"));
         hub.put_secret(cluster(CLUSTER, &member));
-        let builder = Rig::builder().hub(&hub);
-        let rig = arguments.iter().fold(builder, |builder, argument| builder.arg(argument)).start().await;
-        Self { hub, member, rig }
+        let builder = Testbed::builder().hub(&hub);
+        let testbed = arguments.iter().fold(builder, |builder, argument| builder.arg(argument)).start().await;
+        Self { hub, member, testbed }
     }
 
     /// A connection that presents a certificate, or none.
     async fn connect(&self, http: Http, identity: Option<&Issued>) -> Connection {
-        let client = identity.map_or_else(|| self.rig.client(), |identity| self.rig.client_with(identity));
+        let client = identity.map_or_else(|| self.testbed.client(), |identity| self.testbed.client_with(identity));
         http.connect(&client).await.expect("the gateway accepts connections")
     }
 

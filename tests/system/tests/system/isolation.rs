@@ -16,7 +16,7 @@ mod watches;
 use std::time::Duration;
 
 use kit::wait::within;
-use system_tests::{CLUSTER, Connection, Http, Rig, proxied};
+use system_tests::{CLUSTER, Connection, Http, Testbed, proxied};
 
 /// What a small request may take while others are stuck: less than anybody waits for them (a dial
 /// is given ten seconds), more than a busy machine needs.
@@ -26,14 +26,14 @@ const QUIET: Duration = Duration::from_millis(300);
 
 /// Asserts that a GET is answered soon: beside whatever is open on `connection` if that is HTTP/2,
 /// and on a new connection.
-async fn assert_others_are_served(rig: &Rig, connection: Option<&Connection>) {
+async fn assert_others_are_served(testbed: &Testbed, connection: Option<&Connection>) {
     if let Some(connection) = connection {
         let small = async { connection.open_beside("GET", &proxied(CLUSTER, "/small")).await?.whole().await };
         let answer = within(SOON, "an answer on the same connection", small).await.expect("an answer");
         assert_eq!(answer.status, 200);
     }
     for http in [Http::H1, Http::H2] {
-        let mut other = rig.connect(http).await;
+        let mut other = testbed.connect(http).await;
         let answer = within(SOON, "an answer on another connection", other.get(&proxied(CLUSTER, "/small"))).await;
         assert_eq!(answer.status, 200);
     }

@@ -2,7 +2,7 @@
 
 use kit::member::{FakeMember, Reply};
 use kit::wait::WAIT;
-use system_tests::{ADMIN, CLUSTER, Http, Rig, VIEWER, Versions, across_versions, cluster, proxied};
+use system_tests::{ADMIN, CLUSTER, Http, Testbed, VIEWER, Versions, across_versions, cluster, proxied};
 
 const PODS: &str = "/api/v1/namespaces/ns/pods";
 
@@ -18,8 +18,8 @@ fn has(text: &str, line: &str) -> bool {
 }
 
 /// Waits until all of `lines` are there.
-async fn until(rig: &Rig, lines: &[String]) -> String {
-    rig.until(WAIT, "/metrics", |answer| lines.iter().all(|line| has(&answer.text(), line))).await.text()
+async fn until(testbed: &Testbed, lines: &[String]) -> String {
+    testbed.until(WAIT, "/metrics", |answer| lines.iter().all(|line| has(&answer.text(), line))).await.text()
 }
 
 fn by_resource(resource: &str, verb: &str, code: u16, count: u64) -> String {
@@ -47,8 +47,8 @@ async fn requests_count_under_what_the_client_got(versions: Versions) {
     let down = FakeMember::start(Http::H2.member_options()).await;
     let secret = cluster("down", &down);
     drop(down);
-    let rig = Rig::builder().cluster(CLUSTER, cluster(CLUSTER, &member)).cluster("down", secret).start().await;
-    let mut connection = rig.connect(versions.client).await;
+    let testbed = Testbed::builder().cluster(CLUSTER, cluster(CLUSTER, &member)).cluster("down", secret).start().await;
+    let mut connection = testbed.connect(versions.client).await;
     for (cluster, method, rest, code) in [
         (CLUSTER, "GET", PODS.to_owned(), 200),
         (CLUSTER, "GET", format!("{PODS}/p"), 200),
@@ -64,7 +64,7 @@ async fn requests_count_under_what_the_client_got(versions: Versions) {
         assert_eq!(answer.status, code, "{method} {cluster} {rest}: {}", answer.text());
     }
     let text = until(
-        &rig,
+        &testbed,
         &[
             by_resource("pods", "get", 200, 2),
             by_resource("pods", "get", 404, 1),
@@ -88,11 +88,11 @@ async fn requests_count_under_what_the_client_got(versions: Versions) {
 #[tokio::test]
 async fn those_who_may_not_are_not_counted_as_proxied() {
     let member = member().await;
-    let rig = Rig::with(&member).await;
-    let mut viewer = rig.anonymous(Http::H2).await.bearer(VIEWER);
+    let testbed = Testbed::with(&member).await;
+    let mut viewer = testbed.anonymous(Http::H2).await.bearer(VIEWER);
     assert_eq!(viewer.call("DELETE", &proxied(CLUSTER, PODS), &[], b"").await.status, 403);
     assert_eq!(viewer.get(&proxied(CLUSTER, PODS)).await.status, 200);
-    let text = until(&rig, &[by_cluster(CLUSTER, 200, 1)]).await;
+    let text = until(&testbed, &[by_cluster(CLUSTER, 200, 1)]).await;
     assert!(!text.contains("ocm_proxy_proxied_requests_by_cluster_total{cluster=\"c1\",code=\"403\"}"), "{text}");
 }
 
@@ -100,16 +100,16 @@ async fn those_who_may_not_are_not_counted_as_proxied() {
 async fn upgrades_count_as_101_when_they_are_over() {
     let member = member().await;
     member.on(&format!("{PODS}/p/exec"), |_| Reply::upgrade_echo("websocket"));
-    let rig = Rig::with(&member).await;
-    let mut exec = rig.client().h1().await.expect("the gateway accepts connections");
+    let testbed = Testbed::with(&member).await;
+    let mut exec = testbed.client().h1().await.expect("the gateway accepts connections");
     let (target, bearer) = (proxied(CLUSTER, &format!("{PODS}/p/exec")), format!("Bearer {ADMIN}"));
     let head = exec.upgrade("GET", &target, "websocket", &[("Authorization", &bearer)]).await.expect("a head");
     assert_eq!(head.status, 101);
-    let text = until(&rig, &["cluster_gateway_upgrades_in_flight{cluster=\"c1\"} 1".to_owned()]).await;
+    let text = until(&testbed, &["cluster_gateway_upgrades_in_flight{cluster=\"c1\"} 1".to_owned()]).await;
     assert!(has(&text, "cluster_gateway_requests_in_flight{cluster=\"c1\"} 0"), "{text}");
     assert!(!has(&text, &by_cluster(CLUSTER, 101, 1)));
     drop(exec);
-    let text = until(&rig, &[by_resource("pods", "get", 101, 1), by_cluster(CLUSTER, 101, 1)]).await;
+    let text = until(&testbed, &[by_resource("pods", "get", 101, 1), by_cluster(CLUSTER, 101, 1)]).await;
     assert!(has(&text, "cluster_gateway_requests_total{cluster=\"c1\",verb=\"GET\",code=\"101\"} 1"), "{text}");
     assert!(has(&text, "cluster_gateway_request_duration_seconds_count{cluster=\"c1\"} 0"), "{text}");
 }
@@ -118,8 +118,8 @@ async fn upgrades_count_as_101_when_they_are_over() {
 async fn clients_that_leave_count_as_499() {
     let member = member().await;
     member.on(PODS, |_| Reply::Never);
-    let rig = Rig::with(&member).await;
-    let mut connection = rig.connect(Http::H2).await;
+    let testbed = Testbed::with(&member).await;
+    let mut connection = testbed.connect(Http::H2).await;
     let target = proxied(CLUSTER, PODS);
     assert_eq!(connection.get(&proxied(CLUSTER, &format!("{PODS}/p"))).await.status, 200);
     member.next_request().await;
@@ -131,29 +131,33 @@ async fn clients_that_leave_count_as_499() {
         }
     }
     drop(connection);
-    until(&rig, &[by_resource("pods", "get", 499, 1), by_cluster(CLUSTER, 499, 1)]).await;
+    until(&testbed, &[by_resource("pods", "get", 499, 1), by_cluster(CLUSTER, 499, 1)]).await;
 }
 
 #[tokio::test]
 async fn a_removed_cluster_takes_its_series_along() {
     let member = member().await;
-    let rig =
-        Rig::builder().cluster(CLUSTER, cluster(CLUSTER, &member)).cluster("c2", cluster("c2", &member)).start().await;
+    let testbed = Testbed::builder()
+        .cluster(CLUSTER, cluster(CLUSTER, &member))
+        .cluster("c2", cluster("c2", &member))
+        .start()
+        .await;
     for name in [CLUSTER, "c2"] {
-        assert_eq!(rig.get(&proxied(name, PODS)).await.status, 200);
+        assert_eq!(testbed.get(&proxied(name, PODS)).await.status, 200);
     }
-    until(&rig, &[by_cluster(CLUSTER, 200, 1), by_cluster("c2", 200, 1)]).await;
-    rig.unregister("c2");
+    until(&testbed, &[by_cluster(CLUSTER, 200, 1), by_cluster("c2", 200, 1)]).await;
+    testbed.unregister("c2");
     let gone = |text: String| !text.contains("cluster=\"c2\"");
-    let text = rig.until(WAIT, "/metrics", |answer| gone(answer.text())).await.text();
+    let text = testbed.until(WAIT, "/metrics", |answer| gone(answer.text())).await.text();
     assert!(has(&text, &by_cluster(CLUSTER, 200, 1)) && has(&text, &by_resource("pods", "get", 200, 2)), "{text}");
 }
 
 #[tokio::test]
 async fn they_can_be_switched_off() {
     let member = member().await;
-    let rig = Rig::builder().cluster(CLUSTER, cluster(CLUSTER, &member)).arg("--ocm-proxy-metrics=false").start().await;
-    assert_eq!(rig.get(&proxied(CLUSTER, PODS)).await.status, 200);
-    let text = rig.get("/metrics").await.text();
+    let testbed =
+        Testbed::builder().cluster(CLUSTER, cluster(CLUSTER, &member)).arg("--ocm-proxy-metrics=false").start().await;
+    assert_eq!(testbed.get(&proxied(CLUSTER, PODS)).await.status, 200);
+    let text = testbed.get("/metrics").await.text();
     assert!(!text.contains("ocm_proxy"), "{text}");
 }

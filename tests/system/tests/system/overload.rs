@@ -12,7 +12,7 @@ use http::Method;
 use kit::hub::{FakeHub, TokenUser};
 use kit::member::{FakeMember, MemberOptions, Reply};
 use kit::wait::WAIT;
-use system_tests::{Answer, CLUSTER, Connection, Http, Rig, RigBuilder, across_http, cluster, proxied};
+use system_tests::{Answer, CLUSTER, Connection, Http, Testbed, TestbedBuilder, across_http, cluster, proxied};
 
 /// Never answered.
 const SLOW: &str = "/api/v1/slow";
@@ -23,15 +23,15 @@ const WATCH: &str = "/api/v1/pods?watch=true";
 const OTHER: &str = "c2";
 
 /// A hub with users, a member under two names, and the gateway of all of it.
-struct Stage {
+struct Fixture {
     hub: FakeHub,
     member: FakeMember,
-    rig: Rig,
+    testbed: Testbed,
 }
 
-// === impl Stage ===
+// === impl Fixture ===
 
-impl Stage {
+impl Fixture {
     async fn with(arguments: &[&str]) -> Self {
         let (hub, member) = (FakeHub::start().await, FakeMember::start(MemberOptions::default()).await);
         member.on_any(|_| Reply::full(200, &[], "done"));
@@ -44,13 +44,15 @@ impl Stage {
         }
         hub.add_token("root", TokenUser::new("root", &["system:masters"]));
         hub.allow_all();
-        let rig = arguments.iter().fold(Rig::builder().hub(&hub), |rig, argument| RigBuilder::arg(rig, argument));
-        let rig = rig.start().await;
-        Self { hub, member, rig }
+        let testbed = arguments
+            .iter()
+            .fold(Testbed::builder().hub(&hub), |testbed, argument| TestbedBuilder::arg(testbed, argument));
+        let testbed = testbed.start().await;
+        Self { hub, member, testbed }
     }
 
     async fn connect(&self, http: Http, user: &str) -> Connection {
-        self.rig.anonymous(http).await.bearer(user)
+        self.testbed.anonymous(http).await.bearer(user)
     }
 
     /// Requests that stay open until they are dropped, each with its connection.
@@ -80,20 +82,20 @@ fn assert_too_many(answer: &Answer, flag: &str) {
 across_http!(a_full_cluster_turns_away_what_comes_next_and_no_other_cluster_notices);
 
 async fn a_full_cluster_turns_away_what_comes_next_and_no_other_cluster_notices(http: Http) {
-    let stage = Stage::with(&["--max-requests-per-cluster=2"]).await;
-    let held = stage.occupy("alice", 2).await;
-    let before = stage.member.request_count();
-    let mut bob = stage.connect(http, "bob").await;
+    let fixture = Fixture::with(&["--max-requests-per-cluster=2"]).await;
+    let held = fixture.occupy("alice", 2).await;
+    let before = fixture.member.request_count();
+    let mut bob = fixture.connect(http, "bob").await;
     let answer = bob.call("POST", &proxied(CLUSTER, FAST), &[], b"{}").await;
     assert_too_many(&answer, "--max-requests-per-cluster");
     assert_eq!(answer.json()["details"]["name"], CLUSTER);
-    assert_eq!(stage.member.request_count(), before, "nothing was sent");
+    assert_eq!(fixture.member.request_count(), before, "nothing was sent");
     assert_eq!(bob.get(&proxied(OTHER, FAST)).await.status, 200);
     // A client that leaves makes room.
     drop(held);
     let target = proxied(CLUSTER, FAST);
     kit::wait::within(WAIT, "room", async { while bob.get(&target).await.status != 200 {} }).await;
-    let metrics = stage.connect(Http::H2, "root").await.get("/metrics").await.text();
+    let metrics = fixture.connect(Http::H2, "root").await.get("/metrics").await.text();
     let count = |reason: &str| {
         let name = format!("cluster_gateway_requests_rejected_total{{reason=\"{reason}\"}} ");
         metrics.lines().find_map(|line| line.strip_prefix(&name)?.parse::<u64>().ok()).expect(reason)
@@ -105,9 +107,9 @@ async fn a_full_cluster_turns_away_what_comes_next_and_no_other_cluster_notices(
 /// Only what the member takes for a watch or a followed log has a budget of its own.
 #[tokio::test]
 async fn a_word_in_the_query_is_no_way_around_the_cap() {
-    let stage = Stage::with(&["--max-requests-per-user=2"]).await;
-    let _held = stage.occupy("alice", 2).await;
-    let mut alice = stage.connect(Http::H2, "alice").await;
+    let fixture = Fixture::with(&["--max-requests-per-user=2"]).await;
+    let _held = fixture.occupy("alice", 2).await;
+    let mut alice = fixture.connect(Http::H2, "alice").await;
     for rest in [
         "/api/v1/fast?watch=0",
         "/api/v1/namespaces/ns/pods/p?watch=1",
@@ -126,13 +128,13 @@ async fn a_word_in_the_query_is_no_way_around_the_cap() {
 across_http!(a_user_with_too_much_under_way_is_turned_away_alone);
 
 async fn a_user_with_too_much_under_way_is_turned_away_alone(http: Http) {
-    let stage = Stage::with(&["--max-requests-per-user=2"]).await;
-    let held = stage.occupy("alice", 2).await;
-    let mut alice = stage.connect(http, "alice").await;
+    let fixture = Fixture::with(&["--max-requests-per-user=2"]).await;
+    let held = fixture.occupy("alice", 2).await;
+    let mut alice = fixture.connect(http, "alice").await;
     for target in [proxied(CLUSTER, FAST), proxied(OTHER, FAST), "/apis".to_owned()] {
         assert_too_many(&alice.get(&target).await, "--max-requests-per-user");
     }
-    assert_eq!(stage.connect(http, "bob").await.get(&proxied(CLUSTER, FAST)).await.status, 200);
+    assert_eq!(fixture.connect(http, "bob").await.get(&proxied(CLUSTER, FAST)).await.status, 200);
     drop(held);
     let target = proxied(CLUSTER, FAST);
     kit::wait::within(WAIT, "room", async { while alice.get(&target).await.status != 200 {} }).await;
@@ -140,15 +142,15 @@ async fn a_user_with_too_much_under_way_is_turned_away_alone(http: Http) {
 
 #[tokio::test]
 async fn what_lasts_has_a_budget_of_its_own() {
-    let stage = Stage::with(&["--max-requests-per-cluster=1", "--max-long-requests-per-cluster=2"]).await;
-    let mut streams = stage.member.streams("/api/v1/pods");
-    let alice = stage.connect(Http::H2, "alice").await;
+    let fixture = Fixture::with(&["--max-requests-per-cluster=1", "--max-long-requests-per-cluster=2"]).await;
+    let mut streams = fixture.member.streams("/api/v1/pods");
+    let alice = fixture.connect(Http::H2, "alice").await;
     let mut watches = Vec::new();
     for _ in 0..2 {
         let watch = alice.open_beside("GET", &proxied(CLUSTER, WATCH)).await.expect("a head");
         watches.push((watch, streams.next().await));
     }
-    let mut bob = stage.connect(Http::H2, "bob").await;
+    let mut bob = fixture.connect(Http::H2, "bob").await;
     assert_too_many(&bob.get(&proxied(CLUSTER, WATCH)).await, "--max-long-requests-per-cluster");
     assert_eq!(bob.get(&proxied(CLUSTER, FAST)).await.status, 200, "watches take nothing from the others");
     // A body that goes on counts until its end, whatever its head said.
@@ -169,10 +171,10 @@ async fn what_lasts_has_a_budget_of_its_own() {
 
 #[tokio::test]
 async fn an_upgrade_counts_until_it_is_closed() {
-    let stage = Stage::with(&["--max-long-requests-per-user=1"]).await;
-    stage.member.on("/exec", |_| Reply::upgrade_echo("websocket"));
+    let fixture = Fixture::with(&["--max-long-requests-per-user=1"]).await;
+    fixture.member.on("/exec", |_| Reply::upgrade_echo("websocket"));
     let open = async || {
-        let mut connection = stage.rig.client().h1().await.expect("the gateway accepts connections");
+        let mut connection = fixture.testbed.client().h1().await.expect("the gateway accepts connections");
         let headers = [("Authorization", "Bearer alice")];
         let head = connection.upgrade("GET", &proxied(CLUSTER, "/exec"), "websocket", &headers).await.expect("a head");
         (connection, head)
@@ -189,12 +191,12 @@ async fn an_upgrade_counts_until_it_is_closed() {
 
 #[tokio::test]
 async fn a_slot_is_held_for_the_whole_of_a_body() {
-    let stage = Stage::with(&["--max-requests-per-cluster=1"]).await;
-    let mut streams = stage.member.streams("/download");
-    let alice = stage.connect(Http::H2, "alice").await;
+    let fixture = Fixture::with(&["--max-requests-per-cluster=1"]).await;
+    let mut streams = fixture.member.streams("/download");
+    let alice = fixture.connect(Http::H2, "alice").await;
     let download = alice.open_beside("GET", &proxied(CLUSTER, "/download")).await.expect("a head");
     let (_, stream) = streams.next().await;
-    let mut bob = stage.connect(Http::H2, "bob").await;
+    let mut bob = fixture.connect(Http::H2, "bob").await;
     assert_too_many(&bob.get(&proxied(CLUSTER, FAST)).await, "--max-requests-per-cluster");
     assert!(stream.send("last").await);
     drop(stream);
@@ -205,16 +207,16 @@ async fn a_slot_is_held_for_the_whole_of_a_body() {
 
 #[tokio::test]
 async fn a_changed_secret_does_not_forget_what_is_under_way() {
-    let stage = Stage::with(&["--max-requests-per-cluster=1"]).await;
-    let held = stage.occupy("alice", 1).await;
-    stage.hub.put_secret(cluster(CLUSTER, &stage.member).token("another-token"));
+    let fixture = Fixture::with(&["--max-requests-per-cluster=1"]).await;
+    let held = fixture.occupy("alice", 1).await;
+    fixture.hub.put_secret(cluster(CLUSTER, &fixture.member).token("another-token"));
     // The other cluster's change comes after it on the same watch.
-    stage.hub.put_secret(cluster(OTHER, &stage.member).token("seen"));
-    let mut bob = stage.connect(Http::H2, "bob").await;
+    fixture.hub.put_secret(cluster(OTHER, &fixture.member).token("seen"));
+    let mut bob = fixture.connect(Http::H2, "bob").await;
     let seen = async {
         loop {
             bob.get(&proxied(OTHER, FAST)).await;
-            if stage.member.next_request().await.headers["authorization"] == "Bearer seen" {
+            if fixture.member.next_request().await.headers["authorization"] == "Bearer seen" {
                 return;
             }
         }
@@ -226,13 +228,13 @@ async fn a_changed_secret_does_not_forget_what_is_under_way() {
 
 #[tokio::test]
 async fn requests_that_are_reset_leave_no_count_behind() {
-    let stage = Stage::with(&["--max-requests-per-user=2", "--max-requests-per-cluster=2"]).await;
-    let alice = stage.connect(Http::H2, "alice").await;
+    let fixture = Fixture::with(&["--max-requests-per-user=2", "--max-requests-per-cluster=2"]).await;
+    let alice = fixture.connect(Http::H2, "alice").await;
     let headers = [("authorization", "Bearer alice")];
     for _ in 0..10 {
         let pending = alice.h2().send(Method::GET, &proxied(CLUSTER, SLOW), &headers, true).await.expect("sent");
-        let asked = stage.member.next_request().await;
+        let asked = fixture.member.next_request().await;
         pending.reset(h2::Reason::CANCEL);
-        assert_eq!(stage.member.cancelled().await.number, asked.number);
+        assert_eq!(fixture.member.cancelled().await.number, asked.number);
     }
 }

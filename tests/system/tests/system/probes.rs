@@ -8,15 +8,15 @@ use kit::member::{FakeMember, MemberOptions, Reply};
 use kit::pki::Leaf;
 use kit::wait::{WAIT, eventually, within};
 use serde_json::Value;
-use system_tests::{CLUSTER, MEMBER_TOKEN, Rig, RigBuilder, cluster};
+use system_tests::{CLUSTER, MEMBER_TOKEN, Testbed, TestbedBuilder, cluster};
 use tokio::time::Duration;
 
 const HEALTHY: &str = "status.cluster.core.oam.dev/healthy";
 const REASON: &str = "status.cluster.core.oam.dev/healthy-reason";
 
 /// A gateway that asks all the time.
-fn probing(hub: &FakeHub) -> RigBuilder {
-    Rig::builder().hub(hub).arg("--health-probe-interval=20ms")
+fn probing(hub: &FakeHub) -> TestbedBuilder {
+    Testbed::builder().hub(hub).arg("--health-probe-interval=20ms")
 }
 
 fn secret(hub: &FakeHub, name: &str) -> Value {
@@ -68,7 +68,7 @@ async fn what_members_answer_is_written_into_their_secrets_when_it_changes() {
     })
     .await;
     hub.put_secret(cluster(CLUSTER, &member).annotation("kept", "as it is"));
-    let rig = probing(&hub).start().await;
+    let testbed = probing(&hub).start().await;
     assert_eq!(until(&hub, CLUSTER, "true").await, "");
     let request = member.requests().into_iter().next().expect("it was asked");
     assert_eq!(request.header("authorization"), Some(format!("Bearer {MEMBER_TOKEN}").as_str()));
@@ -86,7 +86,7 @@ async fn what_members_answer_is_written_into_their_secrets_when_it_changes() {
 
     status.store(200, Ordering::SeqCst);
     assert_eq!(until(&hub, CLUSTER, "true").await, "");
-    rig.stop().await;
+    testbed.stop().await;
 }
 
 #[tokio::test]
@@ -173,7 +173,7 @@ async fn nobody_is_asked_unless_the_operator_wants_it() {
     let member = FakeMember::start(MemberOptions::default()).await;
     member.on_any(|_| Reply::full(200, &[], "ok"));
     hub.put_secret(cluster(CLUSTER, &member));
-    let rig = Rig::builder().hub(&hub).start().await;
-    rig.stop().await;
+    let testbed = Testbed::builder().hub(&hub).start().await;
+    testbed.stop().await;
     assert_eq!(member.connections_accepted(), 0);
 }

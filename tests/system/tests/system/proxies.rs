@@ -9,7 +9,7 @@ use std::io::Write as _;
 
 use kit::hub::ClusterSecret;
 use kit::proxy::{FakeProxy, ProxyKind};
-use system_tests::{CLUSTER, Rig, RigBuilder};
+use system_tests::{CLUSTER, Testbed, TestbedBuilder};
 use tempfile::NamedTempFile;
 
 /// Makes one test of each named `async fn(ProxyKind)` for each kind of proxy.
@@ -37,9 +37,9 @@ macro_rules! across_proxies {
 }
 use across_proxies;
 
-/// A rig, and the file it read the proxy's CA from.
+/// A testbed, and the file it read the proxy's CA from.
 struct Proxied {
-    rig: Rig,
+    testbed: Testbed,
     _ca: NamedTempFile,
 }
 
@@ -53,14 +53,14 @@ async fn behind_with(
     url: &str,
     proxy: &FakeProxy,
     secret: ClusterSecret,
-    more: impl FnOnce(RigBuilder) -> RigBuilder,
+    more: impl FnOnce(TestbedBuilder) -> TestbedBuilder,
 ) -> Proxied {
     let mut ca = NamedTempFile::new().expect("a temporary file");
     ca.write_all(proxy.ca_pem().as_bytes()).expect("a temporary file can be written");
-    let builder = Rig::builder()
+    let builder = Testbed::builder()
         .cluster(CLUSTER, secret.data("proxy-url", url))
         .arg(&format!("--proxy-ca-file={}", ca.path().display()));
-    Proxied { rig: more(builder).start().await, _ca: ca }
+    Proxied { testbed: more(builder).start().await, _ca: ca }
 }
 
 /// A proxy that insists on a user and password.

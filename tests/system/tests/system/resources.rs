@@ -16,7 +16,7 @@ mod watches;
 use kit::hub::{ClusterSecret, FakeHub, Resource};
 use kit::wait::{WAIT, within};
 use serde_json::Value;
-use system_tests::{Answer, Connection, Http, Rig, RigBuilder, Streamed};
+use system_tests::{Answer, Connection, Http, Streamed, Testbed, TestbedBuilder};
 
 pub(super) const NAMESPACE: &str = "vela-system";
 pub(super) const SECRETS: Resource = Resource::Secrets;
@@ -25,9 +25,9 @@ pub(super) const CLUSTERS: &str = "/apis/cluster.core.oam.dev/v1alpha1/clusterga
 pub(super) const TABLE: (&str, &str) = ("accept", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json");
 
 /// A hub, and the gateway before its aggregator.
-pub(super) struct Stage {
+pub(super) struct Fixture {
     pub(super) hub: FakeHub,
-    pub(super) rig: Rig,
+    pub(super) testbed: Testbed,
 }
 
 /// A watch being read, on a connection of its own.
@@ -53,30 +53,30 @@ pub(super) fn unreadable(name: &str) -> ClusterSecret {
     ClusterSecret::new(NAMESPACE, name).endpoint("canary nowhere").token("canary-token")
 }
 
-// === impl Stage ===
+// === impl Fixture ===
 
-impl Stage {
+impl Fixture {
     pub(super) async fn set(secrets: impl IntoIterator<Item = ClusterSecret>) -> Self {
-        Self::with(secrets, |rig| rig).await
+        Self::with(secrets, |testbed| testbed).await
     }
 
     pub(super) async fn with(
         secrets: impl IntoIterator<Item = ClusterSecret>,
-        configure: impl FnOnce(RigBuilder) -> RigBuilder,
+        configure: impl FnOnce(TestbedBuilder) -> TestbedBuilder,
     ) -> Self {
         let hub = FakeHub::start().await;
         for secret in secrets {
             hub.put_secret(secret);
         }
-        let rig = configure(Rig::builder().hub(&hub)).start().await;
+        let testbed = configure(Testbed::builder().hub(&hub)).start().await;
         // Its own watch begins after that: what a test makes of the next one is not meant for it.
         hub.watching(SECRETS, 1).await;
-        Self { hub, rig }
+        Self { hub, testbed }
     }
 
     /// A user who needs no review.
     pub(super) async fn connect(&self, http: Http) -> Connection {
-        self.rig.aggregator_as_admin(&self.hub, http).await
+        self.testbed.aggregator_as_admin(&self.hub, http).await
     }
 
     pub(super) async fn get(&self, target: &str) -> Answer {
@@ -99,7 +99,7 @@ impl Stage {
         Watch::open(self.connect(Http::H2).await, target).await
     }
 
-    /// As [`Stage::watch`], in the form that `accept` asks for.
+    /// As [`Fixture::watch`], in the form that `accept` asks for.
     pub(super) async fn watch_as(&self, accept: (&str, &str), target: &str) -> Watch {
         Watch::open(self.connect(Http::H2).await.with(accept.0, accept.1), target).await
     }
@@ -125,7 +125,7 @@ impl Watch {
     }
 
     /// Type and name of the next event.
-    pub(super) async fn told(&mut self) -> String {
+    pub(super) async fn next_summary(&mut self) -> String {
         let event = self.next().await.expect("an event");
         format!("{} {}", event.kind, event.name())
     }

@@ -8,7 +8,7 @@ use gateway::Gateway;
 use kit::client::Client;
 use kit::pki::{ALPN_BOTH, Authority, Leaf, Trust, client_config, provider, root_store};
 use kit::wait::{WAIT, becomes, within};
-use system_tests::{Http, Rig};
+use system_tests::{Http, Testbed};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -27,42 +27,43 @@ async fn handshake(
 }
 
 /// A client that speaks nothing but `version`.
-fn speaks(rig: &Rig, version: &'static SupportedProtocolVersion) -> Arc<ClientConfig> {
+fn speaks(testbed: &Testbed, version: &'static SupportedProtocolVersion) -> Arc<ClientConfig> {
     let config = ClientConfig::builder_with_provider(provider())
         .with_protocol_versions(&[version])
         .expect("the provider has suites for it")
-        .with_root_certificates(rig.serving().root_store())
+        .with_root_certificates(testbed.serving().root_store())
         .with_no_client_auth();
     Arc::new(config)
 }
 
 #[tokio::test]
 async fn the_oldest_version_can_be_raised() {
-    let rig = Rig::builder().start().await;
-    handshake(rig.address(), "localhost", speaks(&rig, &TLS12)).await.expect("TLS 1.2 by default");
-    let rig = Rig::builder().arg("--tls-min-version=VersionTLS13").start().await;
-    let error = handshake(rig.address(), "localhost", speaks(&rig, &TLS12)).await.expect_err("TLS 1.2 is too old");
+    let testbed = Testbed::builder().start().await;
+    handshake(testbed.address(), "localhost", speaks(&testbed, &TLS12)).await.expect("TLS 1.2 by default");
+    let testbed = Testbed::builder().arg("--tls-min-version=VersionTLS13").start().await;
+    let error =
+        handshake(testbed.address(), "localhost", speaks(&testbed, &TLS12)).await.expect_err("TLS 1.2 is too old");
     assert!(error.to_string().contains("ProtocolVersion"), "{error}");
-    handshake(rig.address(), "localhost", speaks(&rig, &TLS13)).await.expect("TLS 1.3");
+    handshake(testbed.address(), "localhost", speaks(&testbed, &TLS13)).await.expect("TLS 1.3");
 }
 
 #[tokio::test]
 async fn cipher_suites_of_tls_12_can_be_chosen() {
     let chosen = "--tls-cipher-suites=TLS_RSA_WITH_AES_128_CBC_SHA,TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305";
-    let rig = Rig::builder().arg(chosen).start().await;
-    let stream = handshake(rig.address(), "localhost", speaks(&rig, &TLS12)).await.expect("a suite in common");
+    let testbed = Testbed::builder().arg(chosen).start().await;
+    let stream = handshake(testbed.address(), "localhost", speaks(&testbed, &TLS12)).await.expect("a suite in common");
     let agreed = stream.get_ref().1.negotiated_cipher_suite().expect("a suite").suite();
     assert_eq!(agreed, CipherSuite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256);
-    handshake(rig.address(), "localhost", speaks(&rig, &TLS13)).await.expect("TLS 1.3 has its own suites");
+    handshake(testbed.address(), "localhost", speaks(&testbed, &TLS13)).await.expect("TLS 1.3 has its own suites");
 }
 
 #[tokio::test]
 async fn http2_can_be_turned_off() {
-    let rig = Rig::builder().arg("--disable-http2-serving=true").launch().await;
-    let config = client_config(Trust::Authority(rig.serving()), None, ALPN_BOTH);
-    let stream = handshake(rig.address(), "localhost", config).await.expect("a protocol in common");
+    let testbed = Testbed::builder().arg("--disable-http2-serving=true").launch().await;
+    let config = client_config(Trust::Authority(testbed.serving()), None, ALPN_BOTH);
+    let stream = handshake(testbed.address(), "localhost", config).await.expect("a protocol in common");
     assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"http/1.1"[..]));
-    assert_eq!(rig.connect(Http::H1).await.get("/livez").await.status, 200);
+    assert_eq!(testbed.connect(Http::H1).await.get("/livez").await.status, 200);
 }
 
 #[tokio::test]
@@ -73,10 +74,10 @@ async fn names_have_certificates_of_their_own_which_are_followed() {
     let first = issue();
     let files = first.write_to(directory.path(), "other").expect("the directory is writable");
     let pair = format!("--tls-sni-cert-key={},{}", files.certificate.display(), files.key.display());
-    let rig = Rig::builder().arg(&pair).start().await;
+    let testbed = Testbed::builder().arg(&pair).start().await;
     let shown = async |name: &str| {
         let stream =
-            handshake(rig.address(), name, client_config(Trust::Anyone, None, &[])).await.expect("a handshake");
+            handshake(testbed.address(), name, client_config(Trust::Anyone, None, &[])).await.expect("a handshake");
         stream.get_ref().1.peer_certificates().expect("a certificate")[0].clone()
     };
     for name in ["other.example", "a.wild.example"] {

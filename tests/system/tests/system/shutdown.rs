@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use kit::client::Client;
 use kit::wait::{WAIT, becomes, within};
-use system_tests::Rig;
+use system_tests::Testbed;
 use tokio::task::JoinHandle;
 
 /// Longer than anything here takes by itself: what ends sooner was not waited for.
@@ -25,8 +25,8 @@ struct Leaving {
 
 impl Leaving {
     /// Starts the shutdown and returns once nobody new is let in.
-    async fn start(rig: Rig) -> Self {
-        let leaving = Self { client: rig.client(), ended: tokio::spawn(rig.stop()) };
+    async fn start(testbed: Testbed) -> Self {
+        let leaving = Self { client: testbed.client(), ended: tokio::spawn(testbed.stop()) };
         let refused = async || tokio::net::TcpStream::connect(leaving.client.address()).await.is_err();
         becomes(WAIT, "new connections being refused", refused).await;
         leaving

@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use kit::hub::ClusterSecret;
 use kit::member::{FakeMember, MemberOptions, Reply};
 use kit::pki::{Authority, Leaf};
-use system_tests::{CLUSTER, Rig, RigBuilder, cluster, proxied};
+use system_tests::{CLUSTER, Testbed, TestbedBuilder, cluster, proxied};
 use tempfile::TempDir;
 
 use self::server::{Answer, TunnelServer};
@@ -69,13 +69,13 @@ impl Pki {
     }
 
     /// A gateway that knows `servers`, in their order.
-    fn gateway(&self, servers: &[&TunnelServer]) -> RigBuilder {
+    fn gateway(&self, servers: &[&TunnelServer]) -> TestbedBuilder {
         let hosts: Vec<_> = servers.iter().map(|server| server.address().to_string()).collect();
         self.gateway_at(&hosts.join(","))
     }
 
-    fn gateway_at(&self, hosts: &str) -> RigBuilder {
-        Rig::builder()
+    fn gateway_at(&self, hosts: &str) -> TestbedBuilder {
+        Testbed::builder()
             .arg(&format!("--proxy-host={hosts}"))
             .arg(&format!("--proxy-ca-cert={}", self.path("servers.crt").display()))
             .arg(&format!("--proxy-cert={}", self.path("gateway.crt").display()))
@@ -100,21 +100,21 @@ async fn member(options: MemberOptions) -> FakeMember {
 }
 
 /// A member, a tunnel-server that leads to it, and a gateway that knows both.
-struct Stage {
+struct Fixture {
     member: FakeMember,
     server: TunnelServer,
-    rig: Rig,
+    testbed: Testbed,
     pki: Pki,
 }
 
-// === impl Stage ===
+// === impl Fixture ===
 
-impl Stage {
+impl Fixture {
     async fn new(options: MemberOptions) -> Self {
         Self::with(options, |builder| builder).await
     }
 
-    async fn with(options: MemberOptions, more: impl FnOnce(RigBuilder) -> RigBuilder) -> Self {
+    async fn with(options: MemberOptions, more: impl FnOnce(TestbedBuilder) -> TestbedBuilder) -> Self {
         Self::build((Ipv4Addr::LOCALHOST, 0).into(), options, more).await
     }
 
@@ -123,23 +123,27 @@ impl Stage {
         Self::build(address, options, |builder| builder).await
     }
 
-    async fn build(address: SocketAddr, options: MemberOptions, more: impl FnOnce(RigBuilder) -> RigBuilder) -> Self {
+    async fn build(
+        address: SocketAddr,
+        options: MemberOptions,
+        more: impl FnOnce(TestbedBuilder) -> TestbedBuilder,
+    ) -> Self {
         let (pki, member) = (Pki::new(), member(options).await);
         let server = TunnelServer::start_at(&pki, address).await;
         server.set(CLUSTER, Answer::LeadsTo(member.address()));
         let builder = pki.gateway(&[&server]).cluster(CLUSTER, tunnelled(CLUSTER, &member));
-        let rig = more(builder).start().await;
-        Self { member, server, rig, pki }
+        let testbed = more(builder).start().await;
+        Self { member, server, testbed, pki }
     }
 
     async fn get(&self) -> system_tests::Answer {
-        self.rig.get(&proxied(CLUSTER, PATH)).await
+        self.testbed.get(&proxied(CLUSTER, PATH)).await
     }
 }
 
 /// The value of a series in the gateway's metrics, 0 if there is none.
-async fn metric(rig: &Rig, series: &str) -> u64 {
-    let metrics = rig.get("/metrics").await.text();
+async fn metric(testbed: &Testbed, series: &str) -> u64 {
+    let metrics = testbed.get("/metrics").await.text();
     let line = metrics.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
     line.map_or(0, |value| value.parse().expect("a number"))
 }

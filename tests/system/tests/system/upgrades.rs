@@ -12,7 +12,7 @@ mod websocket;
 
 use ::bytes::Bytes;
 use kit::client::{H1Connection, H1Head};
-use system_tests::{ADMIN, Answer, CLUSTER, Rig, proxied};
+use system_tests::{ADMIN, Answer, CLUSTER, Testbed, proxied};
 
 /// Path and query of an exec.
 const EXEC: &str = "/api/v1/namespaces/ns/pods/p/exec?command=sh&stdin=true&stdout=true";
@@ -55,12 +55,12 @@ impl Head {
 /// Asks for an upgrade, by a bearer token, on a connection of its own.
 async fn upgrade_as(
     token: &str,
-    rig: &Rig,
+    testbed: &Testbed,
     (method, target): (&str, &str),
     protocol: &str,
     headers: &[(&str, &str)],
 ) -> (H1Connection, H1Head) {
-    let mut connection = rig.client().h1().await.expect("the gateway accepts connections");
+    let mut connection = testbed.client().h1().await.expect("the gateway accepts connections");
     let authorization = format!("Bearer {token}");
     let headers = [&[("Authorization", authorization.as_str())], headers].concat();
     let head = connection.upgrade(method, target, protocol, &headers).await.expect("an answer to the upgrade request");
@@ -68,13 +68,13 @@ async fn upgrade_as(
 }
 
 /// As [`upgrade_as`], by the administrator.
-async fn upgrade(rig: &Rig, method: &str, rest: &str, protocol: &str) -> (H1Connection, H1Head) {
-    upgrade_as(ADMIN, rig, (method, &proxied(CLUSTER, rest)), protocol, &[]).await
+async fn upgrade(testbed: &Testbed, method: &str, rest: &str, protocol: &str) -> (H1Connection, H1Head) {
+    upgrade_as(ADMIN, testbed, (method, &proxied(CLUSTER, rest)), protocol, &[]).await
 }
 
 /// An exec by WebSocket that succeeds.
-async fn exec(rig: &Rig) -> H1Connection {
-    let (connection, head) = upgrade(rig, "GET", EXEC, "websocket").await;
+async fn exec(testbed: &Testbed) -> H1Connection {
+    let (connection, head) = upgrade(testbed, "GET", EXEC, "websocket").await;
     assert_eq!(head.status, 101, "{head:?}");
     connection
 }

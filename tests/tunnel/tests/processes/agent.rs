@@ -6,8 +6,8 @@ use kit::wait::{WAIT, becomes, eventually, timely, within};
 use tokio::io::AsyncReadExt as _;
 use tokio::time::Instant;
 use tunnel::ClusterName;
-use tunnel_tests::stage::CLUSTER;
-use tunnel_tests::{AgentSpec, Frontend, Site, Stage, Tunnel, admin};
+use tunnel_tests::testbed::CLUSTER;
+use tunnel_tests::{AgentSpec, Frontend, Site, Testbed, Tunnel, admin};
 
 use crate::process::{A_SECOND, Process, assert_echoes, assert_reset};
 
@@ -19,20 +19,20 @@ const FROZEN: Duration = Duration::from_secs(28);
 /// Less than any dial is given.
 const AT_ONCE: Duration = Duration::from_secs(5);
 
-fn is_linked(stage: &Stage) -> bool {
-    stage.server(0).registry().is_linked(&ClusterName::parse(CLUSTER).expect("a name"))
+fn is_linked(testbed: &Testbed) -> bool {
+    testbed.server(0).registry().is_linked(&ClusterName::parse(CLUSTER).expect("a name"))
 }
 
 /// A server, and an agent that is a process.
-async fn with_agent(spec: &AgentSpec) -> (Stage, Process) {
-    let stage = Stage::builder().start().await;
-    let process = Process::agent(&stage.agent_arguments(spec));
-    eventually(LINKED, || links(&stage) == spec.links).await;
-    (stage, process)
+async fn with_agent(spec: &AgentSpec) -> (Testbed, Process) {
+    let testbed = Testbed::builder().start().await;
+    let process = Process::agent(&testbed.agent_arguments(spec));
+    eventually(LINKED, || links(&testbed) == spec.links).await;
+    (testbed, process)
 }
 
-fn links(stage: &Stage) -> usize {
-    let clusters = stage.server(0).registry().list();
+fn links(testbed: &Testbed) -> usize {
+    let clusters = testbed.server(0).registry().list();
     clusters.iter().flat_map(|cluster| &cluster.agents).map(|agent| agent.links.len()).sum()
 }
 
@@ -43,11 +43,11 @@ async fn one_that_is_killed_in_mid_transfer_is_a_reset_within_a_second() {
 
 /// Returns what all transfers took to be reset.
 async fn killed_in_mid_transfer() -> Duration {
-    let (stage, agent) = with_agent(&AgentSpec::new(CLUSTER)).await;
+    let (testbed, agent) = with_agent(&AgentSpec::new(CLUSTER)).await;
     let flood = Site::flood().await;
     let mut transfers = Vec::new();
     for kind in [Frontend::Tls, Frontend::H2, Frontend::Tls, Frontend::H2] {
-        let mut tunnel = stage.caller(kind).must(&flood.authority()).await;
+        let mut tunnel = testbed.caller(kind).must(&flood.authority()).await;
         tunnel.read_exact(&mut vec![0; 1 << 20]).await.expect("the transfer runs");
         transfers.push(tunnel);
     }
@@ -57,9 +57,9 @@ async fn killed_in_mid_transfer() -> Duration {
         assert_reset(tunnel).await;
     }
     // The streams were on one of its links; the other ends at the same time.
-    eventually(WAIT, || !is_linked(&stage)).await;
+    eventually(WAIT, || !is_linked(&testbed)).await;
     let took = start.elapsed();
-    let answer = stage.caller(Frontend::Tls).refused(&flood.authority()).await;
+    let answer = testbed.caller(Frontend::Tls).refused(&flood.authority()).await;
     assert_eq!(answer.status, 503, "{answer:?}");
     took
 }
@@ -67,45 +67,45 @@ async fn killed_in_mid_transfer() -> Duration {
 /// Nothing is shorter here than what users get: ten seconds of silence, ten more for an answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_that_is_frozen_is_withdrawn_within_twenty_seconds_and_comes_back() {
-    let (stage, agent) = with_agent(&AgentSpec::new(CLUSTER)).await;
-    let target = stage.api_server.authority();
-    let mut open = stage.caller(Frontend::H2).must(&target).await;
+    let (testbed, agent) = with_agent(&AgentSpec::new(CLUSTER)).await;
+    let target = testbed.api_server.authority();
+    let mut open = testbed.caller(Frontend::H2).must(&target).await;
     assert_echoes(&mut open).await;
     agent.signal("STOP");
     let start = Instant::now();
-    eventually(FROZEN, || !is_linked(&stage)).await;
+    eventually(FROZEN, || !is_linked(&testbed)).await;
     assert_reset(&mut open).await;
     assert!(start.elapsed() < FROZEN, "{:?}", start.elapsed());
     for kind in Frontend::ALL {
         let start = Instant::now();
-        let answer = stage.caller(kind).refused(&target).await;
+        let answer = testbed.caller(kind).refused(&target).await;
         assert_eq!(answer.status, 503, "{answer:?}");
         assert!(start.elapsed() < AT_ONCE, "dials fail fast: {:?}", start.elapsed());
     }
     agent.signal("CONT");
-    eventually(LINKED, || links(&stage) == 2).await;
-    let mut again = stage.caller(Frontend::H2).must(&target).await;
+    eventually(LINKED, || links(&testbed) == 2).await;
+    let mut again = testbed.caller(Frontend::H2).must(&target).await;
     assert_echoes(&mut again).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_that_is_asked_to_end_lets_its_streams_end_while_dials_go_elsewhere() {
-    let (mut stage, agent) = with_agent(&AgentSpec::new(CLUSTER)).await;
-    let target = stage.api_server.authority();
-    let callers = stage.callers();
+    let (mut testbed, agent) = with_agent(&AgentSpec::new(CLUSTER)).await;
+    let target = testbed.api_server.authority();
+    let callers = testbed.callers();
     let mut open = Vec::new();
     for caller in &callers {
         open.push(caller.must(&target).await);
     }
-    stage.add_agent(&AgentSpec::new(CLUSTER)).await;
-    let metrics = stage.agent(0).admin_address();
+    testbed.add_agent(&AgentSpec::new(CLUSTER)).await;
+    let metrics = testbed.agent(0).admin_address();
     agent.signal("TERM");
-    eventually(WAIT, || links(&stage) == 4 && usable(&stage) == 2).await;
+    eventually(WAIT, || links(&testbed) == 4 && usable(&testbed) == 2).await;
     told_of_leaving(&open).await;
     let mut new = Vec::new();
     for _ in 0..10 {
         for kind in Frontend::ALL {
-            new.push(stage.caller(kind).must(&target).await);
+            new.push(testbed.caller(kind).must(&target).await);
         }
     }
     becomes(WAIT, "all new streams at the other agent", async || {
@@ -138,18 +138,18 @@ async fn told_of_leaving(open: &[Tunnel]) {
     assert_eq!(told, 1);
 }
 
-fn usable(stage: &Stage) -> usize {
-    let clusters = stage.server(0).registry().list();
+fn usable(testbed: &Testbed) -> usize {
+    let clusters = testbed.server(0).registry().list();
     let links = clusters.iter().flat_map(|cluster| &cluster.agents).flat_map(|agent| &agent.links);
     links.filter(|link| link.usable).count()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_that_is_asked_to_end_resets_what_is_left_at_its_deadline() {
-    let (stage, agent) = with_agent(&AgentSpec::new(CLUSTER).flag("--drain-timeout=2s")).await;
-    let mut open = stage.caller(Frontend::Tls).must(&stage.api_server.authority()).await;
+    let (testbed, agent) = with_agent(&AgentSpec::new(CLUSTER).flag("--drain-timeout=2s")).await;
+    let mut open = testbed.caller(Frontend::Tls).must(&testbed.api_server.authority()).await;
     agent.signal("TERM");
-    eventually(WAIT, || usable(&stage) == 0).await;
+    eventually(WAIT, || usable(&testbed) == 0).await;
     assert_echoes(&mut open).await;
     assert_reset(&mut open).await;
     let (_, took) = agent.ended(WAIT).await;

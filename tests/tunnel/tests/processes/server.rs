@@ -8,8 +8,8 @@ use std::time::Duration;
 use kit::wait::{WAIT, becomes, free_port, timely};
 use tokio::io::AsyncReadExt as _;
 use tokio::time::Instant;
-use tunnel_tests::stage::CLUSTER;
-use tunnel_tests::{AgentSpec, Caller, Frontend, Site, Stage, admin};
+use tunnel_tests::testbed::CLUSTER;
+use tunnel_tests::{AgentSpec, Caller, Frontend, Site, Testbed, admin};
 
 use crate::process::{A_SECOND, Process, assert_broken, assert_echoes, assert_reset};
 
@@ -17,7 +17,7 @@ const LINKED: Duration = Duration::from_secs(20);
 
 /// A server that is a process, on ports that stay the same.
 struct Served {
-    stage: Rc<Stage>,
+    testbed: Rc<Testbed>,
     ports: [u16; 3],
     directory: tempfile::TempDir,
     process: Process,
@@ -27,23 +27,23 @@ struct Served {
 
 impl Served {
     async fn start(flags: &[String]) -> Self {
-        Self::on(Rc::new(Stage::builder().servers(0).start().await), flags).await
+        Self::on(Rc::new(Testbed::builder().servers(0).start().await), flags).await
     }
 
-    /// With the certificates of `stage`.
-    async fn on(stage: Rc<Stage>, flags: &[String]) -> Self {
+    /// With the certificates of `testbed`.
+    async fn on(testbed: Rc<Testbed>, flags: &[String]) -> Self {
         let ports = [free_port().await, free_port().await, free_port().await];
         let directory = tempfile::tempdir().expect("a temporary directory");
         let uds = directory.path().join("frontend.sock");
-        let process = Process::server(&stage.server_arguments(ports, &uds, flags));
-        let served = Self { stage, ports, directory, process };
+        let process = Process::server(&testbed.server_arguments(ports, &uds, flags));
+        let served = Self { testbed, ports, directory, process };
         becomes(LINKED, "a server that answers", async || served.ask("/livez").await.is_some_and(|it| it.0 == 200))
             .await;
         served
     }
 
     fn restart(&mut self) {
-        self.process = Process::server(&self.stage.server_arguments(self.ports, &self.uds(), &[]));
+        self.process = Process::server(&self.testbed.server_arguments(self.ports, &self.uds(), &[]));
     }
 
     fn uds(&self) -> PathBuf {
@@ -59,7 +59,7 @@ impl Served {
     }
 
     fn caller(&self, kind: Frontend) -> Caller {
-        Caller::new(kind, &self.stage.pki, self.uds(), Self::at(self.ports[1]), Some(CLUSTER))
+        Caller::new(kind, &self.testbed.pki, self.uds(), Self::at(self.ports[1]), Some(CLUSTER))
     }
 
     async fn ask(&self, path: &str) -> Option<(u16, String)> {
@@ -75,7 +75,7 @@ impl Served {
         let mut spec = AgentSpec::new(CLUSTER);
         spec.elsewhere.push(self.agents());
         spec.elsewhere.extend(others.iter().map(|other| other.agents()));
-        let agent = self.stage.start_agent(&spec);
+        let agent = self.testbed.start_agent(&spec);
         for served in others.iter().copied().chain([self]) {
             becomes(LINKED, "two links", async || served.links().await == 2).await;
         }
@@ -111,7 +111,7 @@ async fn killed_in_mid_transfer() -> Duration {
     let start = Instant::now();
     becomes(WAIT, "the agent's links", async || served.links().await == 2).await;
     let back = start.elapsed();
-    let target = served.stage.api_server.authority();
+    let target = served.testbed.api_server.authority();
     assert_echoes(&mut served.caller(Frontend::Uds).must(&target).await).await;
     // None twice.
     assert_eq!(served.links().await, 2);
@@ -122,9 +122,9 @@ async fn killed_in_mid_transfer() -> Duration {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_that_is_asked_to_end_is_not_ready_first_and_lets_its_streams_end() {
     let leaving = Served::start(&[]).await;
-    let staying = Served::on(leaving.stage.clone(), &[]).await;
+    let staying = Served::on(leaving.testbed.clone(), &[]).await;
     let agent = leaving.agent(&[&staying]).await;
-    let target = leaving.stage.api_server.authority();
+    let target = leaving.testbed.api_server.authority();
     let mut open = Vec::new();
     for kind in Frontend::ALL {
         open.push(leaving.caller(kind).must(&target).await);
@@ -148,18 +148,18 @@ async fn one_that_is_asked_to_end_is_not_ready_first_and_lets_its_streams_end() 
         assert_echoes(tunnel).await;
     }
     drop(open);
-    let Served { process, stage, .. } = leaving;
+    let Served { process, testbed, .. } = leaving;
     let (status, took) = process.ended(WAIT).await;
     assert!(status.success(), "{status}");
     assert!(took < Duration::from_secs(5), "of thirty seconds: {took:?}");
-    tokio::task::block_in_place(|| drop((agent, stage, staying)));
+    tokio::task::block_in_place(|| drop((agent, testbed, staying)));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_that_is_asked_to_end_resets_what_is_left_at_its_deadline() {
     let served = Served::start(&["--drain-timeout=2s".to_owned()]).await;
     let agent = served.agent(&[]).await;
-    let mut open = served.caller(Frontend::H2).must(&served.stage.api_server.authority()).await;
+    let mut open = served.caller(Frontend::H2).must(&served.testbed.api_server.authority()).await;
     served.process.signal("TERM");
     becomes(WAIT, "a server that is not ready", async || {
         served.ask("/readyz").await.is_some_and(|(status, _)| status == 503)
@@ -167,8 +167,8 @@ async fn one_that_is_asked_to_end_resets_what_is_left_at_its_deadline() {
     .await;
     assert_echoes(&mut open).await;
     assert_reset(&mut open).await;
-    let Served { process, stage, .. } = served;
+    let Served { process, testbed, .. } = served;
     let (_, took) = process.ended(WAIT).await;
     assert!(took < Duration::from_secs(5), "{took:?}");
-    tokio::task::block_in_place(|| drop((agent, stage)));
+    tokio::task::block_in_place(|| drop((agent, testbed)));
 }

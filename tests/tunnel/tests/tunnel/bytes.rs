@@ -6,16 +6,16 @@ use std::time::Duration;
 use kit::wait::{WAIT, within};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, split};
 use tokio::task::JoinSet;
-use tunnel_tests::{AgentSpec, Frontend, Site, Stage, Tunnel, measure, pattern, stage::CLUSTER};
+use tunnel_tests::{AgentSpec, Frontend, Site, Testbed, Tunnel, measure, pattern, testbed::CLUSTER};
 
 const KILO: u64 = 1000;
 const MEGA: u64 = 1000 * KILO;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_sent_comes_back_byte_for_byte() {
-    let stage = Stage::simple().await;
+    let testbed = Testbed::simple().await;
     let echo = Site::echo().await;
-    for caller in stage.callers() {
+    for caller in testbed.callers() {
         let (mut reader, mut writer) = split(caller.must(&echo.authority()).await);
         let send = async {
             pattern::write(&mut writer, 3 * MEGA + 1).await?;
@@ -25,17 +25,17 @@ async fn what_is_sent_comes_back_byte_for_byte() {
         sent.unwrap_or_else(|error| panic!("{:?}: {error}", caller.kind()));
         assert_eq!(received.expect("a proper end"), 3 * MEGA + 1, "{:?}", caller.kind());
     }
-    stage.wait_idle().await;
+    testbed.wait_idle().await;
     assert_eq!(echo.open(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn much_data_both_ways_at_once_is_exact_and_not_held() {
     let bytes = std::env::var("TUNNEL_MEBIBYTES").map_or(64, |text| text.parse().expect("a number")) << 20;
-    let stage = Stage::builder().agent(AgentSpec::new(CLUSTER)).alone().start().await;
+    let testbed = Testbed::builder().agent(AgentSpec::new(CLUSTER)).alone().start().await;
     let site = Site::exchange(bytes).await;
     for kind in [Frontend::Tls, Frontend::H2] {
-        let (mut reader, mut writer) = split(stage.caller(kind).must(&site.authority()).await);
+        let (mut reader, mut writer) = split(testbed.caller(kind).must(&site.authority()).await);
         let before = measure::resident();
         let mut most = before;
         let exchange =
@@ -58,36 +58,36 @@ async fn much_data_both_ways_at_once_is_exact_and_not_held() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_downloads_of_ten_mebibytes_are_whole() {
-    let stage = Stage::simple().await;
+    let testbed = Testbed::simple().await;
     let source = Site::source(10 << 20).await;
     let mut downloads = JoinSet::new();
     for at in 0..10 {
-        let caller = stage.caller(Frontend::ALL[at % 3]);
+        let caller = testbed.caller(Frontend::ALL[at % 3]);
         let authority = source.authority();
         downloads.spawn(async move { pattern::read_to_end(&mut caller.must(&authority).await).await });
     }
     while let Some(read) = downloads.join_next().await {
         assert_eq!(read.expect("no panic").expect("a proper end"), 10 << 20);
     }
-    stage.wait_idle().await;
+    testbed.wait_idle().await;
 }
 
 /// The client is gone before the destination has read anything: what it wrote arrives nevertheless.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn write_then_close_delivers_everything_always() {
-    let stage = Stage::simple().await;
+    let testbed = Testbed::simple().await;
     let collect = Site::collect().await;
     for (bytes, times) in [(1, 100), (KILO, 100), (100 * KILO, 100), (MEGA, 100), (5 * MEGA, 100)] {
-        let complete = write_and_close(&stage, &collect, bytes, times).await;
+        let complete = write_and_close(&testbed, &collect, bytes, times).await;
         assert_eq!(complete, times, "of {times} with {bytes} bytes");
     }
-    stage.wait_idle().await;
+    testbed.wait_idle().await;
 }
 
 /// How many of `times` arrived whole. Each kind of frontend takes its turn, a few at a time.
-async fn write_and_close(stage: &Stage, collect: &Site, bytes: u64, times: usize) -> usize {
+async fn write_and_close(testbed: &Testbed, collect: &Site, bytes: u64, times: usize) -> usize {
     const AT_A_TIME: usize = 10;
-    let callers = stage.callers().map(std::sync::Arc::new);
+    let callers = testbed.callers().map(std::sync::Arc::new);
     let (mut writers, mut complete) = (JoinSet::new(), 0);
     for at in 0..times {
         let (caller, authority) = (callers[at % 3].clone(), collect.authority());
@@ -119,10 +119,10 @@ async fn write_and_close(stage: &Stage, collect: &Site, bytes: u64, times: usize
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_destination_wrote_before_it_closed_arrives() {
-    let stage = Stage::simple().await;
+    let testbed = Testbed::simple().await;
     for bytes in [1, KILO, 100 * KILO, 5 * MEGA] {
         let source = Site::source(bytes).await;
-        for caller in stage.callers() {
+        for caller in testbed.callers() {
             for _ in 0..5 {
                 let mut tunnel = caller.must(&source.authority()).await;
                 let read = within(WAIT, "the end", pattern::read_to_end(&mut tunnel)).await;
@@ -134,9 +134,9 @@ async fn what_a_destination_wrote_before_it_closed_arrives() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_comes_after_the_clients_end() {
-    let stage = Stage::simple().await;
+    let testbed = Testbed::simple().await;
     let count = Site::count().await;
-    for caller in stage.callers() {
+    for caller in testbed.callers() {
         for bytes in [0, 1, MEGA] {
             let mut tunnel = caller.must(&count.authority()).await;
             pattern::write(&mut tunnel, bytes).await.expect("written");
@@ -147,14 +147,14 @@ async fn an_answer_comes_after_the_clients_end() {
             assert_eq!(answer, bytes.to_string(), "{:?}", caller.kind());
         }
     }
-    stage.wait_idle().await;
+    testbed.wait_idle().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_may_go_on_after_the_destinations_end() {
-    let stage = Stage::simple().await;
+    let testbed = Testbed::simple().await;
     let site = Site::speaks_then_listens(b"bye").await;
-    for caller in stage.callers() {
+    for caller in testbed.callers() {
         let mut tunnel = caller.must(&site.authority()).await;
         let mut words = Vec::new();
         within(WAIT, "the end", tunnel.read_to_end(&mut words)).await.expect("a proper end");
@@ -163,13 +163,13 @@ async fn a_client_may_go_on_after_the_destinations_end() {
         tunnel.shutdown().await.expect("ended");
         assert_eq!(site.ending().await.expect("whole"), MEGA, "{:?}", caller.kind());
     }
-    stage.wait_idle().await;
+    testbed.wait_idle().await;
 }
 
 /// A server that asks after half a second whether a link still lives, and waits for the answer no
 /// longer.
-async fn impatient() -> Stage {
-    let builder = Stage::builder().agent(AgentSpec::new(CLUSTER)).server_flag("--keepalive=500ms");
+async fn impatient() -> Testbed {
+    let builder = Testbed::builder().agent(AgentSpec::new(CLUSTER)).server_flag("--keepalive=500ms");
     builder.server_flag("--keepalive-timeout=500ms").waiting().start().await
 }
 
@@ -183,11 +183,11 @@ async fn all(mut readers: JoinSet<()>) {
 /// is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_reader_may_pause_far_beyond_the_keepalive() {
-    let stage = impatient().await;
+    let testbed = impatient().await;
     let source = Site::source(20 << 20).await;
     let echo = Site::echo().await;
     let mut readers = JoinSet::new();
-    for caller in stage.callers() {
+    for caller in testbed.callers() {
         let (source, echo) = (source.authority(), echo.authority());
         readers.spawn(async move {
             let (mut paused, mut silent) = (caller.must(&source).await, caller.must(&echo).await);
@@ -204,10 +204,10 @@ async fn a_reader_may_pause_far_beyond_the_keepalive() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_reader_may_trickle() {
-    let stage = impatient().await;
+    let testbed = impatient().await;
     let source = Site::source(8 << 20).await;
     let mut readers = JoinSet::new();
-    for caller in stage.callers() {
+    for caller in testbed.callers() {
         let source = source.authority();
         readers.spawn(async move {
             let mut tunnel = caller.must(&source).await;

@@ -5,19 +5,19 @@ use std::time::Duration;
 use kit::member::BlackHole;
 use kit::wait::{WAIT, becomes};
 use tokio::io::AsyncWriteExt as _;
-use tunnel_tests::{Frontend, Stage, measure};
+use tunnel_tests::{Frontend, Testbed, measure};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_connect_lingers_at_the_destination() {
     const DIALS: usize = 10;
     /// Long before the end of a dial's time, which is ten seconds.
     const WITHDRAWN: Duration = Duration::from_secs(5);
-    let stage = Stage::simple().await;
+    let testbed = Testbed::simple().await;
     for kind in Frontend::ALL {
         let hole = BlackHole::start().await;
         let port = hole.address().port();
         let before = measure::connecting(port);
-        let caller = std::sync::Arc::new(stage.caller(kind));
+        let caller = std::sync::Arc::new(testbed.caller(kind));
         let mut dials = tokio::task::JoinSet::new();
         for _ in 0..DIALS {
             let (caller, authority) = (caller.clone(), hole.address().to_string());
@@ -41,6 +41,6 @@ async fn no_connect_lingers_at_the_destination() {
             none == 10
         })
         .await;
-        stage.wait_idle().await;
+        testbed.wait_idle().await;
     }
 }

@@ -7,7 +7,7 @@ use kit::wait::{WAIT, within};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
-use tunnel_tests::{AgentSpec, Caller, Frontend, Site, Stage, measure, stage::CLUSTER};
+use tunnel_tests::{AgentSpec, Caller, Frontend, Site, Testbed, measure, testbed::CLUSTER};
 
 /// Opens, echoes one message, closes; how long that took.
 async fn round(caller: &Caller, authority: &str, message: &[u8]) -> std::io::Result<Duration> {
@@ -21,9 +21,9 @@ async fn round(caller: &Caller, authority: &str, message: &[u8]) -> std::io::Res
 }
 
 async fn dials(kind: Frontend, dials: usize, at_a_time: usize) {
-    let stage = Stage::builder().agent(AgentSpec::new(CLUSTER)).alone().start().await;
+    let testbed = Testbed::builder().agent(AgentSpec::new(CLUSTER)).alone().start().await;
     let echo = Site::echo().await;
-    let caller = Arc::new(stage.caller(kind));
+    let caller = Arc::new(testbed.caller(kind));
     let (mut tasks, mut times, mut started) = (JoinSet::new(), Vec::new(), 0);
     let start = Instant::now();
     while times.len() < dials {
@@ -40,7 +40,7 @@ async fn dials(kind: Frontend, dials: usize, at_a_time: usize) {
     println!("{kind:?}: {dials} dials at {at_a_time} in {took:?}, p99 {p99:?}");
     assert!(p99 < Duration::from_secs(5), "{p99:?}");
     assert_eq!(echo.accepted(), dials);
-    stage.wait_idle().await;
+    testbed.wait_idle().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -62,26 +62,26 @@ async fn a_thousand_dials_two_hundred_at_a_time_over_tls() {
 async fn equal_work_is_spread_evenly_over_a_clusters_agents() {
     const AGENTS: usize = 4;
     const STREAMS: usize = 200;
-    let mut builder = Stage::builder();
+    let mut builder = Testbed::builder();
     for _ in 0..AGENTS {
         builder = builder.agent(AgentSpec::new(CLUSTER));
     }
-    let stage = builder.start().await;
+    let testbed = builder.start().await;
     let echo = Site::echo().await;
     for kind in [Frontend::Uds, Frontend::H2] {
-        let caller = stage.caller(kind);
+        let caller = testbed.caller(kind);
         let mut open = Vec::new();
         for _ in 0..STREAMS {
             open.push(caller.must(&echo.authority()).await);
         }
         let fair = f64::from(u32::try_from(STREAMS / AGENTS).expect("few"));
         for at in 0..AGENTS {
-            let address = stage.agent(at).admin_address();
+            let address = testbed.agent(at).admin_address();
             let (_, text) = tunnel_tests::admin::get(address, "/metrics").await.expect("metrics");
             let streams = tunnel_tests::admin::sum(&text, "tunnel_agent_streams");
             assert!((fair * 0.8..=fair * 1.2).contains(&streams), "{kind:?}: agent {at} has {streams}, fair is {fair}");
         }
         drop(open);
-        stage.wait_idle().await;
+        testbed.wait_idle().await;
     }
 }

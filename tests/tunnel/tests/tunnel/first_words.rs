@@ -7,7 +7,7 @@ use std::time::Duration;
 use kit::wait::within;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::task::JoinSet;
-use tunnel_tests::{Caller, Frontend, Site, Stage};
+use tunnel_tests::{Caller, Frontend, Site, Testbed};
 
 const ESTABLISHED: &[u8] = b"HTTP/1.1 200 Connection Established\r\n\r\n";
 const BANNER: &[u8] = b"SSH-2.0-speaks-first\r\n";
@@ -30,9 +30,9 @@ async fn first_read(caller: &Caller, authority: &str, late: Duration) -> (Vec<u8
 }
 
 async fn all_alone(kind: Frontend, dials: usize, at_a_time: usize) {
-    let stage = Stage::simple().await;
+    let testbed = Testbed::simple().await;
     let site = Site::banner(BANNER).await;
-    let caller = Arc::new(stage.caller(kind));
+    let caller = Arc::new(testbed.caller(kind));
     let (mut tasks, mut started, mut alone) = (JoinSet::new(), 0, 0);
     while alone < dials {
         while started < dials && tasks.len() < at_a_time {
@@ -46,7 +46,7 @@ async fn all_alone(kind: Frontend, dials: usize, at_a_time: usize) {
         assert_eq!(banner, BANNER);
         alone += 1;
     }
-    stage.wait_idle().await;
+    testbed.wait_idle().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -61,10 +61,10 @@ async fn the_200_is_alone_in_its_record_over_tls() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_an_impatient_client_sends_before_the_200_is_kept() {
-    let stage = Stage::simple().await;
+    let testbed = Testbed::simple().await;
     let echo = Site::echo().await;
     for kind in [Frontend::Uds, Frontend::Tls] {
-        let caller = stage.caller(kind);
+        let caller = testbed.caller(kind);
         let mut io = caller.connect().await.expect("connected");
         let text = caller.head(&echo.authority()) + "early";
         io.write_all(text.as_bytes()).await.expect("written");

@@ -6,8 +6,8 @@ use kit::wait::{becomes, within};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
-use tunnel_tests::stage::REST;
-use tunnel_tests::{AgentSpec, Caller, Frontend, Site, Stage, measure, stage::CLUSTER};
+use tunnel_tests::testbed::REST;
+use tunnel_tests::{AgentSpec, Caller, Frontend, Site, Testbed, measure, testbed::CLUSTER};
 
 /// Longer than a slow head may take.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -28,7 +28,7 @@ async fn said(caller: &Caller, text: &[u8]) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn other_requests_get_a_status_and_an_end() {
-    let stage = Stage::simple().await;
+    let testbed = Testbed::simple().await;
     let large = format!("CONNECT a:1 HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(200 << 10));
     let cases: [(&str, &[&str]); 9] = [
         ("GET / HTTP/1.1\r\nHost: a\r\n\r\n", &["405"]),
@@ -42,7 +42,7 @@ async fn other_requests_get_a_status_and_an_end() {
         (&large, &["431"]),
     ];
     for kind in [Frontend::Uds, Frontend::Tls] {
-        let caller = stage.caller(kind);
+        let caller = testbed.caller(kind);
         for (text, statuses) in cases {
             let answer = said(&caller, text.as_bytes()).await;
             let status = answer.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.split(' ').next()).unwrap_or_default();
@@ -53,18 +53,18 @@ async fn other_requests_get_a_status_and_an_end() {
             }
         }
     }
-    stage.wait_idle().await;
+    testbed.wait_idle().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn authorities_are_read_strictly() {
     let long = ["a".repeat(63), "b".repeat(63), "c".repeat(63), "d".repeat(61)].join(".");
     let agent = AgentSpec::new(CLUSTER).allow("::1").allow(&long);
-    let stage = Stage::builder().agent(agent).start().await;
+    let testbed = Testbed::builder().agent(agent).start().await;
     let long = format!("{long}:443");
     let too_long = format!("{}:443", ["a".repeat(63), "b".repeat(63), "c".repeat(63), "d".repeat(63)].join("."));
     for kind in [Frontend::Uds, Frontend::Tls] {
-        let caller = stage.caller(kind);
+        let caller = testbed.caller(kind);
         let bad =
             ["127.0.0.1:0", "127.0.0.1:65536", ":443", "127.0.0.1", "127.0.0.1:", "user@127.0.0.1:443", "::1:443"];
         let bad = bad.into_iter().chain(["[::1%25eth0]:443", "[127.0.0.1]:443", "a b:443", "http://a:443/", &too_long]);
@@ -87,12 +87,12 @@ async fn an_ipv6_literal_leads_to_an_ipv6_address() {
         println!("this machine has no IPv6");
         return;
     };
-    let stage = Stage::builder().agent(AgentSpec::new(CLUSTER).allow("::1")).start().await;
+    let testbed = Testbed::builder().agent(AgentSpec::new(CLUSTER).allow("::1")).start().await;
     let echo = Site::on(listener, |mut socket| async move {
         let (mut reader, mut writer) = socket.split();
         tokio::io::copy(&mut reader, &mut writer).await
     });
-    for caller in stage.callers() {
+    for caller in testbed.callers() {
         let mut tunnel = caller.must(&echo.authority()).await;
         measure::echo_p99(&mut tunnel, 1).await.expect("an echo");
     }
@@ -103,11 +103,11 @@ async fn an_ipv6_literal_leads_to_an_ipv6_address() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn slow_heads_are_cut_off_and_leave_nothing() {
     const EACH: usize = 50;
-    let stage = Stage::builder().agent(AgentSpec::new(CLUSTER)).waiting().start().await;
+    let testbed = Testbed::builder().agent(AgentSpec::new(CLUSTER)).waiting().start().await;
     let start = Instant::now();
     let mut slow = tokio::task::JoinSet::new();
-    let tls = stage.server(0).frontend_address().expect("a TLS frontend");
-    let agents = stage.server(0).agent_address();
+    let tls = testbed.server(0).frontend_address().expect("a TLS frontend");
+    let agents = testbed.server(0).agent_address();
     for _ in 0..EACH {
         for address in [tls, agents] {
             slow.spawn(async move {
@@ -116,7 +116,7 @@ async fn slow_heads_are_cut_off_and_leave_nothing() {
             });
         }
         for kind in [Frontend::Uds, Frontend::Tls] {
-            let caller = stage.caller(kind);
+            let caller = testbed.caller(kind);
             slow.spawn(async move {
                 let mut io = caller.connect().await.expect("connected");
                 let drip = async {
@@ -129,13 +129,13 @@ async fn slow_heads_are_cut_off_and_leave_nothing() {
         }
     }
     let echo = Site::echo().await;
-    for caller in stage.callers() {
+    for caller in testbed.callers() {
         measure::echo_p99(&mut caller.must(&echo.authority()).await, 10).await.expect("others are served meanwhile");
     }
     within(PATIENCE, "all slow ones to be cut off", async { while slow.join_next().await.is_some() {} }).await;
     println!("{} slow connections were cut off within {:?}", EACH * 4, start.elapsed());
     drop(echo);
     let series = "tunnel_server_frontend_connections";
-    becomes(REST, format!("{series} at 0"), async || stage.metric(series).await == 0.0).await;
-    stage.wait_idle().await;
+    becomes(REST, format!("{series} at 0"), async || testbed.metric(series).await == 0.0).await;
+    testbed.wait_idle().await;
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use kit::wait::{becomes, eventually};
 use tokio::task::JoinSet;
-use tunnel_tests::stage::{CLUSTER, REST};
-use tunnel_tests::{AgentSpec, Caller, Frontend, Site, Stage, Tunnel, measure};
+use tunnel_tests::testbed::{CLUSTER, REST};
+use tunnel_tests::{AgentSpec, Caller, Frontend, Site, Testbed, Tunnel, measure};
 
 /// Each has four descriptors in this process over a Unix socket (both ends of the client's and of
 /// the destination's).
@@ -21,12 +21,12 @@ async fn open(caller: &Caller, site: &Site) -> Vec<Tunnel> {
 }
 
 async fn cost(kind: Frontend, most: u64, gives_back: bool) {
-    let mut stage = Stage::builder().agent(AgentSpec::new(CLUSTER)).alone().start().await;
+    let mut testbed = Testbed::builder().agent(AgentSpec::new(CLUSTER)).alone().start().await;
     let site =
         Site::start(|mut socket| async move { tokio::io::copy(&mut socket, &mut tokio::io::sink()).await }).await;
-    let caller = Arc::new(stage.caller(kind));
+    let caller = Arc::new(testbed.caller(kind));
     drop(caller.must(&site.authority()).await); // warms up
-    stage.wait_idle().await;
+    testbed.wait_idle().await;
     let descriptors = measure::descriptors();
     let before = measure::resident();
     let connections = open(&caller, &site).await;
@@ -38,7 +38,7 @@ async fn cost(kind: Frontend, most: u64, gives_back: bool) {
     assert!(each < most, "{kind:?}: {each} bytes for each idle connection");
 
     drop(connections);
-    stage.wait_idle().await;
+    testbed.wait_idle().await;
     eventually(REST, || site.open() == 0).await;
     let what = format!("descriptors to fall to about {descriptors}");
     becomes(REST, what, async || measure::descriptors() <= descriptors + 8).await;
@@ -48,8 +48,8 @@ async fn cost(kind: Frontend, most: u64, gives_back: bool) {
     println!("{kind:?}: {grown} bytes more for each when they come again");
     assert!(grown < most / 4, "{kind:?}: memory of closed connections is not used again: {grown} bytes for each");
     drop(again);
-    stage.wait_idle().await;
-    stage.waits();
+    testbed.wait_idle().await;
+    testbed.waits();
     if gives_back {
         assert_memory_falls(&caller, &site, before, full).await;
     }

@@ -1,7 +1,7 @@
 //! The tunnel as its users see it: real sockets and TLS on loopback, servers, agents and gateways
 //! in this process.
 //!
-//! One binary, so that it links once. Each module is one promise; each test has its own stage.
+//! One binary, so that it links once. Each module is one promise; each test has its own testbed.
 
 #![expect(clippy::print_stdout, reason = "what was measured is shown beside the test that measured it")]
 #![expect(clippy::float_cmp, reason = "the series compared here count whole things")]

@@ -4,23 +4,23 @@
 use kit::hub::ClusterSecret;
 use kit::member::{FakeMember, MemberOptions, Reply};
 use kit::pki::Leaf;
-use system_tests::{Http, MEMBER_TOKEN, Rig, proxied};
+use system_tests::{Http, MEMBER_TOKEN, proxied};
 use tokio::task::block_in_place;
-use tunnel_tests::stage::CLUSTER;
-use tunnel_tests::{AgentSpec, Stage};
+use tunnel_tests::testbed::CLUSTER;
+use tunnel_tests::{AgentSpec, Testbed};
 
 const PATH: &str = "/api/v1/nodes";
 
 /// A gateway that asks the servers in this order.
-async fn gateway(stage: &Stage, order: [usize; 3], member: &FakeMember) -> Rig {
-    let (pki, at) = (&stage.pki, |file: &str| stage.pki.directory().join(file).display().to_string());
+async fn gateway(testbed: &Testbed, order: [usize; 3], member: &FakeMember) -> system_tests::Testbed {
+    let (pki, at) = (&testbed.pki, |file: &str| testbed.pki.directory().join(file).display().to_string());
     pki.frontends.issue(&Leaf::client("gateway")).write_to(pki.directory(), "gateway").expect("a writable directory");
-    let hosts = order.map(|at| stage.server(at).frontend_address().expect("a listener").to_string());
+    let hosts = order.map(|at| testbed.server(at).frontend_address().expect("a listener").to_string());
     let secret = ClusterSecret::new("vela-system", CLUSTER)
         .label("cluster.core.oam.dev/cluster-endpoint-type", "ClusterProxy")
         .ca(&member.ca_pem())
         .token(MEMBER_TOKEN);
-    Rig::builder()
+    system_tests::Testbed::builder()
         .arg(&format!("--proxy-host={}", hosts.join(",")))
         .arg(&format!("--proxy-ca-cert={}", pki.serving_ca.display()))
         .arg(&format!("--proxy-cert={}", at("gateway.crt")))
@@ -30,8 +30,8 @@ async fn gateway(stage: &Stage, order: [usize; 3], member: &FakeMember) -> Rig {
         .await
 }
 
-async fn assert_reaches(rig: &Rig, what: &str) {
-    let answer = rig.connect(Http::H2).await.get(&proxied(CLUSTER, PATH)).await;
+async fn assert_reaches(gateway: &system_tests::Testbed, what: &str) {
+    let answer = gateway.connect(Http::H2).await.get(&proxied(CLUSTER, PATH)).await;
     assert_eq!((answer.status, answer.text().as_str()), (200, "fine"), "{what}");
 }
 
@@ -40,14 +40,14 @@ async fn an_agent_on_two_of_three_is_reached_by_every_gateway_and_when_one_is_go
     let member = FakeMember::start(MemberOptions::default()).await;
     member.on_any(|_| Reply::full(200, &[], "fine"));
     let agent = AgentSpec { servers: vec![0, 1], api_server: Some(member.address()), ..AgentSpec::new(CLUSTER) };
-    let mut stage = Stage::builder().servers(3).agent(agent).start().await;
-    let gateways = [gateway(&stage, [2, 0, 1], &member).await, gateway(&stage, [1, 2, 0], &member).await];
-    for (number, rig) in gateways.iter().enumerate() {
-        assert_reaches(rig, &format!("gateway {number}, all servers there")).await;
+    let mut testbed = Testbed::builder().servers(3).agent(agent).start().await;
+    let gateways = [gateway(&testbed, [2, 0, 1], &member).await, gateway(&testbed, [1, 2, 0], &member).await];
+    for (number, gateway) in gateways.iter().enumerate() {
+        assert_reaches(gateway, &format!("gateway {number}, all servers there")).await;
     }
-    let gone = stage.take_server(0);
+    let gone = testbed.take_server(0);
     block_in_place(|| drop(gone));
-    for (number, rig) in gateways.iter().enumerate() {
-        assert_reaches(rig, &format!("gateway {number}, without the first server")).await;
+    for (number, gateway) in gateways.iter().enumerate() {
+        assert_reaches(gateway, &format!("gateway {number}, without the first server")).await;
     }
 }

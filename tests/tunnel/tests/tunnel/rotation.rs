@@ -13,8 +13,8 @@ use rustls_pki_types::ServerName;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
-use tunnel_tests::stage::CLUSTER;
-use tunnel_tests::{AgentSpec, Frontend, Stage, Tunnel};
+use tunnel_tests::testbed::CLUSTER;
+use tunnel_tests::{AgentSpec, Frontend, Testbed, Tunnel};
 
 /// Files are looked at every few seconds.
 const TAKEN_OVER: Duration = Duration::from_secs(30);
@@ -63,18 +63,18 @@ async fn assert_all_echo(open: &mut [Tunnel]) {
     }
 }
 
-fn usable_links(stage: &Stage) -> Vec<u64> {
-    let clusters = stage.server(0).registry().list();
+fn usable_links(testbed: &Testbed) -> Vec<u64> {
+    let clusters = testbed.server(0).registry().list();
     let links = clusters.iter().flat_map(|cluster| &cluster.agents).flat_map(|agent| &agent.links);
     links.filter(|link| link.usable).map(|link| link.id).collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_everything_drops_no_stream() {
-    let stage = Stage::builder().agent(AgentSpec::new(CLUSTER)).start().await;
-    let (pki, target) = (&stage.pki, stage.api_server.authority());
+    let testbed = Testbed::builder().agent(AgentSpec::new(CLUSTER)).start().await;
+    let (pki, target) = (&testbed.pki, testbed.api_server.authority());
     let mut open = Vec::new();
-    for caller in stage.callers() {
+    for caller in testbed.callers() {
         open.push(caller.must(&target).await);
     }
     let serving = Change::new(&pki.serving_ca, &pki.serving);
@@ -87,25 +87,25 @@ async fn of_everything_drops_no_stream() {
     let newcomer = frontends.new.issue(&Leaf::client("gateway"));
     let admitted = || pki.frontend_tls_as(Some(&newcomer), ALPN_H1);
     becomes(TAKEN_OVER, "a frontend of the new authority", async || {
-        stage.caller(Frontend::Tls).with_tls(admitted()).open(&target).await.is_ok()
+        testbed.caller(Frontend::Tls).with_tls(admitted()).open(&target).await.is_ok()
     })
     .await;
     assert_all_echo(&mut open).await;
 
-    let before = usable_links(&stage);
+    let before = usable_links(&testbed);
     let directory = pki.directory();
     let agent = Leaf::client(format!("system:tunnel-agent:{CLUSTER}"));
     agents.new.issue(&agent).write_to(directory, &format!("agent-{CLUSTER}")).expect("a writable directory");
     for stem in ["agent-listener", "frontend-listener"] {
         serving.new.issue(&Leaf::server(stem)).write_to(directory, stem).expect("a writable directory");
     }
-    let server = stage.server(0);
+    let server = testbed.server(0);
     for listener in [server.agent_address(), server.frontend_address().expect("a listener")] {
         let what = format!("the new certificate at {listener}");
         becomes(TAKEN_OVER, what, async || shows(listener, &serving.new).await).await;
     }
     becomes(TAKEN_OVER, "links with the agent's new certificate", async || {
-        let now = usable_links(&stage);
+        let now = usable_links(&testbed);
         now.len() == 2 && now.iter().all(|id| !before.contains(id))
     })
     .await;
@@ -114,10 +114,10 @@ async fn of_everything_drops_no_stream() {
     serving.believe_the_new();
     frontends.believe_the_new();
     becomes(TAKEN_OVER, "the end of the old authority", async || {
-        stage.caller(Frontend::Tls).open(&target).await.is_err()
+        testbed.caller(Frontend::Tls).open(&target).await.is_err()
     })
     .await;
     let tls = client_config(Trust::Authority(&serving.new), Some(&newcomer), ALPN_H1);
-    open.push(stage.caller(Frontend::Tls).with_tls(tls).must(&target).await);
+    open.push(testbed.caller(Frontend::Tls).with_tls(tls).must(&target).await);
     assert_all_echo(&mut open).await;
 }

@@ -10,8 +10,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::task::{JoinSet, block_in_place};
 use tokio::time::Instant;
 use tunnel_tests::measure::{descriptors, resident};
-use tunnel_tests::stage::CLUSTER;
-use tunnel_tests::{AgentSpec, Caller, Frontend, Site, Stage};
+use tunnel_tests::testbed::CLUSTER;
+use tunnel_tests::{AgentSpec, Caller, Frontend, Site, Testbed};
 
 const SECONDS: u64 = 40;
 /// Callers that dial at the same time.
@@ -63,52 +63,52 @@ async fn calls(callers: Vec<Caller>, first: usize, echo: String, flood: String, 
 }
 
 /// Everything that may grow, when nothing is under way.
-async fn at_rest(stage: &Stage) -> (u64, usize, usize) {
-    stage.wait_idle().await;
-    (resident(), descriptors(), stage.tasks())
+async fn at_rest(testbed: &Testbed) -> (u64, usize, usize) {
+    testbed.wait_idle().await;
+    (resident(), descriptors(), testbed.tasks())
 }
 
 /// For a third of the time; agents crash and come back, certificates change.
-async fn churn(stage: &mut Stage, echo: &Site, flood: &Site, length: Duration) -> usize {
+async fn churn(testbed: &mut Testbed, echo: &Site, flood: &Site, length: Duration) -> usize {
     let end = Instant::now() + length;
     let mut calling = JoinSet::new();
     for first in 0..CALLERS {
-        let callers = Frontend::ALL.map(|kind| stage.caller(kind)).into();
+        let callers = Frontend::ALL.map(|kind| testbed.caller(kind)).into();
         calling.spawn(calls(callers, first, echo.authority(), flood.authority(), end));
     }
     let mut pauses = tokio::time::interval(Duration::from_secs(2));
     let mut rounds = 0;
     while Instant::now() < end {
         pauses.tick().await;
-        let crashed = stage.take_agent(rounds % 2);
+        let crashed = testbed.take_agent(rounds % 2);
         block_in_place(|| drop(crashed));
         if rounds.is_multiple_of(3) {
             let leaf = Leaf::client(format!("system:tunnel-agent:{CLUSTER}"));
-            let files = stage.pki.agents.issue(&leaf).write_to(stage.pki.directory(), &format!("agent-{CLUSTER}"));
+            let files = testbed.pki.agents.issue(&leaf).write_to(testbed.pki.directory(), &format!("agent-{CLUSTER}"));
             files.expect("a writable directory");
         }
-        let again = stage.start_agent(&AgentSpec::new(CLUSTER));
-        stage.put_agent(rounds % 2, again);
+        let again = testbed.start_agent(&AgentSpec::new(CLUSTER));
+        testbed.put_agent(rounds % 2, again);
         rounds += 1;
     }
     let mut good = 0;
     while let Some(calls) = calling.join_next().await {
         good += calls.expect("a caller does not panic");
     }
-    becomes(Duration::from_secs(20), "four links", async || stage.metric("tunnel_server_links").await == 4.0).await;
+    becomes(Duration::from_secs(20), "four links", async || testbed.metric("tunnel_server_links").await == 4.0).await;
     good
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn churn_leaves_nothing_behind() {
     let agent = AgentSpec::new(CLUSTER);
-    let mut stage = Stage::builder().agent(agent.clone()).agent(agent).alone().start().await;
+    let mut testbed = Testbed::builder().agent(agent.clone()).agent(agent).alone().start().await;
     let (echo, flood) = (Site::echo().await, Site::flood().await);
     let third = length() / 3;
-    let mut good = churn(&mut stage, &echo, &flood, third).await;
-    let (resident_before, descriptors_before, tasks_before) = at_rest(&stage).await;
-    good += churn(&mut stage, &echo, &flood, 2 * third).await;
-    let (resident_after, descriptors_after, tasks_after) = at_rest(&stage).await;
+    let mut good = churn(&mut testbed, &echo, &flood, third).await;
+    let (resident_before, descriptors_before, tasks_before) = at_rest(&testbed).await;
+    good += churn(&mut testbed, &echo, &flood, 2 * third).await;
+    let (resident_after, descriptors_after, tasks_after) = at_rest(&testbed).await;
     println!(
         "{good} streams; resident {} -> {} MiB, descriptors {descriptors_before} -> {descriptors_after}, tasks {tasks_before} -> {tasks_after}",
         resident_before >> 20,

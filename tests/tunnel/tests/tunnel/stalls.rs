@@ -6,8 +6,8 @@ use kit::wait::{WAIT, becomes, eventually, within};
 use tokio::io::AsyncWriteExt as _;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
-use tunnel_tests::stage::{Builder, CLUSTER};
-use tunnel_tests::{AgentSpec, Frontend, Site, Stage, Tunnel, measure, pattern};
+use tunnel_tests::testbed::{Builder, CLUSTER};
+use tunnel_tests::{AgentSpec, Frontend, Site, Testbed, Tunnel, measure, pattern};
 
 /// Differences below this are the machine's.
 const FLOOR: Duration = Duration::from_millis(2);
@@ -15,7 +15,7 @@ const FLOOR: Duration = Duration::from_millis(2);
 const ATTEMPTS: usize = 5;
 /// A write that takes longer than this waits for a reader.
 const STUCK: Duration = Duration::from_millis(500);
-/// A cluster, server and agent of the same stage that nothing disturbs: what "idle" means on this
+/// A cluster, server and agent of the same testbed that nothing disturbs: what "idle" means on this
 /// machine now.
 const CALM: &str = "calm";
 /// More than all streams of a test can hold. Windows grow where answers are slow to come, as they
@@ -23,22 +23,22 @@ const CALM: &str = "calm";
 /// some are reset, as they should be.
 const AMPLE: &str = "--max-held-bytes=4Gi";
 
-fn stage() -> Builder {
+fn testbed() -> Builder {
     let calm = AgentSpec { servers: vec![1], ..AgentSpec::new(CALM) };
     let disturbed = AgentSpec { servers: vec![0], ..AgentSpec::new(CLUSTER) }.flag(AMPLE);
-    Stage::builder().servers(2).agent(disturbed).agent(calm).alone()
+    Testbed::builder().servers(2).agent(disturbed).agent(calm).alone()
 }
 
 /// An echo beside the stalled streams takes no more than twice as long as one that has a server and
 /// an agent to itself: medians of rounds taken in turns, so that whatever else the machine does
 /// happens to both.
-async fn assert_undisturbed(stage: &Stage, kind: Frontend, what: &str) {
+async fn assert_undisturbed(testbed: &Testbed, kind: Frontend, what: &str) {
     let echo = Site::echo().await;
-    let mut calm = stage.caller_of(1, kind, Some(CALM)).must(&echo.authority()).await;
+    let mut calm = testbed.caller_of(1, kind, Some(CALM)).must(&echo.authority()).await;
     // A stream that is held up is held up each time; a machine that is busy is not.
     for attempt in 1.. {
         let start = Instant::now();
-        let mut disturbed = stage.caller(kind).must(&echo.authority()).await;
+        let mut disturbed = testbed.caller(kind).must(&echo.authority()).await;
         let dial = start.elapsed();
         let (idle, beside) = within(WAIT, "echoes", compare(&mut calm, &mut disturbed)).await;
         println!("{what} over {kind:?}: echo p99 {beside:?} (idle {idle:?}), new dial {dial:?}");
@@ -59,18 +59,18 @@ async fn compare(calm: &mut Tunnel, disturbed: &mut Tunnel) -> (Duration, Durati
 }
 
 /// Waits until no byte moves any more at the first server.
-async fn settled(stage: &Stage) {
+async fn settled(testbed: &Testbed) {
     let mut last = -1.0;
     becomes(WAIT, "all streams to be stalled", async || {
         tokio::time::sleep(Duration::from_millis(150)).await;
-        let now = stage.metric("tunnel_server_relayed_bytes_total").await;
+        let now = testbed.metric("tunnel_server_relayed_bytes_total").await;
         std::mem::replace(&mut last, now).to_bits() == now.to_bits() && now > 0.0
     })
     .await;
 }
 
-async fn open_all(stage: &Stage, kind: Frontend, site: &Site, streams: usize) -> Vec<Tunnel> {
-    let caller = stage.caller(kind);
+async fn open_all(testbed: &Testbed, kind: Frontend, site: &Site, streams: usize) -> Vec<Tunnel> {
+    let caller = testbed.caller(kind);
     let mut open = Vec::new();
     for _ in 0..streams {
         open.push(caller.must(&site.authority()).await);
@@ -79,26 +79,26 @@ async fn open_all(stage: &Stage, kind: Frontend, site: &Site, streams: usize) ->
 }
 
 async fn clients_that_never_read(kind: Frontend, streams: usize) {
-    let stage = stage().server_flag(AMPLE).start().await;
+    let testbed = testbed().server_flag(AMPLE).start().await;
     let flood = Site::flood().await;
     let before = measure::resident();
-    let stalled = open_all(&stage, kind, &flood, streams).await;
-    settled(&stage).await;
+    let stalled = open_all(&testbed, kind, &flood, streams).await;
+    settled(&testbed).await;
     let grown = measure::resident().saturating_sub(before) >> 20;
     println!("{streams} stalled clients over {kind:?}: memory grew by {grown} MiB");
     // One window in the server, one in the agent, one in this process' own client.
     assert!(grown <= 4 * streams as u64 + 64, "{grown} MiB for {streams} stalled streams");
-    assert_undisturbed(&stage, kind, &format!("{streams} clients that never read")).await;
+    assert_undisturbed(&testbed, kind, &format!("{streams} clients that never read")).await;
     drop(stalled);
     eventually(WAIT, || flood.open() == 0).await;
-    stage.wait_idle().await;
+    testbed.wait_idle().await;
 }
 
 async fn destinations_that_never_read(kind: Frontend, streams: usize) {
-    let stage = stage().server_flag(AMPLE).start().await;
+    let testbed = testbed().server_flag(AMPLE).start().await;
     let sink = Site::sink().await;
     let mut writers = JoinSet::new();
-    for mut tunnel in open_all(&stage, kind, &sink, streams).await {
+    for mut tunnel in open_all(&testbed, kind, &sink, streams).await {
         writers.spawn(async move {
             let mut sent = 0;
             while let Ok(written) = tokio::time::timeout(STUCK, tunnel.write(pattern::at(sent, 64 << 10))).await {
@@ -108,8 +108,8 @@ async fn destinations_that_never_read(kind: Frontend, streams: usize) {
         });
     }
     let stalled = writers.join_all().await;
-    settled(&stage).await;
-    assert_undisturbed(&stage, kind, &format!("{streams} destinations that never read")).await;
+    settled(&testbed).await;
+    assert_undisturbed(&testbed, kind, &format!("{streams} destinations that never read")).await;
     for tunnel in stalled {
         tunnel.reset();
     }
@@ -120,7 +120,7 @@ async fn destinations_that_never_read(kind: Frontend, streams: usize) {
     } else {
         eventually(WAIT, || sink.open() == 0).await;
     }
-    stage.wait_idle().await;
+    testbed.wait_idle().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -143,20 +143,20 @@ async fn destinations_that_never_read_disturb_nobody() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_worst_give_way_when_too_much_is_held() {
     const BUDGET: u32 = 16 << 20;
-    let stage = stage().server_flag(format!("--max-held-bytes={BUDGET}")).start().await;
+    let testbed = testbed().server_flag(format!("--max-held-bytes={BUDGET}")).start().await;
     let flood = Site::flood().await;
-    let caller = stage.caller(Frontend::H2);
+    let caller = testbed.caller(Frontend::H2);
     let mut stalled = Vec::new();
     for _ in 0..60 {
         // It may be its turn to give way before it has heard that it is open.
         stalled.extend(caller.open(&flood.authority()).await.ok());
     }
-    becomes(WAIT, "streams to give way", async || stage.metric("tunnel_server_sheds_total").await >= 1.0).await;
-    settled(&stage).await;
-    let held = stage.metric("tunnel_server_held_bytes").await;
+    becomes(WAIT, "streams to give way", async || testbed.metric("tunnel_server_sheds_total").await >= 1.0).await;
+    settled(&testbed).await;
+    let held = testbed.metric("tunnel_server_held_bytes").await;
     assert!(held <= f64::from(BUDGET) * 1.1, "{held} bytes held of {BUDGET}");
     assert!(flood.open() < 60 && flood.open() > 0, "{} of 60 are left", flood.open());
-    assert_undisturbed(&stage, Frontend::H2, "shed streams").await;
+    assert_undisturbed(&testbed, Frontend::H2, "shed streams").await;
     drop(stalled);
-    stage.wait_idle().await;
+    testbed.wait_idle().await;
 }

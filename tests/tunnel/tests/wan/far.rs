@@ -56,7 +56,7 @@ pub(crate) fn main(address: IpAddr) -> ExitCode {
                 flag => flags.push(flag),
             }
         }
-        crate::ground::configure(address)?;
+        crate::network::configure(address)?;
         destination(SocketAddr::from((address, PORT)))?;
         let _agent = Agent::start(flags)?;
         say(READY)?;

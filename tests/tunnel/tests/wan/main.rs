@@ -2,13 +2,13 @@
 //! least 80 % as fast as on a direct TCP connection over the same distance, and an echo takes less
 //! than 5 ms longer.
 //!
-//! A binary of its own, because it wants a network namespace of its own (see [`ground`]), and the
+//! A binary of its own, because it wants a network namespace of its own (see [`network`]), and the
 //! machine for its measures.
 
 mod far;
-mod ground;
 mod measure;
 mod near;
+mod network;
 mod slow;
 
 use std::process::ExitCode;
@@ -28,27 +28,27 @@ const ADDED: f64 = 0.005;
 
 /// Both ends, started by the first test that runs.
 #[derive(Default)]
-struct Stage(Mutex<Option<Result<Near, String>>>);
+struct Fixture(Mutex<Option<Result<Near, String>>>);
 
 fn main() -> ExitCode {
-    if let Some(code) = ground::elsewhere() {
+    if let Some(code) = network::elsewhere() {
         return code;
     }
     let mut arguments = Arguments::from_args();
     arguments.test_threads = Some(1); // they measure
-    let stage = Arc::new(Stage::default());
+    let fixture = Arc::new(Fixture::default());
     let trials = vec![
-        trial(&stage, "bulk data towards the caller", |near| bulk(near, Direction::Down)),
-        trial(&stage, "bulk data towards the member", |near| bulk(near, Direction::Up)),
-        trial(&stage, "an echo", echo),
+        trial(&fixture, "bulk data towards the caller", |near| bulk(near, Direction::Down)),
+        trial(&fixture, "bulk data towards the member", |near| bulk(near, Direction::Up)),
+        trial(&fixture, "an echo", echo),
     ];
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
-fn trial(stage: &Arc<Stage>, name: &str, run: fn(&Near) -> Result<()>) -> Trial {
-    let stage = stage.clone();
+fn trial(fixture: &Arc<Fixture>, name: &str, run: fn(&Near) -> Result<()>) -> Trial {
+    let fixture = fixture.clone();
     Trial::test(format!("over 100 ms: {name}"), move || {
-        let mut near = stage.0.lock();
+        let mut near = fixture.0.lock();
         let near = near.get_or_insert_with(|| Near::start().map_err(|error| format!("{error:#}")));
         let near = near.as_ref().map_err(|error| anyhow!("there is nothing to measure: {error}"));
         near.and_then(|near| attempts(|| run(near))).map_err(|error| Failed::from(format!("{error:#}")))

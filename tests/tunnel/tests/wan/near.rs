@@ -15,15 +15,15 @@ use tunnel::ClusterName;
 use tunnel_server::Server;
 use tunnel_tests::pki::Pki;
 
-use crate::ground::Ground;
 use crate::measure::{Duplex, LIMIT};
+use crate::network::Network;
 
 const CLUSTER: &str = "far";
 
 /// Everything, running. Ended on drop.
 pub(crate) struct Near {
     _server: Server,
-    ground: Ground,
+    network: Network,
     directory: TempDir,
 }
 
@@ -32,12 +32,12 @@ pub(crate) struct Near {
 impl Near {
     /// Starts both ends and waits for the link.
     pub(crate) fn start() -> Result<Self> {
-        let mut ground = Ground::prepare()?;
+        let mut network = Network::prepare()?;
         let directory = tempfile::tempdir()?;
         let pki = Pki::write(directory.path());
         let server = Server::start([
             "tunnel-server".to_owned(),
-            format!("--agent-listen={}", ground.listen()),
+            format!("--agent-listen={}", network.listen()),
             format!("--agent-tls-cert-file={}", pki.agent_listener.certificate.display()),
             format!("--agent-tls-private-key-file={}", pki.agent_listener.key.display()),
             format!("--agent-client-ca-file={}", pki.agents_ca.display()),
@@ -55,16 +55,16 @@ impl Near {
             format!("--key-file={}", key.display()),
             "--admin-listen=127.0.0.1:0".to_owned(),
         ];
-        ground.start_agent(flags, server.agent_address())?;
+        network.start_agent(flags, server.agent_address())?;
         let cluster = ClusterName::parse(CLUSTER)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async { eventually(LIMIT, || server.registry().is_linked(&cluster)).await });
-        Ok(Self { _server: server, ground, directory })
+        Ok(Self { _server: server, network, directory })
     }
 
     /// A connection without a tunnel.
     pub(crate) fn direct(&self) -> Result<Box<dyn Duplex>> {
-        let stream = TcpStream::connect_timeout(&self.ground.direct(), LIMIT)?;
+        let stream = TcpStream::connect_timeout(&self.network.direct(), LIMIT)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(LIMIT))?;
         stream.set_write_timeout(Some(LIMIT))?;
@@ -76,7 +76,7 @@ impl Near {
         let mut stream = UnixStream::connect(socket(&self.directory))?;
         stream.set_read_timeout(Some(LIMIT))?;
         stream.set_write_timeout(Some(LIMIT))?;
-        let destination = self.ground.destination();
+        let destination = self.network.destination();
         write!(stream, "CONNECT {destination} HTTP/1.1\r\nHost: {destination}\r\nTunnel-Cluster: {CLUSTER}\r\n\r\n")?;
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
@@ -92,7 +92,7 @@ impl Near {
 
 impl fmt::Display for Near {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.ground.fmt(f)
+        self.network.fmt(f)
     }
 }
 

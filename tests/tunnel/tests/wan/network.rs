@@ -33,7 +33,7 @@ const PROBE: &str =
     "ip link set lo up && ip link add wan type veth peer name other && tc qdisc add dev wan root netem delay 50ms";
 
 /// What is between the ends. Ended on drop.
-pub(crate) enum Ground {
+pub(crate) enum Network {
     /// Namespaces; the far end is a process.
     Namespaces { far: Child },
     /// Relays; the far end is in this process.
@@ -74,10 +74,10 @@ fn sh(script: &str) -> Result<()> {
     Ok(())
 }
 
-// === impl Ground ===
+// === impl Network ===
 
-impl Ground {
-    /// The ground that this process stands on.
+impl Network {
+    /// The network that this process stands on.
     pub(crate) fn prepare() -> Result<Self> {
         if std::env::var_os(PLACE).is_some() { Self::namespaces() } else { Self::relays() }
     }
@@ -142,7 +142,7 @@ impl Ground {
     }
 }
 
-impl fmt::Display for Ground {
+impl fmt::Display for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Namespaces { .. } => "between network namespaces with netem",
@@ -151,7 +151,7 @@ impl fmt::Display for Ground {
     }
 }
 
-impl Drop for Ground {
+impl Drop for Network {
     fn drop(&mut self) {
         if let Self::Namespaces { far } = self {
             drop(far.kill());

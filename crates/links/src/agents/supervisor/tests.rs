@@ -26,7 +26,7 @@ struct State {
     asked: VecDeque<SubjectAccessReviewSpec>,
 }
 
-struct Stage {
+struct Fixture {
     hub: Arc<Hub>,
     judge: Judge,
     claim: Claim,
@@ -59,7 +59,7 @@ impl auth::Reviews for Hub {
     }
 }
 
-impl Stage {
+impl Fixture {
     fn new() -> Self {
         let state = State { user: Some("agent"), allowed: true, failing: false, asked: VecDeque::new() };
         let hub = Arc::new(Hub(Mutex::new(state)));
@@ -89,11 +89,11 @@ impl Stage {
 
 #[tokio::test(start_paused = true)]
 async fn a_good_credential_stays_good_and_is_asked_about_each_time() {
-    let mut stage = Stage::new();
+    let mut fixture = Fixture::new();
     for _ in 0..5 {
-        assert_eq!(stage.look().await, None);
+        assert_eq!(fixture.look().await, None);
     }
-    let asked = std::mem::take(&mut stage.hub.0.lock().asked);
+    let asked = std::mem::take(&mut fixture.hub.0.lock().asked);
     assert_eq!(asked.len(), 5);
     let attributes = asked[0].resource_attributes.as_ref().unwrap();
     let of = |text: &Option<String>| text.clone().unwrap_or_default();
@@ -106,26 +106,26 @@ async fn a_good_credential_stays_good_and_is_asked_about_each_time() {
 
 #[tokio::test(start_paused = true)]
 async fn a_revoked_permission_a_dead_token_and_another_user_end_the_link() {
-    let mut stage = Stage::new();
-    assert_eq!(stage.look().await, None);
-    stage.set(|hub| hub.allowed = false);
-    assert_eq!(stage.look().await, Some(Ended::Revoked));
-    stage.set(|hub| (hub.allowed, hub.user) = (true, None));
-    assert_eq!(stage.look().await, Some(Ended::Revoked));
-    stage.set(|hub| hub.user = Some("somebody else"));
-    assert_eq!(stage.look().await, Some(Ended::Revoked));
-    stage.set(|hub| hub.user = Some("agent"));
-    assert_eq!(stage.look().await, None);
+    let mut fixture = Fixture::new();
+    assert_eq!(fixture.look().await, None);
+    fixture.set(|hub| hub.allowed = false);
+    assert_eq!(fixture.look().await, Some(Ended::Revoked));
+    fixture.set(|hub| (hub.allowed, hub.user) = (true, None));
+    assert_eq!(fixture.look().await, Some(Ended::Revoked));
+    fixture.set(|hub| hub.user = Some("somebody else"));
+    assert_eq!(fixture.look().await, Some(Ended::Revoked));
+    fixture.set(|hub| hub.user = Some("agent"));
+    assert_eq!(fixture.look().await, None);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_outage_of_the_hub_is_survived_for_a_while_and_not_for_ever() {
-    let mut stage = Stage::new();
-    assert_eq!(stage.look().await, None);
-    stage.set(|hub| hub.failing = true);
+    let mut fixture = Fixture::new();
+    assert_eq!(fixture.look().await, None);
+    fixture.set(|hub| hub.failing = true);
     let started = Instant::now();
     let ended = loop {
-        if let Some(ended) = stage.look().await {
+        if let Some(ended) = fixture.look().await {
             break ended;
         }
     };
@@ -139,14 +139,14 @@ async fn an_outage_of_the_hub_is_survived_for_a_while_and_not_for_ever() {
 
 #[tokio::test(start_paused = true)]
 async fn the_clock_of_an_outage_starts_anew_when_the_hub_answers() {
-    let mut stage = Stage::new();
+    let mut fixture = Fixture::new();
     for _ in 0..3 {
-        stage.set(|hub| hub.failing = true);
+        fixture.set(|hub| hub.failing = true);
         for _ in 0..15 {
-            assert_eq!(stage.look().await, None);
+            assert_eq!(fixture.look().await, None);
         }
-        stage.set(|hub| hub.failing = false);
-        assert_eq!(stage.look().await, None);
+        fixture.set(|hub| hub.failing = false);
+        assert_eq!(fixture.look().await, None);
     }
 }
 

@@ -9,16 +9,16 @@ const PROMPTLY: Duration = Duration::from_secs(5);
 const NEIGHBOUR: [u8; 4] = [127, 0, 0, 2];
 const SAME: [u8; 4] = [127, 0, 0, 1];
 
-async fn connect(stage: &Stage, from: [u8; 4]) -> TcpStream {
+async fn connect(fixture: &Fixture, from: [u8; 4]) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind((from, 0).into()).unwrap();
-    socket.connect(stage.agents.address()).await.unwrap()
+    socket.connect(fixture.agents.address()).await.unwrap()
 }
 
-async fn crowd(stage: &Stage, from: [u8; 4], count: usize) -> Vec<TcpStream> {
+async fn crowd(fixture: &Fixture, from: [u8; 4], count: usize) -> Vec<TcpStream> {
     let mut crowd = Vec::new();
     for _ in 0..count {
-        crowd.push(connect(stage, from).await);
+        crowd.push(connect(fixture, from).await);
     }
     crowd
 }
@@ -31,17 +31,17 @@ async fn is_closed(stream: &mut TcpStream) {
 #[tokio::test]
 async fn silent_connections_keep_no_agent_out_from_another_address_or_their_own() {
     for from in [NEIGHBOUR, SAME] {
-        let stage = Stage::start().await;
-        let identity = stage.certificate("system:tunnel-agent:east");
-        let mut silent = crowd(&stage, from, 640).await;
-        let agent = within(PROMPTLY, "the link", stage.link("east", Some(&identity), None)).await;
-        let (mut stream, _gauge) = stage.open("east").await.unwrap();
+        let fixture = Fixture::start().await;
+        let identity = fixture.certificate("system:tunnel-agent:east");
+        let mut silent = crowd(&fixture, from, 640).await;
+        let agent = within(PROMPTLY, "the link", fixture.link("east", Some(&identity), None)).await;
+        let (mut stream, _gauge) = fixture.open("east").await.unwrap();
         echoes(&mut stream).await;
         // Of their places only, the oldest first.
         is_closed(&mut silent[0]).await;
         let places = Limits::default().unregistered_per_address;
         let gone = 640 - places + usize::from(from == SAME);
-        stage.metric_becomes(&format!("tunnel_server_registrations_total{{outcome=\"shed\"}} {gone}")).await;
+        fixture.metric_becomes(&format!("tunnel_server_registrations_total{{outcome=\"shed\"}} {gone}")).await;
         let newest = silent.last_mut().unwrap();
         let still = timeout(Duration::from_millis(20), newest.read(&mut [0])).await;
         assert!(still.is_err(), "the newest was closed: {still:?}");
@@ -52,15 +52,15 @@ async fn silent_connections_keep_no_agent_out_from_another_address_or_their_own(
 #[tokio::test]
 async fn many_addresses_share_all_places_and_the_one_with_most_gives_way() {
     let limits = Limits { unregistered: 8, unregistered_per_address: 6, ..Limits::default() };
-    let stage = Stage::with(None, |config| config.limits = limits).await;
-    let mut honest = connect(&stage, [127, 0, 0, 3]).await;
-    let mut many = crowd(&stage, NEIGHBOUR, 6).await;
-    let _more = crowd(&stage, [127, 0, 0, 4], 3).await;
+    let fixture = Fixture::with(None, |config| config.limits = limits).await;
+    let mut honest = connect(&fixture, [127, 0, 0, 3]).await;
+    let mut many = crowd(&fixture, NEIGHBOUR, 6).await;
+    let _more = crowd(&fixture, [127, 0, 0, 4], 3).await;
     for stream in &mut many[..2] {
         is_closed(stream).await;
     }
-    let _agent = stage.link("east", Some(&stage.certificate("system:tunnel-agent:east")), None).await;
-    stage.metric_becomes("tunnel_server_registrations_total{outcome=\"shed\"} 3").await;
+    let _agent = fixture.link("east", Some(&fixture.certificate("system:tunnel-agent:east")), None).await;
+    fixture.metric_becomes("tunnel_server_registrations_total{outcome=\"shed\"} 3").await;
     let still = timeout(Duration::from_millis(20), honest.read(&mut [0])).await;
     assert!(still.is_err(), "the first of all was closed: {still:?}");
 }
@@ -68,9 +68,9 @@ async fn many_addresses_share_all_places_and_the_one_with_most_gives_way() {
 #[tokio::test]
 async fn handshake_and_head_together_have_their_time() {
     let settings = Settings { handshake_timeout: Duration::from_secs(3), ..Settings::default() };
-    let stage = Stage::with(None, |config| config.settings = settings).await;
+    let fixture = Fixture::with(None, |config| config.settings = settings).await;
     let started = Instant::now();
-    let stream = connect(&stage, SAME).await;
+    let stream = connect(&fixture, SAME).await;
     tokio::time::sleep(Duration::from_secs(2)).await;
     let connector = TlsConnector::from(client_config(Trust::Anyone, None, &["http/1.1"]));
     let mut stream = connector.connect(ServerName::try_from("localhost").unwrap(), stream).await.unwrap();
@@ -78,13 +78,13 @@ async fn handshake_and_head_together_have_their_time() {
     assert!(matches!(closed, Ok(0) | Err(_)));
     // If the head had a time of its own, it would be five seconds.
     assert!(started.elapsed() < Duration::from_millis(4500), "{:?}", started.elapsed());
-    stage.metric_becomes("tunnel_server_registrations_total{outcome=\"malformed\"} 1").await;
+    fixture.metric_becomes("tunnel_server_registrations_total{outcome=\"malformed\"} 1").await;
 }
 
 /// Says what an agent says, without a credential, and then nothing: does not even close.
-async fn refused_and_stays(stage: &Stage) -> TlsStream<TcpStream> {
+async fn refused_and_stays(fixture: &Fixture) -> TlsStream<TcpStream> {
     let connector = TlsConnector::from(client_config(Trust::Anyone, None, &["http/1.1"]));
-    let stream = connect(stage, SAME).await;
+    let stream = connect(fixture, SAME).await;
     let mut stream = connector.connect(ServerName::try_from("localhost").unwrap(), stream).await.unwrap();
     let head = "GET /tunnel/v1/links HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: cluster-tunnel/1\r\n\
                 Tunnel-Cluster: east\r\nTunnel-Agent: a\r\nTunnel-Link: 0\r\nTunnel-Version: 1\r\n\r\n";
@@ -95,28 +95,28 @@ async fn refused_and_stays(stage: &Stage) -> TlsStream<TcpStream> {
 #[tokio::test]
 async fn those_who_are_refused_and_do_not_go_hold_up_nobody() {
     let limits = Limits { registering: 1, ..Limits::default() };
-    let stage = Stage::with(None, |config| config.limits = limits).await;
+    let fixture = Fixture::with(None, |config| config.limits = limits).await;
     let mut refused = Vec::new();
     for _ in 0..12 {
-        refused.push(refused_and_stays(&stage).await);
+        refused.push(refused_and_stays(&fixture).await);
     }
-    let identity = stage.certificate("system:tunnel-agent:east");
-    within(PROMPTLY, "the link", stage.link("east", Some(&identity), None)).await;
-    stage.metric_becomes("tunnel_server_registrations_total{outcome=\"unauthenticated\"} 12").await;
+    let identity = fixture.certificate("system:tunnel-agent:east");
+    within(PROMPTLY, "the link", fixture.link("east", Some(&identity), None)).await;
+    fixture.metric_becomes("tunnel_server_registrations_total{outcome=\"unauthenticated\"} 12").await;
 }
 
 #[tokio::test]
 async fn those_who_wait_for_the_hub_give_way_too() {
     let limits = Limits { registering: 1, unregistered: 2, ..Limits::default() };
-    let stage = Stage::with(Some(FakeHub::start().await), |config| config.limits = limits).await;
-    stage.hub().fail(Call::TokenReview, Fault::Hang);
-    let apply = || stage.apply("east", None, Some("token"));
+    let fixture = Fixture::with(Some(FakeHub::start().await), |config| config.limits = limits).await;
+    fixture.hub().fail(Call::TokenReview, Fault::Hang);
+    let apply = || fixture.apply("east", None, Some("token"));
     let judged = async {
-        becomes(SOON, "a judgement", async || stage.hub().calls(Call::TokenReview) == 1).await;
+        becomes(SOON, "a judgement", async || fixture.hub().calls(Call::TokenReview) == 1).await;
         let ended = tokio::join!(apply(), apply(), apply(), apply());
         assert!(ended.0.is_err() || ended.1.is_err());
     };
-    let shown = stage.metric_becomes("tunnel_server_registrations_total{outcome=\"shed\"} 2");
+    let shown = fixture.metric_becomes("tunnel_server_registrations_total{outcome=\"shed\"} 2");
     tokio::select! {
         _ = apply() => panic!("the hub answered"),
         () = judged => panic!("all waited no longer"),

@@ -8,17 +8,17 @@ use libtest_mimic::Trial;
 use serde_json::json;
 
 use super::{Installed, RELEASE, register};
-use crate::stage::{Planes, Stage, on_hub};
+use crate::fixture::{Fixture, Planes, on_hub};
 
 const TUNNEL: &str = "--set=tunnel.server.enabled=true";
 const TENANT: &str = "tenant";
 /// The part of the role `admin` that is about Roles: no controller of this hub puts them together.
 const ADMIN: &str = "system:aggregate-to-admin";
 
-pub(super) fn trials(stage: &Arc<Stage>) -> Vec<Trial> {
+pub(super) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
-        on_hub(stage, "apart::a tenant's Role in the other namespace does not move the clusters", lured),
-        on_hub(stage, "apart::a namespace of somebody else is not taken unless the values name it", foreign),
+        on_hub(fixture, "apart::a tenant's Role in the other namespace does not move the clusters", lured),
+        on_hub(fixture, "apart::a namespace of somebody else is not taken unless the values name it", foreign),
     ]
 }
 

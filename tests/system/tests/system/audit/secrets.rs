@@ -7,8 +7,8 @@ use super::{Log, POD, member};
 #[tokio::test]
 async fn no_credential_body_or_command_is_written() {
     let (log, member) = (Log::new(), member().await);
-    let rig = log.of(&member).start().await;
-    let mut connection = rig.connect(Http::H2).await;
+    let testbed = log.of(&member).start().await;
+    let mut connection = testbed.connect(Http::H2).await;
     let headers = [
         ("cookie", "session=canary-cookie"),
         ("x-remote-user", "canary-user"),
@@ -28,7 +28,7 @@ async fn no_credential_body_or_command_is_written() {
         let answer = connection.call("POST", &proxied(CLUSTER, &rest), &headers, b"canary-body").await;
         assert_eq!(answer.status, 200, "{rest}");
     }
-    rig.stop().await;
+    testbed.stop().await;
     let text = log.text();
     for secret in ["canary", ADMIN, MEMBER_TOKEN, "from the member"] {
         assert!(!text.contains(secret), "{secret} in {text}");

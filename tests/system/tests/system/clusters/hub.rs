@@ -5,7 +5,7 @@ use std::time::Duration;
 use kit::hub::{Call, ClusterSecret, FakeHub, Fault, Resource};
 use kit::member::{FakeMember, MemberOptions};
 use kit::wait::{Gate, timely};
-use system_tests::{Answer, CLUSTER, Connection, Http, Rig, cluster, proxied};
+use system_tests::{Answer, CLUSTER, Connection, Http, Testbed, cluster, proxied};
 use tokio::time::Instant;
 
 use super::{EFFECTIVE, PATH, is_ok, member};
@@ -17,21 +17,21 @@ const SECRETS: Resource = Resource::Secrets;
 const BACK_OFF: Duration = Duration::from_secs(15);
 
 /// A hub with one cluster, and the gateway before its aggregator.
-struct Stage {
+struct Fixture {
     hub: FakeHub,
     member: FakeMember,
-    rig: Rig,
+    testbed: Testbed,
 }
 
-// === impl Stage ===
+// === impl Fixture ===
 
-impl Stage {
+impl Fixture {
     async fn set() -> Self {
         let hub = FakeHub::start().await;
         let member = member(MemberOptions::default()).await;
         hub.put_secret(cluster(CLUSTER, &member));
-        let rig = Rig::builder().hub(&hub).start().await;
-        Self { hub, member, rig }
+        let testbed = Testbed::builder().hub(&hub).start().await;
+        Self { hub, member, testbed }
     }
 
     fn secret(&self, name: &str) -> ClusterSecret {
@@ -40,7 +40,7 @@ impl Stage {
 
     /// The hub's aggregator, for a user who needs no review.
     async fn connect(&self) -> Connection {
-        self.rig.aggregator_as_admin(&self.hub, Http::H2).await
+        self.testbed.aggregator_as_admin(&self.hub, Http::H2).await
     }
 
     /// Asks for [`PATH`] of a cluster until it is answered as `expected`.
@@ -50,26 +50,26 @@ impl Stage {
 }
 
 /// The life of one Secret; returns what the slowest of its changes took to have its effect.
-async fn come_change_and_go(stage: &Stage) -> Duration {
+async fn come_change_and_go(fixture: &Fixture) -> Duration {
     let mut slowest = Duration::ZERO;
     let mut effect = async |is_there: &dyn Fn(&Answer) -> bool| {
         let changed = Instant::now();
-        let answer = stage.until(EFFECTIVE, "late", is_there).await;
+        let answer = fixture.until(EFFECTIVE, "late", is_there).await;
         slowest = slowest.max(changed.elapsed());
         answer
     };
-    stage.hub.put_secret(stage.secret("late"));
+    fixture.hub.put_secret(fixture.secret("late"));
     effect(&is_ok).await;
 
-    stage.hub.put_secret(stage.secret("late").token("renewed"));
-    let latest = || stage.member.requests().pop().expect("a request was made");
+    fixture.hub.put_secret(fixture.secret("late").token("renewed"));
+    let latest = || fixture.member.requests().pop().expect("a request was made");
     effect(&|_| latest().header("authorization") == Some("Bearer renewed")).await;
 
-    stage.hub.put_secret(stage.secret("late").data("endpoint", "nowhere"));
+    fixture.hub.put_secret(fixture.secret("late").data("endpoint", "nowhere"));
     let answer = effect(&|answer| answer.status == 503).await;
     assert!(answer.status_message(503, "ServiceUnavailable").contains("endpoint"));
 
-    assert!(stage.hub.delete_secret(NAMESPACE, "late"));
+    assert!(fixture.hub.delete_secret(NAMESPACE, "late"));
     let answer = effect(&|answer| answer.status == 404).await;
     assert!(answer.status_message(404, "NotFound").contains("no such cluster"));
     slowest
@@ -77,58 +77,58 @@ async fn come_change_and_go(stage: &Stage) -> Duration {
 
 #[tokio::test]
 async fn secrets_come_change_and_go_within_a_second() {
-    let stage = Stage::set().await;
-    stage.until(EFFECTIVE, CLUSTER, is_ok).await;
-    timely(Duration::from_secs(1), "the slowest of the changes", async || come_change_and_go(&stage).await).await;
-    stage.until(EFFECTIVE, CLUSTER, is_ok).await;
+    let fixture = Fixture::set().await;
+    fixture.until(EFFECTIVE, CLUSTER, is_ok).await;
+    timely(Duration::from_secs(1), "the slowest of the changes", async || come_change_and_go(&fixture).await).await;
+    fixture.until(EFFECTIVE, CLUSTER, is_ok).await;
 }
 
 #[tokio::test]
 async fn only_labelled_secrets_of_the_namespace_are_clusters() {
-    let stage = Stage::set().await;
-    let unlabelled = ClusterSecret::new(NAMESPACE, "unlabelled").endpoint(&stage.member.url()).data("token", "t");
-    let elsewhere = ClusterSecret::new("default", "elsewhere").endpoint(&stage.member.url()).token("t");
-    stage.hub.put_secret(unlabelled);
-    stage.hub.put_secret(elsewhere);
-    stage.hub.put_secret(stage.secret("last"));
-    stage.until(EFFECTIVE, "last", is_ok).await; // watched in order: the others would be there
+    let fixture = Fixture::set().await;
+    let unlabelled = ClusterSecret::new(NAMESPACE, "unlabelled").endpoint(&fixture.member.url()).data("token", "t");
+    let elsewhere = ClusterSecret::new("default", "elsewhere").endpoint(&fixture.member.url()).token("t");
+    fixture.hub.put_secret(unlabelled);
+    fixture.hub.put_secret(elsewhere);
+    fixture.hub.put_secret(fixture.secret("last"));
+    fixture.until(EFFECTIVE, "last", is_ok).await; // watched in order: the others would be there
     for name in ["unlabelled", "elsewhere"] {
-        stage.until(EFFECTIVE, name, |answer| answer.status == 404).await;
+        fixture.until(EFFECTIVE, name, |answer| answer.status == 404).await;
     }
 }
 
 #[tokio::test]
 async fn known_clusters_go_on_working_while_the_hub_is_away() {
-    let stage = Stage::set().await;
-    stage.until(EFFECTIVE, CLUSTER, is_ok).await;
+    let fixture = Fixture::set().await;
+    fixture.until(EFFECTIVE, CLUSTER, is_ok).await;
     for call in [Call::Watch(SECRETS), Call::List(SECRETS)] {
-        stage.hub.fail(call, Fault::Status(500));
+        fixture.hub.fail(call, Fault::Status(500));
     }
-    stage.hub.close_connections();
-    stage.hub.called(Call::Watch(SECRETS), 2).await; // it noticed
-    stage.until(EFFECTIVE, CLUSTER, is_ok).await;
-    stage.until(EFFECTIVE, "unheard-of", |answer| answer.status == 404).await;
+    fixture.hub.close_connections();
+    fixture.hub.called(Call::Watch(SECRETS), 2).await; // it noticed
+    fixture.until(EFFECTIVE, CLUSTER, is_ok).await;
+    fixture.until(EFFECTIVE, "unheard-of", |answer| answer.status == 404).await;
 
-    stage.hub.put_secret(stage.secret("late"));
+    fixture.hub.put_secret(fixture.secret("late"));
     for call in [Call::Watch(SECRETS), Call::List(SECRETS)] {
-        stage.hub.heal(call);
+        fixture.hub.heal(call);
     }
-    stage.until(BACK_OFF, "late", is_ok).await;
+    fixture.until(BACK_OFF, "late", is_ok).await;
 }
 
 #[tokio::test]
 async fn what_happened_while_nobody_watched_is_learned_from_a_new_list() {
-    let stage = Stage::set().await;
-    stage.until(EFFECTIVE, CLUSTER, is_ok).await;
-    stage.hub.watching(SECRETS, 1).await;
+    let fixture = Fixture::set().await;
+    fixture.until(EFFECTIVE, CLUSTER, is_ok).await;
+    fixture.hub.watching(SECRETS, 1).await;
     let gate = Gate::new();
-    stage.hub.fail_next(Call::Watch(SECRETS), 1, Fault::Until(gate.clone()));
-    stage.hub.end_watches();
-    stage.hub.called(Call::Watch(SECRETS), 2).await;
-    stage.hub.put_secret(stage.secret("late"));
-    assert!(stage.hub.delete_secret(NAMESPACE, CLUSTER));
-    stage.hub.compact(); // the watch is answered by 410: too old
+    fixture.hub.fail_next(Call::Watch(SECRETS), 1, Fault::Until(gate.clone()));
+    fixture.hub.end_watches();
+    fixture.hub.called(Call::Watch(SECRETS), 2).await;
+    fixture.hub.put_secret(fixture.secret("late"));
+    assert!(fixture.hub.delete_secret(NAMESPACE, CLUSTER));
+    fixture.hub.compact(); // the watch is answered by 410: too old
     gate.open();
-    stage.until(BACK_OFF, "late", is_ok).await;
-    stage.until(EFFECTIVE, CLUSTER, |answer| answer.status == 404).await;
+    fixture.until(BACK_OFF, "late", is_ok).await;
+    fixture.until(EFFECTIVE, CLUSTER, |answer| answer.status == 404).await;
 }

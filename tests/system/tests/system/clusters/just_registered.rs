@@ -9,7 +9,7 @@ use kit::hub::{Call, ClusterSecret, Decision, FakeHub, Fault, Resource, TokenUse
 use kit::member::{FakeMember, MemberOptions};
 use kit::wait::{Gate, WAIT, within};
 use serde_json::json;
-use system_tests::{Answer, CLUSTER, Connection, Http, Rig, RigBuilder, across_http, cluster, proxied};
+use system_tests::{Answer, CLUSTER, Connection, Http, Testbed, TestbedBuilder, across_http, cluster, proxied};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -29,22 +29,22 @@ const CROWD: usize = 20;
 struct Behind {
     hub: FakeHub,
     member: FakeMember,
-    rig: Rig,
+    testbed: Testbed,
     gate: Gate,
 }
 
 // === impl Behind ===
 
 impl Behind {
-    async fn set(configure: impl FnOnce(RigBuilder) -> RigBuilder) -> Self {
+    async fn set(configure: impl FnOnce(TestbedBuilder) -> TestbedBuilder) -> Self {
         let (hub, member) = (FakeHub::start().await, member(MemberOptions::default()).await);
         hub.install(MANAGED);
         hub.put_secret(cluster(CLUSTER, &member));
-        let rig = configure(Rig::builder().hub(&hub)).start().await;
+        let testbed = configure(Testbed::builder().hub(&hub)).start().await;
         hub.watching(SECRETS, 1).await;
         let gate = Gate::new();
         hub.hold_watches(SECRETS, &gate);
-        Self { hub, member, rig, gate }
+        Self { hub, member, testbed, gate }
     }
 
     fn register(&self, name: &str) {
@@ -52,7 +52,7 @@ impl Behind {
     }
 
     async fn connect(&self, http: Http) -> Connection {
-        self.rig.aggregator_as_admin(&self.hub, http).await
+        self.testbed.aggregator_as_admin(&self.hub, http).await
     }
 
     async fn get(&self, name: &str) -> Answer {
@@ -91,7 +91,7 @@ async fn answered(waiting: JoinHandle<Answer>) -> Answer {
 across_http!(a_request_right_after_the_registration_is_served);
 
 async fn a_request_right_after_the_registration_is_served(http: Http) {
-    let behind = Behind::set(|rig| rig).await;
+    let behind = Behind::set(|testbed| testbed).await;
     behind.register("new");
     let waiting = behind.begin(http, "new").await;
     assert_eq!(behind.get(CLUSTER).await.status, 200, "nobody else waits");
@@ -104,7 +104,7 @@ async fn a_request_right_after_the_registration_is_served(http: Http) {
 
 #[tokio::test]
 async fn all_who_wait_for_a_name_share_one_question_on_every_core() {
-    let behind = Behind::set(|rig| rig.threads(2)).await;
+    let behind = Behind::set(|testbed| testbed.threads(2)).await;
     let answering = Gate::new();
     behind.hub.fail(ASKED, Fault::Until(answering.clone()));
     behind.register("new");
@@ -123,7 +123,7 @@ async fn all_who_wait_for_a_name_share_one_question_on_every_core() {
 
 #[tokio::test]
 async fn who_asks_often_for_what_is_not_there_is_told_so_and_the_hub_asked_once_a_second() {
-    let behind = Behind::set(|rig| rig).await;
+    let behind = Behind::set(|testbed| testbed).await;
     let start = Instant::now();
     let mut connection = behind.connect(Http::H2).await;
     for _ in 0..100 {
@@ -136,12 +136,12 @@ async fn who_asks_often_for_what_is_not_there_is_told_so_and_the_hub_asked_once_
 
 #[tokio::test]
 async fn who_may_not_use_a_cluster_learns_nothing_of_it_and_asks_nobody() {
-    let behind = Behind::set(|rig| rig).await;
+    let behind = Behind::set(|testbed| testbed).await;
     behind.hub.add_token("stranger", TokenUser::new("stranger", &[]));
     behind.hub.on_access(|_| Decision::no_opinion(""));
     behind.register("new");
     for name in ["new", "nobody"] {
-        let mut connection = behind.rig.anonymous(Http::H2).await.bearer("stranger");
+        let mut connection = behind.testbed.anonymous(Http::H2).await.bearer("stranger");
         assert_eq!(connection.get(&proxied(name, PATH)).await.status, 403, "{name}");
     }
     assert_eq!(behind.hub.calls(ASKED), 0);
@@ -150,7 +150,7 @@ async fn who_may_not_use_a_cluster_learns_nothing_of_it_and_asks_nobody() {
 #[tokio::test]
 async fn a_hub_that_does_not_say_makes_nobody_absent() {
     for fault in [Fault::Status(500), Fault::Status(401), Fault::Garbage, Fault::Hang] {
-        let behind = Behind::set(|rig| rig).await;
+        let behind = Behind::set(|testbed| testbed).await;
         behind.hub.fail(ASKED, fault.clone());
         let answer = behind.get("nobody").await;
         let message = answer.status_message(503, "ServiceUnavailable");
@@ -167,14 +167,14 @@ async fn a_hub_that_does_not_say_makes_nobody_absent() {
 
 #[tokio::test]
 async fn a_gateway_that_may_not_ask_believes_its_watch() {
-    let behind = Behind::set(|rig| rig).await;
+    let behind = Behind::set(|testbed| testbed).await;
     behind.hub.fail(ASKED, Fault::Status(403));
     gone(&behind.get("nobody").await);
 }
 
 #[tokio::test]
 async fn a_watch_that_stays_behind_is_said_to_be_behind() {
-    let behind = Behind::set(|rig| rig).await;
+    let behind = Behind::set(|testbed| testbed).await;
     behind.register("new");
     let (start, answer) = (Instant::now(), behind.get("new").await);
     assert!(start.elapsed() >= CATCH_UP, "{:?}", start.elapsed());
@@ -189,7 +189,7 @@ async fn a_watch_that_stays_behind_is_said_to_be_behind() {
 
 #[tokio::test]
 async fn nobody_waits_for_a_cluster_that_went_again() {
-    let behind = Behind::set(|rig| rig).await;
+    let behind = Behind::set(|testbed| testbed).await;
     behind.register("new");
     let waiting = behind.begin(Http::H2, "new").await;
     assert!(behind.hub.delete_secret(NAMESPACE, "new"));
@@ -205,7 +205,7 @@ async fn nobody_waits_for_a_cluster_that_went_again() {
 
 #[tokio::test]
 async fn only_a_secret_that_is_a_cluster_is_waited_for_and_a_wrong_one_says_why() {
-    let behind = Behind::set(|rig| rig).await;
+    let behind = Behind::set(|testbed| testbed).await;
     let unlabelled = ClusterSecret::new(NAMESPACE, "unlabelled").endpoint(&behind.member.url()).data("token", "t");
     behind.hub.put_secret(unlabelled);
     gone(&behind.get("unlabelled").await);
@@ -219,7 +219,7 @@ async fn only_a_secret_that_is_a_cluster_is_waited_for_and_a_wrong_one_says_why(
 
 #[tokio::test]
 async fn what_is_written_last_counts() {
-    let behind = Behind::set(|rig| rig).await;
+    let behind = Behind::set(|testbed| testbed).await;
     behind.register("new");
     let waiting = behind.begin(Http::H2, "new").await;
     behind.hub.put_secret(cluster("new", &behind.member).token("second"));
@@ -235,7 +235,7 @@ async fn what_is_written_last_counts() {
 
 #[tokio::test]
 async fn a_cluster_of_open_cluster_management_is_where_its_managed_cluster_says() {
-    let behind = Behind::set(|rig| rig.arg("--ocm-integration")).await;
+    let behind = Behind::set(|testbed| testbed.arg("--ocm-integration")).await;
     let config = json!({"url": behind.member.url(), "caBundle": STANDARD.encode(behind.member.ca_pem())});
     let spec = json!({"hubAcceptsClient": true, "managedClusterClientConfigs": [config]});
     behind.hub.put(MANAGED, json!({"metadata": {"name": "new"}, "spec": spec}));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use kit::member::{FakeMember, MemberOptions};
 use kit::pki::{Authority, Leaf};
 use serde_json::{Value, json};
-use system_tests::{Rig, proxied};
+use system_tests::{Testbed, proxied};
 
 use super::{EFFECTIVE, PATH, is_ok, member};
 
@@ -58,18 +58,18 @@ async fn contexts_are_clusters_and_follow_the_file() {
         &member,
         &[("token", token.clone()), ("x509", x509), ("plugin", plugin), ("Not/A/Name", token.clone())],
     );
-    let rig = Rig::builder().arg(&format!("--clusters-from-kubeconfig={}", file.display())).start().await;
+    let testbed = Testbed::builder().arg(&format!("--clusters-from-kubeconfig={}", file.display())).start().await;
 
-    assert_eq!(rig.get(&proxied("token", PATH)).await.status, 200);
+    assert_eq!(testbed.get(&proxied("token", PATH)).await.status, 200);
     assert_eq!(member.next_request().await.header("authorization"), Some("Bearer from-the-kubeconfig"));
-    assert_eq!(rig.get(&proxied("x509", PATH)).await.status, 200);
+    assert_eq!(testbed.get(&proxied("x509", PATH)).await.status, 200);
     let seen = member.next_request().await;
     assert_eq!(seen.peer.as_ref().map(|peer| peer.common_name.as_str()), Some("gateway"));
     assert_eq!(seen.header("authorization"), None);
-    let message = rig.get(&proxied("plugin", PATH)).await.status_message(503, "ServiceUnavailable");
+    let message = testbed.get(&proxied("plugin", PATH)).await.status_message(503, "ServiceUnavailable");
     assert!(message.contains("plugin"), "{message}");
 
     write(&file, &member, &[("later", token)]);
-    rig.until(EFFECTIVE, &proxied("later", PATH), is_ok).await;
-    rig.until(EFFECTIVE, &proxied("token", PATH), |answer| answer.status == 404).await;
+    testbed.until(EFFECTIVE, &proxied("later", PATH), is_ok).await;
+    testbed.until(EFFECTIVE, &proxied("token", PATH), |answer| answer.status == 404).await;
 }

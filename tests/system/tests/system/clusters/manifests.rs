@@ -3,7 +3,7 @@
 
 use kit::member::MemberOptions;
 use serde_json::{Value, json};
-use system_tests::{CLUSTER, Http, Rig, across_http, cluster, proxied};
+use system_tests::{CLUSTER, Http, Testbed, across_http, cluster, proxied};
 
 use super::{EFFECTIVE, PATH, is_ok, member, secret};
 
@@ -22,7 +22,7 @@ fn manifest(good: &Value, key: &str, value: &str) -> String {
 async fn a_cluster_with_a_wrong_secret_says_what_is_wrong_until_it_is_corrected() {
     let member = member(MemberOptions::default()).await;
     let good = Value::from(cluster(BROKEN, &member));
-    let rig = Rig::builder()
+    let testbed = Testbed::builder()
         .cluster(CLUSTER, cluster(CLUSTER, &member))
         .cluster(BROKEN, cluster(BROKEN, &member))
         .start()
@@ -37,18 +37,18 @@ async fn a_cluster_with_a_wrong_secret_says_what_is_wrong_until_it_is_corrected(
         ("token", "%%%"),
     ];
     for (key, value) in wrong {
-        rig.write_manifest(BROKEN, &manifest(&good, key, value));
-        let answer = rig.until(EFFECTIVE, &proxied(BROKEN, PATH), |answer| answer.status != 200).await;
+        testbed.write_manifest(BROKEN, &manifest(&good, key, value));
+        let answer = testbed.until(EFFECTIVE, &proxied(BROKEN, PATH), |answer| answer.status != 200).await;
         assert_eq!(answer.status, 503, "{key}={value:?}: {}", answer.text());
         let message = answer.status_message(503, "ServiceUnavailable");
         assert!(message.contains(BROKEN) && message.contains(key), "{key}={value:?}: {message}");
         assert_eq!(answer.json()["details"]["name"], BROKEN);
-        assert_eq!(rig.get(&proxied(CLUSTER, PATH)).await.status, 200, "the other cluster works");
+        assert_eq!(testbed.get(&proxied(CLUSTER, PATH)).await.status, 200, "the other cluster works");
         let seen = member.request_count();
-        rig.get(&proxied(BROKEN, PATH)).await.status_message(503, "ServiceUnavailable");
+        testbed.get(&proxied(BROKEN, PATH)).await.status_message(503, "ServiceUnavailable");
         assert_eq!(member.request_count(), seen, "nothing is sent with half a Secret");
-        rig.register(BROKEN, cluster(BROKEN, &member));
-        rig.until(EFFECTIVE, &proxied(BROKEN, PATH), is_ok).await;
+        testbed.register(BROKEN, cluster(BROKEN, &member));
+        testbed.until(EFFECTIVE, &proxied(BROKEN, PATH), is_ok).await;
     }
 }
 
@@ -61,13 +61,13 @@ async fn a_cluster_whose_manifest_breaks_is_not_taken_for_deleted() {
     // anew.
     let half = r#"{"kind": "Secret", "metadata": {"name""#.to_owned();
     for broken in [half, manifest(&good, "token", "%%%"), String::new()] {
-        let rig = Rig::builder().cluster(BROKEN, cluster(BROKEN, &member)).start().await;
-        let mut connection = rig.connect(Http::H2).await;
+        let testbed = Testbed::builder().cluster(BROKEN, cluster(BROKEN, &member)).start().await;
+        let mut connection = testbed.connect(Http::H2).await;
         assert_eq!(connection.get(&proxied(BROKEN, PATH)).await.status, 200);
-        rig.write_manifest(BROKEN, &broken);
+        testbed.write_manifest(BROKEN, &broken);
         // Written later, so the gateway has looked at both once this one is there.
-        rig.register(CLUSTER, cluster(CLUSTER, &member));
-        rig.until(EFFECTIVE, &proxied(CLUSTER, PATH), is_ok).await;
+        testbed.register(CLUSTER, cluster(CLUSTER, &member));
+        testbed.until(EFFECTIVE, &proxied(CLUSTER, PATH), is_ok).await;
         let answer = connection.get(&proxied(BROKEN, PATH)).await;
         if answer.status != 200 {
             let message = answer.status_message(503, "ServiceUnavailable");
@@ -80,23 +80,23 @@ across_http!(a_cluster_works_from_its_creation_to_its_deletion);
 
 async fn a_cluster_works_from_its_creation_to_its_deletion(http: Http) {
     let member = member(http.member_options()).await;
-    let rig = Rig::builder().start().await;
-    let mut connection = rig.connect(http).await;
+    let testbed = Testbed::builder().start().await;
+    let mut connection = testbed.connect(http).await;
     let target = proxied(CLUSTER, PATH);
 
     let answer = connection.get(&target).await;
     assert!(answer.status_message(404, "NotFound").contains("no such cluster"));
     assert_eq!(answer.json()["details"]["name"], CLUSTER);
 
-    rig.register(CLUSTER, secret(&member, "first"));
-    rig.until(EFFECTIVE, &target, is_ok).await;
+    testbed.register(CLUSTER, secret(&member, "first"));
+    testbed.until(EFFECTIVE, &target, is_ok).await;
     assert_eq!(connection.get(&target).await.status, 200);
 
-    rig.register(CLUSTER, secret(&member, "second"));
-    rig.until(EFFECTIVE, &target, |_| authorization(&member) == "Bearer second").await;
+    testbed.register(CLUSTER, secret(&member, "second"));
+    testbed.until(EFFECTIVE, &target, |_| authorization(&member) == "Bearer second").await;
 
-    rig.unregister(CLUSTER);
-    rig.until(EFFECTIVE, &target, |answer| answer.status == 404).await;
+    testbed.unregister(CLUSTER);
+    testbed.until(EFFECTIVE, &target, |answer| answer.status == 404).await;
     let seen = member.request_count();
     let answer = connection.get(&target).await;
     assert!(answer.status_message(404, "NotFound").contains("no such cluster"));
@@ -112,19 +112,19 @@ fn authorization(member: &kit::member::FakeMember) -> String {
 async fn a_manifest_that_cannot_be_read_at_the_start_is_no_absence() {
     let member = member(MemberOptions::default()).await;
     // Named only in the file, or nowhere: what nobody could read may be about any cluster.
-    let rig = Rig::builder()
+    let testbed = Testbed::builder()
         .cluster(CLUSTER, cluster(CLUSTER, &member))
         .manifest(BROKEN, "kind: Secret\nmetadata: {name: broken")
         .launch()
         .await;
-    rig.until(EFFECTIVE, &proxied(CLUSTER, PATH), is_ok).await;
-    let answer = rig.get(&proxied(BROKEN, PATH)).await;
+    testbed.until(EFFECTIVE, &proxied(CLUSTER, PATH), is_ok).await;
+    let answer = testbed.get(&proxied(BROKEN, PATH)).await;
     let message = answer.status_message(503, "ServiceUnavailable");
     assert!(!message.contains("no such cluster"), "{message}");
 
-    rig.register(BROKEN, cluster(BROKEN, &member));
-    rig.until(EFFECTIVE, &proxied(BROKEN, PATH), is_ok).await;
-    rig.unregister(BROKEN);
-    let answer = rig.until(EFFECTIVE, &proxied(BROKEN, PATH), |answer| answer.status == 404).await;
+    testbed.register(BROKEN, cluster(BROKEN, &member));
+    testbed.until(EFFECTIVE, &proxied(BROKEN, PATH), is_ok).await;
+    testbed.unregister(BROKEN);
+    let answer = testbed.until(EFFECTIVE, &proxied(BROKEN, PATH), |answer| answer.status == 404).await;
     assert!(answer.status_message(404, "NotFound").contains("no such cluster"));
 }

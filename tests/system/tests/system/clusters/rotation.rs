@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use kit::member::{FakeMember, MemberOptions};
 use kit::pki::{Authority, Leaf};
 use kit::wait::{WAIT, eventually};
-use system_tests::{CLUSTER, Connection, Http, Rig, across_http, cluster, proxied};
+use system_tests::{CLUSTER, Connection, Http, Testbed, across_http, cluster, proxied};
 use tokio::task::JoinSet;
 
 use super::{EFFECTIVE, PATH, is_ok, member, secret};
@@ -30,11 +30,11 @@ struct Load {
 
 impl Load {
     /// Half of the clients speak HTTP/1.1, half HTTP/2; all insist on 200.
-    async fn start(rig: &Rig) -> Self {
+    async fn start(testbed: &Testbed) -> Self {
         let (done, stop) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
         let mut tasks = JoinSet::new();
         for number in 0..CLIENTS {
-            let connection = rig.connect(if number % 2 == 0 { Http::H1 } else { Http::H2 }).await;
+            let connection = testbed.connect(if number % 2 == 0 { Http::H1 } else { Http::H2 }).await;
             tasks.spawn(send(connection, done.clone(), stop.clone()));
         }
         Self { tasks, done, stop }
@@ -62,12 +62,12 @@ across_http!(no_member_sees_the_credential_of_another_and_no_request_fails);
 
 async fn no_member_sees_the_credential_of_another_and_no_request_fails(http: Http) {
     let (a, b) = (member(http.member_options()).await, member(http.member_options()).await);
-    let rig = Rig::builder().cluster(CLUSTER, secret(&a, "first-of-a")).threads(2).start().await;
-    let load = Load::start(&rig).await;
+    let testbed = Testbed::builder().cluster(CLUSTER, secret(&a, "first-of-a")).threads(2).start().await;
+    let load = Load::start(&testbed).await;
     for (current, token) in [(&a, None), (&b, Some("of-b")), (&a, Some("second-of-a"))] {
         let before = current.request_count();
         if let Some(token) = token {
-            rig.register(CLUSTER, secret(current, token));
+            testbed.register(CLUSTER, secret(current, token));
         }
         eventually(WAIT, || current.request_count() >= before + EACH).await;
     }
@@ -97,12 +97,12 @@ fn distinct(sorted: &[String]) -> Vec<&str> {
 #[tokio::test]
 async fn a_new_token_needs_no_new_connection() {
     let member = member(MemberOptions::default()).await;
-    let rig = Rig::builder().cluster(CLUSTER, secret(&member, "first")).start().await;
+    let testbed = Testbed::builder().cluster(CLUSTER, secret(&member, "first")).start().await;
     let target = proxied(CLUSTER, PATH);
-    assert_eq!(rig.get(&target).await.status, 200);
-    rig.register(CLUSTER, secret(&member, "second"));
+    assert_eq!(testbed.get(&target).await.status, 200);
+    testbed.register(CLUSTER, secret(&member, "second"));
     let is_second = || member.requests().last().is_some_and(|one| one.header("authorization") == Some("Bearer second"));
-    rig.until(EFFECTIVE, &target, |_| is_second()).await;
+    testbed.until(EFFECTIVE, &target, |_| is_second()).await;
     assert_eq!(member.connections_accepted(), 1);
 }
 
@@ -122,19 +122,19 @@ async fn a_client_certificate_is_the_credential_alone(http: Http) {
         // The token of the Secret stays where it is: the type decides.
         secret.certificate(&identity(name))
     };
-    let rig = Rig::builder().cluster(CLUSTER, secret("first")).start().await;
+    let testbed = Testbed::builder().cluster(CLUSTER, secret("first")).start().await;
     let target = proxied(CLUSTER, PATH);
-    assert_eq!(rig.get(&target).await.status, 200);
+    assert_eq!(testbed.get(&target).await.status, 200);
     let request = member.next_request().await;
     let peer = request.peer.as_ref().expect("the member requires a certificate");
     assert_eq!((peer.common_name.as_str(), &peer.organisations[..]), ("first", &["gateways".to_owned()][..]));
     assert_eq!(request.header("authorization"), None);
 
     // A new certificate takes a new connection: the old one keeps speaking for the old identity.
-    rig.register(CLUSTER, secret("second"));
-    rig.until(EFFECTIVE, &target, |_| common_name(&member) == "second").await;
+    testbed.register(CLUSTER, secret("second"));
+    testbed.until(EFFECTIVE, &target, |_| common_name(&member) == "second").await;
     assert_eq!(member.connections_accepted(), 2);
-    rig.until(EFFECTIVE, &target, |answer| is_ok(answer) && member.connections_open() == 1).await;
+    testbed.until(EFFECTIVE, &target, |answer| is_ok(answer) && member.connections_open() == 1).await;
 }
 
 /// The certificate of the latest request's connection.

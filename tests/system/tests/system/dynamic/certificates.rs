@@ -7,7 +7,7 @@ use kit::member::{FakeMember, MemberOptions};
 use kit::pki::{Authority, Issued, Leaf};
 use kit::wait::{WAIT, eventually, within};
 use serde_json::json;
-use system_tests::{ADMIN, CLUSTER, Http, Rig, across_http, cluster, proxied};
+use system_tests::{ADMIN, CLUSTER, Http, Testbed, across_http, cluster, proxied};
 use tokio::time::Instant;
 
 use super::{PATH, Plugin, V1, assert_runs_now_and_then, member};
@@ -70,23 +70,24 @@ async fn a_certificate_is_presented_and_replaced(http: Http) {
     let (member, authority) = strict(http).await;
     let plugin = from_file();
     lay(&plugin, &authority.issue(&Leaf::client("first")), None);
-    let rig = Rig::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &member)).start().await;
+    let testbed = Testbed::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &member)).start().await;
     let target = proxied(CLUSTER, PATH);
-    assert_eq!(rig.get(&target).await.status, 200);
+    assert_eq!(testbed.get(&target).await.status, 200);
     let request = member.next_request().await;
     assert_eq!(request.peer.as_ref().expect("a certificate").common_name, "first");
     assert_eq!(request.header("authorization"), None);
 
     // The same again needs no new connection.
-    rig.until(WAIT, &target, |answer| answer.status == 200 && plugin.runs() >= 3).await;
+    testbed.until(WAIT, &target, |answer| answer.status == 200 && plugin.runs() >= 3).await;
     assert_eq!(member.connections_accepted(), 1);
 
     lay(&plugin, &authority.issue(&Leaf::client("second")), None);
-    rig.until(WAIT, &target, |answer| {
-        assert_eq!(answer.status, 200, "{}", answer.text());
-        latest(&member) == "second"
-    })
-    .await;
+    testbed
+        .until(WAIT, &target, |answer| {
+            assert_eq!(answer.status, 200, "{}", answer.text());
+            latest(&member) == "second"
+        })
+        .await;
     assert_eq!(member.connections_accepted(), 2);
     eventually(WAIT, || member.connections_open() == 1).await;
 }
@@ -96,14 +97,14 @@ async fn what_is_no_concern_of_the_certificate_ends_none_of_its_connections() {
     let (member, authority) = strict(Http::H2).await;
     let plugin = from_file();
     lay(&plugin, &authority.issue(&Leaf::client("steady")), None);
-    let rig = Rig::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &member)).start().await;
-    assert_eq!(rig.get(&proxied(CLUSTER, PATH)).await.status, 200);
-    rig.register(CLUSTER, plugin.secret(CLUSTER, &member).label("changed", "yes"));
+    let testbed = Testbed::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &member)).start().await;
+    assert_eq!(testbed.get(&proxied(CLUSTER, PATH)).await.status, 200);
+    testbed.register(CLUSTER, plugin.secret(CLUSTER, &member).label("changed", "yes"));
     // Manifests are read in one go: when this one is known, so is the label.
     let other = super::member(Http::H2.member_options()).await;
-    rig.register("late", cluster("late", &other));
-    rig.until(WAIT, &proxied("late", PATH), |answer| answer.status == 200).await;
-    assert_eq!(rig.get(&proxied(CLUSTER, PATH)).await.status, 200);
+    testbed.register("late", cluster("late", &other));
+    testbed.until(WAIT, &proxied("late", PATH), |answer| answer.status == 200).await;
+    assert_eq!(testbed.get(&proxied(CLUSTER, PATH)).await.status, 200);
     assert_eq!(member.connections_accepted(), 1);
 }
 
@@ -112,8 +113,8 @@ async fn a_token_beside_a_certificate_is_sent_too() {
     let (member, authority) = strict(Http::H2).await;
     let plugin = from_file();
     lay(&plugin, &authority.issue(&Leaf::client("both")), Some("and-a-token"));
-    let rig = Rig::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &member)).start().await;
-    assert_eq!(rig.get(&proxied(CLUSTER, PATH)).await.status, 200);
+    let testbed = Testbed::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &member)).start().await;
+    assert_eq!(testbed.get(&proxied(CLUSTER, PATH)).await.status, 200);
     let request = member.next_request().await;
     assert_eq!(request.header("authorization"), Some("Bearer and-a-token"));
     assert_eq!(request.peer.expect("a certificate").common_name, "both");
@@ -124,15 +125,15 @@ across_http!(a_certificate_that_the_member_does_not_know_is_replaced);
 async fn a_certificate_that_the_member_does_not_know_is_replaced(http: Http) {
     let (member, authority) = strict(http).await;
     let plugin = of_a_stranger();
-    let rig = Rig::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &member)).start().await;
+    let testbed = Testbed::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &member)).start().await;
     let target = proxied(CLUSTER, PATH);
     let started = Instant::now();
-    let answer = rig.get(&target).await;
+    let answer = testbed.get(&target).await;
     assert!(matches!(answer.status, 502 | 503), "{}", answer.text());
     plugin.running(2).await;
 
     lay_for_good(&plugin, &authority.issue(&Leaf::client("friend")));
-    rig.until(WAIT, &target, |answer| answer.status == 200).await;
+    testbed.until(WAIT, &target, |answer| answer.status == 200).await;
     assert_eq!(latest(&member), "friend");
     assert_runs_now_and_then(&plugin, started);
 }
@@ -141,10 +142,10 @@ async fn a_certificate_that_the_member_does_not_know_is_replaced(http: Http) {
 async fn a_certificate_that_the_member_does_not_know_is_replaced_by_upgrades_too() {
     let (member, authority) = strict(Http::H1).await;
     let plugin = of_a_stranger();
-    let rig = Rig::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &member)).start().await;
+    let testbed = Testbed::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &member)).start().await;
     let authorization = format!("Bearer {ADMIN}");
     let exec = async || {
-        let mut connection = rig.client().h1().await.expect("the gateway accepts connections");
+        let mut connection = testbed.client().h1().await.expect("the gateway accepts connections");
         let (target, headers) = (proxied(CLUSTER, PATH), [("Authorization", authorization.as_str())]);
         let head = connection.upgrade("GET", &target, "websocket", &headers).await.expect("an answer");
         assert!(matches!(head.status, 502 | 503), "the member upgrades nothing: {head:?}");
@@ -172,8 +173,8 @@ async fn a_certificate_that_cannot_be_used_is_no_credential() {
     let mut identity = authority.issue(&Leaf::client("one"));
     identity.key_pem = authority.issue(&Leaf::client("other")).key_pem;
     lay(&plugin, &identity, None);
-    let rig = Rig::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &member)).start().await;
-    let message = rig.get(&proxied(CLUSTER, PATH)).await.status_message(503, "ServiceUnavailable");
+    let testbed = Testbed::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &member)).start().await;
+    let message = testbed.get(&proxied(CLUSTER, PATH)).await.status_message(503, "ServiceUnavailable");
     assert!(message.contains("exec plugin returned an unusable client certificate"), "{message}");
     assert_eq!(member.connections_accepted(), 0);
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use system_tests::{Answer, CLUSTER, Http, Rig, cluster, proxied};
+use system_tests::{Answer, CLUSTER, Http, Testbed, cluster, proxied};
 use tokio::time::Instant;
 
 use super::{PATH, Plugin, assert_runs_now_and_then, member};
@@ -22,12 +22,12 @@ async fn a_failing_program_is_quoted_without_its_secrets_and_left_alone_for_a_wh
     let member = member(Http::H2.member_options()).await;
     let plugin = Plugin::new("echo \"cannot log in\nas me:$PASSWORD\" >&2; echo \"$PASSWORD\"; exit 3")
         .with("env", json!([{"name": "PASSWORD", "value": "planted-canary"}]));
-    let rig = Rig::builder()
+    let testbed = Testbed::builder()
         .cluster(CLUSTER, plugin.secret(CLUSTER, &member))
         .cluster("other", cluster("other", &member))
         .start()
         .await;
-    let mut connection = rig.connect(Http::H2).await;
+    let mut connection = testbed.connect(Http::H2).await;
     let started = Instant::now();
     for _ in 0..20 {
         let answer = connection.get(&proxied(CLUSTER, PATH)).await;
@@ -41,10 +41,10 @@ async fn a_failing_program_is_quoted_without_its_secrets_and_left_alone_for_a_wh
 async fn it_works_again_once_the_program_does() {
     let member = member(Http::H2.member_options()).await;
     let plugin = Plugin::new(&format!("test $RUN -gt 1 || exit 1\n{}", super::issue("")));
-    let rig = Rig::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &member)).start().await;
+    let testbed = Testbed::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &member)).start().await;
     let target = proxied(CLUSTER, PATH);
-    assert_eq!(reason(&rig.get(&target).await), "exec: executable sh failed with exit code 1");
-    rig.until(Duration::from_secs(10), &target, |answer| answer.status == 200).await;
+    assert_eq!(reason(&testbed.get(&target).await), "exec: executable sh failed with exit code 1");
+    testbed.until(Duration::from_secs(10), &target, |answer| answer.status == 200).await;
     assert_eq!(plugin.runs(), 2);
 }
 
@@ -52,13 +52,13 @@ async fn it_works_again_once_the_program_does() {
 async fn a_program_that_hangs_is_ended() {
     let member = member(Http::H2.member_options()).await;
     let plugin = Plugin::new("sleep 600 & wait");
-    let rig = Rig::builder()
+    let testbed = Testbed::builder()
         .cluster(CLUSTER, plugin.secret(CLUSTER, &member))
         .cluster("other", cluster("other", &member))
         .arg("--exec-timeout=2s")
         .start()
         .await;
-    let (mut waiting, mut other) = (rig.connect(Http::H2).await, rig.connect(Http::H2).await);
+    let (mut waiting, mut other) = (testbed.connect(Http::H2).await, testbed.connect(Http::H2).await);
     let (target, elsewhere) = (proxied(CLUSTER, PATH), proxied("other", PATH));
     let (answer, meanwhile) = tokio::join!(waiting.get(&target), async {
         plugin.running(1).await;
@@ -73,8 +73,8 @@ async fn a_program_that_hangs_is_ended() {
 async fn a_program_that_is_not_there_says_where_to_get_it() {
     let member = member(Http::H2.member_options()).await;
     let plugin = Plugin::tokens("").with("command", "no-such-plugin").with("installHint", "ask\nthe operator");
-    let rig = Rig::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &member)).start().await;
-    let answer = rig.get(&proxied(CLUSTER, PATH)).await;
+    let testbed = Testbed::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &member)).start().await;
+    let answer = testbed.get(&proxied(CLUSTER, PATH)).await;
     assert_eq!(reason(&answer), "exec: executable no-such-plugin not found: ask the operator");
 }
 
@@ -89,8 +89,8 @@ async fn answers_that_are_none_are_named() {
             "exec plugin didn't return a token or cert/key pair",
         ),
     ] {
-        let rig = Rig::builder().cluster(CLUSTER, Plugin::new(body).secret(CLUSTER, &member)).start().await;
-        assert_eq!(reason(&rig.get(&proxied(CLUSTER, PATH)).await), expected);
+        let testbed = Testbed::builder().cluster(CLUSTER, Plugin::new(body).secret(CLUSTER, &member)).start().await;
+        assert_eq!(reason(&testbed.get(&proxied(CLUSTER, PATH)).await), expected);
     }
 }
 
@@ -103,8 +103,8 @@ async fn a_secret_that_says_nothing_to_run_is_told_so() {
         ("interactiveMode", json!("Always"), "interactiveMode Always needs a terminal"),
     ] {
         let plugin = Plugin::tokens("").with(field, value);
-        let rig = Rig::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &member)).start().await;
-        let message = rig.get(&proxied(CLUSTER, PATH)).await.status_message(503, "ServiceUnavailable");
+        let testbed = Testbed::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &member)).start().await;
+        let message = testbed.get(&proxied(CLUSTER, PATH)).await.status_message(503, "ServiceUnavailable");
         assert!(message.contains(expected), "{message}");
         assert_eq!(plugin.runs(), 0);
     }

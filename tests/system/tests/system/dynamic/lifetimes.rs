@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use kit::wait::{WAIT, within};
-use system_tests::{CLUSTER, Http, Rig, proxied};
+use system_tests::{CLUSTER, Http, Testbed, proxied};
 
 use super::{PATH, Plugin, issue, member, seen};
 
@@ -17,12 +17,13 @@ async fn before_its_end_a_token_is_replaced_and_no_request_fails() {
     let end = "$(date -u -d @$(($(date +%s) + 3)) +%Y-%m-%dT%H:%M:%SZ)";
     let issue = issue(",\"expirationTimestamp\":\"%s\"");
     let plugin = Plugin::new(&format!("END={end}\n{issue} $END"));
-    let rig = Rig::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &member)).start().await;
-    rig.until(WAIT, &proxied(CLUSTER, PATH), |answer| {
-        assert_eq!(answer.status, 200, "{}", answer.text());
-        seen(&member).last().is_some_and(|credential| credential == "Bearer token-3")
-    })
-    .await;
+    let testbed = Testbed::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &member)).start().await;
+    testbed
+        .until(WAIT, &proxied(CLUSTER, PATH), |answer| {
+            assert_eq!(answer.status, 200, "{}", answer.text());
+            seen(&member).last().is_some_and(|credential| credential == "Bearer token-3")
+        })
+        .await;
     let mut credentials = seen(&member);
     credentials.dedup();
     assert_eq!(credentials, ["Bearer token-1", "Bearer token-2", "Bearer token-3"]);
@@ -32,18 +33,19 @@ async fn before_its_end_a_token_is_replaced_and_no_request_fails() {
 async fn a_changed_secret_is_another_credential_and_an_unchanged_one_is_not() {
     let member = member(Http::H2.member_options()).await;
     let (first, second) = (Plugin::tokens(""), Plugin::new(&issue("").replace("token-", "other-")));
-    let rig = Rig::builder().cluster(CLUSTER, first.secret(CLUSTER, &member)).start().await;
+    let testbed = Testbed::builder().cluster(CLUSTER, first.secret(CLUSTER, &member)).start().await;
     let target = proxied(CLUSTER, PATH);
-    assert_eq!(rig.get(&target).await.status, 200);
+    assert_eq!(testbed.get(&target).await.status, 200);
 
     // A label is no concern of the program's.
-    rig.register(CLUSTER, first.secret(CLUSTER, &member).label("changed", "yes").data("tls-server-name", "localhost"));
-    rig.until(EFFECTIVE, &target, |_| member.connections_accepted() == 2).await;
+    testbed
+        .register(CLUSTER, first.secret(CLUSTER, &member).label("changed", "yes").data("tls-server-name", "localhost"));
+    testbed.until(EFFECTIVE, &target, |_| member.connections_accepted() == 2).await;
     assert_eq!(first.runs(), 1);
     assert!(seen(&member).iter().all(|credential| credential == "Bearer token-1"));
 
-    rig.register(CLUSTER, second.secret(CLUSTER, &member));
-    rig.until(EFFECTIVE, &target, |_| seen(&member).last().is_some_and(|last| last == "Bearer other-1")).await;
+    testbed.register(CLUSTER, second.secret(CLUSTER, &member));
+    testbed.until(EFFECTIVE, &target, |_| seen(&member).last().is_some_and(|last| last == "Bearer other-1")).await;
     assert_eq!((first.runs(), second.runs()), (1, 1));
 }
 
@@ -51,13 +53,13 @@ async fn a_changed_secret_is_another_credential_and_an_unchanged_one_is_not() {
 async fn with_its_cluster_a_credential_is_forgotten() {
     let member = member(Http::H2.member_options()).await;
     let plugin = Plugin::tokens("");
-    let rig = Rig::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &member)).start().await;
+    let testbed = Testbed::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &member)).start().await;
     let target = proxied(CLUSTER, PATH);
-    assert_eq!(rig.get(&target).await.status, 200);
-    rig.unregister(CLUSTER);
-    rig.until(EFFECTIVE, &target, |answer| answer.status == 404).await;
-    rig.register(CLUSTER, plugin.secret(CLUSTER, &member));
-    rig.until(EFFECTIVE, &target, |answer| answer.status == 200).await;
+    assert_eq!(testbed.get(&target).await.status, 200);
+    testbed.unregister(CLUSTER);
+    testbed.until(EFFECTIVE, &target, |answer| answer.status == 404).await;
+    testbed.register(CLUSTER, plugin.secret(CLUSTER, &member));
+    testbed.until(EFFECTIVE, &target, |answer| answer.status == 200).await;
     assert_eq!(seen(&member).last().map(String::as_str), Some("Bearer token-2"));
 }
 
@@ -65,8 +67,8 @@ async fn with_its_cluster_a_credential_is_forgotten() {
 async fn a_program_ends_with_its_cluster() {
     let member = member(Http::H2.member_options()).await;
     let plugin = Plugin::new("sleep 600");
-    let rig = Rig::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &member)).start().await;
-    let mut connection = rig.connect(Http::H2).await;
+    let testbed = Testbed::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &member)).start().await;
+    let mut connection = testbed.connect(Http::H2).await;
     let target = proxied(CLUSTER, PATH);
     // The client leaves: the program goes on for whoever comes next.
     let leaving = async {
@@ -77,7 +79,7 @@ async fn a_program_ends_with_its_cluster() {
     };
     within(WAIT, "the program to run", leaving).await;
     drop(connection);
-    rig.unregister(CLUSTER);
+    testbed.unregister(CLUSTER);
     plugin.ended().await;
 }
 
@@ -85,13 +87,13 @@ async fn a_program_ends_with_its_cluster() {
 async fn a_program_ends_with_the_gateway() {
     let member = member(Http::H2.member_options()).await;
     let plugin = Plugin::new("sleep 600");
-    let builder = Rig::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &member)).arg("--drain-timeout=500ms");
-    let rig = builder.start().await;
-    let mut connection = rig.connect(Http::H2).await;
+    let builder = Testbed::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &member)).arg("--drain-timeout=500ms");
+    let testbed = builder.start().await;
+    let mut connection = testbed.connect(Http::H2).await;
     let target = proxied(CLUSTER, PATH);
     let asking = tokio::spawn(async move { connection.try_call("GET", &target, &[], b"").await.is_ok() });
     plugin.running(1).await;
-    rig.stop().await;
+    testbed.stop().await;
     plugin.ended().await;
     asking.await.expect("the client does not panic");
 }

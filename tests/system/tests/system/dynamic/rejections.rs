@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use kit::member::{FakeMember, MemberOptions, Reply};
 use kit::wait::{WAIT, eventually};
-use system_tests::{ADMIN, CLUSTER, Http, Rig, Versions, across_http, across_versions, proxied};
+use system_tests::{ADMIN, CLUSTER, Http, Testbed, Versions, across_http, across_versions, proxied};
 use tokio::time::Instant;
 
 use super::{PATH, Plugin, assert_runs_now_and_then, seen};
@@ -41,17 +41,17 @@ impl Picky {
 }
 
 /// Such a member that speaks `http`, and a gateway that reaches it with what `plugin` issues.
-async fn set(http: Http, plugin: Plugin) -> (Picky, Plugin, Rig) {
+async fn set(http: Http, plugin: Plugin) -> (Picky, Plugin, Testbed) {
     let picky = Picky::start(http.member_options()).await;
-    let rig = Rig::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &picky.member)).start().await;
-    (picky, plugin, rig)
+    let testbed = Testbed::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &picky.member)).start().await;
+    (picky, plugin, testbed)
 }
 
 across_versions!(a_request_without_a_body_is_sent_again_once);
 
 async fn a_request_without_a_body_is_sent_again_once(versions: Versions) {
-    let (picky, plugin, rig) = set(versions.member, Plugin::tokens("")).await;
-    let mut connection = rig.connect(versions.client).await;
+    let (picky, plugin, testbed) = set(versions.member, Plugin::tokens("")).await;
+    let mut connection = testbed.connect(versions.client).await;
     let target = proxied(CLUSTER, "/api/v1/nodes?limit=5");
     assert_eq!(connection.get(&target).await.status, 200);
 
@@ -69,8 +69,8 @@ async fn a_request_without_a_body_is_sent_again_once(versions: Versions) {
 across_http!(a_request_with_a_body_is_not_sent_again);
 
 async fn a_request_with_a_body_is_not_sent_again(http: Http) {
-    let (picky, plugin, rig) = set(http, Plugin::tokens("")).await;
-    let mut connection = rig.connect(http).await;
+    let (picky, plugin, testbed) = set(http, Plugin::tokens("")).await;
+    let mut connection = testbed.connect(http).await;
     let target = proxied(CLUSTER, PATH);
     assert_eq!(connection.get(&target).await.status, 200);
     picky.accept(2);
@@ -83,16 +83,16 @@ async fn a_request_with_a_body_is_not_sent_again(http: Http) {
     assert_eq!(seen(&picky.member).len(), 2);
     // But the program was asked for another.
     plugin.running(2).await;
-    let answer = rig.until(WAIT, &target, |answer| answer.status == 200).await;
+    let answer = testbed.until(WAIT, &target, |answer| answer.status == 200).await;
     assert_eq!(answer.status, 200);
     assert_eq!(plugin.runs(), 2);
 }
 
 #[tokio::test]
 async fn an_upgrade_is_asked_for_again() {
-    let (picky, _plugin, rig) = set(Http::H1, Plugin::tokens("")).await;
+    let (picky, _plugin, testbed) = set(Http::H1, Plugin::tokens("")).await;
     picky.accept(2);
-    let mut connection = rig.client().h1().await.expect("the gateway accepts connections");
+    let mut connection = testbed.client().h1().await.expect("the gateway accepts connections");
     let authorization = format!("Bearer {ADMIN}");
     let target = proxied(CLUSTER, "/api/v1/namespaces/ns/pods/p/exec?command=sh");
     let headers = [("Authorization", authorization.as_str())];
@@ -105,10 +105,10 @@ async fn an_upgrade_is_asked_for_again() {
 
 #[tokio::test]
 async fn a_workload_that_wants_another_credential_has_nothing_issued() {
-    let (picky, plugin, rig) = set(Http::H2, Plugin::tokens("")).await;
-    assert_eq!(rig.get(&proxied(CLUSTER, PATH)).await.status, 200);
+    let (picky, plugin, testbed) = set(Http::H2, Plugin::tokens("")).await;
+    assert_eq!(testbed.get(&proxied(CLUSTER, PATH)).await.status, 200);
     picky.accept(0);
-    let answer = rig.get(&proxied(CLUSTER, "/api/v1/namespaces/ns/services/grafana/proxy/")).await;
+    let answer = testbed.get(&proxied(CLUSTER, "/api/v1/namespaces/ns/services/grafana/proxy/")).await;
     assert_eq!((answer.status, answer.text().as_str()), (401, "who are you?"));
     // Neither sent again nor the program's concern.
     assert_eq!((picky.member.request_count(), plugin.runs()), (2, 1));
@@ -116,11 +116,11 @@ async fn a_workload_that_wants_another_credential_has_nothing_issued() {
 
 #[tokio::test]
 async fn a_crowd_of_rejected_requests_is_one_run() {
-    let (picky, plugin, rig) = set(Http::H2, Plugin::tokens("")).await;
+    let (picky, plugin, testbed) = set(Http::H2, Plugin::tokens("")).await;
     let target = proxied(CLUSTER, PATH);
-    assert_eq!(rig.get(&target).await.status, 200);
+    assert_eq!(testbed.get(&target).await.status, 200);
     picky.accept(2);
-    let connection = rig.connect(Http::H2).await;
+    let connection = testbed.connect(Http::H2).await;
     let asking = (0..50).map(|_| async {
         let answer = connection.open_beside("GET", &target).await.expect("an answer");
         answer.status
@@ -132,9 +132,9 @@ async fn a_crowd_of_rejected_requests_is_one_run() {
 
 #[tokio::test]
 async fn a_member_that_rejects_everything_does_not_have_it_run_each_time() {
-    let (picky, plugin, rig) = set(Http::H2, Plugin::tokens("")).await;
+    let (picky, plugin, testbed) = set(Http::H2, Plugin::tokens("")).await;
     picky.accept(0);
-    let mut connection = rig.connect(Http::H2).await;
+    let mut connection = testbed.connect(Http::H2).await;
     let started = Instant::now();
     for _ in 0..30 {
         let answer = connection.get(&proxied(CLUSTER, PATH)).await;
@@ -145,15 +145,15 @@ async fn a_member_that_rejects_everything_does_not_have_it_run_each_time() {
 
 #[tokio::test]
 async fn a_program_that_fails_then_is_what_the_caller_learns() {
-    let (picky, plugin, rig) =
+    let (picky, plugin, testbed) =
         set(Http::H2, Plugin::new(&format!("test $RUN -eq 1 || exit 9\n{}", super::issue("")))).await;
     let target = proxied(CLUSTER, PATH);
-    assert_eq!(rig.get(&target).await.status, 200);
+    assert_eq!(testbed.get(&target).await.status, 200);
     picky.accept(0);
-    let message = rig.get(&target).await.status_message(503, "ServiceUnavailable");
+    let message = testbed.get(&target).await.status_message(503, "ServiceUnavailable");
     assert!(message.contains("exec: executable sh failed with exit code 9"), "{message}");
     // What was issued last is still there, should the member have been wrong.
     picky.accept(1);
-    assert_eq!(rig.get(&target).await.status, 200);
+    assert_eq!(testbed.get(&target).await.status, 200);
     eventually(WAIT, || plugin.runs() == 2).await;
 }

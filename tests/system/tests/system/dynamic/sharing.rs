@@ -1,7 +1,7 @@
 //! However many requests and clusters want the same credential, it is issued once; and the operator
 //! sees how often.
 
-use system_tests::{CLUSTER, Http, Rig, proxied};
+use system_tests::{CLUSTER, Http, Testbed, proxied};
 
 use super::{PATH, Plugin, issue, member, seen};
 
@@ -9,9 +9,9 @@ use super::{PATH, Plugin, issue, member, seen};
 async fn a_hundred_first_requests_are_one_run() {
     let member = member(Http::H2.member_options()).await;
     let plugin = Plugin::new(&format!("while ! test -e $DIR/go; do sleep 0.02; done\n{}", issue("")));
-    let rig = Rig::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &member)).threads(2).start().await;
+    let testbed = Testbed::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &member)).threads(2).start().await;
     let target = proxied(CLUSTER, PATH);
-    let connections = [rig.connect(Http::H2).await, rig.connect(Http::H2).await];
+    let connections = [testbed.connect(Http::H2).await, testbed.connect(Http::H2).await];
     let asking = (0..100).map(|number| {
         let (connection, target) = (&connections[number % 2], &target);
         async move { connection.open_beside("GET", target).await.expect("an answer").status }
@@ -31,10 +31,10 @@ async fn clusters_with_the_same_program_share_its_credential() {
     let plugin = Plugin::tokens("");
     let builder = ["c1", "c2"]
         .into_iter()
-        .fold(Rig::builder(), |builder, name| builder.cluster(name, plugin.secret(name, &member)));
-    let rig = builder.start().await;
+        .fold(Testbed::builder(), |builder, name| builder.cluster(name, plugin.secret(name, &member)));
+    let testbed = builder.start().await;
     for name in ["c1", "c2"] {
-        assert_eq!(rig.get(&proxied(name, PATH)).await.status, 200);
+        assert_eq!(testbed.get(&proxied(name, PATH)).await.status, 200);
     }
     assert_eq!(seen(&member), ["Bearer token-1", "Bearer token-1"]);
     assert_eq!(plugin.runs(), 1);
@@ -45,14 +45,14 @@ async fn runs_and_ends_are_counted_and_the_series_go_with_the_cluster() {
     let member = member(Http::H2.member_options()).await;
     let plugin = Plugin::tokens(",\"expirationTimestamp\":\"2100-01-01T00:00:00Z\"");
     let failing = Plugin::new("exit 1");
-    let rig = Rig::builder()
+    let testbed = Testbed::builder()
         .cluster(CLUSTER, plugin.secret(CLUSTER, &member))
         .cluster("failing", failing.secret("failing", &member))
         .start()
         .await;
-    assert_eq!(rig.get(&proxied(CLUSTER, PATH)).await.status, 200);
-    assert_eq!(rig.get(&proxied("failing", PATH)).await.status, 503);
-    let metrics = rig.get("/metrics").await.text();
+    assert_eq!(testbed.get(&proxied(CLUSTER, PATH)).await.status, 200);
+    assert_eq!(testbed.get(&proxied("failing", PATH)).await.status, 503);
+    let metrics = testbed.get("/metrics").await.text();
     for line in [
         "cluster_gateway_credential_refreshes_total{cluster=\"c1\",result=\"success\"} 1",
         "cluster_gateway_credential_refreshes_total{cluster=\"failing\",result=\"failed\"} 1",
@@ -61,8 +61,8 @@ async fn runs_and_ends_are_counted_and_the_series_go_with_the_cluster() {
         assert!(metrics.contains(line), "{line} missing in:\n{metrics}");
     }
     for name in [CLUSTER, "failing"] {
-        rig.unregister(name);
+        testbed.unregister(name);
     }
     let gone = |metrics: &str| !metrics.contains("cluster_gateway_credential_refreshes_total{");
-    rig.until(kit::wait::WAIT, "/metrics", |answer| gone(&answer.text())).await;
+    testbed.until(kit::wait::WAIT, "/metrics", |answer| gone(&answer.text())).await;
 }

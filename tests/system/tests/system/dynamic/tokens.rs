@@ -1,6 +1,6 @@
 //! A token is issued when the first request needs it, in both versions of the protocol.
 
-use system_tests::{CLUSTER, Http, Rig, Versions, across_versions, proxied};
+use system_tests::{CLUSTER, Http, Testbed, Versions, across_versions, proxied};
 
 use super::{PATH, Plugin, V1, member, seen};
 
@@ -9,9 +9,9 @@ across_versions!(a_token_is_issued_once_and_used);
 async fn a_token_is_issued_once_and_used(versions: Versions) {
     let member = member(versions.member.member_options()).await;
     let plugin = Plugin::tokens("");
-    let rig = Rig::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &member)).start().await;
+    let testbed = Testbed::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &member)).start().await;
     assert_eq!(plugin.runs(), 0, "nobody asked yet");
-    let mut connection = rig.connect(versions.client).await;
+    let mut connection = testbed.connect(versions.client).await;
     for body in [&b""[..], b"{}"] {
         let answer = connection.call("POST", &proxied(CLUSTER, PATH), &[], body).await;
         assert_eq!(answer.status, 200, "{}", answer.text());
@@ -29,14 +29,14 @@ async fn the_older_version_is_spoken_too() {
         printf '{{"apiVersion":"{beta}","status":{{"token":"older"}}}}'"#
     );
     let plugin = Plugin::new(&body).with("apiVersion", beta);
-    let rig = Rig::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &member)).start().await;
-    let answer = rig.get(&proxied(CLUSTER, PATH)).await;
+    let testbed = Testbed::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &member)).start().await;
+    let answer = testbed.get(&proxied(CLUSTER, PATH)).await;
     assert_eq!(answer.status, 200, "{}", answer.text());
     assert_eq!(seen(&member), ["Bearer older"]);
 
     let mixed = Plugin::tokens("").with("apiVersion", beta);
-    let rig = Rig::builder().cluster(CLUSTER, mixed.secret(CLUSTER, &member)).start().await;
-    let message = rig.get(&proxied(CLUSTER, PATH)).await.status_message(503, "ServiceUnavailable");
+    let testbed = Testbed::builder().cluster(CLUSTER, mixed.secret(CLUSTER, &member)).start().await;
+    let message = testbed.get(&proxied(CLUSTER, PATH)).await.status_message(503, "ServiceUnavailable");
     let expected = format!("exec plugin is configured to use API version {beta}, plugin returned version {V1}");
     assert!(message.contains(&expected), "{message}");
 }
@@ -47,8 +47,8 @@ async fn the_program_is_told_of_the_cluster_if_it_wants_that() {
     for wants in [true, false] {
         let body = format!("printf '%s' \"$KUBERNETES_EXEC_INFO\" > $DIR/info\n{}", super::issue(""));
         let plugin = Plugin::new(&body).with("provideClusterInfo", wants);
-        let rig = Rig::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &member)).start().await;
-        assert_eq!(rig.get(&proxied(CLUSTER, PATH)).await.status, 200);
+        let testbed = Testbed::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &member)).start().await;
+        assert_eq!(testbed.get(&proxied(CLUSTER, PATH)).await.status, 200);
         let info = std::fs::read(plugin.directory().join("info")).expect("the program wrote it");
         let info: serde_json::Value = serde_json::from_slice(&info).expect("it is JSON");
         assert_eq!((&info["kind"], &info["spec"]["interactive"]), (&"ExecCredential".into(), &false.into()));
@@ -66,7 +66,7 @@ async fn the_environment_of_the_secret_reaches_the_program() {
     let member = member(Http::H2.member_options()).await;
     let body = format!(r#"printf '{{"apiVersion":"{V1}","status":{{"token":"%s"}}}}' "$WORD""#);
     let plugin = Plugin::new(&body).with("env", serde_json::json!([{"name": "WORD", "value": "from-the-secret"}]));
-    let rig = Rig::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &member)).start().await;
-    assert_eq!(rig.get(&proxied(CLUSTER, PATH)).await.status, 200);
+    let testbed = Testbed::builder().cluster(CLUSTER, plugin.secret(CLUSTER, &member)).start().await;
+    assert_eq!(testbed.get(&proxied(CLUSTER, PATH)).await.status, 200);
     assert_eq!(seen(&member), ["Bearer from-the-secret"]);
 }

@@ -3,7 +3,7 @@
 use kit::hub::ClusterSecret;
 use kit::member::Reply;
 use serde_json::json;
-use system_tests::{CLUSTER, Http, MEMBER_TOKEN, Rig, Versions, across_versions, proxied};
+use system_tests::{CLUSTER, Http, MEMBER_TOKEN, Testbed, Versions, across_versions, proxied};
 
 use super::assert_names_the_cluster;
 
@@ -16,8 +16,8 @@ across_versions!(
 
 async fn refusals_of_the_member_are_its_own_words(versions: Versions) {
     let member = versions.member.member().await;
-    let rig = Rig::with(&member).await;
-    let mut connection = rig.connect(versions.client).await;
+    let testbed = Testbed::with(&member).await;
+    let mut connection = testbed.connect(versions.client).await;
     for (code, reason) in [
         (400, "BadRequest"),
         (403, "Forbidden"),
@@ -45,8 +45,8 @@ async fn refusals_of_the_member_are_its_own_words(versions: Versions) {
 async fn a_rejected_credential_is_not_the_callers_fault(versions: Versions) {
     let member = versions.member.member().await;
     member.on("/x", |_| Reply::full(401, &[("www-authenticate", "Bearer"), ("retry-after", "1")], "Unauthorized"));
-    let rig = Rig::with(&member).await;
-    let mut connection = rig.connect(versions.client).await;
+    let testbed = Testbed::with(&member).await;
+    let mut connection = testbed.connect(versions.client).await;
     for (method, body) in [("GET", &b""[..]), ("POST", b"{}")] {
         let answer = connection.call(method, &proxied(CLUSTER, "/x"), &[], body).await;
         let message = assert_names_the_cluster(&answer, 502, "InternalError");
@@ -59,8 +59,8 @@ async fn a_rejected_credential_is_not_the_callers_fault(versions: Versions) {
 async fn a_workload_that_wants_a_password_says_so_itself(versions: Versions) {
     let member = versions.member.member().await;
     let (page, status) = ("<h1>password?</h1>", json!({"kind": "Status", "apiVersion": "v1", "code": 401}).to_string());
-    let rig = Rig::with(&member).await;
-    let mut connection = rig.connect(versions.client).await;
+    let testbed = Testbed::with(&member).await;
+    let mut connection = testbed.connect(versions.client).await;
     let target = proxied(CLUSTER, "/api/v1/namespaces/ns/services/grafana/proxy/login");
     let basic = ("www-authenticate", "Basic realm=\"grafana\"");
     let body_of = move |method: &str| if method == "HEAD" { "" } else { page };
@@ -88,8 +88,8 @@ async fn redirects_stay_below_the_proxy_path_or_end_here(versions: Versions) {
         .endpoint(&format!("{base}/base"))
         .ca(&member.ca_pem())
         .token(MEMBER_TOKEN);
-    let rig = Rig::builder().cluster(CLUSTER, secret).start().await;
-    let mut connection = rig.connect(versions.client).await;
+    let testbed = Testbed::builder().cluster(CLUSTER, secret).start().await;
+    let mut connection = testbed.connect(versions.client).await;
     let mut redirected = async |code: u16, location: String| {
         member.on_any(move |_| Reply::full(code, &[("location", &location)], ""));
         connection.get(&proxied(CLUSTER, "/x")).await

@@ -4,7 +4,7 @@
 use kit::member::Reply;
 use kit::member::raw::{Act, RawMember};
 use kit::pki::ALPN_H1;
-use system_tests::{CLUSTER, Http, Rig, Versions, across_http, across_versions, proxied};
+use system_tests::{CLUSTER, Http, Testbed, Versions, across_http, across_versions, proxied};
 
 use super::assert_names_the_cluster;
 use super::frames::{FrameMember, OnRequest};
@@ -34,8 +34,8 @@ async fn an_answer_that_never_comes_is_502_and_asked_for_once(client: Http) {
     for (silence, script) in silences() {
         for (method, body) in [("GET", &b""[..]), ("POST", b"{}"), ("DELETE", b"")] {
             let member = RawMember::always(script.clone()).await;
-            let rig = Rig::with(&member).await;
-            let answer = rig.connect(client).await.call(method, &proxied(CLUSTER, "/x"), &[], body).await;
+            let testbed = Testbed::with(&member).await;
+            let answer = testbed.connect(client).await.call(method, &proxied(CLUSTER, "/x"), &[], body).await;
             let message = assert_names_the_cluster(&answer, 502, "InternalError");
             assert!(message.contains("may have been processed"), "{silence}: {message}");
             assert!(!message.contains("dial tcp"), "{silence}: a reachable member is not unreachable: {message}");
@@ -48,9 +48,9 @@ async fn an_answer_that_never_comes_is_502_and_asked_for_once(client: Http) {
 async fn a_connection_lost_before_the_answer_is_502(versions: Versions) {
     let member = versions.member.member().await;
     member.on("/x", |_| Reply::Never);
-    let rig = Rig::with(&member).await;
+    let testbed = Testbed::with(&member).await;
     for method in ["GET", "POST"] {
-        let mut connection = rig.connect(versions.client).await;
+        let mut connection = testbed.connect(versions.client).await;
         let asked = member.request_count();
         let target = proxied(CLUSTER, "/x");
         let asking = connection.call(method, &target, &[], b"");
@@ -69,8 +69,8 @@ async fn a_list_cut_short_is_an_error(client: Http) {
     let head =
         format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n", 2 * list.len());
     let member = RawMember::always(Act::answer(head + list, Act::Close)).await;
-    let rig = Rig::with(&member).await;
-    let mut connection = rig.connect(client).await;
+    let testbed = Testbed::with(&member).await;
+    let mut connection = testbed.connect(client).await;
     let target = proxied(CLUSTER, "/api/v1/pods");
     let mut answer = connection.open("GET", &target, &[]).await.expect("the head was whole");
     assert_eq!(answer.status, 200);
@@ -84,7 +84,7 @@ async fn a_list_cut_short_is_an_error(client: Http) {
 
 async fn a_stream_shorter_than_it_said_is_an_error(client: Http) {
     let member = FrameMember::start(|_| OnRequest::Shorten).await;
-    let rig = Rig::with(&member).await;
-    let answer = rig.connect(client).await.try_call("GET", &proxied(CLUSTER, "/x"), &[], b"").await;
+    let testbed = Testbed::with(&member).await;
+    let answer = testbed.connect(client).await.try_call("GET", &proxied(CLUSTER, "/x"), &[], b"").await;
     answer.expect_err("five of ten bytes are not an answer");
 }

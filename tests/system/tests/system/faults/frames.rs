@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use system_tests::frames::{
     self, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, MemberFrames, RST_STREAM, STATUS_200,
 };
-use system_tests::rig::Reachable;
+use system_tests::testbed::Reachable;
 
 const REFUSED_STREAM: u32 = 7;
 /// `:status: 200`, and `content-length: 10`, a literal with an indexed name (RFC 7541 appendix A).

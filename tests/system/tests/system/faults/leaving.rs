@@ -6,7 +6,7 @@ use kit::member::{FakeMember, MemberOptions, Reply};
 use kit::pki::Authority;
 use kit::wait::{Gate, WAIT, eventually, free_port, within};
 use serde_json::json;
-use system_tests::{CLUSTER, Http, Rig, across_http, cluster, proxied};
+use system_tests::{CLUSTER, Http, Testbed, across_http, cluster, proxied};
 use tokio::task::JoinSet;
 
 across_http!(a_member_that_restarts_is_found_again, a_member_that_says_goodbye_is_asked_on_a_new_connection);
@@ -16,15 +16,15 @@ async fn a_member_that_restarts_is_found_again(speaks: Http) {
     let address = ([127, 0, 0, 1], free_port().await).into();
     let options = MemberOptions { authority, address, ..speaks.member_options() };
     let mut member = FakeMember::start(options.clone()).await;
-    let rig = Rig::with(&member).await;
-    let mut connection = rig.connect(Http::H2).await;
+    let testbed = Testbed::with(&member).await;
+    let mut connection = testbed.connect(Http::H2).await;
     for life in 0..3 {
         member.on_any(move |_| Reply::json(200, &json!({"life": life})));
         assert_eq!(connection.get(&proxied(CLUSTER, "/x")).await.json(), json!({"life": life}));
         drop(member);
         // A request may have been on its way while the member went (502); then the connection's end
         // is noticed.
-        rig.until(WAIT, &proxied(CLUSTER, "/x"), |answer| answer.status == 503).await;
+        testbed.until(WAIT, &proxied(CLUSTER, "/x"), |answer| answer.status == 503).await;
         member = FakeMember::start(options.clone()).await;
     }
 }
@@ -35,8 +35,8 @@ async fn a_member_that_says_goodbye_is_asked_on_a_new_connection(speaks: Http) {
     let slow = gate.clone();
     member.on("/slow", move |_| Reply::json(200, &json!({})).after(&slow));
     member.on("/x", |_| Reply::json(200, &json!({})));
-    let rig = Rig::with(&member).await;
-    let connection = rig.connect(Http::H2).await;
+    let testbed = Testbed::with(&member).await;
+    let connection = testbed.connect(Http::H2).await;
     let target = proxied(CLUSTER, "/slow");
     let asking = async { connection.open_beside("GET", &target).await?.whole().await };
     let leaving = async {
@@ -46,7 +46,7 @@ async fn a_member_that_says_goodbye_is_asked_on_a_new_connection(speaks: Http) {
             // The second GOAWAY ends the connection once its last request is done; until then no
             // request may join it.
             within(WAIT, "a request on another connection", async {
-                let mut other = rig.connect(Http::H2).await;
+                let mut other = testbed.connect(Http::H2).await;
                 loop {
                     assert_eq!(other.get(&proxied(CLUSTER, "/x")).await.status, 200);
                     if member.next_request().await.connection != held.connection {
@@ -62,7 +62,7 @@ async fn a_member_that_says_goodbye_is_asked_on_a_new_connection(speaks: Http) {
     assert_eq!(answer.expect("what was under way is finished").status, 200);
     eventually(WAIT, || member.connections_open() <= 1).await;
     for _ in 0..3 {
-        assert_eq!(rig.get(&proxied(CLUSTER, "/x")).await.status, 200);
+        assert_eq!(testbed.get(&proxied(CLUSTER, "/x")).await.status, 200);
     }
     assert_eq!(member.connections_accepted(), 2);
 }
@@ -73,10 +73,10 @@ async fn goodbyes_under_load_cost_no_request() {
     const REQUESTS: usize = 250;
     let member = Http::H2.member().await;
     member.on_any(|_| Reply::json(200, &json!({})));
-    let rig = Rig::builder().cluster(CLUSTER, cluster(CLUSTER, &member)).threads(2).start().await;
+    let testbed = Testbed::builder().cluster(CLUSTER, cluster(CLUSTER, &member)).threads(2).start().await;
     let mut clients = JoinSet::new();
     for _ in 0..CLIENTS {
-        let mut connection = rig.connect(Http::H2).await;
+        let mut connection = testbed.connect(Http::H2).await;
         clients.spawn(async move {
             for _ in 0..REQUESTS {
                 let answer = connection.get(&proxied(CLUSTER, "/x")).await;

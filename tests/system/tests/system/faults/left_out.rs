@@ -1,7 +1,7 @@
 //! Requests of which the member itself says that it did nothing with them: they may be sent again.
 
 use kit::wait::within;
-use system_tests::{CLUSTER, Http, Rig, proxied};
+use system_tests::{CLUSTER, Http, Testbed, proxied};
 
 use super::frames::{FrameMember, OnRequest};
 use super::{AT_ONCE, assert_names_the_cluster};
@@ -10,8 +10,8 @@ use super::{AT_ONCE, assert_names_the_cluster};
 async fn a_request_that_a_goaway_leaves_out_is_sent_again() {
     let member =
         FrameMember::start(|connection| if connection == 0 { OnRequest::LeaveOut } else { OnRequest::Answer }).await;
-    let rig = Rig::with(&member).await;
-    let mut connection = rig.connect(Http::H2).await;
+    let testbed = Testbed::with(&member).await;
+    let mut connection = testbed.connect(Http::H2).await;
     let target = proxied(CLUSTER, "/x");
     let asking = connection.get(&target);
     let answer = within(AT_ONCE, "an answer on a new connection", asking).await;
@@ -22,8 +22,8 @@ async fn a_request_that_a_goaway_leaves_out_is_sent_again() {
 #[tokio::test]
 async fn a_left_out_request_with_a_body_may_be_sent_again_and_says_so() {
     let member = FrameMember::start(|_| OnRequest::LeaveOut).await;
-    let rig = Rig::with(&member).await;
-    let answer = rig.connect(Http::H2).await.call("POST", &proxied(CLUSTER, "/x"), &[], b"{}").await;
+    let testbed = Testbed::with(&member).await;
+    let answer = testbed.connect(Http::H2).await.call("POST", &proxied(CLUSTER, "/x"), &[], b"{}").await;
     answer.status_message(503, "ServiceUnavailable");
     assert_eq!((answer.header("retry-after"), member.requests()), (Some("1"), 1), "the body is not kept");
 }
@@ -31,8 +31,8 @@ async fn a_left_out_request_with_a_body_may_be_sent_again_and_says_so() {
 #[tokio::test]
 async fn a_member_that_leaves_everything_out_is_not_asked_for_ever() {
     let member = FrameMember::start(|_| OnRequest::LeaveOut).await;
-    let rig = Rig::with(&member).await;
-    let answer = rig.get(&proxied(CLUSTER, "/x")).await;
+    let testbed = Testbed::with(&member).await;
+    let answer = testbed.get(&proxied(CLUSTER, "/x")).await;
     let message = answer.status_message(503, "ServiceUnavailable");
     assert!(!message.contains("may have been processed"), "it says that it did not: {message}");
     assert!((2..10).contains(&member.requests()), "asked {} times", member.requests());
@@ -44,8 +44,8 @@ async fn a_request_that_a_goaway_includes_is_never_sent_again() {
     const INTERNAL_ERROR: u32 = 2;
     for code in [NO_ERROR, INTERNAL_ERROR] {
         let member = FrameMember::start(move |_| OnRequest::GiveUp(code)).await;
-        let rig = Rig::with(&member).await;
-        let answer = rig.get(&proxied(CLUSTER, "/x")).await;
+        let testbed = Testbed::with(&member).await;
+        let answer = testbed.get(&proxied(CLUSTER, "/x")).await;
         let message = assert_names_the_cluster(&answer, 502, "InternalError");
         assert!(message.contains("may have been processed"), "{message}");
         assert_eq!(member.requests(), 1);
@@ -55,8 +55,8 @@ async fn a_request_that_a_goaway_includes_is_never_sent_again() {
 #[tokio::test]
 async fn a_refused_stream_may_be_sent_again_and_says_so() {
     let member = FrameMember::start(|_| OnRequest::Refuse).await;
-    let rig = Rig::with(&member).await;
-    let answer = rig.get(&proxied(CLUSTER, "/x")).await;
+    let testbed = Testbed::with(&member).await;
+    let answer = testbed.get(&proxied(CLUSTER, "/x")).await;
     answer.status_message(503, "ServiceUnavailable");
     assert_eq!(answer.header("retry-after"), Some("1"), "the member did nothing (RFC 9113 section 8.7)");
 }

@@ -2,7 +2,7 @@
 //! something else.
 
 use kit::member::Reply;
-use system_tests::{CLUSTER, Http, Rig, across_http, proxied};
+use system_tests::{CLUSTER, Http, Testbed, across_http, proxied};
 
 use super::assert_names_the_cluster;
 
@@ -14,8 +14,8 @@ across_http!(
 
 async fn a_redirect_with_dot_segments_ends_here(client: Http) {
     let member = Http::H2.member().await;
-    let rig = Rig::with(&member).await;
-    let mut connection = rig.connect(client).await;
+    let testbed = Testbed::with(&member).await;
+    let mut connection = testbed.connect(client).await;
     // Clients resolve these against the request's URL (RFC 3986 section 5.2.4), and end on the
     // hub's own paths.
     let escape = "/../../../../../../api/v1/secrets".to_owned();
@@ -30,8 +30,8 @@ async fn a_redirect_with_dot_segments_ends_here(client: Http) {
 
 async fn a_redirect_that_browsers_read_otherwise_ends_here(client: Http) {
     let member = Http::H2.member().await;
-    let rig = Rig::with(&member).await;
-    let mut connection = rig.connect(client).await;
+    let testbed = Testbed::with(&member).await;
+    let mut connection = testbed.connect(client).await;
     // They take tabs out before they look (WHATWG URL Standard, basic URL parser, step 3), and `\`
     // for `/`.
     for location in ["/\t/evil.example/", "/a/.\t./.\t./b", "/a/\t..\t/b", "/a b", "/a\\b", "/a/%2e\t%2E/b"] {
@@ -44,8 +44,8 @@ async fn a_redirect_that_browsers_read_otherwise_ends_here(client: Http) {
 
 async fn a_location_beside_an_answer_stays_below_the_proxy_path_or_is_left_out(client: Http) {
     let member = Http::H2.member().await;
-    let rig = Rig::with(&member).await;
-    let mut connection = rig.connect(client).await;
+    let testbed = Testbed::with(&member).await;
+    let mut connection = testbed.connect(client).await;
     for (location, told) in [
         ("/api/v1/jobs/7".to_owned(), Some(proxied(CLUSTER, "/api/v1/jobs/7"))),
         (member.url() + "/jobs/7", Some(proxied(CLUSTER, "/jobs/7"))),

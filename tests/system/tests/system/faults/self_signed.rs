@@ -6,7 +6,7 @@ use kit::pki::{ALPN_BOTH, ClientAuth, self_signed_leaf, server_config};
 use serde_json::json;
 use system_tests::{CLUSTER, Http, proxied};
 
-use super::unreachable::{assert_unreachable, rig, secret};
+use super::unreachable::{assert_unreachable, secret, testbed};
 
 #[tokio::test]
 async fn a_self_signed_certificate_given_as_the_authority_is_accepted() {
@@ -14,9 +14,9 @@ async fn a_self_signed_certificate_given_as_the_authority_is_accepted() {
     let tls = Some(server_config(&issued, ClientAuth::None, ALPN_BOTH));
     let member = FakeMember::start(MemberOptions { tls, ..MemberOptions::default() }).await;
     member.on_any(|_| Reply::json(200, &json!({})));
-    let same = rig(secret(&member.url(), &issued.certificate_pem)).await;
+    let same = testbed(secret(&member.url(), &issued.certificate_pem)).await;
     assert_eq!(same.get(&proxied(CLUSTER, "/x")).await.status, 200);
     let other = self_signed_leaf("kube-apiserver", &["127.0.0.1"]);
-    let other = rig(secret(&member.url(), &other.certificate_pem)).await;
+    let other = testbed(secret(&member.url(), &other.certificate_pem)).await;
     assert_unreachable(&other, Http::H2, 503, "ServiceUnavailable").await;
 }

@@ -2,7 +2,7 @@
 
 use kit::member::raw::{Act, RawMember};
 use kit::pki::ALPN_H1;
-use system_tests::{CLUSTER, Http, Rig, across_http, proxied};
+use system_tests::{CLUSTER, Http, Testbed, across_http, proxied};
 
 use super::assert_names_the_cluster;
 
@@ -23,8 +23,8 @@ async fn bytes_after_an_answer_answer_nothing(client: Http) {
         Act::ReadToEnd,
     ])
     .await;
-    let rig = Rig::with(&member).await;
-    let mut connection = rig.connect(client).await;
+    let testbed = Testbed::with(&member).await;
+    let mut connection = testbed.connect(client).await;
     for _ in 0..5 {
         let answer = connection.try_call("GET", &proxied(CLUSTER, "/x"), &[], b"").await;
         // An error is as good as the right answer: the member is broken, but nobody is deceived.
@@ -37,15 +37,15 @@ async fn bytes_after_an_answer_answer_nothing(client: Http) {
 async fn interim_answers_are_passed_over(client: Http) {
     let interim = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n";
     let member = RawMember::always(Act::answer(interim.to_owned() + &answer("good"), Act::ReadToEnd)).await;
-    let rig = Rig::with(&member).await;
-    let answer = rig.connect(client).await.get(&proxied(CLUSTER, "/x")).await;
+    let testbed = Testbed::with(&member).await;
+    let answer = testbed.connect(client).await.get(&proxied(CLUSTER, "/x")).await;
     assert_eq!((answer.status, answer.text().as_str(), answer.header("link")), (200, "good", None));
 }
 
 async fn a_head_without_end_is_refused(client: Http) {
     let endless = format!("HTTP/1.1 200 OK\r\nX-Endless: {}", "x".repeat(3 << 20));
     let member = RawMember::always(Act::answer(endless, Act::ReadToEnd)).await;
-    let rig = Rig::with(&member).await;
-    let answer = rig.connect(client).await.get(&proxied(CLUSTER, "/x")).await;
+    let testbed = Testbed::with(&member).await;
+    let answer = testbed.connect(client).await.get(&proxied(CLUSTER, "/x")).await;
     assert_names_the_cluster(&answer, 502, "InternalError");
 }

@@ -9,7 +9,7 @@ use kit::member::{BlackHole, FakeMember, MemberOptions, Reply};
 use kit::pki::{Authority, Leaf};
 use kit::wait::free_port;
 use serde_json::json;
-use system_tests::{CLUSTER, Http, MEMBER_TOKEN, Rig, across_http, cluster, proxied};
+use system_tests::{CLUSTER, Http, MEMBER_TOKEN, Testbed, across_http, cluster, proxied};
 
 use super::assert_names_the_cluster;
 
@@ -20,20 +20,20 @@ pub(super) fn secret(url: &str, ca: &str) -> ClusterSecret {
     ClusterSecret::new("vela-system", CLUSTER).endpoint(url).ca(ca).token(MEMBER_TOKEN)
 }
 
-/// A rig whose only cluster is this one.
-pub(super) async fn rig(secret: ClusterSecret) -> Rig {
-    Rig::builder().cluster(CLUSTER, secret).start().await
+/// A testbed whose only cluster is this one.
+pub(super) async fn testbed(secret: ClusterSecret) -> Testbed {
+    Testbed::builder().cluster(CLUSTER, secret).start().await
 }
 
-/// As [`rig`], with little patience: for those who do not answer at all.
-async fn impatient(secret: ClusterSecret) -> Rig {
-    Rig::builder().cluster(CLUSTER, secret).arg("--dial-timeout=300ms").start().await
+/// As [`testbed`], with little patience: for those who do not answer at all.
+async fn impatient(secret: ClusterSecret) -> Testbed {
+    Testbed::builder().cluster(CLUSTER, secret).arg("--dial-timeout=300ms").start().await
 }
 
 /// Asserts that a request is refused as unreachable; returns the message.
-pub(super) async fn assert_unreachable(rig: &Rig, client: Http, code: u16, reason: &str) -> String {
+pub(super) async fn assert_unreachable(testbed: &Testbed, client: Http, code: u16, reason: &str) -> String {
     let target = proxied(CLUSTER, "/api/v1/pods");
-    let mut connection = rig.connect(client).await;
+    let mut connection = testbed.connect(client).await;
     let message = assert_names_the_cluster(&connection.get(&target).await, code, reason);
     assert!(message.contains("dial tcp"), "{message}");
     let answer = connection.call("POST", &target, &[], b"{}").await;
@@ -43,23 +43,24 @@ pub(super) async fn assert_unreachable(rig: &Rig, client: Http, code: u16, reaso
 
 async fn a_refused_connection_is_503(client: Http) {
     let url = format!("https://127.0.0.1:{}", free_port().await);
-    let rig = rig(secret(&url, &Authority::new("ca").root_pem())).await;
-    let message = assert_unreachable(&rig, client, 503, "ServiceUnavailable").await;
+    let testbed = testbed(secret(&url, &Authority::new("ca").root_pem())).await;
+    let message = assert_unreachable(&testbed, client, 503, "ServiceUnavailable").await;
     assert!(message.contains("refused"), "{message}");
 }
 
 async fn a_black_hole_is_504_after_the_dial_timeout(client: Http) {
     let hole = BlackHole::start().await;
-    let rig = impatient(secret(&format!("https://{}", hole.address()), &Authority::new("ca").root_pem())).await;
-    let message = assert_unreachable(&rig, client, 504, "Timeout").await;
+    let testbed = impatient(secret(&format!("https://{}", hole.address()), &Authority::new("ca").root_pem())).await;
+    let message = assert_unreachable(&testbed, client, 504, "Timeout").await;
     assert!(message.contains("timeout"), "{message}");
 }
 
 async fn a_broken_handshake_is_503(client: Http) {
     let member = RawMember::always(Act::reset_on_accept()).await;
-    assert_unreachable(&rig(cluster(CLUSTER, &member)).await, client, 503, "ServiceUnavailable").await;
+    assert_unreachable(&testbed(cluster(CLUSTER, &member)).await, client, 503, "ServiceUnavailable").await;
     let member = RawMember::always(vec![Act::write("HTTP/1.1 400 Bad Request\r\n\r\n"), Act::Close]).await;
-    let message = assert_unreachable(&rig(cluster(CLUSTER, &member)).await, client, 503, "ServiceUnavailable").await;
+    let message =
+        assert_unreachable(&testbed(cluster(CLUSTER, &member)).await, client, 503, "ServiceUnavailable").await;
     assert!(message.contains("tls"), "{message}");
 }
 
@@ -73,8 +74,8 @@ async fn a_handshake_that_never_ends_is_504() {
 #[tokio::test]
 async fn a_name_that_does_not_resolve_is_503() {
     let secret = secret("https://member.invalid:6443", &Authority::new("ca").root_pem());
-    let rig = Rig::builder().cluster(CLUSTER, secret).start().await;
-    let message = assert_unreachable(&rig, Http::H2, 503, "ServiceUnavailable").await;
+    let testbed = Testbed::builder().cluster(CLUSTER, secret).start().await;
+    let message = assert_unreachable(&testbed, Http::H2, 503, "ServiceUnavailable").await;
     assert!(message.contains("member.invalid"), "{message}");
 }
 
@@ -91,8 +92,8 @@ async fn certificates_that_prove_nothing_are_refused_and_nothing_is_sent() {
         ("a client's certificate", Leaf::client("kube-apiserver").san("127.0.0.1"), None),
     ] {
         let member = FakeMember::start(MemberOptions { serving: leaf, ..MemberOptions::default() }).await;
-        let rig = rig(secret(&member.url(), &trusted.unwrap_or_else(|| member.ca_pem()))).await;
-        let message = assert_unreachable(&rig, Http::H2, 503, "ServiceUnavailable").await;
+        let testbed = testbed(secret(&member.url(), &trusted.unwrap_or_else(|| member.ca_pem()))).await;
+        let message = assert_unreachable(&testbed, Http::H2, 503, "ServiceUnavailable").await;
         assert!(message.contains("tls"), "{fault}: {message}");
         assert_eq!(member.request_count(), 0, "{fault}");
     }
@@ -104,9 +105,9 @@ async fn the_name_to_verify_can_be_given() {
     let member = FakeMember::start(MemberOptions { serving: leaf, ..MemberOptions::default() }).await;
     member.on_any(|_| Reply::json(200, &json!({})));
     let named = |name: &str| cluster(CLUSTER, &member).data("tls-server-name", name);
-    let good = rig(named("kubernetes.default.svc")).await;
+    let good = testbed(named("kubernetes.default.svc")).await;
     assert_eq!(good.get(&proxied(CLUSTER, "/x")).await.status, 200);
-    let bad = rig(named("kubernetes.other.svc")).await;
+    let bad = testbed(named("kubernetes.other.svc")).await;
     assert_unreachable(&bad, Http::H2, 503, "ServiceUnavailable").await;
 }
 
@@ -116,8 +117,8 @@ async fn a_members_authority_can_be_an_intermediate_of_the_one_given() {
     let authority = Some(Arc::new(root.intermediate("issuing")));
     let member = FakeMember::start(MemberOptions { authority, ..MemberOptions::default() }).await;
     member.on_any(|_| Reply::json(200, &json!({})));
-    let rig = rig(secret(&member.url(), &root.root_pem())).await;
-    assert_eq!(rig.get(&proxied(CLUSTER, "/x")).await.status, 200);
+    let testbed = testbed(secret(&member.url(), &root.root_pem())).await;
+    assert_eq!(testbed.get(&proxied(CLUSTER, "/x")).await.status, 200);
 }
 
 #[tokio::test]
@@ -126,9 +127,9 @@ async fn verification_is_skipped_only_where_the_secret_says_so() {
     let member = FakeMember::start(MemberOptions { serving: leaf, ..MemberOptions::default() }).await;
     member.on_any(|_| Reply::json(200, &json!({})));
     let bare = || ClusterSecret::new("vela-system", CLUSTER).endpoint(&member.url()).token(MEMBER_TOKEN);
-    let insecure = rig(bare().data("insecure-skip-tls-verify", "true")).await;
+    let insecure = testbed(bare().data("insecure-skip-tls-verify", "true")).await;
     assert_eq!(insecure.get(&proxied(CLUSTER, "/x")).await.status, 200);
-    let system_roots = rig(bare()).await;
+    let system_roots = testbed(bare()).await;
     assert_unreachable(&system_roots, Http::H2, 503, "ServiceUnavailable").await;
     assert_eq!(member.request_count(), 1);
 }
@@ -137,7 +138,8 @@ async fn verification_is_skipped_only_where_the_secret_says_so() {
 async fn a_member_that_allows_no_request_at_all_says_so() {
     let options = MemberOptions { max_concurrent_streams: 0, ..MemberOptions::default() };
     let member = FakeMember::start(options).await;
-    let message = assert_unreachable(&rig(cluster(CLUSTER, &member)).await, Http::H2, 503, "ServiceUnavailable").await;
+    let message =
+        assert_unreachable(&testbed(cluster(CLUSTER, &member)).await, Http::H2, 503, "ServiceUnavailable").await;
     assert!(message.contains("MAX_CONCURRENT_STREAMS"), "{message}");
     assert_eq!(member.request_count(), 0);
 }

@@ -7,7 +7,7 @@ use kit::hub::{Call, Decision, Fault, TokenUser};
 use kit::wait::within;
 use system_tests::{CLUSTER, Connection, Http, proxied};
 
-use super::{Stage, target};
+use super::{Fixture, target};
 
 /// What the hub takes for a review.
 const REVIEW: Duration = Duration::from_secs(1);
@@ -21,15 +21,17 @@ const EACH: usize = 100;
 /// Bytes of a path that no review is remembered for.
 const LONG: usize = 12_000;
 
-impl Stage {
+impl Fixture {
     /// A hub that allows alice everything, and alice's connection, whose token it knows already.
     async fn with_alice() -> (Self, Connection) {
-        let stage = Self::set().await;
-        stage.hub.add_token("alices", TokenUser::new("alice", &[]));
-        stage.hub.on_access(|spec| if spec["user"] == "alice" { Decision::allow() } else { Decision::no_opinion("") });
-        let mut alice = stage.connect(Http::H2, None).await.bearer("alices");
+        let fixture = Self::set().await;
+        fixture.hub.add_token("alices", TokenUser::new("alice", &[]));
+        fixture
+            .hub
+            .on_access(|spec| if spec["user"] == "alice" { Decision::allow() } else { Decision::no_opinion("") });
+        let mut alice = fixture.connect(Http::H2, None).await.bearer("alices");
         assert_eq!(alice.get(&target()).await.status, 200);
-        (stage, alice)
+        (fixture, alice)
     }
 
     /// Strangers who ask, each for something else, and leave without waiting for an answer.
@@ -59,9 +61,9 @@ async fn assert_is_served(mut alice: Connection) {
 
 #[tokio::test]
 async fn those_without_a_credential_do_not_hold_up_users() {
-    let (stage, alice) = Stage::with_alice().await;
-    stage.hub.fail(Call::AccessReview, Fault::Delay(REVIEW));
-    stage
+    let (fixture, alice) = Fixture::with_alice().await;
+    fixture.hub.fail(Call::AccessReview, Fault::Delay(REVIEW));
+    fixture
         .crowd(|stranger, number| {
             let width = if number % 2 == 0 { LONG } else { 0 };
             (format!("/{stranger}/{number:0width$}"), Vec::new())
@@ -72,17 +74,17 @@ async fn those_without_a_credential_do_not_hold_up_users() {
 
 #[tokio::test]
 async fn those_without_a_credential_who_ask_for_clusters_do_not_hold_up_users() {
-    let (stage, alice) = Stage::with_alice().await;
-    stage.hub.fail(Call::AccessReview, Fault::Delay(REVIEW));
-    stage.crowd(|stranger, number| (proxied(&format!("{CLUSTER}-{stranger}-{number}"), "/x"), Vec::new())).await;
+    let (fixture, alice) = Fixture::with_alice().await;
+    fixture.hub.fail(Call::AccessReview, Fault::Delay(REVIEW));
+    fixture.crowd(|stranger, number| (proxied(&format!("{CLUSTER}-{stranger}-{number}"), "/x"), Vec::new())).await;
     assert_is_served(alice).await;
 }
 
 #[tokio::test]
 async fn those_with_junk_for_tokens_do_not_hold_up_users() {
-    let (stage, alice) = Stage::with_alice().await;
-    stage.hub.fail(Call::TokenReview, Fault::Delay(REVIEW));
-    stage
+    let (fixture, alice) = Fixture::with_alice().await;
+    fixture.hub.fail(Call::TokenReview, Fault::Delay(REVIEW));
+    fixture
         .crowd(|stranger, number| (target(), vec![("authorization", format!("Bearer junk-{stranger}-{number}"))]))
         .await;
     assert_is_served(alice).await;

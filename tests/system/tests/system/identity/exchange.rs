@@ -9,7 +9,7 @@ use kit::wait::{WAIT, becomes, within};
 use system_tests::{Connection, Http, cluster, proxied};
 use tempfile::TempDir;
 
-use super::{PATH, Stage, acted_as, lines, target};
+use super::{Fixture, PATH, acted_as, lines, target};
 
 const GATE: &str = "--feature-gates=APIPriorityAndFairness=false,ClientIdentityPenetration=true";
 const ANNOTATION: &str = "cluster.core.oam.dev/cluster-gateway-proxy-configuration";
@@ -62,7 +62,7 @@ fn mapping(group: &str, user: &str) -> String {
     )
 }
 
-impl Stage {
+impl Fixture {
     /// One request that the aggregator brings for `user` in `group`, as the member sees it.
     async fn seen_of(&self, connection: &mut Connection, user: &str, group: &str) -> Recorded {
         let identity = [("X-Remote-User", user), ("X-Remote-Group", group)];
@@ -75,42 +75,42 @@ impl Stage {
 #[tokio::test]
 async fn kubevelas_rule_lets_its_ux_act_as_the_registered_credential() {
     let file = RulesFile::new(KUBEVELA);
-    let stage = Stage::with(Http::H2, &[GATE, &file.argument()]).await;
-    stage.hub.allow_all();
-    let mut connection = stage.front_proxy(Http::H2).await;
-    let request = stage.seen_of(&mut connection, "admin", "kubevela:ux").await;
+    let fixture = Fixture::with(Http::H2, &[GATE, &file.argument()]).await;
+    fixture.hub.allow_all();
+    let mut connection = fixture.front_proxy(Http::H2).await;
+    let request = fixture.seen_of(&mut connection, "admin", "kubevela:ux").await;
     assert_eq!(acted_as(&request), []);
     assert!(request.header("authorization").is_some());
-    let request = stage.seen_of(&mut connection, "jane", "dev").await;
+    let request = fixture.seen_of(&mut connection, "jane", "dev").await;
     assert_eq!(acted_as(&request), lines(&[("user", "jane"), ("group", "dev"), ("group", "system:authenticated")]));
 }
 
 #[tokio::test]
 async fn a_clusters_own_rules_come_first_and_concern_no_other_cluster() {
     let file = RulesFile::new(&mapping("dev", "by-file"));
-    let stage = Stage::with(Http::H2, &[GATE, &file.argument()]).await;
-    stage.hub.allow_all();
-    let annotated = cluster("c2", &stage.member).annotation(ANNOTATION, &mapping("dev", "by-secret"));
-    stage.hub.put_secret(annotated);
-    let mut connection = stage.front_proxy(Http::H2).await;
+    let fixture = Fixture::with(Http::H2, &[GATE, &file.argument()]).await;
+    fixture.hub.allow_all();
+    let annotated = cluster("c2", &fixture.member).annotation(ANNOTATION, &mapping("dev", "by-secret"));
+    fixture.hub.put_secret(annotated);
+    let mut connection = fixture.front_proxy(Http::H2).await;
     let identity = [("X-Remote-User", "jane"), ("X-Remote-Group", "dev")];
     let there = proxied("c2", PATH);
     let answer = async { while connection.call("GET", &there, &identity, b"").await.status == 404 {} };
     within(WAIT, "the second cluster", answer).await;
     let mapped = |user| lines(&[("user", user), ("group", "mapped"), ("uid", "u-9")]);
-    assert_eq!(acted_as(&stage.member.next_request().await), mapped("by-secret"));
-    assert_eq!(acted_as(&stage.seen_of(&mut connection, "jane", "dev").await), mapped("by-file"));
-    let request = stage.seen_of(&mut connection, "joe", "ops").await;
+    assert_eq!(acted_as(&fixture.member.next_request().await), mapped("by-secret"));
+    assert_eq!(acted_as(&fixture.seen_of(&mut connection, "jane", "dev").await), mapped("by-file"));
+    let request = fixture.seen_of(&mut connection, "joe", "ops").await;
     assert_eq!(acted_as(&request)[0], ("user".to_owned(), "joe".to_owned()));
 }
 
 #[tokio::test]
 async fn the_file_is_followed_and_a_wrong_one_changes_nothing() {
     let file = RulesFile::new(&mapping("dev", "first"));
-    let stage = Stage::with(Http::H2, &[GATE, &file.argument()]).await;
-    stage.hub.allow_all();
-    let mut connection = stage.front_proxy(Http::H2).await;
-    let mut user = async || acted_as(&stage.seen_of(&mut connection, "jane", "dev").await)[0].1.clone();
+    let fixture = Fixture::with(Http::H2, &[GATE, &file.argument()]).await;
+    fixture.hub.allow_all();
+    let mut connection = fixture.front_proxy(Http::H2).await;
+    let mut user = async || acted_as(&fixture.seen_of(&mut connection, "jane", "dev").await)[0].1.clone();
     assert_eq!(user().await, "first");
     file.write(&mapping("dev", "second"));
     becomes(WAIT, "the changed rules", async || user().await == "second").await;
@@ -118,7 +118,7 @@ async fn the_file_is_followed_and_a_wrong_one_changes_nothing() {
     file.write(
         "spec: {clientIdentityExchanger: {rules: [{type: PrivilegedIdentityExchanger, source: {userPattern: '('}}]}}",
     );
-    let mut scrape = stage.front_proxy(Http::H2).await.with("x-remote-user", "prometheus");
+    let mut scrape = fixture.front_proxy(Http::H2).await.with("x-remote-user", "prometheus");
     becomes(WAIT, "the notice of the broken file", async || {
         scrape.get("/metrics").await.text().contains("cluster_gateway_identity_rules_current 0")
     })
@@ -128,11 +128,11 @@ async fn the_file_is_followed_and_a_wrong_one_changes_nothing() {
 
 #[tokio::test]
 async fn a_wrong_annotation_closes_its_own_cluster_only() {
-    let stage = Stage::with(Http::H2, &[GATE]).await;
-    stage.hub.allow_all();
-    let mut connection = stage.front_proxy(Http::H2).await.with("x-remote-user", "jane");
+    let fixture = Fixture::with(Http::H2, &[GATE]).await;
+    fixture.hub.allow_all();
+    let mut connection = fixture.front_proxy(Http::H2).await.with("x-remote-user", "jane");
     let wrong = mapping("dev", "x").replace("group: dev", "userPattern: '('");
-    stage.hub.put_secret(cluster("c2", &stage.member).annotation(ANNOTATION, &wrong));
+    fixture.hub.put_secret(cluster("c2", &fixture.member).annotation(ANNOTATION, &wrong));
     let there = proxied("c2", PATH);
     let refused = async {
         loop {
@@ -146,10 +146,10 @@ async fn a_wrong_annotation_closes_its_own_cluster_only() {
     for part in ["cluster c2", ANNOTATION, "rule 1 (\"map\")", "userPattern"] {
         assert!(message.contains(part), "{part} missing in: {message}");
     }
-    assert_eq!(stage.member.request_count(), 0);
+    assert_eq!(fixture.member.request_count(), 0);
     assert_eq!(connection.get(&target()).await.status, 200, "the other cluster is untouched");
 
-    stage.hub.put_secret(cluster("c2", &stage.member));
+    fixture.hub.put_secret(cluster("c2", &fixture.member));
     let healed = async { while connection.get(&there).await.status != 200 {} };
     within(WAIT, "the corrected annotation", healed).await;
 }
@@ -179,17 +179,17 @@ async fn writing_a_secret_does_not_make_anybody_privileged() {
     for (argument, is_allowed) in
         [("--allow-privileged-annotations=false", false), ("--allow-privileged-annotations", true)]
     {
-        let stage = Stage::with(Http::H2, &[GATE, argument]).await;
-        stage.hub.allow_all();
-        let mut connection = stage.front_proxy(Http::H2).await;
+        let fixture = Fixture::with(Http::H2, &[GATE, argument]).await;
+        fixture.hub.allow_all();
+        let mut connection = fixture.front_proxy(Http::H2).await;
         for (number, (rules, elevated)) in elevating().into_iter().enumerate() {
             let name = format!("annotated-{number}");
-            stage.hub.put_secret(cluster(&name, &stage.member).annotation(ANNOTATION, &rules));
+            fixture.hub.put_secret(cluster(&name, &fixture.member).annotation(ANNOTATION, &rules));
             let there = proxied(&name, PATH);
             let known = async { while connection.call("GET", &there, &identity, b"").await.status == 404 {} };
             within(WAIT, "the annotated Secret", known).await;
             let expected = if is_allowed { &elevated } else { &jane };
-            assert_eq!(acted_as(&stage.member.next_request().await), *expected, "{argument}: {rules}");
+            assert_eq!(acted_as(&fixture.member.next_request().await), *expected, "{argument}: {rules}");
         }
     }
 }
@@ -197,11 +197,11 @@ async fn writing_a_secret_does_not_make_anybody_privileged() {
 #[tokio::test]
 async fn without_the_gate_annotations_mean_nothing_and_nobody_is_exchanged() {
     let file = RulesFile::new(&mapping("dev", "by-file"));
-    let stage = Stage::with(Http::H2, &["--feature-gates=ClientIdentityPenetration=false", &file.argument()]).await;
-    stage.hub.allow_all();
-    stage.hub.put_secret(cluster("c2", &stage.member).annotation(ANNOTATION, "nonsense: ["));
-    let mut connection = stage.front_proxy(Http::H2).await;
-    assert_eq!(acted_as(&stage.seen_of(&mut connection, "jane", "dev").await), []);
+    let fixture = Fixture::with(Http::H2, &["--feature-gates=ClientIdentityPenetration=false", &file.argument()]).await;
+    fixture.hub.allow_all();
+    fixture.hub.put_secret(cluster("c2", &fixture.member).annotation(ANNOTATION, "nonsense: ["));
+    let mut connection = fixture.front_proxy(Http::H2).await;
+    assert_eq!(acted_as(&fixture.seen_of(&mut connection, "jane", "dev").await), []);
     let identity = [("X-Remote-User", "jane"), ("X-Remote-Group", "dev")];
     let there = proxied("c2", PATH);
     let answer = async {
@@ -213,11 +213,11 @@ async fn without_the_gate_annotations_mean_nothing_and_nobody_is_exchanged() {
         }
     };
     assert_eq!(within(WAIT, "the second cluster", answer).await, 200);
-    assert_eq!(acted_as(&stage.member.next_request().await), []);
+    assert_eq!(acted_as(&fixture.member.next_request().await), []);
     // The operator's rules hold for those who ask.
     let asking = format!("{}?impersonate=true", target());
     assert_eq!(connection.call("GET", &asking, &identity, b"").await.status, 200);
-    assert_eq!(acted_as(&stage.member.next_request().await)[0], ("user".to_owned(), "by-file".to_owned()));
+    assert_eq!(acted_as(&fixture.member.next_request().await)[0], ("user".to_owned(), "by-file".to_owned()));
 }
 
 #[tokio::test]

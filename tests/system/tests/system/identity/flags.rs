@@ -2,7 +2,7 @@
 
 use kit::member::{FakeMember, MemberOptions, Reply};
 use kit::pki::{Authority, Leaf};
-use system_tests::{CLUSTER, Connection, Http, Rig, across_http, cluster};
+use system_tests::{CLUSTER, Connection, Http, Testbed, across_http, cluster};
 
 use super::target;
 
@@ -10,21 +10,21 @@ use super::target;
 const NAME: &str = "my-proxy";
 
 /// A gateway without a hub behind a proxy that says who calls by `X-User` and `X-Groups`.
-struct Stage {
+struct Fixture {
     member: FakeMember,
     proxies: Authority,
-    rig: Rig,
+    testbed: Testbed,
 }
 
-// === impl Stage ===
+// === impl Fixture ===
 
-impl Stage {
+impl Fixture {
     async fn set() -> Self {
         let member = FakeMember::start(MemberOptions::default()).await;
         member.on_any(|_| Reply::full(200, &[], ""));
         let (proxies, directory) = (Authority::new("proxies"), tempfile::tempdir().unwrap());
         let file = proxies.write_to(directory.path(), "proxies").unwrap();
-        let rig = Rig::builder()
+        let testbed = Testbed::builder()
             .cluster(CLUSTER, cluster(CLUSTER, &member))
             .arg(&format!("--requestheader-client-ca-file={}", file.display()))
             .arg(&format!("--requestheader-allowed-names=other,{NAME}"))
@@ -33,11 +33,11 @@ impl Stage {
             .arg("--requestheader-extra-headers-prefix=X-More-")
             .start()
             .await;
-        Self { member, proxies, rig }
+        Self { member, proxies, testbed }
     }
 
     async fn connect(&self, http: Http, name: &str) -> Connection {
-        let client = self.rig.client_with(&self.proxies.issue(&Leaf::client(name)));
+        let client = self.testbed.client_with(&self.proxies.issue(&Leaf::client(name)));
         http.connect(&client).await.expect("the gateway accepts connections")
     }
 }
@@ -45,12 +45,12 @@ impl Stage {
 across_http!(its_own_headers_name_the_user_and_stay_here);
 
 async fn its_own_headers_name_the_user_and_stay_here(http: Http) {
-    let stage = Stage::set().await;
-    let mut connection = stage.connect(http, NAME).await;
+    let fixture = Fixture::set().await;
+    let mut connection = fixture.connect(http, NAME).await;
     let headers =
         [("X-User", "alice"), ("X-Groups", "system:masters"), ("X-More-Scopes", "all"), ("X-Remote-User", "root")];
     assert_eq!(connection.call("DELETE", &target(), &headers, b"").await.status, 200);
-    let request = stage.member.next_request().await;
+    let request = fixture.member.next_request().await;
     for (name, _) in headers {
         assert_eq!(request.header(name), None, "{name} must not cross");
     }
@@ -63,18 +63,18 @@ async fn its_own_headers_name_the_user_and_stay_here(http: Http) {
 across_http!(its_headers_from_anybody_else_say_nothing);
 
 async fn its_headers_from_anybody_else_say_nothing(http: Http) {
-    let stage = Stage::set().await;
+    let fixture = Fixture::set().await;
     let forged = [("X-User", "admin"), ("X-Groups", "system:masters"), ("X-More-Scopes", "all")];
-    let mut connection = stage.rig.anonymous(http).await;
+    let mut connection = fixture.testbed.anonymous(http).await;
     let message = connection.call("GET", &target(), &forged, b"").await.status_message(403, "Forbidden");
     assert!(message.contains("User \"system:anonymous\""), "{message}");
-    let mut connection = stage.connect(http, "my-proxies").await;
+    let mut connection = fixture.connect(http, "my-proxies").await;
     connection.call("GET", &target(), &forged, b"").await.status_message(401, "Unauthorized");
-    assert_eq!(stage.member.request_count(), 0);
+    assert_eq!(fixture.member.request_count(), 0);
 
-    let mut connection = stage.rig.connect(http).await;
+    let mut connection = fixture.testbed.connect(http).await;
     assert_eq!(connection.call("GET", &target(), &forged, b"").await.status, 200);
-    let request = stage.member.next_request().await;
+    let request = fixture.member.next_request().await;
     for (name, _) in forged {
         assert_eq!(request.header(name), None, "{name} must not cross");
     }

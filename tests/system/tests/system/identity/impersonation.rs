@@ -4,7 +4,7 @@ use kit::hub::{Call, Decision, Fault, TokenUser};
 use serde_json::{Value, json};
 use system_tests::{Http, across_http};
 
-use super::{Stage, target};
+use super::{Fixture, target};
 
 /// Who impersonates whom.
 const HEADERS: &[(&str, &str)] =
@@ -17,16 +17,16 @@ fn is_impersonation(spec: &Value) -> bool {
 across_http!(who_may_impersonate_acts_as_the_other);
 
 async fn who_may_impersonate_acts_as_the_other(http: Http) {
-    let stage = Stage::set().await;
-    stage.hub.add_token("alices-token", TokenUser::new("alice", &[]));
-    stage.hub.on_access(|spec| match (spec["user"].as_str(), is_impersonation(spec)) {
+    let fixture = Fixture::set().await;
+    fixture.hub.add_token("alices-token", TokenUser::new("alice", &[]));
+    fixture.hub.on_access(|spec| match (spec["user"].as_str(), is_impersonation(spec)) {
         (Some("alice"), true) | (Some("bob"), false) => Decision::allow(),
         _ => Decision::deny("not this one"),
     });
-    let mut connection = stage.connect(http, None).await.bearer("alices-token");
+    let mut connection = fixture.connect(http, None).await.bearer("alices-token");
     assert_eq!(connection.call("GET", &target(), HEADERS, b"").await.status, 200);
 
-    let reviews = stage.hub.access_reviews();
+    let reviews = fixture.hub.access_reviews();
     let asked: Vec<_> = reviews
         .iter()
         .filter(|spec| is_impersonation(spec))
@@ -41,7 +41,7 @@ async fn who_may_impersonate_acts_as_the_other(http: Http) {
     assert_eq!((&last["user"], &last["extra"]), (&json!("bob"), &json!({"scopes": ["read"]})));
     assert_eq!(last["groups"], json!(["testers", "system:authenticated"]));
 
-    let request = stage.member.next_request().await;
+    let request = fixture.member.next_request().await;
     let crossed = request.headers.keys().find(|name| name.as_str().starts_with("impersonate"));
     assert_eq!(crossed, None, "the member knows the gateway alone");
 }
@@ -49,10 +49,10 @@ async fn who_may_impersonate_acts_as_the_other(http: Http) {
 across_http!(who_may_not_impersonate_reaches_nobody);
 
 async fn who_may_not_impersonate_reaches_nobody(http: Http) {
-    let stage = Stage::set().await;
-    stage.hub.add_token("alices-token", TokenUser::new("alice", &[]));
-    stage.hub.on_access(|spec| if is_impersonation(spec) { Decision::no_opinion("") } else { Decision::allow() });
-    let mut connection = stage.connect(http, None).await.bearer("alices-token");
+    let fixture = Fixture::set().await;
+    fixture.hub.add_token("alices-token", TokenUser::new("alice", &[]));
+    fixture.hub.on_access(|spec| if is_impersonation(spec) { Decision::no_opinion("") } else { Decision::allow() });
+    let mut connection = fixture.connect(http, None).await.bearer("alices-token");
     let message = connection.call("GET", &target(), HEADERS, b"").await.status_message(403, "Forbidden");
     assert!(message.contains("User \"alice\" cannot impersonate"), "{message}");
     // Nor by a header that names no user, nor by one hidden among hop-by-hop headers. Who is known
@@ -63,24 +63,24 @@ async fn who_may_not_impersonate_reaches_nobody(http: Http) {
         let headers = [("Impersonate-User", "bob"), ("Connection", "Impersonate-User")];
         connection.call("GET", &target(), &headers, b"").await.status_message(403, "Forbidden");
     }
-    assert_eq!(stage.member.request_count(), 0);
+    assert_eq!(fixture.member.request_count(), 0);
 }
 
 #[tokio::test]
 async fn a_review_that_cannot_be_had_lets_nobody_pass() {
-    let stage = Stage::set().await;
-    stage.hub.allow_all();
-    stage.hub.add_token("alices-token", TokenUser::new("alice", &[]));
-    stage.hub.fail(Call::AccessReview, Fault::Status(500));
-    let mut connection = stage.connect(Http::H2, None).await.bearer("alices-token");
+    let fixture = Fixture::set().await;
+    fixture.hub.allow_all();
+    fixture.hub.add_token("alices-token", TokenUser::new("alice", &[]));
+    fixture.hub.fail(Call::AccessReview, Fault::Status(500));
+    let mut connection = fixture.connect(Http::H2, None).await.bearer("alices-token");
     connection.get(&target()).await.status_message(500, "InternalError");
-    stage.hub.heal(Call::AccessReview);
-    stage.hub.fail(Call::TokenReview, Fault::Garbage);
-    let mut connection = stage.connect(Http::H2, None).await.bearer("bobs-token");
+    fixture.hub.heal(Call::AccessReview);
+    fixture.hub.fail(Call::TokenReview, Fault::Garbage);
+    let mut connection = fixture.connect(Http::H2, None).await.bearer("bobs-token");
     connection.get(&target()).await.status_message(500, "InternalError");
-    assert_eq!(stage.member.request_count(), 0);
+    assert_eq!(fixture.member.request_count(), 0);
 
-    stage.hub.heal(Call::TokenReview);
-    let mut connection = stage.connect(Http::H2, None).await.bearer("alices-token");
+    fixture.hub.heal(Call::TokenReview);
+    let mut connection = fixture.connect(Http::H2, None).await.bearer("alices-token");
     assert_eq!(connection.get(&target()).await.status, 200, "a failed review is not remembered");
 }

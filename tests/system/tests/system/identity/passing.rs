@@ -3,9 +3,9 @@
 use kit::hub::{Decision, TokenUser};
 use kit::member::raw::{Act, RawMember};
 use serde_json::Value;
-use system_tests::{CLUSTER, Http, Rig, Versions, across_versions, cluster, proxied};
+use system_tests::{CLUSTER, Http, Testbed, Versions, across_versions, cluster, proxied};
 
-use super::{PATH, Stage, acted_as, lines, target};
+use super::{Fixture, PATH, acted_as, lines, target};
 
 const GATE: &str = "--feature-gates=ClientIdentityPenetration=true";
 /// Of a user who is in everything.
@@ -14,9 +14,9 @@ const GROUPS: usize = 600;
 across_versions!(callers_cross_with_all_they_are, crowded_users_cross_whole);
 
 async fn callers_cross_with_all_they_are(versions: Versions) {
-    let stage = Stage::with(versions.member, &[GATE]).await;
-    stage.hub.allow_all();
-    let mut connection = stage.front_proxy(versions.client).await;
+    let fixture = Fixture::with(versions.member, &[GATE]).await;
+    fixture.hub.allow_all();
+    let mut connection = fixture.front_proxy(versions.client).await;
     let identity = [
         ("X-Remote-User", "jörg"),
         ("X-Remote-Uid", "u-1"),
@@ -35,26 +35,26 @@ async fn callers_cross_with_all_they_are(versions: Versions) {
         ("extra-example.com%2fscopes", "read"),
         ("extra-example.com%2fscopes", "write"),
     ]);
-    let request = stage.member.next_request().await;
+    let request = fixture.member.next_request().await;
     assert_eq!(acted_as(&request), expected);
     assert_eq!(request.header("authorization"), Some("Bearer member-token"));
 }
 
 async fn crowded_users_cross_whole(versions: Versions) {
-    let stage = Stage::with(versions.member, &[GATE]).await;
-    stage.hub.allow_all();
+    let fixture = Fixture::with(versions.member, &[GATE]).await;
+    fixture.hub.allow_all();
     let groups: Vec<_> = (0..GROUPS).map(|number| format!("organization:department-{number:04}:engineers")).collect();
     let names: Vec<_> = groups.iter().map(String::as_str).collect();
-    stage.hub.add_token("janes-token", TokenUser::new("jane", &names));
+    fixture.hub.add_token("janes-token", TokenUser::new("jane", &names));
 
-    let mut connection = stage.front_proxy(versions.client).await;
+    let mut connection = fixture.front_proxy(versions.client).await;
     let mut identity = vec![("X-Remote-User", "jane")];
     identity.extend(names.iter().map(|name| ("X-Remote-Group", *name)));
     assert_eq!(connection.call("GET", &target(), &identity, b"").await.status, 200);
-    let behind_the_hub = stage.member.next_request().await.header_values("impersonate-group");
-    let mut connection = stage.connect(versions.client, None).await.bearer("janes-token");
+    let behind_the_hub = fixture.member.next_request().await.header_values("impersonate-group");
+    let mut connection = fixture.connect(versions.client, None).await.bearer("janes-token");
     assert_eq!(connection.get(&target()).await.status, 200);
-    let direct = stage.member.next_request().await.header_values("impersonate-group");
+    let direct = fixture.member.next_request().await.header_values("impersonate-group");
     for mut seen in [behind_the_hub, direct] {
         assert_eq!(seen.pop().as_deref(), Some("system:authenticated"));
         assert!(seen == groups, "{} of {GROUPS} groups arrived", seen.len());
@@ -63,10 +63,10 @@ async fn crowded_users_cross_whole(versions: Versions) {
 
 #[tokio::test]
 async fn uids_and_extra_attributes_are_withheld_as_the_operator_says() {
-    let stage =
-        Stage::with(Http::H2, &[GATE, "--impersonate-uid=false", "--impersonate-extra-filter=a,example.com/*"]).await;
-    stage.hub.allow_all();
-    let mut connection = stage.front_proxy(Http::H2).await;
+    let fixture =
+        Fixture::with(Http::H2, &[GATE, "--impersonate-uid=false", "--impersonate-extra-filter=a,example.com/*"]).await;
+    fixture.hub.allow_all();
+    let mut connection = fixture.front_proxy(Http::H2).await;
     let identity = [
         ("X-Remote-User", "jane"),
         ("X-Remote-Uid", "u-1"),
@@ -83,20 +83,20 @@ async fn uids_and_extra_attributes_are_withheld_as_the_operator_says() {
         ("extra-ab", "2"),
         ("extra-authentication.kubernetes.io%2fd", "4"),
     ];
-    assert_eq!(acted_as(&stage.member.next_request().await), lines(&expected));
+    assert_eq!(acted_as(&fixture.member.next_request().await), lines(&expected));
 }
 
 #[tokio::test]
 async fn a_name_that_would_arrive_as_another_reaches_nobody() {
-    let stage = Stage::with(Http::H2, &[GATE]).await;
-    stage.hub.allow_all();
+    let fixture = Fixture::with(Http::H2, &[GATE]).await;
+    fixture.hub.allow_all();
     for (token, name) in [("a", "jane "), ("b", "jane\nImpersonate-Group: system:masters")] {
-        stage.hub.add_token(token, TokenUser::new(name, &[]));
-        let mut connection = stage.connect(Http::H2, None).await.bearer(token);
+        fixture.hub.add_token(token, TokenUser::new(name, &[]));
+        let mut connection = fixture.connect(Http::H2, None).await.bearer(token);
         let message = connection.get(&target()).await.status_message(400, "BadRequest");
         assert!(message.contains("identity"), "{message}");
     }
-    assert_eq!(stage.member.request_count(), 0);
+    assert_eq!(fixture.member.request_count(), 0);
 }
 
 across_versions!(kubevelas_impersonation_reaches_the_member);
@@ -104,10 +104,10 @@ across_versions!(kubevelas_impersonation_reaches_the_member);
 /// KubeVela acts for the author of an application: its own token, whom it acts for, and
 /// `impersonate=true`.
 async fn kubevelas_impersonation_reaches_the_member(versions: Versions) {
-    let stage = Stage::with(versions.member, &["--feature-gates=APIPriorityAndFairness=false"]).await;
+    let fixture = Fixture::with(versions.member, &["--feature-gates=APIPriorityAndFairness=false"]).await;
     let vela = "system:serviceaccount:vela-system:kubevela-vela-core";
-    stage.hub.add_token("velas-token", TokenUser::new(vela, &["system:serviceaccounts"]));
-    stage.hub.on_access(move |spec: &Value| {
+    fixture.hub.add_token("velas-token", TokenUser::new(vela, &["system:serviceaccounts"]));
+    fixture.hub.on_access(move |spec: &Value| {
         let impersonates = spec["resourceAttributes"]["verb"] == "impersonate";
         match spec["user"].as_str() {
             Some(user) if user == vela && impersonates => Decision::allow(),
@@ -115,27 +115,27 @@ async fn kubevelas_impersonation_reaches_the_member(versions: Versions) {
             _ => Decision::no_opinion(""),
         }
     });
-    let mut connection = stage.connect(versions.client, None).await.bearer("velas-token");
+    let mut connection = fixture.connect(versions.client, None).await.bearer("velas-token");
     let headers =
         [("Impersonate-User", "jane"), ("Impersonate-Group", "kubevela:client"), ("Impersonate-Group", "dev")];
     let path = format!("{}?impersonate=true&dryRun=All", target());
     assert_eq!(connection.call("PATCH", &path, &headers, b"{}").await.status, 200);
-    let request = stage.member.next_request().await;
+    let request = fixture.member.next_request().await;
     assert_eq!(request.target, format!("{PATH}?impersonate=true&dryRun=All"), "the query is forwarded untouched");
     let expected =
         [("user", "jane"), ("group", "kubevela:client"), ("group", "dev"), ("group", "system:authenticated")];
     assert_eq!(acted_as(&request), lines(&expected));
     // Without the query nothing of it crosses.
     assert_eq!(connection.call("GET", &target(), &headers, b"").await.status, 200);
-    assert_eq!(acted_as(&stage.member.next_request().await), []);
+    assert_eq!(acted_as(&fixture.member.next_request().await), []);
 }
 
 #[tokio::test]
 async fn upgrades_act_as_their_caller_too() {
     let member = RawMember::always(Act::upgrade("websocket", b"")).await;
-    let rig = Rig::builder().cluster(CLUSTER, cluster(CLUSTER, &member)).arg(GATE).start().await;
+    let testbed = Testbed::builder().cluster(CLUSTER, cluster(CLUSTER, &member)).arg(GATE).start().await;
     let target = proxied(CLUSTER, "/api/v1/namespaces/ns/pods/p/exec?command=sh");
-    let mut connection = rig.client().h1().await.unwrap();
+    let mut connection = testbed.client().h1().await.unwrap();
     let authorization = format!("Bearer {}", system_tests::ADMIN);
     let headers = [("Authorization", &*authorization)];
     assert_eq!(connection.upgrade("GET", &target, "websocket", &headers).await.unwrap().status, 101);

@@ -4,30 +4,30 @@
 use kit::hub::{Call, Decision, FakeHub, Fault, Resource};
 use kit::member::{FakeMember, MemberOptions, Reply};
 use kit::wait::{Gate, WAIT};
-use system_tests::{CLUSTER, Connection, Http, Rig, cluster};
+use system_tests::{CLUSTER, Connection, Http, Testbed, cluster};
 
 use super::target;
 
 /// A gateway whose hub does not answer `call` until the gate opens.
-async fn waiting_for(call: Call) -> (FakeHub, FakeMember, Rig, Gate) {
+async fn waiting_for(call: Call) -> (FakeHub, FakeMember, Testbed, Gate) {
     let (hub, member, gate) = (FakeHub::start().await, FakeMember::start(MemberOptions::default()).await, Gate::new());
     member.on_any(|_| Reply::full(200, &[], ""));
     hub.put_secret(cluster(CLUSTER, &member));
     hub.on_access(|spec| if spec["user"] == "alice" { Decision::allow() } else { Decision::no_opinion("") });
     hub.fail(call, Fault::Until(gate.clone()));
-    let rig = Rig::builder().hub(&hub).launch().await;
+    let testbed = Testbed::builder().hub(&hub).launch().await;
     hub.called(call, 1).await;
-    (hub, member, rig, gate)
+    (hub, member, testbed, gate)
 }
 
-async fn aggregator(rig: &Rig, hub: &FakeHub) -> Connection {
-    rig.aggregator(hub, Http::H2).await.with("x-remote-user", "alice")
+async fn aggregator(testbed: &Testbed, hub: &FakeHub) -> Connection {
+    testbed.aggregator(hub, Http::H2).await.with("x-remote-user", "alice")
 }
 
 #[tokio::test]
 async fn a_request_before_the_first_list_is_told_to_come_again() {
-    let (hub, member, rig, gate) = waiting_for(Call::List(Resource::Secrets)).await;
-    let mut connection = aggregator(&rig, &hub).await;
+    let (hub, member, testbed, gate) = waiting_for(Call::List(Resource::Secrets)).await;
+    let mut connection = aggregator(&testbed, &hub).await;
     let answer = connection.until(WAIT, "/readyz?verbose", |answer| !answer.text().contains("[-]identity")).await;
     assert_eq!(answer.status, 503);
     assert!(answer.text().contains("[-]clusters"), "{}", answer.text());
@@ -48,18 +48,18 @@ async fn a_request_before_the_first_list_is_told_to_come_again() {
 
 #[tokio::test]
 async fn it_is_not_ready_before_it_knows_the_front_proxy() {
-    let (hub, member, rig, gate) = waiting_for(Call::List(Resource::ConfigMaps)).await;
-    let mut prober = rig.anonymous(Http::H2).await;
+    let (hub, member, testbed, gate) = waiting_for(Call::List(Resource::ConfigMaps)).await;
+    let mut prober = testbed.anonymous(Http::H2).await;
     let answer = prober.until(WAIT, "/readyz?verbose", |answer| !answer.text().contains("[-]clusters")).await;
     assert_eq!(answer.status, 503);
     assert!(answer.text().contains("[-]identity"), "{answer:?}");
-    let answer = aggregator(&rig, &hub).await.get(&target()).await;
+    let answer = aggregator(&testbed, &hub).await.get(&target()).await;
     assert!(matches!(answer.status, 401 | 403 | 503), "{}", answer.text());
     assert_eq!(member.request_count(), 0);
 
     gate.open();
-    rig.ready().await;
-    assert_eq!(aggregator(&rig, &hub).await.get(&target()).await.status, 200);
+    testbed.ready().await;
+    assert_eq!(aggregator(&testbed, &hub).await.get(&target()).await.status, 200);
 }
 
 #[tokio::test]
@@ -70,6 +70,6 @@ async fn a_hub_that_refuses_at_first_is_asked_again() {
     hub.allow_all();
     hub.fail_next(Call::List(Resource::Secrets), 1, Fault::Status(503));
     hub.fail_next(Call::List(Resource::ConfigMaps), 1, Fault::Garbage);
-    let rig = Rig::builder().hub(&hub).start().await;
-    assert_eq!(aggregator(&rig, &hub).await.get(&target()).await.status, 200);
+    let testbed = Testbed::builder().hub(&hub).start().await;
+    assert_eq!(aggregator(&testbed, &hub).await.get(&target()).await.status, 200);
 }

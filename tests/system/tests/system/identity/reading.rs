@@ -11,7 +11,7 @@ use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
 use system_tests::{CLUSTER, Http, across_http, proxied};
 
-use super::Stage;
+use super::Fixture;
 
 const REQUESTS: usize = 400;
 
@@ -19,10 +19,10 @@ across_http!(what_is_reviewed_is_read_from_the_bytes_that_the_member_gets);
 
 async fn what_is_reviewed_is_read_from_the_bytes_that_the_member_gets(http: Http) {
     let never = ["authorized", "unauthorized"].map(|what| format!("--authorization-webhook-cache-{what}-ttl=0s"));
-    let stage = Stage::with(http, &["--authorize-proxy-subpath", &never[0], &never[1]]).await;
-    stage.hub.add_token("alices-token", TokenUser::new("alice", &[]));
-    stage.hub.allow_all();
-    let mut connection = stage.connect(http, None).await.bearer("alices-token");
+    let fixture = Fixture::with(http, &["--authorize-proxy-subpath", &never[0], &never[1]]).await;
+    fixture.hub.add_token("alices-token", TokenUser::new("alice", &[]));
+    fixture.hub.allow_all();
+    let mut connection = fixture.connect(http, None).await.bearer("alices-token");
     let mut reached = 0;
     for (method, target) in requests() {
         let (path, query) = target.split_once('?').map_or((&*target, None), |(path, query)| (path, Some(query)));
@@ -34,21 +34,21 @@ async fn what_is_reviewed_is_read_from_the_bytes_that_the_member_gets(http: Http
         let answer = connection.call(method, &proxied(CLUSTER, &target), &headers, b"").await;
         if !one_reading {
             answer.status_message(400, "BadRequest");
-            let reviews = stage.hub.access_reviews();
+            let reviews = fixture.hub.access_reviews();
             assert_eq!(reviews.last().expect("a review")["resourceAttributes"]["resource"], "clustergateways");
-            assert_eq!(stage.member.request_count(), reached, "{method} {target}");
+            assert_eq!(fixture.member.request_count(), reached, "{method} {target}");
             continue;
         }
         assert_eq!(answer.status, 200, "{method} {target}: {}", answer.text());
         reached += 1;
-        let got = stage.member.next_request().await;
+        let got = fixture.member.next_request().await;
         let (path, query) =
             got.target.split_once('?').map_or((&*got.target, None), |(path, query)| (path, Some(query)));
         let asks = MemberRequest::read(&got.method, path, query, false);
-        let reviews = stage.hub.access_reviews();
+        let reviews = fixture.hub.access_reviews();
         let [first, second] = reviews.last_chunk().expect("two reviews");
         assert_eq!(first["resourceAttributes"]["verb"], asks.reviewed_verb(Verb::Create).as_str(), "{method} {target}");
-        assert_eq!(reviewed(second), told(&asks.attributes()), "{method} {target}");
+        assert_eq!(reviewed(second), as_json(&asks.attributes()), "{method} {target}");
     }
     assert!(reached >= REQUESTS / 2, "{reached} requests reached the member");
 }
@@ -104,7 +104,7 @@ fn reviewed(spec: &Value) -> Value {
     without_empty(about)
 }
 
-fn told(attributes: &Attributes) -> Value {
+fn as_json(attributes: &Attributes) -> Value {
     without_empty(match attributes {
         Attributes::NonResource { path, verb } => json!({"path": **path, "verb": verb}),
         Attributes::Resource(it) => json!({

@@ -3,9 +3,9 @@
 
 use kit::hub::{Call, Decision, Fault, TokenUser};
 use serde_json::{Value, json};
-use system_tests::{CLUSTER, Connection, Http, MEMBER_TOKEN, Rig, across_http, cluster, proxied};
+use system_tests::{CLUSTER, Connection, Http, MEMBER_TOKEN, Testbed, across_http, cluster, proxied};
 
-use super::{Stage, target};
+use super::{Fixture, target};
 
 const FLAG: &str = "--authorize-proxy-subpath";
 /// Every review reaches the hub.
@@ -16,17 +16,17 @@ fn is_first(spec: &Value) -> bool {
     spec["resourceAttributes"]["resource"] == "clustergateways"
 }
 
-/// A stage where alice may send anything through the gateway, and do there what `allows` says.
-async fn stage(arguments: &[&str], allows: impl Fn(&Value) -> bool + Send + Sync + 'static) -> Stage {
-    let stage = Stage::with(Http::H2, arguments).await;
-    stage.hub.add_token("alices-token", TokenUser::new("alice", &["developers"]));
-    stage.hub.on_access(move |spec| {
+/// A fixture where alice may send anything through the gateway, and do there what `allows` says.
+async fn fixture(arguments: &[&str], allows: impl Fn(&Value) -> bool + Send + Sync + 'static) -> Fixture {
+    let fixture = Fixture::with(Http::H2, arguments).await;
+    fixture.hub.add_token("alices-token", TokenUser::new("alice", &["developers"]));
+    fixture.hub.on_access(move |spec| {
         if is_first(spec) || allows(spec) { Decision::allow() } else { Decision::no_opinion("RBAC: no rule") }
     });
-    stage
+    fixture
 }
 
-impl Stage {
+impl Fixture {
     async fn alice(&self, http: Http) -> Connection {
         self.connect(http, None).await.bearer("alices-token")
     }
@@ -97,13 +97,13 @@ fn matrix() -> Vec<(&'static str, &'static str, Value)> {
 across_http!(what_is_reviewed_is_what_the_member_gets);
 
 async fn what_is_reviewed_is_what_the_member_gets(http: Http) {
-    let stage = stage(FORGETFUL, |_| true).await;
-    let mut connection = stage.alice(http).await;
+    let fixture = fixture(FORGETFUL, |_| true).await;
+    let mut connection = fixture.alice(http).await;
     for (method, rest, expected) in matrix() {
         let answer = connection.call(method, &proxied(CLUSTER, rest), &[], b"").await;
         assert_eq!(answer.status, 200, "{method} {rest}: {}", answer.text());
-        assert_eq!(stage.asked(), expected, "{method} {rest}");
-        let request = stage.member.next_request().await;
+        assert_eq!(fixture.asked(), expected, "{method} {rest}");
+        let request = fixture.member.next_request().await;
         assert_eq!(request.target, if rest.is_empty() { "/" } else { rest }, "forwarded as it was reviewed");
         assert_eq!(request.header("authorization"), Some(&*format!("Bearer {MEMBER_TOKEN}")));
     }
@@ -111,10 +111,10 @@ async fn what_is_reviewed_is_what_the_member_gets(http: Http) {
 
 #[tokio::test]
 async fn what_the_hub_does_not_grant_does_not_reach_the_member() {
-    let stage = stage(FORGETFUL, |spec| spec["resourceAttributes"]["namespace"] == "mine").await;
-    let mut connection = stage.alice(Http::H2).await;
+    let fixture = fixture(FORGETFUL, |spec| spec["resourceAttributes"]["namespace"] == "mine").await;
+    let mut connection = fixture.alice(Http::H2).await;
     assert_eq!(connection.get(&proxied(CLUSTER, "/api/v1/namespaces/mine/pods/p")).await.status, 200);
-    stage.member.next_request().await;
+    fixture.member.next_request().await;
     for (method, rest, what) in [
         (
             "GET",
@@ -147,7 +147,7 @@ async fn what_the_hub_does_not_grant_does_not_reach_the_member() {
     }
     // Nor does anybody learn here which clusters there are.
     connection.get(&proxied("nowhere", "/api/v1/pods")).await.status_message(403, "Forbidden");
-    assert_eq!(stage.member.request_count(), 1);
+    assert_eq!(fixture.member.request_count(), 1);
 }
 
 /// What stands before a member may join slashes, and take `\` for one. Then these are about
@@ -181,8 +181,8 @@ const SEEN_OTHERWISE_ONCE_NORMALISED: &[(&str, &str)] = &[
 across_http!(paths_that_can_be_read_in_two_ways_reach_neither_review_nor_member);
 
 async fn paths_that_can_be_read_in_two_ways_reach_neither_review_nor_member(http: Http) {
-    let stage = stage(FORGETFUL, |_| true).await;
-    let mut connection = stage.alice(http).await;
+    let fixture = fixture(FORGETFUL, |_| true).await;
+    let mut connection = fixture.alice(http).await;
     for rest in ["/api/v1/secrets%zz", "/api/v1/secrets%", "/api/v1/secrets/%2", "/apis/%%32e/secrets"] {
         let answer = connection.get(&proxied(CLUSTER, rest)).await;
         let message = answer.status_message(400, "BadRequest");
@@ -193,8 +193,8 @@ async fn paths_that_can_be_read_in_two_ways_reach_neither_review_nor_member(http
         let message = answer.status_message(400, "BadRequest");
         assert!(message.contains("'//'") && message.contains("'\\'"), "{method} {rest}: {message}");
     }
-    assert!(stage.hub.access_reviews().iter().all(is_first));
-    assert_eq!(stage.member.request_count(), 0);
+    assert!(fixture.hub.access_reviews().iter().all(is_first));
+    assert_eq!(fixture.member.request_count(), 0);
     // In the query they are the member's business.
     assert_eq!(connection.get(&proxied(CLUSTER, "/api/v1/secrets?x=%zz")).await.status, 200);
     assert_eq!(connection.get(&proxied(CLUSTER, "/api/v1/secrets?x=a//b%5Cc")).await.status, 200);
@@ -202,17 +202,17 @@ async fn paths_that_can_be_read_in_two_ways_reach_neither_review_nor_member(http
 
 #[tokio::test]
 async fn without_the_second_review_slashes_are_the_members_business() {
-    let stage = stage(&[], |_| false).await;
-    let mut connection = stage.alice(Http::H2).await;
+    let fixture = fixture(&[], |_| false).await;
+    let mut connection = fixture.alice(Http::H2).await;
     for (method, rest) in SEEN_OTHERWISE_ONCE_NORMALISED {
         assert_eq!(connection.call(method, &proxied(CLUSTER, rest), &[], b"").await.status, 200, "{method} {rest}");
-        assert_eq!(stage.member.next_request().await.target, *rest);
+        assert_eq!(fixture.member.next_request().await.target, *rest);
     }
 }
 
 #[tokio::test]
 async fn upgrades_that_act_on_pods_are_creations() {
-    let stage = stage(FORGETFUL, |_| false).await;
+    let fixture = fixture(FORGETFUL, |_| false).await;
     for (method, rest, verb, subresource) in [
         ("GET", "/api/v1/namespaces/ns/pods/p/exec?command=sh", "create", "exec"),
         ("GET", "/api/v1/namespaces/ns/pods/p/attach", "create", "attach"),
@@ -222,45 +222,45 @@ async fn upgrades_that_act_on_pods_are_creations() {
         ("POST", "/api/v1/namespaces/ns/pods/p/exec?command=sh", "create", "exec"),
         ("GET", "/api/v1/namespaces/ns/pods/p/proxy", "get", "proxy"),
     ] {
-        let mut connection = stage.rig.client().h1().await.unwrap();
+        let mut connection = fixture.testbed.client().h1().await.unwrap();
         let headers = [("Authorization", "Bearer alices-token")];
         let head = connection.upgrade(method, &proxied(CLUSTER, rest), "websocket", &headers).await.unwrap();
         assert_eq!(head.status, 403, "{rest}");
         let expected = json!({"namespace": "ns", "name": "p", "subresource": subresource});
-        assert_eq!(stage.asked(), pods(verb, &expected), "{method} {rest}");
+        assert_eq!(fixture.asked(), pods(verb, &expected), "{method} {rest}");
     }
-    assert_eq!(stage.member.request_count(), 0);
+    assert_eq!(fixture.member.request_count(), 0);
 }
 
 #[tokio::test]
 async fn both_reviews_are_needed_and_neither_may_fail() {
-    let stage = stage(&[FLAG], |_| true).await;
-    let mut connection = stage.alice(Http::H2).await;
-    stage.hub.on_access(|spec| if is_first(spec) { Decision::no_opinion("") } else { Decision::allow() });
+    let fixture = fixture(&[FLAG], |_| true).await;
+    let mut connection = fixture.alice(Http::H2).await;
+    fixture.hub.on_access(|spec| if is_first(spec) { Decision::no_opinion("") } else { Decision::allow() });
     let message = connection.get(&target()).await.status_message(403, "Forbidden");
     assert!(message.contains("clustergateways/proxy"), "{message}");
-    assert_eq!(stage.hub.access_reviews().len(), 1, "who may not enter is asked nothing more");
+    assert_eq!(fixture.hub.access_reviews().len(), 1, "who may not enter is asked nothing more");
 
-    stage.hub.on_access(|_| Decision::allow());
+    fixture.hub.on_access(|_| Decision::allow());
     let other = proxied(CLUSTER, "/api/v1/nodes");
-    let mut connection = stage.alice(Http::H2).await;
+    let mut connection = fixture.alice(Http::H2).await;
     assert_eq!(connection.call("PUT", &other, &[], b"").await.status, 200);
-    stage.hub.fail(Call::AccessReview, Fault::Status(503));
+    fixture.hub.fail(Call::AccessReview, Fault::Status(503));
     // The first answer is remembered, the second is not there.
     connection.call("PUT", &target(), &[], b"").await.status_message(500, "InternalError");
-    assert_eq!(stage.member.request_count(), 1);
+    assert_eq!(fixture.member.request_count(), 1);
 }
 
 #[tokio::test]
 async fn without_a_hub_the_policy_decides_by_cluster_and_verb() {
     let member = Http::H2.member().await;
     member.on_any(|_| kit::member::Reply::full(200, &[], ""));
-    let rig = Rig::builder().cluster(CLUSTER, cluster(CLUSTER, &member)).arg(FLAG).start().await;
-    let mut viewer = rig.anonymous(Http::H2).await.bearer(system_tests::VIEWER);
+    let testbed = Testbed::builder().cluster(CLUSTER, cluster(CLUSTER, &member)).arg(FLAG).start().await;
+    let mut viewer = testbed.anonymous(Http::H2).await.bearer(system_tests::VIEWER);
     for rest in ["/api/v1/pods", "/api/v1/pods?watch=true", "/api/v1/namespaces/ns/secrets/s", "/metrics"] {
         assert_eq!(viewer.get(&proxied(CLUSTER, rest)).await.status, 200, "{rest}");
     }
     viewer.call("DELETE", &proxied(CLUSTER, "/api/v1/pods"), &[], b"").await.status_message(403, "Forbidden");
-    let mut admin = rig.connect(Http::H2).await;
+    let mut admin = testbed.connect(Http::H2).await;
     assert_eq!(admin.call("DELETE", &proxied(CLUSTER, "/api/v1/pods"), &[], b"").await.status, 200);
 }

@@ -2,14 +2,14 @@
 //! one either.
 
 use http::Method;
-use system_tests::{ADMIN, CLUSTER, Http, Rig, proxied};
+use system_tests::{ADMIN, CLUSTER, Http, Testbed, proxied};
 
 #[tokio::test]
 async fn identity_does_not_cross_in_trailers() {
     let member = Http::H2.member().await;
     let mut streams = member.streams("/x");
-    let rig = Rig::with(&member).await;
-    let connection = rig.client().h2().await.expect("the gateway accepts connections");
+    let testbed = Testbed::with(&member).await;
+    let connection = testbed.client().h2().await.expect("the gateway accepts connections");
     let bearer = format!("Bearer {ADMIN}");
     let headers = [("authorization", bearer.as_str())];
     let mut exchange = connection.send(Method::POST, &proxied(CLUSTER, "/x"), &headers, false).await.expect("sent");
@@ -35,8 +35,8 @@ async fn identity_does_not_cross_in_trailers() {
 async fn cookies_do_not_come_back_in_trailers() {
     let member = Http::H2.member().await;
     let mut streams = member.streams("/x");
-    let rig = Rig::with(&member).await;
-    let connection = rig.connect(Http::H2).await;
+    let testbed = Testbed::with(&member).await;
+    let connection = testbed.connect(Http::H2).await;
     let answer = connection.open_beside("GET", &proxied(CLUSTER, "/x")).await.expect("a head");
     let (_, stream) = streams.next().await;
     assert!(stream.trailers(&[("set-cookie", "session=ours"), ("x-checksum", "1234")]).await);

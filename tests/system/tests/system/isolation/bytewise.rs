@@ -10,7 +10,7 @@ use kit::wait::{WAIT, within};
 use system_tests::frames::{
     DATA, END_HEADERS, END_STREAM, FrameMember, HEADERS, MemberFrames, RST_STREAM, STATUS_200, encode, literals,
 };
-use system_tests::{ADMIN, CLUSTER, Connection, Rig, Streamed, proxied};
+use system_tests::{ADMIN, CLUSTER, Connection, Streamed, Testbed, proxied};
 use tokio::sync::Notify;
 
 /// The window the gateway gives a stream: each byte of it is a frame.
@@ -86,10 +86,10 @@ async fn unread_answers_of_a_byte_a_frame_end_nobody_elses() {
     let turns = Arc::<Turns>::default();
     let shared = Arc::clone(&turns);
     let served = FrameMember::start(move |_, frames| member(frames, Arc::clone(&shared))).await;
-    let rig = Rig::with(&served).await;
+    let testbed = Testbed::with(&served).await;
     // The client takes few, so the others wait in the gateway.
     let options = H2Options { stream_window: 16 << 10, ..H2Options::default() };
-    let connection = rig.client().h2_options(options).h2().await.expect("a connection");
+    let connection = testbed.client().h2_options(options).h2().await.expect("a connection");
     let connection = Connection::from(connection).bearer(ADMIN);
     let mut watch = opened(&connection, "/watch?watch=1").await;
     let plain = opened(&connection, "/log").await;
@@ -138,8 +138,8 @@ async fn what_comes_of_an_answer_after_its_client_has_left_ends_nobody_elses() {
     let turns = Arc::<Turns>::default();
     let shared = Arc::clone(&turns);
     let served = FrameMember::start(move |_, frames| deaf(frames, Arc::clone(&shared))).await;
-    let rig = Rig::with(&served).await;
-    let connection = Connection::from(rig.client().h2().await.expect("a connection")).bearer(ADMIN);
+    let testbed = Testbed::with(&served).await;
+    let connection = Connection::from(testbed.client().h2().await.expect("a connection")).bearer(ADMIN);
     let mut watch = opened(&connection, "/watch?watch=1").await;
     drop(opened(&connection, "/log").await);
     within(FLOOD, "the flood", turns.flooded.notified()).await;

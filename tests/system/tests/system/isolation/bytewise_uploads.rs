@@ -6,7 +6,7 @@ use kit::member::{BodyEnd, Reply};
 use kit::wait::Gate;
 use serde_json::json;
 use system_tests::frames::{DATA, END_STREAM, FrameClient, HEADERS, RST_STREAM, encode};
-use system_tests::{CLUSTER, Http, Rig, across_http, proxied};
+use system_tests::{CLUSTER, Http, Testbed, across_http, proxied};
 
 across_http!(stalled_uploads_of_a_byte_a_frame_end_nobody_elses, a_reset_without_an_error_is_no_end_of_an_upload);
 
@@ -29,8 +29,8 @@ async fn stalled_uploads_of_a_byte_a_frame_end_nobody_elses(member: Http) {
     let script_gate = gate.clone();
     member.on("/upload", move |_| Reply::json(201, &json!({})).after(&script_gate));
     let mut streams = member.streams("/watch");
-    let rig = Rig::with(&member).await;
-    let mut client = FrameClient::connect(&rig).await;
+    let testbed = Testbed::with(&member).await;
+    let mut client = FrameClient::connect(&testbed).await;
     let watch = client.request("GET", &proxied(CLUSTER, "/watch?watch=1"), true).await;
     let (_, events) = streams.next().await;
     client.until("the head of the watch", |frame| frame.kind == HEADERS && frame.stream == watch).await;
@@ -64,8 +64,8 @@ async fn stalled_uploads_of_a_byte_a_frame_end_nobody_elses(member: Http) {
 async fn frames_of_an_answered_upload_end_nobody_elses() {
     let member = Http::H2.member().await;
     let mut streams = member.streams("/watch");
-    let rig = Rig::with(&member).await;
-    let mut client = FrameClient::connect(&rig).await;
+    let testbed = Testbed::with(&member).await;
+    let mut client = FrameClient::connect(&testbed).await;
     let watch = client.request("GET", &proxied(CLUSTER, "/watch?watch=1"), true).await;
     let (_, events) = streams.next().await;
     let upload = client.request("POST", &proxied(UNKNOWN, "/upload"), false).await;
@@ -81,8 +81,8 @@ async fn frames_of_an_answered_upload_end_nobody_elses() {
 async fn a_reset_without_an_error_is_no_end_of_an_upload(member: Http) {
     let member = member.member().await;
     member.on("/upload", |_| Reply::json(201, &json!({})));
-    let rig = Rig::with(&member).await;
-    let mut client = FrameClient::connect(&rig).await;
+    let testbed = Testbed::with(&member).await;
+    let mut client = FrameClient::connect(&testbed).await;
     let upload = client.request("POST", &proxied(CLUSTER, "/upload"), false).await;
     client.send_all(&encode(DATA, 0, upload, b"half")).await;
     let request = member.next_request().await;

@@ -13,7 +13,7 @@ use kit::wait::{WAIT, eventually, within};
 use system_tests::frames::{
     DATA, END_HEADERS, END_STREAM, FrameMember, GOAWAY, HEADERS, MemberFrames, RST_STREAM, STATUS_200, encode,
 };
-use system_tests::{ADMIN, CLUSTER, Connection, Http, Rig, Streamed, proxied};
+use system_tests::{ADMIN, CLUSTER, Connection, Http, Streamed, Testbed, proxied};
 use tokio::sync::Notify;
 
 /// Streams the member allows on a connection.
@@ -107,17 +107,17 @@ impl Go {
     }
 }
 
-struct Stage {
+struct Fixture {
     seen: Arc<Seen>,
-    rig: Rig,
+    testbed: Testbed,
     connection: Connection,
     watch: Streamed<'static>,
     _member: FrameMember,
 }
 
-// === impl Stage ===
+// === impl Fixture ===
 
-impl Stage {
+impl Fixture {
     async fn set() -> Self {
         let seen = Arc::<Seen>::default();
         let shared = Arc::clone(&seen);
@@ -127,10 +127,10 @@ impl Stage {
             Go { frames, seen, running, queued, reset, watch: None }.serve(number)
         };
         let member = FrameMember::limited(STREAMS.try_into().expect("few"), script).await;
-        let rig = Rig::with(&member).await;
-        let connection = rig.connect(Http::H2).await;
+        let testbed = Testbed::with(&member).await;
+        let connection = testbed.connect(Http::H2).await;
         let watch = connection.open_beside("GET", &proxied(CLUSTER, "/watch?watch=1")).await.expect("a head");
-        Self { seen, rig, connection, watch, _member: member }
+        Self { seen, testbed, connection, watch, _member: member }
     }
 
     /// Sends requests and takes them back when the member has them.
@@ -147,7 +147,7 @@ impl Stage {
         assert_eq!(self.goodbyes(), 0, "a connection was ended for all its users");
         drop(wave);
         // The gateway has seen the resets when it answers what came after them.
-        assert_eq!(self.rig.get("/version").await.status, 200);
+        assert_eq!(self.testbed.get("/version").await.status, 200);
         self.connection.h2().get("/version", &headers).await.expect("an open connection");
     }
 
@@ -167,13 +167,13 @@ impl Stage {
     }
 }
 
-async fn waves(method: Method) -> Stage {
-    let mut stage = Stage::set().await;
+async fn waves(method: Method) -> Fixture {
+    let mut fixture = Fixture::set().await;
     for _ in 0..WAVES {
-        stage.wave(&method).await;
+        fixture.wave(&method).await;
     }
-    stage.assert_watch_goes_on().await;
-    stage
+    fixture.assert_watch_goes_on().await;
+    fixture
 }
 
 #[tokio::test]
@@ -189,23 +189,23 @@ async fn cancelled_uploads_do_not_end_the_streams_of_others() {
 /// A cancelled request takes a place until the member has answered it, and no longer.
 #[tokio::test]
 async fn the_places_of_cancelled_requests_come_back_with_their_answers() {
-    let mut stage = waves(Method::GET).await;
-    let connections = || stage.seen.connections.load(Ordering::SeqCst);
+    let mut fixture = waves(Method::GET).await;
+    let connections = || fixture.seen.connections.load(Ordering::SeqCst);
     let opened = connections();
     assert!(opened > 1, "some of them still count at the first");
-    stage.seen.answer.notify_waiters();
-    eventually(WAIT, || stage.seen.settled.load(Ordering::SeqCst) == opened).await;
-    assert_eq!(stage.rig.get("/version").await.status, 200);
+    fixture.seen.answer.notify_waiters();
+    eventually(WAIT, || fixture.seen.settled.load(Ordering::SeqCst) == opened).await;
+    assert_eq!(fixture.testbed.get("/version").await.status, 200);
     // All places of all those connections.
     let (target, bearer) = (proxied(CLUSTER, "/x"), format!("Bearer {ADMIN}"));
     let headers = [("authorization", bearer.as_str())];
-    let before = stage.requests();
+    let before = fixture.requests();
     let mut open = Vec::new();
     for _ in 0..100 {
-        let sent = stage.connection.h2().send(Method::GET, &target, &headers, true).await;
+        let sent = fixture.connection.h2().send(Method::GET, &target, &headers, true).await;
         open.push(sent.expect("an open connection"));
     }
-    eventually(WAIT, || stage.requests() == before + open.len()).await;
+    eventually(WAIT, || fixture.requests() == before + open.len()).await;
     assert_eq!(connections(), opened);
-    stage.assert_watch_goes_on().await;
+    fixture.assert_watch_goes_on().await;
 }

@@ -4,7 +4,7 @@
 use kit::hub::FakeHub;
 use kit::member::{FakeMember, MemberOptions};
 use system_tests::frames::{END_HEADERS, END_STREAM, FrameClient, HEADERS, RST_STREAM, encode, literals};
-use system_tests::{ADMIN, CLUSTER, Rig, VIEWER, proxied};
+use system_tests::{ADMIN, CLUSTER, Testbed, VIEWER, proxied};
 
 use super::hub::Hub;
 
@@ -34,8 +34,8 @@ fn taken_back(client: &mut FrameClient, method: &str, authorization: &str) -> Ve
 
 async fn requests_taken_back(method: &str, token: &str) {
     let member = FakeMember::start(MemberOptions::default()).await;
-    let rig = Rig::with(&member).await;
-    let mut hub = Hub::connect(&rig, &member).await;
+    let testbed = Testbed::with(&member).await;
+    let mut hub = Hub::connect(&testbed, &member).await;
     let requests = taken_back(&mut hub.client, method, &format!("Bearer {token}"));
     hub.client.send_all(&requests).await;
     hub.assert_goes_on().await;
@@ -56,8 +56,8 @@ async fn requests_taken_back_by_a_user_without_rights_do_not_end_the_hubs_connec
 #[tokio::test]
 async fn a_connect_with_a_body_does_not_end_the_hubs_connection() {
     let member = FakeMember::start(MemberOptions::default()).await;
-    let rig = Rig::with(&member).await;
-    let mut hub = Hub::connect(&rig, &member).await;
+    let testbed = Testbed::with(&member).await;
+    let mut hub = Hub::connect(&testbed, &member).await;
     let lines = [(":method", "CONNECT"), (":authority", "localhost"), ("content-length", "5")];
     for _ in 0..3 {
         let stream = hub.client.stream();
@@ -72,9 +72,9 @@ async fn a_connect_with_a_body_does_not_end_the_hubs_connection() {
 async fn heads_that_the_library_refuses_do_not_end_the_hubs_connection() {
     const REFUSED: usize = 5_000;
     let hub = FakeHub::start().await;
-    let rig = Rig::builder().hub(&hub).start().await;
-    rig.ready().await;
-    let mut client = FrameClient::connect_as_hub(&rig, &hub).await;
+    let testbed = Testbed::builder().hub(&hub).start().await;
+    testbed.ready().await;
+    let mut client = FrameClient::connect_as_hub(&testbed, &hub).await;
     // Two methods. From a hub it would be a path of 100 KiB.
     let one = |_| encode(HEADERS, END_HEADERS | END_STREAM, client.stream(), &[0x82, 0x82]);
     let heads: Vec<u8> = (0..REFUSED).flat_map(one).collect();

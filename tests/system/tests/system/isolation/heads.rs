@@ -11,7 +11,7 @@ use system_tests::frames::{
     CONTINUATION, DATA, END_HEADERS, END_STREAM, FrameClient, FrameMember, GOAWAY, HEADERS, MemberFrames, RST_STREAM,
     STATUS_200, encode, literals,
 };
-use system_tests::{ADMIN, CLUSTER, Connection, Http, Rig, Streamed, proxied};
+use system_tests::{ADMIN, CLUSTER, Connection, Http, Streamed, Testbed, proxied};
 
 /// Go's servers end the connection at a block of more than twice the mebibyte that they take
 /// (`golang.org/x/net/http2.(*Framer).readMetaFrame`).
@@ -71,8 +71,8 @@ struct Victim {
 // === impl Victim ===
 
 impl Victim {
-    async fn watching(rig: &Rig) -> Self {
-        let connection = rig.connect(Http::H2).await;
+    async fn watching(testbed: &Testbed) -> Self {
+        let connection = testbed.connect(Http::H2).await;
         let watch = connection.open_beside("GET", &proxied(CLUSTER, "/watch?watch=1")).await.expect("a head");
         Self { connection, watch }
     }
@@ -134,15 +134,15 @@ fn many(bytes: usize) -> Vec<u8> {
 #[tokio::test]
 async fn headers_that_grow_on_the_way_are_refused_and_streams_of_others_go_on() {
     let member = FrameMember::start(|_, frames| like_go(frames, ok)).await;
-    let rig = Rig::with(&member).await;
-    let mut victim = Victim::watching(&rig).await;
+    let testbed = Testbed::with(&member).await;
+    let mut victim = Victim::watching(&testbed).await;
     let growing = growing();
-    let mut connection = rig.connect(Http::H1).await;
+    let mut connection = testbed.connect(Http::H1).await;
     let answer = connection.call("GET", &proxied(CLUSTER, "/x"), &[("x-grows", &growing)], b"").await;
     assert!(answer.status_message(431, "BadRequest").contains("512 KiB"), "{}", answer.text());
     victim.assert_goes_on().await;
 
-    let mut client = FrameClient::connect(&rig).await;
+    let mut client = FrameClient::connect(&testbed).await;
     client.send_all(&in_frames(END_STREAM, 1, &request("GET", &growing_lines()))).await;
     assert_told(&mut client, "512 KiB").await;
     victim.assert_goes_on().await;
@@ -160,9 +160,9 @@ async fn trailers_that_grow_on_the_way_end_their_own_request() {
             })
         })
         .await;
-        let rig = Rig::with(&member).await;
-        let mut victim = Victim::watching(&rig).await;
-        let mut client = FrameClient::connect(&rig).await;
+        let testbed = Testbed::with(&member).await;
+        let mut victim = Victim::watching(&testbed).await;
+        let mut client = FrameClient::connect(&testbed).await;
         client.send_all(&encode(HEADERS, END_HEADERS, 1, &request("POST", &[]))).await;
         if at_once {
             client.until("an answer", |frame| (frame.kind, frame.stream) == (HEADERS, 1)).await;
@@ -183,8 +183,8 @@ async fn trailers_that_grow_on_the_way_end_their_own_request() {
 #[tokio::test]
 async fn a_name_too_long_in_trailers_ends_its_own_request() {
     let member = Http::H2.member().await;
-    let rig = Rig::with(&member).await;
-    let mut client = FrameClient::connect(&rig).await;
+    let testbed = Testbed::with(&member).await;
+    let mut client = FrameClient::connect(&testbed).await;
     let stream = client.request("POST", &proxied(CLUSTER, "/x"), false).await;
     client.send_all(&encode(DATA, 0, stream, b"body")).await;
     let name = "n".repeat(70_000);
@@ -196,9 +196,9 @@ async fn a_name_too_long_in_trailers_ends_its_own_request() {
 #[tokio::test]
 async fn a_name_that_go_takes_for_malformed_is_refused() {
     let member = FrameMember::start(|_, frames| like_go(frames, ok)).await;
-    let rig = Rig::with(&member).await;
-    let mut victim = Victim::watching(&rig).await;
-    let mut client = FrameClient::connect(&rig).await;
+    let testbed = Testbed::with(&member).await;
+    let mut victim = Victim::watching(&testbed).await;
+    let mut client = FrameClient::connect(&testbed).await;
     // With as much as takes more than one frame on the way.
     let more = [literals(&[("x\"y", "z")]), many(300 << 10)].concat();
     client.send_all(&in_frames(END_STREAM, 1, &request("GET", &more))).await;
@@ -217,9 +217,9 @@ async fn a_large_head_of_a_workload_ends_nobodys_stream() {
             like_go(frames, move |stream| if stream == 3 { ok_with(stream, &head) } else { ok(stream) })
         })
         .await;
-        let rig = Rig::with(&member).await;
-        let mut victim = Victim::watching(&rig).await;
-        let answer = rig.connect(Http::H2).await.try_call("GET", &proxied(CLUSTER, "/x"), &[], b"").await;
+        let testbed = Testbed::with(&member).await;
+        let mut victim = Victim::watching(&testbed).await;
+        let answer = testbed.connect(Http::H2).await.try_call("GET", &proxied(CLUSTER, "/x"), &[], b"").await;
         let answer = answer.expect("an answer");
         assert_eq!(answer.status, status, "{bytes} bytes: {}", answer.text());
         assert!(status == 200 || answer.text().contains(&format!("cluster {CLUSTER}")), "{}", answer.text());
@@ -252,9 +252,9 @@ async fn a_name_too_long_for_the_library_ends_its_own_answer() {
             })
         })
         .await;
-        let rig = Rig::with(&member).await;
-        let mut victim = Victim::watching(&rig).await;
-        let mut attacker = rig.connect(Http::H2).await;
+        let testbed = Testbed::with(&member).await;
+        let mut victim = Victim::watching(&testbed).await;
+        let mut attacker = testbed.connect(Http::H2).await;
         let answer = attacker.get(&proxied(CLUSTER, "/x")).await;
         let message = answer.status_message(502, "InternalError");
         assert!(message.contains(CLUSTER) && message.contains("more than 32 KiB"), "{before}: {message}");
@@ -276,9 +276,9 @@ async fn a_members_name_that_go_takes_for_malformed_is_passed_on_to_nobody() {
         like_go(frames, move |stream| if stream == 3 { ok_with(stream, &head) } else { ok(stream) })
     })
     .await;
-    let rig = Rig::with(&member).await;
-    let _victim = Victim::watching(&rig).await;
-    let answer = rig.connect(Http::H2).await.get(&proxied(CLUSTER, "/x")).await;
+    let testbed = Testbed::with(&member).await;
+    let _victim = Victim::watching(&testbed).await;
+    let answer = testbed.connect(Http::H2).await.get(&proxied(CLUSTER, "/x")).await;
     assert!(answer.status_message(502, "InternalError").contains(&format!("cluster {CLUSTER}")), "{}", answer.text());
 }
 
@@ -298,9 +298,9 @@ async fn trailers_of_a_member_that_grow_on_the_way_end_their_own_stream() {
         })
     })
     .await;
-    let rig = Rig::with(&member).await;
-    let mut victim = Victim::watching(&rig).await;
-    let answer = rig.connect(Http::H2).await.try_call("GET", &proxied(CLUSTER, "/x"), &[], b"").await;
+    let testbed = Testbed::with(&member).await;
+    let mut victim = Victim::watching(&testbed).await;
+    let answer = testbed.connect(Http::H2).await.try_call("GET", &proxied(CLUSTER, "/x"), &[], b"").await;
     assert!(answer.is_err(), "cut off, not passed on");
     let line = within(WAIT, "an event of the watch", victim.watch.line()).await.expect("the watch goes on");
     assert_eq!(line.as_deref(), Some("event\n"));

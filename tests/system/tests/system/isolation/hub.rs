@@ -2,7 +2,7 @@
 
 use kit::member::{FakeMember, StreamSender};
 use system_tests::frames::{DATA, FrameClient};
-use system_tests::{CLUSTER, Rig, proxied};
+use system_tests::{CLUSTER, Testbed, proxied};
 
 pub struct Hub {
     pub client: FrameClient,
@@ -13,9 +13,9 @@ pub struct Hub {
 // === impl Hub ===
 
 impl Hub {
-    pub async fn connect(rig: &Rig, member: &FakeMember) -> Self {
+    pub async fn connect(testbed: &Testbed, member: &FakeMember) -> Self {
         let mut streams = member.streams("/watch");
-        let mut client = FrameClient::connect(rig).await;
+        let mut client = FrameClient::connect(testbed).await;
         let watch = client.request("GET", &proxied(CLUSTER, "/watch?watch=1"), true).await;
         let (_, events) = streams.next().await;
         Self { client, watch, events }

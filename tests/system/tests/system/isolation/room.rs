@@ -5,7 +5,7 @@ use kit::hub::ClusterSecret;
 use kit::member::{FakeMember, MemberOptions, Reply};
 use kit::wait::{WAIT, within};
 use serde_json::json;
-use system_tests::{CLUSTER, Http, MEMBER_TOKEN, Rig, proxied};
+use system_tests::{CLUSTER, Http, MEMBER_TOKEN, Testbed, proxied};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 
@@ -31,20 +31,20 @@ async fn room_that_comes_free_is_used_while_a_dial_hangs() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has free ports");
     let url = format!("https://{}", listener.local_addr().expect("bound"));
     let secret = ClusterSecret::new("vela-system", CLUSTER).endpoint(&url).ca(&member.ca_pem()).token(MEMBER_TOKEN);
-    let rig = Rig::builder().cluster(CLUSTER, secret).start().await;
+    let testbed = Testbed::builder().cluster(CLUSTER, secret).start().await;
     let (hanging, mut dials) = mpsc::channel(8);
     tokio::spawn(pass_the_first(listener, member.address(), hanging));
 
-    let connection = rig.connect(Http::H2).await;
+    let connection = testbed.connect(Http::H2).await;
     let first = connection.open_beside("GET", &proxied(CLUSTER, "/stream")).await.expect("a head");
     let (_, stream) = streams.next().await;
-    let mut other = rig.connect(Http::H2).await;
+    let mut other = testbed.connect(Http::H2).await;
     let waiting = tokio::spawn(async move { other.get(&proxied(CLUSTER, "/small")).await });
     let _dial = within(WAIT, "a dial of the one that waits", dials.recv()).await.expect("the listener runs");
 
     drop(first);
     stream.gone().await;
-    let answer = within(SOON, "the answer to a later one", rig.get(&proxied(CLUSTER, "/small"))).await;
+    let answer = within(SOON, "the answer to a later one", testbed.get(&proxied(CLUSTER, "/small"))).await;
     assert_eq!(answer.status, 200, "{}", answer.text());
     let answer = within(SOON, "the answer to the one that waited", waiting).await.expect("no panic");
     assert_eq!(answer.status, 200, "{}", answer.text());

@@ -9,7 +9,7 @@ use kit::hub::ClusterSecret;
 use kit::member::{BlackHole, FakeMember, MemberOptions, Reply};
 use kit::wait::{WAIT, within};
 use system_tests::frames::{DATA, END_HEADERS, FrameMember, HEADERS, MemberFrames, RST_STREAM, STATUS_200, encode};
-use system_tests::{ADMIN, CLUSTER, Connection, Http, MEMBER_TOKEN, Rig, cluster, proxied};
+use system_tests::{ADMIN, CLUSTER, Connection, Http, MEMBER_TOKEN, Testbed, cluster, proxied};
 
 use super::hub::Hub;
 
@@ -31,8 +31,8 @@ fn late(streams: &[u32]) -> Vec<u8> {
 #[tokio::test]
 async fn streams_given_up_do_not_end_those_of_others() {
     let member = FrameMember::start(|_, frames| send_late(frames)).await;
-    let rig = Rig::with(&member).await;
-    let connection = rig.connect(Http::H2).await;
+    let testbed = Testbed::with(&member).await;
+    let connection = testbed.connect(Http::H2).await;
     let mut watch = connection.open_beside("GET", &proxied(CLUSTER, "/watch?watch=1")).await.expect("a head");
     let mut logs = Vec::new();
     for _ in 0..GIVEN_UP {
@@ -73,8 +73,8 @@ async fn send_late(mut frames: MemberFrames) -> io::Result<()> {
 async fn uploads_that_are_answered_early_do_not_end_the_hubs_connection() {
     let member = FakeMember::start(MemberOptions::default()).await;
     member.on("/early", |_| Reply::early(413, "too large"));
-    let rig = Rig::with(&member).await;
-    let mut hub = Hub::connect(&rig, &member).await;
+    let testbed = Testbed::with(&member).await;
+    let mut hub = Hub::connect(&testbed, &member).await;
     let mut uploads = Vec::new();
     for _ in 0..GIVEN_UP {
         uploads.push(hub.client.request("POST", &proxied(CLUSTER, "/early"), false).await);
@@ -98,8 +98,8 @@ async fn an_upload_in_tiny_pieces_does_not_end_the_hubs_connection() {
     // Nobody reads an upload before its member can be reached.
     let url = format!("https://{}", hole.address());
     let lost = ClusterSecret::new("vela-system", "lost").endpoint(&url).ca(&member.ca_pem()).token(MEMBER_TOKEN);
-    let rig = Rig::builder().cluster("lost", lost).cluster(CLUSTER, cluster(CLUSTER, &member)).start().await;
-    let mut hub = Hub::connect(&rig, &member).await;
+    let testbed = Testbed::builder().cluster("lost", lost).cluster(CLUSTER, cluster(CLUSTER, &member)).start().await;
+    let mut hub = Hub::connect(&testbed, &member).await;
     let upload = hub.client.request("POST", &proxied("lost", "/x"), false).await;
     hub.client.send_all(&encode(DATA, 0, upload, b"x").repeat(TINY)).await;
     hub.assert_goes_on().await;
@@ -119,11 +119,12 @@ async fn followed_logs_that_nobody_reads_end_no_others() {
 /// reading.
 async fn unread(floods: usize, length: usize) {
     let member = FrameMember::start(move |_, frames| flood(frames, floods, length)).await;
-    let rig = Rig::with(&member).await;
-    let connection = rig.connect(Http::H2).await;
+    let testbed = Testbed::with(&member).await;
+    let connection = testbed.connect(Http::H2).await;
     let mut watch = connection.open_beside("GET", &proxied(CLUSTER, "/watch?watch=1")).await.expect("a head");
     let options = H2Options { stream_window: 1 << 10, ..H2Options::default() };
-    let stalled = Connection::from(rig.client().h2_options(options).h2().await.expect("a connection")).bearer(ADMIN);
+    let stalled =
+        Connection::from(testbed.client().h2_options(options).h2().await.expect("a connection")).bearer(ADMIN);
     let mut unread = Vec::new();
     for _ in 0..floods {
         unread.push(stalled.open_beside("GET", &proxied(CLUSTER, "/log?follow=true")).await.expect("a head"));

@@ -7,7 +7,8 @@ use kit::member::{Reply, StreamSender, Streams};
 use kit::wait::unless_quiet;
 use serde_json::json;
 use system_tests::{
-    ADMIN, CLUSTER, Connection, Http, Rig, Streamed, Versions, across_http, across_versions, proxied, socket_buffers,
+    ADMIN, CLUSTER, Connection, Http, Streamed, Testbed, Versions, across_http, across_versions, proxied,
+    socket_buffers,
 };
 use tokio::task::JoinSet;
 
@@ -70,10 +71,10 @@ impl Unread {
     }
 
     /// On an HTTP/1.1 connection each.
-    async fn apart(rig: &Rig) -> Self {
+    async fn apart(testbed: &Testbed) -> Self {
         let mut alone = Vec::new();
         for _ in 0..STALLED {
-            let mut connection = rig.connect(Http::H1).await;
+            let mut connection = testbed.connect(Http::H1).await;
             connection.open("GET", &proxied(CLUSTER, "/stream"), &[]).await.expect("a head");
             alone.push(connection);
         }
@@ -95,10 +96,10 @@ async fn unread_large_answers_hold_nobody_back(versions: Versions) {
     let member = versions.member.member().await;
     member.on("/small", |_| Reply::json(200, &json!({})));
     let mut streams = member.streams("/stream");
-    let rig = Rig::with(&member).await;
+    let testbed = Testbed::with(&member).await;
     let unread = match versions.client {
-        Http::H1 => Unread::apart(&rig).await,
-        Http::H2 => Unread::together(rig.connect(Http::H2).await).await,
+        Http::H1 => Unread::apart(&testbed).await,
+        Http::H2 => Unread::together(testbed.connect(Http::H2).await).await,
     };
     let (sent, _open) = feed_all(&mut streams, 64 << 10, 2 * held_at_most(versions)).await;
     for sent in sent {
@@ -107,7 +108,7 @@ async fn unread_large_answers_hold_nobody_back(versions: Versions) {
             "{sent} bytes wait for a client that reads nothing"
         );
     }
-    assert_others_are_served(&rig, unread.shared.as_ref()).await;
+    assert_others_are_served(&testbed, unread.shared.as_ref()).await;
     drop(unread.alone);
 }
 
@@ -115,13 +116,13 @@ async fn unread_floods_of_small_frames_hold_nobody_back(member: Http) {
     let member = member.member().await;
     member.on("/small", |_| Reply::json(200, &json!({})));
     let mut streams = member.streams("/stream");
-    let rig = Rig::with(&member).await;
+    let testbed = Testbed::with(&member).await;
     // The client takes few, so the others wait in the gateway.
     let options = H2Options { stream_window: 16 << 10, ..H2Options::default() };
-    let connection = rig.client().h2_options(options).h2().await.expect("a connection");
+    let connection = testbed.client().h2_options(options).h2().await.expect("a connection");
     let unread = Unread::together(Connection::from(connection).bearer(ADMIN)).await;
     let (sent, open) = feed_all(&mut streams, LINE, LINE * LINES).await;
-    assert_others_are_served(&rig, unread.shared.as_ref()).await;
+    assert_others_are_served(&testbed, unread.shared.as_ref()).await;
 
     // Who reads at last finds everything.
     drop(open);

@@ -5,7 +5,7 @@ use kit::hub::ClusterSecret;
 use kit::member::{BlackHole, Reply};
 use kit::wait::within;
 use serde_json::json;
-use system_tests::{CLUSTER, Http, MEMBER_TOKEN, Rig, Versions, across_http, across_versions, cluster, proxied};
+use system_tests::{CLUSTER, Http, MEMBER_TOKEN, Testbed, Versions, across_http, across_versions, cluster, proxied};
 
 use super::{QUIET, SOON, assert_others_are_served};
 
@@ -16,17 +16,17 @@ async fn a_stalled_upload_holds_nobody_back(versions: Versions) {
     let member = versions.member.member().await;
     member.on("/never", |_| Reply::Never);
     member.on("/small", |_| Reply::json(200, &json!({})));
-    let rig = Rig::with(&member).await;
+    let testbed = Testbed::with(&member).await;
     let target = proxied(CLUSTER, "/never");
     match versions.client {
         Http::H1 => {
-            let mut connection = rig.connect(Http::H1).await;
+            let mut connection = testbed.connect(Http::H1).await;
             let mut stalled = connection.upload("POST", &target, &[]).await.expect("sent");
             stalled.fill(QUIET).await.expect("open");
-            assert_others_are_served(&rig, None).await;
+            assert_others_are_served(&testbed, None).await;
         }
         Http::H2 => {
-            let connection = rig.connect(Http::H2).await;
+            let connection = testbed.connect(Http::H2).await;
             let mut stalled = Vec::new();
             for _ in 0..3 {
                 let mut upload = connection.upload_beside("POST", &target).await.expect("sent");
@@ -37,7 +37,7 @@ async fn a_stalled_upload_holds_nobody_back(versions: Versions) {
             upload.send(vec![0; 100]).await.expect("taken");
             let answer = within(SOON, "an answer on the same connection", upload.answer()).await.expect("an answer");
             assert_eq!(answer.status, 200);
-            assert_others_are_served(&rig, Some(&connection)).await;
+            assert_others_are_served(&testbed, Some(&connection)).await;
         }
     }
 }
@@ -48,12 +48,12 @@ async fn a_member_that_cannot_be_reached_holds_no_other_back(client: Http) {
     member.on("/small", |_| Reply::json(200, &json!({})));
     let url = format!("https://{}", hole.address());
     let lost = ClusterSecret::new("vela-system", "lost").endpoint(&url).ca(&member.ca_pem()).token(MEMBER_TOKEN);
-    let rig = Rig::builder().cluster("lost", lost).cluster(CLUSTER, cluster(CLUSTER, &member)).start().await;
-    let mut waiting = rig.connect(client).await;
+    let testbed = Testbed::builder().cluster("lost", lost).cluster(CLUSTER, cluster(CLUSTER, &member)).start().await;
+    let mut waiting = testbed.connect(client).await;
     let target = proxied("lost", "/x");
     let asking = waiting.open("GET", &target, &[]);
     tokio::select! {
         answer = asking => panic!("answered: {answer:?}"),
-        () = assert_others_are_served(&rig, None) => {},
+        () = assert_others_are_served(&testbed, None) => {},
     }
 }

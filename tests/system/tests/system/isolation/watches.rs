@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use kit::member::{FakeMember, MemberOptions, Reply};
 use kit::wait::within;
 use serde_json::json;
-use system_tests::{CLUSTER, Http, Rig, across_http, proxied};
+use system_tests::{CLUSTER, Http, Testbed, across_http, proxied};
 
 use super::{SOON, assert_others_are_served};
 
@@ -20,14 +20,14 @@ async fn a_hundred_and_fifty_watches_are_one_clients_right(member: Http) {
     let member = speaks.member().await;
     member.on("/small", |_| Reply::json(200, &json!({})));
     let mut streams = member.streams("/watch");
-    let rig = Rig::with(&member).await;
-    let connection = rig.connect(Http::H2).await;
+    let testbed = Testbed::with(&member).await;
+    let connection = testbed.connect(Http::H2).await;
     let mut watches = Vec::new();
     for number in 0..WATCHES {
         let target = proxied(CLUSTER, &format!("/watch?watch=true&n={number}"));
         watches.push(connection.open_beside("GET", &target).await.expect("a head"));
     }
-    assert_others_are_served(&rig, Some(&connection)).await;
+    assert_others_are_served(&testbed, Some(&connection)).await;
 
     let mut senders = HashMap::new();
     for _ in 0..WATCHES {
@@ -52,14 +52,14 @@ async fn a_member_that_takes_one_request_at_a_time_gets_a_connection_for_each() 
     let member = FakeMember::start(MemberOptions { max_concurrent_streams: 1, ..MemberOptions::default() }).await;
     member.on("/small", |_| Reply::json(200, &json!({})));
     let _streams = member.streams("/watch");
-    let rig = Rig::with(&member).await;
-    let connection = rig.connect(Http::H2).await;
+    let testbed = Testbed::with(&member).await;
+    let connection = testbed.connect(Http::H2).await;
     let mut watches = Vec::new();
     for open in 1..=5 {
         watches.push(connection.open_beside("GET", &proxied(CLUSTER, "/watch?watch=true")).await.expect("a head"));
         assert_eq!(member.connections_open(), open);
     }
-    assert_others_are_served(&rig, Some(&connection)).await;
+    assert_others_are_served(&testbed, Some(&connection)).await;
     assert_eq!(member.connections_open(), 6, "the idle one is used again");
 }
 
@@ -67,8 +67,8 @@ async fn a_member_that_takes_one_request_at_a_time_gets_a_connection_for_each() 
 async fn a_crowd_of_first_requests_shares_one_connection() {
     let member = Http::H2.member().await;
     member.on("/small", |_| Reply::json(200, &json!({})));
-    let rig = Rig::with(&member).await;
-    let connection = rig.connect(Http::H2).await;
+    let testbed = Testbed::with(&member).await;
+    let connection = testbed.connect(Http::H2).await;
     let mut crowd = Vec::new();
     for _ in 0..50 {
         crowd.push(connection.upload_beside("POST", &proxied(CLUSTER, "/small")).await.expect("sent"));

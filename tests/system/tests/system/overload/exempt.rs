@@ -2,35 +2,35 @@
 
 use system_tests::{CLUSTER, Http, proxied};
 
-use super::{FAST, Stage, assert_too_many};
+use super::{FAST, Fixture, assert_too_many};
 
 const TIGHT: &[&str] = &["--max-requests-per-cluster=1", "--max-requests-per-user=1"];
 
 #[tokio::test]
 async fn masters_and_probes_get_through() {
-    let stage = Stage::with(TIGHT).await;
-    let _held = stage.occupy("alice", 1).await;
-    let mut alice = stage.connect(Http::H2, "alice").await;
+    let fixture = Fixture::with(TIGHT).await;
+    let _held = fixture.occupy("alice", 1).await;
+    let mut alice = fixture.connect(Http::H2, "alice").await;
     assert_too_many(&alice.get(&proxied(CLUSTER, FAST)).await, "--max-requests-per-user");
     for probe in ["/healthz", "/livez", "/readyz"] {
         assert_eq!(alice.get(probe).await.status, 200, "{probe}");
     }
-    let mut root = stage.connect(Http::H2, "root").await;
+    let mut root = fixture.connect(Http::H2, "root").await;
     assert_eq!(root.get(&proxied(CLUSTER, FAST)).await.status, 200);
 }
 
 #[tokio::test]
 async fn masters_take_no_room_from_others() {
-    let stage = Stage::with(TIGHT).await;
-    let _held = stage.occupy("root", 3).await;
-    let mut bob = stage.connect(Http::H2, "bob").await;
+    let fixture = Fixture::with(TIGHT).await;
+    let _held = fixture.occupy("root", 3).await;
+    let mut bob = fixture.connect(Http::H2, "bob").await;
     assert_eq!(bob.get(&proxied(CLUSTER, FAST)).await.status, 200);
 }
 
 #[tokio::test]
 async fn zero_is_no_limit() {
-    let stage = Stage::with(&["--max-requests-per-cluster=0", "--max-requests-per-user=0"]).await;
-    let _held = stage.occupy("alice", 5).await;
-    let mut alice = stage.connect(Http::H2, "alice").await;
+    let fixture = Fixture::with(&["--max-requests-per-cluster=0", "--max-requests-per-user=0"]).await;
+    let _held = fixture.occupy("alice", 5).await;
+    let mut alice = fixture.connect(Http::H2, "alice").await;
     assert_eq!(alice.get(&proxied(CLUSTER, FAST)).await.status, 200);
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use system_tests::{CLUSTER, Connection, Failure, Http, proxied};
 use tokio::task::JoinSet;
 
-use super::{FAST, SLOW, Stage, WATCH};
+use super::{FAST, SLOW, Fixture, WATCH};
 
 /// Of these tests' gateways.
 const LIMIT: u64 = 4 << 20;
@@ -22,7 +22,7 @@ const QUIET: Duration = Duration::from_millis(300);
 
 /// A gateway that may hold little, and bob with a watch there and a connection for more.
 struct Narrow {
-    stage: Stage,
+    fixture: Fixture,
     bob: Connection,
     watches: Streams,
 }
@@ -31,10 +31,10 @@ struct Narrow {
 
 impl Narrow {
     async fn start() -> Self {
-        let stage = Stage::with(&["--max-held-bytes=4Mi"]).await;
-        let watches = stage.member.streams("/api/v1/pods");
-        let bob = stage.connect(Http::H2, "bob").await;
-        Self { stage, bob, watches }
+        let fixture = Fixture::with(&["--max-held-bytes=4Mi"]).await;
+        let watches = fixture.member.streams("/api/v1/pods");
+        let bob = fixture.connect(Http::H2, "bob").await;
+        Self { fixture, bob, watches }
     }
 
     /// Has `greed` done, during which bob's watch sees each of its events and his requests are
@@ -59,7 +59,7 @@ impl Narrow {
 
     /// A number of the gateway's own.
     async fn metric(&self, name: &str) -> u64 {
-        let metrics = self.stage.connect(Http::H2, "root").await.get("/metrics").await.text();
+        let metrics = self.fixture.connect(Http::H2, "root").await.get("/metrics").await.text();
         let value = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok());
         value.unwrap_or_else(|| panic!("{name} is not among\n{metrics}"))
     }
@@ -82,10 +82,10 @@ async fn feed(stream: StreamSender) -> StreamSender {
 #[tokio::test]
 async fn answers_that_nobody_reads_give_way_to_others() {
     let mut narrow = Narrow::start().await;
-    let mut streams = narrow.stage.member.streams("/stream");
+    let mut streams = narrow.fixture.member.streams("/stream");
     // A window that takes next to nothing: the rest waits in the gateway.
     let options = H2Options { stream_window: 16 << 10, ..H2Options::default() };
-    let client = narrow.stage.rig.client().h2_options(options);
+    let client = narrow.fixture.testbed.client().h2_options(options);
     let greed = async {
         let alice = Connection::from(client.h2().await.expect("a connection")).bearer("alice");
         let mut answers = Vec::new();
@@ -116,7 +116,7 @@ async fn answers_that_nobody_reads_give_way_to_others() {
 #[tokio::test]
 async fn uploads_that_the_member_does_not_read_are_refused_with_a_reason() {
     let mut narrow = Narrow::start().await;
-    let client = narrow.stage.rig.client();
+    let client = narrow.fixture.testbed.client();
     let greed = async {
         let alice = client.h2().await.expect("a connection");
         let headers = [("authorization", "Bearer alice")];
@@ -148,7 +148,7 @@ async fn uploads_that_the_member_does_not_read_are_refused_with_a_reason() {
 #[tokio::test]
 async fn heads_of_strangers_that_are_not_whole_go_first() {
     let mut narrow = Narrow::start().await;
-    let client = narrow.stage.rig.client();
+    let client = narrow.fixture.testbed.client();
     let greed = async {
         let mut strangers = Vec::new();
         for _ in 0..STREAMS {
@@ -172,8 +172,8 @@ async fn heads_of_strangers_that_are_not_whole_go_first() {
 async fn a_reply_that_waits_is_no_reason_to_end_a_watch() {
     // Nothing is exceeded: nobody gives way.
     let mut narrow = Narrow::start().await;
-    narrow.stage.member.on("/one", |_| Reply::full(200, &[], vec![b'x'; 100 << 10]));
-    let mut alice = narrow.stage.connect(Http::H1, "alice").await;
+    narrow.fixture.member.on("/one", |_| Reply::full(200, &[], vec![b'x'; 100 << 10]));
+    let mut alice = narrow.fixture.connect(Http::H1, "alice").await;
     let answer = narrow.beside(async { alice.get(&proxied(CLUSTER, "/one")).await }).await;
     assert_eq!((answer.status, answer.body.len()), (200, 100 << 10));
     assert_eq!(narrow.metric("cluster_gateway_sheds_total").await, 0);

@@ -3,7 +3,7 @@
 use kit::wait::{WAIT, within};
 use system_tests::{Http, Streamed};
 
-use super::Stage;
+use super::Fixture;
 
 const CLUSTERS: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways?watch=true";
 const VIRTUAL: &str = "/apis/cluster.core.oam.dev/v1alpha1/virtualclusters?watch=true";
@@ -14,11 +14,11 @@ const ON_A_CONNECTION: usize = 64;
 
 #[tokio::test]
 async fn one_reader_cannot_take_the_watches_of_all() {
-    let stage = Stage::with(&[]).await;
+    let fixture = Fixture::with(&[]).await;
     let mut alices = Vec::new();
     let mut open: Vec<Streamed<'_>> = Vec::new();
     for _ in 0..MOST / ON_A_CONNECTION {
-        let alice = stage.connect(Http::H2, "alice").await;
+        let alice = fixture.connect(Http::H2, "alice").await;
         for _ in 0..ON_A_CONNECTION {
             let watch = alice.open_beside("GET", CLUSTERS).await.expect("a head");
             assert_eq!(watch.status, 200);
@@ -26,7 +26,7 @@ async fn one_reader_cannot_take_the_watches_of_all() {
         }
         alices.push(alice);
     }
-    let mut alice = stage.connect(Http::H2, "alice").await;
+    let mut alice = fixture.connect(Http::H2, "alice").await;
     for target in [CLUSTERS, VIRTUAL] {
         let answer = alice.get(target).await;
         let message = answer.status_message(429, "TooManyRequests");
@@ -36,7 +36,7 @@ async fn one_reader_cannot_take_the_watches_of_all() {
         );
         assert_eq!(answer.header("retry-after"), Some("1"));
     }
-    let bob = stage.connect(Http::H2, "bob").await;
+    let bob = fixture.connect(Http::H2, "bob").await;
     assert_eq!(bob.open_beside("GET", CLUSTERS).await.expect("a head").status, 200);
     open.pop();
     let room = async {

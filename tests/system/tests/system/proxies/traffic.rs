@@ -22,7 +22,7 @@ async fn a_hundred_requests_need_one_way(kind: ProxyKind) {
         let (proxy, member) = (guarded(kind).await, version.member().await);
         member.on_any(|_| Reply::json(200, &json!({"from": "the member"})));
         let behind = behind(&proxy.url(), &proxy, cluster(CLUSTER, &member)).await;
-        let mut connection = behind.rig.connect(Http::H2).await;
+        let mut connection = behind.testbed.connect(Http::H2).await;
         for number in 0..100 {
             let answer = connection.get(&proxied(CLUSTER, &format!("/{number}"))).await;
             assert_eq!((answer.status, answer.json()["from"].as_str()), (200, Some("the member")), "{}", answer.text());
@@ -44,7 +44,7 @@ async fn names_are_resolved_by_the_proxy(kind: ProxyKind) {
         .data("tls-server-name", "kubernetes.default.svc")
         .token(MEMBER_TOKEN);
     let behind = behind(&proxy.url(), &proxy, secret).await;
-    let answer = behind.rig.get(&proxied(CLUSTER, "/api")).await;
+    let answer = behind.testbed.get(&proxied(CLUSTER, "/api")).await;
     assert_eq!(answer.status, 200, "{}", answer.text());
     assert_eq!(proxy.asked(), [Asked { destination: destination.clone(), credentials: None }]);
     assert_eq!(member.requests()[0].authority.as_deref(), Some(destination.as_str()));
@@ -54,7 +54,7 @@ async fn a_watch_streams(kind: ProxyKind) {
     let (proxy, member) = (FakeProxy::start(kind).await, Http::H2.member().await);
     let mut streams = member.streams("/api/v1/pods");
     let behind = behind(&proxy.url(), &proxy, cluster(CLUSTER, &member)).await;
-    let mut connection = behind.rig.connect(Http::H2).await;
+    let mut connection = behind.testbed.connect(Http::H2).await;
     let path = proxied(CLUSTER, "/api/v1/pods?watch=true");
     let watch = connection.open("GET", &path, &[]);
     let (watch, (_, events)) = tokio::join!(watch, streams.next());
@@ -71,7 +71,7 @@ async fn a_watch_streams(kind: ProxyKind) {
 async fn an_upgrade_goes_through_too(kind: ProxyKind) {
     let (proxy, member) = (guarded(kind).await, RawMember::always(Act::upgrade("websocket", b"first frame")).await);
     let behind = behind(&proxy.url(), &proxy, cluster(CLUSTER, &member)).await;
-    let mut connection = behind.rig.client().h1().await.expect("the gateway accepts connections");
+    let mut connection = behind.testbed.client().h1().await.expect("the gateway accepts connections");
     let target = proxied(CLUSTER, "/api/v1/namespaces/ns/pods/p/exec?command=sh");
     let authorization = format!("Bearer {ADMIN}");
     let headers = [("Authorization", authorization.as_str())];

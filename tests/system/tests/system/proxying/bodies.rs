@@ -3,7 +3,7 @@
 use http::Method;
 use kit::member::{BodyEnd, Reply};
 use serde_json::json;
-use system_tests::{CLUSTER, Http, Rig, Versions, across_versions, proxied};
+use system_tests::{CLUSTER, Http, Testbed, Versions, across_versions, proxied};
 
 across_versions!(answers_without_a_body_have_none, lengths_are_kept, a_body_of_unknown_length_stays_one);
 
@@ -12,8 +12,8 @@ async fn answers_without_a_body_have_none(versions: Versions) {
     member.on("/head", |_| Reply::full(200, &[("content-length", "12"), ("x-a", "1")], ""));
     member.on("/204", |_| Reply::full(204, &[("x-a", "1")], ""));
     member.on("/304", |_| Reply::full(304, &[("etag", "\"1\"")], ""));
-    let rig = Rig::with(&member).await;
-    let mut connection = rig.connect(versions.client).await;
+    let testbed = Testbed::with(&member).await;
+    let mut connection = testbed.connect(versions.client).await;
     // Twice, since a byte too many or too few shows in what follows on the connection.
     for _ in 0..2 {
         let answer = connection.call("HEAD", &proxied(CLUSTER, "/head"), &[], b"").await;
@@ -35,8 +35,8 @@ async fn lengths_are_kept(versions: Versions) {
         let length = request.header("content-length").unwrap_or("none").to_owned();
         Reply::json(201, &json!({"length": length}))
     });
-    let rig = Rig::with(&member).await;
-    let mut connection = rig.connect(versions.client).await;
+    let testbed = Testbed::with(&member).await;
+    let mut connection = testbed.connect(versions.client).await;
     let headers = [("content-length", "4")];
     let mut upload = connection.upload("POST", &proxied(CLUSTER, "/full"), &headers).await.expect("sent");
     upload.send("body").await.expect("taken");
@@ -50,8 +50,8 @@ async fn lengths_are_kept(versions: Versions) {
 async fn a_body_of_unknown_length_stays_one(versions: Versions) {
     let member = versions.member.member().await;
     let mut streams = member.streams("/x");
-    let rig = Rig::with(&member).await;
-    let mut connection = rig.connect(versions.client).await;
+    let testbed = Testbed::with(&member).await;
+    let mut connection = testbed.connect(versions.client).await;
     let target = proxied(CLUSTER, "/x");
     let mut upload = connection.upload("POST", &target, &[]).await.expect("sent");
     upload.send("body").await.expect("taken");
@@ -72,8 +72,8 @@ async fn a_body_of_unknown_length_stays_one(versions: Versions) {
 async fn trailers_cross_both_ways_over_http2() {
     let member = Http::H2.member().await;
     let mut streams = member.streams("/x");
-    let rig = Rig::with(&member).await;
-    let connection = rig.connect(Http::H2).await;
+    let testbed = Testbed::with(&member).await;
+    let connection = testbed.connect(Http::H2).await;
     let headers = [("authorization", "Bearer admin-token"), ("te", "trailers"), ("trailer", "x-sum")];
     let exchange = connection.h2().send(Method::POST, &proxied(CLUSTER, "/x"), &headers, false).await;
     let mut answer = exchange.expect("sent").response().await.expect("a head");

@@ -2,7 +2,9 @@
 //! caller's identity.
 
 use kit::member::Recorded;
-use system_tests::{ADMIN, CLUSTER, Http, MEMBER_TOKEN, Rig, VIEWER, Versions, across_http, across_versions, proxied};
+use system_tests::{
+    ADMIN, CLUSTER, Http, MEMBER_TOKEN, Testbed, VIEWER, Versions, across_http, across_versions, proxied,
+};
 
 use super::agreeable;
 
@@ -23,8 +25,8 @@ fn assert_only_our_credential(request: &Recorded) {
 
 async fn identity_never_crosses(versions: Versions) {
     let member = agreeable(versions.member).await;
-    let rig = Rig::with(&member).await;
-    let mut connection = rig.connect(versions.client).await;
+    let testbed = Testbed::with(&member).await;
+    let mut connection = testbed.connect(versions.client).await;
     let headers = [
         ("x-remote-user", "system:admin"),
         ("x-remote-group", "system:masters"),
@@ -46,20 +48,20 @@ async fn identity_never_crosses(versions: Versions) {
 
 async fn headers_named_in_connection_neither_hide_an_identity_nor_drop_a_credential(member: Http) {
     let member = agreeable(member).await;
-    let rig = Rig::with(&member).await;
+    let testbed = Testbed::with(&member).await;
     let nominating = "Authorization, Impersonate-User , X-Remote-User,Via, X-Forwarded-For, Host";
     let headers = [("Connection", ""), ("Connection", nominating), ("Impersonate-User", "viewer")];
 
-    let mut connection = rig.connect(Http::H1).await;
+    let mut connection = testbed.connect(Http::H1).await;
     let answer = connection.call("GET", &proxied(CLUSTER, "/x"), &headers, b"").await;
     assert_eq!(answer.status, 200, "{}", answer.text());
     let request = member.next_request().await;
     assert_only_our_credential(&request);
     assert_eq!(request.authority, Some(member.address().to_string()));
 
-    let refused = rig.connect(Http::H1).await.call("POST", &proxied(CLUSTER, "/x"), &headers, b"{}").await;
+    let refused = testbed.connect(Http::H1).await.call("POST", &proxied(CLUSTER, "/x"), &headers, b"{}").await;
     assert!(refused.status_message(403, "Forbidden").contains("\"viewer\""), "{}", refused.text());
-    let mut stranger = rig.anonymous(Http::H1).await;
+    let mut stranger = testbed.anonymous(Http::H1).await;
     let spoofed = [("Connection", "X-Remote-User"), ("X-Remote-User", "admin"), ("X-Remote-Group", "system:masters")];
     stranger.call("GET", &proxied(CLUSTER, "/x"), &spoofed, b"").await.status_message(403, "Forbidden");
     assert_eq!(member.request_count(), 1);
@@ -68,16 +70,16 @@ async fn headers_named_in_connection_neither_hide_an_identity_nor_drop_a_credent
 #[tokio::test]
 async fn a_caller_without_the_right_reaches_no_member() {
     let member = agreeable(Http::H2).await;
-    let rig = Rig::with(&member).await;
+    let testbed = Testbed::with(&member).await;
     for http in [Http::H1, Http::H2] {
-        let mut viewer = rig.anonymous(http).await.bearer(VIEWER);
+        let mut viewer = testbed.anonymous(http).await.bearer(VIEWER);
         assert_eq!(viewer.get(&proxied(CLUSTER, "/x")).await.status, 200);
         member.next_request().await;
         let answer = viewer.call("DELETE", &proxied(CLUSTER, "/x"), &[], b"").await;
         let message = answer.status_message(403, "Forbidden");
         assert!(message.contains("viewer") && message.contains("clustergateways"), "{message}");
-        rig.anonymous(http).await.get(&proxied(CLUSTER, "/x")).await.status_message(403, "Forbidden");
-        let wrong = rig.anonymous(http).await.bearer("wrong").get(&proxied(CLUSTER, "/x")).await;
+        testbed.anonymous(http).await.get(&proxied(CLUSTER, "/x")).await.status_message(403, "Forbidden");
+        let wrong = testbed.anonymous(http).await.bearer("wrong").get(&proxied(CLUSTER, "/x")).await;
         wrong.status_message(401, "Unauthorized");
     }
     assert_eq!(member.request_count(), 2, "only what was allowed arrived");

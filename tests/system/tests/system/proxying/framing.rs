@@ -2,7 +2,7 @@
 //! their connection. What hides in them is never a request (RFC 9112 section 11.2).
 
 use kit::client::{H1Connection, H1Error};
-use system_tests::{ADMIN, CLUSTER, Http, Rig, across_http, proxied};
+use system_tests::{ADMIN, CLUSTER, Http, Testbed, across_http, proxied};
 
 use super::agreeable;
 
@@ -41,7 +41,7 @@ async fn statuses(connection: &mut H1Connection) -> Vec<u16> {
 
 async fn a_request_hidden_in_a_body_reaches_nobody(member: Http) {
     let member = agreeable(member).await;
-    let rig = Rig::with(&member).await;
+    let testbed = Testbed::with(&member).await;
     let hidden = hidden();
     let chunked = "Transfer-Encoding: chunked\r\n";
     for (case, request) in [
@@ -61,7 +61,7 @@ async fn a_request_hidden_in_a_body_reaches_nobody(member: Http) {
         ("a space before the colon", post("Transfer-Encoding : chunked\r\n") + "0\r\n\r\n" + &hidden),
         ("a folded line", post("X-Folded: a\r\n Content-Length: 0\r\n") + &hidden),
     ] {
-        let mut connection = rig.client().h1().await.expect("a connection");
+        let mut connection = testbed.client().h1().await.expect("a connection");
         connection.send(request).await.expect("taken");
         let statuses = statuses(&mut connection).await;
         assert!(statuses.len() <= 1, "{case}: answered {statuses:?}");
@@ -72,7 +72,7 @@ async fn a_request_hidden_in_a_body_reaches_nobody(member: Http) {
 
 async fn two_lengths_of_one_body_are_refused_before_the_member(member: Http) {
     let member = agreeable(member).await;
-    let rig = Rig::with(&member).await;
+    let testbed = Testbed::with(&member).await;
     let (hidden, empty) = (hidden(), "0\r\n\r\n");
     // What was answered before, on the same connection: nothing, a body that reads like a head, the
     // same in pieces.
@@ -99,7 +99,7 @@ async fn two_lengths_of_one_body_are_refused_before_the_member(member: Http) {
         ] {
             let before = member.request_count();
             for pieces in [request.len(), 7] {
-                let mut connection = rig.client().h1().await.expect("a connection");
+                let mut connection = testbed.client().h1().await.expect("a connection");
                 for piece in request.as_bytes().chunks(pieces) {
                     // Refused in the middle, the rest is not taken.
                     if connection.send(piece).await.is_err() {
@@ -115,13 +115,13 @@ async fn two_lengths_of_one_body_are_refused_before_the_member(member: Http) {
 
 async fn a_chunked_body_behind_others_is_served(member: Http) {
     let member = agreeable(member).await;
-    let rig = Rig::with(&member).await;
+    let testbed = Testbed::with(&member).await;
     // In a body, these lines say nothing.
     let body = "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n";
     let earlier = post(&format!("Content-Length: {}\r\n", body.len())) + body;
     let chunked = post("Transfer-Encoding: Chunked\r\n") + &format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len());
     for pieces in [usize::MAX, 11] {
-        let mut connection = rig.client().h1().await.expect("a connection");
+        let mut connection = testbed.client().h1().await.expect("a connection");
         let request = earlier.clone() + &hidden() + &chunked;
         for piece in request.as_bytes().chunks(pieces) {
             connection.send(piece).await.expect("taken");
@@ -133,7 +133,7 @@ async fn a_chunked_body_behind_others_is_served(member: Http) {
 
 async fn what_is_not_http_reaches_nobody(member: Http) {
     let member = agreeable(member).await;
-    let rig = Rig::with(&member).await;
+    let testbed = Testbed::with(&member).await;
     let target = proxied(CLUSTER, "/x");
     for request in [
         format!("GET {target} HTTP/1.1\r\nAuthorization: Bearer {ADMIN}\r\n\r\n"),
@@ -145,7 +145,7 @@ async fn what_is_not_http_reaches_nobody(member: Http) {
         format!("GET {target} HTTP/3.0\r\nHost: a\r\nAuthorization: Bearer {ADMIN}\r\n\r\n"),
         "\u{16}\u{3}\u{1}not TLS in TLS\r\n\r\n".to_owned(),
     ] {
-        let mut connection = rig.client().h1().await.expect("a connection");
+        let mut connection = testbed.client().h1().await.expect("a connection");
         connection.send(&request).await.expect("taken");
         match connection.head().await {
             Ok(head) => assert!((400..500).contains(&head.status), "{request}: {}", head.status),

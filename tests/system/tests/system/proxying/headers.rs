@@ -2,7 +2,7 @@
 
 use kit::member::{FakeMember, Reply};
 use kit::wait::{WAIT, within};
-use system_tests::{CLUSTER, Http, Rig, Versions, across_http, across_versions, proxied};
+use system_tests::{CLUSTER, Http, Testbed, Versions, across_http, across_versions, proxied};
 
 use super::agreeable;
 
@@ -60,8 +60,8 @@ const RELAYED: &[(&str, &str)] = &[
 
 async fn a_clients_headers_arrive(versions: Versions) {
     let member = agreeable(versions.member).await;
-    let rig = Rig::with(&member).await;
-    let mut connection = rig.connect(versions.client).await;
+    let testbed = Testbed::with(&member).await;
+    let mut connection = testbed.connect(versions.client).await;
     let forwarded = [("x-forwarded-for", "192.0.2.1"), ("x-forwarded-for", "192.0.2.2, 192.0.2.3")];
     let headers = [KEPT, DROPPED, &forwarded].concat();
     connection.call("PATCH", &proxied(CLUSTER, "/x"), &headers, b"{}").await;
@@ -80,8 +80,8 @@ async fn a_clients_headers_arrive(versions: Versions) {
 #[tokio::test]
 async fn nothing_is_added_that_a_client_did_not_ask_for() {
     let member = agreeable(Http::H1).await;
-    let rig = Rig::with(&member).await;
-    rig.get(&proxied(CLUSTER, "/x")).await;
+    let testbed = Testbed::with(&member).await;
+    testbed.get(&proxied(CLUSTER, "/x")).await;
     let mut names: Vec<_> = member.next_request().await.headers.keys().map(ToString::to_string).collect();
     names.sort();
     assert_eq!(names, ["authorization", "host", "via", "x-forwarded-for"]);
@@ -89,8 +89,8 @@ async fn nothing_is_added_that_a_client_did_not_ask_for() {
 
 async fn hop_by_hop_headers_of_a_client_end_here(member: Http) {
     let member = agreeable(member).await;
-    let rig = Rig::with(&member).await;
-    let mut connection = rig.connect(Http::H1).await;
+    let testbed = Testbed::with(&member).await;
+    let mut connection = testbed.connect(Http::H1).await;
     let headers = [
         ("Connection", ""),
         ("Connection", " keep-alive , X-Drop,x-drop-too"),
@@ -125,8 +125,8 @@ async fn a_members_headers_arrive(versions: Versions) {
     ];
     let headers = [RELAYED, &stay].concat();
     member.on_any(move |_| Reply::full(429, &headers, &b"\x1f\x8b not really"[..]));
-    let rig = Rig::with(&member).await;
-    let answer = rig.connect(versions.client).await.get(&proxied(CLUSTER, "/x")).await;
+    let testbed = Testbed::with(&member).await;
+    let answer = testbed.connect(versions.client).await.get(&proxied(CLUSTER, "/x")).await;
     assert_eq!((answer.status, &answer.body[..]), (429, &b"\x1f\x8b not really"[..]), "nothing is unpacked");
     for (name, _) in RELAYED {
         let sent: Vec<_> = RELAYED.iter().filter(|(other, _)| other == name).map(|(_, value)| *value).collect();
@@ -149,9 +149,9 @@ async fn hop_by_hop_headers_of_a_member_end_here() {
         ("x-kept", "1"),
     ];
     member.on_any(move |_| Reply::full(200, &headers, "ok"));
-    let rig = Rig::with(&member).await;
+    let testbed = Testbed::with(&member).await;
     for http in [Http::H1, Http::H2] {
-        let answer = within(WAIT, "an answer", rig.connect(http).await.get(&proxied(CLUSTER, "/x"))).await;
+        let answer = within(WAIT, "an answer", testbed.connect(http).await.get(&proxied(CLUSTER, "/x"))).await;
         for name in ["connection", "x-secret", "keep-alive", "upgrade"] {
             assert_eq!(answer.header(name), None, "{name}");
         }
@@ -162,8 +162,8 @@ async fn hop_by_hop_headers_of_a_member_end_here() {
 #[tokio::test]
 async fn a_gateway_that_registers_itself_ends_in_an_error() {
     let member = agreeable(Http::H2).await;
-    let rig = Rig::with(&member).await;
-    let mut connection = rig.connect(Http::H2).await;
+    let testbed = Testbed::with(&member).await;
+    let mut connection = testbed.connect(Http::H2).await;
     let via = |hops: usize| vec!["2.0 cluster-gateway"; hops].join(", ");
     let answer = connection.call("GET", &proxied(CLUSTER, "/x"), &[("via", &via(7))], b"").await;
     assert_eq!(answer.status, 200, "hubs of hubs are fine");

@@ -8,7 +8,7 @@ use kit::member::Reply;
 use system_tests::frames::{
     CONTINUATION, END_HEADERS, END_STREAM, FrameMember, HEADERS, MemberFrames, STATUS_200, encode, literals,
 };
-use system_tests::{ADMIN, CLUSTER, Http, Rig, Versions, across_versions, proxied};
+use system_tests::{ADMIN, CLUSTER, Http, Testbed, Versions, across_versions, proxied};
 
 use super::agreeable;
 
@@ -26,8 +26,8 @@ across_versions!(six_hundred_groups_and_a_large_header_are_accepted, a_large_hea
 
 async fn six_hundred_groups_and_a_large_header_are_accepted(versions: Versions) {
     let member = agreeable(versions.member).await;
-    let rig = Rig::with(&member).await;
-    let mut connection = rig.connect(versions.client).await;
+    let testbed = Testbed::with(&member).await;
+    let mut connection = testbed.connect(versions.client).await;
     let groups: Vec<String> = (0..600).map(|number| format!("oidc:organisation/team-{number}")).collect();
     let headers: Vec<_> = groups.iter().map(|group| ("x-remote-group", group.as_str())).collect();
     let answer = connection.call("GET", &proxied(CLUSTER, "/groups"), &headers, b"").await;
@@ -57,12 +57,12 @@ fn many_lines(lines: usize) -> String {
 #[tokio::test]
 async fn two_thousand_header_lines_are_served_and_three_thousand_refused() {
     let member = agreeable(Http::H2).await;
-    let rig = Rig::with(&member).await;
-    let mut connection = rig.client().h1().await.expect("a connection");
+    let testbed = Testbed::with(&member).await;
+    let mut connection = testbed.client().h1().await.expect("a connection");
     connection.send(many_lines(2000)).await.expect("taken");
     assert_eq!(connection.head().await.expect("an answer").status, 200);
 
-    let mut connection = rig.client().h1().await.expect("a connection");
+    let mut connection = testbed.client().h1().await.expect("a connection");
     connection.send(many_lines(3000)).await.expect("taken");
     assert_eq!(connection.head().await.expect("a clean refusal").status, 431);
     connection.body().await.expect("a whole refusal");
@@ -75,8 +75,8 @@ async fn two_thousand_header_lines_are_served_and_three_thousand_refused() {
 #[tokio::test]
 async fn more_than_a_mebibyte_of_headers_is_refused_and_the_connection_goes_on() {
     let member = agreeable(Http::H2).await;
-    let rig = Rig::with(&member).await;
-    let mut connection = rig.connect(Http::H2).await;
+    let testbed = Testbed::with(&member).await;
+    let mut connection = testbed.connect(Http::H2).await;
     let large = "x".repeat(300 << 10);
     let headers: Vec<_> = ["x-a", "x-b", "x-c", "x-d"].iter().map(|name| (*name, large.as_str())).collect();
     let answer = connection.call("GET", &proxied(CLUSTER, "/x"), &headers, b"").await;
@@ -89,8 +89,8 @@ async fn a_large_head_of_an_answer_is_relayed(versions: Versions) {
     let large = "x".repeat(200 << 10);
     let told = large.clone();
     member.on_any(move |_| Reply::full(200, &[("x-large", &told)], "body"));
-    let rig = Rig::with(&member).await;
-    let answer = rig.connect(versions.client).await.get(&proxied(CLUSTER, "/x")).await;
+    let testbed = Testbed::with(&member).await;
+    let answer = testbed.connect(versions.client).await.get(&proxied(CLUSTER, "/x")).await;
     assert_eq!((answer.status, answer.text().as_str()), (200, "body"));
     assert!(answer.header("x-large") == Some(&large), "not the same 200 KiB");
 }
@@ -98,8 +98,8 @@ async fn a_large_head_of_an_answer_is_relayed(versions: Versions) {
 #[tokio::test]
 async fn as_many_header_lines_as_fit_are_answered_and_the_connection_goes_on() {
     let member = agreeable(Http::H2).await;
-    let rig = Rig::with(&member).await;
-    let mut connection = rig.connect(Http::H2).await;
+    let testbed = Testbed::with(&member).await;
+    let mut connection = testbed.connect(Http::H2).await;
     let names = short_names(FULL);
     let headers: Vec<_> = names.iter().map(|name| (name.as_str(), "")).collect();
     let answer = connection.try_call("GET", &proxied(CLUSTER, "/x"), &headers, b"").await.expect("an answer");
@@ -110,8 +110,8 @@ async fn as_many_header_lines_as_fit_are_answered_and_the_connection_goes_on() {
 #[tokio::test]
 async fn as_many_header_lines_of_a_member_as_fit_are_answered() {
     let member = FrameMember::start(|_, frames| answer_by_short_names(frames)).await;
-    let rig = Rig::with(&member).await;
-    let mut connection = rig.connect(Http::H2).await;
+    let testbed = Testbed::with(&member).await;
+    let mut connection = testbed.connect(Http::H2).await;
     let answer = connection.try_call("GET", &proxied(CLUSTER, "/x"), &[], b"").await.expect("an answer");
     assert!(matches!(answer.status, 200 | 502), "{}", answer.status);
 }

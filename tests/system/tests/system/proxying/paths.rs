@@ -3,7 +3,7 @@
 
 use kit::hub::ClusterSecret;
 use kit::wait::{WAIT, within};
-use system_tests::{CLUSTER, Http, MEMBER_TOKEN, Rig, Versions, across_http, across_versions, proxied};
+use system_tests::{CLUSTER, Http, MEMBER_TOKEN, Testbed, Versions, across_http, across_versions, proxied};
 
 use super::agreeable;
 
@@ -58,8 +58,8 @@ const DOTTED: &[&str] = &[
 
 async fn every_method_arrives(versions: Versions) {
     let member = agreeable(versions.member).await;
-    let rig = Rig::with(&member).await;
-    let mut connection = rig.connect(versions.client).await;
+    let testbed = Testbed::with(&member).await;
+    let mut connection = testbed.connect(versions.client).await;
     for method in ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD"] {
         let body: &[u8] = if matches!(method, "POST" | "PUT" | "PATCH" | "DELETE") { b"{}" } else { b"" };
         let answer = connection.call(method, &proxied(CLUSTER, "/api/v1/pods"), &[], body).await;
@@ -72,8 +72,8 @@ async fn every_method_arrives(versions: Versions) {
 
 async fn paths_and_queries_arrive_byte_for_byte(versions: Versions) {
     let member = agreeable(versions.member).await;
-    let rig = Rig::with(&member).await;
-    let mut connection = rig.connect(versions.client).await;
+    let testbed = Testbed::with(&member).await;
+    let mut connection = testbed.connect(versions.client).await;
     for target in TARGETS {
         assert_eq!(connection.get(&proxied(CLUSTER, target)).await.status, 200, "{target}");
         assert_eq!(member.next_request().await.target, *target);
@@ -83,9 +83,9 @@ async fn paths_and_queries_arrive_byte_for_byte(versions: Versions) {
 #[tokio::test]
 async fn an_empty_path_means_the_members_root() {
     let member = agreeable(Http::H2).await;
-    let rig = Rig::with(&member).await;
+    let testbed = Testbed::with(&member).await;
     for (sent, arrives) in [("", "/"), ("?", "/?"), ("?a=1", "/?a=1")] {
-        assert_eq!(rig.get(&proxied(CLUSTER, sent)).await.status, 200);
+        assert_eq!(testbed.get(&proxied(CLUSTER, sent)).await.status, 200);
         assert_eq!(member.next_request().await.target, arrives);
     }
 }
@@ -98,14 +98,14 @@ async fn a_base_path_in_the_endpoint_comes_first() {
         ClusterSecret::new("vela-system", CLUSTER).endpoint(&endpoint).ca(&member.ca_pem()).token(MEMBER_TOKEN)
     };
     for base in ["/k8s/clusters/c-1%2Fx", "/k8s/clusters/c-1%2Fx/"] {
-        let rig = Rig::builder().cluster(CLUSTER, secret(base)).start().await;
+        let testbed = Testbed::builder().cluster(CLUSTER, secret(base)).start().await;
         for (sent, arrives) in [
             ("/api/v1?x=1", "/k8s/clusters/c-1%2Fx/api/v1?x=1"),
             ("", "/k8s/clusters/c-1%2Fx/"),
             ("?x", "/k8s/clusters/c-1%2Fx/?x"),
             ("//x/", "/k8s/clusters/c-1%2Fx//x/"),
         ] {
-            assert_eq!(rig.get(&proxied(CLUSTER, sent)).await.status, 200);
+            assert_eq!(testbed.get(&proxied(CLUSTER, sent)).await.status, 200);
             assert_eq!(member.next_request().await.target, arrives);
         }
     }
@@ -113,8 +113,8 @@ async fn a_base_path_in_the_endpoint_comes_first() {
 
 async fn dot_segments_are_refused_in_every_spelling(client: Http) {
     let member = agreeable(Http::H2).await;
-    let rig = Rig::with(&member).await;
-    let mut connection = rig.connect(client).await;
+    let testbed = Testbed::with(&member).await;
+    let mut connection = testbed.connect(client).await;
     for target in DOTTED {
         let answer = connection.get(&proxied(CLUSTER, target)).await;
         answer.status_message(400, "BadRequest");
@@ -124,8 +124,8 @@ async fn dot_segments_are_refused_in_every_spelling(client: Http) {
 
 async fn what_only_looks_like_the_proxy_path_is_not_found(client: Http) {
     let member = agreeable(Http::H2).await;
-    let rig = Rig::with(&member).await;
-    let mut connection = rig.connect(client).await;
+    let testbed = Testbed::with(&member).await;
+    let mut connection = testbed.connect(client).await;
     let proxy = proxied(CLUSTER, "");
     let namespaced = proxy.replace("/clustergateways", "/namespaces/vela-system/clustergateways");
     for target in [
@@ -145,8 +145,8 @@ async fn what_only_looks_like_the_proxy_path_is_not_found(client: Http) {
 #[tokio::test]
 async fn an_absolute_target_is_the_same_request() {
     let member = agreeable(Http::H2).await;
-    let rig = Rig::with(&member).await;
-    let mut connection = rig.connect(Http::H1).await;
+    let testbed = Testbed::with(&member).await;
+    let mut connection = testbed.connect(Http::H1).await;
     let target = format!("https://somewhere.example{}", proxied(CLUSTER, "/a%2Fb?x=1"));
     assert_eq!(connection.get(&target).await.status, 200);
     let request = member.next_request().await;
@@ -157,9 +157,9 @@ async fn an_absolute_target_is_the_same_request() {
 #[tokio::test]
 async fn targets_that_are_no_path_reach_nobody() {
     let member = agreeable(Http::H2).await;
-    let rig = Rig::with(&member).await;
+    let testbed = Testbed::with(&member).await;
     for (request, status) in [("OPTIONS *", 400), ("CONNECT member.example:443", 405), ("GET member.example", 400)] {
-        let mut connection = rig.connect(Http::H1).await;
+        let mut connection = testbed.connect(Http::H1).await;
         let (method, target) = request.split_once(' ').expect("a method and a target");
         let answer = within(WAIT, request, connection.try_call(method, target, &[], b"")).await;
         assert_eq!(answer.expect("a clean refusal").status, status, "{request}");

@@ -11,7 +11,7 @@ use kit::wait::{WAIT, eventually};
 use serde_json::{Value, json};
 use system_tests::Http;
 
-use super::{CLUSTERS, Event, NAMESPACE, Stage, Watch, readable, unreadable};
+use super::{CLUSTERS, Event, Fixture, NAMESPACE, Watch, readable, unreadable};
 
 const VIRTUAL: &str = "/apis/cluster.core.oam.dev/v1alpha1/virtualclusters";
 const MANAGED: Resource = Resource::ManagedClusters;
@@ -42,8 +42,8 @@ type Position = Arc<AtomicU64>;
 // === impl Watcher ===
 
 impl Watcher {
-    async fn list(stage: &Stage, path: &'static str, position: Position) -> Self {
-        let list = stage.get(path).await.json();
+    async fn list(fixture: &Fixture, path: &'static str, position: Position) -> Self {
+        let list = fixture.get(path).await.json();
         let text = |value: &Value| value.as_str().expect("a text").to_owned();
         let items = list["items"].as_array().expect("items").iter();
         let objects = items.map(|item| (text(&item["metadata"]["name"]), text(&item["metadata"]["resourceVersion"])));
@@ -55,19 +55,19 @@ impl Watcher {
 
     /// Watches, again and again, until it has seen [`LAST`]; lists anew when its version is too
     /// old.
-    async fn run(mut self, stage: &Stage) -> Self {
+    async fn run(mut self, fixture: &Fixture) -> Self {
         loop {
             let (path, version) = (self.path, &self.version);
             let target = format!("{path}?watch=true&allowWatchBookmarks=true&resourceVersion={version}");
-            let mut told = BTreeSet::new();
-            let mut watch = Watch::open(stage.connect(Http::H2).await, &target).await;
+            let mut next_summary = BTreeSet::new();
+            let mut watch = Watch::open(fixture.connect(Http::H2).await, &target).await;
             while let Some(event) = watch.next().await {
                 if event.kind == "ERROR" {
                     assert_eq!(event.object["code"], 410, "{}", event.object);
-                    self = Self::list(stage, path, self.position).await;
+                    self = Self::list(fixture, path, self.position).await;
                     break;
                 }
-                self.believe(&mut told, &event);
+                self.believe(&mut next_summary, &event);
             }
             if self.objects.contains_key(LAST) {
                 return self;
@@ -75,7 +75,7 @@ impl Watcher {
         }
     }
 
-    fn believe(&mut self, told: &mut BTreeSet<String>, event: &Event) {
+    fn believe(&mut self, next_summary: &mut BTreeSet<String>, event: &Event) {
         event.version().clone_into(&mut self.version);
         self.position.fetch_max(number(&self.version), SeqCst);
         let (name, version) = (event.name().to_owned(), event.version().to_owned());
@@ -87,7 +87,8 @@ impl Watcher {
         }
         // Of what was before it began, a watch that goes on may say "added" or "modified" a little
         // wrongly.
-        let known = if event.kind == "DELETED" { told.remove(&name) } else { !told.insert(name.clone()) };
+        let known =
+            if event.kind == "DELETED" { next_summary.remove(&name) } else { !next_summary.insert(name.clone()) };
         assert!(event.kind != "ADDED" || !known, "{name} is added twice");
     }
 }
@@ -113,60 +114,60 @@ fn managed(name: &str, turn: &str) -> Value {
     json!({"metadata": {"name": name, "labels": {"turn": turn}}, "spec": {"managedClusterClientConfigs": configs}})
 }
 
-async fn churn(stage: &Stage, seed: u64, positions: &[Position]) {
+async fn churn(fixture: &Fixture, seed: u64, positions: &[Position]) {
     let mut dice = Dice(seed);
     for change in 0..CHANGES {
         let name = format!("c{}", dice.roll(NAMES));
         let turn = change.to_string();
         match dice.roll(40) {
-            0..14 => _ = stage.hub.put_secret(readable(&name).label("turn", &turn)),
-            14..20 => _ = stage.hub.put(MANAGED, managed(&name, &turn)),
-            20..24 => _ = stage.hub.delete(MANAGED, "", &name),
-            24..28 => _ = stage.hub.put_secret(unreadable(&name).label("turn", &turn)),
-            28..36 => _ = stage.hub.delete_secret(NAMESPACE, &name),
-            36 => stage.hub.bookmark(),
-            37 => stage.hub.end_watches(),
-            38 => stage.hub.break_watches(),
+            0..14 => _ = fixture.hub.put_secret(readable(&name).label("turn", &turn)),
+            14..20 => _ = fixture.hub.put(MANAGED, managed(&name, &turn)),
+            20..24 => _ = fixture.hub.delete(MANAGED, "", &name),
+            24..28 => _ = fixture.hub.put_secret(unreadable(&name).label("turn", &turn)),
+            28..36 => _ = fixture.hub.delete_secret(NAMESPACE, &name),
+            36 => fixture.hub.bookmark(),
+            37 => fixture.hub.end_watches(),
+            38 => fixture.hub.break_watches(),
             // A new list would make up for what was missed: none in the end.
-            _ if change < CHANGES / 2 => stage.hub.compact(),
+            _ if change < CHANGES / 2 => fixture.hub.compact(),
             _ => {}
         }
         if change % BREATH == 0 {
-            let version = stage.hub.put_secret(readable(MARK).label("turn", &turn));
+            let version = fixture.hub.put_secret(readable(MARK).label("turn", &turn));
             eventually(WAIT, || positions.iter().all(|position| position.load(SeqCst) >= version)).await;
         }
     }
-    stage.hub.put_secret(readable(LAST));
-    stage.hub.end_watches();
+    fixture.hub.put_secret(readable(LAST));
+    fixture.hub.end_watches();
 }
 
 /// Two watchers of `path` during one run.
 async fn run(path: &'static str, seed: u64) {
-    let stage = Stage::set([readable("c1"), unreadable("c2")]).await;
-    stage.hub.install(MANAGED);
+    let fixture = Fixture::set([readable("c1"), unreadable("c2")]).await;
+    fixture.hub.install(MANAGED);
     // Noticed by this.
-    stage.get(VIRTUAL).await;
-    stage.hub.watching(MANAGED, 1).await;
+    fixture.get(VIRTUAL).await;
+    fixture.hub.watching(MANAGED, 1).await;
     let positions = [Position::default(), Position::default()];
     let watchers = async {
-        let [a, b] = positions.each_ref().map(|position| Watcher::list(&stage, path, position.clone()));
+        let [a, b] = positions.each_ref().map(|position| Watcher::list(&fixture, path, position.clone()));
         let (a, b) = (a.await, b.await);
-        tokio::join!(a.run(&stage), b.run(&stage))
+        tokio::join!(a.run(&fixture), b.run(&fixture))
     };
     let ending = async {
-        churn(&stage, seed, &positions).await;
+        churn(&fixture, seed, &positions).await;
         // A watch that was opening just then would go on without the last order.
         let mut again = tokio::time::interval(Duration::from_millis(100));
         loop {
             again.tick().await;
-            stage.hub.end_watches();
+            fixture.hub.end_watches();
         }
     };
     let (a, b) = tokio::select! {
         watchers = watchers => watchers,
         () = ending => unreachable!("it ends never"),
     };
-    let list = Watcher::list(&stage, path, Position::default()).await;
+    let list = Watcher::list(&fixture, path, Position::default()).await;
     assert_eq!(a.objects, list.objects, "seed {seed}");
     assert_eq!(b.objects, list.objects, "seed {seed}");
 }

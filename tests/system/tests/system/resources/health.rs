@@ -4,10 +4,10 @@
 use kit::hub::{Call, ClusterSecret, Fault};
 use kit::wait::{Gate, WAIT, within};
 use serde_json::{Value, json};
-use system_tests::{Answer, Http, Rig, across_http};
+use system_tests::{Answer, Http, Testbed, across_http};
 use tokio::task::JoinSet;
 
-use super::{CLUSTERS, NAMESPACE, SECRETS, Stage, TABLE, readable, unreadable};
+use super::{CLUSTERS, Fixture, NAMESPACE, SECRETS, TABLE, readable, unreadable};
 
 const GATE: &str = "--feature-gates=HealthinessCheck=true";
 const HEALTHY: &str = "status.cluster.core.oam.dev/healthy";
@@ -26,39 +26,39 @@ fn object(metadata: &Value, healthy: bool, reason: &str) -> Vec<u8> {
         .into_bytes()
 }
 
-fn annotations(stage: &Stage, name: &str) -> (Value, Value) {
-    let secret = stage.hub.get(SECRETS, NAMESPACE, name).expect("a Secret");
+fn annotations(fixture: &Fixture, name: &str) -> (Value, Value) {
+    let secret = fixture.hub.get(SECRETS, NAMESPACE, name).expect("a Secret");
     let annotations = &secret["metadata"]["annotations"];
     (annotations[HEALTHY].clone(), annotations[REASON].clone())
 }
 
-fn version(stage: &Stage, name: &str) -> String {
-    let secret = stage.hub.get(SECRETS, NAMESPACE, name).expect("a Secret");
+fn version(fixture: &Fixture, name: &str) -> String {
+    let secret = fixture.hub.get(SECRETS, NAMESPACE, name).expect("a Secret");
     secret["metadata"]["resourceVersion"].as_str().expect("a version").to_owned()
 }
 
-async fn gated(secrets: impl IntoIterator<Item = ClusterSecret>) -> Stage {
-    Stage::with(secrets, |rig| rig.arg(GATE)).await
+async fn gated(secrets: impl IntoIterator<Item = ClusterSecret>) -> Fixture {
+    Fixture::with(secrets, |testbed| testbed.arg(GATE)).await
 }
 
-async fn put(stage: &Stage, target: &str, body: &[u8]) -> Answer {
-    stage.call("PUT", target, &[JSON], body).await
+async fn put(fixture: &Fixture, target: &str, body: &[u8]) -> Answer {
+    fixture.call("PUT", target, &[JSON], body).await
 }
 
 across_http!(what_is_put_is_kept_and_told);
 
 async fn what_is_put_is_kept_and_told(http: Http) {
-    let stage = gated([readable("a").annotation("other", "stays")]).await;
-    let mut connection = stage.connect(http).await;
+    let fixture = gated([readable("a").annotation("other", "stays")]).await;
+    let mut connection = fixture.connect(http).await;
     assert_eq!(connection.get(&path("a")).await.json()["status"], json!({"healthy": false}));
     let body = object(&json!({"name": "a"}), true, "Fine");
     let answer = connection.call("PUT", &path("a"), &[JSON], &body).await;
     assert_eq!(answer.status, 200, "{}", answer.text());
     let written = answer.json();
     assert_eq!(written["status"], json!({"healthy": true, "healthyReason": "Fine"}));
-    assert_eq!(written["metadata"]["resourceVersion"], version(&stage, "a"));
-    assert_eq!(annotations(&stage, "a"), (json!("true"), json!("Fine")));
-    let secret = stage.hub.get(SECRETS, NAMESPACE, "a").expect("a Secret");
+    assert_eq!(written["metadata"]["resourceVersion"], version(&fixture, "a"));
+    assert_eq!(annotations(&fixture, "a"), (json!("true"), json!("Fine")));
+    let secret = fixture.hub.get(SECRETS, NAMESPACE, "a").expect("a Secret");
     assert_eq!(
         (&secret["metadata"]["annotations"]["other"], &secret["data"]["token"]),
         (&json!("stays"), &json!("Y2FuYXJ5LXRva2Vu"))
@@ -73,16 +73,16 @@ async fn what_is_put_is_kept_and_told(http: Http) {
 
 #[tokio::test]
 async fn without_the_gate_health_is_written_and_not_told() {
-    let stage = Stage::set([readable("a")]).await;
-    let answer = put(&stage, &path("a"), &object(&json!({"name": "a"}), true, "Fine")).await;
+    let fixture = Fixture::set([readable("a")]).await;
+    let answer = put(&fixture, &path("a"), &object(&json!({"name": "a"}), true, "Fine")).await;
     assert_eq!((answer.status, &answer.json()["status"]), (200, &json!({"healthy": false})));
-    assert_eq!(annotations(&stage, "a"), (json!("true"), json!("Fine")));
+    assert_eq!(annotations(&fixture, "a"), (json!("true"), json!("Fine")));
 }
 
 #[tokio::test]
 async fn annotations_are_read_as_go_does_and_a_bad_one_hides_nothing() {
-    let stage = gated([readable("a").annotation(HEALTHY, "T"), readable("b").annotation(HEALTHY, "perhaps")]).await;
-    let list = stage.get(CLUSTERS).await.json();
+    let fixture = gated([readable("a").annotation(HEALTHY, "T"), readable("b").annotation(HEALTHY, "perhaps")]).await;
+    let list = fixture.get(CLUSTERS).await.json();
     assert_eq!(list["items"][0]["status"], json!({"healthy": true}));
     assert_eq!(list["items"][1]["status"]["healthy"], false);
     let reason = list["items"][1]["status"]["healthyReason"].as_str().expect("a reason");
@@ -91,19 +91,19 @@ async fn annotations_are_read_as_go_does_and_a_bad_one_hides_nothing() {
 
 #[tokio::test]
 async fn a_watcher_sees_health_change() {
-    let stage = gated([readable("a")]).await;
-    let mut watch = stage.watch(&format!("{CLUSTERS}?watch=true")).await;
-    assert_eq!(watch.told().await, "ADDED a");
-    put(&stage, &path("a"), &object(&json!({"name": "a"}), true, "Fine")).await;
+    let fixture = gated([readable("a")]).await;
+    let mut watch = fixture.watch(&format!("{CLUSTERS}?watch=true")).await;
+    assert_eq!(watch.next_summary().await, "ADDED a");
+    put(&fixture, &path("a"), &object(&json!({"name": "a"}), true, "Fine")).await;
     let event = watch.next().await.expect("an event");
     assert_eq!((event.kind.as_str(), &event.object["status"]["healthy"]), ("MODIFIED", &json!(true)));
 }
 
 #[tokio::test]
 async fn patches_change_what_they_name() {
-    let stage = gated([readable("a").annotation(HEALTHY, "true").annotation(REASON, "Fine")]).await;
+    let fixture = gated([readable("a").annotation(HEALTHY, "true").annotation(REASON, "Fine")]).await;
     let patch = async |kind: &str, body: Value| {
-        let answer = stage.call("PATCH", &path("a"), &[("content-type", kind)], body.to_string().as_bytes()).await;
+        let answer = fixture.call("PATCH", &path("a"), &[("content-type", kind)], body.to_string().as_bytes()).await;
         assert_eq!(answer.status, 200, "{}", answer.text());
         answer.json()["status"].clone()
     };
@@ -113,52 +113,52 @@ async fn patches_change_what_they_name() {
     assert_eq!(status, json!({"healthy": false, "healthyReason": "Better"}));
     let operations = json!([{"op": "replace", "path": "/status/healthy", "value": true}, {"op": "remove", "path": "/status/healthyReason"}]);
     assert_eq!(patch("application/json-patch+json; charset=utf-8", operations).await, json!({"healthy": true}));
-    assert_eq!(annotations(&stage, "a"), (json!("true"), json!("")));
+    assert_eq!(annotations(&fixture, "a"), (json!("true"), json!("")));
 }
 
 #[tokio::test]
 async fn nothing_is_written_over_somebody_elses_change() {
-    let stage = gated([readable("a")]).await;
-    let old = version(&stage, "a");
-    stage.hub.put_secret(readable("a").label("x", "y"));
-    let message = put(&stage, &path("a"), &object(&json!({"name": "a", "resourceVersion": old}), true, "")).await;
+    let fixture = gated([readable("a")]).await;
+    let old = version(&fixture, "a");
+    fixture.hub.put_secret(readable("a").label("x", "y"));
+    let message = put(&fixture, &path("a"), &object(&json!({"name": "a", "resourceVersion": old}), true, "")).await;
     assert!(message.status_message(409, "Conflict").contains("the object has been modified"));
-    let uid = put(&stage, &path("a"), &object(&json!({"name": "a", "uid": "another"}), true, "")).await;
+    let uid = put(&fixture, &path("a"), &object(&json!({"name": "a", "uid": "another"}), true, "")).await;
     uid.status_message(409, "Conflict");
     let patch = json!({"metadata": {"resourceVersion": old}, "status": {"healthy": true}});
-    stage.call("PATCH", &path("a"), &[MERGE], patch.to_string().as_bytes()).await.status_message(409, "Conflict");
-    assert_eq!(annotations(&stage, "a"), (Value::Null, Value::Null));
+    fixture.call("PATCH", &path("a"), &[MERGE], patch.to_string().as_bytes()).await.status_message(409, "Conflict");
+    assert_eq!(annotations(&fixture, "a"), (Value::Null, Value::Null));
 
     // With the current version a write that comes in between is told at once; without one it is
     // tried again.
-    stage.hub.fail_next(Call::Write(SECRETS), 1, Fault::Status(409));
-    let current = json!({"name": "a", "resourceVersion": version(&stage, "a")});
-    put(&stage, &path("a"), &object(&current, true, "")).await.status_message(409, "Conflict");
-    stage.hub.fail_next(Call::Write(SECRETS), 5, Fault::Status(409));
-    let answer = put(&stage, &path("a"), &object(&json!({"name": "a"}), true, "")).await;
+    fixture.hub.fail_next(Call::Write(SECRETS), 1, Fault::Status(409));
+    let current = json!({"name": "a", "resourceVersion": version(&fixture, "a")});
+    put(&fixture, &path("a"), &object(&current, true, "")).await.status_message(409, "Conflict");
+    fixture.hub.fail_next(Call::Write(SECRETS), 5, Fault::Status(409));
+    let answer = put(&fixture, &path("a"), &object(&json!({"name": "a"}), true, "")).await;
     assert_eq!(answer.status, 200, "{}", answer.text());
-    stage.hub.fail(Call::Write(SECRETS), Fault::Status(409));
-    put(&stage, &path("a"), &object(&json!({"name": "a"}), true, "")).await.status_message(409, "Conflict");
+    fixture.hub.fail(Call::Write(SECRETS), Fault::Status(409));
+    put(&fixture, &path("a"), &object(&json!({"name": "a"}), true, "")).await.status_message(409, "Conflict");
 }
 
 #[tokio::test]
 async fn a_dry_run_changes_nothing() {
-    let stage = gated([readable("a")]).await;
-    let before = version(&stage, "a");
+    let fixture = gated([readable("a")]).await;
+    let before = version(&fixture, "a");
     let body = object(&json!({"name": "a"}), true, "Fine");
-    let answer = put(&stage, &format!("{}?dryRun=All&fieldManager=me%20too", path("a")), &body).await;
+    let answer = put(&fixture, &format!("{}?dryRun=All&fieldManager=me%20too", path("a")), &body).await;
     assert_eq!((answer.status, &answer.json()["status"]["healthy"]), (200, &json!(true)));
-    assert_eq!(version(&stage, "a"), before);
-    let asked = stage.asked();
+    assert_eq!(version(&fixture, "a"), before);
+    let asked = fixture.asked();
     assert!(asked.contains("dryRun=All") && asked.contains("fieldManager=me%20too"), "{asked}");
     for query in ["dryRun=Some", "dryRun=", "dryRun=All&dryRun=None"] {
-        put(&stage, &format!("{}?{query}", path("a")), &body).await.status_message(400, "BadRequest");
+        put(&fixture, &format!("{}?{query}", path("a")), &body).await.status_message(400, "BadRequest");
     }
 }
 
 #[tokio::test]
 async fn bodies_that_make_no_sense_are_refused() {
-    let stage = gated([readable("a")]).await;
+    let fixture = gated([readable("a")]).await;
     let good = object(&json!({"name": "a"}), true, "");
     for (body, text) in [
         (b"{".to_vec(), "JSON"),
@@ -169,37 +169,37 @@ async fn bodies_that_make_no_sense_are_refused() {
             "ClusterGateway",
         ),
     ] {
-        let message = put(&stage, &path("a"), &body).await.status_message(400, "BadRequest");
+        let message = put(&fixture, &path("a"), &body).await.status_message(400, "BadRequest");
         assert!(message.contains(text), "{message}");
     }
     for kind in ["application/yaml", "application/vnd.kubernetes.protobuf", "application/cbor", "text/plain"] {
-        let answer = stage.call("PUT", &path("a"), &[("content-type", kind)], &good).await;
+        let answer = fixture.call("PUT", &path("a"), &[("content-type", kind)], &good).await;
         answer.status_message(415, "UnsupportedMediaType");
     }
     for kind in ["application/apply-patch+yaml", "application/json"] {
-        let answer = stage.call("PATCH", &path("a"), &[("content-type", kind)], &good).await;
+        let answer = fixture.call("PATCH", &path("a"), &[("content-type", kind)], &good).await;
         answer.status_message(415, "UnsupportedMediaType");
     }
     let large = vec![b' '; (3 << 20) + 1];
-    put(&stage, &path("a"), &large).await.status_message(413, "RequestEntityTooLarge");
+    put(&fixture, &path("a"), &large).await.status_message(413, "RequestEntityTooLarge");
     let large = json!({"status": {"healthyReason": "x".repeat(64 << 10)}}).to_string();
-    let answer = stage.call("PATCH", &path("a"), &[MERGE], large.as_bytes()).await;
+    let answer = fixture.call("PATCH", &path("a"), &[MERGE], large.as_bytes()).await;
     assert!(answer.status_message(413, "RequestEntityTooLarge").contains("65536"));
     let failing = json!([{"op": "test", "path": "/status/healthy", "value": true}]).to_string();
     let patch = ("content-type", "application/json-patch+json");
-    stage.call("PATCH", &path("a"), &[patch], failing.as_bytes()).await.status_message(422, "Invalid");
-    assert_eq!(stage.hub.calls(Call::Write(SECRETS)), 0);
+    fixture.call("PATCH", &path("a"), &[patch], failing.as_bytes()).await.status_message(422, "Invalid");
+    assert_eq!(fixture.hub.calls(Call::Write(SECRETS)), 0);
     // Nothing said about the body means JSON.
-    assert_eq!(stage.call("PUT", &path("a"), &[], &good).await.status, 200);
+    assert_eq!(fixture.call("PUT", &path("a"), &[], &good).await.status, 200);
 }
 
 #[tokio::test]
 async fn long_bodies_that_do_not_end_turn_away_long_ones_alone() {
-    let stage = gated([readable("a")]).await;
+    let fixture = gated([readable("a")]).await;
     let short = object(&json!({"name": "a"}), true, "Fine");
     let long = [vec![b' '; 80 << 10], short.clone()].concat();
-    assert_eq!(put(&stage, &path("a"), &long).await.status, 200);
-    let connection = stage.connect(Http::H2).await;
+    assert_eq!(put(&fixture, &path("a"), &long).await.status, 200);
+    let connection = fixture.connect(Http::H2).await;
     let mut unfinished = Vec::new();
     for _ in 0..4 {
         let mut upload = connection.upload_beside("PUT", &path("a")).await.expect("sent");
@@ -208,7 +208,7 @@ async fn long_bodies_that_do_not_end_turn_away_long_ones_alone() {
     }
     let refused = async {
         loop {
-            let answer = put(&stage, &path("a"), &long).await;
+            let answer = put(&fixture, &path("a"), &long).await;
             if answer.status != 200 {
                 return answer;
             }
@@ -216,22 +216,22 @@ async fn long_bodies_that_do_not_end_turn_away_long_ones_alone() {
     };
     let message = within(WAIT, "a refusal", refused).await.status_message(429, "TooManyRequests");
     assert!(message.contains("retry shortly"), "{message}");
-    assert_eq!(put(&stage, &path("a"), &short).await.status, 200);
+    assert_eq!(put(&fixture, &path("a"), &short).await.status, 200);
     for upload in unfinished {
         assert_eq!(upload.answer().await.expect("an answer").status, 200);
     }
-    assert_eq!(put(&stage, &path("a"), &long).await.status, 200);
+    assert_eq!(put(&fixture, &path("a"), &long).await.status, 200);
 }
 
 #[tokio::test]
 async fn a_hub_that_writes_slowly_is_not_overrun() {
     let names: Vec<_> = (0..20).map(|number| format!("c{number}")).collect();
-    let stage = gated(names.iter().map(|name| readable(name))).await;
+    let fixture = gated(names.iter().map(|name| readable(name))).await;
     let gate = Gate::new();
-    stage.hub.fail(Call::Write(SECRETS), Fault::Until(gate.clone()));
+    fixture.hub.fail(Call::Write(SECRETS), Fault::Until(gate.clone()));
     let mut reports = JoinSet::new();
     for name in &names {
-        let mut connection = stage.connect(Http::H2).await;
+        let mut connection = fixture.connect(Http::H2).await;
         let (target, body) = (path(name), object(&json!({"name": name}), true, "Fine"));
         reports.spawn(async move { connection.call("PUT", &target, &[JSON], &body).await.status });
     }
@@ -240,7 +240,7 @@ async fn a_hub_that_writes_slowly_is_not_overrun() {
         let refused = within(WAIT, "a refusal", reports.join_next()).await;
         assert_eq!(refused.expect("a report").expect("an answer"), 429);
     }
-    assert_eq!(stage.hub.calls(Call::Write(SECRETS)), 8);
+    assert_eq!(fixture.hub.calls(Call::Write(SECRETS)), 8);
     gate.open();
     while let Some(written) = within(WAIT, "an answer", reports.join_next()).await {
         assert_eq!(written.expect("an answer"), 200);
@@ -249,31 +249,31 @@ async fn a_hub_that_writes_slowly_is_not_overrun() {
 
 #[tokio::test]
 async fn what_is_no_readable_cluster_has_no_health() {
-    let stage = gated([unreadable("b"), ClusterSecret::new(NAMESPACE, "other").endpoint("https://m")]).await;
+    let fixture = gated([unreadable("b"), ClusterSecret::new(NAMESPACE, "other").endpoint("https://m")]).await;
     for name in ["absent", "other"] {
-        stage.get(&path(name)).await.status_message(404, "NotFound");
-        put(&stage, &path(name), &object(&json!({"name": name}), true, "")).await.status_message(404, "NotFound");
+        fixture.get(&path(name)).await.status_message(404, "NotFound");
+        put(&fixture, &path(name), &object(&json!({"name": name}), true, "")).await.status_message(404, "NotFound");
     }
-    let message = put(&stage, &path("b"), &object(&json!({"name": "b"}), true, "")).await;
+    let message = put(&fixture, &path("b"), &object(&json!({"name": "b"}), true, "")).await;
     let message = message.status_message(500, "InternalError");
     assert!(message.contains("endpoint") && !message.contains("no such cluster"), "{message}");
-    assert_eq!(stage.hub.calls(Call::Write(SECRETS)), 0);
-    stage.call("DELETE", &path("b"), &[], b"").await.status_message(405, "MethodNotAllowed");
+    assert_eq!(fixture.hub.calls(Call::Write(SECRETS)), 0);
+    fixture.call("DELETE", &path("b"), &[], b"").await.status_message(405, "MethodNotAllowed");
 }
 
 #[tokio::test]
 async fn a_missing_right_to_write_is_told_as_ours() {
-    let stage = gated([readable("a")]).await;
-    stage.hub.fail_next(Call::Write(SECRETS), 1, Fault::Status(403));
-    let answer = put(&stage, &path("a"), &object(&json!({"name": "a"}), true, "")).await;
+    let fixture = gated([readable("a")]).await;
+    fixture.hub.fail_next(Call::Write(SECRETS), 1, Fault::Status(403));
+    let answer = put(&fixture, &path("a"), &object(&json!({"name": "a"}), true, "")).await;
     assert!(answer.status_message(500, "InternalError").contains("update on secrets"));
 }
 
 #[tokio::test]
 async fn without_a_hub_health_is_read_only() {
-    let rig = Rig::builder().cluster("a", readable("a").annotation(HEALTHY, "true")).arg(GATE).start().await;
-    assert_eq!(rig.get(&path("a")).await.json()["status"]["healthy"], true);
-    let mut connection = rig.connect(Http::H2).await;
+    let testbed = Testbed::builder().cluster("a", readable("a").annotation(HEALTHY, "true")).arg(GATE).start().await;
+    assert_eq!(testbed.get(&path("a")).await.json()["status"]["healthy"], true);
+    let mut connection = testbed.connect(Http::H2).await;
     for method in ["PUT", "PATCH"] {
         let body = object(&json!({"name": "a"}), true, "");
         let answer = connection.call(method, &path("a"), &[MERGE], &body).await;

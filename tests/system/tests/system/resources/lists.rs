@@ -4,14 +4,14 @@ use kit::hub::{Call, ClusterSecret};
 use serde_json::json;
 use system_tests::{Http, across_http};
 
-use super::{CLUSTERS, NAMESPACE, SECRETS, Stage, TABLE, names, readable, unreadable};
+use super::{CLUSTERS, Fixture, NAMESPACE, SECRETS, TABLE, names, readable, unreadable};
 
 across_http!(objects_are_their_secrets_without_what_is_secret);
 
 async fn objects_are_their_secrets_without_what_is_secret(http: Http) {
-    let stage = Stage::set([readable("a"), readable("b").label("tier", "gold")]).await;
-    let mut connection = stage.connect(http).await;
-    let secret = stage.hub.get(SECRETS, NAMESPACE, "a").expect("a Secret");
+    let fixture = Fixture::set([readable("a"), readable("b").label("tier", "gold")]).await;
+    let mut connection = fixture.connect(http).await;
+    let secret = fixture.hub.get(SECRETS, NAMESPACE, "a").expect("a Secret");
     let answer = connection.get(&format!("{CLUSTERS}/a")).await;
     assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/json")));
     let object = answer.json();
@@ -34,10 +34,10 @@ async fn objects_are_their_secrets_without_what_is_secret(http: Http) {
 
 #[tokio::test]
 async fn a_change_is_read_at_once() {
-    let stage = Stage::set([readable("a")]).await;
+    let fixture = Fixture::set([readable("a")]).await;
     for number in 0..20 {
-        let version = stage.hub.put_secret(readable("a").label("turn", &number.to_string()));
-        let object = stage.get(&format!("{CLUSTERS}/a")).await.json();
+        let version = fixture.hub.put_secret(readable("a").label("turn", &number.to_string()));
+        let object = fixture.get(&format!("{CLUSTERS}/a")).await.json();
         assert_eq!(object["metadata"]["resourceVersion"], version.to_string());
     }
 }
@@ -45,20 +45,20 @@ async fn a_change_is_read_at_once() {
 #[tokio::test]
 async fn pages_selectors_and_versions_are_the_hubs() {
     let gold = |name| readable(name).label("tier", "gold");
-    let stage = Stage::set([gold("a"), readable("b"), gold("c"), gold("d")]).await;
-    let page = stage.get(&format!("{CLUSTERS}?limit=2&labelSelector=tier%3Dgold")).await;
+    let fixture = Fixture::set([gold("a"), readable("b"), gold("c"), gold("d")]).await;
+    let page = fixture.get(&format!("{CLUSTERS}?limit=2&labelSelector=tier%3Dgold")).await;
     assert_eq!(names(&page), ["a", "c"]);
     let next = page.json()["metadata"]["continue"].as_str().expect("another page").to_owned();
     let next = next.replace('/', "%2F");
-    let page = stage.get(&format!("{CLUSTERS}?limit=2&labelSelector=tier%3Dgold&continue={next}")).await;
+    let page = fixture.get(&format!("{CLUSTERS}?limit=2&labelSelector=tier%3Dgold&continue={next}")).await;
     assert_eq!((names(&page), page.json()["metadata"].get("continue").cloned()), (vec!["d".to_owned()], None));
 
-    assert_eq!(names(&stage.get(&format!("{CLUSTERS}?fieldSelector=metadata.name%3Db")).await), ["b"]);
-    let nowhere = stage.get(&format!("{CLUSTERS}?fieldSelector=metadata.namespace%3D{NAMESPACE}")).await;
+    assert_eq!(names(&fixture.get(&format!("{CLUSTERS}?fieldSelector=metadata.name%3Db")).await), ["b"]);
+    let nowhere = fixture.get(&format!("{CLUSTERS}?fieldSelector=metadata.namespace%3D{NAMESPACE}")).await;
     assert!(names(&nowhere).is_empty() && nowhere.json()["metadata"]["resourceVersion"].is_string());
 
-    stage.get(&format!("{CLUSTERS}?resourceVersion=1001&resourceVersionMatch=Exact&timeoutSeconds=9")).await;
-    let asked = stage.asked();
+    fixture.get(&format!("{CLUSTERS}?resourceVersion=1001&resourceVersionMatch=Exact&timeoutSeconds=9")).await;
+    let asked = fixture.asked();
     for part in ["resourceVersion=1001", "resourceVersionMatch=Exact", "timeoutSeconds=9"] {
         assert!(asked.contains(part), "{part}: {asked}");
     }
@@ -67,13 +67,13 @@ async fn pages_selectors_and_versions_are_the_hubs() {
 #[tokio::test]
 async fn what_is_no_readable_cluster_is_left_out_or_says_why() {
     let unlabelled = ClusterSecret::new(NAMESPACE, "other").endpoint("https://m").data("token", "t");
-    let stage = Stage::set([readable("a"), unreadable("b"), unlabelled]).await;
-    assert_eq!(names(&stage.get(CLUSTERS).await), ["a"]);
-    let message = stage.get(&format!("{CLUSTERS}/b")).await.status_message(500, "InternalError");
+    let fixture = Fixture::set([readable("a"), unreadable("b"), unlabelled]).await;
+    assert_eq!(names(&fixture.get(CLUSTERS).await), ["a"]);
+    let message = fixture.get(&format!("{CLUSTERS}/b")).await.status_message(500, "InternalError");
     assert!(message.contains("cluster b") && message.contains("endpoint"), "{message}");
     assert!(!message.contains("canary") && !message.contains("no such cluster"), "{message}");
     for name in ["other", "absent"] {
-        let answer = stage.get(&format!("{CLUSTERS}/{name}")).await;
+        let answer = fixture.get(&format!("{CLUSTERS}/{name}")).await;
         let expected = format!("clustergateways.cluster.core.oam.dev \"{name}\" not found");
         assert_eq!(answer.status_message(404, "NotFound"), expected);
         assert_eq!(answer.json()["details"]["kind"], "clustergateways");
@@ -82,8 +82,8 @@ async fn what_is_no_readable_cluster_is_left_out_or_says_why() {
 
 #[tokio::test]
 async fn tables_and_bare_metadata() {
-    let stage = Stage::set([readable("a"), unreadable("b")]).await;
-    let mut connection = stage.connect(Http::H2).await;
+    let fixture = Fixture::set([readable("a"), unreadable("b")]).await;
+    let mut connection = fixture.connect(Http::H2).await;
     let answer = connection.call("GET", &format!("{CLUSTERS}?limit=500"), &[TABLE], b"").await;
     let table = answer.json();
     assert_eq!((&table["kind"], &table["apiVersion"]), (&json!("Table"), &json!("meta.k8s.io/v1")));
@@ -104,8 +104,8 @@ async fn tables_and_bare_metadata() {
 
 #[tokio::test]
 async fn what_cannot_be_meant_never_reaches_the_hub() {
-    let stage = Stage::set([readable("a")]).await;
-    let before = (stage.hub.calls(Call::List(SECRETS)), stage.hub.calls(Call::Watch(SECRETS)));
+    let fixture = Fixture::set([readable("a")]).await;
+    let before = (fixture.hub.calls(Call::List(SECRETS)), fixture.hub.calls(Call::Watch(SECRETS)));
     for (query, code, reason) in [
         ("labelSelector=a%20b", 400, "BadRequest"),
         ("fieldSelector=spec.provider%3Dx", 400, "BadRequest"),
@@ -118,9 +118,9 @@ async fn what_cannot_be_meant_never_reaches_the_hub() {
         ("watch=true&resourceVersion=5&resourceVersionMatch=NotOlderThan", 422, "Invalid"),
         ("watch=true&fieldSelector=status.healthy%3Dtrue", 400, "BadRequest"),
     ] {
-        let answer = stage.get(&format!("{CLUSTERS}?{query}")).await;
+        let answer = fixture.get(&format!("{CLUSTERS}?{query}")).await;
         assert_eq!(answer.status, code, "{query}: {}", answer.text());
         answer.status_message(code, reason);
     }
-    assert_eq!((stage.hub.calls(Call::List(SECRETS)), stage.hub.calls(Call::Watch(SECRETS))), before);
+    assert_eq!((fixture.hub.calls(Call::List(SECRETS)), fixture.hub.calls(Call::Watch(SECRETS))), before);
 }

@@ -8,9 +8,9 @@ use base64::engine::general_purpose::STANDARD;
 use kit::hub::{Call, ClusterSecret, FakeHub, Fault, Resource};
 use kit::member::{FakeMember, MemberOptions, Reply};
 use serde_json::{Value, json};
-use system_tests::{Answer, Http, Rig, cluster, proxied};
+use system_tests::{Answer, Http, Testbed, cluster, proxied};
 
-use super::{CLUSTERS, NAMESPACE, Stage, names};
+use super::{CLUSTERS, Fixture, NAMESPACE, names};
 
 pub(super) const FLAG: &str = "--ocm-integration";
 pub(super) const GATE: &str = "--feature-gates=HealthinessCheck=true,OCMClusterCache=false,SecretCache=false";
@@ -42,16 +42,22 @@ pub(super) fn credential(name: &str) -> ClusterSecret {
     ClusterSecret::new(NAMESPACE, name).token("t").data("ca.crt", "")
 }
 
-pub(super) async fn stage(prepare: impl FnOnce(&FakeHub), arguments: &[&str]) -> Stage {
+pub(super) async fn fixture(prepare: impl FnOnce(&FakeHub), arguments: &[&str]) -> Fixture {
     let hub = FakeHub::start().await;
     prepare(&hub);
-    let rig = arguments.iter().fold(Rig::builder().hub(&hub), |rig, argument| rig.arg(argument)).start().await;
-    Stage { hub, rig }
+    let testbed =
+        arguments.iter().fold(Testbed::builder().hub(&hub), |testbed, argument| testbed.arg(argument)).start().await;
+    Fixture { hub, testbed }
 }
 
 /// Asks `name` until it is answered as `expected`.
-pub(super) async fn until(stage: &Stage, limit: Duration, name: &str, expected: impl Fn(&Answer) -> bool) -> Answer {
-    stage.connect(Http::H2).await.until(limit, &proxied(name, "/api"), expected).await
+pub(super) async fn until(
+    fixture: &Fixture,
+    limit: Duration,
+    name: &str,
+    expected: impl Fn(&Answer) -> bool,
+) -> Answer {
+    fixture.connect(Http::H2).await.until(limit, &proxied(name, "/api"), expected).await
 }
 
 #[tokio::test]
@@ -62,21 +68,21 @@ async fn a_secret_without_endpoint_is_a_cluster_where_its_managed_cluster_is() {
         hub.put(MANAGED, managed("a", &json!([config(&one)]), None));
         hub.put_secret(credential("a"));
     };
-    let stage = stage(prepare, &[FLAG]).await;
+    let fixture = fixture(prepare, &[FLAG]).await;
     // At once: the gateway was not ready before it knew both halves.
-    assert_eq!(until(&stage, EFFECTIVE, "a", |_| true).await.text(), "one");
-    let object = stage.get(&format!("{CLUSTERS}/a")).await.json();
+    assert_eq!(until(&fixture, EFFECTIVE, "a", |_| true).await.text(), "one");
+    let object = fixture.get(&format!("{CLUSTERS}/a")).await.json();
     let fixed = &object["spec"]["access"]["endpoint"]["const"];
     assert_eq!((&fixed["address"], &fixed["caBundle"]), (&json!(one.url()), &config(&one)["caBundle"]));
 
-    stage.hub.put(MANAGED, managed("a", &json!([config(&two)]), None));
-    until(&stage, EFFECTIVE, "a", |answer| answer.text() == "two").await;
-    stage.hub.delete(MANAGED, "", "a");
-    let answer = until(&stage, EFFECTIVE, "a", |answer| answer.status == 503).await;
+    fixture.hub.put(MANAGED, managed("a", &json!([config(&two)]), None));
+    until(&fixture, EFFECTIVE, "a", |answer| answer.text() == "two").await;
+    fixture.hub.delete(MANAGED, "", "a");
+    let answer = until(&fixture, EFFECTIVE, "a", |answer| answer.status == 503).await;
     assert!(answer.text().contains("endpoint"), "{}", answer.text());
-    stage.get(&format!("{CLUSTERS}/a")).await.status_message(500, "InternalError");
-    stage.hub.put(MANAGED, managed("a", &json!([config(&one)]), None));
-    until(&stage, EFFECTIVE, "a", |answer| answer.text() == "one").await;
+    fixture.get(&format!("{CLUSTERS}/a")).await.status_message(500, "InternalError");
+    fixture.hub.put(MANAGED, managed("a", &json!([config(&one)]), None));
+    until(&fixture, EFFECTIVE, "a", |answer| answer.text() == "one").await;
 }
 
 #[tokio::test]
@@ -90,11 +96,11 @@ async fn managed_clusters_come_before_secrets_which_remain_for_the_rest() {
             hub.put_secret(cluster(name, &own));
         }
     };
-    let with = stage(prepare, &[FLAG]).await;
+    let with = fixture(prepare, &[FLAG]).await;
     for (name, expected) in [("both", "other"), ("nowhere", "own"), ("alone", "own")] {
         assert_eq!(until(&with, EFFECTIVE, name, |_| true).await.text(), expected, "{name}");
     }
-    let without = stage(prepare, &[]).await;
+    let without = fixture(prepare, &[]).await;
     for name in ["both", "nowhere", "alone"] {
         assert_eq!(until(&without, EFFECTIVE, name, |_| true).await.text(), "own", "{name}");
     }
@@ -105,16 +111,16 @@ async fn managed_clusters_come_before_secrets_which_remain_for_the_rest() {
 #[tokio::test]
 async fn the_kind_may_come_later_without_a_restart() {
     let (own, other) = (member("own").await, member("other").await);
-    let stage = stage(|hub| _ = hub.put_secret(cluster("a", &own)), &[FLAG]).await;
-    assert_eq!(until(&stage, EFFECTIVE, "a", |_| true).await.text(), "own");
-    stage.hub.install(MANAGED);
-    stage.hub.put(MANAGED, managed("a", &json!([config(&other)]), None));
+    let fixture = fixture(|hub| _ = hub.put_secret(cluster("a", &own)), &[FLAG]).await;
+    assert_eq!(until(&fixture, EFFECTIVE, "a", |_| true).await.text(), "own");
+    fixture.hub.install(MANAGED);
+    fixture.hub.put(MANAGED, managed("a", &json!([config(&other)]), None));
     // Somebody's look at the clusters is noticed; nobody's would take half a minute.
-    stage.get("/apis/cluster.core.oam.dev/v1alpha1/virtualclusters").await;
-    until(&stage, EFFECTIVE, "a", |answer| answer.text() == "other").await;
-    stage.hub.watching(MANAGED, 1).await;
-    stage.hub.uninstall(MANAGED);
-    until(&stage, 2 * EFFECTIVE, "a", |answer| answer.text() == "own").await;
+    fixture.get("/apis/cluster.core.oam.dev/v1alpha1/virtualclusters").await;
+    until(&fixture, EFFECTIVE, "a", |answer| answer.text() == "other").await;
+    fixture.hub.watching(MANAGED, 1).await;
+    fixture.hub.uninstall(MANAGED);
+    until(&fixture, 2 * EFFECTIVE, "a", |answer| answer.text() == "own").await;
 }
 
 #[tokio::test]
@@ -125,17 +131,17 @@ async fn a_hub_that_does_not_answer_about_them_is_asked_again() {
     hub.put(MANAGED, managed("a", &json!([config(&other)]), None));
     hub.put_secret(credential("a"));
     hub.fail_next(Call::List(MANAGED), 1, Fault::Status(500));
-    let rig = Rig::builder().hub(&hub).arg(FLAG).launch().await;
+    let testbed = Testbed::builder().hub(&hub).arg(FLAG).launch().await;
     hub.called(Call::List(MANAGED), 2).await;
-    rig.ready().await;
-    let stage = Stage { hub, rig };
-    assert_eq!(until(&stage, EFFECTIVE, "a", |_| true).await.text(), "other");
+    testbed.ready().await;
+    let fixture = Fixture { hub, testbed };
+    assert_eq!(until(&fixture, EFFECTIVE, "a", |_| true).await.text(), "other");
     // Watches end and expire.
-    stage.hub.watching(MANAGED, 1).await;
-    stage.hub.compact();
-    stage.hub.end_watches();
-    stage.hub.put(MANAGED, managed("a", &json!([]), None));
-    until(&stage, 2 * EFFECTIVE, "a", |answer| answer.status == 503).await;
+    fixture.hub.watching(MANAGED, 1).await;
+    fixture.hub.compact();
+    fixture.hub.end_watches();
+    fixture.hub.put(MANAGED, managed("a", &json!([]), None));
+    until(&fixture, 2 * EFFECTIVE, "a", |answer| answer.status == 503).await;
 }
 
 #[tokio::test]
@@ -153,8 +159,8 @@ async fn absence_beats_what_was_reported() {
         }
         hub.put_secret(reported("alone"));
     };
-    let stage = stage(prepare, &[FLAG, GATE]).await;
-    let list = stage.get(CLUSTERS).await;
+    let fixture = fixture(prepare, &[FLAG, GATE]).await;
+    let list = fixture.get(CLUSTERS).await;
     assert_eq!(names(&list), ["alone", "away", "lost", "silent", "there"]);
     let healthy: Vec<_> =
         list.json()["items"].as_array().expect("items").iter().map(|item| item["status"].clone()).collect();
@@ -165,6 +171,6 @@ async fn absence_beats_what_was_reported() {
 #[tokio::test]
 async fn without_a_hub_the_flag_means_nothing() {
     let own = member("own").await;
-    let rig = Rig::builder().cluster("a", cluster("a", &own)).arg(FLAG).start().await;
-    assert_eq!(rig.get(&proxied("a", "/api")).await.text(), "own");
+    let testbed = Testbed::builder().cluster("a", cluster("a", &own)).arg(FLAG).start().await;
+    assert_eq!(testbed.get(&proxied("a", "/api")).await.text(), "own");
 }

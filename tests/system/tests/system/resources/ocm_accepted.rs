@@ -6,8 +6,8 @@ use kit::member::FakeMember;
 use serde_json::{Value, json};
 use system_tests::{cluster, proxied};
 
-use super::ocm::{EFFECTIVE, FLAG, GATE, MANAGED, config, credential, member, stage, until};
-use super::{CLUSTERS, Stage};
+use super::ocm::{EFFECTIVE, FLAG, GATE, MANAGED, config, credential, fixture, member, until};
+use super::{CLUSTERS, Fixture};
 
 /// The way from a stranger's address to an administrator's word, and back.
 const UNACCEPTED: [Value; 2] = [Value::Null, Value::Bool(false)];
@@ -40,10 +40,10 @@ async fn a_cluster_stays_where_its_secret_says_until_somebody_accepts() {
             hub.put_secret(cluster("a", &own));
             hub.put_secret(cluster("b", &own));
         };
-        let stage = stage(prepare, &[FLAG]).await;
+        let fixture = fixture(prepare, &[FLAG]).await;
         for name in ["a", "b"] {
-            assert_eq!(stage.get(&proxied(name, "/api")).await.text(), "own", "{name} {unaccepted}");
-            let object = stage.get(&format!("{CLUSTERS}/{name}")).await.json();
+            assert_eq!(fixture.get(&proxied(name, "/api")).await.text(), "own", "{name} {unaccepted}");
+            let object = fixture.get(&format!("{CLUSTERS}/{name}")).await.json();
             assert_eq!(object["spec"]["access"]["endpoint"]["const"]["address"], own.url(), "{object}");
         }
         assert_eq!((thief.request_count(), thief.connections_accepted()), (0, 0), "{unaccepted}");
@@ -52,10 +52,10 @@ async fn a_cluster_stays_where_its_secret_says_until_somebody_accepts() {
 
 /// Waits until the gateway knows what was put before: `marker` is where its accepted
 /// `ManagedCluster`, put last, says.
-async fn settled(stage: &Stage, own: &FakeMember, marker: &str) {
-    stage.hub.put_secret(credential(marker));
-    stage.hub.put(MANAGED, managed(marker, &json!(true), own));
-    until(stage, EFFECTIVE, marker, |answer| answer.text() == "own").await;
+async fn settled(fixture: &Fixture, own: &FakeMember, marker: &str) {
+    fixture.hub.put_secret(credential(marker));
+    fixture.hub.put(MANAGED, managed(marker, &json!(true), own));
+    until(fixture, EFFECTIVE, marker, |answer| answer.text() == "own").await;
 }
 
 #[tokio::test]
@@ -65,15 +65,15 @@ async fn one_that_comes_later_moves_nothing_either() {
         hub.install(MANAGED);
         hub.put_secret(cluster("a", &own));
     };
-    let stage = stage(prepare, &[FLAG]).await;
+    let fixture = fixture(prepare, &[FLAG]).await;
     for (round, unaccepted) in UNACCEPTED.iter().enumerate() {
-        stage.hub.put(MANAGED, managed("a", unaccepted, &thief));
-        settled(&stage, &own, &format!("marker-{round}")).await;
-        assert_eq!(stage.get(&proxied("a", "/api")).await.text(), "own", "{unaccepted}");
+        fixture.hub.put(MANAGED, managed("a", unaccepted, &thief));
+        settled(&fixture, &own, &format!("marker-{round}")).await;
+        assert_eq!(fixture.get(&proxied("a", "/api")).await.text(), "own", "{unaccepted}");
         // A Secret that is written anew is looked at beside it again.
-        stage.hub.put_secret(cluster("a", &own).annotation("touched", &round.to_string()));
-        settled(&stage, &own, &format!("touched-{round}")).await;
-        assert_eq!(stage.get(&proxied("a", "/api")).await.text(), "own", "{unaccepted}");
+        fixture.hub.put_secret(cluster("a", &own).annotation("touched", &round.to_string()));
+        settled(&fixture, &own, &format!("touched-{round}")).await;
+        assert_eq!(fixture.get(&proxied("a", "/api")).await.text(), "own", "{unaccepted}");
     }
     assert_eq!((thief.request_count(), thief.connections_accepted()), (0, 0));
 }
@@ -86,10 +86,10 @@ async fn acceptance_moves_a_cluster_and_its_end_moves_it_back() {
         hub.put(MANAGED, managed("a", &json!(false), &other));
         hub.put_secret(cluster("a", &own));
     };
-    let stage = stage(prepare, &[FLAG]).await;
+    let fixture = fixture(prepare, &[FLAG]).await;
     for (accepted, expected) in [(false, "own"), (true, "other"), (false, "own"), (true, "other")] {
-        stage.hub.put(MANAGED, managed("a", &json!(accepted), &other));
-        until(&stage, EFFECTIVE, "a", |answer| answer.text() == expected).await;
+        fixture.hub.put(MANAGED, managed("a", &json!(accepted), &other));
+        until(&fixture, EFFECTIVE, "a", |answer| answer.text() == expected).await;
     }
 }
 
@@ -101,18 +101,18 @@ async fn a_secret_without_endpoint_says_that_acceptance_is_missing() {
         hub.put(MANAGED, managed("a", &json!(false), &other));
         hub.put_secret(credential("a"));
     };
-    let stage = stage(prepare, &[FLAG]).await;
-    let refused = stage.get(&proxied("a", "/api")).await;
+    let fixture = fixture(prepare, &[FLAG]).await;
+    let refused = fixture.get(&proxied("a", "/api")).await;
     let message = refused.status_message(503, "ServiceUnavailable");
     assert!(message.contains("ManagedCluster") && message.contains("spec.hubAcceptsClient"), "{message}");
-    let shown = stage.get(&format!("{CLUSTERS}/a")).await;
+    let shown = fixture.get(&format!("{CLUSTERS}/a")).await;
     assert!(shown.status_message(500, "InternalError").contains("spec.hubAcceptsClient"));
     assert_eq!(other.connections_accepted(), 0);
 
-    stage.hub.put(MANAGED, managed("a", &json!(true), &other));
-    until(&stage, EFFECTIVE, "a", |answer| answer.text() == "other").await;
-    stage.hub.put(MANAGED, managed("a", &json!(false), &other));
-    until(&stage, EFFECTIVE, "a", |answer| answer.status == 503).await;
+    fixture.hub.put(MANAGED, managed("a", &json!(true), &other));
+    until(&fixture, EFFECTIVE, "a", |answer| answer.text() == "other").await;
+    fixture.hub.put(MANAGED, managed("a", &json!(false), &other));
+    until(&fixture, EFFECTIVE, "a", |answer| answer.status == 503).await;
 }
 
 #[tokio::test]
@@ -123,10 +123,10 @@ async fn a_strangers_conditions_are_nobodys_health() {
         hub.put(MANAGED, managed("a", &json!(false), &own));
         hub.put_secret(cluster("a", &own).annotation("status.cluster.core.oam.dev/healthy", "true"));
     };
-    let stage = stage(prepare, &[FLAG, GATE]).await;
-    let status = async || stage.get(&format!("{CLUSTERS}/a")).await.json()["status"].clone();
+    let fixture = fixture(prepare, &[FLAG, GATE]).await;
+    let status = async || fixture.get(&format!("{CLUSTERS}/a")).await.json()["status"].clone();
     assert_eq!(status().await, json!({"healthy": true}));
-    stage.hub.put(MANAGED, managed("a", &json!(true), &own));
+    fixture.hub.put(MANAGED, managed("a", &json!(true), &own));
     kit::wait::becomes(EFFECTIVE, "the accepted cluster's condition", async || status().await["healthy"] == false)
         .await;
 }

@@ -7,9 +7,9 @@ use kit::hub::{Call, FakeHub, Fault, Resource};
 use kit::member::{FakeMember, MemberOptions, Reply};
 use kit::wait::WAIT;
 use serde_json::json;
-use system_tests::{Answer, Http, Rig, cluster, proxied};
+use system_tests::{Answer, Http, Testbed, cluster, proxied};
 
-use super::Stage;
+use super::Fixture;
 
 const FLAG: &str = "--ocm-integration";
 const MANAGED: Resource = Resource::ManagedClusters;
@@ -59,8 +59,8 @@ fn heal(hub: &FakeHub) {
 }
 
 /// What a gateway that knows whom to trust is not ready for.
-async fn missing(rig: &Rig) -> String {
-    let mut connection = rig.anonymous(Http::H2).await;
+async fn missing(testbed: &Testbed) -> String {
+    let mut connection = testbed.anonymous(Http::H2).await;
     let knows = |answer: &Answer| !answer.text().contains("[-]identity");
     let answer = connection.until(WAIT, "/readyz?verbose", knows).await;
     assert_eq!(answer.status, 503, "{}", answer.text());
@@ -73,18 +73,18 @@ async fn a_gateway_that_starts_without_them_is_not_ready_and_sends_nothing() {
         let moved = Moved::set().await;
         moved.install();
         fail(&moved.hub, &Fault::Status(code));
-        let rig = Rig::builder().hub(&moved.hub).arg(FLAG).launch().await;
+        let testbed = Testbed::builder().hub(&moved.hub).arg(FLAG).launch().await;
         moved.hub.called(Call::List(MANAGED), 2).await;
-        let missing = missing(&rig).await;
+        let missing = missing(&testbed).await;
         assert!(missing.contains("[-]managedclusters"), "{missing}");
-        let stage = Stage { hub: moved.hub, rig };
-        assert_eq!(stage.get(CONDITION).await.status, 503);
-        stage.get(&proxied("a", "/api")).await.status_message(503, "ServiceUnavailable");
+        let fixture = Fixture { hub: moved.hub, testbed };
+        assert_eq!(fixture.get(CONDITION).await.status, 503);
+        fixture.get(&proxied("a", "/api")).await.status_message(503, "ServiceUnavailable");
 
-        heal(&stage.hub);
-        stage.rig.ready().await;
-        assert_eq!(stage.get(CONDITION).await.status, 200);
-        assert_eq!(stage.get(&proxied("a", "/api")).await.text(), "other");
+        heal(&fixture.hub);
+        fixture.testbed.ready().await;
+        assert_eq!(fixture.get(CONDITION).await.status, 200);
+        assert_eq!(fixture.get(&proxied("a", "/api")).await.text(), "other");
         assert_eq!(moved.own.request_count(), 0, "{code}");
     }
 }
@@ -93,19 +93,19 @@ async fn a_gateway_that_starts_without_them_is_not_ready_and_sends_nothing() {
 async fn a_hub_that_forbids_or_forgets_them_moves_no_cluster() {
     let moved = Moved::set().await;
     moved.install();
-    let rig = Rig::builder().hub(&moved.hub).arg(FLAG).start().await;
-    let stage = Stage { hub: moved.hub, rig };
+    let testbed = Testbed::builder().hub(&moved.hub).arg(FLAG).start().await;
+    let fixture = Fixture { hub: moved.hub, testbed };
     for code in [403, 404, 500] {
-        stage.hub.watching(MANAGED, 1).await;
-        let before = stage.hub.calls(Call::List(MANAGED));
-        fail(&stage.hub, &Fault::Status(code));
-        stage.hub.break_watches();
-        stage.hub.called(Call::List(MANAGED), before + 2).await;
+        fixture.hub.watching(MANAGED, 1).await;
+        let before = fixture.hub.calls(Call::List(MANAGED));
+        fail(&fixture.hub, &Fault::Status(code));
+        fixture.hub.break_watches();
+        fixture.hub.called(Call::List(MANAGED), before + 2).await;
         // What the Secret says counts no more when it is written anew.
-        stage.hub.put_secret(cluster("a", &moved.own).annotation("touched", &code.to_string()));
-        stage.rig.ready().await;
-        assert_eq!(stage.get(&proxied("a", "/api")).await.text(), "other", "{code}");
-        heal(&stage.hub);
+        fixture.hub.put_secret(cluster("a", &moved.own).annotation("touched", &code.to_string()));
+        fixture.testbed.ready().await;
+        assert_eq!(fixture.get(&proxied("a", "/api")).await.text(), "other", "{code}");
+        heal(&fixture.hub);
     }
     assert_eq!(moved.own.request_count(), 0);
 }
@@ -113,12 +113,12 @@ async fn a_hub_that_forbids_or_forgets_them_moves_no_cluster() {
 #[tokio::test]
 async fn a_hub_without_the_kind_is_ready_and_without_the_flag_nobody_waits_for_it() {
     let moved = Moved::set().await;
-    let rig = Rig::builder().hub(&moved.hub).arg(FLAG).start().await;
-    assert_eq!(rig.anonymous(Http::H2).await.get("/readyz").await.status, 200);
+    let testbed = Testbed::builder().hub(&moved.hub).arg(FLAG).start().await;
+    assert_eq!(testbed.anonymous(Http::H2).await.get("/readyz").await.status, 200);
     assert!(moved.hub.calls(Call::Groups) > 0, "404 alone is no evidence");
-    drop(rig);
+    drop(testbed);
     fail(&moved.hub, &Fault::Hang);
-    let rig = Rig::builder().hub(&moved.hub).start().await;
-    let stage = Stage { hub: moved.hub, rig };
-    assert_eq!(stage.get(&proxied("a", "/api")).await.text(), "own");
+    let testbed = Testbed::builder().hub(&moved.hub).start().await;
+    let fixture = Fixture { hub: moved.hub, testbed };
+    assert_eq!(fixture.get(&proxied("a", "/api")).await.text(), "own");
 }

@@ -2,16 +2,20 @@
 
 use kit::hub::ClusterSecret;
 use serde_json::{Value, json};
-use system_tests::{Http, Rig};
+use system_tests::{Http, Testbed};
 
 use super::{CLUSTERS, Watch, names, readable, unreadable};
 
-async fn rig(clusters: &[(&str, ClusterSecret)]) -> Rig {
-    clusters.iter().fold(Rig::builder(), |rig, (name, secret)| rig.cluster(name, secret.clone())).start().await
+async fn testbed(clusters: &[(&str, ClusterSecret)]) -> Testbed {
+    clusters
+        .iter()
+        .fold(Testbed::builder(), |testbed, (name, secret)| testbed.cluster(name, secret.clone()))
+        .start()
+        .await
 }
 
-async fn watch(rig: &Rig, query: &str) -> Watch {
-    Watch::open(rig.connect(Http::H2).await, &format!("{CLUSTERS}?watch=true{query}")).await
+async fn watch(testbed: &Testbed, query: &str) -> Watch {
+    Watch::open(testbed.connect(Http::H2).await, &format!("{CLUSTERS}?watch=true{query}")).await
 }
 
 fn metadata(object: &Value) -> [String; 3] {
@@ -21,40 +25,41 @@ fn metadata(object: &Value) -> [String; 3] {
 
 #[tokio::test]
 async fn objects_have_versions_that_change_with_them_alone() {
-    let rig = rig(&[("a", readable("a")), ("b", readable("b"))]).await;
-    let mut watch = watch(&rig, "").await;
-    assert_eq!([watch.told().await, watch.told().await], ["ADDED a", "ADDED b"]);
-    let [a, b] = [rig.get(&format!("{CLUSTERS}/a")).await.json(), rig.get(&format!("{CLUSTERS}/b")).await.json()];
-    rig.register("a", readable("a").label("x", "y"));
+    let testbed = testbed(&[("a", readable("a")), ("b", readable("b"))]).await;
+    let mut watch = watch(&testbed, "").await;
+    assert_eq!([watch.next_summary().await, watch.next_summary().await], ["ADDED a", "ADDED b"]);
+    let [a, b] =
+        [testbed.get(&format!("{CLUSTERS}/a")).await.json(), testbed.get(&format!("{CLUSTERS}/b")).await.json()];
+    testbed.register("a", readable("a").label("x", "y"));
     let event = watch.next().await.expect("an event");
     assert_eq!((event.kind.as_str(), event.name()), ("MODIFIED", "a"));
     let [uid, version, created] = metadata(&event.object);
     let before = metadata(&a);
     assert_eq!((&uid, &created), (&before[0], &before[2]));
     assert_ne!(version, before[1]);
-    assert_eq!(metadata(&rig.get(&format!("{CLUSTERS}/b")).await.json()), metadata(&b));
-    let list = rig.get(CLUSTERS).await.json();
+    assert_eq!(metadata(&testbed.get(&format!("{CLUSTERS}/b")).await.json()), metadata(&b));
+    let list = testbed.get(CLUSTERS).await.json();
     assert_eq!(list["metadata"]["resourceVersion"], version);
 }
 
 #[tokio::test]
 async fn clusters_come_break_and_go() {
-    let rig = rig(&[("a", readable("a"))]).await;
-    let list = rig.get(CLUSTERS).await;
+    let testbed = testbed(&[("a", readable("a"))]).await;
+    let list = testbed.get(CLUSTERS).await;
     let version = list.json()["metadata"]["resourceVersion"].as_str().expect("a version").to_owned();
-    let mut watch = watch(&rig, &format!("&resourceVersion={version}")).await;
-    rig.register("b", readable("b"));
-    assert_eq!(watch.told().await, "ADDED b");
-    rig.register("a", unreadable("a"));
+    let mut watch = watch(&testbed, &format!("&resourceVersion={version}")).await;
+    testbed.register("b", readable("b"));
+    assert_eq!(watch.next_summary().await, "ADDED b");
+    testbed.register("a", unreadable("a"));
     let event = watch.next().await.expect("an event");
     assert_eq!((event.kind.as_str(), event.name()), ("DELETED", "a"));
-    rig.get(&format!("{CLUSTERS}/a")).await.status_message(500, "InternalError");
-    rig.register("a", readable("a"));
-    assert_eq!(watch.told().await, "ADDED a");
-    rig.unregister("b");
+    testbed.get(&format!("{CLUSTERS}/a")).await.status_message(500, "InternalError");
+    testbed.register("a", readable("a"));
+    assert_eq!(watch.next_summary().await, "ADDED a");
+    testbed.unregister("b");
     let event = watch.next().await.expect("an event");
     assert_eq!((event.kind.as_str(), event.name()), ("DELETED", "b"));
-    let list = rig.get(CLUSTERS).await;
+    let list = testbed.get(CLUSTERS).await;
     assert_eq!(
         (names(&list), list.json()["metadata"]["resourceVersion"].as_str()),
         (vec!["a".to_owned()], Some(event.version()))
@@ -63,41 +68,44 @@ async fn clusters_come_break_and_go() {
 
 #[tokio::test]
 async fn only_the_current_version_can_be_watched_from() {
-    let rig = rig(&[("a", readable("a"))]).await;
+    let testbed = testbed(&[("a", readable("a"))]).await;
     for version in ["1", "5", "99999999999999"] {
-        let answer = rig.get(&format!("{CLUSTERS}?watch=true&resourceVersion={version}")).await;
+        let answer = testbed.get(&format!("{CLUSTERS}?watch=true&resourceVersion={version}")).await;
         answer.status_message(410, "Expired");
     }
-    rig.get(&format!("{CLUSTERS}?resourceVersion=5&resourceVersionMatch=Exact")).await.status_message(410, "Expired");
-    rig.get(&format!("{CLUSTERS}?continue=abc")).await.status_message(400, "BadRequest");
+    testbed
+        .get(&format!("{CLUSTERS}?resourceVersion=5&resourceVersionMatch=Exact"))
+        .await
+        .status_message(410, "Expired");
+    testbed.get(&format!("{CLUSTERS}?continue=abc")).await.status_message(400, "BadRequest");
 }
 
 #[tokio::test]
 async fn initial_events_end_with_a_bookmark() {
-    let rig = rig(&[("a", readable("a"))]).await;
-    let mut watch = watch(&rig, "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan").await;
-    assert_eq!(watch.told().await, "ADDED a");
+    let testbed = testbed(&[("a", readable("a"))]).await;
+    let mut watch = watch(&testbed, "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan").await;
+    assert_eq!(watch.next_summary().await, "ADDED a");
     let end = watch.next().await.expect("an event");
     assert_eq!(end.object["metadata"]["annotations"], json!({"k8s.io/initial-events-end": "true"}));
-    assert_eq!(end.version(), rig.get(CLUSTERS).await.json()["metadata"]["resourceVersion"]);
+    assert_eq!(end.version(), testbed.get(CLUSTERS).await.json()["metadata"]["resourceVersion"]);
 }
 
 #[tokio::test]
 async fn labels_bring_objects_in_and_out_of_sight() {
-    let rig = rig(&[("a", readable("a"))]).await;
-    let mut watch = watch(&rig, "&labelSelector=tier%3Dgold").await;
-    rig.register("a", readable("a").label("tier", "gold"));
-    assert_eq!(watch.told().await, "ADDED a");
-    rig.register("a", readable("a"));
-    assert_eq!(watch.told().await, "DELETED a");
+    let testbed = testbed(&[("a", readable("a"))]).await;
+    let mut watch = watch(&testbed, "&labelSelector=tier%3Dgold").await;
+    testbed.register("a", readable("a").label("tier", "gold"));
+    assert_eq!(watch.next_summary().await, "ADDED a");
+    testbed.register("a", readable("a"));
+    assert_eq!(watch.next_summary().await, "DELETED a");
 }
 
 #[tokio::test]
 async fn watches_end_when_their_time_is_over_and_when_the_gateway_leaves() {
-    let rig = rig(&[]).await;
-    assert_eq!(watch(&rig, "&timeoutSeconds=1").await.next().await, None);
-    let mut watch = watch(&rig, "").await;
-    let stopping = tokio::spawn(rig.stop());
+    let testbed = testbed(&[]).await;
+    assert_eq!(watch(&testbed, "&timeoutSeconds=1").await.next().await, None);
+    let mut watch = watch(&testbed, "").await;
+    let stopping = tokio::spawn(testbed.stop());
     assert_eq!(watch.next().await, None);
     stopping.await.expect("the gateway stops");
 }

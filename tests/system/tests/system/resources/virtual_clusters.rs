@@ -2,9 +2,9 @@
 
 use kit::hub::{Call, ClusterSecret, FakeHub, Fault, Resource};
 use serde_json::{Value, json};
-use system_tests::{Http, Rig, across_http};
+use system_tests::{Http, Testbed, across_http};
 
-use super::{NAMESPACE, SECRETS, Stage, TABLE, Watch, names, readable, unreadable};
+use super::{Fixture, NAMESPACE, SECRETS, TABLE, Watch, names, readable, unreadable};
 
 const PATH: &str = "/apis/cluster.core.oam.dev/v1alpha1/virtualclusters";
 const MANAGED: Resource = Resource::ManagedClusters;
@@ -16,7 +16,7 @@ fn managed(name: &str, labels: &Value) -> Value {
 }
 
 /// A hub with both kinds.
-async fn both(secrets: impl IntoIterator<Item = ClusterSecret>, clusters: &[Value]) -> Stage {
+async fn both(secrets: impl IntoIterator<Item = ClusterSecret>, clusters: &[Value]) -> Fixture {
     let hub = FakeHub::start().await;
     hub.install(MANAGED);
     for cluster in clusters {
@@ -25,14 +25,14 @@ async fn both(secrets: impl IntoIterator<Item = ClusterSecret>, clusters: &[Valu
     for secret in secrets {
         hub.put_secret(secret);
     }
-    let rig = Rig::builder().hub(&hub).start().await;
+    let testbed = Testbed::builder().hub(&hub).start().await;
     hub.watching(MANAGED, 1).await;
     hub.watching(SECRETS, 1).await;
-    Stage { hub, rig }
+    Fixture { hub, testbed }
 }
 
-async fn watch(stage: &Stage, query: &str) -> Watch {
-    stage.watch(&format!("{PATH}?watch=true{query}")).await
+async fn watch(fixture: &Fixture, query: &str) -> Watch {
+    fixture.watch(&format!("{PATH}?watch=true{query}")).await
 }
 
 fn version(list: &Value) -> String {
@@ -43,9 +43,9 @@ across_http!(every_cluster_is_there_without_its_credential);
 
 async fn every_cluster_is_there_without_its_credential(http: Http) {
     let aliased = readable("a").annotation("cluster.core.oam.dev/cluster-alias", "The First").label("tier", "gold");
-    let stage =
+    let fixture =
         both([aliased], &[managed("b", &json!({"region": "north"})), json!({"metadata": {"name": "bare"}})]).await;
-    let mut connection = stage.connect(http).await;
+    let mut connection = fixture.connect(http).await;
     let list = connection.get(PATH).await;
     let mut listed = names(&list);
     assert_eq!(listed.remove(0), LOCAL);
@@ -58,7 +58,7 @@ async fn every_cluster_is_there_without_its_credential(http: Http) {
         json!({"alias": "The First", "accepted": true, "endpoint": "Const", "credential-type": "ServiceAccountToken"})
     );
     assert_eq!(a["metadata"]["labels"], json!({"cluster.core.oam.dev/control-plane": "false", "tier": "gold"}));
-    let secret = stage.hub.get(SECRETS, NAMESPACE, "a").expect("a Secret");
+    let secret = fixture.hub.get(SECRETS, NAMESPACE, "a").expect("a Secret");
     assert_eq!(
         (&a["metadata"]["uid"], &a["metadata"]["resourceVersion"]),
         (&secret["metadata"]["uid"], &secret["metadata"]["resourceVersion"])
@@ -75,28 +75,28 @@ async fn what_is_no_cluster_is_left_out_or_says_why() {
     let other = ClusterSecret::new(NAMESPACE, "other").endpoint("https://m");
     let invalid = json!({"metadata": {"name": "invalid", "namespace": NAMESPACE,
         "labels": {"cluster.core.oam.dev/cluster-credential-type": "ServiceAccountToken"}}});
-    let stage = both([other, unreadable("a")], &[json!({"metadata": {"name": "bare"}})]).await;
-    stage.hub.put_secret(invalid.clone());
+    let fixture = both([other, unreadable("a")], &[json!({"metadata": {"name": "bare"}})]).await;
+    fixture.hub.put_secret(invalid.clone());
     // A Secret that is no readable gateway is a cluster all the same.
-    assert_eq!(names(&stage.get(PATH).await), [LOCAL, "a"]);
+    assert_eq!(names(&fixture.get(PATH).await), [LOCAL, "a"]);
     for name in ["absent", "other"] {
-        let message = stage.get(&format!("{PATH}/{name}")).await.status_message(404, "NotFound");
+        let message = fixture.get(&format!("{PATH}/{name}")).await.status_message(404, "NotFound");
         assert_eq!(message, format!("virtualclusters.cluster.core.oam.dev \"{name}\" not found"));
     }
     for (name, text) in [("bare", "no client config"), ("invalid", "endpoint")] {
-        let message = stage.get(&format!("{PATH}/{name}")).await.status_message(500, "InternalError");
+        let message = fixture.get(&format!("{PATH}/{name}")).await.status_message(500, "InternalError");
         assert!(message.contains(name) && message.contains(text), "{message}");
     }
     // Where one of the two is in order, that one is shown.
-    stage.hub.put(MANAGED, managed("invalid", &json!({})));
-    assert_eq!(stage.get(&format!("{PATH}/invalid")).await.json()["spec"]["credential-type"], "ManagedCluster");
-    assert_eq!(names(&stage.get(PATH).await).len(), 3);
+    fixture.hub.put(MANAGED, managed("invalid", &json!({})));
+    assert_eq!(fixture.get(&format!("{PATH}/invalid")).await.json()["spec"]["credential-type"], "ManagedCluster");
+    assert_eq!(names(&fixture.get(PATH).await).len(), 3);
 }
 
 #[tokio::test]
 async fn a_secret_wins_over_a_managed_cluster_of_its_name() {
-    let stage = both([readable("a"), readable(LOCAL)], &[managed("a", &json!({})), managed(LOCAL, &json!({}))]).await;
-    let list = stage.get(PATH).await;
+    let fixture = both([readable("a"), readable(LOCAL)], &[managed("a", &json!({})), managed(LOCAL, &json!({}))]).await;
+    let list = fixture.get(PATH).await;
     assert_eq!(names(&list), [LOCAL, "a"]);
     let kinds: Vec<_> = list.json()["items"]
         .as_array()
@@ -105,12 +105,12 @@ async fn a_secret_wins_over_a_managed_cluster_of_its_name() {
         .map(|item| item["spec"]["credential-type"].clone())
         .collect();
     assert_eq!(kinds, ["Internal", "ServiceAccountToken"]);
-    assert_eq!(stage.get(&format!("{PATH}/a")).await.json()["spec"]["credential-type"], "ServiceAccountToken");
+    assert_eq!(fixture.get(&format!("{PATH}/a")).await.json()["spec"]["credential-type"], "ServiceAccountToken");
 }
 
 #[tokio::test]
 async fn selectors_see_the_merged_labels() {
-    let stage = both([readable("a").label("region", "north")], &[managed("b", &json!({"region": "south"}))]).await;
+    let fixture = both([readable("a").label("region", "north")], &[managed("b", &json!({"region": "south"}))]).await;
     for (selector, expected) in [
         ("labelSelector=region%3Dnorth", &["a"][..]),
         ("labelSelector=region", &["a", "b"]),
@@ -120,18 +120,18 @@ async fn selectors_see_the_merged_labels() {
         ("fieldSelector=metadata.name%3Db", &["b"]),
         ("fieldSelector=metadata.name!%3Dlocal&labelSelector=region%3Dsouth", &["b"]),
     ] {
-        let mut found = names(&stage.get(&format!("{PATH}?{selector}")).await);
+        let mut found = names(&fixture.get(&format!("{PATH}?{selector}")).await);
         found.sort();
         assert_eq!(found, expected, "{selector}");
     }
-    stage.get(&format!("{PATH}?continue=abc")).await.status_message(400, "BadRequest");
-    assert_eq!(names(&stage.get(&format!("{PATH}?limit=1")).await).len(), 3);
+    fixture.get(&format!("{PATH}?continue=abc")).await.status_message(400, "BadRequest");
+    assert_eq!(names(&fixture.get(&format!("{PATH}?limit=1")).await).len(), 3);
 }
 
 #[tokio::test]
 async fn tables_have_the_go_gateways_columns() {
-    let stage = both([readable("a").label("b", "2").label("a", "1")], &[]).await;
-    let table = stage.call("GET", PATH, &[TABLE], b"").await.json();
+    let fixture = both([readable("a").label("b", "2").label("a", "1")], &[]).await;
+    let table = fixture.call("GET", PATH, &[TABLE], b"").await.json();
     let columns: Vec<_> =
         table["columnDefinitions"].as_array().expect("columns").iter().map(|column| column["name"].clone()).collect();
     assert_eq!(columns, ["Name", "Alias", "Credential_Type", "Endpoint", "Accepted", "Labels", "Creation_Timestamp"]);
@@ -144,69 +144,69 @@ async fn tables_have_the_go_gateways_columns() {
 
 #[tokio::test]
 async fn a_hub_without_managed_clusters_is_a_hub_like_any_other() {
-    let stage = Stage::set([readable("a")]).await;
-    assert_eq!(names(&stage.get(PATH).await), [LOCAL, "a"]);
-    stage.get(&format!("{PATH}/absent")).await.status_message(404, "NotFound");
-    let mut watch = watch(&stage, "").await;
-    assert_eq!([watch.told().await, watch.told().await], ["ADDED local", "ADDED a"]);
+    let fixture = Fixture::set([readable("a")]).await;
+    assert_eq!(names(&fixture.get(PATH).await), [LOCAL, "a"]);
+    fixture.get(&format!("{PATH}/absent")).await.status_message(404, "NotFound");
+    let mut watch = watch(&fixture, "").await;
+    assert_eq!([watch.next_summary().await, watch.next_summary().await], ["ADDED local", "ADDED a"]);
     // Nor is one that lets nobody see them.
-    stage.hub.install(MANAGED);
+    fixture.hub.install(MANAGED);
     for call in [Call::List(MANAGED), Call::Get(MANAGED), Call::Watch(MANAGED)] {
-        stage.hub.fail(call, Fault::Status(403));
+        fixture.hub.fail(call, Fault::Status(403));
     }
-    assert_eq!(names(&stage.get(PATH).await), [LOCAL, "a"]);
-    stage.get(&format!("{PATH}/absent")).await.status_message(404, "NotFound");
+    assert_eq!(names(&fixture.get(PATH).await), [LOCAL, "a"]);
+    fixture.get(&format!("{PATH}/absent")).await.status_message(404, "NotFound");
     // Any other failure is one.
-    stage.hub.fail(Call::List(MANAGED), Fault::Status(503));
-    stage.get(PATH).await.status_message(503, "ServiceUnavailable");
+    fixture.hub.fail(Call::List(MANAGED), Fault::Status(503));
+    fixture.get(PATH).await.status_message(503, "ServiceUnavailable");
 }
 
 #[tokio::test]
 async fn both_sources_are_watched_as_one() {
-    let stage = both([readable("a")], &[managed("b", &json!({}))]).await;
-    let mut watch = watch(&stage, "").await;
-    let mut first = [watch.told().await, watch.told().await, watch.told().await];
+    let fixture = both([readable("a")], &[managed("b", &json!({}))]).await;
+    let mut watch = watch(&fixture, "").await;
+    let mut first = [watch.next_summary().await, watch.next_summary().await, watch.next_summary().await];
     first.sort();
     assert_eq!(first, ["ADDED a", "ADDED b", "ADDED local"]);
-    stage.hub.put_secret(readable("b"));
+    fixture.hub.put_secret(readable("b"));
     let event = watch.next().await.expect("an event");
     assert_eq!(
         (event.kind.as_str(), &event.object["spec"]["credential-type"]),
         ("MODIFIED", &json!("ServiceAccountToken"))
     );
-    stage.hub.put(MANAGED, managed("c", &json!({})));
-    assert_eq!(watch.told().await, "ADDED c");
-    stage.hub.delete_secret(NAMESPACE, "b");
+    fixture.hub.put(MANAGED, managed("c", &json!({})));
+    assert_eq!(watch.next_summary().await, "ADDED c");
+    fixture.hub.delete_secret(NAMESPACE, "b");
     let event = watch.next().await.expect("an event");
     assert_eq!((event.kind.as_str(), &event.object["spec"]["credential-type"]), ("MODIFIED", &json!("ManagedCluster")));
-    stage.hub.delete(MANAGED, "", "b");
-    assert_eq!(watch.told().await, "DELETED b");
+    fixture.hub.delete(MANAGED, "", "b");
+    assert_eq!(watch.next_summary().await, "DELETED b");
 }
 
 #[tokio::test]
 async fn a_watch_goes_on_from_a_list() {
-    let stage = both([readable("a"), readable("b")], &[managed("b", &json!({})), managed("c", &json!({}))]).await;
-    let list = stage.get(PATH).await.json();
-    stage.hub.put(MANAGED, managed("c", &json!({"x": "y"})));
-    let mut watch = watch(&stage, &format!("&resourceVersion={}", version(&list))).await;
-    assert_eq!(watch.told().await, "MODIFIED c");
-    stage.hub.delete_secret(NAMESPACE, "b");
+    let fixture = both([readable("a"), readable("b")], &[managed("b", &json!({})), managed("c", &json!({}))]).await;
+    let list = fixture.get(PATH).await.json();
+    fixture.hub.put(MANAGED, managed("c", &json!({"x": "y"})));
+    let mut watch = watch(&fixture, &format!("&resourceVersion={}", version(&list))).await;
+    assert_eq!(watch.next_summary().await, "MODIFIED c");
+    fixture.hub.delete_secret(NAMESPACE, "b");
     let event = watch.next().await.expect("an event");
     assert_eq!(
         (event.kind.as_str(), event.name(), &event.object["spec"]["credential-type"]),
         ("MODIFIED", "b", &json!("ManagedCluster"))
     );
-    stage.hub.compact();
-    let mut late = stage.watch(&format!("{PATH}?watch=true&resourceVersion={}", version(&list))).await;
+    fixture.hub.compact();
+    let mut late = fixture.watch(&format!("{PATH}?watch=true&resourceVersion={}", version(&list))).await;
     let event = late.next().await.expect("an event");
     assert_eq!((event.kind.as_str(), &event.object["code"]), ("ERROR", &json!(410)));
 }
 
 #[tokio::test]
 async fn initial_events_end_once_and_bookmarks_are_of_both() {
-    let stage = both([readable("a")], &[managed("b", &json!({}))]).await;
+    let fixture = both([readable("a")], &[managed("b", &json!({}))]).await;
     let query = "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
-    let mut watch = watch(&stage, query).await;
+    let mut watch = watch(&fixture, query).await;
     for _ in 0..3 {
         assert_eq!(watch.next().await.expect("an event").kind, "ADDED");
     }
@@ -214,67 +214,67 @@ async fn initial_events_end_once_and_bookmarks_are_of_both() {
     assert_eq!((end.kind.as_str(), &end.object["kind"]), ("BOOKMARK", &json!("VirtualCluster")));
     assert_eq!(end.object["metadata"]["annotations"], json!({"k8s.io/initial-events-end": "true"}));
     // The hub's bookmarks come on both streams; the reader gets one, of a version both have passed.
-    stage.hub.watching(MANAGED, 2).await;
-    stage.hub.watching(SECRETS, 2).await;
-    stage.hub.put_secret(readable("a").label("x", "y"));
-    assert_eq!(watch.told().await, "MODIFIED a");
-    stage.hub.bookmark();
+    fixture.hub.watching(MANAGED, 2).await;
+    fixture.hub.watching(SECRETS, 2).await;
+    fixture.hub.put_secret(readable("a").label("x", "y"));
+    assert_eq!(watch.next_summary().await, "MODIFIED a");
+    fixture.hub.bookmark();
     let event = watch.next().await.expect("an event");
     assert_eq!((event.kind.as_str(), event.object["metadata"].get("annotations")), ("BOOKMARK", None));
-    assert_eq!(event.version(), version(&stage.get(PATH).await.json()));
+    assert_eq!(event.version(), version(&fixture.get(PATH).await.json()));
 }
 
 #[tokio::test]
 async fn watchers_list_anew_when_the_hub_gets_or_loses_its_managed_clusters() {
-    let stage = Stage::set([readable("a")]).await;
-    let before = stage.get(PATH).await.json();
-    let mut watch = watch(&stage, "").await;
-    assert_eq!([watch.told().await, watch.told().await], ["ADDED local", "ADDED a"]);
-    stage.hub.install(MANAGED);
-    stage.hub.put(MANAGED, managed("b", &json!({})));
+    let fixture = Fixture::set([readable("a")]).await;
+    let before = fixture.get(PATH).await.json();
+    let mut watch = watch(&fixture, "").await;
+    assert_eq!([watch.next_summary().await, watch.next_summary().await], ["ADDED local", "ADDED a"]);
+    fixture.hub.install(MANAGED);
+    fixture.hub.put(MANAGED, managed("b", &json!({})));
     // Whoever goes on from a list that lacks it would never hear of it.
     let target = format!("{PATH}?watch=true&resourceVersion={}", version(&before));
-    stage.get(&target).await.status_message(410, "Expired");
+    fixture.get(&target).await.status_message(410, "Expired");
     // The gateway has noticed by that: open watches learn of it too.
     let event = watch.next().await.expect("an event");
     assert_eq!((event.kind.as_str(), &event.object["code"]), ("ERROR", &json!(410)));
-    stage.get(&target).await.status_message(410, "Expired");
-    let mut listed = names(&stage.get(PATH).await);
+    fixture.get(&target).await.status_message(410, "Expired");
+    let mut listed = names(&fixture.get(PATH).await);
     listed.sort();
     assert_eq!(listed, ["a", "b", LOCAL]);
 
-    stage.hub.watching(MANAGED, 1).await;
-    let list = stage.get(PATH).await.json();
-    let mut watch = stage.watch(&format!("{PATH}?watch=true&resourceVersion={}", version(&list))).await;
-    stage.hub.watching(MANAGED, 2).await;
-    stage.hub.uninstall(MANAGED);
-    let mut told = Vec::new();
+    fixture.hub.watching(MANAGED, 1).await;
+    let list = fixture.get(PATH).await.json();
+    let mut watch = fixture.watch(&format!("{PATH}?watch=true&resourceVersion={}", version(&list))).await;
+    fixture.hub.watching(MANAGED, 2).await;
+    fixture.hub.uninstall(MANAGED);
+    let mut next_summary = Vec::new();
     while let Some(event) = watch.next().await {
-        told.push((event.kind.clone(), event.object["code"].clone()));
+        next_summary.push((event.kind.clone(), event.object["code"].clone()));
     }
-    assert_eq!(told.last(), Some(&("ERROR".to_owned(), json!(410))), "{told:?}");
-    assert_eq!(names(&stage.get(PATH).await), [LOCAL, "a"]);
+    assert_eq!(next_summary.last(), Some(&("ERROR".to_owned(), json!(410))), "{next_summary:?}");
+    assert_eq!(names(&fixture.get(PATH).await), [LOCAL, "a"]);
 }
 
 #[tokio::test]
 async fn who_would_miss_what_is_still_on_its_way_lists_anew() {
     for drained in [true, false] {
         for known in [true, false] {
-            let stage = both([readable("a")], &[managed("b", &json!({}))]).await;
-            let list = stage.get(PATH).await.json();
+            let fixture = both([readable("a")], &[managed("b", &json!({}))]).await;
+            let list = fixture.get(PATH).await.json();
             let query = format!("&allowWatchBookmarks=true&resourceVersion={}", version(&list));
-            let mut watch = watch(&stage, &query).await;
-            stage.hub.watching(MANAGED, 2).await;
-            stage.hub.put_secret(readable("a").label("x", "y"));
-            assert_eq!(watch.told().await, "MODIFIED a");
+            let mut watch = watch(&fixture, &query).await;
+            fixture.hub.watching(MANAGED, 2).await;
+            fixture.hub.put_secret(readable("a").label("x", "y"));
+            assert_eq!(watch.next_summary().await, "MODIFIED a");
             if known {
                 // By now everything older has come.
-                stage.hub.bookmark();
+                fixture.hub.bookmark();
                 assert_eq!(watch.next().await.expect("an event").kind, "BOOKMARK");
             }
-            let stopping = if drained { Some(tokio::spawn(stage.rig.stop())) } else { None };
+            let stopping = if drained { Some(tokio::spawn(fixture.testbed.stop())) } else { None };
             if !drained {
-                stage.hub.end_watches();
+                fixture.hub.end_watches();
             }
             let last = watch.next().await.map(|event| (event.kind, event.object["code"].clone()));
             assert_eq!(last, (!known).then(|| ("ERROR".to_owned(), json!(410))), "drained: {drained}");
@@ -288,21 +288,24 @@ async fn who_would_miss_what_is_still_on_its_way_lists_anew() {
 
 #[tokio::test]
 async fn without_a_hub_there_are_the_files_and_here() {
-    let rig =
-        Rig::builder().cluster("a", readable("a").label("tier", "gold")).cluster("b", readable("b")).start().await;
-    let list = rig.get(PATH).await;
+    let testbed =
+        Testbed::builder().cluster("a", readable("a").label("tier", "gold")).cluster("b", readable("b")).start().await;
+    let list = testbed.get(PATH).await;
     let mut listed = names(&list);
     assert_eq!(listed.remove(0), LOCAL);
     assert_eq!(listed.len(), 2);
-    assert_eq!(names(&rig.get(&format!("{PATH}?labelSelector=tier%3Dgold")).await), ["a"]);
-    assert_eq!(rig.get(&format!("{PATH}/b")).await.json()["spec"]["credential-type"], "ServiceAccountToken");
-    rig.get(&format!("{PATH}/c")).await.status_message(404, "NotFound");
+    assert_eq!(names(&testbed.get(&format!("{PATH}?labelSelector=tier%3Dgold")).await), ["a"]);
+    assert_eq!(testbed.get(&format!("{PATH}/b")).await.json()["spec"]["credential-type"], "ServiceAccountToken");
+    testbed.get(&format!("{PATH}/c")).await.status_message(404, "NotFound");
     let target = format!("{PATH}?watch=true&resourceVersion={}", version(&list.json()));
-    let mut watch = Watch::open(rig.connect(Http::H2).await, &target).await;
-    rig.register("c", readable("c"));
-    assert_eq!(watch.told().await, "ADDED c");
-    rig.unregister("a");
-    assert_eq!(watch.told().await, "DELETED a");
-    let mut all = Watch::open(rig.connect(Http::H2).await, &format!("{PATH}?watch=true")).await;
-    assert_eq!([all.told().await, all.told().await, all.told().await], ["ADDED local", "ADDED b", "ADDED c"]);
+    let mut watch = Watch::open(testbed.connect(Http::H2).await, &target).await;
+    testbed.register("c", readable("c"));
+    assert_eq!(watch.next_summary().await, "ADDED c");
+    testbed.unregister("a");
+    assert_eq!(watch.next_summary().await, "DELETED a");
+    let mut all = Watch::open(testbed.connect(Http::H2).await, &format!("{PATH}?watch=true")).await;
+    assert_eq!(
+        [all.next_summary().await, all.next_summary().await, all.next_summary().await],
+        ["ADDED local", "ADDED b", "ADDED c"]
+    );
 }

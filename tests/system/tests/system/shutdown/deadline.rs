@@ -6,7 +6,7 @@ use kit::client::H1Connection;
 use kit::member::raw::{Act, RawMember};
 use kit::member::{Ending, Reply};
 use kit::wait::WAIT;
-use system_tests::{ADMIN, CLUSTER, Rig, Versions, across_versions, cluster, proxied};
+use system_tests::{ADMIN, CLUSTER, Testbed, Versions, across_versions, cluster, proxied};
 use tokio::time::Instant;
 
 use super::Leaving;
@@ -16,12 +16,12 @@ const DRAIN: Duration = Duration::from_secs(1);
 /// Long compared to what happens meanwhile.
 const LONG_DRAIN: Duration = Duration::from_secs(5);
 
-async fn rig(secret: kit::hub::ClusterSecret, drain: Duration) -> Rig {
-    Rig::builder().cluster(CLUSTER, secret).arg(&format!("--drain-timeout={}s", drain.as_secs())).start().await
+async fn testbed(secret: kit::hub::ClusterSecret, drain: Duration) -> Testbed {
+    Testbed::builder().cluster(CLUSTER, secret).arg(&format!("--drain-timeout={}s", drain.as_secs())).start().await
 }
 
-async fn exec(rig: &Rig) -> H1Connection {
-    let mut connection = rig.client().h1().await.unwrap();
+async fn exec(testbed: &Testbed) -> H1Connection {
+    let mut connection = testbed.client().h1().await.unwrap();
     let authorization = format!("Bearer {ADMIN}");
     let target = proxied(CLUSTER, "/api/v1/namespaces/ns/pods/p/exec?command=sh");
     let head = connection.upgrade("GET", &target, "websocket", &[("Authorization", &authorization)]).await.unwrap();
@@ -32,10 +32,10 @@ async fn exec(rig: &Rig) -> H1Connection {
 #[tokio::test]
 async fn upgrades_work_until_the_deadline_and_are_closed_then() {
     let member = RawMember::always(Act::upgrade("websocket", b"")).await;
-    let rig = rig(cluster(CLUSTER, &member), LONG_DRAIN).await;
-    let mut connection = exec(&rig).await;
+    let testbed = testbed(cluster(CLUSTER, &member), LONG_DRAIN).await;
+    let mut connection = exec(&testbed).await;
     let started = Instant::now();
-    let leaving = Leaving::start(rig).await;
+    let leaving = Leaving::start(testbed).await;
     connection.send("still here").await.unwrap();
     assert_eq!(connection.read_exact(10).await.unwrap(), "still here");
 
@@ -50,9 +50,9 @@ async fn upgrades_work_until_the_deadline_and_are_closed_then() {
 #[tokio::test]
 async fn an_upgrade_that_ends_by_itself_is_not_waited_for() {
     let member = RawMember::always(Act::upgrade("websocket", b"")).await;
-    let rig = Rig::with(&member).await; // with half a minute for draining
-    let connection = exec(&rig).await;
-    let leaving = Leaving::start(rig).await;
+    let testbed = Testbed::with(&member).await; // with half a minute for draining
+    let connection = exec(&testbed).await;
+    let leaving = Leaving::start(testbed).await;
     drop(connection);
     leaving.ended().await;
 }
@@ -62,13 +62,13 @@ across_versions!(an_answer_that_never_comes_is_given_up_without_a_proper_end);
 async fn an_answer_that_never_comes_is_given_up_without_a_proper_end(versions: Versions) {
     let member = versions.member.member().await;
     member.on_any(|_| Reply::Never);
-    let rig = rig(cluster(CLUSTER, &member), DRAIN).await;
-    let mut connection = rig.connect(versions.client).await;
+    let testbed = testbed(cluster(CLUSTER, &member), DRAIN).await;
+    let mut connection = testbed.connect(versions.client).await;
     let target = proxied(CLUSTER, "/api/v1/pods");
     let asking = tokio::spawn(async move { connection.try_call("GET", &target, &[], b"").await });
     let request = member.next_request().await;
     let started = Instant::now();
-    let leaving = Leaving::start(rig).await;
+    let leaving = Leaving::start(testbed).await;
     let outcome = asking.await.unwrap();
     assert!(outcome.is_err(), "{outcome:?}");
     assert!(started.elapsed() >= DRAIN, "given up after {:?}", started.elapsed());
@@ -88,10 +88,10 @@ const WITH_AN_END: [&str; 4] = [
 
 async fn half_an_answer_is_never_passed_off_as_a_whole_one(versions: Versions) {
     let member = versions.member.member().await;
-    let rig = rig(cluster(CLUSTER, &member), DRAIN).await;
+    let testbed = testbed(cluster(CLUSTER, &member), DRAIN).await;
     let mut connections = Vec::new();
     for _ in WITH_AN_END {
-        connections.push(rig.connect(versions.client).await);
+        connections.push(testbed.connect(versions.client).await);
     }
     let mut open = Vec::new();
     for (target, connection) in WITH_AN_END.into_iter().zip(&mut connections) {
@@ -103,7 +103,7 @@ async fn half_an_answer_is_never_passed_off_as_a_whole_one(versions: Versions) {
         assert_eq!(answer.chunk().await.unwrap().as_deref(), Some(&b"{\"items\": [\n"[..]));
         open.push((target, answer, sender));
     }
-    let leaving = Leaving::start(rig).await;
+    let leaving = Leaving::start(testbed).await;
     for (target, mut answer, _sender) in open {
         assert!(answer.chunk().await.is_err(), "{target} is not complete");
     }

@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use kit::member::{Ending, Reply};
 use kit::wait::Gate;
-use system_tests::{ADMIN, CLUSTER, Http, Rig, Versions, across_http, across_versions, proxied};
+use system_tests::{ADMIN, CLUSTER, Http, Testbed, Versions, across_http, across_versions, proxied};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -15,15 +15,15 @@ across_versions!(watches_end_properly, a_request_in_flight_is_answered, an_uploa
 async fn watches_end_properly(versions: Versions) {
     let member = versions.member.member().await;
     let mut watches = member.streams("/api/v1/pods");
-    let rig = Rig::with(&member).await;
-    let mut connection = rig.connect(versions.client).await;
+    let testbed = Testbed::with(&member).await;
+    let mut connection = testbed.connect(versions.client).await;
     let mut watch = connection.open("GET", &proxied(CLUSTER, "/api/v1/pods?watch=true"), &[]).await.unwrap();
     let (request, sender) = watches.next().await;
     assert!(sender.send("{\"type\":\"ADDED\"}\n").await);
     assert_eq!(watch.line().await.unwrap().as_deref(), Some("{\"type\":\"ADDED\"}\n"));
 
     let started = Instant::now();
-    let leaving = Leaving::start(rig).await;
+    let leaving = Leaving::start(testbed).await;
     assert_eq!(watch.line().await.expect("END_STREAM, or the last chunk"), None);
     assert_eq!(request.ended().await.0, Ending::Cancelled, "the member is told, too");
     leaving.ended().await;
@@ -40,18 +40,18 @@ async fn a_request_in_flight_is_answered(versions: Versions) {
     let answer = Bytes::from(vec![b'x'; 1 << 20]);
     let body = answer.clone();
     member.on_any(move |_| Reply::full(200, &[], body.clone()).after(&opened));
-    let rig = Rig::with(&member).await;
+    let testbed = Testbed::with(&member).await;
     let mut asking = JoinSet::new();
     for _ in 0..REQUESTS {
-        let mut connection = rig.connect(versions.client).await;
+        let mut connection = testbed.connect(versions.client).await;
         asking.spawn(async move { connection.try_call("GET", &proxied(CLUSTER, "/api/v1/pods"), &[], b"").await });
     }
     for _ in 0..REQUESTS {
         member.next_request().await;
     }
 
-    let client = rig.client();
-    let leaving = Leaving::start(rig).await;
+    let client = testbed.client();
+    let leaving = Leaving::start(testbed).await;
     assert!(client.h1().await.is_err() && client.h2().await.is_err(), "nobody new is let in");
     assert!(!leaving.has_ended() && asking.try_join_next().is_none());
     gate.open();
@@ -65,14 +65,14 @@ async fn a_request_in_flight_is_answered(versions: Versions) {
 async fn an_upload_in_flight_arrives_whole(versions: Versions) {
     let member = versions.member.member().await;
     member.on_any(|_| Reply::full(201, &[], "created"));
-    let rig = Rig::with(&member).await;
-    let mut connection = rig.connect(versions.client).await;
+    let testbed = Testbed::with(&member).await;
+    let mut connection = testbed.connect(versions.client).await;
     let mut upload = connection.upload("POST", &proxied(CLUSTER, "/api/v1/pods"), &[]).await.unwrap();
     upload.send(&b"first half, "[..]).await.unwrap();
     let request = member.next_request().await;
     request.body_reached(12).await;
 
-    let leaving = Leaving::start(rig).await;
+    let leaving = Leaving::start(testbed).await;
     upload.send(&b"second half"[..]).await.unwrap();
     let answer = upload.answer().await.unwrap();
     assert_eq!((answer.status, answer.text()), (201, "created".to_owned()));
@@ -83,12 +83,12 @@ async fn an_upload_in_flight_arrives_whole(versions: Versions) {
 across_http!(idle_connections_are_closed_at_once);
 
 async fn idle_connections_are_closed_at_once(http: Http) {
-    let rig = Rig::builder().start().await;
-    let mut used = rig.anonymous(http).await;
+    let testbed = Testbed::builder().start().await;
+    let mut used = testbed.anonymous(http).await;
     assert_eq!(used.get("/healthz").await.status, 200);
-    let mut unused = rig.anonymous(http).await;
+    let mut unused = testbed.anonymous(http).await;
     let started = Instant::now();
-    let leaving = Leaving::start(rig).await;
+    let leaving = Leaving::start(testbed).await;
     for connection in [&mut used, &mut unused] {
         match http {
             Http::H1 => assert_eq!(connection.h1().read_to_end().await.expect("a proper end"), ""),
@@ -103,14 +103,14 @@ async fn idle_connections_are_closed_at_once(http: Http) {
 async fn followed_logs_end_properly() {
     let member = Http::H2.member().await;
     let mut logs = member.streams("/api/v1/namespaces/ns/pods/p/log");
-    let rig = Rig::with(&member).await;
-    let mut connection = rig.anonymous(Http::H2).await.bearer(ADMIN);
+    let testbed = Testbed::with(&member).await;
+    let mut connection = testbed.anonymous(Http::H2).await.bearer(ADMIN);
     let target = proxied(CLUSTER, "/api/v1/namespaces/ns/pods/p/log?container=c&follow=true");
     let mut log = connection.open("GET", &target, &[]).await.unwrap();
     let (_, sender) = logs.next().await;
     assert!(sender.send("a line\n").await);
     assert_eq!(log.line().await.unwrap().as_deref(), Some("a line\n"));
-    let leaving = Leaving::start(rig).await;
+    let leaving = Leaving::start(testbed).await;
     assert_eq!(log.line().await.expect("END_STREAM"), None);
     leaving.ended().await;
 }

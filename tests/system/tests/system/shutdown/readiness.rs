@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kit::member::Reply;
 use kit::wait::{WAIT, within};
-use system_tests::{ADMIN, CLUSTER, Http, Rig, across_http, cluster, proxied};
+use system_tests::{ADMIN, CLUSTER, Http, Testbed, across_http, cluster, proxied};
 use tokio::time::Instant;
 
 /// Long compared to what happens meanwhile.
@@ -16,16 +16,16 @@ across_http!(it_serves_on_for_the_delay_but_is_not_ready);
 async fn it_serves_on_for_the_delay_but_is_not_ready(http: Http) {
     let member = http.member().await;
     member.on_any(|_| Reply::full(200, &[], ""));
-    let rig = Rig::builder()
+    let testbed = Testbed::builder()
         .cluster(CLUSTER, cluster(CLUSTER, &member))
         .arg(&format!("--shutdown-delay-duration={}s", DELAY.as_secs()))
         .start()
         .await;
-    let mut probe = rig.anonymous(http).await;
-    let mut user = rig.connect(http).await;
-    let (client, target) = (rig.client(), proxied(CLUSTER, "/api/v1/pods"));
+    let mut probe = testbed.anonymous(http).await;
+    let mut user = testbed.connect(http).await;
+    let (client, target) = (testbed.client(), proxied(CLUSTER, "/api/v1/pods"));
     let started = Instant::now();
-    let ended = tokio::spawn(rig.stop());
+    let ended = tokio::spawn(testbed.stop());
 
     let answer = probe.until(DELAY, "/readyz?verbose", |answer| answer.status != 200).await;
     assert_eq!(answer.status, 503);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kit::wait::{WAIT, timely, within};
 use serde_json::json;
-use system_tests::{CLUSTER, Rig, Versions, across_versions, proxied};
+use system_tests::{CLUSTER, Testbed, Versions, across_versions, proxied};
 use tokio::time::Instant;
 
 use super::AT_ONCE;
@@ -18,8 +18,8 @@ const PROMPTLY: Duration = Duration::from_secs(1);
 async fn a_head_is_relayed_before_any_body(versions: Versions) {
     let member = versions.member.member().await;
     let mut streams = member.streams("/api/v1/pods");
-    let rig = Rig::with(&member).await;
-    let mut connection = rig.connect(versions.client).await;
+    let testbed = Testbed::with(&member).await;
+    let mut connection = testbed.connect(versions.client).await;
     let target = proxied(CLUSTER, "/api/v1/pods");
     let opening = connection.open("GET", &target, &[]);
     // The body does not begin before it has come.
@@ -34,8 +34,8 @@ async fn a_head_is_relayed_before_any_body(versions: Versions) {
 async fn a_watch_delivers_each_event_at_once(versions: Versions) {
     let member = versions.member.member().await;
     let mut streams = member.streams("/api/v1/pods");
-    let rig = Rig::with(&member).await;
-    let mut connection = rig.connect(versions.client).await;
+    let testbed = Testbed::with(&member).await;
+    let mut connection = testbed.connect(versions.client).await;
     let target = proxied(CLUSTER, "/api/v1/pods?watch=true");
     let mut watch = connection.open("GET", &target, &[]).await.expect("a head");
     let (_, stream) = streams.next().await;

@@ -5,7 +5,7 @@ use http::Method;
 use kit::member::{BodyEnd, Ending, Reply};
 use kit::wait::{WAIT, eventually};
 use serde_json::json;
-use system_tests::{ADMIN, CLUSTER, Http, Rig, Versions, across_http, across_versions, proxied};
+use system_tests::{ADMIN, CLUSTER, Http, Testbed, Versions, across_http, across_versions, proxied};
 
 across_versions!(
     leaving_before_the_head_cancels,
@@ -17,8 +17,8 @@ across_http!(resetting_one_stream_cancels_that_one_only);
 async fn leaving_before_the_head_cancels(versions: Versions) {
     let member = versions.member.member().await;
     member.on("/x", |_| Reply::Never);
-    let rig = Rig::with(&member).await;
-    let mut connection = rig.connect(versions.client).await;
+    let testbed = Testbed::with(&member).await;
+    let mut connection = testbed.connect(versions.client).await;
     let target = proxied(CLUSTER, "/x");
     let asked = {
         let waiting = connection.open("GET", &target, &[]);
@@ -34,8 +34,8 @@ async fn leaving_before_the_head_cancels(versions: Versions) {
 async fn leaving_an_idle_watch_cancels(versions: Versions) {
     let member = versions.member.member().await;
     let mut streams = member.streams("/x");
-    let rig = Rig::with(&member).await;
-    let mut connection = rig.connect(versions.client).await;
+    let testbed = Testbed::with(&member).await;
+    let mut connection = testbed.connect(versions.client).await;
     let target = proxied(CLUSTER, "/x?watch=true");
     let mut watch = connection.open("GET", &target, &[]).await.expect("a head");
     let (request, stream) = streams.next().await;
@@ -50,9 +50,9 @@ async fn leaving_an_idle_watch_cancels(versions: Versions) {
 async fn leaving_during_an_upload_is_no_end_of_the_body(versions: Versions) {
     let member = versions.member.member().await;
     member.on("/x", |_| Reply::json(201, &json!({})));
-    let rig = Rig::with(&member).await;
+    let testbed = Testbed::with(&member).await;
     for length in [None, Some(("content-length", "8"))] {
-        let mut connection = rig.connect(versions.client).await;
+        let mut connection = testbed.connect(versions.client).await;
         let target = proxied(CLUSTER, "/x");
         let mut upload = connection.upload("POST", &target, length.as_slice()).await.expect("sent");
         upload.send("half").await.expect("taken");
@@ -68,8 +68,8 @@ async fn resetting_one_stream_cancels_that_one_only(member: Http) {
     let member = member.member().await;
     member.on("/never", |_| Reply::Never);
     let mut streams = member.streams("/watch");
-    let rig = Rig::with(&member).await;
-    let connection = rig.connect(Http::H2).await;
+    let testbed = Testbed::with(&member).await;
+    let connection = testbed.connect(Http::H2).await;
     let bearer = format!("Bearer {ADMIN}");
     let headers = [("authorization", bearer.as_str())];
     let mut kept = connection.h2().get(&proxied(CLUSTER, "/watch"), &headers).await.expect("a head");
@@ -94,9 +94,9 @@ async fn resetting_one_stream_cancels_that_one_only(member: Http) {
 async fn clients_that_come_and_go_leave_no_connection_behind() {
     let member = Http::H1.member().await;
     member.on("/x", |_| Reply::Never);
-    let rig = Rig::with(&member).await;
+    let testbed = Testbed::with(&member).await;
     for _ in 0..20 {
-        let mut connection = rig.connect(Http::H1).await;
+        let mut connection = testbed.connect(Http::H1).await;
         connection
             .h1()
             .request("GET", &proxied(CLUSTER, "/x"), &[("authorization", &format!("Bearer {ADMIN}"))], b"")

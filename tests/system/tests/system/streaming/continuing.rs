@@ -3,7 +3,7 @@
 
 use kit::member::{BodyEnd, Reply};
 use serde_json::json;
-use system_tests::{ADMIN, CLUSTER, Http, Rig, across_http, proxied};
+use system_tests::{ADMIN, CLUSTER, Http, Testbed, across_http, proxied};
 
 across_http!(the_body_is_asked_for_and_arrives, a_member_that_refuses_leaves_nothing_half_used);
 
@@ -19,8 +19,8 @@ fn head(token: &str, path: &str, length: usize) -> String {
 async fn the_body_is_asked_for_and_arrives(member: Http) {
     let member = member.member().await;
     member.on("/x", |_| Reply::json(201, &json!({})));
-    let rig = Rig::with(&member).await;
-    let mut connection = rig.client().h1().await.expect("a connection");
+    let testbed = Testbed::with(&member).await;
+    let mut connection = testbed.client().h1().await.expect("a connection");
     for _ in 0..2 {
         connection.send(head(ADMIN, "/x", 4)).await.expect("taken");
         assert_eq!(connection.head().await.expect("an interim answer").status, 100);
@@ -44,8 +44,8 @@ async fn the_body_is_asked_for_and_arrives(member: Http) {
 #[tokio::test]
 async fn who_may_not_send_is_not_asked_to() {
     let member = Http::H2.member().await;
-    let rig = Rig::with(&member).await;
-    let mut connection = rig.client().h1().await.expect("a connection");
+    let testbed = Testbed::with(&member).await;
+    let mut connection = testbed.client().h1().await.expect("a connection");
     connection.send(head("wrong", "/x", 4)).await.expect("taken");
     assert_eq!(connection.head().await.expect("a final answer").status, 401);
     connection.body().await.expect("a whole one");
@@ -62,8 +62,8 @@ async fn a_member_that_refuses_leaves_nothing_half_used(member: Http) {
     let member = member.member().await;
     member.on("/no", |_| Reply::early(415, "no"));
     member.on("/yes", |request| Reply::json(200, &json!({"body": request.header("content-length")})));
-    let rig = Rig::with(&member).await;
-    let mut connection = rig.client().h1().await.expect("a connection");
+    let testbed = Testbed::with(&member).await;
+    let mut connection = testbed.client().h1().await.expect("a connection");
     connection.send(head(ADMIN, "/no", 4)).await.expect("taken");
     let mut answer = connection.head().await.expect("an answer");
     if answer.status == 100 {
@@ -72,7 +72,7 @@ async fn a_member_that_refuses_leaves_nothing_half_used(member: Http) {
     assert_eq!(answer.status, 415);
     // Others, who share the way to the member, are not harmed by the body that never came.
     for _ in 0..3 {
-        let answer = rig.connect(Http::H2).await.call("POST", &proxied(CLUSTER, "/yes"), &[], b"body").await;
+        let answer = testbed.connect(Http::H2).await.call("POST", &proxied(CLUSTER, "/yes"), &[], b"body").await;
         assert_eq!(answer.status, 200);
     }
     let bodies: Vec<_> =

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::Method;
 use kit::client::H1Connection;
 use kit::member::{Ending, Reply};
-use system_tests::{ADMIN, CLUSTER, Http, Rig, Versions, across_versions, proxied};
+use system_tests::{ADMIN, CLUSTER, Http, Testbed, Versions, across_versions, proxied};
 use tokio::io::AsyncWriteExt as _;
 
 across_versions!(a_hundred_megabytes_come_back_as_they_were_sent);
@@ -64,18 +64,18 @@ impl Expected {
 async fn a_hundred_megabytes_come_back_as_they_were_sent(versions: Versions) {
     let member = versions.member.member().await;
     member.on("/echo", |_| Reply::Echo);
-    let rig = Rig::with(&member).await;
+    let testbed = Testbed::with(&member).await;
     let received = match versions.client {
-        Http::H1 => echo_h1(&rig).await,
-        Http::H2 => echo_h2(&rig).await,
+        Http::H1 => echo_h1(&testbed).await,
+        Http::H2 => echo_h2(&testbed).await,
     };
     assert_eq!(received, TOTAL);
     let request = member.next_request().await;
     assert_eq!((request.body_bytes(), request.ended().await.0), (TOTAL as u64, Ending::Completed));
 }
 
-async fn echo_h1(rig: &Rig) -> usize {
-    let (io, _) = rig.client().h1().await.expect("a connection").into_parts();
+async fn echo_h1(testbed: &Testbed) -> usize {
+    let (io, _) = testbed.client().h1().await.expect("a connection").into_parts();
     let (reader, mut writer) = tokio::io::split(io);
     let sending = async {
         let target = proxied(CLUSTER, "/echo");
@@ -100,8 +100,8 @@ async fn echo_h1(rig: &Rig) -> usize {
     tokio::join!(sending, receiving).1
 }
 
-async fn echo_h2(rig: &Rig) -> usize {
-    let connection = rig.client().h2().await.expect("a connection");
+async fn echo_h2(testbed: &Testbed) -> usize {
+    let connection = testbed.client().h2().await.expect("a connection");
     let bearer = format!("Bearer {ADMIN}");
     let headers = [("authorization", bearer.as_str())];
     let exchange = connection.send(Method::POST, &proxied(CLUSTER, "/echo"), &headers, false).await.expect("sent");

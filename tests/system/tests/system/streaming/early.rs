@@ -3,7 +3,7 @@
 
 use kit::client::H1Error;
 use kit::member::raw::{Act, RawMember};
-use system_tests::{CLUSTER, Http, Rig, across_http, proxied};
+use system_tests::{CLUSTER, Http, Testbed, across_http, proxied};
 
 use super::uploads::assert_refused_early;
 
@@ -14,8 +14,8 @@ async fn the_rest_of_a_refused_upload_is_not_carried(client: Http) {
     // way could arrive.
     let answer = "HTTP/1.1 413 Too Large\r\nConnection: close\r\nContent-Length: 16\r\n\r\nlimit is 3145728";
     let member = RawMember::always(Act::answer(answer, Act::ReadToEnd)).await;
-    let rig = Rig::with(&member).await;
-    let mut connection = rig.connect(client).await;
+    let testbed = Testbed::with(&member).await;
+    let mut connection = testbed.connect(client).await;
     assert_refused_early(&mut connection).await;
     let seen = member.until(0, |seen| seen.caller_closed).await;
     assert!(seen.bytes_in < 1 << 20, "the upload goes on after its answer: {} bytes", seen.bytes_in);
@@ -24,6 +24,6 @@ async fn the_rest_of_a_refused_upload_is_not_carried(client: Http) {
         let end = connection.h1().head().await.expect_err("the connection ends");
         assert!(matches!(end, H1Error::NoAnswer | H1Error::Io(_)), "{end:?}");
     }
-    let again = rig.connect(client).await.try_call("GET", &proxied(CLUSTER, "/"), &[], b"").await;
+    let again = testbed.connect(client).await.try_call("GET", &proxied(CLUSTER, "/"), &[], b"").await;
     assert_eq!((again.expect("an answer").status, member.connection_count()), (413, 2));
 }

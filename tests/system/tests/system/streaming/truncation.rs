@@ -3,7 +3,7 @@
 
 use kit::member::raw::{Act, RawMember};
 use kit::wait::within;
-use system_tests::{CLUSTER, Failure, Http, Rig, Versions, across_http, across_versions, proxied};
+use system_tests::{CLUSTER, Failure, Http, Testbed, Versions, across_http, across_versions, proxied};
 
 use super::AT_ONCE;
 
@@ -13,9 +13,9 @@ across_http!(what_is_missing_is_noticed, an_answer_that_ends_with_its_connection
 async fn an_aborted_stream_is_an_aborted_stream(versions: Versions) {
     let member = versions.member.member().await;
     let mut streams = member.streams("/x");
-    let rig = Rig::with(&member).await;
+    let testbed = Testbed::with(&member).await;
     for target in ["/x", "/x?watch=true"] {
-        let mut connection = rig.connect(versions.client).await;
+        let mut connection = testbed.connect(versions.client).await;
         let target = proxied(CLUSTER, target);
         let mut answer = connection.open("GET", &target, &[]).await.expect("a head");
         let (_, stream) = streams.next().await;
@@ -50,8 +50,8 @@ fn cuts() -> Vec<(&'static str, Vec<Act>)> {
 async fn what_is_missing_is_noticed(client: Http) {
     for (cut, script) in cuts() {
         let member = RawMember::always(script).await;
-        let rig = Rig::with(&member).await;
-        let answer = rig.connect(client).await.try_call("GET", &proxied(CLUSTER, "/x"), &[], b"").await;
+        let testbed = Testbed::with(&member).await;
+        let answer = testbed.connect(client).await.try_call("GET", &proxied(CLUSTER, "/x"), &[], b"").await;
         match answer {
             Err(Failure::H1(_) | Failure::H2(_)) => {}
             // A reset can reach the gateway before it has read the head.
@@ -64,8 +64,8 @@ async fn what_is_missing_is_noticed(client: Http) {
 
 async fn an_answer_that_ends_with_its_connection_is_whole(client: Http) {
     let member = RawMember::always(Act::answer("HTTP/1.1 200 OK\r\n\r\nhello", Act::Close)).await;
-    let rig = Rig::with(&member).await;
-    let mut connection = rig.connect(client).await;
+    let testbed = Testbed::with(&member).await;
+    let mut connection = testbed.connect(client).await;
     for _ in 0..2 {
         let answer = connection.get(&proxied(CLUSTER, "/x")).await;
         assert_eq!((answer.status, answer.text().as_str()), (200, "hello"));

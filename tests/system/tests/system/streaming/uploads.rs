@@ -7,7 +7,7 @@ use kit::member::{BodyEnd, Reply};
 use kit::wait::{Gate, within};
 use serde_json::json;
 use system_tests::{
-    CLUSTER, Connection, Failure, Http, Rig, Versions, across_http, across_versions, proxied, socket_buffers,
+    CLUSTER, Connection, Failure, Http, Testbed, Versions, across_http, across_versions, proxied, socket_buffers,
 };
 
 use super::AT_ONCE;
@@ -26,8 +26,8 @@ const BESIDE: usize = 2 << 20;
 async fn a_member_reads_while_the_client_sends(versions: Versions) {
     let member = versions.member.member().await;
     member.on("/x", |_| Reply::json(201, &json!({})));
-    let rig = Rig::with(&member).await;
-    let mut connection = rig.connect(versions.client).await;
+    let testbed = Testbed::with(&member).await;
+    let mut connection = testbed.connect(versions.client).await;
     let target = proxied(CLUSTER, "/x");
     let mut upload = connection.upload("POST", &target, &[]).await.expect("sent");
     let request = member.next_request().await;
@@ -42,8 +42,8 @@ async fn a_member_reads_while_the_client_sends(versions: Versions) {
 async fn an_unread_upload_is_held_back(versions: Versions) {
     let member = versions.member.member().await;
     member.on("/x", |_| Reply::Never);
-    let rig = Rig::with(&member).await;
-    let mut connection = rig.connect(versions.client).await;
+    let testbed = Testbed::with(&member).await;
+    let mut connection = testbed.connect(versions.client).await;
     let target = proxied(CLUSTER, "/x");
     let mut upload = connection.upload("POST", &target, &[]).await.expect("sent");
     let taken = upload.fill(QUIET).await.expect("open");
@@ -58,8 +58,8 @@ async fn an_upload_goes_on_when_the_member_reads_again(member: Http) {
     let gate = Gate::new();
     let script_gate = gate.clone();
     member.on("/x", move |_| Reply::json(201, &json!({})).after(&script_gate));
-    let rig = Rig::with(&member).await;
-    let mut connection = rig.connect(Http::H2).await;
+    let testbed = Testbed::with(&member).await;
+    let mut connection = testbed.connect(Http::H2).await;
     let target = proxied(CLUSTER, "/x");
     let mut upload = connection.upload("POST", &target, &[]).await.expect("sent");
     let held = upload.fill(QUIET).await.expect("open");
@@ -75,8 +75,8 @@ async fn an_early_answer_over_http2_is_relayed_at_once(client: Http) {
     let member = Http::H2.member().await;
     member.on("/large", |_| Reply::early(413, "limit is 3145728"));
     member.on("/small", |_| Reply::json(201, &json!({})));
-    let rig = Rig::with(&member).await;
-    let mut connection = rig.connect(client).await;
+    let testbed = Testbed::with(&member).await;
+    let mut connection = testbed.connect(client).await;
     assert_refused_early(&mut connection).await;
     let again = connection.try_call("POST", &proxied(CLUSTER, "/small"), &[], b"x").await;
     match client {
@@ -85,7 +85,7 @@ async fn an_early_answer_over_http2_is_relayed_at_once(client: Http) {
         // section 9.3).
         Http::H1 => assert!(matches!(again, Err(Failure::H1(_))), "{again:?}"),
     }
-    let answer = rig.connect(client).await.call("POST", &proxied(CLUSTER, "/small"), &[], b"x").await;
+    let answer = testbed.connect(client).await.call("POST", &proxied(CLUSTER, "/small"), &[], b"x").await;
     assert_eq!((answer.status, member.connections_accepted()), (201, 1), "the way to the member is not harmed");
 }
 

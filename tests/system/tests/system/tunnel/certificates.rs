@@ -6,41 +6,43 @@ use kit::pki::Authority;
 use kit::wait::{WAIT, becomes, eventually};
 use system_tests::{CLUSTER, Http, proxied};
 
-use super::{Answer, PATH, Pki, Stage, TunnelServer, member, metric, tunnelled};
+use super::{Answer, Fixture, PATH, Pki, TunnelServer, member, metric, tunnelled};
 
 #[tokio::test]
 async fn a_rotated_certificate_is_shown_on_new_links_and_old_ones_drain() {
-    let stage = Stage::new(MemberOptions { alpn: &["http/1.1"], ..MemberOptions::default() }).await;
+    let fixture = Fixture::new(MemberOptions { alpn: &["http/1.1"], ..MemberOptions::default() }).await;
     // Every request needs a stream of its own.
-    stage.member.on_any(|_| Reply::full(200, &[("connection", "close")], "fine"));
-    let mut streams = stage.member.streams("/watch");
-    let mut connection = stage.rig.connect(Http::H2).await;
+    fixture.member.on_any(|_| Reply::full(200, &[("connection", "close")], "fine"));
+    let mut streams = fixture.member.streams("/watch");
+    let mut connection = fixture.testbed.connect(Http::H2).await;
     let mut watch = connection.open("GET", &proxied(CLUSTER, "/watch"), &[]).await.expect("an answer");
     let (_, events) = streams.next().await;
-    stage.pki.write_identity("gateway-2");
+    fixture.pki.write_identity("gateway-2");
     becomes(WAIT, "a link with the new certificate", async || {
-        assert_eq!(stage.get().await.status, 200);
-        stage.server.links().last().is_some_and(|name| name == "gateway-2")
+        assert_eq!(fixture.get().await.status, 200);
+        fixture.server.links().last().is_some_and(|name| name == "gateway-2")
     })
     .await;
-    assert_eq!(stage.server.links(), ["gateway-1", "gateway-2"]);
+    assert_eq!(fixture.server.links(), ["gateway-1", "gateway-2"]);
     assert!(events.send("still here\n").await);
     assert_eq!(watch.chunk().await.expect("the watch goes on").expect("more to come"), "still here\n");
-    assert_eq!(stage.server.ended(), 0, "a link with a stream lives");
+    assert_eq!(fixture.server.ended(), 0, "a link with a stream lives");
     drop((events, watch));
-    eventually(WAIT, || stage.server.ended() == 1).await;
-    assert_eq!(stage.get().await.status, 200);
+    eventually(WAIT, || fixture.server.ended() == 1).await;
+    assert_eq!(fixture.get().await.status, 200);
 }
 
 #[tokio::test]
 async fn a_certificate_that_cannot_be_used_is_counted_and_changes_nothing() {
-    let stage = Stage::new(MemberOptions { alpn: &["http/1.1"], ..MemberOptions::default() }).await;
-    stage.member.on_any(|_| Reply::full(200, &[("connection", "close")], "fine"));
-    std::fs::write(stage.pki.path("gateway.crt"), "half a certif").expect("the directory is writable");
-    becomes(WAIT, "the count", async || metric(&stage.rig, "cluster_gateway_tunnel_reload_failures_total").await == 1)
-        .await;
-    assert_eq!(stage.get().await.status, 200);
-    assert_eq!(stage.server.links(), ["gateway-1"]);
+    let fixture = Fixture::new(MemberOptions { alpn: &["http/1.1"], ..MemberOptions::default() }).await;
+    fixture.member.on_any(|_| Reply::full(200, &[("connection", "close")], "fine"));
+    std::fs::write(fixture.pki.path("gateway.crt"), "half a certif").expect("the directory is writable");
+    becomes(WAIT, "the count", async || {
+        metric(&fixture.testbed, "cluster_gateway_tunnel_reload_failures_total").await == 1
+    })
+    .await;
+    assert_eq!(fixture.get().await.status, 200);
+    assert_eq!(fixture.server.links(), ["gateway-1"]);
 }
 
 #[tokio::test]
@@ -50,9 +52,9 @@ async fn another_authority_of_the_servers_is_taken_over() {
     pki.write_ca(&wrong);
     let server = TunnelServer::start(&pki).await;
     server.set(CLUSTER, Answer::LeadsTo(member.address()));
-    let rig = pki.gateway(&[&server]).cluster(CLUSTER, tunnelled(CLUSTER, &member)).start().await;
-    assert_eq!(rig.get(&proxied(CLUSTER, PATH)).await.status, 503);
+    let testbed = pki.gateway(&[&server]).cluster(CLUSTER, tunnelled(CLUSTER, &member)).start().await;
+    assert_eq!(testbed.get(&proxied(CLUSTER, PATH)).await.status, 503);
     let servers = std::mem::replace(&mut pki.servers, wrong);
     pki.write_ca(&servers);
-    rig.until(WAIT, &proxied(CLUSTER, PATH), |answer| answer.status == 200).await;
+    testbed.until(WAIT, &proxied(CLUSTER, PATH), |answer| answer.status == 200).await;
 }

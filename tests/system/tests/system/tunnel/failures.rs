@@ -4,16 +4,16 @@
 use kit::hub::ClusterSecret;
 use kit::member::{BlackHole, MemberOptions};
 use kit::wait::{Gate, WAIT, eventually, free_port};
-use system_tests::{ADMIN, CLUSTER, Http, MEMBER_TOKEN, Rig, proxied};
+use system_tests::{ADMIN, CLUSTER, Http, MEMBER_TOKEN, Testbed, proxied};
 use tokio::time::{Duration, Instant};
 use tunnel::{Hop, Reason};
 
 use super::server::refusal;
-use super::{Answer, ENDPOINT_TYPE, PATH, Pki, Stage, TunnelServer, member, metric, tunnelled};
+use super::{Answer, ENDPOINT_TYPE, Fixture, PATH, Pki, TunnelServer, member, metric, tunnelled};
 
 /// The message of one failed request, with its code and reason.
-async fn told(rig: &Rig, code: u16, reason: &str) -> String {
-    let answer = rig.get(&proxied(CLUSTER, PATH)).await;
+async fn failure_message(testbed: &Testbed, code: u16, reason: &str) -> String {
+    let answer = testbed.get(&proxied(CLUSTER, PATH)).await;
     let message = answer.status_message(code, reason);
     assert!(message.starts_with("cluster c1 is unreachable: dial tcp "), "{message}");
     message
@@ -21,7 +21,7 @@ async fn told(rig: &Rig, code: u16, reason: &str) -> String {
 
 #[tokio::test]
 async fn each_refusal_names_its_hop_and_what_to_do() {
-    let stage = Stage::new(MemberOptions::default()).await;
+    let fixture = Fixture::new(MemberOptions::default()).await;
     let unavailable = (503, "ServiceUnavailable");
     let table = [
         (
@@ -56,26 +56,26 @@ async fn each_refusal_names_its_hop_and_what_to_do() {
         (Hop::Server, Reason::AgentTimeout, (504, "Timeout"), "did not answer in time: why: i/o timeout"),
     ];
     for (hop, reason, (code, word), expected) in table {
-        stage.server.set(CLUSTER, refusal(hop, reason, "why"));
+        fixture.server.set(CLUSTER, refusal(hop, reason, "why"));
         // A circuit of its own for each.
-        stage.rig.register(CLUSTER, tunnelled(CLUSTER, &stage.member).data("tls-server-name", reason.as_str()));
-        let told = |answer: &system_tests::Answer| answer.text().contains(expected);
-        let answer = stage.rig.until(WAIT, &proxied(CLUSTER, PATH), told).await;
+        fixture.testbed.register(CLUSTER, tunnelled(CLUSTER, &fixture.member).data("tls-server-name", reason.as_str()));
+        let failure_message = |answer: &system_tests::Answer| answer.text().contains(expected);
+        let answer = fixture.testbed.until(WAIT, &proxied(CLUSTER, PATH), failure_message).await;
         answer.status_message(code, word);
         let again = answer.header("retry-after");
         let momentary = matches!(reason, Reason::Limit | Reason::Draining);
         assert_eq!(again, momentary.then_some("1"), "{hop} {}", reason.as_str());
         let series = format!("cluster_gateway_tunnel_opens_total{{outcome=\"{}\",hop=\"{hop}\"}}", reason.as_str());
-        assert!(metric(&stage.rig, &series).await >= 1, "{series}");
+        assert!(metric(&fixture.testbed, &series).await >= 1, "{series}");
     }
-    assert_eq!(stage.member.connections_accepted(), 0);
+    assert_eq!(fixture.member.connections_accepted(), 0);
 }
 
 #[tokio::test]
 async fn a_gateway_without_a_tunnel_says_which_flags_it_needs() {
     let member = member(MemberOptions::default()).await;
-    let rig = Rig::builder().cluster(CLUSTER, tunnelled(CLUSTER, &member)).start().await;
-    let message = rig.get(&proxied(CLUSTER, PATH)).await.status_message(503, "ServiceUnavailable");
+    let testbed = Testbed::builder().cluster(CLUSTER, tunnelled(CLUSTER, &member)).start().await;
+    let message = testbed.get(&proxied(CLUSTER, PATH)).await.status_message(503, "ServiceUnavailable");
     assert!(message.contains("ClusterProxy") && message.contains("--proxy-host"), "{message}");
     assert!(message.contains("--tunnel-listen"), "{message}");
 }
@@ -84,31 +84,31 @@ async fn a_gateway_without_a_tunnel_says_which_flags_it_needs() {
 async fn a_server_that_is_not_there_is_named() {
     let (pki, member) = (Pki::new(), member(MemberOptions::default()).await);
     let port = free_port().await;
-    let rig = pki
+    let testbed = pki
         .gateway_at("127.0.0.1")
         .arg(&format!("--proxy-port={port}"))
         .cluster(CLUSTER, tunnelled(CLUSTER, &member))
         .start()
         .await;
-    let message = told(&rig, 503, "ServiceUnavailable").await;
+    let message = failure_message(&testbed, 503, "ServiceUnavailable").await;
     let expected = format!("the gateway cannot reach any tunnel-server: dial tcp 127.0.0.1:{port}: connect: ");
     assert!(message.contains(&expected) && message.contains("check --proxy-host"), "{message}");
     // It comes, and is found at once: no circuit keeps the cluster away.
     for _ in 0..10 {
-        told(&rig, 503, "ServiceUnavailable").await;
+        failure_message(&testbed, 503, "ServiceUnavailable").await;
     }
     let server = TunnelServer::start_at(&pki, ([127, 0, 0, 1], port).into()).await;
     server.set(CLUSTER, Answer::LeadsTo(member.address()));
     let back = Instant::now();
-    rig.until(WAIT, &proxied(CLUSTER, PATH), |answer| answer.status == 200).await;
+    testbed.until(WAIT, &proxied(CLUSTER, PATH), |answer| answer.status == 200).await;
     assert!(back.elapsed() < Duration::from_secs(5), "{:?}", back.elapsed());
 }
 
 #[tokio::test]
 async fn a_name_that_leads_nowhere_is_named() {
     let (pki, member) = (Pki::new(), member(MemberOptions::default()).await);
-    let rig = pki.gateway_at("no-such-host.invalid").cluster(CLUSTER, tunnelled(CLUSTER, &member)).start().await;
-    let message = told(&rig, 503, "ServiceUnavailable").await;
+    let testbed = pki.gateway_at("no-such-host.invalid").cluster(CLUSTER, tunnelled(CLUSTER, &member)).start().await;
+    let message = failure_message(&testbed, 503, "ServiceUnavailable").await;
     assert!(message.contains("dial tcp: lookup no-such-host.invalid: "), "{message}");
 }
 
@@ -116,8 +116,8 @@ async fn a_name_that_leads_nowhere_is_named() {
 async fn a_server_of_another_authority_is_not_believed() {
     let (pki, member) = (Pki::new(), member(MemberOptions::default()).await);
     let server = TunnelServer::start(&Pki::new()).await;
-    let rig = pki.gateway(&[&server]).cluster(CLUSTER, tunnelled(CLUSTER, &member)).start().await;
-    let message = told(&rig, 503, "ServiceUnavailable").await;
+    let testbed = pki.gateway(&[&server]).cluster(CLUSTER, tunnelled(CLUSTER, &member)).start().await;
+    let message = failure_message(&testbed, 503, "ServiceUnavailable").await;
     assert!(message.contains("tls: invalid peer certificate"), "{message}");
     assert_eq!(server.count(), 0);
 }
@@ -128,22 +128,22 @@ async fn what_is_no_tunnel_server_is_named() {
     let options = MemberOptions { alpn: &["http/1.1"], ..MemberOptions::default() };
     let other = super::member(options).await;
     pki.write_ca(other.authority());
-    let rig = pki.gateway_at(&other.address().to_string()).cluster(CLUSTER, tunnelled(CLUSTER, &member)).start().await;
-    let message = told(&rig, 503, "ServiceUnavailable").await;
+    let testbed = pki.gateway_at(&other.address().to_string()).cluster(CLUSTER, tunnelled(CLUSTER, &member)).start().await;
+    let message = failure_message(&testbed, 503, "ServiceUnavailable").await;
     assert!(message.contains("tls: ") || message.contains("it does not support HTTP/2"), "{message}");
 }
 
 #[tokio::test]
 async fn silence_ends_with_the_dial_timeout() {
     let (pki, member, hole) = (Pki::new(), member(MemberOptions::default()).await, BlackHole::start().await);
-    let rig = pki
+    let testbed = pki
         .gateway_at(&hole.address().to_string())
         .arg("--dial-timeout=500ms")
         .cluster(CLUSTER, tunnelled(CLUSTER, &member))
         .start()
         .await;
     let started = Instant::now();
-    let message = told(&rig, 504, "Timeout").await;
+    let message = failure_message(&testbed, 504, "Timeout").await;
     // Of ten seconds, unless told otherwise.
     assert!(started.elapsed() < Duration::from_secs(8), "{:?}", started.elapsed());
     assert!(message.contains(&hole.address().to_string()), "{message}");
@@ -151,42 +151,42 @@ async fn silence_ends_with_the_dial_timeout() {
 
 #[tokio::test]
 async fn a_dial_that_nobody_waits_for_is_cancelled_at_the_far_end() {
-    let stage = Stage::with(MemberOptions::default(), |builder| builder.arg("--dial-timeout=2s")).await;
-    stage.server.set(CLUSTER, Answer::Waits(Gate::new(), stage.member.address()));
-    told(&stage.rig, 504, "Timeout").await;
-    eventually(WAIT, || stage.server.cancelled() == 1).await;
+    let fixture = Fixture::with(MemberOptions::default(), |builder| builder.arg("--dial-timeout=2s")).await;
+    fixture.server.set(CLUSTER, Answer::Waits(Gate::new(), fixture.member.address()));
+    failure_message(&fixture.testbed, 504, "Timeout").await;
+    eventually(WAIT, || fixture.server.cancelled() == 1).await;
 }
 
 #[tokio::test]
 async fn that_no_agent_is_linked_opens_no_circuit() {
-    let stage = Stage::new(MemberOptions::default()).await;
-    stage.server.set(CLUSTER, refusal(Hop::Server, Reason::NoLink, "none"));
-    let mut connection = stage.rig.connect(Http::H2).await;
+    let fixture = Fixture::new(MemberOptions::default()).await;
+    fixture.server.set(CLUSTER, refusal(Hop::Server, Reason::NoLink, "none"));
+    let mut connection = fixture.testbed.connect(Http::H2).await;
     for _ in 0..10 {
         let message = connection.get(&proxied(CLUSTER, PATH)).await.status_message(503, "ServiceUnavailable");
         assert!(!message.contains("attempts to connect failed"), "{message}");
     }
-    stage.server.set(CLUSTER, Answer::LeadsTo(stage.member.address()));
-    assert_eq!(stage.get().await.status, 200, "the agent is back, and used at once");
+    fixture.server.set(CLUSTER, Answer::LeadsTo(fixture.member.address()));
+    assert_eq!(fixture.get().await.status, 200, "the agent is back, and used at once");
 }
 
 #[tokio::test]
 async fn an_api_server_that_its_agent_cannot_reach_opens_the_circuit() {
-    let stage = Stage::new(MemberOptions::default()).await;
-    stage.server.set(CLUSTER, refusal(Hop::Agent, Reason::Unreachable, "connection refused"));
+    let fixture = Fixture::new(MemberOptions::default()).await;
+    fixture.server.set(CLUSTER, refusal(Hop::Agent, Reason::Unreachable, "connection refused"));
     for _ in 0..5 {
-        told(&stage.rig, 503, "ServiceUnavailable").await;
+        failure_message(&fixture.testbed, 503, "ServiceUnavailable").await;
     }
-    let message = told(&stage.rig, 503, "ServiceUnavailable").await;
+    let message = failure_message(&fixture.testbed, 503, "ServiceUnavailable").await;
     assert!(message.contains("the last 5 attempts to connect failed"), "{message}");
-    assert_eq!(stage.server.count(), 5);
+    assert_eq!(fixture.server.count(), 5);
 }
 
 #[tokio::test]
 async fn an_upgrade_is_refused_in_the_same_words() {
-    let stage = Stage::new(MemberOptions::default()).await;
-    stage.server.set(CLUSTER, refusal(Hop::Server, Reason::NoLink, "none"));
-    let mut connection = stage.rig.client().h1().await.expect("the gateway accepts connections");
+    let fixture = Fixture::new(MemberOptions::default()).await;
+    fixture.server.set(CLUSTER, refusal(Hop::Server, Reason::NoLink, "none"));
+    let mut connection = fixture.testbed.client().h1().await.expect("the gateway accepts connections");
     let authorization = format!("Bearer {ADMIN}");
     let target = proxied(CLUSTER, "/api/v1/namespaces/ns/pods/p/exec?command=sh");
     let headers = [("Authorization", authorization.as_str())];

@@ -6,7 +6,7 @@ use kit::wait::{Gate, WAIT, free_port, within};
 use system_tests::{CLUSTER, Http, across_http, proxied};
 use tokio::time::{Duration, Instant};
 
-use super::{PATH, Stage};
+use super::{Fixture, PATH};
 
 /// How soon everybody has to know: long before the ten seconds after which a silent link is asked
 /// whether it lives.
@@ -15,35 +15,35 @@ const PROMPT: Duration = Duration::from_secs(5);
 across_http!(requests_under_way_fail_and_name_the_tunnel);
 
 async fn requests_under_way_fail_and_name_the_tunnel(http: Http) {
-    let stage = Stage::new(http.member_options()).await;
+    let fixture = Fixture::new(http.member_options()).await;
     let never = Gate::new();
     let gate = never.clone();
-    stage.member.on("/never", move |_| Reply::full(200, &[], "").after(&gate));
-    let mut waiting = stage.rig.connect(http).await;
+    fixture.member.on("/never", move |_| Reply::full(200, &[], "").after(&gate));
+    let mut waiting = fixture.testbed.connect(http).await;
     let asking = tokio::spawn(async move { waiting.get(&proxied(CLUSTER, "/never")).await });
-    stage.member.next_request().await;
+    fixture.member.next_request().await;
     let lost = Instant::now();
-    stage.server.cut();
+    fixture.server.cut();
     let answer = within(WAIT, "the end of the request", asking).await.expect("no panic");
     let message = answer.status_message(502, "InternalError");
     assert!(lost.elapsed() < PROMPT, "{:?}", lost.elapsed());
     assert!(message.contains("the tunnel through tunnel-server 127.0.0.1:"), "{message}");
     assert_eq!(answer.header("retry-after"), None, "the member may have acted on it");
-    assert_eq!(stage.get().await.status, 200, "the next links anew");
+    assert_eq!(fixture.get().await.status, 200, "the next links anew");
 }
 
 across_http!(watches_end_at_once);
 
 async fn watches_end_at_once(http: Http) {
-    let stage = Stage::new(http.member_options()).await;
-    let mut streams = stage.member.streams("/watch");
-    let mut connection = stage.rig.connect(http).await;
+    let fixture = Fixture::new(http.member_options()).await;
+    let mut streams = fixture.member.streams("/watch");
+    let mut connection = fixture.testbed.connect(http).await;
     let mut watch = connection.open("GET", &proxied(CLUSTER, "/watch"), &[]).await.expect("an answer");
     let (_, events) = streams.next().await;
     assert!(events.send("{}\n").await);
     assert_eq!(watch.chunk().await.expect("an event").expect("more to come"), "{}\n");
     let lost = Instant::now();
-    stage.server.cut();
+    fixture.server.cut();
     within(PROMPT, "the end of the watch", watch.chunk()).await.expect_err("it is cut off, not ended");
     assert!(lost.elapsed() < PROMPT);
 }
@@ -51,11 +51,11 @@ async fn watches_end_at_once(http: Http) {
 #[tokio::test]
 async fn a_tunnel_server_that_dies_takes_its_links_with_it() {
     let address = ([127, 0, 0, 1], free_port().await).into();
-    let mut stage = Stage::at(address, MemberOptions::default()).await;
-    assert_eq!(stage.get().await.status, 200);
-    drop(std::mem::replace(&mut stage.server, super::TunnelServer::start(&stage.pki).await));
-    stage.rig.until(WAIT, &proxied(CLUSTER, PATH), |answer| answer.status == 503).await;
-    let server = super::TunnelServer::start_at(&stage.pki, address).await;
-    server.set(CLUSTER, super::Answer::LeadsTo(stage.member.address()));
-    stage.rig.until(WAIT, &proxied(CLUSTER, PATH), |answer| answer.status == 200).await;
+    let mut fixture = Fixture::at(address, MemberOptions::default()).await;
+    assert_eq!(fixture.get().await.status, 200);
+    drop(std::mem::replace(&mut fixture.server, super::TunnelServer::start(&fixture.pki).await));
+    fixture.testbed.until(WAIT, &proxied(CLUSTER, PATH), |answer| answer.status == 503).await;
+    let server = super::TunnelServer::start_at(&fixture.pki, address).await;
+    server.set(CLUSTER, super::Answer::LeadsTo(fixture.member.address()));
+    fixture.testbed.until(WAIT, &proxied(CLUSTER, PATH), |answer| answer.status == 200).await;
 }

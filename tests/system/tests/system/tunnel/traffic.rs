@@ -11,26 +11,26 @@ use kit::wait::{WAIT, becomes, eventually};
 use serde_json::json;
 use system_tests::{ADMIN, CLUSTER, Http, MEMBER_TOKEN, across_http, proxied};
 
-use super::{API_SERVER, Answer, ENDPOINT_TYPE, PATH, Pki, Stage, TunnelServer, direct, member, metric, tunnelled};
+use super::{API_SERVER, Answer, ENDPOINT_TYPE, Fixture, PATH, Pki, TunnelServer, direct, member, metric, tunnelled};
 
 across_http!(a_member_behind_the_tunnel_is_used_like_any_other);
 
 async fn a_member_behind_the_tunnel_is_used_like_any_other(http: Http) {
-    let stage = Stage::new(http.member_options()).await;
-    let mut connection = stage.rig.connect(http).await;
+    let fixture = Fixture::new(http.member_options()).await;
+    let mut connection = fixture.testbed.connect(http).await;
     for _ in 0..5 {
         let answer = connection.get(&proxied(CLUSTER, PATH)).await;
         assert_eq!((answer.status, answer.text().as_str()), (200, "fine"));
     }
-    let request = stage.member.next_request().await;
+    let request = fixture.member.next_request().await;
     assert_eq!(request.target, PATH);
     assert_eq!(request.header("authorization"), Some(format!("Bearer {MEMBER_TOKEN}").as_str()));
-    assert_eq!(stage.member.connections_accepted(), 1, "connections are used again");
-    assert_eq!(stage.server.asked(), [(API_SERVER.to_owned(), CLUSTER.to_owned())]);
-    assert_eq!(stage.server.links(), ["gateway-1"]);
-    assert_eq!(metric(&stage.rig, "cluster_gateway_tunnel_links").await, 1);
-    assert_eq!(metric(&stage.rig, "cluster_gateway_tunnel_opens_total{outcome=\"opened\",hop=\"\"}").await, 1);
-    assert_eq!(metric(&stage.rig, "cluster_gateway_tunnel_open_seconds_count").await, 1);
+    assert_eq!(fixture.member.connections_accepted(), 1, "connections are used again");
+    assert_eq!(fixture.server.asked(), [(API_SERVER.to_owned(), CLUSTER.to_owned())]);
+    assert_eq!(fixture.server.links(), ["gateway-1"]);
+    assert_eq!(metric(&fixture.testbed, "cluster_gateway_tunnel_links").await, 1);
+    assert_eq!(metric(&fixture.testbed, "cluster_gateway_tunnel_opens_total{outcome=\"opened\",hop=\"\"}").await, 1);
+    assert_eq!(metric(&fixture.testbed, "cluster_gateway_tunnel_open_seconds_count").await, 1);
 }
 
 #[tokio::test]
@@ -41,36 +41,36 @@ async fn megabytes_cross_both_ways() {
     echo.on_any(move |_| Reply::full(200, &[], sent.clone()));
     let server = TunnelServer::start(&pki).await;
     server.set(CLUSTER, Answer::LeadsTo(echo.address()));
-    let rig = pki.gateway(&[&server]).cluster(CLUSTER, tunnelled(CLUSTER, &echo)).start().await;
+    let testbed = pki.gateway(&[&server]).cluster(CLUSTER, tunnelled(CLUSTER, &echo)).start().await;
     for http in [Http::H1, Http::H2] {
-        let answer = rig.connect(http).await.get(&proxied(CLUSTER, PATH)).await;
+        let answer = testbed.connect(http).await.get(&proxied(CLUSTER, PATH)).await;
         assert!(answer.status == 200 && answer.body == body, "{} bytes of {}", answer.body.len(), body.len());
     }
 }
 
 #[tokio::test]
 async fn the_member_is_verified_end_to_end() {
-    let stage = Stage::new(MemberOptions::default()).await;
+    let fixture = Fixture::new(MemberOptions::default()).await;
     let other = member(MemberOptions::default()).await;
-    stage.rig.register("stranger", tunnelled("stranger", &other));
-    stage.server.set("stranger", Answer::LeadsTo(stage.member.address()));
+    fixture.testbed.register("stranger", tunnelled("stranger", &other));
+    fixture.server.set("stranger", Answer::LeadsTo(fixture.member.address()));
     let refused = |answer: &system_tests::Answer| answer.text().contains("invalid peer certificate");
-    let answer = stage.rig.until(WAIT, &proxied("stranger", PATH), refused).await;
+    let answer = fixture.testbed.until(WAIT, &proxied("stranger", PATH), refused).await;
     let message = answer.status_message(503, "ServiceUnavailable");
     assert!(message.contains(&format!("dial tcp {API_SERVER} through the tunnel: tls: ")), "{message}");
-    assert_eq!((stage.member.request_count(), other.connections_accepted()), (0, 0));
+    assert_eq!((fixture.member.request_count(), other.connections_accepted()), (0, 0));
 }
 
 #[tokio::test]
 async fn the_name_that_is_verified_can_be_another() {
     let serving = Leaf::server("api").without_sans().san("api.berlin.example");
     let options = MemberOptions { serving, ..MemberOptions::default() };
-    let stage = Stage::new(options).await;
-    let message = stage.get().await.status_message(503, "ServiceUnavailable");
+    let fixture = Fixture::new(options).await;
+    let message = fixture.get().await.status_message(503, "ServiceUnavailable");
     assert!(message.contains("not valid for name") && message.contains("kubernetes.default.svc"), "{message}");
-    let secret = tunnelled(CLUSTER, &stage.member).data("tls-server-name", "api.berlin.example");
-    stage.rig.register(CLUSTER, secret);
-    stage.rig.until(WAIT, &proxied(CLUSTER, PATH), |answer| answer.status == 200).await;
+    let secret = tunnelled(CLUSTER, &fixture.member).data("tls-server-name", "api.berlin.example");
+    fixture.testbed.register(CLUSTER, secret);
+    fixture.testbed.until(WAIT, &proxied(CLUSTER, PATH), |answer| answer.status == 200).await;
 }
 
 #[tokio::test]
@@ -85,9 +85,9 @@ async fn a_client_certificate_reaches_the_member() {
     let (pki, member) = (Pki::new(), member(options).await);
     let server = TunnelServer::start(&pki).await;
     server.set(CLUSTER, Answer::LeadsTo(member.address()));
-    let rig =
+    let testbed =
         pki.gateway(&[&server]).cluster(CLUSTER, tunnelled(CLUSTER, &member).certificate(&identity)).start().await;
-    assert_eq!(rig.get(&proxied(CLUSTER, PATH)).await.status, 200);
+    assert_eq!(testbed.get(&proxied(CLUSTER, PATH)).await.status, 200);
     assert_eq!(member.next_request().await.peer.expect("a certificate").common_name, "gateway-of-berlin");
 }
 
@@ -103,8 +103,8 @@ printf '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential",
     let secret = tunnelled(CLUSTER, &member).credential_type("Dynamic").data("exec", exec.to_string());
     let server = TunnelServer::start(&pki).await;
     server.set(CLUSTER, Answer::LeadsTo(member.address()));
-    let rig = pki.gateway(&[&server]).cluster(CLUSTER, secret).start().await;
-    assert_eq!(rig.get(&proxied(CLUSTER, PATH)).await.status, 200);
+    let testbed = pki.gateway(&[&server]).cluster(CLUSTER, secret).start().await;
+    assert_eq!(testbed.get(&proxied(CLUSTER, PATH)).await.status, 200);
     assert_eq!(member.next_request().await.header("authorization"), Some("Bearer told"));
 }
 
@@ -119,8 +119,8 @@ async fn an_exec_goes_through() {
         .ca(&raw.ca_pem())
         .token(MEMBER_TOKEN)
         .data("tls-server-name", "localhost");
-    let rig = pki.gateway(&[&server]).cluster(CLUSTER, secret).start().await;
-    let mut connection = rig.client().h1().await.expect("the gateway accepts connections");
+    let testbed = pki.gateway(&[&server]).cluster(CLUSTER, secret).start().await;
+    let mut connection = testbed.client().h1().await.expect("the gateway accepts connections");
     let authorization = format!("Bearer {ADMIN}");
     let target = proxied(CLUSTER, "/api/v1/namespaces/ns/pods/p/exec?command=sh&stdin=true");
     let headers = [("Authorization", authorization.as_str())];
@@ -141,7 +141,7 @@ async fn probes_go_through() {
     let server = TunnelServer::start(&pki).await;
     server.set(CLUSTER, Answer::LeadsTo(member.address()));
     hub.put_secret(tunnelled(CLUSTER, &member));
-    let rig = pki.gateway(&[&server]).hub(&hub).arg("--health-probe-interval=20ms").start().await;
+    let testbed = pki.gateway(&[&server]).hub(&hub).arg("--health-probe-interval=20ms").start().await;
     let annotation = |name: &str| {
         let secret = hub.get(Resource::Secrets, "vela-system", CLUSTER).expect("the Secret is there");
         secret["metadata"]["annotations"][format!("status.cluster.core.oam.dev/{name}")].as_str().map(str::to_owned)
@@ -150,15 +150,15 @@ async fn probes_go_through() {
     server.set(CLUSTER, super::server::refusal(tunnel::Hop::Server, tunnel::Reason::NoLink, "gone"));
     eventually(WAIT, || annotation("healthy").as_deref() == Some("false")).await;
     assert_eq!(annotation("healthy-reason").as_deref(), Some("Unknown: dial tcp: no tunnel-agent is linked"));
-    rig.stop().await;
+    testbed.stop().await;
 }
 
 #[tokio::test]
 async fn the_direct_way_is_not_touched() {
-    let stage = Stage::new(MemberOptions::default()).await;
-    stage.rig.register("direct", direct(&stage.member));
-    stage.rig.until(WAIT, &proxied("direct", PATH), |answer| answer.status == 200).await;
-    assert_eq!(stage.server.count(), 0);
+    let fixture = Fixture::new(MemberOptions::default()).await;
+    fixture.testbed.register("direct", direct(&fixture.member));
+    fixture.testbed.until(WAIT, &proxied("direct", PATH), |answer| answer.status == 200).await;
+    assert_eq!(fixture.server.count(), 0);
 }
 
 #[tokio::test]
@@ -170,8 +170,8 @@ async fn those_who_come_first_share_one_link() {
         server.set(name, Answer::LeadsTo(member.address()));
         builder.cluster(name, tunnelled(name, &member))
     });
-    let rig = builder.start().await;
-    let connection = rig.connect(Http::H2).await;
+    let testbed = builder.start().await;
+    let connection = testbed.connect(Http::H2).await;
     let targets: Vec<_> = names.iter().map(|name| proxied(name, PATH)).collect();
     let all = targets.iter().map(|target| connection.open_beside("GET", target));
     for answer in futures_util::future::join_all(all).await {
@@ -182,15 +182,15 @@ async fn those_who_come_first_share_one_link() {
 
 #[tokio::test]
 async fn each_core_has_a_link_of_its_own() {
-    let stage = Stage::with(MemberOptions::default(), |builder| builder.threads(2)).await;
+    let fixture = Fixture::with(MemberOptions::default(), |builder| builder.threads(2)).await;
     // The kernel spreads connections over the cores.
     becomes(WAIT, "a link of each core", async || {
-        assert_eq!(stage.get().await.status, 200);
-        stage.server.links().len() == 2
+        assert_eq!(fixture.get().await.status, 200);
+        fixture.server.links().len() == 2
     })
     .await;
     for _ in 0..10 {
-        assert_eq!(stage.get().await.status, 200);
+        assert_eq!(fixture.get().await.status, 200);
     }
-    assert_eq!(stage.server.links().len(), 2);
+    assert_eq!(fixture.server.links().len(), 2);
 }

@@ -6,7 +6,7 @@ use kit::client::H1Connection;
 use kit::member::raw::{Act, RawMember};
 use kit::pki::ALPN_H1;
 use kit::wait::{Gate, WAIT, within};
-use system_tests::{ADMIN, CLUSTER, Rig, proxied};
+use system_tests::{ADMIN, CLUSTER, Testbed, proxied};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::{EXEC, SPDY, exec, upgrade};
@@ -29,8 +29,8 @@ async fn read_exact(connection: &mut H1Connection, bytes: usize) -> Bytes {
 #[tokio::test]
 async fn bytes_sent_together_with_the_101_arrive() {
     let member = RawMember::always(Act::upgrade("websocket", b"first frame")).await;
-    let rig = Rig::with(&member).await;
-    let mut connection = exec(&rig).await;
+    let testbed = Testbed::with(&member).await;
+    let mut connection = exec(&testbed).await;
     assert_eq!(read_exact(&mut connection, 11).await, "first frame");
     connection.send("and back").await.unwrap();
     assert_eq!(read_exact(&mut connection, 8).await, "and back");
@@ -39,13 +39,13 @@ async fn bytes_sent_together_with_the_101_arrive() {
 #[tokio::test]
 async fn bytes_sent_together_with_the_request_head_arrive() {
     let member = RawMember::always(Act::upgrade("websocket", b"")).await;
-    let rig = Rig::with(&member).await;
+    let testbed = Testbed::with(&member).await;
     let early = noise(32 << 10);
     let head = format!(
         "GET {} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nAuthorization: Bearer {ADMIN}\r\n\r\n",
         proxied(CLUSTER, EXEC)
     );
-    let mut connection = rig.client().h1().await.unwrap();
+    let mut connection = testbed.client().h1().await.unwrap();
     connection.send([head.as_bytes(), &early].concat()).await.unwrap();
     assert_eq!(connection.head().await.unwrap().status, 101);
     assert_eq!(read_exact(&mut connection, early.len()).await, early);
@@ -55,8 +55,8 @@ async fn bytes_sent_together_with_the_request_head_arrive() {
 async fn a_megabyte_crosses_both_ways_at_once() {
     for (method, protocol) in [("GET", "websocket"), ("POST", SPDY)] {
         let member = RawMember::always(Act::upgrade(protocol, b"")).await;
-        let rig = Rig::with(&member).await;
-        let (connection, head) = upgrade(&rig, method, EXEC, protocol).await;
+        let testbed = Testbed::with(&member).await;
+        let (connection, head) = upgrade(&testbed, method, EXEC, protocol).await;
         assert_eq!(head.status, 101);
         let sent = noise(1 << 20);
         let (io, leftover) = connection.into_parts();
@@ -82,8 +82,8 @@ async fn what_the_member_sent_before_it_closed_arrives() {
         let tail = noise(1 << 20);
         let answer = [SWITCHING.as_bytes(), &tail].concat();
         let member = RawMember::always(vec![Act::Tls(ALPN_H1), Act::ReadHead, Act::write(answer), last]).await;
-        let rig = Rig::with(&member).await;
-        let mut connection = exec(&rig).await;
+        let testbed = Testbed::with(&member).await;
+        let mut connection = exec(&testbed).await;
         assert!(read_exact(&mut connection, tail.len()).await == tail, "the tail differs");
         assert!(connection.read().await.is_ok_and(|rest| rest.is_empty()), "the end reaches the client");
     }
@@ -95,8 +95,8 @@ async fn what_the_client_sent_before_it_closed_arrives() {
     let script =
         vec![Act::Tls(ALPN_H1), Act::ReadHead, Act::write(SWITCHING), Act::Wait(reads.clone()), Act::ReadToEnd];
     let member = RawMember::always(script).await;
-    let rig = Rig::with(&member).await;
-    let mut connection = exec(&rig).await;
+    let testbed = Testbed::with(&member).await;
+    let mut connection = exec(&testbed).await;
     let tail = noise(128 << 10);
     connection.send(&tail).await.unwrap();
     connection.shutdown().await.unwrap();
@@ -109,8 +109,8 @@ async fn what_the_client_sent_before_it_closed_arrives() {
 #[tokio::test]
 async fn an_idle_upgrade_ends_when_the_client_goes() {
     let member = RawMember::always(Act::upgrade("websocket", b"")).await;
-    let rig = Rig::with(&member).await;
-    drop(exec(&rig).await);
+    let testbed = Testbed::with(&member).await;
+    drop(exec(&testbed).await);
     member.until(0, |connection| connection.caller_closed).await;
 }
 
@@ -119,8 +119,8 @@ async fn an_idle_upgrade_ends_when_the_member_goes() {
     let leaves = Gate::new();
     let script = vec![Act::Tls(ALPN_H1), Act::ReadHead, Act::write(SWITCHING), Act::Wait(leaves.clone()), Act::Reset];
     let member = RawMember::always(script).await;
-    let rig = Rig::with(&member).await;
-    let mut connection = exec(&rig).await;
+    let testbed = Testbed::with(&member).await;
+    let mut connection = exec(&testbed).await;
     leaves.open();
     let end = connection.read().await;
     assert!(end.as_ref().is_err() || end.as_ref().is_ok_and(Bytes::is_empty), "{end:?}");
@@ -130,8 +130,8 @@ async fn an_idle_upgrade_ends_when_the_member_goes() {
 async fn a_client_that_leaves_before_the_answer_takes_the_members_connection_with_it() {
     let script = vec![Act::Tls(ALPN_H1), Act::ReadHead, Act::ReadToEnd];
     let member = RawMember::always(script).await;
-    let rig = Rig::with(&member).await;
-    let mut connection = rig.client().h1().await.unwrap();
+    let testbed = Testbed::with(&member).await;
+    let mut connection = testbed.client().h1().await.unwrap();
     let authorization = format!("Bearer {ADMIN}");
     let headers = [("Connection", "Upgrade"), ("Upgrade", "websocket"), ("Authorization", authorization.as_str())];
     connection.request("GET", &proxied(CLUSTER, EXEC), &headers, b"").await.unwrap();

@@ -3,7 +3,7 @@
 
 use kit::member::raw::{Act, RawMember};
 use kit::pki::ALPN_BOTH;
-use system_tests::{ADMIN, CLUSTER, MEMBER_TOKEN, Rig, cluster, proxied};
+use system_tests::{ADMIN, CLUSTER, MEMBER_TOKEN, Testbed, cluster, proxied};
 
 use super::{EXEC, Head, SPDY, refusal, upgrade, upgrade_as};
 
@@ -19,7 +19,7 @@ async fn agreeable() -> RawMember {
 async fn a_websocket_request_reaches_the_member_as_it_was_sent() {
     let member = agreeable().await;
     let secret = cluster(CLUSTER, &member).endpoint(&format!("{}/base/path", member.url()));
-    let rig = Rig::builder().cluster(CLUSTER, secret).start().await;
+    let testbed = Testbed::builder().cluster(CLUSTER, secret).start().await;
     let rest = "/api/v1/namespaces/ns/pods/p%2F/exec/?command=sh&command=-c&stdin=&a=b;c&x=%20+";
     let headers = [
         ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
@@ -30,7 +30,8 @@ async fn a_websocket_request_reaches_the_member_as_it_was_sent() {
         ("User-Agent", "kubectl/v1.33.1 (linux/amd64)"),
         ("Audit-ID", "7a4d7a1e-5b1f-4c8b-9c59-000000000000"),
     ];
-    let (_connection, head) = upgrade_as(ADMIN, &rig, ("GET", &proxied(CLUSTER, rest)), "websocket", &headers).await;
+    let (_connection, head) =
+        upgrade_as(ADMIN, &testbed, ("GET", &proxied(CLUSTER, rest)), "websocket", &headers).await;
     assert_eq!(head.status, 101);
     let seen = Head::parse(&member.next_head().await);
     assert_eq!(seen.line, format!("GET /base/path{rest} HTTP/1.1"));
@@ -47,12 +48,12 @@ async fn a_websocket_request_reaches_the_member_as_it_was_sent() {
 #[tokio::test]
 async fn a_spdy_request_keeps_its_method_its_empty_body_and_the_order_of_its_versions() {
     let member = RawMember::always(Act::upgrade(SPDY, b"")).await;
-    let rig = Rig::with(&member).await;
+    let testbed = Testbed::with(&member).await;
     let versions =
         ["v5.channel.k8s.io", "v4.channel.k8s.io", "v3.channel.k8s.io", "v2.channel.k8s.io", "channel.k8s.io"];
     let mut headers = vec![("Content-Length", "0")];
     headers.extend(versions.map(|version| ("X-Stream-Protocol-Version", version)));
-    let (_connection, head) = upgrade_as(ADMIN, &rig, ("POST", &proxied(CLUSTER, EXEC)), SPDY, &headers).await;
+    let (_connection, head) = upgrade_as(ADMIN, &testbed, ("POST", &proxied(CLUSTER, EXEC)), SPDY, &headers).await;
     assert_eq!((head.status, head.header("upgrade")), (101, Some(SPDY)));
     let seen = Head::parse(&member.next_head().await);
     assert_eq!(seen.line, format!("POST {EXEC} HTTP/1.1"));
@@ -78,8 +79,8 @@ async fn the_members_101_reaches_the_client_as_it_was_sent() {
         "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade, X-Hop\r\nX-Hop: 1\r\nSet-Cookie: a=b\r\n{lines}\r\n"
     );
     let member = RawMember::always(Act::answer(answer, Act::Hold)).await;
-    let rig = Rig::with(&member).await;
-    let (_connection, head) = upgrade(&rig, "GET", EXEC, "websocket").await;
+    let testbed = Testbed::with(&member).await;
+    let (_connection, head) = upgrade(&testbed, "GET", EXEC, "websocket").await;
     assert_eq!((head.status, head.reason.as_str()), (101, "Switching Protocols"));
     assert!(head.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("upgrade")), "{head:?}");
     for (name, value) in headers {
@@ -94,8 +95,8 @@ async fn the_members_101_reaches_the_client_as_it_was_sent() {
 #[tokio::test]
 async fn neither_nominated_headers_nor_identities_cross() {
     let member = agreeable().await;
-    let rig = Rig::with(&member).await;
-    let mut connection = rig.client().h1().await.unwrap();
+    let testbed = Testbed::with(&member).await;
+    let mut connection = testbed.client().h1().await.unwrap();
     let head = format!(
         "GET {} HTTP/1.1\r\nHost: localhost\r\nConnection:\r\nConnection: keep-alive , UPGRADE,X-Nominated\r\n\
          Connection: Authorization, X-Remote-Group, Host, Sec-WebSocket-Key\r\nUpgrade: websocket\r\nX-Nominated: 1\r\n\
@@ -123,8 +124,8 @@ async fn neither_nominated_headers_nor_identities_cross() {
 #[tokio::test]
 async fn naming_an_impersonation_header_in_connection_does_not_shed_it() {
     let member = agreeable().await;
-    let rig = Rig::with(&member).await;
-    let mut connection = rig.client().h1().await.unwrap();
+    let testbed = Testbed::with(&member).await;
+    let mut connection = testbed.client().h1().await.unwrap();
     let head = format!(
         "GET {} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade, Impersonate-User\r\nUpgrade: websocket\r\n\
          Authorization: Bearer {ADMIN}\r\nImpersonate-User: viewer\r\n\r\n",
@@ -140,9 +141,9 @@ async fn naming_an_impersonation_header_in_connection_does_not_shed_it() {
 #[tokio::test]
 async fn the_bearer_subprotocol_authenticates_and_stays_here() {
     let member = agreeable().await;
-    let rig = Rig::with(&member).await;
+    let testbed = Testbed::with(&member).await;
     let protocols = format!("v5.channel.k8s.io, {BEARER_PROTOCOL}{ADMIN_BASE64URL} , v4.channel.k8s.io");
-    let mut connection = rig.client().h1().await.unwrap();
+    let mut connection = testbed.client().h1().await.unwrap();
     let headers = [("Sec-WebSocket-Protocol", protocols.as_str())];
     let head = connection.upgrade("GET", &proxied(CLUSTER, EXEC), "websocket", &headers).await.unwrap();
     assert_eq!(head.status, 101);
@@ -151,7 +152,8 @@ async fn the_bearer_subprotocol_authenticates_and_stays_here() {
     assert_eq!(seen.values("authorization"), [format!("Bearer {MEMBER_TOKEN}")]);
 
     // Also where it was not needed, because something else had authenticated the caller.
-    let (_connection, head) = upgrade_as(ADMIN, &rig, ("GET", &proxied(CLUSTER, EXEC)), "websocket", &headers).await;
+    let (_connection, head) =
+        upgrade_as(ADMIN, &testbed, ("GET", &proxied(CLUSTER, EXEC)), "websocket", &headers).await;
     assert_eq!(head.status, 101);
     let seen = Head::parse(&member.next_head().await);
     assert_eq!(without_spaces(&seen.values("sec-websocket-protocol")), "v5.channel.k8s.io,v4.channel.k8s.io");
@@ -160,13 +162,13 @@ async fn the_bearer_subprotocol_authenticates_and_stays_here() {
 #[tokio::test]
 async fn a_bad_bearer_subprotocol_is_unauthorized() {
     let member = agreeable().await;
-    let rig = Rig::with(&member).await;
+    let testbed = Testbed::with(&member).await;
     for protocols in [
         format!("v5.channel.k8s.io, {BEARER_PROTOCOL}d3Jvbmc"),
         format!("v5.channel.k8s.io, {BEARER_PROTOCOL}%%%"),
         format!("v5.channel.k8s.io, {BEARER_PROTOCOL}{ADMIN_BASE64URL}, {BEARER_PROTOCOL}{ADMIN_BASE64URL}"),
     ] {
-        let mut connection = rig.client().h1().await.unwrap();
+        let mut connection = testbed.client().h1().await.unwrap();
         let headers = [("Sec-WebSocket-Protocol", protocols.as_str())];
         let head = connection.upgrade("GET", &proxied(CLUSTER, EXEC), "websocket", &headers).await.unwrap();
         refusal((connection, head)).await.status_message(401, "Unauthorized");
@@ -180,8 +182,8 @@ async fn the_member_is_asked_for_http_1_1_alone() {
     let switching = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
     let script = vec![Act::Tls(ALPN_BOTH), Act::ReadHead, Act::write(switching), Act::Hold];
     let member = RawMember::always(script).await;
-    let rig = Rig::with(&member).await;
-    let (_connection, head) = upgrade(&rig, "GET", EXEC, "websocket").await;
+    let testbed = Testbed::with(&member).await;
+    let (_connection, head) = upgrade(&testbed, "GET", EXEC, "websocket").await;
     assert_eq!(head.status, 101);
     assert_eq!(Head::parse(&member.next_head().await).line, format!("GET {EXEC} HTTP/1.1"));
 }

@@ -5,7 +5,7 @@ use kit::member::raw::{Act, RawMember};
 use kit::pki::{ALPN_H1, ALPN_H2};
 use kit::wait::free_port;
 use serde_json::json;
-use system_tests::{ADMIN, CLUSTER, Rig, cluster, proxied};
+use system_tests::{ADMIN, CLUSTER, Testbed, cluster, proxied};
 
 use super::{EXEC, SPDY, refusal, upgrade, upgrade_as};
 
@@ -22,8 +22,8 @@ async fn the_members_refusal_is_relayed_and_ends_both_connections() {
     );
     for script in [Act::refuse_upgrade("403 Forbidden", headers, &body), Act::answer(chunked, Act::ReadToEnd)] {
         let member = RawMember::always(script).await;
-        let rig = Rig::with(&member).await;
-        let answer = refusal(upgrade(&rig, "POST", EXEC, SPDY).await).await;
+        let testbed = Testbed::with(&member).await;
+        let answer = refusal(upgrade(&testbed, "POST", EXEC, SPDY).await).await;
         assert_eq!(answer.status_message(403, "Forbidden"), "unable to upgrade: no protocol in common");
         assert_eq!(answer.json(), status);
         assert_eq!(answer.header("x-accepted-stream-protocol-versions"), Some("v4.channel.k8s.io"));
@@ -40,24 +40,24 @@ async fn a_workload_that_wants_a_password_says_so_itself() {
         "password?",
     ))
     .await;
-    let rig = Rig::with(&member).await;
+    let testbed = Testbed::with(&member).await;
     let target = "/api/v1/namespaces/ns/services/grafana/proxy/live";
-    let answer = refusal(upgrade(&rig, "GET", target, "websocket").await).await;
+    let answer = refusal(upgrade(&testbed, "GET", target, "websocket").await).await;
     assert_eq!((answer.status, answer.header("www-authenticate")), (401, Some("Basic realm=\"grafana\"")));
     assert_eq!(answer.text(), "password?");
     // To an exec nobody but the member answers.
-    let answer = refusal(upgrade(&rig, "GET", EXEC, "websocket").await).await;
+    let answer = refusal(upgrade(&testbed, "GET", EXEC, "websocket").await).await;
     assert!(answer.status_message(502, "InternalError").contains("rejected the registered credential"));
 }
 
 #[tokio::test]
 async fn a_head_too_large_for_the_member_does_not_reach_it() {
     let member = RawMember::always(Act::refuse_upgrade("403 Forbidden", "", "")).await;
-    let rig = Rig::with(&member).await;
+    let testbed = Testbed::with(&member).await;
     let large = "x".repeat(600 << 10);
     let target = proxied(CLUSTER, EXEC);
     let headers = [("x-large", large.as_str())];
-    let answer = refusal(upgrade_as(ADMIN, &rig, ("GET", &target), "websocket", &headers).await).await;
+    let answer = refusal(upgrade_as(ADMIN, &testbed, ("GET", &target), "websocket", &headers).await).await;
     assert!(answer.status_message(431, "BadRequest").contains("512 KiB"), "{}", answer.text());
     assert_eq!(member.connection_count(), 0);
 }
@@ -67,13 +67,13 @@ async fn a_second_request_behind_a_refused_upgrade_reaches_nobody() {
     // Whoever takes the connection for a tunnel after anything but 101 lets its client speak with
     // the member's credential (CVE-2018-1002105).
     let member = RawMember::always(Act::refuse_upgrade("403 Forbidden", "", "")).await;
-    let rig = Rig::with(&member).await;
+    let testbed = Testbed::with(&member).await;
     let target = proxied(CLUSTER, EXEC);
     let head = format!(
         "GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nAuthorization: Bearer {ADMIN}\r\n\r\n\
          GET /api/v1/secrets HTTP/1.1\r\nHost: localhost\r\n\r\n"
     );
-    let mut connection = rig.client().h1().await.unwrap();
+    let mut connection = testbed.client().h1().await.unwrap();
     connection.send(head).await.unwrap();
     let head = connection.head().await.unwrap();
     assert_eq!(refusal((connection, head)).await.status, 403);
@@ -87,8 +87,8 @@ async fn an_answer_that_neither_upgrades_nor_refuses_is_a_bad_gateway() {
     let location = format!("Location: {}/other\r\n", elsewhere.url());
     for status in ["200 OK", "204 No Content", "301 Moved Permanently", "302 Found", "307 Temporary Redirect"] {
         let member = RawMember::always(Act::refuse_upgrade(status, &location, "")).await;
-        let rig = Rig::with(&member).await;
-        let answer = refusal(upgrade(&rig, "GET", EXEC, "websocket").await).await;
+        let testbed = Testbed::with(&member).await;
+        let answer = refusal(upgrade(&testbed, "GET", EXEC, "websocket").await).await;
         let message = answer.status_message(502, "InternalError");
         assert!(message.contains(CLUSTER) && message.contains(&status[..3]), "{message}");
         assert_eq!((answer.header("location"), answer.header("retry-after")), (None, None), "{status}");
@@ -101,8 +101,8 @@ async fn an_answer_that_neither_upgrades_nor_refuses_is_a_bad_gateway() {
 async fn half_a_refusal_is_not_passed_off_as_a_whole_one() {
     let body = "x".repeat(3 << 20);
     let member = RawMember::always(Act::refuse_upgrade("404 Not Found", "Content-Type: text/html\r\n", &body)).await;
-    let rig = Rig::with(&member).await;
-    let answer = refusal(upgrade(&rig, "GET", "/api/v1/namespaces/ns/services/s/proxy/x", "websocket").await).await;
+    let testbed = Testbed::with(&member).await;
+    let answer = refusal(upgrade(&testbed, "GET", "/api/v1/namespaces/ns/services/s/proxy/x", "websocket").await).await;
     let message = answer.status_message(502, "InternalError");
     assert!(message.contains("its refusal of the upgrade has more than 1024 KiB"), "{message}");
 }
@@ -110,8 +110,8 @@ async fn half_a_refusal_is_not_passed_off_as_a_whole_one() {
 #[tokio::test]
 async fn a_rejected_credential_is_not_the_callers_fault() {
     let member = RawMember::always(Act::refuse_upgrade("401 Unauthorized", "", "")).await;
-    let rig = Rig::with(&member).await;
-    let answer = refusal(upgrade(&rig, "GET", EXEC, "websocket").await).await;
+    let testbed = Testbed::with(&member).await;
+    let answer = refusal(upgrade(&testbed, "GET", EXEC, "websocket").await).await;
     let message = answer.status_message(502, "InternalError");
     assert!(message.contains(CLUSTER) && message.contains("Secret"), "{message}");
 }
@@ -119,11 +119,11 @@ async fn a_rejected_credential_is_not_the_callers_fault() {
 #[tokio::test]
 async fn unknown_protocols_are_refused_here() {
     let member = RawMember::always(Act::upgrade("h2c", b"")).await;
-    let rig = Rig::with(&member).await;
+    let testbed = Testbed::with(&member).await;
     for protocol in
         ["h2c", "TLS/1.0", "HTTP/2.0", "websocket, h2c", "h2c, websocket", "SPDY/3", "websocket\r\nUpgrade: h2c"]
     {
-        let answer = refusal(upgrade(&rig, "GET", "/api/v1/pods", protocol).await).await;
+        let answer = refusal(upgrade(&testbed, "GET", "/api/v1/pods", protocol).await).await;
         answer.status_message(400, "BadRequest");
     }
     assert_eq!(member.connection_count(), 0);
@@ -132,10 +132,10 @@ async fn unknown_protocols_are_refused_here() {
 #[tokio::test]
 async fn an_upgrade_without_a_protocol_is_answered_as_an_api_server_does() {
     let member = RawMember::always(Act::upgrade("websocket", b"")).await;
-    let rig = Rig::with(&member).await;
+    let testbed = Testbed::with(&member).await;
     let authorization = format!("Bearer {ADMIN}");
     let headers = [("Connection", "Upgrade"), ("Authorization", authorization.as_str())];
-    let mut connection = rig.client().h1().await.unwrap();
+    let mut connection = testbed.client().h1().await.unwrap();
     connection.request("GET", &proxied(CLUSTER, EXEC), &headers, b"").await.unwrap();
     let head = connection.head().await.unwrap();
     let message = refusal((connection, head)).await.status_message(400, "BadRequest");
@@ -146,9 +146,9 @@ async fn an_upgrade_without_a_protocol_is_answered_as_an_api_server_does() {
 #[tokio::test]
 async fn a_chunked_upgrade_is_refused() {
     let member = RawMember::always(Act::upgrade(SPDY, b"")).await;
-    let rig = Rig::with(&member).await;
+    let testbed = Testbed::with(&member).await;
     let chunked = [("Transfer-Encoding", "chunked")];
-    let asked = upgrade_as(ADMIN, &rig, ("POST", &proxied(CLUSTER, EXEC)), SPDY, &chunked).await;
+    let asked = upgrade_as(ADMIN, &testbed, ("POST", &proxied(CLUSTER, EXEC)), SPDY, &chunked).await;
     refusal(asked).await.status_message(400, "BadRequest");
     assert_eq!(member.connection_count(), 0);
 }
@@ -156,13 +156,13 @@ async fn a_chunked_upgrade_is_refused() {
 #[tokio::test]
 async fn paths_that_take_no_upgrade_say_so() {
     let member = RawMember::always(Act::upgrade("websocket", b"")).await;
-    let rig = Rig::with(&member).await;
-    let answer = refusal(upgrade(&rig, "GET", "/a/..%2fb", "websocket").await).await;
+    let testbed = Testbed::with(&member).await;
+    let answer = refusal(upgrade(&testbed, "GET", "/a/..%2fb", "websocket").await).await;
     answer.status_message(400, "BadRequest");
-    let answer = refusal(upgrade_as(ADMIN, &rig, ("GET", "/apis"), "websocket", &[]).await).await;
+    let answer = refusal(upgrade_as(ADMIN, &testbed, ("GET", "/apis"), "websocket", &[]).await).await;
     answer.status_message(400, "BadRequest");
     let unknown = proxied("nowhere", EXEC);
-    let answer = refusal(upgrade_as(ADMIN, &rig, ("GET", &unknown), "websocket", &[]).await).await;
+    let answer = refusal(upgrade_as(ADMIN, &testbed, ("GET", &unknown), "websocket", &[]).await).await;
     assert!(answer.status_message(404, "NotFound").contains("no such cluster"));
     assert_eq!(member.connection_count(), 0);
 }
@@ -171,8 +171,8 @@ async fn paths_that_take_no_upgrade_say_so() {
 async fn an_unreachable_member_is_named() {
     let member = RawMember::always(Act::silent()).await;
     let dead = cluster(CLUSTER, &member).endpoint(&format!("https://127.0.0.1:{}", free_port().await));
-    let rig = Rig::builder().cluster(CLUSTER, dead).start().await;
-    let answer = refusal(upgrade(&rig, "GET", EXEC, "websocket").await).await;
+    let testbed = Testbed::builder().cluster(CLUSTER, dead).start().await;
+    let answer = refusal(upgrade(&testbed, "GET", EXEC, "websocket").await).await;
     let message = answer.status_message(503, "ServiceUnavailable");
     assert!(message.contains("dial tcp") && message.contains(CLUSTER), "{message}");
     assert_eq!(answer.json()["details"]["name"], CLUSTER);
@@ -188,8 +188,8 @@ async fn a_member_without_http_1_1_or_without_an_answer_is_named() {
     ];
     for (script, code, reason) in scripts {
         let member = RawMember::always(script).await;
-        let rig = Rig::with(&member).await;
-        let answer = refusal(upgrade(&rig, "POST", EXEC, SPDY).await).await;
+        let testbed = Testbed::with(&member).await;
+        let answer = refusal(upgrade(&testbed, "POST", EXEC, SPDY).await).await;
         assert!(answer.status_message(code, reason).contains(CLUSTER));
         assert_eq!(answer.header("retry-after"), None);
         assert_eq!(member.connection_count(), 1, "an upgrade is never tried twice");

@@ -2,7 +2,7 @@
 
 use kit::hub::{Decision, FakeHub, TokenUser};
 use kit::member::raw::{Act, RawMember};
-use system_tests::{ADMIN, CLUSTER, Rig, VIEWER, cluster, proxied};
+use system_tests::{ADMIN, CLUSTER, Testbed, VIEWER, cluster, proxied};
 
 use super::{EXEC, SPDY, refusal, upgrade_as};
 
@@ -13,7 +13,7 @@ async fn agreeable() -> RawMember {
 #[tokio::test]
 async fn who_may_only_read_may_upgrade_nothing_but_watches() {
     let member = agreeable().await;
-    let rig = Rig::with(&member).await;
+    let testbed = Testbed::with(&member).await;
     for (method, protocol, rest) in [
         ("GET", "websocket", EXEC),
         ("POST", SPDY, EXEC),
@@ -51,7 +51,7 @@ async fn who_may_only_read_may_upgrade_nothing_but_watches() {
         ("GET", "websocket", "/api/v1/pods?watch=false"),
         ("GET", "websocket", "/api/v1/pods?command=watch%3Dtrue"),
     ] {
-        let asked = upgrade_as(VIEWER, &rig, (method, &proxied(CLUSTER, rest)), protocol, &[]).await;
+        let asked = upgrade_as(VIEWER, &testbed, (method, &proxied(CLUSTER, rest)), protocol, &[]).await;
         let message = refusal(asked).await.status_message(403, "Forbidden");
         let attributes = format!(
             "clustergateways.cluster.core.oam.dev \"{CLUSTER}\" is forbidden: User \"viewer\" cannot create resource \
@@ -73,10 +73,10 @@ async fn an_upgrade_takes_nothing_from_what_a_method_does() {
         let verb = &spec["resourceAttributes"]["verb"];
         if verb == "get" || verb == "create" { Decision::allow() } else { Decision::no_opinion("") }
     });
-    let rig = Rig::builder().hub(&hub).start().await;
+    let testbed = Testbed::builder().hub(&hub).start().await;
     for (method, verb) in [("DELETE", "delete"), ("PUT", "update"), ("PATCH", "patch")] {
         for (protocol, rest) in [("websocket", CONFIG_MAP), (SPDY, CONFIG_MAP), ("websocket", EXEC)] {
-            let asked = upgrade_as("alices-token", &rig, (method, &proxied(CLUSTER, rest)), protocol, &[]).await;
+            let asked = upgrade_as("alices-token", &testbed, (method, &proxied(CLUSTER, rest)), protocol, &[]).await;
             let message = refusal(asked).await.status_message(403, "Forbidden");
             assert!(message.contains(&format!("cannot {verb} resource")), "{method} {rest}: {message}");
         }
@@ -88,9 +88,9 @@ async fn an_upgrade_takes_nothing_from_what_a_method_does() {
 #[tokio::test]
 async fn nobody_upgrades_by_a_method_that_changes_something() {
     let member = agreeable().await;
-    let rig = Rig::with(&member).await;
+    let testbed = Testbed::with(&member).await;
     for method in ["DELETE", "PUT", "PATCH", "HEAD", "OPTIONS"] {
-        let asked = upgrade_as(ADMIN, &rig, (method, &proxied(CLUSTER, CONFIG_MAP)), "websocket", &[]).await;
+        let asked = upgrade_as(ADMIN, &testbed, (method, &proxied(CLUSTER, CONFIG_MAP)), "websocket", &[]).await;
         assert_eq!(asked.1.status, 400, "{method}");
         if method != "HEAD" {
             let message = refusal(asked).await.status_message(400, "BadRequest");
@@ -103,12 +103,12 @@ async fn nobody_upgrades_by_a_method_that_changes_something() {
 #[tokio::test]
 async fn who_may_read_may_watch_by_websocket() {
     let member = agreeable().await;
-    let rig = Rig::with(&member).await;
+    let testbed = Testbed::with(&member).await;
     for rest in
         ["/api/v1/pods?watch=true", "/api/v1/namespaces/ns/pods?resourceVersion=1&watch=1", "/api/v1/watch/pods"]
     {
         let target = proxied(CLUSTER, rest);
-        let (_connection, head) = upgrade_as(VIEWER, &rig, ("GET", &target), "websocket", &[]).await;
+        let (_connection, head) = upgrade_as(VIEWER, &testbed, ("GET", &target), "websocket", &[]).await;
         assert_eq!(head.status, 101, "{rest}");
     }
 }
@@ -116,11 +116,12 @@ async fn who_may_read_may_watch_by_websocket() {
 #[tokio::test]
 async fn the_flag_lets_readers_exec_by_websocket_only() {
     let member = agreeable().await;
-    let rig = Rig::builder().cluster(CLUSTER, cluster(CLUSTER, &member)).arg("--upgrade-verb=get").start().await;
+    let testbed =
+        Testbed::builder().cluster(CLUSTER, cluster(CLUSTER, &member)).arg("--upgrade-verb=get").start().await;
     let target = proxied(CLUSTER, EXEC);
-    let (_connection, head) = upgrade_as(VIEWER, &rig, ("GET", &target), "websocket", &[]).await;
+    let (_connection, head) = upgrade_as(VIEWER, &testbed, ("GET", &target), "websocket", &[]).await;
     assert_eq!(head.status, 101);
-    let asked = upgrade_as(VIEWER, &rig, ("POST", &target), SPDY, &[]).await;
+    let asked = upgrade_as(VIEWER, &testbed, ("POST", &target), SPDY, &[]).await;
     refusal(asked).await.status_message(403, "Forbidden");
     assert_eq!(member.connection_count(), 1);
 }
@@ -128,12 +129,12 @@ async fn the_flag_lets_readers_exec_by_websocket_only() {
 #[tokio::test]
 async fn strangers_are_turned_away() {
     let member = agreeable().await;
-    let rig = Rig::with(&member).await;
+    let testbed = Testbed::with(&member).await;
     let target = proxied(CLUSTER, EXEC);
-    let asked = upgrade_as("no-such-token", &rig, ("GET", &target), "websocket", &[]).await;
+    let asked = upgrade_as("no-such-token", &testbed, ("GET", &target), "websocket", &[]).await;
     refusal(asked).await.status_message(401, "Unauthorized");
 
-    let mut connection = rig.client().h1().await.unwrap();
+    let mut connection = testbed.client().h1().await.unwrap();
     let head = connection.upgrade("GET", &target, "websocket", &[]).await.unwrap();
     let message = refusal((connection, head)).await.status_message(403, "Forbidden");
     assert!(message.contains("system:anonymous"), "{message}");

@@ -5,7 +5,7 @@ use http::HeaderMap;
 use http::header::{CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
 use kit::member::{FakeMember, MemberOptions, Recorded, Reply};
 use kit::wait::{WAIT, within};
-use system_tests::{ADMIN, CLUSTER, Rig, proxied};
+use system_tests::{ADMIN, CLUSTER, Testbed, proxied};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
@@ -44,12 +44,12 @@ fn echo(request: &Recorded) -> Reply {
 async fn messages_and_the_closing_handshake_cross() {
     let member = FakeMember::start(MemberOptions::default()).await;
     member.on_any(echo);
-    let rig = Rig::with(&member).await;
+    let testbed = Testbed::with(&member).await;
     let target = format!("wss://localhost{}", proxied(CLUSTER, "/api/v1/namespaces/ns/pods/p/exec?command=sh"));
     let mut request = target.into_client_request().unwrap();
     request.headers_mut().insert(SEC_WEBSOCKET_PROTOCOL, "v5.channel.k8s.io".parse().unwrap());
     request.headers_mut().insert("authorization", format!("Bearer {ADMIN}").parse().unwrap());
-    let io = rig.client().raw(&["http/1.1"]).await.unwrap();
+    let io = testbed.client().raw(&["http/1.1"]).await.unwrap();
     let handshake = tokio_tungstenite::client_async(request, io);
     let (mut socket, head) = within(WAIT, "a WebSocket handshake", handshake).await.unwrap();
     assert_eq!(head.headers()["sec-websocket-protocol"], "v5.channel.k8s.io");

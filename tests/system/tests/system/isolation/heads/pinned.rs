@@ -19,8 +19,8 @@ fn pinning(number: usize) -> Vec<u8> {
 #[tokio::test]
 async fn a_client_that_pins_its_heads_is_cut_off() {
     let member = Http::H2.member().await;
-    let rig = Rig::with(&member).await;
-    let mut client = FrameClient::connect(&rig).await;
+    let testbed = Testbed::with(&member).await;
+    let mut client = FrameClient::connect(&testbed).await;
     let cut = async {
         for number in 0.. {
             let stream = client.stream();
@@ -40,8 +40,8 @@ async fn a_client_that_pins_its_heads_is_cut_off() {
 #[tokio::test]
 async fn a_client_of_large_heads_goes_on() {
     let member = Http::H2.member().await;
-    let rig = Rig::with(&member).await;
-    let connection = rig.connect(Http::H2).await;
+    let testbed = Testbed::with(&member).await;
+    let connection = testbed.connect(Http::H2).await;
     let value = "v".repeat(400_000);
     for _ in 0..KEPT / value.len() + 5 {
         let bearer = format!("Bearer {ADMIN}");
