@@ -24,6 +24,7 @@ mod samples;
 pub mod secret;
 pub mod selector;
 pub mod served;
+pub mod side;
 pub mod status;
 pub mod table;
 pub mod virtual_cluster;

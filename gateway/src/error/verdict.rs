@@ -4,26 +4,12 @@
 
 use std::sync::Arc;
 
+pub use api::side::Side;
 use auth::{AuthenticationError, AuthorizationError, User};
 
 use super::{Cause, Error};
 use crate::hub::HubFailure;
 use crate::upstream::{ConnectError, SendError};
-
-/// Where a request failed, seen from the gateway: who has to act, if anybody.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Side {
-    /// The request itself, its rights, or its client.
-    Caller,
-    /// The hub's API server, or what is registered there.
-    Hub,
-    /// The gateway's own limits and rules.
-    Gateway,
-    /// What leads to a member that is not dialled: tunnel-servers and agents.
-    Tunnel,
-    /// The member, what leads straight to it, or its credential.
-    Member,
-}
 
 /// See [`Error::verdict`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,44 +36,18 @@ pub struct Forbidden {
     pub reason: String,
 }
 
-// === impl Side ===
-
-impl Side {
-    /// As logs, audit events and metrics have it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Caller => "caller",
-            Self::Hub => "hub",
-            Self::Gateway => "gateway",
-            Self::Tunnel => "tunnel",
-            Self::Member => "member",
-        }
-    }
-
-    /// As `reason` of an entry in `status.details.causes`. A caller is no hop.
-    pub fn hop(self) -> Option<&'static str> {
-        match self {
-            Self::Caller => None,
-            Self::Hub => Some("Hub"),
-            Self::Gateway => Some("Gateway"),
-            Self::Tunnel => Some("Tunnel"),
-            Self::Member => Some("Member"),
-        }
-    }
-
-    const fn quietly(self) -> Verdict {
-        Verdict { side: self, is_operational: false, retry_after: None }
-    }
-
-    const fn operational(self) -> Verdict {
-        Verdict { side: self, is_operational: true, retry_after: None }
-    }
-}
-
 // === impl Verdict ===
 
 impl Verdict {
     const SHORTLY: u32 = 1;
+
+    const fn quietly(side: Side) -> Self {
+        Self { side, is_operational: false, retry_after: None }
+    }
+
+    const fn operational(side: Side) -> Self {
+        Self { side, is_operational: true, retry_after: None }
+    }
 
     const fn again(mut self) -> Self {
         self.retry_after = Some(Self::SHORTLY);
@@ -114,14 +74,14 @@ impl Error {
             Self::Authentication(error) => match error {
                 AuthenticationError::Unauthorized { .. }
                 | AuthenticationError::Forbidden { .. }
-                | AuthenticationError::BadRequest(_) => Side::Caller.quietly(),
-                AuthenticationError::Review(_) => Side::Hub.operational(),
-                AuthenticationError::Busy => Side::Gateway.quietly().again(),
+                | AuthenticationError::BadRequest(_) => Verdict::quietly(Side::Caller),
+                AuthenticationError::Review(_) => Verdict::operational(Side::Hub),
+                AuthenticationError::Busy => Verdict::quietly(Side::Gateway).again(),
             },
             Self::Authorization(error) => match error {
-                AuthorizationError::Forbidden { .. } => Side::Caller.quietly(),
-                AuthorizationError::Review(_) => Side::Hub.operational(),
-                AuthorizationError::Busy => Side::Gateway.quietly().again(),
+                AuthorizationError::Forbidden { .. } => Verdict::quietly(Side::Caller),
+                AuthorizationError::Review(_) => Verdict::operational(Side::Hub),
+                AuthorizationError::Busy => Verdict::quietly(Side::Gateway).again(),
             },
             Self::BadRequest(_)
             | Self::BadPath(_)
@@ -132,12 +92,12 @@ impl Error {
             | Self::NotAcceptable
             | Self::List(_)
             | Self::NoSuchObject(_)
-            | Self::Status(_) => Side::Caller.quietly(),
+            | Self::Status(_) => Verdict::quietly(Side::Caller),
             Self::Hub(failure, _) => of_hub(failure),
-            Self::ClustersUnknown => Side::Hub.quietly().again(),
-            Self::TooMany(_) => Side::Gateway.quietly().again(),
+            Self::ClustersUnknown => Verdict::quietly(Side::Hub).again(),
+            Self::TooMany(_) => Verdict::quietly(Side::Gateway).again(),
             // Its body may have been read.
-            Self::HeldTooMuch => Side::Gateway.quietly(),
+            Self::HeldTooMuch => Verdict::quietly(Side::Gateway),
             Self::Cluster(failure) => of_cluster(&failure.cause),
         }
     }
@@ -145,39 +105,39 @@ impl Error {
 
 fn of_cluster(cause: &Cause) -> Verdict {
     match cause {
-        Cause::Absent => Side::Caller.quietly(),
-        Cause::Late | Cause::Unanswered => Side::Hub.quietly().again(),
-        Cause::Invalid(_) => Side::Hub.operational(),
-        Cause::Unconvertible(_) => Side::Hub.quietly(),
-        Cause::Loop | Cause::NotIssued(_) => Side::Gateway.operational(),
+        Cause::Absent => Verdict::quietly(Side::Caller),
+        Cause::Late | Cause::Unanswered => Verdict::quietly(Side::Hub).again(),
+        Cause::Invalid(_) => Verdict::operational(Side::Hub),
+        Cause::Unconvertible(_) => Verdict::quietly(Side::Hub),
+        Cause::Loop | Cause::NotIssued(_) => Verdict::operational(Side::Gateway),
         Cause::Send(error) => of_sending(error),
         Cause::UpgradeBroken(_)
         | Cause::NoUpgrade(_)
         | Cause::Unexpected(_)
         | Cause::CredentialRejected
         | Cause::IssuedRejected
-        | Cause::Redirected => Side::Member.operational(),
+        | Cause::Redirected => Verdict::operational(Side::Member),
     }
 }
 
 /// What else the hub refuses is for the caller's parameters.
 fn of_hub(failure: &HubFailure) -> Verdict {
-    if failure.is_operational() { Side::Hub.operational() } else { Side::Caller.quietly() }
+    if failure.is_operational() { Verdict::operational(Side::Hub) } else { Verdict::quietly(Side::Caller) }
 }
 
 fn of_sending(error: &SendError) -> Verdict {
     match error {
         SendError::Connect(error) => of_connecting(error),
-        SendError::Exhausted(_) | SendError::Refused => Side::Member.operational().again(),
-        SendError::Broken(_) | SendError::UnfitAnswer(_) => Side::Member.operational(),
-        SendError::Unfit(_) => Side::Caller.quietly(),
-        SendError::ClientGone(_) => Side::Caller.operational(),
+        SendError::Exhausted(_) | SendError::Refused => Verdict::operational(Side::Member).again(),
+        SendError::Broken(_) | SendError::UnfitAnswer(_) => Verdict::operational(Side::Member),
+        SendError::Unfit(_) => Verdict::quietly(Side::Caller),
+        SendError::ClientGone(_) => Verdict::operational(Side::Caller),
     }
 }
 
 fn of_connecting(error: &ConnectError) -> Verdict {
     let side = if error.is_of_the_tunnel() { Side::Tunnel } else { Side::Member };
-    let verdict = side.operational();
+    let verdict = Verdict::operational(side);
     if error.is_momentary() { verdict.again() } else { verdict }
 }
 

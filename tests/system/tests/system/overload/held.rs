@@ -11,7 +11,7 @@ use std::time::Duration;
 use system_tests::{CLUSTER, Connection, Failure, Http, proxied};
 use tokio::task::JoinSet;
 
-use super::{FAST, SLOW, Fixture, WATCH};
+use super::{FAST, Fixture, SLOW, WATCH};
 
 /// Of these tests' gateways.
 const LIMIT: u64 = 4 << 20;

@@ -128,7 +128,8 @@ async fn what_is_no_tunnel_server_is_named() {
     let options = MemberOptions { alpn: &["http/1.1"], ..MemberOptions::default() };
     let other = super::member(options).await;
     pki.write_ca(other.authority());
-    let testbed = pki.gateway_at(&other.address().to_string()).cluster(CLUSTER, tunnelled(CLUSTER, &member)).start().await;
+    let testbed =
+        pki.gateway_at(&other.address().to_string()).cluster(CLUSTER, tunnelled(CLUSTER, &member)).start().await;
     let message = failure_message(&testbed, 503, "ServiceUnavailable").await;
     assert!(message.contains("tls: ") || message.contains("it does not support HTTP/2"), "{message}");
 }
