@@ -9,7 +9,7 @@ pub const CRATES: &[&[&str]] = &[
     &["harness"],
     &["hub-tests", "system-tests"],
     &["gateway", "tunnel-server", "tunnel-agent"],
-    &["audit", "links"],
+    &["audit", "fleet", "links"],
     &["auth", "exec-credential", "hub", "tunnel"],
     &["api", "telemetry"],
     &["net"],

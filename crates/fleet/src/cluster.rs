@@ -1,0 +1,146 @@
+//! A registered cluster, as `clustergateways` tells of it.
+
+use std::collections::BTreeMap;
+
+use api::cluster_name::ClusterName;
+use api::health::Health;
+use api::secret::{ENDPOINT_TYPE_CLUSTER_PROXY, ENDPOINT_TYPE_CONST};
+use serde::Deserialize;
+
+/// A cluster that the gateway can use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cluster {
+    pub name: ClusterName,
+    /// Those that the gateway shows. It matches selectors with all labels of the cluster's Secret,
+    /// shown or not.
+    pub labels: BTreeMap<String, String>,
+    /// `None`: the object does not say.
+    pub endpoint: Option<EndpointType>,
+    /// What was last reported; `None`: the object does not say.
+    pub health: Option<Health>,
+}
+
+/// How a member is reached: the label [`api::secret::ENDPOINT_TYPE_LABEL`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EndpointType {
+    /// At a fixed URL.
+    Const,
+    /// Through a tunnel that the member's agent opened.
+    ClusterProxy,
+    /// One that this program does not know.
+    Other(String),
+}
+
+/// An item of a list, as far as it is read.
+#[derive(Deserialize)]
+pub struct Item {
+    metadata: Metadata,
+    #[serde(default)]
+    spec: Spec,
+    status: Option<Health>,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    name: String,
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
+}
+
+#[derive(Deserialize, Default)]
+struct Spec {
+    #[serde(default)]
+    access: Access,
+}
+
+#[derive(Deserialize, Default)]
+struct Access {
+    endpoint: Option<Endpoint>,
+}
+
+#[derive(Deserialize)]
+struct Endpoint {
+    r#type: String,
+}
+
+// === impl Item ===
+
+impl Item {
+    /// `None` if its name cannot be a cluster's.
+    pub fn cluster(self) -> Option<Cluster> {
+        Some(Cluster {
+            name: ClusterName::parse(&self.metadata.name).ok()?,
+            labels: self.metadata.labels,
+            endpoint: self.spec.access.endpoint.map(|endpoint| EndpointType::of(endpoint.r#type)),
+            health: self.status,
+        })
+    }
+}
+
+// === impl EndpointType ===
+
+impl EndpointType {
+    fn of(text: String) -> Self {
+        match &*text {
+            ENDPOINT_TYPE_CONST => Self::Const,
+            ENDPOINT_TYPE_CLUSTER_PROXY => Self::ClusterProxy,
+            _ => Self::Other(text),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use api::cluster_gateway::{ClusterGateway, Credentials};
+    use api::object::Served as _;
+    use api::secret::{ClusterSecret, ClusterSpec, Credential, SecretRules, SecretView, Trust};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn read(item: Value) -> Option<Cluster> {
+        serde_json::from_value::<Item>(item).unwrap().cluster()
+    }
+
+    /// What the gateway writes, from the type with which it writes.
+    #[test]
+    fn a_cluster_is_read_as_the_gateway_writes_it() {
+        let endpoint = api::secret::ClusterEndpoint::ClusterProxy;
+        let secret = ClusterSecret::new(endpoint, Trust::SystemRoots, Credential::Token("t".to_owned().into()));
+        let document = secret.document(None, "berlin").unwrap();
+        let labels = serde_json::from_value(document["metadata"]["labels"].clone()).unwrap();
+        let (annotations, data) = (BTreeMap::new(), BTreeMap::from([("token".to_owned(), b"t".to_vec())]));
+        let view = SecretView {
+            name: "berlin",
+            uid: "u",
+            resource_version: "1",
+            creation_timestamp: None,
+            labels: &labels,
+            annotations: &annotations,
+            data: &data,
+        };
+        let spec = ClusterSpec::from_secret(&view, SecretRules::default()).unwrap();
+        let health = Health { healthy: true, healthy_reason: "seen".into() };
+        let object = ClusterGateway::new(&spec, health.clone(), Credentials::Redacted);
+        let mut item = serde_json::to_value(object.content()).unwrap();
+        item["metadata"] = serde_json::to_value(object.metadata()).unwrap();
+        let cluster = read(item).unwrap();
+        assert_eq!((cluster.name.as_str(), cluster.health), ("berlin", Some(health)));
+        assert_eq!(cluster.endpoint, Some(EndpointType::ClusterProxy));
+    }
+
+    #[test]
+    fn what_an_object_does_not_say_is_not_guessed() {
+        let bare = read(json!({"metadata": {"name": "c"}})).unwrap();
+        assert_eq!((bare.endpoint, bare.health), (None, None));
+        let newer = read(json!({"metadata": {"name": "c"}, "spec": {"access": {"endpoint": {"type": "Relay"}}}}));
+        assert_eq!(newer.unwrap().endpoint, Some(EndpointType::Other("Relay".into())));
+    }
+
+    #[test]
+    fn a_name_that_leads_elsewhere_is_no_cluster() {
+        for name in ["", "a/b", "..", "a%2fb", "A"] {
+            assert_eq!(read(json!({"metadata": {"name": name}})), None, "{name}");
+        }
+    }
+}

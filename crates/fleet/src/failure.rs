@@ -1,0 +1,220 @@
+//! Why a request for a cluster brought nothing, and where it failed.
+//!
+//! Read from `Status.details`, as the gateway writes it (`details.causes[].reason`,
+//! `retryAfterSeconds`), never from prose.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::time::Duration;
+
+use api::GROUP;
+use api::cluster_name::ClusterName;
+use api::side::Side;
+use hyper_util::client::legacy;
+use kube::core::Status;
+use kube::core::response::StatusDetails;
+
+/// Longest text kept of an error that is no Status, in bytes.
+const LONGEST: usize = 1024;
+/// Causes told of one error: a chain that goes in circles ends all the same.
+const DEEPEST: usize = 16;
+/// A hub that could not be connected to is asked again after this.
+const CONNECT_AGAIN: Duration = Duration::from_secs(1);
+
+/// A request that failed. Its text says cluster, place, cause and what to do next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// `None`: it was not of one cluster.
+    pub cluster: Option<ClusterName>,
+    /// Where it failed. `None`: nobody says so, as with a member's own answers.
+    pub side: Option<Side>,
+    pub kind: Kind,
+    /// `metav1.StatusReason`; empty if there is none.
+    pub reason: String,
+    /// What happened, in a sentence. The gateway's own begin with the cluster's name.
+    pub message: String,
+    /// What was said at the hop where it failed; empty if `message` is all there is.
+    pub cause: String,
+    /// When the same request may be sent again: nothing of it has reached a member. `None`: it must
+    /// not be repeated unasked, unless it only reads.
+    pub retry_after: Option<Duration>,
+}
+
+/// What came instead of an answer that can be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A Status with this HTTP code.
+    Answered(u16),
+    /// An error with this HTTP code that is no Status. So answers a hub that has no gateway to ask.
+    Plain(u16),
+    /// No connection, or it broke.
+    Unanswered,
+    /// The time for it was over.
+    Late,
+    /// Not sent, or answered with what this program cannot use.
+    Own,
+}
+
+// === impl Failure ===
+
+impl Failure {
+    /// Of the program itself.
+    pub fn own(message: impl Into<String>) -> Self {
+        Self::new(Kind::Own, message.into())
+    }
+
+    /// No answer `within` that time.
+    pub(crate) fn late(within: Duration) -> Self {
+        Self::new(Kind::Late, format!("no answer within {within:?}"))
+    }
+
+    /// A body that broke off.
+    pub(crate) fn broken(error: &(dyn StdError + 'static)) -> Self {
+        Self::new(Kind::Unanswered, format!("the answer broke off: {}", chain(error)))
+    }
+
+    /// An error without a Status.
+    pub(crate) fn plain(code: u16, text: &str) -> Self {
+        let end = text.floor_char_boundary(LONGEST.min(text.len()));
+        Self::new(Kind::Plain(code), format!("{code}: {}", &text[..end]))
+    }
+
+    /// An error with one.
+    pub(crate) fn answered(status: Status) -> Self {
+        let details = status.details.as_ref();
+        let hop = details.and_then(hop);
+        let ours = details.filter(|details| details.group == GROUP && details.kind == "clustergateways");
+        let refused = status.code == 401 || ours.is_some();
+        Self {
+            cluster: ours.and_then(|details| ClusterName::parse(&details.name).ok()),
+            // A member's 401 arrives as the gateway's 502: this one is the hub's or the gateway's.
+            side: hop.as_ref().map(|(side, _)| *side).or(refused.then_some(Side::Caller)),
+            cause: hop.map(|(_, said)| said).unwrap_or_default(),
+            retry_after: details.map(|details| details.retry_after_seconds).filter(|seconds| *seconds > 0).map(seconds),
+            reason: status.reason,
+            ..Self::new(Kind::Answered(status.code), status.message)
+        }
+    }
+
+    fn new(kind: Kind, message: String) -> Self {
+        let (reason, cause) = (String::new(), String::new());
+        Self { cluster: None, side: None, kind, reason, message, cause, retry_after: None }
+    }
+
+    /// The same, of `cluster`.
+    #[must_use]
+    pub fn at(self, cluster: &ClusterName) -> Self {
+        Self { cluster: Some(cluster.clone()), ..self }
+    }
+
+    /// Whether any request that failed so may be sent again, after [`Failure::retry_after`].
+    pub fn is_retryable(&self) -> bool {
+        self.retry_after.is_some()
+    }
+
+    /// A resourceVersion or continue token that is too old.
+    pub fn is_expired(&self) -> bool {
+        matches!(self.kind, Kind::Answered(410) | Kind::Plain(410))
+    }
+
+    /// What whoever reads this can do; empty where the message is all there is to say.
+    pub fn next_step(&self) -> &'static str {
+        match (self.side, self.kind) {
+            (Some(Side::Caller), Kind::Answered(401)) => "renew the credential for the hub",
+            (Some(Side::Caller), Kind::Answered(403)) => {
+                "ask the hub's administrator for the verb on clustergateways/proxy, for this cluster"
+            }
+            (Some(Side::Caller), Kind::Answered(404)) => "see `kubectl get clustergateways` for the registered names",
+            (Some(Side::Hub), _) => "see whether the hub answers, then the gateway's log",
+            (Some(Side::Gateway), _) => "see the gateway's log",
+            (Some(Side::Tunnel), _) => "see whether the cluster's tunnel-agent runs and is linked",
+            (Some(Side::Member), _) => "see whether the member answers where its Secret says, with that credential",
+            (None, Kind::Plain(502..=504)) => {
+                "see `kubectl get apiservice v1alpha1.cluster.core.oam.dev` on the hub, then the gateway's log"
+            }
+            (None, Kind::Late) => "give it more time, or see the gateway's log for what it waits for",
+            (Some(Side::Caller) | None, _) => "",
+        }
+    }
+}
+
+/// The side that the Status names, and what was said there.
+fn hop(details: &StatusDetails) -> Option<(Side, String)> {
+    details.causes.iter().find_map(|cause| Some((Side::of_hop(&cause.reason)?, cause.message.clone())))
+}
+
+fn seconds(seconds: u32) -> Duration {
+    Duration::from_secs(seconds.into())
+}
+
+impl From<kube::Error> for Failure {
+    fn from(error: kube::Error) -> Self {
+        let side = match &error {
+            kube::Error::Api(_) => None,
+            // Our own client: nothing is between it and the hub.
+            kube::Error::HyperError(_) | kube::Error::Service(_) => Some(Side::Hub),
+            kube::Error::Auth(_) => Some(Side::Caller),
+            kube::Error::ReadEvents(_) => return Self::broken(&error),
+            _ => return Self::own(chain(&error)),
+        };
+        match error {
+            // How kube tells of an error that is no Status.
+            kube::Error::Api(status) if status.reason == "Failed to parse error data" => {
+                Self::plain(status.code, &status.message)
+            }
+            kube::Error::Api(status) => Self::answered(*status),
+            error => {
+                let retry_after = is_connecting(&error).then_some(CONNECT_AGAIN);
+                Self { side, retry_after, ..Self::new(Kind::Unanswered, chain(&error)) }
+            }
+        }
+    }
+}
+
+/// Whether there was no connection to send anything on.
+fn is_connecting(error: &kube::Error) -> bool {
+    let kube::Error::Service(error) = error else { return false };
+    error.downcast_ref::<legacy::Error>().is_some_and(legacy::Error::is_connect)
+}
+
+/// An error and its causes; one whose text the causes repeat is told once.
+fn chain(error: &(dyn StdError + 'static)) -> String {
+    let (mut told, mut next) = (error.to_string(), error.source());
+    for _ in 0..DEEPEST {
+        let Some(cause) = next else { break };
+        let text = cause.to_string();
+        if !told.ends_with(&text) {
+            told.push_str(": ");
+            told.push_str(&text);
+        }
+        next = cause.source();
+    }
+    told
+}
+
+impl StdError for Failure {}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(cluster) = &self.cluster {
+            write!(f, "cluster {cluster}: ")?;
+        }
+        if let Some(side) = self.side {
+            write!(f, "failed at the {}: ", side.as_str())?;
+        }
+        f.write_str(&self.message)?;
+        if !self.message.contains(&self.cause) {
+            write!(f, " ({})", self.cause)?;
+        }
+        if let Some(after) = self.retry_after {
+            write!(f, "; it may be sent again after {after:?}")?;
+        }
+        match self.next_step() {
+            "" => Ok(()),
+            next => write!(f, "; {next}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

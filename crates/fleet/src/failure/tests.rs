@@ -1,0 +1,88 @@
+use api::status::{Cause, Details, Reason, Status as Written};
+use http::StatusCode;
+
+use super::*;
+
+fn berlin() -> ClusterName {
+    ClusterName::parse("berlin").unwrap()
+}
+
+/// As it is written, read as kube reads it.
+fn told(status: &Written) -> Failure {
+    let status: Status = serde_json::from_slice(&status.to_json()).unwrap();
+    kube::Error::Api(status.boxed()).into()
+}
+
+fn of_cluster(code: StatusCode, message: &'static str) -> Written {
+    Written::new(code, Reason::ServiceUnavailable, message).with_details(Details {
+        name: "berlin".into(),
+        group: GROUP.into(),
+        kind: "clustergateways".into(),
+        ..Details::default()
+    })
+}
+
+#[test]
+fn the_hop_is_read_where_the_gateway_writes_it() {
+    for side in [Side::Hub, Side::Gateway, Side::Tunnel, Side::Member] {
+        let reason = side.hop().unwrap().into();
+        let cause = Cause { reason, message: "dial tcp: refused".into(), field: "".into() };
+        let failure = told(&of_cluster(StatusCode::SERVICE_UNAVAILABLE, "unreachable").with_cause(cause));
+        assert_eq!((failure.side, &*failure.cause), (Some(side), "dial tcp: refused"));
+        assert_eq!((failure.cluster.clone(), failure.kind), (Some(berlin()), Kind::Answered(503)));
+        assert!(!failure.is_retryable());
+        assert!(!failure.next_step().is_empty() && failure.to_string().contains("dial tcp: refused"), "{failure}");
+    }
+}
+
+#[test]
+fn refusals_of_the_request_are_the_callers() {
+    assert_eq!(told(&Written::unauthorized()).side, Some(Side::Caller));
+    let absent = told(&of_cluster(StatusCode::NOT_FOUND, "no such cluster berlin"));
+    assert_eq!((absent.side, absent.cluster.clone()), (Some(Side::Caller), Some(berlin())));
+}
+
+#[test]
+fn a_members_own_answer_is_nobodys_failure() {
+    let details = Details { name: "p".into(), kind: "pods".into(), ..Details::default() };
+    let status = Written::new(StatusCode::NOT_FOUND, Reason::NotFound, "pods \"p\" not found").with_details(details);
+    let failure = told(&status);
+    assert_eq!((failure.side, failure.cluster.clone(), &*failure.reason), (None, None, "NotFound"));
+    assert_eq!(failure.at(&berlin()).to_string(), "cluster berlin: pods \"p\" not found");
+    // Causes of validation are no hops.
+    let cause = Cause { reason: "FieldValueInvalid".into(), message: "m".into(), field: "spec".into() };
+    assert_eq!(told(&status.with_cause(cause)).side, None);
+}
+
+#[test]
+fn what_may_be_sent_again_says_when() {
+    let busy = Details { retry_after_seconds: 3, ..Details::default() };
+    let status = Written::new(StatusCode::TOO_MANY_REQUESTS, Reason::TooManyRequests, "busy").with_details(busy);
+    let failure = told(&status);
+    assert_eq!(failure.retry_after, Some(Duration::from_secs(3)));
+    assert!(failure.to_string().contains("again after 3s"), "{failure}");
+}
+
+#[test]
+fn a_hub_without_a_gateway_is_told_by_its_api_service() {
+    let status = Status::failure("service unavailable", "Failed to parse error data").with_code(503);
+    let failure = Failure::from(kube::Error::Api(status.boxed()));
+    assert_eq!((failure.side, failure.kind), (None, Kind::Plain(503)));
+    assert!(failure.to_string().contains("apiservice"), "{failure}");
+    assert!(Failure::plain(500, &"é".repeat(LONGEST)).message.len() <= LONGEST + "500: ".len());
+}
+
+#[test]
+fn a_failure_says_cluster_place_cause_and_next_step() {
+    let failure = Failure {
+        side: Some(Side::Tunnel),
+        cause: "no link".into(),
+        retry_after: Some(Duration::from_secs(1)),
+        ..Failure::new(Kind::Answered(503), "unreachable".into()).at(&berlin())
+    };
+    assert_eq!(
+        failure.to_string(),
+        "cluster berlin: failed at the tunnel: unreachable (no link); it may be sent again after 1s; see whether the \
+         cluster's tunnel-agent runs and is linked"
+    );
+}

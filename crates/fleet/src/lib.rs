@@ -1,0 +1,17 @@
+//! What thin clients of many clusters are made of: the clusters that a hub knows, a client for each
+//! of them through the gateway, one operation over many of them, and failures that say where.
+//!
+//! It knows the gateway by its API only, so that whatever serves that API serves these clients.
+
+mod cluster;
+mod each;
+mod failure;
+mod fleet;
+mod pages;
+mod retry_after;
+mod through;
+
+pub use self::cluster::{Cluster, EndpointType};
+pub use self::each::{Each, Event, Limits, Outcome, Progress, each};
+pub use self::failure::{Failure, Kind};
+pub use self::fleet::Fleet;

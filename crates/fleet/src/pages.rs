@@ -1,0 +1,94 @@
+//! The list of clusters, read page by page.
+
+use std::time::Duration;
+
+use api::{GROUP, VERSION};
+use bytes::Bytes;
+use http::{Request, StatusCode};
+use http_body_util::{BodyExt as _, Limited};
+use kube::Client;
+use kube::client::Body;
+use kube::core::Status;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Deserialize;
+use tokio::time::timeout;
+
+use crate::cluster::{Cluster, Item};
+use crate::failure::Failure;
+use crate::retry_after;
+
+/// Clusters of one page, as client-go asks for them.
+const PAGE: usize = 500;
+/// Pages of one list: half a million clusters, more than a hub holds Secrets.
+pub const MOST: usize = 1000;
+/// Longest page, in bytes: 500 clusters with a CA bundle of 64 KiB each.
+const LARGEST: usize = 32 << 20;
+/// For one page. A hub itself gives up after 60 s.
+const WITHIN: Duration = Duration::from_mins(1);
+
+#[derive(Deserialize)]
+struct Page {
+    #[serde(default)]
+    metadata: Metadata,
+    #[serde(default)]
+    items: Vec<Item>,
+}
+
+#[derive(Deserialize, Default)]
+struct Metadata {
+    #[serde(default)]
+    r#continue: String,
+}
+
+/// All clusters that `selector` matches. A list that expires between two pages (410) is read anew,
+/// once: on a hub that is compacted every five minutes a second time means that it is too slow.
+pub async fn read(hub: &Client, selector: &str) -> Result<Vec<Cluster>, Failure> {
+    match all(hub, selector).await {
+        Err(failure) if failure.is_expired() => all(hub, selector).await,
+        outcome => outcome,
+    }
+}
+
+async fn all(hub: &Client, selector: &str) -> Result<Vec<Cluster>, Failure> {
+    let (mut clusters, mut next) = (Vec::new(), String::new());
+    for _ in 0..MOST {
+        let page = timeout(WITHIN, page(hub, selector, &next)).await.unwrap_or_else(|_| Err(Failure::late(WITHIN)))?;
+        for item in page.items {
+            clusters.push(item.cluster().ok_or_else(|| Failure::own("a cluster in the list has no valid name"))?);
+        }
+        next = page.metadata.r#continue;
+        if next.is_empty() {
+            return Ok(clusters);
+        }
+    }
+    Err(Failure::own(format!("the list of clusters does not end after {MOST} pages")))
+}
+
+async fn page(hub: &Client, selector: &str, next: &str) -> Result<Page, Failure> {
+    let encoded = |text| utf8_percent_encode(text, NON_ALPHANUMERIC);
+    let mut target = format!("/apis/{GROUP}/{VERSION}/clustergateways?limit={PAGE}");
+    if !selector.is_empty() {
+        target = format!("{target}&labelSelector={}", encoded(selector));
+    }
+    if !next.is_empty() {
+        target = format!("{target}&continue={}", encoded(next));
+    }
+    let request = Request::get(target).header("accept", "application/json").body(Body::empty());
+    let response = hub.send(request.map_err(kube::Error::HttpError)?).await?;
+    let response = retry_after::into_status(response).await?;
+    let code = response.status();
+    let body = Limited::new(response.into_body(), LARGEST).collect().await;
+    let body = body.map_err(|error| Failure::broken(&*error))?.to_bytes();
+    if code != StatusCode::OK {
+        return Err(refusal(code, &body));
+    }
+    serde_json::from_slice(&body).map_err(|_| Failure::own("the hub's list of clusters cannot be read"))
+}
+
+/// As kube reads errors.
+fn refusal(code: StatusCode, body: &Bytes) -> Failure {
+    match serde_json::from_slice::<Status>(body) {
+        Ok(status) => Failure::answered(status),
+        Err(_) => Failure::plain(code.as_u16(), String::from_utf8_lossy(body).trim()),
+    }
+}
