@@ -18,7 +18,7 @@ pub struct Plan {
 
 /// What a scenario gave.
 pub struct Outcome {
-    pub scenario: Box<dyn Scenario>,
+    pub scenario: Scenario,
     /// In the order of the scenario's contenders.
     pub targets: Vec<Measured>,
     /// Why there are none.

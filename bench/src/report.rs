@@ -196,21 +196,21 @@ impl Run {
 
 impl Section {
     pub fn new(outcome: &Outcome, run: Run) -> Self {
-        let scenario = outcome.scenario.as_ref();
+        let about = outcome.scenario.about;
         let column = |figure: &crate::figure::Figure| Column {
             key: figure.key.to_owned(),
             title: figure.title.to_owned(),
             digits: figure.digits,
         };
         Self {
-            name: scenario.name().to_owned(),
-            title: scenario.title().to_owned(),
-            method: scenario.method().to_owned(),
+            name: about.name.to_owned(),
+            title: about.title.to_owned(),
+            method: about.method.to_owned(),
             run,
-            figures: scenario.figures().iter().map(column).collect(),
+            figures: about.figures.iter().map(column).collect(),
             targets: outcome.targets.iter().map(Row::new).collect(),
-            goals: scenario.goals().iter().map(|goal| judgement::judge(goal, outcome)).collect(),
-            axis: scenario.axis().map(Axis::from),
+            goals: about.goals.iter().map(|goal| judgement::judge(goal, outcome)).collect(),
+            axis: about.axis.map(Axis::from),
             missing: outcome.missing.as_ref().map(Gap::from),
         }
     }

@@ -53,7 +53,7 @@ pub fn run(args: &Args) -> Result<()> {
         let run = begun.next();
         let outcome = measure(scenario, &mut testbed, plan, &mut progress);
         if outcome.is_bad() {
-            failed.push(outcome.scenario.name());
+            failed.push(outcome.scenario.about.name);
         }
         report.put(Section::new(&outcome, run));
         report::save(&report, &out)?;
@@ -68,26 +68,26 @@ pub fn run(args: &Args) -> Result<()> {
 
 /// Prints what there is to run.
 pub fn list() -> Result<()> {
-    let line = |scenario: &dyn Scenario| writeln!(io::stdout(), "{:<18} {}", scenario.name(), scenario.title());
-    Ok(scenario::all().iter().try_for_each(|scenario| line(scenario.as_ref()))?)
+    let line = |Scenario { about, .. }| writeln!(io::stdout(), "{:<18} {}", about.name, about.title);
+    Ok(scenario::all().into_iter().try_for_each(line)?)
 }
 
-fn wanted(command: &Command) -> Result<Vec<Box<dyn Scenario>>> {
+fn wanted(command: &Command) -> Result<Vec<Scenario>> {
     let mut scenarios = scenario::all();
     if let Command::Run { scenarios: wanted } = command {
         for name in wanted {
-            let known = scenarios.iter().any(|scenario| scenario.name() == name);
+            let known = scenarios.iter().any(|scenario| scenario.about.name == name);
             ensure!(known, "no scenario \"{name}\": see `bench list`");
         }
-        scenarios.retain(|scenario| wanted.iter().any(|name| name == scenario.name()));
+        scenarios.retain(|scenario| wanted.iter().any(|name| name == scenario.about.name));
     }
     Ok(scenarios)
 }
 
 /// Never fails: what cannot be measured is in the outcome with its reason.
-pub fn measure(scenario: Box<dyn Scenario>, testbed: &mut Testbed, plan: Plan, progress: &mut Progress) -> Outcome {
-    progress.scenario(scenario.as_ref());
-    let contenders = match contained(|| scenario.contenders(testbed)) {
+pub fn measure(scenario: Scenario, testbed: &mut Testbed, plan: Plan, progress: &mut Progress) -> Outcome {
+    progress.scenario(&scenario);
+    let contenders = match contained(|| (scenario.contenders)(testbed)) {
         Ok(contenders) => contenders,
         Err(error) => {
             let missing = Missing::of(&error);
@@ -108,18 +108,18 @@ pub fn measure(scenario: Box<dyn Scenario>, testbed: &mut Testbed, plan: Plan, p
     }
     if !plan.smoke {
         for lane in &mut lanes {
-            lane.measure(plan.time.min(WARM_UP), progress, "warm-up", scenario.as_ref());
+            lane.measure(plan.time.min(WARM_UP), progress, "warm-up", &scenario);
             lane.measured.samples.clear();
         }
     }
-    rounds(&mut lanes, scenario.as_ref(), plan, progress);
+    rounds(&mut lanes, &scenario, plan, progress);
     let targets = lanes.into_iter().map(|lane| lane.measured).collect();
     Outcome { scenario, targets, missing: None }
 }
 
 /// Each round begins with the next target, so that nobody is always first, or always after the same
 /// one's garbage.
-fn rounds(lanes: &mut [Lane], scenario: &dyn Scenario, plan: Plan, progress: &mut Progress) {
+fn rounds(lanes: &mut [Lane], scenario: &Scenario, plan: Plan, progress: &mut Progress) {
     let count = lanes.len();
     for round in 0..plan.rounds {
         let label = format!("{}/{}", round + 1, plan.rounds);
@@ -143,7 +143,7 @@ fn contained<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
 
 impl Lane {
     /// A load that fails is over for this scenario, and ends what it had started.
-    fn measure(&mut self, time: Duration, progress: &mut Progress, label: &str, scenario: &dyn Scenario) {
+    fn measure(&mut self, time: Duration, progress: &mut Progress, label: &str, scenario: &Scenario) {
         let Some(load) = &mut self.load else { return };
         match contained(|| load.measure(time)) {
             Ok(sample) => {

@@ -27,53 +27,61 @@ use crate::figure::{Axis, Figure, Goal};
 use crate::testbed::Testbed;
 
 /// One row of the report.
-pub trait Scenario {
-    /// For the command line: `get-h2`.
-    fn name(&self) -> &'static str;
-
-    /// The heading in the report.
-    fn title(&self) -> &'static str;
-
-    /// How it is measured, for the report: load, connections, what is counted. One paragraph.
-    fn method(&self) -> &'static str;
-
-    fn figures(&self) -> &'static [Figure];
-
-    fn goals(&self) -> &'static [Goal];
-
-    /// If its targets are points of lines: how the first figure grows.
-    fn axis(&self) -> Option<Axis> {
-        None
-    }
-
+pub struct Scenario {
+    pub about: About,
     /// Starts what it needs. Called once, before the first round; what it returns is dropped after
     /// the last.
-    fn contenders(&self, testbed: &mut Testbed) -> Result<Vec<Contender>>;
+    pub contenders: Box<Start>,
+}
+
+type Start = dyn Fn(&mut Testbed) -> Result<Vec<Contender>>;
+
+/// What the report says of a scenario, and holds it against.
+#[derive(Clone, Copy)]
+pub struct About {
+    /// For the command line: `get-h2`.
+    pub name: &'static str,
+    /// The heading in the report.
+    pub title: &'static str,
+    /// How it is measured, for the report: load, connections, what is counted. One paragraph.
+    pub method: &'static str,
+    pub figures: &'static [Figure],
+    pub goals: &'static [Goal],
+    /// If its targets are points of lines: how the first figure grows.
+    pub axis: Option<Axis>,
+}
+
+// === impl Scenario ===
+
+impl Scenario {
+    pub fn new(about: About, contenders: impl Fn(&mut Testbed) -> Result<Vec<Contender>> + 'static) -> Self {
+        Self { about, contenders: Box::new(contenders) }
+    }
 }
 
 /// All, in the order of the report.
-pub fn all() -> Vec<Box<dyn Scenario>> {
-    vec![
-        Box::new(get_h2::GetH2),
-        Box::new(get_h1::GetH1),
-        Box::new(front_proxy::FrontProxy),
-        Box::new(latency::Latency),
-        Box::new(bulk::Bulk::DOWNLOAD),
-        Box::new(bulk::Bulk::DOWNLOADS),
-        Box::new(bulk::Bulk::UPLOAD),
-        Box::new(bulk::Bulk::UPLOADS),
-        Box::new(growth_streams::GrowthStreams),
-        Box::new(watches_idle::WatchesIdle),
-        Box::new(watches_events::WatchesEvents),
-        Box::new(clusters::ManyClusters),
-        Box::new(growth_clusters::GrowthClusters),
-        Box::new(exec::ExecEcho),
-        Box::new(exec::ExecBulk),
-        Box::new(hub::ThroughHub),
-        Box::new(handshakes::Handshakes),
-        Box::new(tunnel_bulk::TunnelBulk),
-        Box::new(tunnel_echo::TunnelEcho),
-        Box::new(tunnel_dials::TunnelDials),
-        Box::new(tunnel_idle::TunnelIdle),
-    ]
+pub fn all() -> Vec<Scenario> {
+    let mut all = vec![
+        Scenario::new(get_h2::ABOUT, |testbed| Ok(get_h2::contenders(testbed))),
+        Scenario::new(get_h1::ABOUT, |testbed| Ok(get_h1::contenders(testbed))),
+        Scenario::new(front_proxy::ABOUT, |testbed| Ok(front_proxy::contenders(testbed))),
+        Scenario::new(latency::ABOUT, |testbed| Ok(latency::contenders(testbed))),
+    ];
+    all.extend(bulk::all());
+    all.extend([
+        Scenario::new(growth_streams::ABOUT, |testbed| Ok(growth_streams::contenders(testbed))),
+        Scenario::new(watches_idle::ABOUT, watches_idle::contenders),
+        Scenario::new(watches_events::ABOUT, watches_events::contenders),
+        Scenario::new(clusters::ABOUT, clusters::contenders),
+        Scenario::new(growth_clusters::ABOUT, growth_clusters::contenders),
+        Scenario::new(exec::ECHO, exec::echo),
+        Scenario::new(exec::BULK, exec::bulk),
+        Scenario::new(hub::ABOUT, hub::contenders),
+        Scenario::new(handshakes::ABOUT, handshakes::contenders),
+        Scenario::new(tunnel_bulk::ABOUT, tunnel_bulk::contenders),
+        Scenario::new(tunnel_echo::ABOUT, tunnel_echo::contenders),
+        Scenario::new(tunnel_dials::ABOUT, tunnel_dials::contenders),
+        Scenario::new(tunnel_idle::ABOUT, tunnel_idle::contenders),
+    ]);
+    all
 }

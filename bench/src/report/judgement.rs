@@ -18,7 +18,7 @@ pub(super) fn judge(goal: &Goal, outcome: &Outcome) -> Verdict {
         met: summary.map(|summary| bound.is_met(summary.median)),
         rounds: rounds.iter().flatten().filter(|value| bound.is_met(**value)).count(),
     };
-    let figure = outcome.scenario.figures().iter().find(|figure| figure.key == goal.figure);
+    let figure = outcome.scenario.about.figures.iter().find(|figure| figure.key == goal.figure);
     Verdict {
         figure: figure.map_or(goal.figure, |figure| figure.title).to_owned(),
         of: goal.of.to_owned(),
@@ -79,7 +79,7 @@ mod tests {
     fn outcome(ours: &[f64], go: &[f64]) -> Outcome {
         let samples = |values: &[f64]| values.iter().map(|value| Sample::from([("cpu", *value)])).collect();
         let measured = |target, values| Measured { target, samples: samples(values), missing: None };
-        let scenario = Box::new(Fake { goals: GOALS, ..Fake::default() });
+        let scenario = Fake { goals: GOALS, ..Fake::default() }.into();
         Outcome { scenario, targets: vec![measured(OURS, ours), measured(GO, go)], missing: None }
     }
 

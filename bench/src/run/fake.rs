@@ -8,8 +8,16 @@ use anyhow::{Result, bail};
 
 use crate::contender::Contender;
 use crate::figure::{Axis, Figure, Goal, Sample, Target};
-use crate::scenario::Scenario;
-use crate::testbed::Testbed;
+use crate::scenario::{About, Scenario};
+
+pub const ABOUT: About = About {
+    name: "fake",
+    title: "Requests that nobody sends",
+    method: "Nothing is sent over no connections, and nothing is counted.",
+    figures: &[Figure::new("cpu", "CPU µs per request", 1), Figure::new("rate", "requests/s", 0)],
+    goals: &[],
+    axis: None,
+};
 
 /// What a contender does.
 #[derive(Clone, Copy)]
@@ -61,32 +69,9 @@ impl Fake {
     }
 }
 
-impl Scenario for Fake {
-    fn name(&self) -> &'static str {
-        "fake"
-    }
-
-    fn title(&self) -> &'static str {
-        "Requests that nobody sends"
-    }
-
-    fn method(&self) -> &'static str {
-        "Nothing is sent over no connections, and nothing is counted."
-    }
-
-    fn figures(&self) -> &'static [Figure] {
-        const { &[Figure::new("cpu", "CPU µs per request", 1), Figure::new("rate", "requests/s", 0)] }
-    }
-
-    fn goals(&self) -> &'static [Goal] {
-        self.goals
-    }
-
-    fn axis(&self) -> Option<Axis> {
-        self.axis
-    }
-
-    fn contenders(&self, _ground: &mut Testbed) -> Result<Vec<Contender>> {
-        Ok(self.acts.iter().map(|(target, act)| self.contender(target, *act)).collect())
+impl From<Fake> for Scenario {
+    fn from(fake: Fake) -> Self {
+        let about = About { goals: fake.goals, axis: fake.axis, ..ABOUT };
+        Self::new(about, move |_| Ok(fake.acts.iter().map(|(target, act)| fake.contender(target, *act)).collect()))
     }
 }

@@ -28,15 +28,15 @@ impl Progress {
         Self { out: Box::new(io::sink()), ..Self::new(1) }
     }
 
-    pub fn scenario(&mut self, scenario: &dyn Scenario) {
+    pub fn scenario(&mut self, scenario: &Scenario) {
         self.begun += 1;
         let (begun, scenarios) = (self.begun, self.scenarios);
-        self.say(format_args!("[{begun}/{scenarios}] {}: {}", scenario.name(), scenario.title()));
+        self.say(format_args!("[{begun}/{scenarios}] {}: {}", scenario.about.name, scenario.about.title));
     }
 
     /// A target's first figure.
-    pub fn sample(&mut self, label: &str, target: &str, sample: &Sample, scenario: &dyn Scenario) {
-        let Some(figure) = scenario.figures().first() else { return };
+    pub fn sample(&mut self, label: &str, target: &str, sample: &Sample, scenario: &Scenario) {
+        let Some(figure) = scenario.about.figures.first() else { return };
         let value = sample.get(figure.key).map_or_else(|| "-".to_owned(), |value| format!("{value:.*}", figure.digits));
         self.say(format_args!("  {label:<8} {target:<28} {value:>12}  {}", figure.title));
     }

@@ -1,19 +1,18 @@
 use std::rc::Rc;
 
-use anyhow::{Context as _, Result};
+use anyhow::Context as _;
 
 use super::fake::{Act, Fake};
 use super::*;
-use crate::contender::Contender;
-use crate::figure::{DIRECT, Figure, GO, Goal, NGINX, OURS, Target};
+use crate::figure::{DIRECT, GO, NGINX, OURS, Target};
 use crate::given::Programs;
 use crate::tool::Absent;
 
 const TIME: Duration = Duration::from_secs(5);
 
-fn measured(scenario: impl Scenario + 'static, rounds: usize, smoke: bool) -> Outcome {
+fn measured(scenario: impl Into<Scenario>, rounds: usize, smoke: bool) -> Outcome {
     let mut testbed = Testbed::new(Programs::default(), smoke).unwrap();
-    measure(Box::new(scenario), &mut testbed, Plan { rounds, time: TIME, smoke }, &mut Progress::silent())
+    measure(scenario.into(), &mut testbed, Plan { rounds, time: TIME, smoke }, &mut Progress::silent())
 }
 
 #[test]
@@ -73,40 +72,16 @@ fn a_panic_is_the_failure_of_who_panicked() {
 }
 
 /// A scenario that does not even begin.
-struct Stuck(fn() -> anyhow::Error);
-
-impl Scenario for Stuck {
-    fn name(&self) -> &'static str {
-        "stuck"
-    }
-
-    fn title(&self) -> &'static str {
-        "Stuck"
-    }
-
-    fn method(&self) -> &'static str {
-        ""
-    }
-
-    fn figures(&self) -> &'static [Figure] {
-        &[]
-    }
-
-    fn goals(&self) -> &'static [Goal] {
-        &[]
-    }
-
-    fn contenders(&self, _ground: &mut Testbed) -> Result<Vec<Contender>> {
-        Err((self.0)()).context("the upstream")
-    }
+fn stuck(error: fn() -> anyhow::Error) -> Scenario {
+    Scenario::new(fake::ABOUT, move |_| Err(error()).context("the upstream"))
 }
 
 #[test]
 fn a_scenario_that_cannot_begin_is_told_and_bad_unless_something_is_absent() {
-    let broken = measured(Stuck(|| anyhow::anyhow!("it crashed")), 1, true);
+    let broken = measured(stuck(|| anyhow::anyhow!("it crashed")), 1, true);
     assert_eq!(broken.missing, Some(Missing::Failed("the upstream: it crashed".to_owned())));
     assert!(broken.is_bad());
-    let absent = measured(Stuck(|| Absent::new("nginx", "package nginx-light").into()), 1, true);
+    let absent = measured(stuck(|| Absent::new("nginx", "package nginx-light").into()), 1, true);
     assert_eq!(
         absent.missing,
         Some(Missing::Skipped("the upstream: nginx is not here (package nginx-light)".to_owned()))

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::Scenario;
+use super::{About, Scenario};
 use crate::contender::{Contender, Load};
 use crate::figure::{BASELINE, Bound, DIRECT, Figure, GO, Goal, HAPROXY, KARMADA, NGINX, OURS, Sample, Target};
 use crate::h2load::{Amount, H2load, Shape};
@@ -24,9 +24,8 @@ const PARALLEL_REQUESTS: usize = 8;
 const MEGABYTE: f64 = 1e6;
 
 /// One of four rows.
+#[derive(Clone, Copy)]
 pub struct Bulk {
-    name: &'static str,
-    title: &'static str,
     upload: bool,
     parallel: bool,
 }
@@ -38,19 +37,59 @@ struct Transfer {
     megabytes: f64,
 }
 
+/// What all four are asked for.
+const ABOUT: About = About {
+    name: "",
+    title: "",
+    method: "",
+    figures: &[CPU, RATE, RESIDENT],
+    goals: &[
+        Goal::ratio("cpu_ms_per_mb", OURS, GO).must(Bound::AtMost(0.6)),
+        Goal::ratio("cpu_ms_per_mb", OURS, NGINX).must(Bound::AtMost(1.0)).aim(Bound::AtMost(0.8)),
+    ],
+    axis: None,
+};
+
+/// The four, in the order of the report.
+pub fn all() -> [Scenario; 4] {
+    [
+        Bulk { upload: false, parallel: false }.scenario(
+            "download",
+            "100 MiB download, one stream",
+            "h2load downloads the file five times, one after the other, on one HTTP/2 connection; a stream may \
+                 have 4 MiB unread, as with Go's clients. nginx downloads it over HTTP/1.1, the others over HTTP/2.",
+        ),
+        Bulk { upload: false, parallel: true }.scenario(
+            "download-8",
+            "100 MiB downloads, eight streams",
+            "As with one stream, but eight at once on one connection, each downloading the file once.",
+        ),
+        Bulk { upload: true, parallel: false }.scenario(
+            "upload",
+            "100 MiB upload, one stream",
+            "h2load uploads the file five times, one after the other, on one HTTP/2 connection. The upstream is \
+                 nginx, which streams the body to a program that reads and discards it; the direct row includes both.",
+        ),
+        Bulk { upload: true, parallel: true }.scenario(
+            "upload-8",
+            "100 MiB uploads, eight streams",
+            "As with one stream, but eight at once on one connection, each uploading the file once.",
+        ),
+    ]
+}
+
 // === impl Bulk ===
 
 impl Bulk {
-    pub const DOWNLOAD: Self = Self::new("download", "100 MiB download, one stream", false, false);
-    pub const DOWNLOADS: Self = Self::new("download-8", "100 MiB downloads, eight streams", false, true);
-    pub const UPLOAD: Self = Self::new("upload", "100 MiB upload, one stream", true, false);
-    pub const UPLOADS: Self = Self::new("upload-8", "100 MiB uploads, eight streams", true, true);
-
-    const fn new(name: &'static str, title: &'static str, upload: bool, parallel: bool) -> Self {
-        Self { name, title, upload, parallel }
+    fn scenario(self, name: &'static str, title: &'static str, method: &'static str) -> Scenario {
+        let contender =
+            move |testbed: &mut Testbed, target| Contender::new(target, Transfer::new(self, testbed, target));
+        Scenario::new(About { name, title, method, ..ABOUT }, move |testbed| {
+            Ok(TARGETS.iter().map(|&target| contender(testbed, target)).collect())
+        })
     }
 
-    fn shape(&self, large: PathBuf) -> Shape {
+    fn shape(self, large: PathBuf) -> Shape {
         let (streams, requests) =
             if self.parallel { (PARALLEL_REQUESTS, PARALLEL_REQUESTS) } else { (1, SINGLE_REQUESTS) };
         let shape = Shape { amount: Amount::Requests(requests), ..Shape::get(LARGE, 1, streams) };
@@ -58,53 +97,10 @@ impl Bulk {
     }
 }
 
-impl Scenario for Bulk {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn title(&self) -> &'static str {
-        self.title
-    }
-
-    fn method(&self) -> &'static str {
-        match (self.upload, self.parallel) {
-            (false, false) => {
-                "h2load downloads the file five times, one after the other, on one HTTP/2 connection; a stream may \
-                 have 4 MiB unread, as with Go's clients. nginx downloads it over HTTP/1.1, the others over HTTP/2."
-            }
-            (false, true) => "As with one stream, but eight at once on one connection, each downloading the file once.",
-            (true, false) => {
-                "h2load uploads the file five times, one after the other, on one HTTP/2 connection. The upstream is \
-                 nginx, which streams the body to a program that reads and discards it; the direct row includes both."
-            }
-            (true, true) => "As with one stream, but eight at once on one connection, each uploading the file once.",
-        }
-    }
-
-    fn figures(&self) -> &'static [Figure] {
-        &[CPU, RATE, RESIDENT]
-    }
-
-    fn goals(&self) -> &'static [Goal] {
-        const {
-            &[
-                Goal::ratio("cpu_ms_per_mb", OURS, GO).must(Bound::AtMost(0.6)),
-                Goal::ratio("cpu_ms_per_mb", OURS, NGINX).must(Bound::AtMost(1.0)).aim(Bound::AtMost(0.8)),
-            ]
-        }
-    }
-
-    fn contenders(&self, testbed: &mut Testbed) -> Result<Vec<Contender>> {
-        let contenders = TARGETS.iter().map(|&target| Contender::new(target, Transfer::new(self, testbed, target)));
-        Ok(contenders.collect())
-    }
-}
-
 // === impl Transfer ===
 
 impl Transfer {
-    fn new(bulk: &Bulk, testbed: &mut Testbed, target: Target) -> Result<Self> {
+    fn new(bulk: Bulk, testbed: &mut Testbed, target: Target) -> Result<Self> {
         let upstream = testbed.upstream()?;
         let shape = bulk.shape(upstream.large_file.clone());
         #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]

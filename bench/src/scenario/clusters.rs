@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::Scenario;
+use super::About;
 use crate::caller::Caller;
 use crate::clusters::{self, Clusters, Roots};
 use crate::contender::{Contender, Load};
@@ -43,8 +43,6 @@ const SETTLE: Duration = Duration::from_secs(5);
 const FOLLOWED: usize = 5;
 const PERIOD: Duration = Duration::from_secs(1);
 
-pub struct ManyClusters;
-
 struct ClustersLoad {
     route: Route,
     clusters: Rc<Clusters>,
@@ -53,60 +51,43 @@ struct ClustersLoad {
     _upstream: Rc<Upstream>,
 }
 
-// === impl ManyClusters ===
-
-impl Scenario for ManyClusters {
-    fn name(&self) -> &'static str {
-        "clusters"
-    }
-
-    fn title(&self) -> &'static str {
-        "10,000 clusters registered, one rotated each second"
-    }
-
-    fn method(&self) -> &'static str {
-        "10,000 Secrets on a real hub, each with its own CA and a token of 900 bytes. Each round starts the program \
+pub const ABOUT: About = About {
+    name: "clusters",
+    title: "10,000 clusters registered, one rotated each second",
+    method: "10,000 Secrets on a real hub, each with its own CA and a token of 900 bytes. Each round starts the program \
          anew. It is ready when it answers a request to one of the clusters; its memory is read once that no longer \
          changes. Then come GETs of 0.9 KiB to that cluster, over 4 HTTP/2 connections with 8 streams each. Then one \
          Secret per second gets a new token, and all that the program spends meanwhile is divided by the seconds. \
          Finally, the token of the requested cluster is rotated five times, timed from the hub's answer until a \
-         repeated request succeeds with the new token. The same with one Secret shows what 10,000 cost."
-    }
+         repeated request succeeds with the new token. The same with one Secret shows what 10,000 cost.",
+    figures: &[RESIDENT, READY, START, REQUEST, ROTATION, FOLLOW],
+    goals: &[
+        Goal::value(RESIDENT.key, OURS).must(Bound::AtMost(150.0)),
+        Goal::value(READY.key, OURS).must(Bound::AtMost(3.0)),
+        Goal::ratio(REQUEST.key, OURS, OURS_ONE).must(Bound::AtMost(1.15)),
+        Goal::ratio(RESIDENT.key, OURS, GO).aim(Bound::AtMost(1.0)),
+        Goal::ratio(ROTATION.key, OURS, GO).aim(Bound::AtMost(1.0)),
+    ],
+    axis: None,
+};
 
-    fn figures(&self) -> &'static [Figure] {
-        &[RESIDENT, READY, START, REQUEST, ROTATION, FOLLOW]
-    }
-
-    fn goals(&self) -> &'static [Goal] {
-        const {
-            &[
-                Goal::value(RESIDENT.key, OURS).must(Bound::AtMost(150.0)),
-                Goal::value(READY.key, OURS).must(Bound::AtMost(3.0)),
-                Goal::ratio(REQUEST.key, OURS, OURS_ONE).must(Bound::AtMost(1.15)),
-                Goal::ratio(RESIDENT.key, OURS, GO).aim(Bound::AtMost(1.0)),
-                Goal::ratio(ROTATION.key, OURS, GO).aim(Bound::AtMost(1.0)),
-            ]
-        }
-    }
-
-    fn contenders(&self, testbed: &mut Testbed) -> Result<Vec<Contender>> {
-        let count = if testbed.smoke { SMOKE } else { MANY };
-        let upstream = Rc::new(Upstream::start(testbed.directory(), UPSTREAM)?);
-        let (hub, runtime) = (testbed.hub()?, watch::runtime()?);
-        let register = |namespace, count| {
-            runtime.block_on(Clusters::register(&hub, namespace, count, &upstream, Roots::Own)).map(Rc::new)
-        };
-        let (many, one) = (register("clusters-many", count)?, register("clusters-one", 1)?);
-        let mut load = |program, clusters: &Rc<Clusters>| {
-            let registered = Registered { namespace: Some(&clusters.namespace), flags: &[] };
-            let route = proxies::start_registered(testbed, program, upstream.called(clusters::FIRST), registered)?;
-            let (clusters, upstream) = (Rc::clone(clusters), Rc::clone(&upstream));
-            Ok(ClustersLoad { route, clusters, rotations: 0, _upstream: upstream })
-        };
-        let mut contender =
-            |(target, program, is_many)| Contender::new(target, load(program, if is_many { &many } else { &one }));
-        Ok(TARGETS.map(&mut contender).into())
-    }
+pub fn contenders(testbed: &mut Testbed) -> Result<Vec<Contender>> {
+    let count = if testbed.smoke { SMOKE } else { MANY };
+    let upstream = Rc::new(Upstream::start(testbed.directory(), UPSTREAM)?);
+    let (hub, runtime) = (testbed.hub()?, watch::runtime()?);
+    let register = |namespace, count| {
+        runtime.block_on(Clusters::register(&hub, namespace, count, &upstream, Roots::Own)).map(Rc::new)
+    };
+    let (many, one) = (register("clusters-many", count)?, register("clusters-one", 1)?);
+    let mut load = |program, clusters: &Rc<Clusters>| {
+        let registered = Registered { namespace: Some(&clusters.namespace), flags: &[] };
+        let route = proxies::start_registered(testbed, program, upstream.called(clusters::FIRST), registered)?;
+        let (clusters, upstream) = (Rc::clone(clusters), Rc::clone(&upstream));
+        Ok(ClustersLoad { route, clusters, rotations: 0, _upstream: upstream })
+    };
+    let mut contender =
+        |(target, program, is_many)| Contender::new(target, load(program, if is_many { &many } else { &one }));
+    Ok(TARGETS.map(&mut contender).into())
 }
 
 // === impl ClustersLoad ===

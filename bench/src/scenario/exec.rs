@@ -7,7 +7,7 @@ use anyhow::Result;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::Instant;
 
-use super::Scenario;
+use super::About;
 use crate::contender::{Contender, Load};
 use crate::figure::{Bound, DIRECT, Figure, GO, Goal, HAPROXY, NGINX, OURS, Sample, Target};
 use crate::latency::percentiles;
@@ -16,11 +16,6 @@ use crate::route::Route;
 use crate::testbed::Testbed;
 use crate::upgrade::Echo;
 use crate::upgrade::caller::Upgraded;
-
-/// Keystrokes.
-pub struct ExecEcho;
-/// A copied file.
-pub struct ExecBulk;
 
 struct EchoLoad(Through);
 struct BulkLoad(Through);
@@ -34,79 +29,45 @@ struct Through {
 const TARGETS: [Target; 5] = [DIRECT, OURS, GO, NGINX, HAPROXY];
 const MIB: f64 = (1 << 20) as f64;
 
-// === impl ExecEcho ===
-
-impl Scenario for ExecEcho {
-    fn name(&self) -> &'static str {
-        "exec-echo"
-    }
-
-    fn title(&self) -> &'static str {
-        "exec: one keystroke and its echo"
-    }
-
-    fn method(&self) -> &'static str {
-        "One connection is upgraded (`SPDY/3.1`, TLS on both sides; no proxy looks inside) to an upstream that \
+/// Keystrokes.
+pub const ECHO: About = About {
+    name: "exec-echo",
+    title: "exec: one keystroke and its echo",
+    method: "One connection is upgraded (`SPDY/3.1`, TLS on both sides; no proxy looks inside) to an upstream that \
          echoes. The client sends 64 bytes, and the next 64 when they are back, for the whole time. The upstream and \
-         the client are programs of this bench."
-    }
+         the client are programs of this bench.",
+    figures: &[
+        Figure::new("p50_us", "µs for an echo, p50", 0),
+        Figure::new("p99_us", "p99", 0),
+        Figure::new("cpu_us", "CPU µs per echo", 1),
+    ],
+    goals: &[
+        Goal::ratio("p50_us", OURS, GO).over(DIRECT).must(Bound::AtMost(1.0 / 3.0)),
+        Goal::ratio("p50_us", OURS, HAPROXY).over(DIRECT).aim(Bound::AtMost(1.0)),
+    ],
+    axis: None,
+};
 
-    fn figures(&self) -> &'static [Figure] {
-        const {
-            &[
-                Figure::new("p50_us", "µs for an echo, p50", 0),
-                Figure::new("p99_us", "p99", 0),
-                Figure::new("cpu_us", "CPU µs per echo", 1),
-            ]
-        }
-    }
+/// A copied file.
+pub const BULK: About = About {
+    name: "exec-bulk",
+    title: "exec: bytes in both directions",
+    method: "As above, but the client writes pieces of 32 KiB without waiting while it reads the echo. A megabyte is one \
+         that has gone there and back.",
+    figures: &[Figure::new("cpu_ms", "CPU ms per MiB", 2), Figure::new("mib_s", "MiB/s there and back", 0)],
+    goals: &[
+        Goal::ratio("cpu_ms", OURS, GO).aim(Bound::AtMost(1.0)),
+        Goal::ratio("cpu_ms", OURS, HAPROXY).aim(Bound::AtMost(1.0)),
+    ],
+    axis: None,
+};
 
-    fn goals(&self) -> &'static [Goal] {
-        const {
-            &[
-                Goal::ratio("p50_us", OURS, GO).over(DIRECT).must(Bound::AtMost(1.0 / 3.0)),
-                Goal::ratio("p50_us", OURS, HAPROXY).over(DIRECT).aim(Bound::AtMost(1.0)),
-            ]
-        }
-    }
-
-    fn contenders(&self, testbed: &mut Testbed) -> Result<Vec<Contender>> {
-        contenders(testbed, EchoLoad)
-    }
+pub fn echo(testbed: &mut Testbed) -> Result<Vec<Contender>> {
+    contenders(testbed, EchoLoad)
 }
 
-// === impl ExecBulk ===
-
-impl Scenario for ExecBulk {
-    fn name(&self) -> &'static str {
-        "exec-bulk"
-    }
-
-    fn title(&self) -> &'static str {
-        "exec: bytes in both directions"
-    }
-
-    fn method(&self) -> &'static str {
-        "As above, but the client writes pieces of 32 KiB without waiting while it reads the echo. A megabyte is one \
-         that has gone there and back."
-    }
-
-    fn figures(&self) -> &'static [Figure] {
-        const { &[Figure::new("cpu_ms", "CPU ms per MiB", 2), Figure::new("mib_s", "MiB/s there and back", 0)] }
-    }
-
-    fn goals(&self) -> &'static [Goal] {
-        const {
-            &[
-                Goal::ratio("cpu_ms", OURS, GO).aim(Bound::AtMost(1.0)),
-                Goal::ratio("cpu_ms", OURS, HAPROXY).aim(Bound::AtMost(1.0)),
-            ]
-        }
-    }
-
-    fn contenders(&self, testbed: &mut Testbed) -> Result<Vec<Contender>> {
-        contenders(testbed, BulkLoad)
-    }
+pub fn bulk(testbed: &mut Testbed) -> Result<Vec<Contender>> {
+    contenders(testbed, BulkLoad)
 }
 
 fn contenders<L: Load + 'static>(testbed: &mut Testbed, load: fn(Through) -> L) -> Result<Vec<Contender>> {

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::Scenario;
+use super::About;
 use super::closed_loop::{self, FIGURES};
 use crate::caller::indexed::Indexed;
 use crate::contender::{Contender, Load};
-use crate::figure::{BASELINE, Bound, Figure, GO, Goal, OURS, Sample, Target};
+use crate::figure::{BASELINE, Bound, GO, Goal, OURS, Sample, Target};
 use crate::proxies;
 use crate::route::Route;
 use crate::testbed::Testbed;
@@ -31,45 +31,26 @@ const CONNECTIONS: usize = 4;
 const STREAMS: u32 = 8;
 const GROUPS: usize = 20;
 
-pub struct FrontProxy;
-
 struct Asked {
     route: std::rc::Rc<Route>,
     caller: Indexed,
 }
 
-// === impl FrontProxy ===
-
-impl Scenario for FrontProxy {
-    fn name(&self) -> &'static str {
-        "front-proxy"
-    }
-
-    fn title(&self) -> &'static str {
-        "1 KiB GET with front-proxy identity"
-    }
-
-    fn method(&self) -> &'static str {
-        "Our own client on 4 HTTP/2 connections with 8 requests at once on each (h2load has no client certificates), \
+pub const ABOUT: About = About {
+    name: "front-proxy",
+    title: "1 KiB GET with front-proxy identity",
+    method: "Our own client on 4 HTTP/2 connections with 8 requests at once on each (h2load has no client certificates), \
          for both kinds of rows: with a bearer token, and as the hub's aggregator sends requests: with its client \
          certificate, X-Remote-User, 20 X-Remote-Group, two X-Remote-Extra and what else it adds. The user is the \
          token's. Both are encoded as by Go's clients, the hub among them: a header that was sent before on the \
-         connection, token or group, is one byte; only the path is spelled out each time."
-    }
+         connection, token or group, is one byte; only the path is spelled out each time.",
+    figures: &FIGURES,
+    goals: &[Goal::ratio("cpu_us", OURS_FRONT, OURS).must(Bound::AtMost(1.3)).aim(Bound::AtMost(1.0))],
+    axis: None,
+};
 
-    fn figures(&self) -> &'static [Figure] {
-        &FIGURES
-    }
-
-    fn goals(&self) -> &'static [Goal] {
-        const { &[Goal::ratio("cpu_us", OURS_FRONT, OURS).must(Bound::AtMost(1.3)).aim(Bound::AtMost(1.0))] }
-    }
-
-    fn contenders(&self, testbed: &mut Testbed) -> Result<Vec<Contender>> {
-        let contenders =
-            TARGETS.iter().map(|&(name, target, front)| Contender::new(name, Asked::new(testbed, target, front)));
-        Ok(contenders.collect())
-    }
+pub fn contenders(testbed: &mut Testbed) -> Vec<Contender> {
+    TARGETS.iter().map(|&(name, target, front)| Contender::new(name, Asked::new(testbed, target, front))).collect()
 }
 
 // === impl Asked ===

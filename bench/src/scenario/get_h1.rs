@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::Scenario;
+use super::About;
 use super::closed_loop::{self, CPU, RATE, RESIDENT, micros};
 use crate::contender::{Contender, Load};
 use crate::figure::{BASELINE, Bound, DIRECT, Figure, GO, Goal, HAPROXY, KARMADA, NGINX, OURS, Sample, Target};
@@ -20,47 +20,27 @@ const CONNECTIONS: usize = 32;
 const P50: Figure = Figure::new("p50_us", "p50 µs", 0);
 const P99: Figure = Figure::new("p99_us", "p99 µs", 0);
 
-pub struct GetH1;
-
 struct KeptAlive {
     tool: Wrk,
     route: Rc<Route>,
 }
 
-// === impl GetH1 ===
-
-impl Scenario for GetH1 {
-    fn name(&self) -> &'static str {
-        "get-h1"
-    }
-
-    fn title(&self) -> &'static str {
-        "1 KiB GET over HTTP/1.1"
-    }
-
-    fn method(&self) -> &'static str {
-        "wrk on 32 kept-alive connections, one request at a time on each. Otherwise as over HTTP/2: TLS 1.3 on both \
+pub const ABOUT: About = About {
+    name: "get-h1",
+    title: "1 KiB GET over HTTP/1.1",
+    method: "wrk on 32 kept-alive connections, one request at a time on each. Otherwise as over HTTP/2: TLS 1.3 on both \
          sides, one thread or worker each except for the Go programs, the token already reviewed. The latencies are \
-         those of a closed loop at full load and say little: see latency."
-    }
+         those of a closed loop at full load and say little: see latency.",
+    figures: &[CPU, RATE, P50, P99, RESIDENT],
+    goals: &[
+        Goal::ratio("cpu_us", OURS, GO).must(Bound::AtMost(1.0 / 8.0)),
+        Goal::ratio("cpu_us", OURS, NGINX).must(Bound::AtMost(1.3)).aim(Bound::AtMost(1.0)),
+    ],
+    axis: None,
+};
 
-    fn figures(&self) -> &'static [Figure] {
-        &[CPU, RATE, P50, P99, RESIDENT]
-    }
-
-    fn goals(&self) -> &'static [Goal] {
-        const {
-            &[
-                Goal::ratio("cpu_us", OURS, GO).must(Bound::AtMost(1.0 / 8.0)),
-                Goal::ratio("cpu_us", OURS, NGINX).must(Bound::AtMost(1.3)).aim(Bound::AtMost(1.0)),
-            ]
-        }
-    }
-
-    fn contenders(&self, testbed: &mut Testbed) -> Result<Vec<Contender>> {
-        let contenders = TARGETS.iter().map(|&target| Contender::new(target, KeptAlive::new(testbed, target)));
-        Ok(contenders.collect())
-    }
+pub fn contenders(testbed: &mut Testbed) -> Vec<Contender> {
+    TARGETS.iter().map(|&target| Contender::new(target, KeptAlive::new(testbed, target))).collect()
 }
 
 // === impl KeptAlive ===

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::Scenario;
+use super::About;
 use crate::caller::Caller;
 use crate::clusters::{self, Clusters, Roots};
 use crate::contender::{Contender, Load};
@@ -45,77 +45,53 @@ const SETTLE: Duration = Duration::from_secs(2);
 /// clusters a load of their own.
 const FLAGS: [&str; 1] = ["--authorization-webhook-cache-authorized-ttl=10m"];
 
-pub struct GrowthClusters;
-
 struct Point {
     route: Route,
     paths: Arc<[String]>,
     _upstream: Rc<Upstream>,
 }
 
-// === impl GrowthClusters ===
+const ONE_USED: &[(f64, Target)] = &[(1.0, ONE), (100.0, HUNDRED), (10_000.0, TEN_THOUSAND)];
+const ALL_USED: &[(f64, Target)] = &[(1.0, ONE), (100.0, HUNDRED_USED), (10_000.0, TEN_THOUSAND_USED)];
+const LINES: &[Line] =
+    &[Line { title: "one of them used", points: ONE_USED }, Line { title: "all of them used", points: ALL_USED }];
 
-impl Scenario for GrowthClusters {
-    fn name(&self) -> &'static str {
-        "growth-clusters"
-    }
-
-    fn title(&self) -> &'static str {
-        "Cost of a request as clusters grow"
-    }
-
-    fn method(&self) -> &'static str {
-        "GETs of 0.9 KiB over 4 HTTP/2 connections with 8 streams each, all clusters the same upstream, ours with one \
+pub const ABOUT: About = About {
+    name: "growth-clusters",
+    title: "Cost of a request as clusters grow",
+    method: "GETs of 0.9 KiB over 4 HTTP/2 connections with 8 streams each, all clusters the same upstream, ours with one \
          thread. With 1, 100 and 10,000 clusters registered and one of them used; and with all of them used in turn, \
          after a request to each has opened its connection. Each cluster has its own pool, so each write to a \
          connection becomes smaller. Permissions are cached for ten minutes here, at all points: each cluster has its \
          own, and renewing 10,000 every ten seconds would be another load. Those that do not fit into the gateway's \
-         cache (8,192 when this was written) are reviewed again, and the figure includes that."
-    }
+         cache (8,192 when this was written) are reviewed again, and the figure includes that.",
+    figures: &[CPU, RESIDENT],
+    goals: &[
+        Goal::ratio(CPU.key, HUNDRED, ONE).must(Bound::AtMost(1.15)),
+        Goal::ratio(CPU.key, TEN_THOUSAND, ONE).must(Bound::AtMost(1.15)),
+        Goal::ratio(CPU.key, HUNDRED_USED, ONE).aim(Bound::AtMost(1.15)),
+        Goal::ratio(CPU.key, TEN_THOUSAND_USED, ONE).aim(Bound::AtMost(1.15)),
+    ],
+    axis: Some(Axis { title: "clusters registered", lines: LINES }),
+};
 
-    fn figures(&self) -> &'static [Figure] {
-        &[CPU, RESIDENT]
-    }
-
-    fn goals(&self) -> &'static [Goal] {
-        const {
-            &[
-                Goal::ratio(CPU.key, HUNDRED, ONE).must(Bound::AtMost(1.15)),
-                Goal::ratio(CPU.key, TEN_THOUSAND, ONE).must(Bound::AtMost(1.15)),
-                Goal::ratio(CPU.key, HUNDRED_USED, ONE).aim(Bound::AtMost(1.15)),
-                Goal::ratio(CPU.key, TEN_THOUSAND_USED, ONE).aim(Bound::AtMost(1.15)),
-            ]
+pub fn contenders(testbed: &mut Testbed) -> Result<Vec<Contender>> {
+    let most = if testbed.smoke { SMOKE } else { usize::MAX };
+    let upstream = Rc::new(Upstream::start(testbed.directory(), UPSTREAM)?);
+    let (hub, runtime) = (testbed.hub()?, watch::runtime()?);
+    let mut registered = Vec::<Clusters>::new();
+    let mut contenders = Vec::new();
+    for (target, count, used) in POINTS {
+        let (count, used) = (count.min(most), used.min(most));
+        let namespace = format!("growth-{count}");
+        if !registered.iter().any(|clusters| clusters.count == count) {
+            let register = Clusters::register(&hub, &namespace, count, &upstream, Roots::Shared);
+            registered.push(runtime.block_on(register)?);
         }
+        let point = Point::start(testbed, &namespace, clusters::paths(used), &upstream);
+        contenders.push(Contender::new(target, point));
     }
-
-    fn axis(&self) -> Option<Axis> {
-        const ONE_USED: &[(f64, Target)] = &[(1.0, ONE), (100.0, HUNDRED), (10_000.0, TEN_THOUSAND)];
-        const ALL_USED: &[(f64, Target)] = &[(1.0, ONE), (100.0, HUNDRED_USED), (10_000.0, TEN_THOUSAND_USED)];
-        const LINES: &[Line] = &[
-            Line { title: "one of them used", points: ONE_USED },
-            Line { title: "all of them used", points: ALL_USED },
-        ];
-        Some(Axis { title: "clusters registered", lines: LINES })
-    }
-
-    fn contenders(&self, testbed: &mut Testbed) -> Result<Vec<Contender>> {
-        let most = if testbed.smoke { SMOKE } else { usize::MAX };
-        let upstream = Rc::new(Upstream::start(testbed.directory(), UPSTREAM)?);
-        let (hub, runtime) = (testbed.hub()?, watch::runtime()?);
-        let mut registered = Vec::<Clusters>::new();
-        let mut contenders = Vec::new();
-        for (target, count, used) in POINTS {
-            let (count, used) = (count.min(most), used.min(most));
-            let namespace = format!("growth-{count}");
-            if !registered.iter().any(|clusters| clusters.count == count) {
-                let register = Clusters::register(&hub, &namespace, count, &upstream, Roots::Shared);
-                registered.push(runtime.block_on(register)?);
-            }
-            let point = Point::start(testbed, &namespace, clusters::paths(used), &upstream);
-            contenders.push(Contender::new(target, point));
-        }
-        Ok(contenders)
-    }
+    Ok(contenders)
 }
 
 // === impl Point ===

@@ -1,16 +1,16 @@
-//! How the cost of a request grows with what is under way beside it.
+//! How the cost of a request grows with what is under route beside it.
 
 use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::Result;
 
-use super::Scenario;
+use super::About;
 use super::closed_loop::{self, FIGURES};
 use crate::caller::held::HeldRequests;
 use crate::caller::repeater::Repeater;
 use crate::contender::{Contender, Load};
-use crate::figure::{Axis, Bound, Figure, Goal, Line, OURS, Sample, Target};
+use crate::figure::{Axis, Bound, Goal, Line, OURS, Sample, Target};
 use crate::h2load::{Amount, H2load, Shape};
 use crate::proxies;
 use crate::route::Route;
@@ -46,8 +46,6 @@ const LINES: [Line; 2] = [
     Line { title: "32 busy, the others idle", points: &[(32.0, BUSY_32), (132.0, IDLE_100), (1032.0, IDLE_1000)] },
 ];
 
-pub struct GrowthStreams;
-
 struct Beside {
     tool: H2load,
     route: Rc<Route>,
@@ -55,48 +53,25 @@ struct Beside {
     watches: usize,
 }
 
-// === impl GrowthStreams ===
-
-impl Scenario for GrowthStreams {
-    fn name(&self) -> &'static str {
-        "growth-streams"
-    }
-
-    fn title(&self) -> &'static str {
-        "How cost grows with concurrent streams"
-    }
-
-    fn method(&self) -> &'static str {
-        "1 KiB GETs through ours over HTTP/2, from h2load on 4 connections (1 for a single request at a time). Busy: \
+pub const ABOUT: About = About {
+    name: "growth-streams",
+    title: "How cost grows with concurrent streams",
+    method: "1 KiB GETs through ours over HTTP/2, from h2load on 4 connections (1 for a single request at a time). Busy: \
          the given number of requests is in flight at every moment. Few of them cost more each, because every \
          wake-up, read and write then serves one request instead of a batch: this is the cost of an idle CPU, not of \
          the number of streams. Idle: 32 requests at once, next to idle watches through the same gateway, 100 on a \
-         connection: what open streams cost the others."
-    }
+         connection: what open streams cost the others.",
+    figures: &FIGURES,
+    goals: &[
+        Goal::ratio("cpu_us", BUSY_1000, BUSY_1).must(Bound::AtMost(1.15)),
+        Goal::ratio("cpu_us", BUSY_1000, BUSY_32).must(Bound::AtMost(1.15)),
+        Goal::ratio("cpu_us", IDLE_1000, BUSY_32).must(Bound::AtMost(1.15)),
+    ],
+    axis: Some(Axis { title: "streams open at once", lines: &LINES }),
+};
 
-    fn figures(&self) -> &'static [Figure] {
-        &FIGURES
-    }
-
-    fn goals(&self) -> &'static [Goal] {
-        const {
-            &[
-                Goal::ratio("cpu_us", BUSY_1000, BUSY_1).must(Bound::AtMost(1.15)),
-                Goal::ratio("cpu_us", BUSY_1000, BUSY_32).must(Bound::AtMost(1.15)),
-                Goal::ratio("cpu_us", IDLE_1000, BUSY_32).must(Bound::AtMost(1.15)),
-            ]
-        }
-    }
-
-    fn axis(&self) -> Option<Axis> {
-        Some(Axis { title: "streams open at once", lines: &LINES })
-    }
-
-    fn contenders(&self, testbed: &mut Testbed) -> Result<Vec<Contender>> {
-        let contenders =
-            POINTS.iter().map(|&(name, busy, idle)| Contender::new(name, Beside::new(testbed, busy, idle)));
-        Ok(contenders.collect())
-    }
+pub fn contenders(testbed: &mut Testbed) -> Vec<Contender> {
+    POINTS.iter().map(|&(name, busy, idle)| Contender::new(name, Beside::new(testbed, busy, idle))).collect()
 }
 
 // === impl Beside ===

@@ -1,4 +1,4 @@
-//! What a new request costs in handshakes where there is more on the way than a TCP connection.
+//! What a new request costs in handshakes where there is more on the route than a TCP connection.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -16,7 +16,7 @@ use serde_json::json;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
 
-use super::Scenario;
+use super::About;
 use crate::aggregated::register_alone;
 use crate::caller::Caller;
 use crate::contender::{Contender, Load};
@@ -34,8 +34,6 @@ const OURS_TUNNEL: Target = "ours, through its tunnel";
 const PATH: &str = "/version";
 const REQUESTS: usize = 1000;
 const SMOKE_REQUESTS: usize = 20;
-
-pub struct Handshakes;
 
 /// A member and a forward proxy that count, on a thread of their own.
 struct World {
@@ -56,52 +54,34 @@ struct Requests {
     _agent: Option<Process>,
 }
 
-// === impl Handshakes ===
+pub const ABOUT: About = About {
+    name: "handshakes",
+    title: "New requests on a warm pool: members behind a forward proxy or a tunnel",
+    method: "1,000 requests, one after the other, on one connection that has been used before, for a cluster with \
+             a `proxy-url` (HTTP CONNECT) or behind a tunnel-agent that is linked to the gateway. The member \
+             counts its TLS connections, the proxy its CONNECTs. The Go gateway's tunnel is konnectivity's and is \
+             not part of it.",
+    figures: &[
+        Figure::new("handshakes", "TLS connections to the member per request", 3),
+        Figure::new("connects", "CONNECTs per request", 3),
+        Figure::new("p50_us", "µs, p50", 0),
+        Figure::new("p99_us", "p99", 0),
+    ],
+    goals: &[
+        Goal::value("handshakes", OURS).must(Bound::AtMost(0.0)),
+        Goal::value("connects", OURS).must(Bound::AtMost(0.0)),
+        Goal::value("handshakes", OURS_TUNNEL).must(Bound::AtMost(0.0)),
+    ],
+    axis: None,
+};
 
-impl Scenario for Handshakes {
-    fn name(&self) -> &'static str {
-        "handshakes"
-    }
-
-    fn title(&self) -> &'static str {
-        "New requests on a warm pool: members behind a forward proxy or a tunnel"
-    }
-
-    fn method(&self) -> &'static str {
-        "1,000 requests, one after the other, on one connection that has been used before, for a cluster with a \
-         `proxy-url` (HTTP CONNECT) or behind a tunnel-agent that is linked to the gateway. The member counts its TLS \
-         connections, the proxy its CONNECTs. The Go gateway's tunnel is konnectivity's and is not part of it."
-    }
-
-    fn figures(&self) -> &'static [Figure] {
-        const {
-            &[
-                Figure::new("handshakes", "TLS connections to the member per request", 3),
-                Figure::new("connects", "CONNECTs per request", 3),
-                Figure::new("p50_us", "µs, p50", 0),
-                Figure::new("p99_us", "p99", 0),
-            ]
-        }
-    }
-
-    fn goals(&self) -> &'static [Goal] {
-        const {
-            &[
-                Goal::value("handshakes", OURS).must(Bound::AtMost(0.0)),
-                Goal::value("connects", OURS).must(Bound::AtMost(0.0)),
-                Goal::value("handshakes", OURS_TUNNEL).must(Bound::AtMost(0.0)),
-            ]
-        }
-    }
-
-    fn contenders(&self, testbed: &mut Testbed) -> Result<Vec<Contender>> {
-        let world = Rc::new(World::start()?);
-        Ok(vec![
-            Contender::new(OURS, proxied(testbed, &world, OURS, "proxied-ours")),
-            Contender::new(GO, proxied(testbed, &world, GO, "proxied-go")),
-            Contender::new(OURS_TUNNEL, tunnelled(testbed, &world, "tunnelled-ours")),
-        ])
-    }
+pub fn contenders(testbed: &mut Testbed) -> Result<Vec<Contender>> {
+    let world = Rc::new(World::start()?);
+    Ok(vec![
+        Contender::new(OURS, proxied(testbed, &world, OURS, "proxied-ours")),
+        Contender::new(GO, proxied(testbed, &world, GO, "proxied-go")),
+        Contender::new(OURS_TUNNEL, tunnelled(testbed, &world, "tunnelled-ours")),
+    ])
 }
 
 /// The member behind the proxy, under the name `cluster`.

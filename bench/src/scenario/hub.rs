@@ -7,7 +7,7 @@ use anyhow::Result;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::Instant;
 
-use super::Scenario;
+use super::About;
 use crate::aggregated::{self, Gateway, Member, PATH};
 use crate::caller::Caller;
 use crate::contender::{Contender, Load};
@@ -23,8 +23,6 @@ const HUB_GO: Target = "hub → go gateway";
 /// What the hub answers itself, by the same caller.
 const HUB: Target = "hub alone";
 
-pub struct ThroughHub;
-
 /// One request after the other on one connection.
 struct Sequence {
     caller: Caller,
@@ -36,61 +34,42 @@ struct Sequence {
     _member: Rc<Member>,
 }
 
-// === impl ThroughHub ===
-
-impl Scenario for ThroughHub {
-    fn name(&self) -> &'static str {
-        "hub"
-    }
-
-    fn title(&self) -> &'static str {
-        "Through the real hub to a real member"
-    }
-
-    fn method(&self) -> &'static str {
-        "A real kube-apiserver as hub, with its aggregator, and another as member. One HTTP/2 connection gets a \
+pub const ABOUT: About = About {
+    name: "hub",
+    title: "Through the real hub to a real member",
+    method: "A real kube-apiserver as hub, with its aggregator, and another as member. One HTTP/2 connection gets a \
          ConfigMap of 1 KiB, one request at a time: from the member directly, through each gateway directly, and \
          through the hub, which sends the API group to one gateway at a time. `hub alone` is the same ConfigMap on \
-         the hub, by the same caller."
-    }
+         the hub, by the same caller.",
+    figures: &[
+        Figure::new("p50_us", "µs, p50", 0),
+        Figure::new("p99_us", "p99", 0),
+        Figure::new("gateway_us", "CPU µs per request in the gateway", 0),
+        Figure::new("hub_us", "in the hub", 0),
+        Figure::new("share", "the gateway's share of both, %", 1),
+    ],
+    goals: &[
+        Goal::value("share", HUB_OURS).must(Bound::AtMost(15.0)),
+        Goal::ratio("p50_us", OURS, GO).over(DIRECT).must(Bound::AtMost(0.25)),
+        Goal::ratio("p50_us", HUB_OURS, HUB_GO).aim(Bound::AtMost(0.8)),
+    ],
+    axis: None,
+};
 
-    fn figures(&self) -> &'static [Figure] {
-        const {
-            &[
-                Figure::new("p50_us", "µs, p50", 0),
-                Figure::new("p99_us", "p99", 0),
-                Figure::new("gateway_us", "CPU µs per request in the gateway", 0),
-                Figure::new("hub_us", "in the hub", 0),
-                Figure::new("share", "the gateway's share of both, %", 1),
-            ]
-        }
+pub fn contenders(testbed: &mut Testbed) -> Result<Vec<Contender>> {
+    let hub = testbed.hub()?;
+    let member = Rc::new(Member::start(&hub)?);
+    let direct = Sequence::new(member.caller(), PATH.to_owned(), &member);
+    let mut contenders = vec![Contender::new(DIRECT, direct)];
+    for (target, through, clusters) in [(OURS, HUB_OURS, ["ours-0", "ours-1"]), (GO, HUB_GO, ["go-0", "go-1"])] {
+        let [straight, aggregated] = clusters.map(|cluster| Gateway::start(testbed, &member, target, cluster));
+        let straight = straight.and_then(|gateway| Sequence::straight(gateway, &member));
+        contenders.push(Contender::new(target, straight));
+        let aggregated = aggregated.and_then(|gateway| Sequence::through(&hub, gateway, &member));
+        contenders.push(Contender::new(through, aggregated));
     }
-
-    fn goals(&self) -> &'static [Goal] {
-        const {
-            &[
-                Goal::value("share", HUB_OURS).must(Bound::AtMost(15.0)),
-                Goal::ratio("p50_us", OURS, GO).over(DIRECT).must(Bound::AtMost(0.25)),
-                Goal::ratio("p50_us", HUB_OURS, HUB_GO).aim(Bound::AtMost(0.8)),
-            ]
-        }
-    }
-
-    fn contenders(&self, testbed: &mut Testbed) -> Result<Vec<Contender>> {
-        let hub = testbed.hub()?;
-        let member = Rc::new(Member::start(&hub)?);
-        let direct = Sequence::new(member.caller(), PATH.to_owned(), &member);
-        let mut contenders = vec![Contender::new(DIRECT, direct)];
-        for (target, through, clusters) in [(OURS, HUB_OURS, ["ours-0", "ours-1"]), (GO, HUB_GO, ["go-0", "go-1"])] {
-            let [straight, aggregated] = clusters.map(|cluster| Gateway::start(testbed, &member, target, cluster));
-            let straight = straight.and_then(|gateway| Sequence::straight(gateway, &member));
-            contenders.push(Contender::new(target, straight));
-            let aggregated = aggregated.and_then(|gateway| Sequence::through(&hub, gateway, &member));
-            contenders.push(Contender::new(through, aggregated));
-        }
-        contenders.push(Contender::new(HUB, Sequence::on_hub(&hub, &member)));
-        Ok(contenders)
-    }
+    contenders.push(Contender::new(HUB, Sequence::on_hub(&hub, &member)));
+    Ok(contenders)
 }
 
 // === impl Sequence ===

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::Scenario;
+use super::About;
 use super::closed_loop::micros;
 use crate::caller::repeater::Repeater;
 use crate::caller::{closed, open};
@@ -30,53 +30,33 @@ const P99: Figure = Figure::new("p99_us", "p99 µs", 0);
 const RATE: Figure = Figure::new("rps", "requests per second (given)", 0);
 const CPU: Figure = Figure::new("cpu_us", "CPU µs per request", 1);
 
-pub struct Latency;
-
 struct Arriving {
     route: Rc<Route>,
     caller: Repeater,
     rate: f64,
 }
 
-// === impl Latency ===
-
-impl Scenario for Latency {
-    fn name(&self) -> &'static str {
-        "latency"
-    }
-
-    fn title(&self) -> &'static str {
-        "Latency at a fifth of the Go gateway's capacity"
-    }
-
-    fn method(&self) -> &'static str {
-        "1 KiB GETs that arrive at the same rate for every target, a fifth of the Go gateway's capacity in this run \
+pub const ABOUT: About = About {
+    name: "latency",
+    title: "Latency at a fifth of the Go gateway's capacity",
+    method: "1 KiB GETs that arrive at the same rate for every target, a fifth of the Go gateway's capacity in this run \
          (1,000 a second without it), with exponential pauses from one seed, in turns over 4 HTTP/2 connections, sent \
          by our own client. Latency counts from the moment a request was due, not from when it was sent, so that a \
          stall counts for every request that it delays (coordinated omission). Goals are about added latency: the \
-         direct path's percentile of the same round is subtracted first."
-    }
+         direct path's percentile of the same round is subtracted first.",
+    figures: &[P50, P99, RATE, CPU],
+    goals: &[
+        Goal::ratio("p50_us", OURS, GO).over(DIRECT).must(Bound::AtMost(0.25)),
+        Goal::ratio("p99_us", OURS, GO).over(DIRECT).must(Bound::AtMost(0.25)),
+        Goal::ratio("p50_us", OURS, HAPROXY).over(DIRECT).aim(Bound::AtMost(1.0)),
+        Goal::ratio("p99_us", OURS, HAPROXY).over(DIRECT).aim(Bound::AtMost(1.0)),
+    ],
+    axis: None,
+};
 
-    fn figures(&self) -> &'static [Figure] {
-        &[P50, P99, RATE, CPU]
-    }
-
-    fn goals(&self) -> &'static [Goal] {
-        const {
-            &[
-                Goal::ratio("p50_us", OURS, GO).over(DIRECT).must(Bound::AtMost(0.25)),
-                Goal::ratio("p99_us", OURS, GO).over(DIRECT).must(Bound::AtMost(0.25)),
-                Goal::ratio("p50_us", OURS, HAPROXY).over(DIRECT).aim(Bound::AtMost(1.0)),
-                Goal::ratio("p99_us", OURS, HAPROXY).over(DIRECT).aim(Bound::AtMost(1.0)),
-            ]
-        }
-    }
-
-    fn contenders(&self, testbed: &mut Testbed) -> Result<Vec<Contender>> {
-        let rate = capacity(testbed).map_or(DEFAULT_RATE, |capacity| capacity * SHARE);
-        let contenders = TARGETS.iter().map(|&target| Contender::new(target, Arriving::new(testbed, target, rate)));
-        Ok(contenders.collect())
-    }
+pub fn contenders(testbed: &mut Testbed) -> Vec<Contender> {
+    let rate = capacity(testbed).map_or(DEFAULT_RATE, |capacity| capacity * SHARE);
+    TARGETS.iter().map(|&target| Contender::new(target, Arriving::new(testbed, target, rate))).collect()
 }
 
 /// What the Go gateway can do, in requests per second.

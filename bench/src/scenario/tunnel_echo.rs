@@ -4,54 +4,34 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::Scenario;
+use super::About;
 use crate::contender::Contender;
 use crate::figure::Bound::AtMost;
 use crate::figure::{ANP_HTTP, DIRECT, Figure, Goal, OURS, Sample};
 use crate::testbed::Testbed;
 use crate::tunnel;
 
-pub struct TunnelEcho;
-
-const FIGURES: &[Figure] =
-    &[Figure::new("p50", "p50 µs", 0), Figure::new("p99", "p99 µs", 0), Figure::new("cpu", "CPU µs each", 0)];
-
-const GOALS: &[Goal] = &[
-    Goal::ratio("p50", OURS, ANP_HTTP).over(DIRECT).must(AtMost(0.5)),
-    Goal::ratio("p99", OURS, ANP_HTTP).over(DIRECT).must(AtMost(0.5)),
-    Goal::value("p50", OURS).over(DIRECT).aim(AtMost(100.0)),
-];
-
-impl Scenario for TunnelEcho {
-    fn name(&self) -> &'static str {
-        "tunnel-echo"
-    }
-
-    fn title(&self) -> &'static str {
-        "Tunnel: 64 bytes there and back"
-    }
-
-    fn method(&self) -> &'static str {
-        "One connection through each tunnel, 64 bytes there and back, the next when the last have come. What counts \
+pub const ABOUT: About = About {
+    name: "tunnel-echo",
+    title: "Tunnel: 64 bytes there and back",
+    method: "One connection through each tunnel, 64 bytes there and back, the next when the last have come. What counts \
          is what a tunnel adds to the direct path. CPU is that of both processes together; of the destination on the \
-         direct path."
-    }
+         direct path.",
+    figures: &[Figure::new("p50", "p50 µs", 0), Figure::new("p99", "p99 µs", 0), Figure::new("cpu", "CPU µs each", 0)],
+    goals: &[
+        Goal::ratio("p50", OURS, ANP_HTTP).over(DIRECT).must(AtMost(0.5)),
+        Goal::ratio("p99", OURS, ANP_HTTP).over(DIRECT).must(AtMost(0.5)),
+        Goal::value("p50", OURS).over(DIRECT).aim(AtMost(100.0)),
+    ],
+    axis: None,
+};
 
-    fn figures(&self) -> &'static [Figure] {
-        FIGURES
-    }
-
-    fn goals(&self) -> &'static [Goal] {
-        GOALS
-    }
-
-    fn contenders(&self, testbed: &mut Testbed) -> Result<Vec<Contender>> {
-        tunnel::contenders(testbed, self.name(), |plan| {
-            let tunnel = plan.start()?;
-            Ok(move |time: Duration| {
-                let echo = tunnel.echo(time)?;
-                Ok(Sample::from([("p50", echo.p50), ("p99", echo.p99), ("cpu", echo.cpu)]))
-            })
+pub fn contenders(testbed: &mut Testbed) -> Result<Vec<Contender>> {
+    tunnel::contenders(testbed, ABOUT.name, |plan| {
+        let tunnel = plan.start()?;
+        Ok(move |time: Duration| {
+            let echo = tunnel.echo(time)?;
+            Ok(Sample::from([("p50", echo.p50), ("p99", echo.p99), ("cpu", echo.cpu)]))
         })
-    }
+    })
 }

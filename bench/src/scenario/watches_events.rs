@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 use tokio::time::{Instant, sleep};
 
-use super::Scenario;
+use super::About;
 use crate::caller::Caller;
 use crate::contender::{Contender, Load};
 use crate::figure::{BASELINE, Bound, DIRECT, Figure, GO, Goal, HAPROXY, NGINX, OURS, Sample, Target};
@@ -29,54 +29,35 @@ const CLUSTER: &str = "watches-events";
 /// Until every watch has had its first event, which comes within its first second.
 const LEAD: Duration = Duration::from_millis(1500);
 
-pub struct WatchesEvents;
-
 struct EventsLoad {
     route: Route,
     _upstream: Rc<Upstream>,
 }
 
-// === impl WatchesEvents ===
-
-impl Scenario for WatchesEvents {
-    fn name(&self) -> &'static str {
-        "watches-events"
-    }
-
-    fn title(&self) -> &'static str {
-        "10,000 watches with an event each per second"
-    }
-
-    fn method(&self) -> &'static str {
-        "10,000 watches over 100 HTTP/2 connections with 100 streams each; the member sends a line of 500 bytes on \
+pub const ABOUT: About = About {
+    name: "watches-events",
+    title: "10,000 watches with an event each per second",
+    method: "10,000 watches over 100 HTTP/2 connections with 100 streams each; the member sends a line of 500 bytes on \
          each once a second, at times spread evenly over the second. CPU time while events arrive is divided by the \
          events that the client read: a program that cannot keep up shows fewer events, and is measured at its best, \
          with much to send at a time. Latency runs from the time an event was due at the member, late ones included, \
-         until the client has read it; timers there have a resolution of 1 ms, which the direct path shows."
-    }
+         until the client has read it; timers there have a resolution of 1 ms, which the direct path shows.",
+    figures: &[CPU, MEDIAN, TAIL, RATE],
+    goals: &[
+        Goal::ratio(CPU.key, OURS, GO).must(Bound::AtMost(1.0 / 8.0)),
+        Goal::ratio(CPU.key, OURS, HAPROXY).aim(Bound::AtMost(1.0)),
+        Goal::ratio(TAIL.key, OURS, GO).aim(Bound::AtMost(1.0)),
+    ],
+    axis: None,
+};
 
-    fn figures(&self) -> &'static [Figure] {
-        &[CPU, MEDIAN, TAIL, RATE]
-    }
-
-    fn goals(&self) -> &'static [Goal] {
-        const {
-            &[
-                Goal::ratio(CPU.key, OURS, GO).must(Bound::AtMost(1.0 / 8.0)),
-                Goal::ratio(CPU.key, OURS, HAPROXY).aim(Bound::AtMost(1.0)),
-                Goal::ratio(TAIL.key, OURS, GO).aim(Bound::AtMost(1.0)),
-            ]
-        }
-    }
-
-    fn contenders(&self, testbed: &mut Testbed) -> Result<Vec<Contender>> {
-        let upstream = Rc::new(Upstream::start(testbed.directory(), CLUSTER)?);
-        let mut load = |target| {
-            let route = proxies::start_to(testbed, target, upstream.destination())?;
-            Ok(EventsLoad { route, _upstream: Rc::clone(&upstream) })
-        };
-        Ok(TARGETS.map(|target| Contender::new(target, load(target))).into())
-    }
+pub fn contenders(testbed: &mut Testbed) -> Result<Vec<Contender>> {
+    let upstream = Rc::new(Upstream::start(testbed.directory(), CLUSTER)?);
+    let mut load = |target| {
+        let route = proxies::start_to(testbed, target, upstream.destination())?;
+        Ok(EventsLoad { route, _upstream: Rc::clone(&upstream) })
+    };
+    Ok(TARGETS.map(|target| Contender::new(target, load(target))).into())
 }
 
 // === impl EventsLoad ===

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::Scenario;
+use super::About;
 use crate::caller::Caller;
 use crate::contender::{Contender, Load};
 use crate::figure::{BASELINE, Bound, Figure, GO, Goal, HAPROXY, NGINX, OURS, Sample, Target};
@@ -32,54 +32,35 @@ const BRIEFLY: Duration = Duration::from_secs(1);
 /// Of what watches took, the share that counts as nothing left.
 const NOTHING: f64 = 0.02;
 
-pub struct WatchesIdle;
-
 struct IdleLoad {
     route: Route,
     _upstream: Rc<Upstream>,
 }
 
-// === impl WatchesIdle ===
-
-impl Scenario for WatchesIdle {
-    fn name(&self) -> &'static str {
-        "watches-idle"
-    }
-
-    fn title(&self) -> &'static str {
-        "10,000 idle watches"
-    }
-
-    fn method(&self) -> &'static str {
-        "Each round starts the program anew, sends one watch through it, reads its resident memory, then opens 10,000 \
+pub const ABOUT: About = About {
+    name: "watches-idle",
+    title: "10,000 idle watches",
+    method: "Each round starts the program anew, sends one watch through it, reads its resident memory, then opens 10,000 \
          watches over 100 HTTP/2 connections with 100 streams each; the member allows 250 streams on a connection. \
          Each watch has its response head and a line of data, and no further events. Memory is read when it no longer \
          changes (at most 5 s), and again after the client has closed all watches: the lowest value within 12 s. \
-         nginx uses HTTP/1.1 to the member and so has a connection there for each watch."
-    }
+         nginx uses HTTP/1.1 to the member and so has a connection there for each watch.",
+    figures: &[EACH, LEFT, OPEN, RESIDENT],
+    goals: &[
+        Goal::value(EACH.key, OURS).must(Bound::AtMost(6.0)),
+        Goal::ratio(EACH.key, OURS, HAPROXY).aim(Bound::AtMost(1.0)),
+        Goal::ratio(EACH.key, OURS, GO).aim(Bound::AtMost(0.1)),
+    ],
+    axis: None,
+};
 
-    fn figures(&self) -> &'static [Figure] {
-        &[EACH, LEFT, OPEN, RESIDENT]
-    }
-
-    fn goals(&self) -> &'static [Goal] {
-        const {
-            &[
-                Goal::value(EACH.key, OURS).must(Bound::AtMost(6.0)),
-                Goal::ratio(EACH.key, OURS, HAPROXY).aim(Bound::AtMost(1.0)),
-                Goal::ratio(EACH.key, OURS, GO).aim(Bound::AtMost(0.1)),
-            ]
-        }
-    }
-
-    fn contenders(&self, testbed: &mut Testbed) -> Result<Vec<Contender>> {
-        let upstream = Rc::new(Upstream::start(testbed.directory(), CLUSTER)?);
-        let mut load = |target| {
-            let route = proxies::start_to(testbed, target, upstream.destination())?;
-            Ok(IdleLoad { route, _upstream: Rc::clone(&upstream) })
-        };
-        Ok(TARGETS.map(|target| Contender::new(target, load(target))).into())
-    }
+pub fn contenders(testbed: &mut Testbed) -> Result<Vec<Contender>> {
+    let upstream = Rc::new(Upstream::start(testbed.directory(), CLUSTER)?);
+    let mut load = |target| {
+        let route = proxies::start_to(testbed, target, upstream.destination())?;
+        Ok(IdleLoad { route, _upstream: Rc::clone(&upstream) })
+    };
+    Ok(TARGETS.map(|target| Contender::new(target, load(target))).into())
 }
 
 // === impl IdleLoad ===
