@@ -12,6 +12,7 @@ use anyhow::{Context as _, Result, ensure};
 use bytes::Bytes;
 use h2::client::SendRequest;
 use http::{Method, Request};
+use kit::client::Io;
 use rustls::ClientConfig;
 use rustls_pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -168,10 +169,6 @@ impl Stream {
         }
     }
 }
-
-trait Io: AsyncRead + AsyncWrite + Unpin {}
-
-impl<T: AsyncRead + AsyncWrite + Unpin> Io for T {}
 
 impl AsyncRead for Stream {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {

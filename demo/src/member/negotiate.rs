@@ -19,18 +19,13 @@ pub(crate) enum Representation {
     Discovery,
 }
 
-struct Clause<'a> {
-    media: &'a str,
-    parameters: Vec<(&'a str, &'a str)>,
-}
-
 /// Picks the first clause that can be served; no Accept header means plain JSON.
 pub(crate) fn negotiate(headers: &HeaderMap) -> Result<Representation, Refusal> {
     let mut asked = false;
     for value in headers.get_all(ACCEPT) {
         for clause in value.to_str().unwrap_or_default().split(',') {
             asked = true;
-            if let Some(representation) = Clause::parse(clause).representation() {
+            if let Some(representation) = representation(clause) {
                 return Ok(representation);
             }
         }
@@ -38,70 +33,49 @@ pub(crate) fn negotiate(headers: &HeaderMap) -> Result<Representation, Refusal> 
     if asked { Err(Refusal::not_acceptable()) } else { Ok(Representation::Plain) }
 }
 
-// === impl Clause ===
-
-impl<'a> Clause<'a> {
-    fn parse(text: &'a str) -> Self {
-        let mut parts = text.split(';').map(str::trim);
-        let media = parts.next().unwrap_or_default();
-        let parameters = parts.filter_map(|part| part.split_once('=')).collect();
-        Self { media, parameters }
+fn representation(clause: &str) -> Option<Representation> {
+    let mut parts = clause.split(';').map(str::trim);
+    if !matches!(parts.next(), Some("application/json" | "application/*" | "*/*")) {
+        return None;
     }
-
-    fn parameter(&self, name: &str) -> &str {
-        self.parameters.iter().find(|(key, _)| *key == name).map_or("", |(_, value)| value)
+    let parameters: Vec<&str> = parts.collect();
+    let has = |wanted: [&str; 3]| wanted.iter().all(|parameter| parameters.contains(parameter));
+    if has(["as=Table", "g=meta.k8s.io", "v=v1"]) {
+        return Some(Representation::Table);
     }
-
-    fn representation(&self) -> Option<Representation> {
-        if !matches!(self.media, "application/json" | "application/*" | "*/*") {
-            return None;
-        }
-        match (self.parameter("as"), self.parameter("g"), self.parameter("v")) {
-            ("", _, _) => Some(Representation::Plain),
-            ("Table", "meta.k8s.io", "v1") => Some(Representation::Table),
-            ("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2") => Some(Representation::Discovery),
-            _ => None,
-        }
+    if has(["as=APIGroupDiscoveryList", "g=apidiscovery.k8s.io", "v=v2"]) {
+        return Some(Representation::Discovery);
     }
+    let is_plain =
+        !parameters.iter().any(|parameter| parameter.strip_prefix("as=").is_some_and(|kind| !kind.is_empty()));
+    is_plain.then_some(Representation::Plain)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn negotiated(accept: &str) -> Result<Representation, Refusal> {
+    fn negotiated(accept: &str) -> Option<Representation> {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, accept.parse().unwrap());
-        negotiate(&headers)
+        negotiate(&headers).map_err(|refusal| assert_eq!(refusal, Refusal::not_acceptable())).ok()
     }
 
     #[test]
     fn the_first_clause_that_can_be_served_wins() {
-        assert_eq!(negotiate(&HeaderMap::new()), Ok(Representation::Plain));
-        assert_eq!(negotiated("*/*"), Ok(Representation::Plain));
-        assert_eq!(
-            negotiated("application/json;as=Table;v=v1;g=meta.k8s.io,application/json"),
-            Ok(Representation::Table)
-        );
-        assert_eq!(
-            negotiated("application/json;as=Table;v=v1beta1;g=meta.k8s.io, application/json"),
-            Ok(Representation::Plain)
-        );
-        assert_eq!(negotiated("application/vnd.kubernetes.protobuf,application/json"), Ok(Representation::Plain));
-        assert_eq!(
-            negotiated("application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"),
-            Ok(Representation::Discovery)
-        );
-    }
-
-    #[test]
-    fn a_client_of_the_beta_gets_plain_discovery() {
-        let beta = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
-        assert_eq!(negotiated(beta), Ok(Representation::Plain));
-    }
-
-    #[test]
-    fn nothing_servable_is_not_acceptable() {
-        assert_eq!(negotiated("application/vnd.kubernetes.protobuf"), Err(Refusal::not_acceptable()));
+        use Representation::{Discovery, Plain, Table};
+        assert_eq!(negotiate(&HeaderMap::new()), Ok(Plain));
+        for (accept, expected) in [
+            ("*/*", Some(Plain)),
+            ("application/json;as=Table;v=v1;g=meta.k8s.io,application/json", Some(Table)),
+            ("application/json;as=Table;v=v1beta1;g=meta.k8s.io, application/json", Some(Plain)),
+            ("application/vnd.kubernetes.protobuf,application/json", Some(Plain)),
+            ("application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json", Some(Discovery)),
+            // A client of the beta gets plain discovery.
+            ("application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json", Some(Plain)),
+            ("application/vnd.kubernetes.protobuf", None),
+        ] {
+            assert_eq!(negotiated(accept), expected, "{accept}");
+        }
     }
 }

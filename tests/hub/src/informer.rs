@@ -2,13 +2,14 @@
 //! in its cache (`tools/informer/main.go`).
 
 use std::collections::BTreeMap;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::Write as _;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow};
+use kit::process::lines;
 use serde::Deserialize;
 
 use crate::process::PROXY_VARIABLES;
@@ -78,15 +79,7 @@ impl Informer {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(std::fs::File::create(log)?);
         let mut child = command.spawn().context("cannot start the informer")?;
         let (stdin, stdout) = (child.stdin.take().context("no pipe")?, child.stdout.take().context("no pipe")?);
-        let (sender, lines) = mpsc::sync_channel(1);
-        std::thread::spawn(move || {
-            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                if sender.send(line).is_err() {
-                    return;
-                }
-            }
-        });
-        Ok(Self { child, stdin, lines })
+        Ok(Self { child, stdin, lines: lines(stdout) })
     }
 
     /// What is in its cache now.

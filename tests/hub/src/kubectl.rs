@@ -147,7 +147,7 @@ impl Invocation {
     /// Starts it and hands it over while it runs.
     pub fn start(mut self) -> Result<Running> {
         let child = self.spawn()?;
-        Ok(Running::new(child, self.line))
+        Running::new(child, self.line)
     }
 
     fn spawn(&mut self) -> Result<Child> {

@@ -1,6 +1,6 @@
 //! A program as a child process whose log a test reads.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead as _, BufReader, Read};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, SystemTime};
@@ -9,6 +9,8 @@ use serde_json::Value;
 
 /// How long a process may take to say or do what is awaited.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// Lines of a pipe that are kept for a test that does not read them yet.
+const MAX_LINES: usize = 10_000;
 
 /// A process that is killed when dropped. Its standard error, one JSON object a line, is the log.
 #[derive(Debug)]
@@ -22,15 +24,7 @@ pub struct LoggedProcess {
 impl LoggedProcess {
     pub fn start(command: &mut Command) -> Self {
         let mut child = command.stderr(Stdio::piped()).spawn().expect("the program starts");
-        let stderr = child.stderr.take().expect("it is piped");
-        let (sender, lines) = mpsc::channel();
-        std::thread::spawn(move || {
-            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-                if sender.send(line).is_err() {
-                    return;
-                }
-            }
-        });
+        let lines = lines(child.stderr.take().expect("it is piped"));
         Self { child, lines }
     }
 
@@ -87,6 +81,16 @@ impl LoggedProcess {
             }
         }
     }
+}
+
+/// The lines of `pipe` as they come, until it ends or holds something else than text.
+pub fn lines(pipe: impl Read + Send + 'static) -> mpsc::Receiver<String> {
+    let (sender, lines) = mpsc::sync_channel(MAX_LINES);
+    std::thread::spawn(move || {
+        let mut pipe = BufReader::new(pipe).lines().map_while(Result::ok);
+        pipe.try_for_each(|line| sender.send(line).ok())
+    });
+    lines
 }
 
 fn parsed(line: &str) -> Value {

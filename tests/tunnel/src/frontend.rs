@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use kit::client::Io;
 use kit::pki::{ALPN_H1, ALPN_H2};
 use kit::wait::{WAIT, within};
 use rustls::ClientConfig;
@@ -218,10 +219,6 @@ impl Tunnel {
         }
     }
 }
-
-trait Io: AsyncRead + AsyncWrite + Unpin {}
-
-impl<T: AsyncRead + AsyncWrite + Unpin> Io for T {}
 
 impl AsyncRead for Tunnel {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {

@@ -2,15 +2,12 @@
 //!
 //! Its lines arrive through a channel, so that a test waits for a line, never for a time.
 
-use std::io::{BufRead as _, BufReader, Read};
 use std::process::Child;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use anyhow::{Result, anyhow, bail};
-
-/// Lines that are kept for a test that does not read them yet.
-const MAX_LINES: usize = 10_000;
+use anyhow::{Context as _, Result, anyhow, bail};
+use kit::process::lines;
 
 /// A started kubectl; killed on drop.
 #[derive(Debug)]
@@ -24,10 +21,9 @@ pub struct Running {
 // === impl Running ===
 
 impl Running {
-    pub(super) fn new(mut child: Child, line: String) -> Self {
-        let lines = read_lines(child.stdout.take());
-        let errors = read_lines(child.stderr.take());
-        Self { child, line, lines, errors }
+    pub(super) fn new(mut child: Child, line: String) -> Result<Self> {
+        let (stdout, stderr) = child.stdout.take().zip(child.stderr.take()).context("no pipes")?;
+        Ok(Self { child, line, lines: lines(stdout), errors: lines(stderr) })
     }
 
     /// The next line of standard output.
@@ -55,19 +51,4 @@ impl Drop for Running {
         drop(self.child.kill());
         drop(self.child.wait());
     }
-}
-
-fn read_lines(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<String> {
-    let (sender, receiver) = mpsc::sync_channel(MAX_LINES);
-    if let Some(pipe) = pipe {
-        std::thread::spawn(move || {
-            for line in BufReader::new(pipe).lines() {
-                let Ok(line) = line else { return };
-                if sender.send(line).is_err() {
-                    return;
-                }
-            }
-        });
-    }
-    receiver
 }
