@@ -141,6 +141,13 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Frames<T> {
         }
     }
 
+    /// Reads on, whatever comes, for as long as the other side keeps the connection.
+    pub async fn ignore(&mut self) -> io::Result<()> {
+        loop {
+            self.read().await?;
+        }
+    }
+
     /// Ends the connection in good order below HTTP/2.
     pub async fn shutdown(&mut self) -> io::Result<()> {
         self.io.shutdown().await

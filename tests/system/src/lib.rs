@@ -7,6 +7,7 @@
 mod buffers;
 pub mod connection;
 pub mod frames;
+pub mod prelude;
 pub mod testbed;
 pub mod versions;
 

@@ -9,10 +9,8 @@ mod streams;
 use std::fs;
 use std::path::PathBuf;
 
-use kit::member::{FakeMember, Reply};
-use kit::wait::{WAIT, eventually};
-use serde_json::{Value, json};
-use system_tests::{CLUSTER, Http, Testbed, TestbedBuilder, VIEWER, across_http, cluster, proxied};
+use system_tests::prelude::*;
+use system_tests::{TestbedBuilder, VIEWER};
 use tempfile::TempDir;
 
 /// A path of the member.

@@ -1,16 +1,9 @@
 //! A member that is away costs its callers the wait of a few dials, not one each; it is found again
 //! by itself.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use kit::hub::ClusterSecret;
-use kit::member::{BlackHole, FakeMember, MemberOptions, Reply};
-use kit::pki::Authority;
-use kit::wait::{WAIT, free_port, timely};
-use serde_json::json;
-use system_tests::{CLUSTER, Http, MEMBER_TOKEN, Testbed, across_http, cluster, proxied};
-use tokio::time::Instant;
+use kit::member::BlackHole;
+use kit::wait::{free_port, timely};
+use system_tests::prelude::*;
 
 const GAUGE: &str = "cluster_gateway_upstream_circuit_open{cluster=\"c1\"}";
 

@@ -7,11 +7,7 @@ mod manifests;
 mod removed;
 mod rotation;
 
-use std::time::Duration;
-
-use kit::hub::ClusterSecret;
-use kit::member::{FakeMember, MemberOptions, Reply};
-use system_tests::{Answer, cluster};
+use system_tests::prelude::*;
 
 /// How soon a change of a cluster takes effect, on a busy machine too. Where a second is promised,
 /// a second is measured.
@@ -28,7 +24,7 @@ async fn member(options: MemberOptions) -> FakeMember {
 
 /// The Secret of [`CLUSTER`](system_tests::CLUSTER) at `member` with this token.
 fn secret(member: &FakeMember, token: &str) -> ClusterSecret {
-    cluster(system_tests::CLUSTER, member).token(token)
+    cluster(CLUSTER, member).token(token)
 }
 
 fn is_ok(answer: &Answer) -> bool {

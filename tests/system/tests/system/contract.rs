@@ -4,12 +4,9 @@
 mod document;
 mod settings;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use kit::hub::{Decision, FakeHub, TokenUser};
-use serde_json::json;
-use system_tests::{CLUSTER, Http, Testbed, across_http, cluster, proxied};
+use system_tests::prelude::*;
 
 across_http!(a_stream_outlives_the_right_to_open_it);
 

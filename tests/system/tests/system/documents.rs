@@ -1,9 +1,7 @@
 //! Discovery and OpenAPI as a hub and kubectl read them, and errors in the form their reader asked
 //! for.
 
-use kit::hub::{Call, Decision, FakeHub, Fault, TokenUser};
-use serde_json::Value;
-use system_tests::{Answer, CLUSTER, Http, Testbed, across_http, proxied};
+use system_tests::prelude::*;
 
 across_http!(openapi_is_found_from_its_list_and_kept_by_its_hash, errors_are_protobuf_for_those_who_read_nothing_else);
 

@@ -13,13 +13,8 @@ mod tokens;
 
 use std::path::Path;
 
-use kit::hub::ClusterSecret;
-use kit::member::{FakeMember, MemberOptions, Reply};
-use kit::wait::{WAIT, eventually};
-use serde_json::{Value, json};
-use system_tests::cluster;
+use system_tests::prelude::*;
 use tempfile::TempDir;
-use tokio::time::Instant;
 
 const V1: &str = "client.authentication.k8s.io/v1";
 /// A path of the members.

@@ -12,9 +12,7 @@ mod smuggling;
 mod switching;
 mod unreachable;
 
-use std::time::Duration;
-
-use system_tests::{Answer, CLUSTER, MEMBER_TOKEN};
+use system_tests::prelude::*;
 
 /// What comes at once comes within this on a busy machine too, and long before any timer that would
 /// make up for it.

@@ -15,11 +15,9 @@ mod strangers;
 mod subpath;
 mod trailers;
 
-use kit::hub::FakeHub;
-use kit::member::{FakeMember, Recorded, Reply};
+use kit::member::Recorded;
 use kit::pki::Issued;
-use serde_json::Value;
-use system_tests::{CLUSTER, Connection, Http, Testbed, cluster, proxied};
+use system_tests::prelude::*;
 
 /// A path of the member.
 const PATH: &str = "/api/v1/namespaces/ns/pods/p";

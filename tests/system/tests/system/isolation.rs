@@ -13,10 +13,7 @@ mod unread;
 mod uploads;
 mod watches;
 
-use std::time::Duration;
-
-use kit::wait::within;
-use system_tests::{CLUSTER, Connection, Http, Testbed, proxied};
+use system_tests::prelude::*;
 
 /// What a small request may take while others are stuck: less than anybody waits for them (a dial
 /// is given ten seconds), more than a busy machine needs.

@@ -8,11 +8,8 @@ mod strangers;
 mod watches;
 
 use bytes::Bytes;
-use http::Method;
-use kit::hub::{FakeHub, TokenUser};
-use kit::member::{FakeMember, MemberOptions, Reply};
-use kit::wait::WAIT;
-use system_tests::{Answer, CLUSTER, Connection, Http, Testbed, TestbedBuilder, across_http, cluster, proxied};
+use system_tests::TestbedBuilder;
+use system_tests::prelude::*;
 
 /// Never answered.
 const SLOW: &str = "/api/v1/slow";
@@ -94,7 +91,7 @@ async fn a_full_cluster_turns_away_what_comes_next_and_no_other_cluster_notices(
     // A client that leaves makes room.
     drop(held);
     let target = proxied(CLUSTER, FAST);
-    kit::wait::within(WAIT, "room", async { while bob.get(&target).await.status != 200 {} }).await;
+    bob.until(WAIT, &target, |answer| answer.status == 200).await;
     let metrics = fixture.connect(Http::H2, "root").await.get("/metrics").await.text();
     let count = |reason: &str| {
         let name = format!("cluster_gateway_requests_rejected_total{{reason=\"{reason}\"}} ");
@@ -137,7 +134,7 @@ async fn a_user_with_too_much_under_way_is_turned_away_alone(http: Http) {
     assert_eq!(fixture.connect(http, "bob").await.get(&proxied(CLUSTER, FAST)).await.status, 200);
     drop(held);
     let target = proxied(CLUSTER, FAST);
-    kit::wait::within(WAIT, "room", async { while alice.get(&target).await.status != 200 {} }).await;
+    alice.until(WAIT, &target, |answer| answer.status == 200).await;
 }
 
 #[tokio::test]
@@ -159,14 +156,8 @@ async fn what_lasts_has_a_budget_of_its_own() {
     assert_too_many(&bob.get(&proxied(CLUSTER, WATCH)).await, "--max-long-requests-per-cluster");
     watches.clear();
     let target = proxied(CLUSTER, WATCH);
-    let room = async {
-        loop {
-            if bob.open_beside("GET", &target).await.expect("a head").status == 200 {
-                return;
-            }
-        }
-    };
-    kit::wait::within(WAIT, "room", room).await;
+    let is_open = async || bob.open_beside("GET", &target).await.expect("a head").status == 200;
+    becomes(WAIT, "room", is_open).await;
 }
 
 #[tokio::test]
@@ -186,7 +177,7 @@ async fn an_upgrade_counts_until_it_is_closed() {
     first.send("still here").await.expect("taken");
     assert_eq!(first.read_exact(10).await.expect("echoed"), Bytes::from("still here"));
     drop(first);
-    kit::wait::within(WAIT, "room", async { while open().await.1.status != 101 {} }).await;
+    becomes(WAIT, "room", async || open().await.1.status == 101).await;
 }
 
 #[tokio::test]
@@ -202,7 +193,7 @@ async fn a_slot_is_held_for_the_whole_of_a_body() {
     drop(stream);
     assert_eq!(download.whole().await.expect("a proper end").text(), "last");
     let target = proxied(CLUSTER, FAST);
-    kit::wait::within(WAIT, "room", async { while bob.get(&target).await.status != 200 {} }).await;
+    bob.until(WAIT, &target, |answer| answer.status == 200).await;
 }
 
 #[tokio::test]
@@ -213,15 +204,11 @@ async fn a_changed_secret_does_not_forget_what_is_under_way() {
     // The other cluster's change comes after it on the same watch.
     fixture.hub.put_secret(cluster(OTHER, &fixture.member).token("seen"));
     let mut bob = fixture.connect(Http::H2, "bob").await;
-    let seen = async {
-        loop {
-            bob.get(&proxied(OTHER, FAST)).await;
-            if fixture.member.next_request().await.headers["authorization"] == "Bearer seen" {
-                return;
-            }
-        }
-    };
-    kit::wait::within(WAIT, "the change", seen).await;
+    becomes(WAIT, "the change", async || {
+        bob.get(&proxied(OTHER, FAST)).await;
+        fixture.member.next_request().await.headers["authorization"] == "Bearer seen"
+    })
+    .await;
     assert_too_many(&bob.get(&proxied(CLUSTER, FAST)).await, "--max-requests-per-cluster");
     drop(held);
 }

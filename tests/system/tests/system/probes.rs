@@ -1,14 +1,9 @@
 //! What is asked of members without anybody's request, and where the answer is to be found.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 
-use kit::hub::{Call, ClusterSecret, FakeHub, Fault, Resource};
-use kit::member::{FakeMember, MemberOptions, Reply};
-use kit::pki::Leaf;
-use kit::wait::{WAIT, eventually, within};
-use serde_json::Value;
-use system_tests::{CLUSTER, MEMBER_TOKEN, Testbed, TestbedBuilder, cluster};
+use system_tests::TestbedBuilder;
+use system_tests::prelude::*;
 use tokio::time::Duration;
 
 const HEALTHY: &str = "status.cluster.core.oam.dev/healthy";
@@ -150,7 +145,7 @@ async fn what_stays_as_bad_as_it_was_is_written_once() {
     let _rig = probing(&hub).arg("--circuit-failures=0").start().await;
     assert_eq!(until(&hub, CLUSTER, "false").await, "CertificateMismatch: expired");
     let (updates, dials) = (hub.calls(Call::Write(Resource::Secrets)), expired.connections_accepted());
-    let clock = tokio::time::Instant::now();
+    let clock = Instant::now();
     eventually(WAIT, || clock.elapsed() > Duration::from_millis(1100) && expired.connections_accepted() > dials + 5)
         .await;
     assert_eq!(hub.calls(Call::Write(Resource::Secrets)), updates);

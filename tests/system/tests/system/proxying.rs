@@ -8,12 +8,10 @@ mod headers;
 mod heads;
 mod paths;
 
-use http::Method;
-use kit::member::{FakeMember, Reply};
-use serde_json::json;
+use system_tests::prelude::*;
 
 /// A member that says 200 to everything.
-async fn agreeable(http: system_tests::Http) -> FakeMember {
+async fn agreeable(http: Http) -> FakeMember {
     let member = http.member().await;
     // The kit's server would send the body of an answer to HEAD over HTTP/2.
     member.on_any(|request| match request.method {

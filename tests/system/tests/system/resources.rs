@@ -13,10 +13,8 @@ mod transitions;
 mod virtual_clusters;
 mod watches;
 
-use kit::hub::{ClusterSecret, FakeHub, Resource};
-use kit::wait::{WAIT, within};
-use serde_json::Value;
-use system_tests::{Answer, Connection, Http, Streamed, Testbed, TestbedBuilder};
+use system_tests::prelude::*;
+use system_tests::{Streamed, TestbedBuilder};
 
 pub(super) const NAMESPACE: &str = "vela-system";
 pub(super) const SECRETS: Resource = Resource::Secrets;

@@ -2,13 +2,11 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::Arc;
 
 use gateway::Gateway;
 use kit::client::Client;
-use kit::pki::{ALPN_BOTH, Authority, Leaf, Trust, client_config, provider, root_store};
-use kit::wait::{WAIT, becomes, within};
-use system_tests::{Http, Testbed};
+use kit::pki::{ALPN_BOTH, Trust, client_config, provider, root_store};
+use system_tests::prelude::*;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;

@@ -5,11 +5,8 @@ mod deadline;
 mod finishing;
 mod readiness;
 
-use std::time::Duration;
-
 use kit::client::Client;
-use kit::wait::{WAIT, becomes, within};
-use system_tests::Testbed;
+use system_tests::prelude::*;
 use tokio::task::JoinHandle;
 
 /// Longer than anything here takes by itself: what ends sooner was not waited for.

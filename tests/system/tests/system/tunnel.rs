@@ -16,10 +16,8 @@ mod traffic;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-use kit::hub::ClusterSecret;
-use kit::member::{FakeMember, MemberOptions, Reply};
-use kit::pki::{Authority, Leaf};
-use system_tests::{CLUSTER, Testbed, TestbedBuilder, cluster, proxied};
+use system_tests::TestbedBuilder;
+use system_tests::prelude::*;
 use tempfile::TempDir;
 
 use self::server::{Answer, TunnelServer};
@@ -89,7 +87,7 @@ fn tunnelled(name: &str, member: &FakeMember) -> ClusterSecret {
     ClusterSecret::new("vela-system", name)
         .label(ENDPOINT_TYPE, "ClusterProxy")
         .ca(&member.ca_pem())
-        .token(system_tests::MEMBER_TOKEN)
+        .token(MEMBER_TOKEN)
 }
 
 /// A member that answers everything.

@@ -1,8 +1,6 @@
 //! What lasts is written twice: when it has begun, and when it is over.
 
-use kit::member::{FakeMember, Reply};
-use serde_json::{Value, json};
-use system_tests::{ADMIN, CLUSTER, Http, across_http, proxied};
+use system_tests::prelude::*;
 
 use super::{Log, POD, member};
 

@@ -1,12 +1,7 @@
 //! Clusters of a hub: its Secrets, followed live, and remembered while the hub is away.
 
-use std::time::Duration;
-
-use kit::hub::{Call, ClusterSecret, FakeHub, Fault, Resource};
-use kit::member::{FakeMember, MemberOptions};
-use kit::wait::{Gate, timely};
-use system_tests::{Answer, CLUSTER, Connection, Http, Testbed, cluster, proxied};
-use tokio::time::Instant;
+use kit::wait::timely;
+use system_tests::prelude::*;
 
 use super::{EFFECTIVE, PATH, is_ok, member};
 

@@ -1,17 +1,11 @@
 //! A cluster that was registered just now: the hub knows it, the gateway's watch does not yet.
 
-use std::time::Duration;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures_util::future::join_all;
-use kit::hub::{Call, ClusterSecret, Decision, FakeHub, Fault, Resource, TokenUser};
-use kit::member::{FakeMember, MemberOptions};
-use kit::wait::{Gate, WAIT, within};
-use serde_json::json;
-use system_tests::{Answer, CLUSTER, Connection, Http, Testbed, TestbedBuilder, across_http, cluster, proxied};
+use system_tests::TestbedBuilder;
+use system_tests::prelude::*;
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
 
 use super::{PATH, is_ok, member};
 
@@ -112,7 +106,7 @@ async fn all_who_wait_for_a_name_share_one_question_on_every_core() {
     let crowd = join_all((0..CROWD).map(|_| behind.get("new")));
     let open = async {
         // The first, the crowd, and who asks for the metrics.
-        kit::wait::becomes(WAIT, "the crowd", async || behind.in_flight().await >= CROWD + 2).await;
+        becomes(WAIT, "the crowd", async || behind.in_flight().await >= CROWD + 2).await;
         answering.open();
         behind.gate.open();
     };
@@ -158,9 +152,8 @@ async fn a_hub_that_does_not_say_makes_nobody_absent() {
         assert_eq!(answer.header("retry-after"), Some("1"), "{fault:?}");
         behind.hub.heal(ASKED);
         let mut connection = behind.connect(Http::H2).await;
-        let told = kit::wait::becomes(WAIT, "the hub's word", async || {
-            connection.get(&proxied("nobody", PATH)).await.status == 404
-        });
+        let told =
+            becomes(WAIT, "the hub's word", async || connection.get(&proxied("nobody", PATH)).await.status == 404);
         told.await;
     }
 }
@@ -200,7 +193,7 @@ async fn nobody_waits_for_a_cluster_that_went_again() {
     if !is_ok(&answer) {
         gone(&answer);
     }
-    kit::wait::becomes(WAIT, "the cluster's end", async || behind.get("new").await.status == 404).await;
+    becomes(WAIT, "the cluster's end", async || behind.get("new").await.status == 404).await;
 }
 
 #[tokio::test]
@@ -226,7 +219,7 @@ async fn what_is_written_last_counts() {
     behind.gate.open();
     assert!(is_ok(&answered(waiting).await));
     let latest = || behind.member.requests().pop().expect("a request was made");
-    kit::wait::becomes(WAIT, "the second token", async || {
+    becomes(WAIT, "the second token", async || {
         assert!(is_ok(&behind.get("new").await));
         latest().header("authorization") == Some("Bearer second")
     })
@@ -246,5 +239,5 @@ async fn a_cluster_of_open_cluster_management_is_where_its_managed_cluster_says(
     // no endpoint.
     let answer = answered(waiting).await;
     assert!(is_ok(&answer) || answer.status_message(503, "ServiceUnavailable").contains("api-endpoint"));
-    kit::wait::becomes(WAIT, "the managed address", async || is_ok(&behind.get("new").await)).await;
+    becomes(WAIT, "the managed address", async || is_ok(&behind.get("new").await)).await;
 }

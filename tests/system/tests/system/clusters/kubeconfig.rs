@@ -2,12 +2,8 @@
 //! the file changes.
 
 use std::path::Path;
-use std::sync::Arc;
 
-use kit::member::{FakeMember, MemberOptions};
-use kit::pki::{Authority, Leaf};
-use serde_json::{Value, json};
-use system_tests::{Testbed, proxied};
+use system_tests::prelude::*;
 
 use super::{EFFECTIVE, PATH, is_ok, member};
 

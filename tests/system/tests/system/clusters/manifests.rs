@@ -1,9 +1,7 @@
 //! Clusters of a directory: what is wrong with one is said where it is asked for, and harms no
 //! other.
 
-use kit::member::MemberOptions;
-use serde_json::{Value, json};
-use system_tests::{CLUSTER, Http, Testbed, across_http, cluster, proxied};
+use system_tests::prelude::*;
 
 use super::{EFFECTIVE, PATH, is_ok, member, secret};
 
@@ -104,7 +102,7 @@ async fn a_cluster_works_from_its_creation_to_its_deletion(http: Http) {
 }
 
 /// The credential of the latest request.
-fn authorization(member: &kit::member::FakeMember) -> String {
+fn authorization(member: &FakeMember) -> String {
     member.requests().last().and_then(|request| request.header("authorization").map(str::to_owned)).unwrap_or_default()
 }
 

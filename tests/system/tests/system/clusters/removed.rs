@@ -1,9 +1,6 @@
 //! What a cluster leaves behind when it is removed, replaced or wrong for a while.
 
-use kit::hub::ClusterSecret;
-use kit::member::{MemberOptions, Reply};
-use kit::wait::{WAIT, eventually};
-use system_tests::{ADMIN, CLUSTER, Http, MEMBER_TOKEN, Testbed, cluster, proxied};
+use system_tests::prelude::*;
 
 use super::{EFFECTIVE, PATH, is_ok, member};
 

@@ -1,13 +1,9 @@
 //! A Secret is replaced while requests are under way: every request travels with one generation of
 //! it, whole.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use kit::member::{FakeMember, MemberOptions};
-use kit::pki::{Authority, Leaf};
-use kit::wait::{WAIT, eventually};
-use system_tests::{CLUSTER, Connection, Http, Testbed, across_http, cluster, proxied};
+use system_tests::prelude::*;
 use tokio::task::JoinSet;
 
 use super::{EFFECTIVE, PATH, is_ok, member, secret};

@@ -1,14 +1,8 @@
 //! A client certificate that a program issued is presented on connections of its own, which end
 //! when it is replaced.
 
-use std::sync::Arc;
-
-use kit::member::{FakeMember, MemberOptions};
-use kit::pki::{Authority, Issued, Leaf};
-use kit::wait::{WAIT, eventually, within};
-use serde_json::json;
-use system_tests::{ADMIN, CLUSTER, Http, Testbed, across_http, cluster, proxied};
-use tokio::time::Instant;
+use kit::pki::Issued;
+use system_tests::prelude::*;
 
 use super::{PATH, Plugin, V1, assert_runs_now_and_then, member};
 

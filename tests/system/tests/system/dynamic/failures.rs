@@ -1,10 +1,6 @@
 //! A program that fails, hangs or is not there: its cluster says why, and no other cluster notices.
 
-use std::time::Duration;
-
-use serde_json::json;
-use system_tests::{Answer, CLUSTER, Http, Testbed, cluster, proxied};
-use tokio::time::Instant;
+use system_tests::prelude::*;
 
 use super::{PATH, Plugin, assert_runs_now_and_then, member};
 

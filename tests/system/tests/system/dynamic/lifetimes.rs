@@ -1,10 +1,7 @@
 //! A credential is replaced before it ends, when its Secret says something else, and not for
 //! anything less.
 
-use std::time::Duration;
-
-use kit::wait::{WAIT, within};
-use system_tests::{CLUSTER, Http, Testbed, proxied};
+use system_tests::prelude::*;
 
 use super::{PATH, Plugin, issue, member, seen};
 

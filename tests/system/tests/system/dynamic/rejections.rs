@@ -1,13 +1,9 @@
 //! A member that answers 401 makes the program run again, and the request goes out once more if it
 //! is whole.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use kit::member::{FakeMember, MemberOptions, Reply};
-use kit::wait::{WAIT, eventually};
-use system_tests::{ADMIN, CLUSTER, Http, Testbed, Versions, across_http, across_versions, proxied};
-use tokio::time::Instant;
+use system_tests::prelude::*;
 
 use super::{PATH, Plugin, assert_runs_now_and_then, seen};
 

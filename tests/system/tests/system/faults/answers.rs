@@ -1,9 +1,6 @@
 //! Answers of a member that are passed on as they are, and the few that are not: 401 and redirects.
 
-use kit::hub::ClusterSecret;
-use kit::member::Reply;
-use serde_json::json;
-use system_tests::{CLUSTER, Http, MEMBER_TOKEN, Testbed, Versions, across_versions, proxied};
+use system_tests::prelude::*;
 
 use super::assert_names_the_cluster;
 

@@ -1,10 +1,8 @@
 //! Members that break off: what may have acted on a request is never asked again, and nobody is
 //! invited to.
 
-use kit::member::Reply;
-use kit::member::raw::{Act, RawMember};
 use kit::pki::ALPN_H1;
-use system_tests::{CLUSTER, Http, Testbed, Versions, across_http, across_versions, proxied};
+use system_tests::prelude::*;
 
 use super::assert_names_the_cluster;
 use super::frames::{FrameMember, OnRequest};

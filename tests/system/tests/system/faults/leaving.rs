@@ -1,12 +1,7 @@
 //! Members that leave in good order, restart or refuse: the next request finds its way.
 
-use std::sync::Arc;
-
-use kit::member::{FakeMember, MemberOptions, Reply};
-use kit::pki::Authority;
-use kit::wait::{Gate, WAIT, eventually, free_port, within};
-use serde_json::json;
-use system_tests::{CLUSTER, Http, Testbed, across_http, cluster, proxied};
+use kit::wait::free_port;
+use system_tests::prelude::*;
 use tokio::task::JoinSet;
 
 across_http!(a_member_that_restarts_is_found_again, a_member_that_says_goodbye_is_asked_on_a_new_connection);

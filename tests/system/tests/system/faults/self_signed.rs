@@ -1,10 +1,8 @@
 //! Development clusters often serve the certificate that is also their authority
 //! (`openssl req -x509`): clients written in Go accept it, and so it has to work here.
 
-use kit::member::{FakeMember, MemberOptions, Reply};
 use kit::pki::{ALPN_BOTH, ClientAuth, self_signed_leaf, server_config};
-use serde_json::json;
-use system_tests::{CLUSTER, Http, proxied};
+use system_tests::prelude::*;
 
 use super::unreachable::{assert_unreachable, secret, testbed};
 

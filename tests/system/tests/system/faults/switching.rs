@@ -1,9 +1,7 @@
 //! A member that switches protocols without being asked to: what follows is no HTTP, and no
 //! client's business.
 
-use kit::member::raw::{Act, RawMember};
-use kit::wait::{WAIT, within};
-use system_tests::{CLUSTER, Http, Testbed, across_http, proxied};
+use system_tests::prelude::*;
 
 use super::assert_names_the_cluster;
 

@@ -1,15 +1,9 @@
 //! Members that cannot be reached or do not prove who they are: nothing is sent, and the Status
 //! says why in words that existing clients look for (`dial tcp`).
 
-use std::sync::Arc;
-
-use kit::hub::ClusterSecret;
-use kit::member::raw::{Act, RawMember};
-use kit::member::{BlackHole, FakeMember, MemberOptions, Reply};
-use kit::pki::{Authority, Leaf};
+use kit::member::BlackHole;
 use kit::wait::free_port;
-use serde_json::json;
-use system_tests::{CLUSTER, Http, MEMBER_TOKEN, Testbed, across_http, cluster, proxied};
+use system_tests::prelude::*;
 
 use super::assert_names_the_cluster;
 

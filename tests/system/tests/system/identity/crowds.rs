@@ -1,11 +1,6 @@
 //! Crowds of strangers ask the hub's reviews for nothing that users have to wait for.
 
-use std::time::Duration;
-
-use http::Method;
-use kit::hub::{Call, Decision, Fault, TokenUser};
-use kit::wait::within;
-use system_tests::{CLUSTER, Connection, Http, proxied};
+use system_tests::prelude::*;
 
 use super::{Fixture, target};
 

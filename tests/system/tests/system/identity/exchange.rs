@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use gateway::Gateway;
 use kit::member::Recorded;
 use kit::wait::{WAIT, becomes, within};
-use system_tests::{Connection, Http, cluster, proxied};
+use system_tests::{Answer, Connection, Http, cluster, proxied};
 use tempfile::TempDir;
 
 use super::{Fixture, PATH, acted_as, lines, target};
@@ -70,6 +70,13 @@ impl Fixture {
         assert_eq!(answer.status, 200, "{}", answer.text());
         self.member.next_request().await
     }
+
+    /// What the aggregator, which brings jane of the group dev, first hears of a new cluster.
+    async fn known_to_jane(&self, cluster: &str) -> Answer {
+        let connection = self.front_proxy(Http::H2).await;
+        let mut jane = connection.with("x-remote-user", "jane").with("x-remote-group", "dev");
+        jane.until(WAIT, &proxied(cluster, PATH), |answer| answer.status != 404).await
+    }
 }
 
 #[tokio::test]
@@ -92,11 +99,8 @@ async fn a_clusters_own_rules_come_first_and_concern_no_other_cluster() {
     fixture.hub.allow_all();
     let annotated = cluster("c2", &fixture.member).annotation(ANNOTATION, &mapping("dev", "by-secret"));
     fixture.hub.put_secret(annotated);
+    fixture.known_to_jane("c2").await;
     let mut connection = fixture.front_proxy(Http::H2).await;
-    let identity = [("X-Remote-User", "jane"), ("X-Remote-Group", "dev")];
-    let there = proxied("c2", PATH);
-    let answer = async { while connection.call("GET", &there, &identity, b"").await.status == 404 {} };
-    within(WAIT, "the second cluster", answer).await;
     let mapped = |user| lines(&[("user", user), ("group", "mapped"), ("uid", "u-9")]);
     assert_eq!(acted_as(&fixture.member.next_request().await), mapped("by-secret"));
     assert_eq!(acted_as(&fixture.seen_of(&mut connection, "jane", "dev").await), mapped("by-file"));
@@ -134,15 +138,8 @@ async fn a_wrong_annotation_closes_its_own_cluster_only() {
     let wrong = mapping("dev", "x").replace("group: dev", "userPattern: '('");
     fixture.hub.put_secret(cluster("c2", &fixture.member).annotation(ANNOTATION, &wrong));
     let there = proxied("c2", PATH);
-    let refused = async {
-        loop {
-            let answer = connection.get(&there).await;
-            if answer.status != 404 {
-                return answer;
-            }
-        }
-    };
-    let message = within(WAIT, "the second cluster", refused).await.status_message(503, "ServiceUnavailable");
+    let refused = connection.until(WAIT, &there, |answer| answer.status != 404).await;
+    let message = refused.status_message(503, "ServiceUnavailable");
     for part in ["cluster c2", ANNOTATION, "rule 1 (\"map\")", "userPattern"] {
         assert!(message.contains(part), "{part} missing in: {message}");
     }
@@ -150,8 +147,7 @@ async fn a_wrong_annotation_closes_its_own_cluster_only() {
     assert_eq!(connection.get(&target()).await.status, 200, "the other cluster is untouched");
 
     fixture.hub.put_secret(cluster("c2", &fixture.member));
-    let healed = async { while connection.get(&there).await.status != 200 {} };
-    within(WAIT, "the corrected annotation", healed).await;
+    connection.until(WAIT, &there, |answer| answer.status == 200).await;
 }
 
 /// Rules by which an annotation would hand out more than its author may have, and what shows that
@@ -175,19 +171,15 @@ fn elevating() -> [(String, Vec<(String, String)>); 3] {
 #[tokio::test]
 async fn writing_a_secret_does_not_make_anybody_privileged() {
     let jane = lines(&[("user", "jane"), ("group", "dev"), ("group", "system:authenticated")]);
-    let identity = [("X-Remote-User", "jane"), ("X-Remote-Group", "dev")];
     for (argument, is_allowed) in
         [("--allow-privileged-annotations=false", false), ("--allow-privileged-annotations", true)]
     {
         let fixture = Fixture::with(Http::H2, &[GATE, argument]).await;
         fixture.hub.allow_all();
-        let mut connection = fixture.front_proxy(Http::H2).await;
         for (number, (rules, elevated)) in elevating().into_iter().enumerate() {
             let name = format!("annotated-{number}");
             fixture.hub.put_secret(cluster(&name, &fixture.member).annotation(ANNOTATION, &rules));
-            let there = proxied(&name, PATH);
-            let known = async { while connection.call("GET", &there, &identity, b"").await.status == 404 {} };
-            within(WAIT, "the annotated Secret", known).await;
+            fixture.known_to_jane(&name).await;
             let expected = if is_allowed { &elevated } else { &jane };
             assert_eq!(acted_as(&fixture.member.next_request().await), *expected, "{argument}: {rules}");
         }
@@ -202,19 +194,10 @@ async fn without_the_gate_annotations_mean_nothing_and_nobody_is_exchanged() {
     fixture.hub.put_secret(cluster("c2", &fixture.member).annotation(ANNOTATION, "nonsense: ["));
     let mut connection = fixture.front_proxy(Http::H2).await;
     assert_eq!(acted_as(&fixture.seen_of(&mut connection, "jane", "dev").await), []);
-    let identity = [("X-Remote-User", "jane"), ("X-Remote-Group", "dev")];
-    let there = proxied("c2", PATH);
-    let answer = async {
-        loop {
-            let answer = connection.call("GET", &there, &identity, b"").await;
-            if answer.status != 404 {
-                return answer.status;
-            }
-        }
-    };
-    assert_eq!(within(WAIT, "the second cluster", answer).await, 200);
+    assert_eq!(fixture.known_to_jane("c2").await.status, 200);
     assert_eq!(acted_as(&fixture.member.next_request().await), []);
     // The operator's rules hold for those who ask.
+    let identity = [("X-Remote-User", "jane"), ("X-Remote-Group", "dev")];
     let asking = format!("{}?impersonate=true", target());
     assert_eq!(connection.call("GET", &asking, &identity, b"").await.status, 200);
     assert_eq!(acted_as(&fixture.member.next_request().await)[0], ("user".to_owned(), "by-file".to_owned()));

@@ -1,8 +1,6 @@
 //! A front proxy that is configured by flags, with header names of its own.
 
-use kit::member::{FakeMember, MemberOptions, Reply};
-use kit::pki::{Authority, Leaf};
-use system_tests::{CLUSTER, Connection, Http, Testbed, across_http, cluster};
+use system_tests::prelude::*;
 
 use super::target;
 

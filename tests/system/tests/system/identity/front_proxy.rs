@@ -1,10 +1,7 @@
 //! The hub's aggregator is believed what it says of its callers; nobody else is.
 
-use kit::hub::{Decision, TokenUser};
-use kit::pki::{Authority, Issued, Leaf};
-use kit::wait::{WAIT, becomes};
-use serde_json::json;
-use system_tests::{Http, MEMBER_TOKEN, across_http};
+use kit::pki::Issued;
+use system_tests::prelude::*;
 
 use super::{Fixture, PATH, target};
 

@@ -1,8 +1,6 @@
 //! Direct callers who want to be somebody else: allowed by review only, and never by the member.
 
-use kit::hub::{Call, Decision, Fault, TokenUser};
-use serde_json::{Value, json};
-use system_tests::{Http, across_http};
+use system_tests::prelude::*;
 
 use super::{Fixture, target};
 

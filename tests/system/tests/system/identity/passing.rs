@@ -1,9 +1,6 @@
 //! Callers as members see them: whole, however large they are, and never as somebody else.
 
-use kit::hub::{Decision, TokenUser};
-use kit::member::raw::{Act, RawMember};
-use serde_json::Value;
-use system_tests::{CLUSTER, Http, Testbed, Versions, across_versions, cluster, proxied};
+use system_tests::prelude::*;
 
 use super::{Fixture, PATH, acted_as, lines, target};
 
@@ -136,7 +133,7 @@ async fn upgrades_act_as_their_caller_too() {
     let testbed = Testbed::builder().cluster(CLUSTER, cluster(CLUSTER, &member)).arg(GATE).start().await;
     let target = proxied(CLUSTER, "/api/v1/namespaces/ns/pods/p/exec?command=sh");
     let mut connection = testbed.client().h1().await.unwrap();
-    let authorization = format!("Bearer {}", system_tests::ADMIN);
+    let authorization = format!("Bearer {ADMIN}");
     let headers = [("Authorization", &*authorization)];
     assert_eq!(connection.upgrade("GET", &target, "websocket", &headers).await.unwrap().status, 101);
     let head = member.next_head().await;

@@ -1,10 +1,7 @@
 //! Before it knows its clusters and whom to trust, the gateway says that it does not know, and
 //! nothing else.
 
-use kit::hub::{Call, Decision, FakeHub, Fault, Resource};
-use kit::member::{FakeMember, MemberOptions, Reply};
-use kit::wait::{Gate, WAIT};
-use system_tests::{CLUSTER, Connection, Http, Testbed, cluster};
+use system_tests::prelude::*;
 
 use super::target;
 

@@ -3,13 +3,10 @@
 
 use api::access::{Attributes, Verb};
 use api::route::MemberRequest;
-use http::Method;
-use kit::hub::TokenUser;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;
-use serde_json::{Value, json};
-use system_tests::{CLUSTER, Http, across_http, proxied};
+use system_tests::prelude::*;
 
 use super::Fixture;
 

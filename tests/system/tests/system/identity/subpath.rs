@@ -1,9 +1,7 @@
 //! The second review: a proxied request is on the hub what it is on the member, or it does not get
 //! there.
 
-use kit::hub::{Call, Decision, Fault, TokenUser};
-use serde_json::{Value, json};
-use system_tests::{CLUSTER, Connection, Http, MEMBER_TOKEN, Testbed, across_http, cluster, proxied};
+use system_tests::prelude::*;
 
 use super::{Fixture, target};
 
@@ -254,7 +252,7 @@ async fn both_reviews_are_needed_and_neither_may_fail() {
 #[tokio::test]
 async fn without_a_hub_the_policy_decides_by_cluster_and_verb() {
     let member = Http::H2.member().await;
-    member.on_any(|_| kit::member::Reply::full(200, &[], ""));
+    member.on_any(|_| Reply::full(200, &[], ""));
     let testbed = Testbed::builder().cluster(CLUSTER, cluster(CLUSTER, &member)).arg(FLAG).start().await;
     let mut viewer = testbed.anonymous(Http::H2).await.bearer(system_tests::VIEWER);
     for rest in ["/api/v1/pods", "/api/v1/pods?watch=true", "/api/v1/namespaces/ns/secrets/s", "/metrics"] {

@@ -66,9 +66,7 @@ async fn member(mut frames: MemberFrames, turns: Arc<Turns>) -> io::Result<()> {
     turns.flooded.notify_one();
     turns.event.notified().await;
     frames.send(DATA, 0, watch, b"event\n").await?;
-    loop {
-        frames.read().await?;
-    }
+    frames.ignore().await
 }
 
 async fn opened(connection: &Connection, rest: &str) -> Streamed<'static> {
@@ -127,9 +125,7 @@ async fn deaf(mut frames: MemberFrames, turns: Arc<Turns>) -> io::Result<()> {
     }
     frames.send(DATA, 0, watch, b"event\n").await?;
     turns.flooded.notify_one();
-    loop {
-        frames.read().await?;
-    }
+    frames.ignore().await
 }
 
 /// h2 counts short frames that it throws away, and only larger ones make up for them.

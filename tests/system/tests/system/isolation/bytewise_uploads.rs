@@ -2,11 +2,9 @@
 //! whole connection from the client, which is a hub's and so everybody's, and keeps each in some
 //! 250 bytes.
 
-use kit::member::{BodyEnd, Reply};
-use kit::wait::Gate;
-use serde_json::json;
+use kit::member::BodyEnd;
 use system_tests::frames::{DATA, END_STREAM, FrameClient, HEADERS, RST_STREAM, encode};
-use system_tests::{CLUSTER, Http, Testbed, across_http, proxied};
+use system_tests::prelude::*;
 
 across_http!(stalled_uploads_of_a_byte_a_frame_end_nobody_elses, a_reset_without_an_error_is_no_end_of_an_upload);
 

@@ -5,15 +5,13 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use http::Method;
-use kit::wait::{WAIT, eventually, within};
+use system_tests::Streamed;
 use system_tests::frames::{
     DATA, END_HEADERS, END_STREAM, FrameMember, GOAWAY, HEADERS, MemberFrames, RST_STREAM, STATUS_200, encode,
 };
-use system_tests::{ADMIN, CLUSTER, Connection, Http, Streamed, Testbed, proxied};
+use system_tests::prelude::*;
 use tokio::sync::Notify;
 
 /// Streams the member allows on a connection.

@@ -1,11 +1,7 @@
 //! Requests that wait for room at a member get the first that comes free, whatever else they wait
 //! for.
 
-use kit::hub::ClusterSecret;
-use kit::member::{FakeMember, MemberOptions, Reply};
-use kit::wait::{WAIT, within};
-use serde_json::json;
-use system_tests::{CLUSTER, Http, MEMBER_TOKEN, Testbed, proxied};
+use system_tests::prelude::*;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 

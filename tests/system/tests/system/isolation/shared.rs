@@ -5,11 +5,9 @@
 use std::io;
 
 use kit::client::H2Options;
-use kit::hub::ClusterSecret;
-use kit::member::{BlackHole, FakeMember, MemberOptions, Reply};
-use kit::wait::{WAIT, within};
+use kit::member::BlackHole;
 use system_tests::frames::{DATA, END_HEADERS, FrameMember, HEADERS, MemberFrames, RST_STREAM, STATUS_200, encode};
-use system_tests::{ADMIN, CLUSTER, Connection, Http, MEMBER_TOKEN, Testbed, cluster, proxied};
+use system_tests::prelude::*;
 
 use super::hub::Hub;
 
@@ -64,9 +62,7 @@ async fn send_late(mut frames: MemberFrames) -> io::Result<()> {
         frames.settled().await?;
     }
     frames.send(DATA, 0, first.expect("asked before the others"), b"event\n").await?;
-    loop {
-        frames.read().await?;
-    }
+    frames.ignore().await
 }
 
 #[tokio::test]
@@ -151,7 +147,5 @@ async fn flood(mut frames: MemberFrames, floods: usize, length: usize) -> io::Re
         frames.settled().await?;
     }
     frames.send(DATA, 0, streams[0], b"event\n").await?;
-    loop {
-        frames.read().await?;
-    }
+    frames.ignore().await
 }

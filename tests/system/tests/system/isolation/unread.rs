@@ -3,13 +3,10 @@
 
 use bytes::Bytes;
 use kit::client::H2Options;
-use kit::member::{Reply, StreamSender, Streams};
+use kit::member::{StreamSender, Streams};
 use kit::wait::unless_quiet;
-use serde_json::json;
-use system_tests::{
-    ADMIN, CLUSTER, Connection, Http, Streamed, Testbed, Versions, across_http, across_versions, proxied,
-    socket_buffers,
-};
+use system_tests::prelude::*;
+use system_tests::{Streamed, socket_buffers};
 use tokio::task::JoinSet;
 
 use super::{QUIET, assert_others_are_served};

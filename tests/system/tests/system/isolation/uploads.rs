@@ -1,11 +1,8 @@
 //! An upload that the member does not read, and a member that cannot be reached, hold nobody else
 //! back.
 
-use kit::hub::ClusterSecret;
-use kit::member::{BlackHole, Reply};
-use kit::wait::within;
-use serde_json::json;
-use system_tests::{CLUSTER, Http, MEMBER_TOKEN, Testbed, Versions, across_http, across_versions, cluster, proxied};
+use kit::member::BlackHole;
+use system_tests::prelude::*;
 
 use super::{QUIET, SOON, assert_others_are_served};
 

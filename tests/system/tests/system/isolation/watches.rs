@@ -3,10 +3,7 @@
 
 use std::collections::HashMap;
 
-use kit::member::{FakeMember, MemberOptions, Reply};
-use kit::wait::within;
-use serde_json::json;
-use system_tests::{CLUSTER, Http, Testbed, across_http, proxied};
+use system_tests::prelude::*;
 
 use super::{SOON, assert_others_are_served};
 

@@ -1,12 +1,7 @@
 //! A hub that cannot keep up with reviews: those who find its queue full may come again, as nothing
 //! was asked for them.
 
-use std::time::Duration;
-
-use http::Method;
-use kit::hub::{Call, Fault};
-use kit::wait::{WAIT, within};
-use system_tests::{Http, proxied};
+use system_tests::prelude::*;
 
 use super::Fixture;
 

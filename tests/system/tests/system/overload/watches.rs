@@ -1,6 +1,6 @@
 //! Watches of what the hub keeps: each takes a place there.
 
-use kit::wait::{WAIT, within};
+use kit::wait::{WAIT, becomes};
 use system_tests::{Http, Streamed};
 
 use super::Fixture;
@@ -39,10 +39,6 @@ async fn one_reader_cannot_take_the_watches_of_all() {
     let bob = fixture.connect(Http::H2, "bob").await;
     assert_eq!(bob.open_beside("GET", CLUSTERS).await.expect("a head").status, 200);
     open.pop();
-    let room = async {
-        while alice.open_beside("GET", CLUSTERS).await.expect("a head").status != 200 {
-            tokio::task::yield_now().await;
-        }
-    };
-    within(WAIT, "room again", room).await;
+    let is_open = async || alice.open_beside("GET", CLUSTERS).await.expect("a head").status == 200;
+    becomes(WAIT, "room again", is_open).await;
 }

@@ -1,12 +1,7 @@
 //! What goes through a proxy, and how often it is asked for a way.
 
-use kit::hub::ClusterSecret;
-use kit::member::Reply;
-use kit::member::raw::{Act, RawMember};
 use kit::proxy::{Asked, FakeProxy, ProxyKind};
-use kit::wait::WAIT;
-use serde_json::json;
-use system_tests::{ADMIN, CLUSTER, Http, MEMBER_TOKEN, cluster, proxied};
+use system_tests::prelude::*;
 
 use super::{across_proxies, behind, guarded};
 
@@ -65,7 +60,7 @@ async fn a_watch_streams(kind: ProxyKind) {
         assert!(line.contains(&format!("{{\"number\":{number}}}")), "{line}");
     }
     drop(watch);
-    kit::wait::within(WAIT, "the end of the watch at the member", events.gone()).await;
+    within(WAIT, "the end of the watch at the member", events.gone()).await;
 }
 
 async fn an_upgrade_goes_through_too(kind: ProxyKind) {

@@ -1,9 +1,7 @@
 //! Answers with and without a body, lengths, and trailers.
 
-use http::Method;
-use kit::member::{BodyEnd, Reply};
-use serde_json::json;
-use system_tests::{CLUSTER, Http, Testbed, Versions, across_versions, proxied};
+use kit::member::BodyEnd;
+use system_tests::prelude::*;
 
 across_versions!(answers_without_a_body_have_none, lengths_are_kept, a_body_of_unknown_length_stays_one);
 

@@ -1,8 +1,6 @@
 //! Which headers cross, both ways. Hop-by-hop ends at the gateway; everything else passes as it is.
 
-use kit::member::{FakeMember, Reply};
-use kit::wait::{WAIT, within};
-use system_tests::{CLUSTER, Http, Testbed, Versions, across_http, across_versions, proxied};
+use system_tests::prelude::*;
 
 use super::agreeable;
 

@@ -1,9 +1,7 @@
 //! Methods, paths and queries: raw bytes in, the same bytes out, below a base path that nothing
 //! escapes.
 
-use kit::hub::ClusterSecret;
-use kit::wait::{WAIT, within};
-use system_tests::{CLUSTER, Http, MEMBER_TOKEN, Testbed, Versions, across_http, across_versions, proxied};
+use system_tests::prelude::*;
 
 use super::agreeable;
 

@@ -2,14 +2,9 @@
 //! elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use std::time::Duration;
 
-use kit::hub::Resource;
-use kit::wait::{WAIT, eventually};
-use serde_json::{Value, json};
-use system_tests::Http;
+use system_tests::prelude::*;
 
 use super::{CLUSTERS, Event, Fixture, NAMESPACE, Watch, readable, unreadable};
 

@@ -1,10 +1,7 @@
 //! `clustergateways/health`: reported by PUT or PATCH, kept in the Secret, told again behind a
 //! gate.
 
-use kit::hub::{Call, ClusterSecret, Fault};
-use kit::wait::{Gate, WAIT, within};
-use serde_json::{Value, json};
-use system_tests::{Answer, Http, Testbed, across_http};
+use system_tests::prelude::*;
 use tokio::task::JoinSet;
 
 use super::{CLUSTERS, Fixture, NAMESPACE, SECRETS, TABLE, readable, unreadable};

@@ -1,8 +1,6 @@
 //! Reads of `clustergateways` are reads of the hub's Secrets, with the reader's own parameters.
 
-use kit::hub::{Call, ClusterSecret};
-use serde_json::json;
-use system_tests::{Http, across_http};
+use system_tests::prelude::*;
 
 use super::{CLUSTERS, Fixture, NAMESPACE, SECRETS, TABLE, names, readable, unreadable};
 

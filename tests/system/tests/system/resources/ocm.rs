@@ -1,14 +1,9 @@
 //! `--ocm-integration`: where a cluster is, and whether it is there, is what its `ManagedCluster`
 //! says.
 
-use std::time::Duration;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use kit::hub::{Call, ClusterSecret, FakeHub, Fault, Resource};
-use kit::member::{FakeMember, MemberOptions, Reply};
-use serde_json::{Value, json};
-use system_tests::{Answer, Http, Testbed, cluster, proxied};
+use system_tests::prelude::*;
 
 use super::{CLUSTERS, Fixture, NAMESPACE, names};
 

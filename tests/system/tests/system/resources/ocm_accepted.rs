@@ -1,10 +1,7 @@
 //! `--ocm-integration` and `ManagedCluster`s that no administrator has accepted: anybody with a
 //! bootstrap credential may create one, and no credential goes where it says.
 
-use kit::hub::FakeHub;
-use kit::member::FakeMember;
-use serde_json::{Value, json};
-use system_tests::{cluster, proxied};
+use system_tests::prelude::*;
 
 use super::ocm::{EFFECTIVE, FLAG, GATE, MANAGED, config, credential, fixture, member, until};
 use super::{CLUSTERS, Fixture};
@@ -127,6 +124,5 @@ async fn a_strangers_conditions_are_nobodys_health() {
     let status = async || fixture.get(&format!("{CLUSTERS}/a")).await.json()["status"].clone();
     assert_eq!(status().await, json!({"healthy": true}));
     fixture.hub.put(MANAGED, managed("a", &json!(true), &own));
-    kit::wait::becomes(EFFECTIVE, "the accepted cluster's condition", async || status().await["healthy"] == false)
-        .await;
+    becomes(EFFECTIVE, "the accepted cluster's condition", async || status().await["healthy"] == false).await;
 }

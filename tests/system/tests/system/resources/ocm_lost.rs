@@ -3,11 +3,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use kit::hub::{Call, FakeHub, Fault, Resource};
-use kit::member::{FakeMember, MemberOptions, Reply};
-use kit::wait::WAIT;
-use serde_json::json;
-use system_tests::{Answer, Http, Testbed, cluster, proxied};
+use system_tests::prelude::*;
 
 use super::Fixture;
 

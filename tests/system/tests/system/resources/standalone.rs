@@ -1,8 +1,6 @@
 //! The same resource without a hub: from manifests, with versions of the gateway's own.
 
-use kit::hub::ClusterSecret;
-use serde_json::{Value, json};
-use system_tests::{Http, Testbed};
+use system_tests::prelude::*;
 
 use super::{CLUSTERS, Watch, names, readable, unreadable};
 

@@ -1,8 +1,6 @@
 //! `virtualclusters`: Secrets, `ManagedCluster`s and the hub itself, merged.
 
-use kit::hub::{Call, ClusterSecret, FakeHub, Fault, Resource};
-use serde_json::{Value, json};
-use system_tests::{Http, Testbed, across_http};
+use system_tests::prelude::*;
 
 use super::{Fixture, NAMESPACE, SECRETS, TABLE, Watch, names, readable, unreadable};
 

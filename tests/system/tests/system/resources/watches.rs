@@ -1,8 +1,6 @@
 //! Watches of `clustergateways`: one watch of the hub each, in other words.
 
-use kit::hub::Call;
-use serde_json::json;
-use system_tests::{Http, across_http};
+use system_tests::prelude::*;
 
 use super::{CLUSTERS, Fixture, NAMESPACE, SECRETS, TABLE, readable};
 

@@ -1,13 +1,8 @@
 //! What does not end by itself is cut off when the time for draining is over, and never before.
 
-use std::time::Duration;
-
 use kit::client::H1Connection;
-use kit::member::raw::{Act, RawMember};
-use kit::member::{Ending, Reply};
-use kit::wait::WAIT;
-use system_tests::{ADMIN, CLUSTER, Testbed, Versions, across_versions, cluster, proxied};
-use tokio::time::Instant;
+use kit::member::Ending;
+use system_tests::prelude::*;
 
 use super::Leaving;
 
@@ -16,7 +11,7 @@ const DRAIN: Duration = Duration::from_secs(1);
 /// Long compared to what happens meanwhile.
 const LONG_DRAIN: Duration = Duration::from_secs(5);
 
-async fn testbed(secret: kit::hub::ClusterSecret, drain: Duration) -> Testbed {
+async fn testbed(secret: ClusterSecret, drain: Duration) -> Testbed {
     Testbed::builder().cluster(CLUSTER, secret).arg(&format!("--drain-timeout={}s", drain.as_secs())).start().await
 }
 

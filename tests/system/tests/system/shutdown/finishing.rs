@@ -2,11 +2,9 @@
 //! events.
 
 use bytes::Bytes;
-use kit::member::{Ending, Reply};
-use kit::wait::Gate;
-use system_tests::{ADMIN, CLUSTER, Http, Testbed, Versions, across_http, across_versions, proxied};
+use kit::member::Ending;
+use system_tests::prelude::*;
 use tokio::task::JoinSet;
-use tokio::time::Instant;
 
 use super::{LONG, Leaving};
 

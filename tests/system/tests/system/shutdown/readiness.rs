@@ -1,12 +1,7 @@
 //! First of all the probes fail, while everything else goes on: load balancers need time to look
 //! elsewhere.
 
-use std::time::Duration;
-
-use kit::member::Reply;
-use kit::wait::{WAIT, within};
-use system_tests::{ADMIN, CLUSTER, Http, Testbed, across_http, cluster, proxied};
-use tokio::time::Instant;
+use system_tests::prelude::*;
 
 /// Long compared to what happens meanwhile.
 const DELAY: Duration = Duration::from_secs(5);

@@ -1,12 +1,8 @@
 //! Answers are relayed as they come: the head before any body, each event at once, a clean end as a
 //! clean end.
 
-use std::time::Duration;
-
-use kit::wait::{WAIT, timely, within};
-use serde_json::json;
-use system_tests::{CLUSTER, Testbed, Versions, across_versions, proxied};
-use tokio::time::Instant;
+use kit::wait::timely;
+use system_tests::prelude::*;
 
 use super::AT_ONCE;
 

@@ -1,11 +1,8 @@
 //! A client that leaves takes its request with it, at once, whatever state that is in.
 
 use h2::Reason;
-use http::Method;
-use kit::member::{BodyEnd, Ending, Reply};
-use kit::wait::{WAIT, eventually};
-use serde_json::json;
-use system_tests::{ADMIN, CLUSTER, Http, Testbed, Versions, across_http, across_versions, proxied};
+use kit::member::{BodyEnd, Ending};
+use system_tests::prelude::*;
 
 across_versions!(
     leaving_before_the_head_cancels,

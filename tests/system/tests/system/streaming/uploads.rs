@@ -1,14 +1,9 @@
 //! Request bodies stream: the member reads while the client still sends, a member that does not
 //! read holds the client back, and one that answers early is heard at once.
 
-use std::time::Duration;
-
-use kit::member::{BodyEnd, Reply};
-use kit::wait::{Gate, within};
-use serde_json::json;
-use system_tests::{
-    CLUSTER, Connection, Failure, Http, Testbed, Versions, across_http, across_versions, proxied, socket_buffers,
-};
+use kit::member::BodyEnd;
+use system_tests::prelude::*;
+use system_tests::{Failure, socket_buffers};
 
 use super::AT_ONCE;
 

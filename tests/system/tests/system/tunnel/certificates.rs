@@ -1,10 +1,7 @@
 //! Certificates change while the gateway runs: new links use the new ones, and nothing that is
 //! under way breaks.
 
-use kit::member::{MemberOptions, Reply};
-use kit::pki::Authority;
-use kit::wait::{WAIT, becomes, eventually};
-use system_tests::{CLUSTER, Http, proxied};
+use system_tests::prelude::*;
 
 use super::{Answer, Fixture, PATH, Pki, TunnelServer, member, metric, tunnelled};
 

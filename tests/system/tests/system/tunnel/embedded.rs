@@ -1,10 +1,8 @@
 //! The gateway is its own tunnel-server.
 
 use http::StatusCode;
-use kit::member::{FakeMember, MemberOptions};
-use kit::pki::{Authority, Leaf};
-use kit::wait::{WAIT, becomes, within};
-use system_tests::{CLUSTER, Http, Testbed, TestbedBuilder, across_http, proxied};
+use system_tests::TestbedBuilder;
+use system_tests::prelude::*;
 use tempfile::TempDir;
 use tunnel::register::RegisterError;
 
@@ -95,8 +93,8 @@ async fn an_agent_links_and_its_member_is_used_like_any_other(http: Http) {
 }
 
 /// An answer that does not come.
-fn never(_: &kit::member::Recorded) -> kit::member::Reply {
-    kit::member::Reply::full(200, &[], "").after(&kit::wait::Gate::new())
+fn never(_: &kit::member::Recorded) -> Reply {
+    Reply::full(200, &[], "").after(&Gate::new())
 }
 
 #[tokio::test]

@@ -1,15 +1,7 @@
 //! What goes through the tunnel: requests, streams, upgrades, probes, with each kind of credential.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
-use kit::hub::{FakeHub, Resource};
-use kit::member::raw::{Act, RawMember};
-use kit::member::{FakeMember, MemberOptions, Reply};
-use kit::pki::{Authority, Leaf};
-use kit::wait::{WAIT, becomes, eventually};
-use serde_json::json;
-use system_tests::{ADMIN, CLUSTER, Http, MEMBER_TOKEN, across_http, proxied};
+use system_tests::prelude::*;
 
 use super::{API_SERVER, Answer, ENDPOINT_TYPE, Fixture, PATH, Pki, TunnelServer, direct, member, metric, tunnelled};
 
@@ -114,7 +106,7 @@ async fn an_exec_goes_through() {
     let raw = RawMember::always(Act::upgrade("websocket", b"hello")).await;
     let server = TunnelServer::start(&pki).await;
     server.set(CLUSTER, Answer::LeadsTo(raw.address()));
-    let secret = kit::hub::ClusterSecret::new("vela-system", CLUSTER)
+    let secret = ClusterSecret::new("vela-system", CLUSTER)
         .label(ENDPOINT_TYPE, "ClusterProxy")
         .ca(&raw.ca_pem())
         .token(MEMBER_TOKEN)

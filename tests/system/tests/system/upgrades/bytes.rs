@@ -3,10 +3,8 @@
 
 use bytes::Bytes;
 use kit::client::H1Connection;
-use kit::member::raw::{Act, RawMember};
 use kit::pki::ALPN_H1;
-use kit::wait::{Gate, WAIT, within};
-use system_tests::{ADMIN, CLUSTER, Testbed, proxied};
+use system_tests::prelude::*;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::{EXEC, SPDY, exec, upgrade};

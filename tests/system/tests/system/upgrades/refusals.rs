@@ -1,11 +1,9 @@
 //! What becomes of an upgrade that is not one: refused by the member, by the gateway, or never
 //! heard of.
 
-use kit::member::raw::{Act, RawMember};
 use kit::pki::{ALPN_H1, ALPN_H2};
 use kit::wait::free_port;
-use serde_json::json;
-use system_tests::{ADMIN, CLUSTER, Testbed, cluster, proxied};
+use system_tests::prelude::*;
 
 use super::{EXEC, SPDY, refusal, upgrade, upgrade_as};
 
