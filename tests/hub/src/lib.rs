@@ -19,6 +19,7 @@ pub mod kubectl;
 pub mod mask;
 pub mod member;
 pub mod ports;
+pub mod prelude;
 pub mod process;
 pub mod product;
 pub mod scratch;

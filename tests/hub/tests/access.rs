@@ -4,17 +4,10 @@
 //! The words of a refusal are the hub's own (RBAC's and the generic API server's), whichever way
 //! the request came.
 
-use std::sync::Arc;
-
-use anyhow::{Result, bail, ensure};
-use bytes::Bytes;
-use http::{Method, StatusCode};
-use hub_tests::http::{Client, Response};
-use hub_tests::kubeconfig::Credential;
-use hub_tests::testbed::{ALL_VERBS, CLUSTER, CLUSTER_X509, Route, Testbed, X509_USER};
-use kit::pki::Leaf;
+use hub_tests::http::Client;
+use hub_tests::prelude::*;
+use hub_tests::testbed::{ALL_VERBS, CLUSTER_X509, X509_USER};
 use libtest_mimic::Trial;
-use serde_json::json;
 
 use crate::fixture::{Fixture, test};
 

@@ -1,12 +1,7 @@
 //! The gateway as a part of the hub: its API is available, in discovery, in nobody's way, and back
 //! after a restart.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use anyhow::{Context as _, Result, ensure};
-use hub_tests::testbed::{CLUSTER, Route, Testbed};
-use hub_tests::wait;
+use hub_tests::prelude::*;
 use libtest_mimic::Trial;
 
 use crate::fixture::{Fixture, exclusive, test};

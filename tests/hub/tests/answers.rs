@@ -8,15 +8,11 @@ mod cases;
 mod lists;
 mod streams;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
-use anyhow::{Context as _, Result, anyhow, ensure};
-use bytes::Bytes;
-use http::{HeaderMap, Method, StatusCode};
-use hub_tests::http::Response;
-use hub_tests::testbed::{Route, Testbed};
+use http::HeaderMap;
+use hub_tests::prelude::*;
 use libtest_mimic::Trial;
-use serde_json::Value;
 
 use self::cases::{CASES, Case};
 use crate::access::{bearer, client};

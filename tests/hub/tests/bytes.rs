@@ -1,12 +1,7 @@
 //! Answers come back as the member sent them: status, type, encoding and every byte, for what
 //! controllers and kubectl ask in other formats than JSON.
 
-use std::sync::Arc;
-
-use anyhow::{Context as _, Result, bail, ensure};
-use http::StatusCode;
-use hub_tests::http::Response;
-use hub_tests::testbed::{Route, Testbed};
+use hub_tests::prelude::*;
 use libtest_mimic::Trial;
 
 use crate::access::{bearer, client};

@@ -1,16 +1,9 @@
 //! A cluster is a Secret: created, changed or deleted, it counts within a second.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use anyhow::{Result, ensure};
-use bytes::Bytes;
-use http::{Method, StatusCode};
-use hub_tests::hub::{MemberSecret, SECRET_NAMESPACE};
-use hub_tests::kubeconfig::Credential;
-use hub_tests::testbed::{Route, Testbed};
-use hub_tests::{ports, wait};
-use kit::pki::{Authority, Leaf};
+use hub_tests::hub::SECRET_NAMESPACE;
+use hub_tests::ports;
+use hub_tests::prelude::*;
+use kit::pki::Authority;
 use libtest_mimic::Trial;
 use tokio::time::Instant;
 
@@ -33,7 +26,7 @@ pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     ]
 }
 
-fn version(testbed: &Testbed, route: Route, cluster: &str) -> Result<hub_tests::http::Response> {
+fn version(testbed: &Testbed, route: Route, cluster: &str) -> Result<Response> {
     let path = format!("{}/version", Testbed::proxy_path(cluster));
     client(testbed, route).get(&path, &[("authorization", &bearer(&testbed.token))])
 }

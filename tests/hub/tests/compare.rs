@@ -2,12 +2,10 @@
 //! masking.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
 
-use anyhow::{Result, bail, ensure};
 use hub_tests::kubectl::{Invocation, Kubectl, Output};
 use hub_tests::mask::mask;
-use hub_tests::testbed::{Route, Testbed};
+use hub_tests::prelude::*;
 use libtest_mimic::Trial;
 
 use crate::fixture::{self, Fixture};

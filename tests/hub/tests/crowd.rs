@@ -1,15 +1,9 @@
 //! Many streams to one member at a time: more than fit into one HTTP/2 connection, none of them in
 //! another's way, and none left behind when its reader has gone.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use anyhow::{Context as _, Result, bail, ensure};
-use http::StatusCode;
 use http_body_util::BodyExt as _;
 use hub_tests::http::Client;
-use hub_tests::testbed::{CLUSTER, Route, Testbed};
-use hub_tests::wait;
+use hub_tests::prelude::*;
 use hyper::body::Incoming;
 use libtest_mimic::Trial;
 use tokio::runtime::Runtime;

@@ -3,16 +3,12 @@
 //! without an agent kubectl shows the tunnel's reason.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
-use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
 use hub_tests::control_plane::ApiServer;
 use hub_tests::egress::Proxy;
 use hub_tests::kubectl::Kubectl;
-use hub_tests::testbed::Testbed;
+use hub_tests::prelude::*;
 use hub_tests::tunnel::{AgentCredential, AgentOptions, metric};
-use hub_tests::wait;
 use libtest_mimic::Trial;
 use tunnel_server::Server;
 

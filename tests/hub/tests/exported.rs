@@ -2,17 +2,14 @@
 //! the hub's own authority and credential inline, and servers that end in
 //! `/clustergateways/<name>/proxy`. kubectl works with it as with any other.
 
-use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::sync::OnceLock;
 
-use anyhow::{Context as _, Result, anyhow, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use hub_tests::kubectl::{Invocation, Kubectl};
-use hub_tests::testbed::{ALL_VERBS, CLUSTER, CLUSTER_X509, Testbed};
-use kit::pki::Leaf;
+use hub_tests::prelude::*;
+use hub_tests::testbed::{ALL_VERBS, CLUSTER_X509};
 use libtest_mimic::Trial;
-use serde_json::{Value, json};
 
 use crate::fixture::{Fixture, test};
 use crate::{forward, streams};

@@ -3,13 +3,10 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
-use std::sync::Arc;
-use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
 use aws_lc_rs::digest::{self, Digest, SHA256};
 use hub_tests::kubectl::{Invocation, Kubectl, Running};
-use hub_tests::testbed::{Route, Testbed};
+use hub_tests::prelude::*;
 use libtest_mimic::Trial;
 
 use crate::compare::Ways;

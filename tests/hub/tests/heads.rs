@@ -4,19 +4,13 @@
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream, UdpSocket};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
-use bytes::Bytes;
-use http::{Method, StatusCode};
 use http_body_util::BodyExt as _;
-use hub_tests::testbed::{CLUSTER, Route, Testbed};
+use hub_tests::prelude::*;
 use kit::pki::{ALPN_H2, Trust};
 use libtest_mimic::Trial;
-use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::runtime::Runtime;
 use tokio::time::timeout;

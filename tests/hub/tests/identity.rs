@@ -1,12 +1,8 @@
 //! Who one is to the gateway when one comes to it directly: identity headers count only with the
 //! hub's own certificate.
 
-use std::sync::Arc;
-
-use anyhow::{Result, ensure};
-use http::StatusCode;
-use hub_tests::testbed::{CLUSTER, Testbed};
-use kit::pki::{Authority, Issued, Leaf, Usage};
+use hub_tests::prelude::*;
+use kit::pki::{Authority, Issued, Usage};
 use libtest_mimic::Trial;
 
 use crate::access::{bearer, marked};

@@ -6,11 +6,7 @@ mod churn;
 mod crew;
 mod expired;
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use anyhow::{Result, ensure};
-use hub_tests::testbed::{Route, Testbed};
+use hub_tests::prelude::*;
 use libtest_mimic::Trial;
 
 use self::churn::Churn;

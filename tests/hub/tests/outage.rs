@@ -1,15 +1,7 @@
 //! A member that goes away and comes back: callers are told, and the next request after its return
 //! is served.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use anyhow::{Context as _, Result, ensure};
-use http::StatusCode;
-use hub_tests::http::Response;
-use hub_tests::hub::MemberSecret;
-use hub_tests::testbed::{Route, Testbed};
-use hub_tests::wait;
+use hub_tests::prelude::*;
 use libtest_mimic::Trial;
 
 use crate::access::{bearer, client};

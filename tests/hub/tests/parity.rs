@@ -11,16 +11,9 @@ mod proxying;
 mod secrets;
 mod virtual_clusters;
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use anyhow::{Context as _, Result, ensure};
-use http::StatusCode;
 use hub_tests::hub::SECRET_NAMESPACE;
-use hub_tests::testbed::{CLUSTER, Route, Testbed};
-use hub_tests::wait;
+use hub_tests::prelude::*;
 use libtest_mimic::Trial;
-use serde_json::{Value, json};
 
 use crate::fixture::{Fixture, test};
 use crate::viewer;

@@ -7,16 +7,14 @@
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-use anyhow::{Context as _, Result, ensure};
 use api::access::{Attributes, Verb};
 use api::route::MemberRequest;
-use http::Method;
+use hub_tests::prelude::*;
 use hub_tests::tools::{self, Tool};
 use libtest_mimic::{Failed, Trial};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;
-use serde_json::{Value, json};
 
 const REQUESTS: usize = 20_000;
 
@@ -69,7 +67,7 @@ fn judged(sent: &Sent, plain: &MemberRequest<'_>, upgrade: &MemberRequest<'_>, t
 }
 
 fn ours(attributes: &Attributes) -> Value {
-    let text = |text: &Option<std::sync::Arc<str>>| text.as_deref().unwrap_or_default().to_owned();
+    let text = |text: &Option<Arc<str>>| text.as_deref().unwrap_or_default().to_owned();
     match attributes {
         Attributes::NonResource { path, verb } => json!({"path": **path, "verb": verb}),
         Attributes::Resource(it) => json!({

@@ -2,14 +2,11 @@
 //! them begins and gives up, as often and as fast as it likes, ends no stream of another.
 
 use std::io::Write as _;
-use std::sync::Arc;
-use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
-use http::Method;
 use hub_tests::http::Client;
 use hub_tests::kubectl::Running;
-use hub_tests::testbed::{ALL_VERBS, CLUSTER, Route, Testbed};
+use hub_tests::prelude::*;
+use hub_tests::testbed::ALL_VERBS;
 use libtest_mimic::Trial;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::{sleep, timeout};

@@ -1,12 +1,10 @@
 //! A gateway that leaves while it passes on a real member's answers: what has an end of its own
 //! comes to it.
 
-use std::sync::Arc;
 use std::thread;
 
-use anyhow::{Context as _, Result, ensure};
 use futures_util::future::join_all;
-use http::StatusCode;
+use hub_tests::prelude::*;
 use hub_tests::product::Product;
 use hub_tests::testbed::{CLUSTER, Testbed};
 use kit::client::{H2Body, H2Connection, H2Options};

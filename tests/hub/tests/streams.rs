@@ -1,11 +1,8 @@
 //! Streams into containers: `exec`, `attach`, `cp`, each over WebSocket and over SPDY, compared
 //! with the member.
 
-use std::sync::Arc;
-
-use anyhow::{Result, ensure};
 use hub_tests::kubectl::Invocation;
-use hub_tests::testbed::Testbed;
+use hub_tests::prelude::*;
 use libtest_mimic::Trial;
 
 use crate::compare::{self, Ways};

@@ -4,14 +4,9 @@
 //! kubectl allocates a terminal only if it has one itself, hence a client by hand. Channels and
 //! their meaning: `v5.channel.k8s.io`, apimachinery `pkg/util/remotecommand/constants.go`.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use anyhow::{Context as _, Result, bail, ensure};
 use futures_util::{SinkExt as _, StreamExt as _};
-use hub_tests::testbed::{Route, Testbed};
+use hub_tests::prelude::*;
 use libtest_mimic::Trial;
-use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 use tokio_tungstenite::WebSocketStream;

@@ -7,18 +7,9 @@
 
 mod identity;
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use anyhow::{Context as _, Result, ensure};
-use bytes::Bytes;
-use http::{Method, StatusCode};
-use hub_tests::http::Response;
-use hub_tests::hub::MemberSecret;
-use hub_tests::testbed::{Route, Testbed};
-use hub_tests::{ports, wait};
+use hub_tests::ports;
+use hub_tests::prelude::*;
 use libtest_mimic::Trial;
-use serde_json::{Value, json};
 
 use crate::access::{bearer, client};
 use crate::fixture::{Fixture, test};
@@ -97,7 +88,7 @@ fn failure(response: Response, code: StatusCode) -> Result<String> {
 fn application(testbed: &Testbed, route: Route) -> Result<()> {
     let namespace = format!("vela-{}", route.name());
     testbed.member.server.create_namespace(&namespace)?;
-    let vela = Vela::new(testbed, route, hub_tests::testbed::CLUSTER);
+    let vela = Vela::new(testbed, route, CLUSTER);
     for path in ["/api", "/apis", "/api/v1", "/apis/apps/v1", "/apis/rbac.authorization.k8s.io/v1"] {
         let kind = vela.get(path)?.expect(StatusCode::OK)?.json()?["kind"].clone();
         ensure!(

@@ -7,14 +7,8 @@
 mod tables;
 mod watches;
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use anyhow::{Context as _, Result, ensure};
-use hub_tests::hub::MemberSecret;
 use hub_tests::kubectl::{Kubectl, Output};
-use hub_tests::testbed::{Route, Testbed};
-use hub_tests::wait;
+use hub_tests::prelude::*;
 use libtest_mimic::Trial;
 
 use crate::fixture::{Fixture, test};

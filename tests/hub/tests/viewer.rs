@@ -5,13 +5,9 @@
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use anyhow::{Result, anyhow};
-use http::Method;
-use hub_tests::http::Response;
-use hub_tests::kubeconfig::{Credential, Kubeconfig};
+use hub_tests::kubeconfig::Kubeconfig;
 use hub_tests::kubectl::Kubectl;
-use hub_tests::testbed::{Route, Testbed};
-use serde_json::{Value, json};
+use hub_tests::prelude::*;
 
 use crate::access::{bearer, client};
 

@@ -2,11 +2,8 @@
 //! fails here.
 
 use std::io::Write as _;
-use std::sync::Arc;
-use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
-use hub_tests::testbed::{Route, Testbed};
+use hub_tests::prelude::*;
 use libtest_mimic::Trial;
 
 use crate::compare::Ways;

@@ -1,10 +1,7 @@
 //! kubectl's changing commands: one script, in a namespace for each route, with the same words at
 //! every step and the same objects in the end.
 
-use std::sync::Arc;
-
-use anyhow::{Context as _, Result};
-use hub_tests::testbed::Testbed;
+use hub_tests::prelude::*;
 use libtest_mimic::Trial;
 
 use crate::compare::{self, Ways};

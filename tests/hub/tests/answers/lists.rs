@@ -2,15 +2,9 @@
 //! same bytes on every way.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
 
-use anyhow::{Context as _, Result, ensure};
-use bytes::Bytes;
-use http::{Method, StatusCode};
-use hub_tests::http::Response;
-use hub_tests::testbed::{Route, Testbed};
+use hub_tests::prelude::*;
 use libtest_mimic::Trial;
-use serde_json::{Value, json};
 
 use super::{CBOR, JSON, PROTOBUF, prepare, same, send, values};
 use crate::fixture::{Fixture, test};

@@ -3,14 +3,8 @@
 //! What differs between two watches is the version that a bookmark carries, so bookmarks are
 //! compared by their shape.
 
-use std::sync::Arc;
-
-use anyhow::{Context as _, Result, ensure};
-use bytes::Bytes;
-use http::{Method, StatusCode};
-use hub_tests::testbed::{Route, Testbed};
+use hub_tests::prelude::*;
 use libtest_mimic::Trial;
-use serde_json::Value;
 
 use super::{CBOR, JSON, PROTOBUF, lists, prepare, send, values};
 use crate::fixture::{Fixture, test};

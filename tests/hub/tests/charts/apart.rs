@@ -4,11 +4,9 @@
 mod strangers;
 
 use std::process::Command;
-use std::sync::Arc;
 
-use anyhow::{Context as _, Result, ensure};
+use hub_tests::prelude::*;
 use libtest_mimic::Trial;
-use serde_json::{Value, json};
 
 use crate::fixture::{Fixture, Planes, TUNNELLED, on_hub};
 

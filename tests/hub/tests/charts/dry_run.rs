@@ -1,11 +1,8 @@
 //! A hub takes every rendering: no field that it does not know, nothing that the `restricted` Pod
 //! Security Standard minds.
 
-use std::sync::Arc;
-
-use anyhow::{Context as _, Result, ensure};
+use hub_tests::prelude::*;
 use libtest_mimic::Trial;
-use serde_json::json;
 
 use crate::fixture::{Fixture, Planes, on_hub};
 use crate::matrix;

@@ -4,15 +4,13 @@ mod pairs;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use anyhow::{Context as _, Result, bail, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use gateway::args::{self, Config};
 use hub_tests::helm::{Chart, Helm};
+use hub_tests::prelude::*;
 use libtest_mimic::Trial;
-use serde_json::{Value, json};
 
 use crate::fixture::{Fixture, rendering};
 use crate::matrix;

@@ -1,17 +1,12 @@
 //! A release as KubeVela has it: its names and arguments, its users' ways in, and `patch` on the
 //! APIService that its chart leaves.
 
-use std::sync::Arc;
-
-use anyhow::{Context as _, Result, ensure};
 use gateway::patch;
 use hub_tests::control_plane::ApiServer;
 use hub_tests::helm::Chart;
 use hub_tests::hub::SECRET_NAMESPACE as NAMESPACE;
-use hub_tests::kubeconfig::Credential;
-use kit::pki::Leaf;
+use hub_tests::prelude::*;
 use libtest_mimic::Trial;
-use serde_json::{Value, json};
 
 use crate::fixture::{Fixture, Planes, on_hub};
 use crate::release::{API_SERVICE, AVAILABLE, Release};

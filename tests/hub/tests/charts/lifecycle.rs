@@ -1,15 +1,9 @@
 //! A release with the chart's own values: installed, used, upgraded, used again, removed.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use anyhow::{Context as _, Result, ensure};
 use hub_tests::hub::SECRET_NAMESPACE as NAMESPACE;
-use hub_tests::kubeconfig::Credential;
+use hub_tests::prelude::*;
 use hub_tests::testbed::ALL_VERBS;
-use hub_tests::wait;
 use libtest_mimic::Trial;
-use serde_json::Value;
 
 use crate::fixture::{CLUSTER, Fixture, Planes, on_hub};
 use crate::release::{AVAILABLE, Release};

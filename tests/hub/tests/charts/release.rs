@@ -2,16 +2,13 @@
 
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
-use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
 use gateway::Gateway;
-use http::StatusCode;
 use hub_tests::helm::Workload;
 use hub_tests::http::Client;
 use hub_tests::hub::SECRET_NAMESPACE as NAMESPACE;
-use hub_tests::{ports, wait};
-use serde_json::{Value, json};
+use hub_tests::ports;
+use hub_tests::prelude::*;
 
 use crate::fixture::Planes;
 

@@ -4,18 +4,13 @@
 //! First with tunnel-servers, then the release is upgraded to gateways that embed one, and the
 //! agent finds it by itself.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use anyhow::{Context as _, Result, ensure};
 use hub_tests::helm::{Helm, Workload};
-use hub_tests::hub::{MemberSecret, SECRET_NAMESPACE as NAMESPACE};
-use hub_tests::kubeconfig::Credential;
+use hub_tests::hub::SECRET_NAMESPACE as NAMESPACE;
+use hub_tests::prelude::*;
 use hub_tests::testbed::ALL_VERBS;
-use hub_tests::{http, ports, wait};
-use kit::pki::{Authority, Issued, Leaf};
+use hub_tests::{http, ports};
+use kit::pki::{Authority, Issued};
 use libtest_mimic::Trial;
-use serde_json::{Value, json};
 use tunnel_agent::Agent;
 use tunnel_server::Server;
 

@@ -1,13 +1,10 @@
 //! Several clients with a cache each, all compared with the same truth.
 
 use std::path::Path;
-use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
 use hub_tests::follower::{Beginning, Follower};
 use hub_tests::informer::{Informer, Report};
-use hub_tests::testbed::Testbed;
-use hub_tests::wait;
+use hub_tests::prelude::*;
 
 use super::churn::Churn;
 

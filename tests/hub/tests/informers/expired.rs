@@ -5,12 +5,9 @@
 //! `eventFreshDuration`), but only of its own lifetime: after a restart everything older than its
 //! first list has expired. So this hub is one of its own.
 
-use std::time::Duration;
-
-use anyhow::{Result, ensure};
 use hub_tests::hub::SECRET_NAMESPACE;
-use hub_tests::kubeconfig::{Credential, Kubeconfig};
-use hub_tests::testbed::Testbed;
+use hub_tests::kubeconfig::Kubeconfig;
+use hub_tests::prelude::*;
 
 use super::churn::Churn;
 use super::crew::Crew;

@@ -1,15 +1,9 @@
 //! `clustergateways/health`: unhealthy until somebody says otherwise; what was said is read back,
 //! and is kept in the Secret.
 
-use std::sync::Arc;
-
-use anyhow::{Result, ensure};
-use http::{Method, StatusCode};
-use hub_tests::hub::{MemberSecret, SECRET_NAMESPACE};
-use hub_tests::testbed::{Route, Testbed};
-use hub_tests::wait;
+use hub_tests::hub::SECRET_NAMESPACE;
+use hub_tests::prelude::*;
 use libtest_mimic::Trial;
-use serde_json::{Value, json};
 
 use super::{PROMPT, appear};
 use crate::access::{bearer, client};

@@ -4,19 +4,11 @@
 //! One trial, since the kind is known to the whole hub: without it, with it, with objects, and
 //! without it again.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use anyhow::{Result, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use http::StatusCode;
-use hub_tests::hub::MemberSecret;
 use hub_tests::kubectl::Running;
-use hub_tests::testbed::{Route, Testbed};
-use hub_tests::wait;
+use hub_tests::prelude::*;
 use libtest_mimic::Trial;
-use serde_json::{Value, json};
 
 use crate::access::{bearer, client};
 use crate::fixture::{Fixture, test};

@@ -1,18 +1,8 @@
 //! The proxy handler's table: a plain request, an absent cluster, an endpoint with a path of its
 //! own, `dryRun` under names with dots, and credentials that a program issues.
 
-use std::sync::Arc;
-
-use anyhow::{Result, ensure};
-use bytes::Bytes;
-use http::{Method, StatusCode};
-use hub_tests::http::Response;
-use hub_tests::hub::MemberSecret;
-use hub_tests::testbed::{CLUSTER, Route, Testbed};
-use hub_tests::wait;
-use kit::pki::Leaf;
+use hub_tests::prelude::*;
 use libtest_mimic::Trial;
-use serde_json::{Value, json};
 
 use super::{ENDPOINT_TYPE, KIND, PROMPT, appear, secret};
 use crate::access::{bearer, client, who_am_i};

@@ -1,15 +1,10 @@
 //! How a Secret becomes a `ClusterGateway`: the Go cluster-gateway's table of conversions, with
 //! what is different here.
 
-use std::sync::Arc;
-
-use anyhow::{Context as _, Result, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use http::StatusCode;
-use hub_tests::testbed::{Route, Testbed};
+use hub_tests::prelude::*;
 use libtest_mimic::Trial;
-use serde_json::{Value, json};
 
 use super::{ENDPOINT_TYPE, KIND, appear, secret};
 use crate::fixture::{Fixture, test};

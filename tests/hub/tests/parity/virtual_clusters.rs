@@ -1,14 +1,8 @@
 //! `virtualclusters`: the hub itself as `local`, and every cluster that a Secret describes, without
 //! what must be kept secret.
 
-use std::sync::Arc;
-
-use anyhow::{Context as _, Result, ensure};
-use http::StatusCode;
-use hub_tests::testbed::{CLUSTER, Route, Testbed};
-use hub_tests::wait;
+use hub_tests::prelude::*;
 use libtest_mimic::Trial;
-use serde_json::{Value, json};
 
 use super::{ENDPOINT_TYPE, KIND, PROMPT, appear, secret};
 use crate::access::{bearer, client};

@@ -1,17 +1,8 @@
 //! An agent that is not there yet, crashes, and comes back: callers are told which hop is missing,
 //! what was under way ends, and the cluster is used again.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use anyhow::{Context as _, Result, ensure};
-use http::StatusCode;
-use hub_tests::http::Response;
-use hub_tests::hub::MemberSecret;
-use hub_tests::kubeconfig::Credential;
-use hub_tests::testbed::{Route, Testbed};
+use hub_tests::prelude::*;
 use hub_tests::tunnel::AgentCredential;
-use hub_tests::wait;
 use libtest_mimic::Trial;
 
 use super::registration::agent;

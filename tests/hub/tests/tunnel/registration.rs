@@ -2,20 +2,15 @@
 //! link is made and for as long as it is there.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::sync::Arc;
-use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail, ensure};
 use hub_tests::follower;
 use hub_tests::hub::SECRET_NAMESPACE;
-use hub_tests::testbed::Testbed;
+use hub_tests::prelude::*;
 use hub_tests::tunnel::{AgentCredential, AgentOptions, Tunnelled};
-use hub_tests::wait;
-use kit::pki::{Authority, Issued, Leaf};
+use kit::pki::{Authority, Issued};
 use libtest_mimic::Trial;
 use links::{Agents, AgentsConfig, Limits};
 use net::tls::server::KeyPairFiles;
-use serde_json::json;
 use tokio::io::AsyncReadExt as _;
 use tokio::runtime::Runtime;
 use tunnel::{ClusterName, Destination, Settings, Stream};

@@ -2,13 +2,11 @@
 //! and asks with `?impersonate=true` that the member, too, sees that user. The hub decides whether
 //! it may, the member what the user may.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
-use anyhow::{Result, anyhow, ensure};
-use http::{Method, StatusCode};
-use hub_tests::testbed::{ALL_VERBS, CLUSTER, Route, Testbed};
+use hub_tests::prelude::*;
+use hub_tests::testbed::ALL_VERBS;
 use libtest_mimic::Trial;
-use serde_json::{Value, json};
 
 use super::{Vela, failure};
 use crate::access::bearer;

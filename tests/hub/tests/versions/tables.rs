@@ -1,9 +1,7 @@
 //! What the reading commands print of `clustergateways` and `virtualclusters`.
 
-use anyhow::{Context as _, Result, ensure};
 use hub_tests::kubectl::Kubectl;
-use hub_tests::testbed::{CLUSTER, Route, Testbed};
-use serde_json::Value;
+use hub_tests::prelude::*;
 
 use super::{Version, register, run};
 
@@ -94,7 +92,7 @@ fn selectors(testbed: &Testbed, kubectl: &Kubectl, cluster: &str) -> Result<()> 
     let label = format!("suite={cluster}");
     testbed.hub.server.kubectl().ok(&format!("label secret {cluster} -n vela-system {label}"))?;
     for resource in ["clustergateways", "virtualclusters"] {
-        hub_tests::wait::until(&format!("{resource} with the label"), super::LIMIT, || {
+        wait::until(&format!("{resource} with the label"), super::LIMIT, || {
             let found = kubectl.ok(&format!("get {resource} -l {label} -o name"))?;
             ensure!(found.lines().count() == 1 && found.contains(cluster), "{found}");
             Ok(())

@@ -1,11 +1,8 @@
 //! Somebody else has the namespace whose name the chart would give to the clusters' own: no release
 //! takes it unasked.
 
-use std::sync::Arc;
-
-use anyhow::{Context as _, Result, ensure};
+use hub_tests::prelude::*;
 use libtest_mimic::Trial;
-use serde_json::json;
 
 use super::{Installed, RELEASE, register};
 use crate::fixture::{Fixture, Planes, on_hub};

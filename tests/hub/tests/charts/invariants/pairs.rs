@@ -1,12 +1,9 @@
 //! The certificates of the tunnel: who has which, for which names, and who believes whom.
 
-use std::sync::Arc;
-
-use anyhow::{Context as _, Result, bail, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use hub_tests::prelude::*;
 use kit::pki;
-use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
