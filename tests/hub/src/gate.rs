@@ -1,7 +1,9 @@
 //! What the hub sends to the gateway passes here, and can be held back: a gateway that was not
-//! scheduled for a moment finds at once what came in that time.
+//! scheduled for a moment finds at once what came in that time. Connections are counted.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context as _, Result};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy};
@@ -17,6 +19,7 @@ const PIECE: usize = 64 * 1024;
 pub struct Gate {
     address: SocketAddr,
     shut: watch::Sender<bool>,
+    accepted: Arc<AtomicUsize>,
     /// Relays until it is dropped.
     _runtime: Runtime,
 }
@@ -32,18 +35,25 @@ impl Gate {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let listener = runtime.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))).context("no port for the gate")?;
         let (address, shut) = (listener.local_addr()?, watch::Sender::new(false));
-        let open = shut.subscribe();
+        let (open, accepted) = (shut.subscribe(), Arc::new(AtomicUsize::new(0)));
+        let count = Arc::clone(&accepted);
         runtime.spawn(async move {
             while let Ok((near, _)) = listener.accept().await {
+                count.fetch_add(1, Ordering::Relaxed);
                 tokio::spawn(relay(near, target, open.clone())); // its errors are the ends' going
             }
         });
-        Ok(Self { address, shut, _runtime: runtime })
+        Ok(Self { address, shut, accepted, _runtime: runtime })
     }
 
     /// Where it listens.
     pub fn port(&self) -> u16 {
         self.address.port()
+    }
+
+    /// Connections that came so far.
+    pub fn accepted(&self) -> usize {
+        self.accepted.load(Ordering::Relaxed)
     }
 
     /// Holds back what clients send.

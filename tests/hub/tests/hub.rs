@@ -14,7 +14,7 @@ mod compare;
 mod crowd;
 mod egress;
 mod exported;
-mod fixture;
+mod fleet;
 mod forward;
 mod heads;
 mod identity;
@@ -70,6 +70,7 @@ fn main() -> ExitCode {
         identity::trials(&fixture),
         clusters::trials(&fixture),
         outage::trials(&fixture),
+        fleet::trials(&fixture),
         vela::trials(&fixture),
         bytes::trials(&fixture),
         answers::trials(&fixture),
