@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
+use api::secret::{ClusterEndpoint, ClusterSecret, Credential, Endpoint, Trust};
 use hub_tests::control_plane::ApiServer;
 use hub_tests::wait;
 use kit::pki::Authority;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::caller::Caller;
 use crate::clusters::rights;
@@ -49,19 +50,11 @@ fn caller(server: &ApiServer) -> Caller {
 }
 
 /// Makes a namespace called `cluster`, which the gateways' account may read, with the Secret of the
-/// cluster in it: `data` for an endpoint of the type `endpoint`.
-pub fn register_alone(hub: &HubSide, cluster: &str, endpoint: &str, data: &Value) -> Result<()> {
+/// cluster in it.
+pub fn register_alone(hub: &HubSide, cluster: &str, secret: &ClusterSecret) -> Result<()> {
     hub.hub.server.create_namespace(cluster)?;
     hub.hub.apply(&rights(cluster))?;
-    hub.hub.apply(&[json!({
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": cluster, "namespace": cluster, "labels": {
-            "cluster.core.oam.dev/cluster-credential-type": "ServiceAccountToken",
-            "cluster.core.oam.dev/cluster-endpoint-type": endpoint,
-        }},
-        "stringData": data,
-    })])
+    hub.hub.apply(&[secret.document(Some(cluster), cluster)?])
 }
 
 // === impl Member ===
@@ -99,12 +92,10 @@ impl Gateway {
     /// Starts `target` with `member` as its only cluster, called `cluster` as its namespace on the
     /// hub.
     pub fn start(testbed: &mut Testbed, member: &Member, target: Target, cluster: &str) -> Result<Self> {
-        let data = json!({
-            "endpoint": member.server.url(),
-            "ca.crt": member.authority.root_pem(),
-            "token": member.token,
-        });
-        register_alone(&*testbed.hub()?, cluster, "Const", &data)?;
+        let endpoint = ClusterEndpoint::at(Endpoint::parse(&member.server.url(), false)?);
+        let trust = Trust::Bundle(member.authority.root_pem().into());
+        let secret = ClusterSecret::new(endpoint, trust, Credential::Token(member.token.clone().into()));
+        register_alone(&*testbed.hub()?, cluster, &secret)?;
         let destination = Destination {
             cluster,
             address: member.server.address(),

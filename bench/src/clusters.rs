@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use api::secret::Endpoint;
 use bytes::Bytes;
 use http::Method;
 use http::header::{CONTENT_TYPE, HeaderValue};
@@ -75,7 +76,8 @@ impl Clusters {
         server.create_namespace(namespace)?;
         side.hub.apply(&rights(namespace))?;
         let hub = Caller::with_certificate(server.address(), server.authority(), server.admin());
-        let secrets = Secrets { endpoint: format!("https://{}", upstream.address()), namespace: namespace.to_owned() };
+        let endpoint = Endpoint::parse(&format!("https://{}", upstream.address()), false)?;
+        let secrets = Secrets { endpoint, namespace: namespace.to_owned() };
         let shared = upstream.authority().root_pem();
         let root = move |number: usize| match roots {
             Roots::Own if number > 0 => Authority::new(&name(number)).root_pem(),

@@ -9,9 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
-use secrecy::ExposeSecret as _;
-use serde_json::{Value, json};
+use api::secret::{ClusterEndpoint, ClusterSecret, Credential, Endpoint, Trust};
 
 use crate::{member::Member, private_file};
 
@@ -39,20 +37,24 @@ impl Manifests {
     /// Adds a member that the gateway dials, or replaces its manifest.
     pub fn add(&self, member: &Member) -> io::Result<()> {
         let endpoint = format!("https://{}", member.address());
-        self.write(member, "Const", json!({"endpoint": STANDARD.encode(endpoint)}))
+        let endpoint = Endpoint::parse(&endpoint, false).map_err(io::Error::other)?;
+        self.write(member, ClusterEndpoint::at(endpoint))
     }
 
     /// Adds a member that only its agent reaches: the manifest says no address.
     pub fn add_tunnelled(&self, member: &Member) -> io::Result<()> {
-        self.write(member, "ClusterProxy", json!({}))
+        self.write(member, ClusterEndpoint::ClusterProxy)
     }
 
-    fn write(&self, member: &Member, endpoint_type: &str, data: Value) -> io::Result<()> {
+    fn write(&self, member: &Member, endpoint: ClusterEndpoint) -> io::Result<()> {
         let name = member.name();
+        let trust = Trust::Bundle(member.ca_pem().into());
+        let secret = ClusterSecret::new(endpoint, trust, Credential::Token(member.token().clone()));
+        let manifest = secret.document(None, name).map_err(io::Error::other)?;
         // The name of the unfinished file has no extension that a reader of manifests would take.
         let unfinished = self.directory.join(format!(".{name}.unfinished"));
         let mut file = private_file::create(&unfinished)?;
-        serde_json::to_writer_pretty(&mut file, &manifest(member, endpoint_type, data))?;
+        serde_json::to_writer_pretty(&mut file, &manifest)?;
         file.flush()?;
         fs::rename(unfinished, self.path(name))
     }
@@ -68,27 +70,12 @@ impl Manifests {
     }
 }
 
-fn manifest(member: &Member, endpoint_type: &str, mut data: Value) -> Value {
-    data["ca.crt"] = json!(STANDARD.encode(member.ca_pem()));
-    data["token"] = json!(STANDARD.encode(member.token().expose_secret()));
-    json!({
-        "kind": "Secret",
-        "apiVersion": "v1",
-        "metadata": {
-            "name": member.name(),
-            "labels": {
-                "cluster.core.oam.dev/cluster-credential-type": "ServiceAccountToken",
-                "cluster.core.oam.dev/cluster-endpoint-type": endpoint_type,
-            },
-        },
-        "type": "Opaque",
-        "data": data,
-    })
-}
-
 #[cfg(test)]
 mod tests {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
     use secrecy::SecretString;
+    use serde_json::Value;
 
     use super::*;
     use crate::member::{LIMA, Pace};

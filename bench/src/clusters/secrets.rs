@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::Result;
+use api::secret::{ClusterEndpoint, ClusterSecret, Credential, Endpoint, Trust};
 use http::Method;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use hub_tests::hub::SECRET_NAMESPACE;
@@ -22,7 +23,7 @@ const ACCOUNT: &str = "gateway";
 
 /// Where they are, and where they lead.
 pub struct Secrets {
-    pub endpoint: String,
+    pub endpoint: Endpoint,
     pub namespace: String,
 }
 
@@ -70,7 +71,7 @@ impl Secrets {
                         if number >= count {
                             return anyhow::Ok(());
                         }
-                        let body = serde_json::to_vec(&secrets.document(number, &root(number)))?;
+                        let body = serde_json::to_vec(&secrets.document(number, &root(number))?)?;
                         let mut request = hub.request(Method::POST, &path, body.into())?;
                         request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
                         hub.ask(&connection, request).await?;
@@ -84,15 +85,10 @@ impl Secrets {
         Ok(())
     }
 
-    fn document(&self, number: usize, root: &str) -> Value {
-        json!({
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {"name": name(number), "labels": {
-                "cluster.core.oam.dev/cluster-credential-type": "ServiceAccountToken",
-                "cluster.core.oam.dev/cluster-endpoint-type": "Const",
-            }},
-            "stringData": {"endpoint": self.endpoint, "ca.crt": root, "token": token(number)},
-        })
+    fn document(&self, number: usize, root: &str) -> Result<Value> {
+        let endpoint = ClusterEndpoint::at(self.endpoint.clone());
+        let credential = Credential::Token(token(number).into());
+        let secret = ClusterSecret::new(endpoint, Trust::Bundle(root.into()), credential);
+        Ok(secret.document(Some(&self.namespace), &name(number))?)
     }
 }

@@ -7,6 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use anyhow::Result;
+use api::secret::{ClusterEndpoint, ClusterSecret, ConstEndpoint, Credential, Endpoint, ProxyUrl, Trust};
 use hub_tests::ports;
 use hub_tests::process::Process;
 use kit::member::{FakeMember, MemberOptions, Reply};
@@ -84,15 +85,18 @@ pub fn contenders(testbed: &mut Testbed) -> Result<Vec<Contender>> {
     ])
 }
 
+/// The member's, behind `endpoint`.
+fn secret(world: &World, endpoint: ClusterEndpoint) -> ClusterSecret {
+    let trust = Trust::Bundle(world.member.ca_pem().into());
+    ClusterSecret::new(endpoint, trust, Credential::Token("member-token".to_owned().into()))
+}
+
 /// The member behind the proxy, under the name `cluster`.
 fn proxied(testbed: &mut Testbed, world: &Rc<World>, target: Target, cluster: &str) -> Result<Requests> {
-    let data = json!({
-        "endpoint": world.member.url(),
-        "ca.crt": world.member.ca_pem(),
-        "token": "member-token",
-        "proxy-url": world.proxy.url(),
-    });
-    register_alone(&*testbed.hub()?, cluster, "Const", &data)?;
+    let url = Endpoint::parse(&world.member.url(), false)?;
+    let proxy = Some(ProxyUrl::parse(&world.proxy.url())?);
+    let endpoint = ClusterEndpoint::Const(ConstEndpoint { url, proxy, fallbacks: Vec::new() });
+    register_alone(&*testbed.hub()?, cluster, &secret(world, endpoint))?;
     let registered = Registered { namespace: Some(cluster), flags: &[] };
     let route = proxies::start_registered(testbed, target, world.destination(cluster), registered)?;
     Requests::new(testbed, world, route, None)
@@ -100,8 +104,7 @@ fn proxied(testbed: &mut Testbed, world: &Rc<World>, target: Target, cluster: &s
 
 /// The member behind an agent, which links to the gateway itself.
 fn tunnelled(testbed: &mut Testbed, world: &Rc<World>, cluster: &str) -> Result<Requests> {
-    let data = json!({"ca.crt": world.member.ca_pem(), "token": "member-token"});
-    register_alone(&*testbed.hub()?, cluster, "ClusterProxy", &data)?;
+    register_alone(&*testbed.hub()?, cluster, &secret(world, ClusterEndpoint::ClusterProxy))?;
     let identity = format!("system:tunnel-agent:{cluster}");
     let user = json!([{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": identity}]);
     testbed.hub()?.hub.allow_agent(cluster, &user, &[cluster])?;

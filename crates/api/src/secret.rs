@@ -182,6 +182,11 @@ fn is_rfc3339(text: &str) -> bool {
 // === impl ClusterEndpoint ===
 
 impl ClusterEndpoint {
+    /// A fixed URL, straight there.
+    pub fn at(url: Endpoint) -> Self {
+        Self::Const(ConstEndpoint { url, proxy: None, fallbacks: Vec::new() })
+    }
+
     fn read(labels: &BTreeMap<String, String>, data: Data<'_>, rules: SecretRules) -> Result<Self, SecretError> {
         match labels.get(ENDPOINT_TYPE_LABEL).map(String::as_str) {
             None | Some(ENDPOINT_TYPE_CONST) => {}

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use api::secret::{ClusterEndpoint, ClusterSecret, ConstEndpoint, Credential as SecretCredential, Endpoint, Trust};
+use api::secret::{ClusterEndpoint, ClusterSecret, Credential as SecretCredential, Endpoint, Trust};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use kit::pki::{Authority, Issued};
@@ -77,8 +77,7 @@ impl MemberSecret {
 }
 
 fn at(endpoint: &str) -> ClusterEndpoint {
-    let url = Endpoint::parse(endpoint, true).expect("a URL of an API server");
-    ClusterEndpoint::Const(ConstEndpoint { url, proxy: None, fallbacks: Vec::new() })
+    ClusterEndpoint::at(Endpoint::parse(endpoint, true).expect("a URL of an API server"))
 }
 
 // === impl Hub ===
