@@ -6,6 +6,7 @@
 //! a member: client-go repeats *any* request, POST too, that is answered 5xx with it.
 
 mod failure;
+mod hub;
 mod verdict;
 
 use api::accept::StatusForm;
@@ -161,7 +162,7 @@ impl Error {
             Self::TooMany(error) => error.into(),
             Self::HeldTooMuch => Status::new(StatusCode::TOO_MANY_REQUESTS, Reason::TooManyRequests, self.to_string()),
             Self::Cluster(failure) => failure.into(),
-            Self::Hub(failure, resource) => failure.into_status(resource),
+            Self::Hub(failure, resource) => hub::status(*failure, resource),
             Self::Status(status) => *status,
         }
     }

@@ -13,7 +13,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::cluster_gateway::RESOURCE;
 use api::cluster_name::ClusterName;
 use api::health::Health;
 use api::secret::{HEALTHY_ANNOTATION, HEALTHY_REASON_ANNOTATION};
@@ -112,8 +111,7 @@ async fn keep(cluster: &Cluster, finding: Finding, failed: u32, hub: &Hub) {
         return;
     }
     if let Err(failure) = write(hub, &spec.name, &finding, failed).await {
-        let reason = failure.into_status(RESOURCE);
-        tracing::warn!(cluster = %spec.name, reason = reason.message(), "cannot write the health of a cluster, trying again at the next probe");
+        tracing::warn!(cluster = %spec.name, reason = %failure, "cannot write the health of a cluster, trying again at the next probe");
     }
 }
 

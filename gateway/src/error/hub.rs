@@ -1,0 +1,101 @@
+//! Failures of requests to the hub, in words for the caller, and as which HTTP status.
+//!
+//! A failure of the hub keeps its code and reason; one between the hub and us says what the
+//! operator has to do. What the hub says about *our* rights is never told as if it were about the
+//! caller's.
+
+use api::status::{Details, Reason, Status};
+use http::StatusCode;
+
+use crate::hub::{Cause, HubFailure, Verb};
+
+/// Told to whoever asked for `resource`.
+pub fn status(failure: HubFailure, resource: &'static str) -> Status {
+    let (verb, plural) = (failure.verb.as_str(), failure.collection.plural());
+    match failure.cause {
+        Cause::Status(status) => match status.code {
+            401 => Status::internal_error(
+                "the hub does not accept the gateway's own credential: renew its token or kubeconfig",
+            ),
+            403 => Status::internal_error(&format!(
+                "the hub does not let the gateway {verb} {plural}: grant its ServiceAccount {verb} on {plural} in the \
+                 namespace of the cluster Secrets, or see the gateway's log for another cause"
+            )),
+            _ => status.into_status(plural, resource),
+        },
+        Cause::Unreachable(_) => {
+            let message = format!("the gateway cannot reach the hub to {verb} {resource}; see the gateway's log");
+            Status::new(StatusCode::SERVICE_UNAVAILABLE, Reason::ServiceUnavailable, message)
+                .with_details(Details { retry_after_seconds: retry_after(failure.verb), ..Details::default() })
+        }
+        Cause::Busy => too_many(format!("too many requests to the hub for {resource} in flight; retry shortly")),
+        Cause::TooManyWatches { most } => too_many(format!(
+            "you have too many watches open: this gateway serves {most} of one user at once, and one of \
+             virtualclusters counts twice; close some before you open another"
+        )),
+        Cause::Timeout => Status::new(
+            StatusCode::GATEWAY_TIMEOUT,
+            Reason::Timeout,
+            format!("the hub did not answer a request to {verb} {resource} in time"),
+        ),
+        Cause::TooLarge => Status::internal_error(&format!(
+            "the hub's answer about {resource} is too large: request less with limit or a selector"
+        )),
+        Cause::Unreadable => Status::internal_error(&format!("the hub's answer about {resource} cannot be read")),
+    }
+}
+
+/// Seconds; 0 for what must not be repeated unasked.
+fn retry_after(verb: Verb) -> u32 {
+    u32::from(verb != Verb::Update)
+}
+
+fn too_many(message: String) -> Status {
+    Status::new(StatusCode::TOO_MANY_REQUESTS, Reason::TooManyRequests, message)
+        .with_details(Details { retry_after_seconds: 1, ..Details::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use api::hub_status::HubStatus;
+
+    use super::*;
+    use crate::hub::Collection;
+
+    fn to_status(verb: Verb, cause: Cause) -> Status {
+        status(HubFailure { verb, collection: Collection::Secrets, cause }, "clustergateways")
+    }
+
+    #[test]
+    fn missing_rights_of_ours_are_not_the_callers() {
+        let message = "secrets is forbidden: User \"system:serviceaccount:vela-system:gateway\" cannot list".to_owned();
+        let status = to_status(Verb::List, Cause::Status(HubStatus { code: 403, message, ..HubStatus::default() }));
+        assert_eq!(status.code(), StatusCode::INTERNAL_SERVER_ERROR);
+        assert!(status.message().contains("list on secrets") && !status.message().contains("serviceaccount:"));
+        let status = to_status(Verb::Get, Cause::Status(HubStatus { code: 401, ..HubStatus::default() }));
+        assert_eq!(status.code(), StatusCode::INTERNAL_SERVER_ERROR);
+    }
+
+    #[test]
+    fn only_reads_are_to_be_repeated_when_the_hub_is_away() {
+        let seconds = |verb| {
+            let status = to_status(verb, Cause::Unreachable("10.0.0.1 refused".into()));
+            assert_eq!(status.code(), StatusCode::SERVICE_UNAVAILABLE);
+            assert!(!status.message().contains("10.0.0.1"), "the hub's address is for the log");
+            status.details().map(|details| details.retry_after_seconds)
+        };
+        assert_eq!((seconds(Verb::List), seconds(Verb::Update)), (Some(1), Some(0)));
+    }
+
+    #[test]
+    fn watches_beyond_the_limit_are_told_to_come_again() {
+        for (cause, words) in
+            [(Cause::Busy, "in flight"), (Cause::TooManyWatches { most: 128 }, "serves 128 of one user")]
+        {
+            let status = to_status(Verb::Watch, cause);
+            assert_eq!(status.code(), StatusCode::TOO_MANY_REQUESTS);
+            assert_eq!(status.details().map(|details| details.retry_after_seconds), Some(1));
+            assert!(status.message().contains(words), "{status:?}");
+        }
+    }
+}
