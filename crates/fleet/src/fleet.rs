@@ -55,8 +55,8 @@ impl Fleet {
     /// A client for the cluster's API, through the gateway. Everything that kube's clients do
     /// works, watches, logs and upgrades too.
     ///
-    /// It costs a task and a queue, which is what kube makes of any client, and no connection: make
-    /// it when it is used, and keep names.
+    /// It costs no connection, but a task and a queue of about 6 KiB, which kube makes for any
+    /// client: make it when it is used, and keep names.
     pub fn client(&self, cluster: &ClusterName) -> Client {
         Client::new(Through::new(self.hub.clone(), cluster), self.hub.default_namespace())
             .with_valid_until(*self.hub.valid_until())
