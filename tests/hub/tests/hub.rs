@@ -14,6 +14,7 @@ mod compare;
 mod crowd;
 mod egress;
 mod exported;
+mod fixture;
 mod fleet;
 mod forward;
 mod heads;
