@@ -44,7 +44,8 @@ struct Request {
 pub const CONNECTION: usize = 32 * 1024;
 /// Of a request, beside its head and its bodies.
 const REQUEST: usize = 4 * 1024;
-/// Of a header line, beside its text.
+/// Of a header line, beside its text. A value counts twice: where it was received in Huffman's code,
+/// it has a buffer of twice the coded length.
 const LINE: usize = 64;
 
 /// An account for a connection from `address`, served on `core`.
@@ -60,7 +61,7 @@ pub fn open(budget: &Budget, core: usize, address: IpAddr) -> Account {
 pub fn open_request(budget: &Budget, core: usize, of: &Account, headers: &HeaderMap) -> Account {
     let client = Arc::clone(&of.holder().client);
     let account = budget.open(core, Holding { client, request: Some(Request::default()) });
-    let lines = headers.iter().map(|(name, value)| LINE + name.as_str().len() + value.len());
+    let lines = headers.iter().map(|(name, value)| LINE + name.as_str().len() + 2 * value.len());
     account.take(REQUEST + lines.sum::<usize>());
     account
 }

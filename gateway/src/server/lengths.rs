@@ -98,7 +98,7 @@ impl Reader {
 
     /// What is held of a head, twice: the parser has it too.
     fn count(&mut self) {
-        let held = if let State::Head(begun) = &self.state { 2 * begun.len() } else { 0 };
+        let held = if let State::Head(begun) = &self.state { 2 * begun.capacity() } else { 0 };
         if let Some(account) = &self.account {
             account.recount(&mut self.counted, held);
         }

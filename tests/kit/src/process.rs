@@ -65,6 +65,14 @@ impl LoggedProcess {
         assert!(status.expect("there is a kill").success());
     }
 
+    /// Bytes of memory that it has had resident at most (`VmHWM` of proc(5)).
+    pub fn most_resident(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it runs");
+        let kib: Option<u64> =
+            status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok());
+        1024 * kib.expect("there is a VmHWM")
+    }
+
     pub fn kill(&mut self) {
         self.child.kill().expect("it runs");
     }

@@ -97,7 +97,7 @@ fn forbidden<T>(testbed: &Testbed, cluster: &str, user: &str, start: impl FnOnce
     let started = start()?;
     wait::until_true("the refusal to be counted", LIMIT, || Ok(registrations(tunnelled, "forbidden")? > before))?;
     wait::until_true("the log to say which permission is missing", LIMIT, || {
-        let (user, cluster) = (format!("user \"{user}\""), format!("as cluster \"{cluster}\""));
+        let (user, cluster) = (format!("user \"{user}\""), format!("link cluster \"{cluster}\""));
         let words = [&*user, &*cluster, "needs \"create\" of \"clustergateways/tunnel\""];
         let log = testbed.log()?.replace("\\\"", "\"");
         Ok(log.lines().any(|line| words.iter().all(|word| line.contains(word))))
