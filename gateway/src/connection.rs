@@ -87,7 +87,7 @@ impl Connection {
     /// A request of it was authenticated as one of `user`: the connection is no stranger's, unless
     /// that is anybody.
     pub fn authenticated(&self, user: &Arc<User>) {
-        if self.is_known.load(Ordering::Relaxed) || user.is_anonymous() {
+        if self.is_known() || user.is_anonymous() {
             return;
         }
         self.is_known.store(true, Ordering::Relaxed);
@@ -95,13 +95,14 @@ impl Connection {
         drop(self.pending.lock().take());
     }
 
-    /// Completes when the connection has to make room: it holds too much, or is a stranger's and
-    /// another has come.
-    pub async fn gives_way(&self) -> &'static str {
-        tokio::select! {
-            () = self.held.ended() => "the gateway holds too many bytes, and it the most",
-            () = self.given_away.cancelled() => "another took its place before it was authenticated",
-        }
+    /// A request was authenticated.
+    pub fn is_known(&self) -> bool {
+        self.is_known.load(Ordering::Relaxed)
+    }
+
+    /// Completes when another connection was given this one's place, before it was known.
+    pub async fn given_away(&self) {
+        self.given_away.cancelled().await;
     }
 
     /// Takes no further requests on this connection: GOAWAY, or `Connection: close`.

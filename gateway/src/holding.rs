@@ -44,8 +44,8 @@ struct Request {
 pub const CONNECTION: usize = 32 * 1024;
 /// Of a request, beside its head and its bodies.
 const REQUEST: usize = 4 * 1024;
-/// Of a header line, beside its text. A value counts twice: where it was received in Huffman's code,
-/// it has a buffer of twice the coded length.
+/// Of a header line, beside its text. A value counts twice: where it was received in Huffman's
+/// code, it has a buffer of twice the coded length.
 const LINE: usize = 64;
 
 /// An account for a connection from `address`, served on `core`.

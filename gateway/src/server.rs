@@ -1,5 +1,6 @@
 //! The serving side of one core: accept, TLS, HTTP/2 or HTTP/1.1, then the handler.
 
+mod cut;
 mod http1;
 mod http2;
 mod lengths;
@@ -23,6 +24,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
+use self::cut::Cut;
 use self::limits::Limits;
 use crate::connection::Connection;
 use crate::holding;
@@ -138,7 +140,7 @@ where
     Ended: From<E>,
 {
     let drain = &connection.gateway().drain;
-    let (mut serving, mut cut) = (pin!(serving), pin!(cut(connection)));
+    let (mut serving, mut cut) = (pin!(serving), pin!(Cut::new(connection)));
     tokio::select! {
         biased;
         end = serving.as_mut() => return Ok(end?),
@@ -152,19 +154,5 @@ where
         () = drain.hard() => Ok(()),
         why = cut => Err(why),
         end = serving => Ok(end?),
-    }
-}
-
-/// Completes when the connection is to end, whatever it is about.
-async fn cut(connection: &Connection) -> Ended {
-    let silent = async {
-        tokio::time::sleep(Limits::FIRST_REQUEST).await;
-        if connection.has_begun() {
-            std::future::pending::<()>().await;
-        }
-    };
-    tokio::select! {
-        why = connection.gives_way() => Ended::GaveWay(why),
-        () = silent => Ended::NoRequest(Limits::FIRST_REQUEST),
     }
 }

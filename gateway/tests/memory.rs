@@ -51,8 +51,8 @@ struct Siege {
     directory: TempDir,
 }
 
-/// The user who does nothing of the kind, with a member of its own, on a thread of its own: how long
-/// it waits is not to be how busy the attackers are.
+/// The user who does nothing of the kind, with a member of its own, on a thread of its own: how
+/// long it waits is not to be how busy the attackers are.
 struct Fifth {
     url: String,
     ca: String,
@@ -284,6 +284,11 @@ async fn everything_at_once_stays_within_memory_and_disturbs_nobody_else() {
     LocalSet::new().run_until(siege()).await;
 }
 
+#[expect(clippy::print_stderr, reason = "what it is run for by hand")]
+fn print_figures(resident: u64, answers: u64) {
+    eprintln!("{} MiB resident at most; the fifth user had {answers} answers and as many events", resident >> 20);
+}
+
 async fn siege() {
     let seconds = std::env::var("ATTACK_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(8);
     let siege = Siege::begin().await;
@@ -312,7 +317,7 @@ async fn siege() {
     is_over.store(true, Ordering::Relaxed);
     assert!(thread.join().is_ok(), "the fifth user was disturbed");
     attackers.shutdown().await;
-    println!("{} MiB resident at most; the fifth user had {answers} answers and as many events", resident >> 20);
+    print_figures(resident, answers);
     assert!(resident < MEMORY, "{} MiB", resident >> 20);
     let connection = siege.client.h2().await.expect("a connection");
     let metrics = connection.get("/metrics", &[("authorization", "Bearer root")]).await.expect("a head");

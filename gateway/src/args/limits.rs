@@ -29,8 +29,8 @@ pub struct Limits {
     pub max_held_bytes: Option<u64>,
 }
 
-/// Of the memory that the process may use. What is held takes up to twice its bytes, in buffers that
-/// are not full and in sockets.
+/// Of the memory that the process may use. What is held takes up to twice its bytes, in buffers
+/// that are not full and in sockets.
 const SHARE: u64 = 3;
 /// Where memory has no limit.
 const HELD_BYTES: u64 = 1 << 30;

@@ -1,0 +1,54 @@
+//! When a connection ends whatever it is about: it holds too much, or is a stranger's.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use super::Ended;
+use super::limits::Limits;
+use crate::connection::Connection;
+
+/// Completes when the connection is to end. Polled whenever its connection is: of one that is
+/// known, that costs a look.
+pub(super) struct Cut<'c> {
+    connection: &'c Connection,
+    /// Gone when it is known whose the connection is.
+    stranger: Option<Pin<Box<dyn Future<Output = Ended> + Send + 'c>>>,
+}
+
+async fn stranger(connection: &Connection) -> Ended {
+    let silent = async {
+        tokio::time::sleep(Limits::FIRST_REQUEST).await;
+        if connection.has_begun() {
+            std::future::pending::<()>().await;
+        }
+    };
+    tokio::select! {
+        () = connection.given_away() => Ended::GaveWay("another took its place before it was authenticated"),
+        () = silent => Ended::NoRequest(Limits::FIRST_REQUEST),
+    }
+}
+
+// === impl Cut ===
+
+impl<'c> Cut<'c> {
+    pub(super) fn new(connection: &'c Connection) -> Self {
+        Self { connection, stranger: Some(Box::pin(stranger(connection))) }
+    }
+}
+
+impl Future for Cut<'_> {
+    type Output = Ended;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Ended> {
+        let this = &mut *self;
+        if this.connection.held().check(cx).is_err() {
+            return Poll::Ready(Ended::GaveWay("the gateway holds too many bytes, and it the most"));
+        }
+        match &mut this.stranger {
+            Some(_) if this.connection.is_known() => this.stranger = None,
+            Some(stranger) => return stranger.as_mut().poll(cx),
+            None => {}
+        }
+        Poll::Pending
+    }
+}
