@@ -7,7 +7,7 @@ pub const CRATES: &[&[&str]] = &[
     &["tunnel-tests", "demo", "bench", "count"],
     &["dist"],
     &["harness"],
-    &["hub-tests", "system-tests"],
+    &["edges", "hub-tests", "system-tests"],
     &["gateway", "tunnel-server", "tunnel-agent"],
     &["audit", "fleet", "links"],
     &["auth", "exec-credential", "hub", "tunnel"],

@@ -1,0 +1,34 @@
+//! Each target on its corpus and on inputs made of it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use edges::{TARGETS, generated};
+
+/// A test each, so that they run side by side and fail by name.
+macro_rules! targets {
+    ($($name:ident),* $(,)?) => {
+        const TESTED: &[&str] = &[$(stringify!($name)),*];
+
+        $(#[test]
+        fn $name() {
+            let target = TARGETS.iter().find(|target| target.name == stringify!($name));
+            generated::run(target.expect("a target"));
+        })*
+    };
+}
+
+targets!(accept, access, destination, list_options, registration, route, secret);
+
+#[test]
+fn every_target_is_tested_and_fuzzed() {
+    let names: BTreeSet<_> = TARGETS.iter().map(|target| target.name.to_owned()).collect();
+    let tested: BTreeSet<_> = TESTED.iter().map(|name| (*name).to_owned()).collect();
+    assert_eq!(names, tested);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/fuzz_targets");
+    let files = fs::read_dir(folder).expect("the fuzz targets").map(|entry| entry.expect("an entry").path());
+    let fuzzed: BTreeSet<_> =
+        files.map(|file| file.file_stem().expect("a name").to_string_lossy().into_owned()).collect();
+    assert_eq!(names, fuzzed);
+}
