@@ -12,6 +12,8 @@ mod body;
 mod clusters;
 mod config;
 mod connection;
+#[doc(hidden)]
+pub mod edges;
 mod error;
 mod exchange;
 mod handler;

@@ -3,8 +3,8 @@
 mod cut;
 mod http1;
 mod http2;
-mod lengths;
-mod limits;
+pub mod lengths;
+pub mod limits;
 mod received;
 
 use std::net::SocketAddr;

@@ -8,7 +8,7 @@
 
 mod answer;
 mod client;
-mod head;
+pub mod head;
 
 use std::io;
 use std::time::Duration;

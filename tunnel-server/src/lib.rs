@@ -4,6 +4,8 @@
 mod admin;
 mod app;
 pub mod args;
+#[doc(hidden)]
+pub mod edges;
 mod egress;
 mod frontend;
 mod metrics;

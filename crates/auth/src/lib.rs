@@ -22,6 +22,8 @@ mod config;
 mod config_map;
 mod credentials;
 mod decision;
+#[doc(hidden)]
+pub mod edges;
 mod front_proxy;
 mod hub;
 mod identity_headers;

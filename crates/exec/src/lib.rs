@@ -9,6 +9,8 @@
 mod cache;
 mod command;
 mod credential;
+#[doc(hidden)]
+pub mod edges;
 mod error;
 mod output;
 mod plugins;

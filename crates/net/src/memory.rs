@@ -15,8 +15,9 @@ pub fn limit() -> Option<u64> {
     limits.into_iter().chain([groups]).flatten().min()
 }
 
-/// `own` is what `/proc/self/cgroup` says (cgroups(7)): `hierarchy:controllers:path`, a line each.
-fn of_groups(root: &Path, own: &str) -> Option<u64> {
+/// `root` is where the control groups are, `own` is what `/proc/self/cgroup` says (cgroups(7)): `hierarchy:controllers:path`, a line each.
+#[doc(hidden)]
+pub fn of_groups(root: &Path, own: &str) -> Option<u64> {
     let group = |line: &str| {
         let (_, line) = line.split_once(':')?;
         let (controllers, path) = line.split_once(':')?;

@@ -11,9 +11,11 @@ mod socks;
 use std::fmt;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use rustls::ClientConfig;
 use rustls_pki_types::ServerName;
 use secrecy::SecretString;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
@@ -67,6 +69,20 @@ impl Proxy {
             proxy: self.to_string(),
             refusal,
         })
+    }
+
+    /// Asks on `stream` as on a connection to the proxy itself, for tests on generated answers;
+    /// returns what came beyond the answer.
+    #[doc(hidden)]
+    pub async fn ask_on<S>(&self, stream: &mut S, host: &str, port: u16) -> Result<Bytes, Refusal>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let (destination, credentials) = (HostPort { host, port }, self.credentials.as_ref());
+        match &self.protocol {
+            Protocol::Http | Protocol::Https(_) => http::connect(stream, destination, credentials).await,
+            Protocol::Socks5 => socks::connect(stream, destination, credentials).await.map(|()| Bytes::new()),
+        }
     }
 
     async fn ask(&self, mut tcp: TcpStream, destination: HostPort<'_>) -> Result<Opened, Refusal> {

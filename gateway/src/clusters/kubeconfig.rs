@@ -16,7 +16,7 @@ use secrecy::ExposeSecret;
 
 use super::Registry;
 
-type Data = BTreeMap<String, Vec<u8>>;
+pub type Data = BTreeMap<String, Vec<u8>>;
 
 /// Registers the file's contexts and returns their names. A context that cannot be used is
 /// registered with the reason.
@@ -49,7 +49,7 @@ pub fn apply(registry: &mut Registry, path: &Path, generation: u64) -> Result<Ve
 }
 
 /// The Secret's credential type and data for one context.
-fn secret(kubeconfig: &Kubeconfig, context: &str) -> Result<(&'static str, Data), String> {
+pub fn secret(kubeconfig: &Kubeconfig, context: &str) -> Result<(&'static str, Data), String> {
     let context =
         kubeconfig.contexts.iter().find(|named| named.name == context).and_then(|named| named.context.as_ref());
     let context = context.ok_or("the context is empty")?;

@@ -8,8 +8,6 @@
 pub mod generated;
 mod targets;
 
-use self::targets::{accept, access, destination, list_options, registration, route, secret};
-
 /// One parser or state machine.
 #[derive(Debug)]
 pub struct Target {
@@ -23,14 +21,30 @@ pub struct Target {
     pub cases: usize,
 }
 
+macro_rules! target {
+    ($name:ident, $cases:literal) => {
+        Target { name: stringify!($name), check: targets::$name::check, words: targets::$name::WORDS, cases: $cases }
+    };
+}
+
 pub const TARGETS: &[Target] = &[
-    Target { name: "accept", check: accept::check, words: accept::WORDS, cases: 3_000 },
-    Target { name: "access", check: access::check, words: access::WORDS, cases: 30_000 },
-    Target { name: "destination", check: destination::check, words: destination::WORDS, cases: 20_000 },
-    Target { name: "list_options", check: list_options::check, words: list_options::WORDS, cases: 10_000 },
-    Target { name: "registration", check: registration::check, words: registration::WORDS, cases: 3_000 },
-    Target { name: "route", check: route::check, words: route::WORDS, cases: 20_000 },
-    Target { name: "secret", check: secret::check, words: secret::WORDS, cases: 5_000 },
+    target!(accept, 10_000),
+    target!(access, 100_000),
+    target!(cgroup, 5_000),
+    target!(connect_head, 10_000),
+    target!(destination, 50_000),
+    target!(exec_output, 20_000),
+    target!(exec_words, 10_000),
+    target!(front_proxy, 5_000),
+    target!(identity_rules, 5_000),
+    target!(kubeconfig, 5_000),
+    target!(lengths, 5_000),
+    target!(link, 3_000),
+    target!(list_options, 30_000),
+    target!(proxy_answer, 20_000),
+    target!(registration, 10_000),
+    target!(route, 50_000),
+    target!(secret, 20_000),
 ];
 
 /// Checks `input` as the target `name` does.

@@ -2,8 +2,18 @@
 
 pub mod accept;
 pub mod access;
+pub mod cgroup;
+pub mod connect_head;
 pub mod destination;
+pub mod exec_output;
+pub mod exec_words;
+pub mod front_proxy;
+pub mod identity_rules;
+pub mod kubeconfig;
+pub mod lengths;
+pub mod link;
 pub mod list_options;
+pub mod proxy_answer;
 pub mod registration;
 pub mod route;
 pub mod secret;

@@ -19,7 +19,25 @@ macro_rules! targets {
     };
 }
 
-targets!(accept, access, destination, list_options, registration, route, secret);
+targets!(
+    accept,
+    access,
+    cgroup,
+    connect_head,
+    destination,
+    exec_output,
+    exec_words,
+    front_proxy,
+    identity_rules,
+    kubeconfig,
+    lengths,
+    link,
+    list_options,
+    proxy_answer,
+    registration,
+    route,
+    secret,
+);
 
 #[test]
 fn every_target_is_tested_and_fuzzed() {

@@ -35,7 +35,7 @@ pub struct Rooms {
 pub const ROOMS: &[Rooms] = &[Rooms {
     package: "gateway",
     floors: &[
-        &["app", "args", "bench", "patch"],
+        &["app", "args", "bench", "edges", "patch"],
         &["config", "server"],
         &["handler"],
         &["proxy", "resources"],

@@ -1,0 +1,82 @@
+//! What clients and Secrets say, as it is read, for tests on generated input. No interface of the
+//! library: it follows the code.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use auth::User;
+use http::header::{CONNECTION, TRANSFER_ENCODING};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Request, Response};
+use http_body_util::{BodyExt as _, Empty};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use kube::config::Kubeconfig;
+use net::observed::Observed;
+use parking_lot::Mutex;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::clusters::kubeconfig;
+use crate::exchange::{ActingAs, Options, OwnRules};
+use crate::server::lengths::Lengths;
+use crate::server::limits;
+
+/// A request on an HTTP/1.1 connection, and whether it counts as one of two lengths.
+pub type Read = (Parts, bool);
+
+/// A context as the Secret it would be on a hub: type of credential and data, or why there is none.
+pub type Context = Result<(&'static str, BTreeMap<String, Vec<u8>>), String>;
+
+/// All requests on an HTTP/1.1 connection, as clients' are read.
+pub async fn http1<S>(stream: S) -> Vec<Read>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let lengths = Lengths::default();
+    let reader = lengths.reader(None);
+    let requests = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&requests);
+    let service = service_fn(move |request: Request<Incoming>| {
+        let (parts, body) = request.into_parts();
+        let last = parts.headers.contains_key(TRANSFER_ENCODING);
+        let read = (parts, last && lengths.are_ambiguous());
+        seen.lock().push(read);
+        async move {
+            let _ = body.collect().await;
+            let mut response = Response::new(Empty::<bytes::Bytes>::new());
+            if last {
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            Ok::<_, Infallible>(response)
+        }
+    });
+    let io = TokioIo::new(Observed::new(stream, reader));
+    let _ = limits::http1().serve_connection(io, service).await;
+    std::mem::take(&mut *requests.lock())
+}
+
+/// As whom `user` acts on `on` by the annotation `text` of `cluster`: `None`, no rule of it says;
+/// no headers, as the registered credential.
+///
+/// # Errors
+/// Why the annotation lets nobody through.
+pub fn annotated(text: &str, cluster: &str, user: &User, on: &str) -> Result<Option<HeaderMap>, Arc<str>> {
+    let options = Options { gate: true, ..Options::default() };
+    let rules = match options.annotations().compile(cluster, Some(text)) {
+        OwnRules::None => return Ok(None),
+        OwnRules::Valid(rules) => rules,
+        OwnRules::Invalid(why) => return Err(why),
+    };
+    let Some(outcome) = rules.find(user, on) else { return Ok(None) };
+    let mut headers = HeaderMap::new();
+    let applied = ActingAs::from(outcome).apply(user, &mut headers);
+    Ok(applied.is_ok().then_some(headers))
+}
+
+/// A kubeconfig's contexts. `None`: the text is no kubeconfig.
+pub fn contexts(text: &str) -> Option<Vec<Context>> {
+    let read = Kubeconfig::from_yaml(text).ok()?;
+    Some(read.contexts.iter().map(|context| kubeconfig::secret(&read, &context.name)).collect())
+}
