@@ -1,7 +1,7 @@
 //! How much memory this process may use.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path};
 
 use rustix::process::{Resource, getrlimit};
 
@@ -33,7 +33,11 @@ pub fn of_groups(root: &Path, own: &str) -> Option<u64> {
 /// A container may see its group as the root, or the path of it outside, which is not there: the
 /// root is always looked at.
 fn of_ancestors(root: &Path, path: &str, file: &str) -> Option<u64> {
-    let group: PathBuf = root.join(path.trim_start_matches('/'));
+    let path = Path::new(path.trim_start_matches('/'));
+    // `/..`: the group is outside of our namespace (cgroup_namespaces(7)), whose root is all of it
+    // that can be seen. Followed, the path would lead to files of no group.
+    let outside = path.components().any(|part| part == Component::ParentDir);
+    let group = if outside { root.to_owned() } else { root.join(path) };
     let within = group.ancestors().take_while(|ancestor| ancestor.starts_with(root));
     within.filter_map(|ancestor| read(&ancestor.join(file))).min()
 }
@@ -71,5 +75,7 @@ mod tests {
         write("memory/docker/memory.limit_in_bytes", "268435456\n");
         assert_eq!(limit("5:cpu,memory:/docker\n4:cpuset:/docker\n"), Some(256 << 20));
         assert_eq!(limit("nonsense\n:\n"), None);
+        let inside = |own: &str| of_groups(&root.path().join("kubepods"), own);
+        assert_eq!(inside("0::/../elsewhere\n"), Some(2 << 30), "of the namespace's root, and nothing beside it");
     }
 }
