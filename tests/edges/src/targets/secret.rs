@@ -47,6 +47,7 @@ pub const WORDS: &[&str] = &[
     "true",
     "\n",
     "%",
+    "\\u0000",
 ];
 
 pub fn check(input: &[u8]) {
