@@ -1,15 +1,13 @@
 //! What the command lines of all programs have in common: durations, amounts of memory, environment
 //! variables, and the flags of the log.
 
-mod bytes;
-mod duration;
+mod quantity;
 
 use std::ffi::OsString;
 
 use clap::{Args, Command, Parser, ValueEnum};
 
-pub use self::bytes::parse as bytes;
-pub use self::duration::parse as duration;
+pub use self::quantity::{bytes, duration};
 use crate::logs::Format;
 
 /// The flags of the log.
