@@ -10,14 +10,12 @@
 mod event;
 mod id;
 mod log;
-mod metrics;
 mod origin;
 mod timestamp;
 mod uri;
 
 pub use self::event::{Decision, Event, ObjectRef, Stage};
 pub use self::id::{AUDIT_ID, AuditId};
-pub use self::log::{Config, FileConfig, Log, OpenError, Sink, Target};
-pub use self::metrics::Metrics;
+pub use self::log::{Config, FileConfig, Log, Metrics, OpenError, Sink, Target};
 pub use self::origin::{source_ips, user_agent};
 pub use self::uri::{Query, redacted};

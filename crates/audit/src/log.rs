@@ -1,4 +1,5 @@
-//! The log itself: a bounded queue, the thread behind it, and where that writes.
+//! The log itself: a bounded queue, the thread behind it, where that writes, and what is counted of
+//! it.
 
 mod file;
 mod queue;
@@ -10,11 +11,13 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::registry::Registry;
+
 use self::file::RotatingFile;
 use self::queue::Queue;
 use self::writer::{Output, Stdout, Writer};
 use crate::event::Event;
-use crate::metrics::Metrics;
 
 /// How long closing waits for what is queued to be written.
 const FLUSH_WITHIN: Duration = Duration::from_secs(5);
@@ -43,6 +46,14 @@ pub struct FileConfig {
     pub max_backups: usize,
     /// Time renamed files are kept; zero keeps them for ever.
     pub max_age: Duration,
+}
+
+/// Counters of the audit log. Clones share their values.
+#[derive(Debug, Clone, Default)]
+pub struct Metrics {
+    pub(crate) written: Counter,
+    pub(crate) dropped: Counter,
+    pub(crate) write_errors: Counter,
 }
 
 /// The log cannot be started.
@@ -111,6 +122,24 @@ impl Sink {
     /// Queues an event, or drops and counts it: a request never waits for a disk.
     pub fn record(&self, event: Box<Event>) {
         self.0.push(event);
+    }
+}
+
+// === impl Metrics ===
+
+impl Metrics {
+    /// Registers `cluster_gateway_audit_events_written_total`, `…_dropped_total` and
+    /// `…_write_errors_total`.
+    pub fn register(registry: &mut Registry) -> Self {
+        let metrics = Self::default();
+        for (name, help, counter) in [
+            ("written", "Audit events written", &metrics.written),
+            ("dropped", "Audit events dropped because the queue was full or closed", &metrics.dropped),
+            ("write_errors", "Audit events lost because they could not be written", &metrics.write_errors),
+        ] {
+            registry.register(format!("cluster_gateway_audit_events_{name}"), help, counter.clone());
+        }
+        metrics
     }
 }
 

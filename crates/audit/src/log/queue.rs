@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
+use super::Metrics;
 use crate::event::Event;
-use crate::metrics::Metrics;
 
 /// Events that may wait. As many again may be in the writer's hands.
 pub const MOST_EVENTS: usize = 8192;

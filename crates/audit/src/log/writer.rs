@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::Metrics;
 use super::queue::Batch;
-use crate::metrics::Metrics;
 
 /// Lines are handed over in pieces of about this many bytes.
 const PIECE: usize = 64 * 1024;
