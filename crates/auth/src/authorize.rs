@@ -11,9 +11,8 @@ use std::sync::Arc;
 
 use api::access::Attributes;
 
-use crate::decision::Decision;
 use crate::metrics::{Metrics, Verdict};
-use crate::review::ReviewError;
+use crate::review::{Decision, ReviewError};
 use crate::standalone::Standalone;
 use crate::user::{MASTERS, User};
 

@@ -5,7 +5,6 @@
 
 mod hub;
 mod permits;
-mod progress;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,9 +19,10 @@ use crate::metrics::{Kind, Metrics};
 
 use self::permits::ReviewPermits;
 
+pub use self::hub::Hub;
 pub(crate) use self::hub::HubReviews;
 pub(crate) use self::permits::Line;
-pub use self::progress::{AtHubGuard, ReviewProgress};
+pub use self::permits::{AtHubGuard, ReviewProgress};
 
 /// Longest wait for one answer (`--authentication-token-webhook` request timeout of
 /// kube-apiserver).
@@ -63,6 +63,13 @@ pub enum ReviewError {
     /// The runtime that asks the hub is shutting down.
     #[error("the review on the hub was given up")]
     Lost,
+}
+
+/// What the hub says in a SubjectAccessReview, or the policy file in its place. Cheap to clone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Decision {
+    Allowed,
+    Denied { reason: Arc<str> },
 }
 
 /// Whether another attempt may do better.

@@ -26,7 +26,7 @@ use api::cluster_name::ClusterName;
 use arc_swap::ArcSwap;
 use serde::Deserialize;
 
-use crate::decision::Decision;
+use crate::review::Decision;
 use crate::user::{ALL_AUTHENTICATED, User};
 
 const CLUSTERS: &str = "clustergateways";

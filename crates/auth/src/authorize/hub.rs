@@ -14,9 +14,8 @@ use tokio::runtime::Handle;
 
 use super::AuthorizationError;
 use crate::cache::{Cache, Limits, Loaded};
-use crate::decision::Decision;
 use crate::metrics::{Kind, Metrics};
-use crate::review::{Line, ReviewError, ReviewProgress, Reviewer};
+use crate::review::{Decision, Line, ReviewError, ReviewProgress, Reviewer};
 use crate::user::User;
 
 /// Reviews whose request-controlled attributes are this long or longer, in bytes, are not kept

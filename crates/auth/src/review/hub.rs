@@ -8,19 +8,34 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, TokenReviewStatus};
 use k8s_openapi::api::authorization::v1::{SubjectAccessReview, SubjectAccessReviewSpec, SubjectAccessReviewStatus};
-use kube::Api;
 use kube::api::PostParams;
 use kube::core::Status;
+use kube::{Api, Client};
 use telemetry::causes::causes;
 
-use crate::hub::Hub;
-
 use super::{Retry, ReviewError, Reviews};
+
+/// Clients of the hub; they may be clones of one.
+#[derive(Clone)]
+pub struct Hub {
+    /// For TokenReviews and the authentication ConfigMap (`--authentication-kubeconfig`).
+    pub authentication: Client,
+    /// For SubjectAccessReviews (`--authorization-kubeconfig`).
+    pub authorization: Client,
+}
 
 /// Posts each review to the hub. Calls must run on the runtime that drives the client.
 pub(crate) struct HubReviews {
     tokens: Api<TokenReview>,
     access: Api<SubjectAccessReview>,
+}
+
+// === impl Hub ===
+
+impl From<Client> for Hub {
+    fn from(client: Client) -> Self {
+        Self { authentication: client.clone(), authorization: client }
+    }
 }
 
 // === impl HubReviews ===

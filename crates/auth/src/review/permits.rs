@@ -4,6 +4,11 @@
 //! Whoever sends no credential, or a token made up on the spot, can ask for as many reviews as it
 //! likes. First come, first served over all of them would make the hub's answers to known users
 //! wait for thousands of answers nobody needs.
+//!
+//! A review's progress says whether it has its permit, for whoever decides whether to give it up.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -16,6 +21,15 @@ pub(crate) const MAX_NEW_TOKENS: usize = 50;
 /// Reviews of anonymous users in flight, beside the others: it takes only a few to answer honest
 /// ones.
 pub(crate) const MAX_ANONYMOUS: usize = 10;
+
+/// Whether the review is at the hub just now, or waits for a permit or its next attempt. Clones
+/// share it.
+#[derive(Debug, Clone, Default)]
+pub struct ReviewProgress(Arc<AtomicBool>);
+
+/// The review is at the hub until this is dropped.
+#[derive(Debug)]
+pub struct AtHubGuard<'a>(&'a AtomicBool);
 
 /// Whom a review is for, and so where it queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,5 +79,27 @@ impl ReviewPermits {
             Line::Anonymous => (self.anonymous.acquire().await.ok()?, None),
         };
         Some(ReviewPermit { _permits: permits })
+    }
+}
+
+// === impl ReviewProgress ===
+
+impl ReviewProgress {
+    /// From now on, until what is returned is dropped.
+    pub fn enter_hub(&self) -> AtHubGuard<'_> {
+        self.0.store(true, Ordering::Relaxed);
+        AtHubGuard(&self.0)
+    }
+
+    pub(crate) fn is_at_hub(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+// === impl AtHubGuard ===
+
+impl Drop for AtHubGuard<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
     }
 }
