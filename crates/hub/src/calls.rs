@@ -16,8 +16,7 @@ use kube::client::Body;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout_at};
 
-use super::collection::Collection;
-use super::failure::{Cause, HubFailure, Verb};
+use super::failure::{Cause, Collection, HubFailure, Verb};
 use super::lines::Lines;
 use super::watches::{Permit, Watches};
 

@@ -1,8 +1,8 @@
-//! Why a request to the hub brought nothing: facts, for the log and for whoever answers a caller.
+//! Requests to the hub, and why one brought nothing: facts, for the log and for whoever answers a
+//! caller.
 
 use api::hub_status::HubStatus;
 
-use super::collection::Collection;
 use super::watches::{Full, MOST_OF_ONE};
 
 /// What was asked of the hub, as RBAC calls it.
@@ -12,6 +12,17 @@ pub enum Verb {
     List,
     Watch,
     Update,
+}
+
+/// Objects of the hub.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Collection {
+    /// The Secrets of the namespace that holds clusters.
+    Secrets,
+    /// OCM's `ManagedCluster`.
+    ManagedClusters,
+    /// What discovery names: no resource, there is a list only.
+    ApiGroups,
 }
 
 /// Why a request to the hub failed, for the log.
@@ -45,6 +56,18 @@ pub enum Cause {
     /// One reader has `most` watches open, as many as one may have.
     #[error("too many watches of one user are open")]
     TooManyWatches { most: usize },
+}
+
+// === impl Collection ===
+
+impl Collection {
+    pub fn plural(self) -> &'static str {
+        match self {
+            Self::Secrets => "secrets",
+            Self::ManagedClusters => "managedclusters",
+            Self::ApiGroups => "API groups",
+        }
+    }
 }
 
 // === impl HubFailure ===

@@ -3,12 +3,10 @@
 
 mod calls;
 pub mod client;
-mod collection;
 mod failure;
 mod lines;
 mod watches;
 
 pub use self::calls::{Hub, Watching};
-pub use self::collection::Collection;
-pub use self::failure::{Cause, HubFailure, Verb};
+pub use self::failure::{Cause, Collection, HubFailure, Verb};
 pub use self::lines::Line;
