@@ -5,7 +5,6 @@
 //! by hangs on its gauge, so nothing has to be remembered to be given back.
 
 mod choice;
-mod cluster;
 mod count;
 mod link;
 mod listing;
@@ -27,14 +26,13 @@ use tokio::time::timeout;
 use tunnel::{ClusterName, Destination, Gauge, Hop, OpenError, Reason, Refusal, Stream};
 
 use self::choice::Attempts;
-use self::cluster::Cluster;
 use self::count::{Counted, dialling};
 pub use self::link::Linked;
 pub use self::listing::{AgentListing, ClusterListing, LinkListing, NotLinked, StreamListing};
 pub use self::metrics::{Ended, Metrics, Outcome};
 pub use self::named::{Credential, Named};
 use self::permits::Permits;
-use self::registered::Counts;
+use self::registered::{Cluster, Counts};
 use self::seen::Seen;
 use crate::limits::Limits;
 

@@ -6,8 +6,7 @@ use std::sync::atomic::Ordering;
 
 use tunnel::Refusal;
 
-use super::cluster::Cluster;
-use super::registered::RegisteredLink;
+use super::registered::{Cluster, RegisteredLink};
 
 /// Links one stream is tried on at most. Each refused at once, without dialling: more of them would
 /// hardly do better.

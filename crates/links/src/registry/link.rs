@@ -5,10 +5,9 @@ use std::sync::Arc;
 use tunnel::register::Registration;
 use tunnel::{ClusterName, Link};
 
-use super::cluster::Cluster;
 use super::named::{Credential, Named};
 use super::permits::Permit;
-use super::registered::{Counts, RegisteredLink};
+use super::registered::{Cluster, Counts, RegisteredLink};
 use super::{Core, Registry};
 
 /// Keeps a link in the registry until dropped.

@@ -1,4 +1,4 @@
-//! A link while it is listed, and what the streams on it are counted by.
+//! A cluster's links while they are listed, and what the streams on them are counted by.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,6 +10,15 @@ use tunnel::{Destination, Gauge, Link, OpenError, Stream};
 
 use super::named::Named;
 use super::permits::Permit;
+
+/// One cluster's links, there for as long as it has any. Cheap to clone: whoever looks at links
+/// does it without the registry's lock, for a link is asked under HTTP/2's own, and a listing of
+/// all streams takes long.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Cluster {
+    pub(super) links: Arc<Vec<Arc<RegisteredLink>>>,
+    pub(super) counts: Arc<Counts>,
+}
 
 /// A link while it is listed.
 #[derive(Debug)]
@@ -41,6 +50,14 @@ pub(super) struct Counts {
     pub(super) dials: AtomicUsize,
     /// Where the next choice begins, so that equal links take turns.
     pub(super) turn: AtomicUsize,
+}
+
+// === impl Cluster ===
+
+impl Cluster {
+    pub(super) fn is_usable(&self) -> bool {
+        self.links.iter().any(|held| held.link.is_usable())
+    }
 }
 
 // === impl RegisteredLink ===
