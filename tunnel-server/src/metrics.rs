@@ -4,7 +4,6 @@
 //! them: what a frontend merely asks for makes no series. Bytes of open streams are read off their
 //! gauges when somebody asks, so that relaying counts nothing twice.
 
-mod sheds;
 mod streams;
 
 use std::collections::HashMap;
@@ -23,9 +22,8 @@ use telemetry::histogram::Histogram;
 use telemetry::metrics::InFlight;
 use tunnel::{Budget, ClusterName, Refusal};
 
-use self::sheds::ShedStreams;
 pub use self::streams::Open;
-use self::streams::Streams;
+use self::streams::{ShedStreams, Streams};
 
 /// Clusters that have series of their own; the others share one, called [`OTHER`].
 const MOST_CLUSTERS: usize = 1_000;

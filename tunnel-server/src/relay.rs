@@ -5,7 +5,6 @@
 
 mod attempt;
 mod origin;
-mod refusals;
 
 use std::io;
 use std::net::IpAddr;

@@ -1,4 +1,5 @@
-//! Open streams and the bytes of all streams, by cluster, put together when somebody asks.
+//! Open streams and the bytes of all streams, by cluster, and streams reset for want of memory, put
+//! together when somebody asks.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -8,10 +9,10 @@ use std::sync::atomic::Ordering;
 use foldhash::quality::RandomState;
 use parking_lot::Mutex;
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, NoLabelSet};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
-use tunnel::Gauge;
+use tunnel::{Budget, Gauge};
 
 use super::ClusterLabels;
 
@@ -56,6 +57,10 @@ struct ClusterSample {
     moved: Moved,
     held: u64,
 }
+
+/// How often a budget had to be defended, read off the budget itself.
+#[derive(Debug)]
+pub struct ShedStreams(pub Budget);
 
 // === impl Streams ===
 
@@ -148,5 +153,17 @@ impl Drop for Open {
             // The registry's bookkeeping may hang on it.
             drop(gauge);
         }
+    }
+}
+
+// === impl ShedStreams ===
+
+impl EncodeMetric for ShedStreams {
+    fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
+        encoder.encode_counter::<NoLabelSet, _, u64>(&self.0.sheds(), None)
+    }
+
+    fn metric_type(&self) -> MetricType {
+        MetricType::Counter
     }
 }

@@ -1,10 +1,11 @@
 //! One attempt to open a stream, counted and told of once: when it ended, or when it is dropped
 //! because its frontend gave up.
 
+use telemetry::throttle::LogThrottle;
 use tokio::time::Instant;
 use tunnel::{ClusterName, Destination, Reason, Refusal};
 
-use super::{Origin, refusals};
+use super::Origin;
 use crate::metrics::Outcome;
 use crate::shared::Shared;
 
@@ -16,6 +17,18 @@ pub struct Attempt<'a> {
     cluster: Option<ClusterName>,
     since: Instant,
     ended: bool,
+}
+
+/// A refused stream in the log: each is worth a line, ten thousand of them are not.
+fn log_refusal(lines: &LogThrottle, cluster: &str, to: &Destination, frontend: &Origin, refusal: &Refusal) {
+    let (hop, reason) = (refusal.hop.as_str(), refusal.reason.as_str());
+    match lines.due() {
+        None => tracing::debug!(cluster, %to, %frontend, hop, reason, "{refusal}"),
+        Some(0) => tracing::info!(cluster, %to, %frontend, hop, reason, "stream refused: {refusal}"),
+        Some(untold) => {
+            tracing::info!(cluster, %to, %frontend, hop, reason, untold, "stream refused: {refusal}");
+        }
+    }
 }
 
 // === impl Attempt ===
@@ -39,7 +52,7 @@ impl<'a> Attempt<'a> {
                 self.count(Outcome::Opened);
             }
             Some(refusal) => {
-                refusals::tell(&self.shared.refusals, name, self.to, self.origin, refusal);
+                log_refusal(&self.shared.refusals, name, self.to, self.origin, refusal);
                 self.count(Outcome::Refused(refusal));
             }
         }
