@@ -39,7 +39,7 @@ const DOCUMENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs");
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    net::descriptors::raise(); // for the programs started here, too
+    net::process::raise_open_files(); // for the programs started here, too
     let outcome = match &args.command {
         Command::Sink { socket } => upstream::sink::serve(socket),
         Command::Destination { address } => tunnel::destination::serve(*address),

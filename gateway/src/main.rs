@@ -21,6 +21,6 @@ fn run() -> anyhow::Result<()> {
     }
     let config = Config::try_from(args::parse())?;
     let logs = telemetry::logs::start(&config.log_level, config.log_format)?;
-    tracing::debug!(limit = ?net::descriptors::raise(), "open files");
+    tracing::debug!(limit = ?process::raise_open_files(), "open files");
     Gateway::run(&config, logs)
 }

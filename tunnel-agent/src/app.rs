@@ -10,8 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use net::drain::Drain;
-use net::process;
-use net::signals::Signals;
+use net::process::{self, Signals};
 use prometheus_client::registry::Registry;
 use telemetry::admin::{self, Endpoint, Probes};
 use telemetry::readiness::Readiness;

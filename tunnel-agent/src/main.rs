@@ -17,6 +17,6 @@ fn main() -> ExitCode {
 fn run() -> anyhow::Result<()> {
     let config = Config::new(&args::parse(), |name| std::env::var(name).ok())?;
     let _level = telemetry::logs::start(&config.log_level, config.log_format)?;
-    tracing::debug!(limit = ?net::descriptors::raise(), "open files");
+    tracing::debug!(limit = ?process::raise_open_files(), "open files");
     Agent::run(config)
 }

@@ -17,6 +17,6 @@ fn main() -> ExitCode {
 fn run() -> anyhow::Result<()> {
     let config = Config::new(args::parse(), hub::client::is_in_pod())?;
     telemetry::logs::start(&config.log_level, config.log_format)?;
-    tracing::debug!(limit = ?net::descriptors::raise(), "open files");
+    tracing::debug!(limit = ?process::raise_open_files(), "open files");
     Server::run(&config)
 }

@@ -69,7 +69,7 @@ struct Counting<'a> {
 
 fn main() -> ExitCode {
     let options = Options::parse();
-    net::descriptors::raise(); // for the programs started here, too
+    net::process::raise_open_files(); // for the programs started here, too
     let outcome = match &options.command {
         Some(Command::Operate { operation, count }) => operation::operate(operation, *count),
         None => run(&options),

@@ -49,7 +49,7 @@ impl Destination {
 
 /// Serves at `address` until the process is ended.
 pub fn serve(address: SocketAddr) -> Result<()> {
-    net::descriptors::raise();
+    net::process::raise_open_files();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let socket = TcpSocket::new_v4()?;

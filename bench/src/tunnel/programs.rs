@@ -158,6 +158,6 @@ const ENOUGH: u64 = 100_000;
 
 /// Descriptors that a program may use for connections.
 pub fn descriptors() -> usize {
-    let limit = net::descriptors::raise().unwrap_or(ENOUGH).min(ENOUGH);
+    let limit = net::process::raise_open_files().unwrap_or(ENOUGH).min(ENOUGH);
     usize::try_from(limit.saturating_sub(OTHER_DESCRIPTORS)).unwrap_or_default()
 }

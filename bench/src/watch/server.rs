@@ -35,7 +35,7 @@ const HANDSHAKE_LIMIT: Duration = Duration::from_secs(20);
 
 /// Serves until the process is ended.
 pub fn run(options: &Options) -> Result<()> {
-    net::descriptors::raise();
+    net::process::raise_open_files();
     let acceptor = TlsAcceptor::from(options.tls(pki::ALPN_BOTH)?);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {

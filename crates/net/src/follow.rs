@@ -5,7 +5,6 @@
 //! is allowed: a file system that hangs stops nothing else.
 
 mod file;
-mod look;
 
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -14,8 +13,7 @@ use std::time::Duration;
 use tokio::task::spawn_blocking;
 use tokio::time::{MissedTickBehavior, interval};
 
-pub use self::file::{File, LONGEST, read};
-pub use self::look::Look;
+pub use self::file::{File, LONGEST, Look, read};
 
 /// Between two looks: how long a change may go unnoticed. A look is one `stat` a file.
 pub const INTERVAL: Duration = Duration::from_millis(250);

@@ -4,7 +4,6 @@
 pub mod accept;
 pub mod backoff;
 pub mod budget;
-pub mod descriptors;
 pub mod dial;
 pub mod drain;
 pub mod flight;
@@ -29,6 +28,5 @@ pub mod queue;
 pub mod random;
 pub mod runtime;
 pub mod seal;
-pub mod signals;
 pub mod tls;
 pub mod transport;

@@ -1,4 +1,5 @@
-//! How programs begin and end: errors of `main`, signals, and the wait for what drains.
+//! How programs begin and end: the limit of open files, errors of `main`, signals, and the wait for
+//! what drains.
 
 use std::fmt::Display;
 use std::io;
@@ -6,10 +7,11 @@ use std::process::ExitCode;
 use std::sync::mpsc;
 use std::time::Duration;
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::runtime::Handle;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::runtime::{EndedEarly, block_on};
-use crate::signals::Signals;
 
 /// After the time given for draining, what has not ended is left behind.
 const AFTER_DRAIN: Duration = Duration::from_secs(5);
@@ -20,6 +22,29 @@ const INTERRUPTED: i32 = 130;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("draining did not end in time")]
 pub struct NotDrained;
+
+/// SIGTERM and SIGINT. One value sees them all: none is lost between the first and the second.
+#[derive(Debug)]
+pub struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+/// Raises the soft limit of open files and sockets to the hard one, as every Go program does at its
+/// start (`os/rlimit.go`): the customary 1,024 is there for programs that use `select`, and each
+/// watch, stream and client is a socket. Says what the limit is now; `None` is no limit.
+///
+/// A system that refuses is left as it is: the limit may do.
+pub fn raise_open_files() -> Option<u64> {
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current == limit.maximum {
+        return limit.current;
+    }
+    match setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum }) {
+        Ok(()) => limit.maximum,
+        Err(_) => limit.current,
+    }
+}
 
 /// What `main` returns: an error goes to standard error behind the program's name, with its causes
 /// if it shows them by `{:#}`.
@@ -71,6 +96,23 @@ where
     ended.recv_timeout(patience + AFTER_DRAIN).map_err(|_| NotDrained)
 }
 
+// === impl Signals ===
+
+impl Signals {
+    /// From now on the signals no longer end the process by themselves. Needs a runtime.
+    pub fn new() -> io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    /// The next signal's name.
+    pub async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -96,5 +138,12 @@ mod tests {
         assert!(watch_signals(runtime.handle()).is_ok());
         assert_eq!(runtime.end(LONG), Ok(()));
         assert!(watch_signals(runtime.handle()).is_err());
+    }
+
+    #[test]
+    fn the_soft_limit_of_open_files_becomes_the_hard_one() {
+        let hard = getrlimit(Resource::Nofile).maximum;
+        assert_eq!(raise_open_files(), hard);
+        assert_eq!(getrlimit(Resource::Nofile).current, hard);
     }
 }

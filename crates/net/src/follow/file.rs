@@ -1,7 +1,9 @@
-//! One followed file.
+//! One followed file: what it holds, and what it looks like.
 
+use std::fs;
 use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, Read as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use super::follow;
@@ -19,11 +21,26 @@ pub struct File {
     known: Option<u64>,
 }
 
+/// Enough of a file to notice that it changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Look {
+    path: PathBuf,
+    stamp: Option<Stamp>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Stamp {
+    /// Device, number and length: another file of the same age in its place is another one.
+    file: [u64; 3],
+    /// Of contents, then of anything: a mode that lets us read it is a change too.
+    times: [i64; 4],
+}
+
 /// Reads a file of at most `longest` bytes; fails with [`io::ErrorKind::FileTooLarge`] if there are
 /// more.
 pub fn read(path: &Path, longest: u64) -> io::Result<Vec<u8>> {
     let mut contents = Vec::new();
-    std::fs::File::open(path)?.take(longest + 1).read_to_end(&mut contents)?;
+    fs::File::open(path)?.take(longest + 1).read_to_end(&mut contents)?;
     if contents.len() as u64 > longest {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("longer than {} KiB", longest / 1024)));
     }
@@ -68,5 +85,22 @@ impl File {
             refused.clone().map_or(Ok(true), Err)
         };
         follow(what, files, reload, failed).await;
+    }
+}
+
+// === impl Look ===
+
+impl Look {
+    /// A file as it is now, missing or not.
+    pub fn at(path: &Path) -> Self {
+        let stamp = fs::metadata(path).ok().map(|metadata| Stamp {
+            file: [metadata.dev(), metadata.ino(), metadata.len()],
+            times: [metadata.mtime(), metadata.mtime_nsec(), metadata.ctime(), metadata.ctime_nsec()],
+        });
+        Self { path: path.to_owned(), stamp }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 }
