@@ -16,15 +16,15 @@ use telemetry::admin::{self, Endpoint, Probes};
 use telemetry::readiness::Readiness;
 
 use self::runtime::Runtime;
+use crate::api_server;
 use crate::args::{self, Config};
-use crate::connector::Connector;
+use crate::connector::{Connector, process_name};
 use crate::credentials::Credentials;
 use crate::files::TokenFile;
 use crate::forward::Forwarder;
 use crate::links::{self, Links};
 use crate::metrics::{Live, Metrics};
 use crate::streams::Streams;
-use crate::{api_server, identity};
 
 /// What keeps the agent from being ready, as `/readyz` tells it.
 const CONDITIONS: &[&str] = &[links::CONDITION, api_server::CONDITION, SHUTDOWN];
@@ -81,7 +81,7 @@ impl Agent {
         let drain = Drain::new();
         let token = config.token_file.map(TokenFile::new);
         let credentials = Arc::new(Credentials::new(config.files, token, metrics.clone()));
-        let agent = identity::of_process(|name| std::env::var(name).ok());
+        let agent = process_name(|name| std::env::var(name).ok());
         tracing::info!(
             cluster = %config.cluster, agent, api_server = %config.api_server.place, proxy = %config.outbound,
             admin = %admin.address(), "running"

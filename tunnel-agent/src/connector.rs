@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use net::drain::Drain;
+use net::random::identifier;
 use rustls_pki_types::ServerName;
 use tokio::sync::Notify;
 use tunnel::{ClusterName, Destination, Settings};
@@ -28,7 +29,7 @@ use crate::outbound::Outbound;
 #[derive(Debug)]
 pub struct Connector {
     pub cluster: ClusterName,
-    /// Names this process; see `Tunnel-Agent`.
+    /// See [`process_name`].
     pub agent: String,
     /// In place of the server's host.
     pub server_name: Option<ServerName<'static>>,
@@ -55,6 +56,21 @@ struct Server {
 /// For TCP, proxy and TLS together, and as much again for the registration.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Of the host's name that much is kept; with the random part it stays within the 64 of
+/// `Tunnel-Agent`.
+const LONGEST_HOST: usize = 40;
+
+/// The name of this process, by which servers tell it from others of the same cluster
+/// (`Tunnel-Agent`): the pod's name, so that operators recognize it, and something random, since a
+/// restarted process is another one.
+pub fn process_name(variable: impl Fn(&str) -> Option<String>) -> String {
+    let host = variable("HOSTNAME").unwrap_or_default();
+    let fit = |byte: &char| byte.is_ascii_alphanumeric() || matches!(byte, '.' | '_' | '-');
+    let host: String = host.chars().filter(fit).take(LONGEST_HOST).collect();
+    let random = identifier();
+    if host.is_empty() { random } else { format!("{host}-{random}") }
+}
+
 // === impl Connector ===
 
 impl Connector {
@@ -67,5 +83,19 @@ impl Connector {
         };
         let server = Arc::new(Server { name: server, verified, look_again: Notify::new() });
         name::follow(self, server).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_short_and_differ() {
+        let name = |host: &str| process_name(|_| Some(host.to_owned()));
+        let pod = name("tunnel-agent-7d4b9-x2x\n y");
+        assert!(pod.starts_with("tunnel-agent-7d4b9-x2xy-"), "{pod}");
+        assert!(name(&"x".repeat(300)).len() <= 64);
+        assert_ne!(process_name(|_| None), process_name(|_| None));
     }
 }

@@ -9,7 +9,6 @@ mod connector;
 mod credentials;
 mod files;
 mod forward;
-mod identity;
 mod links;
 mod metrics;
 mod outbound;

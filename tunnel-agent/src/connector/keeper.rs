@@ -4,7 +4,6 @@
 //! made one after the other. A link that is asked to leave, or whose credential is no longer the
 //! one in the files, goes only when another has come, or after a while.
 
-mod leaving;
 mod live;
 mod rest;
 
@@ -275,7 +274,7 @@ impl LinkKeeper {
         }
         self.rest.end();
         self.server.look_again.notify_one();
-        leaving::spawn(&self.connector, live);
+        live.leave(&self.connector);
     }
 
     fn on_ended(&mut self, link: u16, id: u64, how: &Result<(), LinkError>) {

@@ -2,9 +2,10 @@
 
 use std::future::pending;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::mpsc;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tunnel::{LinkError, Serving, serve};
 
@@ -43,6 +44,10 @@ struct Run {
     reporter: mpsc::Sender<Event>,
     ended: CancellationToken,
 }
+
+/// How long a leaving link waits for another one. The server uses it no more: what is waited for is
+/// only that the cluster is never without one.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 // === impl Live ===
 
@@ -89,6 +94,27 @@ impl Live {
     pub(super) fn drain(self) -> CancellationToken {
         self.serving.drain();
         self.ended
+    }
+
+    /// Sees off a link whose server asked to link elsewhere: it goes when there is another one, or
+    /// after a while if there is nowhere to go.
+    pub(super) fn leave(self, connector: &Arc<Connector>) {
+        let connector = Arc::clone(connector);
+        let (server, serving, ended) = (Arc::clone(&self.server), self.serving.clone(), self.ended.clone());
+        // From now on it counts as a link no more.
+        drop(self);
+        let since = connector.links.mark();
+        tokio::spawn(async move {
+            let mut changed = connector.links.changed();
+            let another =
+                async { while !connector.links.has_other(&server, since) && changed.changed().await.is_ok() {} };
+            tokio::select! {
+                _ = timeout(PATIENCE, another) => {}
+                () = ended.cancelled() => {}
+                () = connector.drain.soft() => {}
+            }
+            serving.drain();
+        });
     }
 }
 
