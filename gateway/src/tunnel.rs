@@ -7,7 +7,6 @@
 
 mod addresses;
 mod attempts;
-mod config;
 mod embedded;
 pub mod error;
 mod link;
@@ -23,8 +22,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use tunnel::{ClusterName, Destination};
 
-pub use self::config::{EmbeddedConfig, TunnelConfig};
-pub use self::embedded::Embedded;
+pub use self::embedded::{Embedded, EmbeddedConfig};
 pub use self::error::TunnelError;
 use self::error::{Cause, Missing};
 pub use self::remote::{Remote, RemoteConfig};
@@ -37,6 +35,17 @@ pub const HOST: &str = "kubernetes.default.svc";
 pub const PORT: u16 = 443;
 
 static API_SERVER: LazyLock<Destination> = LazyLock::new(|| Destination::new(HOST, PORT).expect("a name and a port"));
+
+/// What of the tunnel there is to be.
+#[derive(Debug)]
+pub struct TunnelConfig {
+    /// Tunnel-servers elsewhere.
+    pub remote: Option<RemoteConfig>,
+    /// A tunnel-server in this process.
+    pub embedded: Option<EmbeddedConfig>,
+    /// Of links both ways.
+    pub settings: tunnel::Settings,
+}
 
 /// Who opens streams: this process for agents that are linked to it, tunnel-servers for theirs, or
 /// both.

@@ -12,17 +12,15 @@ pub mod connect;
 pub mod h1;
 pub mod h2;
 pub mod pool;
-mod truncated;
 
 use std::sync::Arc;
 
 use http::{Request, Response};
 use net::transport::Transport;
 
-pub use self::body::UpstreamBody;
+pub use self::body::{Truncated, UpstreamBody};
 pub use self::connect::{ConnectError, Dialer, MAX_DIALS, Target};
 use self::pool::{Lease, Pool};
-pub use self::truncated::Truncated;
 use crate::headers::size::{self, Unfit};
 use crate::metrics::ClusterMetrics;
 use crate::request_body::RequestBody;

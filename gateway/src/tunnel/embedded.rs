@@ -1,12 +1,27 @@
 //! Streams over the links of agents that are linked to this very process.
 
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use links::Registry;
+use net::tls::server::KeyPairFiles;
 use tokio::time::{Instant, timeout_at};
 use tunnel::{ClusterName, Destination, Hop, Reason, Refusal};
 
 use super::stream::Tunnelled;
+
+/// The agents' listener.
+#[derive(Debug, Clone)]
+pub struct EmbeddedConfig {
+    pub listen: SocketAddr,
+    /// `None`: what the gateway serves with.
+    pub serving: Option<KeyPairFiles>,
+    pub client_ca_file: Option<PathBuf>,
+    /// `None`: as long as requests have.
+    pub drain_timeout: Option<Duration>,
+}
 
 pub struct Embedded {
     registry: Arc<Registry>,

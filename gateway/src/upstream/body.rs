@@ -1,4 +1,5 @@
-//! A member's response body, streamed as it comes.
+//! A member's response body, streamed as it comes, and what becomes of one that does not end as it
+//! should.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -7,7 +8,6 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use hyper::body::Body;
 
-use super::truncated::Truncated;
 use super::{h1, h2};
 use crate::headers::size;
 
@@ -17,6 +17,12 @@ pub enum UpstreamBody {
     H2(Box<h2::H2Body>),
     H1(Box<h1::H1Body>),
 }
+
+/// The member or the network broke off in mid-body. Passed on as an aborted stream, never as a
+/// clean end: a list cut short must not look complete.
+#[derive(Debug, thiserror::Error)]
+#[error("the member's response was cut off: {0}")]
+pub struct Truncated(pub String);
 
 // === impl UpstreamBody ===
 
