@@ -5,7 +5,6 @@ mod credential;
 mod held;
 mod ledger;
 pub mod proxied;
-mod resource;
 mod second_look;
 mod tunnel;
 mod verb;

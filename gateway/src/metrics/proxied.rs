@@ -21,9 +21,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 use telemetry::histogram::Histogram;
 
-use self::labels::Labels;
+use self::labels::{Labels, OTHER};
 use super::ledger::Ledger;
-use super::resource::{self, OTHER};
 use super::verb::Verb;
 
 /// Seconds.
@@ -160,7 +159,7 @@ impl Proxied {
 impl OfCluster {
     /// What requests for `resource`, which may be any text, are about.
     pub fn topic(&self, resource: &str) -> Topic {
-        let name = resource::label(resource);
+        let name = labels::label(resource);
         let known = self.resources.load();
         known.get(name).map_or_else(|| Topic::New(name.into()), |resource| Topic::Known(Arc::clone(resource)))
     }
