@@ -6,7 +6,6 @@
 //! Requests that last, such as watches, have budgets of their own: many of them are no load, and
 //! must not turn the others away.
 
-mod lingering;
 mod loads;
 pub mod reports;
 
@@ -24,7 +23,6 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
-pub use self::lingering::Slots;
 pub use self::loads::Loads;
 
 /// The group that is never turned away: whoever has to repair things must get in.
@@ -105,6 +103,9 @@ impl Budgets {
     }
 }
 
+/// The parts of one request in the budgets of its user and its cluster.
+pub type Slots = [Option<Slot>; 2];
+
 // === impl Limits ===
 
 impl Limits {
@@ -142,6 +143,16 @@ impl Limits {
             self.rejected[0][kind as usize].inc();
             TooMany { whose: Whose::Cluster(cluster.clone()), kind, most }
         })
+    }
+
+    /// Permits of a request whose caller has left while its member goes on with it: load as
+    /// before, and counted as before. It had its permits and gives them back now. Beyond the caps
+    /// if somebody was faster: it is under way already.
+    pub fn lingers(&self, user: &User, cluster: &Arc<Load>) -> Slots {
+        let of = |most: u32, load: &dyn Fn() -> Arc<Load>| {
+            (most > 0 && !user.is_in(EXEMPT)).then(|| Slot::beyond(load(), Load::count(Kind::Short)))
+        };
+        [of(self.caps.user.short, &|| self.users.of(&user.name)), of(self.caps.cluster.short, &|| Arc::clone(cluster))]
     }
 }
 

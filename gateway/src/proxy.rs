@@ -1,7 +1,6 @@
 //! Carrying a permitted request to its member and the answer back.
 
 pub mod attempt;
-pub mod credential;
 pub mod forward;
 pub mod location;
 pub mod subpath;
@@ -13,16 +12,17 @@ use std::sync::Arc;
 
 use api::route::{MemberRequest, ProxyRoute};
 use auth::Permit;
+use http::header::AUTHORIZATION;
 use http::request::Parts;
-use http::{Request, Response, Uri};
+use http::{HeaderMap, Request, Response, Uri};
 use net::drain::Drain;
 
 pub use self::upgrade::UpgradedPair;
 use crate::body::ResponseBody;
-use crate::clusters::Cluster;
+use crate::clusters::{Cluster, CredentialLease};
 use crate::connection::Connection;
 use crate::error::{Cause, Error};
-use crate::exchange::ActingAs;
+use crate::exchange::{ActingAs, NotAHeader};
 use crate::headers;
 use crate::holding::Account;
 use crate::limits::Slots;
@@ -95,5 +95,17 @@ impl<'a> Call<'a> {
 
     pub fn drain(&self) -> &Drain {
         &self.connection.gateway().drain
+    }
+
+    /// Sets the cluster's own credential, and as whom it acts: on behalf of somebody where
+    /// [`crate::exchange`] says so. The caller's credential was removed when it was authenticated,
+    /// its identity with the headers that stay here; a cluster that authenticates us by client
+    /// certificate needs no header.
+    fn set_credential(&self, lease: &CredentialLease<'_>, headers: &mut HeaderMap) -> Result<(), Error> {
+        self.acting.apply(self.permit.user(), headers).map_err(|NotAHeader| Error::IDENTITY)?;
+        if let Some(authorization) = lease.authorization() {
+            headers.insert(AUTHORIZATION, authorization.clone());
+        }
+        Ok(())
     }
 }

@@ -2,7 +2,6 @@
 
 mod asked;
 mod clusters;
-mod documents;
 mod health;
 mod in_order;
 mod memory;
@@ -15,14 +14,14 @@ mod virtual_watch;
 mod watch;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use api::query;
-use api::route::{Probe, ProbeCheck};
+use api::route::{Discovery, OpenApi, Probe, ProbeCheck};
+use api::{discovery as documents, openapi, query};
 use auth::Permit;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
-use http::{HeaderValue, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Limited};
 
 use crate::body::ResponseBody;
@@ -31,7 +30,6 @@ use crate::needs::RequestNeeds;
 use crate::request_body::RequestBody;
 
 pub use self::clusters::serve as clusters;
-pub use self::documents::{discovery, open_api};
 pub use self::health::serve as health;
 pub use self::virtual_clusters::serve as virtual_clusters;
 
@@ -41,6 +39,18 @@ const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 /// A JSON document.
 fn ok(body: Bytes) -> Response<ResponseBody> {
     answer(StatusCode::OK, JSON, body)
+}
+
+/// A discovery document. Like OpenAPI, it depends on nothing that could fail: a hub takes the whole
+/// group for unavailable when it does.
+pub fn discovery(document: Discovery, headers: &HeaderMap) -> Response<ResponseBody> {
+    documents::respond(document, headers).map(ResponseBody::full)
+}
+
+/// An OpenAPI document. Refuses those who accept no JSON.
+pub fn open_api(document: OpenApi, request: &Request<RequestBody>) -> Result<Response<ResponseBody>, Error> {
+    let answer = openapi::respond(document, request.headers(), request.uri().query(), SystemTime::now());
+    answer.map(|response| response.map(ResponseBody::full)).map_err(|_| Error::NotAcceptable)
 }
 
 /// The conditions of readiness, as their owners name them.

@@ -4,7 +4,7 @@ use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, Request, Response};
 
 use super::attempt::{self, Attempt};
-use super::{Call, credential, location};
+use super::{Call, location};
 use crate::body::ResponseBody;
 use crate::clusters::CredentialLease;
 use crate::error::{Cause, Error};
@@ -58,7 +58,7 @@ impl Attempt for Plain<'_> {
     ) -> Result<Request<RequestBody>, Error> {
         let Self(call) = self;
         let (mut parts, body) = super::to_member(call, request)?;
-        credential::apply(call, lease, &mut parts.headers)?;
+        call.set_credential(lease, &mut parts.headers)?;
         Ok(Request::from_parts(parts, body))
     }
 

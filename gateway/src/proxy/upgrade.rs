@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 pub use self::relay::UpgradedPair;
 use super::attempt::{self, Attempt};
-use super::{Answer, Call, credential};
+use super::{Answer, Call};
 use crate::body::ResponseBody;
 use crate::clusters::CredentialLease;
 use crate::error::{Cause, Error};
@@ -91,7 +91,7 @@ impl Attempt for Upgrading<'_> {
         parts.version = Version::HTTP_11;
         parts.headers.insert(HOST, lease.upstream().target().host_header.clone());
         self.upgrade.write(&mut parts.headers);
-        credential::apply(self.call, lease, &mut parts.headers)?;
+        self.call.set_credential(lease, &mut parts.headers)?;
         if parts.method == Method::POST && !parts.headers.contains_key(CONTENT_LENGTH) {
             parts.headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         }
