@@ -10,7 +10,6 @@ pub mod directory;
 mod dynamic;
 mod error;
 pub mod files;
-pub mod issuing;
 pub mod kubeconfig;
 #[cfg(test)]
 mod lines;
@@ -32,7 +31,7 @@ use foldhash::quality::RandomState;
 use tokio::sync::watch as watch_channel;
 
 pub use self::cluster::Cluster;
-pub use self::common::Common;
+pub use self::common::{Common, Issuing, IssuingOptions};
 pub use self::credential::CredentialLease;
 pub use self::dynamic::NotIssued;
 pub use self::registry::Registry;

@@ -9,12 +9,12 @@ use api::secret::SecretRules;
 use net::listen::Sharing;
 use telemetry::logs;
 
-use crate::clusters::issuing;
+use crate::clusters::IssuingOptions;
 use crate::exchange;
 use crate::limits::Caps;
+use crate::needs::Settings;
 use crate::probes::Probing;
 use crate::serving::Serving;
-use crate::settings::Settings;
 use crate::tunnel::TunnelConfig;
 
 /// A gateway ready to be started.
@@ -30,7 +30,7 @@ pub struct Config {
     pub auth: auth::Config,
     pub rules: SecretRules,
     pub dial_timeout: Duration,
-    pub exec: issuing::Options,
+    pub exec: IssuingOptions,
     pub tunnel: TunnelConfig,
     pub circuit_failures: u32,
     pub proxy_ca_file: Option<PathBuf>,

@@ -33,7 +33,6 @@ mod request_body;
 mod resources;
 mod server;
 mod serving;
-mod settings;
 mod tunnel;
 mod unread;
 mod upstream;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use api::access::Verb;
 use api::cluster_name::ClusterName;
 use api::route::MemberRequest;
 use auth::{Authenticator, Authorizer, User};
@@ -18,7 +19,6 @@ use crate::holding::Budget;
 use crate::hub::Hub;
 use crate::limits::{Limits, reports};
 use crate::metrics::{ClusterMetrics, Metrics};
-use crate::settings::Settings;
 
 pub struct RequestNeeds {
     pub authenticator: Arc<Authenticator>,
@@ -51,6 +51,19 @@ pub struct RequestNeeds {
     /// The runtime of everything that is not a request.
     pub control: Handle,
     pub settings: Settings,
+}
+
+/// Settings that requests look at.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// What an upgrade by GET is reviewed as, but for watches of a collection: `create` unless an
+    /// operator says otherwise, like the SPDY form of the same request, which is a POST
+    /// (kube-apiserver 1.35 does the same for pods, KEP-4006). Other methods keep their own verb.
+    pub upgrade_verb: Verb,
+    /// Whether proxied requests are reviewed a second time, as what they are for the member.
+    pub authorize_subpath: bool,
+    /// HTTP/2 streams per client connection.
+    pub max_streams: u32,
 }
 
 // === impl RequestNeeds ===

@@ -15,9 +15,9 @@ use telemetry::logs;
 use super::serving::{CertificateNames, MainFiles};
 use super::{Args, LogFormat, Members, MissingCa, UpgradeVerb};
 use crate::config::{Config, Gates, Source};
+use crate::needs::Settings;
 use crate::probes::Probing;
 use crate::serving::Serving;
-use crate::settings::Settings;
 
 /// Everything that is wrong with the arguments.
 #[derive(Debug)]

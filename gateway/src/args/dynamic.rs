@@ -6,7 +6,7 @@ use clap::Args as Group;
 use exec_credential::Commands;
 use telemetry::flags::duration;
 
-use crate::clusters::issuing::Options;
+use crate::clusters::IssuingOptions;
 
 #[derive(Debug, Group)]
 pub struct Dynamic {
@@ -30,14 +30,14 @@ const VARIABLES: &str = "AWS_PROFILE,AWS_REGION,AWS_DEFAULT_REGION,AWS_STS_REGIO
 // === impl Dynamic ===
 
 impl Dynamic {
-    pub(super) fn options(&self, wrong: &mut Vec<String>) -> Options {
+    pub(super) fn options(&self, wrong: &mut Vec<String>) -> IssuingOptions {
         if self.timeout.is_zero() {
             wrong.push("--exec-timeout must be greater than 0, for example 60s".into());
         }
         for name in self.variables.iter().filter(|name| name.contains(['*', '='])) {
             wrong.push(format!("--exec-env={name}: write full variable names, without values or wildcards"));
         }
-        Options { commands: Commands::parse(&self.commands, &self.variables), timeout: self.timeout }
+        IssuingOptions { commands: Commands::parse(&self.commands, &self.variables), timeout: self.timeout }
     }
 }
 
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
     use crate::args::parse_from;
 
-    fn options(arguments: &[&str]) -> (Options, Vec<String>) {
+    fn options(arguments: &[&str]) -> (IssuingOptions, Vec<String>) {
         let mut wrong = Vec::new();
         let args = parse_from([&["cluster-gateway"], arguments].concat()).expect("known flags");
         (args.dynamic.options(&mut wrong), wrong)

@@ -1,9 +1,11 @@
-//! What all clusters are made with.
+//! What all clusters are made with, the programs that issue credentials among it.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::issuing::Issuing;
+use exec_credential::{Commands, Credentials, Plugins, Runner};
+use tokio::runtime::Handle;
+
 use crate::exchange::Annotations;
 use crate::limits::Loads;
 use crate::metrics::Metrics;
@@ -27,4 +29,30 @@ pub struct Common {
     pub proxy_ca: Option<Arc<[u8]>>,
     /// The way to members that cannot be dialled.
     pub tunnel: Option<Arc<Tunnel>>,
+}
+
+/// How credentials are issued.
+#[derive(Debug)]
+pub struct IssuingOptions {
+    pub commands: Commands,
+    /// Of one run.
+    pub timeout: Duration,
+}
+
+/// Runs programs, and keeps what they issue. Cheap to clone.
+#[derive(Clone)]
+pub struct Issuing {
+    pub plugins: Arc<Plugins>,
+    pub credentials: Arc<Credentials>,
+}
+
+// === impl Issuing ===
+
+impl Issuing {
+    /// Programs run as tasks of `runtime`.
+    pub fn new(options: &IssuingOptions, runtime: &Handle) -> Self {
+        let plugins = Arc::new(Plugins::new(options.commands.clone(), options.timeout));
+        let credentials = Credentials::new(runtime.clone(), Arc::clone(&plugins) as Arc<dyn Runner>);
+        Self { plugins, credentials }
+    }
 }

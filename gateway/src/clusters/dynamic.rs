@@ -4,14 +4,12 @@
 //! connections of its own: they are made once per certificate, and those of the one before end with
 //! their last requests.
 
-mod describe;
-
 use std::sync::Arc;
 
 use api::cluster_name::ClusterName;
-use api::secret::{ClusterSpec, ConstEndpoint, Credential, ExecConfig};
+use api::secret::{ClusterSpec, ConstEndpoint, Credential, ExecConfig, ProxyUrl, Trust};
 use arc_swap::ArcSwapOption;
-use exec_credential::{ExecError, Issued, Observer, Request, Source};
+use exec_credential::{ClusterInfo, ExecError, Issued, Observer, Request, Source};
 use net::tls::keypair::KeyPair;
 use parking_lot::Mutex;
 use secrecy::ExposeSecret;
@@ -46,6 +44,23 @@ pub enum NotIssued {
     Unusable(#[from] ClusterError),
 }
 
+/// The cluster as its program is told of it: what client-go would say of the same cluster in a
+/// kubeconfig.
+fn cluster_info(spec: &ClusterSpec, endpoint: &ConstEndpoint) -> ClusterInfo {
+    let (certificate_authority, insecure_skip_tls_verify) = match &spec.trust {
+        Trust::Bundle(pem) => (Some(pem.clone()), false),
+        Trust::SystemRoots => (None, false),
+        Trust::Insecure => (None, true),
+    };
+    ClusterInfo {
+        server: endpoint.url.to_string(),
+        tls_server_name: spec.tls_server_name.clone(),
+        insecure_skip_tls_verify,
+        certificate_authority,
+        proxy_url: endpoint.proxy.as_ref().map(ProxyUrl::exposed),
+    }
+}
+
 // === impl Dynamic ===
 
 impl Dynamic {
@@ -58,7 +73,7 @@ impl Dynamic {
         upstream: &Arc<Upstream>,
         metrics: &Arc<ClusterMetrics>,
     ) -> Self {
-        let request = Request::new(config.clone(), || describe::cluster(spec, endpoint));
+        let request = Request::new(config.clone(), || cluster_info(spec, endpoint));
         if let Err(error) = common.issuing.plugins.check(&request) {
             tracing::warn!(cluster = %spec.name, %error, "no credential will be issued");
         }

@@ -52,7 +52,7 @@ pub const ROOMS: &[Rooms] = &[Rooms {
         &["limits"],
         &["inbound"],
         &["headers", "hub"],
-        &["serving", "settings", "unread", "yaml"],
+        &["serving", "unread", "yaml"],
         &["holding"],
     ],
 }];
