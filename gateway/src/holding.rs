@@ -37,6 +37,8 @@ struct Request {
     user: OnceLock<Arc<User>>,
     /// It has no task any more that could end it: it ends with its connection.
     is_on_its_own: AtomicBool,
+    /// Its connection serves nothing else.
+    has_connection: AtomicBool,
 }
 
 /// Of a connection, beside what it has received: TLS, HTTP/2's state, tasks. Measured: 30 KiB of an
@@ -92,8 +94,21 @@ impl Holding {
         }
     }
 
+    /// As [`Holding::leave_alone`], of a request that is all that its connection serves: ending
+    /// that harms nobody else, whoever's it is. Hubs upgrade on such connections.
+    pub fn leave_to_connection(&self) {
+        if let Some(request) = &self.request {
+            request.has_connection.store(true, Ordering::Relaxed);
+        }
+        self.leave_alone();
+    }
+
     fn user(&self) -> Option<&Arc<User>> {
         self.request.as_ref().and_then(|request| request.user.get()).or_else(|| self.client.user.get())
+    }
+
+    fn has_connection(&self) -> bool {
+        self.request.as_ref().is_some_and(|request| request.has_connection.load(Ordering::Relaxed))
     }
 
     fn is_on_its_own(&self) -> bool {
@@ -118,7 +133,7 @@ impl Holder for Holding {
     /// The connection of a front proxy is everybody's. It holds little by itself, and what is left
     /// there of answers that were handed over goes as soon as the hub reads.
     fn may_be_ended(&self) -> bool {
-        !self.is_on_its_own() || !self.client.is_front_proxy.load(Ordering::Relaxed)
+        !self.is_on_its_own() || self.has_connection() || !self.client.is_front_proxy.load(Ordering::Relaxed)
     }
 
     fn end(&self) {

@@ -65,3 +65,16 @@ fn what_is_left_of_answers_ends_with_the_clients_connection_and_never_with_the_h
         assert_eq!(is_ended(&connection), ends, "front proxy: {is_front_proxy}");
     }
 }
+
+#[test]
+fn an_upgrade_through_the_hub_gives_way_for_what_its_user_holds() {
+    let budget = budget();
+    let upgrading = connection(&budget, [10, 0, 0, 1]);
+    upgrading.holder().authenticated(&user_of("greedy"), true);
+    let upgrade = request(&budget, &upgrading, "greedy");
+    upgrade.holder().leave_to_connection();
+    upgrade.take(7 * MIB);
+    let modest = request(&budget, &connection(&budget, [10, 0, 0, 2]), "modest");
+    modest.take(MIB);
+    assert!(is_ended(&upgrade) && !is_ended(&modest));
+}

@@ -22,7 +22,7 @@ impl HeldBody {
     /// hyper asks for nothing while the client takes nothing, so the request ends with its
     /// connection from here on.
     pub fn new(body: RecordedBody, account: Account) -> Self {
-        account.holder().leave_alone();
+        account.holder().leave_to_connection();
         Self { body, account }
     }
 }
