@@ -124,6 +124,8 @@ impl Holder for Holding {
     fn owner(&self) -> Owner {
         let address = || pending::network(self.client.address).to_string();
         match self.user() {
+            // Anybody may be that.
+            Some(user) if user.is_anonymous() => Owner::Unauthenticated(address()),
             Some(user) => Owner::Named(user.name.clone()),
             None if self.client.is_front_proxy.load(Ordering::Relaxed) => Owner::Named(address()),
             None => Owner::Unauthenticated(address()),

@@ -78,3 +78,17 @@ fn an_upgrade_through_the_hub_gives_way_for_what_its_user_holds() {
     modest.take(MIB);
     assert!(is_ended(&upgrade) && !is_ended(&modest));
 }
+
+#[test]
+fn anonymous_requests_go_before_users_who_hold_more() {
+    for is_front_proxy in [false, true] {
+        let budget = budget();
+        let hub = connection(&budget, [10, 0, 0, 1]);
+        hub.holder().authenticated(&user_of("known"), is_front_proxy);
+        let stranger = request(&budget, &hub, "system:anonymous");
+        let known = request(&budget, &hub, "known");
+        known.take(6 * MIB);
+        stranger.take(2 * MIB);
+        assert!(is_ended(&stranger) && !is_ended(&known), "front proxy: {is_front_proxy}");
+    }
+}
