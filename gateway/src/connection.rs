@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use auth::{Peer, User};
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderValue, Uri};
 use net::pending::PendingPermit;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -75,9 +75,9 @@ impl Connection {
     }
 
     /// A request has come: what it holds.
-    pub fn begin(&self, headers: &HeaderMap) -> Account {
+    pub fn begin(&self, uri: &Uri, headers: &HeaderMap) -> Account {
         self.has_begun.store(true, Ordering::Relaxed);
-        holding::open_request(&self.gateway.budget, self.core, &self.held, headers)
+        holding::open_request(&self.gateway.budget, self.core, &self.held, uri, headers)
     }
 
     pub fn has_begun(&self) -> bool {

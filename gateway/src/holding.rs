@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use auth::User;
-use http::HeaderMap;
+use http::{HeaderMap, Uri};
 use net::budget::{self, Hold, Holder, Owner};
 use net::pending;
 
@@ -59,13 +59,19 @@ pub fn open(budget: &Budget, core: usize, address: IpAddr) -> Account {
     account
 }
 
-/// An account for a request with such `headers` on the connection that `of` is of.
-pub fn open_request(budget: &Budget, core: usize, of: &Account, headers: &HeaderMap) -> Account {
+/// An account for a request with such a head on the connection that `of` is of.
+pub fn open_request(budget: &Budget, core: usize, of: &Account, uri: &Uri, headers: &HeaderMap) -> Account {
     let client = Arc::clone(&of.holder().client);
     let account = budget.open(core, Holding { client, request: Some(Request::default()) });
-    let lines = headers.iter().map(|(name, value)| LINE + name.as_str().len() + 2 * value.len());
-    account.take(REQUEST + lines.sum::<usize>());
+    // As the client wrote it, and as the member reads it.
+    let path = 2 * uri.path_and_query().map_or(0, |path| path.as_str().len());
+    account.take(REQUEST + path + size(headers));
     account
+}
+
+/// What header lines hold.
+pub fn size(headers: &HeaderMap) -> usize {
+    headers.iter().map(|(name, value)| LINE + name.as_str().len() + 2 * value.len()).sum()
 }
 
 // === impl Holding ===

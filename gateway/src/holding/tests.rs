@@ -11,7 +11,7 @@ fn connection(budget: &Budget, address: [u8; 4]) -> Account {
 }
 
 fn request(budget: &Budget, connection: &Account, user: &str) -> Account {
-    let account = open_request(budget, 0, connection, &HeaderMap::new());
+    let account = open_request(budget, 0, connection, &Uri::default(), &HeaderMap::new());
     account.holder().identified(&user_of(user));
     account
 }
@@ -91,4 +91,14 @@ fn anonymous_requests_go_before_users_who_hold_more() {
         stranger.take(2 * MIB);
         assert!(is_ended(&stranger) && !is_ended(&known), "front proxy: {is_front_proxy}");
     }
+}
+
+#[test]
+fn a_path_counts() {
+    let budget = budget();
+    let connection = connection(&budget, [10, 0, 0, 1]);
+    let before = budget.held();
+    let uri: Uri = format!("/{}", "x".repeat(60_000)).parse().unwrap();
+    let _request = open_request(&budget, 0, &connection, &uri, &HeaderMap::new());
+    assert!(budget.held() - before > 2 * 60_000, "the client's and the member's");
 }

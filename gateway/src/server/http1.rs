@@ -28,7 +28,7 @@ pub async fn serve(stream: Stream, connection: Arc<Connection>) -> Result<(), En
     let lengths = Lengths::default();
     let reader = lengths.reader(Some(connection.held().clone()));
     let service = service_fn(move |request: http::Request<Incoming>| {
-        let account = requests.begin(request.headers());
+        let account = requests.begin(request.uri(), request.headers());
         let mut request = request.map(|body| RequestBody::of_http1(body, account.clone()));
         let connection = Arc::clone(&requests);
         let last = framing::must_close_after(&request);
