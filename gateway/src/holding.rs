@@ -133,7 +133,7 @@ impl Holder for Holding {
             // Anybody may be that.
             Some(user) if user.is_anonymous() => Owner::Unauthenticated(address()),
             Some(user) => Owner::Named(user.name.clone()),
-            None if self.client.is_front_proxy.load(Ordering::Relaxed) => Owner::Named(address()),
+            None if self.client.is_front_proxy.load(Ordering::Relaxed) => Owner::Address(address()),
             None => Owner::Unauthenticated(address()),
         }
     }

@@ -44,6 +44,8 @@ pub enum Owner {
     Itself,
     /// Its holders are compared with others together.
     Named(String),
+    /// Known by address alone. Whatever a user is called, it is nobody's name.
+    Address(String),
     /// Has not been authenticated: gives way before anybody else does.
     Unauthenticated(String),
 }

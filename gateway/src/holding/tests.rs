@@ -102,3 +102,17 @@ fn a_path_counts() {
     let _request = open_request(&budget, 0, &connection, &uri, &HeaderMap::new());
     assert!(budget.held() - before > 2 * 60_000, "the client's and the member's");
 }
+
+/// What waits for the hub's answers about who sends it is of no user yet.
+#[test]
+fn nobody_is_called_as_the_hubs_address() {
+    let budget = budget();
+    let hub = connection(&budget, [10, 0, 0, 1]);
+    hub.holder().authenticated(&user_of("first"), true);
+    let waiting = open_request(&budget, 0, &hub, &Uri::default(), &HeaderMap::new());
+    waiting.take(4 * MIB);
+    let namesake = request(&budget, &hub, "10.0.0.1");
+    namesake.take(3 * MIB);
+    request(&budget, &hub, "greedy").take(4 * MIB + MIB / 2);
+    assert!(!is_ended(&waiting) && !is_ended(&namesake));
+}
