@@ -49,6 +49,8 @@ const REQUEST: usize = 4 * 1024;
 /// Of a header line, beside its text. A value counts twice: where it was received in Huffman's
 /// code, it has a buffer of twice the coded length.
 const LINE: usize = 64;
+/// Of a head: what a connection has room for anyway.
+const USUAL_HEAD: usize = 16 * 1024;
 
 /// An account for a connection from `address`, served on `core`.
 pub fn open(budget: &Budget, core: usize, address: IpAddr) -> Account {
@@ -72,6 +74,12 @@ pub fn open_request(budget: &Budget, core: usize, of: &Account, uri: &Uri, heade
 /// What header lines hold.
 pub fn size(headers: &HeaderMap) -> usize {
     headers.iter().map(|(name, value)| LINE + name.as_str().len() + 2 * value.len()).sum()
+}
+
+/// What a buffer keeps that once had a head of so many bytes; usual ones are among what a
+/// [`CONNECTION`] holds.
+pub fn room(head: usize) -> usize {
+    if head > USUAL_HEAD { head.next_power_of_two() } else { 0 }
 }
 
 // === impl Holding ===

@@ -14,7 +14,7 @@ use hyper_util::rt::TokioIo;
 use net::linger::Linger;
 use net::observed::Observed;
 
-use self::held::HeldBody;
+use self::held::{Heads, HeldBody};
 use super::lengths::Lengths;
 use super::{Ended, Stream, limits};
 use crate::connection::Connection;
@@ -27,10 +27,12 @@ pub async fn serve(stream: Stream, connection: Arc<Connection>) -> Result<(), En
     let requests = Arc::clone(&connection);
     let lengths = Lengths::default();
     let reader = lengths.reader(Some(connection.held().clone()));
+    let io = TokioIo::new(Observed::new(Linger::new(stream), reader));
+    let heads = Arc::<Heads>::default();
     let service = service_fn(move |request: http::Request<Incoming>| {
         let account = requests.begin(request.uri(), request.headers());
         let mut request = request.map(|body| RequestBody::of_http1(body, account.clone()));
-        let connection = Arc::clone(&requests);
+        let (connection, heads) = (Arc::clone(&requests), Arc::clone(&heads));
         let last = framing::must_close_after(&request);
         if last && lengths.are_ambiguous() {
             request.extensions_mut().insert(framing::TwoLengths);
@@ -40,7 +42,8 @@ pub async fn serve(stream: Stream, connection: Arc<Connection>) -> Result<(), En
         }
         // Boxed, so that idle connections keep no room for it.
         Box::pin(async move {
-            let mut response = handle(connection, request, &account).await;
+            let mut response = handle(Arc::clone(&connection), request, &account).await;
+            heads.keep(response.headers(), connection.held());
             if last {
                 // By the header and not by asking the connection to leave: what is in its buffer
                 // already must not be parsed.
@@ -49,7 +52,6 @@ pub async fn serve(stream: Stream, connection: Arc<Connection>) -> Result<(), En
             Ok::<_, Infallible>(response.map(|body| HeldBody::new(body, account)))
         })
     });
-    let io = TokioIo::new(Observed::new(Linger::new(stream), reader));
     let serving = limits::http1().serve_connection(io, service).with_upgrades();
     super::drive(serving, UpgradeableConnection::graceful_shutdown, &connection).await
 }

@@ -15,7 +15,7 @@ use bytes::BytesMut;
 use httparse::{Error, Header, Request, Status};
 
 use super::limits::Limits;
-use crate::holding::Account;
+use crate::holding::{self, Account};
 
 /// What was noted about the connection's chunked request.
 #[derive(Clone, Default)]
@@ -26,8 +26,10 @@ pub struct Reader {
     noted: Lengths,
     state: State,
     account: Option<Account>,
-    /// Bytes that the account has of a head that is not whole.
+    /// Bytes that the account has of a head that is not whole, or for the largest there was.
     counted: usize,
+    /// What the parser's buffer may have kept of its room.
+    kept: usize,
 }
 
 enum State {
@@ -60,7 +62,7 @@ const ENOUGH: u8 = 2;
 impl Lengths {
     /// `account` has what a head that is not whole holds.
     pub fn reader(&self, account: Option<Account>) -> Reader {
-        Reader { noted: self.clone(), state: State::Head(BytesMut::new()), account, counted: 0 }
+        Reader { noted: self.clone(), state: State::Head(BytesMut::new()), account, counted: 0, kept: 0 }
     }
 
     /// Whether the chunked request of this connection has a `Content-Length` as well.
@@ -96,9 +98,14 @@ impl Reader {
     /// read beyond.
     const MOST: usize = 4 * Limits::HEADER_BYTES as usize;
 
-    /// What is held of a head, twice: the parser has it too.
+    /// What is held of a head, twice: the parser has it too, and keeps the room for as long as the
+    /// connection is HTTP's.
     fn count(&mut self) {
-        let held = if let State::Head(begun) = &self.state { 2 * begun.capacity() } else { 0 };
+        let held = match &self.state {
+            State::Head(begun) => (2 * begun.capacity()).max(self.kept),
+            State::Body(_) => self.kept,
+            State::Over => 0,
+        };
         if let Some(account) = &self.account {
             account.recount(&mut self.counted, held);
         }
@@ -134,6 +141,7 @@ impl Reader {
         match read(bytes, &self.noted) {
             Ok(Next::After(length, body)) => {
                 self.state = if body == 0 { State::Head(BytesMut::new()) } else { State::Body(body) };
+                self.kept = self.kept.max(holding::room(length));
                 return Some(length);
             }
             Ok(Next::More) => self.state = State::Head(bytes.into()),

@@ -1,19 +1,38 @@
-//! The body of a response, counted until the client's socket has taken it.
+//! Responses: the body, counted until the client's socket has taken it, and the room for heads.
 
 use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use http::HeaderMap;
 use http_body::{Frame, SizeHint};
 use hyper::body::Body;
 
-use crate::holding::Account;
+use crate::holding::{self, Account};
 use crate::record::RecordedBody;
 use crate::upstream::Truncated;
 
 pub struct HeldBody {
     body: RecordedBody,
     account: Account,
+}
+
+/// The largest head that was sent on a connection. hyper's buffer keeps the room for it.
+#[derive(Default)]
+pub struct Heads(AtomicUsize);
+
+// === impl Heads ===
+
+impl Heads {
+    /// A head of such `headers` was sent on the connection of `account`.
+    pub fn keep(&self, headers: &HeaderMap, account: &Account) {
+        let room = holding::room(holding::size(headers));
+        let before = self.0.fetch_max(room, Ordering::Relaxed);
+        if room > before {
+            account.take(room - before);
+        }
+    }
 }
 
 // === impl HeldBody ===

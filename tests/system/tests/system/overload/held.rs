@@ -8,7 +8,8 @@ use kit::client::H2Options;
 use kit::member::{Reply, StreamSender, Streams};
 use kit::wait::{WAIT, unless_quiet, within};
 use std::time::Duration;
-use system_tests::{CLUSTER, Connection, Failure, Http, proxied};
+use system_tests::{CLUSTER, Connection, Failure, Http, proxied, socket_buffers};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::task::JoinSet;
 
 use super::{FAST, Fixture, SLOW, WATCH};
@@ -59,9 +60,7 @@ impl Narrow {
 
     /// A number of the gateway's own.
     async fn metric(&self, name: &str) -> u64 {
-        let metrics = self.fixture.connect(Http::H2, "root").await.get("/metrics").await.text();
-        let value = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok());
-        value.unwrap_or_else(|| panic!("{name} is not among\n{metrics}"))
+        metric(&mut self.fixture.connect(Http::H2, "root").await, name).await
     }
 
     async fn assert_within_limit(&self) {
@@ -70,6 +69,13 @@ impl Narrow {
         assert!(held <= LIMIT, "{held} bytes are held");
         assert!(self.metric("cluster_gateway_sheds_total").await > 0);
     }
+}
+
+/// A number of the gateway's own.
+async fn metric(root: &mut Connection, name: &str) -> u64 {
+    let metrics = root.get("/metrics").await.text();
+    let value = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok());
+    value.unwrap_or_else(|| panic!("{name} is not among\n{metrics}"))
 }
 
 /// Sends until there is no room, or the stream was given up.
@@ -177,4 +183,66 @@ async fn a_reply_that_waits_is_no_reason_to_end_a_watch() {
     let answer = narrow.beside(async { alice.get(&proxied(CLUSTER, "/one")).await }).await;
     assert_eq!((answer.status, answer.body.len()), (200, 100 << 10));
     assert_eq!(narrow.metric("cluster_gateway_sheds_total").await, 0);
+}
+
+/// What a member may write above an answer without a body.
+const HEAD: usize = 200 << 10;
+
+/// Has the member answer `/head` with a head like that.
+fn large_heads(fixture: &Fixture) {
+    fixture.member.on("/head", |_| Reply::full(200, &[("x-large", &"x".repeat(HEAD))], ""));
+}
+
+#[tokio::test]
+async fn connections_that_had_large_heads_are_not_idle_for_nothing() {
+    let narrow = Narrow::start().await;
+    let client = narrow.fixture.testbed.client();
+    let mut strangers = Vec::new();
+    for _ in 0..STREAMS {
+        let mut stranger = client.h1().await.expect("a connection");
+        let head = format!("GET /healthz HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(700 << 10));
+        stranger.send(head).await.expect("sent");
+        assert_eq!(stranger.head().await.expect("a head").status, 200);
+        stranger.body().await.expect("a body");
+        strangers.push(stranger);
+    }
+    let mut ended = 0;
+    for stranger in &mut strangers {
+        ended += usize::from(unless_quiet(QUIET, stranger.read_to_end()).await.is_some());
+    }
+    assert!((1..STREAMS).contains(&ended), "{ended} of {STREAMS} connections were ended");
+}
+
+/// All are answered, as soon as the client reads.
+#[tokio::test]
+async fn pipelined_requests_wait_for_a_client_that_reads_no_answers() {
+    let fixture = Fixture::with(&[]).await;
+    large_heads(&fixture);
+    let most = 2 * socket_buffers() / HEAD;
+    let request =
+        format!("HEAD {} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer alice\r\n\r\n", proxied(CLUSTER, "/head"));
+    let (io, _) = fixture.testbed.client().h1().await.expect("a connection").into_parts();
+    let (mut read, mut write) = tokio::io::split(io);
+    let mut sent = 0;
+    loop {
+        // One by one: what comes from the client has the gateway look again.
+        write.write_all(request.as_bytes()).await.expect("sent");
+        write.flush().await.expect("sent");
+        sent += 1;
+        if unless_quiet(QUIET, fixture.member.next_request()).await.is_none() {
+            break;
+        }
+        assert!(sent < most, "{sent} answers of {HEAD} bytes wait");
+    }
+    let (mut answers, mut piece, mut rest) = (0, vec![0; 64 << 10], Vec::new());
+    while answers < sent {
+        let length = within(WAIT, "more of the answers", read.read(&mut piece)).await.expect("bytes");
+        assert!(length > 0, "the connection ended after {answers} answers");
+        rest.extend_from_slice(&piece[..length]);
+        while let Some(end) = rest.windows(4).position(|four| four == b"\r\n\r\n") {
+            assert!(rest.starts_with(b"HTTP/1.1 200"));
+            rest.drain(..end + 4);
+            answers += 1;
+        }
+    }
 }
