@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use auth::User;
-use http::{HeaderMap, Uri};
+use bytes::Bytes;
+use http::header::DATE;
+use http::{HeaderMap, HeaderValue, Uri};
 use net::budget::{self, Hold, Holder, Owner};
 use net::pending;
 
@@ -39,6 +41,13 @@ struct Request {
     is_on_its_own: AtomicBool,
     /// Its connection serves nothing else.
     has_connection: AtomicBool,
+}
+
+/// A head, by one of its values.
+struct HeldHead {
+    date: Bytes,
+    bytes: usize,
+    account: Account,
 }
 
 /// Of a connection, beside what it has received: TLS, HTTP/2's state, tasks. Measured: 30 KiB of an
@@ -80,6 +89,22 @@ pub fn size(headers: &HeaderMap) -> usize {
 /// [`CONNECTION`] holds.
 pub fn room(head: usize) -> usize {
     if head > USUAL_HEAD { head.next_power_of_two() } else { 0 }
+}
+
+/// The head of an answer, which counts until HTTP/2 has let go of it: written, or void.
+pub fn hold_head(account: &Account, headers: &mut HeaderMap) {
+    let bytes = size(headers);
+    if bytes <= USUAL_HEAD {
+        return;
+    }
+    let Some(value) = headers.get_mut(DATE) else { return };
+    account.take(bytes);
+    let held = HeldHead { date: Bytes::copy_from_slice(value.as_bytes()), bytes, account: account.clone() };
+    if let Ok(mut date) = HeaderValue::from_maybe_shared(Bytes::from_owner(held)) {
+        // Or HPACK's table would keep it.
+        date.set_sensitive(true);
+        *value = date;
+    }
 }
 
 // === impl Holding ===
@@ -157,6 +182,20 @@ impl Holder for Holding {
         if self.is_on_its_own() {
             self.client.hold.end();
         }
+    }
+}
+
+// === impl HeldHead ===
+
+impl AsRef<[u8]> for HeldHead {
+    fn as_ref(&self) -> &[u8] {
+        &self.date
+    }
+}
+
+impl Drop for HeldHead {
+    fn drop(&mut self) {
+        self.account.give(self.bytes);
     }
 }
 

@@ -11,7 +11,7 @@ use http::header::{CONTENT_LENGTH, DATE};
 use http::{HeaderValue, Response};
 use hyper::body::Body;
 
-use crate::holding::Account;
+use crate::holding::{self, Account};
 use crate::record::RecordedBody;
 
 /// A task of its own. A client that resets the stream ends it, wherever it is.
@@ -75,9 +75,13 @@ fn begin(respond: &mut SendResponse<Bytes>, response: Response<RecordedBody>, ac
     if !is_whole && let Some(length) = body.size_hint().exact() {
         head.headers.entry(CONTENT_LENGTH).or_insert_with(|| length.into());
     }
+    holding::hold_head(&account, &mut head.headers);
     match respond.send_response(Response::from_parts(head, ()), is_whole) {
         Ok(stream) => {
             let is_told = account.is_ended() && body.is_own();
+            if is_whole {
+                account.holder().leave_alone();
+            }
             (!is_whole).then_some(Sending { body, stream, waiting: None, account, is_told })
         }
         Err(error) => {

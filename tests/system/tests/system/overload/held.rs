@@ -5,10 +5,12 @@ use bytes::Bytes;
 use h2::Reason;
 use http::Method;
 use kit::client::H2Options;
+use kit::hub::TokenUser;
 use kit::member::{Reply, StreamSender, Streams};
-use kit::wait::{WAIT, unless_quiet, within};
+use kit::wait::{WAIT, becomes, unless_quiet, within};
 use std::time::Duration;
-use system_tests::{CLUSTER, Connection, Failure, Http, proxied, socket_buffers};
+use system_tests::frames::FrameClient;
+use system_tests::{ADMIN, CLUSTER, Connection, Failure, Http, proxied, socket_buffers};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::task::JoinSet;
 
@@ -191,6 +193,21 @@ const HEAD: usize = 200 << 10;
 /// Has the member answer `/head` with a head like that.
 fn large_heads(fixture: &Fixture) {
     fixture.member.on("/head", |_| Reply::full(200, &[("x-large", &"x".repeat(HEAD))], ""));
+}
+
+/// They are answered, and nothing is left to hold but what waits for the client's socket.
+#[tokio::test]
+async fn heads_of_answers_that_nobody_reads_give_way() {
+    let narrow = Narrow::start().await;
+    large_heads(&narrow.fixture);
+    narrow.fixture.hub.add_token(ADMIN, TokenUser::new("greedy", &[]));
+    let mut root = narrow.fixture.connect(Http::H2, "root").await;
+    assert_eq!(metric(&mut root, "cluster_gateway_sheds_total").await, 0);
+    let mut client = FrameClient::connect(&narrow.fixture.testbed).await;
+    for _ in 0..(socket_buffers() + 4 * usize::try_from(LIMIT).expect("small")) / HEAD {
+        client.request("GET", &proxied(CLUSTER, "/head"), true).await;
+    }
+    becomes(WAIT, "somebody gives way", async || metric(&mut root, "cluster_gateway_sheds_total").await > 0).await;
 }
 
 #[tokio::test]
