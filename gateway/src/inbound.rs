@@ -33,6 +33,7 @@ use self::costly::Costly;
 use self::owed::Owed;
 use crate::headers::size::Unfit;
 use crate::holding::Account;
+use crate::unread::Collector;
 
 /// What was found in this connection's heads.
 #[derive(Clone, Default)]
@@ -63,6 +64,8 @@ pub struct Inbound<T> {
     costly: Costly,
     /// To members; a client's connection has h2's count, and a hub reads.
     owed: Option<Owed>,
+    /// Told of frames for streams.
+    collector: Option<Arc<Collector>>,
     /// Of a client's connection.
     account: Option<Account>,
     /// Bytes that the account has.
@@ -90,6 +93,7 @@ const OF_CLIENTS: Reach = Reach { frames: 100, frame: FRAME, held: 2 * 1024 * 10
 /// API servers relay heads of up to 10 MiB (`net/http.Transport.MaxResponseHeaderBytes`), which
 /// their frames make a little longer. The size of frames is what we announce to members.
 const OF_MEMBERS: Reach = Reach { frames: 1024, frame: 64 * 1024, held: 12 * 1024 * 1024 };
+const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const PRIORITY: u8 = 2;
 const SETTINGS: u8 = 4;
@@ -159,6 +163,11 @@ impl Frame {
         matches!(self.kind, HEADERS | PRIORITY)
     }
 
+    /// Or trailers: h2 has it until somebody reads.
+    fn is_of_a_body(&self) -> bool {
+        matches!(self.kind, DATA | HEADERS)
+    }
+
     fn size(&self) -> usize {
         FRAME_HEAD + self.length
     }
@@ -170,6 +179,11 @@ impl<T> Inbound<T> {
     /// Received from a client, with its preface.
     pub fn of_client(stream: T, marks: Marks) -> Self {
         Self::new(stream, marks, OF_CLIENTS, PREFACE, None)
+    }
+
+    /// The streams of its connection are attended by `collector`.
+    pub fn attended_by(self, collector: Arc<Collector>) -> Self {
+        Self { collector: Some(collector), ..self }
     }
 
     /// What is held counts for `account`.
@@ -184,7 +198,19 @@ impl<T> Inbound<T> {
 
     fn new(stream: T, marks: Marks, reach: Reach, passing: usize, owed: Option<Owed>) -> Self {
         let (held, ready) = (BytesMut::new(), BytesMut::new());
-        Self { stream, marks, reach, passing, held, ready, costly: Costly::default(), owed, account: None, counted: 0 }
+        Self {
+            stream,
+            marks,
+            reach,
+            passing,
+            held,
+            ready,
+            costly: Costly::default(),
+            owed,
+            collector: None,
+            account: None,
+            counted: 0,
+        }
     }
 
     /// How many of these bytes pass as they are: up to a frame that must be held, or whose head is
@@ -226,6 +252,9 @@ impl<T> Inbound<T> {
     }
 
     fn count(&mut self, frame: &Frame) {
+        if let Some(collector) = self.collector.as_ref().filter(|_| frame.is_of_a_body()) {
+            collector.frame(frame.length);
+        }
         if frame.is_costly() {
             self.costly.take();
         }

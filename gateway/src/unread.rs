@@ -12,7 +12,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
 use bytes::Bytes;
@@ -22,7 +22,7 @@ use http::HeaderMap;
 use net::queue::Queue;
 use parking_lot::Mutex;
 
-use crate::holding::Account;
+use crate::holding::{self, Account};
 
 /// Where a body is read from.
 pub enum Source {
@@ -38,6 +38,11 @@ pub enum Source {
 const SHORT: usize = 256;
 /// until the piece has so many.
 const JOINED: usize = 16 * 1024;
+/// What h2 may have when a turn ends without another that follows at once: bytes of frames. Short
+/// ones cost it some 250 whatever is in them, and a client or a member chooses how many.
+const MOST_LEFT: usize = 256 * 1024;
+/// So that 64 of them are too many.
+const SHORT_COUNTS: usize = 4096;
 /// Shorter pieces of a reader that has stalled are copied, here or by the [`Queue`].
 const COPIED: usize = 16 * 1024;
 
@@ -60,7 +65,9 @@ pub struct Unread {
 struct UnreadState {
     stream: RecvStream,
     queue: Queue,
-    /// Of the request that the stream is of: has what is in the queue.
+    /// What ended it, unless h2 has that still.
+    trailers: Option<HeaderMap>,
+    /// Of the request that the stream is of: has what is in the queue, and the trailers.
     account: Option<Account>,
 }
 
@@ -68,6 +75,8 @@ struct UnreadState {
 pub struct Collector {
     /// `None` when nobody attends any more.
     listed: Mutex<Option<Vec<Arc<Unread>>>>,
+    /// Of the frames of this turn, see [`MOST_LEFT`].
+    left: AtomicUsize,
 }
 
 /// Drives a connection, and before each turn takes what its readers have left since the last.
@@ -132,7 +141,7 @@ impl Source {
             Self::Whole { data, .. } => data.is_none(),
             Self::Long(reader) => {
                 let kept = reader.unread.kept.lock();
-                kept.as_ref().is_none_or(|kept| kept.queue.is_empty() && kept.stream.is_end_stream())
+                kept.as_ref().is_none_or(|kept| kept.is_empty() && kept.stream.is_end_stream())
             }
         }
     }
@@ -149,7 +158,7 @@ fn release(stream: &mut RecvStream, data: &Bytes) {
 impl Reader {
     /// `first` was taken off the stream already.
     fn new(stream: RecvStream, first: Bytes, collector: &Arc<Collector>, account: Option<Account>) -> Self {
-        let mut kept = UnreadState { stream, queue: Queue::default(), account };
+        let mut kept = UnreadState { stream, queue: Queue::default(), trailers: None, account };
         kept.put(first);
         let unread = Arc::new(Unread {
             kept: Mutex::new(Some(kept)),
@@ -197,6 +206,9 @@ impl Reader {
     fn poll_trailers(&self, cx: &Context<'_>) -> Poll<Result<Option<HeaderMap>, h2::Error>> {
         let mut kept = self.unread.kept.lock();
         let Some(kept) = &mut *kept else { return Poll::Ready(Ok(None)) };
+        if let Some(trailers) = kept.take_trailers() {
+            return Poll::Ready(Ok(Some(trailers)));
+        }
         let polled = self.unread.arm(&self.waker, &mut kept.stream, RecvStream::poll_trailers);
         self.register(cx, &polled);
         polled
@@ -243,10 +255,30 @@ impl UnreadState {
         }
         Some(piece)
     }
+
+    fn put_trailers(&mut self, trailers: HeaderMap) {
+        if let Some(account) = &self.account {
+            account.take(holding::size(&trailers));
+        }
+        self.trailers = Some(trailers);
+    }
+
+    fn take_trailers(&mut self) -> Option<HeaderMap> {
+        let trailers = self.trailers.take()?;
+        if let Some(account) = &self.account {
+            account.give(holding::size(&trailers));
+        }
+        Some(trailers)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.queue.is_empty() && self.trailers.is_none()
+    }
 }
 
 impl Drop for UnreadState {
     fn drop(&mut self) {
+        drop(self.take_trailers());
         if let Some(account) = &self.account {
             account.give(self.queue.held());
         }
@@ -274,7 +306,7 @@ impl Unread {
     }
 
     /// Takes what there is, unless the reader has found that there is nothing. What ended the
-    /// stream, if something did, h2 says again to the reader, trailers included.
+    /// stream, if something did, h2 says again to the reader; but for trailers, which may be large.
     fn collect(self: Arc<Self>) {
         let waker = Waker::from(Arc::clone(&self));
         let mut kept = self.kept.lock();
@@ -282,11 +314,18 @@ impl Unread {
         if self.armed.load(Ordering::Acquire) {
             return;
         }
-        while let Poll::Ready(Some(Ok(data))) = self.arm(&waker, &mut kept.stream, RecvStream::poll_data) {
+        let end = loop {
+            let polled = self.arm(&waker, &mut kept.stream, RecvStream::poll_data);
+            let Poll::Ready(Some(Ok(data))) = polled else { break polled };
             // A slice would keep the buffer that the connection was read into, with what came
             // beside it.
             let pins = (Queue::SMALL..COPIED).contains(&data.len());
             kept.put(if pins { Bytes::copy_from_slice(&data) } else { data });
+        };
+        if matches!(end, Poll::Ready(None))
+            && let Poll::Ready(Ok(Some(trailers))) = self.arm(&waker, &mut kept.stream, RecvStream::poll_trailers)
+        {
+            kept.put_trailers(trailers);
         }
     }
 }
@@ -303,6 +342,11 @@ impl Wake for Unread {
 // === impl Collector ===
 
 impl Collector {
+    /// A frame with so many bytes for a stream is about to be h2's.
+    pub fn frame(&self, bytes: usize) {
+        self.left.fetch_add(if bytes < SHORT { SHORT_COUNTS } else { bytes }, Ordering::Relaxed);
+    }
+
     fn list(&self, unread: Arc<Unread>) {
         if let Some(listed) = &mut *self.listed.lock() {
             listed.push(unread);
@@ -312,7 +356,7 @@ impl Collector {
 
 impl Default for Collector {
     fn default() -> Self {
-        Self { listed: Mutex::new(Some(Vec::new())) }
+        Self { listed: Mutex::new(Some(Vec::new())), left: AtomicUsize::new(0) }
     }
 }
 
@@ -340,7 +384,14 @@ impl<D: Future + Unpin> Future for Collecting<D> {
             std::mem::swap(listed, &mut this.due);
         }
         this.due.drain(..).for_each(Unread::collect);
-        Pin::new(&mut this.driver).poll(cx)
+        this.collector.left.store(0, Ordering::Relaxed);
+        let polled = Pin::new(&mut this.driver).poll(cx);
+        if polled.is_pending() && this.collector.left.load(Ordering::Relaxed) > MOST_LEFT {
+            // After the readers, which were woken before. Without it h2 would have what they leave
+            // until something else comes.
+            cx.waker().wake_by_ref();
+        }
+        polled
     }
 }
 

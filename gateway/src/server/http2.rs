@@ -37,7 +37,9 @@ type Io = Gathered<Observed<Inbound<Linger<Stream>>, ReceivedBytes>>;
 pub async fn serve(stream: Stream, connection: Arc<Connection>) -> Result<(), Ended> {
     let (marks, received, collector) = (Marks::default(), ReceivedBytes::default(), Arc::<Collector>::default());
     let (io, outlet) = gather(Observed::new(
-        Inbound::of_client(Linger::new(stream), marks.clone()).held_for(connection.held().clone()),
+        Inbound::of_client(Linger::new(stream), marks.clone())
+            .attended_by(Arc::clone(&collector))
+            .held_for(connection.held().clone()),
         received.clone(),
     ));
     let many_users = connection.gateway().authenticator.recognize(connection.peer());

@@ -7,6 +7,8 @@ use kit::wait::{WAIT, within};
 use tokio::io::duplex;
 
 use super::*;
+use crate::holding::Budget;
+use crate::inbound::{Inbound, Marks};
 
 /// A reading end, and its member's sending one.
 struct Pair {
@@ -16,7 +18,7 @@ struct Pair {
     /// Without it the connection ends with its last stream.
     requests: h2::client::SendRequest<Bytes>,
     /// In the hands of the test, as the collector is: a turn is one poll.
-    driver: Collecting<h2::client::Connection<tokio::io::DuplexStream, Bytes>>,
+    driver: Collecting<h2::client::Connection<Inbound<tokio::io::DuplexStream>, Bytes>>,
 }
 
 /// Counts how often it is woken.
@@ -33,7 +35,13 @@ impl Wake for Count {
 
 impl Pair {
     async fn new() -> Self {
+        Self::counted(None).await
+    }
+
+    async fn counted(account: Option<&Account>) -> Self {
         let (ours, theirs) = duplex(1 << 20);
+        let collector = Arc::<Collector>::default();
+        let ours = Inbound::of_member(ours, Marks::default()).attended_by(Arc::clone(&collector));
         let member = tokio::spawn(async move {
             let mut connection = h2::server::handshake(theirs).await.unwrap();
             let (_, mut respond) = connection.accept().await.unwrap().unwrap();
@@ -43,7 +51,6 @@ impl Pair {
         });
         let (mut requests, driver) =
             h2::client::Builder::new().data_frame_budget(200 * 255).handshake::<_, Bytes>(ours).await.unwrap();
-        let collector = Arc::<Collector>::default();
         let mut driver = Collecting::new(driver, Arc::clone(&collector));
         let request = Request::get("https://member/").body(()).unwrap();
         let (response, _) = requests.send_request(request, true).unwrap();
@@ -52,7 +59,7 @@ impl Pair {
             _ = &mut driver => panic!("the connection ended"),
         };
         let stream = answer.into_body();
-        let reader = Source::new(stream, &collector, None);
+        let reader = Source::new(stream, &collector, account);
         Self { reader, collector, sender: member.await.unwrap(), requests, driver }
     }
 
@@ -225,4 +232,41 @@ async fn a_reader_that_leaves_takes_everything_along() {
     drop((driver, requests));
     assert!(collector.listed.lock().is_none());
     assert_eq!(Arc::strong_count(&unread), 1);
+}
+
+#[tokio::test]
+async fn many_short_frames_have_another_turn_follow_at_once() {
+    for (frames, wakes) in [(10, 0), (100, 1)] {
+        let (mut pair, count) = (Pair::new().await, Arc::<Count>::default());
+        pair.turn().await;
+        for _ in 0..frames {
+            pair.sender.send_data(Bytes::from_static(b"x"), false).unwrap();
+        }
+        tokio::task::yield_now().await;
+        let waker = Waker::from(Arc::clone(&count));
+        assert!(Pin::new(&mut pair.driver).poll(&mut Context::from_waker(&waker)).is_pending());
+        assert_eq!((pair.held(), woken(&count)), (0, wakes), "{frames} frames");
+        pair.turn().await;
+        assert_eq!(pair.held(), frames);
+    }
+}
+
+#[tokio::test]
+async fn trailers_that_nobody_reads_count_and_come() {
+    let budget = Budget::new(1 << 30);
+    let account = holding::open(&budget, 0, [10, 0, 0, 1].into());
+    let before = budget.held();
+    let (mut pair, count) = (Pair::counted(Some(&account)).await, Arc::default());
+    pair.drip(3).await;
+    let trailers = HeaderMap::from_iter([("x-large".parse().unwrap(), "x".repeat(9000).parse().unwrap())]);
+    pair.sender.send_trailers(trailers.clone()).unwrap();
+    pair.turn().await;
+    pair.turn().await;
+    assert!(budget.held() - before > 9000);
+    assert_eq!(pair.read(&count), 3);
+    assert!(!pair.reader.is_end_stream());
+    let read = poll_fn(|cx| pair.reader.poll_trailers(cx)).await.unwrap();
+    assert_eq!(read, Some(trailers));
+    assert!(pair.reader.is_end_stream());
+    assert_eq!(budget.held(), before);
 }

@@ -67,7 +67,8 @@ impl Connection {
     {
         let failed = |reason: String| ConnectError::Http2 { address: target.address(), reason };
         let marks = Marks::default();
-        let (io, outlet) = gather(Inbound::of_member(transport, marks.clone()));
+        let collector = Arc::<Collector>::default();
+        let (io, outlet) = gather(Inbound::of_member(transport, marks.clone()).attended_by(Arc::clone(&collector)));
         let handshake = Settings::builder().handshake::<_, Bytes>(io);
         let started = async {
             let (sender, driver) = handshake.await.map_err(|error| failed(error.to_string()))?;
@@ -87,7 +88,6 @@ impl Connection {
         }
         let pings = driver.connection().ping_pong().expect("taken once");
         let emptied = Arc::<Notify>::default();
-        let collector = Arc::<Collector>::default();
         let driver = Collecting::new(driver, Arc::clone(&collector));
         let connection = Arc::new(Self {
             sender,
