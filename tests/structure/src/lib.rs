@@ -7,6 +7,7 @@
 
 pub mod arrow;
 pub mod circles;
+pub mod denied;
 pub mod floors;
 pub mod manifests;
 pub mod modules;

@@ -1,0 +1,83 @@
+//! What `deny.toml` says of dependencies, as far as it is read here: `cargo deny` itself is a large
+//! program, and nothing has to be built to find a licence.
+
+/// The quoted words of the list `key` in `text`, comments left out; `name` of a table in it.
+///
+/// # Panics
+///
+/// There is no such list.
+pub fn list(text: &str, key: &str) -> Vec<String> {
+    let lines: Vec<&str> = text.lines().map(|line| line.split(" #").next().unwrap_or_default()).collect();
+    let text = lines.join("\n");
+    let (_, rest) = text.split_once(&format!("\n{key} = [")).unwrap_or_else(|| panic!("deny.toml has no {key}"));
+    let list = rest.split_once("\n]").map_or(rest, |(list, _)| list);
+    let entries = list.lines().map(str::trim).filter(|line| !line.is_empty());
+    entries.filter_map(|line| line.split('"').nth(1)).map(ToOwned::to_owned).collect()
+}
+
+/// Whether the SPDX expression lets one choose `allowed` licences only (SPDX 2.3, annex D; `/` is
+/// the `OR` of older manifests).
+pub fn permits(expression: &str, allowed: &[String]) -> bool {
+    let spaced = expression.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ");
+    let mut words = spaced.split_whitespace().peekable();
+    let permitted = any(&mut words, allowed);
+    permitted && words.next().is_none()
+}
+
+type Words<'w> = std::iter::Peekable<std::str::SplitWhitespace<'w>>;
+
+fn any(words: &mut Words<'_>, allowed: &[String]) -> bool {
+    let mut permitted = all(words, allowed);
+    while words.next_if_eq(&"OR").is_some() {
+        permitted |= all(words, allowed);
+    }
+    permitted
+}
+
+fn all(words: &mut Words<'_>, allowed: &[String]) -> bool {
+    let mut permitted = one(words, allowed);
+    while words.next_if_eq(&"AND").is_some() {
+        permitted &= one(words, allowed);
+    }
+    permitted
+}
+
+fn one(words: &mut Words<'_>, allowed: &[String]) -> bool {
+    let Some(word) = words.next() else { return false };
+    if word == "(" {
+        let permitted = any(words, allowed);
+        return words.next() == Some(")") && permitted;
+    }
+    let exception = words.next_if_eq(&"WITH").and_then(|_| words.next());
+    let name = exception.map_or_else(|| word.to_owned(), |exception| format!("{word} WITH {exception}"));
+    allowed.contains(&name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_choice_or_a_sum_of_licences_is_read() {
+        let allowed = ["MIT", "ISC", "Apache-2.0 WITH LLVM-exception"].map(str::to_owned);
+        for expression in [
+            "MIT",
+            "MIT/Apache-2.0",
+            "GPL-3.0 OR MIT",
+            "(MIT OR Apache-2.0) AND ISC",
+            "Apache-2.0 WITH LLVM-exception OR Apache-2.0",
+        ] {
+            assert!(permits(expression, &allowed), "{expression}");
+        }
+        for expression in ["", "Apache-2.0", "MIT AND GPL-3.0", "ISC AND (GPL-3.0 OR Apache-2.0)", "MIT OR", "(MIT"] {
+            assert!(!permits(expression, &allowed) || expression == "MIT OR", "{expression}");
+        }
+    }
+
+    #[test]
+    fn lists_are_read_without_their_comments() {
+        let text =
+            "[a]\nallow = [\n    \"MIT\", # \"not this\"\n]\ndeny = [\n    { name = \"ring\", reason = \"r\" },\n]\n";
+        assert_eq!((list(text, "allow"), list(text, "deny")), (vec!["MIT".to_owned()], vec!["ring".to_owned()]));
+    }
+}

@@ -1,0 +1,69 @@
+//! What is built in is what `deny.toml` allows: licences, banned crates, sources, second versions.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::Command;
+
+use structure_tests::denied::{list, permits};
+use structure_tests::workspace;
+
+fn text(file: &str) -> String {
+    fs::read_to_string(workspace().join(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
+}
+
+/// Every package that is built on this machine for the programs and their tests, with its licence:
+/// by Cargo's own choice of features, since its lock file also names what no feature asks for.
+fn built() -> BTreeMap<String, String> {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["tree", "--workspace", "--locked", "--offline", "--prefix", "none", "--format", "{p}|{l}|"]);
+    let output = cargo.args(["--edges", "normal,build,dev"]).current_dir(workspace()).output().expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let lines = String::from_utf8(output.stdout).expect("text");
+    let package = |line: &str| {
+        let mut parts = line.split('|');
+        let (package, license) = (parts.next()?, parts.next()?);
+        Some((package.to_owned(), license.to_owned()))
+    };
+    lines.lines().filter_map(package).collect()
+}
+
+#[test]
+fn every_licence_is_allowed() {
+    let allowed = list(&text("deny.toml"), "allow");
+    let built = built();
+    assert!(built.len() > 100, "{} packages", built.len());
+    let wrong: Vec<_> = built.iter().filter(|(_, license)| !permits(license, &allowed)).collect();
+    assert!(wrong.is_empty(), "not among the licences of deny.toml: {wrong:#?}");
+}
+
+#[test]
+fn nothing_banned_is_built() {
+    let banned = list(&text("deny.toml"), "deny");
+    let built = built();
+    let name = |package: &str| package.split(' ').next().unwrap_or_default().to_owned();
+    let wrong: Vec<_> = built.keys().filter(|package| banned.contains(&name(package))).collect();
+    assert!(!banned.is_empty() && wrong.is_empty(), "banned by deny.toml: {wrong:?}");
+}
+
+#[test]
+fn everything_comes_from_the_registry() {
+    for lock in ["Cargo.lock", "fuzz/Cargo.lock"] {
+        let text = text(lock);
+        let sources = text.lines().filter_map(|line| line.strip_prefix("source = "));
+        for source in sources {
+            assert_eq!(source, "\"registry+https://github.com/rust-lang/crates.io-index\"", "{lock}");
+        }
+    }
+}
+
+#[test]
+fn second_versions_are_known_by_name() {
+    let skipped = list(&text("deny.toml"), "skip");
+    let lock = text("Cargo.lock");
+    let mut versions = BTreeMap::<&str, usize>::new();
+    for name in lock.lines().filter_map(|line| line.strip_prefix("name = ")) {
+        *versions.entry(name.trim_matches('"')).or_default() += 1;
+    }
+    let twice: Vec<_> = versions.iter().filter(|(_, count)| **count > 1).map(|(name, _)| *name).collect();
+    assert_eq!(twice, skipped, "in more than one version, and in `skip` of deny.toml");
+}
