@@ -3,7 +3,7 @@
 //!
 //! Input: standard output.
 
-use secrecy::ExposeSecret as _;
+use secrecy::ExposeSecret;
 
 pub const WORDS: &[&str] = &[
     "{",
@@ -49,7 +49,7 @@ pub fn check(input: &[u8]) {
     let Ok(said) = serde_json::from_str::<serde_json::Value>(&String::from_utf8_lossy(input)) else { return };
     assert_eq!(said["apiVersion"], "client.authentication.k8s.io/v1");
     let text = said["status"]["token"].as_str().map(|text| text.trim_end_matches([' ', '\t', '\n', '\r', '\x0c']));
-    let token = issued.token.as_ref().map(|token| token.expose_secret());
+    let token = issued.token.as_ref().map(ExposeSecret::expose_secret);
     assert_eq!(token, text.filter(|text| !text.is_empty()));
     assert!(token.is_none_or(|token| token.bytes().all(|byte| byte.is_ascii_graphic())));
     assert!(token.is_some() || issued.certificate.is_some(), "no credential");

@@ -79,10 +79,7 @@ fn beyond_head(mut said: &[u8]) -> Option<&[u8]> {
 
 /// RFC 1928 §3 and §6, RFC 1929 §2.
 fn beyond_reply(said: &[u8]) -> Option<&[u8]> {
-    let rest = match said {
-        [5, 0, rest @ ..] | [5, 2, _, 0, rest @ ..] => rest,
-        _ => return None,
-    };
+    let ([5, 0, rest @ ..] | [5, 2, _, 0, rest @ ..]) = said else { return None };
     let (length, address) = match rest {
         [5, 0, _, 1, address @ ..] => (4, address),
         [5, 0, _, 4, address @ ..] => (16, address),
