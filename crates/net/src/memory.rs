@@ -15,7 +15,8 @@ pub fn limit() -> Option<u64> {
     limits.into_iter().chain([groups]).flatten().min()
 }
 
-/// `root` is where the control groups are, `own` is what `/proc/self/cgroup` says (cgroups(7)): `hierarchy:controllers:path`, a line each.
+/// `root` is where the control groups are, `own` is what `/proc/self/cgroup` says (cgroups(7)):
+/// `hierarchy:controllers:path`, a line each.
 #[doc(hidden)]
 pub fn of_groups(root: &Path, own: &str) -> Option<u64> {
     let group = |line: &str| {
