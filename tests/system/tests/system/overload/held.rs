@@ -214,16 +214,21 @@ async fn heads_of_answers_that_nobody_reads_give_way() {
 async fn connections_that_had_large_heads_are_not_idle_for_nothing() {
     let narrow = Narrow::start().await;
     let client = narrow.fixture.testbed.client();
-    let mut strangers = Vec::new();
+    let (mut strangers, mut ended) = (Vec::new(), 0);
     for _ in 0..STREAMS {
         let mut stranger = client.h1().await.expect("a connection");
         let head = format!("GET /healthz HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(700 << 10));
-        stranger.send(head).await.expect("sent");
-        assert_eq!(stranger.head().await.expect("a head").status, 200);
-        stranger.body().await.expect("a body");
-        strangers.push(stranger);
+        let answer = async {
+            stranger.send(head).await.ok()?;
+            stranger.head().await.ok()?;
+            stranger.body().await.ok()
+        };
+        // The next may be the one that is too many.
+        match answer.await {
+            Some(_) => strangers.push(stranger),
+            None => ended += 1,
+        }
     }
-    let mut ended = 0;
     for stranger in &mut strangers {
         ended += usize::from(unless_quiet(QUIET, stranger.read_to_end()).await.is_some());
     }
