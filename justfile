@@ -1,7 +1,8 @@
 # The steps of the merge gate by name. `.ci/run` runs them all and does not need just.
 
-# As the gate: nothing is built twice
+# As in .ci/run, so that neither rebuilds what the other built
 export CARGO_INCREMENTAL := "0"
+export CARGO_PROFILE_DEV_DEBUG := "none"
 
 # List the recipes
 default:
@@ -15,7 +16,7 @@ gate:
 format:
     cargo fmt --check
 
-# Lint everything; warnings are errors
+# Lint everything but the fuzz targets, which need a C++ compiler; warnings are errors
 lint:
     cargo clippy --workspace --all-targets -- -D warnings
 
@@ -37,6 +38,10 @@ steps: format lint test demo smoke
 # Tests on real control planes whose names contain NAME
 hub *NAME:
     cargo test -p hub-tests --test hub -- {{ NAME }}
+
+# Chaos on real control planes for MINUTES, with the faults whose names contain one of ONLY (a,b)
+chaos MINUTES="1" ONLY="":
+    CHAOS_ONLY={{ ONLY }} cargo test -p chaos-tests --test chaos -- --minutes {{ MINUTES }}
 
 # Tests of the charts whose names contain NAME
 charts *NAME:

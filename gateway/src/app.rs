@@ -35,6 +35,7 @@ use crate::metrics::{Held, Metrics, SecondLooks};
 use crate::needs::RequestNeeds;
 use crate::probes;
 use crate::server::Server;
+use crate::tunnel::Tunnel;
 
 /// A running gateway. Dropping it stops it without draining.
 pub struct Gateway {
@@ -193,17 +194,7 @@ fn build(
 
     let (tunnel, tunnel_server) = tunnelling::start(config, control, &mut registry)?;
     let clusters = Arc::new(Clusters::default());
-    let common = Common {
-        metrics: metrics.clone(),
-        loads: Arc::default(),
-        cores: config.threads,
-        dial_timeout: config.dial_timeout,
-        issuing: Issuing::new(&config.exec, control),
-        annotations: config.exchange.annotations(),
-        circuit_failures: config.circuit_failures,
-        proxy_ca: proxy_ca(config)?,
-        tunnel,
-    };
+    let common = common(config, control, tunnel, &metrics, &budget)?;
     let registered = Registry::new(Arc::clone(&clusters), config.rules, common, unlisted);
     let HubContext { hub, managed, located_by } = source.start(control, registered, &readiness);
     if let Some(hub) = &hub {
@@ -229,6 +220,7 @@ fn build(
         readiness,
         drain: Drain::new(),
         own_metrics: metrics.for_cluster("".into()),
+        failure_log: crate::failures::FailureLog::default(),
         metrics,
         exposition: telemetry::metrics::Metrics::new(registry),
         log_level,
@@ -236,6 +228,27 @@ fn build(
         settings: config.settings.clone(),
     });
     Ok(Built { needs, auth, tunnel_server, audit })
+}
+
+fn common(
+    config: &Config,
+    control: &Handle,
+    tunnel: Option<Arc<Tunnel>>,
+    metrics: &Metrics,
+    budget: &Budget,
+) -> anyhow::Result<Common> {
+    Ok(Common {
+        metrics: metrics.clone(),
+        loads: Arc::default(),
+        cores: config.threads,
+        dial_timeout: config.dial_timeout,
+        issuing: Issuing::new(&config.exec, control),
+        annotations: config.exchange.annotations(),
+        circuit_failures: config.circuit_failures,
+        proxy_ca: proxy_ca(config)?,
+        tunnel,
+        budget: budget.clone(),
+    })
 }
 
 fn sources(config: &Config, control: &Handle, metrics: &auth::Metrics) -> anyhow::Result<(ClusterSource, auth::Auth)> {

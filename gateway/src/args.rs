@@ -79,7 +79,7 @@ pub struct Serving {
     /// Port to serve HTTPS on; 0 takes a free one
     #[arg(long, default_value_t = 443, value_name = "PORT")]
     pub secure_port: u16,
-    /// Address to listen on
+    /// Address to listen on; 0.0.0.0 is every address, IPv6 ones too
     #[arg(long, default_value = "0.0.0.0", value_name = "ADDRESS")]
     pub bind_address: IpAddr,
     /// PEM file of the serving certificate and its intermediates, re-read when it changes

@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 
+use api::cluster_name::ClusterName;
 use auth::User;
-use http::header::{CONNECTION, TRANSFER_ENCODING};
+use http::header::{CONNECTION, LOCATION, TRANSFER_ENCODING};
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Request, Response};
+use http::uri::{Authority, Scheme};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Empty};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -20,6 +22,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::clusters::kubeconfig;
 use crate::exchange::{ActingAs, Options, OwnRules};
+use crate::proxy::location::{Origin, rewrite};
 use crate::server::lengths::Lengths;
 use crate::server::limits;
 
@@ -73,6 +76,16 @@ pub fn annotated(text: &str, cluster: &str, user: &User, on: &str) -> Result<Opt
     let mut headers = HeaderMap::new();
     let applied = ActingAs::from(outcome).apply(user, &mut headers);
     Ok(applied.is_ok().then_some(headers))
+}
+
+/// Where a redirect to `location` sends clients of the cluster `c1`, whose member is at
+/// `https://member.example:6443` and `base_path`. `None`: nowhere, or it is no header.
+pub fn redirected(location: &[u8], base_path: &str) -> Option<String> {
+    let (cluster, authority) = (ClusterName::parse("c1").ok()?, Authority::from_static("member.example:6443"));
+    let mut headers = HeaderMap::from_iter([(LOCATION, HeaderValue::from_bytes(location).ok()?)]);
+    let origin = Origin { scheme: &Scheme::HTTPS, authority: &authority, base_path };
+    rewrite(StatusCode::MOVED_PERMANENTLY, &mut headers, &cluster, origin).ok()?;
+    headers[LOCATION].to_str().ok().map(str::to_owned)
 }
 
 /// A kubeconfig's contexts. `None`: the text is no kubeconfig.

@@ -62,7 +62,7 @@ pub enum Error {
     /// The request was the largest of whoever held the most when there was no room left.
     #[error(
         "the gateway holds too many bytes for slow readers and writers (--max-held-bytes), and this request's user the \
-         most of them; retry shortly with fewer or smaller requests"
+         most of them: read the responses that are open, or end what you do not read, before you send this again"
     )]
     HeldTooMuch,
     /// Of a request for one cluster.

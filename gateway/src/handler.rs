@@ -18,7 +18,7 @@ use crate::connection::Connection;
 use crate::error::{Cause, Error, Refusal};
 use crate::holding::Account;
 use crate::proxy::{self, Answer, forward, subpath, upgrade};
-use crate::record::{Answered, Record, RecordedBody};
+use crate::record::{Answered, Failed, Record, RecordedBody};
 use crate::request::{Head, Line};
 use crate::request_body::RequestBody;
 use crate::resources;
@@ -47,8 +47,8 @@ pub async fn handle(
     let (answer, refusal) = match responded {
         Ok(answer) => (answer, None),
         Err(error) => {
-            let refusal = refuse(&connection, &head, &error);
-            (Answer::from(error.into_response_as(head.form.pick())), Some(refusal))
+            let (answer, refusal) = refuse(&connection, &head, error, account, &record);
+            (answer, Some(refusal))
         }
     };
     let Answer { mut response, joined } = answer;
@@ -106,22 +106,41 @@ async fn respond(
     }
 }
 
-/// Tells log and metrics of a failure, and ends the connection of a stranger.
-fn refuse(connection: &Connection, head: &Head<'_>, error: &Error) -> Refusal {
-    let verdict = error.verdict();
-    let (cluster, side) = (head.cluster().map_or("", ClusterName::as_str), verdict.side.as_str());
-    // As text, which is escaped: an error may repeat what a caller, or whoever was asked about it,
-    // wrote.
-    if verdict.is_operational {
-        tracing::warn!(cluster, side, error = error.to_string(), "request failed");
-    } else {
-        tracing::debug!(cluster, side, error = error.to_string(), "request refused");
-    }
-    connection.gateway().metrics.failed(side);
+/// Answers with a failure, tells log and metrics of it, and ends the connection of a stranger.
+fn refuse(
+    connection: &Connection,
+    head: &Head<'_>,
+    error: Error,
+    account: &Account,
+    record: &Record,
+) -> (Answer, Refusal) {
+    let (gateway, verdict) = (connection.gateway(), error.verdict());
+    let side = verdict.side;
+    gateway.metrics.failed(side.as_str());
     if error.is_unauthenticated() && !connection.peer().is_front_proxy() {
         connection.close_soon();
     }
-    error.refusal()
+    let due = if verdict.is_operational { gateway.failure_log.due(head.cluster(), side) } else { None };
+    // As text, which is escaped: an error may repeat what a caller, or whoever was asked about it,
+    // wrote.
+    let text = due.map(|_| error.to_string());
+    if !verdict.is_operational {
+        tracing::debug!(
+            cluster = head.cluster().map_or("", ClusterName::as_str),
+            side = side.as_str(),
+            error = error.to_string(),
+            "request refused"
+        );
+    }
+    let refusal = error.refusal();
+    let response = error.into_response_as(head.form.pick());
+    if let (Some(untold), Some(text)) = (due, text) {
+        record.failed(
+            head,
+            &Failed { user: account.holder().user(), side, code: response.status(), text: &text, untold },
+        );
+    }
+    (Answer::from(response), refusal)
 }
 
 /// What the gateway answers itself.

@@ -21,6 +21,9 @@ static X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 /// (`http::HeaderMap`: 24,576).
 pub const MOST_LINES: usize = 8192;
 
+/// As many names to remove as are kept on the stack.
+const FEW: usize = 4;
+
 /// The request came through gateways like this one too often.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TooManyHops;
@@ -86,9 +89,12 @@ fn remove_nominated(headers: &mut HeaderMap) {
 
 fn remove(headers: &mut HeaderMap, doomed: impl Fn(&HeaderName) -> bool) {
     // Usually two or three of a dozen: collecting their names beats looking up every name of the
-    // list.
-    let names: Vec<HeaderName> = headers.keys().filter(|name| doomed(name)).cloned().collect();
-    for name in names {
+    // list. The first few need no allocation.
+    let mut first: [Option<HeaderName>; FEW] = [const { None }; FEW];
+    let mut names = headers.keys().filter(|name| doomed(name)).cloned();
+    first.fill_with(|| names.next());
+    let rest: Vec<HeaderName> = names.collect();
+    for name in first.into_iter().flatten().chain(rest) {
         headers.remove(name);
     }
 }

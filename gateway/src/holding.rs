@@ -2,7 +2,10 @@
 //!
 //! Two things hold bytes: a client's connection (its buffers, heads that are not whole) and each of
 //! its requests (its head, what is unread of its bodies, what was not sent of its answer). What a
-//! user holds in all decides who gives way, and who has not been authenticated goes first.
+//! user holds in all decides who gives way, and who has not been authenticated goes first. Beside
+//! them [members](MemberAccounts) begin heads that are not whole.
+
+mod member;
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,21 +15,29 @@ use auth::User;
 use bytes::Bytes;
 use http::header::DATE;
 use http::{HeaderMap, HeaderValue, Uri};
-use net::budget::{self, Hold, Holder, Owner};
+use net::budget::{self, Counters, Holder, Owner};
 use net::pending;
+use rustls_pki_types::CertificateDer;
+
+use self::member::Member;
+pub use self::member::MemberAccounts;
 
 pub type Budget = budget::Budget<Holding>;
 pub type Account = budget::Account<Holding>;
+pub type Tally = budget::Tally<Holding>;
 
-/// A connection, or one of its requests.
-pub struct Holding {
-    client: Arc<Client>,
-    request: Option<Request>,
+/// A client's connection, one of its requests, or a connection to a member.
+pub struct Holding(Kind);
+
+enum Kind {
+    Connection(Arc<Client>),
+    Request(Arc<Client>, Request),
+    Member(Member),
 }
 
 /// Who has a connection, and what that holds by itself.
 pub struct Client {
-    hold: Hold,
+    counters: Counters,
     address: IpAddr,
     /// The first user, unless it is a front proxy, which speaks for many.
     user: OnceLock<Arc<User>>,
@@ -35,15 +46,15 @@ pub struct Client {
 
 #[derive(Default)]
 struct Request {
-    hold: Hold,
+    counters: Counters,
     user: OnceLock<Arc<User>>,
-    /// It has no task any more that could end it: it ends with its connection.
-    is_on_its_own: AtomicBool,
+    /// It has no task any more that could end it.
+    ends_with_connection: AtomicBool,
     /// Its connection serves nothing else.
-    has_connection: AtomicBool,
+    owns_connection: AtomicBool,
 }
 
-/// A head, by one of its values.
+/// Keeps a head counted for as long as HTTP/2 keeps its `Date` value.
 struct HeldHead {
     date: Bytes,
     bytes: usize,
@@ -58,31 +69,59 @@ const REQUEST: usize = 4 * 1024;
 /// Of a header line, beside its text. A value counts twice: where it was received in Huffman's
 /// code, it has a buffer of twice the coded length.
 const LINE: usize = 64;
+/// Smaller pieces are not worth the buffer that they keep.
+const PINS: usize = 16 * 1024;
 /// Of a head: what a connection has room for anyway.
 const USUAL_HEAD: usize = 16 * 1024;
 
 /// An account for a connection from `address`, served on `core`.
 pub fn open(budget: &Budget, core: usize, address: IpAddr) -> Account {
-    let client =
-        Client { hold: Hold::default(), address, user: OnceLock::new(), is_front_proxy: AtomicBool::new(false) };
-    let account = budget.open(core, Holding { client: Arc::new(client), request: None });
+    let client = Client {
+        counters: Counters::default(),
+        address,
+        user: OnceLock::new(),
+        is_front_proxy: AtomicBool::new(false),
+    };
+    let account = budget.open(core, Holding(Kind::Connection(Arc::new(client))));
     account.take(CONNECTION);
     account
 }
 
-/// An account for a request with such a head on the connection that `of` is of.
-pub fn open_request(budget: &Budget, core: usize, of: &Account, uri: &Uri, headers: &HeaderMap) -> Account {
-    let client = Arc::clone(&of.holder().client);
-    let account = budget.open(core, Holding { client, request: Some(Request::default()) });
+/// An account for a request with such a head on `connection`.
+pub fn open_request(budget: &Budget, core: usize, connection: &Account, uri: &Uri, headers: &HeaderMap) -> Account {
+    // Members send no requests.
+    let Some(client) = connection.holder().client() else { return connection.clone() };
+    let account = budget.open(core, Holding(Kind::Request(Arc::clone(client), Request::default())));
     // As the client wrote it, and as the member reads it.
     let path = 2 * uri.path_and_query().map_or(0, |path| path.as_str().len());
     account.take(REQUEST + path + size(headers));
     account
 }
 
-/// What header lines hold.
+/// Bytes that header lines take.
 pub fn size(headers: &HeaderMap) -> usize {
     headers.iter().map(|(name, value)| LINE + name.as_str().len() + 2 * value.len()).sum()
+}
+
+/// Bytes that a client's certificates take, ours and TLS's copy.
+pub fn certificates(chain: &[CertificateDer<'_>]) -> usize {
+    2 * chain.iter().map(|certificate| certificate.len()).sum::<usize>()
+}
+
+/// A piece of a body, which counts for `account` until a library has let go of it. One that is
+/// small and follows what is not sent yet is copied, see [`apart`].
+pub fn hold_piece(account: &Account, data: Bytes) -> Bytes {
+    let waits = data.len() < PINS && account.has_lent();
+    account.charge(if waits { Bytes::copy_from_slice(&data) } else { data })
+}
+
+/// The same piece in memory of its own, if it is small: as a slice it keeps the buffer that its
+/// connection was read into, up to 128 KiB, and only its own bytes count.
+pub fn apart(account: &Account, data: Bytes) -> Bytes {
+    if data.is_empty() || data.len() >= PINS {
+        return data;
+    }
+    account.charge(Bytes::copy_from_slice(&data))
 }
 
 /// What a buffer keeps that once had a head of so many bytes; usual ones are among what a
@@ -97,6 +136,7 @@ pub fn hold_head(account: &Account, headers: &mut HeaderMap) {
     if bytes <= USUAL_HEAD {
         return;
     }
+    // Each answer has one by now (RFC 9110 §6.6.1).
     let Some(value) = headers.get_mut(DATE) else { return };
     account.take(bytes);
     let held = HeldHead { date: Bytes::copy_from_slice(value.as_bytes()), bytes, account: account.clone() };
@@ -112,76 +152,127 @@ pub fn hold_head(account: &Account, headers: &mut HeaderMap) {
 impl Holding {
     /// The request's user is known; nothing changes for a connection.
     pub fn identified(&self, user: &Arc<User>) {
-        if let Some(request) = &self.request {
+        if let Some(request) = self.request() {
             let _ = request.user.set(Arc::clone(user));
         }
     }
 
+    /// Who sent the request, once that is known.
+    pub fn user(&self) -> Option<&User> {
+        self.request().and_then(|request| request.user.get()).map(Arc::as_ref)
+    }
+
     /// The connection is one of a front proxy, or else this user's.
     pub fn authenticated(&self, user: &Arc<User>, is_front_proxy: bool) {
+        let Some(client) = self.client() else { return };
         if is_front_proxy {
-            self.client.is_front_proxy.store(true, Ordering::Relaxed);
+            client.is_front_proxy.store(true, Ordering::Relaxed);
         } else {
-            let _ = self.client.user.set(Arc::clone(user));
+            let _ = client.user.set(Arc::clone(user));
         }
+    }
+
+    /// Of the connection of a known user, how many requests are under way.
+    pub fn known_connection(&self) -> Option<usize> {
+        let Kind::Connection(client) = &self.0 else { return None };
+        client.user.get().map(|_| Arc::strong_count(client) - 1)
     }
 
     /// Nobody looks whether the request is to end: from now on its connection ends in its place.
-    pub fn leave_alone(&self) {
-        if let Some(request) = &self.request {
-            request.is_on_its_own.store(true, Ordering::Release);
+    pub fn end_with_connection(&self) {
+        if let Some(request) = self.request() {
+            request.ends_with_connection.store(true, Ordering::Release);
         }
     }
 
-    /// As [`Holding::leave_alone`], of a request that is all that its connection serves: ending
-    /// that harms nobody else, whoever's it is. Hubs upgrade on such connections.
-    pub fn leave_to_connection(&self) {
-        if let Some(request) = &self.request {
-            request.has_connection.store(true, Ordering::Relaxed);
+    /// As [`Holding::end_with_connection`], of a request that is all that its connection serves:
+    /// ending that harms nobody else, whoever's it is. Hubs upgrade on such connections.
+    pub fn end_with_own_connection(&self) {
+        if let Some(request) = self.request() {
+            request.owns_connection.store(true, Ordering::Relaxed);
         }
-        self.leave_alone();
+        self.end_with_connection();
     }
 
-    fn user(&self) -> Option<&Arc<User>> {
-        self.request.as_ref().and_then(|request| request.user.get()).or_else(|| self.client.user.get())
+    fn client(&self) -> Option<&Arc<Client>> {
+        match &self.0 {
+            Kind::Connection(client) | Kind::Request(client, _) => Some(client),
+            Kind::Member(_) => None,
+        }
     }
 
-    fn has_connection(&self) -> bool {
-        self.request.as_ref().is_some_and(|request| request.has_connection.load(Ordering::Relaxed))
-    }
-
-    fn is_on_its_own(&self) -> bool {
-        self.request.as_ref().is_none_or(|request| request.is_on_its_own.load(Ordering::Acquire))
+    fn request(&self) -> Option<&Request> {
+        if let Kind::Request(_, request) = &self.0 { Some(request) } else { None }
     }
 }
 
 impl Holder for Holding {
-    fn hold(&self) -> &Hold {
-        self.request.as_ref().map_or(&self.client.hold, |request| &request.hold)
+    fn counters(&self) -> &Counters {
+        match &self.0 {
+            Kind::Connection(client) => &client.counters,
+            Kind::Request(_, request) => &request.counters,
+            Kind::Member(member) => member.counters(),
+        }
     }
 
     fn owner(&self) -> Owner {
-        let address = || pending::network(self.client.address).to_string();
-        match self.user() {
-            // Anybody may be that.
-            Some(user) if user.is_anonymous() => Owner::Unauthenticated(address()),
-            Some(user) => Owner::Named(user.name.clone()),
-            None if self.client.is_front_proxy.load(Ordering::Relaxed) => Owner::Address(address()),
-            None => Owner::Unauthenticated(address()),
+        match &self.0 {
+            Kind::Connection(client) => client.owner(None),
+            Kind::Request(client, request) => client.owner(request.user.get()),
+            Kind::Member(member) => member.owner(),
         }
     }
 
     /// The connection of a front proxy is everybody's. It holds little by itself, and what is left
     /// there of answers that were handed over goes as soon as the hub reads.
     fn may_be_ended(&self) -> bool {
-        !self.is_on_its_own() || self.has_connection() || !self.client.is_front_proxy.load(Ordering::Relaxed)
+        match &self.0 {
+            Kind::Connection(client) => !client.is_front_proxy(),
+            Kind::Request(client, request) => request.harms_nobody_else() || !client.is_front_proxy(),
+            Kind::Member(_) => true,
+        }
     }
 
     fn end(&self) {
-        self.hold().end();
-        if self.is_on_its_own() {
-            self.client.hold.end();
+        self.counters().end();
+        if let Kind::Request(client, request) = &self.0
+            && request.ends_with_connection.load(Ordering::Acquire)
+        {
+            client.counters.end();
         }
+    }
+}
+
+// === impl Client ===
+
+impl Client {
+    fn is_front_proxy(&self) -> bool {
+        self.is_front_proxy.load(Ordering::Relaxed)
+    }
+
+    /// Whom something on the connection counts for that is `of` somebody, if that is known.
+    fn owner(&self, of: Option<&Arc<User>>) -> Owner {
+        let address = || pending::network(self.address).to_string();
+        match of.or_else(|| self.user.get()) {
+            // Anybody may be that.
+            Some(user) if user.is_anonymous() => Owner::Unauthenticated(address()),
+            // Whoever may create one in a namespace has as many as he likes.
+            Some(user) => match user.service_account_namespace() {
+                Some(namespace) => Owner::Group(format!("system:serviceaccounts:{namespace}")),
+                None => Owner::Named(user.name.clone()),
+            },
+            None if self.is_front_proxy() => Owner::Address(address()),
+            None => Owner::Unauthenticated(address()),
+        }
+    }
+}
+
+// === impl Request ===
+
+impl Request {
+    /// Whether its end is nobody else's.
+    fn harms_nobody_else(&self) -> bool {
+        !self.ends_with_connection.load(Ordering::Acquire) || self.owns_connection.load(Ordering::Relaxed)
     }
 }
 

@@ -15,6 +15,7 @@
 mod block;
 mod costly;
 mod frames;
+mod mark;
 mod owed;
 
 use std::io::{self, IoSlice};
@@ -32,7 +33,7 @@ use self::block::Mended;
 use self::costly::Costly;
 use self::owed::Owed;
 use crate::headers::size::Unfit;
-use crate::holding::Account;
+use crate::holding::{Account, Tally};
 use crate::unread::Collector;
 
 /// What was found in this connection's heads.
@@ -62,14 +63,16 @@ pub struct Inbound<T> {
     ready: BytesMut,
     /// SETTINGS and GOAWAY.
     costly: Costly,
-    /// To members; a client's connection has h2's count, and a hub reads.
+    /// To members, and to clients that speak for nobody else: a hub reads.
     owed: Option<Owed>,
+    /// A head was longer than any is.
+    is_too_long: bool,
+    /// A member pushed. h2 would take in the head first, however long, and then refuse it.
+    is_pushed: bool,
     /// Told of frames for streams.
     collector: Option<Arc<Collector>>,
-    /// Of a client's connection.
-    account: Option<Account>,
-    /// Bytes that the account has.
-    counted: usize,
+    /// Of what is held, and of what is owed.
+    tally: Option<Tally>,
 }
 
 /// RFC 9113 §3.4.
@@ -84,7 +87,8 @@ struct Reach {
     frames: usize,
     /// Bytes of a frame's payload: no peer may send more.
     frame: usize,
-    /// Bytes of one head.
+    /// Bytes of one head. One that is longer ends the connection: h2 would take some times as much
+    /// to memory for as long as it has no end, and nobody counts that.
     held: usize,
 }
 
@@ -97,16 +101,22 @@ const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const PRIORITY: u8 = 2;
 const SETTINGS: u8 = 4;
+const PUSH_PROMISE: u8 = 5;
 const GOAWAY: u8 = 7;
 const CONTINUATION: u8 = 9;
 const ACK: u8 = 1;
 const END_HEADERS: u8 = 4;
+
+/// Bytes of header blocks that a member may have kept by pseudo-headers behind headers, which no
+/// server of ours sends: Go's begins with `:status`.
+const PINNED_BY_MEMBER: usize = 8 * 1024 * 1024;
 
 /// The head of a frame (RFC 9113 §4.1).
 struct Frame {
     length: usize,
     kind: u8,
     flags: u8,
+    stream: u32,
 }
 
 // === impl Marks ===
@@ -117,7 +127,7 @@ impl Marks {
         if !self.0.marked.load(Ordering::Relaxed) {
             return None;
         }
-        headers.remove(block::MARK).map(|mark| block::cause(&mark))
+        headers.remove(mark::NAME).map(|mark| mark::cause(&mark))
     }
 
     /// Bytes of header blocks, over the connection's lifetime, that h2 may have kept for the sake
@@ -143,8 +153,9 @@ impl Marks {
 
 impl Frame {
     fn read(bytes: &[u8]) -> Option<Self> {
-        let &[a, b, c, kind, flags, ..] = bytes.get(..FRAME_HEAD)? else { return None };
-        Some(Self { length: u32::from_be_bytes([0, a, b, c]) as usize, kind, flags })
+        let &[a, b, c, kind, flags, ref stream @ ..] = bytes.first_chunk::<FRAME_HEAD>()?;
+        let stream = u32::from_be_bytes(*stream);
+        Some(Self { length: u32::from_be_bytes([0, a, b, c]) as usize, kind, flags, stream })
     }
 
     fn begins_a_long_block(&self) -> bool {
@@ -158,7 +169,7 @@ impl Frame {
     }
 
     /// An answer to no request, or a dependency of a stream on itself, makes h2 reset a stream that
-    /// nobody opened.
+    /// nobody opened. So do the broken head of a client, and data for what is forgotten.
     fn may_be_reset(&self) -> bool {
         matches!(self.kind, HEADERS | PRIORITY)
     }
@@ -186,14 +197,20 @@ impl<T> Inbound<T> {
         Self { collector: Some(collector), ..self }
     }
 
+    /// The client speaks for nobody else: resets that it does not read are counted, of which h2
+    /// keeps no more than `most`.
+    pub fn owed(self, most: usize) -> Self {
+        Self { owed: Some(Owed::to_client(most)), ..self }
+    }
+
     /// What is held counts for `account`.
-    pub fn held_for(self, account: Account) -> Self {
-        Self { account: Some(account), ..self }
+    pub fn held_for(self, account: &Account) -> Self {
+        Self { tally: Some(account.tally()), ..self }
     }
 
     /// Received from a member.
     pub fn of_member(stream: T, marks: Marks) -> Self {
-        Self::new(stream, marks, OF_MEMBERS, 0, Some(Owed::default()))
+        Self::new(stream, marks, OF_MEMBERS, 0, Some(Owed::to_member()))
     }
 
     fn new(stream: T, marks: Marks, reach: Reach, passing: usize, owed: Option<Owed>) -> Self {
@@ -207,9 +224,10 @@ impl<T> Inbound<T> {
             ready,
             costly: Costly::default(),
             owed,
+            is_too_long: false,
+            is_pushed: false,
             collector: None,
-            account: None,
-            counted: 0,
+            tally: None,
         }
     }
 
@@ -222,7 +240,7 @@ impl<T> Inbound<T> {
             at += here;
             self.passing -= here;
             match Frame::read(&bytes[at..]) {
-                Some(frame) if !frame.begins_a_long_block() => {
+                Some(frame) if !frame.begins_a_long_block() && !self.is_push(&frame) => {
                     self.count(&frame);
                     self.passing = frame.size();
                 }
@@ -234,9 +252,17 @@ impl<T> Inbound<T> {
     /// Passes on what is held as far as it is decided.
     fn decide(&mut self) {
         while let Some(frame) = Frame::read(&self.held) {
+            if self.is_push(&frame) {
+                self.is_pushed = true;
+                return;
+            }
             let block = if frame.begins_a_long_block() { block(&self.held, self.reach) } else { Block::Beyond };
             match block {
                 Block::Part => return,
+                Block::TooLong => {
+                    self.is_too_long = true;
+                    return;
+                }
                 Block::Whole(end) => {
                     self.count(&frame);
                     self.pass_block(end);
@@ -258,16 +284,35 @@ impl<T> Inbound<T> {
         if frame.is_costly() {
             self.costly.take();
         }
-        if let Some(owed) = self.owed.as_mut().filter(|_| frame.may_be_reset()) {
-            owed.add();
+        if let Some(owed) = &mut self.owed {
+            if frame.may_be_reset() {
+                owed.add();
+            } else if frame.kind == DATA {
+                owed.add_data(frame.stream);
+            }
         }
     }
 
-    /// What is held, for the account.
+    /// We allow no member to push (RFC 9113 §8.4).
+    fn is_push(&self, frame: &Frame) -> bool {
+        frame.kind == PUSH_PROMISE && self.is_of_member()
+    }
+
+    fn is_of_member(&self) -> bool {
+        self.owed.as_ref().is_some_and(Owed::is_to_member)
+    }
+
+    /// Counts what is held.
     fn tally(&mut self) {
-        let held = self.held.capacity() + self.ready.capacity();
-        if let Some(account) = &self.account {
-            account.recount(&mut self.counted, held);
+        if let Some(tally) = &mut self.tally {
+            let owed = self.owed.as_ref().map_or(0, Owed::bytes);
+            tally.set(self.held.capacity() + self.ready.capacity() + owed);
+        }
+    }
+
+    fn tally_owed(&mut self) {
+        if self.owed.as_ref().is_some_and(|owed| owed.bytes() > 0) {
+            self.tally();
         }
     }
 
@@ -275,16 +320,33 @@ impl<T> Inbound<T> {
         if self.costly.is_exceeded() {
             return Err(io::Error::other("too many SETTINGS or GOAWAY frames"));
         }
+        if self.is_too_long {
+            return Err(io::Error::other("a head that is longer than any is"));
+        }
+        if self.is_pushed {
+            return Err(io::Error::other("it pushes, which it was told not to"));
+        }
+        if self.is_of_member() && self.marks.pinned() > PINNED_BY_MEMBER {
+            return Err(io::Error::other("pseudo-headers behind headers, again and again"));
+        }
         if self.owed.as_ref().is_some_and(Owed::is_exceeded) {
             return Err(io::Error::other("it sends frames that are answered by resets, and does not read"));
         }
         Ok(())
     }
 
-    fn wrote(&mut self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
-        if let Some(owed) = &mut self.owed {
-            owed.wrote(&written);
+    /// What is owed.
+    fn changed(&mut self, change: impl FnOnce(&mut Owed)) {
+        let Some(owed) = &mut self.owed else { return };
+        let before = owed.bytes();
+        change(owed);
+        if before > 0 {
+            self.tally();
         }
+    }
+
+    fn wrote(&mut self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        self.changed(|owed| owed.wrote(&written));
         written
     }
 
@@ -305,6 +367,7 @@ enum Block {
     Part,
     /// It ends here.
     Whole(usize),
+    TooLong,
     /// It is not followed any further, or is none: its frames pass like any others.
     Beyond,
 }
@@ -314,7 +377,10 @@ fn block(bytes: &[u8], reach: Reach) -> Block {
     for number in 0..reach.frames {
         let Some(frame) = Frame::read(&bytes[at..]) else { return Block::Part };
         let follows = number > 0;
-        if frame.length > reach.frame || at > reach.held || (follows && frame.kind != CONTINUATION) {
+        if at > reach.held {
+            return Block::TooLong;
+        }
+        if frame.length > reach.frame || (follows && frame.kind != CONTINUATION) {
             return Block::Beyond;
         }
         at += frame.size();
@@ -353,6 +419,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Inbound<T> {
             this.marks.0.bytes.fetch_add(bytes.len(), Ordering::Relaxed);
             let passed = if this.held.is_empty() { this.pass(bytes) } else { 0 };
             if passed == bytes.len() {
+                this.tally_owed();
                 return Poll::Ready(Ok(()));
             }
             this.held.extend_from_slice(&bytes[passed..]);
@@ -388,9 +455,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Inbound<T> {
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.stream).poll_flush(cx);
-        if let Some(owed) = &mut self.owed {
-            owed.flushed(&flushed);
-        }
+        self.changed(|owed| owed.flushed(&flushed));
         flushed
     }
 }
@@ -398,9 +463,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Inbound<T> {
 impl<T: Seal> Seal for Inbound<T> {
     fn seal(&mut self, parts: [&[u8]; 2]) -> io::Result<usize> {
         let sealed = self.stream.seal(parts)?;
-        if let Some(owed) = &mut self.owed {
-            owed.took(sealed);
-        }
+        self.changed(|owed| owed.took(sealed));
         Ok(sealed)
     }
 }

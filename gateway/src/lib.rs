@@ -16,6 +16,7 @@ mod connection;
 pub mod edges;
 mod error;
 mod exchange;
+mod failures;
 mod handler;
 mod headers;
 mod holding;

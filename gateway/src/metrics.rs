@@ -142,6 +142,16 @@ impl Metrics {
     }
 
     fn announce(&self, registry: &mut Registry) {
+        self.announce_requests(registry);
+        self.announce_connections(registry);
+        registry.register(
+            "cluster_gateway_clusters",
+            "Registered clusters by state (ready, invalid)",
+            self.clusters.clone(),
+        );
+    }
+
+    fn announce_requests(&self, registry: &mut Registry) {
         registry.register(
             "cluster_gateway_requests",
             "Requests by cluster (empty: answered by the gateway itself), verb and HTTP status code",
@@ -168,6 +178,14 @@ impl Metrics {
             self.upgrade_bytes.clone(),
         );
         registry.register(
+            "cluster_gateway_failures",
+            "Requests that the gateway answered with a failure of its own, by the side that failed",
+            self.failures.clone(),
+        );
+    }
+
+    fn announce_connections(&self, registry: &mut Registry) {
+        registry.register(
             "cluster_gateway_upstream_connections",
             "Open pooled connections to the member",
             self.connections.clone(),
@@ -183,11 +201,6 @@ impl Metrics {
             self.circuits.clone(),
         );
         registry.register(
-            "cluster_gateway_clusters",
-            "Registered clusters by state (ready, invalid)",
-            self.clusters.clone(),
-        );
-        registry.register(
             "cluster_gateway_client_connections",
             "Open client connections",
             self.client_connections.clone(),
@@ -196,11 +209,6 @@ impl Metrics {
             "cluster_gateway_tls_handshake_failures",
             "Client connections that failed during the TLS handshake",
             self.tls_failures.clone(),
-        );
-        registry.register(
-            "cluster_gateway_failures",
-            "Requests that the gateway answered with a failure of its own, by the side that failed",
-            self.failures.clone(),
         );
     }
 

@@ -15,6 +15,7 @@ use tokio::runtime::Handle;
 use crate::clusters::managed::ManagedClusters;
 use crate::clusters::{Cluster, Clusters, LookupError, SecondLook, View};
 use crate::exchange::{ActingAs, Exchange};
+use crate::failures::FailureLog;
 use crate::holding::Budget;
 use crate::hub::Hub;
 use crate::limits::{Limits, reports};
@@ -43,6 +44,7 @@ pub struct RequestNeeds {
     pub readiness: Readiness,
     pub drain: Drain,
     pub metrics: Metrics,
+    pub failure_log: FailureLog,
     /// Series of requests that concern no registered cluster.
     pub own_metrics: Arc<ClusterMetrics>,
     pub exposition: Exposition,

@@ -15,6 +15,7 @@ use http::{HeaderMap, Request, StatusCode};
 use tokio::time::Instant;
 
 use self::access::AccessLine;
+pub use self::access::Failed;
 pub use self::body::RecordedBody;
 use crate::audit::Draft;
 use crate::clusters::Cluster;
@@ -102,6 +103,11 @@ impl Record {
             access.identified(identity);
         }
         Identified(open)
+    }
+
+    /// Tells the log of a failure that is not its caller's.
+    pub fn failed(&self, head: &Head<'_>, failed: &Failed<'_>) {
+        AccessLine::of(head).write_failed(failed, self.0.started.elapsed());
     }
 
     /// The response head is known. From here on the body keeps the record, until its end.

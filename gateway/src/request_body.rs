@@ -109,7 +109,7 @@ impl Body for RequestBody {
             }
             Content::Http2(body) => (body.poll_frame(cx), &body.account),
         };
-        polled.map_ok(|frame| frame.map_data(|data| if data.is_empty() { data } else { account.hold(data) }))
+        polled.map_ok(|frame| frame.map_data(|data| if data.is_empty() { data } else { account.charge(data) }))
     }
 
     fn is_end_stream(&self) -> bool {

@@ -27,7 +27,7 @@ use tokio_rustls::server::TlsStream;
 use self::cut::Cut;
 use self::limits::Limits;
 use crate::connection::Connection;
-use crate::holding;
+use crate::holding::{self, Holding};
 use crate::needs::RequestNeeds;
 
 type Stream = TlsStream<LargeReads<TcpStream>>;
@@ -76,12 +76,20 @@ impl Server {
         let server = Arc::new(self);
         let next = || async {
             let (stream, address) = accept::tcp(&listener).await?;
-            // At the limit, connections without an authenticated request give way, or else new ones
-            // wait in the kernel's queue.
-            Ok((stream, address, server.room.enter(address.ip()).await))
+            // At the limit, connections of whoever has most of them give way, or those without an
+            // authenticated request, or else new ones wait in the kernel's queue.
+            Ok((stream, address, server.room.enter_or(address.ip(), |strangers| server.make_room(strangers)).await))
         };
         let take = |(stream, address, (permit, pending_permit))| server.spawn(stream, address, permit, pending_permit);
         drain.soft_token().run_until_cancelled(accept::each("connections", next, take)).await;
+    }
+
+    /// Ends connections of the user with the most of them, unless the strangers are more. Never
+    /// those of a front proxy.
+    fn make_room(&self, strangers: usize) -> bool {
+        // Looks at all connections: not for each of a flood.
+        strangers < Limits::FEW_STRANGERS
+            && self.gateway.budget.thin_out(self.core, strangers, Holding::known_connection) > 0
     }
 
     fn spawn(
@@ -123,6 +131,7 @@ impl Server {
         let session = stream.get_ref().1;
         let certificates =
             session.peer_certificates().unwrap_or_default().iter().map(|der| der.clone().into_owned()).collect();
+        held.take(holding::certificates(session.peer_certificates().unwrap_or_default()));
         let http2 = session.alpn_protocol() == Some(tls::H2);
         let peer = Peer::new(address, certificates);
         let connection = Arc::new(Connection::new(Arc::clone(&self.gateway), peer, self.core, held, pending_permit));

@@ -123,7 +123,7 @@ impl Source {
     /// What came whole will be read late: it counts for `account` until it is let go of.
     pub fn keep_for(&mut self, account: &Account) {
         if let Self::Whole { data: Some(data), .. } = self {
-            *data = account.hold(std::mem::take(data));
+            *data = account.charge(std::mem::take(data));
         }
     }
 

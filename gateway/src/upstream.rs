@@ -12,6 +12,7 @@ pub mod connect;
 pub mod h1;
 pub mod h2;
 pub mod pool;
+mod shed;
 
 use std::sync::Arc;
 
@@ -20,7 +21,9 @@ use net::transport::Transport;
 
 pub use self::body::{Truncated, UpstreamBody};
 pub use self::connect::{ConnectError, Dialer, MAX_DIALS, Target};
+pub use self::h1::Reading;
 use self::pool::{Lease, Pool};
+pub use self::shed::Counted;
 use crate::headers::size::{self, Unfit};
 use crate::metrics::ClusterMetrics;
 use crate::request_body::RequestBody;
@@ -47,6 +50,12 @@ pub enum SendError {
     /// The member, or the network, ended the exchange; it may have acted on the request.
     #[error("{0}")]
     Broken(String),
+    /// The connection was ended for what it held; the member may have acted on the request.
+    #[error(
+        "the gateway holds too many bytes (--max-held-bytes), and for heads that this member began and did not finish the \
+         most: it closed the connection"
+    )]
+    Shed,
     /// The head or the trailers of the request would endanger the streams of others. Nothing of
     /// them was sent.
     #[error("the request has {0}")]
@@ -64,7 +73,7 @@ pub enum SendError {
 impl Upstream {
     pub fn new(target: Target, cores: usize, metrics: &Arc<ClusterMetrics>) -> Self {
         let target = Arc::new(target);
-        let pools = (0..cores).map(|_| Pool::new(Arc::clone(&target), Arc::clone(metrics))).collect();
+        let pools = (0..cores).map(|core| Pool::new(Arc::clone(&target), core, Arc::clone(metrics))).collect();
         Self { target, pools }
     }
 

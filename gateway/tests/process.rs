@@ -175,7 +175,7 @@ async fn sigterm_asks_clients_to_leave_and_exits_with_success() {
     let address = process.address();
     let client = Client::new(address, Trust::Authority(&process.authority), None);
     let idle = client.h2().await.unwrap();
-    assert_eq!(idle.get("/readyz", &[]).await.unwrap().status(), 200);
+    becomes(WAIT, "the gateway to be ready", async || idle.get("/readyz", &[]).await.unwrap().status() == 200).await;
     process.process.signal("TERM");
     process.process.line("shutting down");
     // How the client's own last words fare depends on who closes first; that it ends is what
@@ -263,6 +263,11 @@ async fn a_second_signal_does_not_wait() {
 /// The log of a process started with `flag`, after a request to a member that is away and one by a
 /// stranger.
 async fn logged(flag: &str) -> LoggedProcess {
+    logged_after(flag, 1).await.process
+}
+
+/// The same after so many requests to the member that is away.
+async fn logged_after(flag: &str, requests: usize) -> Running {
     let directory = tempfile::tempdir().unwrap();
     let secret = serde_json::json!({
         "apiVersion": "v1", "kind": "Secret",
@@ -276,11 +281,13 @@ async fn logged(flag: &str) -> LoggedProcess {
     becomes(WAIT, "the cluster to be read", ready).await;
     let clusters = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways";
     let target = format!("{clusters}/away/proxy/api/v1/namespaces/ns/pods/p/log?container=main");
-    let answer = connection.get(&target, &[("authorization", "Bearer admin-token")]).await.unwrap();
-    assert_eq!(answer.status(), 503);
+    for _ in 0..requests {
+        let answer = connection.get(&target, &[("authorization", "Bearer admin-token")]).await.unwrap();
+        assert_eq!(answer.status(), 503);
+    }
     let answer = connection.get(clusters, &[("authorization", "Bearer nobodys")]).await.unwrap();
     assert_eq!(answer.status(), 401);
-    process.process
+    process
 }
 
 #[tokio::test]
@@ -295,4 +302,30 @@ async fn the_access_log_names_user_cluster_verb_resource_and_side() {
     assert_eq!(serde_json::json!(next()), serde_json::json!(["admin", "away", "get", "pods/log", 503, "member"]));
     let stranger = serde_json::json!(["", "", "list", "clustergateways.cluster.core.oam.dev", 401, "caller"]);
     assert_eq!(serde_json::json!(next()), stranger);
+}
+
+#[tokio::test]
+async fn each_failed_request_has_a_line_that_says_all_and_a_flood_of_them_a_few() {
+    let process = logged_after("--log-level=info", 25).await;
+    process.process.signal("TERM");
+    let (mut failed, mut others) = (Vec::new(), Vec::new());
+    loop {
+        let line: serde_json::Value = serde_json::from_str(&process.process.text_with("{")).unwrap();
+        match line["message"].as_str() {
+            Some("request failed") => failed.push(line),
+            Some("shutting down") => break,
+            _ => others.push(line),
+        }
+    }
+    assert_eq!(failed.len(), 20, "{failed:?}");
+    let fields = ["level", "user", "cluster", "verb", "resource", "code", "side", "untold"];
+    let said: Vec<_> = fields.map(|field| failed[0][field].clone()).into();
+    assert_eq!(
+        serde_json::json!(said),
+        serde_json::json!(["WARN", "admin", "away", "get", "pods/log", 503, "member", 0])
+    );
+    assert!(failed[0]["seconds"].as_f64().is_some_and(|seconds| seconds < 60.0), "{}", failed[0]);
+    assert!(failed[0]["error"].as_str().is_some_and(|error| error.contains("dial tcp")), "{}", failed[0]);
+    let again = others.iter().filter(|line| line.to_string().contains("away") && line["level"] == "WARN");
+    assert_eq!(again.count(), 0, "said twice: {others:?}");
 }

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use net::dial::DialError;
+use net::throttle::LogThrottle;
 use telemetry::metrics::InFlight;
-use telemetry::throttle::LogThrottle;
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;

@@ -12,9 +12,9 @@ use anyhow::{Context, anyhow};
 use net::drain::Drain;
 use net::process;
 use net::runtime::block_on;
+use net::throttle::LogThrottle;
 use prometheus_client::registry::Registry as MetricsRegistry;
 use telemetry::readiness::Readiness;
-use telemetry::throttle::LogThrottle;
 use tunnel::Budget;
 
 use self::runtime::Runtime;

@@ -62,6 +62,9 @@ struct EndLabels {
     end: &'static str,
 }
 
+/// Of the frontends' listener.
+const FILES: [&str; 2] = ["certificate", "client-ca"];
+
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct FileLabels {
     file: &'static str,
@@ -134,6 +137,10 @@ impl Metrics {
             "Changes of the frontends' certificate and CA files that could not be used; the last good ones stay in use",
             metrics.reload_failures.clone(),
         );
+        // From the start: an increase from nothing is none.
+        for file in FILES {
+            drop(metrics.reload_failures.get_or_create(&FileLabels { file }));
+        }
         registry.register_collector(Box::new(Arc::clone(&metrics.streams)));
         metrics
     }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use net::drain::Drain;
+use net::throttle::LogThrottle;
 use telemetry::readiness::Readiness;
-use telemetry::throttle::LogThrottle;
 use tunnel::{Budget, ClusterName, Settings};
 
 use crate::metrics::Metrics;

@@ -131,7 +131,7 @@ pub fn shared(limits: Limits, default_cluster: Option<&str>) -> Shared {
         drain: net::drain::Drain::new(),
         metrics,
         exposition: Arc::new(telemetry::metrics::Metrics::new(registry)),
-        refusals: telemetry::throttle::LogThrottle::default(),
+        refusals: net::throttle::LogThrottle::default(),
         budget,
         limits,
         settings: Settings::default(),

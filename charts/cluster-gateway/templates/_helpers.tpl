@@ -147,3 +147,40 @@ generated
 {{- end }}
 {{- end }}
 {{- end }}
+
+{{/*
+The CA that signs a certificate which helm generates, as JSON: `cert`, `key` and `bundle`, base64 of PEM. Its Secret has the name of the
+certificate's with "-ca" behind it, and no pod mounts it: deleting the certificate's Secret renews that below the same CA. If the CA's
+own Secret is gone, there is a new CA, and `bundle` holds the newest one of before besides, for those who have a certificate of that
+still. Of a random key, so include it once for each CA. Takes `root`, `secret` (the certificate's), `commonName`, and `leaves`: the
+certificates' Secrets that the hub has.
+*/}}
+{{- define "cluster-gateway.authority" -}}
+{{- $found := default dict (lookup "v1" "Secret" .root.Release.Namespace (printf "%s-ca" .secret)) -}}
+{{- $data := default dict $found.data -}}
+{{- if and (hasKey $data "tls.crt") (hasKey $data "tls.key") (hasKey $data "ca.crt") -}}
+{{- toJson (dict "cert" (index $data "tls.crt") "key" (index $data "tls.key") "bundle" (index $data "ca.crt")) -}}
+{{- else -}}
+{{- $made := genCAWithKey .commonName (int .root.Values.tls.days) (genPrivateKey "ecdsa") -}}
+{{- $before := "" -}}
+{{- range .leaves -}}
+{{- $before = default $before (regexFind "-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----\n?" (b64dec .)) -}}
+{{- end -}}
+{{- toJson (dict "cert" (b64enc $made.Cert) "key" (b64enc $made.Key) "bundle" (b64enc (print $made.Cert $before))) -}}
+{{- end -}}
+{{- end }}
+
+{{/* That Secret. Takes `root`, `secret`, `labels` and `authority`. */}}
+{{- define "cluster-gateway.authoritySecret" }}
+apiVersion: v1
+kind: Secret
+metadata:
+  name: {{ .secret }}-ca
+  namespace: {{ .root.Release.Namespace }}
+  labels: {{- .labels | nindent 4 }}
+type: kubernetes.io/tls
+data:
+  tls.crt: {{ .authority.cert }}
+  tls.key: {{ .authority.key }}
+  ca.crt: {{ .authority.bundle }}
+{{- end }}

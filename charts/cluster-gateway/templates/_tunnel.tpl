@@ -54,19 +54,29 @@ true
 {{/* The generated Secrets that the hub has, each as JSON of its data; empty unless they are for the same names. */}}
 {{- define "cluster-gateway.tunnel.agentsGenerated" -}}
 {{- $secret := lookup "v1" "Secret" .Release.Namespace (printf "%s-tls" (include "cluster-gateway.tunnel.agentsService" .)) -}}
-{{- if and $secret (eq (include "cluster-gateway.tunnel.agentsNames" .) (dig "metadata" "annotations" "cluster.core.oam.dev/generated-for" "" $secret)) -}}
-{{- toJson $secret.data }}
+{{- if $secret -}}
+{{- $for := dig "metadata" "annotations" "cluster.core.oam.dev/generated-for" "" $secret -}}
+{{- $data := default dict $secret.data -}}
+{{- if and (eq $for (include "cluster-gateway.tunnel.agentsNames" .)) (hasKey $data "tls.crt") (hasKey $data "tls.key") (hasKey $data "ca.crt") -}}
+{{- toJson $data }}
+{{- end }}
 {{- end }}
 {{- end }}
 
 {{- define "cluster-gateway.tunnel.frontendsGenerated" -}}
-{{- $server := lookup "v1" "Secret" .Release.Namespace (printf "%s-frontends-tls" (include "cluster-gateway.tunnel.name" .)) -}}
-{{- $client := lookup "v1" "Secret" .Release.Namespace (printf "%s-gateway-tls" (include "cluster-gateway.tunnel.name" .)) -}}
-{{- if and $server $client -}}
-{{- $for := dig "metadata" "annotations" "cluster.core.oam.dev/generated-for" "" $server -}}
-{{- if and (eq $for (include "cluster-gateway.tunnel.frontendsHost" .)) (eq (index $server.data "ca.crt") (index $client.data "ca.crt")) -}}
-{{- toJson (dict "server" $server.data "client" $client.data) }}
-{{- end }}
+{{- $found := dict -}}
+{{- range $end, $infix := dict "server" "frontends" "client" "gateway" -}}
+{{- $secret := lookup "v1" "Secret" $.Release.Namespace (printf "%s-%s-tls" (include "cluster-gateway.tunnel.name" $) $infix) -}}
+{{- if $secret -}}
+{{- $for := dig "metadata" "annotations" "cluster.core.oam.dev/generated-for" "" $secret -}}
+{{- $data := default dict $secret.data -}}
+{{- if and (eq $for (include "cluster-gateway.tunnel.frontendsHost" $)) (hasKey $data "tls.crt") (hasKey $data "tls.key") (hasKey $data "ca.crt") -}}
+{{- $_ := set $found $end $data -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if $found -}}
+{{- toJson $found }}
 {{- end }}
 {{- end }}
 
@@ -111,6 +121,34 @@ generated
 {{- default (printf "%s-gateway-tls%s" (include "cluster-gateway.tunnel.name" .) $suffix) .Values.tunnel.frontends.existingClientSecret }}
 {{- end }}
 
+{{/*
+The Secret with the token of a cluster's agent, as JSON: `generation` and `name`. The hub signs the same token again for a Secret of the
+same name and account, so one that was deleted to revoke it is followed by one of another name: the account's annotation tells how many
+there were. (A deleted account comes back as another one to the hub, with another token whatever the Secret is called.) Takes `root` and
+`cluster`.
+*/}}
+{{- define "cluster-gateway.tunnel.agentToken" -}}
+{{- $namespace := .root.Release.Namespace -}}
+{{- $account := lookup "v1" "ServiceAccount" $namespace (printf "tunnel-agent-%s" .cluster) -}}
+{{- $generation := 1 -}}
+{{- if $account -}}
+{{- $generation = dig "metadata" "annotations" "cluster.core.oam.dev/token-generation" "1" $account | int -}}
+{{- if not (lookup "v1" "Secret" $namespace (include "cluster-gateway.tunnel.agentTokenName" (dict "cluster" .cluster "generation" $generation))) -}}
+{{- $generation = add1 $generation -}}
+{{- end -}}
+{{- end -}}
+{{- toJson (dict "generation" (toString $generation) "name" (include "cluster-gateway.tunnel.agentTokenName" (dict "cluster" .cluster "generation" $generation))) }}
+{{- end }}
+
+{{/* The prefix of later ones is another, or the second Secret of `a` could be the first of `a-2`. */}}
+{{- define "cluster-gateway.tunnel.agentTokenName" -}}
+{{- if eq (int .generation) 1 -}}
+tunnel-agent-{{ .cluster }}
+{{- else -}}
+tunnel-token-{{ .generation }}-{{ .cluster }}
+{{- end }}
+{{- end }}
+
 {{/* What the schema cannot say: values that contradict each other. */}}
 {{- define "cluster-gateway.tunnel.check" -}}
 {{- with .Values.tunnel -}}
@@ -118,7 +156,7 @@ generated
 {{- if and .server.enabled .embedded.enabled -}}
 {{- fail "tunnel.server.enabled and tunnel.embedded.enabled are both true: the agents' Service can lead to only one of them; set one to false" -}}
 {{- end -}}
-{{- if and .embedded.enabled (gt (int $.Values.replicas) 2) -}}
+{{- if and .embedded.enabled (not $.Values.autoscaling.enabled) (gt (int $.Values.replicas) 2) -}}
 {{- fail "tunnel.embedded.enabled with more than two replicas: agents may link to only two gateways, and the others could not reach them; use tunnel.server.enabled" -}}
 {{- end -}}
 {{- if and .agents (not $on) -}}

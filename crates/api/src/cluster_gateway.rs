@@ -126,18 +126,24 @@ impl Served for ClusterGateway<'_> {
         Column::text("Provider", "Provider of the cluster."),
         Column::text("Credential-Type", "How the gateway authenticates to the cluster."),
         Column::text("Endpoint-Type", "How the gateway reaches the cluster."),
-        Column::text("Healthy", "Whether the cluster was reported healthy."),
+        Column::text("Healthy", "Whether the cluster was reported healthy; Unknown if nobody has reported it."),
     ];
 
     fn metadata(&self) -> ObjectMeta<'_> {
         self.metadata
     }
 
-    /// The Go cluster-gateway's (its `printer.go`).
+    /// The Go cluster-gateway's (its `printer.go`), but for clusters whose health nobody has
+    /// reported: there it says `false`.
     fn cells(&self) -> Vec<Cell<'_>> {
         let credential = self.spec.map_or("<none>", |spec| spec.credential.kind().as_str());
         let endpoint = self.spec.map_or("", |spec| spec.endpoint.kind());
-        let healthy = if self.health.healthy { "true" } else { "false" };
+        let is_unknown = self.spec.is_some_and(|spec| spec.healthy.is_none()) && self.health.healthy_reason.is_empty();
+        let healthy = match self.health.healthy {
+            true => "true",
+            false if is_unknown => "Unknown",
+            false => "false",
+        };
         [self.metadata.name, "", credential, endpoint, healthy].map(Cell::Text).into()
     }
 

@@ -9,7 +9,9 @@ use percent_encoding::percent_decode;
 /// an intermediary takes for a separator is unknown. One pass is right: Kubernetes decodes once, so
 /// `%252e` reaches it as the text `%2e`.
 pub fn has_dot_segment(raw: &str) -> bool {
-    if !raw.bytes().any(|byte| matches!(byte, b'.' | b'%')) {
+    // Nearly every path ends here. Without early returns, and with a `u8` instead of a `bool`, the
+    // compiler takes 16 bytes and more at once.
+    if raw.bytes().fold(0, |found: u8, byte| found | u8::from(byte == b'.') | u8::from(byte == b'%')) == 0 {
         return false;
     }
     // Number of dots if the segment so far has nothing else.

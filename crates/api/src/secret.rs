@@ -59,6 +59,14 @@ pub const HEALTHY_ANNOTATION: &str = "status.cluster.core.oam.dev/healthy";
 pub const HEALTHY_REASON_ANNOTATION: &str = "status.cluster.core.oam.dev/healthy-reason";
 /// Annotation: the name users know the cluster by.
 pub const ALIAS_ANNOTATION: &str = "cluster.core.oam.dev/cluster-alias";
+/// Annotation: uid of the member's Namespace `kube-system`, by which two registrations of one
+/// member are known.
+pub const MEMBER_UID_ANNOTATION: &str = "cluster.core.oam.dev/member-uid";
+/// Annotation: `<namespace>/<name>` of the ServiceAccount on the member whose token this is.
+pub const MEMBER_ACCOUNT_ANNOTATION: &str = "cluster.core.oam.dev/member-account";
+/// Annotation: `<namespace>/<name>` of the ServiceAccount on the hub that the cluster's agent links
+/// as.
+pub const AGENT_ACCOUNT_ANNOTATION: &str = "cluster.core.oam.dev/agent-account";
 /// Annotation: identity rules of this cluster, a `ClusterGatewayProxyConfiguration`.
 pub const IDENTITY_RULES_ANNOTATION: &str = "cluster.core.oam.dev/cluster-gateway-proxy-configuration";
 

@@ -35,6 +35,11 @@ impl User {
         Self { name: ANONYMOUS.to_owned(), groups: vec![ALL_UNAUTHENTICATED.to_owned()], ..Self::default() }
     }
 
+    /// The namespace of a ServiceAccount; `None` for anybody else.
+    pub fn service_account_namespace(&self) -> Option<&str> {
+        service_account(&self.name).map(|(namespace, _)| namespace)
+    }
+
     /// Whether nothing proves who this is: the anonymous user, or one of `system:unauthenticated`.
     pub fn is_anonymous(&self) -> bool {
         self.name == ANONYMOUS || self.is_in(ALL_UNAUTHENTICATED)

@@ -14,8 +14,14 @@ pub struct Cluster {
     /// Those that the gateway shows. It matches selectors with all labels of the cluster's Secret,
     /// shown or not.
     pub labels: BTreeMap<String, String>,
+    /// Of its Secret; empty: the object does not say.
+    pub uid: String,
     /// `None`: the object does not say.
     pub endpoint: Option<EndpointType>,
+    /// The URL of a member with a fixed one.
+    pub address: Option<String>,
+    /// A [`api::secret::CredentialType`], as written; `None`: the object does not say.
+    pub credential: Option<String>,
     /// What was last reported; `None`: the object does not say.
     pub health: Option<Health>,
 }
@@ -44,6 +50,8 @@ pub struct Item {
 struct Metadata {
     name: String,
     #[serde(default)]
+    uid: String,
+    #[serde(default)]
     labels: BTreeMap<String, String>,
 }
 
@@ -56,10 +64,22 @@ struct Spec {
 #[derive(Deserialize, Default)]
 struct Access {
     endpoint: Option<Endpoint>,
+    credential: Option<Credential>,
 }
 
 #[derive(Deserialize)]
 struct Endpoint {
+    r#type: String,
+    r#const: Option<Const>,
+}
+
+#[derive(Deserialize)]
+struct Const {
+    address: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Credential {
     r#type: String,
 }
 
@@ -68,10 +88,17 @@ struct Endpoint {
 impl Item {
     /// `None` if its name cannot be a cluster's.
     pub fn cluster(self) -> Option<Cluster> {
+        let (kind, fixed) = match self.spec.access.endpoint {
+            Some(endpoint) => (Some(EndpointType::of(endpoint.r#type)), endpoint.r#const),
+            None => (None, None),
+        };
         Some(Cluster {
             name: ClusterName::parse(&self.metadata.name).ok()?,
             labels: self.metadata.labels,
-            endpoint: self.spec.access.endpoint.map(|endpoint| EndpointType::of(endpoint.r#type)),
+            uid: self.metadata.uid,
+            endpoint: kind,
+            address: fixed.and_then(|fixed| fixed.address),
+            credential: self.spec.access.credential.map(|credential| credential.r#type),
             health: self.status,
         })
     }
@@ -80,7 +107,17 @@ impl Item {
 // === impl EndpointType ===
 
 impl EndpointType {
-    fn of(text: String) -> Self {
+    /// As written.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Const => ENDPOINT_TYPE_CONST,
+            Self::ClusterProxy => ENDPOINT_TYPE_CLUSTER_PROXY,
+            Self::Other(text) => text,
+        }
+    }
+
+    /// Reads it.
+    pub fn of(text: String) -> Self {
         match &*text {
             ENDPOINT_TYPE_CONST => Self::Const,
             ENDPOINT_TYPE_CLUSTER_PROXY => Self::ClusterProxy,
@@ -126,7 +163,8 @@ mod tests {
         item["metadata"] = serde_json::to_value(object.metadata()).unwrap();
         let cluster = read(item).unwrap();
         assert_eq!((cluster.name.as_str(), cluster.health), ("berlin", Some(health)));
-        assert_eq!(cluster.endpoint, Some(EndpointType::ClusterProxy));
+        assert_eq!((cluster.endpoint, cluster.address), (Some(EndpointType::ClusterProxy), None));
+        assert_eq!((&*cluster.uid, cluster.credential.as_deref()), ("u", Some("ServiceAccountToken")));
     }
 
     #[test]
@@ -135,6 +173,13 @@ mod tests {
         assert_eq!((bare.endpoint, bare.health), (None, None));
         let newer = read(json!({"metadata": {"name": "c"}, "spec": {"access": {"endpoint": {"type": "Relay"}}}}));
         assert_eq!(newer.unwrap().endpoint, Some(EndpointType::Other("Relay".into())));
+    }
+
+    #[test]
+    fn a_fixed_url_is_told() {
+        let access = json!({"endpoint": {"type": "Const", "const": {"address": "https://10.0.0.7:6443"}}});
+        let fixed = read(json!({"metadata": {"name": "c"}, "spec": {"access": access}})).unwrap();
+        assert_eq!(fixed.address.as_deref(), Some("https://10.0.0.7:6443"));
     }
 
     #[test]

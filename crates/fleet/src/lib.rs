@@ -3,6 +3,7 @@
 //!
 //! It knows the gateway by its API only, so that whatever serves that API serves these clients.
 
+mod answer;
 mod cluster;
 mod each;
 mod failure;
@@ -11,6 +12,7 @@ mod pages;
 mod retry_after;
 mod through;
 
+pub use self::answer::answer;
 pub use self::cluster::{Cluster, EndpointType};
 pub use self::each::{Each, Event, Limits, Outcome, Progress, each};
 pub use self::failure::{Failure, Kind};

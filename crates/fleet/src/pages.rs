@@ -3,19 +3,16 @@
 use std::time::Duration;
 
 use api::{GROUP, VERSION};
-use bytes::Bytes;
-use http::{Request, StatusCode};
-use http_body_util::{BodyExt as _, Limited};
+use http::Request;
 use kube::Client;
 use kube::client::Body;
-use kube::core::Status;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use tokio::time::timeout;
 
+use crate::answer::answer;
 use crate::cluster::{Cluster, Item};
 use crate::failure::Failure;
-use crate::retry_after;
 
 /// Clusters of one page, as client-go asks for them.
 const PAGE: usize = 500;
@@ -74,21 +71,6 @@ async fn page(hub: &Client, selector: &str, next: &str) -> Result<Page, Failure>
         target = format!("{target}&continue={}", encoded(next));
     }
     let request = Request::get(target).header("accept", "application/json").body(Body::empty());
-    let response = hub.send(request.map_err(kube::Error::HttpError)?).await?;
-    let response = retry_after::into_status(response).await?;
-    let code = response.status();
-    let body = Limited::new(response.into_body(), LARGEST).collect().await;
-    let body = body.map_err(|error| Failure::broken(&*error))?.to_bytes();
-    if code != StatusCode::OK {
-        return Err(refusal(code, &body));
-    }
+    let body = answer(hub, request.map_err(kube::Error::HttpError)?, LARGEST).await?;
     serde_json::from_slice(&body).map_err(|_| Failure::own("the hub's list of clusters cannot be read"))
-}
-
-/// As kube reads errors.
-fn refusal(code: StatusCode, body: &Bytes) -> Failure {
-    match serde_json::from_slice::<Status>(body) {
-        Ok(status) => Failure::answered(status),
-        Err(_) => Failure::plain(code.as_u16(), String::from_utf8_lossy(body).trim()),
-    }
 }

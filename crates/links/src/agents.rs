@@ -32,7 +32,7 @@ use self::judge::Judge;
 use self::listener::Listener;
 use crate::limits::Limits;
 use crate::registry::{Metrics, Registry};
-use telemetry::throttle::LogThrottle;
+use net::throttle::LogThrottle;
 
 /// What the listener needs to know.
 #[derive(Debug, Clone)]

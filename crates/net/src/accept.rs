@@ -46,9 +46,12 @@ pub async fn each<T, F: Future<Output = io::Result<T>>>(
     }
 }
 
-/// The next connection, with the options that all have.
+/// The next connection, with the options that all have, and who it comes from: IPv4 addresses as
+/// such, also where a socket of both families has them inside of IPv6 ones (RFC 4291 §2.5.5.2).
 pub async fn tcp(listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
-    listener.accept().await.inspect(|(stream, _)| dial::tune(stream))
+    let (stream, address) = listener.accept().await?;
+    dial::tune(&stream);
+    Ok((stream, SocketAddr::new(address.ip().to_canonical(), address.port())))
 }
 
 fn is_of_one_connection(error: &io::Error) -> bool {

@@ -17,9 +17,11 @@ use futures_util::task::AtomicWaker;
 use parking_lot::Mutex;
 use slab::Slab;
 
+use crate::throttle::LogThrottle;
+
 /// What holds bytes: a stream, a request, a connection.
 pub trait Holder: Send + Sync + 'static {
-    fn hold(&self) -> &Hold;
+    fn counters(&self) -> &Counters;
 
     /// Whom its bytes count for. Asked when the budget is exceeded.
     fn owner(&self) -> Owner {
@@ -33,7 +35,7 @@ pub trait Holder: Send + Sync + 'static {
 
     /// It holds too much.
     fn end(&self) {
-        self.hold().end();
+        self.counters().end();
     }
 }
 
@@ -44,15 +46,26 @@ pub enum Owner {
     Itself,
     /// Its holders are compared with others together.
     Named(String),
+    /// Several who are one as far as it can be told, by a name among such.
+    Group(String),
     /// Known by address alone. Whatever a user is called, it is nobody's name.
     Address(String),
+    /// A server that was asked, by a name among such. Nobody asked for what it holds, so its bytes
+    /// weigh more than others' when they are compared.
+    Server(String),
     /// Has not been authenticated: gives way before anybody else does.
     Unauthenticated(String),
 }
 
+/// What one holder has of one kind: recounted as it changes, and given back when dropped.
+pub struct Tally<H: Holder> {
+    account: Account<H>,
+    counted: usize,
+}
+
 /// A holder's counters.
 #[derive(Debug, Default)]
-pub struct Hold {
+pub struct Counters {
     held: AtomicU64,
     ended: AtomicBool,
     task: AtomicWaker,
@@ -70,6 +83,8 @@ struct Shared<H: Holder> {
     /// Held by those that were told to give way and have not yet: the sum of their parts'.
     leaving: AtomicU64,
     sheds: AtomicU64,
+    thinned: AtomicU64,
+    log: LogThrottle,
     /// One looks for the worst at a time.
     shedding: Mutex<()>,
 }
@@ -108,9 +123,20 @@ const LARGEST_STEP: u64 = 1024 * 1024;
 /// Below this limit every byte settles at once.
 const EXACT_BELOW: u64 = 16 * 1024 * 1024;
 
-// === impl Hold ===
+/// How many times a byte of a [server](Owner::Server) counts beside one of anybody else.
+const WEIGHT_OF_SERVERS: u64 = 4;
 
-impl Hold {
+// === impl Owner ===
+
+impl Owner {
+    fn weight(&self) -> u64 {
+        if matches!(self, Self::Server(_)) { WEIGHT_OF_SERVERS } else { 1 }
+    }
+}
+
+// === impl Counters ===
+
+impl Counters {
     /// Bytes held now.
     pub fn held(&self) -> u64 {
         self.held.load(Ordering::Relaxed)
@@ -136,8 +162,8 @@ impl Hold {
 }
 
 impl<H: Holder> Holder for Arc<H> {
-    fn hold(&self) -> &Hold {
-        H::hold(self)
+    fn counters(&self) -> &Counters {
+        H::counters(self)
     }
 
     fn owner(&self) -> Owner {
@@ -173,6 +199,8 @@ impl<H: Holder> Budget<H> {
             settled: AtomicI64::new(0),
             leaving: AtomicU64::new(0),
             sheds: AtomicU64::new(0),
+            thinned: AtomicU64::new(0),
+            log: LogThrottle::default(),
             shedding: Mutex::default(),
         }))
     }
@@ -203,7 +231,12 @@ impl<H: Holder> Budget<H> {
         u64::try_from(self.0.settled.load(Ordering::Relaxed) + unsettled).unwrap_or(0)
     }
 
-    /// Holders that had to give way, ever.
+    /// Holders that were told to [give way](Self::thin_out) for their number, ever.
+    pub fn thinned(&self) -> u64 {
+        self.0.thinned.load(Ordering::Relaxed)
+    }
+
+    /// Holders that had to give way for what was held, ever.
     pub fn sheds(&self) -> u64 {
         self.0.sheds.load(Ordering::Relaxed)
     }
@@ -275,7 +308,7 @@ impl<H: Holder> Account<H> {
     /// `bytes` more are held.
     pub fn take(&self, bytes: usize) {
         let bytes = bytes as u64;
-        self.0.holder.hold().held.fetch_add(bytes, Ordering::Relaxed);
+        self.0.holder.counters().held.fetch_add(bytes, Ordering::Relaxed);
         if let Some((budget, core, _)) = &self.0.within {
             budget.add(*core, bytes);
         }
@@ -284,6 +317,16 @@ impl<H: Holder> Account<H> {
     /// `bytes` fewer are held.
     pub fn give(&self, bytes: usize) {
         self.0.give(bytes as u64);
+    }
+
+    /// For what changes its size.
+    pub fn tally(&self) -> Tally<H> {
+        Tally { account: self.clone(), counted: 0 }
+    }
+
+    /// Bytes held now.
+    pub fn held(&self) -> u64 {
+        self.0.holder.counters().held()
     }
 
     /// What was `counted` so far is `held` now.
@@ -297,7 +340,7 @@ impl<H: Holder> Account<H> {
     }
 
     /// Bytes that are held from now on, for a library.
-    pub fn hold(&self, bytes: Bytes) -> Bytes {
+    pub fn charge(&self, bytes: Bytes) -> Bytes {
         self.take(bytes.len());
         self.lend(bytes)
     }
@@ -306,6 +349,11 @@ impl<H: Holder> Account<H> {
     pub fn lend(&self, bytes: Bytes) -> Bytes {
         self.0.lent.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         Bytes::from_owner(ChargedBytes { bytes, part: Arc::clone(&self.0) })
+    }
+
+    /// Whether a library has something still.
+    pub fn has_lent(&self) -> bool {
+        self.0.lent.load(Ordering::Relaxed) > 0
     }
 
     /// How much libraries have. The task that [checks](Account::check) is woken when it is nothing
@@ -317,7 +365,7 @@ impl<H: Holder> Account<H> {
 
     /// The holder is to end.
     pub fn is_ended(&self) -> bool {
-        self.0.holder.hold().ended.load(Ordering::Acquire)
+        self.0.holder.counters().ended.load(Ordering::Acquire)
     }
 
     /// Completes when the holder is to end. For its one task.
@@ -326,18 +374,44 @@ impl<H: Holder> Account<H> {
         poll_fn(ended).await;
     }
 
-    /// See [`Hold::check`].
+    /// See [`Counters::check`].
     ///
     /// # Errors
     /// As there.
     pub fn check(&self, cx: &Context<'_>) -> io::Result<()> {
-        self.0.holder.hold().check(cx)
+        self.0.holder.counters().check(cx)
     }
 }
 
 impl<H: Holder> Clone for Account<H> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
+    }
+}
+
+// === impl Tally ===
+
+impl<H: Holder> Tally<H> {
+    /// So many bytes are held now.
+    pub fn set(&mut self, held: usize) {
+        self.account.recount(&mut self.counted, held);
+    }
+
+    /// So many at least: what is a buffer's for as long as it is there.
+    pub fn raise(&mut self, held: usize) {
+        if held > self.counted {
+            self.set(held);
+        }
+    }
+
+    pub fn account(&self) -> &Account<H> {
+        &self.account
+    }
+}
+
+impl<H: Holder> Drop for Tally<H> {
+    fn drop(&mut self) {
+        self.set(0);
     }
 }
 
@@ -350,7 +424,7 @@ impl<H: Holder> Part<H> {
     }
 
     fn give(&self, bytes: u64) {
-        self.holder.hold().held.fetch_sub(bytes, Ordering::Relaxed);
+        self.holder.counters().held.fetch_sub(bytes, Ordering::Relaxed);
         if let Some((budget, core, _)) = &self.within {
             self.left(budget, bytes);
             budget.subtract(*core, bytes);
@@ -373,7 +447,7 @@ impl<H: Holder> Part<H> {
 
 impl<H: Holder> Drop for Part<H> {
     fn drop(&mut self) {
-        let held = self.holder.hold().held.swap(0, Ordering::Relaxed);
+        let held = self.holder.counters().held.swap(0, Ordering::Relaxed);
         let Some((budget, core, id)) = &self.within else { return };
         // Not found any more from here on.
         budget.0.shards[*core].running.lock().try_remove(*id);
@@ -395,7 +469,7 @@ impl<H: Holder> Drop for ChargedBytes<H> {
         let bytes = self.bytes.len() as u64;
         self.part.give(bytes);
         if self.part.lent.fetch_sub(bytes, Ordering::SeqCst) == bytes && self.part.awaited.load(Ordering::SeqCst) {
-            self.part.holder.hold().task.wake();
+            self.part.holder.counters().task.wake();
         }
     }
 }

@@ -28,5 +28,6 @@ pub mod queue;
 pub mod random;
 pub mod runtime;
 pub mod seal;
+pub mod throttle;
 pub mod tls;
 pub mod transport;

@@ -1,7 +1,7 @@
 //! Listening sockets, one per core, all on the same port.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -21,10 +21,14 @@ pub enum Sharing {
 /// over them. Port 0 chooses one free port for all. The sockets are non-blocking; the caller hands
 /// each to its own runtime.
 ///
+/// `0.0.0.0` is every address of the machine, IPv6 ones too, as it is for Go's servers
+/// (`favoriteAddrFamily` in `net/ipsock_posix.go`); where the kernel has no IPv6, IPv4 alone.
+///
 /// `SO_REUSEPORT` would let a second process of the same user listen too, and get half of the
 /// connections without anybody noticing. So unless that is wanted, the port is tried without the
 /// option first; two processes that start in the same instant can still slip through.
 pub fn reuse_port(address: SocketAddr, count: usize, sharing: Sharing) -> io::Result<Vec<std::net::TcpListener>> {
+    let address = of_both_families(address);
     if sharing == Sharing::Refused {
         drop(socket(address, false)?);
     }
@@ -35,6 +39,14 @@ pub fn reuse_port(address: SocketAddr, count: usize, sharing: Sharing) -> io::Re
         listeners.push(bind(address)?);
     }
     Ok(listeners)
+}
+
+fn of_both_families(address: SocketAddr) -> SocketAddr {
+    let every = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), address.port());
+    // A port of its own shows whether there is IPv6; whether `address`'s is free is another
+    // question.
+    let has_ipv6 = || socket(SocketAddr::new(every.ip(), 0), false).is_ok();
+    if address.ip() == Ipv4Addr::UNSPECIFIED && has_ipv6() { every } else { address }
 }
 
 fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
@@ -49,6 +61,10 @@ fn socket(address: SocketAddr, reuse_port: bool) -> io::Result<Socket> {
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(reuse_port)?;
     socket.set_nonblocking(true)?;
+    if address.is_ipv6() && address.ip().is_unspecified() {
+        // Whatever `net.ipv6.bindv6only` says.
+        socket.set_only_v6(false)?;
+    }
     socket.bind(&address.into())?;
     Ok(socket)
 }
@@ -62,6 +78,22 @@ mod tests {
         let listeners = reuse_port("127.0.0.1:0".parse().unwrap(), 3, Sharing::Refused).unwrap();
         let ports: Vec<u16> = listeners.iter().map(|listener| listener.local_addr().unwrap().port()).collect();
         assert!(ports[0] != 0 && ports.iter().all(|port| *port == ports[0]), "{ports:?}");
+    }
+
+    #[tokio::test]
+    async fn every_address_is_one_of_either_family() {
+        if socket("[::1]:0".parse().unwrap(), false).is_err() {
+            return;
+        }
+        let mut listeners = reuse_port("0.0.0.0:0".parse().unwrap(), 1, Sharing::Refused).unwrap();
+        let listener = tokio::net::TcpListener::from_std(listeners.remove(0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        for ip in ["127.0.0.1", "::1"] {
+            let ip = ip.parse().unwrap();
+            let client = tokio::net::TcpStream::connect(SocketAddr::new(ip, port)).await.unwrap();
+            let (_, address) = crate::accept::tcp(&listener).await.unwrap();
+            assert_eq!(address, client.local_addr().unwrap(), "IPv4 addresses as such");
+        }
     }
 
     #[test]

@@ -79,6 +79,10 @@ impl Pending {
         PendingPermit { shared: Arc::clone(&self.0), network, id, given_away }
     }
 
+    fn count(&self) -> usize {
+        self.0.taken.lock().count
+    }
+
     /// Has the oldest connection of the network with the most give way. False if there is none.
     fn shed(&self) -> bool {
         let mut taken = self.0.taken.lock();
@@ -103,10 +107,22 @@ impl Room {
     /// Whoever holds the permit has to give up both as soon as it is
     /// [given away](PendingPermit::given_away).
     pub async fn enter(&self, address: IpAddr) -> (OwnedSemaphorePermit, PendingPermit) {
+        self.enter_or(address, |_| false).await
+    }
+
+    /// As [`Room::enter`]. When all room is taken, `end` is asked first to end connections that
+    /// have shown who they are, beside so many that have not; it says whether it did.
+    pub async fn enter_or(
+        &self,
+        address: IpAddr,
+        end: impl FnOnce(usize) -> bool,
+    ) -> (OwnedSemaphorePermit, PendingPermit) {
         let room = if let Ok(room) = Arc::clone(&self.all).try_acquire_owned() {
             room
         } else {
-            self.pending.shed();
+            if !end(self.pending.count()) {
+                self.pending.shed();
+            }
             Arc::clone(&self.all).acquire_owned().await.expect("never closed")
         };
         (room, self.pending.enter(address))
@@ -248,6 +264,22 @@ mod tests {
         assert!(futures_util::poll!(&mut entering).is_pending());
         drop(shown);
         drop(entering.await);
+    }
+
+    #[tokio::test]
+    async fn whoever_comes_gets_the_room_of_one_that_others_end() {
+        let room = Room::new(2, Pending::new(usize::MAX, usize::MAX));
+        let address = "10.0.0.1".parse().unwrap();
+        let (shown, permit) = room.enter(address).await;
+        drop(permit);
+        let (_silent, pending) = room.enter(address).await;
+        let mut shown = Some(shown);
+        let end = |silent| {
+            assert_eq!(silent, 1);
+            shown.take().is_some()
+        };
+        drop(room.enter_or(address, end).await);
+        assert!(!pending.given_away.is_cancelled(), "the one that may say who it is in a moment");
     }
 
     #[test]

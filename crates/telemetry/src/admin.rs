@@ -16,6 +16,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use net::accept;
+use net::listen::{self, Sharing};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
@@ -62,8 +63,7 @@ where
     H: Fn(Request<Incoming>) -> F + Send + Sync + 'static,
     F: Future<Output = Answer> + Send + 'static,
 {
-    let listener = std::net::TcpListener::bind(listen)?;
-    listener.set_nonblocking(true)?;
+    let listener = listen::reuse_port(listen, 1, Sharing::Refused)?.remove(0);
     let address = listener.local_addr()?;
     let listener = {
         let _entered = runtime.enter();

@@ -8,4 +8,3 @@ pub mod histogram;
 pub mod logs;
 pub mod metrics;
 pub mod readiness;
-pub mod throttle;

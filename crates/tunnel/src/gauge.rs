@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 use std::task::Context;
 
-use net::budget::{self, Hold, Holder};
+use net::budget::{self, Counters, Holder};
 
 /// One stream's counters, kept up to date while it runs.
 #[derive(Debug, Default)]
@@ -18,7 +18,7 @@ pub struct Gauge {
     /// Dropped with the gauge: how whoever counts streams learns that this one is over. Set by the
     /// tunnel-server's registry.
     pub keeps: OnceLock<Box<dyn Any + Send + Sync>>,
-    hold: Hold,
+    counters: Counters,
 }
 
 /// Bytes that may be held by all streams together.
@@ -42,25 +42,25 @@ pub(crate) fn account(gauge: Arc<Gauge>, budget: Option<&Budget>) -> Account {
 impl Gauge {
     /// Bytes held now, both ways together.
     pub fn held(&self) -> u64 {
-        self.hold.held()
+        self.counters.held()
     }
 
     /// Asks the stream to end: it is reset both ways. For whoever lists streams.
     pub fn end(&self) {
-        self.hold.end();
+        self.counters.end();
     }
 
-    /// See [`Hold::check`].
+    /// See [`Counters::check`].
     ///
     /// # Errors
     /// As there.
     pub fn check(&self, cx: &Context<'_>) -> io::Result<()> {
-        self.hold.check(cx)
+        self.counters.check(cx)
     }
 }
 
 impl Holder for Gauge {
-    fn hold(&self) -> &Hold {
-        &self.hold
+    fn counters(&self) -> &Counters {
+        &self.counters
     }
 }

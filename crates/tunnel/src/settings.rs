@@ -59,9 +59,10 @@ impl Settings {
     /// may have: a frontend that goes away resets all of its own at once.
     pub(crate) const RESET_STREAMS: usize = 10_000;
     /// Resets that h2 sends by itself, for frames of forgotten streams. It counts them over the
-    /// connection's *lifetime* and ends it at a thousand by default; a link lives for months. Still
-    /// a bound: each may wait in memory for a peer that does not read.
-    pub(crate) const LOCAL_RESETS: usize = 1 << 18;
+    /// connection's *lifetime* and ends it at a thousand by default; a link lives for months, and
+    /// agents dial anew. Still a bound: each may wait in memory, 700 bytes, for a peer that does
+    /// not read, on each of the links that one credential may have.
+    pub(crate) const LOCAL_RESETS: usize = 1 << 14;
     /// How long they are remembered. A second, h2's default, is less than what is under way may
     /// take on a slow path.
     pub(crate) const RESET_REMEMBERED: Duration = Duration::from_secs(30);

@@ -63,14 +63,7 @@ impl TryFrom<Args> for Config {
                 timeout: args.members.health_probe_timeout,
             },
             proxy_ca_file: args.members.proxy_ca_file.clone(),
-            settings: Settings {
-                upgrade_verb: match args.authorization.upgrade_verb {
-                    UpgradeVerb::Create => Verb::Create,
-                    UpgradeVerb::Get => Verb::Get,
-                },
-                authorize_subpath: args.authorization.authorize_proxy_subpath,
-                max_streams: args.serving.http2_max_streams_per_connection,
-            },
+            settings: settings(&args),
             credentials: if args.hub.expose_credentials { Credentials::Exposed } else { Credentials::Redacted },
             log_format: match args.logs.log_format {
                 LogFormat::Text => logs::Format::Text,
@@ -88,6 +81,17 @@ impl TryFrom<Args> for Config {
             without_effect,
             warnings,
         })
+    }
+}
+
+fn settings(args: &Args) -> Settings {
+    Settings {
+        upgrade_verb: match args.authorization.upgrade_verb {
+            UpgradeVerb::Create => Verb::Create,
+            UpgradeVerb::Get => Verb::Get,
+        },
+        authorize_subpath: args.authorization.authorize_proxy_subpath,
+        max_streams: args.serving.http2_max_streams_per_connection,
     }
 }
 

@@ -23,15 +23,15 @@ pub struct Limits {
     #[arg(long = "max-long-requests-per-user", default_value_t = 20_000, value_name = "NUMBER")]
     pub long_requests_per_user: u32,
     /// Bytes held for all clients together: heads, unread bodies, unsent answers; beyond, the
-    /// requests and connections of whoever holds the most end (default: a third of the memory that
-    /// the process may use, 1Gi if that has no limit)
+    /// requests and connections of whoever holds the most end (default: a quarter of the memory
+    /// that the process may use, 1Gi if that has no limit)
     #[arg(long, value_parser = bytes, value_name = "BYTES")]
     pub max_held_bytes: Option<u64>,
 }
 
-/// Of the memory that the process may use. What is held takes up to twice its bytes, in buffers
-/// that are not full and in sockets.
-const SHARE: u64 = 3;
+/// Of the memory that the process may use. Under attack it uses up to 2.8 times what is held:
+/// buffers that are not full, TLS, what the allocator has not returned yet, and the program itself.
+const SHARE: u64 = 4;
 /// Where memory has no limit.
 const HELD_BYTES: u64 = 1 << 30;
 

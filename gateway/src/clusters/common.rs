@@ -7,6 +7,7 @@ use exec_credential::{Commands, Credentials, Plugins, Runner};
 use tokio::runtime::Handle;
 
 use crate::exchange::Annotations;
+use crate::holding::Budget;
 use crate::limits::Loads;
 use crate::metrics::Metrics;
 use crate::tunnel::Tunnel;
@@ -29,6 +30,8 @@ pub struct Common {
     pub proxy_ca: Option<Arc<[u8]>>,
     /// The way to members that cannot be dialled.
     pub tunnel: Option<Arc<Tunnel>>,
+    /// Of bytes held.
+    pub budget: Budget,
 }
 
 /// How credentials are issued.

@@ -13,6 +13,7 @@ use tokio::sync::Semaphore;
 
 use super::common::Common;
 use super::error::ClusterError;
+use crate::holding::MemberAccounts;
 use crate::metrics::ClusterMetrics;
 use crate::tunnel;
 use crate::upstream::addresses::{MemberAddress, MemberAddresses};
@@ -65,6 +66,7 @@ pub(super) fn target(
         dial_timeout: common.dial_timeout,
         dials: Semaphore::new(MAX_DIALS),
         circuit: Circuit::new(common.circuit_failures, metrics.circuit()),
+        accounts: MemberAccounts::new(common.budget.clone(), spec.name.clone()),
     })
 }
 

@@ -102,7 +102,9 @@ fn of_sending(error: &SendError) -> (StatusCode, Reason) {
         SendError::Connect(_) | SendError::Exhausted(_) | SendError::Refused => {
             (StatusCode::SERVICE_UNAVAILABLE, Reason::ServiceUnavailable)
         }
-        SendError::Broken(_) | SendError::UnfitAnswer(_) => (StatusCode::BAD_GATEWAY, Reason::InternalError),
+        SendError::Broken(_) | SendError::Shed | SendError::UnfitAnswer(_) => {
+            (StatusCode::BAD_GATEWAY, Reason::InternalError)
+        }
         SendError::Unfit(Unfit::TooLarge | Unfit::LongName) => {
             (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, Reason::BadRequest)
         }
@@ -207,6 +209,12 @@ fn sending(f: &mut fmt::Formatter<'_>, cluster: &ClusterName, error: &SendError)
             write!(f, "cluster {cluster} takes no more requests: {error}; retry shortly")
         }
         SendError::Broken(reason) => broken(f, cluster, reason),
+        SendError::Shed => {
+            write!(
+                f,
+                "the response of cluster {cluster} cannot be waited for; the request may have been processed: {error}"
+            )
+        }
         SendError::Unfit(unfit @ (Unfit::TooLarge | Unfit::LongName)) => write!(
             f,
             "the request for cluster {cluster} has {unfit}, including the member's credential and the groups of an \

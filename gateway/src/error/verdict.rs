@@ -94,7 +94,7 @@ impl Error {
             | Self::NoSuchObject(_)
             | Self::Status(_) => Verdict::quietly(Side::Caller),
             Self::Hub(failure, _) => of_hub(failure),
-            Self::ClustersUnknown => Verdict::quietly(Side::Hub).again(),
+            Self::ClustersUnknown => Verdict::operational(Side::Hub).again(),
             Self::TooMany(_) => Verdict::quietly(Side::Gateway).again(),
             // Its body may have been read.
             Self::HeldTooMuch => Verdict::quietly(Side::Gateway),
@@ -106,9 +106,8 @@ impl Error {
 fn of_cluster(cause: &Cause) -> Verdict {
     match cause {
         Cause::Absent => Verdict::quietly(Side::Caller),
-        Cause::Late | Cause::Unanswered => Verdict::quietly(Side::Hub).again(),
-        Cause::Invalid(_) => Verdict::operational(Side::Hub),
-        Cause::Unconvertible(_) => Verdict::quietly(Side::Hub),
+        Cause::Late | Cause::Unanswered => Verdict::operational(Side::Hub).again(),
+        Cause::Invalid(_) | Cause::Unconvertible(_) => Verdict::operational(Side::Hub),
         Cause::Loop | Cause::NotIssued(_) => Verdict::operational(Side::Gateway),
         Cause::Send(error) => of_sending(error),
         Cause::UpgradeBroken(_)
@@ -129,9 +128,8 @@ fn of_sending(error: &SendError) -> Verdict {
     match error {
         SendError::Connect(error) => of_connecting(error),
         SendError::Exhausted(_) | SendError::Refused => Verdict::operational(Side::Member).again(),
-        SendError::Broken(_) | SendError::UnfitAnswer(_) => Verdict::operational(Side::Member),
-        SendError::Unfit(_) => Verdict::quietly(Side::Caller),
-        SendError::ClientGone(_) => Verdict::operational(Side::Caller),
+        SendError::Broken(_) | SendError::Shed | SendError::UnfitAnswer(_) => Verdict::operational(Side::Member),
+        SendError::Unfit(_) | SendError::ClientGone(_) => Verdict::quietly(Side::Caller),
     }
 }
 

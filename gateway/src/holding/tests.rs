@@ -60,7 +60,7 @@ fn what_is_left_of_answers_ends_with_the_clients_connection_and_never_with_the_h
         connection.holder().authenticated(&user_of("first"), is_front_proxy);
         let request = request(&budget, &connection, "first");
         request.take(7 * MIB);
-        request.holder().leave_alone();
+        request.holder().end_with_connection();
         request.take(2 * MIB);
         assert_eq!(is_ended(&connection), ends, "front proxy: {is_front_proxy}");
     }
@@ -72,7 +72,7 @@ fn an_upgrade_through_the_hub_gives_way_for_what_its_user_holds() {
     let upgrading = connection(&budget, [10, 0, 0, 1]);
     upgrading.holder().authenticated(&user_of("greedy"), true);
     let upgrade = request(&budget, &upgrading, "greedy");
-    upgrade.holder().leave_to_connection();
+    upgrade.holder().end_with_own_connection();
     upgrade.take(7 * MIB);
     let modest = request(&budget, &connection(&budget, [10, 0, 0, 2]), "modest");
     modest.take(MIB);
@@ -115,4 +115,68 @@ fn nobody_is_called_as_the_hubs_address() {
     namesake.take(3 * MIB);
     request(&budget, &hub, "greedy").take(4 * MIB + MIB / 2);
     assert!(!is_ended(&waiting) && !is_ended(&namesake));
+}
+
+/// Whoever may create one has as many as he likes.
+#[test]
+fn the_service_accounts_of_a_namespace_count_together() {
+    let budget = budget();
+    let hub = connection(&budget, [10, 0, 0, 1]);
+    hub.holder().authenticated(&user_of("first"), true);
+    let accounts: Vec<_> =
+        (0..5).map(|number| request(&budget, &hub, &format!("system:serviceaccount:greedy:bot-{number}"))).collect();
+    let elsewhere = request(&budget, &hub, "system:serviceaccount:modest:bot-0");
+    for account in &accounts {
+        account.take(MIB);
+    }
+    elsewhere.take(2 * MIB);
+    let namesake = request(&budget, &hub, "system:serviceaccounts:greedy");
+    namesake.take(2 * MIB);
+    assert!(accounts.iter().any(is_ended) && !is_ended(&elsewhere) && !is_ended(&namesake));
+}
+
+#[test]
+fn room_for_connections_is_made_by_whoever_has_most_idle_ones_first_and_never_by_the_hub() {
+    let budget = budget();
+    let of = |user: &str, is_front_proxy, count: u8| -> Vec<_> {
+        let open = |number| {
+            let connection = connection(&budget, [10, 0, 0, number]);
+            connection.holder().authenticated(&user_of(user), is_front_proxy);
+            connection
+        };
+        (0..count).map(open).collect()
+    };
+    let (hub, many, one) = (of("first", true, 40), of("many", false, 20), of("one", false, 1));
+    let _busy: Vec<_> = many[..18].iter().map(|connection| request(&budget, connection, "many")).collect();
+    let stranger = connection(&budget, [10, 0, 0, 99]);
+    assert_eq!(budget.thin_out(0, 0, Holding::known_connection), 2);
+    assert!(many[..18].iter().all(|connection| !is_ended(connection)) && many[18..].iter().all(is_ended));
+    assert!(![&hub[..], &one, &[stranger]].concat().iter().any(is_ended));
+    drop(many);
+    assert_eq!(budget.thin_out(0, 1, Holding::known_connection), 0, "the hub has most, and stays");
+}
+
+/// What waits for its client keeps no more than what counts.
+#[test]
+fn what_waits_is_no_slice_of_a_large_buffer() {
+    let budget = budget();
+    let account = request(&budget, &connection(&budget, [10, 0, 0, 1]), "one");
+    let before = budget.held();
+    let buffer = Bytes::from(vec![7; 64 << 10]);
+    let (small, large) = (buffer.slice(..1000), buffer.slice(..PINS));
+    let is_slice = |piece: &Bytes| piece.as_ptr() == buffer.as_ptr();
+    let first = hold_piece(&account, small.clone());
+    assert!(is_slice(&first), "it may leave at once");
+    let second = hold_piece(&account, small);
+    assert!(!is_slice(&second) && is_slice(&hold_piece(&account, large.clone())));
+    let (first, large) = (apart(&account, first), apart(&account, large));
+    assert!(!is_slice(&first) && is_slice(&large) && first == second);
+    assert_eq!(budget.held() - before, 2000);
+    drop((first, second));
+    assert_eq!(budget.held(), before);
+}
+
+#[test]
+fn certificates_count_as_tls_has_them_too() {
+    assert_eq!(certificates(&[CertificateDer::from(vec![0; 100]), CertificateDer::from(vec![0; 50])]), 300);
 }

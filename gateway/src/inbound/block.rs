@@ -1,15 +1,10 @@
 //! A header block, read as far as its fields begin and end (RFC 7541 §5 and §6). Neither tables nor
 //! Huffman code are needed for that.
 
-use http::HeaderValue;
-
 use super::frames::Frames;
+use super::mark::{literal, mark};
 use super::{FRAME_HEAD, Frame, HEADERS};
-use crate::headers::size::Unfit;
-
-/// The name of a field that has the head refused.
-pub const MARK: &str = "cluster-gateway-unfit";
-const TOO_LARGE: &[u8] = b"too large";
+use crate::headers::size::{MOST_BYTES, Unfit};
 
 /// Encoded bytes. A name of 64 KiB takes 40 KiB in the shortest code, and nobody's takes one of
 /// them.
@@ -17,6 +12,9 @@ pub const MOST_NAME: usize = 32 * 1024;
 /// What the table of a connection holds, as we announce no more (RFC 9113 §6.5.2). A longer entry
 /// empties it (RFC 7541 §4.4).
 const TABLE: usize = 4096;
+/// Each counts for 32 bytes and its own (RFC 9113 §6.5.2): a head of more is refused. h2 would take
+/// all of them in first, and turns a field of one byte into a hundred.
+const MOST_FIELDS: usize = MOST_BYTES / 32;
 const PADDED: u8 = 8;
 const PRIORITY: u8 = 0x20;
 
@@ -24,15 +22,26 @@ const PRIORITY: u8 = 0x20;
 struct Field {
     end: usize,
     is_long: bool,
-    is_indexed: bool,
+    entry: Entry,
     /// Its name may be a pseudo-header's.
     may_be_pseudo: bool,
+}
+
+/// What it does to the table.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Entry {
+    /// Nothing.
+    No,
+    /// It is remembered.
+    New,
+    /// It is no field, but the table's new size.
+    Resize,
 }
 
 /// A block as it is passed on.
 pub struct Mended {
     pub frames: Vec<u8>,
-    /// [`MARK`] was put in.
+    /// A [mark](super::mark) was put in.
     pub is_marked: bool,
     /// Bytes that what is remembered of it may keep in memory: h2 remembers pseudo-headers as
     /// slices of the block they came in. In honest blocks they stand at the beginning, which is
@@ -47,33 +56,29 @@ pub fn mended(frames: &[u8], most: usize) -> Option<Mended> {
     let stream = frames.get(5..FRAME_HEAD)?.try_into().ok()?;
     let block = payloads(frames)?;
     let mut mended = Frames::new(first.flags & !(PADDED | PRIORITY), stream, most, block.len());
-    let (mut at, mut found, mut pins) = (0, false, false);
+    let (mut at, mut found, mut spared, mut pins, mut fields) = (0, false, false, false, 0);
     while at < block.len() {
         let field = field(&block, at)?;
-        if !field.is_long {
+        fields += usize::from(field.entry != Entry::Resize);
+        // What changes the table is passed on, or later heads would mean something else.
+        let is_spare = fields > MOST_FIELDS && field.entry == Entry::No;
+        if !field.is_long && !is_spare {
             mended.put(&block[at..field.end]);
-        } else if field.is_indexed {
+        } else if field.entry == Entry::New {
             mended.put(&literal(0x40, b"x", &[b'x'; TABLE]));
         }
         found |= field.is_long;
-        pins |= at > most && field.is_indexed && field.may_be_pseudo;
+        spared |= is_spare;
+        pins |= at > most && field.entry == Entry::New && field.may_be_pseudo;
         at = field.end;
     }
     if found {
         mended.put(&mark(Unfit::LongName));
+    } else if spared {
+        mended.put(&mark(Unfit::TooLarge));
     }
-    let (frames, is_marked) = mended.end(found);
+    let (frames, is_marked) = mended.end(found || spared);
     Some(Mended { frames, is_marked, pinned: if pins { block.len() } else { 0 } })
-}
-
-/// For the one request or answer to be refused. The value says why.
-pub fn mark(why: Unfit) -> Vec<u8> {
-    literal(0, MARK.as_bytes(), if why == Unfit::TooLarge { TOO_LARGE } else { b"" })
-}
-
-/// Why a head with this mark is refused.
-pub fn cause(mark: &HeaderValue) -> Unfit {
-    if mark.as_bytes() == TOO_LARGE { Unfit::TooLarge } else { Unfit::LongName }
 }
 
 /// The block without frames, padding and priority.
@@ -99,12 +104,13 @@ fn payloads(mut frames: &[u8]) -> Option<Vec<u8>> {
 
 fn field(block: &[u8], at: usize) -> Option<Field> {
     let first = *block.get(at)?;
-    let plain = |end| Some(Field { end, is_long: false, is_indexed: false, may_be_pseudo: false });
-    let (prefix, is_indexed) = match first {
-        0x80.. => return plain(integer(block, at, 7)?.1),
-        0x40.. => (6, true),
-        0x20.. => return plain(integer(block, at, 5)?.1),
-        _ => (4, false),
+    let plain =
+        |entry, prefix| Some(Field { end: integer(block, at, prefix)?.1, is_long: false, entry, may_be_pseudo: false });
+    let (prefix, entry) = match first {
+        0x80.. => return plain(Entry::No, 7),
+        0x40.. => (6, Entry::New),
+        0x20.. => return plain(Entry::Resize, 5),
+        _ => (4, Entry::No),
     };
     let (index, mut end) = integer(block, at, prefix)?;
     let mut is_long = false;
@@ -119,7 +125,7 @@ fn field(block: &[u8], at: usize) -> Option<Field> {
     }
     let (length, begins) = integer(block, end, 7)?;
     let end = begins + length;
-    (end <= block.len()).then_some(Field { end, is_long, is_indexed, may_be_pseudo })
+    (end <= block.len()).then_some(Field { end, is_long, entry, may_be_pseudo })
 }
 
 /// An integer of RFC 7541 §5.1, and where it ends. None that is longer than a block may be.
@@ -139,20 +145,4 @@ fn integer(block: &[u8], mut at: usize, prefix: u32) -> Option<(usize, usize)> {
         }
     }
     None
-}
-
-/// A literal with a name of its own, of kind `first`, as it is. Names are shorter than 127 bytes.
-fn literal(first: u8, name: &[u8], value: &[u8]) -> Vec<u8> {
-    let mut literal = vec![first, u8::try_from(name.len()).unwrap_or_default()];
-    literal.extend_from_slice(name);
-    let length = value.len();
-    if length < 127 {
-        literal.push(u8::try_from(length).unwrap_or_default());
-    } else {
-        let rest = length - 127;
-        let low = u8::try_from(rest & 0x7f).unwrap_or_default() | 0x80;
-        literal.extend_from_slice(&[127, low, u8::try_from(rest >> 7).unwrap_or_default()]);
-    }
-    literal.extend_from_slice(value);
-    literal
 }

@@ -6,7 +6,7 @@
 //! fields in the informational answers and trailers of whatever they relay, and cut where a frame
 //! is full.
 
-use super::block;
+use super::mark::mark;
 use super::{CONTINUATION, END_HEADERS, FRAME_HEAD, HEADERS};
 use crate::headers::size::Unfit;
 
@@ -75,7 +75,7 @@ impl Frames {
         // Fields of one byte, as many as a frame has: always more than may be passed on
         // (`headers::size::MOST_BYTES`), so it is refused.
         self.is_marked = true;
-        let mark = block::mark(Unfit::TooLarge);
+        let mark = mark(Unfit::TooLarge);
         let moved = self.bytes.split_off(self.bytes.len() - 1);
         self.bytes.extend_from_slice(&mark[..1]);
         self.next();

@@ -103,6 +103,122 @@ async fn other_heads_of_many_frames_pass() {
     }
 }
 
+#[tokio::test]
+async fn a_members_head_that_is_too_long_ends_its_connection() {
+    const FRAME: usize = 60 << 10;
+    for (bytes, ends) in [(OF_MEMBERS.held - 2 * FRAME, false), (OF_MEMBERS.held + 2 * FRAME, true)] {
+        let (ours, mut theirs) = duplex(1 << 20);
+        let sending = tokio::spawn(async move {
+            let mut frame = vec![0; FRAME_HEAD + FRAME];
+            for number in 0..bytes / frame.len() {
+                frame[..FRAME_HEAD].copy_from_slice(&[0, 0xf0, 0, HEADERS, 0, 0, 0, 0, 1]);
+                frame[3] = if number == 0 { HEADERS } else { CONTINUATION };
+                if theirs.write_all(&frame).await.is_err() {
+                    return;
+                }
+            }
+        });
+        let read = Inbound::of_member(ours, Marks::default()).read_to_end(&mut Vec::new()).await;
+        assert_eq!(read.is_err(), ends, "{bytes} bytes");
+        sending.await.unwrap();
+    }
+}
+
+/// h2 keeps a stream for each reset that does not go out.
+#[tokio::test]
+async fn resets_that_a_client_does_not_read_count_for_it() {
+    const ROOM: usize = 1 << 10;
+    const FRAMES: usize = 100;
+    let account = crate::holding::open(&crate::holding::Budget::new(1 << 30), 0, [10, 0, 0, 1].into());
+    let before = account.held();
+    let (ours, theirs) = duplex(64 << 10);
+    let (mut answers, mut requests) = tokio::io::split(theirs);
+    let (small, mut unread) = duplex(ROOM);
+    let io = tokio::io::join(ours, small);
+    let mut inbound = Inbound::of_client(io, Marks::default()).held_for(&account).owed(FRAMES / 2);
+    inbound.write_all(&[0; ROOM]).await.unwrap();
+    assert!(futures_util::poll!(std::pin::pin!(inbound.write_all(&[0]))).is_pending(), "it does not read");
+    let broken = [0, 0, 1, HEADERS, END_HEADERS, 0, 0, 0, 1, 0x82];
+    requests.write_all(&[&[b' '; PREFACE][..], &broken.repeat(FRAMES)].concat()).await.unwrap();
+    let mut read = vec![0; PREFACE + FRAMES * broken.len()];
+    inbound.read_exact(&mut read).await.unwrap();
+    let owed = account.held() - before;
+    assert!((FRAMES as u64 / 2 * 600..FRAMES as u64 / 2 * 800).contains(&owed), "{owed}, and no more than are kept");
+    let mut taken = [0; ROOM];
+    unread.read_exact(&mut taken).await.unwrap();
+    inbound.write_all(&[0; ROOM / 2]).await.unwrap();
+    inbound.flush().await.unwrap();
+    assert_eq!(account.held(), before);
+    drop((answers.read(&mut []).await, requests));
+}
+
+const PING: u8 = 6;
+
+/// As its connection to a member that does not read, with what it holds for that.
+async fn owed_to_member(frames: &[u8]) -> (io::Result<usize>, u64) {
+    const ROOM: usize = 1 << 10;
+    let account = crate::holding::open(&crate::holding::Budget::new(1 << 30), 0, [10, 0, 0, 1].into());
+    let before = account.held();
+    let (ours, mut theirs) = duplex(frames.len() + ROOM);
+    let (small, mut unread) = duplex(ROOM);
+    let mut inbound = Inbound::of_member(tokio::io::join(ours, small), Marks::default()).held_for(&account);
+    inbound.write_all(&[0; ROOM]).await.unwrap();
+    assert!(futures_util::poll!(std::pin::pin!(inbound.write_all(&[0]))).is_pending(), "it does not read");
+    theirs.write_all(frames).await.unwrap();
+    drop(theirs);
+    let read = inbound.read_to_end(&mut Vec::new()).await;
+    // One flush, of no more than what fits.
+    unread.read_exact(&mut [0; ROOM]).await.unwrap();
+    inbound.write_all(&[0; ROOM / 2]).await.unwrap();
+    inbound.flush().await.unwrap();
+    (read, account.held() - before)
+}
+
+fn frame(kind: u8, stream: u32) -> Vec<u8> {
+    [&[0, 0, 0, kind, 0][..], &stream.to_be_bytes()].concat()
+}
+
+#[tokio::test]
+async fn data_of_a_member_for_forgotten_streams_counts_once_a_stream() {
+    let many: Vec<u8> = (1..=33_000).flat_map(|number| frame(DATA, 2 * number)).collect();
+    assert!(owed_to_member(&many).await.0.is_err(), "33,000 streams");
+    let one = frame(DATA, 1).repeat(100_000);
+    let (read, held) = owed_to_member(&one).await;
+    assert!(read.is_ok() && held < 100_000, "one stream: {read:?}, {held}");
+}
+
+#[tokio::test]
+async fn what_a_member_is_owed_counts_beyond_a_flush_of_a_part_of_it() {
+    let (read, held) = owed_to_member(&frame(PRIORITY, 99).repeat(10_000)).await;
+    assert!(read.is_ok() && held > 6_000_000, "{read:?}, {held}");
+}
+
+#[tokio::test]
+async fn a_member_that_pushes_ends_its_connection_before_the_head_is_taken_in() {
+    let (ours, mut theirs) = duplex(1 << 20);
+    let push = [frame(PING, 0), frame(PUSH_PROMISE, 1), frame(CONTINUATION, 1).repeat(100)].concat();
+    theirs.write_all(&push).await.unwrap();
+    drop(theirs);
+    let mut read = Vec::new();
+    let end = Inbound::of_member(ours, Marks::default()).read_to_end(&mut read).await;
+    assert!(end.is_err() && read == frame(PING, 0), "{end:?} after {} bytes", read.len());
+}
+
+/// h2 makes a hundred bytes of each of its fields before anybody sees that it is too large.
+#[tokio::test]
+async fn a_head_of_a_million_fields_of_a_byte_is_passed_on_short_and_with_a_mark() {
+    let entry = line(0x40, "a", "");
+    let block = [&entry[..], &vec![0xbe; 1_000_000], &line(0x40, "b", "")[..]].concat();
+    let (ours, mut theirs) = duplex(4 << 20);
+    theirs.write_all(&frames(1, &block)).await.unwrap();
+    drop(theirs);
+    let mut read = Vec::new();
+    Inbound::of_member(ours, Marks::default()).read_to_end(&mut read).await.unwrap();
+    assert!(read.len() < 20_000 && read.windows(4).any(|bytes| bytes == line(0x40, "b", "")), "{} bytes", read.len());
+    let mark = mark::mark(Unfit::TooLarge);
+    assert!(read.windows(mark.len()).any(|bytes| bytes == mark), "no mark");
+}
+
 /// Looking through what is held again at each of its bytes would cost a core.
 #[tokio::test]
 async fn a_head_of_many_small_frames_is_not_held() {

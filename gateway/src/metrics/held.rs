@@ -29,8 +29,20 @@ impl Collector for Held {
             let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
             ConstGauge::new(bytes).encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
         }
-        let help = "Requests and connections that ended because too many bytes were held, and theirs the most";
-        let sheds = encoder.encode_descriptor("cluster_gateway_sheds", help, None, MetricType::Counter)?;
-        ConstCounter::new(budget.sheds()).encode(sheds)
+        for (name, help, ended) in [
+            (
+                "cluster_gateway_sheds",
+                "Requests and connections that ended because too many bytes were held, and theirs were the most",
+                budget.sheds(),
+            ),
+            (
+                "cluster_gateway_client_connections_shed",
+                "Client connections that ended because too many were open, most of them by the same user",
+                budget.thinned(),
+            ),
+        ] {
+            ConstCounter::new(ended).encode(encoder.encode_descriptor(name, help, None, MetricType::Counter)?)?;
+        }
+        Ok(())
     }
 }

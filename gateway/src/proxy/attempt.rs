@@ -91,6 +91,7 @@ pub fn suspect(cluster: &Cluster, lease: &CredentialLease<'_>, error: &SendError
         SendError::Broken(_) => true,
         SendError::Exhausted(_)
         | SendError::Refused
+        | SendError::Shed
         | SendError::Unfit(_)
         | SendError::UnfitAnswer(_)
         | SendError::ClientGone(_) => false,

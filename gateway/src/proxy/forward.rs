@@ -3,8 +3,9 @@
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, Request, Response};
 
+use super::Call;
 use super::attempt::{self, Attempt};
-use super::{Call, location};
+use super::location::{self, Origin};
 use crate::body::ResponseBody;
 use crate::clusters::CredentialLease;
 use crate::error::{Cause, Error};
@@ -27,8 +28,10 @@ pub async fn serve(call: &Call<'_>, request: Request<RequestBody>) -> Result<Res
     if head.status.is_informational() {
         return Err(Cause::Unexpected(head.status).at(cluster.name()));
     }
+    let target = lease.upstream().target();
     let base_path = &cluster.endpoint().base_path;
-    location::rewrite(head.status, &mut head.headers, cluster.name(), base_path, lease.upstream().target())
+    let origin = Origin { scheme: &target.scheme, authority: &target.authority, base_path };
+    location::rewrite(head.status, &mut head.headers, cluster.name(), origin)
         .map_err(|_| Cause::Redirected.at(cluster.name()))?;
     headers::to_client(&mut head.headers);
     let mut body = ResponseBody::member(body);

@@ -106,8 +106,9 @@ impl Attempt for Upgrading<'_> {
     ) -> Result<Response<Incoming>, Error> {
         let cluster = self.call.cluster.name();
         size::of_request(&request).map_err(|unfit| Cause::Send(SendError::Unfit(unfit)).at(cluster))?;
+        let held = lease.upstream().target().accounts.open(self.call.connection.core());
         let answer = match lease.upstream().dial_upgrade().await {
-            Ok(transport) => timeout(ANSWER_WITHIN, relay::ask(transport, request)).await,
+            Ok(transport) => timeout(ANSWER_WITHIN, relay::ask(transport, request, &held)).await,
             Err(error) => Ok(Err(SendError::Connect(Arc::new(error)))),
         };
         let Ok(answer) = answer else {

@@ -1,4 +1,5 @@
-//! The access log: a line a request, at level DEBUG, when it is over.
+//! The access log: a line a request, at level DEBUG, when it is over; and at level WARN a line for
+//! each that failed and not by its caller, unless there is a flood of them.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -8,6 +9,7 @@ use api::access::{Attributes, ResourceAttributes};
 use api::cluster_name::ClusterName;
 use api::route::Route;
 use auth::{Identity, User};
+use http::StatusCode;
 use tracing::Level;
 
 use crate::error::Side;
@@ -26,22 +28,35 @@ pub struct AccessLine {
     resource: String,
 }
 
+/// A failure that is not its caller's.
+pub struct Failed<'a> {
+    /// `None`: it failed before that was known.
+    pub user: Option<&'a User>,
+    pub side: Side,
+    pub code: StatusCode,
+    pub text: &'a str,
+    /// Lines left out before this one, about the same cluster and side.
+    pub untold: u64,
+}
+
 // === impl AccessLine ===
 
 impl AccessLine {
     /// `None`: nobody reads it.
     pub fn begin(head: &Head<'_>) -> Option<Box<Self>> {
-        tracing::enabled!(Level::DEBUG).then(|| {
-            let attributes = match &head.parsed.route {
-                Route::Proxy(route) => Cow::Owned(route.asks.attributes()),
-                _ => Cow::Borrowed(&head.parsed.attributes),
-            };
-            let (verb, resource) = match &*attributes {
-                Attributes::Resource(resource) => (Cow::Borrowed(resource.verb.as_str()), written(resource)),
-                Attributes::NonResource { path, verb } => (verb.clone(), path.to_string()),
-            };
-            Box::new(Self { user: None, cluster: head.cluster().cloned(), verb, resource: short(&resource).to_owned() })
-        })
+        tracing::enabled!(Level::DEBUG).then(|| Box::new(Self::of(head)))
+    }
+
+    pub fn of(head: &Head<'_>) -> Self {
+        let attributes = match &head.parsed.route {
+            Route::Proxy(route) => Cow::Owned(route.asks.attributes()),
+            _ => Cow::Borrowed(&head.parsed.attributes),
+        };
+        let (verb, resource) = match &*attributes {
+            Attributes::Resource(resource) => (Cow::Borrowed(resource.verb.as_str()), written(resource)),
+            Attributes::NonResource { path, verb } => (verb.clone(), path.to_string()),
+        };
+        Self { user: None, cluster: head.cluster().cloned(), verb, resource: short(&resource).to_owned() }
     }
 
     /// Who acts: of an impersonation the user that was taken on, as in the hub's own log.
@@ -59,6 +74,21 @@ impl AccessLine {
             side = side.map_or("", Side::as_str),
             seconds = took.as_secs_f64(),
             "request done"
+        );
+    }
+
+    pub fn write_failed(&self, failed: &Failed<'_>, took: Duration) {
+        tracing::warn!(
+            user = failed.user.map_or("", |user| short(&user.name)),
+            cluster = self.cluster.as_ref().map_or("", ClusterName::as_str),
+            verb = short(&self.verb),
+            resource = self.resource,
+            code = failed.code.as_u16(),
+            side = failed.side.as_str(),
+            seconds = took.as_secs_f64(),
+            error = failed.text,
+            untold = failed.untold,
+            "request failed"
         );
     }
 }

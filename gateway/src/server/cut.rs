@@ -42,7 +42,7 @@ impl Future for Cut<'_> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Ended> {
         let this = &mut *self;
         if this.connection.held().check(cx).is_err() {
-            return Poll::Ready(Ended::GaveWay("the gateway holds too many bytes, and it the most"));
+            return Poll::Ready(Ended::GaveWay("the gateway had no room left, and it or its user has the most"));
         }
         match &mut this.stranger {
             Some(_) if this.connection.is_known() => this.stranger = None,

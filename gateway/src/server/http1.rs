@@ -26,7 +26,7 @@ use crate::request_body::RequestBody;
 pub async fn serve(stream: Stream, connection: Arc<Connection>) -> Result<(), Ended> {
     let requests = Arc::clone(&connection);
     let lengths = Lengths::default();
-    let reader = lengths.reader(Some(connection.held().clone()));
+    let reader = lengths.reader(Some(connection.held()));
     let io = TokioIo::new(Observed::new(Linger::new(stream), reader));
     let heads = Arc::<Heads>::default();
     let service = service_fn(move |request: http::Request<Incoming>| {

@@ -36,13 +36,12 @@ type Io = Gathered<Observed<Inbound<Linger<Stream>>, ReceivedBytes>>;
 /// Serves until the client or the gateway closes the connection.
 pub async fn serve(stream: Stream, connection: Arc<Connection>) -> Result<(), Ended> {
     let (marks, received, collector) = (Marks::default(), ReceivedBytes::default(), Arc::<Collector>::default());
-    let (io, outlet) = gather(Observed::new(
-        Inbound::of_client(Linger::new(stream), marks.clone())
-            .attended_by(Arc::clone(&collector))
-            .held_for(connection.held().clone()),
-        received.clone(),
-    ));
     let many_users = connection.gateway().authenticator.recognize(connection.peer());
+    let inbound = Inbound::of_client(Linger::new(stream), marks.clone())
+        .attended_by(Arc::clone(&collector))
+        .held_for(connection.held());
+    let inbound = if many_users { inbound } else { inbound.owed(Limits::LOCAL_RESETS) };
+    let (io, outlet) = gather(Observed::new(inbound, received.clone()));
     let requests =
         Requests { connection: Arc::clone(&connection), many_users, marks, collector: Arc::clone(&collector) };
     let handshake = limits::http2(connection.gateway().settings.max_streams, many_users).handshake(io);

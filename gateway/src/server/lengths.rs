@@ -15,7 +15,7 @@ use bytes::BytesMut;
 use httparse::{Error, Header, Request, Status};
 
 use super::limits::Limits;
-use crate::holding::{self, Account};
+use crate::holding::{self, Account, Tally};
 
 /// What was noted about the connection's chunked request.
 #[derive(Clone, Default)]
@@ -25,9 +25,9 @@ pub struct Lengths(Arc<AtomicU8>);
 pub struct Reader {
     noted: Lengths,
     state: State,
-    account: Option<Account>,
-    /// Bytes that the account has of a head that is not whole, or for the largest there was.
-    counted: usize,
+    /// Of a head that is not whole, or for the largest there was. Gone when the connection leaves
+    /// HTTP: whatever it is then has an account of its own.
+    tally: Option<Tally>,
     /// What the parser's buffer may have kept of its room.
     kept: usize,
 }
@@ -61,8 +61,9 @@ const ENOUGH: u8 = 2;
 
 impl Lengths {
     /// `account` has what a head that is not whole holds.
-    pub fn reader(&self, account: Option<Account>) -> Reader {
-        Reader { noted: self.clone(), state: State::Head(BytesMut::new()), account, counted: 0, kept: 0 }
+    pub fn reader(&self, account: Option<&Account>) -> Reader {
+        let tally = account.map(Account::tally);
+        Reader { noted: self.clone(), state: State::Head(BytesMut::new()), tally, kept: 0 }
     }
 
     /// Whether the chunked request of this connection has a `Content-Length` as well.
@@ -101,13 +102,11 @@ impl Reader {
     /// What is held of a head, twice: the parser has it too, and keeps the room for as long as the
     /// connection is HTTP's.
     fn count(&mut self) {
-        let held = match &self.state {
-            State::Head(begun) => (2 * begun.capacity()).max(self.kept),
-            State::Body(_) => self.kept,
-            State::Over => 0,
-        };
-        if let Some(account) = &self.account {
-            account.recount(&mut self.counted, held);
+        let Some(tally) = &mut self.tally else { return };
+        match &self.state {
+            State::Head(begun) => tally.set((2 * begun.capacity()).max(self.kept)),
+            State::Body(_) => tally.set(self.kept),
+            State::Over => self.tally = None,
         }
     }
 

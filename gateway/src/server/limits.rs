@@ -16,6 +16,8 @@ impl Limits {
     /// for some milliseconds, so they get in beside strangers of their own address too.
     pub const STRANGERS: usize = 1024;
     pub const STRANGERS_OF_ONE: usize = 256;
+    /// With so many of them it is strangers who give way when a core's room is full.
+    pub const FEW_STRANGERS: usize = 64;
     /// From the end of the TLS handshake to the end of the first request's head.
     pub const FIRST_REQUEST: Duration = Duration::from_secs(15);
     /// As a kube-apiserver grants its clients.
@@ -47,7 +49,10 @@ impl Limits {
     /// Bytes read before requests get their turn. h2 keeps them in frames until then: 26 MB, if
     /// each has one byte.
     pub const TURN: usize = 1024 * 1024;
-    /// So many streams that we reset are remembered for the frames that are on their way.
+    /// So many streams that we reset are remembered for the frames that are on their way, 700 bytes
+    /// each. What a client sends comes in order, and none begins a stream in the place of a reset
+    /// one before it has read the reset: only as many as it may have open can have frames on their
+    /// way. So clients that speak for themselves have that number, 175 KB of memory with 250.
     pub const RESET_STREAMS: usize = 4096;
     /// And so long: h2's default of a second is less than a slow network takes.
     pub const RESET_REMEMBERED: Duration = Duration::from_secs(30);
@@ -55,9 +60,9 @@ impl Limits {
     /// forgotten is answered with `RST_STREAM`, as is each broken head. h2 counts those over the
     /// connection's lifetime, and ends it at 1,024 by default. What the number guards is memory
     /// (RUSTSEC-2024-0003): h2 keeps 700 bytes for each `RST_STREAM` that the client does not read,
-    /// 3 MB here. A hub's connection has no such number: its users' refused uploads, and paths that
-    /// Go passes on and `http` refuses, would end it for all of them. Go invents no streams, so
-    /// what is kept follows what was asked for.
+    /// 3 MB here, which count ([`crate::inbound`]). A hub's connection has no such number: its
+    /// users' refused uploads, and paths that Go passes on and `http` refuses, would end it for all
+    /// of them. Go invents no streams, so what is kept follows what was asked for.
     pub const LOCAL_RESETS: usize = 4096;
     /// Requests that the client took back before we had looked at them. A hub sends those of all
     /// its users over one connection, and h2 ends that at 20 by default: anybody could end
@@ -84,12 +89,13 @@ impl Limits {
 /// `many_users`: the client is a front proxy, and one user of it must not be able to end its
 /// connection.
 pub fn http2(max_streams: u32, many_users: bool) -> Builder {
+    let own_streams = Limits::RESET_STREAMS.min(max_streams as usize);
     let mut builder = Builder::new();
     builder
         .max_concurrent_streams(max_streams)
         .initial_window_size(Limits::STREAM_WINDOW)
         .initial_connection_window_size(Limits::CONNECTION_WINDOW)
-        .max_concurrent_reset_streams(Limits::RESET_STREAMS)
+        .max_concurrent_reset_streams(if many_users { Limits::RESET_STREAMS } else { own_streams })
         .reset_stream_duration(Limits::RESET_REMEMBERED)
         .max_local_error_reset_streams((!many_users).then_some(Limits::LOCAL_RESETS))
         .max_pending_accept_reset_streams(Limits::PENDING_RESETS)

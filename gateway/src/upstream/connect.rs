@@ -18,6 +18,7 @@ use tokio::time::{Instant, timeout_at};
 pub use self::error::ConnectError;
 use super::addresses::{MemberAddress, MemberAddresses};
 use super::circuit::Circuit;
+use crate::holding::MemberAccounts;
 use crate::tunnel::TunnelDialer;
 
 /// Where a member is and how it proves who it is.
@@ -35,6 +36,8 @@ pub struct Target {
     /// Dials that may be under way at a time, upgrades' included.
     pub dials: Semaphore,
     pub circuit: Circuit,
+    /// For what connections hold by themselves.
+    pub accounts: MemberAccounts,
 }
 
 /// How the byte stream is opened that TLS runs in. Nothing else knows of it.
@@ -170,6 +173,10 @@ impl Target {
             dial_timeout: Duration::from_secs(10),
             dials: Semaphore::new(1),
             circuit: Circuit::new(0, metrics.circuit()),
+            accounts: MemberAccounts::new(
+                crate::holding::Budget::new(1 << 40),
+                api::cluster_name::ClusterName::parse("c1").unwrap(),
+            ),
         }
     }
 }

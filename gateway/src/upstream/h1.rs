@@ -4,9 +4,10 @@
 mod abortable;
 mod body;
 mod idle;
+mod reading;
 
 use std::future::poll_fn;
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use http::header::HOST;
@@ -21,8 +22,12 @@ use tokio_util::sync::CancellationToken;
 use self::abortable::{AbortHandle, AbortableBody, abortable};
 pub use self::body::H1Body;
 pub use self::idle::{Idle, MAX_OPEN, Slot};
+use self::reading::Buffer;
+pub use self::reading::Reading;
 use super::SendError;
 use super::connect::{ConnectError, Target};
+use super::shed::Counted;
+use crate::holding::Account;
 use crate::request_body::RequestBody;
 
 /// Largest response head we read; the connection is nobody else's. Less is passed on.
@@ -37,6 +42,9 @@ const READY_WITHIN: Duration = Duration::from_millis(100);
 pub struct Connection {
     sender: http1::SendRequest<AbortableBody>,
     leaving: Option<CancellationToken>,
+    buffer: Arc<Buffer>,
+    /// Of heads.
+    held: Account,
     #[allow(dead_code, reason = "counts the connection as open until it is dropped")]
     slot: Slot,
 }
@@ -66,8 +74,9 @@ pub async fn send(mut lease: Lease, target: &Target, mut request: Request<Reques
     *request.version_mut() = Version::HTTP_11;
     request.headers_mut().insert(HOST, target.host_header.clone());
     let (head, body) = request.into_parts();
+    let account = body.account().cloned();
     let (body, abort) = abortable(body);
-    let exchange = Exchange { lease: Some(lease), abort };
+    let exchange = Exchange { lease: Some(lease), abort, account };
     exchange.send(Request::from_parts(head, body)).await
 }
 
@@ -76,6 +85,8 @@ pub async fn send(mut lease: Lease, target: &Target, mut request: Request<Reques
 pub struct Exchange {
     lease: Option<Lease>,
     abort: AbortHandle,
+    /// Of the request.
+    account: Option<Account>,
 }
 
 // === impl Exchange ===
@@ -83,11 +94,16 @@ pub struct Exchange {
 impl Exchange {
     async fn send(mut self, request: Request<AbortableBody>) -> Result<Sent, SendError> {
         let lease = self.lease.as_mut().expect("held until the end");
+        lease.connection.buffer.expect_body(false);
         match lease.connection.sender.try_send_request(request).await {
             Ok(response) => {
+                let buffer = Arc::clone(&lease.connection.buffer);
+                buffer.expect_body(true);
                 let (head, body) = response.into_parts();
-                Ok(Sent::Response(Response::from_parts(head, H1Body::new(body, self))))
+                let held = self.account.as_ref().map(|account| (account.tally(), buffer));
+                Ok(Sent::Response(Response::from_parts(head, H1Body::new(body, self, held))))
             }
+            Err(_) if lease.connection.held.is_ended() => Err(SendError::Shed),
             Err(mut refused) => {
                 let reason = causes(refused.error());
                 // hyper hands the request back only if none of it was written.
@@ -120,20 +136,26 @@ impl Drop for Exchange {
 // === impl Connection ===
 
 impl Connection {
-    pub async fn start(transport: Transport, slot: Slot, target: &Target) -> Result<Self, ConnectError> {
-        let leaving = transport.leaving();
+    /// Used on `core`.
+    pub async fn start(transport: Transport, slot: Slot, target: &Target, core: usize) -> Result<Self, ConnectError> {
+        let (leaving, held) = (transport.leaving(), target.accounts.open(core));
+        let (transport, buffer) = Reading::new(transport, &held);
         let (sender, driver) = http1::Builder::new()
             .max_buf_size(HEADER_BYTES)
             .max_headers(HEADER_LINES)
             .handshake(TokioIo::new(transport))
             .await
             .map_err(|error| ConnectError::Http2 { address: target.address(), reason: causes(&error) })?;
+        let driver = Counted::new(driver, held.clone());
         tokio::spawn(async move {
-            if let Err(error) = driver.await {
-                tracing::debug!(reason = causes(&error), "connection to member ended");
-            }
+            let reason = match driver.await {
+                Ok(Ok(())) => return,
+                Ok(Err(error)) => causes(&error),
+                Err(gave_way) => gave_way.to_string(),
+            };
+            tracing::debug!(reason, "connection to member ended");
         });
-        Ok(Self { sender, leaving, slot })
+        Ok(Self { sender, leaving, buffer, held, slot })
     }
 
     /// Closed, or about to be cut.

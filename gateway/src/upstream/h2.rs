@@ -69,8 +69,10 @@ pub async fn send(
             let source = Source::new(stream, lease.connection().collector(), account.as_ref());
             Ok(Sent::Response(Response::from_parts(head, Box::new(H2Body::new(source, upload, lease)))))
         }
+        Err(Failure::Interim(reason)) => Err(SendError::Broken(reason.to_owned())),
         Err(Failure::Client(error)) => Err(SendError::ClientGone(error)),
         Err(Failure::Unfit(unfit)) => Err(SendError::Unfit(unfit)),
+        Err(Failure::Shed) => Err(SendError::Shed),
         // The member itself says that it did nothing with the request (RFC 9113 §8.7).
         Err(Failure::Upstream(error)) if error.is_remote() && error.reason() == Some(::h2::Reason::REFUSED_STREAM) => {
             Err(SendError::Refused)

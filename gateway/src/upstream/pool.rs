@@ -23,6 +23,7 @@ const MAX_H2_CONNECTIONS: usize = 256;
 /// See the module's text.
 pub struct Pool {
     target: Arc<Target>,
+    core: usize,
     metrics: Arc<ClusterMetrics>,
     state: Mutex<State>,
     h1: Arc<h1::Idle>,
@@ -57,9 +58,10 @@ enum Step {
 // === impl Pool ===
 
 impl Pool {
-    pub fn new(target: Arc<Target>, metrics: Arc<ClusterMetrics>) -> Arc<Self> {
+    pub fn new(target: Arc<Target>, core: usize, metrics: Arc<ClusterMetrics>) -> Arc<Self> {
         Arc::new_cyclic(|this| Self {
             target,
+            core,
             metrics,
             state: Mutex::default(),
             h1: Arc::default(),
@@ -147,7 +149,7 @@ impl Pool {
                     reason: "the member changed from HTTP/1.1 to HTTP/2, try again".into(),
                 });
             }
-            h1::Connection::start(transport, slot, &self.target).await
+            h1::Connection::start(transport, slot, &self.target, self.core).await
         };
         match connected.await {
             Ok(connection) => Ok(Lease::H1(h1::Lease::new(connection, Arc::downgrade(&self.h1)))),
@@ -195,13 +197,18 @@ async fn dial(target: Arc<Target>, pool: Weak<Pool>, report: watch::Sender<Optio
         };
         if transport.alpn() == Some(tls::H2) {
             let (open, room) = (InFlight::new(pool.metrics.connections()), Arc::clone(&pool.room));
+            let account = target.accounts.open(pool.core);
             drop(pool);
             let leaving = transport.leaving();
-            return h2::Connection::start(transport, &target, open, room, leaving).await.map(Dialled::H2).map(Some);
+            return h2::Connection::start(transport, &target, account, open, room, leaving)
+                .await
+                .map(Dialled::H2)
+                .map(Some);
         }
         let slot = pool.h1_slot().ok_or(ConnectError::Exhausted { address: target.address(), limit: h1::MAX_OPEN })?;
+        let core = pool.core;
         drop(pool);
-        h1::Connection::start(transport, slot, &target).await.map(Dialled::H1).map(Some)
+        h1::Connection::start(transport, slot, &target, core).await.map(Dialled::H1).map(Some)
     };
     let outcome = outcome.await;
     if let Some(pool) = pool.upgrade() {

@@ -30,6 +30,7 @@ macro_rules! target {
 pub const TARGETS: &[Target] = &[
     target!(accept, 10_000),
     target!(access, 100_000),
+    target!(audit_uri, 50_000),
     target!(cgroup, 5_000),
     target!(connect_head, 10_000),
     target!(destination, 50_000),
@@ -41,7 +42,9 @@ pub const TARGETS: &[Target] = &[
     target!(lengths, 5_000),
     target!(link, 3_000),
     target!(list_options, 30_000),
+    target!(location, 50_000),
     target!(proxy_answer, 20_000),
+    target!(proxy_url, 50_000),
     target!(registration, 10_000),
     target!(route, 50_000),
     target!(secret, 20_000),

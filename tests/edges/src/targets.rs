@@ -2,6 +2,7 @@
 
 pub mod accept;
 pub mod access;
+pub mod audit_uri;
 pub mod cgroup;
 pub mod connect_head;
 pub mod destination;
@@ -13,7 +14,9 @@ pub mod kubeconfig;
 pub mod lengths;
 pub mod link;
 pub mod list_options;
+pub mod location;
 pub mod proxy_answer;
+pub mod proxy_url;
 pub mod registration;
 pub mod route;
 pub mod secret;

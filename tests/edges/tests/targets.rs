@@ -22,6 +22,7 @@ macro_rules! targets {
 targets!(
     accept,
     access,
+    audit_uri,
     cgroup,
     connect_head,
     destination,
@@ -33,7 +34,9 @@ targets!(
     lengths,
     link,
     list_options,
+    location,
     proxy_answer,
+    proxy_url,
     registration,
     route,
     secret,

@@ -10,7 +10,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, anyhow, ensure};
+use aws_lc_rs::encoding::{AsDer, Pkcs8V1Der};
+use aws_lc_rs::rsa::{KeyPair, KeySize};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use http::StatusCode;
 use kit::pki::{Authority, Issued, Leaf, PemFiles};
 
@@ -62,7 +66,7 @@ struct Keys {
     authority: Arc<Authority>,
     authority_file: PathBuf,
     serving: PemFiles,
-    service_accounts: PemFiles,
+    service_accounts: PathBuf,
     admin: Issued,
     admin_files: PemFiles,
 }
@@ -70,7 +74,8 @@ struct Keys {
 // === impl Launcher ===
 
 impl Launcher {
-    pub(crate) fn start<A: AsRef<std::ffi::OsStr>>(
+    /// Starts `tool`, whose log is called `name`.
+    pub fn start<A: AsRef<std::ffi::OsStr>>(
         &self,
         name: &str,
         tool: Tool,
@@ -103,14 +108,20 @@ impl Keys {
         let authority_file = authority.write_to(directory, &format!("{name}-ca"))?;
         let serving = Leaf::server(name).san("kubernetes").san("kubernetes.default.svc");
         let serving = authority.issue(&serving).write_to(directory, name)?;
-        // A certificate around the key, because Go reads the public half from it; nobody checks who
-        // signed it.
-        let service_accounts = authority.issue(&Leaf::new("service-accounts"));
-        let service_accounts = service_accounts.write_to(directory, &format!("{name}-service-accounts"))?;
+        let service_accounts = launcher.file(&format!("{name}-service-accounts.key"));
+        std::fs::write(&service_accounts, rsa_key()?)?;
         let admin = authority.issue(&Leaf::client(format!("{name}-admin")).group("system:masters"));
         let admin_files = admin.write_to(directory, &format!("{name}-admin"))?;
         Ok(Self { authority, authority_file, serving, service_accounts, admin, admin_files })
     }
+}
+
+/// A key as installers make it, PEM. RSA signs the same twice the same, other than ECDSA: a Secret
+/// of a token that is deleted and made again holds the same token.
+fn rsa_key() -> Result<String> {
+    let key = KeyPair::generate(KeySize::Rsa2048).map_err(|_| anyhow!("no RSA key"))?;
+    let der = AsDer::<Pkcs8V1Der<'_>>::as_der(&key).map_err(|_| anyhow!("no PKCS#8"))?;
+    Ok(format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n", BASE64.encode(der.as_ref())))
 }
 
 // === impl Etcd ===
@@ -118,9 +129,14 @@ impl Keys {
 impl Etcd {
     /// Starts it. Its users retry, so nobody waits for it.
     pub fn start(launcher: &Launcher) -> Result<Self> {
+        Self::start_called(launcher, "etcd")
+    }
+
+    /// The same called `name`, for arrangements with several.
+    pub fn start_called(launcher: &Launcher, name: &str) -> Result<Self> {
         let url = format!("http://127.0.0.1:{}", ports::free()?);
         let peers = format!("http://127.0.0.1:{}", ports::free()?);
-        let data = launcher.file("etcd");
+        let data = launcher.file(name);
         let args = [
             format!("--data-dir={}", data.display()),
             format!("--listen-client-urls={url}"),
@@ -131,12 +147,17 @@ impl Etcd {
             "--unsafe-no-fsync".to_owned(),
             "--log-level=warn".to_owned(),
         ];
-        Ok(Self { process: launcher.start("etcd", Tool::Etcd, args)?, url })
+        Ok(Self { process: launcher.start(name, Tool::Etcd, args)?, url })
     }
 
     /// Where its clients find it.
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// Its process, to do something to.
+    pub fn process(&mut self) -> &mut Process {
+        &mut self.process
     }
 
     /// Asks it to end.
@@ -159,8 +180,8 @@ impl ApiServer {
             format!("--tls-private-key-file={}", keys.serving.key.display()),
             format!("--client-ca-file={}", keys.authority_file.display()),
             format!("--service-cluster-ip-range={service_range}"),
-            format!("--service-account-key-file={}", keys.service_accounts.certificate.display()),
-            format!("--service-account-signing-key-file={}", keys.service_accounts.key.display()),
+            format!("--service-account-key-file={}", keys.service_accounts.display()),
+            format!("--service-account-signing-key-file={}", keys.service_accounts.display()),
             format!("--service-account-issuer=https://{name}.local"),
         ];
         args.extend(COMMON_FLAGS.iter().map(|&flag| flag.to_owned()));
@@ -285,6 +306,11 @@ impl ApiServer {
     pub fn start_again(&mut self) -> Result<()> {
         self.process = self.launcher.start(&format!("{}-apiserver", self.name), Tool::ApiServer, &self.args)?;
         Ok(())
+    }
+
+    /// Its process, to do something to.
+    pub fn process(&mut self) -> &mut Process {
+        &mut self.process
     }
 
     /// The process whose descendant it is.

@@ -16,7 +16,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
-use kit::client::{H2Connection, H2Options};
+use kit::client::{BoxedIo, H2Connection, H2Options};
 use kit::pki::{self, Authority, Issued, Trust};
 use serde_json::Value;
 use tokio::net::TcpStream;
@@ -24,6 +24,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::ClientConfig;
+use tokio_rustls::rustls::pki_types::CertificateDer;
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -94,6 +95,14 @@ impl Client {
             .with_context(|| format!("{method} {path} failed"))
     }
 
+    /// The certificate that the server shows.
+    pub fn peer_certificate(&self) -> Result<CertificateDer<'static>> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let stream = runtime.block_on(async { tokio::time::timeout(LIMIT, self.connect()).await })??;
+        let chain = stream.get_ref().1.peer_certificates().context("no certificate")?;
+        Ok(chain.first().context("an empty chain")?.clone().into_owned())
+    }
+
     /// A connection that is kept open.
     pub fn keep(&self) -> Result<Kept> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
@@ -113,12 +122,17 @@ impl Client {
 
     /// An HTTP/2 connection, for what is many requests at a time and the resets of some.
     pub async fn h2(&self) -> Result<H2Connection> {
+        let base = format!("https://{}", self.address);
+        Ok(H2Connection::over(self.raw_h2().await?, base, H2Options::default()).await?)
+    }
+
+    /// As [`Client::h2`], of which nothing is said yet.
+    pub async fn raw_h2(&self) -> Result<BoxedIo> {
         let tcp = TcpStream::connect(self.address).await?;
+        tcp.set_nodelay(true)?;
         let mut tls = ClientConfig::clone(&self.tls);
         tls.alpn_protocols = pki::ALPN_H2.iter().map(|name| name.as_bytes().to_vec()).collect();
-        let io = TlsConnector::from(Arc::new(tls)).connect("localhost".try_into()?, tcp).await?;
-        let base = format!("https://{}", self.address);
-        Ok(H2Connection::over(Box::new(io), base, H2Options::default()).await?)
+        Ok(Box::new(TlsConnector::from(Arc::new(tls)).connect("localhost".try_into()?, tcp).await?))
     }
 
     /// Sends a GET and returns when the head of the answer is there. Dropping the body closes the

@@ -17,7 +17,12 @@ pub use self::registration::{GATEWAY_HOST, MemberSecret, SECRET_NAMESPACE};
 /// Common name of the certificate with which the hub calls aggregated API servers.
 const FRONT_PROXY: &str = "front-proxy-client";
 
-const CONTROLLERS: [&str; 3] = ["namespace-controller", "serviceaccount-controller", "garbage-collector-controller"];
+const CONTROLLERS: [&str; 4] = [
+    "namespace-controller",
+    "serviceaccount-controller",
+    "serviceaccount-token-controller", // puts tokens into Secrets
+    "garbage-collector-controller",
+];
 
 /// A running hub.
 #[derive(Debug)]

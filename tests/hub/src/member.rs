@@ -23,10 +23,12 @@ const NODES: &str = include_str!("member/nodes.yaml");
 /// The ServiceAccount in the namespace `default` of the member whose token the gateway uses.
 pub const GATEWAY_USER: &str = "gateway";
 
-const CONTROLLERS: [&str; 8] = [
+const CONTROLLERS: [&str; 10] = [
     "namespace-controller",
     "serviceaccount-controller",
-    "node-lifecycle-controller", // takes the taint off new nodes
+    "serviceaccount-token-controller",    // puts tokens into Secrets
+    "clusterrole-aggregation-controller", // fills the roles view, edit and admin
+    "node-lifecycle-controller",          // takes the taint off new nodes
     "deployment-controller",
     "replicaset-controller",
     "endpointslice-controller",

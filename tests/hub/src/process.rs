@@ -12,14 +12,18 @@ use std::io::Read as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 
-/// `$@` is the program. SIGKILL, because nothing here has state worth saving and kube-apiserver
-/// takes seconds to go politely.
+use crate::wait;
+
+/// `$@` is the program, `$0` the file that its id goes to. SIGKILL, because nothing here has state
+/// worth saving and kube-apiserver takes seconds to go politely.
 const SUPERVISOR: &str = r#"exec 3<&0
 "$@" </dev/null 3<&- &
 program=$!
+echo "$program" >"$0"
 { read -r _ <&3; kill -KILL 0; } &
 watcher=$!
 wait "$program"
@@ -27,6 +31,8 @@ code=$?
 kill "$watcher"
 exit "$code""#;
 
+/// For a shell to start a program.
+const START_LIMIT: Duration = Duration::from_secs(20);
 /// How much of the end of a log is quoted when its process has failed.
 const LOG_TAIL: usize = 3000;
 
@@ -77,6 +83,27 @@ impl Process {
         self.shell.id()
     }
 
+    /// The program itself. After its end the number may be another process's.
+    pub fn program_id(&self) -> Result<i32> {
+        let path = id_file(&self.log);
+        let id = || Ok(std::fs::read_to_string(&path)?.trim().parse()?);
+        wait::until("the program to be started", START_LIMIT, id)
+    }
+
+    /// Sends the program, and nothing that it started, a signal: its name without `SIG`.
+    pub fn signal(&mut self, name: &str) -> Result<()> {
+        self.check()?; // or its id could be somebody else's by now
+        let id = self.program_id()?;
+        let status = Command::new("kill").arg(format!("-{name}")).arg(id.to_string()).status()?;
+        ensure!(status.success(), "cannot send SIG{name} to {}: {status}", self.name);
+        Ok(())
+    }
+
+    /// Where it prints to.
+    pub fn log(&self) -> &Path {
+        &self.log
+    }
+
     /// An error with the end of its log if the program has ended by itself.
     pub fn check(&mut self) -> Result<()> {
         match self.shell.try_wait()? {
@@ -107,9 +134,11 @@ impl Process {
 }
 
 fn launch(name: &str, words: &[OsString], directory: &Path, log: &Path) -> Result<Child> {
+    let id = id_file(log);
+    drop(std::fs::remove_file(&id)); // of the one before
     let output = File::create(log).with_context(|| format!("cannot create {}", log.display()))?;
     let mut command = Command::new("sh");
-    command.args(["-c", SUPERVISOR, "sh"]).args(words);
+    command.args(["-c", SUPERVISOR]).arg(id).args(words);
     for variable in PROXY_VARIABLES {
         command.env_remove(variable);
     }
@@ -123,6 +152,10 @@ fn launch(name: &str, words: &[OsString], directory: &Path, log: &Path) -> Resul
         .with_context(|| format!("cannot start {name}"))
 }
 
+fn id_file(log: &Path) -> PathBuf {
+    log.with_extension("pid")
+}
+
 impl Drop for Process {
     fn drop(&mut self) {
         drop(self.stop());
@@ -131,12 +164,9 @@ impl Drop for Process {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use tempfile::TempDir;
 
     use super::*;
-    use crate::wait;
 
     const LIMIT: Duration = Duration::from_secs(20);
 
@@ -190,6 +220,19 @@ mod tests {
         // Killed with its group, by a shell that is gone: whoever adopts it may take a moment to
         // bury it.
         wait::until_true("the first one's end", LIMIT, || Ok(!is_running(&first))).unwrap();
+    }
+
+    #[test]
+    fn a_signal_reaches_the_program_and_not_its_children() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut process = shell(&directory, "trap 'exit 4' TERM; sleep 1000 & echo $!; wait");
+        let printed = || process.log_tail().strip_suffix('\n').map(str::to_owned).context("no line yet");
+        let child = wait::until("the child", LIMIT, printed).unwrap();
+        process.signal("TERM").unwrap();
+        wait::until_true("its end", LIMIT, || Ok(process.check().is_err())).unwrap();
+        assert!(is_running(&child));
+        assert!(process.signal("TERM").is_err());
+        Command::new("kill").arg(child).status().unwrap();
     }
 
     /// This test runs itself as another process, which then has no chance to clean up.

@@ -137,7 +137,8 @@ fn log_to(path: &Path) -> Result<()> {
     Ok(())
 }
 
-fn flags(address: SocketAddr, kubeconfig: &Path, serving: &PemFiles) -> Vec<String> {
+/// The flags of a gateway at `address`, the program's name first.
+pub fn flags(address: SocketAddr, kubeconfig: &Path, serving: &PemFiles) -> Vec<String> {
     let kubeconfig = kubeconfig.display();
     vec![
         "cluster-gateway".to_owned(),

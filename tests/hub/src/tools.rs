@@ -41,6 +41,11 @@ pub enum Tool {
     RequestInfo,
     /// helm. Only the tests of charts need it, so [`Tools`] do not have it either.
     Helm,
+    /// Prometheus without its web pages and without service discovery. For the tests of alerts and
+    /// dashboards alone, like the next.
+    Prometheus,
+    /// Checks and tests alert rules.
+    Promtool,
 }
 
 /// Every [`Tool`], ready to be run.
@@ -77,6 +82,8 @@ impl Tool {
             Self::Informer => "informer",
             Self::RequestInfo => "requestinfo",
             Self::Helm => "helm",
+            Self::Prometheus => "prometheus",
+            Self::Promtool => "promtool",
         }
     }
 
@@ -90,6 +97,7 @@ impl Tool {
             Self::Informer => "informer",
             Self::RequestInfo => "requestinfo",
             Self::Helm => "helm",
+            Self::Prometheus | Self::Promtool => "prometheus",
             Self::ApiServer | Self::ControllerManager | Self::Scheduler | Self::Kubectl => "kubernetes",
         }
     }
@@ -101,6 +109,7 @@ impl Tool {
             Self::Kubelet | Self::Informer | Self::RequestInfo => ".".to_owned(),
             Self::KubectlOldest => "k8s.io/kubernetes/cmd/kubectl".to_owned(),
             Self::Helm => "helm.sh/helm/v3/cmd/helm".to_owned(),
+            Self::Prometheus | Self::Promtool => format!("github.com/prometheus/prometheus/cmd/{}", self.binary()),
             kubernetes => format!("k8s.io/kubernetes/cmd/{}", kubernetes.binary()),
         }
     }

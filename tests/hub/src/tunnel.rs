@@ -70,7 +70,7 @@ pub struct Tunnelled {
     /// Which clusters are linked to the tunnel-server.
     pub registry: Arc<Registry>,
     admin: SocketAddr,
-    _running: Mutex<(Vec<Agent>, Server)>,
+    running: Mutex<(Vec<Agent>, Server)>,
 }
 
 // === impl Tunnel ===
@@ -119,6 +119,11 @@ impl Tunnel {
         &self.files.agents_authority
     }
 
+    /// The PEM file with [`Tunnel::frontends`]' certificate.
+    pub fn frontends_authority_file(&self) -> &Path {
+        &self.files.frontends_authority
+    }
+
     /// A certificate that frontends may show, and its key.
     pub fn frontend(&self) -> &PemFiles {
         &self.files.frontend
@@ -132,6 +137,15 @@ impl Tunnel {
     /// Starts a tunnel-server called `name` with `more` flags and no frontends but those in it. Its
     /// account on the hub is called after it.
     pub fn start_server(&self, name: &str, hub: &Hub, more: &[String]) -> Result<Server> {
+        let server = Server::start(&self.server_flags(name, hub, more)?);
+        let server = server.with_context(|| format!("the tunnel-server {name} did not start"))?;
+        server.wait_ready(LIMIT).with_context(|| format!("the tunnel-server {name} is not ready"))?;
+        Ok(server)
+    }
+
+    /// Makes the account on the hub of the tunnel-server `name`; returns its arguments, the
+    /// program's name first, with `more` at their end.
+    pub fn server_flags(&self, name: &str, hub: &Hub, more: &[String]) -> Result<Vec<String>> {
         let files = &self.files;
         let kubeconfig = hub.create_reviewer(&format!("{name}-reviewer"))?;
         let mut flags = vec![
@@ -145,9 +159,7 @@ impl Tunnel {
             DRAIN.to_owned(),
         ];
         flags.extend_from_slice(more);
-        let server = Server::start(&flags).with_context(|| format!("the tunnel-server {name} did not start"))?;
-        server.wait_ready(LIMIT).with_context(|| format!("the tunnel-server {name} is not ready"))?;
-        Ok(server)
+        Ok(flags)
     }
 
     /// The flags of a frontends' listener over TLS at `listen`.
@@ -197,8 +209,14 @@ impl Tunnelled {
             agent_address: server.agent_address(),
             registry: Arc::clone(server.registry()),
             admin: server.admin_address(),
-            _running: Mutex::new((agents, server)),
+            running: Mutex::new((agents, server)),
         })
+    }
+
+    /// Where the tunnel-server and the agents serve their metrics.
+    pub fn admins(&self) -> Vec<SocketAddr> {
+        let running = self.running.lock();
+        running.0.iter().map(Agent::admin_address).chain([self.admin]).collect()
     }
 
     /// The metric `name` of the tunnel-server: the sum over all its series whose labels contain

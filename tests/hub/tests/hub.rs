@@ -18,8 +18,10 @@ mod fixture;
 mod fleet;
 mod forward;
 mod heads;
+mod hostile;
 mod identity;
 mod informers;
+mod monitoring;
 mod outage;
 mod parity;
 mod reads;
@@ -65,6 +67,7 @@ fn main() -> ExitCode {
         tunnel::trials(&fixture),
         crowd::trials(&fixture),
         heads::trials(&fixture),
+        hostile::trials(&fixture),
         shared::trials(&fixture),
         shutdown::trials(&fixture),
         access::trials(&fixture),
@@ -76,6 +79,7 @@ fn main() -> ExitCode {
         bytes::trials(&fixture),
         answers::trials(&fixture),
         exported::trials(&fixture),
+        monitoring::trials(&fixture),
         request_info::trials(),
         versions::trials(&fixture),
         aggregation::last_trial(&fixture),

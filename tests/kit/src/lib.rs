@@ -5,6 +5,8 @@
 //! with a sentence that says what was awaited: a panic here is a failed test.
 
 pub mod client;
+pub mod frames;
+pub mod hostile;
 pub mod hub;
 pub mod io;
 pub mod member;

@@ -4,7 +4,8 @@
 /// tests too.
 pub const CRATES: &[&[&str]] = &[
     &["demo-real"],
-    &["tunnel-tests", "demo", "bench", "count"],
+    &["tunnel-tests", "chaos-tests", "demo", "bench", "count", "fuzz"],
+    &["kubectl-clusters"],
     &["dist"],
     &["harness"],
     &["edges", "hub-tests", "system-tests"],

@@ -1,7 +1,7 @@
 //! One attempt to open a stream, counted and told of once: when it ended, or when it is dropped
 //! because its frontend gave up.
 
-use telemetry::throttle::LogThrottle;
+use net::throttle::LogThrottle;
 use tokio::time::Instant;
 use tunnel::{ClusterName, Destination, Reason, Refusal};
 

@@ -8,9 +8,10 @@ use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
 
 use super::{
-    ALIAS_ANNOTATION, CA_KEY, CREDENTIAL_TYPE_LABEL, ClusterEndpoint, ClusterSpec, Credential, ENDPOINT_KEY,
-    ENDPOINT_TYPE_LABEL, EXEC_KEY, IDENTITY_RULES_ANNOTATION, INSECURE_KEY, MissingCa, PROXY_URL_KEY, SecretError,
-    SecretRules, SecretView, TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY, TLS_SERVER_NAME_KEY, TOKEN_KEY, Trust,
+    AGENT_ACCOUNT_ANNOTATION, ALIAS_ANNOTATION, CA_KEY, CREDENTIAL_TYPE_LABEL, ClusterEndpoint, ClusterSpec,
+    Credential, ENDPOINT_KEY, ENDPOINT_TYPE_LABEL, EXEC_KEY, IDENTITY_RULES_ANNOTATION, INSECURE_KEY,
+    MEMBER_ACCOUNT_ANNOTATION, MEMBER_UID_ANNOTATION, MissingCa, PROXY_URL_KEY, SecretError, SecretRules, SecretView,
+    TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY, TLS_SERVER_NAME_KEY, TOKEN_KEY, Trust,
 };
 
 /// A member cluster to be written as a Secret: the one writer of what [`ClusterSpec::from_secret`]
@@ -29,6 +30,12 @@ pub struct ClusterSecret {
     pub alias: Option<String>,
     /// Annotation [`IDENTITY_RULES_ANNOTATION`]: text of a `ClusterGatewayProxyConfiguration`.
     pub identity_rules: Option<String>,
+    /// Annotation [`MEMBER_UID_ANNOTATION`].
+    pub member_uid: Option<String>,
+    /// Annotation [`MEMBER_ACCOUNT_ANNOTATION`].
+    pub member_account: Option<String>,
+    /// Annotation [`AGENT_ACCOUNT_ANNOTATION`].
+    pub agent_account: Option<String>,
 }
 
 /// A gateway with rules that refuse less cannot be: whether `http://` is allowed is for each
@@ -48,6 +55,9 @@ impl ClusterSecret {
             labels: BTreeMap::new(),
             alias: None,
             identity_rules: None,
+            member_uid: None,
+            member_account: None,
+            agent_account: None,
         }
     }
 
@@ -85,7 +95,13 @@ impl ClusterSecret {
     }
 
     fn annotations(&self) -> BTreeMap<String, String> {
-        let given = [(ALIAS_ANNOTATION, &self.alias), (IDENTITY_RULES_ANNOTATION, &self.identity_rules)];
+        let given = [
+            (ALIAS_ANNOTATION, &self.alias),
+            (IDENTITY_RULES_ANNOTATION, &self.identity_rules),
+            (MEMBER_UID_ANNOTATION, &self.member_uid),
+            (MEMBER_ACCOUNT_ANNOTATION, &self.member_account),
+            (AGENT_ACCOUNT_ANNOTATION, &self.agent_account),
+        ];
         given.into_iter().filter_map(|(key, text)| Some((key.to_owned(), text.clone()?))).collect()
     }
 

@@ -1,19 +1,30 @@
 //! Reviews by the hub's API server, through a kube client.
 
-use std::error::Error as _;
+use std::error::Error;
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, Request, StatusCode};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, TokenReviewStatus};
 use k8s_openapi::api::authorization::v1::{SubjectAccessReview, SubjectAccessReviewSpec, SubjectAccessReviewStatus};
-use kube::api::PostParams;
+use kube::Client;
+use kube::client::Body;
 use kube::core::Status;
-use kube::{Api, Client};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use telemetry::causes::causes;
 
 use super::{Retry, ReviewError, Reviews};
+
+/// Longest answer to a review, in bytes: a front proxy's head takes no more of a user either. kube
+/// reads answers of any length, and a hundred are under way at a time.
+const LARGEST: usize = 1 << 20;
+const TOKEN_REVIEWS: &str = "/apis/authentication.k8s.io/v1/tokenreviews";
+const ACCESS_REVIEWS: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
 
 /// Clients of the hub; they may be clones of one.
 #[derive(Clone)]
@@ -25,10 +36,7 @@ pub struct Hub {
 }
 
 /// Posts each review to the hub. Calls must run on the runtime that drives the client.
-pub(crate) struct HubReviews {
-    tokens: Api<TokenReview>,
-    access: Api<SubjectAccessReview>,
-}
+pub(crate) struct HubReviews(Hub);
 
 // === impl Hub ===
 
@@ -42,8 +50,7 @@ impl From<Client> for Hub {
 
 impl HubReviews {
     pub(crate) fn new(hub: impl Into<Hub>) -> Self {
-        let hub = hub.into();
-        Self { tokens: Api::all(hub.authentication), access: Api::all(hub.authorization) }
+        Self(hub.into())
     }
 }
 
@@ -51,7 +58,7 @@ impl Reviews for HubReviews {
     fn token_review(&self, spec: TokenReviewSpec) -> BoxFuture<'_, Result<TokenReviewStatus, ReviewError>> {
         Box::pin(async move {
             let review = TokenReview { spec, ..TokenReview::default() };
-            let answer = self.tokens.create(&PostParams::default(), &review).await.map_err(|error| failure(&error))?;
+            let answer = post(&self.0.authentication, TOKEN_REVIEWS, &review).await?;
             answer.status.ok_or_else(no_status)
         })
     }
@@ -62,34 +69,53 @@ impl Reviews for HubReviews {
     ) -> BoxFuture<'_, Result<SubjectAccessReviewStatus, ReviewError>> {
         Box::pin(async move {
             let review = SubjectAccessReview { spec, ..SubjectAccessReview::default() };
-            let answer = self.access.create(&PostParams::default(), &review).await.map_err(|error| failure(&error))?;
+            let answer = post(&self.0.authorization, ACCESS_REVIEWS, &review).await?;
             answer.status.ok_or_else(no_status)
         })
     }
+}
+
+async fn post<R: Serialize + DeserializeOwned>(client: &Client, path: &str, review: &R) -> Result<R, ReviewError> {
+    let review = serde_json::to_vec(review).map_err(|error| not_understood(&error))?;
+    let mut request = Request::post(path).body(Body::from(review)).map_err(|error| not_understood(&error))?;
+    request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    let response = client.send(request).await.map_err(|error| no_answer(&error))?;
+    let code = response.status();
+    let body = Limited::new(response.into_body(), LARGEST).collect().await;
+    let body = match body {
+        Ok(body) => body.to_bytes(),
+        Err(error) if error.is::<LengthLimitError>() => return Err(not_understood(&*error)),
+        Err(error) => return Err(no_answer(&*error)),
+    };
+    if code.is_client_error() || code.is_server_error() {
+        return Err(refused(code, serde_json::from_slice(&body).ok()));
+    }
+    serde_json::from_slice(&body).map_err(|error| not_understood(&error))
 }
 
 fn no_status() -> ReviewError {
     ReviewError::Hub { message: Arc::from("the answer has no status"), retry: Retry::Never }
 }
 
-/// Splits an error into what the caller may read and what goes to the log only: texts of the hub
-/// and of the transport can name addresses and internals.
-fn failure(error: &kube::Error) -> ReviewError {
-    match error {
-        kube::Error::Api(status) => {
-            let message = format!("the hub answered {} {}", status.code, status.reason);
-            ReviewError::Hub { message: Arc::from(message.trim_end()), retry: retry_status(status) }
-        }
-        kube::Error::Service(_) | kube::Error::HyperError(_) | kube::Error::ReadEvents(_) => {
-            let retry = if is_lost_connection(error) { Retry::Backoff } else { Retry::Never };
-            tracing::warn!(error = causes(error), "no answer from the hub to a review");
-            ReviewError::Hub { message: Arc::from("no answer from the hub"), retry }
-        }
-        _ => {
-            tracing::debug!(error = causes(error), "the answer of the hub is not understood");
-            ReviewError::Hub { message: Arc::from("the answer of the hub is not understood"), retry: Retry::Never }
-        }
-    }
+/// What the caller may read; texts of the hub and of the transport can name addresses and
+/// internals, and go to the log only. Without a Status it was not the hub itself, but what stands
+/// before it.
+fn refused(code: StatusCode, status: Option<Status>) -> ReviewError {
+    let status = status
+        .unwrap_or_else(|| Status::failure("", code.canonical_reason().unwrap_or_default()).with_code(code.as_u16()));
+    let message = format!("the hub answered {} {}", status.code, status.reason);
+    ReviewError::Hub { message: Arc::from(message.trim_end()), retry: retry_status(&status) }
+}
+
+fn no_answer(error: &(dyn Error + 'static)) -> ReviewError {
+    let retry = if is_lost_connection(error) { Retry::Backoff } else { Retry::Never };
+    tracing::warn!(error = causes(error), "no answer from the hub to a review");
+    ReviewError::Hub { message: Arc::from("no answer from the hub"), retry }
+}
+
+fn not_understood(error: &(dyn Error + 'static)) -> ReviewError {
+    tracing::debug!(error = causes(error), "the answer of the hub is not understood");
+    ReviewError::Hub { message: Arc::from("the answer of the hub is not understood"), retry: Retry::Never }
 }
 
 /// `apierrors.IsInternalError`, `IsTimeout`, `IsTooManyRequests`, `SuggestsClientDelay`.
@@ -104,8 +130,8 @@ fn retry_status(status: &Status) -> Retry {
 
 /// The connection ended under the call (`utilnet.IsConnectionReset`, `IsHTTP2ConnectionLost`);
 /// hyper has no IO error for an idle connection that the hub closed just then.
-fn is_lost_connection(error: &kube::Error) -> bool {
-    let mut cause = error.source();
+fn is_lost_connection(error: &(dyn Error + 'static)) -> bool {
+    let mut cause = Some(error);
     while let Some(error) = cause {
         if let Some(error) = error.downcast_ref::<std::io::Error>()
             && matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe | ErrorKind::UnexpectedEof)

@@ -22,7 +22,7 @@ use super::claim::Claim;
 use super::judge::{Judge, Refused};
 use super::supervisor::LinkSupervisor;
 use crate::registry::{Credential, Linked, Metrics, Named, Outcome, Registry};
-use telemetry::throttle::LogThrottle;
+use net::throttle::LogThrottle;
 
 /// For the hub's word on an agent: as long as a review may take with its attempts, less than agents
 /// wait.

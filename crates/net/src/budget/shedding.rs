@@ -1,19 +1,30 @@
 //! Who gives way: those that were not authenticated; then, of whoever holds the most in all, what
 //! holds the most.
+//!
+//! Strangers go first only if that makes room: those that hold next to nothing are mostly callers
+//! who are about to say who they are, and would pay for whoever holds everything.
+//!
+//! A server's bytes weigh four times what others' do. Without that, one that holds a little less
+//! than the greediest user had others end in its place; before everybody else, it would end, with
+//! all that it answers, as soon as somebody who holds nearly everything has it send a large head.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{Budget, Holder, Owner, Part};
 
 /// The holders of one owner.
 struct Group<H: Holder> {
     held: u64,
+    weight: u64,
     /// The largest last.
     parts: Vec<(u64, Arc<Part<H>>)>,
 }
+
+/// The holders of one owner, each with its rank.
+type Ranked<H> = Vec<(usize, Arc<Part<H>>)>;
 
 // === impl Budget ===
 
@@ -28,49 +39,96 @@ impl<H: Holder> Budget<H> {
         if !self.is_exceeded() {
             return;
         }
-        let enough = self.0.limit - self.0.limit / 16;
-        let (first, others) = self.groups();
+        let air = self.0.limit / 16;
+        let enough = self.0.limit - air;
+        let (mut first, mut others) = self.groups(air);
+        if first.iter().map(|group| group.held).sum::<u64>() < air {
+            others.append(&mut first);
+        }
         for mut groups in [first, others] {
             let mut order: BinaryHeap<_> =
-                groups.iter().enumerate().map(|(at, group)| (group.held, Reverse(at))).collect();
+                groups.iter().enumerate().map(|(at, group)| (group.weighs(), Reverse(at))).collect();
             while self.staying() > enough
                 && let Some((_, Reverse(at))) = order.pop()
             {
                 let group = &mut groups[at];
                 let Some((held, part)) = group.parts.pop() else { continue };
-                self.tell(&part, held);
+                self.tell(&part, held, &self.0.sheds, "too many bytes are held: what holds the most of them ends");
                 group.held -= held;
-                order.push((group.held, Reverse(at)));
+                order.push((group.weighs(), Reverse(at)));
             }
         }
     }
 
-    fn tell(&self, part: &Part<H>, held: u64) {
+    /// Makes room where it is their number that is too much: of the holders on `core` that have a
+    /// `rank`, looks for the owner with the most, and tells a sixteenth of its to give way, the
+    /// lowest ranks first. Nobody has to who has no more than `few`. Returns how many were told.
+    #[cold]
+    pub fn thin_out(&self, core: usize, few: usize, rank: impl Fn(&H) -> Option<usize>) -> usize {
+        let mut owners: HashMap<Owner, Ranked<H>> = HashMap::new();
+        for part in self.parts_of(core) {
+            if !part.told.load(Ordering::Relaxed)
+                && part.holder.may_be_ended()
+                && let Some(rank) = rank(&part.holder)
+            {
+                owners.entry(part.holder.owner()).or_default().push((rank, part));
+            }
+        }
+        let most = owners.into_values().max_by_key(Vec::len);
+        let Some(mut parts) = most.filter(|parts| parts.len() > few) else { return 0 };
+        parts.sort_by_key(|(rank, _)| *rank);
+        let told = parts.len().div_ceil(16);
+        for (_, part) in &parts[..told] {
+            self.tell(
+                part,
+                part.holder.counters().held(),
+                &self.0.thinned,
+                "too many are open: some of who has the most end",
+            );
+        }
+        told
+    }
+
+    fn tell(&self, part: &Part<H>, held: u64, counted: &AtomicU64, why: &'static str) {
         // The sum first: what is given back meanwhile is taken from both.
         self.0.leaving.fetch_add(held, Ordering::Relaxed);
         part.leaving.store(held, Ordering::Relaxed);
         part.told.store(true, Ordering::Relaxed);
-        self.0.sheds.fetch_add(1, Ordering::Relaxed);
-        tracing::debug!(held, owner = ?part.holder.owner(), "gives way: too many bytes are held");
+        counted.fetch_add(1, Ordering::Relaxed);
+        if let Some(untold) = self.0.log.due() {
+            tracing::warn!(held, limit = self.0.limit, owner = ?part.holder.owner(), untold, "{why}");
+        }
         part.holder.end();
     }
 
     /// Those that hold something and were not told yet, by owner: the unauthenticated, the others.
-    fn groups(&self) -> (Vec<Group<H>>, Vec<Group<H>>) {
+    /// Who comes from an address that others are known by is one of these, and no stranger, while
+    /// all of them hold less than `little`.
+    fn groups(&self, little: u64) -> (Vec<Group<H>>, Vec<Group<H>>) {
         let mut named: HashMap<Owner, Group<H>> = HashMap::new();
-        let mut alone = Vec::new();
+        let (mut alone, mut known) = (Vec::new(), HashSet::new());
         for part in self.parts() {
-            let held = part.holder.hold().held();
-            if held == 0 || part.told.load(Ordering::Relaxed) || !part.holder.may_be_ended() {
+            let held = part.holder.counters().held();
+            if held == 0 || part.told.load(Ordering::Relaxed) {
                 continue;
             }
-            match part.holder.owner() {
-                Owner::Itself => alone.push(Group { held, parts: vec![(held, part)] }),
-                owner => named.entry(owner).or_default().add(held, part),
+            let owner = part.holder.owner();
+            if !part.holder.may_be_ended() {
+                if let Owner::Address(address) = owner {
+                    known.insert(address);
+                }
+                continue;
+            }
+            match owner {
+                Owner::Itself => alone.push(Group { held, weight: 1, parts: vec![(held, part)] }),
+                owner => {
+                    let weight = owner.weight();
+                    named.entry(owner).or_insert_with(|| Group::new(weight)).add(held, part);
+                }
             }
         }
-        let (mut first, mut others): (Vec<_>, Vec<_>) =
-            named.into_iter().partition(|(owner, _)| matches!(owner, Owner::Unauthenticated(_)));
+        let is_stranger = |(owner, group): &(Owner, Group<H>)| matches!(owner, Owner::Unauthenticated(address) if group.held >= little || !known.contains(address));
+        let (mut first, mut others): (Vec<_>, Vec<_>) = named.into_iter().partition(is_stranger);
         for (_, group) in first.iter_mut().chain(&mut others) {
             group.parts.sort_by_key(|(held, _)| *held);
         }
@@ -78,27 +136,30 @@ impl<H: Holder> Budget<H> {
         (groups(first).collect(), groups(others).chain(alone).collect())
     }
 
-    /// Let go of outside of the locks, which the last of each takes.
     fn parts(&self) -> Vec<Arc<Part<H>>> {
-        let mut parts = Vec::new();
-        for shard in &self.0.shards {
-            parts.extend(shard.running.lock().iter().filter_map(|(_, part)| part.upgrade()));
-        }
-        parts
+        (0..self.0.shards.len()).flat_map(|core| self.parts_of(core)).collect()
+    }
+
+    /// Let go of outside of the lock, which the last of each takes.
+    fn parts_of(&self, core: usize) -> Vec<Arc<Part<H>>> {
+        let shard = &self.0.shards[core % self.0.shards.len()];
+        shard.running.lock().iter().filter_map(|(_, part)| part.upgrade()).collect()
     }
 }
 
 // === impl Group ===
 
 impl<H: Holder> Group<H> {
+    fn new(weight: u64) -> Self {
+        Self { held: 0, weight, parts: Vec::new() }
+    }
+
+    fn weighs(&self) -> u64 {
+        self.held.saturating_mul(self.weight)
+    }
+
     fn add(&mut self, held: u64, part: Arc<Part<H>>) {
         self.held += held;
         self.parts.push((held, part));
-    }
-}
-
-impl<H: Holder> Default for Group<H> {
-    fn default() -> Self {
-        Self { held: 0, parts: Vec::new() }
     }
 }

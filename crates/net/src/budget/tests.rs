@@ -1,10 +1,10 @@
 use super::*;
 
 #[derive(Default)]
-struct Stream(Hold, Option<Owner>);
+struct Stream(Counters, Option<Owner>);
 
 impl Holder for Stream {
-    fn hold(&self) -> &Hold {
+    fn counters(&self) -> &Counters {
         &self.0
     }
 
@@ -23,7 +23,7 @@ fn accounts(budget: &Budget<Stream>, held: &[usize]) -> Vec<Account<Stream>> {
 }
 
 fn owned(budget: &Budget<Stream>, owner: Owner, held: usize) -> Account<Stream> {
-    let account = budget.open(0, Stream(Hold::default(), Some(owner)));
+    let account = budget.open(0, Stream(Counters::default(), Some(owner)));
     account.take(held);
     account
 }
@@ -52,14 +52,25 @@ fn the_worst_give_way_and_no_more_than_need_be() {
 fn what_one_owner_holds_in_all_decides_and_strangers_go_first() {
     let budget = Budget::new(1600);
     let named = |name: &str| Owner::Named(name.to_owned());
-    let stranger = owned(&budget, Owner::Unauthenticated("10.0.0.1".into()), 10);
-    let many: Vec<_> = (1..=9).map(|number| owned(&budget, named("many"), 100 + number)).collect();
+    let stranger = owned(&budget, Owner::Unauthenticated("10.0.0.1".into()), 100);
+    let many: Vec<_> = (1..=9).map(|number| owned(&budget, named("many"), 90 + number)).collect();
     let one = owned(&budget, named("one"), 600);
     assert_eq!(budget.sheds(), 0);
     one.take(50);
     // Not the one stream that holds the most: its owner holds less than the other.
     assert_eq!((is_told(&stranger), is_told(&one)), (true, false));
     assert_eq!(many.iter().map(is_told).collect::<Vec<_>>(), [vec![false; 8], vec![true]].concat());
+}
+
+/// Ending them would not make room, and among them are those who are about to say who they are.
+#[test]
+fn strangers_that_hold_next_to_nothing_do_not_pay_for_others() {
+    let budget = Budget::new(1600);
+    let strangers: Vec<_> =
+        (1..=3).map(|number| owned(&budget, Owner::Unauthenticated(number.to_string()), 30)).collect();
+    let greedy = accounts(&budget, &[800, 700]);
+    greedy[1].take(50);
+    assert!(is_told(&greedy[0]) && !is_told(&greedy[1]) && !strangers.iter().any(is_told));
 }
 
 #[test]
@@ -134,4 +145,80 @@ fn cores_count_by_themselves_and_are_right_together() {
     assert_eq!((budget.sheds(), is_told(&accounts[1])), (1, true));
     drop(accounts);
     assert_eq!(budget.held(), 0);
+}
+
+/// However it arranges it that others hold more.
+#[test]
+fn a_server_goes_before_those_who_hold_some_times_as_much() {
+    let budget = Budget::new(1000);
+    let server = owned(&budget, Owner::Server("one".into()), 200);
+    let other = owned(&budget, Owner::Server("other".into()), 100);
+    let user = owned(&budget, Owner::Named("one".into()), 600);
+    user.take(101);
+    assert_eq!([&server, &other, &user].map(is_told), [true, false, false]);
+    drop(server);
+    user.give(700);
+    let greedy = owned(&budget, Owner::Named("greedy".into()), 700);
+    other.take(70);
+    greedy.take(200);
+    assert_eq!([&other, &user, &greedy].map(is_told), [false, false, true], "far more than a server");
+}
+
+#[test]
+fn a_tally_gives_back_what_it_has() {
+    let budget = Budget::new(1000);
+    let account = budget.open(0, Stream::default());
+    account.take(10);
+    let mut tally = account.tally();
+    tally.set(70);
+    tally.raise(50);
+    assert_eq!(budget.held(), 80);
+    tally.raise(90);
+    assert_eq!(budget.held(), 100);
+    drop(tally);
+    assert_eq!((budget.held(), account.held()), (10, 10));
+}
+
+#[test]
+fn who_has_the_most_makes_room_those_of_the_lowest_rank_first() {
+    let budget = Budget::of_cores(1 << 20, 2);
+    let named = |name: &str| Owner::Named(name.to_owned());
+    let many: Vec<_> = (0..32).map(|held| owned(&budget, named("many"), held)).collect();
+    let few: Vec<_> = (0..3).map(|held| owned(&budget, named("few"), held)).collect();
+    let elsewhere: Vec<_> = (0..99).map(|_| budget.open(1, Stream(Counters::default(), Some(named("few"))))).collect();
+    let rank = |stream: &Stream| Some(100 - usize::try_from(stream.0.held()).unwrap());
+    assert_eq!(budget.thin_out(0, 32, rank), 0, "few enough");
+    assert_eq!(budget.thin_out(0, 31, rank), 2, "a sixteenth");
+    assert!(many.iter().map(is_told).eq((0..32).map(|held| held >= 30)));
+    assert!(!few.iter().chain(&elsewhere).any(is_told));
+    assert_eq!(budget.thin_out(0, 0, |_| None), 0, "nobody counts");
+}
+
+/// The address of the hub, for one, that begins another connection.
+#[test]
+fn who_comes_from_a_known_address_is_no_stranger() {
+    struct Known(Stream);
+    impl Holder for Known {
+        fn counters(&self) -> &Counters {
+            &self.0.0
+        }
+        fn owner(&self) -> Owner {
+            self.0.owner()
+        }
+        fn may_be_ended(&self) -> bool {
+            !matches!(self.owner(), Owner::Address(_))
+        }
+    }
+    let budget = Budget::new(1600);
+    let open = |owner, held| {
+        let account = budget.open(0, Known(Stream(Counters::default(), Some(owner))));
+        account.take(held);
+        account
+    };
+    let _hub = open(Owner::Address("10.0.0.1".into()), 10);
+    let beginning = open(Owner::Unauthenticated("10.0.0.1".into()), 50);
+    let stranger = open(Owner::Unauthenticated("10.0.0.2".into()), 120);
+    let greedy = open(Owner::Named("greedy".into()), 1400);
+    greedy.take(100);
+    assert_eq!([&beginning, &stranger, &greedy].map(Account::is_ended), [false, true, true]);
 }

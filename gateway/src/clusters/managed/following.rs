@@ -154,9 +154,8 @@ impl Following {
     }
 
     fn refused(&mut self, failure: &HubFailure) -> Duration {
-        if self.refusals == 0 {
-            tracing::info!(answer = %failure, "virtualclusters are without ManagedClusters, which the gateway may not read");
-        }
+        // The ordinary case: without `--ocm-integration` the chart grants no such right.
+        tracing::debug!(answer = %failure, "virtualclusters are without ManagedClusters, which the gateway may not read");
         self.forget();
         let pause = REFUSED_AGAIN.wait(self.refusals);
         self.refusals = self.refusals.saturating_add(1);

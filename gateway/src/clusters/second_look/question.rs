@@ -6,9 +6,9 @@ use api::cluster_name::ClusterName;
 use api::hub_object::{self, HubMeta};
 use api::secret::CREDENTIAL_TYPE_LABEL;
 use auth::ReviewProgress;
+use net::throttle::LogThrottle;
 use parking_lot::Mutex;
 use serde::Deserialize;
-use telemetry::throttle::LogThrottle;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 

@@ -28,7 +28,7 @@ use crate::metrics::ClusterMetrics;
 use crate::record::Record;
 use crate::request::upgrade::Upgrade;
 use crate::request_body::RequestBody;
-use crate::upstream::SendError;
+use crate::upstream::{Counted, Reading, SendError};
 
 /// The body of a refusal is a Status. One that is larger than this is none, and is not passed on:
 /// half of it would look whole.
@@ -54,12 +54,23 @@ pub struct UpgradedPair {
 
 /// Sends the upgrade request on a connection that serves nothing else, before or after
 /// (CVE-2018-1002105).
-pub async fn ask(transport: Transport, request: Request<RequestBody>) -> Result<Response<Incoming>, SendError> {
-    let broken = |error: hyper::Error| SendError::Broken(causes(&error));
+///
+/// A head that is not whole counts for the member, in `held`.
+pub async fn ask(
+    transport: Transport,
+    request: Request<RequestBody>,
+    held: &Account,
+) -> Result<Response<Incoming>, SendError> {
+    let broken = |error: hyper::Error| {
+        if held.is_ended() { SendError::Shed } else { SendError::Broken(causes(&error)) }
+    };
+    let (reading, buffer) = Reading::new(transport, held);
     let (mut sender, connection) =
-        http1::Builder::new().max_headers(2048).handshake(TokioIo::new(transport)).await.map_err(broken)?;
-    tokio::spawn(connection.with_upgrades());
-    sender.send_request(request).await.map_err(broken)
+        http1::Builder::new().max_headers(2048).handshake(TokioIo::new(reading)).await.map_err(broken)?;
+    tokio::spawn(Counted::new(connection.with_upgrades(), held.clone()));
+    let response = sender.send_request(request).await.map_err(broken)?;
+    buffer.expect_no_head();
+    Ok(response)
 }
 
 /// The member's refusal, read whole: clients print its Status. The connection to the client closes

@@ -41,7 +41,7 @@ impl HeldBody {
     /// hyper asks for nothing while the client takes nothing, so the request ends with its
     /// connection from here on.
     pub fn new(body: RecordedBody, account: Account) -> Self {
-        account.holder().leave_to_connection();
+        account.holder().end_with_own_connection();
         Self { body, account }
     }
 }
@@ -53,7 +53,7 @@ impl Body for HeldBody {
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Truncated>>> {
         let this = &mut *self;
         let polled = Pin::new(&mut this.body).poll_frame(cx);
-        polled.map_ok(|frame| frame.map_data(|data| this.account.hold(data)))
+        polled.map_ok(|frame| frame.map_data(|data| holding::hold_piece(&this.account, data)))
     }
 
     fn is_end_stream(&self) -> bool {

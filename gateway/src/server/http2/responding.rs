@@ -29,6 +29,8 @@ struct Sending {
     stream: SendStream<Bytes>,
     /// The piece, and whether it is the last.
     waiting: Option<(Bytes, bool)>,
+    /// The piece has memory of its own, or is not worth it.
+    is_apart: bool,
     account: Account,
     /// It was answered that it holds too much: the answer says so.
     is_told: bool,
@@ -80,9 +82,9 @@ fn begin(respond: &mut SendResponse<Bytes>, response: Response<RecordedBody>, ac
         Ok(stream) => {
             let is_told = account.is_ended() && body.is_own();
             if is_whole {
-                account.holder().leave_alone();
+                account.holder().end_with_connection();
             }
-            (!is_whole).then_some(Sending { body, stream, waiting: None, account, is_told })
+            (!is_whole).then_some(Sending { body, stream, waiting: None, is_apart: false, account, is_told })
         }
         Err(error) => {
             tracing::debug!(%error, "cannot send a response");
@@ -101,7 +103,7 @@ fn now() -> HeaderValue {
 
 impl Drop for Sending {
     fn drop(&mut self) {
-        self.account.holder().leave_alone();
+        self.account.holder().end_with_connection();
     }
 }
 
@@ -113,8 +115,15 @@ impl Sending {
             return Poll::Ready(());
         }
         loop {
-            if self.waiting.is_some() && !ready!(self.poll_room(cx)) {
-                return Poll::Ready(());
+            if self.waiting.is_some() {
+                match self.poll_room(cx) {
+                    Poll::Ready(true) => {}
+                    Poll::Ready(false) => return Poll::Ready(()),
+                    Poll::Pending => {
+                        self.let_go();
+                        return Poll::Pending;
+                    }
+                }
             }
             if let Some((data, last)) = self.waiting.take() {
                 let (data, rest) = self.within_window(data);
@@ -125,6 +134,7 @@ impl Sending {
                 if !rest.is_empty() {
                     self.stream.reserve_capacity(rest.len().min(ASKED_FIRST));
                     self.waiting = Some((rest, last));
+                    self.is_apart = false;
                     continue;
                 }
             }
@@ -164,7 +174,17 @@ impl Sending {
         // Asking for all before there is any would make every waiting stream claim its length of
         // the connection's window.
         self.stream.reserve_capacity(data.len().min(ASKED_FIRST));
-        self.waiting = Some((self.account.hold(data), last));
+        self.waiting = Some((holding::hold_piece(&self.account, data), last));
+        self.is_apart = false;
+    }
+
+    /// Of the buffer that the piece is part of: nobody knows how long it waits.
+    fn let_go(&mut self) {
+        if !std::mem::replace(&mut self.is_apart, true)
+            && let Some((data, _)) = &mut self.waiting
+        {
+            *data = holding::apart(&self.account, std::mem::take(data));
+        }
     }
 
     /// What there is room for now, and the rest. What h2 has is within the client's window then,

@@ -57,6 +57,21 @@ fn after_an_upgrade_nothing_is_read() {
     assert!(matches!(reader.state, State::Over) && !lengths.are_ambiguous());
 }
 
+/// It has one of its own then, for as long as it lasts.
+#[test]
+fn what_has_left_http_keeps_no_account_of_the_connection() {
+    let budget = holding::Budget::new(1 << 30);
+    let account = holding::open(&budget, 0, [10, 0, 0, 1].into());
+    let lengths = Lengths::default();
+    let mut reader = lengths.reader(Some(&account));
+    drop(account);
+    reader.on_read(b"GET / HTTP/1.1\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n");
+    assert!(budget.held() > 0);
+    lengths.enough();
+    reader.on_read(&[0; 100]);
+    assert_eq!(budget.held(), 0);
+}
+
 proptest! {
     /// Bodies may look like heads, and pieces end anywhere.
     #[test]

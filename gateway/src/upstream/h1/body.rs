@@ -1,29 +1,36 @@
 //! A response over HTTP/1.1, and the exchange it belongs to.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use hyper::body::{Body, Incoming};
 
-use super::Exchange;
+use super::{Buffer, Exchange};
+use crate::holding::Tally;
 use crate::upstream::Truncated;
 
 pub struct H1Body {
     incoming: Incoming,
     /// Gone when the response has ended or failed.
     exchange: Option<Exchange>,
+    /// For the request, what hyper has read and nobody has taken.
+    held: Option<(Tally, Arc<Buffer>)>,
 }
 
 // === impl H1Body ===
 
 impl H1Body {
-    pub fn new(incoming: Incoming, exchange: Exchange) -> Self {
-        Self { incoming, exchange: Some(exchange) }
+    pub fn new(incoming: Incoming, exchange: Exchange, held: Option<(Tally, Arc<Buffer>)>) -> Self {
+        Self { incoming, exchange: Some(exchange), held }
     }
 
     pub fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Truncated>>> {
+        if let Some((tally, buffer)) = &mut self.held {
+            tally.set(buffer.held());
+        }
         match ready!(Pin::new(&mut self.incoming).poll_frame(cx)) {
             Some(Ok(frame)) => {
                 if self.incoming.is_end_stream() {
@@ -51,6 +58,7 @@ impl H1Body {
     }
 
     fn end(&mut self) {
+        self.held = None;
         if let Some(exchange) = self.exchange.take() {
             exchange.end();
         }

@@ -10,6 +10,7 @@ use http_body::Frame;
 use super::{Lease, Upload};
 use crate::unread::Source;
 use crate::upstream::Truncated;
+use crate::upstream::shed::GaveWay;
 
 pub struct H2Body {
     stream: Source,
@@ -65,6 +66,7 @@ impl H2Body {
         if error.is_reset() && error.reason() == Some(Reason::NO_ERROR) && self.stream.is_end_stream() {
             return None;
         }
-        Some(Err(Truncated(error.to_string())))
+        let shed = self.lease.connection().is_shed();
+        Some(Err(Truncated(if shed { GaveWay.to_string() } else { error.to_string() })))
     }
 }

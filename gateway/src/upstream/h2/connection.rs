@@ -22,10 +22,12 @@ use tokio_util::sync::CancellationToken;
 use self::settings::Settings;
 use super::resets::Resets;
 use crate::headers::size::Unfit;
+use crate::holding::Account;
 use crate::inbound::{Inbound, Marks};
 use crate::metrics::InFlight;
 use crate::unread::{Collecting, Collector};
 use crate::upstream::connect::{ConnectError, Target};
+use crate::upstream::shed::{Counted, GaveWay};
 
 /// One connection, shared by the requests on it.
 pub struct Connection {
@@ -42,6 +44,8 @@ pub struct Connection {
     room: Arc<Notify>,
     /// Told when a closing connection has no stream any more.
     emptied: Arc<Notify>,
+    /// Of heads that are not whole.
+    held: Account,
 }
 
 /// One stream's worth of a connection, given back when dropped.
@@ -49,6 +53,8 @@ pub struct Lease {
     connection: Arc<Connection>,
     sender: SendRequest<Bytes>,
 }
+
+type Driver<T> = Collecting<Driven<h2::client::Connection<Gathered<T>, Bytes>, T>>;
 
 // === impl Connection ===
 
@@ -58,6 +64,7 @@ impl Connection {
     pub async fn start<T>(
         transport: T,
         target: &Target,
+        held: Account,
         open: InFlight,
         room: Arc<Notify>,
         leaving: Option<CancellationToken>,
@@ -68,7 +75,8 @@ impl Connection {
         let failed = |reason: String| ConnectError::Http2 { address: target.address(), reason };
         let marks = Marks::default();
         let collector = Arc::<Collector>::default();
-        let (io, outlet) = gather(Inbound::of_member(transport, marks.clone()).attended_by(Arc::clone(&collector)));
+        let io = Inbound::of_member(transport, marks.clone()).attended_by(Arc::clone(&collector)).held_for(&held);
+        let (io, outlet) = gather(io);
         let handshake = Settings::builder().handshake::<_, Bytes>(io);
         let started = async {
             let (sender, driver) = handshake.await.map_err(|error| failed(error.to_string()))?;
@@ -88,7 +96,7 @@ impl Connection {
         }
         let pings = driver.connection().ping_pong().expect("taken once");
         let emptied = Arc::<Notify>::default();
-        let driver = Collecting::new(driver, Arc::clone(&collector));
+        let driver = Counted::new(Collecting::new(driver, Arc::clone(&collector)), held.clone());
         let connection = Arc::new(Self {
             sender,
             in_use: AtomicUsize::new(0),
@@ -99,6 +107,7 @@ impl Connection {
             traffic: AtomicBool::new(true),
             room,
             emptied: Arc::clone(&emptied),
+            held,
         });
         // Weak, so that the connection ends when the pool and the last stream have let go of it.
         let retired = retired(leaving, Arc::downgrade(&connection), emptied);
@@ -152,6 +161,11 @@ impl Connection {
         self.marks.take(headers)
     }
 
+    /// It was ended, or will be in a moment, for what it held.
+    pub fn is_shed(&self) -> bool {
+        self.held.is_ended()
+    }
+
     pub fn saw_traffic(&self) {
         self.traffic.store(true, Ordering::Relaxed);
     }
@@ -191,7 +205,7 @@ impl Drop for Lease {
 /// without one the connection is dropped, which ends its streams with an error instead of leaving
 /// watches hanging.
 async fn drive<T: AsyncRead + AsyncWrite + Seal + Unpin>(
-    mut driver: Collecting<Driven<h2::client::Connection<Gathered<T>, Bytes>, T>>,
+    mut driver: Counted<Driver<T>>,
     mut pings: PingPong,
     marks: Marks,
     connection: std::sync::Weak<Connection>,
@@ -203,7 +217,7 @@ async fn drive<T: AsyncRead + AsyncWrite + Seal + Unpin>(
     let mut idle_looks = 0;
     let end = loop {
         tokio::select! {
-            end = &mut driver => break end.err().map(|error| error.to_string()),
+            end = &mut driver => break failure(end),
             () = &mut retired => break None,
             _ = look.tick() => {}
         }
@@ -224,7 +238,7 @@ async fn drive<T: AsyncRead + AsyncWrite + Seal + Unpin>(
         tokio::select! {
             // First: an answer may lie in the socket when time is up.
             biased;
-            end = &mut driver => break end.err().map(|error| error.to_string()),
+            end = &mut driver => break failure(end),
             () = &mut retired => break None,
             answers = answers(&mut pings, &marks, patient) => if !answers {
                 break Some("no answer to PING".to_owned());
@@ -238,6 +252,14 @@ async fn drive<T: AsyncRead + AsyncWrite + Seal + Unpin>(
         tracing::debug!(reason, "connection to member ended");
     }
     drop((driver, open));
+}
+
+/// How the connection ended, if not in good order.
+fn failure(end: Result<Result<(), h2::Error>, GaveWay>) -> Option<String> {
+    match end {
+        Ok(end) => end.err().map(|error| error.to_string()),
+        Err(gave_way) => Some(gave_way.to_string()),
+    }
 }
 
 /// Whether the member answers a PING; if `patient`, anything else that comes is a sign of life for

@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use h2::RecvStream;
 use h2::client::ResponseFuture;
-use http::Response;
+use http::{Response, StatusCode};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
@@ -40,6 +40,11 @@ pub type Lingers<'a> = &'a (dyn Fn() -> Slots + Send + Sync);
 /// answered either, the connection takes no more requests.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(65);
 
+/// Interim answers (1xx) that a request waits through. An API server relays those of a workload,
+/// which has no reason for more than a few, and each is work for the connection of all: without a
+/// number it would go on for as long as the caller waits.
+const MOST_INTERIM: usize = 1000;
+
 /// See the module's text.
 pub struct Unanswered<'a> {
     /// `None` once it was answered.
@@ -51,6 +56,8 @@ struct Exchange {
     response: ResponseFuture,
     upload: Option<Upload>,
     lease: Lease,
+    /// Interim answers so far; `None` until the first look, at which there cannot be any.
+    interim: Option<usize>,
 }
 
 /// The head of an answer, the rest of its request, and its place.
@@ -59,6 +66,10 @@ pub type Answer = (Response<RecvStream>, Option<Upload>, Lease);
 /// Why there is no answer.
 pub enum Failure {
     Upstream(h2::Error),
+    /// The connection gave way.
+    Shed,
+    /// The member sent what is no answer.
+    Interim(&'static str),
     Client(String),
     Unfit(Unfit),
 }
@@ -67,7 +78,7 @@ pub enum Failure {
 
 impl<'a> Unanswered<'a> {
     pub fn new(response: ResponseFuture, upload: Option<Upload>, lease: Lease, lingers: Lingers<'a>) -> Self {
-        Self { exchange: Some(Exchange { response, upload, lease }), lingers }
+        Self { exchange: Some(Exchange { response, upload, lease, interim: None }), lingers }
     }
 
     /// The head of the answer, with the rest of the upload. The request body moves meanwhile.
@@ -76,7 +87,9 @@ impl<'a> Unanswered<'a> {
         match exchange.poll(cx) {
             Poll::Pending => Poll::Pending,
             // The member may be at work on it still.
-            Poll::Ready(Err(error @ (Failure::Client(_) | Failure::Unfit(_)))) => Poll::Ready(Err(error)),
+            Poll::Ready(Err(error @ (Failure::Client(_) | Failure::Unfit(_) | Failure::Interim(_)))) => {
+                Poll::Ready(Err(error))
+            }
             Poll::Ready(Err(error)) => {
                 // The member ended it, so there is nothing to cancel.
                 self.exchange = None;
@@ -111,8 +124,11 @@ impl Drop for Unanswered<'_> {
 impl Exchange {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Response<RecvStream>, Failure>> {
         // The head is polled first: a member that answers early must not wait for a slow client.
-        if let Poll::Ready(answer) = std::pin::Pin::new(&mut self.response).poll(cx) {
-            return Poll::Ready(answer.map_err(Failure::Upstream));
+        if self.pass_interim(cx)?.is_ready()
+            && let Poll::Ready(answer) = std::pin::Pin::new(&mut self.response).poll(cx)
+        {
+            let shed = |error| if self.lease.connection().is_shed() { Failure::Shed } else { Failure::Upstream(error) };
+            return Poll::Ready(answer.map_err(shed));
         }
         match self.upload.as_mut().map(|upload| upload.poll(cx)) {
             Some(Poll::Ready(UploadEnd::ClientGone(error))) => Poll::Ready(Err(Failure::Client(error))),
@@ -122,6 +138,29 @@ impl Exchange {
                 Poll::Pending
             }
             Some(Poll::Pending) | None => Poll::Pending,
+        }
+    }
+
+    /// Takes in interim answers, which h2 would throw away uncounted. Pending if there is no answer
+    /// behind them: h2 wakes for it, and need not be asked, and locked, again.
+    fn pass_interim(&mut self, cx: &mut Context<'_>) -> Result<Poll<()>, Failure> {
+        let Some(interim) = &mut self.interim else {
+            self.interim = Some(0);
+            return Ok(Poll::Ready(()));
+        };
+        loop {
+            match self.response.poll_informational(cx) {
+                Poll::Ready(Some(Ok(head))) if head.status() == StatusCode::SWITCHING_PROTOCOLS => {
+                    return Err(Failure::Interim("it switched protocols, which HTTP/2 does not know (RFC 9113 §8.6)"));
+                }
+                Poll::Ready(Some(Ok(_))) => *interim += 1,
+                // An error comes again with the answer.
+                Poll::Ready(None | Some(Err(_))) => return Ok(Poll::Ready(())),
+                Poll::Pending => return Ok(Poll::Pending),
+            }
+            if *interim > MOST_INTERIM {
+                return Err(Failure::Interim("it sent more than 1,000 interim responses"));
+            }
         }
     }
 
@@ -142,7 +181,7 @@ impl Exchange {
     /// with it.
     async fn linger(self, slots: Slots) {
         let stream = self.stream();
-        let Self { mut response, upload, lease } = self;
+        let Self { mut response, upload, lease, .. } = self;
         let resets = lease.connection().resets();
         let passed = if upload.is_some() {
             // The rest of its body will never come: waiting for an answer would only hold up the

@@ -9,6 +9,7 @@ use hyper::body::Body;
 
 use crate::headers;
 use crate::headers::size::{self, Unfit};
+use crate::holding;
 use crate::request_body::{Interrupted, RequestBody};
 
 /// A request body on its way. Holds at most the one chunk that the member's window does not admit
@@ -17,6 +18,8 @@ pub struct Upload {
     body: RequestBody,
     stream: SendStream<Bytes>,
     waiting: Bytes,
+    /// What waits has memory of its own, or is not worth it.
+    is_apart: bool,
 }
 
 /// How an upload ended.
@@ -33,14 +36,19 @@ pub enum UploadEnd {
 
 impl Upload {
     pub fn new(body: RequestBody, stream: SendStream<Bytes>) -> Self {
-        Self { body, stream, waiting: Bytes::new() }
+        Self { body, stream, waiting: Bytes::new(), is_apart: true }
     }
 
     /// Moves what can be moved now.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<UploadEnd> {
         loop {
-            if !ready!(self.poll_send(cx)) {
-                return Poll::Ready(UploadEnd::Stopped);
+            match self.poll_send(cx) {
+                Poll::Ready(true) => {}
+                Poll::Ready(false) => return Poll::Ready(UploadEnd::Stopped),
+                Poll::Pending => {
+                    self.let_go();
+                    return Poll::Pending;
+                }
             }
             let frame = match Pin::new(&mut self.body).poll_frame(cx) {
                 Poll::Ready(frame) => frame,
@@ -74,6 +82,7 @@ impl Upload {
                             return Poll::Ready(if sent.is_ok() { UploadEnd::Sent } else { UploadEnd::Stopped });
                         }
                         self.waiting = data;
+                        self.is_apart = false;
                     }
                     Err(frame) => {
                         let Ok(mut trailers) = frame.into_trailers() else { continue };
@@ -87,6 +96,15 @@ impl Upload {
                     }
                 },
             }
+        }
+    }
+
+    /// Of the buffer that the chunk is part of: nobody knows how long it waits.
+    fn let_go(&mut self) {
+        if !std::mem::replace(&mut self.is_apart, true)
+            && let Some(account) = self.body.account()
+        {
+            self.waiting = holding::apart(account, std::mem::take(&mut self.waiting));
         }
     }
 

@@ -38,7 +38,7 @@ pub fn check(input: &[u8]) {
     let Ok(own) = std::str::from_utf8(input) else { return };
     let found = net::memory::of_groups(&ROOT, own);
     assert_ne!(found, Some(OUTSIDE), "a file outside of the groups was read");
-    if own.split('/').all(|part| part != "." && !part.contains("..")) {
+    if own.split(['/', ':', '\n']).all(|part| part != "." && !part.contains("..")) {
         assert_eq!(found, own.lines().filter_map(least).min());
     }
 }

@@ -13,7 +13,7 @@ pub fn start_controller_manager(launcher: &Launcher, server: &ApiServer, control
     let mut args = common_flags(server)?;
     args.extend([
         format!("--controllers={}", controllers.join(",")),
-        format!("--service-account-private-key-file={}", server.keys.service_accounts.key.display()),
+        format!("--service-account-private-key-file={}", server.keys.service_accounts.display()),
         format!("--root-ca-file={}", server.keys.authority_file.display()),
         "--use-service-account-credentials".to_owned(),
         "--kube-api-qps=500".to_owned(),

@@ -67,6 +67,18 @@ impl AgentOptions {
         Self { flags }
     }
 
+    /// The same, linked to another tunnel-server too.
+    #[must_use]
+    pub fn also(mut self, server: SocketAddr) -> Self {
+        self.flags.push(format!("--server={server}"));
+        self
+    }
+
+    /// Its arguments, the program's name first.
+    pub fn flags(self) -> Vec<String> {
+        self.flags
+    }
+
     /// The same with another destination that it may reach.
     #[must_use]
     pub fn allow(mut self, destination: &str) -> Self {

@@ -3,25 +3,15 @@
 
 mod strangers;
 
-use std::process::Command;
-
 use hub_tests::prelude::*;
 use libtest_mimic::Trial;
 
 use crate::fixture::{Fixture, Planes, TUNNELLED, on_hub};
+use crate::installed::{Installed, RELEASE, shell};
 
-const RELEASE: &str = "cluster-gateway";
 const SERVER: &str = "cluster-gateway-tunnel-server";
 const AGENT: &str = "tunnel-agent-tunnelled";
-/// Somebody else serves the API group on this hub.
-const NO_API_SERVICE: &str = "--set=apiService.create=false";
 const LABEL: &str = "cluster.core.oam.dev/cluster-credential-type";
-
-/// A release in a namespace of its own. It is installed, but nothing of it runs.
-struct Installed<'a> {
-    planes: &'a Planes,
-    namespace: &'static str,
-}
 
 pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     let own = vec![
@@ -65,7 +55,10 @@ fn rights(release: &Installed<'_>, clusters: &str) -> Result<()> {
         "cluster-gateway-tls",
         "cluster-gateway-tunnel-agents-tls",
         "cluster-gateway-tunnel-frontends-tls",
-        // Where cert-manager keeps the keys of CAs.
+        // The keys of CAs, of helm and of cert-manager.
+        "cluster-gateway-tls-ca",
+        "cluster-gateway-tunnel-agents-tls-ca",
+        "cluster-gateway-tunnel-frontends-tls-ca",
         "cluster-gateway-ca",
         "cluster-gateway-tunnel-agents-ca",
         "cluster-gateway-tunnel-frontends-ca",
@@ -130,48 +123,4 @@ fn register(planes: &Planes, namespace: &str) -> Result<()> {
 fn is_registered(planes: &Planes, namespace: &str) -> Result<bool> {
     let words = format!("get secrets -n {namespace} -l {LABEL} -o name");
     Ok(planes.hub.server.kubectl().ok(&words)?.contains("berlin"))
-}
-
-/// Runs a line as an operator would, who has kubectl.
-fn shell(planes: &Planes, line: &str) -> Result<()> {
-    let kubectl = planes.hub.server.kubectl();
-    let programs = kubectl.binary.parent().context("kubectl is nowhere")?.display();
-    let path = format!("{programs}:{}", std::env::var("PATH")?);
-    let mut command = Command::new("sh");
-    command.args(["-ec", line]).env("PATH", path).env("KUBECONFIG", &kubectl.kubeconfig).env("HOME", &kubectl.cache);
-    let output = command.output()?;
-    ensure!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
-    Ok(())
-}
-
-// === impl Installed ===
-
-impl Installed<'_> {
-    /// Runs a command of helm and returns what it prints, the notes among it.
-    fn helm(&self, command: &str, more: &[String]) -> Result<String> {
-        let own = ["--create-namespace".to_owned(), NO_API_SERVICE.to_owned()];
-        let own = if command == "install" { &own[..] } else { &[] };
-        self.planes.helm.on_chart(&format!("{command} {RELEASE}"), self.namespace, &[own, more].concat())
-    }
-
-    /// Where the gateway would read clusters.
-    fn secret_namespace(&self) -> Result<String> {
-        let kubectl = self.planes.hub.server.kubectl();
-        let text = kubectl.ok(&format!("get deployment {RELEASE} -n {} -o json", self.namespace))?;
-        let deployment: Value = serde_json::from_str(&text)?;
-        let args =
-            deployment["spec"]["template"]["spec"]["containers"][0]["args"].as_array().context("no arguments")?;
-        let flag = args.iter().find_map(|arg| arg.as_str()?.strip_prefix("--secret-namespace="));
-        Ok(flag.context("no --secret-namespace")?.to_owned())
-    }
-
-    /// What the hub says of an account of this release.
-    fn may(&self, account: &str, attributes: &Value) -> Result<bool> {
-        self.planes.may(self.namespace, account, attributes)
-    }
-
-    fn uninstall(&self) -> Result<()> {
-        let words = ["uninstall", RELEASE, "--namespace", self.namespace, "--wait"];
-        self.planes.helm.args(words).run()?.success().map(drop)
-    }
 }

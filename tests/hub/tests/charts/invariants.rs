@@ -38,9 +38,11 @@ pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
             "invariants::the tunnel's ends know each other, and agents are no gateways",
             |helm, path| each(helm, path, pairs::check),
         ),
-        rendering(fixture, "invariants::the container is locked down, probed, and has time to drain", |helm, path| {
-            each(helm, path, container)
-        }),
+        rendering(
+            fixture,
+            "invariants::the container is locked down, probed, spread, and has time to drain",
+            |helm, path| each(helm, path, container),
+        ),
         rendering(fixture, "invariants::names, ports and labels refer to what is there", |helm, path| {
             each(helm, path, references)
         }),
@@ -148,10 +150,27 @@ fn apart(objects: &Objects<'_>, read: &Value) -> Result<()> {
 
 fn container(objects: &Objects<'_>) -> Result<()> {
     objects.workloads()?.into_iter().try_for_each(|deployment| {
+        let pod = &deployment["spec"]["template"]["spec"];
+        // Where each pod takes a port of its node, no node may have room for one more.
+        let (surge, unavailable) = if pod["hostNetwork"] == true { (0, 1) } else { (1, 0) };
         let strategy = &deployment["spec"]["strategy"]["rollingUpdate"];
-        ensure!(*strategy == json!({"maxSurge": 1, "maxUnavailable": 0}), "{strategy}");
-        locked_down(&deployment["spec"]["template"]["spec"])
+        ensure!(*strategy == json!({"maxSurge": surge, "maxUnavailable": unavailable}), "{strategy}");
+        spread(pod)?;
+        locked_down(pod)
     })
+}
+
+/// Pods of one `ReplicaSet` are spread. Counted with those of the one before, which are about to
+/// go, the new ones would all find the same node the emptiest after a drain.
+fn spread(pod: &Value) -> Result<()> {
+    let Some(constraints) = pod["topologySpreadConstraints"].as_array() else {
+        ensure!(pod["affinity"].is_object(), "pods may all stand on one node");
+        return Ok(());
+    };
+    let by_node = constraints.iter().find(|constraint| constraint["topologyKey"] == "kubernetes.io/hostname");
+    let by_node = by_node.context("pods may all stand on one node")?;
+    ensure!(by_node["matchLabelKeys"] == json!(["pod-template-hash"]), "{by_node}");
+    Ok(())
 }
 
 fn locked_down(pod: &Value) -> Result<()> {
@@ -202,6 +221,19 @@ fn references(objects: &Objects<'_>) -> Result<()> {
     for budget in objects.of("PodDisruptionBudget") {
         selected(&workloads, &budget["spec"]["selector"]["matchLabels"])?;
     }
+    // Off unless asked.
+    ensure!(objects.of("NetworkPolicy").next().is_some() == objects.case.contains("polic"), "policies");
+    ensure!(objects.of("HorizontalPodAutoscaler").next().is_some() == (objects.case == "autoscaled"), "autoscalers");
+    for policy in objects.of("NetworkPolicy") {
+        let pod = &selected(&workloads, &policy["spec"]["podSelector"]["matchLabels"])?["spec"]["template"]["spec"];
+        served(&pod["containers"][0], policy)?;
+    }
+    for scaler in objects.of("HorizontalPodAutoscaler") {
+        let target = &scaler["spec"]["scaleTargetRef"]["name"];
+        let deployment = workloads.iter().find(|deployment| deployment["metadata"]["name"] == *target);
+        // An upgrade would undo what the autoscaler did.
+        ensure!(deployment.context("it scales nothing")?["spec"]["replicas"].is_null(), "two say how many");
+    }
     for api_service in objects.of("APIService") {
         let spec = &api_service["spec"]["service"];
         let service = objects.of("Service").find(|service| service["metadata"]["name"] == spec["name"]);
@@ -209,6 +241,22 @@ fn references(objects: &Objects<'_>) -> Result<()> {
         ensure!(spec["port"] == service["spec"]["ports"][0]["port"], "{spec}");
         ensure!(program(selected(&workloads, &service["spec"]["selector"])?) == GATEWAY, "{spec}");
     }
+    Ok(())
+}
+
+/// A policy lets in to each port of its pods, and only peers that the values or the chart name.
+fn served(container: &Value, policy: &Value) -> Result<()> {
+    let rules = policy["spec"]["ingress"].as_array().context("nobody may connect")?;
+    let ports = container["ports"].as_array().context("no ports")?;
+    for port in ports {
+        let rule = rules.iter().find(|rule| rule["ports"][0]["port"] == port["name"]);
+        let rule = rule.with_context(|| format!("nobody may connect to {port}"))?;
+        let peers = rule["from"].as_array();
+        ensure!(peers.is_none_or(|peers| !peers.is_empty()), "{rule}");
+        // Which gateways these are is known without values.
+        ensure!(port["name"] != "frontends" || peers.is_some(), "everybody may connect to {port}");
+    }
+    ensure!(rules.len() == ports.len(), "{rules:?}");
     Ok(())
 }
 

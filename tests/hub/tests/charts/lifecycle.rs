@@ -46,16 +46,28 @@ fn lifecycle(planes: &Planes) -> Result<()> {
     planes.hub.server.kubectl().ok(&format!("get secret {CLUSTER} -n {NAMESPACE} -o name")).map(drop)
 }
 
-/// Another CA and certificate, for the gateway that runs: as the chart's documentation says.
+/// Another certificate, and another CA, for the gateway that runs: as the chart's documentation
+/// says. The API is there all the time, also before the pods see their new files.
 fn renew(planes: &Planes, release: &Release<'_>, user: &Credential, before: &(Value, Value)) -> Result<()> {
-    planes.hub.server.kubectl().ok(&format!("delete secret {RELEASE}-tls -n {NAMESPACE}"))?;
-    release.upgrade("replicas=2")?;
-    let (secret, authority) = certificates(planes, release)?;
-    ensure!(secret["tls.crt"] != before.0["tls.crt"] && authority != before.1, "nothing was renewed");
-    ensure!(secret["ca.crt"] == authority, "the hub believes another CA");
+    let kubectl = planes.hub.server.kubectl();
+    let delete = |name: &str, values: &str| {
+        kubectl.ok(&format!("delete secret {name} -n {NAMESPACE}"))?;
+        release.upgrade(values)?;
+        certificates(planes, release)
+    };
+    let (secret, authority) = delete(&format!("{RELEASE}-tls"), "replicas=2")?;
+    ensure!(secret["tls.crt"] != before.0["tls.crt"] && authority == before.1, "not renewed below the same CA");
+    use_member(planes, user, "renewed")?;
+    let (kept, authority) = delete(&format!("{RELEASE}-tls-ca"), "replicas=3")?;
+    ensure!(kept["tls.crt"] == secret["tls.crt"] && authority != before.1, "not just another CA");
+    use_member(planes, user, "another-ca")?;
+    let (secret, authority) = delete(&format!("{RELEASE}-tls"), "replicas=2")?;
+    ensure!(secret["tls.crt"] != kept["tls.crt"] && secret["ca.crt"] == authority, "the hub believes another CA");
+    use_member(planes, user, "still-the-old-pair")?;
     release.workload()?; // writes the volume's files, as the kubelet does in time
-    let use_it = || use_member(planes, user, "renewed");
-    wait::until("the hub to believe the gateway again", RELOAD, use_it)
+    let served = || release.serves(&secret["tls.crt"]);
+    wait::until_true("the gateway to serve the new pair", RELOAD, served)?;
+    use_member(planes, user, "the-new-pair")
 }
 
 /// Writes through the hub and the gateway, and looks for it on the member.
@@ -99,17 +111,24 @@ fn rights(planes: &Planes) -> Result<()> {
 
 /// A generated pair stays as long as it is for the right host, even when cert-manager comes.
 fn kept_pairs(release: &Release<'_>) -> Result<()> {
+    let preview = |more: &[&str]| -> Result<Vec<Value>> {
+        release.preview(&more.iter().map(|&word| word.to_owned()).collect::<Vec<_>>())
+    };
     let bundle = |more: &[&str]| -> Result<Value> {
-        let more: Vec<String> = more.iter().map(|&word| word.to_owned()).collect();
-        let mut objects = release.preview(&more)?;
+        let mut objects = preview(more)?;
         let service = objects.iter_mut().find(|object| object["kind"] == "APIService").context("no APIService")?;
         Ok(service["spec"]["caBundle"].take())
     };
     let here = release.api_service()?["spec"]["caBundle"].take();
     ensure!(bundle(&["--set=replicas=5"])? == here, "another CA for nothing");
     ensure!(bundle(&["--api-versions=cert-manager.io/v1"])? == here, "cert-manager took over by itself");
-    let other = bundle(&["--set=service.name=other"])?;
-    ensure!(other.is_string() && other != here, "a certificate for another host is kept");
+    let pair = |more: &[&str]| -> Result<Value> {
+        let mut objects = preview(more)?;
+        let secret = objects.iter_mut().find(|object| object["metadata"]["name"] == format!("{RELEASE}-tls"));
+        Ok(secret.context("no Secret")?["data"]["tls.crt"].take())
+    };
+    let (kept, other) = (pair(&["--set=replicas=5"])?, pair(&["--set=service.name=other"])?);
+    ensure!(other.is_string() && other != kept, "a certificate for another host is kept");
     ensure!(bundle(&["--set=tls.certManager.enabled=true"])?.is_null(), "two sources of one CA");
     Ok(())
 }

@@ -5,13 +5,17 @@
 //! one has a hub of its own, started by the first test that needs one.
 
 mod apart;
+mod commands;
 mod dry_run;
 mod fixture;
+mod installed;
 mod invariants;
 mod kubevela;
 mod lifecycle;
 mod matrix;
+mod monitoring;
 mod release;
+mod renewal;
 mod schema;
 mod tunnel;
 
@@ -34,9 +38,12 @@ fn main() -> ExitCode {
         kubevela::trials(&fixture),
         tunnel::trials(&fixture),
         apart::trials(&fixture),
+        commands::trials(&fixture),
+        renewal::trials(&fixture),
         dry_run::trials(&fixture),
         invariants::trials(&fixture),
         schema::trials(&fixture),
+        monitoring::trials(&fixture),
     ];
     let conclusion = libtest_mimic::run(&arguments, trials.into_iter().flatten().collect());
     fixture.close(conclusion.has_failed());

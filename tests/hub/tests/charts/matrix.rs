@@ -38,12 +38,26 @@ pub(crate) fn cases() -> Vec<Case> {
             json!({"secretNamespace": "clusters", "featureGates": {"HealthinessCheck": true, "ClientIdentityPenetration": true}}),
         ),
         case("ocm", json!({"ocm": {"enabled": true}})),
+        case("autoscaled", json!({"autoscaling": {"enabled": true, "minReplicas": 3, "maxReplicas": 5, "targetCPUUtilizationPercentage": 60}})),
+        case("policies", policies(&json!({"tunnel": {"server": {"enabled": true}}}))),
+        case("policies with an embedded tunnel", policies(&json!({"tunnel": {"embedded": {"enabled": true}}}))),
+        case("policies without peers", json!({"networkPolicy": {"enabled": true}, "tunnel": {"server": {"enabled": true}}})),
         case("much", much()),
     ]
     .into_iter()
     .chain(tunnel())
     .chain(agent())
     .collect()
+}
+
+/// Network policies with a peer of each kind.
+fn policies(values: &Value) -> Value {
+    let mut values = values.clone();
+    values["networkPolicy"] = json!({"enabled": true, "callers": [{"ipBlock": {"cidr": "192.0.2.0/24"}}],
+        "agents": [{"ipBlock": {"cidr": "0.0.0.0/0"}}], "frontends": [{"podSelector": {"matchLabels": {"component": "kube-apiserver"}}}],
+        "metrics": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}],
+        "egress": [{"to": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]}]});
+    values
 }
 
 /// The tunnel on the hub.
@@ -118,6 +132,12 @@ fn agent() -> Vec<Case> {
             with(&json!({"credential": {"type": "certificate", "certificate": pair.chain_pem, "key": pair.key_pem},
                 "proxy": {"url": "http://proxy.example.test:3128"}})),
         ),
+        (
+            "agent with a policy",
+            with(&json!({"credential": {"existingSecret": "mine"}, "networkPolicy": {"enabled": true,
+                "metrics": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}],
+                "egress": [{"ports": [{"port": 8091, "protocol": "TCP"}]}]}})),
+        ),
         ("agent and much", much),
     ];
     cases.into_iter().map(|(name, values)| Case { chart: Chart::Agent, ..case(name, values) }).collect()
@@ -141,7 +161,9 @@ fn much() -> Value {
                 {"kind": "Group", "name": "admins"}, {"kind": "ServiceAccount", "name": "bot", "namespace": "default"},
             ]},
         ],
-        "metrics": {"annotations": true, "anonymous": true, "serviceMonitor": {"enabled": true, "labels": {"release": "prometheus"}}},
+        "metrics": {"annotations": true, "anonymous": true, "serviceMonitor": {"enabled": true, "labels": {"release": "prometheus"}},
+            "prometheusRule": {"enabled": true, "labels": {"release": "prometheus"}, "runbooks": "https://docs.example.test/operations"},
+            "dashboard": {"enabled": true}},
         "log": {"format": "json", "level": "info,gateway=debug"},
         "shutdownDelaySeconds": 15, "drainTimeoutSeconds": 120,
         "extraArgs": ["--dial-timeout=5s"],

@@ -3,12 +3,16 @@
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use gateway::Gateway;
 use hub_tests::helm::Workload;
 use hub_tests::http::Client;
 use hub_tests::hub::SECRET_NAMESPACE as NAMESPACE;
 use hub_tests::ports;
 use hub_tests::prelude::*;
+use tokio_rustls::rustls::pki_types::CertificateDer;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 
 use crate::fixture::Planes;
 
@@ -82,7 +86,8 @@ impl<'a> Release<'a> {
     /// Runs `workload` and waits until its readiness probe would succeed.
     pub(crate) fn run(&self, workload: &Workload) -> Result<Gateway> {
         let gateway = Gateway::start(&workload.args).with_context(|| workload.args.join(" "))?;
-        ensure!(gateway.address() == (Ipv4Addr::UNSPECIFIED, self.port).into(), "at {}", gateway.address());
+        let address = gateway.address();
+        ensure!(address.ip().is_unspecified() && address.port() == self.port, "at {address}");
         gateway.wait_ready(READY)?;
         self.probe(&workload.deployment["spec"]["template"]["spec"]["containers"][0])?;
         Ok(gateway)
@@ -96,6 +101,13 @@ impl<'a> Release<'a> {
             client.get(path, &[])?.expect(StatusCode::OK).context(probe)?;
         }
         Ok(())
+    }
+
+    /// Whether the running gateway shows this certificate, in a Secret's form.
+    pub(crate) fn serves(&self, certificate: &Value) -> Result<bool> {
+        let pem = BASE64.decode(certificate.as_str().context("no certificate")?)?;
+        let shown = Client::probe((Ipv4Addr::LOCALHOST, self.port).into()).peer_certificate()?;
+        Ok(shown == CertificateDer::from_pem_slice(&pem)?)
     }
 
     /// Waits until the hub says `expected` of the API's availability: status and reason.

@@ -11,7 +11,7 @@ use crate::fixture::{Fixture, rendering};
 use crate::matrix;
 
 /// Values of the gateway's chart, and what is told of them.
-const WRONG: [(&str, &str); 15] = [
+const WRONG: [(&str, &str); 19] = [
     ("replica=3", "'replica' not allowed"),
     ("tls.certmanager.enabled=true", "'certmanager' not allowed"),
     ("tls.insecureSkipTLSVerify=true", "'insecureSkipTLSVerify' not allowed"),
@@ -27,6 +27,10 @@ const WRONG: [(&str, &str); 15] = [
     ("service.name=Door", "/service/name"),
     ("secretNamespace=Clusters", "/secretNamespace"),
     ("tls.existingSecret=mine", "tls.caBundle is required"),
+    ("networkPolicy.enable=true", "'enable' not allowed"),
+    ("autoscaling.enabled=true,autoscaling.minReplicas=11", "greater than autoscaling.maxReplicas"),
+    ("autoscaling.enabled=true,resources.requests.cpu=null", "requires resources.requests.cpu"),
+    ("autoscaling.enabled=true,tunnel.embedded.enabled=true", "maxReplicas greater than two"),
 ];
 
 /// Values of the gateway's chart that mean nothing together.

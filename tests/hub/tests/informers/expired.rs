@@ -5,14 +5,19 @@
 //! `eventFreshDuration`), but only of its own lifetime: after a restart everything older than its
 //! first list has expired. So this hub is one of its own.
 
+use hub_tests::control_plane::ApiServer;
 use hub_tests::hub::SECRET_NAMESPACE;
 use hub_tests::kubeconfig::Kubeconfig;
 use hub_tests::prelude::*;
+use hub_tests::product::Product;
 
 use super::churn::Churn;
 use super::crew::Crew;
 
 const NAME: &str = "forgetful";
+/// A client that meets another failure than a refused connection while it tries to resume begins
+/// anew, and is told nothing of its version: it gets another chance.
+const OUTAGES: usize = 3;
 /// The clients back off while nobody answers, up to 30 s between two tries in the worst case.
 const LIMIT: Duration = Duration::from_mins(1);
 const CHANGES: usize = 25;
@@ -33,17 +38,12 @@ pub(super) fn expired(testbed: &Testbed) -> Result<()> {
     let mut crew = Crew::default();
     crew.join(testbed, NAME, &kubeconfig)?;
     crew.equal(&churn, LIMIT)?;
-    // client-go begins anew, without trying to resume, after a watch of less than a second on which
-    // nothing came.
-    churn.change(CHANGES)?;
-    crew.equal(&churn, LIMIT)?;
-    gateway.restart(|| {
-        churn.change(CHANGES)?;
-        hub.stop()?;
-        hub.start_again()?;
-        hub.wait_ready()
-    })?;
-    crew.equal(&churn, LIMIT)?;
+    for _ in 0..OUTAGES {
+        outage(&mut hub, &gateway, &mut churn, &mut crew)?;
+        if crew.reports()?.iter().all(|(_, report)| report.expired > 0) {
+            break;
+        }
+    }
     for (name, report) in crew.reports()? {
         ensure!(report.expired > 0, "{name} was never told that its version has expired: {report:?}");
     }
@@ -63,4 +63,19 @@ pub(super) fn expired(testbed: &Testbed) -> Result<()> {
     hub.wait_ready()?;
     churn.change(CHANGES)?;
     crew.equal(&churn, LIMIT)
+}
+
+/// Gateway and hub are away while something changes.
+fn outage(hub: &mut ApiServer, gateway: &Product, churn: &mut Churn, crew: &mut Crew) -> Result<()> {
+    // client-go begins anew, without trying to resume, after a watch of less than a second on which
+    // nothing came.
+    churn.change(CHANGES)?;
+    crew.equal(churn, LIMIT)?;
+    gateway.restart(|| {
+        churn.change(CHANGES)?;
+        hub.stop()?;
+        hub.start_again()?;
+        hub.wait_ready()
+    })?;
+    crew.equal(churn, LIMIT)
 }

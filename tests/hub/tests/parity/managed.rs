@@ -61,6 +61,15 @@ fn virtual_cluster(testbed: &Testbed, name: &str) -> Result<Value> {
     viewer::get(testbed, Route::Gateway, &format!("/virtualclusters/{name}"))?.expect(StatusCode::OK)?.json()
 }
 
+/// A list from before the gateway noticed the kind is refused as the start of a watch, and kubectl
+/// does not list again by itself.
+fn can_watch(testbed: &Testbed) -> Result<()> {
+    let list = viewer::get(testbed, Route::Gateway, "/virtualclusters")?.expect(StatusCode::OK)?.json()?;
+    let version = list["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+    let watch = format!("/virtualclusters?watch=true&timeoutSeconds=1&resourceVersion={version}");
+    viewer::get(testbed, Route::Gateway, &watch)?.expect(StatusCode::OK).map(drop)
+}
+
 fn is_gone(testbed: &Testbed, name: &str) -> Result<()> {
     let answer = viewer::get(testbed, Route::Gateway, &format!("/virtualclusters/{name}"))?;
     answer.expect(StatusCode::NOT_FOUND).map(drop)
@@ -78,6 +87,7 @@ fn managed(testbed: &Testbed) -> Result<()> {
     let object = wait::until("the managed cluster", FOUND, || virtual_cluster(testbed, SPOKE))?;
     let spec = json!({"accepted": true, "endpoint": "-", "credential-type": "ManagedCluster"});
     ensure!(object["spec"] == spec && object["metadata"]["labels"]["region"] == "south", "{object}");
+    wait::until("a list that can be watched from", FOUND, || can_watch(testbed))?;
     let viewer_kubectl = viewer::kubectl(testbed, Route::Hub)?;
     let selector = format!("--field-selector=metadata.name={BOTH}");
     let words = format!("get vc {selector} -w --output-watch-events");

@@ -124,6 +124,7 @@ impl Hub {
             Some(Fault::Status(code)) => Err(refuse(code, "the test says so")),
             Some(Fault::Busy(seconds)) => Err(Refusal::Busy(seconds)),
             Some(Fault::Garbage) => Err(Refusal::Garbage),
+            Some(Fault::Answer(code, kind, body)) => Err(Refusal::Answer(code, kind, body)),
             Some(Fault::Hang) => std::future::pending().await,
             Some(Fault::Delay(delay)) => {
                 tokio::time::sleep(delay).await;

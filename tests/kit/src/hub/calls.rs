@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::HeaderValue;
 use parking_lot::Mutex;
 
@@ -42,6 +43,8 @@ pub enum Fault {
     Busy(u16),
     /// An answer that is no JSON.
     Garbage,
+    /// This status, content type and body.
+    Answer(u16, &'static str, Bytes),
     /// No answer ever.
     Hang,
     /// The proper answer, this much later (tokio time).

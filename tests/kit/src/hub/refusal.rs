@@ -30,6 +30,8 @@ pub(super) enum Refusal {
     Busy(u16),
     /// A body that is no JSON, with status 200.
     Garbage,
+    /// This status, content type and body.
+    Answer(u16, &'static str, Bytes),
 }
 
 /// A refusal with a Status.
@@ -44,6 +46,11 @@ impl From<Refusal> for Response<Body> {
             Refusal::Busy(seconds) => {
                 let mut response = respond(429, Bytes::from_static(b"Too many requests, please try again later."));
                 response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+                response
+            }
+            Refusal::Answer(code, kind, body) => {
+                let mut response = respond(code, body);
+                response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
                 response
             }
             Refusal::Garbage => respond(200, Bytes::from_static(b"<html>")),

@@ -10,6 +10,7 @@ mod contract;
 mod documents;
 mod dynamic;
 mod faults;
+mod hostile;
 mod identity;
 mod isolation;
 mod metrics;

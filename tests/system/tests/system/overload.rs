@@ -3,6 +3,7 @@
 
 mod exempt;
 mod held;
+mod members;
 mod reviews;
 mod strangers;
 mod watches;

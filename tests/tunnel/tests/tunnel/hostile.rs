@@ -1,5 +1,7 @@
 //! What is no `CONNECT` is answered or cut off, in bounded time, and leaves nothing behind.
 
+mod agents;
+
 use std::time::Duration;
 
 use kit::wait::{becomes, within};

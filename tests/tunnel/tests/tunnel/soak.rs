@@ -13,7 +13,7 @@ use tunnel_tests::measure::{descriptors, resident};
 use tunnel_tests::testbed::CLUSTER;
 use tunnel_tests::{AgentSpec, Caller, Frontend, Site, Testbed};
 
-const SECONDS: u64 = 40;
+const SECONDS: u64 = 15;
 /// Callers that dial at the same time.
 const CALLERS: usize = 8;
 /// What memory may grow by between the end of the first third and the end: the allocator's own

@@ -159,3 +159,13 @@ fn labels_of_the_contract_are_not_for_others_to_set() {
     assert_eq!(document["metadata"]["labels"][CREDENTIAL_TYPE_LABEL], "ServiceAccountToken");
     assert!(document["metadata"]["namespace"].is_null());
 }
+
+#[test]
+fn which_member_it_is_and_whose_token_are_said_in_annotations() {
+    let (member_uid, member_account) = (Some("u-1".to_owned()), Some("ns/berlin".to_owned()));
+    let document =
+        ClusterSecret { member_uid, member_account, ..token_cluster() }.document(None, "c1").expect("written");
+    let annotations = &document["metadata"]["annotations"];
+    assert_eq!(annotations["cluster.core.oam.dev/member-uid"], "u-1");
+    assert_eq!(annotations["cluster.core.oam.dev/member-account"], "ns/berlin");
+}

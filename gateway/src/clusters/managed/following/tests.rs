@@ -95,7 +95,7 @@ async fn there_are_none_only_where_discovery_says_so_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_may_not_look_asks_ever_more_seldom_and_says_so_once() {
+async fn who_may_not_look_asks_ever_more_seldom_and_alarms_nobody() {
     let (lines, _guard) = Lines::collect();
     let followed = Followed::displayed(StatusCode::FORBIDDEN);
     followed.managed.known().await;
@@ -104,7 +104,7 @@ async fn who_may_not_look_asks_ever_more_seldom_and_says_so_once() {
     let pauses: Vec<_> = asked.windows(2).map(|pair| (pair[1] - pair[0]).as_secs()).collect();
     assert_eq!(pauses, [30, 60, 120, 240, 480, 600, 600, 600, 600]);
     let told = lines.take();
-    assert!(told.len() == 1 && told[0].starts_with("INFO"), "{told:?}");
+    assert!(told.is_empty(), "{told:?}");
     // Somebody has seen them: a reader with other rights, or with new ones of ours.
     followed.managed.look();
     followed.answering(StatusCode::OK, 1).await;

@@ -25,7 +25,9 @@ async fn connected(streams: u32) -> (Arc<Connection>, Gauge) {
 }
 
 async fn start(ours: DuplexStream, open: &Gauge, leaving: Option<CancellationToken>) -> Arc<Connection> {
-    Connection::start(ours, &Target::sample(), InFlight::new(open), Arc::default(), leaving).await.unwrap()
+    let target = Target::sample();
+    let held = target.accounts.open(0);
+    Connection::start(ours, &target, held, InFlight::new(open), Arc::default(), leaving).await.unwrap()
 }
 
 async fn until_closed(open: &Gauge) -> Duration {

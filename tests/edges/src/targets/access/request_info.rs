@@ -115,8 +115,7 @@ impl Info {
     /// is `k8s.io/apimachinery`'s, and compared beside the real one elsewhere.
     pub fn may_select(&self, name: &str) -> bool {
         self.selecting.iter().any(|term| {
-            term.strip_prefix("metadata.name")
-                .is_some_and(|rest| rest.trim_start_matches('=').replace('\\', "") == name)
+            term.strip_prefix("metadata.name").is_some_and(|rest| unescaped(rest.trim_start_matches('=')) == name)
         })
     }
 
@@ -136,7 +135,7 @@ impl Info {
             let watches = first("watch").is_some_and(|value| !["0", "false"].contains(&&*value.to_lowercase()));
             self.verb = String::from(if watches { "watch" } else { "list" });
             let selector = first("fieldSelector").unwrap_or_default();
-            self.selecting = selector.split(',').map(ToOwned::to_owned).collect();
+            self.selecting = terms(selector);
         }
         if self.name.is_empty() && self.verb == "delete" {
             self.verb = String::from("deletecollection");
@@ -146,4 +145,27 @@ impl Info {
             self.label_selector = String::from(first("labelSelector").unwrap_or_default());
         }
     }
+}
+
+/// The terms of a field selector, which commas separate (`fields.splitTerms`).
+fn terms(selector: &str) -> Vec<String> {
+    let (mut terms, mut is_escaped) = (vec![String::new()], false);
+    for character in selector.chars() {
+        if character == ',' && !is_escaped {
+            terms.push(String::new());
+            continue;
+        }
+        is_escaped = character == '\\' && !is_escaped;
+        terms.last_mut().expect("there is one").push(character);
+    }
+    terms
+}
+
+/// `fields.UnescapeValue`, of what it takes.
+fn unescaped(value: &str) -> String {
+    let mut characters = value.chars();
+    std::iter::from_fn(|| {
+        characters.next().and_then(|first| if first == '\\' { characters.next() } else { Some(first) })
+    })
+    .collect()
 }

@@ -49,9 +49,16 @@ async fn stalled_uploads_of_a_byte_a_frame_end_nobody_elses(member: Http) {
 
     // A member that reads at last gets all of it.
     gate.open();
-    for upload in uploads {
-        client.send_all(&encode(DATA, END_STREAM, upload, b"")).await;
-        client.until("an answer", |frame| frame.kind == HEADERS && frame.stream == upload).await;
+    for upload in &uploads {
+        client.send_all(&encode(DATA, END_STREAM, *upload, b"")).await;
+    }
+    // They may have reached the member in any order.
+    let mut left = uploads;
+    while !left.is_empty() {
+        let answer = client.until("an answer", |frame| frame.kind == HEADERS && left.contains(&frame.stream)).await;
+        left.retain(|upload| *upload != answer.stream);
+    }
+    for _ in 0..UPLOADS {
         let request = member.next_request().await;
         assert_eq!((request.body_ended().await, request.body_bytes()), (BodyEnd::Complete, WINDOW as u64));
     }

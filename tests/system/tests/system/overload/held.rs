@@ -24,8 +24,8 @@ const STREAMS: usize = 16;
 const QUIET: Duration = Duration::from_millis(300);
 
 /// A gateway that may hold little, and bob with a watch there and a connection for more.
-struct Narrow {
-    fixture: Fixture,
+pub(super) struct Narrow {
+    pub(super) fixture: Fixture,
     bob: Connection,
     watches: Streams,
 }
@@ -33,7 +33,7 @@ struct Narrow {
 // === impl Narrow ===
 
 impl Narrow {
-    async fn start() -> Self {
+    pub(super) async fn start() -> Self {
         let fixture = Fixture::with(&["--max-held-bytes=4Mi"]).await;
         let watches = fixture.member.streams("/api/v1/pods");
         let bob = fixture.connect(Http::H2, "bob").await;
@@ -42,7 +42,7 @@ impl Narrow {
 
     /// Has `greed` done, during which bob's watch sees each of its events and his requests are
     /// answered.
-    async fn beside<T>(&mut self, greed: impl Future<Output = T>) -> T {
+    pub(super) async fn beside<T>(&mut self, greed: impl Future<Output = T>) -> T {
         let mut watch = self.bob.open_beside("GET", &proxied(CLUSTER, WATCH)).await.expect("a head");
         let (_, events) = self.watches.next().await;
         let bob = async {
@@ -65,7 +65,7 @@ impl Narrow {
         metric(&mut self.fixture.connect(Http::H2, "root").await, name).await
     }
 
-    async fn assert_within_limit(&self) {
+    pub(super) async fn assert_within_limit(&self) {
         assert_eq!(self.metric("cluster_gateway_held_bytes_limit").await, LIMIT);
         let held = self.metric("cluster_gateway_held_bytes").await;
         assert!(held <= LIMIT, "{held} bytes are held");

@@ -8,7 +8,8 @@ use tokio::time::Instant;
 
 /// Lines within one [`PERIOD`]; what comes beyond is counted and told of with the next line.
 const MOST: u32 = 20;
-const PERIOD: Duration = Duration::from_secs(10);
+/// After which as many lines are written again.
+pub const PERIOD: Duration = Duration::from_secs(10);
 
 /// Cheap to clone; clones count together.
 #[derive(Debug, Clone, Default)]
@@ -38,6 +39,11 @@ impl LogThrottle {
         }
         state.told += 1;
         Some(std::mem::take(&mut state.untold))
+    }
+
+    /// No line was asked for in this [`PERIOD`].
+    pub fn is_idle(&self) -> bool {
+        self.0.lock().since.is_none_or(|since| since.elapsed() >= PERIOD)
     }
 }
 

@@ -1,0 +1,119 @@
+//! A tunnel-agent: its identity on the hub, and what runs on the member.
+
+use api::cluster_name::ClusterName;
+use secrecy::ExposeSecret as _;
+use serde_json::{Value, json};
+
+use crate::account::{Account, MANAGED_BY};
+use crate::member::Token;
+use crate::rights::Rights;
+use crate::trouble::Result;
+
+/// Name of the release, and of the Secret with the agent's token.
+pub const RELEASE: &str = "tunnel-agent";
+/// Keys of that Secret.
+pub const TOKEN: &str = "token";
+const SERVER_CA: &str = "server-ca.crt";
+
+/// Where agents link to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Servers {
+    /// `HOST:PORT`.
+    pub addresses: Vec<String>,
+    /// In their certificate; `None`: the host dialled.
+    pub name: Option<String>,
+    /// PEM; `None`: the system's roots.
+    pub authority: Option<String>,
+}
+
+/// The agent's ServiceAccount on the hub.
+pub fn account(cluster: &ClusterName, namespace: &str) -> Result<Account> {
+    let account = Account::of(cluster, namespace)?;
+    Ok(Account { name: format!("{RELEASE}-{cluster}"), ..account })
+}
+
+/// To link this cluster and nothing else.
+pub fn rights(cluster: &ClusterName) -> Rights {
+    let resource = "clustergateways/tunnel";
+    let rule = json!({"apiGroups": [api::GROUP], "resources": [resource], "resourceNames": [cluster.as_str()], "verbs": ["create"]});
+    Rights::Rules(vec![rule])
+}
+
+/// The Secret on the member that the agent reads.
+pub fn secret(namespace: &str, token: &Token, servers: &Servers) -> Value {
+    let mut data = json!({TOKEN: token.value.expose_secret()});
+    if let Some(authority) = &servers.authority {
+        data[SERVER_CA] = json!(authority);
+    }
+    let metadata = json!({"name": RELEASE, "namespace": namespace});
+    json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque", "stringData": data})
+}
+
+/// Values for the agent's chart. The token is not among them.
+pub fn values(cluster: &ClusterName, servers: &Servers, image: Option<&str>) -> Value {
+    let mut values =
+        json!({"cluster": cluster.as_str(), "servers": servers.addresses, "credential": {"existingSecret": RELEASE}});
+    if let Some(name) = &servers.name {
+        values["serverName"] = json!(name);
+    }
+    if servers.authority.is_some() {
+        values["serverCA"] = json!({"secretKey": SERVER_CA});
+    }
+    if let Some(image) = image {
+        let (repository, tag) = split_image(image);
+        values["image"] = json!({"repository": repository, "tag": tag});
+    }
+    values
+}
+
+/// The same object, which goes when the binding of `account` with `uid` does.
+pub fn owned(mut document: Value, account: &Account, uid: &str) -> Value {
+    document["metadata"]["ownerReferences"] = json!([account.owner(uid)]);
+    if document["metadata"]["labels"][MANAGED_BY.0] == "Helm" {
+        // No release of helm's has it.
+        document["metadata"]["labels"][MANAGED_BY.0] = json!(MANAGED_BY.1);
+    }
+    document
+}
+
+/// A port is no tag.
+fn split_image(image: &str) -> (&str, &str) {
+    match image.rsplit_once(':') {
+        Some((repository, tag)) if !tag.contains('/') => (repository, tag),
+        _ => (image, ""),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn berlin() -> ClusterName {
+        ClusterName::parse("berlin").unwrap()
+    }
+
+    #[test]
+    fn an_agent_may_link_its_cluster_and_nothing_else() {
+        let Rights::Rules(rules) = rights(&berlin()) else { panic!("rules") };
+        assert_eq!(
+            rules,
+            [
+                json!({"apiGroups": ["cluster.core.oam.dev"], "resources": ["clustergateways/tunnel"], "resourceNames": ["berlin"], "verbs": ["create"]})
+            ]
+        );
+        assert_eq!(account(&berlin(), "hub").unwrap().path(), "hub/tunnel-agent-berlin");
+    }
+
+    #[test]
+    fn values_name_the_secret_and_hold_no_token() {
+        let servers =
+            Servers { addresses: vec!["hub:8091".into()], name: Some("x.svc".into()), authority: Some("PEM".into()) };
+        let written = values(&berlin(), &servers, Some("registry:5000/tunnel-agent:0.1.0"));
+        let expected = json!({"cluster": "berlin", "servers": ["hub:8091"], "serverName": "x.svc", "credential": {"existingSecret": "tunnel-agent"},
+            "serverCA": {"secretKey": "server-ca.crt"}, "image": {"repository": "registry:5000/tunnel-agent", "tag": "0.1.0"}});
+        assert_eq!(written, expected);
+        assert_eq!(split_image("registry:5000/tunnel-agent"), ("registry:5000/tunnel-agent", ""));
+        let token = Token { secret: "s".into(), value: "t".to_owned().into(), authority: Vec::new() };
+        assert_eq!(secret("ns", &token, &servers)["stringData"], json!({"token": "t", "server-ca.crt": "PEM"}));
+    }
+}

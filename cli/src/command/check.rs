@@ -1,0 +1,324 @@
+//! `check`: hub, gateway, tunnel and members, with a remedy for what is wrong.
+
+use std::collections::HashMap;
+use std::process::ExitCode;
+
+use api::cluster_name::ClusterName;
+use api::secret::TLS_CERT_KEY;
+use fleet::Failure;
+use futures_util::future::join_all;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec, SubjectAccessReview,
+    SubjectAccessReviewSpec,
+};
+use k8s_openapi::api::core::v1::{ConfigMap, Service};
+use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
+use kube::api::{Api, ListParams, PostParams};
+use serde_json::json;
+
+use super::list::{registered, version};
+use crate::expiry::{Expiry, now};
+use crate::findings::{self, Finding, Need, OF_GATEWAY, OF_PERSON};
+use crate::mark::Mark;
+use crate::output::{self, Format};
+use crate::progress::Line;
+use crate::reach::whoami;
+use crate::row::{Facts, Row};
+use crate::session::Session;
+use crate::trouble::{Exit, Result, Trouble};
+use crate::{hops, namespace, selection, servers, span};
+
+/// Deployments looked at.
+const MOST: u32 = 100;
+/// Fields of findings, for readers of JSON.
+type Section = (&'static str, Vec<Finding>);
+
+/// Looks at the hub (APIService, certificates, rights), at the gateway's replicas and rights, at
+/// tunnel-servers, and at each cluster. What you may not look at is a warning.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  kubectl clusters check
+  kubectl clusters check berlin
+  kubectl clusters check -o json")]
+pub struct Check {
+    /// One cluster alone [default: all]
+    name: Option<String>,
+    /// json or yaml
+    #[arg(short, long, value_name = "FORMAT")]
+    output: Option<Format>,
+}
+
+/// What the hub has of the gateway.
+struct Gateway {
+    namespace: String,
+    deployments: std::result::Result<Vec<Deployment>, Trouble>,
+    selector: Vec<(String, String)>,
+}
+
+// === impl Check ===
+
+impl Check {
+    pub async fn run(&self, session: &Session) -> Result<ExitCode> {
+        if matches!(self.output, Some(Format::Wide | Format::Name)) {
+            return Err(Trouble::usage("check has no such output", "leave out -o, or give -o json or -o yaml"));
+        }
+        let name = self.name.as_deref().map(selection::name).transpose()?;
+        let mut sections: Vec<Section> = Vec::new();
+        let (told, took) = session.within(version(session.hub())).await?;
+        let mut hub = vec![Finding::good(format!("it answers: Kubernetes {told}, {}", span::took(took)))];
+        let gateway = hub_findings(session, &mut hub).await;
+        let clusters_namespace = namespace::of_clusters(session).await.unwrap_or_default();
+        hub.extend(own_rights(session, &clusters_namespace).await);
+        sections.push(("hub", hub));
+        if let Some(gateway) = &gateway {
+            sections.push(("gateway", gateway_findings(session, gateway, &clusters_namespace).await));
+            let found = tunnel(session, gateway).await;
+            sections.extend(Some(("tunnel", found)).filter(|(_, found)| !found.is_empty()));
+        }
+        sections.push(("clusters", clusters(session, name.as_ref()).await?));
+        self.show(&sections)
+    }
+
+    fn show(&self, sections: &[Section]) -> Result<ExitCode> {
+        let count = |mark| sections.iter().flat_map(|(_, found)| found).filter(|finding| finding.mark == mark).count();
+        let (bad, warnings) = (count(Mark::Bad), count(Mark::Warning));
+        if let Some(format) = self.output {
+            let sections: Vec<_> =
+                sections.iter().map(|(name, found)| json!({"name": name, "findings": found})).collect();
+            output::print_document(&json!({"sections": sections}), format == Format::Yaml)?;
+        } else {
+            output::print(&text(sections, output::is_coloured()))?;
+            output::print(&format!("{bad} failed, {}\n", output::count(warnings, "warning")))?;
+        }
+        Ok(if bad == 0 { ExitCode::SUCCESS } else { ExitCode::from(Exit::Failed as u8) })
+    }
+}
+
+fn text(sections: &[Section], coloured: bool) -> String {
+    let mut text = String::new();
+    for (name, found) in sections {
+        text.extend([*name, "\n"]);
+        for finding in found {
+            text.extend(["  ", finding.mark.sign(coloured), " ", &crate::text_table::tame(&finding.what), "\n"]);
+            if !finding.remedy.is_empty() {
+                text.extend(["    remedy: ", &crate::text_table::tame(&finding.remedy), "\n"]);
+            }
+        }
+    }
+    text
+}
+
+/// What is registered of the gateway, and how the gateway knows its callers.
+async fn hub_findings(session: &Session, found: &mut Vec<Finding>) -> Option<Gateway> {
+    let client = session.hub();
+    let service = session.within(Api::<APIService>::all(client.clone()).get_opt(namespace::API_SERVICE)).await;
+    let gateway = match service {
+        Err(trouble) => {
+            found.push(unseen("the APIService", &trouble));
+            None
+        }
+        Ok(None) => {
+            let what = format!("there is no APIService {}", namespace::API_SERVICE);
+            found.push(Finding::bad(what, "install the gateway: `kubectl clusters install`"));
+            None
+        }
+        Ok(Some(service)) => {
+            found.extend(findings::api_service(&service, now()));
+            let place = service
+                .spec
+                .and_then(|spec| spec.service)
+                .and_then(|service| Some((service.namespace?, service.name?)));
+            match place {
+                Some((namespace, name)) => Some(gateway(session, namespace, &name).await),
+                None => None,
+            }
+        }
+    };
+    let maps = Api::<ConfigMap>::namespaced(client.clone(), "kube-system");
+    match session.within(maps.get("extension-apiserver-authentication")).await {
+        Ok(map) => found.extend(findings::front_proxy(&map.data.unwrap_or_default(), now())),
+        Err(trouble) => found.push(unseen("the hub's front-proxy CA", &trouble)),
+    }
+    gateway
+}
+
+async fn gateway(session: &Session, namespace: String, name: &str) -> Gateway {
+    let client = session.hub();
+    let services = Api::<Service>::namespaced(client.clone(), &namespace);
+    let service = session.within(services.get(name)).await;
+    let selector = service.ok().and_then(|service| service.spec?.selector).unwrap_or_default().into_iter().collect();
+    let deployments = Api::<Deployment>::namespaced(client.clone(), &namespace);
+    let deployments = session.within(deployments.list(&ListParams::default().limit(MOST))).await.map(|list| list.items);
+    Gateway { namespace, deployments, selector }
+}
+
+async fn gateway_findings(session: &Session, gateway: &Gateway, namespace: &str) -> Vec<Finding> {
+    let deployments = match &gateway.deployments {
+        Ok(deployments) => deployments,
+        Err(trouble) => return vec![unseen("its Deployments", trouble)],
+    };
+    let own: Vec<_> = deployments.iter().filter(|deployment| is_behind(deployment, &gateway.selector)).collect();
+    if own.is_empty() {
+        let what = format!("no Deployment is behind its Service in {}", gateway.namespace);
+        return vec![Finding::warning(what, "it runs elsewhere: look at it there")];
+    }
+    let mut found: Vec<_> = own.iter().map(|deployment| findings::replicas(deployment)).collect();
+    found.extend(own.iter().filter_map(|deployment| findings::age(deployment, env!("CARGO_PKG_VERSION"))));
+    let account = own
+        .iter()
+        .find_map(|deployment| deployment.spec.as_ref()?.template.spec.as_ref()?.service_account_name.clone());
+    let account = account.unwrap_or_else(|| "default".to_owned());
+    let user = &format!("system:serviceaccount:{}:{account}", gateway.namespace);
+    let asked = OF_GATEWAY.iter().map(|need| async move { (need, may(session, user, need, namespace).await) });
+    for (need, allowed) in join_all(asked).await {
+        match allowed {
+            Ok(allowed) => found.push(findings::right("the gateway", need, namespace, allowed)),
+            Err(trouble) => {
+                found.push(unseen("the gateway's rights", &trouble));
+                break;
+            }
+        }
+    }
+    found
+}
+
+fn is_behind(deployment: &Deployment, selector: &[(String, String)]) -> bool {
+    let labels = deployment.spec.as_ref().and_then(|spec| spec.template.metadata.as_ref()?.labels.as_ref());
+    let matches = |labels: &std::collections::BTreeMap<String, String>| {
+        selector.iter().all(|(key, value)| labels.get(key) == Some(value))
+    };
+    !selector.is_empty() && labels.is_some_and(matches)
+}
+
+/// The Deployments of tunnel-servers, and what agents dial, if there are any.
+async fn tunnel(session: &Session, gateway: &Gateway) -> Vec<Finding> {
+    let serves = |deployment: &&Deployment| {
+        let pod = deployment.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
+        pod.is_some_and(|pod| pod.containers.iter().any(|container| container.name == "tunnel-server"))
+    };
+    let deployments = gateway.deployments.as_deref().unwrap_or_default();
+    let mut found: Vec<_> = deployments.iter().filter(serves).map(findings::replicas).collect();
+    match servers::service(session, &gateway.namespace).await {
+        Ok(Some(service)) => {
+            found.push(match servers::addresses(&service) {
+                Ok(addresses) => Finding::good(format!("agents dial {}", addresses.join(", "))),
+                Err(trouble) => Finding::warning(trouble.what, "`kubectl clusters join --tunnel` needs --server then"),
+            });
+            found.extend(agents_certificate(session, &service).await);
+        }
+        Ok(None) => {}
+        Err(trouble) => found.push(unseen("the Service for agents", &trouble)),
+    }
+    found
+}
+
+/// Nothing of one that is kept elsewhere.
+async fn agents_certificate(session: &Session, service: &Service) -> Option<Finding> {
+    let what = "the certificate that agents verify";
+    match servers::certificate(session, service).await {
+        Ok(data) => {
+            let expiry = Expiry::of_certificate(&data?.remove(TLS_CERT_KEY)?.0);
+            Some(findings::ending(what, expiry, now(), "renew it: see the chart's README"))
+        }
+        Err(trouble) => Some(unseen(what, &trouble)),
+    }
+}
+
+async fn own_rights(session: &Session, namespace: &str) -> Vec<Finding> {
+    let reviews = Api::<SelfSubjectAccessReview>::all(session.hub().clone());
+    let asked = OF_PERSON.iter().map(|need| {
+        let reviews = &reviews;
+        async move {
+            let spec = SelfSubjectAccessReviewSpec {
+                resource_attributes: Some(attributes(need, namespace)),
+                ..SelfSubjectAccessReviewSpec::default()
+            };
+            let review = SelfSubjectAccessReview { spec, ..SelfSubjectAccessReview::default() };
+            let answer = session.within(reviews.create(&PostParams::default(), &review)).await;
+            match answer {
+                Ok(review) => {
+                    findings::right("you", need, namespace, review.status.is_some_and(|status| status.allowed))
+                }
+                Err(trouble) => unseen("your rights", &trouble),
+            }
+        }
+    });
+    join_all(asked).await
+}
+
+async fn may(session: &Session, user: &str, need: &Need, namespace: &str) -> Result<bool> {
+    let reviews = Api::<SubjectAccessReview>::all(session.hub().clone());
+    let spec = SubjectAccessReviewSpec {
+        user: Some(user.to_owned()),
+        groups: Some(vec!["system:authenticated".to_owned(), "system:serviceaccounts".to_owned()]),
+        resource_attributes: Some(attributes(need, namespace)),
+        ..SubjectAccessReviewSpec::default()
+    };
+    let review = SubjectAccessReview { spec, ..SubjectAccessReview::default() };
+    let review = session.within(reviews.create(&PostParams::default(), &review)).await?;
+    Ok(review.status.is_some_and(|status| status.allowed))
+}
+
+fn attributes(need: &Need, namespace: &str) -> ResourceAttributes {
+    let text = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+    ResourceAttributes {
+        verb: text(need.verb),
+        group: text(need.group),
+        resource: text(need.resource),
+        subresource: text(need.subresource),
+        namespace: Some(namespace.to_owned()).filter(|_| need.namespaced),
+        ..ResourceAttributes::default()
+    }
+}
+
+/// Each cluster: whether it answers, as somebody, and for how long it will.
+async fn clusters(session: &Session, name: Option<&ClusterName>) -> Result<Vec<Finding>> {
+    let mut all = match session.fleet.clusters("").await {
+        Ok(all) => all,
+        Err(failure) => return Ok(vec![unseen("the clusters", &failure.into())]),
+    };
+    all.retain(|cluster| name.is_none_or(|name| *name == cluster.name));
+    all.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+    match name {
+        Some(name) if all.is_empty() => {
+            let what = format!("{name} is not registered, or the gateway cannot use its Secret");
+            return Ok(vec![Finding::bad(
+                what,
+                format!("`kubectl get clustergateway {name}` tells what is wrong with it"),
+            )]);
+        }
+        None if all.is_empty() => {
+            return Ok(vec![Finding::warning("none is registered", "register one: `kubectl clusters join`")]);
+        }
+        _ => {}
+    }
+    let names: Vec<_> = all.iter().map(|cluster| cluster.name.clone()).collect();
+    let asked = session.fleet.each(names, session.limits(), |name, client| async move {
+        let answer = version(&client).await?;
+        whoami(session, &name).await?;
+        Ok::<_, Failure>(answer)
+    });
+    let mut line = Line::new("checked");
+    let (outcomes, known) =
+        tokio::join!(asked.in_order(|progress, event| line.tell(progress, event)), registered(session, ""));
+    let mut known: HashMap<_, _> = known.unwrap_or_default();
+    let found = all.into_iter().zip(outcomes).flat_map(|(cluster, outcome)| {
+        let name = cluster.name.to_string();
+        let remedy = outcome
+            .result
+            .as_ref()
+            .err()
+            .map(|failure| format!("{}; `kubectl clusters probe {name}` tells more", hops::remedy(failure, &name)));
+        let remedy = remedy.unwrap_or_default();
+        let facts = Facts { registered: known.remove(&name), cluster, answer: Some(outcome.result), agents: None };
+        findings::cluster(&Row::new(&facts, now()), &remedy, now())
+    });
+    Ok(found.collect())
+}
+
+/// What the person may not look at may be as it should be.
+fn unseen(what: &str, trouble: &Trouble) -> Finding {
+    Finding::warning(format!("{what} could not be looked at: {}", trouble.what), trouble.remedy.clone())
+}

@@ -1,0 +1,161 @@
+//! `detach`: a cluster is no longer the hub's.
+
+use std::process::ExitCode;
+
+use api::cluster_name::ClusterName;
+use k8s_openapi::api::core::v1::Secret;
+
+use crate::account::Account;
+use crate::member::{self, Member};
+use crate::registration::{Registrations, account, agent_account, is_cluster};
+use crate::session::Session;
+use crate::trouble::{Result, Trouble};
+use crate::{agent, output, selection};
+
+/// Removes the cluster's Secret from the hub, and from the member the ServiceAccount that `join`
+/// made. Shows both before it asks. On the member it acts as the registered credential, unless you
+/// name a context. With one, it also removes what a `join` left that did not come to its end.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  kubectl clusters detach berlin
+  kubectl clusters detach berlin --member-context berlin-admin --yes
+  kubectl clusters detach berlin --hub-only --yes     # the member is gone")]
+pub struct Detach {
+    /// The cluster
+    name: String,
+    #[command(flatten)]
+    member: member::Options,
+    /// Leave the member as it is
+    #[arg(long, conflicts_with_all = ["member_context", "member_kubeconfig"])]
+    hub_only: bool,
+    /// Do not ask
+    #[arg(short, long)]
+    yes: bool,
+}
+
+/// What there is of a cluster.
+struct Parts {
+    secret: Option<Secret>,
+    /// On the member.
+    account: Option<Account>,
+    /// On the hub.
+    agent: Option<Account>,
+}
+
+// === impl Detach ===
+
+impl Detach {
+    pub async fn run(&self, session: &Session) -> Result<ExitCode> {
+        let name = selection::name(&self.name)?;
+        let registrations = Registrations::of(session).await?;
+        let found = registrations.find(&name).await?.filter(is_cluster);
+        let parts = match found {
+            Some(secret) => Parts::registered(secret, self.hub_only, session, &name).await?,
+            // Of a join that did not come to its end.
+            None => match Parts::left(&name, self.given(session, &name).await?.as_ref(), session).await? {
+                Some(left) => left,
+                None => return Err(registrations.absent(&name)),
+            },
+        };
+        output::say(&parts.told(&registrations.namespace, &name));
+        if !self.yes {
+            confirm(&name)?;
+        }
+        if let Some(account) = &parts.account {
+            let member = match self.given(session, &name).await? {
+                Some(member) => member,
+                None => Member::through(session, &name),
+            };
+            member.remove(account).await.map_err(|trouble| {
+                let remedy = format!("{}; or leave the member as it is with --hub-only", trouble.remedy);
+                trouble.when("nothing was removed").remedied(remedy)
+            })?;
+            output::say(&format!("ClusterRoleBinding {} on the member: removed, with what it owns", account.binding()));
+        }
+        if let Some(agent) = &parts.agent {
+            at_hub(session).remove(agent).await?;
+            output::say(&format!("ClusterRoleBinding {} on the hub: removed, with what it owns", agent.binding()));
+        }
+        if let Some(secret) = &parts.secret {
+            registrations.delete(secret).await?;
+        }
+        output::print(&format!("cluster {name} detached\n"))?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// The member, if the person says how it is reached.
+    async fn given(&self, session: &Session, name: &ClusterName) -> Result<Option<Member>> {
+        if !self.member.is_given() {
+            return Ok(None);
+        }
+        let (kubeconfig, context) = self.member.read(session, name.as_str())?;
+        Member::by(&kubeconfig, &context, session.options.request_timeout).await.map(Some)
+    }
+}
+
+// === impl Parts ===
+
+impl Parts {
+    async fn registered(secret: Secret, hub_only: bool, session: &Session, name: &ClusterName) -> Result<Self> {
+        let account = account(&secret).filter(|_| !hub_only);
+        let agent = match agent_account(&secret) {
+            Some(agent) => Some(agent),
+            // Of a `join --tunnel` that did not come to its end, and was followed by another join.
+            None => agent_left(session, name).await?,
+        };
+        Ok(Self { account, agent, secret: Some(secret) })
+    }
+
+    /// What is there of a cluster that is not registered; `None`: nothing.
+    async fn left(name: &ClusterName, member: Option<&Member>, session: &Session) -> Result<Option<Self>> {
+        let account = match member {
+            Some(member) => member.account(&Account::of(name, "")?.binding()).await?,
+            None => None,
+        };
+        let agent = agent_left(session, name).await?;
+        let any = account.is_some() || agent.is_some();
+        Ok(any.then_some(Self { secret: None, account, agent }))
+    }
+
+    fn told(&self, namespace: &str, name: &ClusterName) -> String {
+        let secret = self.secret.as_ref().map(|_| format!("\n  on the hub: Secret {namespace}/{name}"));
+        let agent = self.agent.as_ref().map(|agent| {
+            format!("\n  on the hub: the agent's ServiceAccount {}, with its token and its right", agent.path())
+        });
+        let on_member = self.account.as_ref().map_or_else(|| "nothing".to_owned(), told);
+        let (secret, agent) = (secret.unwrap_or_default(), agent.unwrap_or_default());
+        format!("This removes{secret}{agent}\n  on the member: {on_member}")
+    }
+}
+
+/// An agent's account on the hub. Whoever may not look for it has none to remove.
+async fn agent_left(session: &Session, name: &ClusterName) -> Result<Option<Account>> {
+    let binding = agent::account(name, "")?.binding();
+    Ok(at_hub(session).account(&binding).await.unwrap_or_default())
+}
+
+/// The hub has accounts of agents as a member has those of hubs.
+fn at_hub(session: &Session) -> Member {
+    Member::at(session.hub().clone(), session.options.request_timeout)
+}
+
+fn told(account: &Account) -> String {
+    let Account { namespace, .. } = account;
+    format!(
+        "ServiceAccount {} with its tokens, ClusterRoleBinding {} with its own ClusterRole, and the Namespace {namespace} \
+         if `join` made it and no other account needs it",
+        account.path(),
+        account.binding()
+    )
+}
+
+fn confirm(name: &ClusterName) -> Result<()> {
+    match output::ask("Remove them? [y/N]").as_deref() {
+        Some("y" | "Y" | "yes") => Ok(()),
+        Some(_) => Err(Trouble::failed("nothing was removed", "")),
+        None => {
+            Err(Trouble::usage("nobody is there to be asked", format!("say so: kubectl clusters detach {name} --yes")))
+        }
+    }
+}

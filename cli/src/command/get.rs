@@ -1,0 +1,262 @@
+//! `get`: one read, of many clusters at once.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+use api::cluster_name::ClusterName;
+use fleet::{Failure, Kind, Limits, Outcome};
+use futures_util::StreamExt as _;
+use kube::Client;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::{Value, json};
+
+use crate::output::{self, Format};
+use crate::progress::Line;
+use crate::resource::{self, Groups, Resource, Wanted};
+use crate::selection::Selection;
+use crate::session::{self, Session};
+use crate::tables::{self, Page, Part};
+use crate::trouble::{self, Exit, Result, Trouble};
+
+/// Objects of one page, as kubectl asks for them.
+const PAGE: usize = 500;
+/// Pages of one cluster.
+const PAGES: usize = 1000;
+/// Clusters asked at once what they call the resource: the first that answers speaks for all.
+const GUIDES: usize = 4;
+
+/// The resource is looked up in the first cluster that answers, and in each that does not know it
+/// by that path.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  kubectl clusters get pods --all -A
+  kubectl clusters get deploy -l env=prod -n web -o wide
+  kubectl clusters get nodes berlin,munich --where kubernetes.io/arch=arm64
+  kubectl clusters get configmap/settings --all -o yaml")]
+pub struct Get {
+    /// As for kubectl: pods, po, deployments.apps, or TYPE/NAME for one object
+    resource: String,
+    /// NAME,NAME: clusters to ask
+    clusters: Option<String>,
+    #[command(flatten)]
+    selection: Selection,
+    /// Namespace in each cluster [default: default]
+    #[arg(short, long, value_name = "NAMESPACE")]
+    namespace: Option<String>,
+    /// All namespaces
+    #[arg(short = 'A', long, conflicts_with = "namespace")]
+    all_namespaces: bool,
+    /// Objects whose labels match
+    #[arg(long = "where", value_name = "SELECTOR")]
+    objects: Option<String>,
+    /// Objects whose fields match
+    #[arg(long, value_name = "SELECTOR")]
+    field_selector: Option<String>,
+    #[arg(short, long, value_name = "FORMAT")]
+    output: Option<Format>,
+}
+
+/// What came of one cluster.
+enum Found {
+    Rows(Part),
+    Objects(Vec<Value>),
+}
+
+// === impl Get ===
+
+impl Get {
+    pub async fn run(&self, session: &Session) -> Result<ExitCode> {
+        let wanted = Wanted::parse(&self.resource).ok_or_else(|| {
+            Trouble::usage(format!("{:?} is no resource", self.resource), "write it as for kubectl: pods, or pods/NAME")
+        })?;
+        let clusters = self.selection.resolve(session, self.clusters.as_deref()).await?;
+        let guide = guide(session, &clusters, &wanted).await?;
+        let all = session.fleet.each(clusters, session.limits(), |_, client| self.read(client, &wanted, &guide));
+        let mut line = Line::new("asked");
+        let outcomes = all.in_order(|progress, event| line.tell(progress, event)).await;
+        drop(line);
+        self.show(outcomes, guide.namespaced)
+    }
+
+    async fn read(&self, client: Client, wanted: &Wanted, guide: &Resource) -> std::result::Result<Found, Failure> {
+        match self.read_at(&client, wanted, guide).await {
+            // Another age of API servers may have it elsewhere. One object may be absent.
+            Err(failure) if is_unknown(&failure) => match discover(&client, wanted).await? {
+                Some(own) if own != *guide => self.read_at(&client, wanted, &own).await,
+                Some(_) => Err(failure),
+                None => Err(Failure::own(format!("it has no resource {:?}", self.resource))),
+            },
+            outcome => outcome,
+        }
+    }
+
+    async fn read_at(&self, client: &Client, wanted: &Wanted, at: &Resource) -> std::result::Result<Found, Failure> {
+        let namespace = if self.all_namespaces { None } else { Some(self.namespace.as_deref().unwrap_or("default")) };
+        let path = at.path(namespace, wanted.object.as_deref());
+        let whole = matches!(self.output, Some(Format::Json | Format::Yaml | Format::Name));
+        let mut found = if whole { Found::Objects(Vec::new()) } else { Found::Rows(Part::default()) };
+        let mut next = String::new();
+        for _ in 0..PAGES {
+            let accept = if whole { session::JSON } else { tables::ACCEPT };
+            let body = session::get(client, &format!("{path}?{}", self.query(at, &next)), accept).await?;
+            next = found.add(&body)?;
+            if next.is_empty() {
+                return Ok(found);
+            }
+        }
+        Err(Failure::own(format!("the list does not end after {PAGES} pages")))
+    }
+
+    fn query(&self, at: &Resource, next: &str) -> String {
+        let mut query = format!("limit={PAGE}");
+        // The namespace of a row is in its object, and nothing else of it is needed.
+        let include = if self.all_namespaces && at.namespaced { "Metadata" } else { "None" };
+        let given = [
+            ("includeObject", Some(include)),
+            ("labelSelector", self.objects.as_deref()),
+            ("fieldSelector", self.field_selector.as_deref()),
+            ("continue", Some(next).filter(|next| !next.is_empty())),
+        ];
+        for (key, value) in given.into_iter().filter_map(|(key, value)| Some((key, value?))) {
+            query.extend(["&", key, "="]);
+            query.extend(utf8_percent_encode(value, NON_ALPHANUMERIC));
+        }
+        query
+    }
+
+    fn show(&self, outcomes: Vec<Outcome<Found>>, namespaced: bool) -> Result<ExitCode> {
+        let (mut parts, mut objects, mut failures) = (Vec::new(), BTreeMap::new(), Vec::new());
+        for outcome in outcomes {
+            match outcome.result {
+                Ok(Found::Rows(part)) => parts.push((outcome.cluster, part)),
+                Ok(Found::Objects(items)) => drop(objects.insert(outcome.cluster, items)),
+                Err(failure) => failures.push(failure),
+            }
+        }
+        match self.output {
+            Some(Format::Name) => output::print(&names(&objects))?,
+            Some(Format::Json | Format::Yaml) => {
+                let document = |(cluster, items): (&ClusterName, &Vec<Value>)| json!({"cluster": cluster.as_str(), "items": items});
+                let document = json!({"clusters": objects.iter().map(document).collect::<Vec<_>>()});
+                output::print_document(&document, self.output == Some(Format::Yaml))?;
+            }
+            _ if parts.iter().all(|(_, part)| part.len() == 0) => {
+                if failures.is_empty() {
+                    output::say("No resources found");
+                }
+            }
+            format => {
+                let namespaces = self.all_namespaces && namespaced;
+                output::print(&tables::merged(parts, format == Some(Format::Wide), namespaces))?;
+            }
+        }
+        Ok(failed(&failures))
+    }
+}
+
+// === impl Found ===
+
+impl Found {
+    /// Adds a page; returns where the next one begins.
+    fn add(&mut self, body: &[u8]) -> std::result::Result<String, Failure> {
+        let unreadable = |_| Failure::own("the answer cannot be read");
+        match self {
+            Self::Rows(part) => {
+                let page: Page = serde_json::from_slice(body).map_err(unreadable)?;
+                let next = page.next().to_owned();
+                part.add(page);
+                Ok(next)
+            }
+            Self::Objects(all) => {
+                let mut page: Value = serde_json::from_slice(body).map_err(unreadable)?;
+                let next = page["metadata"]["continue"].as_str().unwrap_or_default().to_owned();
+                match page.get_mut("items").map(Value::take) {
+                    Some(Value::Array(items)) => all.extend(items),
+                    _ => all.push(page),
+                }
+                Ok(next)
+            }
+        }
+    }
+}
+
+/// What the first cluster that answers calls the resource.
+async fn guide(session: &Session, clusters: &[ClusterName], wanted: &Wanted) -> Result<Resource> {
+    let limits = Limits { at_once: GUIDES, ..session.limits() };
+    let mut asked =
+        session.fleet.each(clusters.to_vec(), limits, |_, client| async move { discover(&client, wanted).await });
+    let (mut unknown, mut last) = (false, None);
+    while let Some(event) = asked.next().await {
+        let fleet::Event::Finished(outcome) = event else { continue };
+        match outcome.result {
+            Ok(Some(resource)) => return Ok(resource),
+            Ok(None) => unknown = true,
+            Err(failure) => {
+                // What refuses the person refuses it for every cluster.
+                let hub = failure.side == Some(api::side::Side::Hub) || failure.kind == Kind::Answered(401);
+                last = Some(failure);
+                if hub {
+                    break;
+                }
+            }
+        }
+    }
+    match (unknown, last) {
+        (false, Some(failure)) => {
+            let cluster = failure.cluster.as_ref().map(|cluster| format!("cluster {cluster}: ")).unwrap_or_default();
+            let trouble = Trouble::from(failure);
+            Err(Trouble { what: format!("no cluster answers; {cluster}{}", trouble.what), ..trouble })
+        }
+        _ => Err(Trouble::failed("no cluster knows this resource", "see `kubectl api-resources` for their names")),
+    }
+}
+
+async fn discover(client: &Client, wanted: &Wanted) -> std::result::Result<Option<Resource>, Failure> {
+    let document = |path| async move {
+        let body = session::get(client, path, resource::ACCEPT).await?;
+        let groups: Option<Groups> = serde_json::from_slice(&body).ok();
+        groups.filter(Groups::is_complete).ok_or_else(|| {
+            Failure::own("its API server is too old to tell all its resources at once (it needs Kubernetes 1.27)")
+        })
+    };
+    let (core, others) = tokio::try_join!(document("/api"), document("/apis"))?;
+    Ok(wanted.find(&[core, others]))
+}
+
+/// The path is unknown there: kube-apiserver's plain 404, or a Status without an object.
+fn is_unknown(failure: &Failure) -> bool {
+    let unregistered = failure.side == Some(api::side::Side::Caller);
+    matches!(failure.kind, Kind::Answered(404) | Kind::Plain(404)) && !unregistered
+}
+
+/// `CLUSTER TYPE/NAME`, a line each.
+fn names(objects: &BTreeMap<ClusterName, Vec<Value>>) -> String {
+    let mut text = String::new();
+    for (cluster, items) in objects {
+        for name in items.iter().filter_map(|item| item["metadata"]["name"].as_str()) {
+            text.extend([
+                cluster.as_str(),
+                " ",
+                name,
+                "
+",
+            ]);
+        }
+    }
+    text
+}
+
+/// Tells of failures, by cluster, and what the process ends with for them.
+pub fn failed(failures: &[Failure]) -> ExitCode {
+    for failure in failures {
+        let cluster = failure.cluster.as_ref().map_or("?", |cluster| cluster.as_str());
+        let (cluster, cause) = (format!("cluster {cluster}"), trouble::cause(failure));
+        // The gateway's own sentences begin with the cluster.
+        let cause = cause.strip_prefix(&cluster).map_or_else(|| format!(": {cause}"), str::to_owned);
+        let remedy = trouble::remedy(failure);
+        let remedy = if remedy.is_empty() { remedy } else { format!(" (remedy: {remedy})") };
+        output::say(&format!("error: {cluster}{cause}{remedy}"));
+    }
+    if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(Exit::Failed as u8) }
+}

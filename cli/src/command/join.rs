@@ -1,0 +1,269 @@
+//! `join`: a member becomes a cluster of the hub.
+
+mod tunnel;
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use api::cluster_name::ClusterName;
+use api::secret::{ClusterEndpoint, ClusterSecret, Credential, Endpoint, Trust};
+use k8s_openapi::api::core::v1::Secret;
+use kube::ResourceExt as _;
+use kube::config::Kubeconfig;
+use serde_json::Value;
+
+use crate::account::Account;
+use crate::agent::{self, Servers};
+use crate::member::{self, Member};
+use crate::own::{own_credential, trust};
+use crate::reach::{Seen, until_answered, until_read};
+use crate::registration::{Registrations, Standing, another, standing};
+use crate::rights::{ROLES, Rights};
+use crate::session::Session;
+use crate::trouble::{Result, Trouble};
+use crate::{contexts, output, selection, span};
+
+/// Makes a ServiceAccount on the member, with the rights you choose, and registers its token on the
+/// hub. Says done when the member has answered through the gateway. Run it again after a failure:
+/// it completes what is there.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  kubectl clusters join berlin --member-context berlin-admin --rights view
+  kubectl clusters join berlin --member-kubeconfig berlin.yaml --rights ./rights.yaml -l env=prod
+  kubectl clusters join berlin --endpoint https://10.0.0.7:6443     # where the gateway finds it
+  kubectl clusters join oslo --member-context oslo-admin --rights edit --tunnel    # an agent there dials out")]
+pub struct Join {
+    /// The cluster's name on the hub
+    name: String,
+    #[command(flatten)]
+    member: member::Options,
+    /// What the hub may do on the member: view, edit, admin, cluster-admin, or a file with rules
+    #[arg(long, value_name = "ROLE|FILE")]
+    rights: Option<String>,
+    /// URL of the member's API server for the gateway [default: the one in your kubeconfig]
+    #[arg(long, value_name = "URL")]
+    endpoint: Option<String>,
+    /// Namespace of the ServiceAccount on the member
+    #[arg(long, value_name = "NAMESPACE", default_value = "cluster-gateway")]
+    account_namespace: String,
+    /// Register your own credential for the member in place of a ServiceAccount's
+    #[arg(long, conflicts_with_all = ["rights", "account_namespace", "tunnel"])]
+    use_own_credential: bool,
+    /// Label of the cluster, for selectors; may be given more than once
+    #[arg(short = 'l', long = "label", value_name = "KEY=VALUE", value_parser = label)]
+    labels: Vec<(String, String)>,
+    /// The name users know the cluster by
+    #[arg(long, value_name = "TEXT")]
+    alias: Option<String>,
+    /// For the member to answer through the gateway [default: 30s, 3m with --tunnel]
+    #[arg(long, value_name = "TIME", value_parser = span::parse)]
+    wait: Option<Duration>,
+    #[command(flatten)]
+    tunnel: tunnel::Tunnel,
+}
+
+/// For a member to answer that can be dialled.
+const ANSWERING: Duration = Duration::from_secs(30);
+/// For an agent's image to be pulled, and for the agent to link.
+const LINKING: Duration = Duration::from_mins(3);
+
+/// What is registered of a member, and whose credential it is.
+struct Identity {
+    credential: Credential,
+    account: Option<Account>,
+    /// PEM, as pods of the member see it.
+    authority: Vec<u8>,
+    /// Uid of the account's binding.
+    owner: String,
+}
+
+// === impl Join ===
+
+impl Join {
+    pub async fn run(&self, session: &Session) -> Result<ExitCode> {
+        let name = selection::name(&self.name)?;
+        let (kubeconfig, context) = self.member.read(session, name.as_str())?;
+        let endpoint = self.endpoint(&kubeconfig, &context)?;
+        let rights = if self.use_own_credential { None } else { Some(self.rights()?) };
+        let registrations = Registrations::of(session).await?;
+        let member = Member::by(&kubeconfig, &context, session.options.request_timeout).await?;
+        let uid = member.uid().await?;
+        let existing = registrations.find(&name).await?;
+        refuse_taken(session, &name, existing.as_ref(), &uid).await?;
+        registrations.may_write(existing.as_ref()).await?;
+        // Before anything is made: what can be wrong with these is the command line's.
+        let agent = if self.tunnel.wanted { Some(self.agent(session, &name, &member).await?) } else { None };
+        let identity = match &rights {
+            None => Identity::own(&kubeconfig, &context)?,
+            Some(rights) => self.make_account(&member, &name, rights).await?,
+        };
+        let mut secret = self.secret(&kubeconfig, &context, endpoint, &identity)?;
+        secret.member_uid = Some(uid);
+        if let (Some((servers, manifests)), Some(account)) = (agent, &identity.account) {
+            let (agent, token) = self.tunnel.identity(session, &name).await?;
+            secret.agent_account = Some(agent.path());
+            let agents_secret = agent::secret(&account.namespace, &token, &servers);
+            self.tunnel.install(&member, manifests, agents_secret, (account, &identity.owner)).await?;
+        }
+        let document = secret.document(Some(&registrations.namespace), name.as_str());
+        let document =
+            document.map_err(|error| Trouble::failed(format!("the gateway could not use this: {error}"), ""))?;
+        let written = registrations.write(&document, existing.as_ref()).await?;
+        output::say(&format!("Secret {}/{name} on the hub: registered", registrations.namespace));
+        let user = identity.account.as_ref().map(Account::user);
+        let wait = self.wait.unwrap_or(if self.tunnel.wanted { LINKING } else { ANSWERING });
+        let seen = async {
+            // Another endpoint of before may still answer.
+            until_read(session, &name, &written.resource_version().unwrap_or_default(), wait).await?;
+            until_answered(session, &name, user.as_deref(), wait).await
+        };
+        let seen = seen.await;
+        self.done(&name, &seen.map_err(|trouble| unreached(&name, &secret, trouble))?)
+    }
+
+    /// Where the agent links to, and its manifests.
+    async fn agent(&self, session: &Session, name: &ClusterName, member: &Member) -> Result<(Servers, Vec<Value>)> {
+        let servers = self.tunnel.servers(session).await?;
+        self.tunnel.may_identify(session, name).await?;
+        let version = member.version().await?;
+        let manifests = self.tunnel.manifests(name, &self.account_namespace, &servers, &version).await?;
+        Ok((servers, manifests))
+    }
+
+    fn done(&self, name: &ClusterName, seen: &Seen) -> Result<ExitCode> {
+        output::print(&format!(
+            "cluster {name} joined: it answers the gateway in {} as {}\n",
+            span::took(seen.took),
+            seen.user
+        ))?;
+        if self.use_own_credential {
+            output::say("warning: everybody with the right to this cluster on the hub now acts as you on the member");
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn endpoint(&self, kubeconfig: &Kubeconfig, context: &str) -> Result<Endpoint> {
+        let (cluster, _) = contexts::parts(kubeconfig, contexts::named(kubeconfig, Some(context))?)?;
+        let url = self.endpoint.as_deref().or(cluster.server.as_deref()).unwrap_or_default();
+        // A port forward's or a local cluster's address says nothing of where the gateway is.
+        Endpoint::parse(url, false).map_err(|error| {
+            Trouble::usage(
+                format!("{url:?} cannot be the member's endpoint: {error}"),
+                "give another with --endpoint https://HOST:PORT",
+            )
+        })
+    }
+
+    fn rights(&self) -> Result<Rights> {
+        let choices = ROLES.join(", ");
+        let missing = || {
+            Trouble::usage(
+                "--rights is missing",
+                format!("say what the hub may do on the member: {choices}, or a file with a ClusterRole"),
+            )
+        };
+        match &self.rights {
+            Some(text) => Rights::read(text),
+            None => Rights::read(
+                &output::ask(&format!("What may the hub do on the member ({choices}, or a file)?"))
+                    .filter(|text| !text.is_empty())
+                    .ok_or_else(missing)?,
+            ),
+        }
+    }
+
+    async fn make_account(&self, member: &Member, name: &ClusterName, rights: &Rights) -> Result<Identity> {
+        let account = Account::of(name, &self.account_namespace)?;
+        member.refuse_foreign(&account).await?;
+        let owner = member.make(&account, rights).await?;
+        output::say(&format!("ServiceAccount {} on the member: made, with {}", account.path(), rights.told()));
+        let token = member.token(&account, &owner).await?;
+        Ok(Identity {
+            credential: Credential::Token(token.value),
+            account: Some(account),
+            authority: token.authority,
+            owner,
+        })
+    }
+
+    fn secret(
+        &self,
+        kubeconfig: &Kubeconfig,
+        context: &str,
+        endpoint: Endpoint,
+        identity: &Identity,
+    ) -> Result<ClusterSecret> {
+        let (cluster, _) = contexts::parts(kubeconfig, contexts::named(kubeconfig, Some(context))?)?;
+        let credential = identity.credential.clone();
+        let mut secret = if self.tunnel.wanted {
+            // The agent dials what pods dial.
+            ClusterSecret::new(ClusterEndpoint::ClusterProxy, Trust::Bundle(identity.authority.clone()), credential)
+        } else {
+            let mut secret = ClusterSecret::new(ClusterEndpoint::at(endpoint), trust(cluster)?, credential);
+            secret.tls_server_name.clone_from(&cluster.tls_server_name);
+            secret
+        };
+        secret.labels = self.labels.iter().cloned().collect::<BTreeMap<_, _>>();
+        secret.alias.clone_from(&self.alias);
+        secret.member_account = identity.account.as_ref().map(Account::path);
+        Ok(secret)
+    }
+}
+
+// === impl Identity ===
+
+impl Identity {
+    fn own(kubeconfig: &Kubeconfig, context: &str) -> Result<Self> {
+        let credential = own_credential(kubeconfig, context)?;
+        Ok(Self { credential, account: None, authority: Vec::new(), owner: String::new() })
+    }
+}
+
+/// Refuses a name that is another member's.
+pub async fn refuse_taken(session: &Session, name: &ClusterName, existing: Option<&Secret>, uid: &str) -> Result<()> {
+    let why = match standing(existing, uid) {
+        Standing::Free | Standing::Own => return Ok(()),
+        Standing::Taken(why) => why,
+        // Who registered it by hand did not say which member it is: it says so itself.
+        Standing::Unsaid => match Member::through(session, name).uid().await {
+            Ok(known) if known == uid => return Ok(()),
+            Ok(_) => existing.map(another).unwrap_or_default(),
+            Err(_) => "a cluster is registered by this name, and does not answer which it is".to_owned(),
+        },
+    };
+    let remedy = format!("choose another name, or `kubectl clusters detach {name}` first");
+    Err(Trouble::usage(format!("the name {name} is taken: {why}"), remedy))
+}
+
+/// The cluster is registered, and the gateway does not reach it.
+fn unreached(name: &ClusterName, secret: &ClusterSecret, trouble: Trouble) -> Trouble {
+    let mut remedy = trouble.remedy.clone();
+    if let ClusterEndpoint::Const(fixed) = &secret.endpoint {
+        if is_loopback(&fixed.url.host) {
+            remedy = format!(
+                "{} is this machine's own address: give the one that the gateway reaches with --endpoint",
+                fixed.url
+            );
+        } else if secret.trust == Trust::SystemRoots && trouble.what.contains("certificate") {
+            remedy = String::from("your kubeconfig has no CA for the member: add it, and run the same command again");
+        }
+    }
+    let again = format!("then run the same command again, or `kubectl clusters detach {name}`");
+    let remedy = if remedy.is_empty() { again } else { format!("{remedy}; {again}") };
+    trouble.when(format!("{name} is registered, but the gateway could not use it")).remedied(remedy)
+}
+
+fn is_loopback(host: &str) -> bool {
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// Reads `KEY=VALUE`.
+pub fn label(text: &str) -> std::result::Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("write KEY=VALUE")?;
+    if key.is_empty() || key.starts_with(api::GROUP) {
+        return Err(format!("labels of {} are the gateway's own", api::GROUP));
+    }
+    Ok((key.to_owned(), value.to_owned()))
+}

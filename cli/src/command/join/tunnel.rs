@@ -1,0 +1,165 @@
+//! `join --tunnel`: the agent's identity on the hub, and the agent on the member.
+
+use std::path::PathBuf;
+
+use api::cluster_name::ClusterName;
+use k8s_openapi::api::core::v1::Service;
+use kube::ResourceExt as _;
+use serde_json::Value;
+
+use crate::account::Account;
+use crate::agent::{self, Servers};
+use crate::member::Member;
+use crate::session::Session;
+use crate::trouble::{Result, Trouble};
+use crate::{helm, namespace, output, servers};
+
+/// Options of `join --tunnel`.
+#[derive(Debug, clap::Args)]
+pub struct Tunnel {
+    /// The member cannot be reached: install an agent there that dials out
+    #[arg(id = "tunnel", long)]
+    pub wanted: bool,
+    /// Where agents link to; may be given more than once [default: the agents' Service on the hub]
+    #[arg(long = "server", value_name = "HOST:PORT", requires = "tunnel")]
+    servers: Vec<String>,
+    /// Name in the certificate there [default: that of the agents' Service]
+    #[arg(long, value_name = "NAME", requires = "tunnel")]
+    server_name: Option<String>,
+    /// PEM of the CA of the certificate there [default: what the gateway's chart generated]
+    #[arg(long, value_name = "FILE", requires = "tunnel")]
+    server_ca: Option<PathBuf>,
+    /// The chart tunnel-agent: a directory, or an address that helm knows
+    #[arg(long, value_name = "CHART", requires = "tunnel", default_value = "charts/tunnel-agent")]
+    agent_chart: String,
+    /// The agent's image [default: the chart's]
+    #[arg(long, value_name = "IMAGE", requires = "tunnel")]
+    agent_image: Option<String>,
+    /// Print the agent's manifests in place of applying them; its Secret is applied
+    #[arg(long, requires = "tunnel")]
+    print: bool,
+    #[command(flatten)]
+    helm: helm::Options,
+}
+
+// === impl Tunnel ===
+
+impl Tunnel {
+    /// Where agents link to, as the options say or as the hub has it.
+    pub async fn servers(&self, session: &Session) -> Result<Servers> {
+        let authority = self.server_ca.as_ref().map(|file| {
+            let read = std::fs::read_to_string(file);
+            read.map_err(|error| Trouble::usage(format!("--server-ca {}: {error}", file.display()), "correct the path"))
+        });
+        let authority = authority.transpose()?;
+        if !self.servers.is_empty() && authority.is_some() {
+            return Ok(Servers { addresses: self.servers.clone(), name: self.server_name.clone(), authority });
+        }
+        let service = service(session).await?;
+        let (name, namespace) = (service.name_any(), service.namespace().unwrap_or_default());
+        let addresses = if self.servers.is_empty() { servers::addresses(&service)? } else { self.servers.clone() };
+        let authority = match authority {
+            Some(authority) => Some(authority),
+            None => generated_ca(session, &service).await?,
+        };
+        let server_name = self.server_name.clone().or_else(|| Some(format!("{name}.{namespace}.svc")));
+        Ok(Servers { addresses, name: server_name, authority })
+    }
+
+    /// Refuses an identity on the hub that is not this program's, before anything is made.
+    pub async fn may_identify(&self, session: &Session, name: &ClusterName) -> Result<()> {
+        let hub = Member::at(session.hub().clone(), session.options.request_timeout);
+        let account = agent::account(name, &namespace::of_gateway(session).await?)?;
+        hub.refuse_foreign(&account).await.map_err(|trouble| {
+            let remedy =
+                format!("take {name} from tunnel.agents of the gateway's chart, if that made it, or delete it");
+            on_hub(trouble).remedied(remedy)
+        })
+    }
+
+    /// The agent's identity on the hub. Returns its account and its token.
+    pub async fn identity(&self, session: &Session, name: &ClusterName) -> Result<(Account, crate::member::Token)> {
+        let hub = Member::at(session.hub().clone(), session.options.request_timeout);
+        let account = agent::account(name, &namespace::of_gateway(session).await?)?;
+        let owner = hub.make(&account, &agent::rights(name)).await.map_err(on_hub)?;
+        let token = hub.token(&account, &owner).await.map_err(on_hub)?;
+        output::say(&format!("ServiceAccount {} on the hub: made, may link {name}", account.path()));
+        Ok((account, token))
+    }
+
+    /// The agent's manifests, for a member of this `version`.
+    pub async fn manifests(
+        &self,
+        name: &ClusterName,
+        namespace: &str,
+        servers: &Servers,
+        version: &str,
+    ) -> Result<Vec<Value>> {
+        let words = ["template", agent::RELEASE, &self.agent_chart, "--namespace", namespace, "--values", "-"];
+        // helm asks nobody while it renders, and supposes a version of its own.
+        let words = words.into_iter().chain(["--kube-version", version]).map(str::to_owned).collect::<Vec<_>>();
+        let values = agent::values(name, servers, self.agent_image.as_deref());
+        let text = self.helm.output(&words, &values.to_string()).await?;
+        let documents: Vec<Value> = serde_saphyr::from_multiple(&text)
+            .map_err(|_| Trouble::failed("helm renders what is no YAML", "see the chart"))?;
+        Ok(documents.into_iter().filter(Value::is_object).collect())
+    }
+
+    /// Puts the agent onto the member, owned by the binding `owner` of `account`.
+    pub async fn install(
+        &self,
+        member: &Member,
+        manifests: Vec<Value>,
+        secret: Value,
+        (account, owner): (&Account, &str),
+    ) -> Result<()> {
+        member.apply_any(&agent::owned(secret, account, owner)).await?;
+        let mut printed = String::new();
+        for document in manifests {
+            let document = agent::owned(document, account, owner);
+            if self.print {
+                printed.extend(["---\n", &output::to_yaml(&document)?]);
+            } else {
+                member.apply_any(&document).await?;
+            }
+        }
+        if self.print {
+            output::print(&printed)?;
+            output::say("Apply these on the member; waiting for the agent to link");
+        } else {
+            output::say(&format!(
+                "Deployment {}/{} on the member: applied; waiting for it to link",
+                account.namespace,
+                agent::RELEASE
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// A hub with accounts of agents is a member with those of hubs, and speaks of itself as one.
+fn on_hub(trouble: Trouble) -> Trouble {
+    Trouble { what: trouble.what.replacen("member: ", "hub: ", 1), ..trouble }
+}
+
+/// The Service that agents dial.
+async fn service(session: &Session) -> Result<Service> {
+    let namespace = namespace::of_gateway(session).await?;
+    servers::service(session, &namespace).await?.ok_or_else(|| {
+        Trouble::failed(
+            format!("the hub takes no agents: the namespace {namespace} has no Service for them"),
+            "`helm upgrade` the gateway's chart with tunnel.server.enabled=true, or give --server and --server-ca",
+        )
+    })
+}
+
+async fn generated_ca(session: &Session, service: &Service) -> Result<Option<String>> {
+    let data = servers::certificate(session, service).await?;
+    let pem = data.and_then(|mut data| data.remove("ca.crt")).and_then(|pem| String::from_utf8(pem.0).ok());
+    if pem.is_some() {
+        return Ok(pem);
+    }
+    let namespace = service.namespace().unwrap_or_default();
+    let what = format!("the CA of the tunnel-servers' certificate is not in {namespace}");
+    Err(Trouble::failed(what, "give it with --server-ca FILE"))
+}

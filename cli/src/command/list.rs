@@ -1,0 +1,203 @@
+//! `list`: every cluster in a row.
+
+use std::collections::HashMap;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use api::cluster_name::ClusterName;
+use api::secret::{ALIAS_ANNOTATION, CREDENTIAL_TYPE_LABEL};
+use fleet::{Cluster, Failure};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{Api, ListParams};
+use kube::{Client, ResourceExt as _};
+use serde::Deserialize;
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+
+use crate::expiry::{Expiry, now};
+use crate::output::{self, Format};
+use crate::progress::Line;
+use crate::row::{Agents, Facts, Registered, Row, table};
+use crate::session::{self, Session};
+use crate::trouble::{Result, Trouble};
+use crate::{agent, namespace, registration, span};
+
+/// Secrets in one page, as client-go asks for them.
+const PAGE: u32 = 500;
+/// Pages of them.
+const PAGES: usize = 1000;
+
+/// Each cluster is asked for its version, through the gateway. AGENTS, EXPIRES and ALIAS need the
+/// right to list the clusters' Secrets, and are - without it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  kubectl clusters list
+  kubectl clusters list -l env=prod -o wide
+  kubectl clusters list -w                    # again every 5 s, rows that changed
+  kubectl clusters list --no-probe -o name    # names alone, from the hub alone")]
+pub struct List {
+    /// Clusters whose labels match, as in env=prod,tier!=test
+    #[arg(short = 'l', long, value_name = "SELECTOR", default_value = "", hide_default_value = true)]
+    selector: String,
+    #[arg(short, long, value_name = "FORMAT")]
+    output: Option<Format>,
+    /// Go on, and show the rows that change
+    #[arg(short, long)]
+    watch: bool,
+    /// Between two looks
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = span::parse, requires = "watch")]
+    interval: Duration,
+    /// Ask the hub only, and no cluster
+    #[arg(long)]
+    no_probe: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Version {
+    git_version: String,
+}
+
+// === impl List ===
+
+impl List {
+    pub async fn run(&self, session: &Session) -> Result<ExitCode> {
+        if self.watch && self.output.is_some_and(|format| format != Format::Wide) {
+            return Err(Trouble::usage("-w shows tables only", "leave out -o, or give -o wide"));
+        }
+        let mut rows = self.rows(session).await?;
+        self.show(&rows)?;
+        if !self.watch {
+            return Ok(ExitCode::SUCCESS);
+        }
+        loop {
+            sleep(self.interval).await;
+            let next = self.rows(session).await?;
+            let changed = changes(&rows, &next);
+            if !changed.is_empty() {
+                output::print(&table(&changed, self.output == Some(Format::Wide)))?;
+            }
+            rows = next;
+        }
+    }
+
+    async fn rows(&self, session: &Session) -> Result<Vec<Row>> {
+        let names_only = self.output == Some(Format::Name);
+        let (clusters, mut registered) = tokio::join!(session.fleet.clusters(&self.selector), async {
+            if names_only { HashMap::new() } else { registered(session, &self.selector).await.unwrap_or_default() }
+        });
+        let mut clusters = clusters?;
+        clusters.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+        let answers = self.answers(session, &clusters, &registered).await;
+        let facts = clusters.into_iter().zip(answers).map(|(cluster, answer)| {
+            let registered = registered.remove(cluster.name.as_str());
+            let agents = answer.as_ref().and_then(|answer| answer.as_ref().ok()?.1);
+            Facts { cluster, answer: answer.map(|answer| answer.map(|(seen, _)| seen)), agents, registered }
+        });
+        let now = now();
+        Ok(facts.map(|facts| Row::new(&facts, now)).collect())
+    }
+
+    async fn answers(
+        &self,
+        session: &Session,
+        clusters: &[Cluster],
+        registered: &HashMap<String, Registered>,
+    ) -> Vec<Option<Asked>> {
+        if self.no_probe || self.output == Some(Format::Name) {
+            return clusters.iter().map(|_| None).collect();
+        }
+        let names: Vec<ClusterName> = clusters.iter().map(|cluster| cluster.name.clone()).collect();
+        let all = session.fleet.each(names, session.limits(), |name, client| async move {
+            let seen = version(&client).await?;
+            let place = registered.get(name.as_str()).and_then(|registered| registered.agents_in.as_deref());
+            let agents = match place {
+                Some(namespace) => agents(&client, namespace).await,
+                None => None,
+            };
+            Ok::<_, Failure>((seen, agents))
+        });
+        let mut line = Line::new("asked");
+        let outcomes = all.in_order(|progress, event| line.tell(progress, event)).await;
+        outcomes.into_iter().map(|outcome| Some(outcome.result)).collect()
+    }
+
+    fn show(&self, rows: &[Row]) -> Result<()> {
+        match self.output {
+            Some(Format::Json | Format::Yaml) => {
+                output::print_document(&json!({"clusters": rows}), self.output == Some(Format::Yaml))
+            }
+            Some(Format::Name) => output::print(&rows.iter().flat_map(|row| [&*row.name, "\n"]).collect::<String>()),
+            _ if rows.is_empty() => {
+                output::say("No clusters found. Register one with `kubectl clusters join`.");
+                Ok(())
+            }
+            format => output::print(&table(rows, format == Some(Format::Wide))),
+        }
+    }
+}
+
+type Answer = std::result::Result<(String, Duration), Failure>;
+type Asked = std::result::Result<((String, Duration), Option<Agents>), Failure>;
+
+/// What the API server says of its version, and how long that took.
+pub async fn version(client: &Client) -> Answer {
+    let start = Instant::now();
+    let body = session::get(client, "/version", session::JSON).await?;
+    let version: Version = serde_json::from_slice(&body)
+        .map_err(|_| Failure::own("the server says no version: is it a Kubernetes API server?"))?;
+    Ok((version.git_version, start.elapsed()))
+}
+
+/// The agents of a member, as it sees them itself: who asks by one of them needs no other source.
+async fn agents(client: &Client, namespace: &str) -> Option<Agents> {
+    let deployments = Api::<Deployment>::namespaced(client.clone(), namespace);
+    let deployment = deployments.get_opt(agent::RELEASE).await.ok()??;
+    let wanted = deployment.spec.and_then(|spec| spec.replicas).unwrap_or(1);
+    Some(Agents { linked: deployment.status.and_then(|status| status.ready_replicas).unwrap_or(0), wanted })
+}
+
+/// What the clusters' Secrets say beside the credentials, which go no further.
+pub async fn registered(session: &Session, selector: &str) -> Result<HashMap<String, Registered>> {
+    let namespace = namespace::of_clusters(session).await?;
+    let secrets: Api<Secret> = Api::namespaced(session.hub().clone(), &namespace);
+    let labels = if selector.is_empty() {
+        CREDENTIAL_TYPE_LABEL.to_owned()
+    } else {
+        format!("{CREDENTIAL_TYPE_LABEL},{selector}")
+    };
+    let mut params = ListParams::default().labels(&labels).limit(PAGE);
+    let mut found = HashMap::new();
+    for _ in 0..PAGES {
+        let page = session.within(secrets.list(&params)).await?;
+        found.extend(page.items.into_iter().map(|secret| (secret.name_any(), said(secret))));
+        match page.metadata.continue_.filter(|next| !next.is_empty()) {
+            Some(next) => params = params.continue_token(&next),
+            None => break,
+        }
+    }
+    Ok(found)
+}
+
+fn said(secret: Secret) -> Registered {
+    let agents_in =
+        registration::agent_account(&secret).and(registration::account(&secret)).map(|account| account.namespace);
+    let expiry = Expiry::of(&secret.data.unwrap_or_default());
+    let alias = secret.metadata.annotations.unwrap_or_default().remove(ALIAS_ANNOTATION);
+    let labels = secret.metadata.labels.unwrap_or_default();
+    let labels = labels.into_iter().filter(|(key, _)| !key.starts_with(api::GROUP)).collect();
+    Registered { expiry, alias, labels, agents_in }
+}
+
+/// Rows that are new or differ in more than what they took, and those that are gone.
+fn changes(before: &[Row], after: &[Row]) -> Vec<Row> {
+    let lasting =
+        |row: &Row| (row.name.clone(), row.status, row.version.clone(), row.endpoint.clone(), row.alias.clone());
+    let known: Vec<_> = before.iter().map(lasting).collect();
+    let mut changed: Vec<_> = after.iter().filter(|row| !known.contains(&lasting(row))).cloned().collect();
+    let gone = before.iter().filter(|row| after.iter().all(|other| other.name != row.name)).cloned();
+    changed.extend(gone.map(|row| Row { status: "Gone", ..row }));
+    changed
+}

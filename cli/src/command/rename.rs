@@ -1,0 +1,77 @@
+//! `rename`: a cluster under another name.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use api::secret::{ENDPOINT_TYPE_CLUSTER_PROXY, ENDPOINT_TYPE_LABEL};
+use k8s_openapi::api::core::v1::Secret;
+use kube::ResourceExt as _;
+use serde_json::json;
+
+use crate::reach::until_answered;
+use crate::registration::Registrations;
+use crate::session::Session;
+use crate::trouble::{Result, Trouble};
+use crate::{output, selection};
+
+/// For the cluster to answer by its new name.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// Registers the cluster by its new name, and takes the old one away when the cluster has answered
+/// by the new one. Roles that name the old one have to follow: the names of clusters in
+/// `resourceNames`. The ServiceAccount on the member stays.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  kubectl clusters rename berlin berlin-1")]
+pub struct Rename {
+    old: String,
+    new: String,
+}
+
+// === impl Rename ===
+
+impl Rename {
+    pub async fn run(&self, session: &Session) -> Result<ExitCode> {
+        let (old, new) = (selection::name(&self.old)?, selection::name(&self.new)?);
+        if old == new {
+            return Err(Trouble::usage("both names are the same", "give another"));
+        }
+        let registrations = Registrations::of(session).await?;
+        let secret = registrations.get(&old).await?;
+        if secret.labels().get(ENDPOINT_TYPE_LABEL).map(String::as_str) == Some(ENDPOINT_TYPE_CLUSTER_PROXY) {
+            return Err(Trouble::usage(
+                "a cluster behind the tunnel has the name that its agents link",
+                format!("`kubectl clusters join {new} --tunnel`, then `kubectl clusters detach {old}`"),
+            ));
+        }
+        match registrations.find(&new).await? {
+            None => drop(registrations.write(&copy(&secret, new.as_str()), None).await?),
+            // Of a rename that did not come to its end.
+            Some(other) if other.data == secret.data => {}
+            Some(_) => {
+                let remedy = format!("choose another name, or `kubectl clusters detach {new}` first");
+                return Err(Trouble::usage(format!("the name {new} is taken"), remedy));
+            }
+        }
+        until_answered(session, &new, None, LIMIT).await.map_err(|trouble| {
+            let remedy = format!(
+                "{}; {old} works as before: run the same command again, or `kubectl clusters detach {new} --hub-only`",
+                trouble.remedy
+            );
+            trouble.when(format!("{new} is registered, but does not answer")).remedied(remedy)
+        })?;
+        registrations.delete(&secret).await?;
+        output::say(&format!("Roles that name {old} in resourceNames of clustergateways/proxy must name {new}."));
+        output::print(&format!("cluster {old} is now {new}\n"))?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn copy(secret: &Secret, name: &str) -> serde_json::Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "type": secret.type_,
+        "metadata": {"name": name, "namespace": secret.namespace(), "labels": secret.labels(), "annotations": secret.annotations()},
+        "data": secret.data,
+    })
+}

@@ -1,0 +1,128 @@
+//! Another token for the agents of a cluster.
+
+use std::time::Duration;
+
+use api::cluster_name::ClusterName;
+use k8s_openapi::api::apps::v1::{Deployment, DeploymentStatus};
+use k8s_openapi::api::core::v1::Secret;
+use kube::ResourceExt as _;
+use kube::api::{Api, Patch, PatchParams};
+use secrecy::ExposeSecret as _;
+use serde_json::json;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+use tokio::time::{Instant, sleep};
+
+use crate::account::Account;
+use crate::agent::{RELEASE, TOKEN};
+use crate::member::Member;
+use crate::output;
+use crate::trouble::{Result, Trouble};
+
+/// For the agents' pods to be replaced, one after the other.
+const ROLLOUT: Duration = Duration::from_mins(5);
+/// For the hub to note that a token was used.
+const NOTED: Duration = Duration::from_secs(30);
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+/// What API servers write onto the Secret of a token that was used (KEP-2799, Kubernetes 1.26).
+const LAST_USED: &str = "kubernetes.io/legacy-token-last-used";
+/// What `kubectl rollout restart` changes in the pods' template.
+const RESTARTED: &str = "kubectl.kubernetes.io/restartedAt";
+
+/// Gives the agents in `namespace` of the member a new token of `account` on the hub, and ends the
+/// old ones when the agents have linked with it. Returns how many ended.
+pub async fn rotate(
+    (hub, account): (&Member, &Account),
+    (member, namespace): (&Member, &str),
+    name: &ClusterName,
+) -> Result<usize> {
+    let deployments: Api<Deployment> = Api::namespaced(member.client.clone(), namespace);
+    if member.ask(deployments.get_opt(RELEASE)).await?.is_none() {
+        output::say(&format!(
+            "there is no Deployment {namespace}/{RELEASE} on the member: its agents keep their token"
+        ));
+        return Ok(0);
+    }
+    let owner = hub.owner(account).await?;
+    let old = hub.token_secrets(account).await?;
+    let new = hub.new_token(account, &owner).await?;
+    let secrets: Api<Secret> = Api::namespaced(member.client.clone(), namespace);
+    let token = json!({"stringData": {TOKEN: new.value.expose_secret()}});
+    member.ask(secrets.patch(RELEASE, &PatchParams::default(), &Patch::Merge(token))).await?;
+    output::say(&format!("Secret {namespace}/{RELEASE} on the member: a new token; its agents are replaced"));
+    // Pods see a changed Secret after a minute or two, each at its time: new ones see it at once.
+    restart(member, &deployments).await?;
+    used(hub, account, &new.secret, name).await?;
+    for secret in &old {
+        hub.revoke(account, &secret.name_any()).await?;
+        output::say(&format!(
+            "Secret {}/{} on the hub: removed, its token is void",
+            account.namespace,
+            secret.name_any()
+        ));
+    }
+    Ok(old.len())
+}
+
+async fn restart(member: &Member, deployments: &Api<Deployment>) -> Result<()> {
+    let now = OffsetDateTime::now_utc().format(&Rfc3339).unwrap_or_default();
+    let patch = json!({"spec": {"template": {"metadata": {"annotations": {RESTARTED: now}}}}});
+    let changed = member.ask(deployments.patch(RELEASE, &PatchParams::default(), &Patch::Merge(patch))).await?;
+    let generation = changed.metadata.generation.unwrap_or_default();
+    let end = Instant::now() + ROLLOUT;
+    loop {
+        // The way to the member may be by the agents that are replaced: a failure is no end.
+        let seen = member.ask(deployments.get(RELEASE)).await;
+        if seen.as_ref().is_ok_and(|deployment| is_replaced(deployment, generation)) {
+            return Ok(());
+        }
+        if Instant::now() > end {
+            let trouble = seen.err().unwrap_or_else(|| Trouble::failed("the new agents are not ready", ""));
+            return Err(trouble.remedied("see the agents' pods and their log on the member; the old token still works"));
+        }
+        sleep(LOOK_AGAIN).await;
+    }
+}
+
+/// As `kubectl rollout status` judges it.
+fn is_replaced(deployment: &Deployment, generation: i64) -> bool {
+    let wanted = deployment.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
+    let status = deployment.status.clone().unwrap_or_default();
+    let DeploymentStatus { observed_generation, updated_replicas, ready_replicas, replicas, .. } = status;
+    observed_generation >= Some(generation)
+        && [updated_replicas, ready_replicas, replicas].iter().all(|count| count.unwrap_or(0) == wanted)
+}
+
+/// Waits until the hub has seen the new token.
+async fn used(hub: &Member, account: &Account, secret: &str, name: &ClusterName) -> Result<()> {
+    let secrets: Api<Secret> = Api::namespaced(hub.client.clone(), &account.namespace);
+    let end = Instant::now() + NOTED;
+    while !hub.ask(secrets.get(secret)).await?.labels().contains_key(LAST_USED) {
+        if Instant::now() > end {
+            return Err(Trouble::failed(
+                "no agent has linked with the new token; the old one still works",
+                format!("see the agents' log on the member, and `kubectl clusters probe {name}`"),
+            ));
+        }
+        sleep(LOOK_AGAIN).await;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agents_are_replaced_when_all_are_new_and_ready() {
+        let deployment = |observed: i64, updated: i32, ready: i32, all: i32| -> Deployment {
+            let status = json!({"observedGeneration": observed, "updatedReplicas": updated, "readyReplicas": ready, "replicas": all});
+            let spec = json!({"replicas": 2, "selector": {}, "template": {}});
+            serde_json::from_value(json!({"metadata": {}, "spec": spec, "status": status})).unwrap()
+        };
+        assert!(is_replaced(&deployment(4, 2, 2, 2), 4));
+        for (observed, updated, ready, all) in [(3, 2, 2, 2), (4, 1, 2, 2), (4, 2, 1, 2), (4, 2, 2, 3)] {
+            assert!(!is_replaced(&deployment(observed, updated, ready, all), 4), "{observed} {updated} {ready} {all}");
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! What `check` finds, each with its remedy.
+
+use std::collections::BTreeMap;
+
+use api::secret::{ENDPOINT_TYPE_CLUSTER_PROXY, ENDPOINT_TYPE_CONST};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
+use kube::ResourceExt as _;
+use serde::Serialize;
+
+use crate::expiry::Expiry;
+use crate::mark::Mark;
+use crate::row::Row;
+
+/// Credentials and certificates that end sooner are warned of, in seconds: two weeks.
+const SOON: i64 = 14 * 86_400;
+
+/// Something that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    pub mark: Mark,
+    pub what: String,
+    /// What to do; empty for what is good.
+    pub remedy: String,
+}
+
+/// Something that somebody has to be allowed.
+#[derive(Debug, Clone, Copy)]
+pub struct Need {
+    pub verb: &'static str,
+    pub group: &'static str,
+    pub resource: &'static str,
+    pub subresource: &'static str,
+    /// In the clusters' namespace, and not in all.
+    pub namespaced: bool,
+}
+
+/// What the gateway's ServiceAccount needs on the hub.
+pub const OF_GATEWAY: [Need; 5] = [
+    Need {
+        verb: "create",
+        group: "authentication.k8s.io",
+        resource: "tokenreviews",
+        subresource: "",
+        namespaced: false,
+    },
+    Need {
+        verb: "create",
+        group: "authorization.k8s.io",
+        resource: "subjectaccessreviews",
+        subresource: "",
+        namespaced: false,
+    },
+    Need { verb: "get", group: "", resource: "secrets", subresource: "", namespaced: true },
+    Need { verb: "list", group: "", resource: "secrets", subresource: "", namespaced: true },
+    Need { verb: "watch", group: "", resource: "secrets", subresource: "", namespaced: true },
+];
+
+/// What a person needs, to see clusters, to use them and to register others.
+pub const OF_PERSON: [Need; 3] = [
+    Need { verb: "list", group: api::GROUP, resource: "clustergateways", subresource: "", namespaced: false },
+    Need { verb: "get", group: api::GROUP, resource: "clustergateways", subresource: "proxy", namespaced: false },
+    Need { verb: "create", group: "", resource: "secrets", subresource: "", namespaced: true },
+];
+
+// === impl Finding ===
+
+impl Finding {
+    pub fn good(what: impl Into<String>) -> Self {
+        Self { mark: Mark::Good, what: what.into(), remedy: String::new() }
+    }
+
+    pub fn warning(what: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { mark: Mark::Warning, what: what.into(), remedy: remedy.into() }
+    }
+
+    pub fn bad(what: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { mark: Mark::Bad, what: what.into(), remedy: remedy.into() }
+    }
+}
+
+// === impl Need ===
+
+impl Need {
+    fn told(&self) -> String {
+        let dot = if self.group.is_empty() { String::new() } else { format!(".{}", self.group) };
+        let slash = if self.subresource.is_empty() { String::new() } else { format!("/{}", self.subresource) };
+        format!("{} {}{dot}{slash}", self.verb, self.resource)
+    }
+}
+
+/// Of the registration of the gateway's API group.
+pub fn api_service(service: &APIService, now: i64) -> Vec<Finding> {
+    let name = service.name_any();
+    let spec = service.spec.clone().unwrap_or_default();
+    let conditions = service.status.clone().unwrap_or_default().conditions.unwrap_or_default();
+    let available = conditions.iter().find(|condition| condition.type_ == "Available");
+    let mut found = vec![match available {
+        Some(condition) if condition.status == "True" => Finding::good(format!("APIService {name}: available")),
+        Some(condition) => {
+            let why = format!(
+                "{}: {}",
+                condition.reason.clone().unwrap_or_default(),
+                condition.message.clone().unwrap_or_default()
+            );
+            Finding::bad(
+                format!("APIService {name}: not available: {why}"),
+                unavailable(condition.reason.as_deref().unwrap_or_default()),
+            )
+        }
+        None => Finding::bad(
+            format!("APIService {name}: the hub says nothing of it"),
+            "see that the hub's aggregator is on: its API servers' log",
+        ),
+    }];
+    if spec.insecure_skip_tls_verify == Some(true) {
+        found.push(Finding::bad(
+            "the hub does not verify the gateway's certificate",
+            "set caBundle in the APIService in place of insecureSkipTLSVerify",
+        ));
+    } else if let Some(bundle) = spec.ca_bundle {
+        found.push(ending(
+            "the CA of the gateway's certificate",
+            Expiry::of_certificate(&bundle.0),
+            now,
+            "renew the gateway's certificate: see the chart's README",
+        ));
+    }
+    found
+}
+
+fn unavailable(reason: &str) -> &'static str {
+    match reason {
+        "ServiceNotFound" => "the Service is gone: `helm upgrade` the chart, or correct spec.service of the APIService",
+        "MissingEndpoints" | "EndpointsNotFound" => "no replica of the gateway is ready: see its pods and their log",
+        "FailedDiscoveryCheck" => {
+            "the hub's API servers cannot reach the gateway, or do not trust its certificate: see caBundle, the gateway's log, and hostNetwork in the chart's values"
+        }
+        _ => "see `kubectl describe apiservice` and the gateway's log",
+    }
+}
+
+/// Of the ConfigMap by which the gateway knows the hub's front proxy.
+pub fn front_proxy(data: &BTreeMap<String, String>, now: i64) -> Vec<Finding> {
+    let remedy = "start the hub's API servers with --requestheader-client-ca-file and --proxy-client-cert-file";
+    match data.get("requestheader-client-ca-file").filter(|pem| !pem.is_empty()) {
+        None => vec![Finding::bad("the hub has no front-proxy CA: the gateway cannot know its callers", remedy)],
+        Some(pem) => vec![ending(
+            "the hub's front-proxy CA",
+            Expiry::of_certificate(pem.as_bytes()),
+            now,
+            "renew the hub's front-proxy CA; the gateway follows without a restart",
+        )],
+    }
+}
+
+/// Of a Deployment.
+pub fn replicas(deployment: &Deployment) -> Finding {
+    let name = deployment.name_any();
+    let wanted = deployment.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
+    let ready = deployment.status.as_ref().and_then(|status| status.ready_replicas).unwrap_or(0);
+    let told = format!("Deployment {name}: {ready} of {wanted} replicas are ready");
+    let remedy = format!(
+        "see `kubectl -n {} describe deployment {name}` and its pods' log",
+        deployment.namespace().unwrap_or_default()
+    );
+    match ready {
+        _ if ready >= wanted && wanted > 1 => Finding::good(told),
+        _ if ready >= wanted && wanted == 1 => {
+            Finding::warning(told, "one replica is away whenever its node is: run two")
+        }
+        1.. => Finding::warning(told, remedy),
+        _ => Finding::bad(told, remedy),
+    }
+}
+
+/// Of the age of a Deployment, against this program's: what it was installed with says its version.
+pub fn age(deployment: &Deployment, own: &str) -> Option<Finding> {
+    let told = deployment.labels().get("app.kubernetes.io/version")?;
+    let parts = |text: &str| -> Option<Vec<u64>> {
+        let text = text.trim_start_matches('v').split(['-', '+']).next()?;
+        text.split('.').map(|part| part.parse().ok()).collect()
+    };
+    let older = parts(told)? < parts(own)?;
+    let what = format!("Deployment {} is of version {told}, older than this program ({own})", deployment.name_any());
+    older.then(|| Finding::warning(what, "`helm upgrade` the chart, or use the program of that version"))
+}
+
+/// Of a right: somebody's, who is called `who`.
+pub fn right(who: &str, need: &Need, namespace: &str, allowed: bool) -> Finding {
+    let place = if need.namespaced { format!(" in {namespace}") } else { String::new() };
+    let told = need.told();
+    if allowed {
+        return Finding::good(format!("{who} may {told}{place}"));
+    }
+    let what = format!("{who} may not {told}{place}");
+    if who == "you" {
+        Finding::warning(what, "ask the hub's administrator, if you need it")
+    } else {
+        Finding::bad(what, "`helm upgrade` the chart: it grants this")
+    }
+}
+
+/// Of a cluster.
+pub fn cluster(row: &Row, remedy: &str, now: i64) -> Vec<Finding> {
+    let name = &row.name;
+    let mut found = vec![match row.status {
+        "Ready" => {
+            let through = if row.endpoint_type == ENDPOINT_TYPE_CLUSTER_PROXY { ", through the tunnel" } else { "" };
+            Finding::good(format!("{name}: Kubernetes {}, {}{through}", row.version, row.latency))
+        }
+        "Forbidden" => Finding::warning(format!("{name}: not looked at: {}", row.reason), remedy),
+        "Unhealthy" => Finding::warning(format!("{name}: {}", row.reason), "it answers: ask who reported it"),
+        status => Finding::bad(format!("{name}: {status}: {}", row.reason), remedy),
+    }];
+    if let Some(end) = row.credential_expires_at {
+        let credential = ending(
+            &format!("{name}: its credential"),
+            Expiry::At(end),
+            now,
+            &format!("`kubectl clusters rotate {name}`, or `join` it again"),
+        );
+        found.extend(Some(credential).filter(|finding| finding.mark != Mark::Good));
+    }
+    if row.endpoint_type == ENDPOINT_TYPE_CONST && row.endpoint.starts_with("http://") {
+        found.push(Finding::bad(
+            format!("{name}: its credential crosses the network in the clear"),
+            format!("`kubectl clusters join {name} --endpoint https://…`"),
+        ));
+    }
+    found
+}
+
+/// Of something that ends.
+pub fn ending(what: &str, expiry: Expiry, now: i64, remedy: &str) -> Finding {
+    let left = expiry.left(now);
+    match expiry {
+        Expiry::At(end) if end <= now => Finding::bad(format!("{what} has expired"), remedy),
+        Expiry::At(end) if end - now < SOON => Finding::warning(format!("{what} expires in {left}"), remedy),
+        Expiry::At(_) => Finding::good(format!("{what} expires in {left}")),
+        Expiry::Never => Finding::good(format!("{what} does not expire")),
+        Expiry::Unknown => Finding::warning(format!("{what} cannot be read"), remedy),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kit::pki::Authority;
+    use serde_json::json;
+
+    use super::*;
+
+    fn service(conditions: &serde_json::Value, spec: &serde_json::Value) -> APIService {
+        serde_json::from_value(
+            json!({"metadata": {"name": "v1alpha1.x"}, "spec": spec, "status": {"conditions": conditions}}),
+        )
+        .unwrap()
+    }
+
+    fn marks(found: &[Finding]) -> Vec<Mark> {
+        found.iter().map(|finding| finding.mark).collect()
+    }
+
+    #[test]
+    fn an_api_that_is_away_says_why_and_what_to_do() {
+        let spec = json!({"groupPriorityMinimum": 1, "versionPriority": 1, "insecureSkipTLSVerify": true});
+        let away =
+            json!([{"type": "Available", "status": "False", "reason": "MissingEndpoints", "message": "no endpoints"}]);
+        let found = api_service(&service(&away, &spec), 0);
+        assert_eq!(marks(&found), [Mark::Bad, Mark::Bad]);
+        assert!(found[0].what.contains("no endpoints") && found[0].remedy.contains("no replica"), "{found:?}");
+        let there = json!([{"type": "Available", "status": "True"}]);
+        let spec = json!({"groupPriorityMinimum": 1, "versionPriority": 1});
+        assert_eq!(marks(&api_service(&service(&there, &spec), 0)), [Mark::Good]);
+    }
+
+    #[test]
+    fn a_ca_is_warned_of_before_it_ends() {
+        let pem = Authority::new("ca").certificate_pem();
+        let Expiry::At(end) = Expiry::of_certificate(pem.as_bytes()) else { panic!("it ends") };
+        let data = BTreeMap::from([("requestheader-client-ca-file".to_owned(), pem)]);
+        let at = |now| front_proxy(&data, now)[0].mark;
+        assert_eq!([at(end - SOON - 1), at(end - 60), at(end)], [Mark::Good, Mark::Warning, Mark::Bad]);
+        assert_eq!(front_proxy(&BTreeMap::new(), 0)[0].mark, Mark::Bad);
+    }
+
+    #[test]
+    fn replicas_are_judged_by_what_is_left() {
+        let deployment = |wanted: i32, ready: i32| {
+            let spec = json!({"replicas": wanted, "selector": {}, "template": {}});
+            replicas(
+                &serde_json::from_value(
+                    json!({"metadata": {"name": "g"}, "spec": spec, "status": {"readyReplicas": ready}}),
+                )
+                .unwrap(),
+            )
+            .mark
+        };
+        assert_eq!(
+            [deployment(2, 2), deployment(2, 1), deployment(1, 1), deployment(2, 0)],
+            [Mark::Good, Mark::Warning, Mark::Warning, Mark::Bad]
+        );
+    }
+
+    #[test]
+    fn a_chart_older_than_the_program_is_warned_of() {
+        let told = |version: &str| {
+            let deployment = json!({"metadata": {"name": "g", "labels": {"app.kubernetes.io/version": version}}});
+            age(&serde_json::from_value(deployment).unwrap(), "0.10.0").map(|finding| finding.mark)
+        };
+        assert_eq!([told("0.9.1"), told("0.10.0"), told("0.11.0")], [Some(Mark::Warning), None, None]);
+        assert_eq!([told("0.10.0-rc.1"), told("nightly")], [None, None]);
+    }
+
+    #[test]
+    fn a_missing_right_is_the_gateways_failure_and_a_persons_affair() {
+        assert_eq!(right("the gateway", &OF_GATEWAY[2], "ns", false).mark, Mark::Bad);
+        assert_eq!(
+            right("you", &OF_PERSON[1], "ns", false).what,
+            "you may not get clustergateways.cluster.core.oam.dev/proxy"
+        );
+        assert_eq!(right("the gateway", &OF_GATEWAY[2], "ns", true).what, "the gateway may get secrets in ns");
+    }
+}

@@ -1,0 +1,152 @@
+//! The hops between a person and a member, and which of them a failure is of.
+
+use api::side::Side;
+use fleet::{EndpointType, Failure, Kind};
+
+use crate::trouble;
+
+/// A hop, from here on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Hop {
+    Hub,
+    Gateway,
+    /// Whether the cluster is registered and the person may use it.
+    Registration,
+    TunnelServer,
+    TunnelAgent,
+    Member,
+    Credential,
+}
+
+// === impl Hop ===
+
+impl Hop {
+    /// Those on the way to a cluster of this kind.
+    pub fn to(kind: Option<&EndpointType>) -> Vec<Self> {
+        let tunnelled = kind == Some(&EndpointType::ClusterProxy);
+        let all = [
+            Self::Hub,
+            Self::Gateway,
+            Self::Registration,
+            Self::TunnelServer,
+            Self::TunnelAgent,
+            Self::Member,
+            Self::Credential,
+        ];
+        all.into_iter().filter(|hop| tunnelled || !matches!(hop, Self::TunnelServer | Self::TunnelAgent)).collect()
+    }
+
+    /// As people call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Hub => "hub",
+            Self::Gateway => "gateway",
+            Self::Registration => "registration",
+            Self::TunnelServer => "tunnel-server",
+            Self::TunnelAgent => "tunnel-agent",
+            Self::Member => "member",
+            Self::Credential => "credential",
+        }
+    }
+
+    /// Where a request for a cluster failed. Within the tunnel only the text says which end.
+    pub fn of(failure: &Failure) -> Self {
+        let told = format!("{} {}", failure.message, failure.cause);
+        let says = |words: &[&str]| words.iter().any(|word| told.contains(word));
+        match (failure.side, failure.kind) {
+            (Some(Side::Hub), _) | (Some(Side::Caller), Kind::Answered(401) | Kind::Unanswered) => Self::Hub,
+            (Some(Side::Caller), _) => Self::Registration,
+            (Some(Side::Gateway), _) if says(&["its Secret cannot be used"]) => Self::Registration,
+            (Some(Side::Gateway), _) | (None, Kind::Plain(502..=504)) => Self::Gateway,
+            (Some(Side::Tunnel), _)
+                if says(&[
+                    "cannot reach any tunnel-server",
+                    "the tunnel-server refused this gateway",
+                    "the tunnel-server takes no more",
+                ]) =>
+            {
+                Self::TunnelServer
+            }
+            (Some(Side::Tunnel), _) if says(&["and this gateway has none"]) => Self::Gateway,
+            (Some(Side::Tunnel), _) => Self::TunnelAgent,
+            (Some(Side::Member), _) if says(&["rejected the", "failed to issue credential"]) => Self::Credential,
+            (Some(Side::Member) | None, _) => Self::Member,
+        }
+    }
+
+    /// What to look at, where the failure itself does not say.
+    pub fn remedy(self, cluster: &str) -> String {
+        match self {
+            Self::Hub => "see that `kubectl version` works with this context".to_owned(),
+            Self::Gateway => "`kubectl clusters check` looks at the APIService and the gateway's replicas".to_owned(),
+            Self::Registration => format!(
+                "`kubectl clusters join {cluster}` registers it; your right is the verb on clustergateways/proxy"
+            ),
+            Self::TunnelServer => {
+                "see that the tunnel-server's pods run, and the gateway's --proxy-host and --proxy-port".to_owned()
+            }
+            Self::TunnelAgent => "see that the tunnel-agent's pods run on the member, and their log".to_owned(),
+            Self::Member => {
+                "see that the member's API server runs, and that the address in its Secret leads there".to_owned()
+            }
+            Self::Credential => format!(
+                "`kubectl clusters rotate {cluster} --member-context …` registers another token; `join {cluster}` another \
+                 account"
+            ),
+        }
+    }
+}
+
+/// What to do about a failure of a request for a cluster.
+pub fn remedy(failure: &Failure, cluster: &str) -> String {
+    let hop = Hop::of(failure);
+    let told = trouble::remedy(failure);
+    // Who refused it does not know what this program can do about it.
+    if told.is_empty() || hop == Hop::Credential { hop.remedy(cluster) } else { told }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hop(side: Option<Side>, kind: Kind, message: &str) -> Hop {
+        Hop::of(&Failure { side, kind, ..Failure::own(message) })
+    }
+
+    #[test]
+    fn failures_are_of_the_hop_that_they_name() {
+        let tunnel = |text: &str| {
+            hop(
+                Some(Side::Tunnel),
+                Kind::Answered(503),
+                &format!("dial tcp kubernetes.default.svc:443 through the tunnel: {text}"),
+            )
+        };
+        assert_eq!(
+            tunnel("the gateway cannot reach any tunnel-server: dial tcp 10.0.0.3:8090: connect: connection refused"),
+            Hop::TunnelServer
+        );
+        assert_eq!(tunnel("no tunnel-agent of the cluster is linked to the tunnel-server: check"), Hop::TunnelAgent);
+        let member = |text: &str| hop(Some(Side::Member), Kind::Answered(502), text);
+        assert_eq!(member("cluster berlin rejected the registered credential (401): renew"), Hop::Credential);
+        assert_eq!(
+            member("cluster berlin is unreachable: dial tcp 10.0.0.7:6443: connect: connection refused"),
+            Hop::Member
+        );
+        assert_eq!(hop(Some(Side::Caller), Kind::Answered(403), "clustergateways is forbidden"), Hop::Registration);
+        assert_eq!(hop(Some(Side::Caller), Kind::Answered(404), "no such cluster"), Hop::Registration);
+        assert_eq!(hop(Some(Side::Caller), Kind::Answered(401), "Unauthorized"), Hop::Hub);
+        assert_eq!(hop(None, Kind::Plain(503), "503: service unavailable"), Hop::Gateway);
+        assert_eq!(hop(None, Kind::Answered(403), "version is forbidden"), Hop::Member);
+    }
+
+    #[test]
+    fn only_tunnelled_clusters_have_a_tunnel() {
+        let names = |kind| Hop::to(kind).into_iter().map(Hop::name).collect::<Vec<_>>().join(" ");
+        assert_eq!(names(Some(&EndpointType::Const)), "hub gateway registration member credential");
+        assert_eq!(
+            names(Some(&EndpointType::ClusterProxy)),
+            "hub gateway registration tunnel-server tunnel-agent member credential"
+        );
+    }
+}

@@ -1,0 +1,70 @@
+//! `kubectl clusters`: join, see and use the clusters behind a gateway.
+//!
+//! It talks to the hub with the person's own kubeconfig and knows the gateway by its API only. What
+//! is decided is decided in modules without IO; commands read, ask them, and write.
+
+mod account;
+mod agent;
+mod command;
+mod contexts;
+mod expiry;
+mod findings;
+mod helm;
+mod hops;
+mod mark;
+mod member;
+mod namespace;
+mod output;
+mod own;
+mod progress;
+mod reach;
+mod registration;
+mod resource;
+mod rights;
+mod row;
+mod selection;
+mod servers;
+mod session;
+mod span;
+mod tables;
+mod text_table;
+mod trouble;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use crate::command::Cli;
+
+/// How a shell tells of a program that Ctrl-C ended.
+const INTERRUPTED: u8 = 130;
+
+/// Runs what the command line says, and returns what the process ends with.
+pub fn run() -> ExitCode {
+    let cli = Cli::parse();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return output::fail(&trouble::Trouble::failed(format!("cannot start: {error}"), "")),
+    };
+    let changes = cli.changes();
+    let code = runtime.block_on(async {
+        tokio::select! {
+            outcome = command::run(cli) => match outcome {
+                Ok(code) => code,
+                Err(trouble) => output::fail(&trouble),
+            },
+            _ = tokio::signal::ctrl_c() => interrupted(changes),
+        }
+    });
+    // Reads of standard input and lookups of names cannot be cancelled, and nobody waits for them.
+    runtime.shutdown_background();
+    code
+}
+
+/// A command that `changes` something may have done half of it.
+fn interrupted(changes: bool) -> ExitCode {
+    if changes {
+        output::say("\ninterrupted: what was made stays; run the same command again to complete it");
+    }
+    ExitCode::from(INTERRUPTED)
+}

@@ -1,0 +1,111 @@
+//! What a kubeconfig says of a member that can be registered: its trust, and the person's own
+//! credential.
+
+use std::path::Path;
+
+use api::secret::{Credential, Trust};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use kube::config::{AuthInfo, Cluster, Kubeconfig};
+use secrecy::ExposeSecret;
+
+use crate::contexts;
+use crate::trouble::{Result, Trouble};
+
+/// What the member's certificate is verified against.
+pub fn trust(cluster: &Cluster) -> Result<Trust> {
+    if cluster.insecure_skip_tls_verify == Some(true) {
+        return Ok(Trust::Insecure);
+    }
+    let bundle = given(
+        cluster.certificate_authority_data.as_deref(),
+        cluster.certificate_authority.as_deref(),
+        "certificate-authority",
+    )?;
+    Ok(bundle.map_or(Trust::SystemRoots, Trust::Bundle))
+}
+
+/// The credential of the context's user, if it can be stored.
+pub fn own_credential(kubeconfig: &Kubeconfig, context: &str) -> Result<Credential> {
+    let context = contexts::named(kubeconfig, Some(context))?;
+    let (_, inner) = contexts::parts(kubeconfig, context)?;
+    let user = kubeconfig.auth_infos.iter().find(|user| Some(&user.name) == inner.user.as_ref());
+    let Some(user) = user.and_then(|user| user.auth_info.as_ref()) else {
+        return Err(unstorable("has no user"));
+    };
+    credential(user)
+}
+
+fn credential(user: &AuthInfo) -> Result<Credential> {
+    if let Some(token) = &user.token {
+        return Ok(Credential::Token(token.clone()));
+    }
+    if let Some(file) = &user.token_file {
+        let token =
+            String::from_utf8(read(file, "tokenFile")?).map_err(|_| unstorable("has a tokenFile that is no text"))?;
+        return Ok(Credential::Token(token.trim().to_owned().into()));
+    }
+    let key = user.client_key_data.as_ref().map(ExposeSecret::expose_secret);
+    let certificate =
+        given(user.client_certificate_data.as_deref(), user.client_certificate.as_deref(), "client-certificate")?;
+    let key = given(key, user.client_key.as_deref(), "client-key")?;
+    match (certificate, key) {
+        (Some(certificate), Some(key)) => Ok(Credential::X509 { certificate, private_key: key.into() }),
+        _ if user.exec.is_some() => Err(unstorable("gets its credential from a program on this machine")),
+        _ => Err(unstorable("has no token and no client certificate")),
+    }
+}
+
+fn unstorable(what: &str) -> Trouble {
+    Trouble::usage(
+        format!("your own credential for the member cannot be registered: the context {what}"),
+        "leave out --use-own-credential: a ServiceAccount is made on the member",
+    )
+}
+
+/// What stands in a kubeconfig as base64, or in a file that it names.
+fn given(data: Option<&str>, file: Option<&str>, key: &str) -> Result<Option<Vec<u8>>> {
+    match (data, file) {
+        (Some(data), _) => STANDARD.decode(data).map(Some).map_err(|_| {
+            Trouble::usage(format!("{key}-data in the kubeconfig is not base64"), "correct the kubeconfig")
+        }),
+        (None, Some(file)) => read(file, key).map(Some),
+        (None, None) => Ok(None),
+    }
+}
+
+fn read(file: &str, key: &str) -> Result<Vec<u8>> {
+    std::fs::read(Path::new(file))
+        .map_err(|error| Trouble::usage(format!("{key} {file}: {error}"), "correct the path in the kubeconfig"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_can_be_stored_is() {
+        let token = AuthInfo { token: Some("t".to_owned().into()), ..AuthInfo::default() };
+        assert!(matches!(credential(&token), Ok(Credential::Token(_))));
+        let pair = AuthInfo {
+            client_certificate_data: Some("QQ==".into()),
+            client_key_data: Some("Qg==".to_owned().into()),
+            ..AuthInfo::default()
+        };
+        assert!(matches!(credential(&pair), Ok(Credential::X509 { .. })));
+        let program = AuthInfo { exec: Some(kube::config::ExecConfig::default()), ..AuthInfo::default() };
+        assert!(credential(&program).unwrap_err().what.contains("program"));
+        assert!(credential(&AuthInfo::default()).is_err());
+    }
+
+    #[test]
+    fn trust_is_what_the_kubeconfig_says() {
+        assert_eq!(trust(&Cluster::default()).unwrap(), Trust::SystemRoots);
+        let insecure = Cluster { insecure_skip_tls_verify: Some(true), ..Cluster::default() };
+        assert_eq!(trust(&insecure).unwrap(), Trust::Insecure);
+        let data = Cluster { certificate_authority_data: Some("UEVN".into()), ..Cluster::default() };
+        assert_eq!(trust(&data).unwrap(), Trust::Bundle(b"PEM".to_vec()));
+        let lost = Cluster { certificate_authority: Some("/nowhere/ca.crt".into()), ..Cluster::default() };
+        assert!(trust(&lost).unwrap_err().what.contains("/nowhere/ca.crt"));
+    }
+}

@@ -1,0 +1,147 @@
+//! Whether a cluster answers through the gateway, and as whom.
+
+use std::time::Duration;
+
+use api::cluster_name::ClusterName;
+use api::{GROUP, VERSION};
+use fleet::{Failure, Kind};
+use serde::Deserialize;
+use serde_json::json;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::session::{self, Session};
+use crate::trouble::{Result, Trouble};
+
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
+/// Who the member takes the gateway for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seen {
+    pub user: String,
+    pub took: Duration,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Review {
+    status: ReviewStatus,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ReviewStatus {
+    user_info: UserInfo,
+}
+
+#[derive(Deserialize)]
+struct UserInfo {
+    #[serde(default)]
+    username: String,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Object {
+    metadata: Metadata,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Metadata {
+    resource_version: String,
+}
+
+/// Asks the member through the gateway who asks.
+pub async fn whoami(session: &Session, cluster: &ClusterName) -> std::result::Result<Seen, Failure> {
+    let client = session.fleet.client(cluster);
+    let document = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
+    let start = Instant::now();
+    let asked = session::post(&client, "/apis/authentication.k8s.io/v1/selfsubjectreviews", &document);
+    let within = session.options.request_timeout;
+    let body = timeout(within, asked).await.unwrap_or_else(|_| {
+        Err(Failure { kind: Kind::Late, ..Failure::own(format!("no answer within {within:?}")) })
+    })?;
+    let review: Review = serde_json::from_slice(&body).map_err(|_| {
+        Failure::own("the member does not say who asks: is it a Kubernetes API server of 1.28 or later?")
+    })?;
+    Ok(Seen { user: review.status.user_info.username, took: start.elapsed() })
+}
+
+/// Waits until the gateway has read the cluster's Secret as it is since `version`, a
+/// resourceVersion, for `span` at most: before that, an answer tells of the old one. Who may not
+/// see which it has read, or whose gateway does not say, does not wait.
+pub async fn until_read(session: &Session, cluster: &ClusterName, version: &str, span: Duration) -> Result<()> {
+    let end = Instant::now() + span;
+    let path = format!("/apis/{GROUP}/{VERSION}/clustergateways/{cluster}");
+    while let Err(failure) = read(session, &path, version).await {
+        if failure.kind == Kind::Answered(403) {
+            return Ok(());
+        }
+        if Instant::now() + LOOK_AGAIN > end {
+            return Err(failure.into());
+        }
+        sleep(LOOK_AGAIN).await;
+    }
+    Ok(())
+}
+
+async fn read(session: &Session, path: &str, version: &str) -> std::result::Result<(), Failure> {
+    let within = session.options.request_timeout;
+    let asked = session::get(session.hub(), path, session::JSON);
+    let body = timeout(within, asked).await.unwrap_or_else(|_| {
+        Err(Failure { kind: Kind::Late, ..Failure::own(format!("no answer within {within:?}")) })
+    })?;
+    let object: Object = serde_json::from_slice(&body).unwrap_or_default();
+    if is_since(&object.metadata.resource_version, version) {
+        return Ok(());
+    }
+    Err(Failure::own("the gateway has not read the cluster's new Secret"))
+}
+
+/// Whether `known` is `version` or a later one. They can be compared as numbers
+/// (<https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions>).
+fn is_since(known: &str, version: &str) -> bool {
+    let number = |text: &str| text.parse::<u128>().ok();
+    known.is_empty()
+        || known == version
+        || number(known).zip(number(version)).is_some_and(|(known, version)| known >= version)
+}
+
+/// Asks until the member answers the gateway as `user` (`None`: as anybody), for `span` at most.
+/// The person's own lack of rights does not pass: it ends the wait.
+pub async fn until_answered(
+    session: &Session,
+    cluster: &ClusterName,
+    user: Option<&str>,
+    span: Duration,
+) -> Result<Seen> {
+    let end = Instant::now() + span;
+    loop {
+        let outcome = whoami(session, cluster).await;
+        let last = match outcome {
+            Ok(seen) if user.is_none_or(|user| user == seen.user) => return Ok(seen),
+            Ok(seen) => Trouble::failed(
+                format!("the member still takes the gateway for {}", seen.user),
+                "see the gateway's log: it has not read the cluster's new Secret",
+            ),
+            Err(failure) if failure.kind == Kind::Answered(403) => return Err(failure.into()),
+            Err(failure) => failure.into(),
+        };
+        if Instant::now() + LOOK_AGAIN > end {
+            return Err(last);
+        }
+        sleep(LOOK_AGAIN).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_read_is_new_enough_or_not() {
+        assert!(is_since("100", "99") && is_since("99", "99") && is_since("a", "a"));
+        assert!(!is_since("99", "100") && !is_since("a", "b"), "an old one");
+        assert!(is_since("", "100"), "nobody says");
+    }
+}

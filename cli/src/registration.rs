@@ -1,0 +1,202 @@
+//! A cluster's Secret on the hub.
+
+use api::cluster_name::ClusterName;
+use api::secret::{
+    AGENT_ACCOUNT_ANNOTATION, CREDENTIAL_TYPE_LABEL, ENDPOINT_KEY, MEMBER_ACCOUNT_ANNOTATION, MEMBER_UID_ANNOTATION,
+};
+use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
+use k8s_openapi::api::core::v1::Secret;
+use kube::ResourceExt;
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use serde_json::Value;
+
+use crate::account::Account;
+use crate::namespace;
+use crate::session::Session;
+use crate::trouble::{Exit, Result, Trouble};
+
+/// The clusters' Secrets.
+pub struct Registrations {
+    secrets: Api<Secret>,
+    session: Session,
+    pub namespace: String,
+}
+
+/// Whose a name is, for one who wants to register a member by it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    Free,
+    /// The same member's.
+    Own,
+    /// A cluster's whose Secret does not say which member it is.
+    Unsaid,
+    /// Another's: in a sentence.
+    Taken(String),
+}
+
+// === impl Registrations ===
+
+impl Registrations {
+    /// Those of the hub.
+    pub async fn of(session: &Session) -> Result<Self> {
+        let namespace = namespace::of_clusters(session).await?;
+        let secrets = Api::namespaced(session.hub().clone(), &namespace);
+        Ok(Self { secrets, session: session.clone(), namespace })
+    }
+
+    /// The Secret called so, a cluster's or not.
+    pub async fn find(&self, name: &ClusterName) -> Result<Option<Secret>> {
+        self.session.within(self.secrets.get_opt(name.as_str())).await.map_err(|trouble| self.refused(trouble, "get"))
+    }
+
+    /// The Secret of the cluster.
+    pub async fn get(&self, name: &ClusterName) -> Result<Secret> {
+        self.find(name).await?.filter(is_cluster).ok_or_else(|| self.absent(name))
+    }
+
+    /// That it is not registered.
+    pub fn absent(&self, name: &ClusterName) -> Trouble {
+        Trouble::failed(
+            format!("no cluster {name} is registered in the namespace {}", self.namespace),
+            "see `kubectl clusters list` for the registered names; --clusters-namespace, if they are elsewhere",
+        )
+    }
+
+    /// Refuses a person who may not write Secrets, before anything is made elsewhere for one.
+    pub async fn may_write(&self, existing: Option<&Secret>) -> Result<()> {
+        let verb = if existing.is_some() { "update" } else { "create" };
+        let asked = ResourceAttributes {
+            verb: Some(verb.to_owned()),
+            resource: Some("secrets".to_owned()),
+            namespace: Some(self.namespace.clone()),
+            name: existing.map(ResourceExt::name_any),
+            ..ResourceAttributes::default()
+        };
+        let spec =
+            SelfSubjectAccessReviewSpec { resource_attributes: Some(asked), ..SelfSubjectAccessReviewSpec::default() };
+        let review = SelfSubjectAccessReview { spec, ..SelfSubjectAccessReview::default() };
+        let reviews: Api<SelfSubjectAccessReview> = Api::all(self.session.hub().clone());
+        let answer = self.session.within(reviews.create(&PostParams::default(), &review)).await?;
+        if answer.status.is_some_and(|status| status.allowed) {
+            return Ok(());
+        }
+        let what = format!("{verb} of secrets in the namespace {} is forbidden to you", self.namespace);
+        Err(self.refused(Trouble { exit: Exit::Hub, ..Trouble::failed(what, "") }, verb))
+    }
+
+    /// Writes `document` as the cluster's Secret: a new one, or in place of `old`, whose other
+    /// labels and annotations stay.
+    pub async fn write(&self, document: &Value, old: Option<&Secret>) -> Result<Secret> {
+        let mut secret: Secret = serde_json::from_value(document.clone())
+            .map_err(|_| Trouble::failed("cannot make the cluster's Secret", ""))?;
+        let Some(old) = old else {
+            let created = self.session.within(self.secrets.create(&PostParams::default(), &secret)).await;
+            return created.map_err(|trouble| self.refused(trouble, "create"));
+        };
+        let keep = |new: &mut Option<std::collections::BTreeMap<String, String>>,
+                    old: &std::collections::BTreeMap<String, String>| {
+            let new = new.get_or_insert_default();
+            for (key, value) in old {
+                new.entry(key.clone()).or_insert_with(|| value.clone());
+            }
+        };
+        keep(&mut secret.metadata.labels, old.labels());
+        keep(&mut secret.metadata.annotations, old.annotations());
+        secret.metadata.resource_version = old.resource_version();
+        secret.type_.clone_from(&old.type_);
+        let replaced =
+            self.session.within(self.secrets.replace(&old.name_any(), &PostParams::default(), &secret)).await;
+        replaced.map_err(|trouble| self.refused(trouble, "update"))
+    }
+
+    /// Merges `patch` into the cluster's Secret.
+    pub async fn patch(&self, name: &ClusterName, patch: &Value) -> Result<Secret> {
+        let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
+        let patched = self.secrets.patch(name.as_str(), &params, &patch);
+        self.session.within(patched).await.map_err(|trouble| self.refused(trouble, "patch"))
+    }
+
+    /// Deletes this very Secret.
+    pub async fn delete(&self, secret: &Secret) -> Result<()> {
+        let preconditions = Preconditions { uid: secret.uid(), resource_version: None };
+        let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+        let deleted = self.session.within(self.secrets.delete(&secret.name_any(), &params)).await;
+        deleted.map(drop).map_err(|trouble| self.refused(trouble, "delete"))
+    }
+
+    fn refused(&self, trouble: Trouble, verb: &str) -> Trouble {
+        if !trouble.what.contains("is forbidden") {
+            return trouble;
+        }
+        let remedy =
+            format!("ask the hub's administrator for the verb {verb} on secrets in the namespace {}", self.namespace);
+        trouble.remedied(remedy)
+    }
+}
+
+/// Whether the gateway takes it for a cluster.
+pub fn is_cluster(secret: &Secret) -> bool {
+    secret.labels().contains_key(CREDENTIAL_TYPE_LABEL)
+}
+
+/// The ServiceAccount on the member that it names.
+pub fn account(secret: &Secret) -> Option<Account> {
+    Account::parse(secret.annotations().get(MEMBER_ACCOUNT_ANNOTATION)?)
+}
+
+/// The ServiceAccount of its agent on the hub that it names.
+pub fn agent_account(secret: &Secret) -> Option<Account> {
+    Account::parse(secret.annotations().get(AGENT_ACCOUNT_ANNOTATION)?)
+}
+
+/// Whose the name of `existing` is, for the member with `uid`.
+pub fn standing(existing: Option<&Secret>, uid: &str) -> Standing {
+    let Some(secret) = existing else { return Standing::Free };
+    if !is_cluster(secret) {
+        return Standing::Taken("a Secret of this name is there that is no cluster".to_owned());
+    }
+    match secret.annotations().get(MEMBER_UID_ANNOTATION) {
+        Some(known) if known == uid => Standing::Own,
+        Some(_) => Standing::Taken(another(secret)),
+        None => Standing::Unsaid,
+    }
+}
+
+/// That it is another member's, and which.
+pub fn another(secret: &Secret) -> String {
+    let endpoint = secret.data.as_ref().and_then(|data| data.get(ENDPOINT_KEY));
+    let place = endpoint
+        .and_then(|url| std::str::from_utf8(&url.0).ok())
+        .and_then(|url| api::secret::Endpoint::parse(url.trim(), true).ok());
+    let place = place.map(|url| format!(" ({url})")).unwrap_or_default();
+    format!("another member is registered by this name{place}")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn secret(labels: &Value, annotations: &Value) -> Secret {
+        let data = json!({"endpoint": "aHR0cHM6Ly8xMC4wLjAuNzo2NDQz"});
+        serde_json::from_value(
+            json!({"metadata": {"name": "c", "labels": labels, "annotations": annotations}, "data": data}),
+        )
+        .unwrap()
+    }
+
+    #[test]
+    fn a_name_is_free_its_own_or_anothers() {
+        let cluster = json!({CREDENTIAL_TYPE_LABEL: "ServiceAccountToken"});
+        assert_eq!(standing(None, "u"), Standing::Free);
+        assert_eq!(standing(Some(&secret(&cluster, &json!({MEMBER_UID_ANNOTATION: "u"}))), "u"), Standing::Own);
+        assert_eq!(standing(Some(&secret(&cluster, &json!({}))), "u"), Standing::Unsaid);
+        let Standing::Taken(why) = standing(Some(&secret(&cluster, &json!({MEMBER_UID_ANNOTATION: "v"}))), "u") else {
+            panic!("free")
+        };
+        assert!(why.contains("https://10.0.0.7:6443"), "{why}");
+        let Standing::Taken(why) = standing(Some(&secret(&json!({}), &json!({}))), "u") else { panic!("free") };
+        assert!(why.contains("no cluster"), "{why}");
+    }
+}

@@ -1,0 +1,203 @@
+//! What a member calls a resource: found in its discovery documents, as kubectl finds it.
+
+use serde::Deserialize;
+
+/// The forms of `/api` and `/apis` that say everything at once (KEP-3352), newest first.
+pub const ACCEPT: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
+                          application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList";
+
+/// Where the objects of a resource are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resource {
+    /// Of its group and version: `/api/v1` or `/apis/apps/v1`.
+    pub root: String,
+    /// Plural name.
+    pub name: String,
+    pub namespaced: bool,
+}
+
+/// What a person calls it: `pods`, `po`, `Deployment`, `deploy.apps`, `deployments.v1.apps`, with
+/// `/NAME` for one object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    name: String,
+    /// What stands behind the first dot.
+    group: Option<String>,
+    pub object: Option<String>,
+}
+
+/// `APIGroupDiscoveryList`.
+#[derive(Debug, Deserialize)]
+pub struct Groups {
+    #[serde(default)]
+    kind: String,
+    #[serde(default)]
+    items: Vec<Group>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Group {
+    #[serde(default)]
+    metadata: Metadata,
+    #[serde(default)]
+    versions: Vec<Version>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Metadata {
+    #[serde(default)]
+    name: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Version {
+    version: String,
+    #[serde(default)]
+    resources: Vec<Listed>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Listed {
+    resource: String,
+    #[serde(default)]
+    singular_resource: String,
+    #[serde(default)]
+    short_names: Vec<String>,
+    #[serde(default)]
+    scope: String,
+    response_kind: Option<ResponseKind>,
+    #[serde(default)]
+    verbs: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct ResponseKind {
+    #[serde(default)]
+    kind: String,
+}
+
+// === impl Wanted ===
+
+impl Wanted {
+    /// Reads it; `None` if there is a part missing.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (kind, object) = text.split_once('/').map_or((text, None), |(kind, object)| (kind, Some(object)));
+        let (name, group) = kind.split_once('.').map_or((kind, None), |(name, group)| (name, Some(group)));
+        let plain = |part: &str| !part.is_empty() && !part.contains(['/', '?', '#', '%', ' ']) && part != "..";
+        let all = [Some(name), group, object];
+        all.into_iter().flatten().all(plain).then(|| Self {
+            name: name.to_lowercase(),
+            group: group.map(str::to_owned),
+            object: object.map(str::to_owned),
+        })
+    }
+
+    /// The first that is called so and can be listed, in the order of the documents: the core
+    /// group's before the others'.
+    pub fn find(&self, documents: &[Groups]) -> Option<Resource> {
+        let groups = documents.iter().flat_map(|document| &document.items);
+        let versions =
+            groups.flat_map(|group| group.versions.iter().map(move |version| (&*group.metadata.name, version)));
+        let mut all =
+            versions.flat_map(|(group, version)| version.resources.iter().map(move |one| (group, version, one)));
+        let (group, version, listed) = all.find(|(group, version, listed)| {
+            let versioned = format!("{}.{group}", version.version);
+            let right_group = self.group.as_ref().is_none_or(|wanted| wanted == group || *wanted == versioned);
+            right_group && listed.is_called(&self.name) && listed.verbs.iter().any(|verb| verb == "list")
+        })?;
+        let version = &version.version;
+        let root = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
+        Some(Resource { root, name: listed.resource.clone(), namespaced: listed.scope == "Namespaced" })
+    }
+}
+
+// === impl Groups ===
+
+impl Groups {
+    /// Whether the server knows this form: those before 1.27 answer with another.
+    pub fn is_complete(&self) -> bool {
+        self.kind == "APIGroupDiscoveryList"
+    }
+}
+
+// === impl Listed ===
+
+impl Listed {
+    fn is_called(&self, name: &str) -> bool {
+        let kind = self.response_kind.as_ref().map(|kind| kind.kind.to_lowercase());
+        self.resource == name
+            || self.singular_resource == name
+            || self.short_names.iter().any(|short| short == name)
+            || kind.as_deref() == Some(name)
+    }
+}
+
+// === impl Resource ===
+
+impl Resource {
+    /// Of the objects in `namespace` (`None`: all), or of one of them.
+    pub fn path(&self, namespace: Option<&str>, object: Option<&str>) -> String {
+        let mut path = self.root.clone();
+        if let Some(namespace) = namespace.filter(|_| self.namespaced) {
+            path = format!("{path}/namespaces/{namespace}");
+        }
+        path = format!("{path}/{}", self.name);
+        if let Some(object) = object {
+            path = format!("{path}/{object}");
+        }
+        path
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn documents() -> [Groups; 2] {
+        let listed = |resource: &str, singular: &str, short: &str, kind: &str, scope: &str| {
+            json!({"resource": resource, "singularResource": singular, "shortNames": [short], "scope": scope,
+                "responseKind": {"kind": kind}, "verbs": ["get", "list"]})
+        };
+        let group = |name: &str, version: &str, resources: serde_json::Value| json!({"kind": "APIGroupDiscoveryList", "items": [{"metadata": {"name": name}, "versions": [{"version": version, "resources": resources}]}]});
+        let core = [
+            listed("pods", "pod", "po", "Pod", "Namespaced"),
+            listed("events", "event", "ev", "Event", "Namespaced"),
+            json!({"resource": "bindings", "scope": "Namespaced", "verbs": ["create"]}),
+        ];
+        let events =
+            [listed("events", "event", "ev", "Event", "Namespaced"), listed("nodes", "node", "no", "Node", "Cluster")];
+        [group("", "v1", json!(core)), group("events.k8s.io", "v1", json!(events))]
+            .map(|one| serde_json::from_value(one).unwrap())
+    }
+
+    fn found(text: &str) -> Option<String> {
+        Wanted::parse(text)?.find(&documents()).map(|resource| resource.path(Some("ns"), None))
+    }
+
+    #[test]
+    fn a_resource_has_many_names() {
+        for name in ["pods", "pod", "po", "Pod", "pods.v1."] {
+            assert_eq!(found(name).as_deref(), Some("/api/v1/namespaces/ns/pods"), "{name}");
+        }
+        assert_eq!(found("ev").as_deref(), Some("/api/v1/namespaces/ns/events"));
+        for name in ["events.events.k8s.io", "events.v1.events.k8s.io"] {
+            assert_eq!(found(name).as_deref(), Some("/apis/events.k8s.io/v1/namespaces/ns/events"));
+        }
+        assert_eq!(found("no").as_deref(), Some("/apis/events.k8s.io/v1/nodes"));
+        for absent in ["bindings", "widgets", "pods.apps"] {
+            assert_eq!(found(absent), None, "{absent}");
+        }
+    }
+
+    #[test]
+    fn one_object_may_be_named_and_nothing_else() {
+        let wanted = Wanted::parse("pods/web-0").unwrap();
+        assert_eq!(wanted.object.as_deref(), Some("web-0"));
+        for wrong in ["", "/", "pods/", "pods/..", "pods/a/b", "pods?x", "/a"] {
+            assert_eq!(Wanted::parse(wrong), None, "{wrong}");
+        }
+    }
+}

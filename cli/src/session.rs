@@ -1,0 +1,130 @@
+//! The hub as the person reaches it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bytes::Bytes;
+use fleet::{Failure, Fleet, Limits, answer};
+use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
+use http::{HeaderValue, Method, Request};
+use kube::client::Body;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use tokio::time::timeout;
+
+use crate::trouble::{Result, Trouble};
+use crate::{contexts, span};
+
+/// Clusters asked at the same moment.
+pub const AT_ONCE: usize = 16;
+/// Longest answer to one request, in bytes.
+const LARGEST: usize = 64 << 20;
+const NAME: &str = concat!("kubectl-clusters/", env!("CARGO_PKG_VERSION"));
+
+/// Options of every command.
+#[derive(Debug, Clone, clap::Args)]
+#[group(skip)]
+pub struct Options {
+    /// Kubeconfig of the hub [default: KUBECONFIG, else ~/.kube/config]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// Context of the hub in it [default: the current one]
+    #[arg(long, global = true, value_name = "NAME")]
+    pub context: Option<String>,
+    /// Namespace of the clusters' Secrets on the hub [default: what the gateway was started with]
+    #[arg(long, global = true, value_name = "NAMESPACE")]
+    pub clusters_namespace: Option<String>,
+    /// For one request
+    #[arg(long, global = true, value_name = "TIME", default_value = "10s", value_parser = span::parse)]
+    pub request_timeout: Duration,
+}
+
+/// The hub, as the person whose kubeconfig it is.
+#[derive(Clone)]
+pub struct Session {
+    pub fleet: Fleet,
+    pub kubeconfig: Kubeconfig,
+    /// Name of the hub's context in it.
+    pub context: String,
+    pub options: Options,
+}
+
+// === impl Session ===
+
+impl Session {
+    /// Reads the kubeconfig. Nothing is sent.
+    pub async fn open(options: Options) -> Result<Self> {
+        let kubeconfig = contexts::read(options.kubeconfig.as_deref())?;
+        let context = contexts::named(&kubeconfig, options.context.as_deref())?.name.clone();
+        let config = config(&kubeconfig, &context, options.request_timeout).await?;
+        let fleet = Fleet::try_from(config).map_err(|error| unusable(&context, &error.to_string()))?;
+        Ok(Self { fleet, kubeconfig, context, options })
+    }
+
+    /// The hub's client.
+    pub fn hub(&self) -> &Client {
+        self.fleet.hub()
+    }
+
+    /// For operations over many clusters: one request each.
+    pub fn limits(&self) -> Limits {
+        Limits { at_once: AT_ONCE, within: self.options.request_timeout }
+    }
+
+    /// `asked`, within the time for one request.
+    pub async fn within<T, E: Into<Trouble>>(
+        &self,
+        asked: impl Future<Output = std::result::Result<T, E>>,
+    ) -> Result<T> {
+        let span = self.options.request_timeout;
+        let Ok(outcome) = timeout(span, asked).await else {
+            let what = format!("no answer within {}", span::took(span));
+            return Err(Trouble::failed(
+                what,
+                "give it more time with --request-timeout, or see whether the server answers",
+            ));
+        };
+        outcome.map_err(Into::into)
+    }
+}
+
+/// A client for another context: a member, as the person reaches it.
+pub async fn client(kubeconfig: &Kubeconfig, context: &str, connecting: Duration) -> Result<(Client, Config)> {
+    let config = config(kubeconfig, context, connecting).await?;
+    let client = Client::try_from(config.clone()).map_err(|error| unusable(context, &error.to_string()))?;
+    Ok((client, config))
+}
+
+async fn config(kubeconfig: &Kubeconfig, context: &str, connecting: Duration) -> Result<Config> {
+    let options = KubeConfigOptions { context: Some(context.to_owned()), ..KubeConfigOptions::default() };
+    let config = Config::from_custom_kubeconfig(kubeconfig.clone(), &options).await;
+    let mut config = config.map_err(|error| unusable(context, &hub::client::mistake(&error)))?;
+    config.connect_timeout = Some(connecting);
+    // It would repeat whatever a member that is away is asked, up to 15 times.
+    config.default_retry = false;
+    config.headers.push((USER_AGENT, HeaderValue::from_static(NAME)));
+    Ok(config)
+}
+
+fn unusable(context: &str, what: &str) -> Trouble {
+    Trouble::usage(
+        format!("context {context:?} cannot be used: {what}"),
+        format!("see that `kubectl --context {context} version` works"),
+    )
+}
+
+/// The answer to a GET of `path`, in the form that `accept` asks for.
+pub async fn get(client: &Client, path: &str, accept: &str) -> std::result::Result<Bytes, Failure> {
+    let request = Request::get(path).header(ACCEPT, accept).body(Body::empty());
+    answer(client, request.map_err(|error| Failure::own(error.to_string()))?, LARGEST).await
+}
+
+/// The answer to a POST of a JSON document to `path`.
+pub async fn post(client: &Client, path: &str, document: &serde_json::Value) -> std::result::Result<Bytes, Failure> {
+    let request = Request::builder().method(Method::POST).uri(path);
+    let request =
+        request.header(ACCEPT, JSON).header(CONTENT_TYPE, JSON).body(Body::from(document.to_string().into_bytes()));
+    answer(client, request.map_err(|error| Failure::own(error.to_string()))?, LARGEST).await
+}
+
+pub const JSON: &str = "application/json";

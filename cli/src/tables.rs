@@ -1,0 +1,204 @@
+//! Tables of many clusters (`meta.k8s.io/v1 Table`), made one.
+
+use api::cluster_name::ClusterName;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::text_table;
+
+/// Asks for a Table; what cannot be one comes as it is.
+pub const ACCEPT: &str = "application/json;as=Table;g=meta.k8s.io;v=v1,application/json";
+
+/// A page of a table, as a server writes it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Page {
+    kind: String,
+    metadata: Metadata,
+    column_definitions: Vec<Column>,
+    rows: Vec<Row>,
+    /// Of a list that is no table.
+    items: Vec<Object>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Metadata {
+    r#continue: String,
+    name: String,
+    namespace: String,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct Column {
+    name: String,
+    #[serde(default)]
+    priority: i32,
+}
+
+#[derive(Debug, Deserialize)]
+struct Row {
+    #[serde(default)]
+    cells: Vec<Value>,
+    object: Option<Object>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Object {
+    #[serde(default)]
+    metadata: Metadata,
+}
+
+/// The rows of one cluster.
+#[derive(Debug, Default)]
+pub struct Part {
+    columns: Vec<Column>,
+    rows: Vec<(String, Vec<String>)>,
+}
+
+// === impl Page ===
+
+impl Page {
+    /// Where the next one begins; empty: this is the last.
+    pub fn next(&self) -> &str {
+        &self.metadata.r#continue
+    }
+}
+
+// === impl Part ===
+
+impl Part {
+    /// Adds a page.
+    pub fn add(&mut self, page: Page) {
+        if page.kind == "Table" {
+            if self.columns.is_empty() {
+                self.columns = page.column_definitions;
+            }
+            let row = |row: Row| {
+                (row.object.unwrap_or(Object { metadata: Metadata::default() }).metadata.namespace, row.cells)
+            };
+            self.rows.extend(
+                page.rows.into_iter().map(row).map(|(namespace, cells)| (namespace, cells.iter().map(cell).collect())),
+            );
+            return;
+        }
+        self.columns = vec![Column { name: "Name".to_owned(), priority: 0 }];
+        let mut objects = page.items;
+        if !page.metadata.name.is_empty() {
+            objects.push(Object { metadata: page.metadata });
+        }
+        self.rows.extend(objects.into_iter().map(|Object { metadata }| (metadata.namespace, vec![metadata.name])));
+    }
+
+    /// Rows in it.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+}
+
+/// As kubectl writes a cell: the first line of a text.
+fn cell(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text_table::tame(text.lines().next().unwrap_or_default()),
+        other => other.to_string(),
+    }
+}
+
+/// One table of all parts: by cluster, namespace and name. Servers of different ages have different
+/// columns: each column of any of them is there once, in the order in which it first comes.
+pub fn merged(mut parts: Vec<(ClusterName, Part)>, wide: bool, namespaces: bool) -> String {
+    parts.sort_by(|(one, _), (other, _)| one.cmp(other));
+    let mut columns: Vec<String> = Vec::new();
+    for column in parts.iter().flat_map(|(_, part)| &part.columns).filter(|column| wide || column.priority == 0) {
+        if !columns.contains(&column.name) {
+            columns.push(column.name.clone());
+        }
+    }
+    let mut rows = Vec::with_capacity(parts.iter().map(|(_, part)| part.rows.len()).sum());
+    for (cluster, mut part) in parts {
+        part.rows.sort_by(|(one, cells), (other, others)| (one, cells.first()).cmp(&(other, others.first())));
+        let place = |name: &String| part.columns.iter().position(|column| column.name == *name);
+        let places: Vec<_> = columns.iter().map(place).collect();
+        for (namespace, mut cells) in part.rows {
+            let mut row = vec![cluster.to_string()];
+            row.extend(Some(namespace).filter(|_| namespaces));
+            let taken = places.iter().map(|place| place.and_then(|place| cells.get_mut(place)).map(std::mem::take));
+            row.extend(taken.map(Option::unwrap_or_default));
+            rows.push(row);
+        }
+    }
+    let heads: Vec<_> = columns.iter().map(|name| name.to_uppercase()).collect();
+    let first = ["CLUSTER", "NAMESPACE"].into_iter().take(if namespaces { 2 } else { 1 });
+    text_table::lay_out(&first.chain(heads.iter().map(String::as_str)).collect::<Vec<_>>(), &rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn part(pages: &[Value]) -> Part {
+        let mut part = Part::default();
+        for page in pages {
+            part.add(serde_json::from_value(page.clone()).unwrap());
+        }
+        part
+    }
+
+    fn table(columns: &[(&str, i32)], rows: &[(&str, &[&str])]) -> Value {
+        let columns: Vec<_> = columns
+            .iter()
+            .map(|(name, priority)| json!({"name": name, "type": "string", "priority": priority}))
+            .collect();
+        let rows: Vec<_> = rows
+            .iter()
+            .map(|(namespace, cells)| json!({"cells": cells, "object": {"metadata": {"namespace": namespace}}}))
+            .collect();
+        json!({"kind": "Table", "metadata": {}, "columnDefinitions": columns, "rows": rows})
+    }
+
+    fn name(text: &str) -> ClusterName {
+        ClusterName::parse(text).unwrap()
+    }
+
+    #[test]
+    fn rows_are_sorted_by_cluster_namespace_and_name() {
+        let columns = [("Name", 0), ("Status", 0), ("IP", 1)];
+        let munich = part(&[
+            table(&columns, &[("b", &["x", "Up", "1"]), ("a", &["y", "Up", "2"])]),
+            table(&columns, &[("a", &["w", "Down", "3"])]),
+        ]);
+        let berlin = part(&[table(&columns, &[("z", &["only", "Up", "4"])])]);
+        let text = merged(vec![(name("munich"), munich), (name("berlin"), berlin)], false, true);
+        let expected = "\
+CLUSTER   NAMESPACE   NAME   STATUS
+berlin    z           only   Up
+munich    a           w      Down
+munich    a           y      Up
+munich    b           x      Up
+";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn columns_of_any_server_are_there_once() {
+        let new = part(&[table(&[("Name", 0), ("Ready", 0), ("Gates", 1)], &[("", &["n", "1/1", "g"])])]);
+        let old = part(&[table(&[("Ready", 0), ("Name", 0)], &[("", &["0/1", "o"])])]);
+        let bare = part(&[json!({"kind": "PodList", "items": [{"metadata": {"name": "b"}}]})]);
+        let text = merged(vec![(name("c"), bare), (name("a"), new), (name("b"), old)], true, false);
+        assert_eq!(
+            text,
+            "CLUSTER   NAME   READY   GATES\na         n      1/1     g\nb         o      0/1\nc         b\n"
+        );
+    }
+
+    #[test]
+    fn a_cell_is_one_line() {
+        assert_eq!(
+            [json!("a\nb"), json!(3), json!(null), json!(true)].map(|value| cell(&value)),
+            ["a", "3", "", "true"]
+        );
+    }
+}

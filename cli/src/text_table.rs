@@ -1,0 +1,70 @@
+//! Columns of text, laid out as kubectl lays them out.
+
+use unicode_width::UnicodeWidthStr as _;
+
+/// Between two columns.
+const GAP: usize = 3;
+
+/// Rows below their headings; trailing blanks are left out.
+pub fn lay_out(heads: &[&str], rows: &[Vec<String>]) -> String {
+    let mut widths: Vec<usize> = heads.iter().map(|head| width(head)).collect();
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(self::width(cell));
+        }
+    }
+    let mut text = String::new();
+    line(&mut text, &widths, heads.iter().copied());
+    for row in rows {
+        line(&mut text, &widths, row.iter().map(String::as_str));
+    }
+    text
+}
+
+/// A cell of many lines would look like many rows, and a control character may do anything to a
+/// terminal: each becomes a blank.
+pub fn tame(cell: &str) -> String {
+    cell.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
+}
+
+/// What it takes of a line; colours take nothing.
+fn width(cell: &str) -> usize {
+    let mut parts = cell.split("\x1b[");
+    let first = parts.next().unwrap_or_default().width();
+    first + parts.map(|part| part.split_once('m').map_or(part, |(_, rest)| rest).width()).sum::<usize>()
+}
+
+fn line<'a>(text: &mut String, widths: &[usize], cells: impl Iterator<Item = &'a str>) {
+    let begin = text.len();
+    for (width, cell) in widths.iter().zip(cells) {
+        text.push_str(cell);
+        let blanks = width.saturating_sub(self::width(cell)) + GAP;
+        text.extend(std::iter::repeat_n(' ', blanks));
+    }
+    let end = text[begin..].trim_end_matches(' ').len();
+    text.truncate(begin + end);
+    text.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let rows = [["berlin", "Ready", ""], ["京都", "Unreachable", "x"]].map(|row| row.map(str::to_owned).to_vec());
+        let expected = "NAME     STATUS        WHY\nberlin   Ready\n京都     Unreachable   x\n";
+        assert_eq!(lay_out(&["NAME", "STATUS", "WHY"], &rows), expected);
+    }
+
+    #[test]
+    fn colours_take_no_room() {
+        let rows = [["\x1b[32m✓\x1b[0m hub".to_owned(), "1ms".to_owned()].to_vec()];
+        assert_eq!(lay_out(&["HOP", "TIME"], &rows), "HOP     TIME\n\x1b[32m✓\x1b[0m hub   1ms\n");
+    }
+
+    #[test]
+    fn a_cell_stays_on_its_line() {
+        assert_eq!(tame("a\nb\x1b[2Jc"), "a b [2Jc");
+    }
+}

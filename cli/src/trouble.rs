@@ -1,0 +1,117 @@
+//! What went wrong, and what to do about it.
+
+use std::fmt;
+
+use fleet::{Failure, Kind};
+
+use crate::text_table;
+
+/// A command that did not do what it was asked to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trouble {
+    pub exit: Exit,
+    /// What happened, in a sentence.
+    pub what: String,
+    /// What to do next; empty where `what` is all there is to say.
+    pub remedy: String,
+}
+
+/// What the process ends with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// An operation failed, of one cluster or more.
+    Failed = 1,
+    /// The command line, a file or a name is wrong: nothing was done. clap ends with the same.
+    Usage = 2,
+    /// The hub could not be asked: not reached, or it refused the person.
+    Hub = 3,
+}
+
+pub type Result<T> = std::result::Result<T, Trouble>;
+
+// === impl Trouble ===
+
+impl Trouble {
+    pub fn failed(what: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { exit: Exit::Failed, what: what.into(), remedy: remedy.into() }
+    }
+
+    pub fn usage(what: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { exit: Exit::Usage, what: what.into(), remedy: remedy.into() }
+    }
+
+    /// The same with `doing` before it: "cannot …".
+    #[must_use]
+    pub fn when(self, doing: impl fmt::Display) -> Self {
+        Self { what: format!("{doing}: {}", self.what), ..self }
+    }
+
+    /// The same with another thing to do, where that is known better here.
+    #[must_use]
+    pub fn remedied(self, remedy: impl Into<String>) -> Self {
+        Self { remedy: remedy.into(), ..self }
+    }
+}
+
+/// What failed in one line, without the next step. Members and whoever is taken for one choose the
+/// words: none of them reaches a terminal as a command.
+pub fn cause(failure: &Failure) -> String {
+    let mut text = failure.message.clone();
+    if !failure.cause.is_empty() && !text.contains(&failure.cause) {
+        text = format!("{text} ({})", failure.cause);
+    }
+    text_table::tame(&text)
+}
+
+/// What whoever reads this can do; empty where the message is all there is to say.
+pub fn remedy(failure: &Failure) -> String {
+    let step = match failure.kind {
+        Kind::Answered(401) => "renew the credential in your kubeconfig, or choose another --context",
+        Kind::Unanswered if failure.side == Some(api::side::Side::Hub) => {
+            "see that the hub's address in your kubeconfig is right and that it answers `kubectl version`, or choose \
+             another --context"
+        }
+        _ => failure.next_step(),
+    };
+    step.to_owned()
+}
+
+impl From<Failure> for Trouble {
+    fn from(failure: Failure) -> Self {
+        let unasked = matches!(failure.kind, Kind::Unanswered | Kind::Answered(401 | 403));
+        let exit = if unasked && failure.cluster.is_none() { Exit::Hub } else { Exit::Failed };
+        Self { exit, what: cause(&failure), remedy: remedy(&failure) }
+    }
+}
+
+impl From<kube::Error> for Trouble {
+    fn from(error: kube::Error) -> Self {
+        Failure::from(error).into()
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "error: {}", self.what)?;
+        if self.remedy.is_empty() { Ok(()) } else { write!(f, "\nremedy: {}", self.remedy) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_member_says_is_no_command_for_a_terminal() {
+        let failure = Failure { cause: "\x07bell".into(), ..Failure::own("\x1b]0;title\x07lost\nsecond") };
+        let told = Trouble::from(failure).to_string();
+        assert_eq!(told, "error:  ]0;title lost second ( bell)");
+    }
+
+    #[test]
+    fn cause_and_remedy_are_told_apart() {
+        let trouble = Trouble::usage("no context \"x\"", "see `kubectl config get-contexts`");
+        assert_eq!(trouble.to_string(), "error: no context \"x\"\nremedy: see `kubectl config get-contexts`");
+        assert_eq!(Trouble::failed("broken", "").when("cannot join").to_string(), "error: cannot join: broken");
+    }
+}

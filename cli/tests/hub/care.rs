@@ -1,0 +1,197 @@
+//! `probe`, `check` and `rotate`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use hub_tests::hub::{MemberSecret, SECRET_NAMESPACE};
+use hub_tests::testbed::{CLUSTER, Testbed};
+use hub_tests::tunnel::CLUSTER_TUNNEL;
+use hub_tests::{ports, wait};
+use libtest_mimic::Trial;
+use serde_json::{Value, json};
+
+use crate::fixture::{Fixture, alone_with_agents, clusters, ended, is_void, test};
+use crate::screens::Screens;
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
+    vec![
+        test(fixture, "probe::the hop that fails is named, with its remedy", hops),
+        test(fixture, "check::hub and clusters are looked at, and what is wrong has a remedy", checked),
+        test(fixture, "rotate::a new token takes the place of the old, and no request fails", rotated),
+    ]
+}
+
+fn hops(testbed: &Testbed) -> Result<()> {
+    testbed.tunnelled()?;
+    let program = clusters(testbed);
+    let good = ended(&program, &format!("probe {CLUSTER}"), 0)?.stdout;
+    let names = |text: &str| {
+        text.lines()
+            .filter_map(|line| line.strip_prefix("✓ ")?.split(' ').next().map(str::to_owned))
+            .collect::<Vec<_>>()
+    };
+    ensure!(
+        names(&good) == ["hub", "gateway", "registration", "member", "credential"]
+            && good.contains("accepted, as system:serviceaccount:default:gateway"),
+        "{good}"
+    );
+    let tunnelled = ended(&program, &format!("probe {CLUSTER_TUNNEL}"), 0)?.stdout;
+    ensure!(
+        names(&tunnelled)
+            == ["hub", "gateway", "registration", "tunnel-server", "tunnel-agent", "member", "credential"],
+        "{tunnelled}"
+    );
+    let member = MemberSecret::with_token(&testbed.member.server, &testbed.member_token);
+    let dead = format!("https://127.0.0.1:{}", ports::free()?);
+    testbed.hub.register_member("probe-dead", &member.clone().at(&dead))?;
+    testbed.hub.register_member("probe-unlinked", &member.behind_tunnel())?;
+    testbed.hub.register_member("probe-refused", &MemberSecret::with_token(&testbed.member.server, "no-such-token"))?;
+    let ends = |name: &str, hop: &str, remedy: &str| -> Result<()> {
+        let told = ended(&program, &format!("probe {name}"), 1)?;
+        ensure!(
+            told.stdout.contains(&format!("✗ {hop} ")) && told.stderr.contains(&format!("ends at the {hop}")),
+            "{told:?}"
+        );
+        ensure!(told.stderr.contains("remedy: ") && told.stderr.contains(remedy), "{told:?}");
+        testbed.hub.forget_member(name).or_else(|error| if name == "probe-absent" { Ok(()) } else { Err(error) })
+    };
+    ends("probe-dead", "member", "whether the member answers")?;
+    ends("probe-unlinked", "tunnel-agent", "tunnel-agent runs")?;
+    ends("probe-refused", "credential", "credential")?;
+    ends("probe-absent", "registration", "kubectl")
+}
+
+fn checked(testbed: &Testbed) -> Result<()> {
+    let program = clusters(testbed);
+    let text = ended(&program, &format!("check {CLUSTER}"), 0)?.stdout;
+    for part in [
+        "hub\n  ✓ it answers",
+        "✓ APIService v1alpha1.cluster.core.oam.dev: available",
+        "✓ the CA of the gateway's certificate",
+        "✓ the hub's front-proxy CA",
+        "✓ you may list clustergateways",
+        "gateway\n  ‼ no Deployment",
+        &format!("✓ {CLUSTER}: Kubernetes v1."),
+        "0 failed",
+    ] {
+        ensure!(text.contains(part), "{part}: {text}");
+    }
+    let dead = format!("https://127.0.0.1:{}", ports::free()?);
+    testbed.hub.register_member(
+        "check-dead",
+        &MemberSecret::with_token(&testbed.member.server, &testbed.member_token).at(&dead),
+    )?;
+    let bad = ended(&program, "check", 1)?.stdout;
+    ensure!(
+        bad.contains("✗ check-dead: Unreachable: ")
+            && bad.contains("remedy: see whether the member answers")
+            && bad.contains("probe check-dead"),
+        "{bad}"
+    );
+    let document: Value = serde_json::from_str(&ended(&program, "check check-dead -o json", 1)?.stdout)?;
+    let last = document["sections"].as_array().and_then(|all| all.last()).context("sections")?;
+    ensure!(last["name"] == "clusters" && last["findings"][0]["mark"] == "bad", "{document}");
+    testbed.hub.forget_member("check-dead")?;
+    let absent = ended(&program, "check check-absent", 1)?.stdout;
+    ensure!(absent.contains("✗ check-absent is not registered"), "{absent}");
+    deployed(testbed)
+}
+
+/// What a chart installs: Deployments behind the Service, and for the tunnel.
+fn deployed(testbed: &Testbed) -> Result<()> {
+    let _alone = alone_with_agents();
+    let (program, hub) = (clusters(testbed), testbed.hub.server.kubectl());
+    hub.ok(&format!(
+        r#"patch service gateway -n {SECRET_NAMESPACE} -p {{"spec":{{"selector":{{"app":"gateway"}}}}}}"#
+    ))?;
+    let told = |name: &str, container: &str, ready: i32, version: &str| -> Result<()> {
+        let labels = json!({"app.kubernetes.io/version": version});
+        let containers =
+            json!([{"name": container, "image": "none", "args": [format!("--secret-namespace={SECRET_NAMESPACE}")]}]);
+        let pod = json!({"metadata": {"labels": {"app": name}}, "spec": {"serviceAccountName": "gateway", "containers": containers}});
+        let spec = json!({"replicas": 2, "selector": {"matchLabels": {"app": name}}, "template": pod});
+        let metadata = json!({"name": name, "namespace": SECRET_NAMESPACE, "labels": labels});
+        let mut deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec});
+        hub.apply(&deployment.to_string())?;
+        // No controller of this hub has another opinion.
+        deployment["status"] = json!({"replicas": 2, "readyReplicas": ready});
+        let words = ["replace", "--subresource=status", "-f", "-"];
+        hub.args(words).stdin(deployment.to_string()).run()?.success().map(drop)
+    };
+    told("gateway", "cluster-gateway", 2, env!("CARGO_PKG_VERSION"))?;
+    told("tunnel-server", "tunnel-server", 1, env!("CARGO_PKG_VERSION"))?;
+    testbed.hub.register_member("munich", &MemberSecret::with_token(&testbed.member.server, "no-such-token"))?;
+    let mut screens = Screens::default();
+    screens.compare("check munich", &ended(&program, "check munich", 1)?)?;
+    testbed.hub.forget_member("munich")?;
+    // Of an age that this program was not made for; and a gateway that lost its rights.
+    told("gateway", "cluster-gateway", 0, "0.0.1")?;
+    hub.ok(&format!("create serviceaccount cli-powerless -n {SECRET_NAMESPACE}"))?;
+    hub.ok(&format!(
+        r#"patch deployment gateway -n {SECRET_NAMESPACE} -p {{"spec":{{"template":{{"spec":{{"serviceAccountName":"cli-powerless"}}}}}}}}"#
+    ))?;
+    let bad = ended(&program, &format!("check {CLUSTER}"), 1)?.stdout;
+    for part in [
+        "✗ Deployment gateway: 0 of 2 replicas are ready",
+        "‼ Deployment gateway is of version 0.0.1, older than this program",
+        "✗ the gateway may not list secrets in",
+        "remedy: `helm upgrade` the chart",
+    ] {
+        ensure!(bad.contains(part), "{part}: {bad}");
+    }
+    hub.ok(&format!("delete deployment gateway tunnel-server -n {SECRET_NAMESPACE}"))?;
+    screens.finish()
+}
+
+fn rotated(testbed: &Testbed) -> Result<()> {
+    let program = clusters(testbed);
+    let admin = testbed.member.server.kubectl();
+    let member = format!("--member-kubeconfig {}", admin.kubeconfig.display());
+    ended(&program, &format!("join bern {member} --rights cluster-admin --account-namespace cli-bern"), 0)?;
+    let tokens =
+        || admin.ok("get secrets -n cli-bern --field-selector type=kubernetes.io/service-account-token -o name");
+    let token =
+        |secret: &str| admin.ok(&format!("get {secret} -n cli-bern -o go-template={{{{.data.token|base64decode}}}}"));
+    let before = tokens()?;
+    let old = token(before.trim())?;
+    let stop = AtomicBool::new(false);
+    let hub = testbed.hub.server.kubectl();
+    let path = format!("{}/api/v1/namespaces", Testbed::proxy_path("bern"));
+    std::thread::scope(|scope| -> Result<()> {
+        let load = scope.spawn(|| -> Result<usize> {
+            let mut count = 0;
+            while !stop.load(Ordering::Relaxed) {
+                hub.ok(&format!("get --raw {path}")).context("a request while the token is rotated")?;
+                count += 1;
+            }
+            Ok(count)
+        });
+        let rotated = ended(&program, "rotate bern --grace 2s", 0).and_then(|rotated| {
+            // API servers remember for seconds that a token was good.
+            wait::until_true("the old token to be void", LIMIT, || is_void(&admin, &old))?;
+            Ok(rotated)
+        });
+        stop.store(true, Ordering::Relaxed);
+        ensure!(load.join().expect("no panic")? > 3, "no load");
+        let rotated = rotated?;
+        ensure!(rotated.stdout.contains("rotated, 1 old token ended"), "{rotated:?}");
+        Ok(())
+    })?;
+    let after = tokens()?;
+    ensure!(after.lines().count() == 1 && after != before, "{before} {after}");
+    let registered =
+        hub.ok(&format!("get secret bern -n {SECRET_NAMESPACE} -o go-template={{{{.data.token|base64decode}}}}"))?;
+    ensure!(registered == token(after.trim())?, "the new token is not the registered one");
+    ended(&program, "get namespaces bern", 0)?;
+    let foreign = ended(&program, &format!("rotate {CLUSTER}"), 2)?.stderr;
+    ensure!(foreign.contains("was not registered by `join`"), "{foreign}");
+    // All rights: also that to end itself.
+    ended(&program, "detach bern --yes", 0)?;
+    wait::until_true("the member to be as it was", LIMIT, || {
+        Ok(!admin.ok("get namespaces,clusterrolebindings -o name")?.contains("bern"))
+    })
+}

@@ -1,0 +1,93 @@
+//! `kubeconfig` and `exec-each`.
+
+use std::sync::Arc;
+
+use anyhow::{Result, ensure};
+use hub_tests::testbed::{ALL_VERBS, CLUSTER, CLUSTER_X509, Testbed};
+use hub_tests::wait;
+use libtest_mimic::Trial;
+use std::time::Duration;
+
+use crate::fixture::{Fixture, clusters, clusters_as, ended, hub_user, test};
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
+    vec![
+        test(fixture, "kubeconfig::contexts go through the hub and hold no credential", contexts),
+        test(fixture, "exec-each::a command of this machine runs for each cluster", exec_each),
+    ]
+}
+
+fn contexts(testbed: &Testbed) -> Result<()> {
+    let token = testbed.hub.create_user("cli-contexts", &[], ALL_VERBS)?;
+    let own = hub_user(testbed, "contexts", &token)?;
+    let program = clusters_as(testbed, &own);
+    let printed = ended(&program, &format!("kubeconfig {CLUSTER}"), 0)?.stdout;
+    ensure!(printed.contains(&Testbed::proxy_path(CLUSTER)) && !printed.contains("token"), "{printed}");
+    // Beside the person's own.
+    let file = testbed.launcher().file("cli-contexts-made.yaml");
+    ended(&program, &format!("kubeconfig {CLUSTER} --prefix hub/ -o {}", file.display()), 0)?;
+    let both = format!("{}:{}", file.display(), own.display());
+    let kubectl = testbed.hub.server.kubectl();
+    let seen = kubectl
+        .args(["--context", &format!("hub/{CLUSTER}"), "get", "namespaces", "-o", "name"])
+        .env("KUBECONFIG", &both)
+        .run()?;
+    ensure!(seen.success()?.contains("namespace/kube-system"), "the member's namespaces");
+    // Within it, twice.
+    for _ in 0..2 {
+        ended(&program, &format!("kubeconfig {CLUSTER},{CLUSTER_X509} --merge"), 0)?;
+    }
+    let merged = testbed.launcher().kubectl(&own);
+    ensure!(merged.ok(&format!("--context {CLUSTER_X509} get namespaces -o name"))?.contains("kube-system"), "merged");
+    ensure!(merged.ok("config current-context")?.trim() == "it", "the current context changed");
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&own)?.permissions());
+    ensure!(mode & 0o777 == 0o600, "others may read it: {mode:o}");
+    // Straight to the member, as another user of the same kubeconfig.
+    let nobody = ended(&program, &format!("kubeconfig {CLUSTER} --direct --user gone"), 2)?.stderr;
+    ensure!(nobody.contains("no user \"gone\"") && nobody.contains("remedy: "), "{nobody}");
+    merged.ok(&format!("config set-credentials member --token={}", testbed.member_token))?;
+    let line = format!("kubeconfig {CLUSTER} --direct --user member --prefix direct/ --merge");
+    let blind = ended(&program, &line, 1)?.stderr;
+    ensure!(blind.contains("is forbidden") && blind.contains("for the verb get on clustergateways"), "{blind}");
+    let (name, hub) = ("cli-contexts-sees", testbed.hub.server.kubectl());
+    hub.ok(&format!("create clusterrole {name} --verb=get --resource=clustergateways.cluster.core.oam.dev"))?;
+    hub.ok(&format!("create clusterrolebinding {name} --clusterrole={name} --serviceaccount=default:cli-contexts"))?;
+    wait::until("the right to see it", LIMIT, || ended(&program, &line, 0))?;
+    let direct = format!("--context direct/{CLUSTER}");
+    ensure!(merged.ok(&format!("{direct} get namespaces -o name"))?.contains("kube-system"), "directly");
+    let server = merged.ok(&format!("{direct} config view --minify -o jsonpath={{.clusters[0].cluster.server}}"))?;
+    ensure!(server == testbed.member.server.url(), "{server}");
+    merged.ok(&format!("config set-cluster {CLUSTER} --server=https://elsewhere"))?;
+    let foreign = ended(&program, &format!("kubeconfig {CLUSTER} --merge"), 2)?.stderr;
+    ensure!(foreign.contains("already has another") && foreign.contains("--prefix"), "{foreign}");
+    Ok(())
+}
+
+fn exec_each(testbed: &Testbed) -> Result<()> {
+    let program = clusters(testbed);
+    let kubectl = testbed.hub.server.kubectl().binary;
+    let both = format!("{CLUSTER_X509},{CLUSTER}");
+    let line = format!("exec-each {both} -- {} get namespace kube-system -o name", kubectl.display());
+    let out = ended(&program, &line, 0)?.stdout;
+    ensure!(
+        out == format!("==> {CLUSTER} <==\nnamespace/kube-system\n==> {CLUSTER_X509} <==\nnamespace/kube-system\n"),
+        "{out}"
+    );
+    let script = format!("echo $CLUSTER; test $CLUSTER = {CLUSTER}");
+    let some = program.args(["exec-each", &both, "--prefix", "--", "sh", "-c", &script]).run()?;
+    ensure!(
+        some.status == 1 && some.stdout == format!("{CLUSTER}: {CLUSTER}\n{CLUSTER_X509}: {CLUSTER_X509}\n"),
+        "{some:?}"
+    );
+    ensure!(
+        some.stderr.contains(&format!("error: cluster {CLUSTER_X509}: the command ended with exit code 1")),
+        "{some:?}"
+    );
+    let late = program.args(["exec-each", CLUSTER, "--timeout", "200ms", "--", "sleep", "30"]).run()?;
+    ensure!(late.status == 1 && late.stderr.contains("within 200ms"), "{late:?}");
+    let absent = ended(&program, &format!("exec-each {CLUSTER} -- no-such-program"), 1)?.stderr;
+    ensure!(absent.contains("cannot run no-such-program"), "{absent}");
+    Ok(())
+}

@@ -1,0 +1,97 @@
+//! The one [`Testbed`] that all tests share, started by the first of them, and the program.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use anyhow::{Result, anyhow, ensure};
+use hub_tests::kubeconfig::{Credential, Kubeconfig};
+use hub_tests::kubectl::{Kubectl, Output};
+use hub_tests::testbed::Testbed;
+use libtest_mimic::{Failed, Trial};
+use parking_lot::{Mutex, MutexGuard};
+use serde_json::json;
+
+/// The testbed, once somebody needs it.
+#[derive(Default)]
+pub struct Fixture {
+    testbed: OnceLock<Result<Testbed, String>>,
+}
+
+/// A test.
+pub fn test(fixture: &Arc<Fixture>, name: &str, run: impl FnOnce(&Testbed) -> Result<()> + Send + 'static) -> Trial {
+    let fixture = Arc::clone(fixture);
+    Trial::test(name, move || fixture.testbed().and_then(run).map_err(|error| Failed::from(format!("{error:#}"))))
+}
+
+/// The program, as an administrator of the hub.
+pub fn clusters(testbed: &Testbed) -> Kubectl {
+    clusters_as(testbed, &testbed.hub.server.kubectl().kubeconfig)
+}
+
+/// The program with another kubeconfig.
+pub fn clusters_as(testbed: &Testbed, kubeconfig: &Path) -> Kubectl {
+    Kubectl {
+        binary: PathBuf::from(env!("CARGO_BIN_EXE_kubectl-clusters")),
+        kubeconfig: kubeconfig.to_path_buf(),
+        cache: testbed.launcher().file("kubectl-cache"),
+    }
+}
+
+/// A kubeconfig of the hub with this token.
+pub fn hub_user(testbed: &Testbed, name: &str, token: &str) -> Result<PathBuf> {
+    let kubeconfig = Kubeconfig {
+        server: testbed.hub.server.url(),
+        authority: testbed.hub.server.authority_file().to_path_buf(),
+        credential: Credential::Token(token.to_owned()),
+    };
+    kubeconfig.write(testbed.launcher().file(&format!("cli-{name}.kubeconfig")))
+}
+
+/// What it printed, after it ended with `code`.
+pub fn ended(program: &Kubectl, line: &str, code: i32) -> Result<Output> {
+    let output = program.args(line.split_whitespace()).run()?;
+    ensure!(
+        output.status == code,
+        "`{line}` ended with {}, not {code}: {}{}",
+        output.status,
+        output.stderr,
+        output.stdout
+    );
+    for secret in ["eyJ", "PRIVATE KEY"] {
+        ensure!(!format!("{}{}", output.stdout, output.stderr).contains(secret), "`{line}` tells a credential");
+    }
+    Ok(output)
+}
+
+/// Nobody else has anything for agents on the hub while this is held.
+pub fn alone_with_agents() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock()
+}
+
+/// Whether an API server takes the token for nobody's.
+pub fn is_void(admin: &Kubectl, token: &str) -> Result<bool> {
+    let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}});
+    let words = ["create", "-f", "-", "-o", "jsonpath={.status.authenticated}"];
+    Ok(admin.args(words).stdin(review.to_string()).run()?.success()? != "true")
+}
+
+// === impl Fixture ===
+
+impl Fixture {
+    fn testbed(&self) -> Result<&Testbed> {
+        let testbed = self.testbed.get_or_init(|| Testbed::start().map_err(|error| format!("{error:#}")));
+        testbed.as_ref().map_err(|error| anyhow!("there is nothing to test on: {error}"))
+    }
+
+    /// Stops everything; after a failure the logs stay.
+    #[allow(clippy::print_stderr, reason = "the place of the logs belongs to the output of a failed run")]
+    pub fn close(self: Arc<Self>, failed: bool) {
+        let Some(fixture) = Arc::into_inner(self) else { return };
+        if let Some(Ok(mut testbed)) = fixture.testbed.into_inner()
+            && failed
+        {
+            eprintln!("the logs of this run are in {}", testbed.keep().display());
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! `list`.
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use hub_tests::hub::{MemberSecret, SECRET_NAMESPACE};
+use hub_tests::ports;
+use hub_tests::testbed::{ALL_VERBS, CLUSTER, CLUSTER_X509, Testbed};
+use libtest_mimic::Trial;
+use serde_json::Value;
+use std::time::Duration;
+
+use crate::fixture::{Fixture, clusters, clusters_as, ended, hub_user, test};
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
+    vec![
+        test(fixture, "list::each cluster says what it is, or why not", each),
+        test(fixture, "list::what changes is shown while somebody watches", watched),
+        test(fixture, "list::who may not read Secrets sees all but their dates", unprivileged),
+        test(fixture, "list::a hub that cannot be asked is told from clusters that fail", unreachable),
+    ]
+}
+
+fn each(testbed: &Testbed) -> Result<()> {
+    let dead = format!("https://127.0.0.1:{}", ports::free()?);
+    testbed.hub.register_member(
+        "list-dead",
+        &MemberSecret::with_token(&testbed.member.server, &testbed.member_token).at(&dead),
+    )?;
+    let program = clusters(testbed);
+    let document: Value = serde_json::from_str(&ended(&program, "list -o json", 0)?.stdout)?;
+    let rows = document["clusters"].as_array().context("clusters")?;
+    let row = |name: &str| rows.iter().find(|row| row["name"] == name).with_context(|| format!("{name}: {document:#}"));
+    let member = row(CLUSTER)?;
+    ensure!(
+        member["status"] == "Ready" && member["version"].as_str().is_some_and(|version| version.starts_with("v1.")),
+        "{member}"
+    );
+    ensure!(member["latencyMillis"].is_u64() && member["endpoint"] == testbed.member.server.url(), "{member}");
+    ensure!(
+        member["credentialExpiresIn"].as_str().is_some_and(|left| left.ends_with('h')),
+        "a token for 24 hours: {member}"
+    );
+    ensure!(row(CLUSTER_X509)?["credentialExpiresAt"].is_i64(), "{document:#}");
+    let dead = row("list-dead")?;
+    ensure!(
+        dead["status"] == "Unreachable" && dead["reason"].as_str().is_some_and(|why| why.contains("dial tcp")),
+        "{dead}"
+    );
+    let table = ended(&program, "list", 0)?.stdout;
+    ensure!(table.starts_with("NAME ") && !table.contains("REASON"), "{table}");
+    let rows: Vec<_> = table.lines().skip(1).filter_map(|line| line.split(' ').next()).collect();
+    let told = ended(&program, "list -o name", 0)?.stdout;
+    let names: Vec<_> = told.lines().collect();
+    // Others come and go meanwhile.
+    for name in [CLUSTER, CLUSTER_X509, "list-dead"] {
+        ensure!(rows.contains(&name) && names.contains(&name), "{table}{told}");
+    }
+    ensure!(rows.is_sorted() && names.is_sorted(), "{table}{told}");
+    ensure!(ended(&program, "list -l no=such", 0)?.stderr.contains("No clusters found"), "an empty list");
+    testbed.hub.forget_member("list-dead")
+}
+
+fn watched(testbed: &Testbed) -> Result<()> {
+    let program = clusters(testbed);
+    let member = MemberSecret::with_token(&testbed.member.server, &testbed.member_token);
+    ended(&program, "list -w -o json", 2)?;
+    let words = "list -w --interval 100ms -l cli-watch=yes";
+    let mut watching = program.args(words.split(' ')).start()?;
+    testbed.hub.register_member("list-watched", &member)?;
+    let hub = testbed.hub.server.kubectl();
+    hub.ok(&format!("label secret list-watched -n {SECRET_NAMESPACE} cli-watch=yes"))?;
+    ensure!(watching.next_line(LIMIT)?.starts_with("NAME "), "a table");
+    let row = watching.next_line(LIMIT)?;
+    ensure!(row.starts_with("list-watched ") && row.contains(" Ready "), "{row}");
+    testbed.hub.forget_member("list-watched")?;
+    // Between its end and that of its connections it may be seen otherwise.
+    for _ in 0..10 {
+        if watching.next_line(LIMIT)?.contains(" Gone ") {
+            return Ok(());
+        }
+    }
+    bail!("its end is not shown")
+}
+
+fn unprivileged(testbed: &Testbed) -> Result<()> {
+    let token = testbed.hub.create_user("list-user", &[CLUSTER], ALL_VERBS)?;
+    let program = clusters_as(testbed, &hub_user(testbed, "list-user", &token)?);
+    let refused = ended(&program, "list", 3)?.stderr;
+    ensure!(refused.contains("clustergateways") && refused.contains("remedy:"), "{refused}");
+    testbed
+        .hub
+        .server
+        .kubectl()
+        .ok("create clusterrole list-user-lists --verb=list --resource=clustergateways.cluster.core.oam.dev")?;
+    testbed.hub.server.kubectl().ok(
+        "create clusterrolebinding list-user-lists --clusterrole=list-user-lists --serviceaccount=default:list-user",
+    )?;
+    let table = ended(&program, "list -o wide", 0)?.stdout;
+    let row =
+        |name: &str| table.lines().find(|line| line.split(' ').next() == Some(name)).with_context(|| table.clone());
+    let own: Vec<_> = row(CLUSTER)?.split_whitespace().collect();
+    ensure!(own[1] == "Ready" && own[7] == "-", "{table}");
+    ensure!(row(CLUSTER_X509)?.contains("Forbidden"), "{table}");
+    Ok(())
+}
+
+fn unreachable(testbed: &Testbed) -> Result<()> {
+    let program = clusters(testbed);
+    let lost = program.args(["list", "--kubeconfig", "/nowhere/kubeconfig"]).run()?;
+    ensure!(
+        lost.status == 2 && lost.stderr.contains("/nowhere/kubeconfig") && lost.stderr.contains("remedy:"),
+        "{lost:?}"
+    );
+    let context = ended(&program, "list --context prod", 2)?.stderr;
+    ensure!(context.contains("\"prod\"") && context.contains("there are it"), "{context}");
+    let dead = hub_tests::kubeconfig::Kubeconfig {
+        server: format!("https://127.0.0.1:{}", ports::free()?),
+        authority: testbed.hub.server.authority_file().to_path_buf(),
+        credential: hub_tests::kubeconfig::Credential::None,
+    };
+    let dead = dead.write(testbed.launcher().file("cli-dead.kubeconfig"))?;
+    let told = ended(&clusters_as(testbed, &dead), "list", 3)?.stderr;
+    ensure!(told.contains("refused") && told.contains("remedy: see that the hub's address"), "{told}");
+    let stranger = hub_user(testbed, "stranger", "no-such-token")?;
+    let told = ended(&clusters_as(testbed, &stranger), "list", 3)?.stderr;
+    ensure!(told.contains("renew the credential"), "{told}");
+    Ok(())
+}

@@ -1,0 +1,231 @@
+//! What goes wrong when a member is joined: told with its cause and a remedy, and a second try
+//! works.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use hub_tests::helm::Chart;
+use hub_tests::hub::SECRET_NAMESPACE;
+use hub_tests::kubeconfig::{Credential, Kubeconfig};
+use hub_tests::kubectl::Kubectl;
+use hub_tests::testbed::{ALL_VERBS, CLUSTER, Testbed};
+use hub_tests::tools::{Tool, provide};
+use hub_tests::{ports, wait};
+use kit::process::LoggedProcess;
+use libtest_mimic::Trial;
+
+use crate::fixture::{Fixture, clusters, clusters_as, ended, hub_user, test};
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
+    vec![
+        test(fixture, "mistakes::a wrong kubeconfig or name, and the second try", wrong_words),
+        test(fixture, "mistakes::no rights on the hub, and the second try", no_rights),
+        test(fixture, "mistakes::a credential that is void or a hub that is away, and the second try", unusable),
+        test(fixture, "mistakes::Ctrl-C in the middle of a join, and the second try", interrupted),
+        test(fixture, "mistakes::a join that fails half way is completed, or taken back", half_done),
+    ]
+}
+
+/// A member that is to be joined as `cluster`, in a namespace of its own.
+struct Joining<'a> {
+    testbed: &'a Testbed,
+    program: Kubectl,
+    cluster: &'static str,
+}
+
+// === impl Joining ===
+
+impl<'a> Joining<'a> {
+    fn of(testbed: &'a Testbed, cluster: &'static str) -> Self {
+        Self { testbed, program: clusters(testbed), cluster }
+    }
+
+    fn admin(&self) -> PathBuf {
+        self.testbed.member.server.kubectl().kubeconfig
+    }
+
+    fn line(&self, member: &Path) -> String {
+        let cluster = self.cluster;
+        format!(
+            "join {cluster} --member-kubeconfig {} --rights view --account-namespace cli-{cluster}",
+            member.display()
+        )
+    }
+
+    /// A try that fails: with `code`, cause and remedy, and without a trace on hub or member.
+    fn fails(&self, program: &Kubectl, line: &str, code: i32, parts: &[&str]) -> Result<()> {
+        let told = ended(program, line, code)?.stderr;
+        ensure!(told.contains("error: ") && told.contains("remedy: "), "`{line}`: {told}");
+        for part in parts {
+            ensure!(told.contains(part), "`{line}`: {part}: {told}");
+        }
+        ensure!(!self.is_there()?, "`{line}` left something behind");
+        Ok(())
+    }
+
+    fn is_there(&self) -> Result<bool> {
+        let hub = self.testbed.hub.server.kubectl();
+        let hub = hub.ok(&format!("get secrets,serviceaccounts,clusterrolebindings -n {SECRET_NAMESPACE} -o name"))?;
+        let member = self.testbed.member.server.kubectl().ok("get clusterrolebindings,namespaces -o name")?;
+        Ok(format!("{hub}{member}").lines().any(|name| name.ends_with(self.cluster)))
+    }
+
+    /// The try that works, and the end of it.
+    fn works(&self) -> Result<()> {
+        let (cluster, admin) = (self.cluster, self.admin());
+        ended(&self.program, &self.line(&admin), 0)?;
+        ended(&self.program, &format!("get pods {cluster}"), 0)?;
+        self.detached()
+    }
+
+    fn detached(&self) -> Result<()> {
+        let line = format!("detach {} --member-kubeconfig {} --yes", self.cluster, self.admin().display());
+        ended(&self.program, &line, 0)?;
+        wait::until_true("hub and member to be as they were", LIMIT, || Ok(!self.is_there()?))
+    }
+}
+
+fn wrong_words(testbed: &Testbed) -> Result<()> {
+    let joining = Joining::of(testbed, "vaasa");
+    let (program, admin) = (&joining.program, joining.admin());
+    let line = joining.line(&admin);
+    let garbage = testbed.launcher().file("cli-garbage.yaml");
+    std::fs::write(&garbage, "clusters: [")?;
+    joining.fails(program, &joining.line(Path::new("/nowhere.yaml")), 2, &["/nowhere.yaml", "--kubeconfig"])?;
+    joining.fails(program, &joining.line(&garbage), 2, &["cli-garbage.yaml", "kubectl config view"])?;
+    joining.fails(program, &format!("{line} --member-context prod"), 2, &["no context \"prod\""])?;
+    joining.fails(program, &format!("{line} --kubeconfig /nowhere.yaml"), 2, &["/nowhere.yaml"])?;
+    joining.fails(program, &line.replace("view", "root"), 2, &["no such role", "cluster-admin"])?;
+    joining.works()?;
+    // An account of that name that somebody else made.
+    let member = testbed.member.server.kubectl();
+    member.ok("create serviceaccount vaasa -n default")?;
+    let foreign = line.replace("cli-vaasa", "default");
+    let told = ["ServiceAccount default/vaasa is there already", "--account-namespace"];
+    joining.fails(program, &foreign, 2, &told)?;
+    member.ok("delete serviceaccount vaasa -n default")?;
+    ended(program, &foreign, 0)?;
+    joining.detached()?;
+    ensure!(member.ok("get namespace default -o name").is_ok(), "a namespace that was there before stays");
+    // By a name that another member has.
+    let hub = testbed.hub.server.kubectl().kubeconfig;
+    let taken = format!("join {CLUSTER} --member-kubeconfig {} --rights view", hub.display());
+    joining.fails(program, &taken, 2, &["is taken", "another name", "detach"])?;
+    joining.works()
+}
+
+fn no_rights(testbed: &Testbed) -> Result<()> {
+    let joining = Joining::of(testbed, "lahti");
+    let line = format!("{} --clusters-namespace {SECRET_NAMESPACE}", joining.line(&joining.admin()));
+    let token = testbed.hub.create_user("cli-nobody-yet", &[], ALL_VERBS)?;
+    let program = clusters_as(testbed, &hub_user(testbed, "nobody-yet", &token)?);
+    let remedy = |verb: &str| format!("ask the hub's administrator for the verb {verb} on secrets");
+    joining.fails(&program, &line, 3, &["is forbidden", &remedy("get")])?;
+    // To see is not to write: nothing is made on the member for a Secret that cannot be written.
+    let hub = testbed.hub.server.kubectl();
+    let grant = |name: &str, verbs: &str| -> Result<()> {
+        hub.ok(&format!("create role {name} -n {SECRET_NAMESPACE} --verb={verbs} --resource=secrets"))?;
+        let subject = format!("-n {SECRET_NAMESPACE} --role={name} --serviceaccount=default:cli-nobody-yet");
+        hub.ok(&format!("create rolebinding {name} {subject}")).map(drop)
+    };
+    grant("cli-reader", "get,list")?;
+    wait::until("the right to read", LIMIT, || {
+        joining.fails(&program, &line, 3, &["forbidden to you", &remedy("create")])
+    })?;
+    // With the rights that were missing.
+    grant("cli-writer", "create")?;
+    hub.ok("create clusterrole cli-proxies --verb=* --resource=clustergateways.cluster.core.oam.dev/proxy")?;
+    hub.ok("create clusterrolebinding cli-proxies --clusterrole=cli-proxies --serviceaccount=default:cli-nobody-yet")?;
+    wait::until("the right to write", LIMIT, || ended(&program, &line, 0))?;
+    joining.detached()
+}
+
+fn unusable(testbed: &Testbed) -> Result<()> {
+    let joining = Joining::of(testbed, "kotka");
+    let admin = joining.admin();
+    let line = joining.line(&admin);
+    // Tokens that were good once.
+    let member = &testbed.member.server;
+    let token = member.service_account_token("default", "cli-kotka-void")?;
+    member.kubectl().ok("delete serviceaccount cli-kotka-void -n default")?;
+    let void = member.kubeconfig("cli-kotka-void", Credential::Token(token))?;
+    wait::until("the token to be void", LIMIT, || {
+        let parts = ["member: ", "Unauthorized", "renew the credential for the member"];
+        joining.fails(&joining.program, &joining.line(&void), 1, &parts)
+    })?;
+    let stranger = clusters_as(testbed, &hub_user(testbed, "kotka-void", "no-such-token")?);
+    joining.fails(&stranger, &line, 3, &["renew the credential in your kubeconfig"])?;
+    let dead = Kubeconfig {
+        server: format!("https://127.0.0.1:{}", ports::free()?),
+        authority: testbed.hub.server.authority_file().to_path_buf(),
+        credential: Credential::None,
+    };
+    let dead = dead.write(testbed.launcher().file("cli-kotka-dead.kubeconfig"))?;
+    joining.fails(&clusters_as(testbed, &dead), &line, 3, &["refused", "the hub's address"])?;
+    joining.fails(&joining.program, &joining.line(&dead), 1, &["member: ", "kube-system"])?;
+    joining.works()
+}
+
+fn interrupted(testbed: &Testbed) -> Result<()> {
+    let joining = Joining::of(testbed, "hanko");
+    let admin = joining.admin();
+    let nobody = format!("https://127.0.0.1:{}", ports::free()?);
+    // After the first thing it made, and while it waits for the member to answer.
+    for last in ["on the member: made", "on the hub: registered"] {
+        let line = format!("{} --wait 1m --endpoint {nobody}", joining.line(&admin));
+        let mut command = Command::new(&joining.program.binary);
+        command.args(line.split(' ')).env("KUBECONFIG", &joining.program.kubeconfig);
+        let mut running = LoggedProcess::start(&mut command);
+        running.text_with(last);
+        running.signal("INT");
+        let told = running.text_with("interrupted");
+        ensure!(told.contains("run the same command again"), "{told}");
+        ensure!(running.ended().code() == Some(130), "the code of shells for Ctrl-C");
+        ensure!(joining.is_there()?, "something was made");
+        joining.works()?;
+    }
+    Ok(())
+}
+
+fn half_done(testbed: &Testbed) -> Result<()> {
+    let joining = Joining::of(testbed, "porvoo");
+    let admin = joining.admin();
+    // A chart with a kind that the member has not: all before it is made, nothing is registered.
+    let chart = testbed.launcher().directory.join("cli-broken-chart");
+    std::fs::create_dir_all(chart.join("templates"))?;
+    std::fs::write(chart.join("Chart.yaml"), "apiVersion: v2\nname: broken\nversion: 0.0.0\n")?;
+    std::fs::write(chart.join("templates/x.yaml"), "apiVersion: no.such/v1\nkind: Nothing\nmetadata: {name: x}\n")?;
+    let (authority, helm) = (testbed.tunnel.serving_authority_file(), provide(Tool::Helm)?);
+    let line = |chart: &Path, helm: &Path| {
+        let servers = format!("--server 127.0.0.1:1 --server-ca {}", authority.display());
+        let (line, chart, helm) = (joining.line(&admin), chart.display(), helm.display());
+        format!("{line} --tunnel {servers} --agent-chart {chart} --helm {helm}")
+    };
+    let program = &joining.program;
+    let good = Chart::Agent.directory();
+    joining.fails(program, &line(&good, Path::new("no-such-helm")), 2, &["no-such-helm", "install helm"])?;
+    joining.fails(program, &line(Path::new("/no/chart"), &helm), 1, &["helm: ", "/no/chart", "--agent-chart"])?;
+    joining.fails(program, &line(&good, &helm).replace(&*authority.to_string_lossy(), "/no.crt"), 2, &["/no.crt"])?;
+    // An identity that the gateway's chart made.
+    let (hub, identity) = (testbed.hub.server.kubectl(), format!("tunnel-agent-porvoo -n {SECRET_NAMESPACE}"));
+    hub.ok(&format!("create serviceaccount {identity}"))?;
+    let foreign = ended(program, &line(&good, &helm), 2)?.stderr;
+    ensure!(foreign.contains("hub: the ServiceAccount") && foreign.contains("tunnel.agents"), "{foreign}");
+    hub.ok(&format!("delete serviceaccount {identity}"))?;
+    ensure!(!joining.is_there()?, "something was made beside another's");
+    let told = ended(program, &line(&chart, &helm), 1)?.stderr;
+    ensure!(told.contains("no.such/v1") && told.contains("remedy: "), "{told}");
+    ensure!(joining.is_there()?, "the accounts are made");
+    // Taken back, though nothing is registered by that name.
+    let unsaid = ended(program, "detach porvoo --yes", 0);
+    ensure!(unsaid.is_ok_and(|told| told.stderr.contains("the agent's ServiceAccount")), "the hub's part is found");
+    joining.detached()?;
+    // Or completed.
+    ended(program, &line(&chart, &helm), 1)?;
+    joining.works()
+}

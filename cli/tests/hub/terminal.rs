@@ -1,0 +1,73 @@
+//! What only a terminal sees: questions, colours, progress. And how kubectl and shells find the
+//! program.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, ensure};
+use hub_tests::kubectl::{Kubectl, Output};
+use hub_tests::testbed::{CLUSTER, Testbed};
+use libtest_mimic::Trial;
+
+use crate::fixture::{Fixture, clusters, ended, test};
+
+pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
+    vec![
+        test(fixture, "terminal::rights and removals are asked for", asked),
+        test(fixture, "terminal::colours and progress are for terminals", shown),
+        test(fixture, "terminal::kubectl finds it as a plugin, and shells complete it", found),
+    ]
+}
+
+/// What a person at a terminal sees who types `answer`: script(1) of util-linux makes the terminal.
+fn at_terminal(program: &Kubectl, line: &str, answer: &str) -> Result<Output> {
+    let command = format!("{} {line}", program.binary.display());
+    let script = Kubectl { binary: "script".into(), ..program.clone() };
+    script.args(["-qec", &command, "/dev/null"]).stdin(answer).run()
+}
+
+fn asked(testbed: &Testbed) -> Result<()> {
+    let program = clusters(testbed);
+    let member = format!("--member-kubeconfig {}", testbed.member.server.kubectl().kubeconfig.display());
+    let joined = at_terminal(&program, &format!("join espoo {member} --account-namespace cli-espoo"), "view\n")?;
+    let told = &joined.stdout;
+    ensure!(joined.status == 0 && told.contains("What may the hub do") && told.contains("espoo joined"), "{joined:?}");
+    let kept = at_terminal(&program, &format!("detach espoo {member}"), "n\n")?;
+    ensure!(kept.status == 1 && kept.stdout.contains("nothing was removed"), "{kept:?}");
+    ended(&program, "get pods espoo", 0)?;
+    let gone = at_terminal(&program, &format!("detach espoo {member}"), "y\n")?;
+    ensure!(gone.status == 0 && gone.stdout.contains("cluster espoo detached"), "{gone:?}");
+    Ok(())
+}
+
+fn shown(testbed: &Testbed) -> Result<()> {
+    let program = clusters(testbed);
+    let seen = at_terminal(&program, &format!("probe {CLUSTER}"), "")?.stdout;
+    ensure!(seen.contains("\x1b[32m✓\x1b[0m hub"), "{seen:?}");
+    let seen = at_terminal(&program, &format!("get namespaces {CLUSTER}"), "")?.stdout;
+    ensure!(seen.contains("1/1 clusters asked") && seen.contains("\r\x1b[K"), "{seen:?}");
+    for line in [format!("probe {CLUSTER}"), format!("get namespaces {CLUSTER}")] {
+        let plain = ended(&program, &line, 0)?;
+        ensure!(!format!("{plain:?}").contains("\\u{1b}") && plain.stderr.is_empty(), "{plain:?}");
+    }
+    Ok(())
+}
+
+fn found(testbed: &Testbed) -> Result<()> {
+    let program = clusters(testbed);
+    let kubectl = testbed.hub.server.kubectl();
+    let path = program.binary.parent().and_then(Path::to_str).context("a directory")?;
+    let listed = kubectl.args(["clusters", "list", "--no-probe", "-o", "name"]).env("PATH", path).run()?.success()?;
+    ensure!(listed.lines().any(|name| name == CLUSTER), "{listed}");
+    let script = ended(&program, "completion bash", 0)?.stdout;
+    let file = testbed.launcher().file("cli-completion.bash");
+    std::fs::write(&file, &script)?;
+    // What a shell offers for `kubectl-clusters ro`.
+    let words = r#"source "$0"; function=$(complete -p kubectl-clusters); function=${function#*-F }
+        COMP_WORDS=(kubectl-clusters ro); COMP_CWORD=1
+        ${function%% *} kubectl-clusters ro kubectl-clusters; echo "${COMPREPLY[@]}""#;
+    let offered = Command::new("bash").args(["-c", words]).arg(&file).output()?;
+    ensure!(String::from_utf8_lossy(&offered.stdout).trim() == "rotate", "{offered:?}");
+    Ok(())
+}

@@ -1,0 +1,305 @@
+//! `join --tunnel`, and the walk of a person through most commands.
+
+use std::any::Any;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use hub_tests::helm::{Chart, Helm};
+use hub_tests::hub::SECRET_NAMESPACE;
+use hub_tests::kubectl::{Kubectl, Output};
+use hub_tests::testbed::Testbed;
+use hub_tests::tools::{Tool, provide};
+use hub_tests::tunnel::{AgentCredential, AgentOptions};
+use hub_tests::wait;
+use libtest_mimic::Trial;
+use serde_json::Value;
+
+use crate::fixture::{Fixture, alone_with_agents, clusters, ended, is_void, test};
+use crate::screens::Screens;
+
+const LIMIT: Duration = Duration::from_mins(1);
+/// Where agents and accounts are on the member, unless somebody says otherwise.
+const NAMESPACE: &str = "cluster-gateway";
+
+pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
+    vec![test(
+        fixture,
+        "join::a member that cannot be reached is joined by its agent, and leaves nothing behind",
+        tunnelled,
+    )]
+}
+
+/// Ends when dropped.
+type Agent = Box<dyn Any + Send>;
+
+/// A person with a hub and two members, which are one here.
+struct Walk<'a> {
+    testbed: &'a Testbed,
+    program: Kubectl,
+    admin: Kubectl,
+    server: SocketAddr,
+    screens: Screens,
+}
+
+fn tunnelled(testbed: &Testbed) -> Result<()> {
+    let server = testbed.tunnelled()?.agent_address;
+    let (program, admin) = (clusters(testbed), testbed.member.server.kubectl());
+    let mut walk = Walk { testbed, program, admin, server, screens: Screens::default() };
+    walk.join_directly()?;
+    walk.join_without_servers()?;
+    let agent = walk.join_by_agent()?;
+    walk.look()?;
+    walk.use_them()?;
+    walk.lose(agent)?;
+    walk.rotate()?;
+    walk.detach()?;
+    walk.screens.finish()
+}
+
+// === impl Walk ===
+
+impl Walk<'_> {
+    fn member(&self) -> String {
+        format!("--member-kubeconfig {}", self.admin.kubeconfig.display())
+    }
+
+    /// What `command` printed, which is on the page; `more` is what only tests need.
+    fn shown(&mut self, command: &str, more: &str, code: i32) -> Result<Output> {
+        let output = ended(&self.program, &format!("{command} {more}"), code)?;
+        self.screens.compare(command, &output)?;
+        Ok(output)
+    }
+
+    fn join_directly(&mut self) -> Result<()> {
+        let member = self.member();
+        let joined = self.shown("join berlin --rights view -l env=prod", &member, 0)?;
+        ensure!(joined.stdout.contains("as system:serviceaccount:cluster-gateway:berlin"), "{joined:?}");
+        self.shown("alias berlin Customers", "", 0)?;
+        self.shown("label berlin tier=web", "", 0).map(drop)
+    }
+
+    fn line(&self) -> String {
+        let (helm, chart): (_, PathBuf) = (provide(Tool::Helm).unwrap_or_default(), Chart::Agent.directory());
+        format!("{} --helm {} --agent-chart {}", self.member(), helm.display(), chart.display())
+    }
+
+    /// Nothing on this hub says where agents link to.
+    fn join_without_servers(&mut self) -> Result<()> {
+        let (command, line) = ("join oslo --tunnel --rights view -l env=prod", self.line());
+        let lost = self.shown(command, &line, 1)?.stderr;
+        ensure!(lost.contains("takes no agents") && lost.contains("--server"), "{lost}");
+        self.join_by_chart(&format!("{command} {line} --wait 1s"))?;
+        let line = format!("{line} {} --wait 1s", self.server());
+        let unlinked = ended(&self.program, &format!("{command} {line}"), 1)?.stderr;
+        ensure!(unlinked.contains("oslo is registered") && unlinked.contains("tunnel-agent"), "{unlinked}");
+        let printed = ended(&self.program, &format!("{command} {line} --print"), 1)?.stdout;
+        ensure!(printed.contains("kind: Deployment") && printed.contains("--cluster=oslo"), "{printed}");
+        Ok(())
+    }
+
+    /// Where agents link to, and by which CA, is what the gateway's chart installed.
+    fn join_by_chart(&self, line: &str) -> Result<()> {
+        let _alone = alone_with_agents();
+        let (hub, service) = (self.testbed.hub.server.kubectl(), "cluster-gateway-tunnel-agents");
+        let helm = Helm::prepare(&self.testbed.launcher().directory, &hub.kubeconfig)?;
+        let set = ["image.repository=x", "tunnel.server.enabled=true", "tunnel.server.image.repository=y"];
+        let set = set.map(|value| format!("--set={value}"));
+        let rendered = helm.template("cluster-gateway", SECRET_NAMESPACE, &set)?;
+        let installed = |document: &&Value| {
+            let name = document["metadata"]["name"].as_str().unwrap_or_default();
+            [service, "cluster-gateway-tunnel-agents-tls"].contains(&name)
+        };
+        let installed: Vec<_> = rendered.iter().filter(installed).collect();
+        ensure!(installed.len() == 2, "{installed:?}");
+        for document in &installed {
+            hub.apply(&document.to_string())?;
+        }
+        let lost = ended(&self.program, line, 1)?.stderr;
+        ensure!(lost.contains("has no address that a member could dial") && lost.contains("--server"), "{lost}");
+        let checked = ended(&self.program, "check berlin", 0)?.stdout;
+        ensure!(checked.contains("tunnel\n  ‼ the Service cluster-gateway-tunnel-agents has no address"), "{checked}");
+        let ingress = r#"{"status":{"loadBalancer":{"ingress":[{"hostname":"agents.example.com"}]}}}"#;
+        hub.ok(&format!("patch service {service} -n {SECRET_NAMESPACE} --subresource=status -p {ingress}"))?;
+        let unlinked = ended(&self.program, line, 1)?.stderr;
+        ensure!(unlinked.contains("oslo is registered, but"), "{unlinked}");
+        let checked = ended(&self.program, "check berlin", 0)?.stdout;
+        for part in ["✓ agents dial agents.example.com:8091", "✓ the certificate that agents verify expires in 36"]
+        {
+            ensure!(checked.contains(part), "{part}: {checked}");
+        }
+        let args = self.args()?;
+        for flag in ["--server=agents.example.com:8091", "--server-name=cluster-gateway-tunnel-agents.vela-system.svc"]
+        {
+            ensure!(args.contains(flag), "{flag}: {args}");
+        }
+        let authority = r"jsonpath={.data.server-ca\.crt}";
+        let given = self.admin.ok(&format!("get secret tunnel-agent -n {NAMESPACE} -o {authority}"))?;
+        let made = installed.iter().find_map(|document| document["data"]["ca.crt"].as_str());
+        ensure!(made == Some(&given), "another CA");
+        hub.ok(&format!("delete service/{service} secret/{service}-tls -n {SECRET_NAMESPACE}")).map(drop)
+    }
+
+    /// What the agents' pods are started with.
+    fn args(&self) -> Result<String> {
+        let path = "jsonpath={.spec.template.spec.containers[0].args}";
+        self.admin.ok(&format!("get deployment tunnel-agent -n {NAMESPACE} -o {path}"))
+    }
+
+    fn server(&self) -> String {
+        let authority = self.testbed.tunnel.serving_authority_file();
+        format!("--server {} --server-ca {}", self.server, authority.display())
+    }
+
+    /// The agent's token, as its pod would see it.
+    fn token(&self) -> Result<String> {
+        wait::until("the agent's Secret", LIMIT, || {
+            self.admin
+                .ok(&format!("get secret tunnel-agent -n {NAMESPACE} -o go-template={{{{.data.token|base64decode}}}}"))
+        })
+    }
+
+    /// Does what a kubelet would.
+    fn mount(&self, token: &str) -> Result<AgentCredential> {
+        AgentCredential::token(self.testbed.launcher(), "cli-oslo", token)
+    }
+
+    /// The agent, with what its pod would be given.
+    fn agent(&self) -> Result<Agent> {
+        let credential = self.mount(&self.token()?)?;
+        let (authority, member) = (self.testbed.tunnel.serving_authority_file(), self.testbed.member.server.address());
+        let agent = AgentOptions::new("oslo", self.server, authority, member, credential).start()?;
+        agent.wait_ready(LIMIT).context("the agent")?;
+        Ok(Box::new(agent))
+    }
+
+    fn join_by_agent(&mut self) -> Result<Agent> {
+        let command = "join oslo --tunnel --rights view -l env=prod --server hub.example.com:8091";
+        let line = format!("{} {}", self.line(), self.server());
+        let words = format!("{} {line}", command.replace(" --server hub.example.com:8091", ""));
+        let (agent, joined) = std::thread::scope(|scope| -> Result<_> {
+            let joining = scope.spawn(|| ended(&self.program, &words, 0));
+            Ok((self.agent()?, joining.join().expect("no panic")?))
+        })?;
+        self.screens.compare(command, &joined)?;
+        ensure!(
+            joined.stdout.contains("cluster oslo joined") && joined.stdout.contains("cluster-gateway:oslo"),
+            "{joined:?}"
+        );
+        let args = self.args()?;
+        ensure!(args.contains("--cluster=oslo") && args.contains(&self.server.to_string()), "{args}");
+        Ok(agent)
+    }
+
+    fn look(&mut self) -> Result<()> {
+        // The controllers count the agents that the Deployment has.
+        let path = "jsonpath={.status.readyReplicas}/{.spec.replicas}";
+        wait::until_true("both agents", LIMIT, || {
+            Ok(self.admin.ok(&format!("get deployment tunnel-agent -n {NAMESPACE} -o {path}"))? == "2/2")
+        })?;
+        let listed = self.shown("list -l env=prod", "", 0)?.stdout;
+        let oslo = listed.lines().find(|row| row.starts_with("oslo ")).with_context(|| listed.clone())?;
+        let cells: Vec<_> = oslo.split_whitespace().collect();
+        ensure!(cells[1] == "Ready" && cells[4..6] == ["ClusterProxy", "2/2"], "{listed}");
+        self.shown("list -l env=prod -o wide", "", 0)?;
+        self.shown("list -l env=prod -o name", "", 0)?;
+        self.shown("kubeconfig berlin", "", 0)?;
+        let absent = ended(&self.program, "kubeconfig oslo --direct", 1)?.stderr;
+        ensure!(absent.contains("oslo is left out") && absent.contains("leave out --direct"), "{absent}");
+        self.shown("probe berlin", "", 0)?;
+        self.shown("probe oslo", "", 0).map(drop)
+    }
+
+    fn use_them(&mut self) -> Result<()> {
+        ended(&self.program, "get pods oslo", 0)?;
+        self.testbed.member.server.create_namespace("shop")?;
+        self.testbed.member.run_pod("shop", "cart", "")?;
+        let got = self.shown("get pods -l env=prod -n shop", "", 0)?.stdout;
+        ensure!(got.lines().count() == 3 && got.contains("berlin") && got.contains("oslo"), "{got}");
+        let kubectl = self.testbed.hub.server.kubectl().binary;
+        let each = "exec-each -l env=prod -- kubectl get namespace kube-system -o name";
+        let output = ended(&self.program, &each.replace("kubectl", &kubectl.to_string_lossy()), 0)?;
+        self.screens.compare(each, &output)
+    }
+
+    /// Its agents end: which hop that is, `list`, `probe` and `check` say.
+    fn lose(&mut self, agent: Agent) -> Result<()> {
+        drop(agent);
+        let probed = wait::until("the link to be gone", LIMIT, || ended(&self.program, "probe oslo", 1))?;
+        self.screens.compare("probe oslo    # its agents are gone", &probed)?;
+        ensure!(probed.stdout.contains("✗ tunnel-agent") && probed.stderr.contains("tunnel-agent runs"), "{probed:?}");
+        let checked = ended(&self.program, "check oslo", 1)?.stdout;
+        ensure!(checked.contains("✗ oslo: TunnelDown: ") && checked.contains("probe oslo"), "{checked}");
+        let listed = ended(&self.program, "list -l env=prod", 0)?.stdout;
+        ensure!(listed.lines().any(|row| row.starts_with("oslo ") && row.contains("TunnelDown")), "{listed}");
+        let agent = self.agent()?;
+        wait::until("the cluster to answer again", LIMIT, || ended(&self.program, "probe oslo", 0))?;
+        self.rotate_agents()?;
+        drop(agent);
+        Ok(())
+    }
+
+    /// The agents link with the new token before the old one ends.
+    fn rotate_agents(&mut self) -> Result<()> {
+        let old = self.token()?;
+        let line = format!("rotate oslo {}", self.member());
+        let rotated = std::thread::scope(|scope| -> Result<Output> {
+            let rotating = scope.spawn(|| ended(&self.program, &line, 0));
+            wait::until_true("the new token", LIMIT, || Ok(self.token()? != old))?;
+            self.mount(&self.token()?)?;
+            rotating.join().expect("no panic")
+        })?;
+        self.screens.compare("rotate oslo --member-context oslo-admin", &rotated)?;
+        let path = r"jsonpath={.spec.template.metadata.annotations.kubectl\.kubernetes\.io/restartedAt}";
+        let restarted = self.admin.ok(&format!("get deployment tunnel-agent -n {NAMESPACE} -o {path}"))?;
+        ensure!(!restarted.is_empty(), "the agents' pods are not replaced");
+        let hub = self.testbed.hub.server.kubectl();
+        wait::until_true("the old token to be void", LIMIT, || is_void(&hub, &old))?;
+        ended(&self.program, "probe oslo", 0).map(drop)
+    }
+
+    /// Under load, without a failed request.
+    fn rotate(&mut self) -> Result<()> {
+        let stop = AtomicBool::new(false);
+        let hub = self.testbed.hub.server.kubectl();
+        let path = format!("{}/api/v1/namespaces", Testbed::proxy_path("berlin"));
+        let member = self.member();
+        let rotated = std::thread::scope(|scope| -> Result<Output> {
+            let load = scope.spawn(|| -> Result<usize> {
+                let mut count = 0;
+                while !stop.load(Ordering::Relaxed) {
+                    hub.ok(&format!("get --raw {path}")).context("a request while the token is rotated")?;
+                    count += 1;
+                }
+                Ok(count)
+            });
+            let rotated = ended(&self.program, &format!("rotate berlin {member}"), 0);
+            stop.store(true, Ordering::Relaxed);
+            ensure!(load.join().expect("no panic")? > 3, "no load");
+            rotated
+        })?;
+        self.screens.compare("rotate berlin --member-context berlin-admin", &rotated)?;
+        self.shown("rename berlin berlin-1", "", 0).map(drop)
+    }
+
+    fn detach(&mut self) -> Result<()> {
+        let member = self.member();
+        ended(&self.program, &format!("detach berlin-1 {member} --yes"), 0)?;
+        let gone = ended(&self.program, &format!("detach oslo {member} --yes"), 0)?;
+        self.screens.compare("detach oslo --member-context oslo-admin --yes", &gone)?;
+        let hub = self.testbed.hub.server.kubectl();
+        wait::until_true("hub and member to be as they were", LIMIT, || {
+            let left = self.admin.ok("get namespaces,clusterrolebindings,deployments -A -o name")?;
+            let hubs = hub.ok(&format!(
+                "get clusterrolebindings,clusterroles,serviceaccounts,secrets -n {SECRET_NAMESPACE} -o name"
+            ))?;
+            let clean = |name: &str| !left.contains(name) && !hubs.contains(name);
+            let namespace = format!("namespace/{NAMESPACE}");
+            let left = left.lines().any(|name| name == namespace || name.ends_with("/tunnel-agent"));
+            Ok(clean("oslo") && clean("berlin") && !left)
+        })
+    }
+}

@@ -1,0 +1,172 @@
+//! A thousand clusters, by a real hub and a gateway, with scripted members behind them.
+
+use std::path::Path;
+use std::pin::pin;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use hub_tests::hub::MemberSecret;
+use hub_tests::testbed::Testbed;
+use hub_tests::wait;
+use kit::member::{FakeMember, MemberOptions, Recorded, Reply};
+use kit::wait::Gate;
+use serde_json::{Value, json};
+use tokio::io::AsyncReadExt as _;
+use tokio::process::Command;
+use tokio::time::{Instant, interval, sleep, timeout};
+
+const CLUSTERS: usize = 1000;
+/// Each stands for many clusters.
+const MEMBERS: usize = 8;
+/// Secrets that kubectl creates at once.
+const BATCH: usize = 250;
+const LIMIT: Duration = Duration::from_mins(1);
+/// On a machine that does other things too. On two free cores, which hub, gateway, members and
+/// program share, it takes 2 to 4 s.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// As many clusters, of the 16, are asked at a time at least once.
+const AT_ONCE: usize = 8;
+/// How far members are from the hub: one after the other, they would not answer in time.
+const AWAY: Duration = Duration::from_millis(20);
+/// Between two looks at the memory of the program, whose peak only grows.
+const LOOK: Duration = Duration::from_millis(5);
+/// In KiB.
+const MEMORY: u64 = 200 << 10;
+
+#[test]
+fn pods_of_a_thousand_clusters_are_one_table_soon() -> Result<()> {
+    let testbed = Testbed::start()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let load = Arc::<Load>::default();
+    let members: Vec<_> = (0..MEMBERS).map(|_| runtime.block_on(member(&load))).collect();
+    register(&testbed, &members)?;
+    let kubeconfig = testbed.hub.server.kubectl().kubeconfig;
+    let line = ["get", "pods", "-l", "scale=yes"];
+    // The first run makes a connection to each cluster.
+    let cold = runtime.block_on(run(&kubeconfig, &line))?;
+    let warm = runtime.block_on(run(&kubeconfig, &line))?;
+    for run in [&cold, &warm] {
+        ensure!(run.memory <= MEMORY, "{} KiB", run.memory);
+        let rows: Vec<&str> = run.stdout.lines().skip(1).collect();
+        ensure!(rows.len() == 2 * CLUSTERS && rows.is_sorted(), "{} rows, sorted: {}", rows.len(), rows.is_sorted());
+    }
+    let told = format!("cold {:?}, warm {:?}, {} KiB", cold.took, warm.took, cold.memory.max(warm.memory));
+    std::fs::write(testbed.launcher().directory.parent().context("a directory")?.join("cli-scale.txt"), &told)?;
+    ensure!(cold.took <= PATIENCE && warm.took <= PATIENCE, "{told}");
+    let at_once = load.most.load(Ordering::Relaxed);
+    ensure!(at_once >= AT_ONCE, "{at_once} clusters at a time");
+    Ok(())
+}
+
+/// How many requests members have at a time.
+#[derive(Default)]
+struct Load {
+    now: AtomicUsize,
+    most: AtomicUsize,
+}
+
+/// What a run of the program came to.
+struct Run {
+    stdout: String,
+    took: Duration,
+    /// Most that it held, in KiB.
+    memory: u64,
+}
+
+async fn run(kubeconfig: &Path, line: &[&str]) -> Result<Run> {
+    let start = Instant::now();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_kubectl-clusters"))
+        .args(line)
+        .env("KUBECONFIG", kubeconfig)
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()?;
+    let mut pipe = child.stdout.take().context("a pipe")?;
+    let status = format!("/proc/{}/status", child.id().context("a process")?);
+    let mut stdout = String::new();
+    let (mut memory, mut looks) = (0, interval(LOOK));
+    let code = {
+        let ended = async { tokio::join!(pipe.read_to_string(&mut stdout), child.wait()) };
+        let mut ended = pin!(timeout(LIMIT, ended));
+        loop {
+            tokio::select! {
+                ended = &mut ended => {
+                    let (read, code) = ended.context("it does not end")?;
+                    read?;
+                    break code?;
+                }
+                _ = looks.tick() => memory = memory.max(peak(&status)),
+            }
+        }
+    };
+    ensure!(code.success() && memory > 0, "{code}");
+    Ok(Run { stdout, took: start.elapsed(), memory })
+}
+
+/// `VmHWM` of a process, in KiB; 0 when it is gone.
+fn peak(status: &str) -> u64 {
+    let text = std::fs::read_to_string(status).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok()).unwrap_or_default()
+}
+
+async fn member(load: &Arc<Load>) -> FakeMember {
+    let member = FakeMember::start(MemberOptions::default()).await;
+    let load = Arc::clone(load);
+    member.on_any(move |request: &Recorded| {
+        let far = Gate::default();
+        let answer = Reply::json(200, &answer(request.path())).after(&far);
+        let load = Arc::clone(&load);
+        load.most.fetch_max(load.now.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+        tokio::spawn(async move {
+            sleep(AWAY).await;
+            load.now.fetch_sub(1, Ordering::Relaxed);
+            far.open();
+        });
+        answer
+    });
+    member
+}
+
+fn answer(path: &str) -> Value {
+    let pods =
+        json!({"resource": "pods", "scope": "Namespaced", "verbs": ["get", "list"], "responseKind": {"kind": "Pod"}});
+    let group = json!({"metadata": {}, "versions": [{"version": "v1", "resources": [pods]}]});
+    let row = |name: &str| json!({"cells": [name, "1/1", "Running", 0, "5d", "10.0.0.1", "node"]});
+    let column = |name: &str, priority: i32| json!({"name": name, "type": "string", "priority": priority});
+    match path {
+        "/api" => json!({"kind": "APIGroupDiscoveryList", "items": [group]}),
+        "/apis" => json!({"kind": "APIGroupDiscoveryList", "items": []}),
+        _ => json!({
+            "kind": "Table",
+            "apiVersion": "meta.k8s.io/v1",
+            "metadata": {},
+            "columnDefinitions": [column("Name", 0), column("Ready", 0), column("Status", 0), column("Restarts", 0), column("Age", 0), column("IP", 1), column("Node", 1)],
+            "rows": [row("web-1"), row("web-0")],
+        }),
+    }
+}
+
+fn register(testbed: &Testbed, members: &[FakeMember]) -> Result<()> {
+    let numbers: Vec<usize> = (0..CLUSTERS).collect();
+    for batch in numbers.chunks(BATCH) {
+        let documents = batch.iter().map(|number| {
+            let member = &members[number % MEMBERS];
+            let secret = MemberSecret::with_token(&testbed.member.server, "token")
+                .at(&member.url())
+                .trusting(member.authority());
+            let mut document = secret.document(&format!("c-{number:04}"));
+            document["metadata"]["labels"]["scale"] = json!("yes");
+            document
+        });
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": documents.collect::<Vec<_>>()});
+        testbed.hub.server.kubectl().args(["create", "-f", "-"]).stdin(list.to_string()).run()?.success()?;
+    }
+    wait::until_true("the clusters", LIMIT, || {
+        let names = testbed.hub.server.kubectl().ok("get clustergateways -l scale=yes -o name")?;
+        Ok(names.lines().count() == CLUSTERS)
+    })
+}

@@ -1,0 +1,188 @@
+//! What hyper reads of a member into a buffer of its own: a head until it is whole, a body as far
+//! as its reader lets it.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::holding::{self, Account, Tally};
+
+/// A connection to a member, whose heads count for its account.
+pub struct Reading<T> {
+    stream: T,
+    buffer: Arc<Buffer>,
+    /// Of the largest head: hyper's buffer keeps the room for it.
+    tally: Tally,
+    /// Bytes of a head that is not whole, as far as it came.
+    head: usize,
+}
+
+/// hyper's buffer, as it was when it was last read into.
+#[derive(Default)]
+pub struct Buffer {
+    room: AtomicUsize,
+    /// What comes is of a body.
+    in_body: AtomicBool,
+    /// What comes next begins a head.
+    begins: AtomicBool,
+    /// hyper has given the connection away.
+    is_upgraded: AtomicBool,
+}
+
+// === impl Buffer ===
+
+impl Buffer {
+    /// What comes from here on is of a body, or else of a head.
+    pub fn expect_body(&self, is_body: bool) {
+        self.in_body.store(is_body, Ordering::Relaxed);
+        self.begins.store(!is_body, Ordering::Relaxed);
+    }
+
+    /// No other head will come.
+    pub fn expect_no_head(&self) {
+        self.expect_body(true);
+        self.is_upgraded.store(true, Ordering::Relaxed);
+    }
+
+    /// Bytes that a body may hold here: what was read last, and what waits to be taken.
+    pub fn held(&self) -> usize {
+        2 * self.room.load(Ordering::Relaxed)
+    }
+}
+
+// === impl Reading ===
+
+impl<T> Reading<T> {
+    pub fn new(stream: T, account: &Account) -> (Self, Arc<Buffer>) {
+        let buffer = Arc::<Buffer>::default();
+        (Self { stream, buffer: Arc::clone(&buffer), tally: account.tally(), head: 0 }, buffer)
+    }
+
+    fn read(&mut self, bytes: usize) {
+        if self.buffer.in_body.load(Ordering::Relaxed) {
+            self.head = 0;
+            if self.buffer.is_upgraded.load(Ordering::Relaxed) {
+                self.tally.set(0);
+            }
+            return;
+        }
+        // The answer before may have come whole, by one read: then nothing came of its body.
+        if self.buffer.begins.swap(false, Ordering::Relaxed) {
+            self.head = 0;
+        }
+        self.head += bytes;
+        self.tally.raise(holding::room(self.head));
+    }
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for Reading<T> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        self.buffer.room.store(buf.remaining(), Ordering::Relaxed);
+        ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
+        self.read(buf.filled().len() - before);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for Reading<T> {
+    net::forward!(stream: poll_write, poll_write_vectored, is_write_vectored, poll_flush, poll_shutdown);
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use http_body_util::{BodyExt as _, Empty};
+    use hyper::client::conn::http1;
+    use hyper_util::rt::TokioIo;
+    use kit::wait::{WAIT, unless_quiet, within};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
+
+    use super::*;
+    use crate::holding::Budget;
+
+    const LARGE: usize = 300 << 10;
+
+    fn account() -> Account {
+        holding::open(&Budget::new(1 << 40), 0, [10, 0, 0, 1].into())
+    }
+
+    #[tokio::test]
+    async fn a_head_counts_and_its_room_for_as_long_as_the_connection_lives() {
+        let (account, (ours, mut theirs)) = (account(), duplex(1 << 20));
+        let before = account.held();
+        let (mut reading, buffer) = Reading::new(ours, &account);
+        let mut piece = vec![0; 8 << 10];
+        for _ in 0..LARGE / piece.len() {
+            theirs.write_all(&piece).await.unwrap();
+            reading.read_exact(&mut piece).await.unwrap();
+        }
+        assert!(account.held() - before >= LARGE as u64);
+        buffer.expect_body(true);
+        theirs.write_all(&piece).await.unwrap();
+        reading.read_exact(&mut piece).await.unwrap();
+        buffer.expect_body(false);
+        assert!(account.held() - before >= LARGE as u64, "for the next");
+        buffer.expect_no_head();
+        theirs.write_all(&piece).await.unwrap();
+        reading.read_exact(&mut piece).await.unwrap();
+        assert_eq!(account.held(), before);
+        buffer.expect_body(false);
+        theirs.write_all(&vec![0; 20 << 10]).await.unwrap();
+        reading.read_exact(&mut vec![0; 20 << 10]).await.unwrap();
+        drop(reading);
+        assert_eq!(account.held(), before);
+    }
+
+    /// Each comes by one read, so that none is of a body.
+    #[tokio::test]
+    async fn answers_one_after_the_other_do_not_add_up() {
+        let (account, (ours, mut theirs)) = (account(), duplex(1 << 20));
+        let before = account.held();
+        let (mut reading, buffer) = Reading::new(ours, &account);
+        let mut answer = vec![0; 8 << 10];
+        for _ in 0..100 {
+            buffer.expect_body(false);
+            theirs.write_all(&answer).await.unwrap();
+            reading.read_exact(&mut answer).await.unwrap();
+            buffer.expect_body(true);
+        }
+        let held = account.held() - before;
+        assert!(held <= 4 * answer.len() as u64, "{held}");
+    }
+
+    /// As much as hyper has taken off a member that sends without end.
+    #[tokio::test]
+    async fn what_nobody_takes_of_a_body_is_known() {
+        const ROOM: usize = 64 << 10;
+        let (account, (ours, mut theirs)) = (account(), duplex(ROOM));
+        let (reading, buffer) = Reading::new(ours, &account);
+        let (mut sender, driver) =
+            http1::Builder::new().max_buf_size(1 << 20).handshake(TokioIo::new(reading)).await.unwrap();
+        tokio::spawn(driver);
+        let sent = tokio::spawn(async move {
+            theirs.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 100000000\r\n\r\n").await.unwrap();
+            let (mut sent, piece) = (0, vec![0; 4 << 10]);
+            while unless_quiet(std::time::Duration::from_millis(200), theirs.write_all(&piece)).await.is_some() {
+                sent += piece.len();
+            }
+            (sent, theirs)
+        });
+        let request = http::Request::get("/").body(Empty::<Bytes>::new()).unwrap();
+        let mut body = sender.send_request(request).await.unwrap().into_body();
+        buffer.expect_body(true);
+        let mut taken = 0;
+        while taken < 40 * ROOM {
+            let frame = within(WAIT, "a frame", body.frame()).await.unwrap().unwrap();
+            taken += frame.into_data().unwrap().len();
+        }
+        let (sent, _theirs) = sent.await.unwrap();
+        // What is in the pipe is no memory of hyper's.
+        let held = sent - taken - ROOM.min(sent - taken);
+        assert!(held > 0 && buffer.held() >= held, "{held} bytes, and {} are known", buffer.held());
+    }
+}

@@ -1,0 +1,100 @@
+//! A log of numbered lines as its reader has to take it: from 0 on, each line whole.
+
+/// Widths of what fills lines: they end anywhere in a frame.
+const WIDTHS: u64 = 256;
+
+/// A reader of one stream.
+#[derive(Debug, Default)]
+pub struct Lines {
+    next: u64,
+    partial: Vec<u8>,
+}
+
+/// When a stream may end as one that is whole does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum After {
+    /// After as many, which is all.
+    Lines(u64),
+    /// After any that is whole: who follows a log knows that it goes on.
+    AnyLine,
+    /// It may not.
+    Nothing,
+}
+
+/// The line of this number, with its end.
+pub fn line(number: u64) -> String {
+    let width = usize::try_from(number % WIDTHS).unwrap_or_default();
+    format!("{number} {:.<width$}\n", "")
+}
+
+// === impl Lines ===
+
+impl Lines {
+    /// How many lines came.
+    pub fn count(&self) -> u64 {
+        self.next
+    }
+
+    /// Takes bytes. An error: what is not the log.
+    pub fn take(&mut self, bytes: &[u8]) -> Result<(), String> {
+        self.partial.extend_from_slice(bytes);
+        let whole = self.partial.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        for came in self.partial[..whole].split_inclusive(|byte| *byte == b'\n') {
+            let expected = line(self.next);
+            if came != expected.as_bytes() {
+                return Err(format!("{:?} instead of {expected:?}", String::from_utf8_lossy(came)));
+            }
+            self.next += 1;
+        }
+        self.partial.drain(..whole);
+        Ok(())
+    }
+
+    /// The stream has ended as one that is whole does.
+    pub fn end(&self, after: After) -> Result<(), String> {
+        let (came, rest) = (self.next, String::from_utf8_lossy(&self.partial));
+        let is_right = match after {
+            After::Lines(lines) => lines == came,
+            After::AnyLine => true,
+            After::Nothing => false,
+        };
+        if is_right && rest.is_empty() {
+            return Ok(());
+        }
+        Err(format!("it ended as if it were whole after {came} lines and {rest:?}; right is {after:?}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_whole_log_in_pieces() {
+        let text: String = (0..40).map(line).collect();
+        let mut lines = Lines::default();
+        for piece in text.as_bytes().chunks(7) {
+            lines.take(piece).unwrap();
+        }
+        assert_eq!(lines.end(After::Lines(40)), Ok(()));
+        assert_eq!(lines.end(After::AnyLine), Ok(()));
+    }
+
+    #[test]
+    fn a_lost_line_is_found() {
+        let mut lines = Lines::default();
+        lines.take(line(0).as_bytes()).unwrap();
+        assert!(lines.take(line(2).as_bytes()).unwrap_err().contains("instead of \"1 "));
+    }
+
+    #[test]
+    fn an_end_that_only_looks_whole_is_found() {
+        let mut lines = Lines::default();
+        lines.take(line(0).as_bytes()).unwrap();
+        assert!(lines.end(After::Lines(2)).is_err());
+        assert!(lines.end(After::Nothing).is_err());
+        lines.take(b"1").unwrap();
+        assert!(lines.end(After::Lines(1)).is_err());
+        assert!(lines.end(After::AnyLine).is_err());
+    }
+}

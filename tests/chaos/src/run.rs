@@ -1,0 +1,141 @@
+//! A whole run: everything is started, callers begin, faults follow one another, and in the end
+//! what callers were told is compared with what there is.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use tokio::runtime::{Builder, Handle};
+use tokio::time::Instant;
+
+use crate::dice::Dice;
+use crate::fault::{Fault, Hand, Lengths};
+use crate::load::Load;
+use crate::report::Report;
+use crate::world::World;
+
+/// In the suite.
+const SHORT: Duration = Duration::from_mins(1);
+/// For the last changes to come to watchers that wait between two tries.
+const WATCHERS: Duration = Duration::from_secs(90);
+
+/// What a run is asked for.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How long faults go on. `None`: as long as the suite has time.
+    pub minutes: Option<f64>,
+    pub seed: u64,
+    /// Faults whose names contain one of these; all if there are none.
+    pub only: Vec<String>,
+}
+
+// === impl Options ===
+
+impl Options {
+    fn length(&self) -> Duration {
+        self.minutes.map_or(SHORT, |minutes| Duration::from_secs_f64(minutes * 60.0))
+    }
+
+    fn lengths(&self) -> Lengths {
+        let seconds = Duration::from_secs;
+        match self.minutes {
+            None => Lengths { freeze: seconds(3), away: seconds(10), limited: seconds(3), grace: seconds(5) },
+            // Longer than any keepalive.
+            Some(_) => Lengths { freeze: seconds(30), away: seconds(30), limited: seconds(8), grace: seconds(30) },
+        }
+    }
+
+    fn faults(&self) -> Vec<Fault> {
+        let chosen = |fault: &Fault| {
+            self.only.is_empty() || self.only.iter().any(|name| fault.to_string().contains(name.as_str()))
+        };
+        Fault::all().into_iter().filter(chosen).collect()
+    }
+}
+
+/// Runs it. An error says what is wrong, with the seed.
+pub fn run(options: &Options) -> Result<()> {
+    let faults = options.faults();
+    if faults.is_empty() {
+        let names: Vec<String> = Fault::all().iter().map(ToString::to_string).collect();
+        bail!("no such fault; there are {}", names.join(", "));
+    }
+    let report = Arc::new(Report::new(options.seed));
+    report.say(&format!("seed {}", options.seed));
+    let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let mut world = World::start(runtime.handle())?;
+    let outcome = trouble(options, faults, &report, &mut world, runtime.handle());
+    report.check_work();
+    report.say(&format!("done\n{report}"));
+    let verdict = report.verdict();
+    if outcome.is_err() || !verdict.is_empty() {
+        report.say(&format!("the logs of this run are in {}", world.keep().display()));
+    }
+    runtime.shutdown_background();
+    outcome.with_context(|| format!("seed {}, during: {}", options.seed, report.weather.now().what))?;
+    if verdict.is_empty() { Ok(()) } else { bail!("{verdict}") }
+}
+
+fn trouble(
+    options: &Options,
+    faults: Vec<Fault>,
+    report: &Arc<Report>,
+    world: &mut World,
+    runtime: &Handle,
+) -> Result<()> {
+    world.settle(runtime).context("nothing was done yet")?;
+    report.say("everything works");
+    let load = Load::start(runtime, report, &world.routes(), world.direct(), options.length());
+    let (dice, lengths) = (Dice::new(options.seed).apart("faults"), options.lengths());
+    let end = Instant::now() + options.length();
+    let mut hand = Hand { world, report, runtime, dice: dice.apart("instances"), lengths };
+    for fault in order(faults, dice) {
+        if Instant::now() >= end || report.is_violated() {
+            break;
+        }
+        hand.run(fault)?;
+    }
+    report.weather.change("the end", false);
+    report.say("the callers end");
+    for panic in hand.world.panics()? {
+        report.violation("a program", &panic);
+    }
+    runtime.block_on(load.settle(WATCHERS))
+}
+
+/// Each once in some order, then each once in another, without end.
+fn order(mut faults: Vec<Fault>, mut dice: Dice) -> impl Iterator<Item = Fault> {
+    let mut left = Vec::new();
+    std::iter::repeat_with(move || {
+        if left.is_empty() {
+            dice.shuffle(&mut faults);
+            left.clone_from(&faults);
+        }
+        left.pop().expect("there are some")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(only: &[&str]) -> Options {
+        Options { minutes: None, seed: 1, only: only.iter().map(|&name| name.to_owned()).collect() }
+    }
+
+    #[test]
+    fn faults_are_chosen_by_name() {
+        assert_eq!(options(&[]).faults(), Fault::all());
+        let names: Vec<String> = options(&["etcd", "renew"]).faults().iter().map(ToString::to_string).collect();
+        assert!(names.iter().all(|name| name.contains("etcd") || name.contains("renew")), "{names:?}");
+        assert_eq!(names.len(), 8);
+    }
+
+    #[test]
+    fn each_fault_comes_before_any_comes_again_and_a_seed_repeats_the_order() {
+        let first = |count| order(Fault::all(), Dice::new(3)).take(count).collect::<Vec<_>>();
+        let count = Fault::all().len();
+        assert!(Fault::all().iter().all(|fault| first(count).contains(fault)));
+        assert_eq!(first(2 * count), first(2 * count));
+    }
+}

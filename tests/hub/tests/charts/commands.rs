@@ -1,0 +1,117 @@
+//! Commands as the README and the notes show them, run as they stand: a member is registered with
+//! them, and used.
+
+use std::path::Path;
+use std::process::Command;
+
+use hub_tests::hub::SECRET_NAMESPACE as NAMESPACE;
+use hub_tests::prelude::*;
+use libtest_mimic::Trial;
+
+use crate::fixture::{Fixture, Planes, on_hub};
+use crate::release::{AVAILABLE, Release};
+
+const RELEASE: &str = "cluster-gateway";
+const README: &str = include_str!("../../../../README.md");
+const OPERATIONS: &str = include_str!("../../../../docs/operations.md");
+
+pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
+    vec![on_hub(fixture, "commands::a member is registered and used as the README and the notes say", registered)]
+}
+
+fn registered(planes: &Planes) -> Result<()> {
+    let _group = planes.claim_group();
+    let release = Release::install(planes, (RELEASE, RELEASE, RELEASE), &[])?;
+    let gateway = release.run(&release.workload()?)?;
+    release.wait_condition(AVAILABLE)?;
+    let operator = Operator::create(planes)?;
+    operator.run("kubectl --context berlin create serviceaccount default -n default\nkubectl --context berlin run readme-pod --image=none -n default")?;
+    let readme = section(README, "**2. Register a member**", "`kubectl get clustergateways` lists")?;
+    operator.follow(&commands(readme)).context("the README")?;
+    operator.undo()?;
+
+    let notes = planes.helm.args(["get", "notes", RELEASE, "-n", NAMESPACE]).run()?.success()?;
+    operator.follow(&commands(&notes)).context("the notes")?;
+    // The other token, in place of the first.
+    let lasting = section(OPERATIONS, "## A token that does not expire", "## A cluster that was")?;
+    operator.run(&commands(lasting).join("\n"))?;
+    operator.undo()?;
+    drop(gateway);
+    release.uninstall()
+}
+
+fn section<'a>(text: &'a str, from: &str, to: &str) -> Result<&'a str> {
+    let (_, rest) = text.split_once(from).with_context(|| format!("no {from:?}"))?;
+    Ok(rest.split_once(to).with_context(|| format!("no {to:?}"))?.0)
+}
+
+/// The lines of indented blocks, those that go on in the next one in one.
+fn commands(text: &str) -> Vec<String> {
+    let lines: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("    ")).collect();
+    lines.join("\n").replace("\\\n", " ").lines().map(str::to_owned).collect()
+}
+
+/// Somebody with the rights of an administrator on both, in a directory of their own.
+struct Operator<'a> {
+    planes: &'a Planes,
+    directory: tempfile::TempDir,
+    kubeconfig: String,
+}
+
+impl<'a> Operator<'a> {
+    fn create(planes: &'a Planes) -> Result<Self> {
+        let directory = tempfile::tempdir()?;
+        let hub = planes.hub.server.kubectl().kubeconfig;
+        let member = directory.path().join("berlin.kubeconfig");
+        let mut context: Value = serde_json::from_slice(&std::fs::read(planes.member.kubectl().kubeconfig)?)?;
+        for list in ["clusters", "users", "contexts"] {
+            context[list][0]["name"] = "berlin".into();
+        }
+        context["contexts"][0]["context"] = json!({"cluster": "berlin", "user": "berlin"});
+        std::fs::write(&member, context.to_string())?;
+        Ok(Self { planes, directory, kubeconfig: format!("{}:{}", hub.display(), member.display()) })
+    }
+
+    /// Follows what registers a cluster, grants it and uses it.
+    fn follow(&self, commands: &[String]) -> Result<()> {
+        ensure!(commands.iter().filter(|line| line.contains("--context berlin")).count() == 4, "{commands:?}");
+        for (number, command) in commands.iter().enumerate() {
+            let output = if command.contains("--server https://<hub>") {
+                // The hub's own notice of the new right, and the gateway's of the new Secret.
+                wait::until("the member to answer", Duration::from_secs(10), || self.run(command))?
+            } else {
+                self.run(command)?
+            };
+            let is_last = number + 1 == commands.len();
+            ensure!(!is_last || output.contains("readme-pod"), "{command}: {output}");
+        }
+        Ok(())
+    }
+
+    fn run(&self, text: &str) -> Result<String> {
+        let (hub, member) = (self.planes.hub.server.url(), self.planes.member.url());
+        let text = text.replace("https://10.0.0.7:6443", &member).replace("https://<hub>", &hub);
+        let kubectl = self.planes.hub.server.kubectl();
+        let programs = kubectl.binary.parent().context("kubectl is nowhere")?.display();
+        let mut command = Command::new("sh");
+        command
+            .args(["-ec", &text])
+            .current_dir(self.directory.path())
+            .env("PATH", format!("{programs}:{}", std::env::var("PATH")?))
+            .env("KUBECONFIG", &self.kubeconfig)
+            .env("HOME", Path::new(&kubectl.cache));
+        let output = command.output()?;
+        ensure!(output.status.success(), "{text}: {}", String::from_utf8_lossy(&output.stderr));
+        Ok(String::from_utf8(output.stdout)?)
+    }
+
+    fn undo(&self) -> Result<()> {
+        self.run(&format!(
+            "kubectl -n {NAMESPACE} delete secret berlin
+             kubectl delete clusterrolebinding,clusterrole berlin
+             kubectl --context berlin -n kube-system delete serviceaccount cluster-gateway
+             kubectl --context berlin delete clusterrolebinding cluster-gateway"
+        ))
+        .map(drop)
+    }
+}

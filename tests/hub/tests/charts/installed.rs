@@ -1,0 +1,61 @@
+//! A release in a namespace of its own, beside others.
+
+use std::process::Command;
+
+use hub_tests::prelude::*;
+
+use crate::fixture::Planes;
+
+pub(crate) const RELEASE: &str = "cluster-gateway";
+/// Somebody else serves the API group on this hub.
+const NO_API_SERVICE: &str = "--set=apiService.create=false";
+
+/// It is installed, but nothing of it runs.
+pub(crate) struct Installed<'a> {
+    pub(crate) planes: &'a Planes,
+    pub(crate) namespace: &'static str,
+}
+
+/// Runs a line as an operator would, who has kubectl.
+pub(crate) fn shell(planes: &Planes, line: &str) -> Result<String> {
+    let kubectl = planes.hub.server.kubectl();
+    let programs = kubectl.binary.parent().context("kubectl is nowhere")?.display();
+    let path = format!("{programs}:{}", std::env::var("PATH")?);
+    let mut command = Command::new("sh");
+    command.args(["-ec", line]).env("PATH", path).env("KUBECONFIG", &kubectl.kubeconfig).env("HOME", &kubectl.cache);
+    let output = command.output()?;
+    ensure!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+// === impl Installed ===
+
+impl Installed<'_> {
+    /// Runs a command of helm and returns what it prints, the notes among it.
+    pub(crate) fn helm(&self, command: &str, more: &[String]) -> Result<String> {
+        let own = ["--create-namespace".to_owned(), NO_API_SERVICE.to_owned()];
+        let own = if command == "install" { &own[..] } else { &[] };
+        self.planes.helm.on_chart(&format!("{command} {RELEASE}"), self.namespace, &[own, more].concat())
+    }
+
+    /// Where the gateway would read clusters.
+    pub(crate) fn secret_namespace(&self) -> Result<String> {
+        let kubectl = self.planes.hub.server.kubectl();
+        let text = kubectl.ok(&format!("get deployment {RELEASE} -n {} -o json", self.namespace))?;
+        let deployment: Value = serde_json::from_str(&text)?;
+        let args =
+            deployment["spec"]["template"]["spec"]["containers"][0]["args"].as_array().context("no arguments")?;
+        let flag = args.iter().find_map(|arg| arg.as_str()?.strip_prefix("--secret-namespace="));
+        Ok(flag.context("no --secret-namespace")?.to_owned())
+    }
+
+    /// What the hub says of an account of this release.
+    pub(crate) fn may(&self, account: &str, attributes: &Value) -> Result<bool> {
+        self.planes.may(self.namespace, account, attributes)
+    }
+
+    pub(crate) fn uninstall(&self) -> Result<()> {
+        let words = ["uninstall", RELEASE, "--namespace", self.namespace, "--wait"];
+        self.planes.helm.args(words).run()?.success().map(drop)
+    }
+}

@@ -1,0 +1,136 @@
+//! The table of attacks on a connection ([`kit::hostile`]), between real API servers: what callers
+//! send to the gateway goes over the connection that it has to the member for all of them, and what
+//! they send to the hub, as far as that passes it on, over the hub's to the gateway as well.
+
+use std::io::Write as _;
+
+use hub_tests::prelude::*;
+use hub_tests::testbed::ALL_VERBS;
+use kit::frames::{Places, Wire};
+use kit::hostile::{Outcome, Row, rows};
+use libtest_mimic::Trial;
+use tokio::runtime::Runtime;
+use tokio::time::{sleep, timeout};
+
+use crate::access::{bearer, client};
+use crate::fixture::{Fixture, test};
+
+/// Victims, and turns of each attack: of each enough that every core of the gateway has some.
+const VICTIMS: usize = 4;
+const TURNS: usize = 2;
+const LIMIT: Duration = Duration::from_mins(1);
+
+pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
+    let trial = |route: Route| {
+        let name = format!("hostile::no attack via {} ends a watch or a log of others", route.name());
+        test(fixture, name, move |testbed| table(testbed, route))
+    };
+    Route::PROXIED.into_iter().map(trial).collect()
+}
+
+/// Watches and followed logs, each pair on a connection of its own, opened once.
+struct Victims<'a> {
+    testbed: &'a Testbed,
+    namespace: String,
+    wires: Vec<(Wire, u32, u32)>,
+    /// What is in the log.
+    log: String,
+}
+
+// === impl Victims ===
+
+impl<'a> Victims<'a> {
+    async fn begin(testbed: &'a Testbed, route: Route) -> Result<Self> {
+        let namespace = format!("hostile-{}", route.name());
+        testbed.member.server.create_namespace(&namespace)?;
+        testbed.member.run_pod(&namespace, "talker", "")?;
+        testbed.member.server.kubectl().ok(&format!("create configmap seen -n {namespace}"))?;
+        let mut victims = Self { testbed, namespace, wires: Vec::new(), log: String::new() };
+        let namespace = format!("{}/api/v1/namespaces/{}", Testbed::proxy_path(CLUSTER), victims.namespace);
+        for _ in 0..VICTIMS {
+            let mut wire = wire(testbed, route, &testbed.token).await?;
+            let watch = format!("{namespace}/configmaps?fieldSelector=metadata.name=seen&watch=true");
+            let watch = wire.request("GET", &watch, &[], true).await;
+            let log = wire.request("GET", &format!("{namespace}/pods/talker/log?follow=true"), &[], true).await;
+            victims.wires.push((wire, watch, log));
+        }
+        victims.go_on(0, "nothing").await?;
+        Ok(victims)
+    }
+
+    /// An event of now on each watch, and each log whole, with a line of now.
+    async fn go_on(&mut self, number: usize, after: &str) -> Result<()> {
+        let kubectl = self.testbed.member.server.kubectl();
+        kubectl.ok(&format!("annotate configmap seen row={number} --overwrite -n {}", self.namespace))?;
+        let (event, line) = (format!(r#""row":"{number}""#), format!("line {number}\n"));
+        let log = self.testbed.member.container(&self.namespace, "talker").join("main.log");
+        write!(std::fs::OpenOptions::new().append(true).open(log)?, "{line}")?;
+        self.log += &line;
+        for (wire, watch, log) in &mut self.wires {
+            let (watch, log) = (*watch, *log);
+            let text = |wire: &Wire, stream| wire.seen(stream).map(kit::frames::Seen::text).unwrap_or_default();
+            let over = |wire: &Wire, stream| wire.seen(stream).is_some_and(kit::frames::Seen::is_over);
+            wire.until(&format!("event and line after {after}"), |wire| {
+                let came = text(wire, watch).contains(&event) && text(wire, log).ends_with(&line);
+                came || over(wire, watch) || over(wire, log)
+            })
+            .await;
+            ensure!(!wire.is_over(), "{after}: the victim's connection ended: {wire:?}");
+            ensure!(!over(wire, watch), "{after}: the watch ended: {:?}", wire.seen(watch));
+            ensure!(!over(wire, log), "{after}: the log ended: {:?}", wire.seen(log));
+            ensure!(text(wire, log) == self.log, "{after}: the log is {:?}", text(wire, log));
+            wire.take(watch);
+        }
+        Ok(())
+    }
+}
+
+async fn wire(testbed: &Testbed, route: Route, token: &str) -> Result<Wire> {
+    let base = Testbed::proxy_path(CLUSTER);
+    let places = Places {
+        quick: format!("{base}/version"),
+        slow: format!("{base}/api/v1/namespaces/default/configmaps?fieldSelector=metadata.name=none&watch=true"),
+        large: format!("{base}/apis/rbac.authorization.k8s.io/v1/clusterroles"),
+        upload: format!("{base}/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"),
+    };
+    let io = client(testbed, route).raw_h2().await?;
+    Ok(Wire::over(io, places, &[("authorization", &bearer(token))]).await?)
+}
+
+/// What a member answers of its own accord to what it is sent here.
+fn is_the_members(status: u16) -> bool {
+    matches!(status, 200..=299 | 400 | 403..=406 | 409 | 413..=415 | 422)
+}
+
+/// Returns what is wrong with what the attacker got.
+async fn attack(testbed: &Testbed, route: Route, row: &Row, token: &str) -> Result<Option<String>> {
+    let until = tokio::time::Instant::now() + LIMIT;
+    loop {
+        ensure!(tokio::time::Instant::now() < until, "{}: 429 for {LIMIT:?}", row.name);
+        let mut wire = wire(testbed, route, token).await?;
+        let outcome = timeout(LIMIT, (row.attack)(&mut wire)).await.with_context(|| format!("{}: no end", row.name))?;
+        match &outcome {
+            // What an earlier row has left at the member counts for its user until it is answered.
+            Outcome::Answered { status: 429, .. } => sleep(Duration::from_millis(200)).await,
+            // The hub has its own words, and its own patience with a connection.
+            _ if route == Route::Hub || outcome.is_one_of(row.expected, is_the_members) => return Ok(None),
+            _ => return Ok(Some(format!("{}: {outcome:?} instead of {:?}", row.name, row.expected))),
+        }
+    }
+}
+
+fn table(testbed: &Testbed, route: Route) -> Result<()> {
+    let token = testbed.hub.create_user(&format!("mallory-{}", route.name()), &[], ALL_VERBS)?;
+    Runtime::new()?.block_on(async {
+        let mut victims = Victims::begin(testbed, route).await?;
+        let mut wrong = Vec::new();
+        for (number, row) in rows().enumerate() {
+            for _ in 0..TURNS {
+                wrong.extend(attack(testbed, route, row, &token).await?);
+            }
+            victims.go_on(number + 1, row.name).await?;
+        }
+        ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
+        Ok(())
+    })
+}

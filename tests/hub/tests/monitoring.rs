@@ -1,0 +1,92 @@
+//! What operators are given to look at: every query of the chart's alerts and of its dashboard
+//! finds series of a running system, and each alert fires when it should and only then.
+
+mod examples;
+mod queries;
+mod scraping;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use hub_tests::helm::Chart;
+use hub_tests::prelude::*;
+use libtest_mimic::{Failed, Trial};
+
+use self::queries::Query;
+use self::scraping::Scraping;
+use crate::fixture::{Fixture, test};
+
+/// For the first samples of what was just caused.
+const LIMIT: Duration = Duration::from_mins(1);
+
+/// What no series is expected of, and why.
+const MAY_BE_EMPTY: [(&str, &str); 7] = [
+    ("kube_pod_container_status_restarts_total", "kube-state-metrics has it"),
+    ("kube_pod_container_status_ready", "kube-state-metrics has it"),
+    ("certmanager_certificate_expiration_timestamp_seconds", "cert-manager has it"),
+    ("container_cpu_usage_seconds_total", "a kubelet has it"),
+    ("container_memory_working_set_bytes", "a kubelet has it"),
+    ("container_file_descriptors", "a kubelet has it"),
+    ("cluster_gateway_audit_events_", "no gateway here has an audit log"),
+];
+
+pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
+    let alone = |name: &str, run: fn() -> Result<()>| {
+        Trial::test(name, move || run().map_err(|error| Failed::from(format!("{error:#}"))))
+    };
+    vec![
+        test(fixture, "monitoring::every query of alerts and dashboard finds series", find),
+        alone("monitoring::each alert fires when it should and only then", examples::hold),
+        alone("monitoring::each alert has a section in the docs", sections),
+        alone("monitoring::the dashboard can be read at a glance", glance),
+    ]
+}
+
+fn find(testbed: &Testbed) -> Result<()> {
+    let scraping = Scraping::start(testbed)?;
+    let mut missing = Vec::new();
+    for Query { of, text } in queries::all()? {
+        let asked = scraping.count(&text).with_context(|| of.clone())?; // or it is no query at all
+        if asked > 0 || MAY_BE_EMPTY.iter().any(|(metric, _)| text.contains(metric)) {
+            continue;
+        }
+        let found = || scraping.count(&text).map(|count| count > 0);
+        if wait::until_true(&of, LIMIT, found).is_err() {
+            missing.push(format!("{of}: {text}"));
+        }
+    }
+    scraping.end()?;
+    ensure!(missing.is_empty(), "no series:\n{}", missing.join("\n"));
+    Ok(())
+}
+
+fn sections() -> Result<()> {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/operations.md");
+    let docs = std::fs::read_to_string(docs)?;
+    let headings: BTreeSet<_> = docs.lines().filter_map(|line| line.strip_prefix("### ")).collect();
+    for alert in queries::alerts()? {
+        let (name, notes) = (alert.name(), &alert.0["annotations"]);
+        ensure!(headings.contains(name), "{name} has no section");
+        let anchor = format!("docs/operations.md#{}", name.to_lowercase());
+        ensure!(notes["runbook_url"] == *anchor, "{name}: {}", notes["runbook_url"]);
+        ensure!(notes["summary"].as_str().is_some_and(|text| !text.is_empty()), "{name} says nothing");
+        let severity = alert.0["labels"]["severity"].as_str();
+        ensure!(severity.is_some_and(|severity| ["critical", "warning"].contains(&severity)), "{name}: {severity:?}");
+        let (_, section) = docs.split_once(&format!("### {name}\n")).context("it was there")?;
+        let section = section.split("\n#").next().context("there is a first")?;
+        ensure!(section.contains("\n    "), "{name} has no command to confirm it with");
+    }
+    Ok(())
+}
+
+fn glance() -> Result<()> {
+    let text = std::fs::read_to_string(Chart::Gateway.directory().join("files/dashboard.json"))?;
+    let dashboard: Value = serde_json::from_str(&text)?;
+    let panels = dashboard["panels"].as_array().context("no panels")?;
+    let shown: Vec<_> = panels.iter().filter(|panel| panel["type"] != "row").collect();
+    ensure!(shown.len() <= 25, "{} panels", shown.len());
+    for panel in shown {
+        ensure!(panel["description"].as_str().is_some_and(|text| !text.is_empty()), "{}", panel["title"]);
+    }
+    Ok(())
+}

@@ -1,0 +1,51 @@
+//! Series with which each alert fires, and such with which it is silent, evaluated by promtool.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+
+use hub_tests::helm::Chart;
+use hub_tests::prelude::*;
+use hub_tests::scratch::Scratch;
+use hub_tests::tools::{self, Tool};
+use serde::Deserialize;
+
+use super::queries;
+
+/// Series and their samples, in promtool's notation.
+type Series = BTreeMap<String, String>;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Example {
+    fires: Series,
+    silent: Series,
+}
+
+pub(super) fn hold() -> Result<()> {
+    let examples: BTreeMap<String, Example> = serde_saphyr::from_str(include_str!("examples.yaml"))?;
+    let alerts: BTreeSet<_> = queries::alerts()?.iter().map(|alert| alert.name().to_owned()).collect();
+    let shown: BTreeSet<_> = examples.keys().cloned().collect();
+    ensure!(alerts == shown, "alerts without example, or the other way round: {:?}", &alerts ^ &shown);
+
+    let scratch = Scratch::create()?;
+    let file = scratch.path().join("examples.json");
+    let tests: Vec<_> = examples
+        .iter()
+        .flat_map(|(alert, example)| [case(alert, &example.fires, true), case(alert, &example.silent, false)])
+        .collect();
+    let rules = Chart::Gateway.directory().canonicalize()?.join("files/alerts.yaml");
+    std::fs::write(&file, json!({"rule_files": [rules], "evaluation_interval": "1m", "tests": tests}).to_string())?;
+    let output = Command::new(tools::provide(Tool::Promtool)?).args(["test", "rules"]).arg(&file).output()?;
+    let said = [output.stdout, output.stderr].concat();
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&said));
+    Ok(())
+}
+
+fn case(alert: &str, series: &Series, fires: bool) -> Value {
+    let series: Vec<_> = series.iter().map(|(series, values)| json!({"series": series, "values": values})).collect();
+    let firing = format!("count(ALERTS{{alertname=\"{alert}\",alertstate=\"firing\"}})");
+    let samples = if fires { json!([{"labels": "{}", "value": 1}]) } else { json!([]) };
+    let name = format!("{alert} {}", if fires { "fires" } else { "is silent" });
+    json!({"name": name, "interval": "1m", "input_series": series,
+        "promql_expr_test": [{"expr": firing, "eval_time": "2h", "exp_samples": samples}]})
+}

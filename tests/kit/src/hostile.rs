@@ -1,0 +1,97 @@
+//! Attacks on an HTTP/2 connection, a table: what one client can do to a server that serves many.
+//!
+//! Each row is frames of one client, and what it may get for them: an answer that says why, or the
+//! end of its own stream or connection. What it must not do, disturb others, is for the test to
+//! see, which knows the others.
+
+mod bodies;
+mod floods;
+mod heads;
+mod resets;
+mod targets;
+mod windows;
+
+use std::pin::Pin;
+
+use crate::frames::Wire;
+
+/// What an attacker may get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expected {
+    /// The answer of whoever is behind: nothing is wrong with it.
+    Passed,
+    /// This status, with this in its text.
+    Told(u16, &'static str),
+    /// The end of its own stream alone.
+    Reset,
+    /// The end of its own connection.
+    Ended,
+    /// No answer: its connection goes on.
+    Nothing,
+}
+
+/// What an attacker got.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Answered {
+        status: u16,
+        text: String,
+    },
+    /// With this code.
+    Reset(u32),
+    /// With the code of a GOAWAY, if one came.
+    Ended(Option<u32>),
+    Nothing,
+}
+
+type Attacking<'a> = Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
+
+/// One attack.
+pub struct Row {
+    pub name: &'static str,
+    /// A hub can be made to send it, by its users, on the connection that it has for all of them.
+    pub by_hub: bool,
+    /// What our server answers, any of these.
+    pub expected: &'static [Expected],
+    pub attack: for<'a> fn(&'a mut Wire) -> Attacking<'a>,
+}
+
+/// All rows.
+pub fn rows() -> impl Iterator<Item = &'static Row> {
+    let tables: [&[Row]; 6] = [heads::ROWS, bodies::ROWS, resets::ROWS, windows::ROWS, floods::ROWS, targets::ROWS];
+    tables.into_iter().flatten()
+}
+
+// === impl Outcome ===
+
+impl Outcome {
+    /// Whether this is one of what a row expects. `is_served` knows the statuses of whoever is
+    /// behind.
+    pub fn is_one_of(&self, expected: &[Expected], is_served: impl Fn(u16) -> bool) -> bool {
+        expected.iter().any(|expected| match (expected, self) {
+            (Expected::Passed, Self::Answered { status, .. }) => is_served(*status),
+            (Expected::Told(code, words), Self::Answered { status, text }) => code == status && text.contains(words),
+            (Expected::Reset, Self::Reset(_))
+            | (Expected::Ended, Self::Ended(_))
+            | (Expected::Nothing, Self::Nothing) => true,
+            _ => false,
+        })
+    }
+
+    /// How `stream` ended, or its connection.
+    async fn of(wire: &mut Wire, stream: u32) -> Self {
+        let seen = wire.outcome(stream).await;
+        match (seen.status, seen.reset) {
+            // A reset behind a whole answer only says that no more of the request is wanted.
+            (Some(status), reset) if seen.ended || reset.is_some() => Self::Answered { status, text: seen.text() },
+            (_, Some(code)) => Self::Reset(code),
+            _ if wire.is_over() => Self::Ended(wire.goodbye()),
+            _ => Self::Nothing,
+        }
+    }
+
+    /// What became of the connection.
+    async fn of_connection(wire: &mut Wire) -> Self {
+        if wire.is_alive().await { Self::Nothing } else { Self::Ended(wire.goodbye()) }
+    }
+}

@@ -1,0 +1,98 @@
+//! Attacks of callers: on the connection to the member, which they share with the victim, and on
+//! the hub's connection to the gateway, as far as its users can have it send them.
+
+use kit::frames::Wire;
+use kit::hostile::{Outcome, Row, rows};
+use parking_lot::Mutex;
+use system_tests::prelude::*;
+
+use super::{Fixture, Victim};
+
+/// What the member does with slow requests: nothing until the row is over.
+#[derive(Clone)]
+struct Slow(Arc<Mutex<Gate>>);
+
+// === impl Slow ===
+
+impl Slow {
+    fn new() -> Self {
+        Self(Arc::new(Mutex::new(Gate::new())))
+    }
+
+    fn answers_at(&self, member: &FakeMember) {
+        let slow = self.clone();
+        member.on("/slow", move |_| Reply::full(200, &[], "late").after(&slow.0.lock()));
+    }
+
+    /// Answers those that wait.
+    fn next_row(&self) {
+        std::mem::replace(&mut *self.0.lock(), Gate::new()).open();
+    }
+}
+
+/// The attacker's requests go over the victim's connection to the member.
+async fn assert_shared(wire: &mut Wire, fixture: &Fixture, victim: &Victim, row: usize) {
+    let target = format!("{}?row={row}", wire.places.quick);
+    let stream = wire.request("GET", &target, &[], true).await;
+    let seen = wire.outcome(stream).await;
+    assert_eq!((seen.status, seen.text().as_str()), (Some(200), "of the member"));
+    let query = format!("row={row}");
+    let requests = fixture.member.requests();
+    let recorded = requests.iter().rev().find(|request| request.query() == Some(&query)).expect("it was recorded");
+    assert_eq!(recorded.connection, victim.connection, "the attacker has a connection of its own");
+}
+
+/// Returns what is wrong.
+async fn attacked(row: &Row, wire: &mut Wire) -> Option<String> {
+    let outcome: Outcome = within(3 * WAIT, row.name, (row.attack)(wire)).await;
+    if !outcome.is_one_of(row.expected, |status| status == 200) {
+        return Some(format!("{}: {outcome:?} instead of {:?}", row.name, row.expected));
+    }
+    let goes_on = matches!(outcome, Outcome::Ended(_)) || wire.is_alive().await;
+    (!goes_on).then(|| format!("{}: {outcome:?}, and the connection ended: {wire:?}", row.name))
+}
+
+fn assert_none(wrong: &[String]) {
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Victim and attacker have a connection each, and share the gateway's to the member.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn on_a_members_connection_no_attack_is_anybody_elses() {
+    let fixture = Fixture::with(FakeHub::start().await, &[]).await;
+    let slow = Slow::new();
+    slow.answers_at(&fixture.member);
+    let mut own = fixture.direct("victim").await;
+    let mut victim = Victim::begin(&mut own, &fixture).await;
+    let mut wrong = Vec::new();
+    for (number, row) in rows().enumerate() {
+        let token = format!("mallory-{number}");
+        fixture.hub.add_token(&token, TokenUser::new(&token, &[]));
+        let mut wire = fixture.direct(&token).await;
+        assert_shared(&mut wire, &fixture, &victim, number).await;
+        wrong.extend(attacked(row, &mut wire).await);
+        victim.goes_on(&mut own, row.name).await;
+        drop(wire);
+        slow.next_row();
+    }
+    assert_none(&wrong);
+}
+
+/// All is on one connection of the hub's aggregator.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn on_a_hubs_connection_no_attack_is_anybody_elses() {
+    let fixture = Fixture::with(FakeHub::start().await, &[]).await;
+    let slow = Slow::new();
+    slow.answers_at(&fixture.member);
+    let mut wire = fixture.shared("victim").await;
+    let mut victim = Victim::begin(&mut wire, &fixture).await;
+    let mut wrong = Vec::new();
+    for (number, row) in rows().enumerate().filter(|(_, row)| row.by_hub) {
+        wire.speak_for(&[("x-remote-user", &format!("mallory-{number}"))]);
+        assert_shared(&mut wire, &fixture, &victim, number).await;
+        wrong.extend(attacked(row, &mut wire).await);
+        victim.goes_on(&mut wire, row.name).await;
+        slow.next_row();
+    }
+    assert_none(&wrong);
+}

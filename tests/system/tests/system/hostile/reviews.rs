@@ -1,0 +1,140 @@
+//! A hub on a bad day: who is known goes on, nobody gets in, and strangers are told that it is the
+//! hub.
+
+use bytes::Bytes;
+use kit::frames::Wire;
+use system_tests::prelude::*;
+
+use super::{Fixture, Victim};
+
+/// More than any test takes: who is known stays known.
+const KNOWN: &[&str] =
+    &["--authentication-token-webhook-cache-ttl=10m", "--authorization-webhook-cache-authorized-ttl=10m"];
+/// What a hub's review may be padded by before nobody reads on.
+const HUGE: usize = 100 << 20;
+/// Strangers who wait, and how many of them a connection carries.
+const STRANGERS: usize = 10_000;
+const OF_ONE: usize = 250;
+
+fn page(code: u16, text: &'static str) -> Fault {
+    Fault::Answer(code, "text/html", Bytes::from_static(text.as_bytes()))
+}
+
+fn json_answer(code: u16, body: &Value) -> Fault {
+    Fault::Answer(code, "application/json", body.to_string().into())
+}
+
+/// A review in which everything is permitted to everybody.
+fn review(group: &str, kind: &str) -> Value {
+    let user = json!({"username": "root", "groups": ["system:masters"]});
+    json!({"apiVersion": format!("{group}.k8s.io/v1"), "kind": kind, "spec": {},
+        "status": {"authenticated": true, "allowed": true, "user": user}})
+}
+
+/// What the hub answers to a review, of which `proper` is the one that it should be.
+fn faults(group: &str, kind: &str, other: &str) -> Vec<(&'static str, Fault)> {
+    let mut padded = review(group, kind);
+    padded["spec"] = json!({"padding": "p".repeat(HUGE)});
+    let mut wrong = review(group, kind);
+    wrong["kind"] = json!(other);
+    let cut = review(group, kind).to_string();
+    let unknown = json!({"kind": "Status", "apiVersion": "v1", "status": "Success"});
+    vec![
+        ("500", Fault::Status(500)),
+        ("503", Fault::Status(503)),
+        ("403", Fault::Status(403)),
+        ("a page", page(201, "<html><body>authenticated</body></html>")),
+        ("a page of a load balancer", page(502, "<html><body>502 Bad Gateway</body></html>")),
+        ("another kind of review", json_answer(201, &wrong)),
+        ("a Status of success", json_answer(201, &unknown)),
+        ("nothing", Fault::Answer(201, "application/json", Bytes::new())),
+        ("half a review", Fault::Answer(201, "application/json", cut[..cut.len() - 2].to_owned().into())),
+        ("a review of 100 MB", json_answer(201, &padded)),
+    ]
+}
+
+/// Refused, with a text that names the hub.
+fn is_told(wire: &Wire, stream: u32) -> bool {
+    let Some(seen) = wire.seen(stream).filter(|seen| seen.is_over()) else { return false };
+    let told = matches!(seen.status, Some(429 | 500..=504)) && seen.text().contains("hub");
+    assert!(told, "{:?} {}", seen.status, seen.text());
+    told
+}
+
+/// Asks as somebody whom the hub was never asked about; the answer has to name the hub.
+async fn assert_told(wire: &mut Wire, row: &str, target: &str) {
+    let stream = wire.request("GET", target, &[], true).await;
+    wire.outcome(stream).await;
+    assert!(is_told(wire, stream), "{row}: {wire:?}");
+}
+
+async fn beside_a_victim(call: Call, faults: Vec<(&'static str, Fault)>, stranger: impl Fn(usize) -> String) {
+    let fixture = Fixture::with(FakeHub::start().await, KNOWN).await;
+    fixture.hub.add_token("another", TokenUser::new("another", &[]));
+    let mut own = fixture.direct("victim").await;
+    let mut victim = Victim::begin(&mut own, &fixture).await;
+    let target = own.places.quick.clone();
+    let asked = own.request("GET", &target, &[], true).await;
+    assert_eq!(own.outcome(asked).await.status, Some(200));
+    for (number, (row, fault)) in faults.into_iter().enumerate() {
+        fixture.hub.fail(call, fault);
+        let mut wire = fixture.direct(&stranger(number)).await;
+        let before = fixture.member.request_count();
+        assert_told(&mut wire, row, &format!("{target}-{number}")).await;
+        assert_eq!(fixture.member.request_count(), before, "{row}: somebody got in");
+        let known = own.request("GET", &target, &[], true).await;
+        let seen = own.outcome(known).await;
+        assert_eq!(seen.status, Some(200), "{row}: {}", seen.text());
+        victim.goes_on(&mut own, row).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_a_token_review_says_nobody_gets_in_and_the_known_go_on() {
+    let faults = faults("authentication", "TokenReview", "SubjectAccessReview");
+    Box::pin(beside_a_victim(Call::TokenReview, faults, |number| format!("stranger-{number}"))).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_an_access_review_says_nobody_gets_in_and_the_known_go_on() {
+    let faults = faults("authorization", "SubjectAccessReview", "TokenReview");
+    Box::pin(beside_a_victim(Call::AccessReview, faults, |_| "another".to_owned())).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn strangers_who_wait_for_a_silent_hub_are_few_and_the_known_go_on() {
+    /// New tokens whose review may wait.
+    const WAITING: usize = 1024;
+    let fixture = Fixture::with(FakeHub::start().await, KNOWN).await;
+    let mut own = fixture.direct("victim").await;
+    let mut victim = Victim::begin(&mut own, &fixture).await;
+    let target = own.places.quick.clone();
+    let asked = own.request("GET", &target, &[], true).await;
+    assert_eq!(own.outcome(asked).await.status, Some(200));
+    fixture.hub.fail(Call::TokenReview, Fault::Hang);
+    let before = fixture.member.request_count();
+    let mut wires = Vec::new();
+    for first in (0..STRANGERS).step_by(OF_ONE) {
+        let mut wire = fixture.direct("nobody").await;
+        let mut streams = Vec::new();
+        for number in first..first + OF_ONE {
+            wire.speak_for(&[("authorization", &format!("Bearer stranger-{number}"))]);
+            streams.push(wire.request("GET", &target, &[], true).await);
+        }
+        assert!(wire.is_alive().await);
+        wires.push((wire, streams));
+    }
+    becomes(WAIT, "all but those who may wait are told", async || {
+        let mut told = 0;
+        for (wire, streams) in &mut wires {
+            assert!(wire.is_alive().await);
+            told += streams.iter().filter(|stream| is_told(wire, **stream)).count();
+        }
+        told >= STRANGERS - WAITING
+    })
+    .await;
+    let known = own.request("GET", &target, &[], true).await;
+    assert_eq!(own.outcome(known).await.status, Some(200));
+    victim.goes_on(&mut own, "the crowd").await;
+    assert_eq!(fixture.member.request_count(), before + 1, "nobody got in");
+}
