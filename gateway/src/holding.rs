@@ -73,6 +73,8 @@ const LINE: usize = 64;
 const PINS: usize = 16 * 1024;
 /// Of a head: what a connection has room for anyway.
 const USUAL_HEAD: usize = 16 * 1024;
+/// Of an answer, as [`size`] has it: beside what its request counts for, it is nothing.
+const SMALL_HEAD: usize = 2 * 1024;
 
 /// An account for a connection from `address`, served on `core`.
 pub fn open(budget: &Budget, core: usize, address: IpAddr) -> Account {
@@ -130,10 +132,11 @@ pub fn room(head: usize) -> usize {
     if head > USUAL_HEAD { head.next_power_of_two() } else { 0 }
 }
 
-/// The head of an answer, which counts until HTTP/2 has let go of it: written, or void.
-pub fn hold_head(account: &Account, headers: &mut HeaderMap) {
+/// The head of an answer, which counts until HTTP/2 has let go of it: written, or void. With it the
+/// request does. So do pieces of a body ([`hold_piece`]): a small head counts only if it `is_all`.
+pub fn hold_head(account: &Account, headers: &mut HeaderMap, is_all: bool) {
     let bytes = size(headers);
-    if bytes <= USUAL_HEAD {
+    if bytes <= SMALL_HEAD && !is_all {
         return;
     }
     // Each answer has one by now (RFC 9110 §6.6.1).

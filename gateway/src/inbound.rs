@@ -17,6 +17,8 @@ mod costly;
 mod frames;
 mod mark;
 mod owed;
+mod reach;
+mod surplus;
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -32,6 +34,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use self::block::Mended;
 use self::costly::Costly;
 use self::owed::Owed;
+use self::reach::{Block, Reach, block};
+use self::surplus::Surplus;
 use crate::headers::size::Unfit;
 use crate::holding::{Account, Tally};
 use crate::unread::Collector;
@@ -65,13 +69,16 @@ pub struct Inbound<T> {
     costly: Costly,
     /// To members, and to clients that speak for nobody else: a hub reads.
     owed: Option<Owed>,
+    surplus: Surplus,
     /// A head was longer than any is.
     is_too_long: bool,
     /// A member pushed. h2 would take in the head first, however long, and then refuse it.
     is_pushed: bool,
+    /// In this turn, see [`OF_A_TURN`].
+    frames: usize,
     /// Told of frames for streams.
     collector: Option<Arc<Collector>>,
-    /// Of what is held, and of what is owed.
+    /// Of what is held and owed, and of the surplus.
     tally: Option<Tally>,
 }
 
@@ -80,23 +87,6 @@ const PREFACE: usize = 24;
 /// What everybody takes of a frame's payload (RFC 9113 §6.5.2).
 const FRAME: usize = 16 * 1024;
 const FRAME_HEAD: usize = 9;
-/// How far heads are followed. Beyond, they pass as they are, frame by frame, and h2 judges them.
-#[derive(Clone, Copy)]
-struct Reach {
-    /// Frames of one head: what is held is looked through again at each read.
-    frames: usize,
-    /// Bytes of a frame's payload: no peer may send more.
-    frame: usize,
-    /// Bytes of one head. One that is longer ends the connection: h2 would take some times as much
-    /// to memory for as long as it has no end, and nobody counts that.
-    held: usize,
-}
-
-/// We announce no larger frames; h2 takes 80 CONTINUATION frames (1 MiB of 16 KiB, and a quarter).
-const OF_CLIENTS: Reach = Reach { frames: 100, frame: FRAME, held: 2 * 1024 * 1024 };
-/// API servers relay heads of up to 10 MiB (`net/http.Transport.MaxResponseHeaderBytes`), which
-/// their frames make a little longer. The size of frames is what we announce to members.
-const OF_MEMBERS: Reach = Reach { frames: 1024, frame: 64 * 1024, held: 12 * 1024 * 1024 };
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const PRIORITY: u8 = 2;
@@ -107,6 +97,10 @@ const CONTINUATION: u8 = 9;
 const ACK: u8 = 1;
 const END_HEADERS: u8 = 4;
 
+/// Frames of one turn of the connection: what they are about waits in h2 until the turn is over,
+/// 250 bytes for a piece of a body, 700 for a reset that goes out. Those of one more read come with
+/// them.
+const OF_A_TURN: usize = 4096;
 /// Bytes of header blocks that a member may have kept by pseudo-headers behind headers, which no
 /// server of ours sends: Go's begins with `:status`.
 const PINNED_BY_MEMBER: usize = 8 * 1024 * 1024;
@@ -189,7 +183,7 @@ impl Frame {
 impl<T> Inbound<T> {
     /// Received from a client, with its preface.
     pub fn of_client(stream: T, marks: Marks) -> Self {
-        Self::new(stream, marks, OF_CLIENTS, PREFACE, None)
+        Self::new(stream, marks, reach::OF_CLIENTS, PREFACE, None)
     }
 
     /// The streams of its connection are attended by `collector`.
@@ -210,7 +204,7 @@ impl<T> Inbound<T> {
 
     /// Received from a member.
     pub fn of_member(stream: T, marks: Marks) -> Self {
-        Self::new(stream, marks, OF_MEMBERS, 0, Some(Owed::to_member()))
+        Self::new(stream, marks, reach::OF_MEMBERS, 0, Some(Owed::to_member()))
     }
 
     fn new(stream: T, marks: Marks, reach: Reach, passing: usize, owed: Option<Owed>) -> Self {
@@ -224,8 +218,10 @@ impl<T> Inbound<T> {
             ready,
             costly: Costly::default(),
             owed,
+            surplus: Surplus::default(),
             is_too_long: false,
             is_pushed: false,
+            frames: 0,
             collector: None,
             tally: None,
         }
@@ -278,6 +274,7 @@ impl<T> Inbound<T> {
     }
 
     fn count(&mut self, frame: &Frame) {
+        self.frames += 1;
         if let Some(collector) = self.collector.as_ref().filter(|_| frame.is_of_a_body()) {
             collector.frame(frame.length);
         }
@@ -306,7 +303,7 @@ impl<T> Inbound<T> {
     fn tally(&mut self) {
         if let Some(tally) = &mut self.tally {
             let owed = self.owed.as_ref().map_or(0, Owed::bytes);
-            tally.set(self.held.capacity() + self.ready.capacity() + owed);
+            tally.set(self.held.capacity() + self.ready.capacity() + owed + self.surplus.bytes());
         }
     }
 
@@ -355,6 +352,7 @@ impl<T> Inbound<T> {
         match block::mended(&frames, self.reach.frame) {
             Some(mended) => {
                 self.marks.note(&mended);
+                self.surplus.add(mended.surplus);
                 self.ready.extend_from_slice(&mended.frames);
             }
             None => self.ready.unsplit(frames),
@@ -362,36 +360,21 @@ impl<T> Inbound<T> {
     }
 }
 
-/// A header block, as far as it is there.
-enum Block {
-    Part,
-    /// It ends here.
-    Whole(usize),
-    TooLong,
-    /// It is not followed any further, or is none: its frames pass like any others.
-    Beyond,
-}
-
-fn block(bytes: &[u8], reach: Reach) -> Block {
-    let mut at = 0;
-    for number in 0..reach.frames {
-        let Some(frame) = Frame::read(&bytes[at..]) else { return Block::Part };
-        let follows = number > 0;
-        if at > reach.held {
-            return Block::TooLong;
+impl<T: AsyncRead + Unpin> Inbound<T> {
+    /// Reads what has come, unless the turn has had its part.
+    fn poll_stream(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let read = if self.frames > OF_A_TURN {
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        } else {
+            Pin::new(&mut self.stream).poll_read(cx, buf)
+        };
+        if read.is_pending() {
+            self.frames = 0;
+            self.surplus.end_turn();
         }
-        if frame.length > reach.frame || (follows && frame.kind != CONTINUATION) {
-            return Block::Beyond;
-        }
-        at += frame.size();
-        if bytes.len() < at {
-            return Block::Part;
-        }
-        if frame.flags & END_HEADERS != 0 {
-            return Block::Whole(at);
-        }
+        read
     }
-    Block::Beyond
 }
 
 impl<T: AsyncRead + Unpin> AsyncRead for Inbound<T> {
@@ -410,8 +393,11 @@ impl<T: AsyncRead + Unpin> AsyncRead for Inbound<T> {
                 }
                 return Poll::Ready(Ok(()));
             }
+            if this.surplus.is_gone() {
+                this.tally();
+            }
             let before = buf.filled().len();
-            ready!(Pin::new(&mut this.stream).poll_read(cx, buf))?;
+            ready!(this.poll_stream(cx, buf))?;
             let bytes = &buf.filled()[before..];
             if bytes.is_empty() {
                 return Poll::Ready(Ok(()));

@@ -13,6 +13,14 @@ pub trait ActivityObserver {
     /// `bytes` were received; never none.
     fn on_read(&mut self, bytes: &[u8]);
 
+    /// Asked after each read.
+    ///
+    /// # Errors
+    /// The stream is not to be read any further.
+    fn check(&self) -> io::Result<()> {
+        Ok(())
+    }
+
     /// `bytes` were taken by the stream below.
     fn on_write(&self, _bytes: usize) {}
 }
@@ -47,7 +55,7 @@ impl<T: AsyncRead + Unpin, E: ActivityObserver + Unpin> AsyncRead for Observed<T
         if !bytes.is_empty() {
             self.observer.on_read(bytes);
         }
-        Poll::Ready(Ok(()))
+        Poll::Ready(self.observer.check())
     }
 }
 

@@ -60,9 +60,10 @@ impl Settings {
     pub(crate) const RESET_STREAMS: usize = 10_000;
     /// Resets that h2 sends by itself, for frames of forgotten streams. It counts them over the
     /// connection's *lifetime* and ends it at a thousand by default; a link lives for months, and
-    /// agents dial anew. Still a bound: each may wait in memory, 700 bytes, for a peer that does
-    /// not read, on each of the links that one credential may have.
-    pub(crate) const LOCAL_RESETS: usize = 1 << 14;
+    /// agents dial anew. An honest peer's frames are too late only where more streams were reset
+    /// within a round trip than are remembered. Still a bound: each may wait in memory, 700 bytes,
+    /// for a peer that does not read, on each of the links that one credential may have.
+    pub(crate) const LOCAL_RESETS: usize = 1 << 12;
     /// How long they are remembered. A second, h2's default, is less than what is under way may
     /// take on a slow path.
     pub(crate) const RESET_REMEMBERED: Duration = Duration::from_secs(30);

@@ -1,3 +1,5 @@
+use http::header::ETAG;
+
 use super::*;
 
 const MIB: usize = 1 << 20;
@@ -179,4 +181,24 @@ fn what_waits_is_no_slice_of_a_large_buffer() {
 #[test]
 fn certificates_count_as_tls_has_them_too() {
     assert_eq!(certificates(&[CertificateDer::from(vec![0; 100]), CertificateDer::from(vec![0; 50])]), 300);
+}
+
+/// h2 has it until it went out.
+#[test]
+fn the_head_of_an_answer_counts_with_its_request() {
+    let budget = Budget::new(1 << 30);
+    let connection = open(&budget, 0, [10, 0, 0, 1].into());
+    let before = budget.held();
+    for (value, is_all, counts) in [(10, false, false), (10, true, true), (2000, false, true)] {
+        let account = open_request(&budget, 0, &connection, &Uri::from_static("/"), &HeaderMap::new());
+        let value = HeaderValue::from_str(&"x".repeat(value)).unwrap();
+        let mut headers = HeaderMap::from_iter([(DATE, HeaderValue::from_static("now")), (ETAG, value)]);
+        hold_head(&account, &mut headers, is_all);
+        drop(account);
+        let held = budget.held() - before;
+        assert_eq!(held > 4096, counts, "{held} bytes, {is_all}");
+        assert_eq!(headers[DATE], "now");
+        drop(headers);
+        assert_eq!(budget.held(), before);
+    }
 }

@@ -15,6 +15,8 @@ const TABLE: usize = 4096;
 /// Each counts for 32 bytes and its own (RFC 9113 §6.5.2): a head of more is refused. h2 would take
 /// all of them in first, and turns a field of one byte into a hundred.
 const MOST_FIELDS: usize = MOST_BYTES / 32;
+/// What h2 takes for a short field until its head is refused.
+const SHORT_FIELD: usize = 144;
 const PADDED: u8 = 8;
 const PRIORITY: u8 = 0x20;
 
@@ -47,6 +49,8 @@ pub struct Mended {
     /// slices of the block they came in. In honest blocks they stand at the beginning, which is
     /// read before the rest has come.
     pub pinned: usize,
+    /// Bytes that h2 takes for fields beyond [`MOST_FIELDS`], which had to be passed on.
+    pub surplus: usize,
 }
 
 /// The same block without the fields whose names are too long, in frames of at most so many bytes.
@@ -56,12 +60,16 @@ pub fn mended(frames: &[u8], most: usize) -> Option<Mended> {
     let stream = frames.get(5..FRAME_HEAD)?.try_into().ok()?;
     let block = payloads(frames)?;
     let mut mended = Frames::new(first.flags & !(PADDED | PRIORITY), stream, most, block.len());
-    let (mut at, mut found, mut spared, mut pins, mut fields) = (0, false, false, false, 0);
+    let (mut at, mut found, mut spared, mut pins) = (0, false, false, false);
+    let (mut fields, mut surplus) = (0, 0);
     while at < block.len() {
         let field = field(&block, at)?;
         fields += usize::from(field.entry != Entry::Resize);
         // What changes the table is passed on, or later heads would mean something else.
         let is_spare = fields > MOST_FIELDS && field.entry == Entry::No;
+        if fields > MOST_FIELDS && field.entry == Entry::New {
+            surplus += SHORT_FIELD;
+        }
         if !field.is_long && !is_spare {
             mended.put(&block[at..field.end]);
         } else if field.entry == Entry::New {
@@ -78,7 +86,7 @@ pub fn mended(frames: &[u8], most: usize) -> Option<Mended> {
         mended.put(&mark(Unfit::TooLarge));
     }
     let (frames, is_marked) = mended.end(found || spared);
-    Some(Mended { frames, is_marked, pinned: if pins { block.len() } else { 0 } })
+    Some(Mended { frames, is_marked, pinned: if pins { block.len() } else { 0 }, surplus })
 }
 
 /// The block without frames, padding and priority.

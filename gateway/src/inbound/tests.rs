@@ -2,6 +2,7 @@ use http::Response;
 use proptest::prelude::*;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
 
+use super::reach::{OF_CLIENTS, OF_MEMBERS};
 use super::*;
 
 /// A literal without indexing, or with.
@@ -217,6 +218,55 @@ async fn a_head_of_a_million_fields_of_a_byte_is_passed_on_short_and_with_a_mark
     assert!(read.len() < 20_000 && read.windows(4).any(|bytes| bytes == line(0x40, "b", "")), "{} bytes", read.len());
     let mark = mark::mark(Unfit::TooLarge);
     assert!(read.windows(mark.len()).any(|bytes| bytes == mark), "no mark");
+}
+
+/// They change h2's table, so that they have to be passed on.
+#[tokio::test]
+async fn fields_beyond_all_limits_that_are_remembered_count_for_a_turn() {
+    let fields = 100_000;
+    let account = crate::holding::open(&crate::holding::Budget::new(1 << 30), 0, [10, 0, 0, 1].into());
+    let before = account.held();
+    let (ours, mut theirs) = duplex(4 << 20);
+    let block = frames(1, &line(0x40, "a", "").repeat(fields));
+    theirs.write_all(&block).await.unwrap();
+    let mut inbound = Inbound::of_member(ours, Marks::default()).held_for(&account);
+    let mut read = vec![0; 1 << 20];
+    let mut poll = async || futures_util::poll!(std::pin::pin!(inbound.read(&mut read))).map(Result::unwrap);
+    while poll().await.is_ready() {}
+    let surplus = account.held() - before;
+    assert!(surplus > 100 * (fields as u64 - 20_000), "{surplus}");
+    theirs.write_all(&frame(PING, 0)).await.unwrap();
+    assert!(poll().await.is_ready());
+    assert_eq!(account.held(), before);
+}
+
+/// What they are about waits in h2 meanwhile.
+#[tokio::test]
+async fn a_turn_ends_after_some_thousand_frames_and_another_follows_at_once() {
+    const FRAMES: usize = 100_000;
+    let (ours, mut theirs) = duplex(4 << 20);
+    theirs.write_all(&frame(DATA, 1).repeat(FRAMES)).await.unwrap();
+    let mut inbound = Inbound::of_member(ours, Marks::default());
+    drop(theirs);
+    let (mut read, mut of_turn, mut most, mut piece) = (0, 0, 0, [0; 16 << 10]);
+    let turns = std::future::poll_fn(|cx| {
+        loop {
+            let mut buf = ReadBuf::new(&mut piece);
+            if Pin::new(&mut inbound).poll_read(cx, &mut buf)?.is_pending() {
+                of_turn = 0;
+                return Poll::Pending;
+            }
+            if buf.filled().is_empty() {
+                return Poll::Ready(io::Result::Ok(()));
+            }
+            read += buf.filled().len();
+            of_turn += buf.filled().len() / FRAME_HEAD;
+            most = most.max(of_turn);
+        }
+    });
+    kit::wait::within(kit::wait::WAIT, "all turns", turns).await.unwrap();
+    assert!(most < 8000, "{most} in a turn");
+    assert_eq!(read, FRAMES * FRAME_HEAD);
 }
 
 /// Looking through what is held again at each of its bytes would cost a core.

@@ -7,6 +7,7 @@
 //! read, and what was noted is of the one request that asks. What cannot be followed counts as
 //! ambiguous: the parser refuses it too, and no request comes of it.
 
+use std::io;
 use std::mem::{MaybeUninit, take};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -92,12 +93,23 @@ impl net::observed::ActivityObserver for Reader {
         self.follow(bytes);
         self.count();
     }
+
+    fn check(&self) -> io::Result<()> {
+        if self.is_blank() {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "empty lines in the place of a request"));
+        }
+        Ok(())
+    }
 }
 
 impl Reader {
     /// The parser may have read so much of a head, and then refuses it: its buffer's limit, and one
     /// read beyond.
     const MOST: usize = 4 * Limits::HEADER_BYTES as usize;
+    /// Bytes of empty lines before a request. One line is to be borne (RFC 9112 §2.2). The parser
+    /// begins with the first at each read, so that a mebibyte of them, byte by byte, would cost a
+    /// minute of a core.
+    const MOST_BLANK: usize = 64;
 
     /// What is held of a head, twice: the parser has it too, and keeps the room for as long as the
     /// connection is HTTP's.
@@ -108,6 +120,12 @@ impl Reader {
             State::Body(_) => tally.set(self.kept),
             State::Over => self.tally = None,
         }
+    }
+
+    fn is_blank(&self) -> bool {
+        let State::Head(begun) = &self.state else { return false };
+        let blank = |begun: &[u8]| begun.iter().all(|byte| matches!(byte, b'\r' | b'\n'));
+        begun.get(..=Self::MOST_BLANK).is_some_and(blank)
     }
 
     fn follow(&mut self, mut bytes: &[u8]) {

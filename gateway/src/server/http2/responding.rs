@@ -77,7 +77,7 @@ fn begin(respond: &mut SendResponse<Bytes>, response: Response<RecordedBody>, ac
     if !is_whole && let Some(length) = body.size_hint().exact() {
         head.headers.entry(CONTENT_LENGTH).or_insert_with(|| length.into());
     }
-    holding::hold_head(&account, &mut head.headers);
+    holding::hold_head(&account, &mut head.headers, is_whole);
     match respond.send_response(Response::from_parts(head, ()), is_whole) {
         Ok(stream) => {
             let is_told = account.is_ended() && body.is_own();

@@ -57,6 +57,24 @@ fn after_an_upgrade_nothing_is_read() {
     assert!(matches!(reader.state, State::Over) && !lengths.are_ambiguous());
 }
 
+#[test]
+fn empty_lines_are_no_request() {
+    for piece in [1, 7, 4096] {
+        let mut reader = Lengths::default().reader(None);
+        let blank = b"\r\n".repeat(100);
+        let end = blank.chunks(piece).position(|piece| {
+            reader.on_read(piece);
+            reader.check().is_err()
+        });
+        assert_eq!(end, Some(Reader::MOST_BLANK / piece), "in pieces of {piece}");
+    }
+    let mut reader = Lengths::default().reader(None);
+    for piece in [&b"\r\n\r\n"[..], b"GET / HTTP/1.1\r\n", &b"x".repeat(100), b": y\r\n"] {
+        reader.on_read(piece);
+        assert!(reader.check().is_ok());
+    }
+}
+
 /// It has one of its own then, for as long as it lasts.
 #[test]
 fn what_has_left_http_keeps_no_account_of_the_connection() {

@@ -211,6 +211,33 @@ async fn heads_of_answers_that_nobody_reads_give_way() {
 }
 
 #[tokio::test]
+async fn usual_heads_of_answers_that_nobody_reads_count() {
+    const ANSWERS: usize = 150;
+    const USUAL: usize = 7 << 10;
+    let fixture = Fixture::with(&[]).await;
+    fixture.hub.add_token(ADMIN, TokenUser::new("greedy", &[]));
+    large_heads(&fixture);
+    fixture.member.on("/usual", |_| Reply::full(200, &[("x-usual", &"x".repeat(USUAL))], "x"));
+    let mut root = fixture.connect(Http::H2, "root").await;
+    let mut client = FrameClient::connect(&fixture.testbed).await;
+    // After these nothing goes out any more.
+    for _ in 0..socket_buffers() / HEAD + 2 {
+        client.request("GET", &proxied(CLUSTER, "/head"), true).await;
+    }
+    let mut before = 0;
+    becomes(WAIT, "an answer waits", async || {
+        before = metric(&mut root, "cluster_gateway_held_bytes").await;
+        before > u64::try_from(HEAD).expect("small")
+    })
+    .await;
+    for _ in 0..ANSWERS {
+        client.request("GET", &proxied(CLUSTER, "/usual"), true).await;
+    }
+    let least = before + u64::try_from(ANSWERS * 2 * USUAL).expect("small");
+    becomes(WAIT, "they count", async || metric(&mut root, "cluster_gateway_held_bytes").await > least).await;
+}
+
+#[tokio::test]
 async fn connections_that_had_large_heads_are_not_idle_for_nothing() {
     let narrow = Narrow::start().await;
     let client = narrow.fixture.testbed.client();
