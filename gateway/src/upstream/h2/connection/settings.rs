@@ -31,10 +31,10 @@ impl Settings {
     /// count until larger frames make up for them: a log follower that leaves a flood of short
     /// frames would end everybody's watches. Memory is bounded without it: what nobody reads is
     /// taken off h2 before each turn ([`crate::unread`]), so a stream holds its window, and one
-    /// turn's frames 26 MB.
+    /// turn's frames 4 MB.
     pub const DATA_FRAME_BUDGET: usize = usize::MAX;
-    /// Bytes read before readers get their turn. h2 keeps them in frames until then: 26 MB, if each
-    /// has one byte.
+    /// Bytes read before readers get their turn. h2 keeps them in frames until then. Short ones end
+    /// the turn by their number ([`crate::inbound`]).
     pub const TURN: usize = 1024 * 1024;
     /// Streams that we reset are remembered for the frames that are still under way. h2 counts
     /// frames of forgotten ones as errors over the connection's lifetime, and by default a thousand
