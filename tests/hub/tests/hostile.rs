@@ -98,7 +98,7 @@ async fn wire(testbed: &Testbed, route: Route, token: &str) -> Result<Wire> {
 }
 
 /// What a member answers of its own accord to what it is sent here.
-fn is_the_members(status: u16) -> bool {
+fn is_the_members(status: u16, _: &str) -> bool {
     matches!(status, 200..=299 | 400 | 403..=406 | 409 | 413..=415 | 422)
 }
 

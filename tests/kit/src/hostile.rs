@@ -65,11 +65,11 @@ pub fn rows() -> impl Iterator<Item = &'static Row> {
 // === impl Outcome ===
 
 impl Outcome {
-    /// Whether this is one of what a row expects. `is_served` knows the statuses of whoever is
-    /// behind.
-    pub fn is_one_of(&self, expected: &[Expected], is_served: impl Fn(u16) -> bool) -> bool {
+    /// Whether this is one of what a row expects. `is_served` knows the statuses and texts of whoever
+    /// is behind.
+    pub fn is_one_of(&self, expected: &[Expected], is_served: impl Fn(u16, &str) -> bool) -> bool {
         expected.iter().any(|expected| match (expected, self) {
-            (Expected::Passed, Self::Answered { status, .. }) => is_served(*status),
+            (Expected::Passed, Self::Answered { status, text }) => is_served(*status, text),
             (Expected::Told(code, words), Self::Answered { status, text }) => code == status && text.contains(words),
             (Expected::Reset, Self::Reset(_))
             | (Expected::Ended, Self::Ended(_))

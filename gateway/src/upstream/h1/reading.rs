@@ -21,6 +21,11 @@ pub struct Reading<T> {
     head: usize,
 }
 
+/// What may come before an answer is whole: its head, of a quarter at most, and interim answers
+/// (1xx), which hyper passes over uncounted. Without a number a member would go on for as long as
+/// its caller waits.
+const MOST_BEFORE_ANSWER: usize = 4 * super::HEADER_BYTES;
+
 /// hyper's buffer, as it was when it was last read into.
 #[derive(Default)]
 pub struct Buffer {
@@ -85,6 +90,9 @@ impl<T: AsyncRead + Unpin> AsyncRead for Reading<T> {
         self.buffer.room.store(buf.remaining(), Ordering::Relaxed);
         ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
         self.read(buf.filled().len() - before);
+        if self.head > MOST_BEFORE_ANSWER {
+            return Poll::Ready(Err(io::Error::other("it sent more than 4 MiB before its answer")));
+        }
         Poll::Ready(Ok(()))
     }
 }

@@ -4,6 +4,7 @@
 mod http1;
 mod http2;
 
+use kit::frames::{RST_STREAM, Seen, encode};
 use system_tests::prelude::*;
 
 use super::{Fixture, Victim};
@@ -19,6 +20,8 @@ enum Expected {
     Cut,
     /// An answer with this body.
     Answer(usize),
+    /// A body of which so many bytes come, and that goes on.
+    Open(usize),
     /// Nothing yet; who does not wait loses nothing.
     Silence,
 }
@@ -31,31 +34,51 @@ async fn beside_a_victim(hub: FakeHub, rows: &[(&str, ClusterSecret, &[Expected]
     let fixture = Fixture::with(hub, &[]).await;
     let mut wire = fixture.shared("victim").await;
     let mut victim = Victim::begin(&mut wire, &fixture).await;
-    let mut wrong = Vec::new();
+    let (mut wrong, mut open) = (Vec::new(), Vec::new());
     for (number, (row, _, expected)) in rows.iter().enumerate() {
         let name = name(number);
         let stream = wire.request("GET", &proxied(&name, "/x"), &[], true).await;
-        if expected == &[Expected::Silence] {
-            assert!(wire.is_alive().await);
+        if let [goes_on @ (Expected::Open(_) | Expected::Silence)] = expected {
+            wire.until(row, |wire| goes_on.is_met(&name, wire.seen(stream))).await;
+            open.push((*row, name, stream, goes_on));
         } else {
             let seen = wire.outcome(stream).await;
             let text = seen.text();
-            let told = |code| seen.status == Some(code) && text.contains(&format!("cluster {name}"));
-            let is = |expected: &Expected| match *expected {
-                Expected::Refused => told(502),
-                Expected::Later => told(503),
-                Expected::Cut => matches!(seen.status, Some(200) | None) && seen.reset.is_some(),
-                Expected::Answer(bytes) => seen.status == Some(200) && seen.ended && seen.body.len() == bytes,
-                Expected::Silence => false,
-            };
-            let status = (seen.status, seen.ended, seen.reset, seen.body.len());
-            if !expected.iter().any(is) || text.contains("evil-words") {
+            let is_met = expected.iter().any(|expected| expected.is_met(&name, Some(&seen)));
+            if !is_met || text.contains("evil-words") {
+                let status = (seen.status, seen.ended, seen.reset, seen.body.len());
                 wrong.push(format!("{row}: {status:?} {}", &text[..text.len().min(500)]));
             }
         }
         victim.goes_on(&mut wire, row).await;
     }
+    // All other rows were between.
+    for (row, name, stream, expected) in open {
+        let seen = wire.seen(stream);
+        assert!(expected.is_met(&name, seen), "{row}: {seen:?}");
+        // CANCEL (RFC 9113 §7).
+        assert!(wire.send(&encode(RST_STREAM, 0, stream, &[0, 0, 0, 8])).await, "{row}");
+    }
+    victim.goes_on(&mut wire, "the end of those that went on").await;
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+// === impl Expected ===
+
+impl Expected {
+    /// By what was `seen` of an answer of this cluster.
+    fn is_met(self, cluster: &str, seen: Option<&Seen>) -> bool {
+        let Some(seen) = seen else { return self == Self::Silence };
+        let told = |code| seen.status == Some(code) && seen.text().contains(&format!("cluster {cluster}"));
+        match self {
+            Self::Refused => told(502),
+            Self::Later => told(503),
+            Self::Cut => matches!(seen.status, Some(200) | None) && seen.reset.is_some(),
+            Self::Answer(bytes) => seen.status == Some(200) && seen.ended && seen.body.len() == bytes,
+            Self::Open(bytes) => seen.status == Some(200) && !seen.is_over() && seen.body.len() == bytes,
+            Self::Silence => seen.status.is_none() && !seen.is_over() && seen.body.is_empty(),
+        }
+    }
 }
 
 fn name(number: usize) -> String {

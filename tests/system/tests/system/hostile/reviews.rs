@@ -123,6 +123,11 @@ async fn strangers_who_wait_for_a_silent_hub_are_few_and_the_known_go_on() {
         }
         assert!(wire.is_alive().await);
         wires.push((wire, streams));
+        if first + OF_ONE <= WAITING {
+            for (wire, streams) in &mut wires {
+                assert!(!streams.iter().any(|stream| is_told(wire, *stream)), "{first} wait, which may");
+            }
+        }
     }
     becomes(WAIT, "all but those who may wait are told", async || {
         let mut told = 0;

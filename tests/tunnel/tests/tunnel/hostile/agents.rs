@@ -2,64 +2,103 @@
 //! of the same tunnel-server, on the same connection of a frontend, do not notice.
 
 use std::io;
+use std::pin::pin;
+use std::time::Duration;
 
 use kit::frames::{
     CONTINUATION, DATA, END_HEADERS, END_STREAM, Frames, GOAWAY, HEADERS, INITIAL_WINDOW_SIZE, PING, PRIORITY,
     PUSH_PROMISE, RST_STREAM, SETTINGS, STATUS_200, WINDOW_UPDATE, encode, in_frames, literals, setting,
 };
 use kit::pki::{ALPN_H1, Leaf, Trust, client_config};
-use kit::wait::{WAIT, becomes, within};
+use kit::wait::{WAIT, becomes, unless_quiet, within};
 use rustls_pki_types::ServerName;
 use tokio::net::TcpStream;
+use tokio::sync::oneshot;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
+use tokio_util::sync::CancellationToken;
 use tunnel::register::{self, Registration};
-use tunnel::{ClusterName, Destination, OpenError};
-use tunnel_tests::{AgentSpec, Caller, Frontend, Testbed, measure, testbed::CLUSTER};
+use tunnel::{ClusterName, Destination, OpenError, Reason};
+use tunnel_tests::{AgentSpec, Caller, Frontend, Testbed, Tunnel, measure, testbed::CLUSTER};
 
 const EVIL: &str = "evil";
 /// Frames of one seed, and seeds.
 const RANDOM: usize = 200;
 const SEEDS: u32 = 40;
 
-type Link = Frames<net::prefixed::Prefixed<TlsStream<TcpStream>>>;
+type AgentLink = Frames<net::prefixed::Prefixed<TlsStream<TcpStream>>>;
 
-/// What an agent says when it is asked for the stream: this, so many times.
+/// What an agent says when it is asked for the stream: this, so many times. Then what its caller
+/// gets, and what becomes of the link.
 struct Row {
     name: &'static str,
     says: fn(u32) -> Vec<u8>,
     times: usize,
+    gets: Gets,
+    fate: Fate,
+}
+
+/// What the caller of such an agent gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Gets {
+    /// A stream, whatever it is worth.
+    Stream,
+    Refused(Reason),
+    /// The end of its own stream; the frontend's link stays, as its other stream shows.
+    Reset,
+    /// Nothing yet.
+    Nothing,
+}
+
+/// What becomes of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Stays,
+    Ends,
 }
 
 const ROWS: &[Row] = &[
-    Row { name: "another protocol", says: |_| b"SSH-2.0-OpenSSH_9.9\r\n".repeat(100), times: 10 },
-    Row { name: "zeros", says: |_| vec![0; 64 << 10], times: 10 },
-    Row { name: "a head without an end", says: |stream| endless(stream, 16_000), times: 2_000 },
-    Row { name: "a head in frames without a byte", says: |stream| endless(stream, 0), times: 2_000 },
-    Row { name: "a head of megabytes", says: |stream| in_frames(0, stream, &large()), times: 1 },
-    Row { name: "early hints without an end", says: hint, times: 50_000 },
-    Row { name: "a storm of PINGs", says: |_| encode(PING, 0, 0, b"are you?").repeat(100), times: 200 },
-    Row { name: "a storm of SETTINGS", says: |_| encode(SETTINGS, 0, 0, &[]).repeat(100), times: 200 },
-    Row { name: "a storm of goodbyes", says: |_| encode(GOAWAY, 0, 0, &[0; 8]).repeat(100), times: 100 },
-    Row { name: "a storm of PRIORITYs", says: |_| encode(PRIORITY, 0, 99, &[0, 0, 0, 99, 1]).repeat(100), times: 200 },
-    Row { name: "a push", says: |stream| encode(PUSH_PROMISE, END_HEADERS, stream, &[0, 0, 0, 2, 0x82]), times: 1 },
-    Row { name: "the end of a stream that nobody opened", says: |_| encode(RST_STREAM, 0, 9_999, &[0; 4]), times: 1 },
-    Row { name: "an answer on a stream that nobody opened", says: |_| in_frames(0, 9_999, STATUS_200), times: 1 },
-    Row { name: "a window beyond the largest", says: |_| window(0, 0x7fff_ffff), times: 2 },
-    Row { name: "a window of nothing more", says: |_| window(0, 0), times: 1 },
-    Row { name: "a stream's window beyond the largest", says: |stream| window(stream, 0x7fff_ffff), times: 2 },
-    Row {
-        name: "windows of streams beyond the largest",
-        says: |_| encode(SETTINGS, 0, 0, &setting(INITIAL_WINDOW_SIZE, 1 << 31)),
-        times: 1,
-    },
-    Row { name: "bytes before an answer", says: |stream| encode(DATA, 0, stream, b"early"), times: 1 },
-    Row { name: "a frame larger than is taken", says: |stream| encode(DATA, 0, stream, &vec![0; 2 << 20]), times: 1 },
-    Row { name: "a value with a line break", says: split, times: 1 },
-    Row { name: "an answer, and bytes beyond its window", says: beyond, times: 1 },
-    Row { name: "an answer, and a second", says: |stream| in_frames(0, stream, STATUS_200).repeat(2), times: 1 },
-    Row { name: "a refusal with a body without an end", says: refusal, times: 500 },
+    ends("another protocol", |_| b"SSH-2.0-OpenSSH_9.9\r\n".repeat(100), 10),
+    ends("zeros", |_| vec![0; 64 << 10], 10),
+    ends("a head without an end", |stream| endless(stream, 16_000), 2_000),
+    ends("a head in frames without a byte", |stream| endless(stream, 0), 2_000),
+    ends("a head of megabytes", |stream| in_frames(0, stream, &large()), 1),
+    stays("early hints without an end", hint, 50_000, Gets::Nothing),
+    stays("a storm of PINGs", |_| encode(PING, 0, 0, b"are you?").repeat(100), 200, Gets::Nothing),
+    stays("a storm of SETTINGS", |_| encode(SETTINGS, 0, 0, &[]).repeat(100), 200, Gets::Nothing),
+    ends("a storm of goodbyes", |_| encode(GOAWAY, 0, 0, &[0; 8]).repeat(100), 100),
+    ends("a storm of PRIORITYs", |_| encode(PRIORITY, 0, 99, &[0, 0, 0, 99, 1]).repeat(100), 200),
+    ends("a push", |stream| encode(PUSH_PROMISE, END_HEADERS, stream, &[0, 0, 0, 2, 0x82]), 1),
+    ends("the end of a stream that nobody opened", |_| encode(RST_STREAM, 0, 9_999, &[0; 4]), 1),
+    ends("an answer on a stream that nobody opened", |_| in_frames(0, 9_999, STATUS_200), 1),
+    ends("a window beyond the largest", |_| window(0, 0x7fff_ffff), 2),
+    ends("a window of nothing more", |_| window(0, 0), 1),
+    stays(
+        "a stream's window beyond the largest",
+        |stream| window(stream, 0x7fff_ffff),
+        2,
+        Gets::Refused(Reason::NoLink),
+    ),
+    ends(
+        "windows of streams beyond the largest",
+        |_| encode(SETTINGS, 0, 0, &setting(INITIAL_WINDOW_SIZE, 1 << 31)),
+        1,
+    ),
+    ends("bytes before an answer", |stream| encode(DATA, 0, stream, b"early"), 1),
+    ends("a frame larger than is taken", |stream| encode(DATA, 0, stream, &vec![0; 2 << 20]), 1),
+    ends("a value with a line break", split, 1),
+    stays("an answer, and bytes beyond its window", beyond, 1, Gets::Stream),
+    stays("an answer, and a second", |stream| in_frames(0, stream, STATUS_200).repeat(2), 1, Gets::Reset),
+    stays("a refusal with a body without an end", refusal, 500, Gets::Refused(Reason::Unreachable)),
 ];
+
+const fn ends(name: &'static str, says: fn(u32) -> Vec<u8>, times: usize) -> Row {
+    Row { name, says, times, gets: Gets::Refused(Reason::NoLink), fate: Fate::Ends }
+}
+
+const fn stays(name: &'static str, says: fn(u32) -> Vec<u8>, times: usize, gets: Gets) -> Row {
+    Row { name, says, times, gets, fate: Fate::Stays }
+}
 
 fn endless(stream: u32, bytes: usize) -> Vec<u8> {
     let part = encode(CONTINUATION, 0, stream, &literals(&[("x", &"x".repeat(bytes))])[..bytes]);
@@ -119,47 +158,94 @@ impl Random {
 }
 
 /// Links as an agent of [`EVIL`], by its own certificate.
-async fn linked(testbed: &Testbed) -> Link {
+async fn linked(testbed: &Testbed) -> AgentLink {
     let identity = testbed.pki.agents.issue(&Leaf::client(format!("system:tunnel-agent:{EVIL}")));
     let tls = TlsConnector::from(client_config(Trust::Authority(&testbed.pki.serving), Some(&identity), ALPN_H1));
     let socket = TcpStream::connect(testbed.server(0).agent_address()).await.expect("connected");
     let io = tls.connect(ServerName::try_from("localhost").expect("a name"), socket).await.expect("TLS");
-    let cluster = ClusterName::parse(EVIL).expect("a name");
-    let registration = Registration { cluster, agent: "evil-1".to_owned(), link: 0, version: "1".to_owned() };
+    let registration = Registration { cluster: evil(), agent: "evil-1".to_owned(), link: 0, version: "1".to_owned() };
     let registered = register::register(io, "localhost", &registration, None, WAIT).await.expect("registered");
     let link = Frames::server(registered.io, 1000).await.expect("HTTP/2");
-    let cluster = ClusterName::parse(EVIL).expect("a name");
-    becomes(WAIT, "the link", async || testbed.server(0).registry().is_linked(&cluster)).await;
+    becomes(WAIT, "the link", async || testbed.server(0).registry().is_linked(&evil())).await;
     link
 }
 
-/// Says `bytes` to whoever asks for a stream, as often as it is taken; then goes.
-async fn says(mut link: Link, mut bytes: impl FnMut(u32) -> Vec<u8>, times: usize) -> io::Result<()> {
+/// Says `bytes` to whoever asks for a stream, as often as it is taken, and then tells what became
+/// of the link. It stays as it is until it is `released`.
+async fn says(
+    mut link: AgentLink,
+    mut bytes: impl FnMut(u32) -> Vec<u8>,
+    times: usize,
+    fate: oneshot::Sender<Fate>,
+    released: CancellationToken,
+) {
     let stream = loop {
-        let frame = link.read().await?;
+        let frame = link.read().await.expect("a request");
         if frame.kind == HEADERS {
             break frame.stream;
         }
     };
     for _ in 0..times {
-        link.send_all(&bytes(stream)).await?;
+        if link.send_all(&bytes(stream)).await.is_err() {
+            break;
+        }
     }
-    link.shutdown().await
+    fate.send(if link.settled().await.is_ok() { Fate::Stays } else { Fate::Ends }).expect("the test waits");
+    tokio::select! {
+        _ = link.ignore() => {}
+        () = released.cancelled() => {}
+    }
+    let _ = link.shutdown().await;
 }
 
-/// Has a frontend ask for a stream of [`EVIL`] on the link that its other streams are on.
-async fn asked(caller: &Caller, row: &str) {
-    let (to, cluster) = (Destination::parse("127.0.0.1:443").expect("one"), ClusterName::parse(EVIL).expect("a name"));
+/// Has a frontend ask for a stream of [`EVIL`] on the link that its other streams are on, until the
+/// agent has said all.
+async fn asked(caller: &Caller, row: &str, fate: oneshot::Receiver<Fate>) -> (Gets, Fate) {
+    /// An answer that is there already comes sooner.
+    const QUIET: Duration = Duration::from_millis(200);
     let link = caller.link().await.expect("a link");
-    let opened = within(2 * WAIT, format!("an answer after {row}"), link.open(&to, Some(&cluster))).await;
-    match opened {
-        // Whatever it is worth; that the frontend's link is still there, its other stream shows.
-        Ok(_) | Err(OpenError::Lost(_)) => {}
-        Err(OpenError::Refused(refusal)) => {
-            assert!(refusal.reason.status().is_server_error(), "{row}: {refusal:?}");
+    let (to, cluster) = (Destination::parse("127.0.0.1:443").expect("one"), evil());
+    let (mut opening, mut opened, mut fate) = (pin!(link.open(&to, Some(&cluster))), None, fate);
+    let told = async {
+        loop {
+            tokio::select! {
+                fate = &mut fate => return fate.expect("it is told"),
+                early = &mut opening, if opened.is_none() => opened = Some(early),
+            }
         }
-        Err(error @ OpenError::NotSent(_)) => panic!("{row}: {error}"),
+    };
+    let fate = within(WAIT, format!("the fate of the link of {row}"), told).await;
+    if opened.is_none() {
+        opened = unless_quiet(QUIET, opening).await;
     }
+    let gets = match opened {
+        None => Gets::Nothing,
+        Some(Ok(_)) => Gets::Stream,
+        Some(Err(OpenError::Refused(refusal))) => Gets::Refused(refusal.reason),
+        Some(Err(OpenError::Lost(_))) => Gets::Reset,
+        Some(Err(error @ OpenError::NotSent(_))) => panic!("{row}: {error}"),
+    };
+    (gets, fate)
+}
+
+fn evil() -> ClusterName {
+    ClusterName::parse(EVIL).expect("a name")
+}
+
+type Says = Box<dyn FnMut(u32) -> Vec<u8> + Send>;
+
+/// The rows, and some that are not in the table: of these, whatever comes is right.
+fn all() -> impl Iterator<Item = (String, Says, usize, Option<(Gets, Fate)>)> {
+    let rows = ROWS.iter().map(|row| {
+        let says: Says = Box::new(row.says);
+        (row.name.to_owned(), says, row.times, Some((row.gets, row.fate)))
+    });
+    let random = (1..=SEEDS).map(|seed| {
+        let mut random = Random(seed.wrapping_mul(0x9e37_79b9));
+        let says: Says = Box::new(move |stream| random.frame(stream));
+        (format!("random frames, seed {seed}"), says, RANDOM, None)
+    });
+    rows.chain(random)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -168,29 +254,36 @@ async fn whatever_an_agent_says_on_its_link_other_clusters_do_not_notice() {
     let (shared, apart) = (testbed.caller(Frontend::H2), testbed.caller(Frontend::Tls));
     let authority = testbed.api_server.authority();
     let mut victims = [shared.must(&authority).await, apart.must(&authority).await];
-    let random = (1..=SEEDS).map(|seed| {
-        let mut random = Random(seed.wrapping_mul(0x9e37_79b9));
-        let says: Box<dyn FnMut(u32) -> Vec<u8> + Send> = Box::new(move |stream| random.frame(stream));
-        (format!("random frames, seed {seed}"), says, RANDOM)
-    });
-    let rows = ROWS.iter().map(|row| {
-        let says: Box<dyn FnMut(u32) -> Vec<u8> + Send> = Box::new(row.says);
-        (row.name.to_owned(), says, row.times)
-    });
-    for (name, bytes, times) in rows.chain(random) {
+    let is_linked = || testbed.server(0).registry().is_linked(&evil());
+    let mut wrong = Vec::new();
+    for (name, bytes, times, expected) in all() {
         let link = linked(&testbed).await;
-        let saying = tokio::spawn(says(link, bytes, times));
-        asked(&shared, &name).await;
-        for victim in &mut victims {
-            measure::echo_p99(victim, 3).await.unwrap_or_else(|error| panic!("after {name}: {error}"));
+        let (told, fate) = oneshot::channel();
+        let released = CancellationToken::new();
+        let saying = tokio::spawn(says(link, bytes, times, told, released.clone()));
+        let (got, goes_on) = tokio::join!(asked(&shared, &name, fate), echoed(&mut victims));
+        goes_on.unwrap_or_else(|error| panic!("during {name}: {error}"));
+        // While the link is as the agent left it.
+        echoed(&mut victims).await.unwrap_or_else(|error| panic!("after {name}: {error}"));
+        if expected.is_some_and(|expected| expected != got) {
+            wrong.push(format!("{name}: {got:?}"));
         }
-        saying.abort();
-        let cluster = ClusterName::parse(EVIL).expect("a name");
-        becomes(WAIT, format!("the end of the link of {name}"), async || {
-            !testbed.server(0).registry().is_linked(&cluster)
-        })
-        .await;
+        if expected == Some((got.0, Fate::Stays)) {
+            assert!(is_linked(), "{name}: it is not linked any more");
+        }
+        released.cancel();
+        saying.await.expect("no panic");
+        becomes(WAIT, format!("the end of the link of {name}"), async || !is_linked()).await;
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     drop(victims);
     testbed.wait_idle().await;
+}
+
+/// A few bytes there and back on each stream that was open before.
+async fn echoed(victims: &mut [Tunnel; 2]) -> io::Result<()> {
+    for victim in victims {
+        measure::echo_p99(victim, 3).await?;
+    }
+    Ok(())
 }

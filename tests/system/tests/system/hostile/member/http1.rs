@@ -46,18 +46,19 @@ const ROWS: &[(&str, &str, &[Expected])] = &[
     ("another protocol's words", "\r\n220 mail.example ESMTP evil-words\r\n", REFUSED),
 ];
 
-/// What comes so many times behind `HTTP/1.1 200 OK\r\n`, or in its place.
+/// What comes so many times behind `HTTP/1.1 200 OK\r\n`, or in its place. The member does not end
+/// it.
 const ENDLESS: &[(&str, &str, &str, usize, &[Expected])] = &[
     ("lines without an end", "HTTP/1.1 200 OK\r\n", "X-Endless: evil-words\r\n", 200_000, REFUSED),
     ("a line without an end", "HTTP/1.1 200 OK\r\nX-Endless: ", "evil-words", 500_000, REFUSED),
     ("hints without an end", "", "HTTP/1.1 103 Early Hints\r\nLink: </evil-words>\r\n\r\n", 200_000, REFUSED),
-    ("hints of large heads", "HTTP/1.1 103 Early Hints\r\nX-Endless: ", "evil-words", 500_000, REFUSED),
+    ("a hint without an end", "HTTP/1.1 103 Early Hints\r\nX-Endless: ", "evil-words", 500_000, REFUSED),
     (
         "a body without an end",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
         "a\r\n0123456789\r\n",
         20_000,
-        CUT,
+        &[Expected::Open(200_000)],
     ),
     (
         "a chunk's extension without an end",
@@ -82,8 +83,9 @@ async fn no_attack_of_a_member_in_http1_is_anybody_elses() {
         .iter()
         .map(|(name, first, again, times, expected)| (*name, format!("{first}{}", again.repeat(*times)), *expected));
     let (mut members, mut rows) = (Vec::new(), Vec::new());
-    for (number, (row, answer, expected)) in once.chain(endless).enumerate() {
-        let member = RawMember::always(Act::answer(answer, Act::Close)).await;
+    let rows_of = once.map(|row| (row, Act::Close)).chain(endless.map(|row| (row, Act::Hold)));
+    for (number, ((row, answer, expected), end)) in rows_of.enumerate() {
+        let member = RawMember::always(Act::answer(answer, end)).await;
         rows.push((row, cluster(&name(number), &member), expected));
         members.push(member);
     }
