@@ -46,8 +46,8 @@ impl Limits {
     /// connection for all. Memory is bounded without it: what nobody reads is taken off h2 before
     /// each turn ([`crate::unread`]), so a stream holds its window, and one turn's frames 4 MB.
     pub const DATA_FRAME_BUDGET: usize = usize::MAX;
-    /// Bytes read before requests get their turn. h2 keeps them in frames until then. Short ones end
-    /// the turn by their number ([`crate::inbound`]).
+    /// Bytes read before requests get their turn. h2 keeps them in frames until then. Short ones
+    /// end the turn by their number ([`crate::inbound`]).
     pub const TURN: usize = 1024 * 1024;
     /// So many streams that we reset are remembered for the frames that are on their way, 700 bytes
     /// each. What a client sends comes in order, and none begins a stream in the place of a reset

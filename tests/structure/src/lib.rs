@@ -9,6 +9,7 @@ pub mod arrow;
 pub mod circles;
 pub mod denied;
 pub mod floors;
+pub mod links;
 pub mod manifests;
 pub mod modules;
 mod paths;
