@@ -102,11 +102,12 @@ impl Launcher {
 // === impl Keys ===
 
 impl Keys {
-    fn create(launcher: &Launcher, name: &str) -> Result<Self> {
+    fn create(launcher: &Launcher, name: &str, hosts: &[&str]) -> Result<Self> {
         let directory = &launcher.directory;
         let authority = Arc::new(Authority::new(&format!("{name}-ca")));
         let authority_file = authority.write_to(directory, &format!("{name}-ca"))?;
         let serving = Leaf::server(name).san("kubernetes").san("kubernetes.default.svc");
+        let serving = hosts.iter().fold(serving, |serving, &host| serving.san(host));
         let serving = authority.issue(&serving).write_to(directory, name)?;
         let service_accounts = launcher.file(&format!("{name}-service-accounts.key"));
         std::fs::write(&service_accounts, rsa_key()?)?;
@@ -172,7 +173,19 @@ impl ApiServer {
     /// Starts the API server `name` under its own prefix in `etcd`, with services in
     /// `service_range` and `more` flags.
     pub fn start(launcher: &Launcher, etcd: &Etcd, name: &str, service_range: &str, more: &[String]) -> Result<Self> {
-        let keys = Keys::create(launcher, name)?;
+        Self::start_for(launcher, etcd, name, service_range, &[], more)
+    }
+
+    /// The same, whose certificate is also for `hosts`.
+    pub fn start_for(
+        launcher: &Launcher,
+        etcd: &Etcd,
+        name: &str,
+        service_range: &str,
+        hosts: &[&str],
+        more: &[String],
+    ) -> Result<Self> {
+        let keys = Keys::create(launcher, name, hosts)?;
         let mut args = vec![
             format!("--etcd-servers={}", etcd.url),
             format!("--etcd-prefix=/{name}"),

@@ -15,7 +15,7 @@ use crate::process::Process;
 pub use self::registration::{GATEWAY_HOST, MemberSecret, SECRET_NAMESPACE};
 
 /// Common name of the certificate with which the hub calls aggregated API servers.
-const FRONT_PROXY: &str = "front-proxy-client";
+pub const FRONT_PROXY: &str = "front-proxy-client";
 
 const CONTROLLERS: [&str; 4] = [
     "namespace-controller",
@@ -43,20 +43,8 @@ impl Hub {
     /// Starts it, without waiting.
     pub fn start(launcher: &Launcher, etcd: &Etcd) -> Result<Self> {
         let front_proxy_authority = Authority::new("front-proxy-ca");
-        let authority_file = front_proxy_authority.write_to(&launcher.directory, "front-proxy-ca")?;
         let front_proxy = front_proxy_authority.issue(&Leaf::client(FRONT_PROXY));
-        let files = front_proxy.write_to(&launcher.directory, FRONT_PROXY)?;
-        // No --enable-aggregator-routing: with it the aggregator refuses an ExternalName Service.
-        let flags = [
-            format!("--requestheader-client-ca-file={}", authority_file.display()),
-            format!("--requestheader-allowed-names={FRONT_PROXY}"),
-            "--requestheader-username-headers=X-Remote-User".to_owned(),
-            "--requestheader-uid-headers=X-Remote-Uid".to_owned(),
-            "--requestheader-group-headers=X-Remote-Group".to_owned(),
-            "--requestheader-extra-headers-prefix=X-Remote-Extra-".to_owned(),
-            format!("--proxy-client-cert-file={}", files.certificate.display()),
-            format!("--proxy-client-key-file={}", files.key.display()),
-        ];
+        let flags = front_proxy_flags(launcher, &front_proxy_authority, &front_proxy)?;
         let server = ApiServer::start(launcher, etcd, "hub", "10.96.0.0/16", &flags)?;
         Ok(Self { server, front_proxy_authority, front_proxy, managers: Vec::new(), launcher: launcher.clone() })
     }
@@ -74,4 +62,21 @@ impl Hub {
         self.managers.iter_mut().for_each(Process::release);
         self.server.release();
     }
+}
+
+/// What makes an API server a hub: it passes on its callers' identities, proven by `identity`. No
+/// `--enable-aggregator-routing`: with it the aggregator refuses an `ExternalName` Service.
+pub fn front_proxy_flags(launcher: &Launcher, authority: &Authority, identity: &Issued) -> Result<Vec<String>> {
+    let authority_file = authority.write_to(&launcher.directory, "front-proxy-ca")?;
+    let files = identity.write_to(&launcher.directory, FRONT_PROXY)?;
+    Ok(vec![
+        format!("--requestheader-client-ca-file={}", authority_file.display()),
+        format!("--requestheader-allowed-names={FRONT_PROXY}"),
+        "--requestheader-username-headers=X-Remote-User".to_owned(),
+        "--requestheader-uid-headers=X-Remote-Uid".to_owned(),
+        "--requestheader-group-headers=X-Remote-Group".to_owned(),
+        "--requestheader-extra-headers-prefix=X-Remote-Extra-".to_owned(),
+        format!("--proxy-client-cert-file={}", files.certificate.display()),
+        format!("--proxy-client-key-file={}", files.key.display()),
+    ])
 }

@@ -46,6 +46,14 @@ pub enum Tool {
     Prometheus,
     /// Checks and tests alert rules.
     Promtool,
+    /// The whole kubelet. For the tests on nodes alone, like the rest of these.
+    NodeKubelet,
+    /// kube-proxy.
+    KubeProxy,
+    /// CoreDNS with the plugins that a cluster needs.
+    CoreDns,
+    /// Does nothing until it is told to end, our own program.
+    Pause,
 }
 
 /// Every [`Tool`], ready to be run.
@@ -84,6 +92,10 @@ impl Tool {
             Self::Helm => "helm",
             Self::Prometheus => "prometheus",
             Self::Promtool => "promtool",
+            Self::NodeKubelet => "kubelet",
+            Self::KubeProxy => "kube-proxy",
+            Self::CoreDns => "coredns",
+            Self::Pause => "pause",
         }
     }
 
@@ -98,6 +110,9 @@ impl Tool {
             Self::RequestInfo => "requestinfo",
             Self::Helm => "helm",
             Self::Prometheus | Self::Promtool => "prometheus",
+            Self::NodeKubelet | Self::KubeProxy => "node",
+            Self::CoreDns => "coredns",
+            Self::Pause => "pause",
             Self::ApiServer | Self::ControllerManager | Self::Scheduler | Self::Kubectl => "kubernetes",
         }
     }
@@ -106,7 +121,7 @@ impl Tool {
         match self {
             Self::Etcd => "go.etcd.io/etcd/server/v3".to_owned(),
             Self::Kwok => "sigs.k8s.io/kwok/cmd/kwok".to_owned(),
-            Self::Kubelet | Self::Informer | Self::RequestInfo => ".".to_owned(),
+            Self::Kubelet | Self::Informer | Self::RequestInfo | Self::CoreDns | Self::Pause => ".".to_owned(),
             Self::KubectlOldest => "k8s.io/kubernetes/cmd/kubectl".to_owned(),
             Self::Helm => "helm.sh/helm/v3/cmd/helm".to_owned(),
             Self::Prometheus | Self::Promtool => format!("github.com/prometheus/prometheus/cmd/{}", self.binary()),

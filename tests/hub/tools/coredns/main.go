@@ -1,0 +1,15 @@
+// CoreDNS with the plugins that a cluster's own DNS needs. The whole program brings the clients of
+// three clouds.
+package main
+
+import (
+	_ "github.com/coredns/coredns/plugin/cache"
+	_ "github.com/coredns/coredns/plugin/errors"
+	_ "github.com/coredns/coredns/plugin/kubernetes"
+
+	"github.com/coredns/coredns/coremain"
+)
+
+func main() {
+	coremain.Run()
+}

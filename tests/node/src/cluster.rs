@@ -1,0 +1,148 @@
+//! A cluster: API server, controllers, scheduler, DNS, and nodes.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use hub_tests::control_plane::{ApiServer, Etcd, Launcher, start_controller_manager, start_scheduler};
+use hub_tests::kubeconfig::{Credential, Kubeconfig};
+use hub_tests::kubectl::Kubectl;
+use hub_tests::process::Process;
+use hub_tests::tools::Tool;
+use hub_tests::wait;
+use kit::pki::Leaf;
+use serde_json::Value;
+
+use crate::family::Family;
+use crate::node::{Membership, Node};
+
+/// For nodes to be ready on a busy machine.
+const NODES_READY: Duration = Duration::from_mins(2);
+
+/// What distinguishes clusters of a lab.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    pub name: &'static str,
+    /// Addresses of its Services, and the first one, which is the API server's.
+    pub services: (&'static str, &'static str),
+    /// Its nodes; its DNS server is on the first.
+    pub nodes: &'static [u8],
+}
+
+/// A cluster that is up, or coming up.
+pub struct Cluster {
+    pub plan: Plan,
+    pub server: ApiServer,
+    pub nodes: Vec<Node>,
+    family: Family,
+    launcher: Launcher,
+    managers: Vec<Process>,
+}
+
+// === impl Cluster ===
+
+impl Cluster {
+    /// Starts its API server, without waiting, and lays its nodes' ground.
+    pub fn start(
+        launcher: &Launcher,
+        etcd: &Etcd,
+        (plan, family): (Plan, Family),
+        group: &str,
+        more: &[String],
+    ) -> Result<Self> {
+        let (services, kubernetes) = plan.services;
+        let prepare = |&number: &u8| Node::prepare(launcher, family, number, services, group);
+        let nodes = plan.nodes.iter().map(prepare).collect::<Result<Vec<_>>>()?;
+        let address = family.node(1).to_string();
+        let mut flags = vec![
+            format!("--bind-address={}", if family == Family::V6 { "::" } else { "0.0.0.0" }),
+            format!("--advertise-address={address}"),
+            "--endpoint-reconciler-type=lease".to_owned(),
+            "--authorization-mode=Node".to_owned(), // and RBAC
+            "--enable-admission-plugins=NodeRestriction".to_owned(),
+            "--kubelet-preferred-address-types=InternalIP".to_owned(),
+        ];
+        flags.extend_from_slice(more);
+        let server = ApiServer::start_for(launcher, etcd, plan.name, services, &[&address, kubernetes], &flags)?;
+        Ok(Self { plan, server, nodes, family, launcher: launcher.clone(), managers: Vec::new() })
+    }
+
+    /// As nodes, pods and other clusters reach it.
+    pub fn url(&self) -> String {
+        format!("https://{}:{}", self.family.host(1), self.server.address().port())
+    }
+
+    /// As an administrator.
+    pub fn kubectl(&self) -> Kubectl {
+        self.server.kubectl()
+    }
+
+    /// Waits for the API server, starts the rest, and puts `images` on every node.
+    pub fn complete(&mut self, images: &[PathBuf]) -> Result<()> {
+        self.nodes.iter_mut().try_for_each(Node::start_containers)?;
+        self.server.wait_ready()?;
+        self.managers.push(start_controller_manager(&self.launcher, &self.server, &["*"])?);
+        self.managers.push(start_scheduler(&self.launcher, &self.server)?);
+        let dns = self.family.node(self.plan.nodes[0]).to_string();
+        self.managers.push(self.start_dns()?);
+        let membership = Membership {
+            launcher: &self.launcher,
+            server: self.url(),
+            authority: self.server.authority(),
+            authority_file: self.server.authority_file().to_path_buf(),
+            dns,
+        };
+        for node in &mut self.nodes {
+            node.import(images)?;
+            node.join(&membership)?;
+        }
+        Ok(())
+    }
+
+    /// Waits until all nodes take pods.
+    pub fn wait_ready(&self) -> Result<()> {
+        let ready = || -> Result<()> {
+            let path = "jsonpath={.items[*].status.conditions[?(@.type=='Ready')].status}";
+            let said = self.kubectl().ok(&format!("get nodes -o {path}"))?;
+            ensure!(said.split_whitespace().filter(|word| *word == "True").count() == self.nodes.len(), "{said:?}");
+            Ok(())
+        };
+        wait::until(&format!("the nodes of {}", self.plan.name), NODES_READY, ready).with_context(|| self.tails())
+    }
+
+    /// Objects, parsed: `get pods -n default`.
+    pub fn get(&self, what: &str) -> Result<Value> {
+        Ok(serde_json::from_str(&self.kubectl().ok(&format!("get {what} -o json"))?)?)
+    }
+
+    fn start_dns(&self) -> Result<Process> {
+        let name = format!("{}-dns", self.plan.name);
+        let credential = Leaf::client("coredns").group("system:masters");
+        let files = self.server.authority().issue(&credential).write_to(&self.launcher.directory, &name)?;
+        let kubeconfig = Kubeconfig {
+            server: self.url(),
+            authority: self.server.authority_file().to_path_buf(),
+            credential: Credential::Certificate(files),
+        };
+        let kubeconfig = kubeconfig.write(self.launcher.file(&format!("{name}.kubeconfig")))?;
+        let file = self.launcher.file(&format!("{name}.conf"));
+        let text = format!(
+            ".:53 {{\n errors\n kubernetes cluster.local in-addr.arpa ip6.arpa {{\n  kubeconfig {}\n  ttl 5\n }}\n}}\n",
+            kubeconfig.display()
+        );
+        std::fs::write(&file, text)?;
+        let args = vec!["-conf".to_owned(), file.display().to_string()];
+        self.nodes[0].start(&name, self.launcher.tools.path(Tool::CoreDns), args)
+    }
+
+    fn tails(&self) -> String {
+        self.nodes.iter().map(Node::tails).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Asks everything to end.
+    pub fn release(&mut self) {
+        self.nodes.iter_mut().for_each(Node::release);
+        self.managers.iter_mut().for_each(Process::release);
+        self.server.release();
+    }
+}

@@ -1,0 +1,138 @@
+//! Images without a registry: archives as `docker save` writes them, of directories.
+//!
+//! The programs' are made by the Dockerfile's own last steps, which are run here with another
+//! directory; its stages say who runs what.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result, ensure};
+use aws_lc_rs::digest::{SHA256, digest};
+use serde_json::{Value, json};
+
+use crate::programs;
+
+/// What a pod's sandbox is made of, and workloads are, which do nothing.
+pub const PAUSE: &str = "localhost/pause:lab";
+/// The version of the charts, whose images have no other tag.
+pub const TAG: &str = "0.1.0";
+const DOCKERFILE: &str = include_str!("../../../Dockerfile");
+/// Where the Dockerfile puts what becomes an image.
+const PLACE: &str = "/image";
+/// The step that completes what the build left there.
+const STEP: &str = "RUN for program in ";
+
+/// `localhost/tunnel-agent`: a name without a host would be looked for in a registry.
+pub fn repository(program: &str) -> String {
+    format!("localhost/{program}")
+}
+
+/// Makes the images of all programs, of this executable, and returns their archives.
+pub fn programs(directory: &Path) -> Result<Vec<(&'static str, PathBuf)>> {
+    let place = directory.join("image");
+    let built = directory.join("stripped");
+    shell(&format!("install --strip {} {}", std::env::current_exe()?.display(), built.display()))?;
+    for program in programs::IMAGES {
+        let root = place.join(program);
+        std::fs::create_dir_all(&root)?;
+        std::fs::hard_link(&built, root.join(program))?;
+    }
+    shell(&step()?.replace(PLACE, &place.display().to_string()))?;
+    let archive = |program| {
+        let name = format!("{}:{TAG}", repository(program));
+        Ok((program, archive(directory, &name, &place.join(program), &stage(program)?)?))
+    };
+    programs::IMAGES.into_iter().map(archive).collect()
+}
+
+/// Makes the image of the program that does nothing.
+pub fn pause(directory: &Path, program: &Path) -> Result<PathBuf> {
+    let root = directory.join("pause");
+    std::fs::create_dir_all(&root)?;
+    std::fs::copy(program, root.join("pause"))?;
+    archive(directory, PAUSE, &root, &json!({"Entrypoint": ["/pause"], "User": "65535:65535"}))
+}
+
+/// The shell's part of [`STEP`].
+fn step() -> Result<String> {
+    let (_, rest) = DOCKERFILE.split_once(&format!("\n{STEP}")).context("the Dockerfile has another last step")?;
+    let (step, _) = rest.split_once("\n\n").context("nothing follows the Dockerfile's last step")?;
+    Ok(STEP.trim_start_matches("RUN ").to_owned() + step)
+}
+
+/// What the stage called `program` says of the image.
+fn stage(program: &str) -> Result<Value> {
+    let (_, rest) = DOCKERFILE.split_once(&format!("\nFROM scratch AS {program}\n")).context("no such stage")?;
+    let lines = rest.lines().take_while(|line| !line.is_empty());
+    let mut image = json!({});
+    for line in lines {
+        match line.split_once(' ').context("a word alone")? {
+            ("COPY", rest) => ensure!(rest == format!("--from=build {PLACE}/{program} /"), "{line}"),
+            ("USER", user) => image["User"] = user.into(),
+            ("ENTRYPOINT", words) => image["Entrypoint"] = serde_json::from_str(words)?,
+            _ => anyhow::bail!("{program}: not known here: {line}"),
+        }
+    }
+    Ok(image)
+}
+
+fn shell(script: &str) -> Result<()> {
+    let output = Command::new("sh").args(["-ec", script]).output()?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{script}: {}: {said}", output.status);
+    Ok(())
+}
+
+/// An image of one layer, with everything in `root`.
+fn archive(directory: &Path, name: &str, root: &Path, config: &Value) -> Result<PathBuf> {
+    let place = directory.join(name.replace(['/', ':'], "_"));
+    std::fs::create_dir_all(&place)?;
+    tar(&place.join("layer.tar"), root, &["."])?;
+    let layer = sha256(&place.join("layer.tar"))?;
+    let config = json!({"architecture": architecture(), "os": "linux", "config": config,
+        "rootfs": {"type": "layers", "diff_ids": [format!("sha256:{layer}")]},
+        "history": [{"created_by": "tests"}]});
+    std::fs::write(place.join("config.json"), config.to_string())?;
+    let manifest = json!([{"Config": "config.json", "RepoTags": [name], "Layers": ["layer.tar"]}]);
+    std::fs::write(place.join("manifest.json"), manifest.to_string())?;
+    let file = place.with_extension("tar");
+    tar(&file, &place, &["layer.tar", "config.json", "manifest.json"])?;
+    std::fs::remove_dir_all(&place)?;
+    Ok(file)
+}
+
+fn tar(file: &Path, root: &Path, names: &[&str]) -> Result<()> {
+    let output = Command::new("tar")
+        .args(["--create", "--owner=0", "--group=0", "--numeric-owner", "--sort=name", "--mtime=@0"])
+        .args([Path::new("--file"), file, Path::new("--directory"), root])
+        .args(names)
+        .output()?;
+    ensure!(output.status.success(), "tar: {}", String::from_utf8_lossy(&output.stderr));
+    Ok(())
+}
+
+fn architecture() -> &'static str {
+    if std::env::consts::ARCH == "aarch64" { "arm64" } else { "amd64" }
+}
+
+fn sha256(file: &Path) -> Result<String> {
+    let mut bytes = Vec::new();
+    std::fs::File::open(file)?.read_to_end(&mut bytes)?;
+    Ok(digest(&SHA256, &bytes).as_ref().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_dockerfile_says_how_images_are_made() {
+        let step = step().unwrap();
+        assert!(step.starts_with("for program in cluster-gateway") && step.ends_with("/patch"), "{step}");
+        assert!(step.contains("chroot \"$image\""), "{step}");
+        let expected = json!({"User": "65532:65532", "Entrypoint": ["/apiserver"]});
+        assert_eq!(stage("cluster-gateway").unwrap(), expected);
+        assert_eq!(stage("tunnel-agent").unwrap()["Entrypoint"], json!(["/tunnel-agent"]));
+    }
+}

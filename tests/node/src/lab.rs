@@ -1,0 +1,131 @@
+//! All of it: a hub of two nodes, and a member of one.
+
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use anyhow::{Context as _, Result, anyhow};
+use hub_tests::control_plane::{Etcd, Launcher};
+use hub_tests::hub::{FRONT_PROXY, front_proxy_flags};
+use hub_tests::scratch::Scratch;
+use hub_tests::tools::{Tool, Tools, provide};
+use kit::pki::{Authority, Leaf};
+use serde_json::json;
+
+use crate::cluster::{Cluster, Plan};
+use crate::family::Family;
+use crate::image;
+use crate::namespaces::{group, inside};
+use crate::programs::CLI;
+
+const TOOLS: [Tool; 9] = [
+    Tool::Etcd,
+    Tool::ApiServer,
+    Tool::ControllerManager,
+    Tool::Scheduler,
+    Tool::Kubectl,
+    Tool::NodeKubelet,
+    Tool::KubeProxy,
+    Tool::CoreDns,
+    Tool::Pause,
+];
+
+const HUB: Plan = Plan { name: "hub", services: ("10.96.0.0/16", "10.96.0.1"), nodes: &[1, 2] };
+/// Its name there is what an operator calls it: [`Lab::kubeconfig`].
+const MEMBER: Plan = Plan { name: "member", services: ("10.97.0.0/16", "10.97.0.1"), nodes: &[3] };
+
+/// Two clusters that are up. Fields are dropped in this order.
+pub struct Lab {
+    pub hub: Cluster,
+    pub member: Cluster,
+    launcher: Launcher,
+    _etcd: Etcd,
+    scratch: Scratch,
+}
+
+/// Builds what is missing, which needs a network.
+pub fn tools() -> Result<Tools> {
+    provide(Tool::Helm)?;
+    Tools::only(&TOOLS)
+}
+
+// === impl Lab ===
+
+impl Lab {
+    /// Starts everything and waits for it. Inside namespaces of its own only.
+    pub fn start() -> Result<Self> {
+        let run = inside().context("not in namespaces of its own")?;
+        let scratch = Scratch::create()?;
+        let launcher = Launcher { tools: tools()?, directory: scratch.path().to_path_buf() };
+        let directory = launcher.directory.clone();
+        let pause = image::pause(&directory, launcher.tools.path(Tool::Pause))?;
+        let images = thread::spawn(move || image::programs(&directory));
+        let etcd = Etcd::start(&launcher)?;
+        let front_proxy = Authority::new("front-proxy-ca");
+        let identity = front_proxy.issue(&Leaf::client(FRONT_PROXY));
+        let flags = front_proxy_flags(&launcher, &front_proxy, &identity)?;
+        let mut hub = Cluster::start(&launcher, &etcd, (HUB, Family::V4), &group(&run), &flags)?;
+        let mut member = Cluster::start(&launcher, &etcd, (MEMBER, Family::V4), &group(&run), &[])?;
+        let images = images.join().map_err(|_| anyhow!("no images"))??;
+        let of = |member: bool| -> Vec<PathBuf> {
+            let belongs = |program: &str| (program == "tunnel-agent") == member;
+            let programs = images.iter().filter(|(program, _)| belongs(program)).map(|(_, file)| file.clone());
+            programs.chain([pause.clone()]).collect()
+        };
+        hub.complete(&of(false))?;
+        member.complete(&of(true))?;
+        hub.wait_ready()?;
+        member.wait_ready()?;
+        let lab = Self { hub, member, launcher, _etcd: etcd, scratch };
+        lab.tool(CLI, &std::env::current_exe()?)?;
+        lab.tool("kubectl", lab.launcher.tools.path(Tool::Kubectl))?;
+        lab.tool("helm", &provide(Tool::Helm)?)?;
+        Ok(lab)
+    }
+
+    /// Where files are.
+    pub fn directory(&self) -> &Path {
+        self.scratch.path()
+    }
+
+    /// What an operator has in `PATH`.
+    pub fn tools(&self) -> PathBuf {
+        self.directory().join("bin")
+    }
+
+    fn tool(&self, name: &str, program: &Path) -> Result<()> {
+        std::fs::create_dir_all(self.tools())?;
+        Ok(std::os::unix::fs::symlink(program, self.tools().join(name))?)
+    }
+
+    /// An operator's file: the hub, and clusters by name. The first is the current one.
+    pub fn kubeconfig(&self, path: &Path, contexts: &[(&str, &Cluster)]) -> Result<()> {
+        let (mut clusters, mut users, mut entries) = (Vec::new(), Vec::new(), Vec::new());
+        for (name, cluster) in contexts {
+            let admin = cluster.server.admin().write_to(self.directory(), &format!("{}-operator", cluster.plan.name))?;
+            let authority = cluster.server.authority_file();
+            clusters.push(json!({"name": name,
+                "cluster": {"server": cluster.url(), "certificate-authority": authority}}));
+            let user = json!({"client-certificate": admin.certificate, "client-key": admin.key});
+            users.push(json!({"name": name, "user": user}));
+            entries.push(json!({"name": name, "context": {"cluster": name, "user": name}}));
+        }
+        let current = contexts.first().map(|(name, _)| *name);
+        let file = json!({"apiVersion": "v1", "kind": "Config", "clusters": clusters, "users": users,
+            "contexts": entries, "current-context": current});
+        Ok(std::fs::write(path, file.to_string())?)
+    }
+
+    /// Leaves the logs behind.
+    pub fn keep(&mut self) -> PathBuf {
+        self.scratch.keep();
+        self.scratch.path().to_path_buf()
+    }
+}
+
+impl Drop for Lab {
+    /// All at the same time.
+    fn drop(&mut self) {
+        self.hub.release();
+        self.member.release();
+    }
+}

@@ -1,0 +1,16 @@
+//! The product on real nodes: a hub of two nodes and a member of one, each node with kubelet,
+//! containerd and kube-proxy, each cluster with a DNS of its own.
+//!
+//! All of it, the tests among it, runs in namespaces without an interface that leads out
+//! ([`namespaces`]): the end of their first process ends everything, mounts and addresses too. The
+//! images are made of this executable, as the Dockerfile's last stages make them ([`image`]).
+
+pub mod cluster;
+pub mod family;
+pub mod image;
+pub mod lab;
+pub mod load;
+pub mod namespaces;
+pub mod node;
+pub mod operator;
+pub mod programs;

@@ -1,0 +1,80 @@
+//! Somebody with a shell, kubectl, helm and `kubectl clusters`, in a directory of their own.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use hub_tests::helm::Chart;
+use hub_tests::kubectl::{Kubectl, Output};
+
+use crate::cluster::Cluster;
+use crate::lab::Lab;
+use crate::programs::CLI;
+
+/// For one command line.
+const LIMIT: Duration = Duration::from_mins(3);
+
+/// An administrator of the hub and of the clusters in their kubeconfig.
+pub struct Operator<'a> {
+    lab: &'a Lab,
+    directory: tempfile::TempDir,
+}
+
+/// The part of a document between two texts.
+pub fn section<'a>(text: &'a str, from: &str, to: &str) -> Result<&'a str> {
+    let (_, rest) = text.split_once(from).with_context(|| format!("no {from:?}"))?;
+    Ok(rest.split_once(to).with_context(|| format!("no {to:?}"))?.0)
+}
+
+/// The lines of indented blocks, those that go on in the next one in one.
+pub fn commands(text: &str) -> Vec<String> {
+    let lines: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("    ")).collect();
+    lines.join("\n").replace("\\\n", " ").lines().map(str::to_owned).collect()
+}
+
+// === impl Operator ===
+
+impl<'a> Operator<'a> {
+    /// One whose current context is the hub, called `hub`.
+    pub fn new(lab: &'a Lab, members: &[(&str, &'a Cluster)]) -> Result<Self> {
+        let directory = tempfile::tempdir()?;
+        let contexts = [&[("hub", &lab.hub)], members].concat();
+        lab.kubeconfig(&directory.path().join("kubeconfig"), &contexts)?;
+        let charts = Chart::Gateway.directory().canonicalize()?;
+        let charts = charts.parent().context("charts are nowhere")?;
+        std::os::unix::fs::symlink(charts, directory.path().join("charts"))?;
+        Ok(Self { lab, directory })
+    }
+
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// `kubectl clusters`, as kubectl would run it.
+    pub fn clusters(&self) -> Kubectl {
+        Kubectl {
+            binary: self.lab.tools().join(CLI),
+            kubeconfig: self.directory.path().join("kubeconfig"),
+            cache: self.directory.path().to_path_buf(),
+        }
+    }
+
+    /// What `kubectl clusters` printed, after it ended with `code`.
+    pub fn ended(&self, line: &str, code: i32) -> Result<Output> {
+        let output = self.clusters().args(line.split_whitespace()).env("PATH", &self.path()?).limit(LIMIT).run()?;
+        let Output { status, stdout, stderr } = &output;
+        ensure!(*status == code, "kubectl clusters {line} ended with {status}, not {code}: {stderr}{stdout}");
+        Ok(output)
+    }
+
+    /// Runs lines as a shell does, where the charts are; a failure is an error.
+    pub fn run(&self, text: &str) -> Result<String> {
+        let shell = Kubectl { binary: PathBuf::from("/bin/sh"), ..self.clusters() };
+        let command = shell.args(["-ec", text]).directory(self.directory.path()).env("PATH", &self.path()?);
+        command.limit(LIMIT).run()?.success().with_context(|| text.to_owned())
+    }
+
+    fn path(&self) -> Result<String> {
+        Ok(format!("{}:{}", self.lab.tools().display(), std::env::var("PATH")?))
+    }
+}

@@ -1,0 +1,55 @@
+//! This executable as the programs under test, by the name that it is called: a plain `cargo test`
+//! needs no second build of them.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use gateway::Gateway;
+use net::process;
+use tunnel_agent::Agent;
+use tunnel_server::Server;
+
+/// What people work with.
+pub const CLI: &str = "kubectl-clusters";
+/// What images are made of.
+pub const IMAGES: [&str; 3] = ["cluster-gateway", "tunnel-server", "tunnel-agent"];
+
+/// Runs the program that this process is called. `None`: it is called something else.
+pub fn requested() -> Option<ExitCode> {
+    let name = std::env::args_os().next()?;
+    match Path::new(&name).file_name()?.to_str()? {
+        CLI => Some(kubectl_clusters::run()),
+        "cluster-gateway" | "apiserver" | "patch" => Some(process::exit_code("cluster-gateway", gateway())),
+        "tunnel-server" => Some(process::exit_code("tunnel-server", server())),
+        "tunnel-agent" => Some(process::exit_code("tunnel-agent", agent())),
+        _ => None,
+    }
+}
+
+/// As the `main` of each, in these three.
+fn gateway() -> Result<()> {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    if let Some(arguments) = gateway::patch::requested(arguments.into_iter()) {
+        return gateway::patch::run(arguments);
+    }
+    let config = gateway::args::Config::try_from(gateway::args::parse())?;
+    let logs = telemetry::logs::start(&config.log_level, config.log_format)?;
+    process::raise_open_files();
+    Gateway::run(&config, logs)
+}
+
+fn server() -> Result<()> {
+    let config = tunnel_server::args::Config::new(tunnel_server::args::parse(), hub::client::is_in_pod())?;
+    telemetry::logs::start(&config.log_level, config.log_format)?;
+    process::raise_open_files();
+    Ok(Server::run(&config)?)
+}
+
+fn agent() -> Result<()> {
+    let config = tunnel_agent::args::Config::new(&tunnel_agent::args::parse(), |name| std::env::var(name).ok())?;
+    let _level = telemetry::logs::start(&config.log_level, config.log_format)?;
+    process::raise_open_files();
+    Ok(Agent::run(config)?)
+}

@@ -1,0 +1,43 @@
+//! The one [`Lab`] that all tests share, started by the first of them.
+
+use std::sync::{Arc, OnceLock};
+
+use anyhow::{Result, anyhow};
+use libtest_mimic::{Failed, Trial};
+use node_tests::lab::Lab;
+
+/// The lab, once somebody needs it.
+#[derive(Default)]
+pub(crate) struct Fixture {
+    lab: OnceLock<Result<Lab, String>>,
+}
+
+/// A test.
+pub(crate) fn test(
+    fixture: &Arc<Fixture>,
+    name: &str,
+    run: impl FnOnce(&Lab) -> Result<()> + Send + 'static,
+) -> Trial {
+    let fixture = Arc::clone(fixture);
+    Trial::test(name, move || fixture.lab().and_then(run).map_err(|error| Failed::from(format!("{error:#}"))))
+}
+
+// === impl Fixture ===
+
+impl Fixture {
+    fn lab(&self) -> Result<&Lab> {
+        let lab = self.lab.get_or_init(|| Lab::start().map_err(|error| format!("{error:#}")));
+        lab.as_ref().map_err(|error| anyhow!("there is nothing to test on: {error}"))
+    }
+
+    /// Stops everything; after a failure the logs stay.
+    #[allow(clippy::print_stderr, reason = "the place of the logs belongs to the output of a failed run")]
+    pub(crate) fn close(self: Arc<Self>, failed: bool) {
+        let Some(fixture) = Arc::into_inner(self) else { return };
+        if let Some(Ok(mut lab)) = fixture.lab.into_inner()
+            && failed
+        {
+            eprintln!("the logs of this run are in {}", lab.keep().display());
+        }
+    }
+}
