@@ -50,7 +50,7 @@ pub enum Tool {
     NodeKubelet,
     /// kube-proxy.
     KubeProxy,
-    /// CoreDNS with the plugins that a cluster needs.
+    /// `CoreDNS` with the plugins that a cluster needs.
     CoreDns,
     /// Does nothing until it is told to end, our own program.
     Pause,
@@ -85,14 +85,13 @@ impl Tool {
             Self::Scheduler => "kube-scheduler",
             Self::Kubectl => "kubectl",
             Self::Kwok => "kwok",
-            Self::Kubelet => "kubelet",
+            Self::Kubelet | Self::NodeKubelet => "kubelet",
             Self::KubectlOldest => "kubectl-oldest",
             Self::Informer => "informer",
             Self::RequestInfo => "requestinfo",
             Self::Helm => "helm",
             Self::Prometheus => "prometheus",
             Self::Promtool => "promtool",
-            Self::NodeKubelet => "kubelet",
             Self::KubeProxy => "kube-proxy",
             Self::CoreDns => "coredns",
             Self::Pause => "pause",

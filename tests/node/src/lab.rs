@@ -11,6 +11,7 @@ use hub_tests::tools::{Tool, Tools, provide};
 use kit::pki::{Authority, Leaf};
 use serde_json::json;
 
+use crate::cloud;
 use crate::cluster::{Cluster, Plan};
 use crate::family::Family;
 use crate::image;
@@ -45,6 +46,7 @@ pub struct Lab {
 /// Builds what is missing, which needs a network.
 pub fn tools() -> Result<Tools> {
     provide(Tool::Helm)?;
+    provide(Tool::Prometheus)?;
     Tools::only(&TOOLS)
 }
 
@@ -75,6 +77,7 @@ impl Lab {
         member.complete(&of(true))?;
         hub.wait_ready()?;
         member.wait_ready()?;
+        cloud::start(hub.kubectl(), Family::V4.node(1))?;
         let lab = Self { hub, member, launcher, _etcd: etcd, scratch };
         lab.tool(CLI, &std::env::current_exe()?)?;
         lab.tool("kubectl", lab.launcher.tools.path(Tool::Kubectl))?;
@@ -113,6 +116,18 @@ impl Lab {
         let file = json!({"apiVersion": "v1", "kind": "Config", "clusters": clusters, "users": users,
             "contexts": entries, "current-context": current});
         Ok(std::fs::write(path, file.to_string())?)
+    }
+
+    /// Pods of the hub can no longer dial the member's API server, or can again: as when it is
+    /// behind NAT.
+    pub fn hide_member(&self, hidden: bool) -> Result<()> {
+        let (action, port) = (if hidden { "-I" } else { "-D" }, self.member.server.address().port());
+        for number in HUB.nodes {
+            let (first, _) = Family::V4.pods(*number);
+            let rule = format!("INPUT -s {first}/24 -p tcp --dport {port} -j REJECT --reject-with tcp-reset");
+            self.hub.nodes[0].ok(&format!("iptables -w {action} {rule}"))?;
+        }
+        Ok(())
     }
 
     /// Leaves the logs behind.

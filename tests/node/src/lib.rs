@@ -5,12 +5,15 @@
 //! ([`namespaces`]): the end of their first process ends everything, mounts and addresses too. The
 //! images are made of this executable, as the Dockerfile's last stages make them ([`image`]).
 
+pub mod cloud;
 pub mod cluster;
 pub mod family;
 pub mod image;
+pub mod inventory;
 pub mod lab;
 pub mod load;
 pub mod namespaces;
 pub mod node;
 pub mod operator;
 pub mod programs;
+pub mod prometheus;

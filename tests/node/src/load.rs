@@ -1,1 +1,158 @@
-//! Clients of a cluster: they read, and one watches what is written meanwhile.
+//! Clients that use clusters through hub and gateway while something happens to these: readers, and
+//! a watcher of what is written meanwhile.
+//!
+//! A read may fail where client-go repeats it by itself (k8s.io/client-go, `rest/request.go` and
+//! `rest/with_retry.go`): the connection broke, or the answer says when to come again. A watch may
+//! end at any time, and goes on from the last version.
+
+mod crowd;
+mod reader;
+mod watcher;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use chaos_tests::caller::{Caller, Connections};
+use hub_tests::wait;
+use parking_lot::Mutex;
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinHandle;
+
+pub use self::crowd::Crowd;
+use self::watcher::Watched;
+use crate::cluster::Cluster;
+
+/// Of the account on the hub, and of what is written to members.
+const NAMESPACE: &str = "load";
+/// Between two requests of a client: some go on while anything happens, and the machine has time
+/// for it.
+const PACE: Duration = Duration::from_millis(40);
+/// For requests in flight, and for the last event.
+const END: Duration = Duration::from_mins(1);
+
+/// Running clients.
+pub struct Load {
+    runtime: Runtime,
+    shared: Arc<Shared>,
+    readers: Vec<JoinHandle<()>>,
+    watched: Vec<Watched>,
+}
+
+/// What clients tell.
+#[derive(Debug, Default)]
+struct Shared {
+    ended: AtomicBool,
+    reads: AtomicUsize,
+    repeated: AtomicUsize,
+    wrong: Mutex<Vec<String>>,
+}
+
+/// What they did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tally {
+    pub reads: usize,
+    /// Reads that a client repeats by itself.
+    pub repeated: usize,
+    /// Objects that were written, all of which were seen.
+    pub events: usize,
+}
+
+/// A cluster by its name, and what it is.
+pub type Target<'a> = (&'a str, &'a Cluster);
+
+// === impl Shared ===
+
+impl Shared {
+    fn is_over(&self) -> bool {
+        self.ended.load(Ordering::Relaxed)
+    }
+
+    fn wrong(&self, what: String) {
+        self.wrong.lock().push(what);
+    }
+}
+
+// === impl Load ===
+
+impl Load {
+    /// Starts clients of each target, who may do everything there, and waits until each has had an
+    /// answer.
+    pub fn start(hub: &Cluster, targets: &[Target<'_>]) -> Result<Self> {
+        let token = account(hub)?;
+        let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+        let shared = Arc::new(Shared::default());
+        let (mut readers, mut watched) = (Vec::new(), Vec::new());
+        for (name, cluster) in targets {
+            let base = base(name);
+            let caller = |how| {
+                let (address, authority) = (hub.server.address(), hub.server.authority());
+                Caller::with_token(address, Some(authority), &token, how)
+            };
+            for how in [Connections::Fresh, Connections::Shared] {
+                let (caller, shared, base) = (caller(how), Arc::clone(&shared), base.clone());
+                readers.push(runtime.spawn(async move { reader::run(&shared, &caller, &base).await }));
+            }
+            namespace(cluster)?;
+            watched.push(Watched::start(&runtime, &shared, caller(Connections::Shared), &base, cluster)?);
+        }
+        let load = Self { runtime, shared, readers, watched };
+        load.wait_for_more(4 * targets.len())?;
+        Ok(load)
+    }
+
+    /// Waits until so many more reads were answered.
+    pub fn wait_for_more(&self, reads: usize) -> Result<()> {
+        let enough = self.shared.reads.load(Ordering::Relaxed) + reads;
+        wait::until_true("reads", END, || Ok(self.shared.reads.load(Ordering::Relaxed) >= enough))
+            .with_context(|| self.shared.wrong.lock().join("\n"))
+    }
+
+    /// Ends it. An error: what clients may not be told, and what a watcher was not told.
+    pub fn finish(self) -> Result<Tally> {
+        self.wait_for_more(1)?;
+        self.shared.ended.store(true, Ordering::Relaxed);
+        for reader in self.readers {
+            self.runtime.block_on(async { tokio::time::timeout(END, reader).await }).context("a reader")??;
+        }
+        let mut events = 0;
+        for watched in self.watched {
+            events += watched.finish(&self.runtime, END)?;
+        }
+        let wrong = self.shared.wrong.lock();
+        ensure!(wrong.is_empty(), "{} failures:\n{}", wrong.len(), wrong[..wrong.len().min(10)].join("\n"));
+        let count = |of: &AtomicUsize| of.load(Ordering::Relaxed);
+        Ok(Tally { reads: count(&self.shared.reads), repeated: count(&self.shared.repeated), events })
+    }
+}
+
+fn base(cluster: &str) -> String {
+    format!("/apis/cluster.core.oam.dev/v1alpha1/clustergateways/{cluster}/proxy")
+}
+
+/// Who may do everything on the hub, by a token.
+fn account(hub: &Cluster) -> Result<String> {
+    namespace(hub)?;
+    let token = hub.server.service_account_token(NAMESPACE, NAMESPACE)?;
+    hub.kubectl().apply(
+        "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: load}, roleRef: \
+         {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}, subjects: [{kind: \
+         ServiceAccount, name: load, namespace: load}]}",
+    )?;
+    Ok(token)
+}
+
+fn namespace(cluster: &Cluster) -> Result<()> {
+    let document = format!("{{apiVersion: v1, kind: Namespace, metadata: {{name: {NAMESPACE}}}}}");
+    cluster.kubectl().apply(&document).map(drop)
+}
+
+/// Removes what clients needed.
+pub fn clean(clusters: &[&Cluster]) -> Result<()> {
+    for cluster in clusters {
+        let words = ["delete", "--ignore-not-found", &format!("namespace/{NAMESPACE}"), "clusterrolebinding/load"];
+        cluster.kubectl().args(words).run()?.success()?;
+    }
+    Ok(())
+}

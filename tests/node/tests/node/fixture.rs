@@ -6,10 +6,13 @@ use anyhow::{Result, anyhow};
 use libtest_mimic::{Failed, Trial};
 use node_tests::lab::Lab;
 
-/// The lab, once somebody needs it.
+use crate::readme::{self, Installed};
+
+/// The lab, and what the README makes of it, once somebody needs them.
 #[derive(Default)]
 pub(crate) struct Fixture {
     lab: OnceLock<Result<Lab, String>>,
+    installed: OnceLock<Result<Installed, String>>,
 }
 
 /// A test.
@@ -22,9 +25,30 @@ pub(crate) fn test(
     Trial::test(name, move || fixture.lab().and_then(run).map_err(|error| Failed::from(format!("{error:#}"))))
 }
 
+/// A test on what the README makes.
+pub(crate) fn installed(
+    fixture: &Arc<Fixture>,
+    name: &str,
+    run: impl FnOnce(&Lab) -> Result<()> + Send + 'static,
+) -> Trial {
+    let of = Arc::clone(fixture);
+    test(fixture, name, move |lab| of.installed(lab).and_then(|_| run(lab)))
+}
+
+/// The test of its removal.
+pub(crate) fn removed(fixture: &Arc<Fixture>, name: &str) -> Trial {
+    let of = Arc::clone(fixture);
+    test(fixture, name, move |lab| of.installed(lab)?.remove(lab))
+}
+
 // === impl Fixture ===
 
 impl Fixture {
+    fn installed(&self, lab: &Lab) -> Result<&Installed> {
+        let installed = self.installed.get_or_init(|| readme::follow(lab).map_err(|error| format!("{error:#}")));
+        installed.as_ref().map_err(|error| anyhow!("the README cannot be followed: {error}"))
+    }
+
     fn lab(&self) -> Result<&Lab> {
         let lab = self.lab.get_or_init(|| Lab::start().map_err(|error| format!("{error:#}")));
         lab.as_ref().map_err(|error| anyhow!("there is nothing to test on: {error}"))

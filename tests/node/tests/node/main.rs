@@ -5,15 +5,18 @@
 //! are the programs under test.
 
 mod fixture;
+mod life;
+mod pods;
+mod readme;
 mod walk;
 
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use libtest_mimic::Arguments;
+use libtest_mimic::{Arguments, Trial};
 use node_tests::{lab, namespaces, programs};
 
-use self::fixture::Fixture;
+use self::fixture::{Fixture, installed, removed, test};
 
 /// What images have.
 #[global_allocator]
@@ -25,24 +28,34 @@ fn main() -> ExitCode {
     }
     let mut arguments = Arguments::from_args();
     arguments.test_threads = Some(1);
-    let place = place(arguments.list);
+    let possible = if arguments.list || namespaces::inside().is_some() { Ok(()) } else { outside() };
     let fixture = Arc::new(Fixture::default());
-    let trials = [walk::trials(&fixture)];
-    let trials = trials.into_iter().flatten().map(|trial| trial.with_ignored_flag(place.is_err())).collect();
+    let trials = trials(&fixture).into_iter().map(|trial| trial.with_ignored_flag(possible.is_err())).collect();
     let conclusion = libtest_mimic::run(&arguments, trials);
     fixture.close(conclusion.has_failed());
     conclusion.exit_code()
 }
 
-/// Returns inside, or where nothing is to be run, or with the reason why nothing can be.
+/// In this order. All but the first use what the README makes, which the first of them follows and
+/// the last one removes.
+fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
+    vec![
+        test(fixture, "walk::two clusters are joined, lost, found, rotated and detached", walk::walk),
+        installed(fixture, "readme::installing, and a cluster that cannot be reached, word for word", |_| Ok(())),
+        installed(fixture, "pods::what the charts say of security, the kernel does", pods::confined),
+        installed(fixture, "pods::many watches fit into a gateway's memory", pods::crowded),
+        installed(fixture, "life::clients notice no upgrade, rollback, deletion or drain", life::changed),
+        installed(fixture, "pods::nobody evicts two of a program at a time", pods::evicted),
+        installed(fixture, "pods::a program that hangs is started again", pods::probed),
+        removed(fixture, "readme::nothing is left but what the documentation says"),
+    ]
+}
+
+/// Goes inside, and does not return. An error: this machine can have no nodes.
 #[allow(clippy::print_stderr, reason = "why tests are ignored belongs to the output of a run")]
-fn place(only_lists: bool) -> anyhow::Result<()> {
-    if only_lists || namespaces::inside().is_some() {
-        return Ok(());
-    }
-    let entered = namespaces::possible().and_then(|()| {
-        lab::tools()?;
-        namespaces::enter(std::env::args_os().skip(1))
-    });
-    entered.inspect_err(|error| eprintln!("no tests on nodes: {error:#}"))
+fn outside() -> anyhow::Result<()> {
+    namespaces::possible().inspect_err(|error| eprintln!("the tests on nodes are ignored: {error:#}"))?;
+    let entered = lab::tools().and_then(|_| namespaces::enter(std::env::args_os().skip(1)));
+    eprintln!("the tests on nodes failed: {:#}", entered.err().unwrap_or_else(|| anyhow::anyhow!("they never ran")));
+    std::process::exit(1)
 }

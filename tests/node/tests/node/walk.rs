@@ -1,20 +1,163 @@
 //! The walk of a person from an empty hub to two clusters, through trouble, and back.
 
-use std::sync::Arc;
+use std::time::Duration;
 
-use anyhow::Result;
-use libtest_mimic::Trial;
+use anyhow::{Context as _, Result, ensure};
+use hub_tests::wait;
+use node_tests::image::{PAUSE, TAG, repository};
+use node_tests::inventory::Inventory;
 use node_tests::lab::Lab;
+use node_tests::load::{self, Load};
 use node_tests::operator::Operator;
+use node_tests::prometheus::Prometheus;
 
-use crate::fixture::{Fixture, test};
+const LIMIT: Duration = Duration::from_mins(1);
+/// Where `join` puts agents and accounts on members.
+const NAMESPACE: &str = "cluster-gateway";
+/// The tunnel-servers' port for metrics.
+const METRICS: u16 = 8095;
+/// Requests of each client that a change is between, at least.
+const SOME: usize = 40;
+/// What `helm uninstall` leaves, as the chart's page says.
+const KEPT: &str = "vela-system-clusters";
 
-pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
-    vec![test(fixture, "walk::two clusters are joined, lost, found, rotated and detached", walk)]
+/// A person with a hub, which is also the cluster `berlin`, and a member behind NAT, `oslo`.
+struct Walk<'a> {
+    lab: &'a Lab,
+    operator: Operator<'a>,
 }
 
-fn walk(lab: &Lab) -> Result<()> {
-    let operator = Operator::new(lab, &[("oslo", &lab.member)])?;
-    println!("{}", operator.run("kubectl get nodes -o wide; kubectl --context oslo get nodes -o wide; helm version; kubectl clusters --help | head -3")?);
-    Ok(())
+pub(crate) fn walk(lab: &Lab) -> Result<()> {
+    let before = [Inventory::of(&lab.hub)?, Inventory::of(&lab.member)?];
+    lab.hide_member(true)?;
+    let walk = Walk { lab, operator: Operator::new(lab, &[("berlin", &lab.hub), ("oslo", &lab.member)])? };
+    walk.install()?;
+    walk.join()?;
+    walk.look()?;
+    walk.lose()?;
+    walk.rotate()?;
+    walk.detach()?;
+    walk.uninstall(&before)?;
+    lab.hide_member(false)
+}
+
+// === impl Walk ===
+
+impl Walk<'_> {
+    fn install(&self) -> Result<()> {
+        let (gateway, server) = (repository("cluster-gateway"), repository("tunnel-server"));
+        self.operator.run(&format!(
+            "kubectl clusters install --chart charts/cluster-gateway --set image.repository={gateway} \
+             --set tunnel.server.enabled=true --set tunnel.server.image.repository={server}"
+        ))?;
+        let checked = self.operator.run("kubectl clusters check")?;
+        ensure!(checked.contains("✓ agents dial 10.244.0.1:8091") && !checked.contains('✗'), "{checked}");
+        Ok(())
+    }
+
+    fn join(&self) -> Result<()> {
+        let joined = self.operator.run("kubectl clusters join berlin --rights view -l env=prod")?;
+        ensure!(joined.contains("berlin joined: it answers the gateway"), "{joined}");
+        // Nobody can dial the other one. What this leaves, the next one completes.
+        let unreached = self.operator.ended("join oslo --rights view -l env=prod --wait 2s", 1)?.stderr;
+        ensure!(unreached.contains("oslo is registered, but") && unreached.contains("remedy:"), "{unreached}");
+        let image = format!("{}:{TAG}", repository("tunnel-agent"));
+        let joined = self.operator.run(&format!(
+            "kubectl clusters join oslo --tunnel --rights view -l env=prod --agent-image {image}"
+        ))?;
+        ensure!(joined.contains("oslo joined") && joined.contains("serviceaccount:cluster-gateway:oslo"), "{joined}");
+        Ok(())
+    }
+
+    /// All at a glance: the second screen shows her own pods.
+    fn look(&self) -> Result<()> {
+        wait::until("both agents", LIMIT, || {
+            let listed = self.operator.run("kubectl clusters list")?;
+            let row = |name: &str| {
+                let row = listed.lines().find(|row| row.starts_with(name)).with_context(|| listed.clone())?;
+                Ok::<_, anyhow::Error>(row.split_whitespace().collect::<Vec<_>>())
+            };
+            ensure!(row("berlin ")?[1..6] == ["Ready", "v1.35.4", row("berlin ")?[3], "Const", "-"], "{listed}");
+            ensure!(row("oslo ")?[1..6] == ["Ready", "v1.35.4", row("oslo ")?[3], "ClusterProxy", "2/2"], "{listed}");
+            Ok(())
+        })?;
+        self.operator.run(&format!("kubectl --context oslo run cart --image={PAUSE}"))?;
+        self.operator.run("kubectl --context oslo wait pod/cart --for=condition=Ready --timeout=60s")?;
+        let pods = self.operator.run("kubectl clusters get pods --all -A")?;
+        for (cluster, pod) in [("berlin", "cluster-gateway-"), ("oslo", "tunnel-agent-"), ("oslo", "cart")] {
+            let is_it = |row: &str| row.starts_with(cluster) && row.contains(pod) && row.contains("1/1");
+            ensure!(pods.lines().any(is_it), "no {pod} of {cluster}: {pods}");
+        }
+        self.operator.run("kubectl --context oslo delete pod cart").map(drop)
+    }
+
+    /// Its agents end, and everybody says which hop that is.
+    fn lose(&self) -> Result<()> {
+        let prometheus = Prometheus::start(self.lab.directory(), &self.servers()?)?;
+        prometheus.wait_for("TunnelClusterNotLinked", "oslo", false)?;
+        let scale = |replicas| {
+            let scale = format!("kubectl --context oslo -n {NAMESPACE} scale deployment tunnel-agent");
+            self.operator.run(&format!("{scale} --replicas={replicas}"))
+        };
+        scale(0)?;
+        let probed = wait::until("the link to be gone", LIMIT, || self.operator.ended("probe oslo", 1))?;
+        ensure!(probed.stdout.contains("✓ tunnel-server") && probed.stdout.contains("✗ tunnel-agent"), "{probed:?}");
+        ensure!(probed.stderr.contains("tunnel-agent runs and is linked"), "{probed:?}");
+        let checked = self.operator.ended("check oslo", 1)?.stdout;
+        ensure!(checked.contains("✗ oslo: TunnelDown: ") && checked.contains("✓ Deployment cluster-gateway"), "{checked}");
+        let listed = self.operator.run("kubectl clusters list")?;
+        let is_alone = |row: &str| row.starts_with("oslo ") == row.contains("TunnelDown");
+        ensure!(listed.lines().all(is_alone), "{listed}");
+        prometheus.wait_for("TunnelClusterNotLinked", "oslo", true)?;
+        scale(2)?;
+        wait::until("the cluster to answer again", LIMIT, || self.operator.ended("probe oslo", 0))?;
+        prometheus.wait_for("TunnelClusterNotLinked", "oslo", false)
+    }
+
+    /// Where the tunnel-servers' metrics are.
+    fn servers(&self) -> Result<Vec<String>> {
+        let pods = self.lab.hub.get("pods -n vela-system -l app.kubernetes.io/name=tunnel-server")?;
+        let pods = pods["items"].as_array().context("no list")?;
+        ensure!(pods.len() == 2, "{} tunnel-servers", pods.len());
+        let address = |pod: &serde_json::Value| pod["status"]["podIP"].as_str().map(|ip| format!("{ip}:{METRICS}"));
+        pods.iter().map(|pod| address(pod).context("no address")).collect()
+    }
+
+    /// Under load, without a failed request.
+    fn rotate(&self) -> Result<()> {
+        let load = Load::start(&self.lab.hub, &[("berlin", &self.lab.hub), ("oslo", &self.lab.member)])?;
+        let rotated = self.operator.run("kubectl clusters rotate berlin --member-context berlin")?;
+        ensure!(rotated.contains("berlin: rotated, 1 old token ended"), "{rotated}");
+        let rotated = self.operator.run("kubectl clusters rotate oslo --member-context oslo")?;
+        ensure!(rotated.contains("oslo: rotated, 2 old tokens ended"), "{rotated}");
+        load.wait_for_more(SOME)?;
+        let tally = load.finish().context("while credentials are rotated")?;
+        ensure!(tally.reads > 4 * SOME && tally.events > SOME, "no load: {tally:?}");
+        load::clean(&[&self.lab.hub, &self.lab.member])
+    }
+
+    fn detach(&self) -> Result<()> {
+        for cluster in ["berlin", "oslo"] {
+            let told = self.operator.ended(&format!("detach {cluster} --member-context {cluster} --yes"), 0)?;
+            ensure!(told.stdout.contains(&format!("cluster {cluster} detached")), "{told:?}");
+        }
+        let listed = self.operator.run("kubectl clusters list -o name")?;
+        ensure!(listed.is_empty(), "{listed}");
+        Ok(())
+    }
+
+    /// Nothing is left on either side but what the documentation says.
+    fn uninstall(&self, [hub, member]: &[Inventory; 2]) -> Result<()> {
+        member.wait_restored(&self.lab.member, |_| false)?;
+        self.operator.run("helm uninstall cluster-gateway -n vela-system")?;
+        let kept = |object: &str| object.split(' ').any(|word| [KEPT, "vela-system"].contains(&word));
+        hub.wait_restored(&self.lab.hub, |object| kept(object) && namespaces_own(object))?;
+        self.operator.run(&format!("kubectl delete namespace vela-system {KEPT}"))?;
+        hub.wait_restored(&self.lab.hub, |_| false)
+    }
+}
+
+/// A namespace and what every namespace has.
+pub(crate) fn namespaces_own(object: &str) -> bool {
+    object.starts_with("Namespace ") || object.ends_with(" kube-root-ca.crt") || object.ends_with(" default")
 }

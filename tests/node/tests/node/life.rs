@@ -1,0 +1,121 @@
+//! What happens to pods in their lives, while clients use a cluster behind the tunnel: no read fails
+//! that its client would not repeat by itself, and no event of a watch is lost.
+
+use anyhow::{Context as _, Result, ensure};
+use node_tests::lab::Lab;
+use node_tests::load::{self, Load};
+use node_tests::operator::Operator;
+
+use crate::readme;
+
+/// Of the hub, and of the member.
+const DEPLOYMENTS: [(&str, &str, &str); 3] = [
+    ("hub", "vela-system", "cluster-gateway"),
+    ("hub", "vela-system", "cluster-gateway-tunnel-server"),
+    ("berlin", "default", "tunnel-agent"),
+];
+/// Reads after a change, at least: what it breaks, it breaks soon.
+const SOME: usize = 30;
+/// For a rollout: pods are ready for some time before the next one goes.
+const ROLLOUT: &str = "--timeout=150s";
+
+/// Somebody who changes what runs, and clients meanwhile.
+struct Life<'a> {
+    lab: &'a Lab,
+    operator: Operator<'a>,
+}
+
+pub(crate) fn changed(lab: &Lab) -> Result<()> {
+    let life = Life { lab, operator: readme::operator(lab)? };
+    life.meanwhile("an upgrade", Life::upgrade)?;
+    life.meanwhile("a rollback", Life::roll_back)?;
+    life.meanwhile("a pod of each program deleted", Life::delete)?;
+    life.meanwhile("a node drained", Life::drain)?;
+    load::clean(&[&lab.hub, &lab.member])
+}
+
+// === impl Life ===
+
+impl Life<'_> {
+    fn meanwhile(&self, what: &str, change: fn(&Self) -> Result<()>) -> Result<()> {
+        let load = Load::start(&self.lab.hub, &[("berlin", &self.lab.member)])?;
+        change(self).context(what.to_owned())?;
+        load.wait_for_more(SOME)?;
+        let tally = load.finish().context(what.to_owned())?;
+        ensure!(tally.reads > 2 * SOME && tally.events > SOME / 2, "{what}: no load: {tally:?}");
+        Ok(())
+    }
+
+    /// New pods of all three programs.
+    fn upgrade(&self) -> Result<()> {
+        let before = self.pods()?;
+        self.operator.run(
+            "helm upgrade cluster-gateway charts/cluster-gateway -n vela-system --reuse-values --set log.format=json
+             helm --kube-context berlin upgrade tunnel-agent charts/tunnel-agent --reuse-values --set log.format=json",
+        )?;
+        self.rolled_out()?;
+        let kept: Vec<String> = self.pods()?.into_iter().filter(|pod| before.contains(pod)).collect();
+        ensure!(kept.is_empty(), "not replaced: {kept:?}");
+        Ok(())
+    }
+
+    fn roll_back(&self) -> Result<()> {
+        let before = self.pods()?;
+        self.operator.run(
+            "helm rollback cluster-gateway -n vela-system
+             helm --kube-context berlin rollback tunnel-agent",
+        )?;
+        self.rolled_out()?;
+        ensure!(self.pods()?.iter().all(|pod| !before.contains(pod)), "not replaced");
+        let logs = self.operator.run("kubectl -n vela-system logs deployment/cluster-gateway")?;
+        ensure!(!logs.starts_with('{'), "still the other format: {logs}");
+        Ok(())
+    }
+
+    fn delete(&self) -> Result<()> {
+        for (context, namespace, name) in DEPLOYMENTS {
+            let pod = self.pods_of(context, namespace, name)?.swap_remove(0);
+            self.operator.run(&format!("kubectl --context {context} -n {namespace} delete pod {pod}"))?;
+        }
+        self.rolled_out()
+    }
+
+    /// Its pods go elsewhere, as far as the budgets let them.
+    fn drain(&self) -> Result<()> {
+        let node = &self.lab.hub.nodes[1].name();
+        self.operator.run(&format!("kubectl drain {node} --timeout=120s"))?;
+        let left = format!("kubectl get pods -A -o name --field-selector spec.nodeName={node}");
+        let left = self.operator.run(&left)?;
+        ensure!(left.is_empty(), "{left}");
+        self.rolled_out()?;
+        self.operator.run(&format!("kubectl uncordon {node}")).map(drop)
+    }
+
+    /// Waits until what is wanted runs and what is not has ended.
+    fn rolled_out(&self) -> Result<()> {
+        for (context, namespace, name) in DEPLOYMENTS {
+            let status = format!("kubectl --context {context} -n {namespace} rollout status deployment {name}");
+            self.operator.run(&format!("{status} {ROLLOUT}"))?;
+        }
+        Ok(())
+    }
+
+    fn pods(&self) -> Result<Vec<String>> {
+        let mut pods = Vec::new();
+        for (context, namespace, name) in DEPLOYMENTS {
+            pods.extend(self.pods_of(context, namespace, name)?);
+        }
+        Ok(pods)
+    }
+
+    /// Those that are not ending.
+    fn pods_of(&self, context: &str, namespace: &str, name: &str) -> Result<Vec<String>> {
+        let program = name.trim_start_matches("cluster-gateway-");
+        let template = "{{range .items}}{{if not .metadata.deletionTimestamp}}{{.metadata.name}} {{end}}{{end}}";
+        let words = format!("-l app.kubernetes.io/name={program} -o go-template='{template}'");
+        let listed = self.operator.run(&format!("kubectl --context {context} -n {namespace} get pods {words}"))?;
+        let pods: Vec<String> = listed.split_whitespace().map(str::to_owned).collect();
+        ensure!(pods.len() >= 2, "{name}: {pods:?}");
+        Ok(pods)
+    }
+}
