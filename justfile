@@ -43,6 +43,10 @@ hub *NAME:
 chaos MINUTES="1" ONLY="":
     CHAOS_ONLY={{ ONLY }} cargo test -p chaos-tests --test chaos -- --minutes {{ MINUTES }}
 
+# Tests on real nodes whose names contain NAME
+nodes *NAME:
+    cargo test -p node-tests --test node -- {{ NAME }}
+
 # Tests of the charts whose names contain NAME
 charts *NAME:
     cargo test -p hub-tests --test charts -- {{ NAME }}

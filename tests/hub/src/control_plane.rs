@@ -197,6 +197,9 @@ impl ApiServer {
             format!("--service-account-signing-key-file={}", keys.service_accounts.display()),
             format!("--service-account-issuer=https://{name}.local"),
         ];
+        // As an administrator it asks kubelets for logs and streams.
+        args.push(format!("--kubelet-client-certificate={}", keys.admin_files.certificate.display()));
+        args.push(format!("--kubelet-client-key={}", keys.admin_files.key.display()));
         args.extend(COMMON_FLAGS.iter().map(|&flag| flag.to_owned()));
         args.extend_from_slice(more);
         Self::launch(launcher, name, Arc::new(keys), args)

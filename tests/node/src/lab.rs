@@ -30,6 +30,9 @@ const TOOLS: [Tool; 9] = [
     Tool::Pause,
 ];
 
+/// Where `kubectl clusters` puts agents.
+const CLI_NAMESPACE: &str = "cluster-gateway";
+
 const HUB: Plan = Plan { name: "hub", services: ("10.96.0.0/16", "10.96.0.1"), nodes: &[1, 2] };
 /// Its name there is what an operator calls it: [`Lab::kubeconfig`].
 const MEMBER: Plan = Plan { name: "member", services: ("10.97.0.0/16", "10.97.0.1"), nodes: &[3] };
@@ -128,6 +131,18 @@ impl Lab {
             self.hub.nodes[0].ok(&format!("iptables -w {action} {rule}"))?;
         }
         Ok(())
+    }
+
+    /// Writes what pods have logged, which goes with them, to files.
+    pub fn save_logs(&self) {
+        for (cluster, namespace) in [(&self.hub, "vela-system"), (&self.member, "default"), (&self.member, CLI_NAMESPACE)] {
+            let kubectl = cluster.kubectl();
+            let pods = kubectl.ok(&format!("get pods -n {namespace} -o name")).unwrap_or_default();
+            for pod in pods.lines() {
+                let log = kubectl.ok(&format!("logs -n {namespace} {pod}")).unwrap_or_default();
+                drop(std::fs::write(self.directory().join(pod.replace('/', "-") + ".log"), log));
+            }
+        }
     }
 
     /// Leaves the logs behind.

@@ -132,3 +132,16 @@ fn remove(group: &Path) -> io::Result<()> {
     }
     std::fs::remove_dir(group)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_gate_installs_what_is_needed() {
+        let gate = include_str!("../../../.ci/run");
+        assert!(gate.contains(&format!("nodes=\"{PACKAGES}\"")), "{PACKAGES}");
+        let page = include_str!("../../../CONTRIBUTING.md");
+        assert!(page.contains(&format!("apt-get install --no-install-recommends {PACKAGES}\n")), "{PACKAGES}");
+    }
+}

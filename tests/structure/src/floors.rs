@@ -3,7 +3,7 @@
 /// Crates from the top down, a line a floor. A crate stands on crates of lower floors only, its
 /// tests too.
 pub const CRATES: &[&[&str]] = &[
-    &["demo-real"],
+    &["demo-real", "node-tests"],
     &["tunnel-tests", "chaos-tests", "demo", "bench", "count", "fuzz"],
     &["kubectl-clusters"],
     &["dist"],

@@ -15,8 +15,8 @@ use tokio::time::timeout;
 
 use super::{NAMESPACE, Target, account, base, namespace};
 
-/// Watches on one connection: API servers allow 250 streams.
-const STREAMS: usize = 200;
+/// Watches on one connection: API servers allow 100 streams.
+const STREAMS: usize = 100;
 /// For all to be open, and for each to see something.
 const LIMIT: Duration = Duration::from_mins(2);
 
@@ -76,7 +76,8 @@ impl<'a> Crowd<'a> {
 async fn open(caller: &Caller, path: &str) -> Result<Vec<Incoming>> {
     let mut watches = Vec::new();
     for _ in 0..STREAMS {
-        let response = caller.open(Method::GET, path, Bytes::new()).await.map_err(|failure| anyhow!("{failure:?}"))?;
+        let opened = caller.open(Method::GET, path, Bytes::new()).await;
+        let response = opened.map_err(|failure| anyhow!("watch {}: {failure:?}", watches.len()))?;
         ensure!(response.status() == StatusCode::OK, "{}", response.status());
         watches.push(response.into_body());
     }

@@ -22,7 +22,13 @@ pub(crate) fn test(
     run: impl FnOnce(&Lab) -> Result<()> + Send + 'static,
 ) -> Trial {
     let fixture = Arc::clone(fixture);
-    Trial::test(name, move || fixture.lab().and_then(run).map_err(|error| Failed::from(format!("{error:#}"))))
+    Trial::test(name, move || {
+        let lab = fixture.lab().map_err(|error| Failed::from(format!("{error:#}")))?;
+        run(lab).map_err(|error| {
+            lab.save_logs();
+            Failed::from(format!("{error:#}"))
+        })
+    })
 }
 
 /// A test on what the README makes.

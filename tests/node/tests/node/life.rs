@@ -6,6 +6,7 @@ use node_tests::lab::Lab;
 use node_tests::load::{self, Load};
 use node_tests::operator::Operator;
 
+use crate::pods::settled;
 use crate::readme;
 
 /// Of the hub, and of the member.
@@ -97,7 +98,7 @@ impl Life<'_> {
             let status = format!("kubectl --context {context} -n {namespace} rollout status deployment {name}");
             self.operator.run(&format!("{status} {ROLLOUT}"))?;
         }
-        Ok(())
+        settled(self.lab)
     }
 
     fn pods(&self) -> Result<Vec<String>> {

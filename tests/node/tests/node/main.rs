@@ -46,7 +46,7 @@ fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         installed(fixture, "pods::many watches fit into a gateway's memory", pods::crowded),
         installed(fixture, "life::clients notice no upgrade, rollback, deletion or drain", life::changed),
         installed(fixture, "pods::nobody evicts two of a program at a time", pods::evicted),
-        installed(fixture, "pods::a program that hangs is started again", pods::probed),
+        installed(fixture, "pods::a program that hangs gets no requests", pods::probed),
         removed(fixture, "readme::nothing is left but what the documentation says"),
     ]
 }

@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 
 /// By which programs are started in their images.
 const PROGRAMS: [&str; 3] = ["/apiserver", "/tunnel-server", "/tunnel-agent"];
-/// For a probe to fail as often as it may, for a restart, and for a probe to succeed.
-const RESTART: Duration = Duration::from_mins(3);
+/// For pods that are not wanted to end, and for others to be ready.
+const SETTLED: Duration = Duration::from_secs(90);
 /// Watches through hub, gateway and tunnel.
 const WATCHES: usize = 2000;
 /// What a gateway holds for them at most: a fraction of its limit of 1 GiB.
@@ -103,6 +103,7 @@ pub(crate) fn confined(lab: &Lab) -> Result<()> {
 
 /// Nobody takes two at a time.
 pub(crate) fn evicted(lab: &Lab) -> Result<()> {
+    settled(lab)?;
     for (cluster, namespace, name) in [
         (&lab.hub, "vela-system", "cluster-gateway"),
         (&lab.hub, "vela-system", "tunnel-server"),
@@ -116,8 +117,7 @@ pub(crate) fn evicted(lab: &Lab) -> Result<()> {
         let refused = evict(cluster, namespace, pods[1]).err().context("both went")?;
         ensure!(format!("{refused:#}").contains("disruption budget"), "{refused:#}");
     }
-    settled(&lab.hub, "vela-system")?;
-    settled(&lab.member, "default")
+    settled(lab)
 }
 
 fn name_of(object: &Value) -> Option<&str> {
@@ -132,40 +132,41 @@ fn evict(cluster: &Cluster, namespace: &str, pod: &str) -> Result<()> {
     cluster.kubectl().args(words).stdin(eviction.to_string()).run()?.success().map(drop)
 }
 
-/// Waits until two of each are ready and no other is there.
-fn settled(cluster: &Cluster, namespace: &str) -> Result<()> {
-    wait::until("pods to settle", RESTART, || {
-        let pods = cluster.get(&format!("pods -n {namespace}"))?;
-        let pods = pods["items"].as_array().context("no list")?;
-        let ready = |pod: &&Value| pod["status"]["containerStatuses"][0]["ready"] == true;
-        ensure!(pods.len() % 2 == 0 && pods.iter().filter(ready).count() == pods.len(), "not yet");
-        ensure!(pods.iter().all(|pod| pod["metadata"]["deletionTimestamp"].is_null()), "not yet");
-        Ok(())
-    })
+/// Waits until there are two pods of each program, all ready.
+pub(crate) fn settled(lab: &Lab) -> Result<()> {
+    for (cluster, namespace, count) in [(&lab.hub, "vela-system", 4), (&lab.member, "default", 2)] {
+        wait::until("pods to settle", SETTLED, || {
+            let pods = cluster.get(&format!("pods -n {namespace}"))?;
+            let pods = pods["items"].as_array().context("no list")?;
+            let ready = |pod: &&Value| pod["status"]["containerStatuses"][0]["ready"] == true;
+            ensure!(pods.len() == count && pods.iter().filter(ready).count() == count, "not yet: {}", pods.len());
+            Ok(())
+        })?;
+    }
+    Ok(())
 }
 
-/// A program that hangs gets no requests, and is started again.
+/// A program that hangs gets no requests; one that goes on in time is not started again.
 pub(crate) fn probed(lab: &Lab) -> Result<()> {
-    for program in PROGRAMS {
-        inmates(program)?[0].signal("STOP")?;
-    }
-    for (cluster, namespace, count) in [(&lab.hub, "vela-system", 2), (&lab.member, "default", 1)] {
-        let restarted = |readiness: bool| -> Result<()> {
+    settled(lab)?;
+    let hanging = PROGRAMS.map(|program| Ok(inmates(program)?.swap_remove(0)));
+    let hanging = hanging.into_iter().collect::<Result<Vec<_>>>()?;
+    hanging.iter().try_for_each(|inmate| inmate.signal("STOP"))?;
+    let unready = |cluster: &Cluster, namespace: &str, count: usize| {
+        wait::until("those that hang to be not ready", SETTLED, || {
             let pods = cluster.get(&format!("pods -n {namespace}"))?;
-            let of = |pod: &Value| pod["status"]["containerStatuses"][0].clone();
-            let pods: Vec<Value> = pods["items"].as_array().into_iter().flatten().map(of).collect();
-            let unready = pods.iter().filter(|pod| pod["ready"] == false).count();
-            let restarts = pods.iter().filter(|pod| pod["restartCount"] == 1).count();
-            if readiness {
-                ensure!(unready == count && restarts == 0, "{unready} are not ready, {restarts} restarted");
-            } else {
-                ensure!(unready == 0 && restarts == count, "{unready} are not ready, {restarts} restarted");
-            }
+            let ready = |pod: &&Value| pod["status"]["containerStatuses"][0]["ready"] == true;
+            let unready = count - pods["items"].as_array().context("no list")?.iter().filter(ready).count();
+            ensure!(2 * unready == count, "{unready} are not ready");
             Ok(())
-        };
-        wait::until("hanging programs to be not ready", RESTART, || restarted(true))?;
-        wait::until("hanging programs to be restarted", RESTART, || restarted(false))?;
-    }
+        })
+    };
+    let hang = unready(&lab.hub, "vela-system", 4).and_then(|()| unready(&lab.member, "default", 2));
+    hanging.iter().try_for_each(|inmate| inmate.signal("CONT"))?;
+    hang?;
+    settled(lab)?;
+    let goes_on = hanging.iter().all(|inmate| inmate.directory.exists());
+    ensure!(goes_on, "started again");
     Ok(())
 }
 

@@ -7,6 +7,7 @@ use anyhow::{Context as _, Result, ensure};
 use hub_tests::wait;
 use node_tests::inventory::Inventory;
 use node_tests::lab::Lab;
+use node_tests::load;
 use node_tests::operator::{Operator, commands, section};
 
 const README: &str = include_str!("../../../../README.md");
@@ -46,7 +47,7 @@ pub(crate) fn follow(lab: &Lab) -> Result<Installed> {
 fn follow_install(lab: &Lab, operator: &Operator<'_>, text: &str) -> Result<()> {
     let lines = commands(text);
     let (docker, lines): (Vec<_>, Vec<_>) = lines.into_iter().partition(|line| line.starts_with("docker build"));
-    ensure!(docker.len() == 1 && lines.len() == 12, "{docker:?} {lines:?}");
+    ensure!(docker.len() == 1 && lines.len() == 11, "{docker:?} {lines:?}");
     for line in &lines {
         let said = if line.contains("get apiservice") {
             wait::until("the API to be available", LIMIT, || {
@@ -68,10 +69,12 @@ fn follow_install(lab: &Lab, operator: &Operator<'_>, text: &str) -> Result<()> 
 }
 
 fn follow_tunnel(lab: &Lab, operator: &Operator<'_>, text: &str) -> Result<()> {
+    let (text, yaml) = text.split_once("```yaml\n").context("no values")?;
     let lines = commands(text);
     let [upgrade, install, label] = &lines[..] else { anyhow::bail!("other commands: {lines:?}") };
     operator.run(upgrade)?;
-    let values = values(operator, section(text, "```yaml\n", "```")?)?;
+    let (yaml, _) = yaml.split_once("```").context("no end of the values")?;
+    let values = values(operator, yaml)?;
     std::fs::write(operator.directory().join("berlin.yaml"), values)?;
     operator.run(install)?;
     operator.run(label)?;
@@ -102,10 +105,9 @@ fn values(operator: &Operator<'_>, yaml: &str) -> Result<String> {
     let row = service.lines().nth(1).context("no Service")?;
     let address = row.split_whitespace().nth(3).context("no address")?;
     let authority = said("cluster-gateway-tunnel-agents-tls")?;
-    let (before, after) = yaml.split_once("    -----BEGIN").context("no place for the CA")?;
-    let after = after.split_once("-----END CERTIFICATE-----\n").context("no end of the CA")?.1;
-    let indented: String = authority.lines().map(|line| format!("    {line}\n")).collect();
-    let text = format!("{before}{indented}{after}");
+    let (text, _) = yaml.split_once("    -----BEGIN").context("no place for the CA")?;
+    let authority: String = authority.lines().map(|line| format!("    {line}\n")).collect();
+    let text = format!("{text}{authority}");
     Ok(text
         .replace("<address of the Service cluster-gateway-tunnel-agents>", address)
         .replace("<token>", said("tunnel-agent-berlin")?.trim()))
@@ -123,6 +125,7 @@ fn pods(lab: &Lab, operator: &Operator<'_>) -> Result<String> {
 impl Installed {
     /// Undoes it, and nothing is left but what the chart's page says.
     pub(crate) fn remove(&self, lab: &Lab) -> Result<()> {
+        load::clean(&[&lab.hub, &lab.member])?; // of a test that failed
         let operator = operator(lab)?;
         operator.run(
             "helm --kube-context berlin uninstall tunnel-agent
