@@ -30,22 +30,30 @@ pub fn target() -> PathBuf {
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target"), PathBuf::from)
 }
 
+/// A process may have several at once: its id alone would give two of them one name.
+fn own_name() -> String {
+    format!("{}-{}", std::process::id(), CREATED.fetch_add(1, Ordering::Relaxed))
+}
+
 // === impl Scratch ===
 
 impl Scratch {
     /// Makes this run's directory, after removing those of dead runs.
     pub fn create() -> Result<Self> {
-        Self::create_in(&target().join("hub-tests"))
+        Self::create_called(&own_name())
     }
 
-    fn create_in(parent: &Path) -> Result<Self> {
+    /// The same by a name that no other run has: in a namespace, ids are not the machine's.
+    pub fn create_called(name: &str) -> Result<Self> {
+        Self::create_in(&target().join("hub-tests"), name)
+    }
+
+    fn create_in(parent: &Path, name: &str) -> Result<Self> {
         std::fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
         let parent = parent.canonicalize()?; // programs run elsewhere
         remove_dead(&parent)?;
-        // A process may have several at once: its id alone would give two of them one name.
-        let name = format!("{}-{}", std::process::id(), CREATED.fetch_add(1, Ordering::Relaxed));
         // Locked under a name that `remove_dead` skips, then named: nobody sees it unlocked.
-        let path = parent.join(&name);
+        let path = parent.join(name);
         let staging = parent.join(format!(".{name}"));
         for leftover in [&path, &staging] {
             drop(std::fs::remove_dir_all(leftover)); // of a dead process that had this id
@@ -104,7 +112,7 @@ mod tests {
         let living = File::create(parent.join("living").join(LOCK)).unwrap();
         living.lock().unwrap();
 
-        let scratch = Scratch::create_in(parent).unwrap();
+        let scratch = Scratch::create_in(parent, "mine").unwrap();
         assert!(scratch.path().is_dir());
         assert!(!parent.join("dead").exists());
         assert!(parent.join("living").exists());
@@ -121,10 +129,10 @@ mod tests {
         std::thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(|| {
-                    let scratch = Scratch::create_in(parent).unwrap();
+                    let scratch = Scratch::create_in(parent, &own_name()).unwrap();
                     let file = scratch.path().join("mine");
                     File::create_new(&file).unwrap();
-                    drop(Scratch::create_in(parent).unwrap());
+                    drop(Scratch::create_in(parent, &own_name()).unwrap());
                     assert!(file.exists());
                 });
             }

@@ -11,7 +11,8 @@ use crate::cluster::Cluster;
 /// For pods to end, and for namespaces to be empty.
 const GONE: Duration = Duration::from_secs(90);
 /// What comes and goes by itself.
-const RESTLESS: [&str; 5] = ["events", "events.events.k8s.io", "leases.coordination.k8s.io", "componentstatuses", "endpoints"];
+const RESTLESS: [&str; 5] =
+    ["events", "events.events.k8s.io", "leases.coordination.k8s.io", "componentstatuses", "endpoints"];
 const COLUMNS: &str = "custom-columns=A:.kind,B:.metadata.namespace,C:.metadata.name";
 
 /// Kind, namespace and name of each object.
@@ -41,7 +42,8 @@ impl Inventory {
     /// Waits until `cluster` holds nothing that it did not hold then, but what `stays` says.
     pub fn wait_restored(&self, cluster: &Cluster, stays: impl Fn(&str) -> bool) -> Result<()> {
         wait::until("nothing to be left", GONE, || {
-            let left: Vec<String> = Self::of(cluster)?.since(self).into_iter().filter(|object| !stays(object)).collect();
+            let left: Vec<String> =
+                Self::of(cluster)?.since(self).into_iter().filter(|object| !stays(object)).collect();
             ensure!(left.is_empty(), "left: {}", left.join("; "));
             Ok(())
         })

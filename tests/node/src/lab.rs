@@ -33,9 +33,17 @@ const TOOLS: [Tool; 9] = [
 /// Where `kubectl clusters` puts agents.
 const CLI_NAMESPACE: &str = "cluster-gateway";
 
-const HUB: Plan = Plan { name: "hub", services: ("10.96.0.0/16", "10.96.0.1"), nodes: &[1, 2] };
-/// Its name there is what an operator calls it: [`Lab::kubeconfig`].
-const MEMBER: Plan = Plan { name: "member", services: ("10.97.0.0/16", "10.97.0.1"), nodes: &[3] };
+/// Of the hub.
+const NODES: &[u8] = &[1, 2];
+
+/// The hub and the member. What an operator calls these is theirs: [`Lab::kubeconfig`].
+fn plans(family: Family) -> [Plan; 2] {
+    let (hub, member) = match family {
+        Family::V4 => (("10.96.0.0/16", "10.96.0.1"), ("10.97.0.0/16", "10.97.0.1")),
+        Family::V6 => (("fd00:96::/112", "fd00:96::1"), ("fd00:97::/112", "fd00:97::1")),
+    };
+    [Plan { name: "hub", services: hub, nodes: NODES }, Plan { name: "member", services: member, nodes: &[3] }]
+}
 
 /// Two clusters that are up. Fields are dropped in this order.
 pub struct Lab {
@@ -57,9 +65,9 @@ pub fn tools() -> Result<Tools> {
 
 impl Lab {
     /// Starts everything and waits for it. Inside namespaces of its own only.
-    pub fn start() -> Result<Self> {
+    pub fn start(family: Family) -> Result<Self> {
         let run = inside().context("not in namespaces of its own")?;
-        let scratch = Scratch::create()?;
+        let scratch = Scratch::create_called(&group(&run))?;
         let launcher = Launcher { tools: tools()?, directory: scratch.path().to_path_buf() };
         let directory = launcher.directory.clone();
         let pause = image::pause(&directory, launcher.tools.path(Tool::Pause))?;
@@ -68,8 +76,9 @@ impl Lab {
         let front_proxy = Authority::new("front-proxy-ca");
         let identity = front_proxy.issue(&Leaf::client(FRONT_PROXY));
         let flags = front_proxy_flags(&launcher, &front_proxy, &identity)?;
-        let mut hub = Cluster::start(&launcher, &etcd, (HUB, Family::V4), &group(&run), &flags)?;
-        let mut member = Cluster::start(&launcher, &etcd, (MEMBER, Family::V4), &group(&run), &[])?;
+        let [hub, member] = plans(family);
+        let mut hub = Cluster::start(&launcher, &etcd, (hub, family), &group(&run), &flags)?;
+        let mut member = Cluster::start(&launcher, &etcd, (member, family), &group(&run), &[])?;
         let images = images.join().map_err(|_| anyhow!("no images"))??;
         let of = |member: bool| -> Vec<PathBuf> {
             let belongs = |program: &str| (program == "tunnel-agent") == member;
@@ -80,7 +89,7 @@ impl Lab {
         member.complete(&of(true))?;
         hub.wait_ready()?;
         member.wait_ready()?;
-        cloud::start(hub.kubectl(), Family::V4.node(1))?;
+        cloud::start(hub.kubectl(), family.node(1))?;
         let lab = Self { hub, member, launcher, _etcd: etcd, scratch };
         lab.tool(CLI, &std::env::current_exe()?)?;
         lab.tool("kubectl", lab.launcher.tools.path(Tool::Kubectl))?;
@@ -107,7 +116,8 @@ impl Lab {
     pub fn kubeconfig(&self, path: &Path, contexts: &[(&str, &Cluster)]) -> Result<()> {
         let (mut clusters, mut users, mut entries) = (Vec::new(), Vec::new(), Vec::new());
         for (name, cluster) in contexts {
-            let admin = cluster.server.admin().write_to(self.directory(), &format!("{}-operator", cluster.plan.name))?;
+            let admin =
+                cluster.server.admin().write_to(self.directory(), &format!("{}-operator", cluster.plan.name))?;
             let authority = cluster.server.authority_file();
             clusters.push(json!({"name": name,
                 "cluster": {"server": cluster.url(), "certificate-authority": authority}}));
@@ -125,7 +135,7 @@ impl Lab {
     /// behind NAT.
     pub fn hide_member(&self, hidden: bool) -> Result<()> {
         let (action, port) = (if hidden { "-I" } else { "-D" }, self.member.server.address().port());
-        for number in HUB.nodes {
+        for number in NODES {
             let (first, _) = Family::V4.pods(*number);
             let rule = format!("INPUT -s {first}/24 -p tcp --dport {port} -j REJECT --reject-with tcp-reset");
             self.hub.nodes[0].ok(&format!("iptables -w {action} {rule}"))?;
@@ -135,7 +145,9 @@ impl Lab {
 
     /// Writes what pods have logged, which goes with them, to files.
     pub fn save_logs(&self) {
-        for (cluster, namespace) in [(&self.hub, "vela-system"), (&self.member, "default"), (&self.member, CLI_NAMESPACE)] {
+        for (cluster, namespace) in
+            [(&self.hub, "vela-system"), (&self.member, "default"), (&self.member, CLI_NAMESPACE)]
+        {
             let kubectl = cluster.kubectl();
             let pods = kubectl.ok(&format!("get pods -n {namespace} -o name")).unwrap_or_default();
             for pod in pods.lines() {

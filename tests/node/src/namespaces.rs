@@ -1,10 +1,10 @@
 //! Namespaces of our own for this process and all that it starts.
 //!
-//! The process becomes `unshare`, below which a shell is the first process of the new namespaces,
-//! and starts this executable again. Whatever ends one of the two ends everything: the kernel kills
-//! all processes of a PID namespace whose first one ends, and mounts, interfaces and addresses go
-//! with the last process in theirs. Control groups alone stay; the shell removes them, and the
-//! next run those of runs that were killed.
+//! The process becomes a shell, which starts `unshare`, below which a shell is the first process
+//! of the new namespaces and starts this executable again. Whatever ends one of the three ends
+//! everything: the kernel kills the next one with it, and all processes of a PID namespace whose
+//! first one ends; mounts, interfaces and addresses go with the last process in theirs. Control
+//! groups alone stay, for the outer shell to remove. If that was killed, the next run does so.
 
 use std::ffi::OsStr;
 use std::io;
@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail, ensure};
+use hub_tests::kubectl::{Invocation, Kubectl};
 
 /// Set inside; its value names the run's control groups.
 const INSIDE: &str = "NODE_TESTS_INSIDE";
@@ -22,20 +23,25 @@ const GROUPS: &str = "/sys/fs/cgroup";
 /// Everything apart from what runs elsewhere. `--kill-child`: or the end of `unshare` ends nothing.
 const UNSHARE: [&str; 7] = ["--mount", "--net", "--pid", "--uts", "--fork", "--kill-child", "--mount-proc"];
 
-/// The first process. It buries those whose parents are gone, and a signal ends it, which a first
-/// process without a handler would not notice. Processes that were killed leave their control
-/// groups a moment later.
-const FIRST: &str = r#"trap 'exit 130' INT TERM HUP
-"$0" "$@" &
-wait $!
-code=$?
-kill -KILL -1 2>/dev/null
-for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-  rest=$(find /sys/fs/cgroup -depth -path "*/node-tests-$NODE_TESTS_INSIDE*" -type d 2>/dev/null)
-  [ -n "$rest" ] || break
-  rmdir $rest 2>/dev/null || sleep 0.1
-done
-exit "$code""#;
+/// What this process becomes: it ends everything when it is told to, and at its own end, and then
+/// removes control groups, which processes leave a moment after they were killed.
+const KEEPER: &str = r#"end() {
+  kill -KILL "$inside" 2>/dev/null
+  wait "$inside" 2>/dev/null
+  for _ in $(seq 100); do
+    left=$(find /sys/fs/cgroup -depth -path "*/node-tests-$NODE_TESTS_INSIDE*" -type d 2>/dev/null)
+    [ -n "$left" ] || break
+    rmdir $left 2>/dev/null || sleep 0.1
+  done
+  exit "$1"
+}
+trap 'end 130' INT TERM HUP
+setpriv --pdeathsig KILL "$@" &
+inside=$!
+wait "$inside"
+end $?"#;
+/// The first process inside, which buries those whose parents are gone.
+const FIRST: &str = r#""$0" "$@" & wait $!"#;
 
 /// Whether what is needed to leave is there; a step that nodes begin with is tried.
 const TRIAL: &str = "mount -t tmpfs tmpfs /run && mount -t sysfs sysfs /sys && ip link add cni0 type bridge \
@@ -43,7 +49,8 @@ const TRIAL: &str = "mount -t tmpfs tmpfs /run && mount -t sysfs sysfs /sys && i
 
 /// Debian's packages with what nodes need and cannot be built here.
 pub const PACKAGES: &str = "containerd runc containernetworking-plugins iptables conntrack ebtables iproute2";
-const PROGRAMS: [&str; 8] = ["containerd", "ctr", "runc", "iptables", "conntrack", "ip", "nsenter", "unshare"];
+const PROGRAMS: [&str; 9] =
+    ["containerd", "ctr", "runc", "iptables", "conntrack", "ip", "nsenter", "unshare", "setpriv"];
 /// Where distributions put plugins of container networks.
 const PLUGINS: [&str; 2] = ["/usr/lib/cni", "/opt/cni/bin"];
 
@@ -84,7 +91,8 @@ pub fn possible() -> Result<()> {
 pub fn enter<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Result<()> {
     remove_dead();
     let executable = std::env::current_exe()?;
-    let error = Command::new("unshare")
+    let error = Command::new("sh")
+        .args(["-c", KEEPER, "keeper", "unshare"])
         .args(UNSHARE)
         .args(["sh", "-c", FIRST])
         .arg(executable)
@@ -93,7 +101,17 @@ pub fn enter<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Result<
         .env("PATH", path())
         .stdin(Stdio::null())
         .exec();
-    Err(error).context("cannot run unshare")
+    Err(error).context("cannot run a shell")
+}
+
+/// The same within namespaces, for another lab: a command that ends with this process. It is told
+/// `name`.
+pub fn nested(name: &str) -> Result<Invocation> {
+    let run = inside().context("not in namespaces of its own")?;
+    let executable = std::env::current_exe()?.display().to_string();
+    let words = [&["--pdeathsig", "KILL", "unshare"], &UNSHARE[..], &["sh", "-c", FIRST, &executable, name]].concat();
+    let setpriv = Kubectl { binary: "setpriv".into(), kubeconfig: "none".into(), cache: "/tmp".into() };
+    Ok(setpriv.args(words).env(INSIDE, &format!("{run}-{name}")))
 }
 
 /// Where an operator's shell would look, too.
@@ -117,7 +135,8 @@ fn remove_dead() {
         for entry in hierarchy.read_dir().into_iter().flatten().flatten() {
             let name = entry.file_name();
             let run = name.to_str().and_then(|name| name.strip_prefix(GROUP));
-            if run.is_some_and(|run| !Path::new("/proc").join(run).exists()) {
+            let process = run.and_then(|run| run.split('-').next());
+            if process.is_some_and(|process| !Path::new("/proc").join(process).exists()) {
                 drop(remove(&entry.path()));
             }
         }

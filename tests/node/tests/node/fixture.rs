@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use anyhow::{Result, anyhow};
 use libtest_mimic::{Failed, Trial};
+use node_tests::family::Family;
 use node_tests::lab::Lab;
 
 use crate::readme::{self, Installed};
@@ -16,11 +17,7 @@ pub(crate) struct Fixture {
 }
 
 /// A test.
-pub(crate) fn test(
-    fixture: &Arc<Fixture>,
-    name: &str,
-    run: impl FnOnce(&Lab) -> Result<()> + Send + 'static,
-) -> Trial {
+pub(crate) fn test(fixture: &Arc<Fixture>, name: &str, run: impl FnOnce(&Lab) -> Result<()> + Send + 'static) -> Trial {
     let fixture = Arc::clone(fixture);
     Trial::test(name, move || {
         let lab = fixture.lab().map_err(|error| Failed::from(format!("{error:#}")))?;
@@ -29,6 +26,11 @@ pub(crate) fn test(
             Failed::from(format!("{error:#}"))
         })
     })
+}
+
+/// A test that has a lab of its own.
+pub(crate) fn trial(name: &str, run: fn() -> Result<()>) -> Trial {
+    Trial::test(name, move || run().map_err(|error| Failed::from(format!("{error:#}"))))
 }
 
 /// A test on what the README makes.
@@ -56,7 +58,7 @@ impl Fixture {
     }
 
     fn lab(&self) -> Result<&Lab> {
-        let lab = self.lab.get_or_init(|| Lab::start().map_err(|error| format!("{error:#}")));
+        let lab = self.lab.get_or_init(|| Lab::start(Family::V4).map_err(|error| format!("{error:#}")));
         lab.as_ref().map_err(|error| anyhow!("there is nothing to test on: {error}"))
     }
 

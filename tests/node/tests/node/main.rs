@@ -8,6 +8,7 @@ mod fixture;
 mod life;
 mod pods;
 mod readme;
+mod six;
 mod walk;
 
 use std::process::ExitCode;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 use libtest_mimic::{Arguments, Trial};
 use node_tests::{lab, namespaces, programs};
 
-use self::fixture::{Fixture, installed, removed, test};
+use self::fixture::{Fixture, installed, removed, test, trial};
 
 /// What images have.
 #[global_allocator]
@@ -25,6 +26,9 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 fn main() -> ExitCode {
     if let Some(code) = programs::requested() {
         return code;
+    }
+    if std::env::args().nth(1).as_deref() == Some(six::WORD) {
+        return six::main();
     }
     let mut arguments = Arguments::from_args();
     arguments.test_threads = Some(1);
@@ -47,6 +51,7 @@ fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         installed(fixture, "life::clients notice no upgrade, rollback, deletion or drain", life::changed),
         installed(fixture, "pods::nobody evicts two of a program at a time", pods::evicted),
         installed(fixture, "pods::a program that hangs gets no requests", pods::probed),
+        trial("six::pods are ready where there is IPv6 alone", six::nested),
         removed(fixture, "readme::nothing is left but what the documentation says"),
     ]
 }

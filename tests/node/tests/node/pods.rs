@@ -178,7 +178,8 @@ pub(crate) fn crowded(lab: &Lab) -> Result<()> {
     ensure!(after.iter().all(|bytes| *bytes < GATEWAY), "{before:?}, and with {WATCHES} watches {after:?}");
     crowd.check()?;
     let pods = lab.hub.get("pods -n vela-system -l app.kubernetes.io/name=cluster-gateway")?;
-    let killed = |pod: &Value| pod["status"]["containerStatuses"][0]["lastState"]["terminated"]["reason"] == "OOMKilled";
+    let killed =
+        |pod: &Value| pod["status"]["containerStatuses"][0]["lastState"]["terminated"]["reason"] == "OOMKilled";
     ensure!(!pods["items"].as_array().into_iter().flatten().any(killed), "out of memory");
     load::clean(&[&lab.hub, &lab.member])
 }

@@ -62,9 +62,9 @@ impl Walk<'_> {
         let unreached = self.operator.ended("join oslo --rights view -l env=prod --wait 2s", 1)?.stderr;
         ensure!(unreached.contains("oslo is registered, but") && unreached.contains("remedy:"), "{unreached}");
         let image = format!("{}:{TAG}", repository("tunnel-agent"));
-        let joined = self.operator.run(&format!(
-            "kubectl clusters join oslo --tunnel --rights view -l env=prod --agent-image {image}"
-        ))?;
+        let joined = self
+            .operator
+            .run(&format!("kubectl clusters join oslo --tunnel --rights view -l env=prod --agent-image {image}"))?;
         ensure!(joined.contains("oslo joined") && joined.contains("serviceaccount:cluster-gateway:oslo"), "{joined}");
         Ok(())
     }
@@ -104,7 +104,10 @@ impl Walk<'_> {
         ensure!(probed.stdout.contains("✓ tunnel-server") && probed.stdout.contains("✗ tunnel-agent"), "{probed:?}");
         ensure!(probed.stderr.contains("tunnel-agent runs and is linked"), "{probed:?}");
         let checked = self.operator.ended("check oslo", 1)?.stdout;
-        ensure!(checked.contains("✗ oslo: TunnelDown: ") && checked.contains("✓ Deployment cluster-gateway"), "{checked}");
+        ensure!(
+            checked.contains("✗ oslo: TunnelDown: ") && checked.contains("✓ Deployment cluster-gateway"),
+            "{checked}"
+        );
         let listed = self.operator.run("kubectl clusters list")?;
         let is_alone = |row: &str| row.starts_with("oslo ") == row.contains("TunnelDown");
         ensure!(listed.lines().all(is_alone), "{listed}");

@@ -1,0 +1,60 @@
+//! A hub and a member with IPv6 alone, in namespaces within ours.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use hub_tests::wait;
+use node_tests::family::Family;
+use node_tests::image::{TAG, repository};
+use node_tests::lab::Lab;
+use node_tests::namespaces;
+use node_tests::operator::Operator;
+
+/// What this executable is told to be that hub and member.
+pub(crate) const WORD: &str = "six";
+const LIMIT: Duration = Duration::from_mins(4);
+const LISTED: Duration = Duration::from_mins(1);
+
+pub(crate) fn nested() -> Result<()> {
+    namespaces::nested(WORD)?.limit(LIMIT).run()?.success().map(drop)
+}
+
+/// The process inside.
+#[allow(clippy::print_stderr, reason = "the test outside shows it")]
+pub(crate) fn main() -> ExitCode {
+    let outcome = Lab::start(Family::V6).and_then(|mut lab| {
+        joined(&lab).with_context(|| {
+            lab.save_logs();
+            format!("the logs are in {}", lab.keep().display())
+        })
+    });
+    outcome.map_or_else(
+        |error| {
+            eprintln!("{error:#}");
+            ExitCode::FAILURE
+        },
+        |()| ExitCode::SUCCESS,
+    )
+}
+
+/// Pods of all three programs are ready, and reach each other.
+fn joined(lab: &Lab) -> Result<()> {
+    let operator = Operator::new(lab, &[("berlin", &lab.hub), ("oslo", &lab.member)])?;
+    let (gateway, server) = (repository("cluster-gateway"), repository("tunnel-server"));
+    let image = format!("{}:{TAG}", repository("tunnel-agent"));
+    operator.run(&format!(
+        "kubectl clusters install --set image.repository={gateway} \
+         --set tunnel.server.enabled=true --set tunnel.server.image.repository={server}
+         kubectl clusters join berlin --rights view
+         kubectl clusters join oslo --tunnel --rights view --agent-image {image}"
+    ))?;
+    wait::until("both agents", LISTED, || {
+        let listed = operator.run("kubectl clusters list")?;
+        ensure!(listed.matches(" Ready ").count() == 2 && listed.contains("2/2"), "{listed}");
+        Ok(())
+    })?;
+    let pods = operator.run("kubectl clusters get pods --all -A -o json")?;
+    ensure!(pods.contains("fd00:244::3:") && !pods.contains("10.244."), "not IPv6 alone: {pods}");
+    Ok(())
+}
