@@ -3,7 +3,7 @@
 //! The programs' are made by the Dockerfile's own last steps, which are run here with another
 //! directory; its stages say who runs what.
 
-use std::io::Read as _;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -117,9 +117,11 @@ fn architecture() -> &'static str {
 }
 
 fn sha256(file: &Path) -> Result<String> {
-    let mut bytes = Vec::new();
-    std::fs::File::open(file)?.read_to_end(&mut bytes)?;
-    Ok(digest(&SHA256, &bytes).as_ref().iter().map(|byte| format!("{byte:02x}")).collect())
+    let bytes = std::fs::read(file)?;
+    Ok(digest(&SHA256, &bytes).as_ref().iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    }))
 }
 
 #[cfg(test)]

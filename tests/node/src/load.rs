@@ -95,7 +95,7 @@ impl Load {
                 readers.push(runtime.spawn(async move { reader::run(&shared, &caller, &base).await }));
             }
             namespace(cluster)?;
-            watched.push(Watched::start(&runtime, &shared, caller(Connections::Shared), &base, cluster)?);
+            watched.push(Watched::start(&runtime, &shared, caller(Connections::Shared), &base, cluster));
         }
         let load = Self { runtime, shared, readers, watched };
         load.wait_for_more(4 * targets.len())?;

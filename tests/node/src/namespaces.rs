@@ -161,6 +161,9 @@ mod tests {
         let gate = include_str!("../../../.ci/run");
         assert!(gate.contains(&format!("nodes=\"{PACKAGES}\"")), "{PACKAGES}");
         let page = include_str!("../../../CONTRIBUTING.md");
-        assert!(page.contains(&format!("apt-get install --no-install-recommends {PACKAGES}\n")), "{PACKAGES}");
+        assert!(
+            page.contains(&format!("apt-get install --no-install-recommends \\\n      {PACKAGES}\n")),
+            "{PACKAGES}"
+        );
     }
 }

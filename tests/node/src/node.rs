@@ -125,7 +125,7 @@ impl Node {
         let serving = Leaf::new(&name).usage(Usage::Server).san(&name).san(&address);
         let serving = files(&serving, "kubelet-serving")?;
         let config = self.directory.join("kubelet.yaml");
-        std::fs::write(&config, self.kubelet(cluster, &serving)?.to_string())?;
+        std::fs::write(&config, self.kubelet(cluster, &serving).to_string())?;
         std::fs::write(self.directory.join("resolv.conf"), "")?;
         let user = Leaf::client(format!("system:node:{name}")).group("system:nodes");
         let args = vec![

@@ -31,7 +31,7 @@ pub fn requested() -> Option<ExitCode> {
 /// As the `main` of each, in these three.
 fn gateway() -> Result<()> {
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    if let Some(arguments) = gateway::patch::requested(arguments.into_iter()) {
+    if let Some(arguments) = gateway::patch::requested(arguments) {
         return gateway::patch::run(arguments);
     }
     let config = gateway::args::Config::try_from(gateway::args::parse())?;
@@ -44,12 +44,12 @@ fn server() -> Result<()> {
     let config = tunnel_server::args::Config::new(tunnel_server::args::parse(), hub::client::is_in_pod())?;
     telemetry::logs::start(&config.log_level, config.log_format)?;
     process::raise_open_files();
-    Ok(Server::run(&config)?)
+    Server::run(&config)
 }
 
 fn agent() -> Result<()> {
     let config = tunnel_agent::args::Config::new(&tunnel_agent::args::parse(), |name| std::env::var(name).ok())?;
     let _level = telemetry::logs::start(&config.log_level, config.log_format)?;
     process::raise_open_files();
-    Ok(Agent::run(config)?)
+    Agent::run(config)
 }

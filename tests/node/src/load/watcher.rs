@@ -44,7 +44,7 @@ impl Watched {
         through: Caller,
         base: &str,
         cluster: &Cluster,
-    ) -> Result<Self> {
+    ) -> Self {
         let run = format!("{:x}", Arc::as_ptr(shared).addr());
         let path = format!("/api/v1/namespaces/{NAMESPACE}/configmaps");
         let server = &cluster.server;
@@ -57,7 +57,7 @@ impl Watched {
         };
         let shared = Arc::clone(shared);
         let writer = runtime.spawn(async move { write(&shared, &straight, &path, &run).await });
-        Ok(Self { feed, watcher, writer })
+        Self { feed, watcher, writer }
     }
 
     /// How many objects were written; an error if one was not seen.

@@ -49,13 +49,13 @@ disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapsho
         ]})
     }
 
-    pub(super) fn kubelet(&self, cluster: &Membership<'_>, serving: &PemFiles) -> Result<Value> {
+    pub(super) fn kubelet(&self, cluster: &Membership<'_>, serving: &PemFiles) -> Value {
         let run = namespaces::inside().unwrap_or_default();
         let evicted = json!({"memory.available": "200Mi", "nodefs.available": "1%", "imagefs.available": "1%",
             "nodefs.inodesFree": "1%"});
         let authentication = json!({"anonymous": {"enabled": false}, "webhook": {"enabled": true},
             "x509": {"clientCAFile": cluster.authority_file}});
-        Ok(json!({
+        json!({
             "apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
             "address": self.family.node(self.number),
             "authentication": authentication, "authorization": {"mode": "Webhook"},
@@ -67,7 +67,7 @@ disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapsho
             "clusterDNS": [cluster.dns], "clusterDomain": "cluster.local",
             "resolvConf": self.directory.join("resolv.conf"), "podLogsDir": "/var/log/pods",
             "evictionHard": evicted, "imageGCHighThresholdPercent": 100,
-        }))
+        })
     }
 
     /// The sizes and time-outs of tracked connections belong to the outermost namespace.

@@ -1,5 +1,5 @@
-//! What happens to pods in their lives, while clients use a cluster behind the tunnel: no read fails
-//! that its client would not repeat by itself, and no event of a watch is lost.
+//! What happens to pods in their lives, while clients use a cluster behind the tunnel: no read
+//! fails that its client would not repeat by itself, and no event of a watch is lost.
 
 use anyhow::{Context as _, Result, ensure};
 use node_tests::lab::Lab;

@@ -162,12 +162,10 @@ pub(crate) fn probed(lab: &Lab) -> Result<()> {
         })
     };
     let hang = unready(&lab.hub, "vela-system", 4).and_then(|()| unready(&lab.member, "default", 2));
-    hanging.iter().try_for_each(|inmate| inmate.signal("CONT"))?;
+    let goes_on = hanging.iter().try_for_each(|inmate| inmate.signal("CONT"));
     hang?;
-    settled(lab)?;
-    let goes_on = hanging.iter().all(|inmate| inmate.directory.exists());
-    ensure!(goes_on, "started again");
-    Ok(())
+    goes_on.context("started again")?;
+    settled(lab)
 }
 
 /// Many watches fit into a gateway's memory.

@@ -106,8 +106,7 @@ fn values(operator: &Operator<'_>, yaml: &str) -> Result<String> {
     let address = row.split_whitespace().nth(3).context("no address")?;
     let authority = said("cluster-gateway-tunnel-agents-tls")?;
     let (text, _) = yaml.split_once("    -----BEGIN").context("no place for the CA")?;
-    let authority: String = authority.lines().map(|line| format!("    {line}\n")).collect();
-    let text = format!("{text}{authority}");
+    let text = authority.lines().fold(text.to_owned(), |text, line| text + "    " + line + "\n");
     Ok(text
         .replace("<address of the Service cluster-gateway-tunnel-agents>", address)
         .replace("<token>", said("tunnel-agent-berlin")?.trim()))

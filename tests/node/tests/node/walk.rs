@@ -50,9 +50,12 @@ impl Walk<'_> {
             "kubectl clusters install --chart charts/cluster-gateway --set image.repository={gateway} \
              --set tunnel.server.enabled=true --set tunnel.server.image.repository={server}"
         ))?;
-        let checked = self.operator.run("kubectl clusters check")?;
-        ensure!(checked.contains("✓ agents dial 10.244.0.1:8091") && !checked.contains('✗'), "{checked}");
-        Ok(())
+        // The hub looks every few seconds at an API that it could not use.
+        wait::until("the hub to use the API", LIMIT, || {
+            let checked = self.operator.run("kubectl clusters check")?;
+            ensure!(checked.contains("✓ agents dial 10.244.0.1:8091") && !checked.contains('✗'), "{checked}");
+            Ok(())
+        })
     }
 
     fn join(&self) -> Result<()> {
