@@ -1,8 +1,8 @@
 //! What a join makes on a member: a ServiceAccount, its rights and its token.
 //!
 //! The `ClusterRoleBinding` owns everything else, so that deleting it is all of a detach: one
-//! request, which a credential can also make that ends by it. The garbage collector does the rest,
-//! and takes the Namespace with the last binding that owns it.
+//! request, which a credential can also make that ends by it. The garbage collector does the rest.
+//! The Namespace is the exception: a detach lets the binding own it when nothing else is in it.
 
 use api::cluster_name::ClusterName;
 use serde_json::{Value, json};
@@ -85,11 +85,10 @@ impl Account {
         Some(json!({"apiVersion": RBAC, "kind": "ClusterRole", "metadata": metadata, "rules": rules}))
     }
 
-    /// The Namespace. One that was there before is nobody's.
+    /// The Namespace, which nobody owns before it is to go.
     pub fn namespace_document(&self, owner: Option<&str>) -> Value {
-        let mut metadata = json!({"name": self.namespace});
+        let mut metadata = json!({"name": self.namespace, "labels": labels()});
         if let Some(owner) = owner {
-            metadata["labels"] = labels();
             metadata["ownerReferences"] = json!([self.owner(owner)]);
         }
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
@@ -154,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn all_but_a_foreign_namespace_goes_with_the_binding() {
+    fn all_but_the_namespace_goes_with_the_binding() {
         let own = Rights::Rules(vec![json!({"verbs": ["get"]})]);
         let role = account().role_document(&own, "u").unwrap();
         for document in
@@ -163,7 +162,11 @@ mod tests {
             let owner = &document["metadata"]["ownerReferences"][0];
             assert_eq!((&owner["uid"], &owner["name"]), (&json!("u"), &json!("cluster-gateway:berlin")), "{document}");
         }
-        assert_eq!(account().namespace_document(None)["metadata"], json!({"name": "cluster-gateway"}));
+        let namespace = &account().namespace_document(None)["metadata"];
+        assert_eq!(
+            (&namespace["ownerReferences"], &namespace["labels"][MANAGED_BY.0]),
+            (&Value::Null, &json!(MANAGED_BY.1))
+        );
     }
 
     #[test]

@@ -39,14 +39,21 @@ pub fn rights(cluster: &ClusterName) -> Rights {
     Rights::Rules(vec![rule])
 }
 
+/// That Secret's kind and name alone.
+pub fn named(namespace: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": RELEASE, "namespace": namespace}})
+}
+
 /// The Secret on the member that the agent reads.
 pub fn secret(namespace: &str, token: &Token, servers: &Servers) -> Value {
     let mut data = json!({TOKEN: token.value.expose_secret()});
     if let Some(authority) = &servers.authority {
         data[SERVER_CA] = json!(authority);
     }
-    let metadata = json!({"name": RELEASE, "namespace": namespace});
-    json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque", "stringData": data})
+    let mut document = named(namespace);
+    document["type"] = json!("Opaque");
+    document["stringData"] = data;
+    document
 }
 
 /// Values for the agent's chart. The token is not among them.

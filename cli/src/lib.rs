@@ -5,6 +5,7 @@
 
 mod account;
 mod agent;
+mod claim;
 mod command;
 mod contexts;
 mod expiry;
@@ -27,6 +28,7 @@ mod servers;
 mod session;
 mod span;
 mod tables;
+mod target;
 mod text_table;
 mod trouble;
 

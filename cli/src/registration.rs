@@ -7,13 +7,19 @@ use api::secret::{
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
-use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::api::{Api, DeleteParams, ListParams, PartialObjectMeta, Patch, PatchParams, PostParams, Preconditions};
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 use crate::account::Account;
 use crate::namespace;
 use crate::session::Session;
 use crate::trouble::{Exit, Result, Trouble};
+
+/// Secrets in one page, as client-go asks for them.
+const PAGE: u32 = 500;
+/// Pages of them.
+const PAGES: usize = 1000;
 
 /// The clusters' Secrets.
 pub struct Registrations {
@@ -84,6 +90,34 @@ impl Registrations {
         Err(self.refused(Trouble { exit: Exit::Hub, ..Trouble::failed(what, "") }, verb))
     }
 
+    /// Refuses an account on the member with `uid` that another cluster than `name` names too: who
+    /// gives it rights or takes it away does so to both.
+    pub async fn refuse_shared(&self, name: &str, account: &Account, uid: &str) -> Result<()> {
+        let mut params = ListParams::default().labels(CREDENTIAL_TYPE_LABEL).limit(PAGE);
+        for _ in 0..PAGES {
+            let page = self.session.within(self.secrets.list_metadata(&params)).await;
+            let page = page.map_err(|trouble| self.refused(trouble, "list"))?;
+            let shares = |other: &&PartialObjectMeta<Secret>| {
+                other.name_any() != name && is_named_by(other.annotations(), account, uid)
+            };
+            if let Some(other) = page.items.iter().find(shares) {
+                let other = other.name_any();
+                return Err(Trouble::usage(
+                    format!("the cluster {other} uses the ServiceAccount {} of the same member", account.path()),
+                    format!(
+                        "if {other} is the same cluster, complete `kubectl clusters rename` or `detach --hub-only` one \
+                         of the two; else choose another name than {name}"
+                    ),
+                ));
+            }
+            match page.metadata.continue_.filter(|next| !next.is_empty()) {
+                Some(next) => params = params.continue_token(&next),
+                None => return Ok(()),
+            }
+        }
+        Err(Trouble::failed(format!("the list of Secrets does not end after {PAGES} pages"), "see the hub"))
+    }
+
     /// Writes `document` as the cluster's Secret: a new one, or in place of `old`, whose other
     /// labels and annotations stay.
     pub async fn write(&self, document: &Value, old: Option<&Secret>) -> Result<Secret> {
@@ -93,8 +127,7 @@ impl Registrations {
             let created = self.session.within(self.secrets.create(&PostParams::default(), &secret)).await;
             return created.map_err(|trouble| self.refused(trouble, "create"));
         };
-        let keep = |new: &mut Option<std::collections::BTreeMap<String, String>>,
-                    old: &std::collections::BTreeMap<String, String>| {
+        let keep = |new: &mut Option<BTreeMap<String, String>>, old: &BTreeMap<String, String>| {
             let new = new.get_or_insert_default();
             for (key, value) in old {
                 new.entry(key.clone()).or_insert_with(|| value.clone());
@@ -149,6 +182,12 @@ pub fn agent_account(secret: &Secret) -> Option<Account> {
     Account::parse(secret.annotations().get(AGENT_ACCOUNT_ANNOTATION)?)
 }
 
+/// Whether a Secret with these annotations has its token from `account` on the member with `uid`.
+fn is_named_by(annotations: &BTreeMap<String, String>, account: &Account, uid: &str) -> bool {
+    annotations.get(MEMBER_ACCOUNT_ANNOTATION) == Some(&account.path())
+        && annotations.get(MEMBER_UID_ANNOTATION).is_some_and(|known| known == uid)
+}
+
 /// Whose the name of `existing` is, for the member with `uid`.
 pub fn standing(existing: Option<&Secret>, uid: &str) -> Standing {
     let Some(secret) = existing else { return Standing::Free };
@@ -198,5 +237,17 @@ mod tests {
         assert!(why.contains("https://10.0.0.7:6443"), "{why}");
         let Standing::Taken(why) = standing(Some(&secret(&json!({}), &json!({}))), "u") else { panic!("free") };
         assert!(why.contains("no cluster"), "{why}");
+    }
+
+    #[test]
+    fn an_account_is_of_one_member() {
+        let account = Account::parse("cluster-gateway/berlin").unwrap();
+        let annotations = |uid: &str, path: &str| {
+            let all = [(MEMBER_UID_ANNOTATION, uid), (MEMBER_ACCOUNT_ANNOTATION, path)];
+            all.map(|(key, value)| (key.to_owned(), value.to_owned())).into()
+        };
+        assert!(is_named_by(&annotations("u", &account.path()), &account, "u"));
+        assert!(!is_named_by(&annotations("v", &account.path()), &account, "u"), "another member");
+        assert!(!is_named_by(&annotations("u", "cluster-gateway/oslo"), &account, "u"), "another account");
     }
 }

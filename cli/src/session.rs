@@ -1,15 +1,19 @@
 //! The hub as the person reaches it.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use fleet::{Failure, Fleet, Limits, answer};
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderValue, Method, Request};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::Api;
 use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+use tokio::sync::OnceCell;
 use tokio::time::timeout;
 
 use crate::trouble::{Result, Trouble};
@@ -47,6 +51,7 @@ pub struct Session {
     /// Name of the hub's context in it.
     pub context: String,
     pub options: Options,
+    hub_uid: Arc<OnceCell<String>>,
 }
 
 // === impl Session ===
@@ -58,12 +63,22 @@ impl Session {
         let context = contexts::named(&kubeconfig, options.context.as_deref())?.name.clone();
         let config = config(&kubeconfig, &context, options.request_timeout).await?;
         let fleet = Fleet::try_from(config).map_err(|error| unusable(&context, &error.to_string()))?;
-        Ok(Self { fleet, kubeconfig, context, options })
+        Ok(Self { fleet, kubeconfig, context, options, hub_uid: Arc::default() })
     }
 
     /// The hub's client.
     pub fn hub(&self) -> &Client {
         self.fleet.hub()
+    }
+
+    /// What tells the hub from every other: the uid of its Namespace `kube-system`.
+    pub async fn hub_uid(&self) -> Result<&str> {
+        let ask = || async {
+            let namespaces: Api<Namespace> = Api::all(self.hub().clone());
+            let found = self.within(namespaces.get("kube-system")).await.map_err(unidentified)?;
+            found.metadata.uid.ok_or_else(|| Trouble::failed("the hub's Namespace kube-system has no uid", ""))
+        };
+        self.hub_uid.get_or_try_init(ask).await.map(String::as_str)
     }
 
     /// For operations over many clusters: one request each.
@@ -86,6 +101,15 @@ impl Session {
         };
         outcome.map_err(Into::into)
     }
+}
+
+/// Without it nobody knows which accounts on members are this hub's.
+fn unidentified(trouble: Trouble) -> Trouble {
+    let trouble = trouble.when("cannot tell this hub from others");
+    if !trouble.what.contains("is forbidden") {
+        return trouble;
+    }
+    trouble.remedied("ask the hub's administrator for the verb get on the namespace kube-system")
 }
 
 /// A client for another context: a member, as the person reaches it.

@@ -7,10 +7,10 @@ use k8s_openapi::api::core::v1::Secret;
 
 use crate::account::Account;
 use crate::member::{self, Member};
-use crate::registration::{Registrations, account, agent_account, is_cluster};
+use crate::registration::{Registrations, account, is_cluster};
 use crate::session::Session;
 use crate::trouble::{Result, Trouble};
-use crate::{agent, output, selection};
+use crate::{agent, namespace, output, selection, target};
 
 /// Removes the cluster's Secret from the hub, and from the member the ServiceAccount that `join`
 /// made. Shows both before it asks. On the member it acts as the registered credential, unless you
@@ -63,18 +63,18 @@ impl Detach {
             confirm(&name)?;
         }
         if let Some(account) = &parts.account {
-            let member = match self.given(session, &name).await? {
-                Some(member) => member,
-                None => Member::through(session, &name),
-            };
-            member.remove(account).await.map_err(|trouble| {
+            let removed = self.remove(session, &registrations, &name, &parts, account).await;
+            let stays = removed.map_err(|trouble| {
                 let remedy = format!("{}; or leave the member as it is with --hub-only", trouble.remedy);
                 trouble.when("nothing was removed").remedied(remedy)
             })?;
             output::say(&format!("ClusterRoleBinding {} on the member: removed, with what it owns", account.binding()));
+            if let Some(stays) = stays {
+                output::say(&stays);
+            }
         }
         if let Some(agent) = &parts.agent {
-            at_hub(session).remove(agent).await?;
+            Member::hub(session).await?.remove(agent).await?;
             output::say(&format!("ClusterRoleBinding {} on the hub: removed, with what it owns", agent.binding()));
         }
         if let Some(secret) = &parts.secret {
@@ -84,13 +84,32 @@ impl Detach {
         Ok(ExitCode::SUCCESS)
     }
 
+    /// Removes the account from the member, if it is the registered one. Returns what stays.
+    async fn remove(
+        &self,
+        session: &Session,
+        registrations: &Registrations,
+        name: &ClusterName,
+        parts: &Parts,
+        account: &Account,
+    ) -> Result<Option<String>> {
+        let member = match self.given(session, name).await? {
+            Some(member) => member,
+            None => Member::through(session, name).await?,
+        };
+        if let Some(secret) = &parts.secret {
+            target::verify(registrations, secret, account, &member).await?;
+        }
+        member.remove(account).await
+    }
+
     /// The member, if the person says how it is reached.
     async fn given(&self, session: &Session, name: &ClusterName) -> Result<Option<Member>> {
         if !self.member.is_given() {
             return Ok(None);
         }
         let (kubeconfig, context) = self.member.read(session, name.as_str())?;
-        Member::by(&kubeconfig, &context, session.options.request_timeout).await.map(Some)
+        Member::by(session, &kubeconfig, &context).await.map(Some)
     }
 }
 
@@ -99,7 +118,7 @@ impl Detach {
 impl Parts {
     async fn registered(secret: Secret, hub_only: bool, session: &Session, name: &ClusterName) -> Result<Self> {
         let account = account(&secret).filter(|_| !hub_only);
-        let agent = match agent_account(&secret) {
+        let agent = match target::agent_account(session, &secret, name).await? {
             Some(agent) => Some(agent),
             // Of a `join --tunnel` that did not come to its end, and was followed by another join.
             None => agent_left(session, name).await?,
@@ -131,20 +150,19 @@ impl Parts {
 
 /// An agent's account on the hub. Whoever may not look for it has none to remove.
 async fn agent_left(session: &Session, name: &ClusterName) -> Result<Option<Account>> {
-    let binding = agent::account(name, "")?.binding();
-    Ok(at_hub(session).account(&binding).await.unwrap_or_default())
-}
-
-/// The hub has accounts of agents as a member has those of hubs.
-fn at_hub(session: &Session) -> Member {
-    Member::at(session.hub().clone(), session.options.request_timeout)
+    let look = async {
+        let own = agent::account(name, &namespace::of_gateway(session).await?)?;
+        let found = Member::hub(session).await?.account(&own.binding()).await?;
+        Ok::<_, Trouble>(found.filter(|found| *found == own))
+    };
+    Ok(look.await.unwrap_or_default())
 }
 
 fn told(account: &Account) -> String {
     let Account { namespace, .. } = account;
     format!(
         "ServiceAccount {} with its tokens, ClusterRoleBinding {} with its own ClusterRole, and the Namespace {namespace} \
-         if `join` made it and no other account needs it",
+         if `join` made it and nothing else is in it",
         account.path(),
         account.binding()
     )

@@ -88,16 +88,20 @@ impl Join {
         let endpoint = self.endpoint(&kubeconfig, &context)?;
         let rights = if self.use_own_credential { None } else { Some(self.rights()?) };
         let registrations = Registrations::of(session).await?;
-        let member = Member::by(&kubeconfig, &context, session.options.request_timeout).await?;
-        let uid = member.uid().await?;
         let existing = registrations.find(&name).await?;
+        let member = Member::by(session, &kubeconfig, &context).await?;
+        let uid = member.uid().await?;
         refuse_taken(session, &name, existing.as_ref(), &uid).await?;
         registrations.may_write(existing.as_ref()).await?;
         // Before anything is made: what can be wrong with these is the command line's.
-        let agent = if self.tunnel.wanted { Some(self.agent(session, &name, &member).await?) } else { None };
+        let account = Account::of(&name, &self.account_namespace)?;
+        if rights.is_some() && member.refuse_foreign(&account).await? {
+            registrations.refuse_shared(name.as_str(), &account, &uid).await?;
+        }
+        let agent = if self.tunnel.wanted { Some(self.agent(session, &name, &member, &account).await?) } else { None };
         let identity = match &rights {
             None => Identity::own(&kubeconfig, &context)?,
-            Some(rights) => self.make_account(&member, &name, rights).await?,
+            Some(rights) => make_account(&member, account, rights).await?,
         };
         let mut secret = self.secret(&kubeconfig, &context, endpoint, &identity)?;
         secret.member_uid = Some(uid);
@@ -124,11 +128,19 @@ impl Join {
     }
 
     /// Where the agent links to, and its manifests.
-    async fn agent(&self, session: &Session, name: &ClusterName, member: &Member) -> Result<(Servers, Vec<Value>)> {
+    async fn agent(
+        &self,
+        session: &Session,
+        name: &ClusterName,
+        member: &Member,
+        account: &Account,
+    ) -> Result<(Servers, Vec<Value>)> {
         let servers = self.tunnel.servers(session).await?;
         self.tunnel.may_identify(session, name).await?;
         let version = member.version().await?;
         let manifests = self.tunnel.manifests(name, &self.account_namespace, &servers, &version).await?;
+        let named = agent::named(&account.namespace);
+        member.refuse_objects(&member.claim(account), manifests.iter().chain([&named])).await?;
         Ok((servers, manifests))
     }
 
@@ -174,20 +186,6 @@ impl Join {
         }
     }
 
-    async fn make_account(&self, member: &Member, name: &ClusterName, rights: &Rights) -> Result<Identity> {
-        let account = Account::of(name, &self.account_namespace)?;
-        member.refuse_foreign(&account).await?;
-        let owner = member.make(&account, rights).await?;
-        output::say(&format!("ServiceAccount {} on the member: made, with {}", account.path(), rights.told()));
-        let token = member.token(&account, &owner).await?;
-        Ok(Identity {
-            credential: Credential::Token(token.value),
-            account: Some(account),
-            authority: token.authority,
-            owner,
-        })
-    }
-
     fn secret(
         &self,
         kubeconfig: &Kubeconfig,
@@ -221,13 +219,25 @@ impl Identity {
     }
 }
 
+async fn make_account(member: &Member, account: Account, rights: &Rights) -> Result<Identity> {
+    let owner = member.make(&account, rights).await?;
+    output::say(&format!("ServiceAccount {} on the member: made, with {}", account.path(), rights.told()));
+    let token = member.token(&account, &owner).await?;
+    Ok(Identity {
+        credential: Credential::Token(token.value),
+        account: Some(account),
+        authority: token.authority,
+        owner,
+    })
+}
+
 /// Refuses a name that is another member's.
 pub async fn refuse_taken(session: &Session, name: &ClusterName, existing: Option<&Secret>, uid: &str) -> Result<()> {
     let why = match standing(existing, uid) {
         Standing::Free | Standing::Own => return Ok(()),
         Standing::Taken(why) => why,
         // Who registered it by hand did not say which member it is: it says so itself.
-        Standing::Unsaid => match Member::through(session, name).uid().await {
+        Standing::Unsaid => match Member::through(session, name).await?.uid().await {
             Ok(known) if known == uid => return Ok(()),
             Ok(_) => existing.map(another).unwrap_or_default(),
             Err(_) => "a cluster is registered by this name, and does not answer which it is".to_owned(),

@@ -18,10 +18,10 @@ use tokio::time::sleep;
 use crate::account::Account;
 use crate::member::{self, Member};
 use crate::reach::{until_answered, until_read};
-use crate::registration::{Registrations, account, agent_account};
+use crate::registration::{Registrations, account};
 use crate::session::Session;
 use crate::trouble::{Result, Trouble};
-use crate::{output, selection, span};
+use crate::{output, selection, span, target};
 
 /// For the gateway to use the new token, and for the member to answer.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -60,7 +60,10 @@ impl Rotate {
                 format!("`kubectl clusters join {name} --rights …` gives it one, whose token can be rotated"),
             ));
         };
+        // Before anything is made, on either side: what the Secret says may be somebody's trick.
+        let agent = target::agent_account(session, &before, &name).await?;
         let member = self.member(session, &name).await?;
+        target::verify(&registrations, &before, &account, &member).await?;
         let owner = member.owner(&account).await?;
         let old = member.token_secrets(&account).await?;
         let new = member.new_token(&account, &owner).await?;
@@ -83,9 +86,8 @@ impl Rotate {
                 "`kubectl clusters probe {name}` tells where; `kubectl clusters join {name}` makes what is missing"
             ))
         })?;
-        let hub = Member::at(session.hub().clone(), session.options.request_timeout);
-        let of_agents = match agent_account(&before) {
-            Some(agent) => agent::rotate((&hub, &agent), (&member, &account.namespace), &name).await?,
+        let of_agents = match agent {
+            Some(agent) => agent::rotate((&Member::hub(session).await?, &agent), (&member, &account), &name).await?,
             None => 0,
         };
         output::print(&format!(
@@ -112,10 +114,10 @@ impl Rotate {
 
     async fn member(&self, session: &Session, name: &ClusterName) -> Result<Member> {
         if !self.member.is_given() {
-            return Ok(Member::through(session, name));
+            return Member::through(session, name).await;
         }
         let (kubeconfig, context) = self.member.read(session, name.as_str())?;
-        Member::by(&kubeconfig, &context, session.options.request_timeout).await
+        Member::by(session, &kubeconfig, &context).await
     }
 }
 

@@ -3,6 +3,7 @@
 mod care;
 mod contexts;
 mod fixture;
+mod foreign;
 mod get;
 mod install;
 mod join;
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
     let trials = [
         tunnel::trials(&fixture),
         mistakes::trials(&fixture),
+        foreign::trials(&fixture),
         install::trials(&fixture),
         terminal::trials(&fixture),
         care::trials(&fixture),

@@ -133,8 +133,15 @@ fn no_rights(testbed: &Testbed) -> Result<()> {
         let subject = format!("-n {SECRET_NAMESPACE} --role={name} --serviceaccount=default:cli-nobody-yet");
         hub.ok(&format!("create rolebinding {name} {subject}")).map(drop)
     };
+    let to_see = "--verb=get --resource=namespaces --resource-name=kube-system";
     grant("cli-reader", "get,list")?;
     wait::until("the right to read", LIMIT, || {
+        joining.fails(&program, &line, 3, &["cannot tell this hub from others", "the namespace kube-system"])
+    })?;
+    hub.ok(&format!("create clusterrole cli-identifies {to_see}"))?;
+    let subject = "--clusterrole=cli-identifies --serviceaccount=default:cli-nobody-yet";
+    hub.ok(&format!("create clusterrolebinding cli-identifies {subject}"))?;
+    wait::until("the right to know the hub", LIMIT, || {
         joining.fails(&program, &line, 3, &["forbidden to you", &remedy("create")])
     })?;
     // With the rights that were missing.

@@ -68,9 +68,9 @@ impl Tunnel {
 
     /// Refuses an identity on the hub that is not this program's, before anything is made.
     pub async fn may_identify(&self, session: &Session, name: &ClusterName) -> Result<()> {
-        let hub = Member::at(session.hub().clone(), session.options.request_timeout);
+        let hub = Member::hub(session).await?;
         let account = agent::account(name, &namespace::of_gateway(session).await?)?;
-        hub.refuse_foreign(&account).await.map_err(|trouble| {
+        hub.refuse_foreign(&account).await.map(drop).map_err(|trouble| {
             let remedy =
                 format!("take {name} from tunnel.agents of the gateway's chart, if that made it, or delete it");
             on_hub(trouble).remedied(remedy)
@@ -79,7 +79,7 @@ impl Tunnel {
 
     /// The agent's identity on the hub. Returns its account and its token.
     pub async fn identity(&self, session: &Session, name: &ClusterName) -> Result<(Account, crate::member::Token)> {
-        let hub = Member::at(session.hub().clone(), session.options.request_timeout);
+        let hub = Member::hub(session).await?;
         let account = agent::account(name, &namespace::of_gateway(session).await?)?;
         let owner = hub.make(&account, &agent::rights(name)).await.map_err(on_hub)?;
         let token = hub.token(&account, &owner).await.map_err(on_hub)?;
@@ -113,14 +113,16 @@ impl Tunnel {
         secret: Value,
         (account, owner): (&Account, &str),
     ) -> Result<()> {
-        member.apply_any(&agent::owned(secret, account, owner)).await?;
+        let claim = member.claim(account);
+        member.apply_any(&claim, &agent::owned(secret, account, owner)).await?;
         let mut printed = String::new();
         for document in manifests {
-            let document = agent::owned(document, account, owner);
+            let mut document = agent::owned(document, account, owner);
             if self.print {
+                claim.put_on(&mut document);
                 printed.extend(["---\n", &output::to_yaml(&document)?]);
             } else {
-                member.apply_any(&document).await?;
+                member.apply_any(&claim, &document).await?;
             }
         }
         if self.print {

@@ -29,24 +29,33 @@ const LAST_USED: &str = "kubernetes.io/legacy-token-last-used";
 /// What `kubectl rollout restart` changes in the pods' template.
 const RESTARTED: &str = "kubectl.kubernetes.io/restartedAt";
 
-/// Gives the agents in `namespace` of the member a new token of `account` on the hub, and ends the
-/// old ones when the agents have linked with it. Returns how many ended.
+/// Gives the agents beside the account `joined` on the member a new token of `account` on the hub,
+/// and ends the old ones when the agents have linked with it. Returns how many ended.
 pub async fn rotate(
     (hub, account): (&Member, &Account),
-    (member, namespace): (&Member, &str),
+    (member, joined): (&Member, &Account),
     name: &ClusterName,
 ) -> Result<usize> {
+    let namespace = &joined.namespace;
     let deployments: Api<Deployment> = Api::namespaced(member.client.clone(), namespace);
-    if member.ask(deployments.get_opt(RELEASE)).await?.is_none() {
+    let Some(deployment) = member.ask(deployments.get_opt(RELEASE)).await? else {
         output::say(&format!(
             "there is no Deployment {namespace}/{RELEASE} on the member: its agents keep their token"
         ));
         return Ok(0);
+    };
+    let secrets: Api<Secret> = Api::namespaced(member.client.clone(), namespace);
+    let secret = member.ask(secrets.get_opt(RELEASE)).await?;
+    let claim = member.claim(joined);
+    if !claim.is_named_by(&deployment) || !secret.is_some_and(|secret| claim.is_named_by(&secret)) {
+        return Err(Trouble::failed(
+            format!("the Deployment or the Secret {namespace}/{RELEASE} on the member is not of {name}'s agents"),
+            format!("its agents keep their token; `kubectl clusters join {name} --tunnel` tells what is in the way"),
+        ));
     }
     let owner = hub.owner(account).await?;
     let old = hub.token_secrets(account).await?;
     let new = hub.new_token(account, &owner).await?;
-    let secrets: Api<Secret> = Api::namespaced(member.client.clone(), namespace);
     let token = json!({"stringData": {TOKEN: new.value.expose_secret()}});
     member.ask(secrets.patch(RELEASE, &PatchParams::default(), &Patch::Merge(token))).await?;
     output::say(&format!("Secret {namespace}/{RELEASE} on the member: a new token; its agents are replaced"));

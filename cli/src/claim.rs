@@ -1,0 +1,98 @@
+//! Whose an object is that a join made: which hub's, and which account's.
+//!
+//! A label says which program made it. That is not enough to change or delete it: two hubs may join
+//! a member by one name, and each would find the other's account for its own.
+
+use std::collections::BTreeMap;
+
+use kube::ResourceExt;
+use serde_json::{Value, json};
+
+use crate::account::{Account, MANAGED_BY};
+
+/// `UID OF THE HUB/NAME OF THE ACCOUNT`, on everything that is made for the account.
+pub const ANNOTATION: &str = "cluster.core.oam.dev/joined-by";
+
+/// What says it. A hub is known by the uid of its Namespace `kube-system`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim(String);
+
+// === impl Claim ===
+
+impl Claim {
+    pub fn new(hub: &str, account: &Account) -> Self {
+        Self(format!("{hub}/{}", account.name))
+    }
+
+    /// Whether the object was made for this account by this hub.
+    pub fn is_on<K: ResourceExt>(&self, object: &K) -> bool {
+        is_ours(object) && self.is_named_by(object)
+    }
+
+    /// The same of what has labels of its own, as a chart's objects do.
+    pub fn is_named_by<K: ResourceExt>(&self, object: &K) -> bool {
+        self.is_among(object.annotations())
+    }
+
+    /// Whether it is one of an object's annotations.
+    pub fn is_among(&self, annotations: &BTreeMap<String, String>) -> bool {
+        annotations.get(ANNOTATION) == Some(&self.0)
+    }
+
+    /// Says it on the document of an object.
+    pub fn put_on(&self, document: &mut Value) {
+        let annotations = &mut document["metadata"]["annotations"];
+        if !annotations.is_object() {
+            *annotations = json!({});
+        }
+        annotations[ANNOTATION] = json!(self.0);
+    }
+
+    /// Why the object is not this account's; `None`: it is.
+    pub fn refusal<K: ResourceExt>(&self, object: &K) -> Option<&'static str> {
+        match object.annotations().get(ANNOTATION) {
+            _ if self.is_on(object) => None,
+            Some(_) if is_ours(object) => Some("was made for another hub, or for another cluster of this one"),
+            _ => Some("was not made by this program"),
+        }
+    }
+}
+
+/// Whether this program made it.
+pub fn is_ours<K: ResourceExt>(object: &K) -> bool {
+    object.labels().get(MANAGED_BY.0).map(String::as_str) == Some(MANAGED_BY.1)
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ServiceAccount;
+
+    use super::*;
+
+    fn account(name: &str) -> Account {
+        Account { namespace: "ns".into(), name: name.into() }
+    }
+
+    fn object(labels: Value, annotations: Value) -> ServiceAccount {
+        serde_json::from_value(json!({"metadata": {"name": "x", "labels": labels, "annotations": annotations}}))
+            .unwrap()
+    }
+
+    #[test]
+    fn an_object_is_of_one_hub_and_one_account() {
+        let own = Claim::new("hub", &account("berlin"));
+        let mut document = json!({"metadata": {"labels": {MANAGED_BY.0: MANAGED_BY.1}}});
+        own.put_on(&mut document);
+        let made: ServiceAccount = serde_json::from_value(document).unwrap();
+        assert!(own.is_on(&made) && own.refusal(&made).is_none());
+        for other in [Claim::new("hub-2", &account("berlin")), Claim::new("hub", &account("oslo"))] {
+            assert!(!other.is_on(&made));
+            assert!(other.refusal(&made).unwrap().contains("another hub"));
+        }
+        let labelled = object(json!({MANAGED_BY.0: MANAGED_BY.1}), json!({}));
+        let annotated = object(json!({}), json!({ANNOTATION: "hub/berlin"}));
+        for foreign in [labelled, annotated] {
+            assert!(own.refusal(&foreign).unwrap().contains("not made by this program"));
+        }
+    }
+}
