@@ -1,25 +1,28 @@
 //! `exec-each`: a command of this machine, once for each of many clusters.
 
+mod group;
+mod kubeconfigs;
+
 use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io;
-use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
 use std::time::Duration;
 
 use api::cluster_name::ClusterName;
 use fleet::{Event, Failure, Limits};
 use futures_util::StreamExt as _;
-use tempfile::TempDir;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::Command;
 
+use self::group::Group;
+use self::kubeconfigs::Kubeconfigs;
 use super::get::failed;
 use crate::progress::Line;
 use crate::selection::Selection;
 use crate::session::{AT_ONCE, Session};
-use crate::trouble::{Result, Trouble};
-use crate::{contexts, output, span};
+use crate::trouble::Result;
+use crate::{output, span};
 
 /// What is kept of what a command prints for one cluster, in bytes of each stream.
 const LONGEST: usize = 4 << 20;
@@ -62,11 +65,10 @@ struct Done {
 impl ExecEach {
     pub async fn run(&self, session: &Session) -> Result<ExitCode> {
         let clusters = self.selection.resolve(session, self.clusters.as_deref()).await?;
-        let directory = tempfile::tempdir()
-            .map_err(|error| Trouble::failed(format!("no place for files: {error}"), "see TMPDIR"))?;
+        let kubeconfigs = Kubeconfigs::new(session)?;
         let limits = Limits { at_once: AT_ONCE, within: self.timeout };
-        let own = own_files(session);
-        let mut all = fleet::each(clusters, limits, |cluster| self.one(session, &directory, own.as_ref(), cluster));
+        // Dropped before the files are: nobody is left to miss them.
+        let mut all = fleet::each(clusters, limits, |cluster| self.one(session, &kubeconfigs, cluster));
         let mut line = Line::new("done");
         let (mut waiting, mut next, mut failures) = (BTreeMap::new(), 0, Vec::new());
         while let Some(event) = all.next().await {
@@ -94,23 +96,18 @@ impl ExecEach {
     async fn one(
         &self,
         session: &Session,
-        directory: &TempDir,
-        own: Option<&OsString>,
+        kubeconfigs: &Kubeconfigs,
         cluster: ClusterName,
     ) -> std::result::Result<Done, Failure> {
         let told = |error: &dyn std::fmt::Display| Failure::own(error.to_string());
-        let file = kubeconfig(session, directory.path(), &cluster).map_err(|trouble| Failure::own(trouble.what))?;
-        // Its own file first: it says which context is meant, and the person's have the credential.
-        let mut files = file.into_os_string();
-        if let Some(own) = own {
-            files.push(LIST_SEPARATOR);
-            files.push(own);
-        }
+        let files = kubeconfigs.of(session, &cluster).map_err(|trouble| Failure::own(trouble.what))?;
         let (program, arguments) = self.command.split_first().ok_or_else(|| told(&"no command"))?;
         let mut command = Command::new(program);
-        command.args(arguments).env("KUBECONFIG", files).env("CLUSTER", cluster.as_str()).kill_on_drop(true);
+        command.args(arguments).env("KUBECONFIG", files).env("CLUSTER", cluster.as_str());
+        Group::lead(&mut command);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|error| told(&format!("cannot run {}: {error}", program.display())))?;
+        let _group = Group::of(&child);
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         let (stdout, stderr, status) = tokio::join!(kept(stdout), kept(stderr), child.wait());
         let code = status.map_err(|error| told(&error))?.code();
@@ -143,36 +140,6 @@ impl Done {
             None => Some(Failure::own("a signal ended the command")),
         }
     }
-}
-
-#[cfg(unix)]
-const LIST_SEPARATOR: &str = ":";
-#[cfg(not(unix))]
-const LIST_SEPARATOR: &str = ";";
-
-/// What the command reads beside its cluster's file: what was read here.
-fn own_files(session: &Session) -> Option<OsString> {
-    let given = session.options.kubeconfig.as_ref().map(|file| file.clone().into_os_string());
-    let listed = || std::env::var_os("KUBECONFIG").filter(|list| !list.is_empty());
-    let home = || Some(std::env::home_dir()?.join(".kube/config").into_os_string());
-    let files = given.or_else(listed).or_else(home)?;
-    // The command may run elsewhere.
-    let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
-    std::env::join_paths(std::env::split_paths::<OsStr>(&files).map(absolute)).ok()
-}
-
-/// A kubeconfig whose current context is the cluster's; its user is the hub's, by name.
-fn kubeconfig(session: &Session, directory: &Path, cluster: &ClusterName) -> Result<PathBuf> {
-    let context = contexts::named(&session.kubeconfig, Some(&session.context))?;
-    let call = |cluster: &ClusterName| format!("kubectl-clusters/{cluster}");
-    let mut made = contexts::through(&session.kubeconfig, context, std::slice::from_ref(cluster), call)?;
-    made.current_context = Some(call(cluster));
-    let path = directory.join(cluster.as_str());
-    let failed =
-        |error: &dyn std::fmt::Display| Trouble::failed(format!("cannot write {}: {error}", path.display()), "");
-    let text = serde_json::to_vec(&made).map_err(|error| failed(&error))?;
-    std::fs::write(&path, text).map_err(|error| failed(&error))?;
-    Ok(path)
 }
 
 /// All that comes, up to [`LONGEST`] bytes; the rest is read and told of.

@@ -16,6 +16,7 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
         test(fixture, "kubeconfig::contexts go through the hub and hold no credential", contexts),
         test(fixture, "exec-each::a command of this machine runs for each cluster", exec_each),
+        test(fixture, "exec-each::what outlives its kubeconfig is ended, and never led to the hub", outlived),
     ]
 }
 
@@ -89,5 +90,35 @@ fn exec_each(testbed: &Testbed) -> Result<()> {
     ensure!(late.status == 1 && late.stderr.contains("within 200ms"), "{late:?}");
     let absent = ended(&program, &format!("exec-each {CLUSTER} -- no-such-program"), 1)?.stderr;
     ensure!(absent.contains("cannot run no-such-program"), "{absent}");
+    Ok(())
+}
+
+fn outlived(testbed: &Testbed) -> Result<()> {
+    let program = clusters(testbed);
+    let kubectl = testbed.hub.server.kubectl().binary;
+    // What the command started ends with it: when its time is over, and when it left it behind.
+    for (word, code) in [("wait", 1), ("true", 0)] {
+        let file = testbed.launcher().file(&format!("cli-outlived-{word}"));
+        let script = format!("sleep 300 >/dev/null 2>&1 & echo $! > {}; {word}", file.display());
+        let ended = program.args(["exec-each", CLUSTER, "--timeout", "2s", "--", "sh", "-c", &script]).run()?;
+        ensure!(ended.status == code, "{ended:?}");
+        let process = std::fs::read_to_string(&file)?.trim().to_owned();
+        wait::until_true("what it started to be gone", LIMIT, || {
+            let status = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+            Ok(status.is_empty() || status.contains(") Z "))
+        })?;
+    }
+    // One that left the group is not led to the hub when its kubeconfig is gone.
+    let file = testbed.launcher().file("cli-outlived-context");
+    let script = format!(
+        "while test -e ${{KUBECONFIG%%:*}}; do sleep 0.05; done; {} config current-context > {1}.part 2>&1; mv {1}.part {1}",
+        kubectl.display(),
+        file.display()
+    );
+    let script = format!("setsid sh -c '{script}' >/dev/null 2>&1 &");
+    let left = program.args(["exec-each", CLUSTER, "--", "sh", "-c", &script]).run()?;
+    ensure!(left.status == 0, "{left:?}");
+    let told = wait::until("what it asks", LIMIT, || Ok(std::fs::read_to_string(&file)?))?;
+    ensure!(told.contains("current-context is not set"), "it is led to {told}");
     Ok(())
 }
