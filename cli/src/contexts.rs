@@ -109,29 +109,27 @@ pub fn place(object: &Value) -> Option<Cluster> {
     })
 }
 
-/// Puts `made` into `into`. An entry of the same name that does not lead to the same place is
-/// somebody's own and stays: a mistake, unless `force`.
-pub fn merge(into: &mut Kubeconfig, made: Kubeconfig, force: bool) -> Result<()> {
+/// The first entry of `made` for which `known` has another of the same name: one that does not lead
+/// to the same place is somebody's own.
+pub fn shadowed<'a>(known: &Kubeconfig, made: &'a Kubeconfig) -> Option<&'a str> {
     let server = |cluster: &NamedCluster| cluster.cluster.as_ref().and_then(|cluster| cluster.server.clone());
-    for new in &made.clusters {
-        let old = into.clusters.iter().find(|old| old.name == new.name);
-        let foreign_cluster = old.is_some_and(|old| server(old) != server(new));
-        let context = into.contexts.iter().find(|context| context.name == new.name);
-        let foreign_context = context.is_some_and(|old| old.context.as_ref().is_none_or(|old| old.cluster != new.name));
-        if (foreign_cluster || foreign_context) && !force {
-            return Err(Trouble::usage(
-                format!("the kubeconfig already has another {:?}", new.name),
-                "choose other names with --prefix, or replace it with --force",
-            ));
-        }
-    }
+    let foreign = made.clusters.iter().find(|new| {
+        let old = known.clusters.iter().find(|old| old.name == new.name);
+        let context = known.contexts.iter().find(|context| context.name == new.name);
+        old.is_some_and(|old| server(old) != server(new))
+            || context.is_some_and(|old| old.context.as_ref().is_none_or(|old| old.cluster != new.name))
+    });
+    foreign.map(|new| new.name.as_str())
+}
+
+/// Puts `made` into `into`, in place of entries of the same names.
+pub fn merge(into: &mut Kubeconfig, made: Kubeconfig) {
     into.clusters.retain(|old| made.clusters.iter().all(|new| new.name != old.name));
     into.contexts.retain(|old| made.contexts.iter().all(|new| new.name != old.name));
     into.clusters.extend(made.clusters);
     into.contexts.extend(made.contexts);
     into.api_version.get_or_insert_with(|| "v1".to_owned());
     into.kind.get_or_insert_with(|| "Config".to_owned());
-    Ok(())
 }
 
 #[cfg(test)]
@@ -193,15 +191,14 @@ mod tests {
     #[test]
     fn merging_twice_changes_nothing_and_leaves_others_entries() {
         let mut own = hub();
-        merge(&mut own, made(&["berlin", "munich"]), false).unwrap();
-        merge(&mut own, made(&["berlin"]), false).unwrap();
+        merge(&mut own, made(&["berlin", "munich"]));
+        assert_eq!(shadowed(&own, &made(&["berlin", "oslo"])), None);
+        merge(&mut own, made(&["berlin"]));
         let names: Vec<_> = own.contexts.iter().map(|context| context.name.as_str()).collect();
         assert_eq!(names, ["hub", "lost", "munich", "berlin"]);
         assert_eq!(own.current_context.as_deref(), Some("hub"));
         for foreign in ["hub", "lost"] {
-            let trouble = merge(&mut own, made(&[foreign]), false).unwrap_err();
-            assert!(trouble.what.contains(foreign) && trouble.remedy.contains("--force"), "{trouble}");
+            assert_eq!(shadowed(&own, &made(&["oslo", foreign])), Some(foreign));
         }
-        merge(&mut own, made(&["lost"]), true).unwrap();
     }
 }

@@ -1,18 +1,19 @@
 //! `kubeconfig`: contexts that go through the hub.
 
-use std::io::Write as _;
+mod direct;
+mod file;
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use api::cluster_name::ClusterName;
-use api::{GROUP, VERSION};
-use fleet::{Failure, Kind, Outcome};
 use kube::config::Kubeconfig;
 use serde_json::Value;
 
-use crate::progress::Line;
+use self::direct::Direct;
+use self::file::{Lock, write};
 use crate::selection::Selection;
-use crate::session::{self, Session};
+use crate::session::Session;
 use crate::trouble::{Result, Trouble};
 use crate::{contexts, output};
 
@@ -35,20 +36,16 @@ pub struct Contexts {
     /// Before the cluster's name in that of its context
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     prefix: String,
-    /// Straight to the members, not through the hub
-    #[arg(long)]
-    direct: bool,
-    /// User of your kubeconfig as whom [default: the one of the hub's context]
-    #[arg(long, value_name = "NAME", requires = "direct")]
-    user: Option<String>,
+    #[command(flatten)]
+    direct: Direct,
     /// Write to a file in place of standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Add to the kubeconfig that the hub's context is from
     #[arg(long, conflicts_with = "output")]
     merge: bool,
-    /// Replace contexts of the same name that lead elsewhere
-    #[arg(long, requires = "merge")]
+    /// Go before contexts of the same name that lead elsewhere; write over a file with users
+    #[arg(long)]
     force: bool,
 }
 
@@ -60,12 +57,17 @@ impl Contexts {
         let made = self.made(session, &clusters).await?;
         let count = made.contexts.len();
         if self.merge {
-            let file = own_file(session)?;
+            let file = file::own(session)?;
+            let _lock = Lock::on(&file)?;
             let mut own = contexts::read_alone(&file)?;
-            contexts::merge(&mut own, made, self.force)?;
+            self.refuse_shadows(&session.kubeconfig, &made)?;
+            self.refuse_shadows(&own, &made)?;
+            contexts::merge(&mut own, made);
             write(&file, &text(&own)?)?;
             output::say(&format!("{count} contexts in {}", file.display()));
         } else if let Some(file) = &self.output {
+            self.refuse_shadows(&session.kubeconfig, &made)?;
+            self.refuse_users(file)?;
             write(file, &text(&made)?)?;
             let file = file.display();
             output::say(&format!("{count} contexts in {file}: put it before your own file in KUBECONFIG"));
@@ -76,59 +78,34 @@ impl Contexts {
     }
 
     async fn made(&self, session: &Session, clusters: &[ClusterName]) -> Result<Kubeconfig> {
-        let context = contexts::named(&session.kubeconfig, Some(&session.context))?;
         let call = |cluster: &ClusterName| format!("{}{cluster}", self.prefix);
-        if !self.direct {
-            return contexts::through(&session.kubeconfig, context, clusters, call);
+        if self.direct.wanted {
+            return self.direct.made(session, clusters, call).await;
         }
-        let (_, inner) = contexts::parts(&session.kubeconfig, context)?;
-        let user = self.user.as_deref().or(inner.user.as_deref());
-        if !session.kubeconfig.auth_infos.iter().any(|known| Some(known.name.as_str()) == user) {
-            let what = format!("the kubeconfig has no user {:?}", user.unwrap_or_default());
-            return Err(Trouble::usage(what, "name one of `kubectl config get-users` with --user"));
-        }
-        let mut places = Vec::new();
-        for (name, place) in places_of(session, clusters).await? {
-            match place {
-                Some(place) => places.push((call(&name), place)),
-                None => output::say(&format!("{name} is left out: it has no address, its agents dial out")),
-            }
-        }
-        if places.is_empty() {
-            return Err(Trouble::failed(
-                "no cluster can be reached directly",
-                "leave out --direct: go through the hub",
-            ));
-        }
-        Ok(contexts::leading(places, user))
+        let context = contexts::named(&session.kubeconfig, Some(&session.context))?;
+        contexts::through(&session.kubeconfig, context, clusters, call)
     }
-}
 
-/// Where each cluster is, as far as it has a place.
-async fn places_of(
-    session: &Session,
-    clusters: &[ClusterName],
-) -> Result<Vec<(ClusterName, Option<kube::config::Cluster>)>> {
-    let asked = fleet::each(clusters.to_vec(), session.limits(), |name| async move {
-        let path = format!("/apis/{GROUP}/{VERSION}/clustergateways/{name}");
-        let body = session::get(session.hub(), &path, session::JSON).await?;
-        let object = serde_json::from_slice(&body).map_err(|_| Failure::own("the hub's answer cannot be read"))?;
-        Ok::<_, Failure>(contexts::place(&object))
-    });
-    let mut line = Line::new("looked up");
-    let outcomes = asked.in_order(|progress, event| line.tell(progress, event)).await;
-    let place = |outcome: Outcome<_>| Ok((outcome.cluster, outcome.result.map_err(unseen)?));
-    outcomes.into_iter().map(place).collect()
-}
+    /// Refuses contexts that would be taken for others of the same name in `known`.
+    fn refuse_shadows(&self, known: &Kubeconfig, made: &Kubeconfig) -> Result<()> {
+        match contexts::shadowed(known, made).filter(|_| !self.force) {
+            Some(name) => Err(Trouble::usage(
+                format!("the kubeconfig already has another {name:?}"),
+                "choose other names with --prefix, or put these before it with --force",
+            )),
+            None => Ok(()),
+        }
+    }
 
-/// To see where a cluster is takes another right than to use it.
-fn unseen(failure: Failure) -> Trouble {
-    let forbidden = failure.kind == Kind::Answered(403);
-    let trouble = Trouble::from(failure);
-    if forbidden {
-        trouble.remedied("ask the hub's administrator for the verb get on clustergateways")
-    } else {
-        trouble
+    /// Refuses to write over credentials.
+    fn refuse_users(&self, file: &Path) -> Result<()> {
+        if self.force || contexts::read_alone(file)?.auth_infos.is_empty() {
+            return Ok(());
+        }
+        Err(Trouble::usage(
+            format!("{} is there already, and holds users", file.display()),
+            "choose another file, add to it with --kubeconfig and --merge, or write over it with --force",
+        ))
     }
 }
 
@@ -148,29 +125,4 @@ fn prune(document: &mut Value) {
         Value::Array(items) => items.iter_mut().for_each(prune),
         _ => {}
     }
-}
-
-/// The first file of those that were read, where kubectl puts new contexts.
-fn own_file(session: &Session) -> Result<PathBuf> {
-    if let Some(file) = &session.options.kubeconfig {
-        return Ok(file.clone());
-    }
-    let listed = std::env::var_os("KUBECONFIG");
-    let first = listed.as_ref().and_then(|list| std::env::split_paths(list).find(|path| !path.as_os_str().is_empty()));
-    let home = || Some(std::env::home_dir()?.join(".kube/config"));
-    first.or_else(home).ok_or_else(|| Trouble::usage("there is no home directory", "name the file with --kubeconfig"))
-}
-
-/// In one step, and for the owner alone: a kubeconfig holds credentials, and others read it now.
-fn write(path: &Path, text: &str) -> Result<()> {
-    let failed = |error: std::io::Error| {
-        Trouble::failed(format!("cannot write {}: {error}", path.display()), "see that you may write there")
-    };
-    // A link stays a link.
-    let path = &std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(directory).map_err(failed)?;
-    file.write_all(text.as_bytes()).map_err(failed)?;
-    file.persist(path).map_err(|error| failed(error.error))?;
-    Ok(())
 }

@@ -49,7 +49,13 @@ fn contexts(testbed: &Testbed) -> Result<()> {
     let nobody = ended(&program, &format!("kubeconfig {CLUSTER} --direct --user gone"), 2)?.stderr;
     ensure!(nobody.contains("no user \"gone\"") && nobody.contains("remedy: "), "{nobody}");
     merged.ok(&format!("config set-credentials member --token={}", testbed.member_token))?;
+    let unsaid = ended(&program, &format!("kubeconfig {CLUSTER} --direct"), 2)?.stderr;
+    ensure!(unsaid.contains("--user <NAME>"), "{unsaid}");
+    let hubs = ended(&program, &format!("kubeconfig {CLUSTER} --direct --user it"), 2)?.stderr;
+    ensure!(hubs.contains("\"it\" is your user of the hub") && hubs.contains("remedy: "), "{hubs}");
     let line = format!("kubeconfig {CLUSTER} --direct --user member --prefix direct/ --merge");
+    let many = ended(&program, &line.replace(CLUSTER, &format!("{CLUSTER},{CLUSTER_X509}")), 2)?.stderr;
+    ensure!(many.contains("2 clusters would all get the credential of \"member\""), "{many}");
     let blind = ended(&program, &line, 1)?.stderr;
     ensure!(blind.contains("is forbidden") && blind.contains("for the verb get on clustergateways"), "{blind}");
     let (name, hub) = ("cli-contexts-sees", testbed.hub.server.kubectl());
@@ -61,9 +67,30 @@ fn contexts(testbed: &Testbed) -> Result<()> {
     let server = merged.ok(&format!("{direct} config view --minify -o jsonpath={{.clusters[0].cluster.server}}"))?;
     ensure!(server == testbed.member.server.url(), "{server}");
     merged.ok(&format!("config set-cluster {CLUSTER} --server=https://elsewhere"))?;
-    let foreign = ended(&program, &format!("kubeconfig {CLUSTER} --merge"), 2)?.stderr;
-    ensure!(foreign.contains("already has another") && foreign.contains("--prefix"), "{foreign}");
-    Ok(())
+    // Nothing goes before what is there: not in the file itself, and not in one beside it.
+    let first = testbed.launcher().file("cli-contexts-first.yaml");
+    let beside = |line: &str| -> Result<()> {
+        let both = format!("{}:{}", first.display(), own.display());
+        let told = program.args(line.split(' ')).env("KUBECONFIG", &both).run()?;
+        let is_told = told.stderr.contains("already has another") && told.stderr.contains("--prefix");
+        ensure!(told.status == 2 && is_told, "{told:?}");
+        Ok(())
+    };
+    std::fs::write(&first, "")?;
+    beside(&format!("kubeconfig {CLUSTER} --merge"))?;
+    beside(&format!("kubeconfig {CLUSTER} -o {}", file.display()))?;
+    ensure!(std::fs::read_to_string(&first)?.is_empty(), "something was written");
+    let users = ended(&program, &format!("kubeconfig {CLUSTER} --prefix x/ -o {}", own.display()), 2)?.stderr;
+    ensure!(users.contains("holds users") && users.contains("--merge"), "{users}");
+    // kubectl's lock.
+    let lock = std::path::PathBuf::from(format!("{}.lock", own.display()));
+    std::fs::write(&lock, "")?;
+    let locked = ended(&program, &format!("kubeconfig {CLUSTER} --prefix x/ --merge"), 1)?.stderr;
+    ensure!(locked.contains("somebody else is changing") && locked.contains("remedy: "), "{locked}");
+    std::fs::remove_file(&lock)?;
+    ended(&program, &format!("kubeconfig {CLUSTER} --prefix x/ --merge"), 0)?;
+    ensure!(!lock.exists(), "the lock stays");
+    ended(&program, &format!("kubeconfig {CLUSTER} --merge --force"), 0).map(drop)
 }
 
 fn exec_each(testbed: &Testbed) -> Result<()> {

@@ -1,0 +1,86 @@
+//! Files that kubeconfigs are written to.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use crate::session::Session;
+use crate::trouble::{Result, Trouble};
+
+/// A file that nobody else changes until this is dropped: kubectl's own way, a file beside it
+/// (client-go, `tools/clientcmd/config.go`, `lockFile`).
+pub struct Lock {
+    path: PathBuf,
+}
+
+// === impl Lock ===
+
+impl Lock {
+    pub fn on(file: &Path) -> Result<Self> {
+        let mut path = resolved(file).into_os_string();
+        path.push(".lock");
+        let path = PathBuf::from(path);
+        match OpenOptions::new().write(true).create_new(true).open(&path) {
+            Ok(File { .. }) => Ok(Self { path }),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(Trouble::failed(
+                format!("somebody else is changing {}: there is {}", file.display(), path.display()),
+                "run the same command again; delete that file if nobody is",
+            )),
+            Err(error) => Err(unwritable(file, &error)),
+        }
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        drop(std::fs::remove_file(&self.path));
+    }
+}
+
+/// The first file of those that were read, where kubectl puts new contexts.
+pub fn own(session: &Session) -> Result<PathBuf> {
+    if let Some(file) = &session.options.kubeconfig {
+        return Ok(file.clone());
+    }
+    let listed = std::env::var_os("KUBECONFIG");
+    let first = listed.as_ref().and_then(|list| std::env::split_paths(list).find(|path| !path.as_os_str().is_empty()));
+    let home = || Some(std::env::home_dir()?.join(".kube/config"));
+    first.or_else(home).ok_or_else(|| Trouble::usage("there is no home directory", "name the file with --kubeconfig"))
+}
+
+/// In one step, and for the owner alone: a kubeconfig holds credentials, and others read it now.
+pub fn write(path: &Path, text: &str) -> Result<()> {
+    let failed = |error: &io::Error| unwritable(path, error);
+    let path = &resolved(path);
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(directory).map_err(|error| failed(&error))?;
+    file.write_all(text.as_bytes()).map_err(|error| failed(&error))?;
+    file.persist(path).map_err(|error| failed(&error.error))?;
+    Ok(())
+}
+
+/// A link stays a link.
+fn resolved(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Trouble {
+    Trouble::failed(format!("cannot write {}: {error}", path.display()), "see that you may write there")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_changed_by_one_at_a_time() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("config");
+        let lock = Lock::on(&file).unwrap();
+        assert!(directory.path().join("config.lock").exists(), "where kubectl looks for it");
+        let trouble = Lock::on(&file).map(drop).unwrap_err();
+        assert!(trouble.what.contains("config.lock") && trouble.remedy.contains("again"), "{trouble}");
+        drop(lock);
+        Lock::on(&file).map(drop).unwrap();
+    }
+}
