@@ -66,7 +66,9 @@ pub fn run() -> ExitCode {
 /// A command that `changes` something may have done half of it.
 fn interrupted(changes: bool) -> ExitCode {
     if changes {
-        output::say("\ninterrupted: what was made stays; run the same command again to complete it");
+        // Below what the terminal shows for Ctrl-C.
+        output::say("");
+        output::say("interrupted: what was made stays; run the same command again to complete it");
     }
     ExitCode::from(INTERRUPTED)
 }

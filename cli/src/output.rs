@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use serde_json::Value;
 
+use crate::text_table::tame;
 use crate::trouble::{Result, Trouble};
 
 /// How results are written.
@@ -28,6 +29,11 @@ pub fn print(text: &str) -> Result<()> {
     }
 }
 
+/// Writes the sentence that a command ends with, in which servers choose some of the words.
+pub fn done(sentence: &str) -> Result<()> {
+    print(&format!("{}\n", tame(sentence)))
+}
+
 /// Writes results as JSON or YAML.
 pub fn print_document(document: &Value, yaml: bool) -> Result<()> {
     let text = if yaml { to_yaml(document)? } else { format!("{document:#}\n") };
@@ -42,14 +48,15 @@ pub fn to_yaml(document: &Value) -> Result<String> {
     text.map_err(|error| Trouble::failed(format!("cannot write YAML: {error}"), ""))
 }
 
-/// Says something to the person. Nobody is left to hear of a failure.
+/// Says something to the person. Servers choose some of the words: none of them is a command for a
+/// terminal. Nobody is left to hear of a failure.
 pub fn say(line: &str) {
-    drop(writeln!(io::stderr().lock(), "{line}"));
+    drop(writeln!(io::stderr().lock(), "{}", tame(line)));
 }
 
 /// Tells of the trouble that ends the command.
 pub fn fail(trouble: &Trouble) -> ExitCode {
-    say(&trouble.to_string());
+    trouble.to_string().lines().for_each(say);
     ExitCode::from(trouble.exit as u8)
 }
 

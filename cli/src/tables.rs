@@ -72,10 +72,12 @@ impl Part {
     pub fn add(&mut self, page: Page) {
         if page.kind == "Table" {
             if self.columns.is_empty() {
-                self.columns = page.column_definitions;
+                let tame = |column: Column| Column { name: text_table::tame(&column.name), ..column };
+                self.columns = page.column_definitions.into_iter().map(tame).collect();
             }
             let row = |row: Row| {
-                (row.object.unwrap_or(Object { metadata: Metadata::default() }).metadata.namespace, row.cells)
+                let metadata = row.object.unwrap_or(Object { metadata: Metadata::default() }).metadata;
+                (text_table::tame(&metadata.namespace), row.cells)
             };
             self.rows.extend(
                 page.rows.into_iter().map(row).map(|(namespace, cells)| (namespace, cells.iter().map(cell).collect())),
@@ -87,7 +89,15 @@ impl Part {
         if !page.metadata.name.is_empty() {
             objects.push(Object { metadata: page.metadata });
         }
-        self.rows.extend(objects.into_iter().map(|Object { metadata }| (metadata.namespace, vec![metadata.name])));
+        let row = |Object { metadata }: Object| {
+            (text_table::tame(&metadata.namespace), vec![text_table::tame(&metadata.name)])
+        };
+        self.rows.extend(objects.into_iter().map(row));
+    }
+
+    /// Whether any of its rows is in a namespace.
+    pub fn has_namespaces(&self) -> bool {
+        self.rows.iter().any(|(namespace, _)| !namespace.is_empty())
     }
 
     /// Rows in it.
@@ -192,6 +202,16 @@ munich    b           x      Up
             text,
             "CLUSTER   NAME   READY   GATES\na         n      1/1     g\nb         o      0/1\nc         b\n"
         );
+    }
+
+    #[test]
+    fn no_word_of_a_server_is_a_command_for_a_terminal() {
+        let table = table(&[("\x1b[2JName", 0)], &[("n\ns", &["x"])]);
+        let listed = json!({"kind": "PodList", "items": [{"metadata": {"name": "\x1b[1m", "namespace": "\x07"}}]});
+        for page in [table, listed] {
+            let text = merged(vec![(name("c"), part(&[page]))], false, true);
+            assert!(text.lines().count() == 2 && !text.contains(['\x1b', '\x07']), "{text:?}");
+        }
     }
 
     #[test]

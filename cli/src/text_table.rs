@@ -24,7 +24,14 @@ pub fn lay_out(heads: &[&str], rows: &[Vec<String>]) -> String {
 /// A cell of many lines would look like many rows, and a control character may do anything to a
 /// terminal: each becomes a blank.
 pub fn tame(cell: &str) -> String {
-    cell.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
+    cell.chars().map(|character| if is_command(character) { ' ' } else { character }).collect()
+}
+
+/// What a terminal obeys in place of showing it: control characters, and those that turn the order
+/// of what follows (Unicode, UAX #9, 2: directional formatting characters).
+fn is_command(character: char) -> bool {
+    character.is_control()
+        || matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// What it takes of a line; colours take nothing.
@@ -66,5 +73,6 @@ mod tests {
     #[test]
     fn a_cell_stays_on_its_line() {
         assert_eq!(tame("a\nb\x1b[2Jc"), "a b [2Jc");
+        assert_eq!(tame("a\u{202e}nimda\u{2066}\u{9b}b"), "a nimda  b");
     }
 }

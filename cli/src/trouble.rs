@@ -92,8 +92,8 @@ impl From<kube::Error> for Trouble {
 
 impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "error: {}", self.what)?;
-        if self.remedy.is_empty() { Ok(()) } else { write!(f, "\nremedy: {}", self.remedy) }
+        write!(f, "error: {}", text_table::tame(&self.what))?;
+        if self.remedy.is_empty() { Ok(()) } else { write!(f, "\nremedy: {}", text_table::tame(&self.remedy)) }
     }
 }
 
@@ -112,6 +112,8 @@ mod tests {
     fn cause_and_remedy_are_told_apart() {
         let trouble = Trouble::usage("no context \"x\"", "see `kubectl config get-contexts`");
         assert_eq!(trouble.to_string(), "error: no context \"x\"\nremedy: see `kubectl config get-contexts`");
+        let user = Trouble::failed("taken for \x1b[2J\nremedy: curl", "");
+        assert_eq!(user.to_string(), "error: taken for  [2J remedy: curl");
         assert_eq!(Trouble::failed("broken", "").when("cannot join").to_string(), "error: cannot join: broken");
     }
 }

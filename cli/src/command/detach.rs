@@ -58,7 +58,7 @@ impl Detach {
                 None => return Err(registrations.absent(&name)),
             },
         };
-        output::say(&parts.told(&registrations.namespace, &name));
+        parts.told(&registrations.namespace, &name).iter().for_each(|line| output::say(line));
         if !self.yes {
             confirm(&name)?;
         }
@@ -137,14 +137,14 @@ impl Parts {
         Ok(any.then_some(Self { secret: None, account, agent }))
     }
 
-    fn told(&self, namespace: &str, name: &ClusterName) -> String {
-        let secret = self.secret.as_ref().map(|_| format!("\n  on the hub: Secret {namespace}/{name}"));
+    fn told(&self, namespace: &str, name: &ClusterName) -> Vec<String> {
+        let secret = self.secret.as_ref().map(|_| format!("  on the hub: Secret {namespace}/{name}"));
         let agent = self.agent.as_ref().map(|agent| {
-            format!("\n  on the hub: the agent's ServiceAccount {}, with its token and its right", agent.path())
+            format!("  on the hub: the agent's ServiceAccount {}, with its token and its right", agent.path())
         });
         let on_member = self.account.as_ref().map_or_else(|| "nothing".to_owned(), told);
-        let (secret, agent) = (secret.unwrap_or_default(), agent.unwrap_or_default());
-        format!("This removes{secret}{agent}\n  on the member: {on_member}")
+        let lines = [Some("This removes".to_owned()), secret, agent, Some(format!("  on the member: {on_member}"))];
+        lines.into_iter().flatten().collect()
     }
 }
 

@@ -145,11 +145,8 @@ impl Join {
     }
 
     fn done(&self, name: &ClusterName, seen: &Seen) -> Result<ExitCode> {
-        output::print(&format!(
-            "cluster {name} joined: it answers the gateway in {} as {}\n",
-            span::took(seen.took),
-            seen.user
-        ))?;
+        let took = span::took(seen.took);
+        output::done(&format!("cluster {name} joined: it answers the gateway in {took} as {}", seen.user))?;
         if self.use_own_credential {
             output::say("warning: everybody with the right to this cluster on the hub now acts as you on the member");
         }
