@@ -104,12 +104,23 @@ impl Wanted {
         let (group, version, listed) = all.find(|(group, version, listed)| {
             let versioned = format!("{}.{group}", version.version);
             let right_group = self.group.as_ref().is_none_or(|wanted| wanted == group || *wanted == versioned);
-            right_group && listed.is_called(&self.name) && listed.verbs.iter().any(|verb| verb == "list")
+            // They become a path.
+            let plain = is_plain(group) && is_name(&version.version) && is_name(&listed.resource);
+            plain && right_group && listed.is_called(&self.name) && listed.verbs.iter().any(|verb| verb == "list")
         })?;
         let version = &version.version;
         let root = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
         Some(Resource { root, name: listed.resource.clone(), namespaced: listed.scope == "Namespaced" })
     }
+}
+
+/// What the names of groups, versions and resources are made of.
+fn is_plain(text: &str) -> bool {
+    text.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'.' | b'-'))
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && is_plain(text)
 }
 
 // === impl Groups ===
@@ -189,6 +200,28 @@ mod tests {
         assert_eq!(found("no").as_deref(), Some("/apis/events.k8s.io/v1/nodes"));
         for absent in ["bindings", "widgets", "pods.apps"] {
             assert_eq!(found(absent), None, "{absent}");
+        }
+    }
+
+    #[test]
+    fn a_server_cannot_lead_elsewhere_by_a_name() {
+        let listed =
+            |resource: &str| json!({"resource": resource, "shortNames": ["w"], "scope": "Cluster", "verbs": ["list"]});
+        let document = |group: &str, version: &str, resource: &str| -> Groups {
+            let version = json!({"version": version, "resources": [listed(resource)]});
+            serde_json::from_value(json!({"items": [{"metadata": {"name": group}, "versions": [version]}]})).unwrap()
+        };
+        let find = |document: Groups| Wanted::parse("w").unwrap().find(&[document]);
+        assert_eq!(find(document("x.io", "v1", "widgets")).unwrap().path(None, None), "/apis/x.io/v1/widgets");
+        for (group, version, resource) in [
+            ("x.io", "v1", "widgets?watch=true"),
+            ("x.io", "v1/namespaces/kube-system", "secrets"),
+            ("x/../..", "v1", "widgets"),
+            ("x.io", "", "widgets"),
+            ("x.io", "v1", ""),
+            ("x.io", "v1", "widgets/%2e%2e"),
+        ] {
+            assert_eq!(find(document(group, version, resource)), None, "{group} {version} {resource}");
         }
     }
 

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use api::cluster_name::ClusterName;
-use fleet::{Failure, Kind, Limits, Outcome};
-use futures_util::StreamExt as _;
+use fleet::{Failure, Kind, Outcome};
 use kube::Client;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use crate::output::{self, Format};
 use crate::progress::Line;
@@ -16,17 +16,16 @@ use crate::resource::{self, Groups, Resource, Wanted};
 use crate::selection::Selection;
 use crate::session::{self, Session};
 use crate::tables::{self, Page, Part};
+use crate::text_table;
 use crate::trouble::{self, Exit, Result, Trouble};
 
 /// Objects of one page, as kubectl asks for them.
 const PAGE: usize = 500;
 /// Pages of one cluster.
 const PAGES: usize = 1000;
-/// Clusters asked at once what they call the resource: the first that answers speaks for all.
-const GUIDES: usize = 4;
-
-/// The resource is looked up in the first cluster that answers, and in each that does not know it
-/// by that path.
+/// Reason of the failure of a cluster that has no such resource.
+const UNHEARD_OF: &str = "NoSuchResource";
+/// The resource is looked up on the hub, and in each cluster that does not have it by that path.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -71,23 +70,46 @@ impl Get {
             Trouble::usage(format!("{:?} is no resource", self.resource), "write it as for kubectl: pods, or pods/NAME")
         })?;
         let clusters = self.selection.resolve(session, self.clusters.as_deref()).await?;
-        let guide = guide(session, &clusters, &wanted).await?;
-        let all = session.fleet.each(clusters, session.limits(), |_, client| self.read(client, &wanted, &guide));
+        // No cluster speaks for another: it could lead all others' requests elsewhere. A hub that
+        // does not know the resource, or does not say, is no failure.
+        let guide = match timeout(session.options.request_timeout, discover(session.hub(), &wanted)).await {
+            Ok(Err(failure)) if matches!(failure.kind, Kind::Unanswered | Kind::Answered(401)) => {
+                return Err(failure.into());
+            }
+            asked => asked.ok().and_then(|asked| asked.ok().flatten()),
+        };
+        let all =
+            session.fleet.each(clusters, session.limits(), |_, client| self.read(client, &wanted, guide.as_ref()));
         let mut line = Line::new("asked");
         let outcomes = all.in_order(|progress, event| line.tell(progress, event)).await;
         drop(line);
-        self.show(outcomes, guide.namespaced)
+        if outcomes.iter().all(|outcome| outcome.result.as_ref().is_err_and(is_unheard_of)) {
+            let remedy = "see `kubectl api-resources` for their names";
+            return Err(Trouble::failed("no cluster knows this resource", remedy));
+        }
+        self.show(outcomes)
     }
 
-    async fn read(&self, client: Client, wanted: &Wanted, guide: &Resource) -> std::result::Result<Found, Failure> {
-        match self.read_at(&client, wanted, guide).await {
-            // Another age of API servers may have it elsewhere. One object may be absent.
-            Err(failure) if is_unknown(&failure) => match discover(&client, wanted).await? {
-                Some(own) if own != *guide => self.read_at(&client, wanted, &own).await,
-                Some(_) => Err(failure),
-                None => Err(Failure::own(format!("it has no resource {:?}", self.resource))),
+    async fn read(
+        &self,
+        client: Client,
+        wanted: &Wanted,
+        guide: Option<&Resource>,
+    ) -> std::result::Result<Found, Failure> {
+        let absent = match guide {
+            None => None,
+            Some(guide) => match self.read_at(&client, wanted, guide).await {
+                // It may have it elsewhere, or another age of API servers. One object may be absent.
+                Err(failure) if is_unknown(&failure) => Some(failure),
+                outcome => return outcome,
             },
-            outcome => outcome,
+        };
+        match discover(&client, wanted).await? {
+            Some(own) if guide != Some(&own) => self.read_at(&client, wanted, &own).await,
+            found => Err(absent.filter(|_| found.is_some()).unwrap_or_else(|| Failure {
+                reason: UNHEARD_OF.to_owned(),
+                ..Failure::own(format!("it has no resource {:?}", self.resource))
+            })),
         }
     }
 
@@ -125,7 +147,7 @@ impl Get {
         query
     }
 
-    fn show(&self, outcomes: Vec<Outcome<Found>>, namespaced: bool) -> Result<ExitCode> {
+    fn show(&self, outcomes: Vec<Outcome<Found>>) -> Result<ExitCode> {
         let (mut parts, mut objects, mut failures) = (Vec::new(), BTreeMap::new(), Vec::new());
         for outcome in outcomes {
             match outcome.result {
@@ -147,7 +169,7 @@ impl Get {
                 }
             }
             format => {
-                let namespaces = self.all_namespaces && namespaced;
+                let namespaces = self.all_namespaces && parts.iter().any(|(_, part)| part.has_namespaces());
                 output::print(&tables::merged(parts, format == Some(Format::Wide), namespaces))?;
             }
         }
@@ -181,37 +203,6 @@ impl Found {
     }
 }
 
-/// What the first cluster that answers calls the resource.
-async fn guide(session: &Session, clusters: &[ClusterName], wanted: &Wanted) -> Result<Resource> {
-    let limits = Limits { at_once: GUIDES, ..session.limits() };
-    let mut asked =
-        session.fleet.each(clusters.to_vec(), limits, |_, client| async move { discover(&client, wanted).await });
-    let (mut unknown, mut last) = (false, None);
-    while let Some(event) = asked.next().await {
-        let fleet::Event::Finished(outcome) = event else { continue };
-        match outcome.result {
-            Ok(Some(resource)) => return Ok(resource),
-            Ok(None) => unknown = true,
-            Err(failure) => {
-                // What refuses the person refuses it for every cluster.
-                let hub = failure.side == Some(api::side::Side::Hub) || failure.kind == Kind::Answered(401);
-                last = Some(failure);
-                if hub {
-                    break;
-                }
-            }
-        }
-    }
-    match (unknown, last) {
-        (false, Some(failure)) => {
-            let cluster = failure.cluster.as_ref().map(|cluster| format!("cluster {cluster}: ")).unwrap_or_default();
-            let trouble = Trouble::from(failure);
-            Err(Trouble { what: format!("no cluster answers; {cluster}{}", trouble.what), ..trouble })
-        }
-        _ => Err(Trouble::failed("no cluster knows this resource", "see `kubectl api-resources` for their names")),
-    }
-}
-
 async fn discover(client: &Client, wanted: &Wanted) -> std::result::Result<Option<Resource>, Failure> {
     let document = |path| async move {
         let body = session::get(client, path, resource::ACCEPT).await?;
@@ -222,6 +213,10 @@ async fn discover(client: &Client, wanted: &Wanted) -> std::result::Result<Optio
     };
     let (core, others) = tokio::try_join!(document("/api"), document("/apis"))?;
     Ok(wanted.find(&[core, others]))
+}
+
+fn is_unheard_of(failure: &Failure) -> bool {
+    failure.kind == Kind::Own && failure.reason == UNHEARD_OF
 }
 
 /// The path is unknown there: kube-apiserver's plain 404, or a Status without an object.
@@ -235,13 +230,7 @@ fn names(objects: &BTreeMap<ClusterName, Vec<Value>>) -> String {
     let mut text = String::new();
     for (cluster, items) in objects {
         for name in items.iter().filter_map(|item| item["metadata"]["name"].as_str()) {
-            text.extend([
-                cluster.as_str(),
-                " ",
-                name,
-                "
-",
-            ]);
+            text.extend([cluster.as_str(), " ", &text_table::tame(name), "\n"]);
         }
     }
     text

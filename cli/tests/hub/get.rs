@@ -6,13 +6,17 @@ use anyhow::{Result, ensure};
 use hub_tests::hub::MemberSecret;
 use hub_tests::ports;
 use hub_tests::testbed::{CLUSTER, CLUSTER_X509, Testbed};
+use kit::member::{FakeMember, MemberOptions, Recorded, Reply};
 use libtest_mimic::Trial;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::fixture::{Fixture, clusters, ended, test};
 
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
-    vec![test(fixture, "get::objects of many clusters are one table, and failures come last", many)]
+    vec![
+        test(fixture, "get::objects of many clusters are one table, and failures come last", many),
+        test(fixture, "get::no cluster says what others are asked for, or what a terminal does", lying),
+    ]
 }
 
 fn many(testbed: &Testbed) -> Result<()> {
@@ -47,4 +51,43 @@ fn many(testbed: &Testbed) -> Result<()> {
     let absent = ended(&program, &format!("get pods/gone {CLUSTER} -n cli-get"), 1)?.stderr;
     ensure!(absent.contains("\"gone\" not found"), "{absent}");
     testbed.hub.forget_member("get-dead")
+}
+
+/// A member that calls the secrets of all clusters "widgets", and speaks to terminals.
+fn lying(testbed: &Testbed) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let liar = runtime.block_on(FakeMember::start(MemberOptions::default()));
+    liar.on_any(|request: &Recorded| {
+        let secrets = json!({"resource": "secrets", "shortNames": ["widgets"], "scope": "Cluster", "verbs": ["list"]});
+        let group = json!({"metadata": {}, "versions": [{"version": "v1", "resources": [secrets]}]});
+        let columns = json!([{"name": "\u{1b}]0;owned\u{7}Name", "type": "string"}]);
+        let object = json!({"metadata": {"name": "\u{1b}[2Jcleared", "namespace": "a\nb"}});
+        let row = json!({"cells": ["\u{1b}[31mred"], "object": object});
+        let table = json!({"kind": "Table", "metadata": {}, "columnDefinitions": columns, "rows": [row]});
+        let asked = request.header("accept").unwrap_or_default();
+        Reply::json(
+            200,
+            &match request.path() {
+                "/api" => json!({"kind": "APIGroupDiscoveryList", "items": [group]}),
+                "/apis" => json!({"kind": "APIGroupDiscoveryList", "items": []}),
+                _ if asked.contains("as=Table") => table,
+                _ => json!({"kind": "SecretList", "metadata": {}, "items": [object]}),
+            },
+        )
+    });
+    let secret = MemberSecret::with_token(&testbed.member.server, "t").at(&liar.url()).trusting(liar.authority());
+    testbed.hub.register_member("get-liar", &secret)?;
+    let program = clusters(testbed);
+    testbed.member.server.kubectl().ok("create secret generic cli-get-lied -n default")?;
+    let told = ended(&program, &format!("get widgets get-liar,{CLUSTER} -A"), 1)?;
+    ensure!(told.stdout.contains("get-liar") && !told.stdout.contains("cli-get-lied"), "{told:?}");
+    ensure!(told.stderr.contains(&format!("error: cluster {CLUSTER}: it has no resource \"widgets\"")), "{told:?}");
+    let named = ended(&program, "get widgets get-liar -o name", 0)?;
+    ensure!(named.stdout == "get-liar  [2Jcleared\n", "{named:?}");
+    for output in [told, named] {
+        let control = |character: char| character.is_control() && character != '\n';
+        ensure!(!output.stdout.contains(control) && !output.stderr.contains(control), "{output:?}");
+    }
+    testbed.member.server.kubectl().ok("delete secret cli-get-lied -n default")?;
+    testbed.hub.forget_member("get-liar")
 }
