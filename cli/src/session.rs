@@ -62,7 +62,7 @@ impl Session {
         let kubeconfig = contexts::read(options.kubeconfig.as_deref())?;
         let context = contexts::named(&kubeconfig, options.context.as_deref())?.name.clone();
         let config = config(&kubeconfig, &context, options.request_timeout).await?;
-        let fleet = Fleet::try_from(config).map_err(|error| unusable(&context, &error.to_string()))?;
+        let fleet = Fleet::try_from(config).map_err(|error| unusable(&context, &Failure::from(error).message))?;
         Ok(Self { fleet, kubeconfig, context, options, hub_uid: Arc::default() })
     }
 
@@ -115,7 +115,7 @@ fn unidentified(trouble: Trouble) -> Trouble {
 /// A client for another context: a member, as the person reaches it.
 pub async fn client(kubeconfig: &Kubeconfig, context: &str, connecting: Duration) -> Result<(Client, Config)> {
     let config = config(kubeconfig, context, connecting).await?;
-    let client = Client::try_from(config.clone()).map_err(|error| unusable(context, &error.to_string()))?;
+    let client = Client::try_from(config.clone()).map_err(|error| unusable(context, &Failure::from(error).message))?;
     Ok((client, config))
 }
 

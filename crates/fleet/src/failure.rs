@@ -11,6 +11,7 @@ use api::GROUP;
 use api::cluster_name::ClusterName;
 use api::side::Side;
 use hyper_util::client::legacy;
+use kube::client::AuthError;
 use kube::core::Status;
 use kube::core::response::StatusDetails;
 
@@ -121,6 +122,9 @@ impl Failure {
     pub fn next_step(&self) -> &'static str {
         match (self.side, self.kind) {
             (Some(Side::Caller), Kind::Answered(401)) => "renew the credential for the hub",
+            (Some(Side::Caller), Kind::Unanswered) => {
+                "see that the credential in the kubeconfig can be got: `kubectl version`"
+            }
             (Some(Side::Caller), Kind::Answered(403)) => {
                 "ask the hub's administrator for the verb on clustergateways/proxy, for this cluster"
             }
@@ -151,6 +155,7 @@ impl From<kube::Error> for Failure {
     fn from(error: kube::Error) -> Self {
         let side = match &error {
             kube::Error::Api(_) => None,
+            error if of_program(error).is_some() => Some(Side::Caller),
             // Our own client: nothing is between it and the hub.
             kube::Error::HyperError(_) | kube::Error::Service(_) => Some(Side::Hub),
             kube::Error::Auth(_) => Some(Side::Caller),
@@ -179,6 +184,9 @@ fn is_connecting(error: &kube::Error) -> bool {
 
 /// An error and its causes; one whose text the causes repeat is told once.
 fn chain(error: &(dyn StdError + 'static)) -> String {
+    if let Some(told) = of_program(error) {
+        return told;
+    }
     let (mut told, mut next) = (error.to_string(), error.source());
     for _ in 0..DEEPEST {
         let Some(cause) = next else { break };
@@ -190,6 +198,30 @@ fn chain(error: &(dyn StdError + 'static)) -> String {
         next = cause.source();
     }
     told
+}
+
+/// The failure of a program that a kubeconfig names for its credential, if that is among the
+/// causes. kube quotes all that it was given and all that it printed: secrets among them.
+fn of_program(error: &(dyn StdError + 'static)) -> Option<String> {
+    let mut next = Some(error);
+    for _ in 0..DEEPEST {
+        let cause = next?;
+        if let Some(told) = cause.downcast_ref().and_then(unquoted) {
+            return Some(told);
+        }
+        next = cause.source();
+    }
+    None
+}
+
+/// What is said in place of an error whose text quotes the program.
+fn unquoted(error: &AuthError) -> Option<String> {
+    const PROGRAM: &str = "the credential program of the kubeconfig";
+    match error {
+        AuthError::AuthExecRun { out, .. } => Some(format!("{PROGRAM} failed with {}", out.status)),
+        AuthError::AuthExecParse(_) => Some(format!("{PROGRAM} printed no ExecCredential")),
+        _ => None,
+    }
 }
 
 impl StdError for Failure {}

@@ -86,3 +86,41 @@ fn a_failure_says_cluster_place_cause_and_next_step() {
          cluster's tunnel-agent runs and is linked"
     );
 }
+
+/// What kube says of a program that fails quotes its environment, its arguments and its output.
+#[tokio::test]
+async fn what_a_credential_program_knows_is_not_told() {
+    let failed = |script: &str| {
+        let exec = serde_json::json!({"apiVersion": "client.authentication.k8s.io/v1", "command": "sh",
+            "args": ["-c", script, "CANARY-argument"], "env": [{"name": "SECRET", "value": "CANARY-variable"}]});
+        let document = serde_json::json!({"current-context": "c", "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+            "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}], "users": [{"name": "u", "user": {"exec": exec}}]});
+        let kubeconfig = kube::config::Kubeconfig::from_yaml(&document.to_string()).unwrap();
+        async move {
+            let options = kube::config::KubeConfigOptions::default();
+            let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap();
+            let error = kube::Client::try_from(config).map(drop).unwrap_err();
+            assert!(error.to_string().contains("CANARY"), "kube quotes it no more: {error}");
+            Failure::from(error)
+        }
+    };
+    for (script, told) in [
+        ("echo CANARY-printed; exit 3", "the credential program of the kubeconfig failed with exit status: 3"),
+        ("echo CANARY-printed >&2; exit 1", "failed with exit status: 1"),
+    ] {
+        let failure = failed(script).await;
+        assert!(failure.message.contains(told), "{failure}");
+        assert!(
+            !failure.to_string().contains("CANARY") && failure.to_string().contains("kubectl version"),
+            "{failure}"
+        );
+    }
+    // Among causes, as when a credential is renewed.
+    let out = std::process::Command::new("sh").args(["-c", "echo CANARY; exit 2"]).output().unwrap();
+    let error = AuthError::AuthExecRun { cmd: "CANARY".into(), out: Box::new(out) };
+    let failure = Failure::from(kube::Error::Service(Box::new(error)));
+    assert!(
+        failure.message.ends_with("failed with exit status: 2") && !failure.to_string().contains("CANARY"),
+        "{failure}"
+    );
+}
