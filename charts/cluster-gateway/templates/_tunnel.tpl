@@ -124,7 +124,7 @@ generated
 {{/*
 The Secret with the token of a cluster's agent, as JSON: `generation` and `name`. The hub signs the same token again for a Secret of the
 same name and account, so one that was deleted to revoke it is followed by one of another name: the account's annotation tells how many
-there were. (A deleted account comes back as another one to the hub, with another token whatever the Secret is called.) Takes `root` and
+there were. Without a hub to look at, the values tell. (A deleted account comes back as another one to the hub, with another token whatever the Secret is called.) Takes `root` and
 `cluster`.
 */}}
 {{- define "cluster-gateway.tunnel.agentToken" -}}
@@ -137,6 +137,7 @@ there were. (A deleted account comes back as another one to the hub, with anothe
 {{- $generation = add1 $generation -}}
 {{- end -}}
 {{- end -}}
+{{- $generation = max $generation (get (default dict .root.Values.tunnel.agentTokenGenerations) .cluster | default 1 | int) -}}
 {{- toJson (dict "generation" (toString $generation) "name" (include "cluster-gateway.tunnel.agentTokenName" (dict "cluster" .cluster "generation" $generation))) }}
 {{- end }}
 

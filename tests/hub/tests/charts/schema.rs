@@ -11,7 +11,7 @@ use crate::fixture::{Fixture, rendering};
 use crate::matrix;
 
 /// Values of the gateway's chart, and what is told of them.
-const WRONG: [(&str, &str); 19] = [
+const WRONG: [(&str, &str); 20] = [
     ("replica=3", "'replica' not allowed"),
     ("tls.certmanager.enabled=true", "'certmanager' not allowed"),
     ("tls.insecureSkipTLSVerify=true", "'insecureSkipTLSVerify' not allowed"),
@@ -24,6 +24,7 @@ const WRONG: [(&str, &str); 19] = [
     ("port=99999", "/port"),
     ("featureGates.HealthinessCheck=yes", "/featureGates/HealthinessCheck"),
     ("access[0].name=a,access[0].subjects[0].kind=User,access[0].subjects[0].name=b,access[0].verbs[0]=*", "verbs"),
+    ("tunnel.server.enabled=true,tunnel.agentTokenGenerations.berlin=0", "agentTokenGenerations"),
     ("service.name=Door", "/service/name"),
     ("secretNamespace=Clusters", "/secretNamespace"),
     ("tls.existingSecret=mine", "tls.caBundle is required"),
@@ -101,6 +102,7 @@ pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
         rendering(fixture, "schema::helm lint has nothing to say", lint),
         rendering(fixture, "schema::wrong values are refused", |helm, _| refused(helm, "", &WRONG)),
+        rendering(fixture, "schema::an empty list of clusters does not grant all of them", empty_access),
         rendering(fixture, "schema::contradictions about the tunnel are refused", |helm, _| {
             refused(helm, "", &CONTRADICTIONS)
         }),
@@ -126,6 +128,18 @@ fn lint(helm: &Helm, directory: PathBuf) -> Result<()> {
             .context(case.name)?;
         ensure!(!text.contains("[WARNING]") && text.contains("0 chart(s) failed"), "{}: {text}", case.name);
     }
+    Ok(())
+}
+
+fn empty_access(helm: &Helm, _: PathBuf) -> Result<()> {
+    let access = |clusters: &str| {
+        let subjects = r#""subjects":[{"kind":"User","name":"b"}]"#;
+        let words = [format!(r#"--set-json=access=[{{"name":"a",{clusters}{subjects}}}]"#)];
+        helm.template("door", "vela-system", &[words, ["--set=image.repository=x".to_owned()]].concat())
+    };
+    access("")?;
+    let error = format!("{:#}", access(r#""clusters":[],"#).err().context("an empty list is accepted")?);
+    ensure!(error.contains("/access/0/clusters") && error.contains("minItems"), "{error}");
     Ok(())
 }
 
