@@ -5,6 +5,7 @@
 
 mod account;
 mod agent;
+mod charts;
 mod claim;
 mod command;
 mod contexts;

@@ -5,19 +5,21 @@ use std::time::Duration;
 
 use crate::session::{Options, Session};
 use crate::trouble::Result;
-use crate::{helm, output, span};
+use crate::{charts, helm, output, span};
 
 /// Runs helm with the gateway's chart for the hub of your context. Without helm, `--print` on a
 /// machine that has it makes manifests for `kubectl apply`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  kubectl clusters install --chart charts/cluster-gateway --set image.repository=registry.example/cluster-gateway
-  kubectl clusters install --chart charts/cluster-gateway --print > gateway.yaml")]
+  kubectl clusters install --set image.repository=registry.example/cluster-gateway
+  kubectl clusters install --print > gateway.yaml
+  kubectl clusters install --chart ./charts/cluster-gateway    # another chart than this program's")]
 pub struct Install {
-    /// The chart cluster-gateway: a directory, or an address that helm knows
-    #[arg(long, value_name = "CHART", default_value = "charts/cluster-gateway")]
-    chart: String,
+    /// The chart cluster-gateway: a directory, or an address that helm knows [default: the one of
+    /// this program's version]
+    #[arg(long, value_name = "CHART")]
+    chart: Option<String>,
     /// Name of the release
     #[arg(long, value_name = "NAME", default_value = "cluster-gateway")]
     release: String,
@@ -43,7 +45,8 @@ pub struct Install {
 
 impl Install {
     pub async fn run(&self, options: &Options) -> Result<ExitCode> {
-        let mut words = self.words(options);
+        let chart = charts::GATEWAY.or(self.chart.as_deref())?;
+        let mut words = self.words(options, &chart.place);
         if self.print {
             words.extend(version(options).await);
         }
@@ -55,10 +58,10 @@ impl Install {
         Ok(ExitCode::SUCCESS)
     }
 
-    fn words(&self, options: &Options) -> Vec<String> {
+    fn words(&self, options: &Options, chart: &str) -> Vec<String> {
         let command: &[&str] = if self.print { &["template"] } else { &["upgrade", "--install"] };
         let mut words: Vec<String> = command.iter().map(|&word| word.to_owned()).collect();
-        words.extend([self.release.clone(), self.chart.clone(), format!("--namespace={}", self.namespace)]);
+        words.extend([self.release.clone(), chart.to_owned(), format!("--namespace={}", self.namespace)]);
         if !self.print {
             let wait = format!("--timeout={}s", self.wait.as_secs().max(1));
             words.extend(["--create-namespace".to_owned(), "--wait".to_owned(), wait]);

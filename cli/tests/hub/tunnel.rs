@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use hub_tests::helm::{Chart, Helm};
+use hub_tests::helm::Helm;
 use hub_tests::hub::SECRET_NAMESPACE;
 use hub_tests::kubectl::{Kubectl, Output};
 use hub_tests::testbed::Testbed;
@@ -83,8 +83,9 @@ impl Walk<'_> {
     }
 
     fn line(&self) -> String {
-        let (helm, chart): (_, PathBuf) = (provide(Tool::Helm).unwrap_or_default(), Chart::Agent.directory());
-        format!("{} --helm {} --agent-chart {}", self.member(), helm.display(), chart.display())
+        // By the chart that the program holds.
+        let helm: PathBuf = provide(Tool::Helm).unwrap_or_default();
+        format!("{} --helm {}", self.member(), helm.display())
     }
 
     /// Nothing on this hub says where agents link to.

@@ -12,7 +12,7 @@ use crate::agent::{self, Servers};
 use crate::member::Member;
 use crate::session::Session;
 use crate::trouble::{Result, Trouble};
-use crate::{helm, namespace, output, servers};
+use crate::{charts, helm, namespace, output, servers};
 
 /// Options of `join --tunnel`.
 #[derive(Debug, clap::Args)]
@@ -29,9 +29,10 @@ pub struct Tunnel {
     /// PEM of the CA of the certificate there [default: what the gateway's chart generated]
     #[arg(long, value_name = "FILE", requires = "tunnel")]
     server_ca: Option<PathBuf>,
-    /// The chart tunnel-agent: a directory, or an address that helm knows
-    #[arg(long, value_name = "CHART", requires = "tunnel", default_value = "charts/tunnel-agent")]
-    agent_chart: String,
+    /// The chart tunnel-agent: a directory, or an address that helm knows [default: the one of this
+    /// program's version]
+    #[arg(long, value_name = "CHART", requires = "tunnel")]
+    agent_chart: Option<String>,
     /// The agent's image [default: the chart's]
     #[arg(long, value_name = "IMAGE", requires = "tunnel")]
     agent_image: Option<String>,
@@ -95,7 +96,8 @@ impl Tunnel {
         servers: &Servers,
         version: &str,
     ) -> Result<Vec<Value>> {
-        let words = ["template", agent::RELEASE, &self.agent_chart, "--namespace", namespace, "--values", "-"];
+        let chart = charts::AGENT.or(self.agent_chart.as_deref())?;
+        let words = ["template", agent::RELEASE, &chart.place, "--namespace", namespace, "--values", "-"];
         // helm asks nobody while it renders, and supposes a version of its own.
         let words = words.into_iter().chain(["--kube-version", version]).map(str::to_owned).collect::<Vec<_>>();
         let values = agent::values(name, servers, self.agent_image.as_deref());
