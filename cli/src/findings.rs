@@ -201,8 +201,8 @@ pub fn right(who: &str, need: &Need, namespace: &str, allowed: bool) -> Finding 
     }
 }
 
-/// Of a cluster.
-pub fn cluster(row: &Row, remedy: &str, now: i64) -> Vec<Finding> {
+/// Of a cluster, which is `insecure` if its certificate is not verified.
+pub fn cluster(row: &Row, insecure: bool, remedy: &str, now: i64) -> Vec<Finding> {
     let name = &row.name;
     let mut found = vec![match row.status {
         "Ready" => {
@@ -213,6 +213,12 @@ pub fn cluster(row: &Row, remedy: &str, now: i64) -> Vec<Finding> {
         "Unhealthy" => Finding::warning(format!("{name}: {}", row.reason), "it answers: ask who reported it"),
         status => Finding::bad(format!("{name}: {status}: {}", row.reason), remedy),
     }];
+    if insecure {
+        found.push(Finding::bad(
+            format!("{name}: nobody verifies its certificate: whoever is in between gets its credential"),
+            format!("register its CA: `kubectl clusters join {name}` with a kubeconfig that has it"),
+        ));
+    }
     if let Some(end) = row.credential_expires_at {
         let credential = ending(
             &format!("{name}: its credential"),
@@ -282,6 +288,21 @@ mod tests {
         let at = |now| front_proxy(&data, now)[0].mark;
         assert_eq!([at(end - SOON - 1), at(end - 60), at(end)], [Mark::Good, Mark::Warning, Mark::Bad]);
         assert_eq!(front_proxy(&BTreeMap::new(), 0)[0].mark, Mark::Bad);
+    }
+
+    #[test]
+    fn a_member_that_nobody_verifies_is_bad() {
+        let row = Row {
+            name: "berlin".into(),
+            status: "Ready",
+            endpoint_type: ENDPOINT_TYPE_CONST.into(),
+            endpoint: "https://10.0.0.7:6443".into(),
+            ..Row::default()
+        };
+        assert_eq!(marks(&cluster(&row, false, "", 0)), [Mark::Good]);
+        let found = cluster(&row, true, "", 0);
+        assert_eq!(marks(&found), [Mark::Good, Mark::Bad]);
+        assert!(found[1].what.contains("nobody verifies") && found[1].remedy.contains("join berlin"), "{found:?}");
     }
 
     #[test]

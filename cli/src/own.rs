@@ -12,10 +12,18 @@ use secrecy::ExposeSecret;
 use crate::contexts;
 use crate::trouble::{Result, Trouble};
 
-/// What the member's certificate is verified against.
-pub fn trust(cluster: &Cluster) -> Result<Trust> {
-    if cluster.insecure_skip_tls_verify == Some(true) {
+/// What the member's certificate is verified against. That a person does not verify it is not
+/// passed on to the gateway, and to everybody there, unless they said so: `insecure`.
+pub fn trust(cluster: &Cluster, insecure: bool) -> Result<Trust> {
+    if insecure {
         return Ok(Trust::Insecure);
+    }
+    if cluster.insecure_skip_tls_verify == Some(true) {
+        return Err(Trouble::usage(
+            "your kubeconfig does not verify the member's certificate, and the gateway would not either",
+            "give the context the member's CA (certificate-authority), or say --insecure-skip-tls-verify: whoever is \
+             between the gateway and the member gets its token then",
+        ));
     }
     let bundle = given(
         cluster.certificate_authority_data.as_deref(),
@@ -100,12 +108,14 @@ mod tests {
 
     #[test]
     fn trust_is_what_the_kubeconfig_says() {
-        assert_eq!(trust(&Cluster::default()).unwrap(), Trust::SystemRoots);
+        assert_eq!(trust(&Cluster::default(), false).unwrap(), Trust::SystemRoots);
         let insecure = Cluster { insecure_skip_tls_verify: Some(true), ..Cluster::default() };
-        assert_eq!(trust(&insecure).unwrap(), Trust::Insecure);
+        let trouble = trust(&insecure, false).unwrap_err();
+        assert!(trouble.remedy.contains("--insecure-skip-tls-verify"), "{trouble}");
+        assert_eq!(trust(&insecure, true).unwrap(), Trust::Insecure);
         let data = Cluster { certificate_authority_data: Some("UEVN".into()), ..Cluster::default() };
-        assert_eq!(trust(&data).unwrap(), Trust::Bundle(b"PEM".to_vec()));
+        assert_eq!(trust(&data, false).unwrap(), Trust::Bundle(b"PEM".to_vec()));
         let lost = Cluster { certificate_authority: Some("/nowhere/ca.crt".into()), ..Cluster::default() };
-        assert!(trust(&lost).unwrap_err().what.contains("/nowhere/ca.crt"));
+        assert!(trust(&lost, false).unwrap_err().what.contains("/nowhere/ca.crt"));
     }
 }

@@ -41,7 +41,7 @@ pub struct Agents {
 }
 
 /// A cluster in a table, or in a document.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Row {
     pub name: String,
@@ -168,6 +168,7 @@ mod tests {
             uid: String::new(),
             endpoint: Some(EndpointType::Const),
             address: Some("https://10.0.0.7:6443".into()),
+            insecure: false,
             credential: Some("ServiceAccountToken".into()),
             health: Some(Health::default()),
         };

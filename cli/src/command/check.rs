@@ -312,8 +312,9 @@ async fn clusters(session: &Session, name: Option<&ClusterName>) -> Result<Vec<F
             .err()
             .map(|failure| format!("{}; `kubectl clusters probe {name}` tells more", hops::remedy(failure, &name)));
         let remedy = remedy.unwrap_or_default();
+        let insecure = cluster.insecure;
         let facts = Facts { registered: known.remove(&name), cluster, answer: Some(outcome.result), agents: None };
-        findings::cluster(&Row::new(&facts, now()), &remedy, now())
+        findings::cluster(&Row::new(&facts, now()), insecure, &remedy, now())
     });
     Ok(found.collect())
 }

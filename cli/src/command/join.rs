@@ -45,6 +45,9 @@ pub struct Join {
     /// URL of the member's API server for the gateway [default: the one in your kubeconfig]
     #[arg(long, value_name = "URL")]
     endpoint: Option<String>,
+    /// Let the gateway not verify the member's certificate
+    #[arg(long, conflicts_with = "tunnel")]
+    insecure_skip_tls_verify: bool,
     /// Namespace of the ServiceAccount on the member
     #[arg(long, value_name = "NAMESPACE", default_value = "cluster-gateway")]
     account_namespace: String,
@@ -86,6 +89,9 @@ impl Join {
         let name = selection::name(&self.name)?;
         let (kubeconfig, context) = self.member.read(session, name.as_str())?;
         let endpoint = self.endpoint(&kubeconfig, &context)?;
+        if !self.tunnel.wanted {
+            self.trust(&kubeconfig, &context)?;
+        }
         let rights = if self.use_own_credential { None } else { Some(self.rights()?) };
         let registrations = Registrations::of(session).await?;
         let existing = registrations.find(&name).await?;
@@ -165,6 +171,11 @@ impl Join {
         })
     }
 
+    fn trust(&self, kubeconfig: &Kubeconfig, context: &str) -> Result<Trust> {
+        let (cluster, _) = contexts::parts(kubeconfig, contexts::named(kubeconfig, Some(context))?)?;
+        trust(cluster, self.insecure_skip_tls_verify)
+    }
+
     fn rights(&self) -> Result<Rights> {
         let choices = ROLES.join(", ");
         let missing = || {
@@ -196,7 +207,8 @@ impl Join {
             // The agent dials what pods dial.
             ClusterSecret::new(ClusterEndpoint::ClusterProxy, Trust::Bundle(identity.authority.clone()), credential)
         } else {
-            let mut secret = ClusterSecret::new(ClusterEndpoint::at(endpoint), trust(cluster)?, credential);
+            let mut secret =
+                ClusterSecret::new(ClusterEndpoint::at(endpoint), self.trust(kubeconfig, context)?, credential);
             secret.tls_server_name.clone_from(&cluster.tls_server_name);
             secret
         };

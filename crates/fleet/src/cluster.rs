@@ -20,6 +20,8 @@ pub struct Cluster {
     pub endpoint: Option<EndpointType>,
     /// The URL of a member with a fixed one.
     pub address: Option<String>,
+    /// Whether nobody verifies the certificate of a member with a fixed URL.
+    pub insecure: bool,
     /// A [`api::secret::CredentialType`], as written; `None`: the object does not say.
     pub credential: Option<String>,
     /// What was last reported; `None`: the object does not say.
@@ -76,6 +78,7 @@ struct Endpoint {
 #[derive(Deserialize)]
 struct Const {
     address: Option<String>,
+    insecure: Option<bool>,
 }
 
 #[derive(Deserialize)]
@@ -97,6 +100,7 @@ impl Item {
             labels: self.metadata.labels,
             uid: self.metadata.uid,
             endpoint: kind,
+            insecure: fixed.as_ref().is_some_and(|fixed| fixed.insecure == Some(true)),
             address: fixed.and_then(|fixed| fixed.address),
             credential: self.spec.access.credential.map(|credential| credential.r#type),
             health: self.status,
