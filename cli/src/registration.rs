@@ -149,9 +149,27 @@ impl Registrations {
         self.session.within(patched).await.map_err(|trouble| self.refused(trouble, "patch"))
     }
 
+    /// The same, if the Secret is still as it was at `version`.
+    pub async fn patch_at(&self, name: &ClusterName, version: &str, patch: &Value) -> Result<Secret> {
+        let mut patch = patch.clone();
+        // Given in a patch, it is a condition: another one is answered 409
+        // (<https://kubernetes.io/docs/reference/using-api/api-concepts/#patch-and-apply>).
+        patch["metadata"]["resourceVersion"] = version.into();
+        self.patch(name, &patch).await
+    }
+
+    /// Deletes this very Secret, if nobody changed it since it was read.
+    pub async fn delete_unchanged(&self, secret: &Secret) -> Result<()> {
+        self.delete_if(secret, secret.resource_version()).await
+    }
+
     /// Deletes this very Secret.
     pub async fn delete(&self, secret: &Secret) -> Result<()> {
-        let preconditions = Preconditions { uid: secret.uid(), resource_version: None };
+        self.delete_if(secret, None).await
+    }
+
+    async fn delete_if(&self, secret: &Secret, resource_version: Option<String>) -> Result<()> {
+        let preconditions = Preconditions { uid: secret.uid(), resource_version };
         let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
         let deleted = self.session.within(self.secrets.delete(&secret.name_any(), &params)).await;
         deleted.map(drop).map_err(|trouble| self.refused(trouble, "delete"))

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use api::secret::{ENDPOINT_TYPE_CLUSTER_PROXY, ENDPOINT_TYPE_LABEL};
+use api::secret::{ENDPOINT_TYPE_CLUSTER_PROXY, ENDPOINT_TYPE_LABEL, MEMBER_ACCOUNT_ANNOTATION, MEMBER_UID_ANNOTATION};
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt as _;
 use serde_json::json;
@@ -47,6 +47,10 @@ impl Rename {
             None => drop(registrations.write(&copy(&secret, new.as_str()), None).await?),
             // Of a rename that did not come to its end.
             Some(other) if other.data == secret.data => {}
+            // The same, and the old one has another token since.
+            Some(other) if is_copy(&other, &secret) => {
+                registrations.write(&copy(&secret, new.as_str()), Some(&other)).await?;
+            }
             Some(_) => {
                 let remedy = format!("choose another name, or `kubectl clusters detach {new}` first");
                 return Err(Trouble::usage(format!("the name {new} is taken"), remedy));
@@ -59,11 +63,23 @@ impl Rename {
             );
             trouble.when(format!("{new} is registered, but does not answer")).remedied(remedy)
         })?;
-        registrations.delete(&secret).await?;
+        registrations.delete_unchanged(&secret).await.map_err(|trouble| {
+            let remedy = "see whether a rotate runs, and run the same command again";
+            trouble.when(format!("{old} was changed meanwhile, and stays beside {new}")).remedied(remedy)
+        })?;
         output::say(&format!("Roles that name {old} in resourceNames of clustergateways/proxy must name {new}."));
         output::print(&format!("cluster {old} is now {new}\n"))?;
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// Whether both are of one account of one member: a rename made the one from the other.
+fn is_copy(one: &Secret, other: &Secret) -> bool {
+    let of = |secret: &Secret| {
+        let said = |key: &str| secret.annotations().get(key).cloned();
+        Some((said(MEMBER_UID_ANNOTATION)?, said(MEMBER_ACCOUNT_ANNOTATION)?))
+    };
+    of(one).is_some_and(|known| of(other) == Some(known))
 }
 
 fn copy(secret: &Secret, name: &str) -> serde_json::Value {
@@ -74,4 +90,21 @@ fn copy(secret: &Secret, name: &str) -> serde_json::Value {
         "metadata": {"name": name, "namespace": secret.namespace(), "labels": secret.labels(), "annotations": secret.annotations()},
         "data": secret.data,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_is_of_the_same_account() {
+        let secret = |uid: &str, account: &str| -> Secret {
+            let annotations = json!({MEMBER_UID_ANNOTATION: uid, MEMBER_ACCOUNT_ANNOTATION: account});
+            serde_json::from_value(json!({"metadata": {"name": "c", "annotations": annotations}})).unwrap()
+        };
+        assert!(is_copy(&secret("u", "ns/a"), &secret("u", "ns/a")));
+        for other in [secret("v", "ns/a"), secret("u", "ns/b"), Secret::default()] {
+            assert!(!is_copy(&secret("u", "ns/a"), &other) && !is_copy(&other, &Secret::default()));
+        }
+    }
 }

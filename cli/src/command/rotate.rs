@@ -68,14 +68,22 @@ impl Rotate {
         let old = member.token_secrets(&account).await?;
         let new = member.new_token(&account, &owner).await?;
         let token = STANDARD.encode(new.value.expose_secret());
-        let patched = registrations.patch(&name, &json!({"data": {TOKEN_KEY: token}})).await?;
+        let read = before.resource_version().unwrap_or_default();
+        let patched = match registrations.patch_at(&name, &read, &json!({"data": {TOKEN_KEY: token}})).await {
+            Ok(patched) => patched,
+            // Nobody uses it. Its own failure is told less than the one that led to it.
+            Err(trouble) => return Err(withdrawn(&member, &account, &new.secret, trouble).await),
+        };
         let version = patched.resource_version().unwrap_or_default();
         output::say(&format!("Secret {}/{}: a new token, registered", account.namespace, new.secret));
         sleep(self.grace).await;
         if let Err(trouble) = works(session, &name, &account, &version).await {
             let before = before.data.unwrap_or_default().remove(TOKEN_KEY);
-            return Err(self.put_back(&registrations, &name, before, trouble).await);
+            return Err(self.put_back(&registrations, &name, (&version, before), trouble).await);
         }
+        // Of two that rotate at once, only the one whose token is registered ends others.
+        let now = registrations.get(&name).await?.data.unwrap_or_default().remove(TOKEN_KEY);
+        refuse_overtaken(now.as_ref(), new.value.expose_secret(), &name)?;
         for secret in &old {
             let secret = secret.name_any();
             member.revoke(&account, &secret).await?;
@@ -101,12 +109,13 @@ impl Rotate {
         &self,
         registrations: &Registrations,
         name: &ClusterName,
-        before: Option<ByteString>,
+        (version, before): (&str, Option<ByteString>),
         trouble: Trouble,
     ) -> Trouble {
         let trouble = trouble.when("the new token does not work");
         let Some(before) = before else { return trouble };
-        match registrations.patch(name, &json!({"data": {TOKEN_KEY: STANDARD.encode(before.0)}})).await {
+        let patch = json!({"data": {TOKEN_KEY: STANDARD.encode(before.0)}});
+        match registrations.patch_at(name, version, &patch).await {
             Ok(_) => trouble.when("nothing was revoked, and the old token is registered again"),
             Err(worse) => worse.when(format!("{}; the old token could not be registered again", trouble.what)),
         }
@@ -121,6 +130,31 @@ impl Rotate {
     }
 }
 
+/// The Secret could not be changed, or somebody else changed it: the token that was made goes.
+async fn withdrawn(member: &Member, account: &Account, secret: &str, trouble: Trouble) -> Trouble {
+    let left = match member.revoke(account, secret).await {
+        Ok(()) => String::new(),
+        Err(_) => format!("; the new token in {}/{secret} on the member is left over", account.namespace),
+    };
+    let trouble = trouble.when(format!("the new token could not be registered, nothing was revoked{left}"));
+    if trouble.what.contains("has been modified") {
+        return trouble
+            .remedied("somebody else changes the cluster's Secret: see whether another rotate runs, then again");
+    }
+    trouble
+}
+
+/// Refuses to end tokens when another one than the `new` is registered by now.
+fn refuse_overtaken(registered: Option<&ByteString>, new: &str, name: &ClusterName) -> Result<()> {
+    if registered.is_some_and(|token| token.0 == new.as_bytes()) {
+        return Ok(());
+    }
+    Err(Trouble::failed(
+        format!("somebody else registered another token of {name} meanwhile: nothing was revoked"),
+        format!("run `kubectl clusters rotate {name}` again when no other runs: it ends what is left over"),
+    ))
+}
+
 /// Whether the cluster answers with the credential of its Secret since `version`.
 async fn works(session: &Session, name: &ClusterName, account: &Account, version: &str) -> Result<()> {
     for _ in 0..ANSWERS {
@@ -128,4 +162,23 @@ async fn works(session: &Session, name: &ClusterName, account: &Account, version
         until_answered(session, name, Some(&account.user()), LIMIT).await?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_end_only_for_the_one_that_is_registered() {
+        let berlin = ClusterName::parse("berlin").unwrap();
+        let token = |text: &str| ByteString(text.as_bytes().to_vec());
+        assert_eq!(refuse_overtaken(Some(&token("new")), "new", &berlin), Ok(()));
+        for other in [Some(token("theirs")), None] {
+            let trouble = refuse_overtaken(other.as_ref(), "new", &berlin).unwrap_err();
+            assert!(
+                trouble.what.contains("nothing was revoked") && trouble.remedy.contains("rotate berlin"),
+                "{trouble}"
+            );
+        }
+    }
 }

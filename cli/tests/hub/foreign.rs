@@ -26,6 +26,8 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         test(fixture, "foreign::only the registered member is acted upon", another_member),
         test(fixture, "foreign::agents and roles that somebody else made are not overwritten", not_overwritten),
         test(fixture, "foreign::a namespace with more in it stays", namespace_stays),
+        test(fixture, "foreign::a member that nobody verifies is joined only when that is said", insecure),
+        test(fixture, "foreign::a token that another rotate registered is not ended", rotated_at_once),
     ]
 }
 
@@ -230,5 +232,47 @@ fn namespace_stays(testbed: &Testbed) -> Result<()> {
     // Without it, the next detach takes the namespace too.
     ended(&joined.program, &joined.line(), 0)?;
     joined.admin.ok("delete configmap settings -n cli-nokia")?;
+    joined.detached()
+}
+
+fn insecure(testbed: &Testbed) -> Result<()> {
+    let joined = Joined::of(testbed, "imatra");
+    let own = testbed.launcher().file("cli-imatra.kubeconfig");
+    std::fs::copy(&joined.admin.kubeconfig, &own)?;
+    let kubectl = testbed.launcher().kubectl(&own);
+    let cluster = kubectl.ok("config view -o jsonpath={.clusters[0].name}")?;
+    kubectl.ok(&format!("config unset clusters.{cluster}.certificate-authority"))?;
+    kubectl.ok(&format!("config set clusters.{cluster}.insecure-skip-tls-verify true"))?;
+    let line = joined.line().replace(&*joined.admin.kubeconfig.to_string_lossy(), &own.to_string_lossy());
+    joined.refused(&line, 2, &["does not verify the member's certificate", "--insecure-skip-tls-verify"])?;
+    ensure!(!joined.admin.ok("get clusterrolebindings -o name")?.contains("imatra"), "something was made");
+    ended(&joined.program, &format!("{line} --insecure-skip-tls-verify"), 0)?;
+    let checked = ended(&joined.program, "check imatra", 1)?.stdout;
+    ensure!(checked.contains("✗ imatra: nobody verifies its certificate"), "{checked}");
+    joined.detached()
+}
+
+/// While one rotate waits, another one registers its token.
+fn rotated_at_once(testbed: &Testbed) -> Result<()> {
+    let joined = Joined::new(testbed, "ylivieska")?;
+    let hub = testbed.hub.server.kubectl();
+    let list = "get secrets -n cli-ylivieska --field-selector type=kubernetes.io/service-account-token -o name";
+    let token = format!("get secret ylivieska -n {SECRET_NAMESPACE} -o jsonpath={{.data.token}}");
+    let first = hub.ok(&token)?;
+    let slow = format!("rotate ylivieska {} --grace 20s", joined.member());
+    let quick = format!("rotate ylivieska {} --grace 1s", joined.member());
+    std::thread::scope(|scope| -> Result<()> {
+        let waiting = scope.spawn(|| ended(&joined.program, &slow, 1));
+        wait::until_true("its token", LIMIT, || Ok(joined.admin.ok(list)?.lines().count() == 2))?;
+        // Registered, and not only made: the quick one would win otherwise.
+        wait::until_true("its token on the hub", LIMIT, || Ok(hub.ok(&token)? != first))?;
+        ended(&joined.program, &quick, 0)?;
+        let told = waiting.join().expect("no panic")?.stderr;
+        ensure!(told.contains("nothing was revoked") && told.contains("remedy: "), "{told}");
+        Ok(())
+    })?;
+    joined.works()?;
+    ended(&joined.program, &quick, 0)?;
+    ensure!(joined.admin.ok(list)?.lines().count() == 1, "a token is left over");
     joined.detached()
 }
