@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use fleet::{Failure, Fleet, Limits, answer};
+use fleet::{Failure, Fleet, Limits, answer, bounded};
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderValue, Method, Request};
 use k8s_openapi::api::core::v1::Namespace;
@@ -62,7 +62,7 @@ impl Session {
         let kubeconfig = contexts::read(options.kubeconfig.as_deref())?;
         let context = contexts::named(&kubeconfig, options.context.as_deref())?.name.clone();
         let config = config(&kubeconfig, &context, options.request_timeout).await?;
-        let fleet = Fleet::try_from(config).map_err(|error| unusable(&context, &Failure::from(error).message))?;
+        let fleet = Fleet::new(connected(config, &context)?);
         Ok(Self { fleet, kubeconfig, context, options, hub_uid: Arc::default() })
     }
 
@@ -115,8 +115,13 @@ fn unidentified(trouble: Trouble) -> Trouble {
 /// A client for another context: a member, as the person reaches it.
 pub async fn client(kubeconfig: &Kubeconfig, context: &str, connecting: Duration) -> Result<(Client, Config)> {
     let config = config(kubeconfig, context, connecting).await?;
-    let client = Client::try_from(config.clone()).map_err(|error| unusable(context, &Failure::from(error).message))?;
-    Ok((client, config))
+    Ok((connected(config.clone(), context)?, config))
+}
+
+/// No answer of a server fills the memory: each has an end.
+fn connected(config: Config, context: &str) -> Result<Client> {
+    let client = Client::try_from(config).map_err(|error| unusable(context, &Failure::from(error).message))?;
+    Ok(bounded(client, LARGEST))
 }
 
 async fn config(kubeconfig: &Kubeconfig, context: &str, connecting: Duration) -> Result<Config> {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use api::cluster_name::ClusterName;
 use fleet::{Failure, Kind, Outcome};
@@ -23,6 +24,8 @@ use crate::trouble::{self, Exit, Result, Trouble};
 const PAGE: usize = 500;
 /// Pages of one cluster.
 const PAGES: usize = 1000;
+/// What is kept of all clusters' answers, in bytes: what is shown has to fit the memory.
+const MOST: usize = 512 << 20;
 /// Reason of the failure of a cluster that has no such resource.
 const UNHEARD_OF: &str = "NoSuchResource";
 /// The resource is looked up on the hub, and in each cluster that does not have it by that path.
@@ -56,6 +59,9 @@ pub struct Get {
     output: Option<Format>,
 }
 
+/// What may still be kept, in bytes.
+struct Room(AtomicUsize);
+
 /// What came of one cluster.
 enum Found {
     Rows(Part),
@@ -78,8 +84,9 @@ impl Get {
             }
             asked => asked.ok().and_then(|asked| asked.ok().flatten()),
         };
-        let all =
-            session.fleet.each(clusters, session.limits(), |_, client| self.read(client, &wanted, guide.as_ref()));
+        let room = &Room(AtomicUsize::new(MOST));
+        let read = |_, client| self.read(client, &wanted, guide.as_ref(), room);
+        let all = session.fleet.each(clusters, session.limits(), read);
         let mut line = Line::new("asked");
         let outcomes = all.in_order(|progress, event| line.tell(progress, event)).await;
         drop(line);
@@ -95,17 +102,18 @@ impl Get {
         client: Client,
         wanted: &Wanted,
         guide: Option<&Resource>,
+        room: &Room,
     ) -> std::result::Result<Found, Failure> {
         let absent = match guide {
             None => None,
-            Some(guide) => match self.read_at(&client, wanted, guide).await {
+            Some(guide) => match self.read_at(&client, wanted, guide, room).await {
                 // It may have it elsewhere, or another age of API servers. One object may be absent.
                 Err(failure) if is_unknown(&failure) => Some(failure),
                 outcome => return outcome,
             },
         };
         match discover(&client, wanted).await? {
-            Some(own) if guide != Some(&own) => self.read_at(&client, wanted, &own).await,
+            Some(own) if guide != Some(&own) => self.read_at(&client, wanted, &own, room).await,
             found => Err(absent.filter(|_| found.is_some()).unwrap_or_else(|| Failure {
                 reason: UNHEARD_OF.to_owned(),
                 ..Failure::own(format!("it has no resource {:?}", self.resource))
@@ -113,7 +121,13 @@ impl Get {
         }
     }
 
-    async fn read_at(&self, client: &Client, wanted: &Wanted, at: &Resource) -> std::result::Result<Found, Failure> {
+    async fn read_at(
+        &self,
+        client: &Client,
+        wanted: &Wanted,
+        at: &Resource,
+        room: &Room,
+    ) -> std::result::Result<Found, Failure> {
         let namespace = if self.all_namespaces { None } else { Some(self.namespace.as_deref().unwrap_or("default")) };
         let path = at.path(namespace, wanted.object.as_deref());
         let whole = matches!(self.output, Some(Format::Json | Format::Yaml | Format::Name));
@@ -122,6 +136,7 @@ impl Get {
         for _ in 0..PAGES {
             let accept = if whole { session::JSON } else { tables::ACCEPT };
             let body = session::get(client, &format!("{path}?{}", self.query(at, &next)), accept).await?;
+            room.take(body.len())?;
             next = found.add(&body)?;
             if next.is_empty() {
                 return Ok(found);
@@ -174,6 +189,19 @@ impl Get {
             }
         }
         Ok(failed(&failures))
+    }
+}
+
+// === impl Room ===
+
+impl Room {
+    fn take(&self, bytes: usize) -> std::result::Result<(), Failure> {
+        let left = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes));
+        left.map(drop).map_err(|_| {
+            Failure::own(format!(
+                "all clusters together have more than {MOST} bytes of this: ask for less, or for fewer"
+            ))
+        })
     }
 }
 
@@ -248,4 +276,18 @@ pub fn failed(failures: &[Failure]) -> ExitCode {
         output::say(&format!("error: {cluster}{cause}{remedy}"));
     }
     if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(Exit::Failed as u8) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_answers_together_have_an_end() {
+        let room = Room(AtomicUsize::new(10));
+        assert!(room.take(4).is_ok() && room.take(6).is_ok() && room.take(0).is_ok());
+        assert!(room.take(1).unwrap_err().message.contains("ask for less"));
+        let room = Room(AtomicUsize::new(10));
+        assert!(room.take(11).is_err() && room.take(10).is_ok(), "what is too much takes no room");
+    }
 }

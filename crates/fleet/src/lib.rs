@@ -4,6 +4,7 @@
 //! It knows the gateway by its API only, so that whatever serves that API serves these clients.
 
 mod answer;
+mod bounded;
 mod cluster;
 mod each;
 mod failure;
@@ -13,6 +14,7 @@ mod retry_after;
 mod through;
 
 pub use self::answer::answer;
+pub use self::bounded::bounded;
 pub use self::cluster::{Cluster, EndpointType};
 pub use self::each::{Each, Event, Limits, Outcome, Progress, each};
 pub use self::failure::{Failure, Kind};

@@ -1,0 +1,67 @@
+//! A client whose answers have an end: kube reads each whole, however long it is.
+
+use std::task::{Context, Poll};
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use http::{Request, Response};
+use http_body_util::Limited;
+use kube::Client;
+use kube::client::Body;
+use tower::Service;
+
+/// The client, behind what counts.
+#[derive(Clone)]
+struct Bounded {
+    client: Client,
+    most: usize,
+}
+
+/// The same client; an answer of more than `most` bytes breaks off. Streams count too: whoever
+/// follows one for long begins it again.
+pub fn bounded(client: Client, most: usize) -> Client {
+    let (namespace, end) = (client.default_namespace().to_owned(), *client.valid_until());
+    Client::new(Bounded { client, most }, namespace).with_valid_until(end)
+}
+
+impl Service<Request<Body>> for Bounded {
+    type Response = Response<Limited<Body>>;
+    type Error = kube::Error;
+    type Future = BoxFuture<'static, Result<Self::Response, kube::Error>>;
+
+    /// Always: the client waits for its own room when a request is there.
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), kube::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let Self { client, most } = self.clone();
+        async move { Ok(client.send(request).await?.map(|body| Limited::new(body, most))) }.boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use k8s_openapi::api::core::v1::Namespace;
+    use kube::api::Api;
+    use tower::service_fn;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_answer_that_is_too_long_breaks_off() {
+        const MOST: usize = 1000;
+        let answering = |padding: usize| {
+            let namespace = serde_json::json!({"metadata": {"name": "n", "annotations": {"a": "x".repeat(padding)}}});
+            let answer = move |_: Request<Body>| {
+                let body = Body::from(Bytes::from(namespace.to_string()).to_vec());
+                async move { Ok::<_, kube::Error>(Response::new(body)) }
+            };
+            Api::<Namespace>::all(bounded(Client::new(service_fn(answer), "default"), MOST))
+        };
+        assert_eq!(answering(10).get("n").await.unwrap().metadata.name.as_deref(), Some("n"));
+        let failure = crate::Failure::from(answering(MOST).get("n").await.unwrap_err());
+        assert!(failure.to_string().contains("length limit exceeded"), "{failure}");
+    }
+}
