@@ -73,7 +73,7 @@ mod tests {
         Account { namespace: "ns".into(), name: name.into() }
     }
 
-    fn object(labels: Value, annotations: Value) -> ServiceAccount {
+    fn object(labels: &Value, annotations: &Value) -> ServiceAccount {
         serde_json::from_value(json!({"metadata": {"name": "x", "labels": labels, "annotations": annotations}}))
             .unwrap()
     }
@@ -89,8 +89,8 @@ mod tests {
             assert!(!other.is_on(&made));
             assert!(other.refusal(&made).unwrap().contains("another hub"));
         }
-        let labelled = object(json!({MANAGED_BY.0: MANAGED_BY.1}), json!({}));
-        let annotated = object(json!({}), json!({ANNOTATION: "hub/berlin"}));
+        let labelled = object(&json!({MANAGED_BY.0: MANAGED_BY.1}), &json!({}));
+        let annotated = object(&json!({}), &json!({ANNOTATION: "hub/berlin"}));
         for foreign in [labelled, annotated] {
             assert!(own.refusal(&foreign).unwrap().contains("not made by this program"));
         }

@@ -225,7 +225,7 @@ fn namespace_stays(testbed: &Testbed) -> Result<()> {
     let told = ended(&joined.program, &format!("detach nokia {} --yes", joined.member()), 0)?.stderr;
     ensure!(told.contains("Namespace cli-nokia on the member: stays, it holds ConfigMap settings"), "{told}");
     let gone = || joined.admin.ok("get serviceaccounts -n cli-nokia -o name").map(|left| !left.contains("nokia"));
-    wait::until_true("the account to be gone", LIMIT, || gone())?;
+    wait::until_true("the account to be gone", LIMIT, gone)?;
     joined.admin.ok("get configmap settings -n cli-nokia").context("what somebody put there")?;
     let phase = joined.admin.ok("get namespace cli-nokia -o jsonpath={.status.phase}{.metadata.ownerReferences}")?;
     ensure!(phase == "Active", "{phase}");

@@ -103,6 +103,7 @@ pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         rendering(fixture, "schema::helm lint has nothing to say", lint),
         rendering(fixture, "schema::wrong values are refused", |helm, _| refused(helm, "", &WRONG)),
         rendering(fixture, "schema::an empty list of clusters does not grant all of them", empty_access),
+        rendering(fixture, "schema::an agent's token is another by the values alone", generations),
         rendering(fixture, "schema::contradictions about the tunnel are refused", |helm, _| {
             refused(helm, "", &CONTRADICTIONS)
         }),
@@ -128,6 +129,21 @@ fn lint(helm: &Helm, directory: PathBuf) -> Result<()> {
             .context(case.name)?;
         ensure!(!text.contains("[WARNING]") && text.contains("0 chart(s) failed"), "{}: {text}", case.name);
     }
+    Ok(())
+}
+
+/// Who renders without the hub sees no Secret that was deleted: one of the same name has the same
+/// token again.
+fn generations(helm: &Helm, _: PathBuf) -> Result<()> {
+    let secret = |values: &str| -> Result<String> {
+        let set = "--set=image.repository=x,tunnel.server.enabled=true,tunnel.server.image.repository=y,tunnel.agents={berlin}";
+        let documents = helm.template("door", "vela-system", &[format!("{set}{values}")])?;
+        let token = documents.iter().find(|document| document["type"] == "kubernetes.io/service-account-token");
+        Ok(token.context("no token")?["metadata"]["name"].as_str().unwrap_or_default().to_owned())
+    };
+    let names = [secret("")?, secret(",tunnel.agentTokenGenerations.berlin=2")?];
+    ensure!(names == ["tunnel-agent-berlin", "tunnel-token-2-berlin"], "{names:?}");
+    ensure!(secret(",tunnel.agentTokenGenerations.oslo=2")? == names[0], "another cluster's");
     Ok(())
 }
 
