@@ -145,11 +145,14 @@ fn outlived(testbed: &Testbed) -> Result<()> {
     // One that left the group is not led to the hub when its kubeconfig is gone.
     let file = testbed.launcher().file("cli-outlived-context");
     let script = format!(
-        "while test -e ${{KUBECONFIG%%:*}}; do sleep 0.05; done; {} config current-context > {1}.part 2>&1; mv {1}.part {1}",
+        "touch {1}.left; while test -e ${{KUBECONFIG%%:*}}; do sleep 0.05; done; \
+         {} config current-context > {1}.part 2>&1; mv {1}.part {1}",
         kubectl.display(),
         file.display()
     );
-    let script = format!("setsid sh -c '{script}' >/dev/null 2>&1 &");
+    // Before it has left, it would be ended with the group.
+    let left = file.display();
+    let script = format!("setsid sh -c '{script}' >/dev/null 2>&1 & until test -e {left}.left; do sleep 0.05; done");
     let left = program.args(["exec-each", CLUSTER, "--", "sh", "-c", &script]).run()?;
     ensure!(left.status == 0, "{left:?}");
     let told = wait::until("what it asks", LIMIT, || Ok(std::fs::read_to_string(&file)?))?;
