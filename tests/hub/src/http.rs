@@ -33,7 +33,7 @@ const LIMIT: Duration = Duration::from_secs(20);
 /// another connection (`awaitOpenSlotForStreamLocked` and `errCannotRewind` in `net/http`). Other
 /// tests cancel hundreds at once.
 const UNSENT: &str = "net/http: cannot rewind body after connection loss";
-/// Further ones for such a request.
+/// Of such a request, before the last.
 const TRIES: usize = 5;
 
 /// A caller of one server.
@@ -95,14 +95,13 @@ impl Client {
 
     /// Any request. One of which the hub itself says that it did not send it is sent again.
     pub fn send(&self, method: &Method, path: &str, headers: &[(&str, &str)], body: Bytes) -> Result<Response> {
-        let mut response = self.send_once(method, path, headers, body.clone())?;
         for _ in 0..TRIES {
+            let response = self.send_once(method, path, headers, body.clone())?;
             if !response.is_unsent() {
-                break;
+                return Ok(response);
             }
-            response = self.send_once(method, path, headers, body.clone())?;
         }
-        Ok(response)
+        self.send_once(method, path, headers, body)
     }
 
     fn send_once(&self, method: &Method, path: &str, headers: &[(&str, &str)], body: Bytes) -> Result<Response> {

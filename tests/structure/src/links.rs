@@ -15,7 +15,7 @@ pub fn links(text: &str) -> Vec<String> {
 pub fn anchors(text: &str) -> BTreeSet<String> {
     let mut seen = BTreeMap::<String, usize>::new();
     let headings = prose(text);
-    let headings = headings.lines().filter_map(|line| line.starts_with('#').then(|| line.trim_start_matches('#')));
+    let headings = headings.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#'));
     headings
         .map(|heading| {
             let kept = heading.trim().chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
