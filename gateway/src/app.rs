@@ -20,6 +20,7 @@ use telemetry::logs::LogLevel;
 use telemetry::readiness::{NotReady, Readiness};
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
+use traces::Traces;
 
 use self::cluster_source::{ClusterSource, HubContext, HubSource};
 use self::threads::Threads;
@@ -159,6 +160,9 @@ async fn shut_down(needs: &RequestNeeds, leaving: Option<Leaving>, delay: Durati
     } else {
         tracing::warn!(after = ?patience, "requests and upgrades that had not ended were cut off");
     }
+    if let Some(traces) = &needs.traces {
+        traces.shut_down().await;
+    }
     drop(not_ready);
 }
 
@@ -182,6 +186,7 @@ fn build(
     let auth_metrics = auth::Metrics::register(&mut registry);
     let audit_metrics = audit::Metrics::register(&mut registry);
     let audit = config.audit.as_ref().map(|log| audit::Log::start(log, audit_metrics)).transpose()?;
+    let traces = traces(config, control, &mut registry)?;
     let limits = Limits::new(config.caps, &mut registry);
     let budget = Budget::of_cores(config.held_bytes, config.threads);
     registry.register_collector(Box::new(Held(budget.clone())));
@@ -217,6 +222,7 @@ fn build(
         limits,
         budget,
         audit: audit.as_ref().map(audit::Log::sink),
+        traces,
         readiness,
         drain: Drain::new(),
         own_metrics: metrics.for_cluster("".into()),
@@ -228,6 +234,15 @@ fn build(
         settings: config.settings.clone(),
     });
     Ok(Built { needs, auth, tunnel_server, audit })
+}
+
+/// Absent, its metrics too, if nothing is traced.
+fn traces(config: &Config, control: &Handle, registry: &mut MetricsRegistry) -> anyhow::Result<Option<Traces>> {
+    let Some(tracing) = &config.tracing else { return Ok(None) };
+    let metrics = traces::Metrics::register(registry);
+    let traces = Traces::start(tracing, "cluster-gateway", env!("CARGO_PKG_VERSION"), control, &metrics)?;
+    tracing::info!(endpoint = %tracing.endpoint, "traces are exported");
+    Ok(Some(traces))
 }
 
 fn common(

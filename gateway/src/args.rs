@@ -14,6 +14,7 @@ mod inherited;
 mod limits;
 mod serving;
 mod spelling;
+mod tracing;
 mod tunnel;
 
 use std::net::IpAddr;
@@ -30,6 +31,7 @@ pub use self::help::{parse, parse_from};
 use self::identity::Identity;
 use self::limits::Limits;
 use self::serving::ServingTls;
+use self::tracing::Tracing;
 use self::tunnel::Links;
 pub use crate::config::Config;
 
@@ -70,6 +72,8 @@ pub struct Args {
     pub limits: Limits,
     #[command(flatten, next_help_heading = "Audit log and metrics")]
     pub audit: Audit,
+    #[command(flatten, next_help_heading = "Traces")]
+    pub tracing: Tracing,
     #[command(flatten, next_help_heading = "Logs")]
     pub logs: Logs,
 }

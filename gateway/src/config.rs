@@ -46,6 +46,8 @@ pub struct Config {
     pub exchange: exchange::Options,
     /// Absent: nothing is audited.
     pub audit: Option<audit::Config>,
+    /// Absent: nothing is traced.
+    pub tracing: Option<traces::Config>,
     pub caps: Caps,
     /// That may be held for clients.
     pub held_bytes: u64,

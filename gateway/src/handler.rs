@@ -11,6 +11,7 @@ use auth::Permit;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderValue, Request, Response};
 use hyper::upgrade::OnUpgrade;
+use traces::{Span, Trace, Traces};
 
 use crate::audit::Draft;
 use crate::body::ResponseBody;
@@ -22,6 +23,7 @@ use crate::record::{Answered, Failed, Record, RecordedBody};
 use crate::request::{Head, Line};
 use crate::request_body::RequestBody;
 use crate::resources;
+use crate::spans::{self, Step};
 
 /// Answers a request, unless what it holds in `account` is too much; every failure becomes a
 /// `metav1.Status`.
@@ -34,10 +36,13 @@ pub async fn handle(
     let line = Line::of(&request);
     let head = Head::read(&line, &request, gateway.settings.upgrade_verb);
     let audit = Draft::begin(&connection, &mut request, &head.parsed);
-    let mut record = Record::started(gateway, audit, &request, &head);
+    let span = gateway.traces.as_ref().and_then(|traces| trace(traces, &connection, &mut request, &head));
+    let mut record = Record::started(gateway, audit, span, &request, &head);
+    let trace = record.trace();
     let mut client = head.asks_upgrade.then(|| hyper::upgrade::on(&mut request));
     let responded = {
-        let mut responding = pin!(respond(&connection, request, &head, &mut client, &mut record, account));
+        let mut responding =
+            pin!(respond(&connection, request, &head, &mut client, &mut record, trace.as_ref(), account));
         poll_fn(|cx| match account.check(cx) {
             Ok(()) => responding.as_mut().poll(cx),
             Err(_) => Poll::Ready(Err(Error::HeldTooMuch)),
@@ -73,27 +78,34 @@ async fn respond(
     head: &Head<'_>,
     client: &mut Option<OnUpgrade>,
     record: &mut Record,
+    trace: Option<&Trace>,
     account: &Account,
 ) -> Result<Answer, Error> {
     let gateway = connection.gateway();
     let upgrade = head.check(&request)?;
-    let identity = gateway.authenticator.identify(connection.peer(), request.headers_mut()).await?;
+    let step = Step::begin(trace, spans::AUTHENTICATION);
+    let identity = gateway.authenticator.identify(connection.peer(), request.headers_mut()).await;
+    let identity = step.ended(identity.map_err(Error::from), Error::side_word)?;
     account.holder().identified(&identity.user);
     connection.authenticated(&identity.user);
     let identified = record.identified(&identity);
-    let permit = gateway.authorizer.authorize(identity.user, head.parsed.attributes.clone()).await?;
+    let step = Step::begin(trace, spans::AUTHORIZATION);
+    let permit = gateway.authorizer.authorize(identity.user, head.parsed.attributes.clone()).await;
+    let permit = step.ended(permit.map_err(Error::from), Error::side_word)?;
     let admitted = identified.admitted(&gateway.limits, &permit)?;
     match &head.parsed.route {
         Route::Proxy(route) => {
             if gateway.settings.authorize_subpath {
-                Box::pin(subpath::authorize(gateway, Arc::clone(permit.user()), route)).await?;
+                let step = Step::begin(trace, spans::AUTHORIZATION);
+                let reviewed = Box::pin(subpath::authorize(gateway, Arc::clone(permit.user()), route)).await;
+                step.ended(reviewed, Error::side_word)?;
             }
             let found = gateway.cluster(&route.cluster).await;
             let cluster = found.map_err(|error| Error::lookup(&route.cluster, error))?;
             admitted.sent_to(&cluster, route.asks.resource(), &gateway.limits, &permit)?;
             let acting = gateway.acting(&cluster, permit.user(), &route.asks);
             let acting = acting.map_err(|reason| Cause::Invalid(reason).at(cluster.name()))?;
-            let call = proxy::Call::new(connection, cluster, route, permit, acting, account);
+            let call = proxy::Call::new(connection, cluster, route, permit, acting, account).traced(trace);
             match upgrade {
                 // Boxed, as what follows: most requests are plain ones for members, and carry no
                 // room for others.
@@ -104,6 +116,21 @@ async fn respond(
         _ if upgrade.is_some() => Err(Error::BadRequest("this path does not support upgrades")),
         route => Box::pin(own(connection, route, &permit, request)).await.map(Answer::from),
     }
+}
+
+/// Its span, if it is recorded. Probes and scrapes are not, as in the audit log: they say nothing
+/// about anybody and come every second.
+fn trace(
+    traces: &Traces,
+    connection: &Connection,
+    request: &mut Request<RequestBody>,
+    head: &Head<'_>,
+) -> Option<Span> {
+    if matches!(head.parsed.route, Route::Probe(_) | Route::Metrics) {
+        return None;
+    }
+    let is_hubs = || connection.gateway().authenticator.recognize(connection.peer());
+    spans::request(traces, request, head.cluster(), is_hubs)
 }
 
 /// Answers with a failure, tells log and metrics of it, and ends the connection of a stranger.

@@ -34,6 +34,7 @@ mod request_body;
 mod resources;
 mod server;
 mod serving;
+mod spans;
 mod tunnel;
 mod unread;
 mod upstream;

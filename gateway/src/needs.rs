@@ -11,6 +11,7 @@ use telemetry::logs::LogLevel;
 use telemetry::metrics::Metrics as Exposition;
 use telemetry::readiness::Readiness;
 use tokio::runtime::Handle;
+use traces::Traces;
 
 use crate::clusters::managed::ManagedClusters;
 use crate::clusters::{Cluster, Clusters, LookupError, SecondLook, View};
@@ -41,6 +42,8 @@ pub struct RequestNeeds {
     pub budget: Budget,
     /// Absent if nothing is audited.
     pub audit: Option<audit::Sink>,
+    /// Absent if nothing is traced.
+    pub traces: Option<Traces>,
     pub readiness: Readiness,
     pub drain: Drain,
     pub metrics: Metrics,

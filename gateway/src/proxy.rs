@@ -16,6 +16,7 @@ use http::header::AUTHORIZATION;
 use http::request::Parts;
 use http::{HeaderMap, Request, Response, Uri};
 use net::drain::Drain;
+use traces::Trace;
 
 pub use self::upgrade::UpgradedPair;
 use crate::body::ResponseBody;
@@ -40,6 +41,8 @@ pub struct Call<'a> {
     pub connection: Arc<Connection>,
     /// Has what the request holds.
     pub account: Account,
+    /// Where its spans hang, if it is traced.
+    pub trace: Option<&'a Trace>,
 }
 
 /// What the client gets.
@@ -85,7 +88,13 @@ impl<'a> Call<'a> {
             acting,
             connection: Arc::clone(connection),
             account: account.clone(),
+            trace: None,
         }
+    }
+
+    #[must_use]
+    pub fn traced(self, trace: Option<&'a Trace>) -> Self {
+        Self { trace, ..self }
     }
 
     /// What its request counts as when the caller has left and the member goes on with it.

@@ -1,6 +1,6 @@
-//! The outcome of one request, written exactly once to metrics, audit log and access log: when its
-//! response has ended or its upgrade was closed, or when it is dropped. Until then it counts
-//! against the limits.
+//! The outcome of one request, written exactly once to metrics, audit log, access log and trace:
+//! when its response has ended or its upgrade was closed, or when it is dropped. Until then it
+//! counts against the limits.
 //!
 //! A record learns of its request in this order, which the types keep: [`Record::started`],
 //! [`Record::identified`], [`Identified::admitted`], [`Admitted::sent_to`], [`Record::answered`].
@@ -13,6 +13,7 @@ use std::sync::Arc;
 use auth::{Identity, Permit};
 use http::{HeaderMap, Request, StatusCode};
 use tokio::time::Instant;
+use traces::{Span, Trace};
 
 use self::access::AccessLine;
 pub use self::access::Failed;
@@ -25,6 +26,7 @@ use crate::metrics::proxied::Topic;
 use crate::metrics::{ClusterMetrics, InFlight, Verb};
 use crate::needs::RequestNeeds;
 use crate::request::Head;
+use crate::spans;
 
 /// Lives in the handler until the response head is known, then in the response body, or with the
 /// upgraded connection.
@@ -56,6 +58,8 @@ struct Open {
     slots: [Option<Slot>; 2],
     audit: Option<Box<Draft>>,
     access: Option<Box<AccessLine>>,
+    /// Absent if it is not traced.
+    span: Option<Span>,
     verb: Verb,
     kind: Option<Kind>,
     /// 0 until a response head was made: the client went away before.
@@ -74,7 +78,13 @@ const CLIENT_CLOSED_REQUEST: u16 = 499;
 impl Record {
     /// The request was read. Comes before anything is taken out of it, and counts it as one that
     /// concerns no registered cluster.
-    pub fn started<B>(gateway: &RequestNeeds, audit: Option<Draft>, request: &Request<B>, head: &Head<'_>) -> Self {
+    pub fn started<B>(
+        gateway: &RequestNeeds,
+        audit: Option<Draft>,
+        span: Option<Span>,
+        request: &Request<B>,
+        head: &Head<'_>,
+    ) -> Self {
         let metrics = Arc::clone(&gateway.own_metrics);
         let in_flight = Some(metrics.request());
         Self(Box::new(Open {
@@ -84,6 +94,7 @@ impl Record {
             slots: [None, None],
             audit: audit.map(Box::new),
             access: AccessLine::begin(head),
+            span,
             verb: request.method().into(),
             kind: head.kind,
             code: 0,
@@ -103,6 +114,11 @@ impl Record {
             access.identified(identity);
         }
         Identified(open)
+    }
+
+    /// Where spans of its phases hang, if it is traced.
+    pub fn trace(&self) -> Option<Trace> {
+        self.0.span.as_ref().map(|span| span.trace().clone())
     }
 
     /// Tells the log of a failure that is not its caller's.
@@ -178,6 +194,9 @@ impl Drop for Open {
         }
         if let Some(access) = &self.access {
             access.write(code, self.side, took);
+        }
+        if let Some(span) = &mut self.span {
+            spans::request_ended(span, code, self.side.map(Side::as_str));
         }
         if let Some(audit) = self.audit.take() {
             audit.complete(code, took);

@@ -20,14 +20,17 @@ use std::sync::{Arc, LazyLock};
 use net::proxy::Opened;
 use parking_lot::Mutex;
 use tokio::time::Instant;
+use traces::Trace;
 use tunnel::{ClusterName, Destination};
 
+use self::attempts::OpenRequest;
 pub use self::embedded::{Embedded, EmbeddedConfig};
 pub use self::error::TunnelError;
 use self::error::{Cause, Missing};
 pub use self::remote::{Remote, RemoteConfig};
 use self::stream::Tunnelled;
 use crate::metrics::TunnelMetrics;
+use crate::spans;
 
 /// What a member's API server is called from inside its cluster: the name in its certificate, and
 /// what its agent takes to mean it.
@@ -84,9 +87,9 @@ impl Tunnel {
 impl TunnelDialer {
     /// A byte stream to the cluster's API server before `deadline`. Dropping the future cancels the
     /// dial at the far end.
-    pub async fn open(&self, deadline: Instant) -> Result<Opened, TunnelError> {
+    pub async fn open(&self, deadline: Instant, trace: Option<&Trace>) -> Result<Opened, TunnelError> {
         let started = Instant::now();
-        let outcome = self.open_somewhere(deadline).await;
+        let outcome = self.open_somewhere(deadline, trace).await;
         match &outcome {
             Ok(_) => self.tunnel.metrics.opened(started.elapsed()),
             Err(error) => self.tunnel.metrics.failed(error.outcome(), error.hop(), started.elapsed()),
@@ -98,10 +101,13 @@ impl TunnelDialer {
     }
 
     /// This process first: it knows at once.
-    async fn open_somewhere(&self, deadline: Instant) -> Result<Tunnelled, TunnelError> {
+    async fn open_somewhere(&self, deadline: Instant, trace: Option<&Trace>) -> Result<Tunnelled, TunnelError> {
         let mut missing = Missing::default();
         if let Some(embedded) = &self.tunnel.embedded {
-            match embedded.open(&self.cluster, &API_SERVER, deadline).await {
+            let span = spans::tunnel_hop(trace, self.cluster.as_str(), None);
+            let opened = embedded.open(&self.cluster, &API_SERVER, deadline).await;
+            spans::ended(span, &opened, |refusal| refusal.reason.as_str());
+            match opened {
                 Ok(stream) => return Ok(stream),
                 Err(refusal) if refusal.reason.is_worth_another_try() => missing.refused_here(refusal),
                 Err(refusal) => return Err(Cause::Refused(refusal).into()),
@@ -109,7 +115,8 @@ impl TunnelDialer {
         }
         let Some(remote) = &self.tunnel.remote else { return Err(missing.into()) };
         let preferred = *self.answered.lock();
-        let (stream, address) = remote.open(&self.cluster, &API_SERVER, preferred, deadline, missing).await?;
+        let wanted = OpenRequest { cluster: &self.cluster, to: &API_SERVER, deadline, trace };
+        let (stream, address) = remote.open(wanted, preferred, missing).await?;
         *self.answered.lock() = Some(address);
         Ok(stream)
     }

@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use http::{Request, Response};
 use net::transport::Transport;
+use traces::{Span, Trace};
 
 pub use self::body::{Truncated, UpstreamBody};
 pub use self::connect::{ConnectError, Dialer, MAX_DIALS, Target};
@@ -27,6 +28,7 @@ pub use self::shed::Counted;
 use crate::headers::size::{self, Unfit};
 use crate::metrics::ClusterMetrics;
 use crate::request_body::RequestBody;
+use crate::spans;
 
 /// Everything needed to send requests to one member.
 pub struct Upstream {
@@ -93,6 +95,7 @@ impl Upstream {
         core: usize,
         mut request: Request<RequestBody>,
         lingers: h2::Lingers<'_>,
+        trace: Option<&Trace>,
     ) -> Result<Response<UpstreamBody>, SendError> {
         /// A connection may turn out to be closing when the request is handed to it. That happened
         /// before anything was sent, so trying the next is safe; more than a few in a row means the
@@ -100,7 +103,7 @@ impl Upstream {
         const ATTEMPTS: usize = 4;
         size::of_request(&request).map_err(SendError::Unfit)?;
         for _ in 0..ATTEMPTS {
-            let (unsent, reason) = match self.pools[core].acquire().await? {
+            let (unsent, reason) = match self.pools[core].acquire(trace).await? {
                 Lease::H2(lease) => match h2::send(lease, &self.target, request, lingers).await? {
                     h2::Sent::Response(response) => {
                         return checked(response.map(UpstreamBody::H2));
@@ -121,8 +124,11 @@ impl Upstream {
     }
 
     /// A connection of its own for an upgrade, speaking HTTP/1.1.
-    pub async fn dial_upgrade(&self) -> Result<Transport, ConnectError> {
-        self.target.connect_http1().await
+    pub async fn dial_upgrade(&self, trace: Option<&Trace>) -> Result<Transport, ConnectError> {
+        let span = self.target.span(trace);
+        let dialled = self.target.connect_http1(span.as_ref().map(Span::trace)).await;
+        spans::ended(span, &dialled, ConnectError::kind);
+        dialled
     }
 }
 

@@ -36,6 +36,7 @@ impl TryFrom<Args> for Config {
         debug_mode(&args, &mut wrong, &mut warnings);
         warnings.extend(args.audit.warnings());
         let serving = serving(&args, &mut wrong, &mut warnings);
+        let tracing = args.tracing.config(&mut wrong, &mut warnings);
         let tunnel = args.tunnel.config(!args.standalone.standalone, &mut wrong, &mut warnings);
         if !wrong.is_empty() {
             return Err(InvalidConfig(wrong));
@@ -71,6 +72,7 @@ impl TryFrom<Args> for Config {
             },
             log_level: log_level(&args),
             audit: args.audit.config(),
+            tracing,
             caps: args.limits.caps(),
             held_bytes: args.limits.held_bytes(),
             ocm_proxy_metrics: args.audit.ocm_proxy_metrics,

@@ -69,6 +69,11 @@ impl Error {
         Refusal { side: self.verdict().side, forbidden }
     }
 
+    /// A word for spans.
+    pub fn side_word(&self) -> &'static str {
+        self.verdict().side.as_str()
+    }
+
     pub fn verdict(&self) -> Verdict {
         match self {
             Self::Authentication(error) => match error {

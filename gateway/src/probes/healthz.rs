@@ -48,7 +48,7 @@ async fn answer(cluster: &Cluster) -> Result<(), Finding> {
     let held =
         cluster.acquire().await.map_err(|error| unhealthy(Reason::unknown("no credential was issued"), error))?;
     let target = held.upstream().target();
-    let transport = target.connect_any().await.map_err(|error| undialled(&error))?;
+    let transport = target.connect_any(None).await.map_err(|error| undialled(&error))?;
     let mut request = Request::get(format!("{}/healthz", cluster.endpoint().base_path))
         .header(USER_AGENT, "cluster-gateway health probe")
         .body(Empty::<Bytes>::new())

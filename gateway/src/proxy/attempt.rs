@@ -11,6 +11,7 @@ use futures_util::FutureExt as _;
 use http::header::AUTHORIZATION;
 use http::{Request, Response};
 use hyper::body::Body;
+use traces::{Span, Trace};
 
 use super::Call;
 use super::workload::{self, Judged};
@@ -19,6 +20,7 @@ use crate::clusters::{Cluster, CredentialLease};
 use crate::error::{Cause, Error};
 use crate::holding::Account;
 use crate::request_body::RequestBody;
+use crate::spans;
 use crate::upstream::{ConnectError, SendError};
 
 /// The head of a request that may be sent once more.
@@ -41,6 +43,7 @@ pub trait Attempt {
         &self,
         lease: &CredentialLease<'_>,
         request: Request<RequestBody>,
+        trace: Option<&Trace>,
     ) -> impl Future<Output = Result<Response<Self::Body>, Error>> + Send;
 }
 
@@ -53,15 +56,21 @@ pub async fn answer<A: Attempt>(
     let call = attempt.call();
     let cluster = &call.cluster;
     let mut lease = cluster.acquire().await.map_err(|error| Cause::NotIssued(error).at(cluster.name()))?;
-    let request = attempt.prepare(&lease, request)?;
+    let mut request = attempt.prepare(&lease, request)?;
     let again = keep(&lease, call.asks, &request);
-    let mut answer = workload::judge(attempt.send(&lease, request).await?, call.asks).await;
+    let span = spans::member(call.trace, &lease.upstream().target().authority, &mut request);
+    let sent = attempt.send(&lease, request, span.as_ref().map(Span::trace)).await;
+    spans::member_ended(span, &sent, Error::side_word);
+    let mut answer = workload::judge(sent?, call.asks).await;
     if answer.is_rejection
-        && let Some((next, request)) = next(again, cluster, &lease).await?
+        && let Some((next, mut request)) = next(again, cluster, &lease).await?
     {
         drop(answer);
         lease = next;
-        answer = workload::judge(attempt.send(&lease, request).await?, call.asks).await;
+        let span = spans::member(call.trace, &lease.upstream().target().authority, &mut request);
+        let sent = attempt.send(&lease, request, span.as_ref().map(Span::trace)).await;
+        spans::member_ended(span, &sent, Error::side_word);
+        answer = workload::judge(sent?, call.asks).await;
     }
     match answer {
         Judged { is_rejection: true, .. } => Err(Cause::rejected(&lease).at(cluster.name())),

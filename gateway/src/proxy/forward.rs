@@ -2,6 +2,7 @@
 
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, Request, Response};
+use traces::Trace;
 
 use super::Call;
 use super::attempt::{self, Attempt};
@@ -69,9 +70,10 @@ impl Attempt for Plain<'_> {
         &self,
         lease: &CredentialLease<'_>,
         request: Request<RequestBody>,
+        trace: Option<&Trace>,
     ) -> Result<Response<UpstreamBody>, Error> {
         let Self(call) = self;
-        let sent = lease.upstream().send(call.connection.core(), request, &|| call.lingers()).await;
+        let sent = lease.upstream().send(call.connection.core(), request, &|| call.lingers(), trace).await;
         sent.map_err(|error| {
             attempt::suspect(&call.cluster, lease, &error);
             Cause::Send(error).at(call.cluster.name())

@@ -11,6 +11,7 @@ use http::{HeaderValue, Method, Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
 use tokio::time::timeout;
+use traces::Trace;
 
 pub use self::relay::UpgradedPair;
 use super::attempt::{self, Attempt};
@@ -103,11 +104,12 @@ impl Attempt for Upgrading<'_> {
         &self,
         lease: &CredentialLease<'_>,
         request: Request<RequestBody>,
+        trace: Option<&Trace>,
     ) -> Result<Response<Incoming>, Error> {
         let cluster = self.call.cluster.name();
         size::of_request(&request).map_err(|unfit| Cause::Send(SendError::Unfit(unfit)).at(cluster))?;
         let held = lease.upstream().target().accounts.open(self.call.connection.core());
-        let answer = match lease.upstream().dial_upgrade().await {
+        let answer = match lease.upstream().dial_upgrade(trace).await {
             Ok(transport) => timeout(ANSWER_WITHIN, relay::ask(transport, request, &held)).await,
             Err(error) => Ok(Err(SendError::Connect(Arc::new(error)))),
         };

@@ -11,11 +11,13 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use tokio::time::{Instant, sleep_until};
+use traces::Trace;
 use tunnel::{ClusterName, Destination};
 
 use super::error::{Cause, Missing, TunnelError, Unreachable};
 use super::replica::{NotOpened, Replica};
 use super::stream::Tunnelled;
+use crate::spans;
 
 /// Silence after which the next server is asked too.
 const STAGGER: Duration = Duration::from_secs(1);
@@ -26,6 +28,8 @@ pub struct OpenRequest<'a> {
     pub cluster: &'a ClusterName,
     pub to: &'a Destination,
     pub deadline: Instant,
+    /// Where spans of it hang, if it is traced.
+    pub trace: Option<&'a Trace>,
 }
 
 /// Asks `replicas` in their order. `Ok(None)`: none of them has the cluster, and `missing` says
@@ -75,6 +79,8 @@ pub async fn ask(
 }
 
 async fn one(wanted: OpenRequest<'_>, replica: Arc<Replica>) -> (SocketAddr, Result<Tunnelled, NotOpened>) {
+    let span = spans::tunnel_hop(wanted.trace, wanted.cluster.as_str(), Some(replica.address()));
     let outcome = replica.open(wanted.cluster, wanted.to).await;
+    spans::ended(span, &outcome, NotOpened::word);
     (replica.address(), outcome.map(|stream| Tunnelled::new(stream, replica.via())))
 }

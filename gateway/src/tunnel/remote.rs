@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use prometheus_client::metrics::gauge::Gauge;
 use rustls_pki_types::ServerName;
 use tokio::time::Instant;
-use tunnel::{ClusterName, Destination, Settings};
+use tunnel::Settings;
 
 use super::addresses::{Addresses, Known};
 use super::attempts::{self, OpenRequest};
@@ -84,16 +84,14 @@ impl Remote {
         Arc::clone(&self.linking.tls).follow(failed)
     }
 
-    /// A stream to `to` in `cluster`, and who opened it. `missing` says who was asked before.
+    /// The stream that is `wanted`, and who opened it. `missing` says who was asked before.
     pub async fn open(
         &self,
-        cluster: &ClusterName,
-        to: &Destination,
+        wanted: OpenRequest<'_>,
         preferred: Option<SocketAddr>,
-        deadline: Instant,
         mut missing: Missing,
     ) -> Result<(Tunnelled, SocketAddr), TunnelError> {
-        let wanted = OpenRequest { cluster, to, deadline };
+        let deadline = wanted.deadline;
         let (mut asked, mut nowhere) = (Vec::new(), Vec::new());
         let mut stale = Vec::new();
         // Beside each other: one that is not found must not keep the others waiting.

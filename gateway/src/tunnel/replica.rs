@@ -6,6 +6,7 @@
 //! alone for a moment by all of them.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -82,6 +83,27 @@ struct Pause {
 pub enum NotOpened {
     Refused(Refusal),
     Unreachable(Unreachable),
+}
+
+// === impl NotOpened ===
+
+impl NotOpened {
+    /// A word for spans.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Refused(refusal) => refusal.reason.as_str(),
+            Self::Unreachable(_) => "unreachable",
+        }
+    }
+}
+
+impl fmt::Display for NotOpened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(refusal) => refusal.fmt(f),
+            Self::Unreachable(unreachable) => unreachable.fmt(f),
+        }
+    }
 }
 
 enum Step {

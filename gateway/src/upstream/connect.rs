@@ -14,11 +14,13 @@ use net::tls;
 use net::transport::Transport;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
+use traces::{Span, Trace};
 
 pub use self::error::ConnectError;
 use super::addresses::{MemberAddress, MemberAddresses};
 use super::circuit::Circuit;
 use crate::holding::MemberAccounts;
+use crate::spans;
 use crate::tunnel::TunnelDialer;
 
 /// Where a member is and how it proves who it is.
@@ -67,26 +69,36 @@ impl Target {
     }
 
     /// For pooled requests: the member chooses between HTTP/2 and HTTP/1.1.
-    pub async fn connect_any(&self) -> Result<Transport, ConnectError> {
-        self.connect(&[tls::H2, tls::HTTP_11]).await
+    pub async fn connect_any(&self, trace: Option<&Trace>) -> Result<Transport, ConnectError> {
+        self.connect(&[tls::H2, tls::HTTP_11], trace).await
     }
 
     /// For upgrades: HTTP/1.1 and nothing else, since HTTP/2 cannot carry them (RFC 9113 §8.6).
-    pub async fn connect_http1(&self) -> Result<Transport, ConnectError> {
-        let transport = self.connect(&[tls::HTTP_11]).await?;
+    pub async fn connect_http1(&self, trace: Option<&Trace>) -> Result<Transport, ConnectError> {
+        let transport = self.connect(&[tls::HTTP_11], trace).await?;
         if transport.alpn() == Some(tls::H2) {
             return Err(ConnectError::NoHttp1 { address: self.address() });
         }
         Ok(transport)
     }
 
-    async fn connect(&self, alpn: &[&[u8]]) -> Result<Transport, ConnectError> {
+    /// Of a dial, under `trace`.
+    pub fn span(&self, trace: Option<&Trace>) -> Option<Span> {
+        spans::dial(trace, &self.authority, self.dialer.word())
+    }
+
+    /// Of waiting for a dial that somebody else began.
+    pub fn shared_span(&self, trace: Option<&Trace>) -> Option<Span> {
+        spans::shared_dial(trace, &self.authority, self.dialer.word())
+    }
+
+    async fn connect(&self, alpn: &[&[u8]], trace: Option<&Trace>) -> Result<Transport, ConnectError> {
         let attempt = self.circuit.attempt()?;
         let deadline = Instant::now() + self.dial_timeout;
         let Ok(_dialling) = timeout_at(deadline, self.dials.acquire()).await else {
             return Err(DialError::Timeout { address: self.address() }.into());
         };
-        let outcome = self.connect_somewhere(alpn, deadline).await;
+        let outcome = self.connect_somewhere(alpn, deadline, trace).await;
         match &outcome {
             Ok(_) => attempt.succeeded(),
             // It is there, but not for upgrades: no reason to keep other requests from it.
@@ -99,14 +111,19 @@ impl Target {
 
     /// The first address that answers, in order of preference. What is left of the time is divided
     /// evenly among the addresses that are left.
-    async fn connect_somewhere(&self, alpn: &[&[u8]], deadline: Instant) -> Result<Transport, ConnectError> {
+    async fn connect_somewhere(
+        &self,
+        alpn: &[&[u8]],
+        deadline: Instant,
+        trace: Option<&Trace>,
+    ) -> Result<Transport, ConnectError> {
         let mut failures = Vec::new();
         let mut addresses = self.addresses.in_order();
         while let Some((index, address)) = addresses.next() {
             let now = Instant::now();
             let left = u32::try_from(addresses.len()).unwrap_or(u32::MAX).saturating_add(1);
             let share = now + deadline.saturating_duration_since(now) / left;
-            match self.connect_to(address, alpn, share).await {
+            match self.connect_to(address, alpn, share, trace).await {
                 Ok(transport) => {
                     self.addresses.prefer(index);
                     return Ok(transport);
@@ -122,6 +139,7 @@ impl Target {
         address: &MemberAddress,
         alpn: &[&[u8]],
         deadline: Instant,
+        trace: Option<&Trace>,
     ) -> Result<Transport, ConnectError> {
         let opened = match &self.dialer {
             Dialer::Direct => Opened::Tcp(dial::connect(&address.host, address.port, deadline).await?),
@@ -129,7 +147,7 @@ impl Target {
             Dialer::Proxy(proxy) => Box::pin(proxy.connect(&address.host, address.port, deadline)).await?,
             Dialer::Tunnel(through) => {
                 let failed = |source| ConnectError::Tunnel { address: self.describe(address), source };
-                Box::pin(through.open(deadline)).await.map_err(failed)?
+                Box::pin(through.open(deadline, trace)).await.map_err(failed)?
             }
         };
         let Some((config, name)) = &address.tls else {
@@ -144,6 +162,19 @@ impl Target {
                 Err(ConnectError::Tls { address: self.describe(address), source, advice: address.advice })
             }
             Err(_) => Err(ConnectError::TlsTimeout { address: self.describe(address), after: self.dial_timeout }),
+        }
+    }
+}
+
+// === impl Dialer ===
+
+impl Dialer {
+    /// A word for spans.
+    fn word(&self) -> &'static str {
+        match self {
+            Self::Direct => "direct",
+            Self::Proxy(_) => "proxy",
+            Self::Tunnel(_) => "tunnel",
         }
     }
 }

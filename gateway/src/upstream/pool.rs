@@ -9,11 +9,13 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
+use traces::{Span, Trace};
 
 use super::SendError;
 use super::connect::{ConnectError, Target};
 use super::{h1, h2};
 use crate::metrics::{ClusterMetrics, InFlight};
+use crate::spans;
 use net::tls;
 
 /// HTTP/2 connections one core may hold to one member: with the customary 100 streams each, 25,600
@@ -51,6 +53,8 @@ pub enum Lease {
 enum Step {
     Use(Lease),
     Await(DialOutcome),
+    /// Begun for this very request, with its span.
+    Began(DialOutcome),
     DialH1(h1::Slot),
     Exhausted(usize),
 }
@@ -72,28 +76,32 @@ impl Pool {
 
     /// A connection with room for one more request, dialled if there is none. Callers that need the
     /// same dial share it, and a caller that goes away does not end it.
-    pub async fn acquire(&self) -> Result<Lease, SendError> {
+    pub async fn acquire(&self, trace: Option<&Trace>) -> Result<Lease, SendError> {
         loop {
-            match self.step() {
+            match self.step(trace) {
                 Step::Use(lease) => return Ok(lease),
                 Step::Exhausted(limit) => return Err(SendError::Exhausted(limit)),
                 // Rare, and large: not to be carried around by every request.
-                Step::DialH1(slot) => return Box::pin(self.dial_h1(slot)).await,
-                Step::Await(outcome) => self.wait(outcome).await?,
+                Step::DialH1(slot) => return Box::pin(self.dial_h1(slot, trace)).await,
+                Step::Began(outcome) => self.wait(outcome, None).await?,
+                Step::Await(outcome) => self.wait(outcome, self.target.shared_span(trace)).await?,
             }
         }
     }
 
     /// Waits until it is worth looking again: the dial is done, or a stream of an open connection
     /// was given back meanwhile. Fails if the dial did, and there is no other way.
-    async fn wait(&self, mut outcome: DialOutcome) -> Result<(), SendError> {
+    async fn wait(&self, mut outcome: DialOutcome, span: Option<Span>) -> Result<(), SendError> {
         let dialled = tokio::select! {
             biased;
             // The sender lives in the dialling task and always speaks before it ends, short of a
             // panic.
             dialled = outcome.wait_for(Option::is_some) => dialled.ok().and_then(|dialled| dialled.clone()),
-            () = self.room.notified() => return Ok(()),
+            () = self.room.notified() => Some(Ok(())),
         };
+        if let Some(dialled) = &dialled {
+            spans::ended(span, dialled, |error| error.kind());
+        }
         match dialled {
             Some(Ok(())) => Ok(()),
             Some(Err(_)) if self.has_room() => Ok(()),
@@ -109,7 +117,7 @@ impl Pool {
         self.state.lock().h2.iter().any(|connection| connection.has_room())
     }
 
-    fn step(&self) -> Step {
+    fn step(&self, trace: Option<&Trace>) -> Step {
         let mut state = self.state.lock();
         state.h2.retain(|connection| !connection.is_closing());
         if let Some(lease) = state.h2.iter().find_map(h2::Connection::lease) {
@@ -127,8 +135,9 @@ impl Pool {
         let (report, outcome) = watch::channel(None);
         state.dial = Some(outcome.clone());
         let (target, pool) = (Arc::clone(&self.target), self.this.clone());
-        tokio::spawn(dial(target, pool, report));
-        Step::Await(outcome)
+        let span = target.span(trace);
+        tokio::spawn(dial(target, pool, report, span));
+        Step::Began(outcome)
     }
 
     fn step_h1(&self) -> Step {
@@ -138,9 +147,10 @@ impl Pool {
         }
     }
 
-    async fn dial_h1(&self, slot: h1::Slot) -> Result<Lease, SendError> {
+    async fn dial_h1(&self, slot: h1::Slot, trace: Option<&Trace>) -> Result<Lease, SendError> {
+        let span = self.target.span(trace);
         let connected = async {
-            let transport = self.target.connect_any().await?;
+            let transport = self.target.connect_any(span.as_ref().map(Span::trace)).await?;
             if transport.alpn() == Some(tls::H2) {
                 // The member changed its mind, perhaps by an upgrade of its own: learn again.
                 self.state.lock().speaks_h1 = false;
@@ -151,7 +161,9 @@ impl Pool {
             }
             h1::Connection::start(transport, slot, &self.target, self.core).await
         };
-        match connected.await {
+        let connected = connected.await;
+        spans::ended(span, &connected, ConnectError::kind);
+        match connected {
             Ok(connection) => Ok(Lease::H1(h1::Lease::new(connection, Arc::downgrade(&self.h1)))),
             Err(error) => {
                 self.metrics.dial_failed(error.kind());
@@ -189,9 +201,14 @@ enum Dialled {
 
 /// One shared dial, as a task of its own. Holds the pool weakly: when the cluster is gone, so is
 /// the interest.
-async fn dial(target: Arc<Target>, pool: Weak<Pool>, report: watch::Sender<Option<Result<(), Arc<ConnectError>>>>) {
+async fn dial(
+    target: Arc<Target>,
+    pool: Weak<Pool>,
+    report: watch::Sender<Option<Result<(), Arc<ConnectError>>>>,
+    span: Option<Span>,
+) {
     let outcome = async {
-        let transport = target.connect_any().await?;
+        let transport = target.connect_any(span.as_ref().map(Span::trace)).await?;
         let Some(pool) = pool.upgrade() else {
             return Ok(None);
         };
@@ -211,6 +228,7 @@ async fn dial(target: Arc<Target>, pool: Weak<Pool>, report: watch::Sender<Optio
         h1::Connection::start(transport, slot, &target, core).await.map(Dialled::H1).map(Some)
     };
     let outcome = outcome.await;
+    spans::ended(span, &outcome, ConnectError::kind);
     if let Some(pool) = pool.upgrade() {
         let outcome = outcome.map(|dialled| dialled.expect("the pool lives, so the dial was carried through"));
         let _ = report.send(Some(pool.dialled(outcome)));

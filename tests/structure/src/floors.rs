@@ -12,7 +12,7 @@ pub const CRATES: &[&[&str]] = &[
     &["gateway", "tunnel-server", "tunnel-agent"],
     &["audit", "fleet", "links"],
     &["auth", "exec-credential", "hub", "tunnel"],
-    &["api", "telemetry"],
+    &["api", "telemetry", "traces"],
     &["net"],
     &["kit", "structure-tests"],
 ];
@@ -49,7 +49,7 @@ pub const ROOMS: &[Rooms] = &[Rooms {
         &["clusters"],
         &["upstream"],
         &["tunnel"],
-        &["exchange", "metrics", "request_body"],
+        &["exchange", "metrics", "request_body", "spans"],
         &["limits"],
         &["inbound"],
         &["headers", "hub"],

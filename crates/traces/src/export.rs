@@ -1,0 +1,115 @@
+//! The way to the collector: OTLP over gRPC, one connection, each export within a time.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use opentelemetry_otlp::{WithExportConfig as _, WithTonicConfig as _};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::error::{OTelSdkError, OTelSdkResult};
+use opentelemetry_sdk::trace::{SpanData, SpanExporter};
+use prometheus_client::metrics::counter::Counter;
+use tokio::runtime::Handle;
+use tokio::time::timeout;
+use tonic::transport::Endpoint;
+
+use crate::metrics::Metrics;
+use crate::queue::Waiting;
+use crate::traces::StartError;
+
+/// For one export, retries included.
+const EXPORT_WITHIN: Duration = Duration::from_secs(10);
+const CONNECT_WITHIN: Duration = Duration::from_secs(5);
+/// A collector that vanished without a word is noticed, and looked up and dialled again.
+const PING_AFTER: Duration = Duration::from_secs(20);
+const PONG_WITHIN: Duration = Duration::from_secs(10);
+
+/// The SDK's exporter, with its outcomes counted.
+#[derive(Debug)]
+pub struct Exporter {
+    to: opentelemetry_otlp::SpanExporter,
+    endpoint: String,
+    /// Has the connection and its timers; exports are begun on a thread of their own.
+    runtime: Handle,
+    waiting: Waiting,
+    exported: Counter,
+    failed: Counter,
+    /// The last one failed: told of once.
+    is_failing: AtomicBool,
+}
+
+// === impl Exporter ===
+
+impl Exporter {
+    /// To `endpoint`, `host:port`. Connects when there is something to send.
+    pub fn new(endpoint: &str, runtime: &Handle, waiting: Waiting, metrics: &Metrics) -> Result<Self, StartError> {
+        let _entered = runtime.enter();
+        let wrong = |error: &dyn std::error::Error| StartError::Endpoint(endpoint.to_owned(), error.to_string());
+        let channel = Endpoint::from_shared(format!("http://{endpoint}"))
+            .map_err(|error| wrong(&error))?
+            .connect_timeout(CONNECT_WITHIN)
+            .timeout(EXPORT_WITHIN)
+            .http2_keep_alive_interval(PING_AFTER)
+            .keep_alive_timeout(PONG_WITHIN)
+            .connect_lazy();
+        let to = opentelemetry_otlp::SpanExporter::builder()
+            .with_tonic()
+            .with_channel(channel)
+            .with_timeout(EXPORT_WITHIN)
+            .build()
+            .map_err(|error| wrong(&error))?;
+        Ok(Self {
+            to,
+            endpoint: endpoint.to_owned(),
+            runtime: runtime.clone(),
+            waiting,
+            exported: metrics.exported.clone(),
+            failed: metrics.failed.clone(),
+            is_failing: AtomicBool::new(false),
+        })
+    }
+
+    async fn send(&self, batch: Vec<SpanData>) -> OTelSdkResult {
+        // The timer needs a runtime when it is made, and none when it is polled.
+        let sending = {
+            let _entered = self.runtime.enter();
+            timeout(EXPORT_WITHIN, self.to.export(batch))
+        };
+        sending.await.unwrap_or(Err(OTelSdkError::Timeout(EXPORT_WITHIN)))
+    }
+
+    fn tell(&self, outcome: &OTelSdkResult) {
+        let endpoint = &*self.endpoint;
+        let was_failing = self.is_failing.swap(outcome.is_err(), Ordering::Relaxed);
+        match outcome {
+            Err(error) if !was_failing => {
+                tracing::warn!(endpoint, %error, "the trace collector does not take spans: those of this time are lost");
+            }
+            Ok(()) if was_failing => tracing::info!(endpoint, "the trace collector takes spans again"),
+            _ => {}
+        }
+    }
+}
+
+impl SpanExporter for Exporter {
+    async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
+        let spans = batch.len();
+        self.waiting.leave(spans);
+        let outcome = self.send(batch).await;
+        let counter = if outcome.is_ok() { &self.exported } else { &self.failed };
+        counter.inc_by(spans as u64);
+        self.tell(&outcome);
+        outcome
+    }
+
+    fn shutdown_with_timeout(&self, timeout: Duration) -> OTelSdkResult {
+        self.to.shutdown_with_timeout(timeout)
+    }
+
+    fn force_flush(&self) -> OTelSdkResult {
+        self.to.force_flush()
+    }
+
+    fn set_resource(&mut self, resource: &Resource) {
+        self.to.set_resource(resource);
+    }
+}

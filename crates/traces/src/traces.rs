@@ -1,0 +1,140 @@
+//! Tracing as an operator switched it on, and the decision about each request.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use http::HeaderMap;
+use http::uri::Authority;
+use opentelemetry::trace::TracerProvider as _;
+use opentelemetry::{InstrumentationScope, KeyValue};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::resource::{EnvResourceDetector, TelemetryResourceDetector};
+use opentelemetry_sdk::trace::{Sampler, SdkTracer, SdkTracerProvider};
+use tokio::runtime::Handle;
+
+use crate::export::Exporter;
+use crate::metrics::Metrics;
+use crate::parent;
+use crate::queue::{Queue, Waiting};
+use crate::span::Span;
+
+/// What is queued at the end is sent within this.
+const FLUSH_WITHIN: Duration = Duration::from_secs(3);
+
+/// As kube-apiserver's `TracingConfiguration` (`k8s.io/component-base/tracing/api/v1`) has it, and
+/// whom to believe.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// `host:port` of a collector that takes OTLP over gRPC, in the clear.
+    pub endpoint: Authority,
+    /// Of the requests that nobody decided about before.
+    pub sampling: PerMillion,
+    pub parent: Parent,
+}
+
+/// A part of a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PerMillion(u32);
+
+/// Whose `traceparent` is continued, and decides whether a request is recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Parent {
+    /// The hub's.
+    Hub,
+    /// Nobody's.
+    Nobody,
+}
+
+/// Tracing cannot be switched on as it was asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error("--tracing-endpoint={0}: {1}")]
+    Endpoint(String, String),
+}
+
+/// Tracing, switched on.
+#[derive(Debug)]
+pub struct Traces {
+    tracer: SdkTracer,
+    provider: SdkTracerProvider,
+    parent: Parent,
+}
+
+// === impl Traces ===
+
+impl Traces {
+    /// `runtime` has the connection to the collector. Of `service` are all spans, unless the
+    /// environment says more (`OTEL_RESOURCE_ATTRIBUTES`).
+    pub fn start(
+        config: &Config,
+        service: &'static str,
+        version: &'static str,
+        runtime: &Handle,
+        metrics: &Metrics,
+    ) -> Result<Self, StartError> {
+        let waiting = Waiting::default();
+        let exporter = Exporter::new(config.endpoint.as_str(), runtime, waiting.clone(), metrics)?;
+        let resource = Resource::builder_empty()
+            .with_detector(Box::new(TelemetryResourceDetector))
+            .with_service_name(service)
+            .with_attribute(KeyValue::new("service.version", version))
+            .with_detector(Box::new(EnvResourceDetector::new()))
+            .build();
+        let provider = SdkTracerProvider::builder()
+            .with_sampler(Sampler::ParentBased(Box::new(Sampler::TraceIdRatioBased(config.sampling.as_ratio()))))
+            .with_resource(resource)
+            .with_span_processor(Queue::start(exporter, waiting, metrics.dropped.clone()))
+            .build();
+        let tracer = provider.tracer_with_scope(InstrumentationScope::builder(service).with_version(version).build());
+        Ok(Self { tracer, provider, parent: config.parent })
+    }
+
+    /// Decides about a request: its first span, if it is recorded. `is_hubs` says whether `headers`
+    /// come from the hub.
+    ///
+    /// A `traceparent` that is not believed decides nothing here, and does not stay in `headers` to
+    /// do so at a member, which would take it for ours. kube-apiserver does the same for callers
+    /// without privileges (`endpoints/filters/traces.go`, `WithPublicEndpointFn`): it begins a trace
+    /// of its own, and links it to theirs.
+    pub fn begin(&self, name: &'static str, headers: &mut HeaderMap, is_hubs: impl FnOnce() -> bool) -> Option<Span> {
+        if !parent::is_in(headers) {
+            return Span::first(&self.tracer, name, None, None);
+        }
+        let callers = parent::read(headers);
+        if self.parent == Parent::Hub && is_hubs() {
+            return Span::first(&self.tracer, name, callers, None);
+        }
+        parent::remove(headers);
+        Span::first(&self.tracer, name, None, callers)
+    }
+
+    /// Sends what is queued, for a bounded time. Nothing is recorded any more.
+    pub async fn shut_down(&self) {
+        let provider = self.provider.clone();
+        // It waits for the thread of the queue.
+        let ended = tokio::task::spawn_blocking(move || provider.shutdown_with_timeout(FLUSH_WITHIN));
+        if let Ok(Err(error)) = ended.await {
+            tracing::warn!(%error, "spans were left unsent");
+        }
+    }
+}
+
+// === impl PerMillion ===
+
+impl PerMillion {
+    pub const NONE: Self = Self(0);
+    const WHOLE: u32 = 1_000_000;
+
+    fn as_ratio(self) -> f64 {
+        f64::from(self.0) / f64::from(Self::WHOLE)
+    }
+}
+
+impl FromStr for PerMillion {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = text.parse().ok().filter(|number| *number <= Self::WHOLE);
+        number.map(Self).ok_or_else(|| format!("not a number from 0 to {}", Self::WHOLE))
+    }
+}

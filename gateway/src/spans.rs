@@ -1,0 +1,167 @@
+//! The spans of a request that is traced: their names, and what they say.
+//!
+//! Attributes follow OpenTelemetry's semantic conventions for HTTP; what those have no name for
+//! begins with `cluster_gateway.`. None holds a credential, a query or a user's name. Everything
+//! here hangs on a [`Trace`]: for requests that are not traced there is none, and each phase of
+//! them costs a look at an empty option.
+
+use std::fmt::Display;
+use std::net::SocketAddr;
+
+use api::cluster_name::ClusterName;
+use http::uri::Authority;
+use http::{Method, Request, Response};
+use traces::{Kind, Span, Trace, Traces};
+
+use crate::metrics::Verb;
+
+/// Finding out who calls.
+pub const AUTHENTICATION: &str = "authentication";
+/// Asking whether the caller may.
+pub const AUTHORIZATION: &str = "authorization";
+/// What is asked for of the gateway where it is asked for something of a member.
+const PROXIED: &str = "clustergateways/proxy";
+const MEMBER: &str = "member";
+const DIAL: &str = "dial";
+const TUNNEL_HOP: &str = "tunnel hop";
+
+/// As kube-apiserver's spans have it, and our audit log.
+const AUDIT_ID: &str = "audit-id";
+const CLUSTER: &str = "k8s.cluster.name";
+const METHOD: &str = "http.request.method";
+const STATUS: &str = "http.response.status_code";
+const PATH: &str = "url.path";
+const HOST: &str = "server.address";
+const PORT: &str = "server.port";
+
+/// A phase of a request, if it is traced.
+pub struct Step(Option<Span>);
+
+/// The whole request, if it is traced. Comes before the path is taken out of it, and after it has
+/// its audit id. `is_hubs` says whether it comes from the hub.
+pub fn request<B>(
+    traces: &Traces,
+    request: &mut Request<B>,
+    cluster: Option<&ClusterName>,
+    is_hubs: impl FnOnce() -> bool,
+) -> Option<Span> {
+    let method = method(request.method());
+    let mut span = traces.begin(method, request.headers_mut(), is_hubs)?;
+    span.set(METHOD, method);
+    span.set_text(PATH, request.uri().path());
+    if let Some(cluster) = cluster {
+        span.rename(format!("{method} {PROXIED}"));
+        span.set(CLUSTER, cluster.as_str().to_owned());
+    }
+    if let Some(id) = request.headers().get(AUDIT_ID).and_then(|id| id.to_str().ok()) {
+        span.set_text(AUDIT_ID, id);
+    }
+    Some(span)
+}
+
+/// The request is over. `side`: where it failed, if no member answered it.
+pub fn request_ended(span: &mut Span, code: u16, side: Option<&'static str>) {
+    span.set(STATUS, i64::from(code));
+    if let Some(side) = side {
+        span.set("cluster_gateway.side", side);
+    }
+    // What is the caller's doing is no failure of ours.
+    if code >= 500 { span.failed(code.to_string(), "") } else { span.ended() }
+}
+
+/// The exchange with a member, from the first attempt to find a connection to the head of its
+/// response. The member is told, so that its own spans hang on this one.
+pub fn member<B>(trace: Option<&Trace>, to: &Authority, request: &mut Request<B>) -> Option<Span> {
+    let mut span = trace?.span(MEMBER, Kind::Client);
+    span.set(METHOD, method(request.method()));
+    span.set_text(PATH, request.uri().path());
+    address(&mut span, to);
+    span.trace().write(request.headers_mut());
+    Some(span)
+}
+
+/// The member has answered, or will not.
+pub fn member_ended<B, E: Display>(
+    span: Option<Span>,
+    outcome: &Result<Response<B>, E>,
+    word: impl FnOnce(&E) -> &'static str,
+) {
+    let Ok(response) = outcome else { return ended(span, outcome, word) };
+    let Some(mut span) = span else { return };
+    let status = response.status();
+    span.set(STATUS, i64::from(status.as_u16()));
+    // To whoever sent a request, what it did wrong is a failure too (semantic conventions).
+    if status.is_client_error() || status.is_server_error() {
+        span.failed(status.as_u16().to_string(), "");
+    } else {
+        span.ended();
+    }
+}
+
+/// Opening a connection to a member: TCP or whatever is in its place, TLS and the protocol's start.
+pub fn dial(trace: Option<&Trace>, to: &Authority, by: &'static str) -> Option<Span> {
+    let mut span = trace?.span(DIAL, Kind::Client);
+    address(&mut span, to);
+    span.set("cluster_gateway.dial.by", by);
+    Some(span)
+}
+
+/// As [`dial`], for one that another request began and this one waits for.
+pub fn shared_dial(trace: Option<&Trace>, to: &Authority, by: &'static str) -> Option<Span> {
+    let mut span = dial(trace, to, by)?;
+    span.set("cluster_gateway.dial.shared", true);
+    Some(span)
+}
+
+/// Asking one tunnel-server, or this process, for a stream to a member.
+pub fn tunnel_hop(trace: Option<&Trace>, cluster: &str, server: Option<SocketAddr>) -> Option<Span> {
+    let mut span = trace?.span(TUNNEL_HOP, Kind::Client);
+    span.set(CLUSTER, cluster.to_owned());
+    if let Some(server) = server {
+        span.set("network.peer.address", server.ip().to_string());
+        span.set("network.peer.port", i64::from(server.port()));
+    }
+    Some(span)
+}
+
+/// The end of a span that fails with a word and a text, or not at all.
+pub fn ended<T, E: Display>(span: Option<Span>, outcome: &Result<T, E>, word: impl FnOnce(&E) -> &'static str) {
+    let Some(mut span) = span else { return };
+    match outcome {
+        Ok(_) => span.ended(),
+        Err(error) => span.failed(word(error), &error.to_string()),
+    }
+}
+
+fn address(span: &mut Span, of: &Authority) {
+    span.set_text(HOST, of.host());
+    span.set(PORT, i64::from(of.port_u16().unwrap_or(443)));
+}
+
+/// Methods are callers' choice, names of spans are few.
+fn method(method: &Method) -> &'static str {
+    match Verb::from(method) {
+        Verb::Other => "_OTHER",
+        known => known.method(),
+    }
+}
+
+// === impl Step ===
+
+impl Step {
+    /// Begins now.
+    pub fn begin(trace: Option<&Trace>, name: &'static str) -> Self {
+        Self(trace.map(|trace| trace.span(name, Kind::Internal)))
+    }
+
+    /// Ends with `outcome`. Its text stays out: it may name the caller.
+    pub fn ended<T, E>(self, outcome: Result<T, E>, word: impl FnOnce(&E) -> &'static str) -> Result<T, E> {
+        if let Some(mut span) = self.0 {
+            match &outcome {
+                Ok(_) => span.ended(),
+                Err(error) => span.failed(word(error), ""),
+            }
+        }
+        outcome
+    }
+}
