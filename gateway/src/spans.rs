@@ -71,23 +71,29 @@ pub fn request_ended(span: &mut Span, code: u16, side: Option<&'static str>) {
 
 /// The exchange with a member, from the first attempt to find a connection to the head of its
 /// response. The member is told, so that its own spans hang on this one.
-pub fn member<B>(trace: Option<&Trace>, to: &Authority, request: &mut Request<B>) -> Option<Span> {
-    let mut span = trace?.span(MEMBER, Kind::Client);
+///
+/// Takes the request and gives it back: a future that lends one out keeps its room until the end.
+pub fn member<B>(trace: Option<&Trace>, to: &Authority, mut request: Request<B>) -> (Option<Span>, Request<B>) {
+    let Some(trace) = trace else { return (None, request) };
+    let mut span = trace.span(MEMBER, Kind::Client);
     span.set(METHOD, method(request.method()));
     span.set_text(PATH, request.uri().path());
     address(&mut span, to);
     span.trace().write(request.headers_mut());
-    Some(span)
+    (Some(span), request)
 }
 
-/// The member has answered, or will not.
+/// The member has answered, or will not. Gives the outcome back, as [`member`] does the request.
 pub fn member_ended<B, E: Display>(
     span: Option<Span>,
-    outcome: &Result<Response<B>, E>,
+    outcome: Result<Response<B>, E>,
     word: impl FnOnce(&E) -> &'static str,
-) {
-    let Ok(response) = outcome else { return ended(span, outcome, word) };
-    let Some(mut span) = span else { return };
+) -> Result<Response<B>, E> {
+    let Ok(response) = &outcome else {
+        ended(span, &outcome, word);
+        return outcome;
+    };
+    let Some(mut span) = span else { return outcome };
     let status = response.status();
     span.set(STATUS, i64::from(status.as_u16()));
     // To whoever sent a request, what it did wrong is a failure too (semantic conventions).
@@ -96,6 +102,7 @@ pub fn member_ended<B, E: Display>(
     } else {
         span.ended();
     }
+    outcome
 }
 
 /// Opening a connection to a member: TCP or whatever is in its place, TLS and the protocol's start.

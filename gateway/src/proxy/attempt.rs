@@ -56,21 +56,19 @@ pub async fn answer<A: Attempt>(
     let call = attempt.call();
     let cluster = &call.cluster;
     let mut lease = cluster.acquire().await.map_err(|error| Cause::NotIssued(error).at(cluster.name()))?;
-    let mut request = attempt.prepare(&lease, request)?;
+    let request = attempt.prepare(&lease, request)?;
     let again = keep(&lease, call.asks, &request);
-    let span = spans::member(call.trace, &lease.upstream().target().authority, &mut request);
+    let (span, request) = spans::member(call.trace, &lease.upstream().target().authority, request);
     let sent = attempt.send(&lease, request, span.as_ref().map(Span::trace)).await;
-    spans::member_ended(span, &sent, Error::side_word);
-    let mut answer = workload::judge(sent?, call.asks).await;
+    let mut answer = workload::judge(spans::member_ended(span, sent, Error::side_word)?, call.asks).await;
     if answer.is_rejection
-        && let Some((next, mut request)) = next(again, cluster, &lease).await?
+        && let Some((next, request)) = next(again, cluster, &lease).await?
     {
         drop(answer);
         lease = next;
-        let span = spans::member(call.trace, &lease.upstream().target().authority, &mut request);
+        let (span, request) = spans::member(call.trace, &lease.upstream().target().authority, request);
         let sent = attempt.send(&lease, request, span.as_ref().map(Span::trace)).await;
-        spans::member_ended(span, &sent, Error::side_word);
-        answer = workload::judge(sent?, call.asks).await;
+        answer = workload::judge(spans::member_ended(span, sent, Error::side_word)?, call.asks).await;
     }
     match answer {
         Judged { is_rejection: true, .. } => Err(Cause::rejected(&lease).at(cluster.name())),

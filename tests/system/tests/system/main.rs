@@ -22,5 +22,6 @@ mod resources;
 mod serving;
 mod shutdown;
 mod streaming;
+mod traces;
 mod tunnel;
 mod upgrades;

@@ -10,7 +10,7 @@ mod choice;
 mod embedded;
 mod failures;
 mod lost;
-mod server;
+pub mod server;
 mod traffic;
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -29,7 +29,7 @@ const API_SERVER: &str = "kubernetes.default.svc:443";
 const PATH: &str = "/api/v1/nodes";
 
 /// The authorities of the tunnel, and the files a gateway needs of them.
-struct Pki {
+pub struct Pki {
     /// Of the tunnel-servers' certificates.
     servers: Authority,
     /// Of the gateways' certificates.
@@ -40,7 +40,7 @@ struct Pki {
 // === impl Pki ===
 
 impl Pki {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let pki = Self {
             servers: Authority::new("tunnel-server-ca"),
             frontends: Authority::new("tunnel-frontend-ca"),
@@ -67,7 +67,7 @@ impl Pki {
     }
 
     /// A gateway that knows `servers`, in their order.
-    fn gateway(&self, servers: &[&TunnelServer]) -> TestbedBuilder {
+    pub fn gateway(&self, servers: &[&TunnelServer]) -> TestbedBuilder {
         let hosts: Vec<_> = servers.iter().map(|server| server.address().to_string()).collect();
         self.gateway_at(&hosts.join(","))
     }
@@ -82,7 +82,7 @@ impl Pki {
 }
 
 /// The Secret of a cluster that is reached through the tunnel, and proves to be `member`.
-fn tunnelled(name: &str, member: &FakeMember) -> ClusterSecret {
+pub fn tunnelled(name: &str, member: &FakeMember) -> ClusterSecret {
     // As they are written: without an endpoint.
     ClusterSecret::new("vela-system", name)
         .label(ENDPOINT_TYPE, "ClusterProxy")
@@ -91,7 +91,7 @@ fn tunnelled(name: &str, member: &FakeMember) -> ClusterSecret {
 }
 
 /// A member that answers everything.
-async fn member(options: MemberOptions) -> FakeMember {
+pub async fn member(options: MemberOptions) -> FakeMember {
     let member = FakeMember::start(options).await;
     member.on_any(|_| Reply::full(200, &[], "fine"));
     member
