@@ -14,7 +14,6 @@ use tonic::transport::Endpoint;
 
 use crate::metrics::Metrics;
 use crate::queue::Waiting;
-use crate::traces::StartError;
 
 /// For one export, retries included.
 const EXPORT_WITHIN: Duration = Duration::from_secs(10);
@@ -22,6 +21,13 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 /// A collector that vanished without a word is noticed, and looked up and dialled again.
 const PING_AFTER: Duration = Duration::from_secs(20);
 const PONG_WITHIN: Duration = Duration::from_secs(10);
+
+/// Tracing cannot be switched on as it was asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error("--tracing-endpoint={0}: {1}")]
+    Endpoint(String, String),
+}
 
 /// The SDK's exporter, with its outcomes counted.
 #[derive(Debug)]

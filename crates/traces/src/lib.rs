@@ -17,6 +17,7 @@ mod traces;
 pub use opentelemetry::Value;
 pub use opentelemetry::trace::SpanKind as Kind;
 
+pub use self::export::StartError;
 pub use self::metrics::Metrics;
 pub use self::span::{Span, Trace};
-pub use self::traces::{Config, Parent, PerMillion, StartError, Traces};
+pub use self::traces::{Config, Parent, PerMillion, Traces};

@@ -12,7 +12,7 @@ use opentelemetry_sdk::resource::{EnvResourceDetector, TelemetryResourceDetector
 use opentelemetry_sdk::trace::{Sampler, SdkTracer, SdkTracerProvider};
 use tokio::runtime::Handle;
 
-use crate::export::Exporter;
+use crate::export::{Exporter, StartError};
 use crate::metrics::Metrics;
 use crate::parent;
 use crate::queue::{Queue, Waiting};
@@ -43,13 +43,6 @@ pub enum Parent {
     Hub,
     /// Nobody's.
     Nobody,
-}
-
-/// Tracing cannot be switched on as it was asked for.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    #[error("--tracing-endpoint={0}: {1}")]
-    Endpoint(String, String),
 }
 
 /// Tracing, switched on.
