@@ -67,15 +67,9 @@ impl Traces {
     ) -> Result<Self, StartError> {
         let waiting = Waiting::default();
         let exporter = Exporter::new(config.endpoint.as_str(), runtime, waiting.clone(), metrics)?;
-        let resource = Resource::builder_empty()
-            .with_detector(Box::new(TelemetryResourceDetector))
-            .with_service_name(service)
-            .with_attribute(KeyValue::new("service.version", version))
-            .with_detector(Box::new(EnvResourceDetector::new()))
-            .build();
         let provider = SdkTracerProvider::builder()
             .with_sampler(Sampler::ParentBased(Box::new(Sampler::TraceIdRatioBased(config.sampling.as_ratio()))))
-            .with_resource(resource)
+            .with_resource(process(service, version))
             .with_span_processor(Queue::start(exporter, waiting, metrics.dropped.clone()))
             .build();
         let tracer = provider.tracer_with_scope(InstrumentationScope::builder(service).with_version(version).build());
@@ -110,6 +104,20 @@ impl Traces {
             tracing::warn!(%error, "spans were left unsent");
         }
     }
+}
+
+/// What all spans say of this process. Of replicas, each is known by its pod's name, which is its
+/// host's.
+fn process(service: &'static str, version: &'static str) -> Resource {
+    let about = Resource::builder_empty()
+        .with_detector(Box::new(TelemetryResourceDetector))
+        .with_service_name(service)
+        .with_attribute(KeyValue::new("service.version", version));
+    let about = match std::env::var("HOSTNAME") {
+        Ok(host) => about.with_attribute(KeyValue::new("service.instance.id", host)),
+        Err(_) => about,
+    };
+    about.with_detector(Box::new(EnvResourceDetector::new())).build()
 }
 
 // === impl PerMillion ===

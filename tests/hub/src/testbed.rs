@@ -1,6 +1,7 @@
 //! Everything a test needs, up and registered: hub, member, gateway, users, and kubectl for each
 //! way to the member.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -14,6 +15,7 @@ use crate::informer::Informer;
 use crate::kubeconfig::{Credential, Kubeconfig};
 use crate::kubectl::Kubectl;
 use crate::member::{GATEWAY_USER, Member};
+use crate::ports;
 use crate::product::{LOG, Product};
 use crate::scratch::Scratch;
 use crate::tools::{Tool, Tools};
@@ -56,6 +58,9 @@ pub struct Testbed {
     pub token: String,
     /// The token of the gateway's user on the member, as it is in the Secret of [`CLUSTER`].
     pub member_token: String,
+    /// Where the gateway expects a trace collector. Without one nothing is lost: the hub traces
+    /// nothing.
+    pub collector: SocketAddr,
     /// Keys and ports of the tunnel.
     pub tunnel: Tunnel,
     tunnelled: OnceLock<Result<Tunnelled, String>>,
@@ -106,10 +111,13 @@ impl Testbed {
         let mut hub = Hub::start(&launcher, &etcd)?;
         let tunnel = Tunnel::prepare(&launcher)?;
         let mut member = Member::start(&launcher, &etcd)?;
+        let collector = SocketAddr::from((Ipv4Addr::LOCALHOST, ports::free()?));
+        let mut flags = tunnel.gateway_flags();
+        flags.push(format!("--tracing-endpoint={collector}"));
         let (gateway, member_token) = std::thread::scope(|scope| {
             let gateway = scope.spawn(|| {
                 hub.wait_ready().context("the hub did not come up")?;
-                Product::start(&launcher, &hub, &tunnel.gateway_flags()).context("the gateway did not come up")
+                Product::start(&launcher, &hub, &flags).context("the gateway did not come up")
             });
             let token = scope.spawn(|| {
                 member.wait_ready().context("the member did not come up")?;
@@ -122,7 +130,8 @@ impl Testbed {
         hub.register_member(CLUSTER_X509, &MemberSecret::with_certificate(&member.server, &identity))?;
         let token = hub.create_user("tester", &[], ALL_VERBS)?;
         let tunnelled = OnceLock::new();
-        let testbed = Self { gateway, hub, member, token, member_token, tunnel, tunnelled, etcd, launcher, scratch };
+        let testbed =
+            Self { gateway, hub, member, token, member_token, collector, tunnel, tunnelled, etcd, launcher, scratch };
         Route::ALL.into_iter().try_for_each(|route| testbed.write_kubeconfig(route))?;
         Ok(testbed)
     }

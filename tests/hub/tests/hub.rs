@@ -30,6 +30,7 @@ mod shared;
 mod shutdown;
 mod streams;
 mod terminal;
+mod traces;
 mod tunnel;
 mod vela;
 mod versions;
@@ -80,6 +81,7 @@ fn main() -> ExitCode {
         answers::trials(&fixture),
         exported::trials(&fixture),
         monitoring::trials(&fixture),
+        traces::trials(&fixture),
         request_info::trials(),
         versions::trials(&fixture),
         aggregation::last_trial(&fixture),

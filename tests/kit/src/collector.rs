@@ -12,7 +12,7 @@ use h2::server::SendResponse;
 use http::{HeaderMap, HeaderValue, Request, Response};
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue, any_value};
-use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
+pub use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
 use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, Span as Received};
 use parking_lot::Mutex;
@@ -69,17 +69,22 @@ pub struct Span {
 impl Collector {
     /// Listens, and answers every export.
     pub async fn start() -> Self {
-        let gate = Gate::new();
-        gate.open();
-        Self::answering(gate).await
+        Self::at((Ipv4Addr::LOCALHOST, 0).into()).await
     }
 
     /// Takes no span before `answers` is opened.
     pub async fn answering(answers: Gate) -> Self {
-        Self::at((Ipv4Addr::LOCALHOST, 0).into(), answers).await
+        Self::listening((Ipv4Addr::LOCALHOST, 0).into(), answers).await
     }
 
-    async fn at(address: SocketAddr, answers: Gate) -> Self {
+    /// Where it is expected; answers every export.
+    pub async fn at(address: SocketAddr) -> Self {
+        let gate = Gate::new();
+        gate.open();
+        Self::listening(address, gate).await
+    }
+
+    async fn listening(address: SocketAddr, answers: Gate) -> Self {
         let listener = TcpListener::bind(address).await.expect("a port for the collector");
         let address = listener.local_addr().expect("it is bound");
         let state = Arc::new(State { spans: Mutex::default(), more: Signal::new(), answers });

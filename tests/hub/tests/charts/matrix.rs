@@ -164,6 +164,7 @@ fn much() -> Value {
         "metrics": {"annotations": true, "anonymous": true, "serviceMonitor": {"enabled": true, "labels": {"release": "prometheus"}},
             "prometheusRule": {"enabled": true, "labels": {"release": "prometheus"}, "runbooks": "https://docs.example.test/operations"},
             "dashboard": {"enabled": true}},
+        "tracing": {"endpoint": "collector.monitoring.svc:4317", "samplingRatePerMillion": 1_000_000, "parent": "none"},
         "log": {"format": "json", "level": "info,gateway=debug"},
         "shutdownDelaySeconds": 15, "drainTimeoutSeconds": 120,
         "extraArgs": ["--dial-timeout=5s"],
