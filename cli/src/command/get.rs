@@ -107,7 +107,7 @@ impl Get {
         let absent = match guide {
             None => None,
             Some(guide) => match self.read_at(&client, wanted, guide, room).await {
-                // It may have it elsewhere, or another age of API servers. One object may be absent.
+                // It may have it elsewhere, or be of another age. One object may be absent.
                 Err(failure) if is_unknown(&failure) => Some(failure),
                 outcome => return outcome,
             },

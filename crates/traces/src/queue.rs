@@ -10,8 +10,8 @@ use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{BatchConfigBuilder, BatchSpanProcessor, Span, SpanData, SpanExporter, SpanProcessor};
 use prometheus_client::metrics::counter::Counter;
 
-/// Spans that may wait, as in the SDKs of all languages (`OTEL_BSP_MAX_QUEUE_SIZE`). With the longest
-/// texts they take 8 MiB.
+/// Spans that may wait, as in the SDKs of all languages (`OTEL_BSP_MAX_QUEUE_SIZE`). With the
+/// longest texts they take 8 MiB.
 pub const MOST_SPANS: usize = 2048;
 /// Spans of one export (`OTEL_BSP_MAX_EXPORT_BATCH_SIZE`).
 const BATCH: usize = 512;

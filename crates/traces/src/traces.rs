@@ -81,8 +81,8 @@ impl Traces {
     ///
     /// A `traceparent` that is not believed decides nothing here, and does not stay in `headers` to
     /// do so at a member, which would take it for ours. kube-apiserver does the same for callers
-    /// without privileges (`endpoints/filters/traces.go`, `WithPublicEndpointFn`): it begins a trace
-    /// of its own, and links it to theirs.
+    /// without privileges (`endpoints/filters/traces.go`, `WithPublicEndpointFn`): it begins a
+    /// trace of its own, and links it to theirs.
     pub fn begin(&self, name: &'static str, headers: &mut HeaderMap, is_hubs: impl FnOnce() -> bool) -> Option<Span> {
         if !parent::is_in(headers) {
             return Span::first(&self.tracer, name, None, None);

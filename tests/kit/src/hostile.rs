@@ -65,8 +65,8 @@ pub fn rows() -> impl Iterator<Item = &'static Row> {
 // === impl Outcome ===
 
 impl Outcome {
-    /// Whether this is one of what a row expects. `is_served` knows the statuses and texts of whoever
-    /// is behind.
+    /// Whether this is one of what a row expects. `is_served` knows the statuses and texts of
+    /// whoever is behind.
     pub fn is_one_of(&self, expected: &[Expected], is_served: impl Fn(u16, &str) -> bool) -> bool {
         expected.iter().any(|expected| match (expected, self) {
             (Expected::Passed, Self::Answered { status, text }) => is_served(*status, text),
