@@ -2,6 +2,7 @@
 
 mod check;
 mod completion;
+mod dashboard;
 mod detach;
 mod exec_each;
 mod get;
@@ -54,6 +55,8 @@ enum Command {
     Probe(probe::Probe),
     /// Whether hub, gateway, tunnel and clusters are as they should be
     Check(check::Check),
+    /// A page with the clusters, in your browser
+    Dashboard(dashboard::Dashboard),
     /// Install the gateway on the hub, by helm
     Install(install::Install),
     /// Register a member
@@ -94,6 +97,7 @@ pub async fn run(cli: Cli) -> Result<ExitCode> {
     match command {
         Command::Check(check) => check.run(session).await,
         Command::Completion(_) | Command::Install(_) => Ok(ExitCode::SUCCESS),
+        Command::Dashboard(dashboard) => dashboard.run(session).await,
         Command::ExecEach(exec) => exec.run(session).await,
         Command::Kubeconfig(contexts) => contexts.run(session).await,
         Command::Probe(probe) => probe.run(session).await,

@@ -9,10 +9,12 @@ mod charts;
 mod claim;
 mod command;
 mod contexts;
+mod dashboard;
 mod expiry;
 mod findings;
 mod helm;
 mod hops;
+mod look;
 mod mark;
 mod member;
 mod namespace;
@@ -32,6 +34,7 @@ mod tables;
 mod target;
 mod text_table;
 mod trouble;
+mod walk;
 
 use std::process::ExitCode;
 

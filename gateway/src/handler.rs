@@ -192,6 +192,7 @@ async fn own(
         Route::Health { cluster, action } => {
             resources::health(gateway, permit, cluster.clone(), *action, request).await
         }
+        Route::Traffic(cluster) => resources::traffic(gateway, permit, cluster, &request).await,
         Route::VirtualClusters(clusters) => resources::virtual_clusters(gateway, permit, clusters, &request).await,
         Route::NotFound | Route::Proxy(_) => Err(Error::NotFound),
     }

@@ -5,15 +5,18 @@ mod credential;
 mod held;
 mod ledger;
 pub mod proxied;
+pub mod recent;
 mod second_look;
+mod traffic;
 mod tunnel;
 mod verb;
 
 use std::collections::HashMap;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
+use api::side::Side;
 use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -27,6 +30,7 @@ pub use self::circuit::CircuitGauge;
 pub use self::held::Held;
 use self::ledger::Ledger;
 use self::proxied::{OfCluster, Proxied, Topic};
+use self::recent::Recent;
 pub use self::second_look::SecondLooks;
 pub use self::tunnel::TunnelMetrics;
 pub use self::verb::Verb;
@@ -105,6 +109,11 @@ pub struct ClusterMetrics {
     proxied: Option<OfCluster>,
     by_outcome: Ledger<(Verb, u16), Counter>,
     by_dial_error: Mutex<HashMap<&'static str, Counter>>,
+    since: SystemTime,
+    streams: Gauge,
+    /// As [`Side::ALL`].
+    by_side: [AtomicU64; Side::ALL.len()],
+    recent: Recent,
 }
 
 // === impl Metrics ===
@@ -241,6 +250,10 @@ impl Metrics {
             families: self.clone(),
             by_outcome: Ledger::default(),
             by_dial_error: Mutex::default(),
+            since: SystemTime::now(),
+            streams: Gauge::default(),
+            by_side: Default::default(),
+            recent: Recent::default(),
         })
     }
 
@@ -323,6 +336,21 @@ impl ClusterMetrics {
 
     pub fn upgrade(&self) -> InFlight {
         InFlight::new(&self.upgrades)
+    }
+
+    /// A watch, or another answer that does not end by itself.
+    pub fn stream(&self) -> InFlight {
+        InFlight::new(&self.streams)
+    }
+
+    /// A request ended in a failure of the gateway's own.
+    pub fn failed(&self, side: Side) {
+        self.by_side[side as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The last failures that the log told of.
+    pub fn recent(&self) -> &Recent {
+        &self.recent
     }
 
     pub fn upgrade_moved(&self, bytes: u64) {

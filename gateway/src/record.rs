@@ -54,6 +54,7 @@ struct Open {
     /// Where the request counts: of the cluster, or of none.
     metrics: Arc<ClusterMetrics>,
     in_flight: Option<InFlight>,
+    stream: Option<InFlight>,
     topic: Option<Topic>,
     slots: [Option<Slot>; 2],
     audit: Option<Box<Draft>>,
@@ -90,6 +91,7 @@ impl Record {
         Self(Box::new(Open {
             metrics,
             in_flight,
+            stream: None,
             topic: None,
             slots: [None, None],
             audit: audit.map(Box::new),
@@ -121,9 +123,11 @@ impl Record {
         self.0.span.as_ref().map(|span| span.trace().clone())
     }
 
-    /// Tells the log of a failure that is not its caller's.
+    /// Tells the log of a failure that is not its caller's, and those who ask about the cluster.
     pub fn failed(&self, head: &Head<'_>, failed: &Failed<'_>) {
-        AccessLine::of(head).write_failed(failed, self.0.started.elapsed());
+        let (line, took) = (AccessLine::of(head), self.0.started.elapsed());
+        line.write_failed(failed, took);
+        self.0.metrics.recent().add(line.recent(failed, took));
     }
 
     /// The response head is known. From here on the body keeps the record, until its end.
@@ -135,7 +139,13 @@ impl Record {
         if is_upgraded {
             open.in_flight = None;
         }
+        if is_stream && !is_upgraded {
+            open.stream = Some(open.metrics.stream());
+        }
         open.side = refusal.as_ref().map(|refusal| refusal.side);
+        if let Some(side) = open.side {
+            open.metrics.failed(side);
+        }
         let Some(audit) = &mut open.audit else { return };
         if let Some(refusal) = refusal {
             audit.refused(refusal);

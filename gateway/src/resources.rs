@@ -6,6 +6,7 @@ mod health;
 mod in_order;
 mod memory;
 mod memory_watch;
+mod traffic;
 mod translate;
 mod virtual_clusters;
 mod virtual_sources;
@@ -31,6 +32,7 @@ use crate::request_body::RequestBody;
 
 pub use self::clusters::serve as clusters;
 pub use self::health::serve as health;
+pub use self::traffic::serve as traffic;
 pub use self::virtual_clusters::serve as virtual_clusters;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");

@@ -17,9 +17,9 @@ use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use kube::api::{Api, ListParams, PostParams};
 use serde_json::json;
 
-use super::list::{registered, version};
 use crate::expiry::{Expiry, now};
 use crate::findings::{self, Finding, Need, OF_GATEWAY, OF_PERSON};
+use crate::look::{registered, version};
 use crate::mark::Mark;
 use crate::output::{self, Format};
 use crate::progress::Line;

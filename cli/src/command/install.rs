@@ -77,6 +77,6 @@ impl Install {
 /// What helm is told of the hub while it renders, which asks nobody: its version, if it answers.
 async fn version(options: &Options) -> Option<String> {
     let session = Session::open(options.clone()).await.ok()?;
-    let (version, _) = session.within(super::list::version(session.hub())).await.ok()?;
+    let (version, _) = session.within(crate::look::version(session.hub())).await.ok()?;
     Some(format!("--kube-version={version}"))
 }

@@ -5,28 +5,18 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use api::cluster_name::ClusterName;
-use api::secret::{ALIAS_ANNOTATION, CREDENTIAL_TYPE_LABEL};
-use fleet::{Cluster, Failure};
-use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::Secret;
-use kube::api::{Api, ListParams};
-use kube::{Client, ResourceExt as _};
-use serde::Deserialize;
+use fleet::Cluster;
 use serde_json::json;
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
-use crate::expiry::{Expiry, now};
+use crate::expiry::now;
+use crate::look::{self, Asked, registered};
 use crate::output::{self, Format};
 use crate::progress::Line;
-use crate::row::{Agents, Facts, Registered, Row, table};
-use crate::session::{self, Session};
+use crate::row::{Facts, Registered, Row, table};
+use crate::session::Session;
+use crate::span;
 use crate::trouble::{Result, Trouble};
-use crate::{agent, namespace, registration, span};
-
-/// Secrets in one page, as client-go asks for them.
-const PAGE: u32 = 500;
-/// Pages of them.
-const PAGES: usize = 1000;
 
 /// Each cluster is asked for its version, through the gateway. AGENTS, EXPIRES and ALIAS need the
 /// right to list the clusters' Secrets, and are - without it.
@@ -52,12 +42,6 @@ pub struct List {
     /// Ask the hub only, and no cluster
     #[arg(long)]
     no_probe: bool,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Version {
-    git_version: String,
 }
 
 // === impl List ===
@@ -110,15 +94,7 @@ impl List {
             return clusters.iter().map(|_| None).collect();
         }
         let names: Vec<ClusterName> = clusters.iter().map(|cluster| cluster.name.clone()).collect();
-        let all = session.fleet.each(names, session.limits(), |name, client| async move {
-            let seen = version(&client).await?;
-            let place = registered.get(name.as_str()).and_then(|registered| registered.agents_in.as_deref());
-            let agents = match place {
-                Some(namespace) => agents(&client, namespace).await,
-                None => None,
-            };
-            Ok::<_, Failure>((seen, agents))
-        });
+        let all = look::each(session, names, registered);
         let mut line = Line::new("asked");
         let outcomes = all.in_order(|progress, event| line.tell(progress, event)).await;
         outcomes.into_iter().map(|outcome| Some(outcome.result)).collect()
@@ -137,58 +113,6 @@ impl List {
             format => output::print(&table(rows, format == Some(Format::Wide))),
         }
     }
-}
-
-type Answer = std::result::Result<(String, Duration), Failure>;
-type Asked = std::result::Result<((String, Duration), Option<Agents>), Failure>;
-
-/// What the API server says of its version, and how long that took.
-pub async fn version(client: &Client) -> Answer {
-    let start = Instant::now();
-    let body = session::get(client, "/version", session::JSON).await?;
-    let version: Version = serde_json::from_slice(&body)
-        .map_err(|_| Failure::own("the server says no version: is it a Kubernetes API server?"))?;
-    Ok((version.git_version, start.elapsed()))
-}
-
-/// The agents of a member, as it sees them itself: who asks by one of them needs no other source.
-async fn agents(client: &Client, namespace: &str) -> Option<Agents> {
-    let deployments = Api::<Deployment>::namespaced(client.clone(), namespace);
-    let deployment = deployments.get_opt(agent::RELEASE).await.ok()??;
-    let wanted = deployment.spec.and_then(|spec| spec.replicas).unwrap_or(1);
-    Some(Agents { linked: deployment.status.and_then(|status| status.ready_replicas).unwrap_or(0), wanted })
-}
-
-/// What the clusters' Secrets say beside the credentials, which go no further.
-pub async fn registered(session: &Session, selector: &str) -> Result<HashMap<String, Registered>> {
-    let namespace = namespace::of_clusters(session).await?;
-    let secrets: Api<Secret> = Api::namespaced(session.hub().clone(), &namespace);
-    let labels = if selector.is_empty() {
-        CREDENTIAL_TYPE_LABEL.to_owned()
-    } else {
-        format!("{CREDENTIAL_TYPE_LABEL},{selector}")
-    };
-    let mut params = ListParams::default().labels(&labels).limit(PAGE);
-    let mut found = HashMap::new();
-    for _ in 0..PAGES {
-        let page = session.within(secrets.list(&params)).await?;
-        found.extend(page.items.into_iter().map(|secret| (secret.name_any(), said(secret))));
-        match page.metadata.continue_.filter(|next| !next.is_empty()) {
-            Some(next) => params = params.continue_token(&next),
-            None => break,
-        }
-    }
-    Ok(found)
-}
-
-fn said(secret: Secret) -> Registered {
-    let agents_in =
-        registration::agent_account(&secret).and(registration::account(&secret)).map(|account| account.namespace);
-    let expiry = Expiry::of(&secret.data.unwrap_or_default());
-    let alias = secret.metadata.annotations.unwrap_or_default().remove(ALIAS_ANNOTATION);
-    let labels = secret.metadata.labels.unwrap_or_default();
-    let labels = labels.into_iter().filter(|(key, _)| !key.starts_with(api::GROUP)).collect();
-    Registered { expiry, alias, labels, agents_in }
 }
 
 /// Rows that are new or differ in more than what they took, and those that are gone.

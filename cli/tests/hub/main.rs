@@ -2,6 +2,7 @@
 
 mod care;
 mod contexts;
+mod dashboard;
 mod fixture;
 mod foreign;
 mod get;
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
         terminal::trials(&fixture),
         care::trials(&fixture),
         contexts::trials(&fixture),
+        dashboard::trials(&fixture),
         list::trials(&fixture),
         get::trials(&fixture),
         join::trials(&fixture),

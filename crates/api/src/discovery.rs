@@ -52,6 +52,7 @@ pub static RESOURCES: &[Resource] = &[
                 kind: "ClusterGatewayProxyOptions",
                 verbs: &["create", "delete", "get", "patch", "update"],
             },
+            Subresource { name: "traffic", kind: crate::traffic::KIND, verbs: &["get"] },
         ],
     },
     Resource {

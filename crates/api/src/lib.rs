@@ -27,6 +27,7 @@ pub mod served;
 pub mod side;
 pub mod status;
 pub mod table;
+pub mod traffic;
 pub mod virtual_cluster;
 pub mod watch_event;
 

@@ -46,6 +46,8 @@ pub enum Route<'a> {
         cluster: ClusterName,
         action: HealthAction,
     },
+    /// `/apis/cluster.core.oam.dev/v1alpha1/clustergateways/<cluster>/traffic`.
+    Traffic(ClusterName),
     VirtualClusters(ClustersRoute),
     Discovery(Discovery),
     OpenApi(OpenApi),
@@ -155,6 +157,7 @@ const VIRTUAL: &str = "/apis/cluster.core.oam.dev/v1alpha1/virtualclusters";
 const RESOURCE: &str = "clustergateways";
 const PROXY: &str = "proxy";
 const HEALTH: &str = "health";
+const TRAFFIC: &str = "traffic";
 const VIRTUAL_CLUSTERS: &str = "virtualclusters";
 
 /// Parses a request. Total, and without allocation on the proxy path but for the cluster's name,
@@ -169,7 +172,7 @@ pub fn parse(asked: RawRequest<'_>) -> Parsed<'_> {
     }
     let attributes = request_info::attributes(method, path, query);
     let route = if let Some(rest) = path.strip_prefix(COLLECTION) {
-        health(method, rest).unwrap_or_else(|| read(rest, &attributes, Route::Clusters))
+        subresource(method, rest).unwrap_or_else(|| read(rest, &attributes, Route::Clusters))
     } else if let Some(rest) = path.strip_prefix(VIRTUAL) {
         read(rest, &attributes, Route::VirtualClusters)
     } else {
@@ -233,20 +236,25 @@ fn read(rest: &str, attributes: &Attributes, route: fn(ClustersRoute) -> Route<'
     name.map_or(Route::NotFound, |name| route(ClustersRoute::Get(name)))
 }
 
-/// `None` if `rest`, what follows the collection's path, is not a cluster's health.
-fn health(method: &Method, rest: &str) -> Option<Route<'static>> {
+/// `None` if `rest`, what follows the collection's path, is not a cluster's health or traffic.
+fn subresource(method: &Method, rest: &str) -> Option<Route<'static>> {
     let (name, subresource) = rest.strip_prefix('/')?.split_once('/')?;
     let cluster = ClusterName::parse(name).ok()?;
-    if subresource.strip_suffix('/').unwrap_or(subresource) != HEALTH {
-        return None;
+    match subresource.strip_suffix('/').unwrap_or(subresource) {
+        HEALTH => Some(health(method, cluster)),
+        TRAFFIC => Some(Route::Traffic(cluster)),
+        _ => None,
     }
+}
+
+fn health(method: &Method, cluster: ClusterName) -> Route<'static> {
     let action = match *method {
         Method::GET | Method::HEAD => HealthAction::Get,
         Method::PUT => HealthAction::Update,
         Method::PATCH => HealthAction::Patch,
-        _ => return Some(Route::MethodNotAllowed),
+        _ => return Route::MethodNotAllowed,
     };
-    Some(Route::Health { cluster, action })
+    Route::Health { cluster, action }
 }
 
 fn document(path: &str) -> Route<'static> {

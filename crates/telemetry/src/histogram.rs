@@ -27,6 +27,14 @@ struct Inner {
     sum: AtomicU64,
 }
 
+/// What was observed so far.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reading {
+    pub sum: Duration,
+    /// By bucket: its bound, none for the last, and how many it took that no smaller one did.
+    pub buckets: Vec<(Option<Duration>, u64)>,
+}
+
 // === impl Histogram ===
 
 impl Histogram {
@@ -43,6 +51,13 @@ impl Histogram {
         counts[bucket].fetch_add(1, Ordering::Relaxed);
         let micros = took.saturating_add(Duration::from_nanos(500)).as_micros();
         sum.fetch_add(u64::try_from(micros).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    pub fn read(&self) -> Reading {
+        let Inner { bounds, counts, sum } = &*self.0;
+        let bounds = bounds.iter().map(|bound| Some(Duration::from_secs_f64(*bound))).chain([None]);
+        let counts = counts.iter().map(|count| count.load(Ordering::Relaxed));
+        Reading { sum: Duration::from_micros(sum.load(Ordering::Relaxed)), buckets: bounds.zip(counts).collect() }
     }
 }
 
@@ -79,6 +94,13 @@ mod tests {
             histogram.observe(Duration::from_millis(millis));
         }
         histogram.observe(Duration::from_nanos(1_600));
+        let read = histogram.read();
+        let (bounds, counts): (Vec<_>, Vec<_>) = read.buckets.into_iter().unzip();
+        assert_eq!(
+            bounds,
+            [Some(Duration::ZERO), Some(Duration::from_millis(100)), Some(Duration::from_secs(1)), None]
+        );
+        assert_eq!((counts, read.sum), (vec![1, 2, 2, 1], Duration::from_micros(2_202_002)));
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &registry).expect("into a String");
         let lines: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).collect();

@@ -40,7 +40,13 @@ impl<K: Copy + Eq, V> Ledger<K, V> {
     }
 
     pub fn keys(&self) -> impl Iterator<Item = K> {
-        std::iter::successors(self.first.get(), |entry| entry.rest.first.get()).map(|entry| entry.key)
+        self.iter().map(|(key, _)| key)
+    }
+
+    /// In the order in which they were added.
+    pub fn iter(&self) -> impl Iterator<Item = (K, &V)> {
+        let entries = std::iter::successors(self.first.get(), |entry| entry.rest.first.get());
+        entries.map(|entry| (entry.key, &entry.value))
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use api::access::{Attributes, ResourceAttributes};
 use api::cluster_name::ClusterName;
 use api::route::Route;
+use api::traffic::RecentFailure;
 use auth::{Identity, User};
 use http::StatusCode;
 use tracing::Level;
@@ -90,6 +91,21 @@ impl AccessLine {
             untold = failed.untold,
             "request failed"
         );
+    }
+
+    /// The same for who asks the gateway, and not its log.
+    pub fn recent(self, failed: &Failed<'_>, took: Duration) -> RecentFailure {
+        RecentFailure {
+            time: 0,
+            user: failed.user.map_or("", |user| short(&user.name)).to_owned(),
+            verb: short(&self.verb).to_owned(),
+            resource: self.resource,
+            code: failed.code.as_u16(),
+            side: failed.side.as_str().to_owned(),
+            took_micros: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
+            text: failed.text.to_owned(),
+            untold: failed.untold,
+        }
     }
 }
 

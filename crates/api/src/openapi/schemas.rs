@@ -110,6 +110,86 @@ const SCHEMAS: &[Schema] = &[
         ],
     },
     Schema {
+        name: "ClusterTraffic",
+        description: "What passed one replica of the gateway on its way to a cluster. Each replica counts its own.",
+        is_kind: true,
+        fields: &[
+            Field::new("metadata", Object("ObjectMeta"), "The cluster's name."),
+            Field::new("status", Object("ClusterTrafficStatus"), "What was counted.").required(),
+        ],
+    },
+    Schema {
+        name: "ClusterTrafficStatus",
+        description: "What one replica of the gateway counted for a cluster.",
+        is_kind: false,
+        fields: &[
+            Field::new("replica", Text, "Which replica counted: the name of its pod.").required(),
+            Field::new("since", Integer, "Since when, in milliseconds since 1970.").required(),
+            Field::new("requestsInFlight", Integer, "Requests under way, streams included, upgrades excluded."),
+            Field::new("streamsInFlight", Integer, "Watches and followed logs under way."),
+            Field::new("upgradesInFlight", Integer, "Exec, attach and port-forward under way."),
+            Field::new("connections", Integer, "Pooled connections to the member."),
+            Field::new("circuitOpen", Boolean, "Whether dials are not tried, because the last ones failed."),
+            Field::new("requests", List("ClusterTrafficRequests"), "Requests that ended, by method and code."),
+            Field::new("failures", List("ClusterTrafficFailures"), "The gateway's own failures, by side."),
+            Field::new("duration", Object("ClusterTrafficDuration"), "How long requests took, streams excluded."),
+            Field::new("recentFailures", List("ClusterTrafficFailure"), "The last failures, oldest first."),
+        ],
+    },
+    Schema {
+        name: "ClusterTrafficRequests",
+        description: "How many requests ended so.",
+        is_kind: false,
+        fields: &[
+            Field::new("method", Text, "The HTTP method."),
+            Field::new("code", Integer, "The HTTP status code."),
+            Field::new("count", Integer, "How many there were."),
+        ],
+    },
+    Schema {
+        name: "ClusterTrafficFailures",
+        description: "How many requests failed on one side.",
+        is_kind: false,
+        fields: &[
+            Field::new("side", Text, "caller, hub, gateway, tunnel or member."),
+            Field::new("count", Integer, "How many there were."),
+        ],
+    },
+    Schema {
+        name: "ClusterTrafficDuration",
+        description: "A histogram of how long requests took.",
+        is_kind: false,
+        fields: &[
+            Field::new("sumMicros", Integer, "All together, in microseconds."),
+            Field::new("buckets", List("ClusterTrafficBucket"), "Ascending, not cumulative."),
+        ],
+    },
+    Schema {
+        name: "ClusterTrafficBucket",
+        description: "How many requests took longer than the bucket before, and no longer than this.",
+        is_kind: false,
+        fields: &[
+            Field::new("mostMicros", Integer, "In microseconds; absent: no bound."),
+            Field::new("count", Integer, "How many there were."),
+        ],
+    },
+    Schema {
+        name: "ClusterTrafficFailure",
+        description: "A failure that was not its caller's, as the gateway's log has it.",
+        is_kind: false,
+        fields: &[
+            Field::new("time", Integer, "In milliseconds since 1970."),
+            Field::new("user", Text, "Who asked for it."),
+            Field::new("verb", Text, "What was asked: the verb."),
+            Field::new("resource", Text, "What was asked: the resource, as kubectl auth can-i takes it."),
+            Field::new("code", Integer, "The HTTP status code of the answer."),
+            Field::new("side", Text, "Where it failed: hub, gateway, tunnel or member."),
+            Field::new("tookMicros", Integer, "How long it took, in microseconds."),
+            Field::new("text", Text, "The cause, as the log has it."),
+            Field::new("untold", Integer, "Failures of the same side that were left out before this one."),
+        ],
+    },
+    Schema {
         name: "VirtualCluster",
         description: "A member cluster, or the hub itself under the name local, as applications see it: without endpoint \
                       details and credentials.",

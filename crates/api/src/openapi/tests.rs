@@ -196,6 +196,24 @@ fn what_is_served_is_what_is_described() {
     let virtual_clusters = [VirtualCluster::local(), aliased()];
     let served: Value = serde_json::from_slice(&form.list(&virtual_clusters, metadata)).expect("JSON");
     check(&document, &schema::reference("VirtualClusterList"), &served, "VirtualClusterList");
+
+    let name = crate::cluster_name::ClusterName::parse("c1").expect("valid");
+    let served = crate::traffic::ClusterTraffic::new(&name, traffic()).to_json();
+    let served: Value = serde_json::from_slice(&served).expect("JSON");
+    check(&document, &schema::reference("ClusterTraffic"), &served, "ClusterTraffic");
+}
+
+/// With every field.
+fn traffic() -> crate::traffic::Traffic {
+    use crate::traffic::{Bucket, Duration, Failures, RecentFailure, Requests, Traffic};
+    let bucket = |most_micros| Bucket { most_micros, count: 1 };
+    Traffic {
+        requests: vec![Requests::default()],
+        failures: vec![Failures::default()],
+        duration: Duration { sum_micros: 1, buckets: vec![bucket(Some(1_000)), bucket(None)] },
+        recent_failures: vec![RecentFailure::default()],
+        ..Traffic::default()
+    }
 }
 
 /// A virtual cluster with every field.

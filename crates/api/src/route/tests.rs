@@ -224,6 +224,26 @@ fn health_is_read_and_written() {
 }
 
 #[test]
+fn traffic_is_read_and_nothing_else() {
+    for (method, verb) in [("GET", "get"), ("HEAD", "get"), ("PUT", "update"), ("POST", "create"), ("DELETE", "delete")]
+    {
+        let method: Method = method.parse().expect("method");
+        let cluster = ClusterName::parse("c.1").expect("valid");
+        let expected = if verb == "get" { Route::Traffic(cluster) } else { Route::MethodNotAllowed };
+        for tail in ["/c.1/traffic", "/c.1/traffic/"] {
+            let path = format!("{COLLECTION}{tail}");
+            assert_eq!(parse(&method, &path, None).route, expected, "{method} {path}");
+            let attributes = resource(&method, &path, None);
+            assert_eq!((attributes.verb.as_str(), &*attributes.subresource), (verb, "traffic"), "{method} {path}");
+            assert_eq!((&*attributes.resource, attributes.name.as_deref()), (RESOURCE, Some("c.1")));
+        }
+    }
+    for tail in ["/c.1/traffic/x", "/c.1/traffics", "//traffic", "/C1/traffic"] {
+        assert_eq!(parse(&Method::GET, &format!("{COLLECTION}{tail}"), None).route, Route::NotFound, "{tail}");
+    }
+}
+
+#[test]
 fn selectors_of_lists_are_reviewed() {
     let query = Some("fieldSelector=metadata.name%3Dc1&labelSelector=a%20in%20(b)");
     let attributes = resource(&Method::GET, COLLECTION, query);

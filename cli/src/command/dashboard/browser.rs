@@ -1,0 +1,66 @@
+//! The person's browser.
+//!
+//! It gets a file that leads to the page, and not the page's address: other users of the machine
+//! see the words of command lines, and could read the page with them. The file is its owner's alone.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use tempfile::NamedTempFile;
+
+use crate::output;
+
+/// Opens `address`. The file is to be kept for as long as that makes sense.
+pub fn open(address: &str) -> Option<NamedTempFile> {
+    let opened = leading_to(address).and_then(|file| start(file.path()).map(|()| file));
+    match opened {
+        Ok(file) => Some(file),
+        Err(error) => {
+            output::say(&format!("cannot open a browser ({error}): open the address above"));
+            None
+        }
+    }
+}
+
+/// A page that leads on; made readable for its owner alone.
+fn leading_to(address: &str) -> std::io::Result<NamedTempFile> {
+    let mut file = tempfile::Builder::new().prefix("kubectl-clusters-").suffix(".html").tempfile()?;
+    // Nothing of the address needs escaping: it is made of digits, dots and base64url.
+    write!(
+        file,
+        "<!doctype html><meta charset=\"utf-8\"><meta name=\"referrer\" content=\"no-referrer\">\
+         <meta http-equiv=\"refresh\" content=\"0; url={address}\"><title>Clusters</title>\
+         <a href=\"{address}\">kubectl clusters dashboard</a>\n"
+    )?;
+    file.flush()?;
+    Ok(file)
+}
+
+fn start(file: &Path) -> std::io::Result<()> {
+    let program = if cfg!(target_os = "macos") {
+        "open"
+    } else if cfg!(windows) {
+        "explorer"
+    } else {
+        "xdg-open"
+    };
+    let quiet = Stdio::null;
+    Command::new(program).arg(file).stdin(quiet()).stdout(quiet()).stderr(quiet()).spawn().map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn the_file_is_its_owners_alone_and_leads_on() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let file = leading_to("http://127.0.0.1:4000/secret/").unwrap();
+        let mode = file.as_file().metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{mode:o}");
+        let text = std::fs::read_to_string(file.path()).unwrap();
+        assert!(text.contains("url=http://127.0.0.1:4000/secret/\""), "{text}");
+    }
+}

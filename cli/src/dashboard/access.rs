@@ -1,0 +1,153 @@
+//! Who may read the page: whoever knows the address that the program printed, and nobody else.
+//!
+//! The port is open to every user of this machine, and to every web site in the person's browser.
+//! The first do not know the token; of the second, those that make their own name lead here (DNS
+//! rebinding) ask with that name. The token is a part of the path and no cookie, for cookies go to
+//! all ports of a host (RFC 6265 §8.5), and so to other users' servers.
+
+use std::fmt;
+
+use aws_lc_rs::error::Unspecified;
+use aws_lc_rs::rand;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use http::header::HOST;
+use http::{Method, Request, StatusCode};
+
+/// Random bytes of a token.
+const LENGTH: usize = 24;
+
+/// What the first part of each path must be.
+pub struct Token(String);
+
+/// What is answered, and who may ask for it.
+pub struct Door {
+    token: Token,
+    port: u16,
+}
+
+/// A request that is not answered, and what is said of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Refused(pub StatusCode, pub &'static str);
+
+// === impl Token ===
+
+impl Token {
+    pub fn random() -> Result<Self, Unspecified> {
+        let mut bytes = [0; LENGTH];
+        rand::fill(&mut bytes)?;
+        Ok(Self(URL_SAFE_NO_PAD.encode(bytes)))
+    }
+
+    /// In a time that does not tell how much of it was right.
+    fn is(&self, other: &str) -> bool {
+        let pairs = self.0.bytes().zip(other.bytes());
+        let different = pairs.fold(0, |different, (one, other)| different | (one ^ other));
+        self.0.len() == other.len() && std::hint::black_box(different) == 0
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token")
+    }
+}
+
+// === impl Door ===
+
+impl Door {
+    pub fn new(token: Token, port: u16) -> Self {
+        Self { token, port }
+    }
+
+    /// Where a browser finds it.
+    pub fn address(&self) -> String {
+        format!("http://127.0.0.1:{}/{}/", self.port, self.token.0)
+    }
+
+    /// The path behind the token, if the request may be answered.
+    pub fn admit<'a, B>(&self, request: &'a Request<B>) -> Result<&'a str, Refused> {
+        if *request.method() != Method::GET {
+            return Err(Refused(StatusCode::METHOD_NOT_ALLOWED, "Only GET is allowed here."));
+        }
+        if !self.is_ours(request) {
+            return Err(Refused(StatusCode::MISDIRECTED_REQUEST, "This is another server than the one asked for."));
+        }
+        let path = request.uri().path().strip_prefix('/').unwrap_or_default();
+        match path.split_once('/') {
+            Some((token, rest)) if self.token.is(token) => Ok(rest),
+            _ => Err(Refused(StatusCode::FORBIDDEN, "Open the address that `kubectl clusters dashboard` printed.")),
+        }
+    }
+
+    /// Whether it was sent to us by a name that nobody else can make lead here.
+    fn is_ours<B>(&self, request: &Request<B>) -> bool {
+        let mut hosts = request.headers().get_all(HOST).iter();
+        let (Some(host), None) = (hosts.next(), hosts.next()) else { return false };
+        let names = [format!("127.0.0.1:{}", self.port), format!("localhost:{}", self.port)];
+        let is_named = names.iter().any(|name| host.as_bytes() == name.as_bytes());
+        is_named
+            && request.uri().authority().is_none_or(|authority| names.iter().any(|name| authority == name.as_str()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn door() -> Door {
+        Door::new(Token("secret".to_owned()), 4000)
+    }
+
+    fn ask(method: &str, uri: &str, hosts: &[&str]) -> Result<String, StatusCode> {
+        let request = Request::builder().method(method).uri(uri);
+        let request = hosts.iter().fold(request, |request, host| request.header(HOST, *host)).body(()).unwrap();
+        door().admit(&request).map(str::to_owned).map_err(|refused| refused.0)
+    }
+
+    #[test]
+    fn who_knows_the_address_is_answered() {
+        for host in ["127.0.0.1:4000", "localhost:4000"] {
+            assert_eq!(ask("GET", "/secret/", &[host]), Ok(String::new()));
+            assert_eq!(ask("GET", "/secret/clusters/berlin?x=y", &[host]), Ok("clusters/berlin".to_owned()));
+        }
+        assert_eq!(door().address(), "http://127.0.0.1:4000/secret/");
+    }
+
+    #[test]
+    fn other_users_of_the_machine_are_not() {
+        for path in
+            ["/", "/secret", "/secre/", "/secretx/", "/Secret/", "//secret/", "/x/secret/", "/page.css", "/?secret/"]
+        {
+            assert_eq!(ask("GET", path, &["127.0.0.1:4000"]), Err(StatusCode::FORBIDDEN), "{path}");
+        }
+    }
+
+    #[test]
+    fn web_sites_whose_name_leads_here_are_not() {
+        for host in
+            ["evil.example:4000", "127.0.0.1", "127.0.0.1:4001", "127.0.0.1.evil.example:4000", "", "LOCALHOST:4000"]
+        {
+            assert_eq!(ask("GET", "/secret/", &[host]), Err(StatusCode::MISDIRECTED_REQUEST), "{host}");
+        }
+        assert_eq!(ask("GET", "/secret/", &[]), Err(StatusCode::MISDIRECTED_REQUEST));
+        let both = ["127.0.0.1:4000", "evil.example:4000"];
+        assert_eq!(ask("GET", "/secret/", &both), Err(StatusCode::MISDIRECTED_REQUEST));
+        let absolute = ask("GET", "http://evil.example:4000/secret/", &["127.0.0.1:4000"]);
+        assert_eq!(absolute, Err(StatusCode::MISDIRECTED_REQUEST));
+    }
+
+    #[test]
+    fn nothing_is_done_for_anybody() {
+        for method in ["POST", "PUT", "DELETE", "OPTIONS", "HEAD"] {
+            assert_eq!(ask(method, "/secret/", &["127.0.0.1:4000"]), Err(StatusCode::METHOD_NOT_ALLOWED), "{method}");
+        }
+    }
+
+    #[test]
+    fn tokens_are_long_and_differ() {
+        let [one, other] = [Token::random().unwrap(), Token::random().unwrap()];
+        assert!(one.0.len() == 32 && one.0 != other.0 && one.is(&one.0) && !one.is(&other.0));
+        assert_eq!(format!("{one:?}"), "Token");
+    }
+}

@@ -1,0 +1,127 @@
+//! What is answered to a browser.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::cluster_name::ClusterName;
+use bytes::Bytes;
+use http::header::{self, HeaderName, HeaderValue};
+use http::{Request, Response, StatusCode};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, Full};
+use tokio::time::timeout;
+
+use super::access::Refused;
+use super::one::Known;
+use super::overview::{self, View};
+use super::{Dashboard, events, one};
+
+/// A page waits so long for what the hub says of its clusters: longer, and it begins empty.
+const FIRST: Duration = Duration::from_secs(1);
+
+const HTML: &str = "text/html; charset=utf-8";
+const STYLE: (&str, &str) = ("text/css; charset=utf-8", include_str!("page.css"));
+const SCRIPT: (&str, &str) = ("text/javascript; charset=utf-8", include_str!("page.js"));
+const ICON: (&str, &str) = ("image/svg+xml", include_str!("icon.svg"));
+
+/// With every answer. Nothing is loaded from elsewhere, nothing inline runs, nobody frames it, and
+/// the address, which is the key to it, is told to nobody.
+const HEADERS: [(HeaderName, &str); 7] = [
+    (
+        header::CONTENT_SECURITY_POLICY,
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; \
+         form-action 'none'; frame-ancestors 'none'",
+    ),
+    (header::REFERRER_POLICY, "no-referrer"),
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::X_FRAME_OPTIONS, "DENY"),
+    (header::CACHE_CONTROL, "no-store"),
+    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+];
+
+pub type Body = UnsyncBoxBody<Bytes, Infallible>;
+
+/// The answer to `request`.
+pub async fn to<B>(dashboard: &Arc<Dashboard>, request: &Request<B>) -> Response<Body> {
+    let mut response = match dashboard.door.admit(request) {
+        Ok(path) => at(dashboard, path, request.uri().query().unwrap_or_default()).await,
+        Err(Refused(status, words)) => text(status, words),
+    };
+    for (name, value) in HEADERS {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+async fn at(dashboard: &Arc<Dashboard>, path: &str, query: &str) -> Response<Body> {
+    let (static_type, file) = match path {
+        "" => return full(HTML, overview(dashboard, view(query)).await),
+        "events" => return events::of_all(dashboard, version(query)),
+        "page.css" => STYLE,
+        "page.js" => SCRIPT,
+        "icon.svg" => ICON,
+        _ => return of_cluster(dashboard, path),
+    };
+    full(static_type, file)
+}
+
+fn of_cluster(dashboard: &Arc<Dashboard>, path: &str) -> Response<Body> {
+    let nothing = || text(StatusCode::NOT_FOUND, "There is no such page.");
+    let Some(rest) = path.strip_prefix("clusters/") else { return nothing() };
+    let (name, is_stream) = match rest.strip_suffix("/events") {
+        Some(name) => (name, true),
+        None => (rest, false),
+    };
+    match ClusterName::parse(name) {
+        Err(_) => nothing(),
+        Ok(name) if is_stream => events::of_one(dashboard, name),
+        Ok(name) => full(HTML, cluster(dashboard, &name)),
+    }
+}
+
+async fn overview(dashboard: &Dashboard, view: View) -> String {
+    let mut newest = dashboard.board.subscribe();
+    // Late: it begins empty, and fills up by events.
+    drop(timeout(FIRST, newest.wait_for(|snapshot| snapshot.asked)).await);
+    let snapshot = Arc::clone(&newest.borrow());
+    overview::page(&snapshot, view, &dashboard.session.context)
+}
+
+/// As it was seen last; its stream looks anew.
+fn cluster(dashboard: &Dashboard, name: &ClusterName) -> String {
+    let snapshot = dashboard.board.look();
+    let parts = dashboard.page(name, |page| {
+        if page.parts.is_empty() {
+            page.parts = Known { name, snapshot: &snapshot, inspection: None, history: &page.history }.parts();
+        }
+        page.parts.clone()
+    });
+    one::page(name, &dashboard.session.context, &parts)
+}
+
+fn view(query: &str) -> View {
+    if query.split('&').any(|pair| pair == "view=tiles") { View::Tiles } else { View::Table }
+}
+
+/// The snapshot that a page shows.
+fn version(query: &str) -> u64 {
+    query.split('&').find_map(|pair| pair.strip_prefix("v=")?.parse().ok()).unwrap_or(0)
+}
+
+fn text(status: StatusCode, words: &'static str) -> Response<Body> {
+    let mut response = full("text/plain; charset=utf-8", words);
+    *response.status_mut() = status;
+    response
+}
+
+fn full(content_type: &'static str, body: impl Into<Bytes>) -> Response<Body> {
+    of_type(content_type, Full::new(body.into()).boxed_unsync())
+}
+
+pub fn of_type(content_type: &'static str, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}

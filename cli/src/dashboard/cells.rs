@@ -1,0 +1,190 @@
+//! One cluster among many, as the page shows it: words by field.
+
+use crate::row::{Agents, Row};
+
+/// Seconds before its end at which a credential is worth a look, as in `check`.
+const SOON: i64 = 14 * 86_400;
+
+/// Whether somebody should look.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum State {
+    /// It cannot be used.
+    Bad,
+    /// It works, but will not for long, or somebody reported it.
+    Warning,
+    Good,
+    /// Not asked yet, or not for this person.
+    #[default]
+    Unknown,
+}
+
+/// The words.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Cells {
+    pub state: State,
+    pub status: &'static str,
+    pub version: String,
+    pub latency: String,
+    pub reached: String,
+    pub agents: String,
+    pub credential: String,
+    pub expires: String,
+    pub alias: String,
+    pub labels: String,
+    pub reason: String,
+    pub endpoint: String,
+    /// The latency as it is shown, in milliseconds.
+    pub millis: Option<u64>,
+}
+
+// === impl State ===
+
+impl State {
+    pub const ALL: [Self; 4] = [Self::Bad, Self::Warning, Self::Good, Self::Unknown];
+
+    /// The word of style sheet and script.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Bad => "bad",
+            Self::Warning => "warning",
+            Self::Good => "good",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// That of people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bad => "Failing",
+            Self::Warning => "Needs a look",
+            Self::Good => "Ready",
+            Self::Unknown => "Not known",
+        }
+    }
+
+    fn of(row: &Row, now: i64) -> Self {
+        let ends_soon = row.credential_expires_at.is_some_and(|end| end - now < SOON);
+        let lacks_agents = row.agents.is_some_and(|agents| agents.linked < agents.wanted);
+        match row.status {
+            "Unknown" | "Forbidden" => Self::Unknown,
+            "Ready" if ends_soon || lacks_agents => Self::Warning,
+            "Ready" => Self::Good,
+            "Unhealthy" => Self::Warning,
+            _ => Self::Bad,
+        }
+    }
+}
+
+// === impl Cells ===
+
+impl Cells {
+    /// Of a row at `now`, seconds since 1970. `shown` is the latency as it was shown before: one
+    /// that is about the same stays, for else every look would change every cluster.
+    pub fn new(row: Row, shown: Option<u64>, now: i64) -> Self {
+        let state = State::of(&row, now);
+        let latency = row.latency_millis.map(|millis| steady(millis, shown));
+        let labels: Vec<_> = row.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let agents = row.agents.map(|Agents { linked, wanted }| format!("{linked}/{wanted}"));
+        Self {
+            state,
+            status: if row.status == "Unknown" { "Asking" } else { row.status },
+            version: row.version,
+            latency: latency.map(|millis| format!("{millis} ms")).unwrap_or_default(),
+            reached: reached(&row.endpoint_type).to_owned(),
+            agents: agents.unwrap_or_default(),
+            credential: credential(&row.credential_type).to_owned(),
+            expires: match row.credential_expires_in.as_str() {
+                "-" => String::new(),
+                left => left.to_owned(),
+            },
+            alias: row.alias,
+            labels: labels.join(" "),
+            reason: row.reason,
+            endpoint: row.endpoint,
+            millis: latency,
+        }
+    }
+
+    /// What is sent of them, by the names that the page has for them.
+    pub fn fields(&self) -> [(&'static str, &str); 11] {
+        [
+            ("state", self.state.word()),
+            ("status", self.status),
+            ("version", &self.version),
+            ("latency", &self.latency),
+            ("reached", &self.reached),
+            ("agents", &self.agents),
+            ("credential", &self.credential),
+            ("expires", &self.expires),
+            ("alias", &self.alias),
+            ("labels", &self.labels),
+            ("reason", &self.reason),
+        ]
+    }
+}
+
+/// `millis`, or `shown` if that is less than a quarter away or less than 10 ms.
+pub fn steady(millis: u64, shown: Option<u64>) -> u64 {
+    let near = |shown: &u64| millis.abs_diff(*shown) < (shown / 4).max(10);
+    shown.filter(near).unwrap_or(millis)
+}
+
+fn reached(endpoint_type: &str) -> &str {
+    match endpoint_type {
+        "Const" => "directly",
+        "ClusterProxy" => "tunnel",
+        other => other,
+    }
+}
+
+fn credential(kind: &str) -> &str {
+    match kind {
+        "ServiceAccountToken" => "token",
+        "X509Certificate" => "certificate",
+        "Dynamic" => "issued",
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(status: &'static str) -> Row {
+        Row {
+            name: "berlin".into(),
+            status,
+            reason: String::new(),
+            version: "v1.35.4".into(),
+            latency_millis: Some(20),
+            latency: "20ms".into(),
+            endpoint_type: "Const".into(),
+            endpoint: String::new(),
+            credential_type: "ServiceAccountToken".into(),
+            credential_expires_at: None,
+            credential_expires_in: "-".into(),
+            agents: None,
+            alias: String::new(),
+            labels: std::collections::BTreeMap::new(),
+        }
+    }
+
+    #[test]
+    fn a_cluster_that_works_may_need_a_look() {
+        let state = |row: &Row| State::of(row, 1_000);
+        assert_eq!(
+            ["Ready", "Unhealthy", "Unreachable", "Unknown", "Forbidden"].map(|status| state(&row(status))),
+            [State::Good, State::Warning, State::Bad, State::Unknown, State::Unknown]
+        );
+        assert_eq!(state(&Row { credential_expires_at: Some(1_000 + SOON - 1), ..row("Ready") }), State::Warning);
+        assert_eq!(state(&Row { credential_expires_at: Some(1_000 + SOON), ..row("Ready") }), State::Good);
+        let one_of_two = Some(Agents { linked: 1, wanted: 2 });
+        assert_eq!(state(&Row { agents: one_of_two, ..row("Ready") }), State::Warning);
+    }
+
+    #[test]
+    fn a_latency_that_is_about_the_same_is_the_same() {
+        assert_eq!([20, 29, 30, 11, 10].map(|millis| steady(millis, Some(20))), [20, 20, 30, 20, 10]);
+        assert_eq!((steady(1_200, Some(1_000)), steady(1_250, Some(1_000)), steady(7, None)), (1_000, 1_250, 7));
+    }
+}

@@ -1,0 +1,152 @@
+//! Streams of what changes (`text/event-stream`, <https://html.spec.whatwg.org/#server-sent-events>).
+//!
+//! A stream holds what its page shows, and sends the difference to what is known now: a reader that
+//! is slow, or away for a while, gets one difference and not the history of it.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::cluster_name::ClusterName;
+use bytes::Bytes;
+use futures_util::stream::{self, Stream};
+use http::{Response, StatusCode};
+use http_body_util::{BodyExt as _, Full, StreamBody};
+use hyper::body::Frame;
+use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::Dashboard;
+use super::answer::{Body, of_type};
+use super::board::{Patch, Snapshot};
+use super::html::Html;
+use super::inspection::{Inspection, inspect};
+use super::one::{Known, Parts};
+use super::overview::patch;
+
+/// A stream is never silent for longer: so both ends see when the other is gone.
+const BEAT: Duration = Duration::from_secs(15);
+/// A comment, which browsers leave aside.
+const SILENCE: &str = ":\n\n";
+
+/// Changes of all clusters since the snapshot `version`.
+pub fn of_all(dashboard: &Arc<Dashboard>, version: u64) -> Response<Body> {
+    let Some(permit) = permit(dashboard) else { return full() };
+    let known = dashboard.board.past(version).unwrap_or_default();
+    let reader = All { newest: dashboard.board.subscribe(), known, _permit: permit };
+    let events = stream::unfold(reader, |mut reader| async move {
+        let event = reader.next().await?;
+        Some((event, reader))
+    });
+    streaming(events)
+}
+
+/// Changes of one cluster's page.
+pub fn of_one(dashboard: &Arc<Dashboard>, name: ClusterName) -> Response<Body> {
+    let Some(permit) = permit(dashboard) else { return full() };
+    let newest = dashboard.board.subscribe();
+    let dashboard = Arc::clone(dashboard);
+    let sent = dashboard.page(&name, |page| page.parts.clone());
+    let reader = One { dashboard, name, newest, sent, due: Instant::now(), _permit: permit };
+    let events = stream::unfold(reader, |mut reader| async move { Some((reader.next().await, reader)) });
+    streaming(events)
+}
+
+/// Of a page with all clusters.
+struct All {
+    newest: watch::Receiver<Arc<Snapshot>>,
+    known: Arc<Snapshot>,
+    _permit: OwnedSemaphorePermit,
+}
+
+/// Of a cluster's page.
+struct One {
+    dashboard: Arc<Dashboard>,
+    name: ClusterName,
+    newest: watch::Receiver<Arc<Snapshot>>,
+    sent: Parts,
+    due: Instant,
+    _permit: OwnedSemaphorePermit,
+}
+
+// === impl All ===
+
+impl All {
+    async fn next(&mut self) -> Option<String> {
+        let beat = Instant::now() + BEAT;
+        loop {
+            let newest = Arc::clone(&self.newest.borrow_and_update());
+            let patch = patch(&self.known, &newest);
+            self.known = newest;
+            if !patch.is_empty() {
+                return Some(event(&patch));
+            }
+            tokio::select! {
+                changed = self.newest.changed() => changed.ok()?,
+                () = sleep_until(beat) => return Some(SILENCE.to_owned()),
+            }
+        }
+    }
+}
+
+// === impl One ===
+
+impl One {
+    /// Looks when it is time, and says what became different; it is silent if nothing did.
+    async fn next(&mut self) -> String {
+        let beat = Instant::now() + BEAT;
+        sleep_until(self.due.min(beat)).await;
+        if Instant::now() < self.due {
+            return SILENCE.to_owned();
+        }
+        let snapshot = Arc::clone(&self.newest.borrow_and_update());
+        let cells = snapshot.clusters.get(self.name.as_str());
+        let is_tunnelled = cells.is_some_and(|cells| cells.reached == "tunnel");
+        let seen = timeout(BEAT, inspect(&self.dashboard.session, &self.name, is_tunnelled)).await;
+        self.due = Instant::now() + self.dashboard.interval;
+        let Ok(seen) = seen else { return SILENCE.to_owned() };
+        let parts = self.keep(&snapshot, &seen);
+        let changed: Parts = parts.iter().filter(|(id, part)| self.sent.get(*id) != Some(*part)).map(pair).collect();
+        self.sent = parts;
+        if changed.is_empty() { SILENCE.to_owned() } else { event(&Patch { parts: changed, ..Patch::default() }) }
+    }
+
+    /// Remembers it for whoever opens the page next.
+    fn keep(&self, snapshot: &Snapshot, seen: &Inspection) -> Parts {
+        self.dashboard.page(&self.name, |page| {
+            if let Ok(traffic) = &seen.traffic {
+                page.history.add(traffic.clone(), Instant::now());
+            }
+            let known = Known { name: &self.name, snapshot, inspection: Some(seen), history: &page.history };
+            page.parts = known.parts();
+            page.parts.clone()
+        })
+    }
+}
+
+fn pair((id, part): (&&'static str, &Html)) -> (&'static str, Html) {
+    (id, part.clone())
+}
+
+/// JSON has no line ends of its own: it is one line.
+fn event(patch: &Patch) -> String {
+    let json = serde_json::to_string(patch).unwrap_or_default();
+    format!("data: {json}\n\n")
+}
+
+fn streaming(events: impl Stream<Item = String> + Send + 'static) -> Response<Body> {
+    use futures_util::StreamExt as _;
+    let frames = events.map(|event| Ok::<_, Infallible>(Frame::data(Bytes::from(event))));
+    of_type("text/event-stream", StreamBody::new(frames).boxed_unsync())
+}
+
+fn permit(dashboard: &Dashboard) -> Option<OwnedSemaphorePermit> {
+    Arc::clone(&dashboard.streams).try_acquire_owned().ok()
+}
+
+fn full() -> Response<Body> {
+    let body = Full::new(Bytes::from_static(b"Too many pages are open: close some.")).boxed_unsync();
+    let mut response = of_type("text/plain; charset=utf-8", body);
+    *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    response
+}

@@ -1,0 +1,49 @@
+//! What all pages have in common.
+
+use super::cells::State;
+use super::html::Html;
+
+/// Around a page.
+pub struct Frame<'a> {
+    pub title: &'a str,
+    /// Name of the hub's context.
+    pub hub: &'a str,
+    /// The way back to the first page: `../`.
+    pub root: &'static str,
+    /// Where its changes come from.
+    pub events: &'a str,
+}
+
+// === impl Frame ===
+
+impl Frame<'_> {
+    /// Everything before the main part.
+    pub fn begin(&self) -> Html {
+        let Self { title, hub, root, events } = *self;
+        let mut html = Html::default();
+        html.raw("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>");
+        html.text(title).raw(" · ").text(hub).raw("</title>");
+        html.raw("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">");
+        html.raw("<meta name=\"color-scheme\" content=\"light dark\">");
+        html.raw("<link rel=\"stylesheet\" href=\"").raw(root).raw("page.css\">");
+        html.raw("<link rel=\"icon\" href=\"").raw(root).raw("icon.svg\">");
+        html.raw("<script src=\"").raw(root).raw("page.js\" defer></script></head>");
+        html.raw("<body data-events=\"").text(events).raw("\">");
+        html.raw("<a class=\"skip\" href=\"#main\">Skip to the clusters</a>");
+        html.raw("<header><a class=\"home\" href=\"").raw(if root.is_empty() { "./" } else { root });
+        html.raw("\">kubectl clusters</a><span class=\"hub\">hub <b>").text(hub).raw("</b></span>");
+        html.raw("<span id=\"live\" role=\"status\">as of when this page was opened</span></header>");
+        html
+    }
+
+    /// The whole page.
+    pub fn end(&self, mut html: Html) -> String {
+        html.raw("<p id=\"said\" class=\"unseen\" role=\"status\" aria-live=\"polite\"></p></body></html>\n");
+        html.into_string()
+    }
+}
+
+/// A state by colour and shape; its word stands beside it.
+pub fn dot(html: &mut Html, state: State) {
+    html.raw("<i class=\"dot ").raw(state.word()).raw("\"></i>");
+}

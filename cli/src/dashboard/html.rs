@@ -1,0 +1,90 @@
+//! HTML that nobody's words become a part of: what is markup is known when this is compiled, and
+//! everything else is escaped.
+
+/// A piece of a page.
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Html(String);
+
+// === impl Html ===
+
+impl Html {
+    /// Markup. Being `'static` is what keeps the words of hub, gateway and clusters out of it.
+    pub fn raw(&mut self, markup: &'static str) -> &mut Self {
+        self.0.push_str(markup);
+        self
+    }
+
+    /// Words, between tags or in a quoted attribute. Control characters would do nothing good
+    /// there.
+    pub fn text(&mut self, words: &str) -> &mut Self {
+        for character in words.chars() {
+            match character {
+                '&' => self.0.push_str("&amp;"),
+                '<' => self.0.push_str("&lt;"),
+                '>' => self.0.push_str("&gt;"),
+                '"' => self.0.push_str("&quot;"),
+                '\'' => self.0.push_str("&#39;"),
+                '\n' | '\t' => self.0.push(' '),
+                character if character.is_control() => self.0.push('\u{fffd}'),
+                character => self.0.push(character),
+            }
+        }
+        self
+    }
+
+    /// Another piece.
+    pub fn part(&mut self, part: &Self) -> &mut Self {
+        self.0.push_str(&part.0);
+        self
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub fn into_string(self) -> String {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What a browser makes of it between tags.
+    fn unescaped(text: &str) -> String {
+        let pairs = [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&#39;", "'"), ("&amp;", "&")];
+        pairs.into_iter().fold(text.to_owned(), |text, (escaped, plain)| text.replace(escaped, plain))
+    }
+
+    proptest! {
+        #[test]
+        fn words_stay_words(words in "(?s).{0,64}|[<>&\"'a=/ ;#x]{0,64}") {
+            let mut html = Html::default();
+            html.text(&words);
+            let text = html.into_string();
+            prop_assert!(!text.contains(['<', '>', '"', '\'']), "{text}");
+            prop_assert!(text.chars().all(|character| !character.is_control()), "{text:?}");
+            // Each & begins one of the five.
+            for rest in text.split('&').skip(1) {
+                let known = ["amp;", "lt;", "gt;", "quot;", "#39;"].iter().any(|entity| rest.starts_with(entity));
+                prop_assert!(known, "{text}");
+            }
+            let plain = |character: char| match character {
+                '\n' | '\t' => ' ',
+                character if character.is_control() => '\u{fffd}',
+                character => character,
+            };
+            prop_assert_eq!(unescaped(&text), words.chars().map(plain).collect::<String>());
+        }
+    }
+
+    #[test]
+    fn an_attribute_is_not_left() {
+        let mut html = Html::default();
+        html.raw("<a title=\"").text("x\" onload='alert(1)'><script>").raw("\">");
+        assert_eq!(html.as_str(), "<a title=\"x&quot; onload=&#39;alert(1)&#39;&gt;&lt;script&gt;\">");
+    }
+}

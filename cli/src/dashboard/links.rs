@@ -1,0 +1,91 @@
+//! Links of a cluster's agents, as the tunnel-servers count them.
+//!
+//! Their admin port is reached through the hub's API server (`pods/proxy`), with the person's own
+//! rights. A gateway that agents link to itself tells nothing of them there.
+
+use api::cluster_name::ClusterName;
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt as _;
+use kube::api::{Api, ListParams};
+
+use crate::session::{self, Session};
+use crate::trouble::{Result, Trouble};
+use crate::{namespace, walk};
+
+/// As the gateway's chart labels them.
+const SELECTOR: &str = "app.kubernetes.io/name=tunnel-server";
+/// Name of the port of their metrics.
+const PORT: &str = "admin";
+/// Tunnel-servers asked.
+const MOST: u32 = 8;
+const FAMILY: &str = "tunnel_server_links";
+
+/// Links of one tunnel-server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Links {
+    pub server: String,
+    /// `None`: it could not be asked.
+    pub links: Option<u64>,
+}
+
+/// Those of each tunnel-server. Empty: there is none.
+pub async fn of(session: &Session, cluster: &ClusterName) -> Result<Vec<Links>> {
+    let namespace = namespace::of_gateway(session).await?;
+    let pods = Api::<Pod>::namespaced(session.hub().clone(), &namespace);
+    let listed = session.within(pods.list(&ListParams::default().labels(SELECTOR).limit(MOST))).await;
+    let may = format!("you need `list` of pods and `get` of pods/proxy in the namespace {namespace}");
+    let listed = listed.map_err(|trouble| trouble.remedied(may.clone()))?;
+    let mut found = Vec::new();
+    let mut last = None;
+    for pod in listed.items {
+        let server = pod.name_any();
+        let Some(port) = port(&pod) else { continue };
+        let path = format!("/api/v1/namespaces/{namespace}/pods/{server}:{port}/proxy/metrics");
+        let told = walk::bounded(session, session::get(session.hub(), &path, "*/*")).await;
+        let links = told.as_ref().ok().map(|text| count(&String::from_utf8_lossy(text), cluster.as_str()));
+        last = told.err().or(last);
+        found.push(Links { server, links });
+    }
+    match last {
+        Some(failure) if found.iter().all(|one| one.links.is_none()) => Err(Trouble::from(failure).remedied(may)),
+        _ => Ok(found),
+    }
+}
+
+fn port(pod: &Pod) -> Option<i32> {
+    let ports =
+        pod.spec.iter().flat_map(|spec| &spec.containers).flat_map(|container| container.ports.iter().flatten());
+    ports.into_iter().find(|port| port.name.as_deref() == Some(PORT)).map(|port| port.container_port)
+}
+
+/// Of `cluster`, in the text of Prometheus.
+fn count(text: &str, cluster: &str) -> u64 {
+    let line = format!("{FAMILY}{{cluster=\"{cluster}\"}} ");
+    text.lines().find_map(|told| told.strip_prefix(&line)?.split(' ').next()?.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn links_are_read_from_metrics() {
+        let text = "# TYPE tunnel_server_links gauge\n\
+                    tunnel_server_links{cluster=\"oslo-2\"} 7\n\
+                    tunnel_server_links{cluster=\"oslo\"} 2\n\
+                    tunnel_server_links_ended_total{reason=\"left\"} 4\n";
+        assert_eq!((count(text, "oslo"), count(text, "berlin"), count("", "oslo")), (2, 0, 0));
+    }
+
+    #[test]
+    fn the_admin_port_is_found_by_name() {
+        let ports = json!([{"name": "agents", "containerPort": 8091}, {"name": "admin", "containerPort": 8095}]);
+        let containers = json!([{"name": "side"}, {"name": "tunnel-server", "ports": ports}]);
+        let pod =
+            |containers| serde_json::from_value(json!({"metadata": {}, "spec": {"containers": containers}})).unwrap();
+        assert_eq!(port(&pod(containers)), Some(8095));
+        assert_eq!(port(&pod(json!([]))), None);
+    }
+}

@@ -1,0 +1,275 @@
+//! All clusters, as a table or as tiles.
+
+use std::collections::BTreeMap;
+
+use super::board::{Notice, Patch, Snapshot};
+use super::cells::{Cells, State};
+use super::frame::{Frame, dot};
+use super::html::Html;
+use super::words;
+
+/// How they are laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum View {
+    Table,
+    Tiles,
+}
+
+/// Headings, whether their columns stay in a narrow window, and by what they sort.
+const COLUMNS: [(&str, &str); 9] = [
+    ("Name", "name"),
+    ("Status", "status"),
+    ("Version", "version wide"),
+    ("Latency", "latency"),
+    ("Reached", "reached wide"),
+    ("Agents", "agents wide"),
+    ("Credential", "credential wide"),
+    ("Expires", "expires wide"),
+    ("Labels", "labels wide"),
+];
+
+/// The page of `snapshot`; `hub` is the context's name.
+pub fn page(snapshot: &Snapshot, view: View, hub: &str) -> String {
+    let frame = Frame { title: "Clusters", hub, root: "", events: &format!("events?v={}", snapshot.version) };
+    let mut html = frame.begin();
+    html.raw("<main id=\"main\" tabindex=\"-1\"><div class=\"bar\"><h1>Clusters</h1>");
+    counts(&mut html, snapshot);
+    html.raw("<input type=\"search\" id=\"filter\" class=\"script\" placeholder=\"Filter by name, label, status …\" ");
+    html.raw(
+        "aria-label=\"Show clusters whose name, labels or status have\" autocomplete=\"off\" spellcheck=\"false\">",
+    );
+    views(&mut html, view);
+    html.raw("</div><div id=\"notices\" role=\"status\">").part(&notices(&snapshot.notices)).raw("</div>");
+    match view {
+        View::Table => table(&mut html, snapshot),
+        View::Tiles => tiles(&mut html, snapshot),
+    }
+    html.raw("<p id=\"none\" class=\"muted\"");
+    html.raw(if snapshot.clusters.is_empty() { ">" } else { " hidden>" });
+    html.text(if snapshot.asked { "No cluster to show." } else { "Asking the hub …" }).raw("</p></main>");
+    frame.end(html)
+}
+
+/// What a page that shows `before` has to change to show `after`.
+pub fn patch(before: &Snapshot, after: &Snapshot) -> Patch {
+    let mut patch = after.since(before);
+    let mut parts = BTreeMap::new();
+    for ((state, count), before) in State::ALL.into_iter().zip(after.counts()).zip(before.counts()) {
+        if count != before {
+            let mut html = Html::default();
+            html.text(&words::count(count as u64));
+            parts.insert(place(state), html);
+        }
+    }
+    if after.notices != before.notices {
+        parts.insert("notices", notices(&after.notices));
+    }
+    patch.parts = parts;
+    patch
+}
+
+/// Where a page has the number of clusters in this state.
+fn place(state: State) -> &'static str {
+    match state {
+        State::Bad => "count-bad",
+        State::Warning => "count-warning",
+        State::Good => "count-good",
+        State::Unknown => "count-unknown",
+    }
+}
+
+fn counts(html: &mut Html, snapshot: &Snapshot) {
+    html.raw("<div class=\"counts\" role=\"group\" aria-label=\"Clusters by state\">");
+    for (state, count) in State::ALL.into_iter().zip(snapshot.counts()) {
+        html.raw("<button type=\"button\" aria-pressed=\"false\" data-show=\"").text(state.word()).raw("\">");
+        dot(html, state);
+        html.text(state.name()).raw(" <b id=\"").text(place(state)).raw("\">").text(&words::count(count as u64));
+        html.raw("</b></button>");
+    }
+    html.raw("</div>");
+}
+
+fn views(html: &mut Html, view: View) {
+    html.raw("<nav class=\"views\" aria-label=\"Layout\">");
+    for (this, at, name) in [(View::Table, "./", "Table"), (View::Tiles, "?view=tiles", "Tiles")] {
+        html.raw("<a href=\"").text(at).raw("\"");
+        html.raw(if this == view { " aria-current=\"page\">" } else { ">" }).text(name).raw("</a>");
+    }
+    html.raw("</nav>");
+}
+
+/// What the person should know, above everything else.
+pub fn notices(notices: &[Notice]) -> Html {
+    let mut html = Html::default();
+    for Notice { what, remedy } in notices {
+        html.raw("<p class=\"notice\">");
+        words::prose(&mut html, what);
+        if !remedy.is_empty() {
+            html.raw(" <span class=\"remedy\">");
+            words::prose(&mut html, remedy);
+            html.raw("</span>");
+        }
+        html.raw("</p>");
+    }
+    html
+}
+
+fn table(html: &mut Html, snapshot: &Snapshot) {
+    html.raw(
+        "<table id=\"clusters\" class=\"clusters\"><caption class=\"unseen\">The hub's clusters</caption><thead><tr>",
+    );
+    for (place, (name, class)) in COLUMNS.into_iter().enumerate() {
+        html.raw("<th scope=\"col\" class=\"").text(class);
+        html.raw(if place == 0 { "\" aria-sort=\"ascending\">" } else { "\">" });
+        html.raw("<button type=\"button\" data-sort=\"").text(class.split(' ').next().unwrap_or_default()).raw("\">");
+        html.text(name).raw("</button></th>");
+    }
+    html.raw("</tr></thead><tbody>");
+    for (name, cells) in &snapshot.clusters {
+        row(html, name, cells);
+    }
+    html.raw("</tbody></table><template id=\"new\">");
+    row(html, "", &Cells::default());
+    html.raw("</template>");
+}
+
+fn row(html: &mut Html, name: &str, cells: &Cells) {
+    html.raw("<tr id=\"c-").text(name).raw("\" data-state=\"").text(cells.state.word()).raw("\">");
+    html.raw("<th scope=\"row\">");
+    link(html, name);
+    html.raw(" ");
+    field(html, "alias", &cells.alias);
+    html.raw("</th><td><i class=\"dot\"></i>");
+    field(html, "status", cells.status);
+    html.raw("</td>");
+    for (class, cell) in [
+        ("version", &cells.version),
+        ("latency", &cells.latency),
+        ("reached", &cells.reached),
+        ("agents", &cells.agents),
+        ("credential", &cells.credential),
+        ("expires", &cells.expires),
+    ] {
+        html.raw(if class == "latency" { "<td data-f=\"" } else { "<td class=\"wide\" data-f=\"" });
+        html.text(class).raw("\">").text(cell).raw("</td>");
+    }
+    html.raw("<td class=\"wide why\">");
+    field(html, "labels", &cells.labels);
+    html.raw(" ");
+    field(html, "reason", &cells.reason);
+    html.raw("</td></tr>");
+}
+
+fn tiles(html: &mut Html, snapshot: &Snapshot) {
+    html.raw("<ul id=\"clusters\" class=\"tiles\">");
+    for (name, cells) in &snapshot.clusters {
+        tile(html, name, cells);
+    }
+    html.raw("</ul><template id=\"new\">");
+    tile(html, "", &Cells::default());
+    html.raw("</template>");
+}
+
+fn tile(html: &mut Html, name: &str, cells: &Cells) {
+    html.raw("<li id=\"c-")
+        .text(name)
+        .raw("\" data-state=\"")
+        .text(cells.state.word())
+        .raw("\"><h2><i class=\"dot\"></i>");
+    link(html, name);
+    html.raw(" ");
+    field(html, "alias", &cells.alias);
+    html.raw("</h2><p>");
+    for (name, words) in [
+        ("status", cells.status),
+        ("latency", &cells.latency),
+        ("version", &cells.version),
+        ("reached", &cells.reached),
+    ] {
+        field(html, name, words);
+    }
+    html.raw("</p><p class=\"why\">");
+    field(html, "reason", &cells.reason);
+    field(html, "labels", &cells.labels);
+    html.raw("</p></li>");
+}
+
+/// Names of clusters need no escaping in a URL (RFC 1123 subdomains).
+fn link(html: &mut Html, name: &str) {
+    html.raw("<a href=\"clusters/").text(name).raw("\">").text(name).raw("</a>");
+}
+
+fn field(html: &mut Html, name: &'static str, words: &str) {
+    html.raw("<span data-f=\"").raw(name).raw("\">").text(words).raw("</span>");
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    const EVIL: &str = "<script>alert(1)</script>\" onclick='x'";
+
+    fn snapshot() -> Snapshot {
+        let words = || EVIL.to_owned();
+        let cells = Cells {
+            state: State::Bad,
+            status: "Failed",
+            version: words(),
+            latency: words(),
+            reached: words(),
+            agents: words(),
+            credential: words(),
+            expires: words(),
+            alias: words(),
+            labels: words(),
+            reason: words(),
+            ..Cells::default()
+        };
+        let notice = Notice { what: words(), remedy: words() };
+        let clusters = [("berlin".to_owned(), Arc::new(cells))].into();
+        Snapshot { version: 3, clusters, notices: vec![notice], asked: true }
+    }
+
+    #[test]
+    fn what_clusters_say_is_no_markup() {
+        for view in [View::Table, View::Tiles] {
+            let page = page(&snapshot(), view, EVIL);
+            assert!(
+                page.contains("&lt;script&gt;") && !page.contains("<script>") && !page.contains("' onclick"),
+                "{page}"
+            );
+            assert!(page.contains("events?v=3") && page.contains("clusters/berlin"), "{page}");
+        }
+        let patch = patch(&Snapshot::default(), &snapshot());
+        assert!(!patch.parts["notices"].as_str().contains("<script>"), "{patch:?}");
+        assert_eq!(patch.parts["count-bad"].as_str(), "1");
+    }
+
+    #[test]
+    fn a_page_says_what_its_parts_are() {
+        let page = page(&snapshot(), View::Table, "it");
+        for expected in [
+            "<html lang=\"en\">",
+            "<main id=\"main\"",
+            "<caption",
+            "scope=\"col\"",
+            "scope=\"row\"",
+            "aria-sort=\"ascending\"",
+            "href=\"#main\"",
+            "aria-current=\"page\">Table",
+        ] {
+            assert!(page.contains(expected), "{expected}: {page}");
+        }
+    }
+
+    #[test]
+    fn counts_are_sent_when_they_change() {
+        let after = snapshot();
+        assert!(patch(&after, &after).is_empty());
+        let mut before = after.clone();
+        before.clusters.clear();
+        assert_eq!(patch(&before, &after).parts.keys().copied().collect::<Vec<_>>(), ["count-bad"]);
+    }
+}

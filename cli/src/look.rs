@@ -1,0 +1,103 @@
+//! What a look at the hub and at each cluster shows.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use api::cluster_name::ClusterName;
+use api::secret::{ALIAS_ANNOTATION, CREDENTIAL_TYPE_LABEL};
+use fleet::{Each, Failure};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{Api, ListParams};
+use kube::{Client, ResourceExt as _};
+use serde::Deserialize;
+use tokio::time::Instant;
+
+use crate::expiry::Expiry;
+use crate::row::{Agents, Registered};
+use crate::session::{self, Session};
+use crate::trouble::Result;
+use crate::{agent, namespace, registration};
+
+/// Secrets in one page, as client-go asks for them.
+const PAGE: u32 = 500;
+/// Pages of them.
+const PAGES: usize = 1000;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Version {
+    git_version: String,
+}
+
+/// Asks each cluster for its version, and those that a join gave agents for these.
+pub fn each<'a>(
+    session: &Session,
+    names: Vec<ClusterName>,
+    registered: &'a HashMap<String, Registered>,
+) -> Each<'a, ((String, Duration), Option<Agents>)> {
+    session.fleet.each(names, session.limits(), move |name, client| async move {
+        let seen = version(&client).await?;
+        let place = registered.get(name.as_str()).and_then(|registered| registered.agents_in.as_deref());
+        let agents = match place {
+            Some(namespace) => agents(&client, namespace).await,
+            None => None,
+        };
+        Ok::<_, Failure>((seen, agents))
+    })
+}
+
+/// What its API server says of its version, and how long that took.
+pub type Answer = std::result::Result<(String, Duration), Failure>;
+/// The same, with its agents.
+pub type Asked = std::result::Result<((String, Duration), Option<Agents>), Failure>;
+
+/// What the API server says of its version, and how long that took.
+pub async fn version(client: &Client) -> Answer {
+    let start = Instant::now();
+    let body = session::get(client, "/version", session::JSON).await?;
+    let version: Version = serde_json::from_slice(&body)
+        .map_err(|_| Failure::own("the server says no version: is it a Kubernetes API server?"))?;
+    Ok((version.git_version, start.elapsed()))
+}
+
+/// The agents of a member, as it sees them itself: who asks by one of them needs no other source.
+async fn agents(client: &Client, namespace: &str) -> Option<Agents> {
+    let deployments = Api::<Deployment>::namespaced(client.clone(), namespace);
+    let deployment = deployments.get_opt(agent::RELEASE).await.ok()??;
+    let wanted = deployment.spec.and_then(|spec| spec.replicas).unwrap_or(1);
+    Some(Agents { linked: deployment.status.and_then(|status| status.ready_replicas).unwrap_or(0), wanted })
+}
+
+/// What the clusters' Secrets say beside the credentials, which go no further.
+pub async fn registered(session: &Session, selector: &str) -> Result<HashMap<String, Registered>> {
+    let namespace = namespace::of_clusters(session).await?;
+    let secrets: Api<Secret> = Api::namespaced(session.hub().clone(), &namespace);
+    let labels = if selector.is_empty() {
+        CREDENTIAL_TYPE_LABEL.to_owned()
+    } else {
+        format!("{CREDENTIAL_TYPE_LABEL},{selector}")
+    };
+    let mut params = ListParams::default().labels(&labels).limit(PAGE);
+    let mut found = HashMap::new();
+    for _ in 0..PAGES {
+        let page = session.within(secrets.list(&params)).await?;
+        found.extend(page.items.into_iter().map(|secret| (secret.name_any(), said(secret))));
+        match page.metadata.continue_.filter(|next| !next.is_empty()) {
+            Some(next) => params = params.continue_token(&next),
+            None => break,
+        }
+    }
+    Ok(found)
+}
+
+/// What a cluster's Secret says beside the credential.
+pub fn said(secret: Secret) -> Registered {
+    let agents_in =
+        registration::agent_account(&secret).and(registration::account(&secret)).map(|account| account.namespace);
+    let expiry = Expiry::of(&secret.data.unwrap_or_default());
+    let alias = secret.metadata.annotations.unwrap_or_default().remove(ALIAS_ANNOTATION);
+    let labels = secret.metadata.labels.unwrap_or_default();
+    let labels = labels.into_iter().filter(|(key, _)| !key.starts_with(api::GROUP)).collect();
+    Registered { expiry, alias, labels, agents_in }
+}

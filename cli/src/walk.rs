@@ -1,0 +1,112 @@
+//! The way to one cluster, walked hop by hop.
+
+use std::time::Duration;
+
+use api::cluster_name::ClusterName;
+use api::{GROUP, VERSION};
+use fleet::{EndpointType, Failure, Kind};
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::time::{Instant, timeout};
+
+use crate::expiry::{Expiry, now};
+use crate::hops::Hop;
+use crate::look::version;
+use crate::mark::Mark;
+use crate::reach::{Seen, whoami};
+use crate::registration::Registrations;
+use crate::session::{self, Session};
+use crate::span;
+
+/// What is known of a hop.
+pub struct Step {
+    pub mark: Mark,
+    pub hop: Hop,
+    pub took: Option<Duration>,
+    pub told: String,
+}
+
+/// Where the way ended.
+pub struct End {
+    pub hop: Hop,
+    pub failure: Failure,
+}
+
+#[derive(Deserialize, Default)]
+struct Object {
+    #[serde(default)]
+    spec: Value,
+}
+
+/// Each hop in turn. On the way of one request, the hops before the one that fails have worked.
+pub async fn walk(session: &Session, name: &ClusterName, steps: &mut Vec<Step>) -> Result<(), End> {
+    let mut good = |hop, took, told: String| steps.push(Step { mark: Mark::Good, hop, took, told });
+    let at = |hop| move |failure| End { hop, failure };
+    let (told, took) = bounded(session, version(session.hub())).await.map_err(at(Hop::Hub))?;
+    good(Hop::Hub, Some(took), format!("Kubernetes {told}"));
+    let took = gateway(session).await.map_err(at(Hop::Gateway))?;
+    good(Hop::Gateway, Some(took), "the hub's aggregator reaches it".to_owned());
+    let (kind, told) = registered(session, name).await.map_err(|failure| End { hop: Hop::of(&failure), failure })?;
+    good(Hop::Registration, None, told);
+    let client = session.fleet.client(name);
+    let answer = bounded(session, version(&client)).await;
+    let passed = match &answer {
+        Ok(_) => Hop::Member,
+        Err(failure) => Hop::of(failure),
+    };
+    for hop in
+        Hop::to(kind.as_ref()).into_iter().filter(|hop| (Hop::TunnelServer..Hop::Member).contains(hop) && *hop < passed)
+    {
+        good(hop, None, "passed".to_owned());
+    }
+    let (told, took) = answer.map_err(at(passed))?;
+    good(Hop::Member, Some(took), format!("Kubernetes {told}"));
+    let Seen { user, took } =
+        whoami(session, name).await.map_err(|failure| End { hop: Hop::of(&failure).max(Hop::Member), failure })?;
+    good(Hop::Credential, Some(took), format!("accepted, as {user}{}", ends(session, name).await));
+    Ok(())
+}
+
+async fn gateway(session: &Session) -> Result<Duration, Failure> {
+    let start = Instant::now();
+    bounded(session, session::get(session.hub(), &format!("/apis/{GROUP}/{VERSION}"), session::JSON)).await?;
+    Ok(start.elapsed())
+}
+
+/// How the cluster is reached, as far as the person may know.
+async fn registered(session: &Session, name: &ClusterName) -> Result<(Option<EndpointType>, String), Failure> {
+    let path = format!("/apis/{GROUP}/{VERSION}/clustergateways/{name}");
+    let body = match bounded(session, session::get(session.hub(), &path, session::JSON)).await {
+        Ok(body) => body,
+        // The right to use it is another one than the right to see it.
+        Err(failure) if failure.kind == Kind::Answered(403) => {
+            return Ok((None, "unknown: you may not get clustergateways".to_owned()));
+        }
+        Err(failure) => return Err(failure),
+    };
+    let object: Object = serde_json::from_slice(&body).unwrap_or_default();
+    let access = &object.spec["access"];
+    let kind = access["endpoint"]["type"].as_str().unwrap_or_default();
+    let place = access["endpoint"]["const"]["address"].as_str().unwrap_or("through its agents");
+    let told = format!("{place}, {}", access["credential"]["type"].as_str().unwrap_or("no credential"));
+    Ok((Some(EndpointType::of(kind.to_owned())), told))
+}
+
+/// When the credential ends, if the person may read it.
+async fn ends(session: &Session, name: &ClusterName) -> String {
+    let secret = async { Registrations::of(session).await?.get(name).await }.await;
+    let expiry = secret.map_or(Expiry::Unknown, |secret| Expiry::of(&secret.data.unwrap_or_default()));
+    match expiry {
+        Expiry::Unknown => String::new(),
+        Expiry::Never => "; it does not expire".to_owned(),
+        Expiry::At(_) => format!("; {} left", expiry.left(now())),
+    }
+}
+
+/// `asked`, within the time for one request.
+pub async fn bounded<T>(session: &Session, asked: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let within = session.options.request_timeout;
+    timeout(within, asked).await.unwrap_or_else(|_| {
+        Err(Failure { kind: Kind::Late, ..Failure::own(format!("no answer within {}", span::took(within))) })
+    })
+}

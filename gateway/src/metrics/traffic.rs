@@ -1,0 +1,53 @@
+//! The counts of one cluster, for whoever asks the gateway itself (`clustergateways/traffic`).
+
+use std::sync::LazyLock;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use api::side::Side;
+use api::traffic::{self, Bucket, Failures, Requests, Traffic};
+
+use super::ClusterMetrics;
+use super::recent::millis;
+
+/// What tells replicas apart: containers have the names of their pods.
+static REPLICA: LazyLock<String> = LazyLock::new(|| {
+    let name = std::env::var("HOSTNAME").unwrap_or_default();
+    if name.is_empty() { format!("process-{}", std::process::id()) } else { name }
+});
+
+// === impl ClusterMetrics ===
+
+impl ClusterMetrics {
+    pub fn traffic(&self) -> Traffic {
+        let requests = self.by_outcome.iter();
+        let requests = requests.map(|((verb, code), counter)| Requests {
+            method: verb.method().to_owned(),
+            code,
+            count: counter.get(),
+        });
+        let sides = Side::ALL.into_iter().map(|side| Failures {
+            side: side.as_str().to_owned(),
+            count: self.by_side[side as usize].load(Ordering::Relaxed),
+        });
+        let read = self.duration.read();
+        let buckets = read.buckets.into_iter().map(|(bound, count)| Bucket { most_micros: bound.map(micros), count });
+        Traffic {
+            replica: REPLICA.clone(),
+            since: millis(self.since),
+            requests_in_flight: self.in_flight.get(),
+            streams_in_flight: self.streams.get(),
+            upgrades_in_flight: self.upgrades.get(),
+            connections: self.connections.get(),
+            circuit_open: self.circuit.get() > 0,
+            requests: requests.collect(),
+            failures: sides.filter(|side| side.count > 0).collect(),
+            duration: traffic::Duration { sum_micros: micros(read.sum), buckets: buckets.collect() },
+            recent_failures: self.recent.read(),
+        }
+    }
+}
+
+fn micros(span: Duration) -> u64 {
+    u64::try_from(span.as_micros()).unwrap_or(u64::MAX)
+}
