@@ -102,7 +102,7 @@ pub fn remedy(failure: &Failure, cluster: &str) -> String {
     let hop = Hop::of(failure);
     let told = trouble::remedy(failure);
     // Who refused it does not know what this program can do about it.
-    if told.is_empty() || hop == Hop::Credential { hop.remedy(cluster) } else { told }
+    if told.is_empty() || matches!(hop, Hop::Credential | Hop::TunnelServer) { hop.remedy(cluster) } else { told }
 }
 
 #[cfg(test)]

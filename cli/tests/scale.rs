@@ -1,6 +1,10 @@
 //! A thousand clusters, by a real hub and a gateway, with scripted members behind them.
 
-use std::path::Path;
+#[allow(dead_code, reason = "the tests on a hub use the rest")]
+#[path = "hub/dashboard/http.rs"]
+mod http;
+
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -9,6 +13,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use hub_tests::hub::MemberSecret;
+use hub_tests::kubectl::Kubectl;
 use hub_tests::testbed::Testbed;
 use hub_tests::wait;
 use kit::member::{FakeMember, MemberOptions, Recorded, Reply};
@@ -17,6 +22,8 @@ use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
 use tokio::process::Command;
 use tokio::time::{Instant, interval, sleep, timeout};
+
+use self::http::Address;
 
 const CLUSTERS: usize = 1000;
 /// Each stands for many clusters.
@@ -35,6 +42,14 @@ const AWAY: Duration = Duration::from_millis(20);
 const LOOK: Duration = Duration::from_millis(5);
 /// In KiB.
 const MEMORY: u64 = 200 << 10;
+/// Until a page with all clusters begins to arrive. On two free cores it takes some milliseconds.
+const FIRST_BYTE: Duration = Duration::from_secs(2);
+/// Of that page, in bytes.
+const PAGE: usize = 1 << 20;
+/// Of an event in which nothing but latencies of some clusters changed.
+const EVENT: usize = 64 << 10;
+/// Events that are looked at.
+const EVENTS: usize = 20;
 
 #[test]
 fn pods_of_a_thousand_clusters_are_one_table_soon() -> Result<()> {
@@ -53,12 +68,50 @@ fn pods_of_a_thousand_clusters_are_one_table_soon() -> Result<()> {
         let rows: Vec<&str> = run.stdout.lines().skip(1).collect();
         ensure!(rows.len() == 2 * CLUSTERS && rows.is_sorted(), "{} rows, sorted: {}", rows.len(), rows.is_sorted());
     }
-    let told = format!("cold {:?}, warm {:?}, {} KiB", cold.took, warm.took, cold.memory.max(warm.memory));
+    let page = dashboard(&testbed)?;
+    let told = format!("cold {:?}, warm {:?}, {} KiB; {page}", cold.took, warm.took, cold.memory.max(warm.memory));
     std::fs::write(testbed.launcher().directory.parent().context("a directory")?.join("cli-scale.txt"), &told)?;
     ensure!(cold.took <= PATIENCE && warm.took <= PATIENCE, "{told}");
     let at_once = load.most.load(Ordering::Relaxed);
     ensure!(at_once >= AT_ONCE, "{at_once} clusters at a time");
     Ok(())
+}
+
+/// What a page of all of them takes; an error if that is too much.
+fn dashboard(testbed: &Testbed) -> Result<String> {
+    let program = Kubectl {
+        binary: PathBuf::from(env!("CARGO_BIN_EXE_kubectl-clusters")),
+        kubeconfig: testbed.hub.server.kubectl().kubeconfig,
+        cache: testbed.launcher().file("kubectl-cache"),
+    };
+    let mut running = program.args(["dashboard", "--no-open", "--interval", "1s"]).start()?;
+    let address = Address::parse(&running.next_line(LIMIT)?)?;
+    // All have answered once: from here on only latencies change.
+    let settled = wait::until("all to be ready", LIMIT, || {
+        let page = address.get("", &[])?;
+        let ready = page.body.matches("<span data-f=\"status\">Ready<").count();
+        ensure!(ready >= CLUSTERS, "{ready} are ready");
+        Ok(page)
+    })?;
+    let version =
+        settled.body.split("events?v=").nth(1).and_then(|rest| rest.split('"').next()).context("a version")?;
+    let mut events = address.events(&format!("events?v={version}"))?;
+    let (mut bytes, mut largest, mut clusters) = (0, 0, 0);
+    for _ in 0..EVENTS {
+        let before = events.read;
+        let event = events.next()?;
+        let size = events.read - before;
+        (bytes, largest) = (bytes + size, largest.max(size));
+        clusters += event["clusters"].as_object().map_or(0, serde_json::Map::len);
+    }
+    let page = address.get("", &[])?;
+    let told = format!(
+        "page: first byte {:?}, {} bytes; {EVENTS} events: {bytes} bytes for {clusters} clusters, the largest {largest}",
+        page.first_byte,
+        page.body.len()
+    );
+    ensure!(page.first_byte <= FIRST_BYTE && page.body.len() <= PAGE && largest <= EVENT, "{told}");
+    Ok(told)
 }
 
 /// How many requests members have at a time.
@@ -138,6 +191,7 @@ fn answer(path: &str) -> Value {
     let row = |name: &str| json!({"cells": [name, "1/1", "Running", 0, "5d", "10.0.0.1", "node"]});
     let column = |name: &str, priority: i32| json!({"name": name, "type": "string", "priority": priority});
     match path {
+        "/version" => json!({"major": "1", "minor": "35", "gitVersion": "v1.35.4"}),
         "/api" => json!({"kind": "APIGroupDiscoveryList", "items": [group]}),
         "/apis" => json!({"kind": "APIGroupDiscoveryList", "items": []}),
         _ => json!({

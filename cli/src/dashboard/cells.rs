@@ -63,16 +63,22 @@ impl State {
     }
 
     fn of(row: &Row, now: i64) -> Self {
-        let ends_soon = row.credential_expires_at.is_some_and(|end| end - now < SOON);
-        let lacks_agents = row.agents.is_some_and(|agents| agents.linked < agents.wanted);
         match row.status {
             "Unknown" | "Forbidden" => Self::Unknown,
-            "Ready" if ends_soon || lacks_agents => Self::Warning,
-            "Ready" => Self::Good,
-            "Unhealthy" => Self::Warning,
+            "Ready" if omen(row, now).is_none() => Self::Good,
+            "Ready" | "Unhealthy" => Self::Warning,
             _ => Self::Bad,
         }
     }
+}
+
+/// Why a cluster that works may soon not.
+fn omen(row: &Row, now: i64) -> Option<String> {
+    if row.credential_expires_at.is_some_and(|end| end - now < SOON) {
+        return Some(format!("its credential ends in {}: rotate it", row.credential_expires_in));
+    }
+    let lacking = row.agents.filter(|agents| agents.linked < agents.wanted);
+    lacking.map(|Agents { linked, wanted }| format!("{linked} of {wanted} agents are linked"))
 }
 
 // === impl Cells ===
@@ -84,6 +90,7 @@ impl Cells {
         let state = State::of(&row, now);
         let latency = row.latency_millis.map(|millis| steady(millis, shown));
         let labels: Vec<_> = row.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let omen = if row.status == "Ready" { omen(&row, now) } else { None };
         let agents = row.agents.map(|Agents { linked, wanted }| format!("{linked}/{wanted}"));
         Self {
             state,
@@ -99,7 +106,7 @@ impl Cells {
             },
             alias: row.alias,
             labels: labels.join(" "),
-            reason: row.reason,
+            reason: omen.unwrap_or(row.reason),
             endpoint: row.endpoint,
             millis: latency,
         }
@@ -180,6 +187,8 @@ mod tests {
         assert_eq!(state(&Row { credential_expires_at: Some(1_000 + SOON), ..row("Ready") }), State::Good);
         let one_of_two = Some(Agents { linked: 1, wanted: 2 });
         assert_eq!(state(&Row { agents: one_of_two, ..row("Ready") }), State::Warning);
+        let cells = Cells::new(Row { agents: one_of_two, ..row("Ready") }, None, 0);
+        assert_eq!((cells.status, &*cells.reason), ("Ready", "1 of 2 agents are linked"));
     }
 
     #[test]

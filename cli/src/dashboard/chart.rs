@@ -19,6 +19,9 @@ pub fn lines(points: impl ExactSizeIterator<Item = Point> + Clone) -> Html {
     html.text(&label).raw("\"><path class=\"base\" d=\"M0 59.5H600\"/>");
     let first = POINTS.saturating_sub(points.len());
     for (class, value) in [("all", requests as fn(Point) -> f64), ("errors", errors)] {
+        if class == "errors" && points.clone().all(|point| point.errors <= 0.0) {
+            continue;
+        }
         html.raw("<path class=\"").raw(class).raw("\" d=\"");
         let mut command = 'M';
         for (place, point) in points.clone().enumerate() {

@@ -38,6 +38,7 @@ impl Html {
         self
     }
 
+    #[cfg(test)]
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -153,11 +153,11 @@ fn row(html: &mut Html, name: &str, cells: &Cells) {
         html.raw(if class == "latency" { "<td data-f=\"" } else { "<td class=\"wide\" data-f=\"" });
         html.text(class).raw("\">").text(cell).raw("</td>");
     }
-    html.raw("<td class=\"wide why\">");
+    html.raw("<td class=\"wide why\"><div>");
     field(html, "labels", &cells.labels);
     html.raw(" ");
     field(html, "reason", &cells.reason);
-    html.raw("</td></tr>");
+    html.raw("</div></td></tr>");
 }
 
 fn tiles(html: &mut Html, snapshot: &Snapshot) {
@@ -180,17 +180,13 @@ fn tile(html: &mut Html, name: &str, cells: &Cells) {
     html.raw(" ");
     field(html, "alias", &cells.alias);
     html.raw("</h2><p>");
-    for (name, words) in [
-        ("status", cells.status),
-        ("latency", &cells.latency),
-        ("version", &cells.version),
-        ("reached", &cells.reached),
-    ] {
+    for (name, words) in [("status", cells.status), ("latency", &cells.latency), ("version", &cells.version)] {
         field(html, name, words);
     }
     html.raw("</p><p class=\"why\">");
-    field(html, "reason", &cells.reason);
-    field(html, "labels", &cells.labels);
+    for (name, words) in [("reason", &cells.reason), ("reached", &cells.reached), ("labels", &cells.labels)] {
+        field(html, name, words);
+    }
     html.raw("</p></li>");
 }
 

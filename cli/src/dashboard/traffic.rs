@@ -135,9 +135,23 @@ impl History {
             sum.failures.extend(newest.recent_failures.iter().cloned());
         }
         sum.failures.sort_by_key(|failure| std::cmp::Reverse(failure.time));
+        // One after the other, they are told once.
+        sum.failures.dedup_by(|older, newer| {
+            let is_same = is_same(older, newer);
+            if is_same {
+                newer.untold = newer.untold.saturating_add(older.untold).saturating_add(1);
+            }
+            is_same
+        });
         sum.failures.truncate(FAILURES);
         Some(sum)
     }
+}
+
+/// But for when it happened and how long it took.
+fn is_same(one: &RecentFailure, other: &RecentFailure) -> bool {
+    let lasting = |failure: &RecentFailure| RecentFailure { time: 0, took_micros: 0, untold: 0, ..failure.clone() };
+    lasting(one) == lasting(other)
 }
 
 // === impl Rates ===
@@ -237,6 +251,16 @@ mod tests {
         assert_eq!(history.points().next().unwrap(), Point::default());
         history.add(reading("other", 1, 5, 0), start + LATELY + Duration::from_secs(5));
         assert_eq!(history.sum().unwrap().replicas, ["other"], "one is gone");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_same_failure_again_is_told_once() {
+        let failed = |time, code, untold| RecentFailure { time, code, untold, ..RecentFailure::default() };
+        let recent_failures = vec![failed(1, 503, 0), failed(2, 502, 0), failed(3, 503, 0), failed(4, 503, 5)];
+        let mut history = History::default();
+        history.add(Traffic { recent_failures, ..Traffic::default() }, Instant::now());
+        let told: Vec<_> = history.sum().unwrap().failures.iter().map(|one| (one.time, one.untold)).collect();
+        assert_eq!(told, [(4, 6), (2, 0), (1, 0)]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! `kubectl clusters` on real control planes: a hub with a gateway, and members.
 
 mod care;
+mod chromium;
 mod contexts;
 mod dashboard;
 mod fixture;
@@ -10,6 +11,7 @@ mod install;
 mod join;
 mod list;
 mod mistakes;
+mod pictures;
 mod screens;
 mod terminal;
 mod tunnel;
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
         care::trials(&fixture),
         contexts::trials(&fixture),
         dashboard::trials(&fixture),
+        pictures::trials(&fixture),
         list::trials(&fixture),
         get::trials(&fixture),
         join::trials(&fixture),

@@ -23,6 +23,7 @@ pub struct Answer {
     head: Vec<String>,
     pub body: String,
     /// Until the first byte of it was there.
+    #[allow(dead_code, reason = "the test of many clusters measures it")]
     pub first_byte: Duration,
 }
 

@@ -9,6 +9,7 @@ mod ocm;
 mod ocm_accepted;
 mod ocm_lost;
 mod standalone;
+mod traffic;
 mod transitions;
 mod virtual_clusters;
 mod watches;

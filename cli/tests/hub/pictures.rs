@@ -1,0 +1,239 @@
+//! The page in a real browser: that it works there, and how it looks.
+//!
+//! `SCREENSHOTS=docs/pictures` writes the pictures of `docs/cli.md`.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, ensure};
+use hub_tests::hub::MemberSecret;
+use hub_tests::kubeconfig::Credential;
+use hub_tests::member::GATEWAY_USER;
+use hub_tests::ports;
+use hub_tests::testbed::{Route, Testbed};
+use libtest_mimic::Trial;
+use serde_json::{Value, json};
+
+use crate::chromium::{self, Chromium, Window};
+use crate::dashboard::{LIMIT, start};
+use crate::fixture::{Fixture, clusters, ended, test};
+
+/// Clusters of the pictures, with what their people call them. The same member is behind all.
+const CITIES: [(&str, &str, &str); 12] = [
+    ("amsterdam", "", "env=prod"),
+    ("berlin", "Customers", "env=prod"),
+    ("espoo", "", "env=prod"),
+    ("kyoto", "", "env=staging"),
+    ("lisbon", "Billing", "env=prod"),
+    ("lyon", "", "env=test"),
+    ("munich", "", "env=prod"),
+    ("osaka", "", "env=staging"),
+    ("porto", "", "env=test"),
+    ("quito", "", "env=prod"),
+    ("seoul", "Search", "env=prod"),
+    ("turin", "", "env=test"),
+];
+/// Where nothing answers.
+const DEAD: &str = "quito";
+/// Behind the tunnel, without an agent.
+const LOST: &str = "osaka";
+/// Whose credential ends soon.
+const SOON: &str = "lyon";
+/// Which does not take the credential.
+const REFUSED: &str = "munich";
+
+const WIDE: Window = Window { width: 1280, height: 720, dark: false };
+
+pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
+    vec![test(fixture, "pictures::the page works in a browser", browsed)]
+}
+
+#[allow(clippy::print_stderr, reason = "who reads the log should know what was not tried")]
+fn browsed(testbed: &Testbed) -> Result<()> {
+    let Some(program) = chromium::find() else {
+        eprintln!("no chromium: the page is not tried in a browser");
+        return Ok(());
+    };
+    testbed.tunnelled()?;
+    register(testbed)?;
+    let (_running, address) = start(&clusters(testbed), "")?;
+    let mut browser = Chromium::start(program, &testbed.directory("chromium")?)?;
+    overview(&mut browser, &address.url(), testbed)?;
+    one(&mut browser, &address.url(), testbed)?;
+    let complaints = browser.complaints()?;
+    ensure!(complaints.is_empty(), "the console complains: {}", complaints.join("\n"));
+    CITIES.iter().try_for_each(|(city, ..)| testbed.hub.forget_member(city))
+}
+
+fn register(testbed: &Testbed) -> Result<()> {
+    let dead = format!("https://127.0.0.1:{}", ports::free()?);
+    let token = |hours| -> Result<MemberSecret> {
+        let line = format!("create token {GATEWAY_USER} -n default --duration={hours}h");
+        Ok(MemberSecret::with_token(&testbed.member.server, testbed.member.server.kubectl().ok(&line)?.trim()))
+    };
+    let (soon, late) = (token(240)?, token(2160)?);
+    let documents = CITIES.iter().map(|(city, alias, label)| {
+        let secret = match *city {
+            DEAD => late.clone().at(&dead),
+            LOST => late.clone().behind_tunnel(),
+            REFUSED => MemberSecret::with_token(&testbed.member.server, "no-such-token"),
+            SOON => soon.clone(),
+            _ => late.clone(),
+        };
+        let mut document = secret.document(city);
+        let (key, value) = label.split_once('=').unwrap_or((label, ""));
+        document["metadata"]["labels"][key] = json!(value);
+        if !alias.is_empty() {
+            document["metadata"]["annotations"]["cluster.core.oam.dev/cluster-alias"] = json!(alias);
+        }
+        document
+    });
+    testbed.hub.apply(&documents.collect::<Vec<_>>())
+}
+
+/// A condition in the page: the cluster has this status.
+fn status(name: &str, status: &str) -> String {
+    format!("document.querySelector('#c-{name} [data-f=status]').textContent === '{status}'")
+}
+
+fn settled() -> String {
+    let each = CITIES.iter().map(|(city, ..)| match *city {
+        DEAD => status(city, "Unreachable"),
+        REFUSED => status(city, "CredentialRefused"),
+        LOST => status(city, "TunnelDown"),
+        _ => status(city, "Ready"),
+    });
+    each.collect::<Vec<_>>().join(" && ")
+}
+
+fn overview(browser: &mut Chromium, url: &str, testbed: &Testbed) -> Result<()> {
+    browser.resize(WIDE)?;
+    browser.open(url, &settled())?;
+    browser.until("document.getElementById('live').textContent === 'live'")?;
+    heard(browser)?;
+    // Only the clusters of this test: others come and go.
+    filter(browser, "env=")?;
+    picture(browser, "table", WIDE)?;
+    picture(browser, "table-dark", Window { dark: true, ..WIDE })?;
+    let narrow = Window { width: 390, height: 780, dark: false };
+    picture(browser, "narrow", narrow)?;
+    fits(browser)?;
+    browser.resize(WIDE)?;
+    sorted(browser)?;
+    tabbed(browser)?;
+    // It changes without being loaded again.
+    browser.evaluate("window.kept = true")?;
+    let member = MemberSecret::with_token(&testbed.member.server, &testbed.member_token);
+    testbed.hub.register_member("utrecht", &member)?;
+    browser.until(&status("utrecht", "Ready"))?;
+    testbed.hub.forget_member("utrecht")?;
+    browser.until("document.getElementById('c-utrecht') === null && window.kept")?;
+    browser.open(&format!("{url}?view=tiles"), &settled())?;
+    filter(browser, "env=")?;
+    picture(browser, "tiles", WIDE)?;
+    browser.resize(narrow)?;
+    fits(browser)
+}
+
+fn one(browser: &mut Chromium, url: &str, testbed: &Testbed) -> Result<()> {
+    let program = clusters(testbed);
+    for city in ["berlin", LOST] {
+        browser.resize(WIDE)?;
+        browser.open(&format!("{url}clusters/{city}"), "document.querySelectorAll('.hops .took').length > 1")?;
+        if city == LOST {
+            browser.until("document.querySelector('#failures td time') && document.querySelector('.remedy')")?;
+            picture(browser, "failing", Window { height: 860, ..WIDE })?;
+        } else {
+            let credential = Credential::Token(testbed.token.clone());
+            let through = testbed.kubectl_as(Route::Hub, city, "pictures", credential)?;
+            let mut watching = through.args(["get", "--watch", "namespaces"]).start()?;
+            watching.next_line(LIMIT)?;
+            for line in ["get pods berlin -A", "get namespaces berlin", "get configmaps berlin -A"] {
+                ended(&program, line, 0)?;
+            }
+            browser.until("document.querySelector('.chart .all').getAttribute('d').split('L').length > 20")?;
+            heard(browser)?;
+            picture(browser, "cluster", WIDE)?;
+            browser.resize(Window { width: 390, height: 780, dark: true })?;
+            fits(browser)?;
+        }
+    }
+    Ok(())
+}
+
+/// Landmarks, headings and names that a screen reader needs.
+fn heard(browser: &mut Chromium) -> Result<()> {
+    let told = browser.told()?;
+    let count = |role: &str| told.iter().filter(|(found, _)| found == role).count();
+    for role in ["banner", "main", "heading", "navigation", "table", "columnheader", "rowheader", "status"] {
+        ensure!(count(role) > 0, "nothing is a {role}: {told:?}");
+    }
+    for (role, name) in &told {
+        let needs_name = matches!(role.as_str(), "button" | "link" | "searchbox" | "navigation" | "table" | "img");
+        ensure!(!needs_name || !name.is_empty(), "a {role} without a name: {told:?}");
+    }
+    Ok(())
+}
+
+fn filter(browser: &mut Chromium, words: &str) -> Result<()> {
+    let words = Value::from(words);
+    browser.evaluate(&format!(
+        "{{ const filter = document.getElementById('filter'); filter.value = {words}; filter.dispatchEvent(new Event('input')); }}"
+    ))?;
+    let shown = browser
+        .evaluate("[...document.querySelectorAll('#clusters [data-state]')].filter((row) => !row.hidden).length")?;
+    ensure!(shown == CITIES.len(), "{shown} of {words} are shown");
+    Ok(())
+}
+
+fn sorted(browser: &mut Chromium) -> Result<()> {
+    let names = "[...document.querySelectorAll('#clusters tbody tr')].filter((row) => !row.hidden).map((row) => row.id.slice(2))";
+    browser.evaluate("document.querySelector('[data-sort=status]').click()")?;
+    let by_status = browser.evaluate(names)?;
+    ensure!(
+        by_status[0] == REFUSED && by_status[1] == LOST && by_status[2] == DEAD && by_status[3] == SOON,
+        "what fails comes first: {by_status}"
+    );
+    let told = browser.evaluate("document.querySelector('th.status').getAttribute('aria-sort')")?;
+    ensure!(told == "ascending", "{told}");
+    browser.evaluate(
+        "document.querySelector('[data-sort=name]').click(); document.querySelector('[data-sort=name]').click()",
+    )?;
+    let by_name = browser.evaluate(names)?;
+    ensure!(by_name[0] == "turin", "backwards: {by_name}");
+    browser.evaluate("document.querySelector('[data-show=bad]').click()")?;
+    let failing = browser.evaluate(names)?;
+    ensure!(failing.as_array().map(Vec::len) == Some(3), "those that fail: {failing}");
+    browser.evaluate("document.querySelector('[data-show=bad]').click()").map(drop)
+}
+
+/// Whoever has no mouse comes to the clusters at once, and sees where she is.
+fn tabbed(browser: &mut Chromium) -> Result<()> {
+    browser.evaluate("document.activeElement.blur(); window.scrollTo(0, 0)")?;
+    browser.press("Tab", 9)?;
+    let first = browser.evaluate("document.activeElement.className")?;
+    ensure!(first == "skip", "{first}");
+    let outline = browser.evaluate("getComputedStyle(document.activeElement).outlineStyle")?;
+    ensure!(outline == "solid", "{outline}");
+    browser.press("Enter", 13)?;
+    browser.until("document.activeElement.id === 'main'")
+}
+
+/// Nothing leaves the window at its side.
+fn fits(browser: &mut Chromium) -> Result<()> {
+    let widths = browser.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")?;
+    ensure!(widths[0].as_u64() <= widths[1].as_u64(), "wider than the window: {widths}");
+    Ok(())
+}
+
+fn picture(browser: &mut Chromium, name: &str, window: Window) -> Result<()> {
+    browser.resize(window)?;
+    let picture = browser.picture()?;
+    ensure!(picture.starts_with(b"\x89PNG") && picture.len() > 10_000, "{name} shows nothing");
+    if let Some(place) = std::env::var_os("SCREENSHOTS") {
+        let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(place);
+        std::fs::create_dir_all(&place)?;
+        std::fs::write(place.join(format!("dashboard-{name}.png")), picture).context("cannot write the picture")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,83 @@
+//! `clustergateways/traffic`: what a gateway counted for a cluster, and its last failures there.
+
+use system_tests::VIEWER;
+use system_tests::prelude::*;
+
+const PODS: &str = "/api/v1/namespaces/ns/pods";
+
+fn path(name: &str) -> String {
+    format!("/apis/cluster.core.oam.dev/v1alpha1/clustergateways/{name}/traffic")
+}
+
+/// How many ended with this method and code.
+fn ended(traffic: &Value, method: &str, code: u16) -> Value {
+    let all = traffic["status"]["requests"].as_array().expect("requests");
+    let one = all.iter().find(|one| one["method"] == method && one["code"] == code);
+    one.map_or(json!(0), |one| one["count"].clone())
+}
+
+across_http!(a_gateway_tells_what_it_counted_for_a_cluster);
+
+async fn a_gateway_tells_what_it_counted_for_a_cluster(http: Http) {
+    let member = FakeMember::start(http.member_options()).await;
+    member.on_any(|_| Reply::full(200, &[], "from the member"));
+    let watches = member.streams(PODS);
+    let down = FakeMember::start(Http::H2.member_options()).await;
+    let secret = cluster("down", &down);
+    drop(down);
+    let testbed = Testbed::builder().cluster(CLUSTER, cluster(CLUSTER, &member)).cluster("down", secret).start().await;
+    let mut connection = testbed.connect(http).await;
+    for _ in 0..3 {
+        assert_eq!(connection.get(&proxied(CLUSTER, "/version")).await.status, 200);
+    }
+    let failed = connection.get(&proxied("down", PODS)).await;
+    assert_eq!(failed.status, 503);
+
+    let told = testbed.until(WAIT, &path(CLUSTER), |answer| ended(&answer.json(), "GET", 200) == 3).await.json();
+    assert_eq!((&told["kind"], &told["metadata"]["name"]), (&json!("ClusterTraffic"), &json!(CLUSTER)));
+    let status = &told["status"];
+    let counts = status["duration"]["buckets"].as_array().expect("buckets").iter();
+    assert_eq!(counts.map(|bucket| bucket["count"].as_u64().expect("a count")).sum::<u64>(), 3, "{told}");
+    assert!(status["replica"].as_str().is_some_and(|name| !name.is_empty()) && status["since"].as_i64() > Some(0));
+    assert_eq!((&status["failures"], &status["recentFailures"]), (&json!([]), &json!([])), "of another cluster");
+
+    let told = testbed.until(WAIT, &path("down"), |answer| ended(&answer.json(), "GET", 503) == 1).await.json();
+    assert_eq!(told["status"]["failures"], json!([{"side": "member", "count": 1}]));
+    let failure = &told["status"]["recentFailures"][0];
+    assert_eq!(
+        (&failure["verb"], &failure["resource"], &failure["side"]),
+        (&json!("list"), &json!("pods"), &json!("member"))
+    );
+    assert_eq!((&failure["code"], &failure["untold"]), (&json!(503), &json!(0)));
+    assert!(
+        failure["text"].as_str().is_some_and(|text| text.contains("down") && text.contains("dial tcp")),
+        "{failure}"
+    );
+    assert!(failure["time"].as_i64() > Some(1_000_000_000_000) && failure["user"] == "admin", "{failure}");
+
+    // Watches are counted while they are open.
+    let mut other = testbed.connect(http).await;
+    let watch = other.open("GET", &proxied(CLUSTER, &format!("{PODS}?watch=true")), &[]).await;
+    let streams = |count: u64| move |answer: &Answer| answer.json()["status"]["streamsInFlight"] == count;
+    let told = testbed.until(WAIT, &path(CLUSTER), streams(1)).await.json();
+    assert_eq!(told["status"]["requestsInFlight"], 1, "{told}");
+    drop((watch, watches));
+    drop(other);
+    testbed.until(WAIT, &path(CLUSTER), streams(0)).await;
+}
+
+#[tokio::test]
+async fn only_who_may_is_told_and_only_of_clusters() {
+    let member = FakeMember::start(Http::H2.member_options()).await;
+    member.on_any(|_| Reply::full(200, &[], "from the member"));
+    let testbed = Testbed::with(&member).await;
+    let mut stranger = testbed.anonymous(Http::H2).await;
+    assert!([401, 403].contains(&stranger.get(&path(CLUSTER)).await.status));
+    let mut viewer = testbed.anonymous(Http::H2).await.bearer(VIEWER);
+    assert_eq!(viewer.get(&proxied(CLUSTER, "/version")).await.status, 200);
+    assert_eq!(viewer.get(&path(CLUSTER)).await.status, 403, "it is another right");
+    let mut connection = testbed.connect(Http::H2).await;
+    assert_eq!(connection.get(&path("nowhere")).await.status, 404);
+    assert_eq!(connection.call("POST", &path(CLUSTER), &[], b"").await.status, 405);
+    assert_eq!(connection.call("GET", &path(CLUSTER), &[("accept", "text/html")], b"").await.status, 406);
+}
