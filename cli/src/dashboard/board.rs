@@ -213,7 +213,7 @@ mod tests {
         use std::time::Duration;
 
         use tokio::time::timeout;
-        let (board, moment) = (Board::new(), Duration::from_secs(60));
+        let (board, moment) = (Board::new(), Duration::from_mins(1));
         assert!(timeout(moment, board.watched()).await.is_err(), "nobody looks");
         board.look();
         assert!(timeout(moment, board.watched()).await.is_ok(), "somebody looked");

@@ -11,7 +11,7 @@ const HEIGHT: f64 = 60.0;
 const POINTS: usize = 60;
 
 /// Requests, and those answered 5xx, over time.
-pub fn lines(points: impl ExactSizeIterator<Item = Point> + Clone) -> Html {
+pub fn lines(points: &(impl ExactSizeIterator<Item = Point> + Clone)) -> Html {
     let mut html = Html::default();
     let most = points.clone().map(|point| point.requests).fold(0.0, f64::max);
     let label = format!("Requests per second: {} at most", words::rate(most));
@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn the_newest_point_is_at_the_right_and_the_most_at_the_top() {
         let at = |requests, errors| Point { requests, errors, ..Point::default() };
-        let html = lines([at(5.0, 0.0), at(10.0, 5.0)].into_iter()).into_string();
+        let html = lines(&[at(5.0, 0.0), at(10.0, 5.0)].into_iter()).into_string();
         assert!(html.contains("class=\"all\" d=\"M590 30.0L600 1.0\""), "{html}");
         assert!(html.contains("class=\"errors\" d=\"M590 59.0L600 30.0\""), "{html}");
         assert!(html.contains("aria-label=\"Requests per second: 10.0 at most\""), "{html}");

@@ -35,12 +35,12 @@ impl Frame<'_> {
         html.raw("<span id=\"live\" role=\"status\">as of when this page was opened</span></header>");
         html
     }
+}
 
-    /// The whole page.
-    pub fn end(&self, mut html: Html) -> String {
-        html.raw("<p id=\"said\" class=\"unseen\" role=\"status\" aria-live=\"polite\"></p></body></html>\n");
-        html.into_string()
-    }
+/// The whole page.
+pub fn end(mut html: Html) -> String {
+    html.raw("<p id=\"said\" class=\"unseen\" role=\"status\" aria-live=\"polite\"></p></body></html>\n");
+    html.into_string()
 }
 
 /// A state by colour and shape; its word stands beside it.

@@ -7,7 +7,7 @@ use api::cluster_name::ClusterName;
 use super::board::{Notice, Snapshot};
 use super::cells::{Cells, State};
 use super::chart;
-use super::frame::{Frame, dot};
+use super::frame::{self, Frame, dot};
 use super::html::Html;
 use super::inspection::{Inspection, hops};
 use super::links::Links;
@@ -64,7 +64,7 @@ pub fn page(name: &ClusterName, hub: &str, parts: &Parts) -> String {
         html.raw("</section>");
     }
     html.raw("</div></main>");
-    frame.end(html)
+    frame::end(html)
 }
 
 fn place(html: &mut Html, id: &'static str, parts: &Parts) {
@@ -190,7 +190,7 @@ impl Known<'_> {
             html.raw("<div><dt>").raw(name).raw("</dt><dd>").text(&figure).raw("</dd></div>");
         }
         html.raw("</dl>");
-        html.part(&chart::lines(self.history.points()));
+        html.part(&chart::lines(&self.history.points()));
         if sum.circuit_open {
             html.raw("<p class=\"cause\">The last dials failed: the gateway does not dial it for a moment.</p>");
         }

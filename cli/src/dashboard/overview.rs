@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::board::{Notice, Patch, Snapshot};
 use super::cells::{Cells, State};
-use super::frame::{Frame, dot};
+use super::frame::{self, Frame, dot};
 use super::html::Html;
 use super::words;
 
@@ -25,7 +25,7 @@ const COLUMNS: [(&str, &str); 9] = [
     ("Agents", "agents wide"),
     ("Credential", "credential wide"),
     ("Expires", "expires wide"),
-    ("Labels", "labels wide"),
+    ("Labels, cause", "labels wide"),
 ];
 
 /// The page of `snapshot`; `hub` is the context's name.
@@ -47,7 +47,7 @@ pub fn page(snapshot: &Snapshot, view: View, hub: &str) -> String {
     html.raw("<p id=\"none\" class=\"muted\"");
     html.raw(if snapshot.clusters.is_empty() { ">" } else { " hidden>" });
     html.text(if snapshot.asked { "No cluster to show." } else { "Asking the hub …" }).raw("</p></main>");
-    frame.end(html)
+    frame::end(html)
 }
 
 /// What a page that shows `before` has to change to show `after`.

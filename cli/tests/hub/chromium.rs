@@ -1,4 +1,4 @@
-//! Chromium without a window, driven over a pipe by the DevTools protocol
+//! Chromium without a window, driven over a pipe by the `DevTools` protocol
 //! (<https://chromedevtools.github.io/devtools-protocol>): no port is opened for it.
 
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -12,7 +12,7 @@ use base64::Engine as _;
 use serde_json::{Value, json};
 
 /// For one command, on a machine that does other things too.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 /// Between two looks of a page at itself, in milliseconds.
 const LOOK: u64 = 50;
 /// As distributions call it.

@@ -141,7 +141,7 @@ fn one(browser: &mut Chromium, url: &str, testbed: &Testbed) -> Result<()> {
         browser.resize(WIDE)?;
         browser.open(&format!("{url}clusters/{city}"), "document.querySelectorAll('.hops .took').length > 1")?;
         if city == LOST {
-            browser.until("document.querySelector('#failures td time') && document.querySelector('.remedy')")?;
+            browser.until("document.querySelector('#failures td time') && document.querySelector('.chart .all').getAttribute('d').includes('L')")?;
             picture(browser, "failing", Window { height: 860, ..WIDE })?;
         } else {
             let credential = Credential::Token(testbed.token.clone());

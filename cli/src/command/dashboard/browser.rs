@@ -27,11 +27,11 @@ pub fn open(address: &str) -> Option<NamedTempFile> {
 fn leading_to(address: &str) -> std::io::Result<NamedTempFile> {
     let mut file = tempfile::Builder::new().prefix("kubectl-clusters-").suffix(".html").tempfile()?;
     // Nothing of the address needs escaping: it is made of digits, dots and base64url.
-    write!(
+    writeln!(
         file,
         "<!doctype html><meta charset=\"utf-8\"><meta name=\"referrer\" content=\"no-referrer\">\
          <meta http-equiv=\"refresh\" content=\"0; url={address}\"><title>Clusters</title>\
-         <a href=\"{address}\">kubectl clusters dashboard</a>\n"
+         <a href=\"{address}\">kubectl clusters dashboard</a>"
     )?;
     file.flush()?;
     Ok(file)

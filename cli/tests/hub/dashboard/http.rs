@@ -1,11 +1,13 @@
 //! The dashboard's HTTP, byte by byte: a client that helps itself to nothing.
 
+use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::Value;
+use tokio::time::Instant;
 
 const WITHIN: Duration = Duration::from_secs(30);
 
@@ -106,10 +108,10 @@ impl Address {
         stream.set_read_timeout(Some(WITHIN))?;
         let mut head = format!("{method} /{}/{path} HTTP/1.1\r\nConnection: close\r\n", self.token);
         if headers.iter().all(|(name, _)| *name != "Host") {
-            head.push_str(&format!("Host: {}\r\n", self.socket));
+            write!(head, "Host: {}\r\n", self.socket)?;
         }
         for (name, value) in headers {
-            head.push_str(&format!("{name}: {value}\r\n"));
+            write!(head, "{name}: {value}\r\n")?;
         }
         stream.write_all(format!("{head}\r\n").as_bytes())?;
         Ok(stream)

@@ -26,6 +26,7 @@ const CRATES: [(&str, &str); 19] = [
     ("memory", "gateway/tests/memory"),
     ("process", "gateway/tests/process"),
     ("demo", "demo/src"),
+    ("cli", "cli/src"),
     ("system", "tests/system/tests/system"),
     ("tunnel", "tests/tunnel/tests/tunnel"),
     ("hub", "tests/hub/tests"),
