@@ -1,8 +1,9 @@
-//! The screens of `docs/cli.md` beside those of a run.
+//! The screens of the pages in `docs` beside those of a run.
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use hub_tests::kubectl::Output;
 
 /// Screens that differ from the documented ones.
@@ -12,20 +13,21 @@ pub struct Screens(Vec<String>);
 // === impl Screens ===
 
 impl Screens {
-    /// Compares what `command` printed with the block of the page that begins with it. What differs
-    /// between runs (times, versions, addresses, widths) is left out of the comparison.
+    /// Compares what `command` printed with each block of the pages that begins with it; `cli.md`
+    /// has one. What differs between runs (times, versions, addresses, widths) is left out of the
+    /// comparison.
     pub fn compare(&mut self, command: &str, output: &Output) -> Result<()> {
-        let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/cli.md"))?;
         // What is done is told before what came of it, and what failed after.
         let (first, second) =
             if output.status == 0 { (&output.stderr, &output.stdout) } else { (&output.stdout, &output.stderr) };
         let printed = format!("{first}{second}");
-        let documented = page.split("```").find_map(|block| {
-            let (first, rest) = block.strip_prefix("console\n$ kubectl clusters ")?.split_once('\n')?;
-            (first == command).then_some(rest)
-        });
-        if documented.map(lasting) != Some(lasting(&printed)) {
-            self.0.push(format!("$ kubectl clusters {command}\n{printed}"));
+        for page in pages()? {
+            let text = fs::read_to_string(&page).with_context(|| page.display().to_string())?;
+            let documented: Vec<_> = text.split("```").filter_map(|block| screen(block, command)).collect();
+            let is_missing = documented.is_empty() && page.ends_with("cli.md");
+            if is_missing || documented.iter().any(|documented| lasting(documented) != lasting(&printed)) {
+                self.0.push(format!("{}:\n$ kubectl clusters {command}\n{printed}", page.display()));
+            }
         }
         Ok(())
     }
@@ -35,8 +37,20 @@ impl Screens {
         if self.0.is_empty() {
             return Ok(());
         }
-        bail!("docs/cli.md shows these screens otherwise, or not at all:\n\n{}", self.0.join("\n"))
+        bail!("the pages show these screens otherwise, or not at all:\n\n{}", self.0.join("\n"))
     }
+}
+
+fn pages() -> Result<Vec<PathBuf>> {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    let entries = fs::read_dir(&docs)?.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
+    Ok(entries.into_iter().filter(|page| page.extension().is_some_and(|kind| kind == "md")).collect())
+}
+
+/// What a block of a page shows below `command`, if it begins with that.
+fn screen<'a>(block: &'a str, command: &str) -> Option<&'a str> {
+    let (first, rest) = block.strip_prefix("console\n$ kubectl clusters ")?.split_once('\n')?;
+    (first == command).then_some(rest)
 }
 
 /// The words of each line that are the same in each run.

@@ -48,8 +48,7 @@ fn the_numbers_are_those_of_the_code() {
 
 #[test]
 fn the_registration_is_the_codes() {
-    let head =
-        format!("    GET {PATH} HTTP/1.1\n    Host: <server>\n    Connection: upgrade\n    Upgrade: {PROTOCOL}\n");
+    let head = format!("\nGET {PATH} HTTP/1.1\nHost: <server>\nConnection: upgrade\nUpgrade: {PROTOCOL}\n");
     assert!(PAGE.contains(&head));
     let listed: BTreeSet<_> = table("Registration").iter().map(|row| row[0].clone()).collect();
     for header in crate::register::HEADERS {

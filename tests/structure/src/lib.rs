@@ -6,6 +6,7 @@
 //! paths is not seen through.
 
 pub mod arrow;
+pub mod blocks;
 pub mod circles;
 pub mod denied;
 pub mod floors;
@@ -13,6 +14,7 @@ pub mod links;
 pub mod manifests;
 pub mod modules;
 mod paths;
+pub mod recording;
 pub mod rooms;
 mod tests_out;
 mod tokens;

@@ -14,6 +14,8 @@ use crate::release::{AVAILABLE, Release};
 const RELEASE: &str = "cluster-gateway";
 const README: &str = include_str!("../../../../README.md");
 const OPERATIONS: &str = include_str!("../../../../docs/operations.md");
+const STARTED: &str = include_str!("../../../../docs/getting-started.md");
+const IDENTITY: &str = include_str!("../../../../docs/identity.md");
 
 pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![on_hub(fixture, "commands::a member is registered and used as the README and the notes say", registered)]
@@ -36,6 +38,11 @@ fn registered(planes: &Planes) -> Result<()> {
     let lasting = section(OPERATIONS, "## A token that does not expire", "## A cluster that was")?;
     operator.run(&commands(lasting).join("\n"))?;
     operator.undo()?;
+    for (page, from, to) in
+        [(STARTED, "## 6. Let others in", "## Next"), (IDENTITY, "## Who may use", "## What may be")]
+    {
+        operator.grant(section(page, from, to)?)?;
+    }
     drop(gateway);
     release.uninstall()
 }
@@ -103,6 +110,19 @@ impl<'a> Operator<'a> {
         let output = command.output()?;
         ensure!(output.status.success(), "{text}: {}", String::from_utf8_lossy(&output.stderr));
         Ok(String::from_utf8(output.stdout)?)
+    }
+
+    /// Follows what lets somebody use a cluster, and undoes it.
+    fn grant(&self, text: &str) -> Result<()> {
+        let (_, block) = text.split_once("```sh\n").context("no commands")?;
+        let may = "kubectl auth can-i create clustergateways.cluster.core.oam.dev/berlin --subresource=proxy --as=jane";
+        ensure!(self.run(may).is_err(), "she may before");
+        self.run(block.split_once("```").context("no end of the commands")?.0)?;
+        // The hub's own notice of the new right.
+        wait::until("the right", Duration::from_secs(10), || self.run(may))?;
+        ensure!(self.run(&may.replace("/berlin", "/oslo")).is_err(), "she may use others too");
+        self.run("kubectl delete clusterrolebinding,clusterrole berlin")?;
+        wait::until_true("the right to be gone", Duration::from_secs(10), || Ok(self.run(may).is_err()))
     }
 
     fn undo(&self) -> Result<()> {

@@ -9,6 +9,7 @@ mod life;
 mod pods;
 mod readme;
 mod six;
+mod started;
 mod walk;
 
 use std::process::ExitCode;
@@ -40,11 +41,12 @@ fn main() -> ExitCode {
     conclusion.exit_code()
 }
 
-/// In this order. All but the first use what the README makes, which the first of them follows and
-/// the last one removes.
+/// In this order. All but the first two use what the README makes, which the first of them follows
+/// and the last one removes.
 fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
         test(fixture, "walk::two clusters are joined, lost, found, rotated and detached", walk::walk),
+        test(fixture, "started::getting started, word for word", started::follow),
         installed(fixture, "readme::installing, and a cluster that cannot be reached, word for word", |_| Ok(())),
         installed(fixture, "pods::what the charts say of security, the kernel does", pods::confined),
         installed(fixture, "pods::many watches fit into a gateway's memory", pods::crowded),

@@ -1,0 +1,66 @@
+//! Getting started, word for word, as a stranger follows it: from an empty hub to a member's pods
+//! through it.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use hub_tests::wait;
+use node_tests::image::PAUSE;
+use node_tests::inventory::Inventory;
+use node_tests::lab::Lab;
+use node_tests::operator::{Operator, section};
+
+const PAGE: &str = include_str!("../../../../docs/getting-started.md");
+const INSTALL: &str = include_str!("../../../../docs/install.md");
+const LIMIT: Duration = Duration::from_mins(1);
+
+pub(crate) fn follow(lab: &Lab) -> Result<()> {
+    let before = [Inventory::of(&lab.hub)?, Inventory::of(&lab.member)?];
+    let operator = Operator::new(lab, &[("berlin", &lab.member)])?;
+    for line in part(PAGE, "## 2.", "## 3.", "sh")? {
+        let told = if line == "kubectl clusters check" {
+            // The hub looks every few seconds at an API that it could not use.
+            wait::until("the hub to use the API", LIMIT, || operator.run(&line))?
+        } else {
+            operator.run(&line)?
+        };
+        ensure!(!told.contains('✗'), "{line}: {told}");
+    }
+    // Again: an upgrade.
+    operator.run(&part(INSTALL, "## With kubectl clusters", "## With helm", "sh")?.join("\n"))?;
+    // The other commands there are for a member behind the tunnel.
+    let join = part(PAGE, "## 3.", "## 4.", "console")?;
+    let join = join.first().context("no command that joins a member")?;
+    let joined = operator.run(join)?;
+    ensure!(joined.contains("cluster berlin joined: it answers the gateway"), "{join}: {joined}");
+    operator.run(&format!("kubectl --context berlin run cart --image={PAUSE}"))?;
+    for line in part(PAGE, "## 5.", "## 6.", "sh")? {
+        let told = operator.run(&line)?;
+        ensure!(!line.contains("get pods") || told.contains("cart"), "{line}: {told}");
+    }
+    remove(lab, &operator, &before)
+}
+
+/// The commands of a part of a page, said of this place.
+fn part(page: &str, from: &str, to: &str, language: &str) -> Result<Vec<String>> {
+    let part = section(page, from, to)?;
+    let blocks = part.split("```").filter_map(|block| block.strip_prefix(language)?.strip_prefix('\n'));
+    let lines = blocks.flat_map(str::lines).filter_map(|line| match language {
+        "console" => line.strip_prefix("$ "),
+        _ => Some(line),
+    });
+    let lines: Vec<_> = lines.map(|line| line.replace("registry.example", "localhost")).collect();
+    ensure!(!lines.is_empty(), "nothing to run between {from} and {to}");
+    Ok(lines)
+}
+
+fn remove(lab: &Lab, operator: &Operator<'_>, [hub, member]: &[Inventory; 2]) -> Result<()> {
+    operator.run(
+        "kubectl --context berlin delete pod cart
+         kubectl clusters detach berlin --member-context berlin --yes
+         helm uninstall cluster-gateway -n vela-system
+         kubectl delete namespace vela-system",
+    )?;
+    member.wait_restored(&lab.member, |_| false)?;
+    hub.wait_restored(&lab.hub, |_| false)
+}

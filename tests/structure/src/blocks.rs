@@ -1,0 +1,175 @@
+//! Blocks of commands in the workspace's pages, and the mark before each: which test runs it, or
+//! why none does.
+//!
+//! A mark is an HTML comment, which readers do not see. It stands before its block, or, beginning
+//! with `section`, directly below a heading: then it holds for all blocks below that heading which
+//! have none of their own.
+
+/// Languages of fenced blocks that are commands. A block that is only indented has none, and is
+/// commands too: everything else is fenced.
+const COMMANDS: [&str; 4] = ["sh", "shell", "bash", "console"];
+/// A reason is a phrase, not a word.
+const REASON: usize = 15;
+
+/// Commands of a page.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Block {
+    /// Counted from 1.
+    pub line: usize,
+    /// `None` of an indented block.
+    pub language: Option<String>,
+    pub text: String,
+    pub mark: Option<String>,
+}
+
+/// What a mark says.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Mark<'a> {
+    RunBy { file: &'a str, function: &'a str },
+    NotRun,
+}
+
+/// What is read of a page so far.
+#[derive(Default)]
+struct Reader {
+    found: Vec<Block>,
+    /// The headings above, from the outermost: their levels and marks.
+    sections: Vec<(usize, Option<String>)>,
+    open: Option<Block>,
+    mark: Option<String>,
+    last: Line,
+}
+
+/// The line before, blank ones left out.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Line {
+    #[default]
+    Prose,
+    Heading,
+    Comment,
+}
+
+/// The blocks of commands of a page.
+pub fn blocks(text: &str) -> Vec<Block> {
+    let mut reader = Reader::default();
+    let mut is_free = true;
+    for (index, line) in text.lines().enumerate() {
+        reader.line(index + 1, line, is_free);
+        is_free = line.trim().is_empty() || reader.last != Line::Prose;
+    }
+    reader.close();
+    reader.found.retain(|block| block.language.as_deref().is_none_or(|language| COMMANDS.contains(&language)));
+    reader.found
+}
+
+// === impl Reader ===
+
+impl Reader {
+    /// `is_free`: no paragraph goes on in this line.
+    fn line(&mut self, number: usize, line: &str, is_free: bool) {
+        let words = line.trim();
+        if let Some(open) = self.open.as_mut().filter(|open| open.language.is_some()) {
+            if words.starts_with("```") {
+                self.close();
+            } else {
+                open.add(line);
+            }
+        } else if let Some(language) = words.strip_prefix("```") {
+            self.close();
+            self.begin(number, Some(language.to_owned()));
+        } else if words.is_empty() {
+            self.open.iter_mut().for_each(|open| open.add(line));
+        } else if line.starts_with("    ") && (is_free || self.open.is_some()) {
+            if self.open.is_none() {
+                self.begin(number, None);
+            }
+            self.open.iter_mut().for_each(|open| open.add(line));
+        } else {
+            self.close();
+            self.prose(words);
+        }
+    }
+
+    fn prose(&mut self, words: &str) {
+        let mark = words.strip_prefix("<!--").and_then(|rest| rest.strip_suffix("-->")).map(str::trim);
+        match (mark, mark.and_then(|mark| mark.strip_prefix("section ")), self.sections.last_mut()) {
+            (Some(_), Some(mark), Some((_, section))) if self.last == Line::Heading => *section = Some(mark.to_owned()),
+            (mark, ..) => self.mark = mark.map(str::to_owned),
+        }
+        let level = words.bytes().take_while(|byte| *byte == b'#').count();
+        if level > 0 {
+            self.sections.retain(|(above, _)| *above < level);
+            self.sections.push((level, None));
+        }
+        self.last = match (level, mark) {
+            (0, None) => Line::Prose,
+            (0, Some(_)) => Line::Comment,
+            _ => Line::Heading,
+        };
+    }
+
+    fn begin(&mut self, line: usize, language: Option<String>) {
+        let section = || self.sections.iter().rev().find_map(|(_, mark)| mark.clone());
+        let mark = self.mark.take().or_else(section);
+        self.last = Line::Prose;
+        self.open = Some(Block { line, language, mark, ..Block::default() });
+    }
+
+    fn close(&mut self) {
+        self.found.extend(self.open.take());
+    }
+}
+
+// === impl Block ===
+
+impl Block {
+    fn add(&mut self, line: &str) {
+        self.text.push_str(line);
+        self.text.push('\n');
+    }
+
+    /// Its commands, without what they print, notes behind them, and empty lines.
+    pub fn commands(&self) -> Vec<String> {
+        let text = self.text.replace("\\\n", " ");
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+        match self.language.as_deref() {
+            Some("console") => lines.filter_map(|line| line.strip_prefix("$ ")).map(str::to_owned).collect(),
+            _ => lines.map(str::to_owned).collect(),
+        }
+    }
+
+    /// What its mark says, or what is wrong with it.
+    ///
+    /// # Errors
+    ///
+    /// It has no mark, or one that says nothing.
+    pub fn mark(&self) -> Result<Mark<'_>, String> {
+        let mark = self.mark.as_deref().ok_or("no mark: run it in a test, or say why none does")?;
+        if let Some(reason) = mark.strip_prefix("not run:") {
+            return (reason.len() > REASON).then_some(Mark::NotRun).ok_or_else(|| "no reason why not".to_owned());
+        }
+        let test = mark.strip_prefix("run by:").map(str::trim).ok_or_else(|| format!("no mark, but {mark:?}"))?;
+        let (file, function) = test.split_once("::").ok_or_else(|| format!("no FILE::FUNCTION: {test}"))?;
+        Ok(Mark::RunBy { file, function })
+    }
+}
+
+/// Why the test `function` of a `source` does not run `block` of `page`, if it does not: it
+/// has to be there, and to read the page or to have each command as the page has it.
+pub fn unrun(source: &str, function: &str, page: &str, block: &Block) -> Option<String> {
+    if !source.contains(&format!("fn {function}(")) {
+        return Some(format!("there is no test {function}"));
+    }
+    let has = |text: &str| source.contains(&format!("\"{text}\""));
+    let known = |command: &String| has(command) || command.strip_prefix("kubectl clusters ").is_some_and(has);
+    let reads = source.contains(&format!("../{page}\"")) && block.language.as_deref() != Some("console");
+    let commands = block.commands();
+    match commands.iter().find(|command| !known(command)) {
+        Some(command) if !reads => Some(format!("{function} neither reads {page} nor has: {command}")),
+        None if commands.is_empty() => Some("it has no command".to_owned()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;
