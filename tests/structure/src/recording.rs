@@ -4,23 +4,23 @@ use std::fmt::Write as _;
 
 use crate::blocks::blocks;
 
-/// How long it takes, in seconds, until it begins again.
-const LENGTH: f64 = 30.0;
+/// How long it takes, in milliseconds, until it begins again.
+const LENGTH: usize = 30_000;
 /// Of these, how long everything is seen at the end.
-const REST: f64 = 6.0;
+const REST: usize = 6_000;
 /// From a command to what it prints.
-const ANSWER: f64 = 1.0;
+const ANSWER: usize = 1_000;
 /// In characters; longer lines are wrapped.
 const COLUMNS: usize = 118;
-/// In pixels.
-const CHARACTER: f64 = 7.25;
+/// In pixels, for so many characters.
+const PIXELS: (usize, usize) = (29, 4);
 const LINE: usize = 18;
 const MARGIN: usize = 16;
 
 /// A line of the terminal, and when it appears.
 struct Line<'a> {
     text: String,
-    at: f64,
+    at: usize,
     class: &'a str,
 }
 
@@ -28,10 +28,10 @@ struct Line<'a> {
 pub fn recording(page: &str) -> String {
     let screens: Vec<_> =
         blocks(page).into_iter().filter(|block| block.language.as_deref() == Some("console")).collect();
-    let step = (LENGTH - REST) / screens.len().max(1) as f64;
+    let step = (LENGTH - REST) / screens.len().max(1);
     let mut lines = Vec::new();
     for (number, screen) in screens.iter().enumerate() {
-        let begin = number as f64 * step;
+        let begin = number * step;
         for line in screen.text.lines() {
             let (at, class) = if line.starts_with("$ ") { (begin, "typed") } else { (begin + ANSWER, "told") };
             lines.extend(wrapped(line).into_iter().map(|text| Line { text, at, class }));
@@ -47,7 +47,7 @@ fn wrapped(line: &str) -> Vec<String> {
 }
 
 fn draw(lines: &[Line<'_>]) -> String {
-    let width = (COLUMNS as f64 * CHARACTER).ceil() as usize + 2 * MARGIN;
+    let width = COLUMNS * PIXELS.0 / PIXELS.1 + 2 * MARGIN;
     let height = lines.len() * LINE + 2 * MARGIN;
     let mut picture = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" role=\"img\">\n\
@@ -57,13 +57,13 @@ fn draw(lines: &[Line<'_>]) -> String {
          <rect width=\"{width}\" height=\"{height}\" rx=\"8\" fill=\"#0d1117\"/>\n"
     );
     for (number, line) in lines.iter().enumerate().filter(|(_, line)| !line.text.is_empty()) {
-        let (y, at) = (MARGIN + (number + 1) * LINE - LINE / 4, line.at / LENGTH);
+        let (y, at) = (MARGIN + (number + 1) * LINE - LINE / 4, line.at * 1_000 / LENGTH);
         // Without animation everything is seen.
         let appears = format!(
-            "<animate attributeName=\"opacity\" calcMode=\"discrete\" values=\"0;1\" keyTimes=\"0;{at:.3}\" \
-             dur=\"{LENGTH}s\" repeatCount=\"indefinite\"/>"
+            "<animate attributeName=\"opacity\" calcMode=\"discrete\" values=\"0;1\" keyTimes=\"0;0.{at:03}\" \
+             dur=\"{LENGTH}ms\" repeatCount=\"indefinite\"/>"
         );
-        let appears = if line.at > 0.0 { appears } else { String::new() };
+        let appears = if line.at > 0 { appears } else { String::new() };
         let (class, text) = (line.class, escaped(&line.text));
         let _ = writeln!(
             picture,
