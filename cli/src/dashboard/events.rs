@@ -1,4 +1,5 @@
-//! Streams of what changes (`text/event-stream`, <https://html.spec.whatwg.org/#server-sent-events>).
+//! Streams of what changes (`text/event-stream`,
+//! <https://html.spec.whatwg.org/#server-sent-events>).
 //!
 //! A stream holds what its page shows, and sends the difference to what is known now: a reader that
 //! is slow, or away for a while, gets one difference and not the history of it.

@@ -1,7 +1,8 @@
 //! The person's browser.
 //!
 //! It gets a file that leads to the page, and not the page's address: other users of the machine
-//! see the words of command lines, and could read the page with them. The file is its owner's alone.
+//! see the words of command lines, and could read the page with them. The file is its owner's
+//! alone.
 
 use std::io::Write as _;
 use std::path::Path;
