@@ -17,11 +17,13 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use kube::config::Kubeconfig;
 use net::observed::Observed;
+use net::seal::Seal;
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::clusters::kubeconfig;
 use crate::exchange::{ActingAs, Options, OwnRules};
+use crate::inbound::{Inbound, Marks};
 use crate::proxy::location::{Origin, rewrite};
 use crate::server::lengths::Lengths;
 use crate::server::limits;
@@ -31,6 +33,10 @@ pub type Read = (Parts, bool);
 
 /// A context as the Secret it would be on a hub: type of credential and data, or why there is none.
 pub type Context = Result<(&'static str, BTreeMap<String, Vec<u8>>), String>;
+
+/// The head of a request on an HTTP/2 connection: its stream, its headers, and whether a field was
+/// taken out of it.
+pub type Head = (u32, HeaderMap, bool);
 
 /// All requests on an HTTP/1.1 connection, as clients' are read.
 pub async fn http1<S>(stream: S) -> Vec<Read>
@@ -58,6 +64,34 @@ where
     let io = TokioIo::new(Observed::new(stream, reader));
     let _ = limits::http1().serve_connection(io, service).await;
     std::mem::take(&mut *requests.lock())
+}
+
+/// The heads of all requests on an HTTP/2 connection, as clients' are read, or as h2 alone reads
+/// them, who takes long frames here; and whether the connection ended in good order. If not, the last ones may be lost.
+pub async fn http2<S>(stream: S, is_filtered: bool) -> (Vec<Head>, bool)
+where
+    S: AsyncRead + AsyncWrite + Seal + Unpin + Send + 'static,
+{
+    let marks = Marks::default();
+    if is_filtered {
+        heads(Inbound::of_client(stream, marks.clone()), &marks).await
+    } else {
+        heads(stream, &marks).await
+    }
+}
+
+async fn heads<S: AsyncRead + AsyncWrite + Unpin>(stream: S, marks: &Marks) -> (Vec<Head>, bool) {
+    let mut heads = Vec::new();
+    let handshake = h2::server::Builder::new().max_frame_size(1 << 20).handshake::<_, bytes::Bytes>(stream);
+    let Ok(mut connection) = handshake.await else { return (heads, false) };
+    while let Some(accepted) = connection.accept().await {
+        let Ok((request, mut respond)) = accepted else { return (heads, false) };
+        let mut headers = request.into_parts().0.headers;
+        let is_marked = marks.take(&mut headers).is_some();
+        heads.push((respond.stream_id().as_u32(), headers, is_marked));
+        let _ = respond.send_response(Response::new(()), true);
+    }
+    (heads, true)
 }
 
 /// As whom `user` acts on `on` by the annotation `text` of `cluster`: `None`, no rule of it says;

@@ -205,6 +205,22 @@ async fn a_member_that_pushes_ends_its_connection_before_the_head_is_taken_in() 
     assert!(end.is_err() && read == frame(PING, 0), "{end:?} after {} bytes", read.len());
 }
 
+/// h2 remembers them as slices of the block they came in.
+#[tokio::test]
+async fn a_member_whose_remembered_pseudo_headers_keep_its_blocks_ends_its_connection() {
+    let (large, pseudo) = (line(0, "x", &"v".repeat(70_000)), line(0x40, ":status", "200"));
+    let behind = frames(1, &[&large[..], &pseudo].concat());
+    let before = frames(1, &[&pseudo[..], &large].concat());
+    let fit = PINNED_BY_MEMBER / (large.len() + pseudo.len());
+    for (block, times, ends) in [(&behind, fit, false), (&behind, fit + 1, true), (&before, 3 * fit, false)] {
+        let (ours, mut theirs) = duplex(32 << 20);
+        theirs.write_all(&block.repeat(times)).await.unwrap();
+        drop(theirs);
+        let read = Inbound::of_member(ours, Marks::default()).read_to_end(&mut Vec::new()).await;
+        assert_eq!(read.is_err(), ends, "{times} of {fit} that fit: {read:?}");
+    }
+}
+
 /// h2 makes a hundred bytes of each of its fields before anybody sees that it is too large.
 #[tokio::test]
 async fn a_head_of_a_million_fields_of_a_byte_is_passed_on_short_and_with_a_mark() {

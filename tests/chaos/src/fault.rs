@@ -110,10 +110,6 @@ impl fmt::Display for Fault {
 impl Hand<'_> {
     /// Does it, and waits until everything works again.
     pub fn run(&mut self, fault: Fault) -> Result<()> {
-        if fault == Fault::DiskFull && !self.world.has_small_disks() {
-            self.report.say("disk-full is left out: a disk of its own takes the rights of root");
-            return Ok(());
-        }
         let number = self.number(fault);
         let name = format!("{fault} {number}");
         self.report.weather.change(&name, fault.is_gentle());

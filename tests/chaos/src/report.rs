@@ -115,9 +115,13 @@ impl Report {
         !self.violations.lock().is_empty()
     }
 
-    /// A ledger of nothing holds, too: some of each kind of work has to have been done.
+    /// A ledger of nothing holds, too: some of each kind of work has to have been done, and some
+    /// fault.
     pub fn check_work(&self) {
         let c = &self.counts;
+        if self.faults.lock().is_empty() {
+            self.violation("the run", "no fault was done and recovered from");
+        }
         for (count, what) in [
             (&c.created, "write was told 201"),
             (&c.uploads_read_back, "upload was read back"),

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use tokio::runtime::{Builder, Handle};
 use tokio::time::Instant;
 
@@ -88,6 +88,7 @@ fn trouble(
     let load = Load::start(runtime, report, &world.routes(), world.direct(), options.length());
     let (dice, lengths) = (Dice::new(options.seed).apart("faults"), options.lengths());
     let end = Instant::now() + options.length();
+    let faults = possible(faults, world, report)?;
     let mut hand = Hand { world, report, runtime, dice: dice.apart("instances"), lengths };
     for fault in order(faults, dice) {
         if Instant::now() >= end || report.is_violated() {
@@ -101,6 +102,16 @@ fn trouble(
         report.violation("a program", &panic);
     }
     runtime.block_on(load.settle(WATCHERS))
+}
+
+/// Those that can be done here.
+fn possible(mut faults: Vec<Fault>, world: &World, report: &Report) -> Result<Vec<Fault>> {
+    if !world.has_small_disks() {
+        report.say("disk-full is left out: a disk of its own takes the rights of root");
+        faults.retain(|fault| *fault != Fault::DiskFull);
+    }
+    ensure!(!faults.is_empty(), "none of these faults can be done here");
+    Ok(faults)
 }
 
 /// Each once in some order, then each once in another, without end.

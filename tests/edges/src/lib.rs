@@ -37,6 +37,7 @@ pub const TARGETS: &[Target] = &[
     target!(exec_output, 20_000),
     target!(exec_words, 10_000),
     target!(front_proxy, 5_000),
+    target!(header_block, 20_000),
     target!(identity_rules, 5_000),
     target!(kubeconfig, 5_000),
     target!(lengths, 5_000),

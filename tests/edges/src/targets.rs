@@ -9,6 +9,7 @@ pub mod destination;
 pub mod exec_output;
 pub mod exec_words;
 pub mod front_proxy;
+pub mod header_block;
 pub mod identity_rules;
 pub mod kubeconfig;
 pub mod lengths;

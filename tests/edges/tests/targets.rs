@@ -29,6 +29,7 @@ targets!(
     exec_output,
     exec_words,
     front_proxy,
+    header_block,
     identity_rules,
     kubeconfig,
     lengths,
@@ -47,9 +48,15 @@ fn every_target_is_tested_and_fuzzed() {
     let names: BTreeSet<_> = TARGETS.iter().map(|target| target.name.to_owned()).collect();
     let tested: BTreeSet<_> = TESTED.iter().map(|name| (*name).to_owned()).collect();
     assert_eq!(names, tested);
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/fuzz_targets");
-    let files = fs::read_dir(folder).expect("the fuzz targets").map(|entry| entry.expect("an entry").path());
-    let fuzzed: BTreeSet<_> =
-        files.map(|file| file.file_stem().expect("a name").to_string_lossy().into_owned()).collect();
-    assert_eq!(names, fuzzed);
+    let fuzz = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz");
+    let manifest = fs::read_to_string(fuzz.join("Cargo.toml")).expect("its manifest");
+    let files = fs::read_dir(fuzz.join("fuzz_targets")).expect("the fuzz targets");
+    let files: Vec<_> = files.map(|entry| entry.expect("an entry").path()).collect();
+    let name = |file: &Path| file.file_stem().expect("a name").to_string_lossy().into_owned();
+    assert_eq!(names, files.iter().map(|file| name(file)).collect::<BTreeSet<_>>());
+    for file in &files {
+        let (name, text) = (name(file), fs::read_to_string(file).expect("a target"));
+        assert!(text.contains(&format!("edges::check(\"{name}\", input)")), "{name} fuzzes something else");
+        assert!(manifest.contains(&format!("path = \"fuzz_targets/{name}.rs\"")), "{name} is not built");
+    }
 }

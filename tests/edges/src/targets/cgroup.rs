@@ -3,40 +3,21 @@
 //!
 //! Input: the file.
 
-use std::fs;
-use std::path::PathBuf;
-use std::sync::LazyLock;
+use std::path::Path;
 
 pub const WORDS: &[&str] =
     &["0::", "/", "/a", "/a/b", "..", ".", "\n", "5:cpu,memory:", "4:cpuset:", "::", ":", "memory"];
 
-/// Folders of groups, and their limits.
+/// Groups in [`ROOT`], and the limits that their files have.
 const V2: [(&str, u64); 3] = [("", 4000), ("a", 3000), ("a/b/c", 2000)];
 const V1: [(&str, u64); 2] = [("", 1500), ("a/b", 1000)];
 /// Of no group.
 const OUTSIDE: u64 = 7;
-
-static ROOT: LazyLock<PathBuf> = LazyLock::new(|| {
-    let above = std::env::temp_dir().join(format!("edges-cgroup-{}", std::process::id()));
-    let root = above.join("cgroup");
-    let write = |folder: PathBuf, file: &str, limit: u64| {
-        fs::create_dir_all(&folder).expect("a folder");
-        fs::write(folder.join(file), format!("{limit}\n")).expect("a limit");
-    };
-    for (group, limit) in V2 {
-        write(root.join(group), "memory.max", limit);
-    }
-    for (group, limit) in V1 {
-        write(root.join("memory").join(group), "memory.limit_in_bytes", limit);
-    }
-    write(above.clone(), "memory.max", OUTSIDE);
-    write(above.join("elsewhere"), "memory.max", OUTSIDE);
-    root
-});
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/groups/cgroup");
 
 pub fn check(input: &[u8]) {
     let Ok(own) = std::str::from_utf8(input) else { return };
-    let found = net::memory::of_groups(&ROOT, own);
+    let found = net::memory::of_groups(Path::new(ROOT), own);
     assert_ne!(found, Some(OUTSIDE), "a file outside of the groups was read");
     if own.split(['/', ':', '\n']).all(|part| part != "." && !part.contains("..")) {
         assert_eq!(found, own.lines().filter_map(least).min());

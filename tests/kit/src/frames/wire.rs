@@ -112,9 +112,7 @@ impl Wire {
             }
             if within(WAIT, "room for frames", self.frames.send_all(part)).await.is_err() {
                 // What it said before that may still be there.
-                while !self.over {
-                    self.pump().await;
-                }
+                self.until("the end of the connection", |_| false).await;
             }
         }
         !self.over

@@ -1,0 +1,153 @@
+//! Any header blocks of an HTTP/2 client: every head is read as h2 alone reads it, but for names
+//! that are too long, and a head with one of them is marked.
+//!
+//! Input: the blocks of several requests, `||` between them, without the fields that every request
+//! has. `<long>` stands for a field with such a name, `<kept>` for one that is to be remembered.
+
+use std::collections::BTreeMap;
+
+use gateway::edges::{self, Head};
+use http::HeaderMap;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
+
+pub const WORDS: &[&str] = &[
+    "||",
+    "<long>",
+    "<kept>",
+    "\0\x01a\x01b",
+    "@\x01c\x01d",
+    "\x10\x01e\x01f",
+    "\0\x01a\x7f",
+    "@\x7f",
+    "\x0f",
+    "?",
+    "?\u{1}",
+    " ",
+    "\x01A\x01b",
+    "\x01:",
+    "\x05:path\x01/",
+    "\x02te\x08trailers",
+    "\x0econtent-length\x011",
+];
+
+/// Placeholders that are filled in: more would be a head that is refused for its length.
+const MOST_FILLED: usize = 3;
+/// Bytes of a name that is too long.
+const LONG: usize = 33 * 1024;
+/// [`LONG`] as a string's length (RFC 7541 §5.1).
+const LONG_CODED: [u8; 4] = [0x7f, 0x81, 0x87, 0x02];
+/// `:method: GET`, `:scheme: https`, `:path: /`, `:authority: a`.
+const REQUEST: [u8; 6] = [0x82, 0x87, 0x84, 0x41, 0x01, b'a'];
+/// A client's preface, and SETTINGS without any.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+/// Whatever a frame may carry (RFC 9113 §6.5.2).
+const FRAME: usize = 16 * 1024;
+const HEADERS: u8 = 1;
+const CONTINUATION: u8 = 9;
+const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
+
+pub fn check(input: &[u8]) {
+    let blocks = filled(input);
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let (plain, is_plain_whole) = runtime.block_on(received(connection(&blocks, 1), false));
+    let (ours, is_whole) = runtime.block_on(received(connection(&blocks, 3), true));
+    let any_marked = ours.iter().any(|(_, _, is_marked)| *is_marked);
+    assert!(is_whole || !is_plain_whole, "the connection is ended for nothing");
+    assert!(is_plain_whole || !is_whole || any_marked, "a connection goes on that is broken");
+    let heads = |heads: &[Head]| -> BTreeMap<_, _> {
+        heads.iter().map(|(stream, headers, is_marked)| (*stream, (headers.clone(), *is_marked))).collect()
+    };
+    let (plain, ours) = (heads(&plain), heads(&ours));
+    for (stream, (headers, is_marked)) in &ours {
+        match plain.get(stream) {
+            Some((plain, _)) => compare(*stream, headers, *is_marked, plain),
+            // Whatever h2 alone refuses it refuses still, but for what was taken out.
+            None => assert!(*is_marked || !is_plain_whole, "request {stream} is none"),
+        }
+    }
+    let lost = plain.keys().find(|stream| !ours.contains_key(stream));
+    assert!(lost.is_none() || !is_whole, "request {lost:?} is lost");
+}
+
+fn compare(stream: u32, ours: &HeaderMap, is_marked: bool, plain: &HeaderMap) {
+    let has_long = plain.keys().any(|name| name.as_str().len() >= LONG);
+    assert!(is_marked || !has_long, "request {stream} goes on with its long name");
+    assert!(is_marked_for_a_reason(is_marked, plain), "request {stream} is refused for nothing");
+    assert_eq!(fields(ours, is_marked), fields(plain, is_marked), "request {stream}");
+}
+
+/// Huffman's code of a name may be longer than the name.
+fn is_marked_for_a_reason(is_marked: bool, headers: &HeaderMap) -> bool {
+    !is_marked || headers.keys().any(|name| name.as_str().len() >= LONG / 4)
+}
+
+/// The fields that must be the same: what takes the place of a long one is for nobody.
+fn fields(headers: &HeaderMap, is_marked: bool) -> Vec<(&str, &[u8])> {
+    let fields = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+    let is_filler = |name: &str| is_marked && (name == "x" || name.len() >= LONG / 4);
+    fields.filter(|(name, _)| !is_filler(name)).collect()
+}
+
+/// What a client sends, each block in so many frames or more: one of several is looked into, and one
+/// is what h2 reads without fail. Behind frames that begin with a field it takes some blocks for
+/// broken.
+fn connection(blocks: &[Vec<u8>], least: usize) -> Vec<u8> {
+    let mut bytes = PREFACE.to_vec();
+    for (number, block) in blocks.iter().enumerate() {
+        let stream = u32::try_from(2 * number + 1).expect("few blocks");
+        let parts: Vec<_> =
+            block.chunks(block.len().div_ceil(least).min(if least == 1 { usize::MAX } else { FRAME })).collect();
+        for (part, payload) in parts.iter().enumerate() {
+            let (kind, begins) = if part == 0 { (HEADERS, END_STREAM) } else { (CONTINUATION, 0) };
+            let ends = if part + 1 == parts.len() { END_HEADERS } else { 0 };
+            bytes.extend_from_slice(&u32::try_from(payload.len()).expect("a frame").to_be_bytes()[1..]);
+            bytes.extend_from_slice(&[kind, begins | ends]);
+            bytes.extend_from_slice(&stream.to_be_bytes());
+            bytes.extend_from_slice(payload);
+        }
+    }
+    bytes
+}
+
+/// The blocks, whole.
+fn filled(input: &[u8]) -> Vec<Vec<u8>> {
+    let (mut blocks, mut rest, mut left) = (vec![REQUEST.to_vec()], input, MOST_FILLED);
+    while let Some((byte, behind)) = rest.split_first() {
+        let block = blocks.last_mut().expect("one at least");
+        if let Some(behind) = rest.strip_prefix(b"||") {
+            blocks.push(REQUEST.to_vec());
+            rest = behind;
+        } else if let Some((first, behind)) = placeholder(rest).filter(|_| left > 0) {
+            left -= 1;
+            block.push(first);
+            block.extend_from_slice(&LONG_CODED);
+            block.resize(block.len() + LONG, b'n');
+            block.extend_from_slice(b"\x01v");
+            rest = behind;
+        } else {
+            block.push(*byte);
+            rest = behind;
+        }
+    }
+    blocks
+}
+
+/// The first byte of the field that is meant, without indexing or with (RFC 7541 §6.2), and what
+/// follows.
+fn placeholder(input: &[u8]) -> Option<(u8, &[u8])> {
+    let long = input.strip_prefix(b"<long>").map(|behind| (0, behind));
+    long.or_else(|| input.strip_prefix(b"<kept>").map(|behind| (0x40, behind)))
+}
+
+async fn received(bytes: Vec<u8>, is_filtered: bool) -> (Vec<Head>, bool) {
+    let (client, server) = duplex(FRAME);
+    let (mut answers, mut requests) = tokio::io::split(client);
+    let sending = async {
+        let _ = requests.write_all(&bytes).await;
+        let _ = requests.shutdown().await;
+    };
+    let reading = async { while matches!(answers.read(&mut [0; 1024]).await, Ok(1..)) {} };
+    let (heads, (), ()) = tokio::join!(edges::http2(server, is_filtered), sending, reading);
+    heads
+}
