@@ -41,37 +41,23 @@ pub struct Cli {
     command: Command,
 }
 
+/// What each does stands at its options: what stood here would take the place of the longer text.
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// The clusters: whether they answer, what they are, when their credentials end
     List(list::List),
-    /// Objects of many clusters in one table
     Get(get::Get),
-    /// Run a command for each of many clusters
     ExecEach(exec_each::ExecEach),
-    /// Contexts for clusters, through the hub
     Kubeconfig(kubeconfig::Contexts),
-    /// Each hop to a cluster, with times, and the one that fails
     Probe(probe::Probe),
-    /// Whether hub, gateway, tunnel and clusters are as they should be
     Check(check::Check),
-    /// A page with the clusters, in your browser
     Dashboard(dashboard::Dashboard),
-    /// Install the gateway on the hub, by helm
     Install(install::Install),
-    /// Register a member
     Join(Box<join::Join>),
-    /// Set or remove labels of a cluster
     Label(label::Label),
-    /// Set the name users know a cluster by
     Alias(label::Alias),
-    /// Register a cluster by another name
     Rename(rename::Rename),
-    /// Give a cluster a new token, and end the old one
     Rotate(rotate::Rotate),
-    /// Take a cluster from the hub, and what `join` made from the member
     Detach(detach::Detach),
-    /// A script that completes commands in a shell
     Completion(completion::Completion),
 }
 
@@ -119,12 +105,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_is_sound_and_each_command_has_examples() {
+    fn the_command_line_is_sound_and_each_command_is_explained_with_examples() {
         Cli::command().debug_assert();
         let all = Cli::command();
         for command in all.get_subcommands().chain([&all]) {
             let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
             assert!(help.contains("Example") && help.contains("kubectl clusters"), "{}: {help}", command.get_name());
+        }
+        for command in all.get_subcommands() {
+            let [short, long] =
+                [command.get_about(), command.get_long_about()].map(|text| text.map(ToString::to_string));
+            let (short, long) = (short.unwrap_or_default(), long.unwrap_or_default());
+            assert!(!short.is_empty() && short.len() < 80, "{}: {short}", command.get_name());
+            assert!(long.starts_with(&short) && long.len() > short.len(), "{}: {long}", command.get_name());
         }
     }
 }

@@ -34,6 +34,8 @@ const MOST: u32 = 100;
 /// Fields of findings, for readers of JSON.
 type Section = (&'static str, Vec<Finding>);
 
+/// Whether hub, gateway, tunnel and clusters are as they should be.
+///
 /// Looks at the hub (APIService, certificates, rights), at the gateway's replicas and rights, at
 /// tunnel-servers, and at each cluster. What you may not look at is a warning.
 #[derive(Debug, clap::Args)]

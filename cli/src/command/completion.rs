@@ -9,6 +9,8 @@ use super::Cli;
 use crate::output;
 use crate::trouble::Result;
 
+/// A script that completes commands in a shell.
+///
 /// Prints a script that completes commands and options of `kubectl-clusters`. kubectl completes
 /// plugins by a program called `kubectl_complete-clusters`, which this does not make.
 #[derive(Debug, clap::Args)]

@@ -11,6 +11,8 @@ use crate::session::Session;
 use crate::trouble::Result;
 use crate::{output, span};
 
+/// A page with the clusters, in your browser.
+///
 /// Serves a page with the clusters on this machine's loopback address, and opens it when run on a
 /// terminal. It asks the hub as you, and shows what you may see. Whoever has its address may read
 /// it as you: do not pass it on. Ctrl-C ends it.

@@ -12,6 +12,8 @@ use crate::session::Session;
 use crate::trouble::{Result, Trouble};
 use crate::{agent, namespace, output, selection, target};
 
+/// Take a cluster from the hub, and what `join` made from the member.
+///
 /// Removes the cluster's Secret from the hub, and from the member the ServiceAccount that `join`
 /// made. Shows both before it asks. On the member it acts as the registered credential, unless you
 /// name a context. With one, it also removes what a `join` left that did not come to its end.

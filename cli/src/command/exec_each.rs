@@ -27,6 +27,8 @@ use crate::{output, span};
 /// What is kept of what a command prints for one cluster, in bytes of each stream.
 const LONGEST: usize = 4 << 20;
 
+/// Run a command for each of many clusters.
+///
 /// Runs a command with KUBECONFIG leading to the cluster, through the hub as you, and CLUSTER
 /// holding its name; 16 at a time. It reads nothing from standard input. What it prints is shown by
 /// cluster.

@@ -7,6 +7,8 @@ use crate::session::{Options, Session};
 use crate::trouble::Result;
 use crate::{charts, helm, output, span};
 
+/// Install the gateway on the hub, by helm.
+///
 /// Runs helm with the gateway's chart for the hub of your context. Without helm, `--print` on a
 /// machine that has it makes manifests for `kubectl apply`.
 #[derive(Debug, clap::Args)]

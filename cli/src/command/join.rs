@@ -24,6 +24,8 @@ use crate::session::Session;
 use crate::trouble::{Result, Trouble};
 use crate::{contexts, output, selection, span};
 
+/// Register a member.
+///
 /// Makes a ServiceAccount on the member, with the rights you choose, and registers its token on the
 /// hub. Says done when the member has answered through the gateway. Run it again after a failure:
 /// it completes what is there.

@@ -17,6 +17,8 @@ use crate::session::Session;
 use crate::trouble::{Result, Trouble};
 use crate::{contexts, output};
 
+/// Contexts for clusters, through the hub.
+///
 /// Prints a kubeconfig with a context for each cluster, which goes through the hub as the user of
 /// your hub's context, or straight to the member. It names that user and holds no credential: use
 /// it beside your own, or merge it into your own.

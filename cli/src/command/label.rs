@@ -11,6 +11,8 @@ use crate::session::Session;
 use crate::trouble::{Result, Trouble};
 use crate::{output, selection};
 
+/// Set or remove labels of a cluster.
+///
 /// Sets labels of a cluster, for selectors, or removes them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -25,6 +27,8 @@ pub struct Label {
     labels: Vec<String>,
 }
 
+/// Set the name users know a cluster by.
+///
 /// Sets the name users know a cluster by, or removes it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

@@ -18,6 +18,8 @@ use crate::session::Session;
 use crate::span;
 use crate::trouble::{Result, Trouble};
 
+/// The clusters: whether they answer, what they are, when their credentials end.
+///
 /// Each cluster is asked for its version, through the gateway. AGENTS, EXPIRES and ALIAS need the
 /// right to list the clusters' Secrets, and are - without it.
 #[derive(Debug, clap::Args)]

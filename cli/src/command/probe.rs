@@ -9,6 +9,8 @@ use crate::trouble::{self, Exit, Result};
 use crate::walk::{End, Step, walk};
 use crate::{output, selection, span, text_table};
 
+/// Each hop to a cluster, with times, and the one that fails.
+///
 /// Asks the hub, the gateway and the member in turn, and says where the way ends. Times are of
 /// whole requests from here: each includes the hops before it.
 #[derive(Debug, clap::Args)]

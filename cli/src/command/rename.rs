@@ -17,6 +17,8 @@ use crate::{output, selection};
 /// For the cluster to answer by its new name.
 const LIMIT: Duration = Duration::from_secs(30);
 
+/// Register a cluster by another name.
+///
 /// Registers the cluster by its new name, and takes the old one away when the cluster has answered
 /// by the new one. Roles that name the old one have to follow: the names of clusters in
 /// `resourceNames`. The ServiceAccount on the member stays.

@@ -28,6 +28,8 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// Answers seen before and after the old tokens end: each may come by another replica.
 const ANSWERS: usize = 4;
 
+/// Give a cluster a new token, and end the old one.
+///
 /// Makes a new token of the cluster's ServiceAccount, registers it, and ends the old ones when the
 /// new one was seen to work. No request fails for it. On the member it acts as the registered
 /// credential, unless you name a context. Agents that `join --tunnel` made get a new token too:
