@@ -62,7 +62,7 @@ impl Session {
         let kubeconfig = contexts::read(options.kubeconfig.as_deref())?;
         let context = contexts::named(&kubeconfig, options.context.as_deref())?.name.clone();
         let config = config(&kubeconfig, &context, options.request_timeout).await?;
-        let fleet = Fleet::new(connected(config, &context)?);
+        let fleet = Fleet::new(connected(config, &context)?).listing_within(options.request_timeout);
         Ok(Self { fleet, kubeconfig, context, options, hub_uid: Arc::default() })
     }
 
@@ -93,11 +93,7 @@ impl Session {
     ) -> Result<T> {
         let span = self.options.request_timeout;
         let Ok(outcome) = timeout(span, asked).await else {
-            let what = format!("no answer within {}", span::took(span));
-            return Err(Trouble::failed(
-                what,
-                "give it more time with --request-timeout, or see whether the server answers",
-            ));
+            return Err(Trouble::late(span));
         };
         outcome.map_err(Into::into)
     }

@@ -1,10 +1,11 @@
 //! What went wrong, and what to do about it.
 
 use std::fmt;
+use std::time::Duration;
 
 use fleet::{Failure, Kind};
 
-use crate::text_table;
+use crate::{span, text_table};
 
 /// A command that did not do what it was asked to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +24,7 @@ pub enum Exit {
     Failed = 1,
     /// The command line, a file or a name is wrong: nothing was done. clap ends with the same.
     Usage = 2,
-    /// The hub could not be asked: not reached, or it refused the person.
+    /// The hub could not be asked: not reached, no answer in time, or it refused the person.
     Hub = 3,
 }
 
@@ -38,6 +39,13 @@ impl Trouble {
 
     pub fn usage(what: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { exit: Exit::Usage, what: what.into(), remedy: remedy.into() }
+    }
+
+    /// The hub has not answered for so long.
+    pub fn late(within: Duration) -> Self {
+        let what = format!("the hub gives no answer within {}", span::took(within));
+        let remedy = "give it more time with --request-timeout, or see that `kubectl version` works with this context";
+        Self { exit: Exit::Hub, what, remedy: remedy.to_owned() }
     }
 
     /// The same with `doing` before it: "cannot …".
@@ -78,7 +86,7 @@ pub fn remedy(failure: &Failure) -> String {
 
 impl From<Failure> for Trouble {
     fn from(failure: Failure) -> Self {
-        let unasked = matches!(failure.kind, Kind::Unanswered | Kind::Answered(401 | 403));
+        let unasked = matches!(failure.kind, Kind::Unanswered | Kind::Late | Kind::Answered(401 | 403));
         let exit = if unasked && failure.cluster.is_none() { Exit::Hub } else { Exit::Failed };
         Self { exit, what: cause(&failure), remedy: remedy(&failure) }
     }
@@ -106,6 +114,15 @@ mod tests {
         let failure = Failure { cause: "\x07bell".into(), ..Failure::own("\x1b]0;title\x07lost\nsecond") };
         let told = Trouble::from(failure).to_string();
         assert_eq!(told, "error:  ]0;title lost second ( bell)");
+    }
+
+    #[test]
+    fn a_hub_that_does_not_answer_in_time_was_not_asked() {
+        let second = Duration::from_secs(1);
+        let late = Failure { kind: Kind::Late, ..Failure::own("no answer") };
+        assert_eq!([Trouble::late(second).exit, Trouble::from(late.clone()).exit], [Exit::Hub; 2]);
+        let berlin = api::cluster_name::ClusterName::parse("berlin").unwrap();
+        assert_eq!(Trouble::from(late.at(&berlin)).exit, Exit::Failed);
     }
 
     #[test]

@@ -28,6 +28,7 @@ const PAGES: usize = 1000;
 const MOST: usize = 512 << 20;
 /// Reason of the failure of a cluster that has no such resource.
 const UNHEARD_OF: &str = "NoSuchResource";
+
 /// Objects of many clusters in one table.
 ///
 /// The resource is looked up on the hub, and in each cluster that does not have it by that path.

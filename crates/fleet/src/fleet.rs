@@ -1,6 +1,7 @@
 //! A hub's clusters, and clients for them.
 
 use std::path::Path;
+use std::time::Duration;
 
 use api::cluster_name::ClusterName;
 use hub::client::{HubClientError, watch_client};
@@ -17,6 +18,8 @@ use crate::through::Through;
 #[derive(Clone)]
 pub struct Fleet {
     hub: Client,
+    /// For one page of the list of clusters.
+    page_within: Duration,
 }
 
 // === impl Fleet ===
@@ -28,7 +31,13 @@ impl Fleet {
     /// Switch kube's own repetition off (`Config::default_retry`): it repeats what is answered 503
     /// or 504, up to 15 times, which for a member that is away is every request.
     pub fn new(hub: Client) -> Self {
-        Self { hub }
+        Self { hub, page_within: pages::WITHIN }
+    }
+
+    /// With another time for one page of the list of clusters than a minute.
+    #[must_use]
+    pub fn listing_within(self, page_within: Duration) -> Self {
+        Self { page_within, ..self }
     }
 
     /// With the hub of `kubeconfig`, or the one this process runs in, under the name `user_agent`.
@@ -47,9 +56,9 @@ impl Fleet {
     /// The clusters whose labels `selector` matches (the syntax of Kubernetes; empty: all), in the
     /// hub's order, which is by name. Those that a gateway cannot use are not among them.
     ///
-    /// Fails within a minute a page, and beyond [`pages::MOST`] pages.
+    /// Fails within [`Fleet::listing_within`] a page, and beyond [`pages::MOST`] pages.
     pub async fn clusters(&self, selector: &str) -> Result<Vec<Cluster>, Failure> {
-        pages::read(&self.hub, selector).await
+        pages::read(&self.hub, selector, self.page_within).await
     }
 
     /// A client for the cluster's API, through the gateway. Everything that kube's clients do

@@ -20,8 +20,8 @@ const PAGE: usize = 500;
 pub const MOST: usize = 1000;
 /// Longest page, in bytes: 500 clusters with a CA bundle of 64 KiB each.
 const LARGEST: usize = 32 << 20;
-/// For one page. A hub itself gives up after 60 s.
-const WITHIN: Duration = Duration::from_mins(1);
+/// For one page, unless somebody says otherwise. A hub itself gives up after 60 s.
+pub const WITHIN: Duration = Duration::from_mins(1);
 
 #[derive(Deserialize)]
 struct Page {
@@ -39,17 +39,17 @@ struct Metadata {
 
 /// All clusters that `selector` matches. A list that expires between two pages (410) is read anew,
 /// once: on a hub that is compacted every five minutes a second time means that it is too slow.
-pub async fn read(hub: &Client, selector: &str) -> Result<Vec<Cluster>, Failure> {
-    match all(hub, selector).await {
-        Err(failure) if failure.is_expired() => all(hub, selector).await,
+pub async fn read(hub: &Client, selector: &str, within: Duration) -> Result<Vec<Cluster>, Failure> {
+    match all(hub, selector, within).await {
+        Err(failure) if failure.is_expired() => all(hub, selector, within).await,
         outcome => outcome,
     }
 }
 
-async fn all(hub: &Client, selector: &str) -> Result<Vec<Cluster>, Failure> {
+async fn all(hub: &Client, selector: &str, within: Duration) -> Result<Vec<Cluster>, Failure> {
     let (mut clusters, mut next) = (Vec::new(), String::new());
     for _ in 0..MOST {
-        let page = timeout(WITHIN, page(hub, selector, &next)).await.unwrap_or_else(|_| Err(Failure::late(WITHIN)))?;
+        let page = timeout(within, page(hub, selector, &next)).await.unwrap_or_else(|_| Err(Failure::late(within)))?;
         for item in page.items {
             clusters.push(item.cluster().ok_or_else(|| Failure::own("a cluster in the list has no valid name"))?);
         }

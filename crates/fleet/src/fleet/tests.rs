@@ -178,6 +178,19 @@ async fn clusters_are_read_page_by_page() {
 }
 
 #[tokio::test]
+async fn a_page_that_does_not_come_is_not_waited_for() {
+    let (server, fleet) = hub().await;
+    let gate = kit::wait::Gate::default();
+    let closed = gate.clone();
+    server.on(PREFIX, move |_: &Recorded| page(&["a"], "").after(&closed));
+    let within = std::time::Duration::from_millis(20);
+    let failure = fleet.clone().listing_within(within).clusters("").await.unwrap_err();
+    assert_eq!((failure.kind, &*failure.message), (Kind::Late, "no answer within 20ms"));
+    gate.open();
+    assert_eq!(fleet.clusters("").await.unwrap().len(), 1);
+}
+
+#[tokio::test]
 async fn a_list_that_expires_on_the_way_is_read_anew_once() {
     let (server, fleet) = hub().await;
     let expired =
