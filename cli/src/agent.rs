@@ -83,6 +83,22 @@ pub fn owned(mut document: Value, account: &Account, uid: &str) -> Value {
     document
 }
 
+/// The agent's image beside one of the hub's programs: of the same registry, folder and tag. `None`:
+/// it is none of them, or of one build alone.
+pub fn image_beside(image: &str) -> Option<String> {
+    if image.contains('@') {
+        return None;
+    }
+    let (repository, tag) = split_image(image);
+    let (folder, name) = repository.rsplit_once('/').unwrap_or(("", repository));
+    if !matches!(name, "cluster-gateway" | "tunnel-server") {
+        return None;
+    }
+    let folder = if folder.is_empty() { String::new() } else { format!("{folder}/") };
+    let tag = if tag.is_empty() { String::new() } else { format!(":{tag}") };
+    Some(format!("{folder}{RELEASE}{tag}"))
+}
+
 /// A port is no tag.
 fn split_image(image: &str) -> (&str, &str) {
     match image.rsplit_once(':') {
@@ -109,6 +125,17 @@ mod tests {
             ]
         );
         assert_eq!(account(&berlin(), "hub").unwrap().path(), "hub/tunnel-agent-berlin");
+    }
+
+    #[test]
+    fn the_agents_image_is_where_those_of_the_hubs_programs_are() {
+        let beside = |image| image_beside(image).unwrap_or_default();
+        assert_eq!(beside("registry:5000/team/tunnel-server:0.2.0"), "registry:5000/team/tunnel-agent:0.2.0");
+        assert_eq!(
+            [beside("registry:5000/cluster-gateway"), beside("cluster-gateway:1")],
+            ["registry:5000/tunnel-agent", "tunnel-agent:1"]
+        );
+        assert_eq!([beside("registry/other:1"), beside("registry/tunnel-server@sha256:00")], ["", ""]);
     }
 
     #[test]

@@ -220,12 +220,7 @@ pub fn cluster(row: &Row, insecure: bool, remedy: &str, now: i64) -> Vec<Finding
         ));
     }
     if let Some(end) = row.credential_expires_at {
-        let credential = ending(
-            &format!("{name}: its credential"),
-            Expiry::At(end),
-            now,
-            &format!("`kubectl clusters rotate {name}`, or `join` it again"),
-        );
+        let credential = ending(&format!("{name}: its credential"), Expiry::At(end), now, &renewal(name, row.rotates));
         found.extend(Some(credential).filter(|finding| finding.mark != Mark::Good));
     }
     if row.endpoint_type == ENDPOINT_TYPE_CONST && row.endpoint.starts_with("http://") {
@@ -235,6 +230,14 @@ pub fn cluster(row: &Row, insecure: bool, remedy: &str, now: i64) -> Vec<Finding
         ));
     }
     found
+}
+
+/// What gives a cluster another credential: only accounts that `join` made have tokens to rotate.
+fn renewal(name: &str, rotates: bool) -> String {
+    if rotates {
+        return format!("`kubectl clusters rotate {name}`");
+    }
+    format!("put another credential into its Secret, or `kubectl clusters join {name}`, which makes an account for it")
 }
 
 /// Of something that ends.
@@ -303,6 +306,17 @@ mod tests {
         let found = cluster(&row, true, "", 0);
         assert_eq!(marks(&found), [Mark::Good, Mark::Bad]);
         assert!(found[1].what.contains("nobody verifies") && found[1].remedy.contains("join berlin"), "{found:?}");
+    }
+
+    #[test]
+    fn a_credential_that_ends_is_renewed_by_what_can_renew_it() {
+        let remedy = |rotates| {
+            let status = "Ready";
+            let row = Row { name: "berlin".into(), status, credential_expires_at: Some(60), rotates, ..Row::default() };
+            cluster(&row, false, "", 0)[1].remedy.clone()
+        };
+        assert!(remedy(true).contains("rotate berlin"));
+        assert!(!remedy(false).contains("rotate") && remedy(false).contains("join berlin"));
     }
 
     #[test]

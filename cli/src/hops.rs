@@ -90,8 +90,8 @@ impl Hop {
                 "see that the member's API server runs, and that the address in its Secret leads there".to_owned()
             }
             Self::Credential => format!(
-                "`kubectl clusters rotate {cluster} --member-context …` registers another token; `join {cluster}` another \
-                 account"
+                "a token that `join` made is renewed by `kubectl clusters rotate {cluster} --member-context …`; any other \
+                 credential in its Secret, or by `join {cluster}`, which makes an account"
             ),
         }
     }

@@ -95,9 +95,10 @@ pub async fn registered(session: &Session, selector: &str) -> Result<HashMap<Str
 pub fn said(secret: Secret) -> Registered {
     let agents_in =
         registration::agent_account(&secret).and(registration::account(&secret)).map(|account| account.namespace);
+    let rotates = registration::account(&secret).is_some();
     let expiry = Expiry::of(&secret.data.unwrap_or_default());
     let alias = secret.metadata.annotations.unwrap_or_default().remove(ALIAS_ANNOTATION);
     let labels = secret.metadata.labels.unwrap_or_default();
     let labels = labels.into_iter().filter(|(key, _)| !key.starts_with(api::GROUP)).collect();
-    Registered { expiry, alias, labels, agents_in }
+    Registered { expiry, alias, labels, agents_in, rotates }
 }

@@ -8,6 +8,7 @@ use fleet::{Cluster, Failure, Kind};
 use serde::Serialize;
 
 use crate::expiry::Expiry;
+use crate::hops::Hop;
 use crate::{span, text_table, trouble};
 
 /// What was learned of a cluster.
@@ -30,6 +31,8 @@ pub struct Registered {
     pub labels: BTreeMap<String, String>,
     /// Namespace of its agents on the member, if a join put them there.
     pub agents_in: Option<String>,
+    /// Its credential is the token of an account that a join made.
+    pub rotates: bool,
 }
 
 /// Agents of a member.
@@ -62,6 +65,9 @@ pub struct Row {
     pub credential_expires_at: Option<i64>,
     /// The same in a word: `90d`, `never`, `expired`; `-` if unknown.
     pub credential_expires_in: String,
+    /// `rotate` can renew it.
+    #[serde(skip)]
+    pub rotates: bool,
     /// `None`: it has none, or nobody says.
     pub agents: Option<Agents>,
     pub alias: String,
@@ -93,6 +99,7 @@ impl Row {
             credential_type: cluster.credential.clone().unwrap_or_default(),
             credential_expires_at: if let Expiry::At(end) = expiry { Some(end) } else { None },
             credential_expires_in: expiry.left(now),
+            rotates: registered.as_ref().is_some_and(|registered| registered.rotates),
             agents: *agents,
             alias: registered.as_ref().and_then(|registered| registered.alias.clone()).unwrap_or_default(),
             labels: registered.as_ref().map(|registered| registered.labels.clone()).unwrap_or_default(),
@@ -144,8 +151,12 @@ fn word(failure: &Failure) -> &'static str {
         (Some(Side::Hub), _) => "HubFailed",
         (Some(Side::Gateway), _) => "GatewayFailed",
         (Some(Side::Tunnel), _) => "TunnelDown",
-        (Some(Side::Member), _) if failure.message.contains("rejected the registered credential") => {
-            "CredentialRefused"
+        (Some(Side::Member), _) if Hop::of(failure) == Hop::Credential => {
+            if failure.message.contains("rejected the") {
+                "CredentialRefused"
+            } else {
+                "CredentialFailed"
+            }
         }
         (Some(Side::Member), _) => "Unreachable",
         (None, Kind::Late) => "Late",
@@ -180,8 +191,13 @@ mod tests {
         let ready = Row::new(&facts(Some(Ok(("v1.35.4".into(), Duration::from_millis(12))))), 0);
         let mut known = facts(None);
         let labels = BTreeMap::from([("env".to_owned(), "prod".to_owned())]);
-        known.registered =
-            Some(Registered { expiry: Expiry::At(86_400 * 90), alias: Some("B".into()), labels, agents_in: None });
+        known.registered = Some(Registered {
+            expiry: Expiry::At(86_400 * 90),
+            alias: Some("B".into()),
+            labels,
+            agents_in: None,
+            rotates: true,
+        });
         known.agents = Some(Agents { linked: 1, wanted: 2 });
         let known = Row::new(&known, 0);
         let expected = "\
@@ -212,6 +228,10 @@ berlin   Unknown   -         -         Const           1/2      ServiceAccountTo
         assert_eq!(failed(Some(Side::Member), Kind::Answered(503), "dial tcp"), "Unreachable");
         let refused = "cluster \"berlin\" rejected the registered credential";
         assert_eq!(failed(Some(Side::Member), Kind::Answered(502), refused), "CredentialRefused");
+        let issued = "cluster \"berlin\" rejected the credential that its external command issued";
+        assert_eq!(failed(Some(Side::Member), Kind::Answered(502), issued), "CredentialRefused");
+        let unissued = "cluster berlin: failed to issue credential from external command: exit status 1";
+        assert_eq!(failed(Some(Side::Member), Kind::Answered(502), unissued), "CredentialFailed");
         assert_eq!(failed(None, Kind::Late, "no answer"), "Late");
     }
 }

@@ -1,11 +1,13 @@
 //! Where agents link to: what the gateway's chart installed for them on the hub.
 
 use k8s_openapi::ByteString;
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Secret, Service};
 use kube::ResourceExt as _;
 use kube::api::{Api, ListParams};
 use std::collections::BTreeMap;
 
+use crate::agent;
 use crate::session::Session;
 use crate::trouble::{Result, Trouble};
 
@@ -48,6 +50,15 @@ pub async fn certificate(session: &Session, service: &Service) -> Result<Option<
         }
     }
     Ok(None)
+}
+
+/// The agent's image where the programs of the hub have theirs from, in the gateway's `namespace`;
+/// `None`: nobody says.
+pub async fn agents_image(session: &Session, namespace: &str) -> Option<String> {
+    let deployments = Api::<Deployment>::namespaced(session.hub().clone(), namespace);
+    let listed = session.within(deployments.list(&ListParams::default().limit(MOST))).await.ok()?;
+    let pods = listed.items.into_iter().filter_map(|deployment| deployment.spec?.template.spec);
+    pods.flat_map(|pod| pod.containers).find_map(|container| agent::image_beside(&container.image?))
 }
 
 #[cfg(test)]

@@ -146,7 +146,7 @@ impl Join {
         let servers = self.tunnel.servers(session).await?;
         self.tunnel.may_identify(session, name).await?;
         let version = member.version().await?;
-        let manifests = self.tunnel.manifests(name, &self.account_namespace, &servers, &version).await?;
+        let manifests = self.tunnel.manifests(session, name, &self.account_namespace, &servers, &version).await?;
         let named = agent::named(&account.namespace);
         member.refuse_objects(&member.claim(account), manifests.iter().chain([&named])).await?;
         Ok((servers, manifests))
@@ -154,7 +154,13 @@ impl Join {
 
     fn done(&self, name: &ClusterName, seen: &Seen) -> Result<ExitCode> {
         let took = span::took(seen.took);
-        output::done(&format!("cluster {name} joined: it answers the gateway in {took} as {}", seen.user))?;
+        let joined = format!("cluster {name} joined: it answers the gateway in {took} as {}", seen.user);
+        // Manifests are for a program to read.
+        if self.tunnel.print {
+            output::say(&joined);
+        } else {
+            output::done(&joined)?;
+        }
         if self.use_own_credential {
             output::say("warning: everybody with the right to this cluster on the hub now acts as you on the member");
         }

@@ -170,6 +170,7 @@ mod tests {
             credential_type: "ServiceAccountToken".into(),
             credential_expires_at: None,
             credential_expires_in: "-".into(),
+            rotates: false,
             agents: None,
             alias: String::new(),
             labels: std::collections::BTreeMap::new(),

@@ -33,12 +33,12 @@ pub struct Tunnel {
     /// program's version]
     #[arg(long, value_name = "CHART", requires = "tunnel")]
     agent_chart: Option<String>,
-    /// The agent's image [default: the chart's]
+    /// The agent's image [default: beside the gateway's, as in REGISTRY/tunnel-agent:TAG, else the chart's]
     #[arg(long, value_name = "IMAGE", requires = "tunnel")]
     agent_image: Option<String>,
     /// Print the agent's manifests in place of applying them; its Secret is applied
     #[arg(long, requires = "tunnel")]
-    print: bool,
+    pub print: bool,
     #[command(flatten)]
     helm: helm::Options,
 }
@@ -91,6 +91,7 @@ impl Tunnel {
     /// The agent's manifests, for a member of this `version`.
     pub async fn manifests(
         &self,
+        session: &Session,
         name: &ClusterName,
         namespace: &str,
         servers: &Servers,
@@ -100,7 +101,11 @@ impl Tunnel {
         let words = ["template", agent::RELEASE, &chart.place, "--namespace", namespace, "--values", "-"];
         // helm asks nobody while it renders, and supposes a version of its own.
         let words = words.into_iter().chain(["--kube-version", version]).map(str::to_owned).collect::<Vec<_>>();
-        let values = agent::values(name, servers, self.agent_image.as_deref());
+        let image = match &self.agent_image {
+            Some(image) => Some(image.clone()),
+            None => servers::agents_image(session, &namespace::of_gateway(session).await?).await,
+        };
+        let values = agent::values(name, servers, image.as_deref());
         let text = self.helm.output(&words, &values.to_string()).await?;
         let documents: Vec<Value> = serde_saphyr::from_multiple(&text)
             .map_err(|_| Trouble::failed("helm renders what is no YAML", "see the chart"))?;
