@@ -14,6 +14,7 @@ mod expiry;
 mod findings;
 mod helm;
 mod hops;
+mod labels;
 mod look;
 mod mark;
 mod member;

@@ -22,7 +22,7 @@ use crate::registration::{Registrations, Standing, another, standing};
 use crate::rights::{ROLES, Rights};
 use crate::session::Session;
 use crate::trouble::{Result, Trouble};
-use crate::{contexts, output, selection, span};
+use crate::{contexts, labels, output, selection, span};
 
 /// Register a member.
 ///
@@ -44,8 +44,9 @@ pub struct Join {
     /// What the hub may do on the member: view, edit, admin, cluster-admin, or a file with rules
     #[arg(long, value_name = "ROLE|FILE")]
     rights: Option<String>,
-    /// URL of the member's API server for the gateway [default: the one in your kubeconfig]
-    #[arg(long, value_name = "URL")]
+    /// URL of the member's API server for the gateway [default: the one in your kubeconfig]; an
+    /// agent dials what pods there dial
+    #[arg(long, value_name = "URL", conflicts_with = "tunnel")]
     endpoint: Option<String>,
     /// Let the gateway not verify the member's certificate
     #[arg(long, conflicts_with = "tunnel")]
@@ -57,7 +58,7 @@ pub struct Join {
     #[arg(long, conflicts_with_all = ["rights", "account_namespace", "tunnel"])]
     use_own_credential: bool,
     /// Label of the cluster, for selectors; may be given more than once
-    #[arg(short = 'l', long = "label", value_name = "KEY=VALUE", value_parser = label)]
+    #[arg(short = 'l', long = "label", value_name = "KEY=VALUE", value_parser = labels::parse)]
     labels: Vec<(String, String)>,
     /// The name users know the cluster by
     #[arg(long, value_name = "TEXT")]
@@ -73,6 +74,14 @@ pub struct Join {
 const ANSWERING: Duration = Duration::from_secs(30);
 /// For an agent's image to be pulled, and for the agent to link.
 const LINKING: Duration = Duration::from_mins(3);
+
+/// How the gateway reaches a member without a tunnel.
+struct Direct {
+    endpoint: Endpoint,
+    trust: Trust,
+    /// In the certificate, where it is not the endpoint's host.
+    server_name: Option<String>,
+}
 
 /// What is registered of a member, and whose credential it is.
 struct Identity {
@@ -90,10 +99,7 @@ impl Join {
     pub async fn run(&self, session: &Session) -> Result<ExitCode> {
         let name = selection::name(&self.name)?;
         let (kubeconfig, context) = self.member.read(session, name.as_str())?;
-        let endpoint = self.endpoint(&kubeconfig, &context)?;
-        if !self.tunnel.wanted {
-            self.trust(&kubeconfig, &context)?;
-        }
+        let direct = if self.tunnel.wanted { None } else { Some(self.direct(&kubeconfig, &context)?) };
         let rights = if self.use_own_credential { None } else { Some(self.rights()?) };
         let registrations = Registrations::of(session).await?;
         let existing = registrations.find(&name).await?;
@@ -111,7 +117,7 @@ impl Join {
             None => Identity::own(&kubeconfig, &context)?,
             Some(rights) => make_account(&member, account, rights).await?,
         };
-        let mut secret = self.secret(&kubeconfig, &context, endpoint, &identity)?;
+        let mut secret = self.secret(direct, &identity);
         secret.member_uid = Some(uid);
         if let (Some((servers, manifests)), Some(account)) = (agent, &identity.account) {
             let (agent, token) = self.tunnel.identity(session, &name).await?;
@@ -167,21 +173,19 @@ impl Join {
         Ok(ExitCode::SUCCESS)
     }
 
-    fn endpoint(&self, kubeconfig: &Kubeconfig, context: &str) -> Result<Endpoint> {
+    /// Where the gateway dials the member, and what it verifies there.
+    fn direct(&self, kubeconfig: &Kubeconfig, context: &str) -> Result<Direct> {
         let (cluster, _) = contexts::parts(kubeconfig, contexts::named(kubeconfig, Some(context))?)?;
         let url = self.endpoint.as_deref().or(cluster.server.as_deref()).unwrap_or_default();
         // A port forward's or a local cluster's address says nothing of where the gateway is.
-        Endpoint::parse(url, false).map_err(|error| {
+        let endpoint = Endpoint::parse(url, false).map_err(|error| {
             Trouble::usage(
                 format!("{url:?} cannot be the member's endpoint: {error}"),
                 "give another with --endpoint https://HOST:PORT",
             )
-        })
-    }
-
-    fn trust(&self, kubeconfig: &Kubeconfig, context: &str) -> Result<Trust> {
-        let (cluster, _) = contexts::parts(kubeconfig, contexts::named(kubeconfig, Some(context))?)?;
-        trust(cluster, self.insecure_skip_tls_verify)
+        })?;
+        let trust = trust(cluster, self.insecure_skip_tls_verify)?;
+        Ok(Direct { endpoint, trust, server_name: cluster.tls_server_name.clone() })
     }
 
     fn rights(&self) -> Result<Rights> {
@@ -202,28 +206,24 @@ impl Join {
         }
     }
 
-    fn secret(
-        &self,
-        kubeconfig: &Kubeconfig,
-        context: &str,
-        endpoint: Endpoint,
-        identity: &Identity,
-    ) -> Result<ClusterSecret> {
-        let (cluster, _) = contexts::parts(kubeconfig, contexts::named(kubeconfig, Some(context))?)?;
+    fn secret(&self, direct: Option<Direct>, identity: &Identity) -> ClusterSecret {
         let credential = identity.credential.clone();
-        let mut secret = if self.tunnel.wanted {
+        let mut secret = match direct {
             // The agent dials what pods dial.
-            ClusterSecret::new(ClusterEndpoint::ClusterProxy, Trust::Bundle(identity.authority.clone()), credential)
-        } else {
-            let mut secret =
-                ClusterSecret::new(ClusterEndpoint::at(endpoint), self.trust(kubeconfig, context)?, credential);
-            secret.tls_server_name.clone_from(&cluster.tls_server_name);
-            secret
+            None => {
+                ClusterSecret::new(ClusterEndpoint::ClusterProxy, Trust::Bundle(identity.authority.clone()), credential)
+            }
+            Some(direct) => {
+                let endpoint = ClusterEndpoint::at(direct.endpoint);
+                let mut secret = ClusterSecret::new(endpoint, direct.trust, credential);
+                secret.tls_server_name = direct.server_name;
+                secret
+            }
         };
         secret.labels = self.labels.iter().cloned().collect::<BTreeMap<_, _>>();
         secret.alias.clone_from(&self.alias);
         secret.member_account = identity.account.as_ref().map(Account::path);
-        Ok(secret)
+        secret
     }
 }
 
@@ -284,13 +284,4 @@ fn unreached(name: &ClusterName, secret: &ClusterSecret, trouble: Trouble) -> Tr
 
 fn is_loopback(host: &str) -> bool {
     host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
-}
-
-/// Reads `KEY=VALUE`.
-pub fn label(text: &str) -> std::result::Result<(String, String), String> {
-    let (key, value) = text.split_once('=').ok_or("write KEY=VALUE")?;
-    if key.is_empty() || key.starts_with(api::GROUP) {
-        return Err(format!("labels of {} are the gateway's own", api::GROUP));
-    }
-    Ok((key.to_owned(), value.to_owned()))
 }

@@ -5,11 +5,10 @@ use std::process::ExitCode;
 use api::secret::ALIAS_ANNOTATION;
 use serde_json::{Map, Value, json};
 
-use super::join;
 use crate::registration::Registrations;
 use crate::session::Session;
 use crate::trouble::{Result, Trouble};
-use crate::{output, selection};
+use crate::{labels, output, selection};
 
 /// Set or remove labels of a cluster.
 ///
@@ -86,9 +85,9 @@ fn changes(words: &[String]) -> Result<Map<String, Value>> {
         .iter()
         .map(|word| match word.strip_suffix('-').filter(|key| !key.contains('=')) {
             Some(key) => {
-                join::label(&format!("{key}=")).map(|(key, _)| (key, Value::Null)).map_err(|why| wrong(word, &why))
+                labels::parse(&format!("{key}=")).map(|(key, _)| (key, Value::Null)).map_err(|why| wrong(word, &why))
             }
-            None => join::label(word).map(|(key, value)| (key, Value::from(value))).map_err(|why| wrong(word, &why)),
+            None => labels::parse(word).map(|(key, value)| (key, Value::from(value))).map_err(|why| wrong(word, &why)),
         })
         .collect()
 }
@@ -101,7 +100,16 @@ mod tests {
     fn labels_are_set_and_removed_as_kubectl_does() {
         let words = ["env=prod", "tier-", "odd=x-"].map(str::to_owned);
         assert_eq!(Value::from(changes(&words).unwrap()), json!({"env": "prod", "tier": null, "odd": "x-"}));
-        for wrong in ["env", "=x", "cluster.core.oam.dev/cluster-endpoint-type=Const", "cluster.core.oam.dev/x-"] {
+        for wrong in [
+            "env",
+            "=x",
+            "a b=c",
+            "a/b/c=d",
+            "env=p,q",
+            "env=-x",
+            "cluster.core.oam.dev/cluster-endpoint-type=Const",
+            "cluster.core.oam.dev/x-",
+        ] {
             assert!(changes(&[wrong.to_owned()]).is_err(), "{wrong}");
         }
     }

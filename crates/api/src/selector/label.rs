@@ -7,6 +7,8 @@ mod parser;
 
 use std::collections::BTreeMap;
 
+pub use self::parser::{is_key, is_value};
+
 /// A parsed label selector: all requirements must hold. The default selects everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LabelSelector {

@@ -93,23 +93,27 @@ fn values(tokens: &mut Tokens<'_>) -> Result<Vec<String>, Error> {
     }
 }
 
-/// `IsQualifiedName`.
 fn label_key(text: &str) -> Result<String, Error> {
-    let (prefix, name) = text.split_once('/').map_or((None, text), |(prefix, name)| (Some(prefix), name));
-    let prefixed = prefix.is_none_or(|prefix| ClusterName::parse(prefix).is_ok());
-    if prefixed && !name.is_empty() && is_label_text(name) { Ok(text.to_owned()) } else { Err(Error::Key) }
+    if is_key(text) { Ok(text.to_owned()) } else { Err(Error::Key) }
 }
 
 fn label_value(text: &str) -> Result<String, Error> {
-    if is_label_text(text) { Ok(text.to_owned()) } else { Err(Error::Value) }
+    if is_value(text) { Ok(text.to_owned()) } else { Err(Error::Value) }
+}
+
+/// Whether it may be a label's key (`validation.IsQualifiedName` of `k8s.io/apimachinery`).
+pub fn is_key(text: &str) -> bool {
+    let (prefix, name) = text.split_once('/').map_or((None, text), |(prefix, name)| (Some(prefix), name));
+    prefix.is_none_or(|prefix| ClusterName::parse(prefix).is_ok()) && !name.is_empty() && is_value(name)
 }
 
 fn number(text: &str) -> Result<i64, Error> {
     text.parse().map_err(|_| Error::Number)
 }
 
-/// `IsValidLabelValue`: empty, or up to 63 characters that begin and end with a letter or digit.
-fn is_label_text(text: &str) -> bool {
+/// Whether it may be a label's value (`validation.IsValidLabelValue`): empty, or up to 63 characters
+/// that begin and end with a letter or digit.
+pub fn is_value(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     let edge = |byte: Option<&u8>| byte.is_none_or(u8::is_ascii_alphanumeric);
     let bytes = text.as_bytes();
