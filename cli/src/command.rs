@@ -69,6 +69,11 @@ impl Cli {
         use Command::{Detach, Install, Join, Rename, Rotate};
         matches!(self.command, Join(_) | Rename(_) | Rotate(_) | Detach(_) | Install(_))
     }
+
+    /// Whether the command ends by itself, and soon, when it is interrupted.
+    pub fn ends_by_itself(&self) -> bool {
+        matches!(self.command, Command::Install(_))
+    }
 }
 
 /// Runs a command; what it returns is what the process ends with.

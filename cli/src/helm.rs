@@ -2,18 +2,22 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
-use tokio::time::timeout;
+use tokio::signal::ctrl_c;
+use tokio::time::{sleep, timeout};
 
-use crate::text_table;
 use crate::trouble::{Result, Trouble};
+use crate::{span, text_table};
 
-/// For helm to render, or to install.
-const LIMIT: Duration = Duration::from_mins(10);
+/// For helm to render, and to end beyond the time that it has itself.
+pub const LIMIT: Duration = Duration::from_mins(2);
+/// For helm to end when it is interrupted: it writes down how far it came, without which the
+/// release is locked.
+pub const GRACE: Duration = Duration::from_secs(30);
 
 /// Where helm is.
 #[derive(Debug, Clone, clap::Args)]
@@ -27,26 +31,32 @@ pub struct Options {
 // === impl Options ===
 
 impl Options {
-    /// What helm prints for `arguments`, with `input` as its standard input.
-    pub async fn output(&self, arguments: &[String], input: &str) -> Result<String> {
+    /// What helm prints for `arguments`, with `input` as its standard input, within `limit`. After
+    /// that, and at Ctrl-C, it is interrupted and waited for.
+    pub async fn output(&self, arguments: &[String], input: &str, limit: Duration) -> Result<String> {
         let mut command = Command::new(&self.helm);
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         let mut child = command.spawn().map_err(|error| self.absent(&error))?;
-        let mut pipe = child.stdin.take();
-        let run = async {
-            if let Some(pipe) = &mut pipe {
+        let id = child.id();
+        let mut run = Box::pin(async move {
+            if let Some(mut pipe) = child.stdin.take() {
                 // helm may end before it has read everything; its words tell why.
                 drop(pipe.write_all(input.as_bytes()).await);
             }
-            drop(pipe);
             child.wait_with_output().await
+        });
+        let why = tokio::select! {
+            ended = &mut run => return told(ended),
+            _ = ctrl_c() => "it was interrupted".to_owned(),
+            () = sleep(limit) => format!("it did not end within {}", span::took(limit)),
         };
-        let output = timeout(LIMIT, run).await.map_err(|_| failed("it did not end"))?;
-        let output = output.map_err(|error| failed(&error.to_string()))?;
-        if !output.status.success() {
-            return Err(failed(text_table::tame(String::from_utf8_lossy(&output.stderr).trim()).as_str()));
-        }
-        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+        interrupt(id);
+        let why = match timeout(GRACE, run).await {
+            Ok(Ok(output)) => format!("{why}: {}", words(&output)),
+            Ok(Err(_)) => why,
+            Err(_) => format!("{why}, nor within {} after an interrupt, and was killed", span::took(GRACE)),
+        };
+        Err(failed(&why))
     }
 
     fn absent(&self, error: &io::Error) -> Trouble {
@@ -58,9 +68,57 @@ impl Options {
     }
 }
 
+fn told(ended: io::Result<Output>) -> Result<String> {
+    let output = ended.map_err(|error| failed(&error.to_string()))?;
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    } else {
+        Err(failed(&words(&output)))
+    }
+}
+
+/// What it says of a failure.
+fn words(output: &Output) -> String {
+    text_table::tame(String::from_utf8_lossy(&output.stderr).trim())
+}
+
+/// As the terminal does at Ctrl-C.
+fn interrupt(id: Option<u32>) {
+    #[cfg(unix)]
+    if let Some(id) = id.and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw) {
+        // It may have ended, which is what is wanted.
+        let _ = rustix::process::kill_process(id, rustix::process::Signal::INT);
+    }
+}
+
 fn failed(what: &str) -> Trouble {
-    Trouble::failed(
-        format!("helm: {what}"),
-        "see that --chart (of `join --tunnel`: --agent-chart) is the chart's directory or its address, and the values",
-    )
+    Trouble::failed(format!("helm: {what}"), remedy(what))
+}
+
+/// What to do about what helm says.
+fn remedy(what: &str) -> &'static str {
+    if what.contains("another operation") {
+        "a helm that was killed has left the release locked: see `helm history`, then `helm rollback` to a revision that \
+         was deployed, or `helm uninstall` if there is none, and run the same command again"
+    } else if what.contains("reset-then-reuse-values") {
+        "use helm 3.14 or later"
+    } else if what.contains("it was interrupted") || what.contains("did not end") || what.contains("timed out") {
+        "see the pods and events of its namespace; run the same command again to go on, with more time: --wait"
+    } else {
+        "see that --chart (of `join --tunnel`: --agent-chart) is the chart's directory or its address, and the values"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_helm_says_has_a_remedy() {
+        let locked = "Error: UPGRADE FAILED: another operation (install/upgrade/rollback) is in progress";
+        assert!(remedy(locked).contains("helm rollback"));
+        assert!(remedy("Error: unknown flag: --reset-then-reuse-values").contains("3.14"));
+        assert!(remedy("Error: context deadline exceeded: timed out waiting for the condition").contains("--wait"));
+        assert!(remedy("Error: path \"/no/chart\" not found").contains("--chart"));
+    }
 }

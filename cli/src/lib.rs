@@ -37,9 +37,13 @@ mod text_table;
 mod trouble;
 mod walk;
 
+use std::pin::pin;
 use std::process::ExitCode;
 
 use clap::Parser as _;
+
+use tokio::signal::ctrl_c;
+use tokio::time::timeout;
 
 use crate::command::Cli;
 
@@ -53,19 +57,29 @@ pub fn run() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return output::fail(&trouble::Trouble::failed(format!("cannot start: {error}"), "")),
     };
-    let changes = cli.changes();
-    let code = runtime.block_on(async {
-        tokio::select! {
-            outcome = command::run(cli) => match outcome {
-                Ok(code) => code,
-                Err(trouble) => output::fail(&trouble),
-            },
-            _ = tokio::signal::ctrl_c() => interrupted(changes),
-        }
-    });
+    let code = runtime.block_on(until_interrupted(cli));
     // Reads of standard input and lookups of names cannot be cancelled, and nobody waits for them.
     runtime.shutdown_background();
     code
+}
+
+async fn until_interrupted(cli: Cli) -> ExitCode {
+    let (changes, ends_by_itself) = (cli.changes(), cli.ends_by_itself());
+    let mut command = pin!(command::run(cli));
+    tokio::select! {
+        outcome = &mut command => match outcome {
+            Ok(code) => code,
+            Err(trouble) => output::fail(&trouble),
+        },
+        _ = ctrl_c() => {
+            if ends_by_itself && let Ok(Err(trouble)) = timeout(2 * helm::GRACE, command).await {
+                // Below what the terminal shows for Ctrl-C.
+                output::say("");
+                output::fail(&trouble);
+            }
+            interrupted(changes)
+        }
+    }
 }
 
 /// A command that `changes` something may have done half of it.

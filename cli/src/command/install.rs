@@ -3,14 +3,25 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
+use kube::api::Api;
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+
+use crate::expiry::now;
+use crate::mark::Mark;
+use crate::namespace::API_SERVICE;
 use crate::session::{Options, Session};
-use crate::trouble::Result;
-use crate::{charts, helm, output, span};
+use crate::trouble::{Result, Trouble};
+use crate::{charts, findings, helm, output, span};
+
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// Install the gateway on the hub, by helm.
 ///
 /// Runs helm with the gateway's chart for the hub of your context. Without helm, `--print` on a
-/// machine that has it makes manifests for `kubectl apply`.
+/// machine that has it makes manifests for `kubectl apply`. Run it again to upgrade: values of
+/// earlier runs stay, unless you set them anew.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -33,7 +44,10 @@ pub struct Install {
     /// A file of values; may be given more than once
     #[arg(short = 'f', long, value_name = "FILE")]
     values: Vec<String>,
-    /// For the gateway's pods to be ready
+    /// Forget the values of earlier runs
+    #[arg(long, conflicts_with = "print")]
+    reset_values: bool,
+    /// For the gateway's pods to be ready, and then for the hub to reach them
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = span::parse)]
     wait: Duration,
     /// Print the manifests in place of installing them
@@ -48,14 +62,30 @@ pub struct Install {
 impl Install {
     pub async fn run(&self, options: &Options) -> Result<ExitCode> {
         let chart = charts::GATEWAY.or(self.chart.as_deref())?;
-        let mut words = self.words(options, &chart.place);
         if self.print {
-            words.extend(version(options).await);
+            return self.print(options, &chart.place).await;
         }
-        let text = self.helm.output(&words, "").await?;
+        // A context that cannot be used is told before anything is made.
+        let session = Session::open(options.clone()).await?;
+        let text = self.helm.output(&self.words(options, &chart.place), "", self.wait + helm::LIMIT).await?;
         output::print(&text)?;
-        if !self.print {
-            output::say("Next: `kubectl clusters check`, then `kubectl clusters join`.");
+        available(&session, self.wait).await?;
+        output::say("The hub reaches the gateway. Next: `kubectl clusters check`, then `kubectl clusters join`.");
+        Ok(ExitCode::SUCCESS)
+    }
+
+    async fn print(&self, options: &Options, chart: &str) -> Result<ExitCode> {
+        let mut words = self.words(options, chart);
+        words.extend(version(options).await);
+        let text = self.helm.output(&words, "", helm::LIMIT).await?;
+        // helm makes the namespace itself where it installs.
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}});
+        output::print(&format!("---\n{}{text}", output::to_yaml(&namespace)?))?;
+        if text.contains("tls.key") {
+            output::say(
+                "warning: these manifests hold private keys, made anew in each rendering: keep them secret, and apply \
+                 this one. With certificates of your own (--set tls.existingSecret=…) there are none.",
+            );
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -66,13 +96,31 @@ impl Install {
         words.extend([self.release.clone(), chart.to_owned(), format!("--namespace={}", self.namespace)]);
         if !self.print {
             let wait = format!("--timeout={}s", self.wait.as_secs().max(1));
-            words.extend(["--create-namespace".to_owned(), "--wait".to_owned(), wait]);
+            let values = if self.reset_values { "--reset-values" } else { "--reset-then-reuse-values" };
+            words.extend(["--create-namespace", "--wait", &wait, values].map(str::to_owned));
         }
         words.extend(self.set.iter().map(|value| format!("--set={value}")));
         words.extend(self.values.iter().map(|file| format!("--values={file}")));
         words.extend(options.kubeconfig.iter().map(|file| format!("--kubeconfig={}", file.display())));
         words.extend(options.context.iter().map(|context| format!("--kube-context={context}")));
         words
+    }
+}
+
+/// Waits until the hub reaches the gateway, for `span` at most: its pods are ready a moment before.
+async fn available(session: &Session, span: Duration) -> Result<()> {
+    let services = Api::<APIService>::all(session.hub().clone());
+    let end = Instant::now() + span;
+    loop {
+        let service = session.within(services.get(API_SERVICE)).await?;
+        let Some(found) = findings::api_service(&service, now()).into_iter().next() else { return Ok(()) };
+        if found.mark == Mark::Good {
+            return Ok(());
+        }
+        if Instant::now() + LOOK_AGAIN > end {
+            return Err(Trouble::failed(found.what, found.remedy).when("installed, but of no use yet"));
+        }
+        sleep(LOOK_AGAIN).await;
     }
 }
 

@@ -98,14 +98,15 @@ mod tests {
 
     #[test]
     fn labels_are_set_and_removed_as_kubectl_does() {
-        let words = ["env=prod", "tier-", "odd=x-"].map(str::to_owned);
-        assert_eq!(Value::from(changes(&words).unwrap()), json!({"env": "prod", "tier": null, "odd": "x-"}));
+        let words = ["env=prod", "tier-", "odd="].map(str::to_owned);
+        assert_eq!(Value::from(changes(&words).unwrap()), json!({"env": "prod", "tier": null, "odd": ""}));
         for wrong in [
             "env",
             "=x",
             "a b=c",
             "a/b/c=d",
             "env=p,q",
+            "odd=x-",
             "env=-x",
             "cluster.core.oam.dev/cluster-endpoint-type=Const",
             "cluster.core.oam.dev/x-",

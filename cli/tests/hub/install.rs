@@ -2,20 +2,26 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use hub_tests::helm::Chart;
 use hub_tests::hub::SECRET_NAMESPACE;
 use hub_tests::testbed::Testbed;
 use hub_tests::tools::{Tool, provide};
+use hub_tests::wait;
+use kit::process::LoggedProcess;
 use libtest_mimic::Trial;
 
 use crate::fixture::{Fixture, clusters, ended, test};
 use crate::screens::Screens;
 
+const LIMIT: Duration = Duration::from_secs(30);
+
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
         test(fixture, "install::what it prints is what a hub takes", printed),
+        test(fixture, "install::Ctrl-C lets helm end, and a second run goes on", interrupted),
         test(fixture, "install::helm is run for the hub of the context, and its words are told", by_helm),
     ]
 }
@@ -36,6 +42,10 @@ fn printed(testbed: &Testbed) -> Result<()> {
     let mut there = std::process::Command::new(&program.binary);
     there.args(line.split(' ')).env("KUBECONFIG", &program.kubeconfig).current_dir(&strange);
     let there = String::from_utf8(there.output()?.stdout)?;
+    ensure!(
+        manifests
+            .starts_with(&format!("---\napiVersion: v1\nkind: Namespace\nmetadata:\n  name: {SECRET_NAMESPACE}\n"))
+    );
     ensure!(shape(&there) == shape(&manifests), "another chart is installed: {there}");
     ensure!(
         manifests.contains("registry.example/cluster-gateway") && manifests.contains("kind: APIService"),
@@ -53,6 +63,44 @@ fn shape(manifests: &str) -> Vec<&str> {
     manifests.lines().filter(lasting).collect()
 }
 
+/// A chart that is never ready: no node runs its pod.
+fn interrupted(testbed: &Testbed) -> Result<()> {
+    let (program, helm) = (clusters(testbed), provide(Tool::Helm)?);
+    let chart = testbed.launcher().directory.join("cli-slow-chart");
+    std::fs::create_dir_all(chart.join("templates"))?;
+    std::fs::write(chart.join("Chart.yaml"), "apiVersion: v2\nname: slow\nversion: 0.1.0\n")?;
+    std::fs::write(
+        chart.join("templates/pod.yaml"),
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: \"slow-{{ .Values.number }}\"}\n\
+         spec: {automountServiceAccountToken: false, containers: [{name: a, image: a}]}\n",
+    )?;
+    let line = |more: &str| {
+        format!("install --release slow -n slow --chart {} --helm {} {more}", chart.display(), helm.display())
+    };
+    let status = || -> Result<String> {
+        let hub = testbed.hub.server.kubectl();
+        let jsonpath = "jsonpath={.items[*].metadata.labels.status}";
+        hub.args(["get", "secret", "-n", "slow", "-l", "owner=helm,name=slow", "-o", jsonpath])
+            .run()
+            .map(|told| told.stdout)
+    };
+    let mut command = std::process::Command::new(&program.binary);
+    let first = line("--set number=1 --wait 5m");
+    command.args(first.split(' ')).env("KUBECONFIG", &program.kubeconfig);
+    let mut running = LoggedProcess::start(&mut command);
+    wait::until_true("helm's release", LIMIT, || Ok(status()?.contains("pending-install")))?;
+    running.signal("INT");
+    running.text_with("error: helm: it was interrupted");
+    running.text_with("interrupted: what was made stays");
+    ensure!(running.ended().code() == Some(130), "the code of shells for Ctrl-C");
+    ensure!(status()? == "failed", "helm was killed half-way: {}", status()?);
+    // With the first run's value, and without a lock in its way.
+    let again = ended(&program, &line("--wait 1s"), 1)?.stderr;
+    ensure!(again.contains("remedy: see the pods and events") && !again.contains("another operation"), "{again}");
+    testbed.hub.server.kubectl().args(["get", "pod", "-n", "slow", "slow-1"]).run()?.success()?;
+    Ok(())
+}
+
 fn by_helm(testbed: &Testbed) -> Result<()> {
     let program = clusters(testbed);
     let absent = ended(&program, "install --helm no-such-helm", 2)?.stderr;
@@ -68,10 +116,28 @@ fn by_helm(testbed: &Testbed) -> Result<()> {
     let told = testbed.launcher().file("cli-helm");
     std::fs::write(&told, "#!/bin/sh\necho \"$@\"\n")?;
     std::fs::set_permissions(&told, std::fs::Permissions::from_mode(0o755))?;
-    let line = "install --chart x --context prod --kubeconfig k -n hub --set a=b -f values.yaml --wait 2m";
-    let words = ended(&program, &format!("{line} --helm {}", told.display()), 0)?;
-    let expected = "upgrade --install cluster-gateway x --namespace=hub --create-namespace --wait --timeout=120s --set=a=b \
-                    --values=values.yaml --kubeconfig=k --kube-context=prod\n";
-    ensure!(words.stdout == expected && words.stderr.contains("kubectl clusters check"), "{words:?}");
+    let (kubeconfig, context) =
+        (program.kubeconfig.display(), testbed.hub.server.kubectl().args(["config", "current-context"]).run()?.stdout);
+    let context = context.trim();
+    let line = format!(
+        "install --chart x --context {context} --kubeconfig {kubeconfig} -n hub --set a=b -f values.yaml --wait 2m --helm {}",
+        told.display()
+    );
+    let words = ended(&program, &line, 0)?;
+    let expected = |kept: &str| {
+        format!(
+            "upgrade --install cluster-gateway x --namespace=hub --create-namespace --wait --timeout=120s {kept} --set=a=b \
+             --values=values.yaml --kubeconfig={kubeconfig} --kube-context={context}\n"
+        )
+    };
+    ensure!(words.stdout == expected("--reset-then-reuse-values"), "{words:?}");
+    ensure!(
+        words.stderr.contains("reaches the gateway") && words.stderr.contains("kubectl clusters check"),
+        "{words:?}"
+    );
+    let words = ended(&program, &format!("{line} --reset-values"), 0)?;
+    ensure!(words.stdout == expected("--reset-values"), "{words:?}");
+    let nowhere = ended(&program, &line.replace(context, "no-such-context"), 2)?;
+    ensure!(nowhere.stdout.is_empty() && nowhere.stderr.contains("no-such-context"), "{nowhere:?}");
     screens.finish()
 }

@@ -106,7 +106,7 @@ impl Tunnel {
             None => servers::agents_image(session, &namespace::of_gateway(session).await?).await,
         };
         let values = agent::values(name, servers, image.as_deref());
-        let text = self.helm.output(&words, &values.to_string()).await?;
+        let text = self.helm.output(&words, &values.to_string(), helm::LIMIT).await?;
         let documents: Vec<Value> = serde_saphyr::from_multiple(&text)
             .map_err(|_| Trouble::failed("helm renders what is no YAML", "see the chart"))?;
         Ok(documents.into_iter().filter(Value::is_object).collect())

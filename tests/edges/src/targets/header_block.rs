@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use gateway::edges::{self, Head};
 use http::HeaderMap;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, duplex};
 
 pub const WORDS: &[&str] = &[
     "||",
@@ -48,10 +48,13 @@ const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 
 pub fn check(input: &[u8]) {
-    let blocks = filled(input);
+    let mut blocks = filled(input);
+    // Its answer says that all others were read.
+    blocks.push(REQUEST.to_vec());
+    let last = stream(blocks.len() - 1);
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-    let (plain, is_plain_whole) = runtime.block_on(received(connection(&blocks, 1), false));
-    let (ours, is_whole) = runtime.block_on(received(connection(&blocks, 3), true));
+    let (plain, is_plain_whole) = runtime.block_on(received(connection(&blocks, 1), last, false));
+    let (ours, is_whole) = runtime.block_on(received(connection(&blocks, 3), last, true));
     let any_marked = ours.iter().any(|(_, _, is_marked)| *is_marked);
     assert!(is_whole || !is_plain_whole, "the connection is ended for nothing");
     assert!(is_plain_whole || !is_whole || any_marked, "a connection goes on that is broken");
@@ -95,7 +98,7 @@ fn fields(headers: &HeaderMap, is_marked: bool) -> Vec<(&str, &[u8])> {
 fn connection(blocks: &[Vec<u8>], least: usize) -> Vec<u8> {
     let mut bytes = PREFACE.to_vec();
     for (number, block) in blocks.iter().enumerate() {
-        let stream = u32::try_from(2 * number + 1).expect("few blocks");
+        let stream = stream(number);
         let parts: Vec<_> =
             block.chunks(block.len().div_ceil(least).min(if least == 1 { usize::MAX } else { FRAME })).collect();
         for (part, payload) in parts.iter().enumerate() {
@@ -108,6 +111,11 @@ fn connection(blocks: &[Vec<u8>], least: usize) -> Vec<u8> {
         }
     }
     bytes
+}
+
+/// That of the request with this number.
+fn stream(number: usize) -> u32 {
+    u32::try_from(2 * number + 1).expect("few blocks")
 }
 
 /// The blocks, whole.
@@ -140,14 +148,29 @@ fn placeholder(input: &[u8]) -> Option<(u8, &[u8])> {
     long.or_else(|| input.strip_prefix(b"<kept>").map(|behind| (0x40, behind)))
 }
 
-async fn received(bytes: Vec<u8>, is_filtered: bool) -> (Vec<Head>, bool) {
+/// What a server makes of the bytes. The client leaves when the last request is answered: h2 forgets
+/// what nobody has accepted when its connection ends.
+async fn received(bytes: Vec<u8>, last: u32, is_filtered: bool) -> (Vec<Head>, bool) {
     let (client, server) = duplex(FRAME);
-    let (mut answers, mut requests) = tokio::io::split(client);
-    let sending = async {
-        let _ = requests.write_all(&bytes).await;
+    let (answers, mut requests) = tokio::io::split(client);
+    let exchange = async {
+        let writing = async { requests.write_all(&bytes).await };
+        let _ = tokio::join!(writing, until_answered(answers, last));
         let _ = requests.shutdown().await;
     };
-    let reading = async { while matches!(answers.read(&mut [0; 1024]).await, Ok(1..)) {} };
-    let (heads, (), ()) = tokio::join!(edges::http2(server, is_filtered), sending, reading);
+    let (heads, ()) = tokio::join!(edges::http2(server, is_filtered), exchange);
     heads
+}
+
+/// Reads frames up to one for the stream `last`, or to the end.
+async fn until_answered(mut answers: impl AsyncRead + Unpin, last: u32) {
+    let mut head = [0; 9];
+    while answers.read_exact(&mut head).await.is_ok() {
+        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+        let mut payload = vec![0; length as usize];
+        let stream = u32::from_be_bytes([head[5], head[6], head[7], head[8]]);
+        if answers.read_exact(&mut payload).await.is_err() || stream == last {
+            return;
+        }
+    }
 }
