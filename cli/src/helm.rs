@@ -97,12 +97,13 @@ fn failed(what: &str) -> Trouble {
 
 /// What to do about what helm says.
 fn remedy(what: &str) -> &'static str {
-    if what.contains("another operation") {
+    let says = |words: &[&str]| words.iter().any(|word| what.contains(word));
+    if says(&["another operation"]) {
         "a helm that was killed has left the release locked: see `helm history`, then `helm rollback` to a revision that \
          was deployed, or `helm uninstall` if there is none, and run the same command again"
-    } else if what.contains("reset-then-reuse-values") {
+    } else if says(&["reset-then-reuse-values"]) {
         "use helm 3.14 or later"
-    } else if what.contains("it was interrupted") || what.contains("did not end") || what.contains("timed out") {
+    } else if says(&["it was interrupted", "did not end", "timed out", "deadline exceeded"]) {
         "see the pods and events of its namespace; run the same command again to go on, with more time: --wait"
     } else {
         "see that --chart (of `join --tunnel`: --agent-chart) is the chart's directory or its address, and the values"
@@ -118,7 +119,7 @@ mod tests {
         let locked = "Error: UPGRADE FAILED: another operation (install/upgrade/rollback) is in progress";
         assert!(remedy(locked).contains("helm rollback"));
         assert!(remedy("Error: unknown flag: --reset-then-reuse-values").contains("3.14"));
-        assert!(remedy("Error: context deadline exceeded: timed out waiting for the condition").contains("--wait"));
+        assert!(remedy("Error: UPGRADE FAILED: context deadline exceeded").contains("--wait"));
         assert!(remedy("Error: path \"/no/chart\" not found").contains("--chart"));
     }
 }

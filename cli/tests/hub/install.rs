@@ -95,7 +95,7 @@ fn interrupted(testbed: &Testbed) -> Result<()> {
     ensure!(running.ended().code() == Some(130), "the code of shells for Ctrl-C");
     ensure!(status()? == "failed", "helm was killed half-way: {}", status()?);
     // With the first run's value, and without a lock in its way.
-    let again = ended(&program, &line("--wait 1s"), 1)?.stderr;
+    let again = ended(&program, &line("--wait 2s"), 1)?.stderr;
     ensure!(again.contains("remedy: see the pods and events") && !again.contains("another operation"), "{again}");
     testbed.hub.server.kubectl().args(["get", "pod", "-n", "slow", "slow-1"]).run()?.success()?;
     Ok(())
