@@ -83,8 +83,8 @@ pub fn owned(mut document: Value, account: &Account, uid: &str) -> Value {
     document
 }
 
-/// The agent's image beside one of the hub's programs: of the same registry, folder and tag. `None`:
-/// it is none of them, or of one build alone.
+/// The agent's image beside one of the hub's programs: of the same registry, folder and tag.
+/// `None`: it is none of them, or of one build alone.
 pub fn image_beside(image: &str) -> Option<String> {
     if image.contains('@') {
         return None;

@@ -67,7 +67,8 @@ where
 }
 
 /// The heads of all requests on an HTTP/2 connection, as clients' are read, or as h2 alone reads
-/// them, who takes long frames here; and whether the connection ended in good order. If not, the last ones may be lost.
+/// them; and whether the connection ended in good order. If not, the last ones may be lost. Long
+/// frames are taken.
 pub async fn http2<S>(stream: S, is_filtered: bool) -> (Vec<Head>, bool)
 where
     S: AsyncRead + AsyncWrite + Seal + Unpin + Send + 'static,

@@ -33,7 +33,8 @@ pub struct Tunnel {
     /// program's version]
     #[arg(long, value_name = "CHART", requires = "tunnel")]
     agent_chart: Option<String>,
-    /// The agent's image [default: beside the gateway's, as in REGISTRY/tunnel-agent:TAG, else the chart's]
+    /// The agent's image [default: `tunnel-agent` of the registry and tag that the hub's programs
+    /// have, else the chart's]
     #[arg(long, value_name = "IMAGE", requires = "tunnel")]
     agent_image: Option<String>,
     /// Print the agent's manifests in place of applying them; its Secret is applied

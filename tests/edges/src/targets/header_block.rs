@@ -92,9 +92,9 @@ fn fields(headers: &HeaderMap, is_marked: bool) -> Vec<(&str, &[u8])> {
     fields.filter(|(name, _)| !is_filler(name)).collect()
 }
 
-/// What a client sends, each block in so many frames or more: one of several is looked into, and one
-/// is what h2 reads without fail. Behind frames that begin with a field it takes some blocks for
-/// broken.
+/// What a client sends, each block in so many frames or more: one of several is looked into, and
+/// one is what h2 reads without fail. Behind frames that begin with a field it takes some blocks
+/// for broken.
 fn connection(blocks: &[Vec<u8>], least: usize) -> Vec<u8> {
     let mut bytes = PREFACE.to_vec();
     for (number, block) in blocks.iter().enumerate() {
@@ -148,8 +148,8 @@ fn placeholder(input: &[u8]) -> Option<(u8, &[u8])> {
     long.or_else(|| input.strip_prefix(b"<kept>").map(|behind| (0x40, behind)))
 }
 
-/// What a server makes of the bytes. The client leaves when the last request is answered: h2 forgets
-/// what nobody has accepted when its connection ends.
+/// What a server makes of the bytes. The client leaves when the last request is answered: h2
+/// forgets what nobody has accepted when its connection ends.
 async fn received(bytes: Vec<u8>, last: u32, is_filtered: bool) -> (Vec<Head>, bool) {
     let (client, server) = duplex(FRAME);
     let (answers, mut requests) = tokio::io::split(client);

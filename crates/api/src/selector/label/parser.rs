@@ -111,8 +111,8 @@ fn number(text: &str) -> Result<i64, Error> {
     text.parse().map_err(|_| Error::Number)
 }
 
-/// Whether it may be a label's value (`validation.IsValidLabelValue`): empty, or up to 63 characters
-/// that begin and end with a letter or digit.
+/// Whether it may be a label's value (`validation.IsValidLabelValue`): empty, or up to 63
+/// characters that begin and end with a letter or digit.
 pub fn is_value(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     let edge = |byte: Option<&u8>| byte.is_none_or(u8::is_ascii_alphanumeric);
