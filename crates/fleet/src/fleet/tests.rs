@@ -141,10 +141,7 @@ async fn what_may_be_repeated_is_known_of_errors_too() {
     });
     let error = maps(&fleet, "berlin").list(&ListParams::default()).await.unwrap_err();
     let failure = Failure::from(error);
-    assert_eq!(
-        (failure.side, failure.retry_after),
-        (Some(api::side::Side::Hub), Some(std::time::Duration::from_secs(2)))
-    );
+    assert_eq!((failure.side, failure.retry_after), (Some(api::side::Side::Hub), Some(Duration::from_secs(2))));
     assert_eq!(server.request_count(), 1, "repeated without being asked to");
 }
 
@@ -183,7 +180,7 @@ async fn a_page_that_does_not_come_is_not_waited_for() {
     let gate = kit::wait::Gate::default();
     let closed = gate.clone();
     server.on(PREFIX, move |_: &Recorded| page(&["a"], "").after(&closed));
-    let within = std::time::Duration::from_millis(20);
+    let within = Duration::from_millis(20);
     let failure = fleet.clone().listing_within(within).clusters("").await.unwrap_err();
     assert_eq!((failure.kind, &*failure.message), (Kind::Late, "no answer within 20ms"));
     gate.open();

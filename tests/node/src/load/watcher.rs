@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, ensure};
@@ -26,6 +27,8 @@ const PACE: Duration = Duration::from_millis(150);
 const AGAIN: Duration = Duration::from_millis(300);
 /// Objects of this load: another one's may be there.
 const LABEL: &str = "load";
+/// Loads so far, whose objects stay.
+static RUNS: AtomicUsize = AtomicUsize::new(0);
 
 /// A watcher and its writer.
 pub(super) struct Watched {
@@ -45,7 +48,7 @@ impl Watched {
         base: &str,
         cluster: &Cluster,
     ) -> Self {
-        let run = format!("{:x}", Arc::as_ptr(shared).addr());
+        let run = RUNS.fetch_add(1, Ordering::Relaxed).to_string();
         let path = format!("/api/v1/namespaces/{NAMESPACE}/configmaps");
         let server = &cluster.server;
         let straight = Caller::with_certificate(server.address(), server.authority(), server.admin());

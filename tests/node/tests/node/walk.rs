@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use hub_tests::wait;
-use node_tests::image::{PAUSE, TAG, repository};
+use node_tests::image::{PAUSE, repository};
 use node_tests::inventory::Inventory;
 use node_tests::lab::Lab;
 use node_tests::load::{self, Load};
@@ -64,10 +64,8 @@ impl Walk<'_> {
         // Nobody can dial the other one. What this leaves, the next one completes.
         let unreached = self.operator.ended("join oslo --rights view -l env=prod --wait 2s", 1)?.stderr;
         ensure!(unreached.contains("oslo is registered, but") && unreached.contains("remedy:"), "{unreached}");
-        let image = format!("{}:{TAG}", repository("tunnel-agent"));
-        let joined = self
-            .operator
-            .run(&format!("kubectl clusters join oslo --tunnel --rights view -l env=prod --agent-image {image}"))?;
+        // The agent's image is where the hub's are from.
+        let joined = self.operator.run("kubectl clusters join oslo --tunnel --rights view -l env=prod")?;
         ensure!(joined.contains("oslo joined") && joined.contains("serviceaccount:cluster-gateway:oslo"), "{joined}");
         Ok(())
     }
@@ -111,6 +109,11 @@ impl Walk<'_> {
             checked.contains("✗ oslo: TunnelDown: ") && checked.contains("✓ Deployment cluster-gateway"),
             "{checked}"
         );
+        wait::until("the page to show it", LIMIT, || {
+            let page = self.page("clusters/oslo")?;
+            ensure!(page.contains("fails at the tunnel-agent") && page.contains("tunnel-agent runs and is linked"), "{page}");
+            Ok(())
+        })?;
         let listed = self.operator.run("kubectl clusters list")?;
         let is_alone = |row: &str| row.starts_with("oslo ") == row.contains("TunnelDown");
         ensure!(listed.lines().all(is_alone), "{listed}");
@@ -118,6 +121,18 @@ impl Walk<'_> {
         scale(2)?;
         wait::until("the cluster to answer again", LIMIT, || self.operator.ended("probe oslo", 0))?;
         prometheus.wait_for("TunnelClusterNotLinked", "oslo", false)
+    }
+
+    /// What a browser is shown, once the cluster was looked at: its events begin with that.
+    fn page(&self, path: &str) -> Result<String> {
+        self.operator.run(&format!(
+            "kubectl clusters dashboard --no-open > page.address 2> page.log & page=$!; trap \"kill $page\" EXIT
+             until grep -q / page.address; do sleep 0.1; done
+             address=$(cat page.address); server=${{address%/*/}}
+             ask() {{ kubectl --kubeconfig=/dev/null --server=$server get --raw ${{address#$server}}$1; }}
+             ask '' > page.html; ask {path}/events > page.events 2> page.log &
+             until grep -q data: page.events; do sleep 0.1; done; ask {path}"
+        ))
     }
 
     /// Where the tunnel-servers' metrics are.
