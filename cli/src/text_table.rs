@@ -27,9 +27,9 @@ pub fn tame(cell: &str) -> String {
     cell.chars().map(|character| if is_command(character) { ' ' } else { character }).collect()
 }
 
-/// What a terminal obeys in place of showing it: control characters, and those that turn the order
+/// What is obeyed in place of being shown: control characters, and those that turn the order
 /// of what follows (Unicode, UAX #9, 2: directional formatting characters).
-fn is_command(character: char) -> bool {
+pub fn is_command(character: char) -> bool {
     character.is_control()
         || matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

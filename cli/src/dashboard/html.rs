@@ -1,6 +1,8 @@
 //! HTML that nobody's words become a part of: what is markup is known when this is compiled, and
 //! everything else is escaped.
 
+use crate::text_table::is_command;
+
 /// A piece of a page.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Html(String);
@@ -15,7 +17,7 @@ impl Html {
     }
 
     /// Words, between tags or in a quoted attribute. Control characters would do nothing good
-    /// there.
+    /// there, nor would those that turn the order of what follows.
     pub fn text(&mut self, words: &str) -> &mut Self {
         for character in words.chars() {
             match character {
@@ -25,7 +27,7 @@ impl Html {
                 '"' => self.0.push_str("&quot;"),
                 '\'' => self.0.push_str("&#39;"),
                 '\n' | '\t' => self.0.push(' '),
-                character if character.is_control() => self.0.push('\u{fffd}'),
+                character if is_command(character) => self.0.push('\u{fffd}'),
                 character => self.0.push(character),
             }
         }
@@ -67,7 +69,7 @@ mod tests {
             html.text(&words);
             let text = html.into_string();
             prop_assert!(!text.contains(['<', '>', '"', '\'']), "{text}");
-            prop_assert!(text.chars().all(|character| !character.is_control()), "{text:?}");
+            prop_assert!(text.chars().all(|character| !is_command(character)), "{text:?}");
             // Each & begins one of the five.
             for rest in text.split('&').skip(1) {
                 let known = ["amp;", "lt;", "gt;", "quot;", "#39;"].iter().any(|entity| rest.starts_with(entity));
@@ -75,7 +77,7 @@ mod tests {
             }
             let plain = |character: char| match character {
                 '\n' | '\t' => ' ',
-                character if character.is_control() => '\u{fffd}',
+                character if is_command(character) => '\u{fffd}',
                 character => character,
             };
             prop_assert_eq!(unescaped(&text), words.chars().map(plain).collect::<String>());
@@ -85,7 +87,7 @@ mod tests {
     #[test]
     fn an_attribute_is_not_left() {
         let mut html = Html::default();
-        html.raw("<a title=\"").text("x\" onload='alert(1)'><script>").raw("\">");
-        assert_eq!(html.as_str(), "<a title=\"x&quot; onload=&#39;alert(1)&#39;&gt;&lt;script&gt;\">");
+        html.raw("<a title=\"").text("\u{202e}x\" onload='alert(1)'><script>").raw("\">");
+        assert_eq!(html.as_str(), "<a title=\"\u{fffd}x&quot; onload=&#39;alert(1)&#39;&gt;&lt;script&gt;\">");
     }
 }

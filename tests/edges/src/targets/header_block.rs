@@ -57,7 +57,12 @@ pub fn check(input: &[u8]) {
     let (ours, is_whole) = runtime.block_on(received(connection(&blocks, 3), last, true));
     let any_marked = ours.iter().any(|(_, _, is_marked)| *is_marked);
     assert!(is_whole || !is_plain_whole, "the connection is ended for nothing");
-    assert!(is_plain_whole || !is_whole || any_marked, "a connection goes on that is broken");
+    if is_whole && !is_plain_whole && !any_marked {
+        // h2 takes a field without a name for one that is not whole, and goes on where another
+        // frame follows.
+        let (_, is_cut_whole) = runtime.block_on(received(connection(&blocks, 3), last, false));
+        assert!(is_cut_whole, "a connection goes on that is broken");
+    }
     let heads = |heads: &[Head]| -> BTreeMap<_, _> {
         heads.iter().map(|(stream, headers, is_marked)| (*stream, (headers.clone(), *is_marked))).collect()
     };

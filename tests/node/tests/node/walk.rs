@@ -111,7 +111,10 @@ impl Walk<'_> {
         );
         wait::until("the page to show it", LIMIT, || {
             let page = self.page("clusters/oslo")?;
-            ensure!(page.contains("fails at the tunnel-agent") && page.contains("tunnel-agent runs and is linked"), "{page}");
+            ensure!(
+                page.contains("fails at the tunnel-agent") && page.contains("tunnel-agent runs and is linked"),
+                "{page}"
+            );
             Ok(())
         })?;
         let listed = self.operator.run("kubectl clusters list")?;
