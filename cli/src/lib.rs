@@ -19,6 +19,7 @@ mod look;
 mod mark;
 mod member;
 mod namespace;
+mod needs;
 mod output;
 mod own;
 mod progress;

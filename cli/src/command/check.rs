@@ -18,9 +18,10 @@ use kube::api::{Api, ListParams, PostParams};
 use serde_json::json;
 
 use crate::expiry::{Expiry, now};
-use crate::findings::{self, Finding, Need, OF_GATEWAY, OF_PERSON};
+use crate::findings::{self, Finding};
 use crate::look::{registered, version};
 use crate::mark::Mark;
+use crate::needs::{self, Need, OF_GATEWAY, OF_PERSON};
 use crate::output::{self, Format};
 use crate::progress::Line;
 use crate::reach::whoami;
@@ -176,7 +177,7 @@ async fn gateway_findings(session: &Session, gateway: &Gateway, namespace: &str)
     let asked = OF_GATEWAY.iter().map(|need| async move { (need, may(session, user, need, namespace).await) });
     for (need, allowed) in join_all(asked).await {
         match allowed {
-            Ok(allowed) => found.push(findings::right("the gateway", need, namespace, allowed)),
+            Ok(allowed) => found.push(needs::right("the gateway", need, namespace, allowed)),
             Err(trouble) => {
                 found.push(unseen("the gateway's rights", &trouble));
                 break;
@@ -240,9 +241,7 @@ async fn own_rights(session: &Session, namespace: &str) -> Vec<Finding> {
             let review = SelfSubjectAccessReview { spec, ..SelfSubjectAccessReview::default() };
             let answer = session.within(reviews.create(&PostParams::default(), &review)).await;
             match answer {
-                Ok(review) => {
-                    findings::right("you", need, namespace, review.status.is_some_and(|status| status.allowed))
-                }
+                Ok(review) => needs::right("you", need, namespace, review.status.is_some_and(|status| status.allowed)),
                 Err(trouble) => unseen("your rights", &trouble),
             }
         }
