@@ -1,34 +1,27 @@
 //! `check`: hub, gateway, tunnel and members, with a remedy for what is wrong.
 
-use std::collections::HashMap;
+mod clusters;
+mod rights;
+
 use std::process::ExitCode;
 
-use api::cluster_name::ClusterName;
 use api::secret::TLS_CERT_KEY;
-use fleet::Failure;
 use futures_util::future::join_all;
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::authorization::v1::{
-    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec, SubjectAccessReview,
-    SubjectAccessReviewSpec,
-};
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
-use kube::api::{Api, ListParams, PostParams};
+use kube::api::{Api, ListParams};
 use serde_json::json;
 
 use crate::expiry::{Expiry, now};
 use crate::findings::{self, Finding};
-use crate::look::{registered, version};
+use crate::look::version;
 use crate::mark::Mark;
-use crate::needs::{self, Need, OF_GATEWAY, OF_PERSON};
+use crate::needs::{self, OF_GATEWAY};
 use crate::output::{self, Format};
-use crate::progress::Line;
-use crate::reach::whoami;
-use crate::row::{Facts, Row};
 use crate::session::Session;
 use crate::trouble::{Exit, Result, Trouble};
-use crate::{hops, namespace, selection, servers, span};
+use crate::{namespace, selection, servers, span};
 
 /// Deployments looked at.
 const MOST: u32 = 100;
@@ -73,14 +66,14 @@ impl Check {
         let mut hub = vec![Finding::good(format!("it answers: Kubernetes {told}, {}", span::took(took)))];
         let gateway = hub_findings(session, &mut hub).await;
         let clusters_namespace = namespace::of_clusters(session).await.unwrap_or_default();
-        hub.extend(own_rights(session, &clusters_namespace).await);
+        hub.extend(rights::own(session, &clusters_namespace).await);
         sections.push(("hub", hub));
         if let Some(gateway) = &gateway {
             sections.push(("gateway", gateway_findings(session, gateway, &clusters_namespace).await));
             let found = tunnel(session, gateway).await;
             sections.extend(Some(("tunnel", found)).filter(|(_, found)| !found.is_empty()));
         }
-        sections.push(("clusters", clusters(session, name.as_ref()).await?));
+        sections.push(("clusters", clusters::look(session, name.as_ref()).await?));
         self.show(&sections)
     }
 
@@ -174,7 +167,7 @@ async fn gateway_findings(session: &Session, gateway: &Gateway, namespace: &str)
         .find_map(|deployment| deployment.spec.as_ref()?.template.spec.as_ref()?.service_account_name.clone());
     let account = account.unwrap_or_else(|| "default".to_owned());
     let user = &format!("system:serviceaccount:{}:{account}", gateway.namespace);
-    let asked = OF_GATEWAY.iter().map(|need| async move { (need, may(session, user, need, namespace).await) });
+    let asked = OF_GATEWAY.iter().map(|need| async move { (need, rights::may(session, user, need, namespace).await) });
     for (need, allowed) in join_all(asked).await {
         match allowed {
             Ok(allowed) => found.push(needs::right("the gateway", need, namespace, allowed)),
@@ -227,97 +220,6 @@ async fn agents_certificate(session: &Session, service: &Service) -> Option<Find
         }
         Err(trouble) => Some(unseen(what, &trouble)),
     }
-}
-
-async fn own_rights(session: &Session, namespace: &str) -> Vec<Finding> {
-    let reviews = Api::<SelfSubjectAccessReview>::all(session.hub().clone());
-    let asked = OF_PERSON.iter().map(|need| {
-        let reviews = &reviews;
-        async move {
-            let spec = SelfSubjectAccessReviewSpec {
-                resource_attributes: Some(attributes(need, namespace)),
-                ..SelfSubjectAccessReviewSpec::default()
-            };
-            let review = SelfSubjectAccessReview { spec, ..SelfSubjectAccessReview::default() };
-            let answer = session.within(reviews.create(&PostParams::default(), &review)).await;
-            match answer {
-                Ok(review) => needs::right("you", need, namespace, review.status.is_some_and(|status| status.allowed)),
-                Err(trouble) => unseen("your rights", &trouble),
-            }
-        }
-    });
-    join_all(asked).await
-}
-
-async fn may(session: &Session, user: &str, need: &Need, namespace: &str) -> Result<bool> {
-    let reviews = Api::<SubjectAccessReview>::all(session.hub().clone());
-    let spec = SubjectAccessReviewSpec {
-        user: Some(user.to_owned()),
-        groups: Some(vec!["system:authenticated".to_owned(), "system:serviceaccounts".to_owned()]),
-        resource_attributes: Some(attributes(need, namespace)),
-        ..SubjectAccessReviewSpec::default()
-    };
-    let review = SubjectAccessReview { spec, ..SubjectAccessReview::default() };
-    let review = session.within(reviews.create(&PostParams::default(), &review)).await?;
-    Ok(review.status.is_some_and(|status| status.allowed))
-}
-
-fn attributes(need: &Need, namespace: &str) -> ResourceAttributes {
-    let text = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
-    ResourceAttributes {
-        verb: text(need.verb),
-        group: text(need.group),
-        resource: text(need.resource),
-        subresource: text(need.subresource),
-        namespace: Some(namespace.to_owned()).filter(|_| need.namespaced),
-        ..ResourceAttributes::default()
-    }
-}
-
-/// Each cluster: whether it answers, as somebody, and for how long it will.
-async fn clusters(session: &Session, name: Option<&ClusterName>) -> Result<Vec<Finding>> {
-    let mut all = match session.fleet.clusters("").await {
-        Ok(all) => all,
-        Err(failure) => return Ok(vec![unseen("the clusters", &failure.into())]),
-    };
-    all.retain(|cluster| name.is_none_or(|name| *name == cluster.name));
-    all.sort_unstable_by(|one, other| one.name.cmp(&other.name));
-    match name {
-        Some(name) if all.is_empty() => {
-            let what = format!("{name} is not registered, or the gateway cannot use its Secret");
-            return Ok(vec![Finding::bad(
-                what,
-                format!("`kubectl get clustergateway {name}` tells what is wrong with it"),
-            )]);
-        }
-        None if all.is_empty() => {
-            return Ok(vec![Finding::warning("none is registered", "register one: `kubectl clusters join`")]);
-        }
-        _ => {}
-    }
-    let names: Vec<_> = all.iter().map(|cluster| cluster.name.clone()).collect();
-    let asked = session.fleet.each(names, session.limits(), |name, client| async move {
-        let answer = version(&client).await?;
-        whoami(session, &name).await?;
-        Ok::<_, Failure>(answer)
-    });
-    let mut line = Line::new("checked");
-    let (outcomes, known) =
-        tokio::join!(asked.in_order(|progress, event| line.tell(progress, event)), registered(session, ""));
-    let mut known: HashMap<_, _> = known.unwrap_or_default();
-    let found = all.into_iter().zip(outcomes).flat_map(|(cluster, outcome)| {
-        let name = cluster.name.to_string();
-        let remedy = outcome
-            .result
-            .as_ref()
-            .err()
-            .map(|failure| format!("{}; `kubectl clusters probe {name}` tells more", hops::remedy(failure, &name)));
-        let remedy = remedy.unwrap_or_default();
-        let insecure = cluster.insecure;
-        let facts = Facts { registered: known.remove(&name), cluster, answer: Some(outcome.result), agents: None };
-        findings::cluster(&Row::new(&facts, now()), insecure, &remedy, now())
-    });
-    Ok(found.collect())
 }
 
 /// What the person may not look at may be as it should be.

@@ -1,5 +1,7 @@
 //! `join`: a member becomes a cluster of the hub.
 
+mod direct;
+mod identity;
 mod tunnel;
 
 use std::collections::BTreeMap;
@@ -7,22 +9,22 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use api::cluster_name::ClusterName;
-use api::secret::{ClusterEndpoint, ClusterSecret, Credential, Endpoint, Trust};
+use api::secret::{ClusterEndpoint, ClusterSecret, Trust};
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt as _;
-use kube::config::Kubeconfig;
 use serde_json::Value;
 
+use self::direct::Direct;
+use self::identity::Identity;
 use crate::account::Account;
 use crate::agent::{self, Servers};
 use crate::member::{self, Member};
-use crate::own::{own_credential, trust};
 use crate::reach::{Seen, until_answered, until_read};
 use crate::registration::{Registrations, Standing, another, standing};
 use crate::rights::{ROLES, Rights};
 use crate::session::Session;
 use crate::trouble::{Result, Trouble};
-use crate::{contexts, labels, output, selection, span};
+use crate::{labels, output, selection, span};
 
 /// Register a member.
 ///
@@ -75,31 +77,17 @@ const ANSWERING: Duration = Duration::from_secs(30);
 /// For an agent's image to be pulled, and for the agent to link.
 const LINKING: Duration = Duration::from_mins(3);
 
-/// How the gateway reaches a member without a tunnel.
-struct Direct {
-    endpoint: Endpoint,
-    trust: Trust,
-    /// In the certificate, where it is not the endpoint's host.
-    server_name: Option<String>,
-}
-
-/// What is registered of a member, and whose credential it is.
-struct Identity {
-    credential: Credential,
-    account: Option<Account>,
-    /// PEM, as pods of the member see it.
-    authority: Vec<u8>,
-    /// Uid of the account's binding.
-    owner: String,
-}
-
 // === impl Join ===
 
 impl Join {
     pub async fn run(&self, session: &Session) -> Result<ExitCode> {
         let name = selection::name(&self.name)?;
         let (kubeconfig, context) = self.member.read(session, name.as_str())?;
-        let direct = if self.tunnel.wanted { None } else { Some(self.direct(&kubeconfig, &context)?) };
+        let direct = if self.tunnel.wanted {
+            None
+        } else {
+            Some(Direct::of(&kubeconfig, &context, self.endpoint.as_deref(), self.insecure_skip_tls_verify)?)
+        };
         let rights = if self.use_own_credential { None } else { Some(self.rights()?) };
         let registrations = Registrations::of(session).await?;
         let existing = registrations.find(&name).await?;
@@ -115,7 +103,7 @@ impl Join {
         let agent = if self.tunnel.wanted { Some(self.agent(session, &name, &member, &account).await?) } else { None };
         let identity = match &rights {
             None => Identity::own(&kubeconfig, &context)?,
-            Some(rights) => make_account(&member, account, rights).await?,
+            Some(rights) => Identity::made(&member, account, rights).await?,
         };
         let mut secret = self.secret(direct, &identity);
         secret.member_uid = Some(uid);
@@ -138,7 +126,7 @@ impl Join {
             until_answered(session, &name, user.as_deref(), wait).await
         };
         let seen = seen.await;
-        self.done(&name, &seen.map_err(|trouble| unreached(&name, &secret, trouble))?)
+        self.done(&name, &seen.map_err(|trouble| direct::unreached(&name, &secret, trouble))?)
     }
 
     /// Where the agent links to, and its manifests.
@@ -171,21 +159,6 @@ impl Join {
             output::say("warning: everybody with the right to this cluster on the hub now acts as you on the member");
         }
         Ok(ExitCode::SUCCESS)
-    }
-
-    /// Where the gateway dials the member, and what it verifies there.
-    fn direct(&self, kubeconfig: &Kubeconfig, context: &str) -> Result<Direct> {
-        let (cluster, _) = contexts::parts(kubeconfig, contexts::named(kubeconfig, Some(context))?)?;
-        let url = self.endpoint.as_deref().or(cluster.server.as_deref()).unwrap_or_default();
-        // A port forward's or a local cluster's address says nothing of where the gateway is.
-        let endpoint = Endpoint::parse(url, false).map_err(|error| {
-            Trouble::usage(
-                format!("{url:?} cannot be the member's endpoint: {error}"),
-                "give another with --endpoint https://HOST:PORT",
-            )
-        })?;
-        let trust = trust(cluster, self.insecure_skip_tls_verify)?;
-        Ok(Direct { endpoint, trust, server_name: cluster.tls_server_name.clone() })
     }
 
     fn rights(&self) -> Result<Rights> {
@@ -227,27 +200,6 @@ impl Join {
     }
 }
 
-// === impl Identity ===
-
-impl Identity {
-    fn own(kubeconfig: &Kubeconfig, context: &str) -> Result<Self> {
-        let credential = own_credential(kubeconfig, context)?;
-        Ok(Self { credential, account: None, authority: Vec::new(), owner: String::new() })
-    }
-}
-
-async fn make_account(member: &Member, account: Account, rights: &Rights) -> Result<Identity> {
-    let owner = member.make(&account, rights).await?;
-    output::say(&format!("ServiceAccount {} on the member: made, with {}", account.path(), rights.told()));
-    let token = member.token(&account, &owner).await?;
-    Ok(Identity {
-        credential: Credential::Token(token.value),
-        account: Some(account),
-        authority: token.authority,
-        owner,
-    })
-}
-
 /// Refuses a name that is another member's.
 pub async fn refuse_taken(session: &Session, name: &ClusterName, existing: Option<&Secret>, uid: &str) -> Result<()> {
     let why = match standing(existing, uid) {
@@ -262,26 +214,4 @@ pub async fn refuse_taken(session: &Session, name: &ClusterName, existing: Optio
     };
     let remedy = format!("choose another name, or `kubectl clusters detach {name}` first");
     Err(Trouble::usage(format!("the name {name} is taken: {why}"), remedy))
-}
-
-/// The cluster is registered, and the gateway does not reach it.
-fn unreached(name: &ClusterName, secret: &ClusterSecret, trouble: Trouble) -> Trouble {
-    let mut remedy = trouble.remedy.clone();
-    if let ClusterEndpoint::Const(fixed) = &secret.endpoint {
-        if is_loopback(&fixed.url.host) {
-            remedy = format!(
-                "{} is this machine's own address: give the one that the gateway reaches with --endpoint",
-                fixed.url
-            );
-        } else if secret.trust == Trust::SystemRoots && trouble.what.contains("certificate") {
-            remedy = String::from("your kubeconfig has no CA for the member: add it, and run the same command again");
-        }
-    }
-    let again = format!("then run the same command again, or `kubectl clusters detach {name}`");
-    let remedy = if remedy.is_empty() { again } else { format!("{remedy}; {again}") };
-    trouble.when(format!("{name} is registered, but the gateway could not use it")).remedied(remedy)
-}
-
-fn is_loopback(host: &str) -> bool {
-    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }

@@ -1,0 +1,63 @@
+//! The clusters, each asked through the gateway.
+
+use std::collections::HashMap;
+
+use api::cluster_name::ClusterName;
+use fleet::Failure;
+
+use super::unseen;
+use crate::expiry::now;
+use crate::findings::{self, Finding};
+use crate::hops;
+use crate::look::{registered, version};
+use crate::progress::Line;
+use crate::reach::whoami;
+use crate::row::{Facts, Row};
+use crate::session::Session;
+use crate::trouble::Result;
+
+/// Each cluster: whether it answers, as somebody, and for how long it will.
+pub async fn look(session: &Session, name: Option<&ClusterName>) -> Result<Vec<Finding>> {
+    let mut all = match session.fleet.clusters("").await {
+        Ok(all) => all,
+        Err(failure) => return Ok(vec![unseen("the clusters", &failure.into())]),
+    };
+    all.retain(|cluster| name.is_none_or(|name| *name == cluster.name));
+    all.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+    match name {
+        Some(name) if all.is_empty() => {
+            let what = format!("{name} is not registered, or the gateway cannot use its Secret");
+            return Ok(vec![Finding::bad(
+                what,
+                format!("`kubectl get clustergateway {name}` tells what is wrong with it"),
+            )]);
+        }
+        None if all.is_empty() => {
+            return Ok(vec![Finding::warning("none is registered", "register one: `kubectl clusters join`")]);
+        }
+        _ => {}
+    }
+    let names: Vec<_> = all.iter().map(|cluster| cluster.name.clone()).collect();
+    let asked = session.fleet.each(names, session.limits(), |name, client| async move {
+        let answer = version(&client).await?;
+        whoami(session, &name).await?;
+        Ok::<_, Failure>(answer)
+    });
+    let mut line = Line::new("checked");
+    let (outcomes, known) =
+        tokio::join!(asked.in_order(|progress, event| line.tell(progress, event)), registered(session, ""));
+    let mut known: HashMap<_, _> = known.unwrap_or_default();
+    let found = all.into_iter().zip(outcomes).flat_map(|(cluster, outcome)| {
+        let name = cluster.name.to_string();
+        let remedy = outcome
+            .result
+            .as_ref()
+            .err()
+            .map(|failure| format!("{}; `kubectl clusters probe {name}` tells more", hops::remedy(failure, &name)));
+        let remedy = remedy.unwrap_or_default();
+        let insecure = cluster.insecure;
+        let facts = Facts { registered: known.remove(&name), cluster, answer: Some(outcome.result), agents: None };
+        findings::cluster(&Row::new(&facts, now()), insecure, &remedy, now())
+    });
+    Ok(found.collect())
+}
