@@ -52,6 +52,8 @@ pub enum Tool {
     KubeProxy,
     /// `CoreDNS` with the plugins that a cluster needs.
     CoreDns,
+    /// What enforces `NetworkPolicies` on a node: kube-router's part for them.
+    Policies,
     /// Does nothing until it is told to end, our own program.
     Pause,
 }
@@ -94,6 +96,7 @@ impl Tool {
             Self::Promtool => "promtool",
             Self::KubeProxy => "kube-proxy",
             Self::CoreDns => "coredns",
+            Self::Policies => "policies",
             Self::Pause => "pause",
         }
     }
@@ -111,6 +114,7 @@ impl Tool {
             Self::Prometheus | Self::Promtool => "prometheus",
             Self::NodeKubelet | Self::KubeProxy => "node",
             Self::CoreDns => "coredns",
+            Self::Policies => "policies",
             Self::Pause => "pause",
             Self::ApiServer | Self::ControllerManager | Self::Scheduler | Self::Kubectl => "kubernetes",
         }
@@ -120,7 +124,9 @@ impl Tool {
         match self {
             Self::Etcd => "go.etcd.io/etcd/server/v3".to_owned(),
             Self::Kwok => "sigs.k8s.io/kwok/cmd/kwok".to_owned(),
-            Self::Kubelet | Self::Informer | Self::RequestInfo | Self::CoreDns | Self::Pause => ".".to_owned(),
+            Self::Kubelet | Self::Informer | Self::RequestInfo | Self::CoreDns | Self::Policies | Self::Pause => {
+                ".".to_owned()
+            }
             Self::KubectlOldest => "k8s.io/kubernetes/cmd/kubectl".to_owned(),
             Self::Helm => "helm.sh/helm/v3/cmd/helm".to_owned(),
             Self::Prometheus | Self::Promtool => format!("github.com/prometheus/prometheus/cmd/{}", self.binary()),

@@ -115,16 +115,37 @@ impl Cluster {
         Ok(serde_json::from_str(&self.kubectl().ok(&format!("get {what} -o json"))?)?)
     }
 
-    fn start_dns(&self) -> Result<Process> {
-        let name = format!("{}-dns", self.plan.name);
-        let credential = Leaf::client("coredns").group("system:masters");
+    /// Starts what enforces its `NetworkPolicies` on each node, until it is dropped.
+    pub fn enforce_policies(&self) -> Result<Vec<Process>> {
+        let kubeconfig = self.administrator("policies")?;
+        let kubeconfig = kubeconfig.to_string_lossy();
+        let start = |node: &Node| {
+            let args = [("kubeconfig", &*kubeconfig), ("node", &node.name()), ("services", self.plan.services.0)];
+            let args = args.map(|(name, value)| format!("-{name}={value}")).to_vec();
+            let process = node.start("policies", self.launcher.tools.path(Tool::Policies), args)?;
+            let placed = || node.ok("iptables -w -S KUBE-ROUTER-FORWARD");
+            wait::until("rules of policies", NODES_READY, placed).with_context(|| process.log_tail())?;
+            Ok(process)
+        };
+        self.nodes.iter().map(start).collect()
+    }
+
+    /// A kubeconfig with which nodes may do everything.
+    fn administrator(&self, name: &str) -> Result<PathBuf> {
+        let name = format!("{}-{name}", self.plan.name);
+        let credential = Leaf::client(&name).group("system:masters");
         let files = self.server.authority().issue(&credential).write_to(&self.launcher.directory, &name)?;
         let kubeconfig = Kubeconfig {
             server: self.url(),
             authority: self.server.authority_file().to_path_buf(),
             credential: Credential::Certificate(files),
         };
-        let kubeconfig = kubeconfig.write(self.launcher.file(&format!("{name}.kubeconfig")))?;
+        kubeconfig.write(self.launcher.file(&format!("{name}.kubeconfig")))
+    }
+
+    fn start_dns(&self) -> Result<Process> {
+        let name = format!("{}-dns", self.plan.name);
+        let kubeconfig = self.administrator("dns")?;
         let file = self.launcher.file(&format!("{name}.conf"));
         let text = format!(
             ".:53 {{\n errors\n kubernetes cluster.local in-addr.arpa ip6.arpa {{\n  kubeconfig {}\n  ttl 5\n }}\n}}\n",

@@ -18,7 +18,7 @@ use crate::image;
 use crate::namespaces::{group, inside};
 use crate::programs::CLI;
 
-const TOOLS: [Tool; 9] = [
+const TOOLS: [Tool; 10] = [
     Tool::Etcd,
     Tool::ApiServer,
     Tool::ControllerManager,
@@ -27,6 +27,7 @@ const TOOLS: [Tool; 9] = [
     Tool::NodeKubelet,
     Tool::KubeProxy,
     Tool::CoreDns,
+    Tool::Policies,
     Tool::Pause,
 ];
 

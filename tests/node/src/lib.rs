@@ -7,6 +7,7 @@
 
 pub mod cloud;
 pub mod cluster;
+pub mod connections;
 pub mod family;
 pub mod image;
 pub mod inventory;

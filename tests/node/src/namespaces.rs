@@ -48,9 +48,9 @@ const TRIAL: &str = "mount -t tmpfs tmpfs /run && mount -t sysfs sysfs /sys && i
                      && iptables -t nat -L >/dev/null";
 
 /// Debian's packages with what nodes need and cannot be built here.
-pub const PACKAGES: &str = "containerd runc containernetworking-plugins iptables conntrack ebtables iproute2";
-const PROGRAMS: [&str; 9] =
-    ["containerd", "ctr", "runc", "iptables", "conntrack", "ip", "nsenter", "unshare", "setpriv"];
+pub const PACKAGES: &str = "containerd runc containernetworking-plugins iptables conntrack ebtables iproute2 ipset";
+const PROGRAMS: [&str; 10] =
+    ["containerd", "ctr", "runc", "iptables", "ipset", "conntrack", "ip", "nsenter", "unshare", "setpriv"];
 /// Where distributions put plugins of container networks.
 const PLUGINS: [&str; 2] = ["/usr/lib/cni", "/opt/cni/bin"];
 

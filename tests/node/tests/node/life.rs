@@ -10,7 +10,7 @@ use crate::pods::settled;
 use crate::readme;
 
 /// Of the hub, and of the member.
-const DEPLOYMENTS: [(&str, &str, &str); 3] = [
+pub(crate) const DEPLOYMENTS: [(&str, &str, &str); 3] = [
     ("hub", "vela-system", "cluster-gateway"),
     ("hub", "vela-system", "cluster-gateway-tunnel-server"),
     ("berlin", "default", "tunnel-agent"),
@@ -37,6 +37,15 @@ pub(crate) fn changed(lab: &Lab) -> Result<()> {
     load::clean(&[&lab.hub, &lab.member])
 }
 
+/// Waits until what is wanted runs. What is not may still serve what is open.
+pub(crate) fn rolled_out(operator: &Operator<'_>) -> Result<()> {
+    for (context, namespace, name) in DEPLOYMENTS {
+        let status = format!("kubectl --context {context} -n {namespace} rollout status deployment {name}");
+        operator.run(&format!("{status} {ROLLOUT}"))?;
+    }
+    Ok(())
+}
+
 // === impl Life ===
 
 impl Life<'_> {
@@ -58,7 +67,7 @@ impl Life<'_> {
              helm --kube-context berlin upgrade tunnel-agent charts/tunnel-agent --reuse-values \
              --set log.format=json,drainTimeoutSeconds={DRAIN}"
         ))?;
-        self.rolled_out()?;
+        rolled_out(&self.operator)?;
         let kept: Vec<String> = self.pods()?.into_iter().filter(|pod| before.contains(pod)).collect();
         ensure!(kept.is_empty(), "not replaced: {kept:?}");
         Ok(())
@@ -70,7 +79,7 @@ impl Life<'_> {
             "helm rollback cluster-gateway -n vela-system
              helm --kube-context berlin rollback tunnel-agent",
         )?;
-        self.rolled_out()?;
+        rolled_out(&self.operator)?;
         ensure!(self.pods()?.iter().all(|pod| !before.contains(pod)), "not replaced");
         let logs = self.operator.run("kubectl -n vela-system logs deployment/cluster-gateway")?;
         ensure!(!logs.starts_with('{'), "still the other format: {logs}");
@@ -82,7 +91,7 @@ impl Life<'_> {
             let pod = self.pods_of(context, namespace, name)?.swap_remove(0);
             self.operator.run(&format!("kubectl --context {context} -n {namespace} delete pod {pod} --wait=false"))?;
         }
-        self.rolled_out()?;
+        rolled_out(&self.operator)?;
         settled(self.lab)
     }
 
@@ -93,17 +102,8 @@ impl Life<'_> {
         let left = format!("kubectl get pods -A -o name --field-selector spec.nodeName={node}");
         let left = self.operator.run(&left)?;
         ensure!(left.is_empty(), "{left}");
-        self.rolled_out()?;
+        rolled_out(&self.operator)?;
         self.operator.run(&format!("kubectl uncordon {node}")).map(drop)
-    }
-
-    /// Waits until what is wanted runs. What is not may still serve what is open.
-    fn rolled_out(&self) -> Result<()> {
-        for (context, namespace, name) in DEPLOYMENTS {
-            let status = format!("kubectl --context {context} -n {namespace} rollout status deployment {name}");
-            self.operator.run(&format!("{status} {ROLLOUT}"))?;
-        }
-        Ok(())
     }
 
     fn pods(&self) -> Result<Vec<String>> {

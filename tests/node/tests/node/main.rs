@@ -7,6 +7,7 @@
 mod fixture;
 mod life;
 mod pods;
+mod policy;
 mod readme;
 mod six;
 mod started;
@@ -51,6 +52,7 @@ fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         installed(fixture, "pods::what the charts say of security, the kernel does", pods::confined),
         installed(fixture, "pods::many watches fit into a gateway's memory", pods::crowded),
         installed(fixture, "life::clients notice no upgrade, rollback, deletion or drain", life::changed),
+        installed(fixture, "policy::a pod that may not connect cannot, and what has to works on", policy::enforced),
         installed(fixture, "pods::nobody evicts two of a program at a time", pods::evicted),
         installed(fixture, "pods::a program that hangs gets no requests", pods::probed),
         trial("six::pods are ready where there is IPv6 alone", six::nested),

@@ -1,0 +1,65 @@
+//! Connections that pods try, from inside their networks.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::process::Command;
+
+use anyhow::{Context as _, Result, bail};
+use hub_tests::wait;
+use serde_json::{Value, json};
+
+use crate::cluster::Cluster;
+use crate::image::PAUSE;
+use crate::node::LIMIT;
+
+/// For a connection that nothing answers, in seconds.
+const SILENCE: &str = "3";
+
+/// A running pod, in whose network connections can be tried.
+#[derive(Clone, Copy, Debug)]
+pub struct Caller {
+    /// One of its processes.
+    process: u32,
+}
+
+// === impl Caller ===
+
+impl Caller {
+    /// Starts a pod that does nothing.
+    pub fn create(cluster: &Cluster, namespace: &str, name: &str, node: &str, labels: &Value) -> Result<Self> {
+        let pod = json!({"apiVersion": "v1", "kind": "Pod",
+            "metadata": {"namespace": namespace, "name": name, "labels": labels},
+            "spec": {"nodeName": node, "terminationGracePeriodSeconds": 1, "automountServiceAccountToken": false,
+                "containers": [{"name": "pause", "image": PAUSE}]}});
+        cluster.kubectl().apply(&pod.to_string())?;
+        wait::until(name, LIMIT, || Self::of(&cluster.get(&format!("pod -n {namespace} {name}"))?))
+    }
+
+    /// A pod that runs.
+    pub fn of(pod: &Value) -> Result<Self> {
+        let id = pod["status"]["containerStatuses"][0]["containerID"].as_str().context("not started")?;
+        let id = id.trim_start_matches("containerd://");
+        for entry in fs::read_dir("/proc")?.flatten() {
+            let groups = fs::read_to_string(entry.path().join("cgroup")).unwrap_or_default();
+            if let Ok(process) = entry.file_name().to_string_lossy().parse()
+                && groups.contains(id)
+            {
+                return Ok(Self { process });
+            }
+        }
+        bail!("no process of container {id}")
+    }
+
+    /// Whether `address` takes its connections.
+    pub fn reaches(self, address: SocketAddr) -> Result<bool> {
+        let connect = format!("exec 3<>/dev/tcp/{}/{}", address.ip(), address.port());
+        let process = self.process.to_string();
+        let words = ["-t", &process, "-n", "timeout", SILENCE, "bash", "-c", &connect];
+        let output = Command::new("nsenter").args(words).output()?;
+        match output.status.code() {
+            Some(0) => Ok(true),
+            Some(1 | 124) => Ok(false), // refused; nobody answered
+            _ => bail!("{connect}: {}: {}", output.status, String::from_utf8_lossy(&output.stderr)),
+        }
+    }
+}
