@@ -46,6 +46,7 @@ pub const TARGETS: &[Target] = &[
     target!(location, 50_000),
     target!(proxy_answer, 20_000),
     target!(proxy_url, 50_000),
+    target!(registered, 5_000),
     target!(registration, 10_000),
     target!(route, 50_000),
     target!(secret, 20_000),

@@ -18,6 +18,7 @@ pub mod list_options;
 pub mod location;
 pub mod proxy_answer;
 pub mod proxy_url;
+pub mod registered;
 pub mod registration;
 pub mod route;
 pub mod secret;

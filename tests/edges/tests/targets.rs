@@ -38,6 +38,7 @@ targets!(
     location,
     proxy_answer,
     proxy_url,
+    registered,
     registration,
     route,
     secret,

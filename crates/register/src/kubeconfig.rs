@@ -1,0 +1,89 @@
+//! A kubeconfig that came in an object of the hub: somebody else wrote it, for their machine.
+//!
+//! One context of it becomes a cluster. What points at a file, runs a program that nobody allowed,
+//! or says as whom requests are made is refused; so is what says a thing twice. The format is
+//! client-go's `clientcmd/api/v1`.
+
+mod cluster;
+mod document;
+mod user;
+
+use api::secret::{ClusterEndpoint, ClusterSecret, ConstEndpoint};
+
+use self::document::{Cluster, Document, Named, User};
+use crate::Refused;
+use crate::endpoints::Endpoints;
+
+/// Bytes of a kubeconfig at most. One context with certificates takes 6 KiB.
+pub const MOST_BYTES: usize = 256 << 10;
+
+/// What an operator allows kubeconfigs to say.
+#[derive(Debug, Clone, Default)]
+pub struct Rules {
+    /// Programs that `exec` may name, as they are written there.
+    pub exec_commands: Vec<String>,
+    /// Whether `insecure-skip-tls-verify` may be set.
+    pub allow_insecure: bool,
+    pub endpoints: Endpoints,
+}
+
+/// The cluster of the current context, or of the only one.
+pub fn cluster(kubeconfig: &[u8], rules: &Rules) -> Result<ClusterSecret, Refused> {
+    if kubeconfig.len() > MOST_BYTES {
+        return Err(Refused::TooLarge(MOST_BYTES));
+    }
+    let document = Document::parse(std::str::from_utf8(kubeconfig).map_err(|_| Refused::NotText)?)?;
+    let (cluster, user) = document.selected()?;
+    let url = cluster.url(rules)?;
+    let proxy = cluster.proxy(rules)?;
+    let trust = cluster.trust(rules)?;
+    let endpoint = ClusterEndpoint::Const(ConstEndpoint { url, proxy, fallbacks: Vec::new() });
+    let mut secret = ClusterSecret::new(endpoint, trust, user.credential(rules)?);
+    secret.tls_server_name = cluster.tls_server_name.filled().map(str::to_owned);
+    // What the gateway could not use is refused here, where somebody learns of it.
+    secret.document(None, "cluster")?;
+    Ok(secret)
+}
+
+// === impl Document ===
+
+impl Document {
+    /// What the context that counts refers to.
+    fn selected(&self) -> Result<(&Cluster, &User), Refused> {
+        let contexts = self.contexts.as_deref().unwrap_or_default();
+        let context = match (self.current_context.filled(), contexts) {
+            (_, []) => return Err(Refused::NoContext),
+            (Some(name), _) => named(contexts, name).ok_or(Refused::Missing("current-context"))?,
+            (None, [only]) => only,
+            (None, _) => return Err(Refused::NoCurrentContext),
+        };
+        let context = context.value.as_ref().ok_or(Refused::Empty("the context"))?;
+        let name = context.cluster.filled().ok_or(Refused::Empty("the context's cluster"))?;
+        let cluster = named(self.clusters.as_deref().unwrap_or_default(), name);
+        let cluster = cluster.ok_or(Refused::Missing("the context's cluster"))?;
+        let name = context.user.filled().ok_or(Refused::Empty("the context's user"))?;
+        let user = named(self.users.as_deref().unwrap_or_default(), name);
+        let user = user.ok_or(Refused::Missing("the context's user"))?;
+        let cluster = cluster.value.as_ref().ok_or(Refused::Empty("the context's cluster"))?;
+        Ok((cluster, user.value.as_ref().ok_or(Refused::NoCredential)?))
+    }
+}
+
+/// The first wins, as client-go has it.
+fn named<'a, T>(entries: &'a [Named<T>], name: &str) -> Option<&'a Named<T>> {
+    entries.iter().find(|entry| entry.name.filled() == Some(name))
+}
+
+/// A text field, for which empty and absent mean the same, as Go has it.
+trait Filled {
+    fn filled(&self) -> Option<&str>;
+}
+
+impl Filled for Option<String> {
+    fn filled(&self) -> Option<&str> {
+        self.as_deref().filter(|text| !text.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests;

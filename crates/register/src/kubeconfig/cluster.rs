@@ -1,0 +1,52 @@
+//! Where a cluster is, and what its certificate is verified against.
+
+use api::secret::{Endpoint, ProxyUrl, Trust};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use net::tls::keypair::certificates;
+
+use super::document::Cluster;
+use super::{Filled as _, Rules};
+use crate::Refused;
+
+// === impl Cluster ===
+
+impl Cluster {
+    pub(super) fn url(&self, rules: &Rules) -> Result<Endpoint, Refused> {
+        let endpoint = Endpoint::parse(self.server.filled().ok_or(Refused::Empty("server"))?, false)?;
+        rules.endpoints.check(&endpoint)?;
+        Ok(endpoint)
+    }
+
+    pub(super) fn proxy(&self, rules: &Rules) -> Result<Option<ProxyUrl>, Refused> {
+        let Some(url) = self.proxy_url.filled() else { return Ok(None) };
+        let proxy = ProxyUrl::parse(url)?;
+        rules.endpoints.check_host("proxy-url", &proxy.host)?;
+        Ok(Some(proxy))
+    }
+
+    /// Without a bundle, the system's roots.
+    pub(super) fn trust(&self, rules: &Rules) -> Result<Trust, Refused> {
+        if self.certificate_authority.filled().is_some() {
+            return Err(Refused::File("certificate-authority"));
+        }
+        let insecure = self.insecure_skip_tls_verify == Some(true);
+        match decoded("certificate-authority-data", self.certificate_authority_data.filled())? {
+            Some(_) if insecure => Err(api::secret::SecretError::InsecureWithCa.into()),
+            Some(bundle) => {
+                certificates(&bundle).map_err(Refused::Authority)?;
+                Ok(Trust::Bundle(bundle))
+            }
+            None if insecure && !rules.allow_insecure => Err(Refused::Insecure),
+            None if insecure => Ok(Trust::Insecure),
+            None => Ok(Trust::SystemRoots),
+        }
+    }
+}
+
+/// Bytes of a field called `…-data`. Go's decoder skips line ends in base64.
+pub(super) fn decoded(field: &'static str, text: Option<&str>) -> Result<Option<Vec<u8>>, Refused> {
+    let Some(text) = text else { return Ok(None) };
+    let text: String = text.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
+    STANDARD.decode(text).map(Some).map_err(|_| Refused::NotBase64(field))
+}

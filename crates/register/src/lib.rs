@@ -1,0 +1,12 @@
+//! Registration of clusters, as far as it is decided by reading: objects of a hub in, cluster
+//! Secrets or refusals out.
+//!
+//! Nothing here opens a file, runs a program or connects to anything: what an object's author
+//! writes is data. Every refusal names the field at fault and the way out, and none repeats a
+//! value: refusals become Events, which more people read than Secrets.
+
+pub mod endpoints;
+pub mod kubeconfig;
+mod refused;
+
+pub use self::refused::Refused;

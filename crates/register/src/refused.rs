@@ -1,0 +1,64 @@
+//! Why an object registers no cluster.
+
+use api::secret::{InvalidEndpoint, InvalidProxyUrl, SecretError};
+use net::tls::keypair::KeyPairError;
+
+/// Why an object registers no cluster. A text follows "the kubeconfig is refused: " or the like.
+#[derive(Debug, thiserror::Error)]
+pub enum Refused {
+    #[error("it is larger than {} KiB: leave one context in it", .0 >> 10)]
+    TooLarge(usize),
+    #[error("it is not UTF-8 text")]
+    NotText,
+    /// Parsers quote the lines around a mistake, which may hold credentials: only its place is
+    /// told.
+    #[error(
+        "it is not the YAML of a kubeconfig, near line {line}, column {column} (a key may stand once in a map, and \
+         anchors are not allowed): correct it"
+    )]
+    Syntax { line: u64, column: u64 },
+    #[error("it has no contexts: add one, and name it in current-context")]
+    NoContext,
+    #[error("current-context is not set, and there are several contexts: set it")]
+    NoCurrentContext,
+    #[error("{0} names nothing in the file: correct it")]
+    Missing(&'static str),
+    #[error("{0} is empty: set it")]
+    Empty(&'static str),
+    #[error("{0} names a file, which would be one of this program's machine: put its content into {0}-data")]
+    File(&'static str),
+    #[error("tokenFile names a file, which would be one of this program's machine: put its content into token")]
+    TokenFile,
+    #[error("{0} is not supported: use a client certificate, a token or an exec plugin")]
+    Unsupported(&'static str),
+    #[error("{0} is not supported: the gateway itself decides as whom requests are made")]
+    Impersonation(&'static str),
+    #[error("{0} is not base64")]
+    NotBase64(&'static str),
+    #[error("certificate-authority-data: {0}")]
+    Authority(#[source] KeyPairError),
+    #[error("client-certificate-data and client-key-data: {0}")]
+    KeyPair(#[source] KeyPairError),
+    #[error("{0} is set without {1}: set both")]
+    Half(&'static str, &'static str),
+    #[error("the user has no credential: set client-certificate-data and client-key-data, token or exec")]
+    NoCredential,
+    #[error("exec stands beside another credential: leave one")]
+    ExecBesideOther,
+    #[error("exec.command is not among --exec-commands: add it there, and to the gateway's own")]
+    ExecCommand,
+    #[error(
+        "insecure-skip-tls-verify is set, which --allow-insecure would have to allow: set certificate-authority-data"
+    )]
+    Insecure,
+    #[error("server: {0}")]
+    Server(#[from] InvalidEndpoint),
+    #[error("proxy-url: {0}")]
+    ProxyUrl(#[from] InvalidProxyUrl),
+    #[error("{0} is an address that --deny-endpoints denies: use one that other machines reach it by")]
+    Denied(&'static str),
+    #[error("server leads through the gateway itself: use the cluster's own address")]
+    Loop,
+    #[error("{0}")]
+    Secret(#[from] SecretError),
+}

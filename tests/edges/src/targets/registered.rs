@@ -1,0 +1,22 @@
+//! Any kubeconfig that somebody else wrote into an object of the hub: a cluster that a gateway can
+//! use, or a refusal that repeats no credential.
+//!
+//! Input: the file.
+
+use api::secret::{Credential, Trust};
+use register::kubeconfig::{Rules, cluster};
+
+pub const WORDS: &[&str] = super::kubeconfig::WORDS;
+
+pub fn check(input: &[u8]) {
+    let exec_commands = vec!["x".to_owned()];
+    let secret = match cluster(input, &Rules { exec_commands, ..Rules::default() }) {
+        Ok(secret) => secret,
+        Err(refused) => return assert!(!refused.to_string().contains("~secret~"), "{refused}"),
+    };
+    assert!(secret.trust != Trust::Insecure, "not verified, which nobody allowed");
+    if let Credential::Exec(program) = &secret.credential {
+        assert_eq!(program.command, "x");
+    }
+    secret.document(None, "a").expect("what is accepted can be written");
+}
