@@ -31,6 +31,7 @@ use api::cluster_name::ClusterName;
 use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
 use self::access::{Door, Token};
 use self::board::Board;
@@ -58,6 +59,8 @@ pub struct Dashboard {
 /// What is remembered of a cluster's page.
 #[derive(Debug, Default)]
 struct Page {
+    /// `None`: just made.
+    used: Option<Instant>,
     history: History,
     parts: Parts,
 }
@@ -71,18 +74,18 @@ pub struct Listening {
 /// Binds `port` of the loopback address (0: any), and serves nothing yet.
 pub async fn listen(session: &Session, port: u16, interval: Duration) -> Result<Listening> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let token = Token::random().map_err(|_| Trouble::failed("the system gives no random numbers", ""))?;
     let bound = async {
         let listener = TcpListener::bind(address).await?;
         let port = listener.local_addr()?.port();
-        let token = Token::random().map_err(|_| io::Error::other("the system gives no random numbers"))?;
-        Ok::<_, io::Error>((listener, Door::new(token, port)))
+        Ok::<_, io::Error>((listener, port))
     };
-    let (listener, door) = bound.await.map_err(|error| {
+    let (listener, port) = bound.await.map_err(|error| {
         Trouble::failed(format!("cannot listen on {address}: {error}"), "choose another --port, or leave it out")
     })?;
     let dashboard = Dashboard {
         session: session.clone(),
-        door,
+        door: Door::new(token, port),
         board: Board::new(),
         pages: Mutex::default(),
         streams: Arc::new(Semaphore::new(STREAMS)),
@@ -114,8 +117,11 @@ impl Dashboard {
     fn page<T>(&self, name: &ClusterName, change: impl FnOnce(&mut Page) -> T) -> T {
         let mut pages = self.pages.lock();
         if pages.len() >= PAGES && !pages.contains_key(name) {
-            pages.pop_first();
+            let longest = pages.iter().min_by_key(|(_, page)| page.used).map(|(name, _)| name.clone());
+            longest.map(|name| pages.remove(&name));
         }
-        change(pages.entry(name.clone()).or_default())
+        let page = pages.entry(name.clone()).or_default();
+        page.used = Some(Instant::now());
+        change(page)
     }
 }

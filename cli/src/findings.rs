@@ -13,7 +13,7 @@ use crate::mark::Mark;
 use crate::row::Row;
 
 /// Credentials and certificates that end sooner are warned of, in seconds: two weeks.
-const SOON: i64 = 14 * 86_400;
+pub const SOON: i64 = 14 * 86_400;
 
 /// Something that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -169,7 +169,7 @@ pub fn cluster(row: &Row, insecure: bool, remedy: &str, now: i64) -> Vec<Finding
 }
 
 /// What gives a cluster another credential: only accounts that `join` made have tokens to rotate.
-fn renewal(name: &str, rotates: bool) -> String {
+pub fn renewal(name: &str, rotates: bool) -> String {
     if rotates {
         return format!("`kubectl clusters rotate {name}`");
     }

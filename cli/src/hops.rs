@@ -85,7 +85,9 @@ impl Hop {
             Self::TunnelServer => {
                 "see that the tunnel-server's pods run, and the gateway's --proxy-host and --proxy-port".to_owned()
             }
-            Self::TunnelAgent => "see that the tunnel-agent's pods run on the member, and their log".to_owned(),
+            Self::TunnelAgent => {
+                "see that the tunnel-agent's pods run on the member and are linked, and their log".to_owned()
+            }
             Self::Member => {
                 "see that the member's API server runs, and that the address in its Secret leads there".to_owned()
             }
@@ -97,12 +99,12 @@ impl Hop {
     }
 }
 
-/// What to do about a failure of a request for a cluster.
-pub fn remedy(failure: &Failure, cluster: &str) -> String {
-    let hop = Hop::of(failure);
+/// What to do about a failure of a request for a cluster, at `hop`.
+pub fn remedy(hop: Hop, failure: &Failure, cluster: &str) -> String {
     let told = trouble::remedy(failure);
     // Who refused it does not know what this program can do about it.
-    if told.is_empty() || matches!(hop, Hop::Credential | Hop::TunnelServer) { hop.remedy(cluster) } else { told }
+    let is_known_here = matches!(hop, Hop::Credential | Hop::TunnelServer | Hop::TunnelAgent);
+    if told.is_empty() || is_known_here { hop.remedy(cluster) } else { told }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use api::selector::label::{is_key, is_value};
 /// Reads `KEY=VALUE`.
 pub fn parse(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or("write KEY=VALUE")?;
-    if key.is_empty() || key.starts_with(api::GROUP) {
+    if key.starts_with(api::GROUP) {
         return Err(format!("labels of {} are the gateway's own", api::GROUP));
     }
     if !is_key(key) {

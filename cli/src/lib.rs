@@ -27,6 +27,7 @@ mod reach;
 mod registration;
 mod resource;
 mod rights;
+mod room;
 mod row;
 mod selection;
 mod servers;

@@ -21,7 +21,14 @@ pub async fn of_clusters(session: &Session) -> Result<String> {
     if let Some(namespace) = &session.options.clusters_namespace {
         return Ok(namespace.clone());
     }
-    let own = of_gateway(session).await?;
+    let own = of_gateway(session).await.map_err(|trouble| {
+        let refused = trouble.what.contains("is forbidden");
+        if refused {
+            trouble.remedied("give the namespace of the clusters' Secrets: --clusters-namespace")
+        } else {
+            trouble
+        }
+    })?;
     let deployments = Api::<Deployment>::namespaced(session.hub().clone(), &own);
     // Whoever may not read them may still be right about the default.
     let found = session.within(deployments.list(&ListParams::default().limit(MOST))).await;
@@ -45,11 +52,11 @@ pub async fn of_gateway(session: &Session) -> Result<String> {
 }
 
 fn unknown(trouble: Trouble) -> Trouble {
-    let trouble = trouble.when("cannot tell where clusters are registered");
+    let trouble = trouble.when("cannot tell where the gateway is");
     if !trouble.what.contains("is forbidden") {
         return trouble;
     }
-    trouble.remedied("give the namespace of the clusters' Secrets: --clusters-namespace")
+    trouble.remedied(format!("you need `get` of the APIService {API_SERVICE}"))
 }
 
 /// What a gateway among `deployments` was told.

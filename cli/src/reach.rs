@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use api::cluster_name::ClusterName;
+use api::side::Side;
 use api::{GROUP, VERSION};
 use fleet::{Failure, Kind};
 use serde::Deserialize;
 use serde_json::json;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 
 use crate::session::{self, Session};
 use crate::trouble::{Result, Trouble};
@@ -57,14 +58,16 @@ pub async fn whoami(session: &Session, cluster: &ClusterName) -> std::result::Re
     let document = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
     let start = Instant::now();
     let asked = session::post(&client, "/apis/authentication.k8s.io/v1/selfsubjectreviews", &document);
-    let within = session.options.request_timeout;
-    let body = timeout(within, asked).await.unwrap_or_else(|_| {
-        Err(Failure { kind: Kind::Late, ..Failure::own(format!("no answer within {within:?}")) })
-    })?;
+    let body = session.bounded(asked).await?;
     let review: Review = serde_json::from_slice(&body).map_err(|_| {
         Failure::own("the member does not say who asks: is it a Kubernetes API server of 1.28 or later?")
     })?;
     Ok(Seen { user: review.status.user_info.username, took: start.elapsed() })
+}
+
+/// Whether the hub refused to ask the member: who may only read cannot ask, for it is a POST.
+pub fn is_refused_by_hub(failure: &Failure) -> bool {
+    failure.side == Some(Side::Caller) && failure.kind == Kind::Answered(403)
 }
 
 /// Waits until the gateway has read the cluster's Secret as it is since `version`, a
@@ -86,11 +89,7 @@ pub async fn until_read(session: &Session, cluster: &ClusterName, version: &str,
 }
 
 async fn read(session: &Session, path: &str, version: &str) -> std::result::Result<(), Failure> {
-    let within = session.options.request_timeout;
-    let asked = session::get(session.hub(), path, session::JSON);
-    let body = timeout(within, asked).await.unwrap_or_else(|_| {
-        Err(Failure { kind: Kind::Late, ..Failure::own(format!("no answer within {within:?}")) })
-    })?;
+    let body = session.bounded(session::get(session.hub(), path, session::JSON)).await?;
     let object: Object = serde_json::from_slice(&body).unwrap_or_default();
     if is_since(&object.metadata.resource_version, version) {
         return Ok(());

@@ -97,6 +97,15 @@ impl Session {
         };
         outcome.map_err(Into::into)
     }
+
+    /// The same for what tells of a failure where it was.
+    pub async fn bounded<T>(
+        &self,
+        asked: impl Future<Output = std::result::Result<T, Failure>>,
+    ) -> std::result::Result<T, Failure> {
+        let span = self.options.request_timeout;
+        timeout(span, asked).await.unwrap_or_else(|_| Err(Failure::late(span)))
+    }
 }
 
 /// Without it nobody knows which accounts on members are this hub's.

@@ -7,16 +7,15 @@ use api::{GROUP, VERSION};
 use fleet::{EndpointType, Failure, Kind};
 use serde::Deserialize;
 use serde_json::Value;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use crate::expiry::{Expiry, now};
 use crate::hops::Hop;
 use crate::look::version;
 use crate::mark::Mark;
-use crate::reach::{Seen, whoami};
+use crate::reach::{Seen, is_refused_by_hub, whoami};
 use crate::registration::Registrations;
 use crate::session::{self, Session};
-use crate::span;
 
 /// What is known of a hop.
 pub struct Step {
@@ -32,6 +31,9 @@ pub struct End {
     pub failure: Failure,
 }
 
+/// Of who may only read.
+const UNASKED: &str = "not known as whom: that takes the verb create on clustergateways/proxy";
+
 #[derive(Deserialize, Default)]
 struct Object {
     #[serde(default)]
@@ -42,14 +44,14 @@ struct Object {
 pub async fn walk(session: &Session, name: &ClusterName, steps: &mut Vec<Step>) -> Result<(), End> {
     let mut good = |hop, took, told: String| steps.push(Step { mark: Mark::Good, hop, took, told });
     let at = |hop| move |failure| End { hop, failure };
-    let (told, took) = bounded(session, version(session.hub())).await.map_err(at(Hop::Hub))?;
+    let (told, took) = session.bounded(version(session.hub())).await.map_err(at(Hop::Hub))?;
     good(Hop::Hub, Some(took), format!("Kubernetes {told}"));
     let took = gateway(session).await.map_err(at(Hop::Gateway))?;
     good(Hop::Gateway, Some(took), "the hub's aggregator reaches it".to_owned());
     let (kind, told) = registered(session, name).await.map_err(|failure| End { hop: Hop::of(&failure), failure })?;
     good(Hop::Registration, None, told);
     let client = session.fleet.client(name);
-    let answer = bounded(session, version(&client)).await;
+    let answer = session.bounded(version(&client)).await;
     let passed = match &answer {
         Ok(_) => Hop::Member,
         Err(failure) => Hop::of(failure),
@@ -61,22 +63,27 @@ pub async fn walk(session: &Session, name: &ClusterName, steps: &mut Vec<Step>) 
     }
     let (told, took) = answer.map_err(at(passed))?;
     good(Hop::Member, Some(took), format!("Kubernetes {told}"));
-    let Seen { user, took } =
-        whoami(session, name).await.map_err(|failure| End { hop: Hop::of(&failure).max(Hop::Member), failure })?;
-    good(Hop::Credential, Some(took), format!("accepted, as {user}{}", ends(session, name).await));
+    let (mark, took, told) = match whoami(session, name).await {
+        Ok(Seen { user, took }) => {
+            (Mark::Good, Some(took), format!("accepted, as {user}{}", ends(session, name).await))
+        }
+        Err(failure) if is_refused_by_hub(&failure) => (Mark::Warning, None, UNASKED.to_owned()),
+        Err(failure) => return Err(End { hop: Hop::of(&failure).max(Hop::Member), failure }),
+    };
+    steps.push(Step { mark, hop: Hop::Credential, took, told });
     Ok(())
 }
 
 async fn gateway(session: &Session) -> Result<Duration, Failure> {
     let start = Instant::now();
-    bounded(session, session::get(session.hub(), &format!("/apis/{GROUP}/{VERSION}"), session::JSON)).await?;
+    session.bounded(session::get(session.hub(), &format!("/apis/{GROUP}/{VERSION}"), session::JSON)).await?;
     Ok(start.elapsed())
 }
 
 /// How the cluster is reached, as far as the person may know.
 async fn registered(session: &Session, name: &ClusterName) -> Result<(Option<EndpointType>, String), Failure> {
     let path = format!("/apis/{GROUP}/{VERSION}/clustergateways/{name}");
-    let body = match bounded(session, session::get(session.hub(), &path, session::JSON)).await {
+    let body = match session.bounded(session::get(session.hub(), &path, session::JSON)).await {
         Ok(body) => body,
         // The right to use it is another one than the right to see it.
         Err(failure) if failure.kind == Kind::Answered(403) => {
@@ -101,12 +108,4 @@ async fn ends(session: &Session, name: &ClusterName) -> String {
         Expiry::Never => "; it does not expire".to_owned(),
         Expiry::At(_) => format!("; {} left", expiry.left(now())),
     }
-}
-
-/// `asked`, within the time for one request.
-pub async fn bounded<T>(session: &Session, asked: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    let within = session.options.request_timeout;
-    timeout(within, asked).await.unwrap_or_else(|_| {
-        Err(Failure { kind: Kind::Late, ..Failure::own(format!("no answer within {}", span::took(within))) })
-    })
 }

@@ -25,7 +25,7 @@ use crate::{namespace, selection, servers, span};
 
 /// Deployments looked at.
 const MOST: u32 = 100;
-/// Fields of findings, for readers of JSON.
+/// A heading, and what was found below it.
 type Section = (&'static str, Vec<Finding>);
 
 /// Whether hub, gateway, tunnel and clusters are as they should be.

@@ -19,6 +19,7 @@ use self::group::Group;
 use self::kubeconfigs::Kubeconfigs;
 use super::get::failed;
 use crate::progress::Line;
+use crate::room::Room;
 use crate::selection::Selection;
 use crate::session::{AT_ONCE, Session};
 use crate::trouble::Result;
@@ -26,6 +27,8 @@ use crate::{output, span};
 
 /// What is kept of what a command prints for one cluster, in bytes of each stream.
 const LONGEST: usize = 4 << 20;
+/// What is kept of all of it, until it is its cluster's turn to be shown.
+const MOST: usize = 512 << 20;
 
 /// Run a command for each of many clusters.
 ///
@@ -67,10 +70,10 @@ struct Done {
 impl ExecEach {
     pub async fn run(&self, session: &Session) -> Result<ExitCode> {
         let clusters = self.selection.resolve(session, self.clusters.as_deref()).await?;
-        let kubeconfigs = Kubeconfigs::new(session)?;
+        let (kubeconfigs, room) = (Kubeconfigs::new(session)?, Room::new(MOST));
         let limits = Limits { at_once: AT_ONCE, within: self.timeout };
         // Dropped before the files are: nobody is left to miss them.
-        let mut all = fleet::each(clusters, limits, |cluster| self.one(session, &kubeconfigs, cluster));
+        let mut all = fleet::each(clusters, limits, |cluster| self.one(session, &kubeconfigs, &room, cluster));
         let mut line = Line::new("done");
         let (mut waiting, mut next, mut failures) = (BTreeMap::new(), 0, Vec::new());
         while let Some(event) = all.next().await {
@@ -85,6 +88,7 @@ impl ExecEach {
                     Ok(done) => {
                         line.clear();
                         self.show(&outcome.cluster, &done)?;
+                        room.give_back(done.size());
                         failures.extend(done.failure().map(|failure| failure.at(&outcome.cluster)));
                     }
                     Err(failure) => failures.push(failure),
@@ -99,6 +103,7 @@ impl ExecEach {
         &self,
         session: &Session,
         kubeconfigs: &Kubeconfigs,
+        room: &Room,
         cluster: ClusterName,
     ) -> std::result::Result<Done, Failure> {
         let told = |error: &dyn std::fmt::Display| Failure::own(error.to_string());
@@ -113,7 +118,10 @@ impl ExecEach {
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         let (stdout, stderr, status) = tokio::join!(kept(stdout), kept(stderr), child.wait());
         let code = status.map_err(|error| told(&error))?.code();
-        Ok(Done { stdout: stdout.map_err(|error| told(&error))?, stderr: stderr.map_err(|error| told(&error))?, code })
+        let (stdout, stderr) = (stdout.map_err(|error| told(&error))?, stderr.map_err(|error| told(&error))?);
+        let done = Done { stdout, stderr, code };
+        room.take(done.size())?;
+        Ok(done)
     }
 
     fn show(&self, cluster: &ClusterName, done: &Done) -> Result<()> {
@@ -135,6 +143,10 @@ impl ExecEach {
 // === impl Done ===
 
 impl Done {
+    fn size(&self) -> usize {
+        self.stdout.len() + self.stderr.len()
+    }
+
     fn failure(&self) -> Option<Failure> {
         match self.code {
             Some(0) => None,

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use api::cluster_name::ClusterName;
 use fleet::{Failure, Kind, Outcome};
@@ -14,6 +13,7 @@ use tokio::time::timeout;
 use crate::output::{self, Format};
 use crate::progress::Line;
 use crate::resource::{self, Groups, Resource, Wanted};
+use crate::room::Room;
 use crate::selection::Selection;
 use crate::session::{self, Session};
 use crate::tables::{self, Page, Part};
@@ -62,9 +62,6 @@ pub struct Get {
     output: Option<Format>,
 }
 
-/// What may still be kept, in bytes.
-struct Room(AtomicUsize);
-
 /// What came of one cluster.
 enum Found {
     Rows(Part),
@@ -87,7 +84,7 @@ impl Get {
             }
             asked => asked.ok().and_then(|asked| asked.ok().flatten()),
         };
-        let room = &Room(AtomicUsize::new(MOST));
+        let room = &Room::new(MOST);
         let read = |_, client| self.read(client, &wanted, guide.as_ref(), room);
         let all = session.fleet.each(clusters, session.limits(), read);
         let mut line = Line::new("asked");
@@ -195,19 +192,6 @@ impl Get {
     }
 }
 
-// === impl Room ===
-
-impl Room {
-    fn take(&self, bytes: usize) -> std::result::Result<(), Failure> {
-        let left = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes));
-        left.map(drop).map_err(|_| {
-            Failure::own(format!(
-                "all clusters together have more than {MOST} bytes of this: ask for less, or for fewer"
-            ))
-        })
-    }
-}
-
 // === impl Found ===
 
 impl Found {
@@ -279,18 +263,4 @@ pub fn failed(failures: &[Failure]) -> ExitCode {
         output::say(&format!("error: {cluster}{cause}{remedy}"));
     }
     if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(Exit::Failed as u8) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn all_answers_together_have_an_end() {
-        let room = Room(AtomicUsize::new(10));
-        assert!(room.take(4).is_ok() && room.take(6).is_ok() && room.take(0).is_ok());
-        assert!(room.take(1).unwrap_err().message.contains("ask for less"));
-        let room = Room(AtomicUsize::new(10));
-        assert!(room.take(11).is_err() && room.take(10).is_ok(), "what is too much takes no room");
-    }
 }

@@ -36,6 +36,7 @@ pub struct Install {
     /// Name of the release
     #[arg(long, value_name = "NAME", default_value = "cluster-gateway")]
     release: String,
+    /// Namespace of the release
     #[arg(short, long, value_name = "NAMESPACE", default_value = "vela-system")]
     namespace: String,
     /// A value of the chart; may be given more than once

@@ -60,7 +60,14 @@ impl List {
         }
         loop {
             sleep(self.interval).await;
-            let next = self.rows(session).await?;
+            // A hub that is away for a moment ends nothing: its return is worth watching for.
+            let next = match self.rows(session).await {
+                Ok(next) => next,
+                Err(trouble) => {
+                    output::say(&trouble.to_string());
+                    continue;
+                }
+            };
             let changed = changes(&rows, &next);
             if !changed.is_empty() {
                 output::print(&table(&changed, self.output == Some(Format::Wide)))?;
@@ -117,13 +124,39 @@ impl List {
     }
 }
 
-/// Rows that are new or differ in more than what they took, and those that are gone.
+/// Rows that are new or differ in more than what they took and what time does to them, and those
+/// that are gone.
 fn changes(before: &[Row], after: &[Row]) -> Vec<Row> {
-    let lasting =
-        |row: &Row| (row.name.clone(), row.status, row.version.clone(), row.endpoint.clone(), row.alias.clone());
+    let lasting = |row: &Row| Row {
+        latency_millis: None,
+        latency: String::new(),
+        credential_expires_in: String::new(),
+        ..row.clone()
+    };
     let known: Vec<_> = before.iter().map(lasting).collect();
     let mut changed: Vec<_> = after.iter().filter(|row| !known.contains(&lasting(row))).cloned().collect();
     let gone = before.iter().filter(|row| after.iter().all(|other| other.name != row.name)).cloned();
     changed.extend(gone.map(|row| Row { status: "Gone", ..row }));
     changed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::row::Agents;
+
+    #[test]
+    fn what_changes_is_shown_again_and_what_passes_is_not() {
+        let row = Row { name: "berlin".into(), status: "Ready", latency: "8ms".into(), ..Row::default() };
+        let agents = |linked| Row { agents: Some(Agents { linked, wanted: 2 }), ..row.clone() };
+        let statuses = |before: &Row, after: &[Row]| {
+            changes(std::slice::from_ref(before), after).iter().map(|row| row.status).collect::<Vec<_>>()
+        };
+        assert_eq!(statuses(&agents(2), &[agents(0)]), ["Ready"], "agents left");
+        let reason = Row { reason: "its credential was refused".into(), ..row.clone() };
+        assert_eq!(statuses(&row, &[reason]), ["Ready"]);
+        let later = Row { latency: "9ms".into(), credential_expires_in: "89d".into(), ..row.clone() };
+        assert!(statuses(&row, &[later]).is_empty(), "time alone has passed");
+        assert_eq!(statuses(&row, &[]), ["Gone"]);
+    }
 }

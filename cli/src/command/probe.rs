@@ -33,7 +33,7 @@ impl Probe {
             return Ok(ExitCode::SUCCESS);
         };
         output::say(&format!("error: the way to {name} ends at the {}: {}", hop.name(), trouble::cause(&failure)));
-        output::say(&format!("remedy: {}", hops::remedy(&failure, name.as_str())));
+        output::say(&format!("remedy: {}", hops::remedy(hop, &failure, name.as_str())));
         Ok(ExitCode::from(if hop == Hop::Hub { Exit::Hub } else { Exit::Failed } as u8))
     }
 }

@@ -25,7 +25,9 @@ const LIMIT: Duration = Duration::from_secs(30);
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  kubectl clusters rename berlin berlin-1")]
 pub struct Rename {
+    /// The cluster's name
     old: String,
+    /// Its new name
     new: String,
 }
 

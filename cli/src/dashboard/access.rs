@@ -7,6 +7,7 @@
 
 use std::fmt;
 
+use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::error::Unspecified;
 use aws_lc_rs::rand;
 use base64::Engine as _;
@@ -41,9 +42,7 @@ impl Token {
 
     /// In a time that does not tell how much of it was right.
     fn is(&self, other: &str) -> bool {
-        let pairs = self.0.bytes().zip(other.bytes());
-        let different = pairs.fold(0, |different, (one, other)| different | (one ^ other));
-        self.0.len() == other.len() && std::hint::black_box(different) == 0
+        verify_slices_are_equal(self.0.as_bytes(), other.as_bytes()).is_ok()
     }
 }
 
@@ -71,7 +70,11 @@ impl Door {
             return Err(Refused(StatusCode::METHOD_NOT_ALLOWED, "Only GET is allowed here."));
         }
         if !self.is_ours(request) {
-            return Err(Refused(StatusCode::MISDIRECTED_REQUEST, "This is another server than the one asked for."));
+            return Err(Refused(
+                StatusCode::MISDIRECTED_REQUEST,
+                "Open the address that `kubectl clusters dashboard` printed, by 127.0.0.1 or localhost and with the same port: a \
+                 forwarded port (ssh -L) needs the same number on both ends.",
+            ));
         }
         let path = request.uri().path().strip_prefix('/').unwrap_or_default();
         match path.split_once('/') {

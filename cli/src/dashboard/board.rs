@@ -44,6 +44,9 @@ pub struct Patch {
     pub clusters: Map<String, Value>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub gone: Vec<String>,
+    /// `clusters` are all there are: a page drops its others.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub whole: bool,
     /// Markup by the place where it goes.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub parts: BTreeMap<&'static str, Html>,
@@ -97,7 +100,7 @@ fn field((name, words): (&'static str, &str)) -> (String, Value) {
 
 impl Patch {
     pub fn is_empty(&self) -> bool {
-        self.clusters.is_empty() && self.gone.is_empty() && self.parts.is_empty()
+        !self.whole && self.clusters.is_empty() && self.gone.is_empty() && self.parts.is_empty()
     }
 }
 

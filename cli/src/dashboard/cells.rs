@@ -1,9 +1,9 @@
 //! One cluster among many, as the page shows it: words by field.
 
-use crate::row::{Agents, Row};
+use api::secret::{ENDPOINT_TYPE_CLUSTER_PROXY, ENDPOINT_TYPE_CONST};
 
-/// Seconds before its end at which a credential is worth a look, as in `check`.
-const SOON: i64 = 14 * 86_400;
+use crate::findings::{SOON, renewal};
+use crate::row::{Agents, Row};
 
 /// Whether somebody should look.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -26,6 +26,7 @@ pub struct Cells {
     pub version: String,
     pub latency: String,
     pub reached: String,
+    pub is_tunnelled: bool,
     pub agents: String,
     pub credential: String,
     pub expires: String,
@@ -75,7 +76,9 @@ impl State {
 /// Why a cluster that works may soon not.
 fn omen(row: &Row, now: i64) -> Option<String> {
     if row.credential_expires_at.is_some_and(|end| end - now < SOON) {
-        return Some(format!("its credential ends in {}: rotate it", row.credential_expires_in));
+        // A cell is plain text: commands cannot be set apart in it.
+        let renewal = renewal(&row.name, row.rotates).replace('`', "");
+        return Some(format!("its credential ends in {}: {renewal}", row.credential_expires_in));
     }
     let lacking = row.agents.filter(|agents| agents.linked < agents.wanted);
     lacking.map(|Agents { linked, wanted }| format!("{linked} of {wanted} agents are linked"))
@@ -98,6 +101,7 @@ impl Cells {
             version: row.version,
             latency: latency.map(|millis| format!("{millis} ms")).unwrap_or_default(),
             reached: reached(&row.endpoint_type).to_owned(),
+            is_tunnelled: row.endpoint_type == ENDPOINT_TYPE_CLUSTER_PROXY,
             agents: agents.unwrap_or_default(),
             credential: credential(&row.credential_type).to_owned(),
             expires: match row.credential_expires_in.as_str() {
@@ -138,8 +142,8 @@ pub fn steady(millis: u64, shown: Option<u64>) -> u64 {
 
 fn reached(endpoint_type: &str) -> &str {
     match endpoint_type {
-        "Const" => "directly",
-        "ClusterProxy" => "tunnel",
+        ENDPOINT_TYPE_CONST => "directly",
+        ENDPOINT_TYPE_CLUSTER_PROXY => "tunnel",
         other => other,
     }
 }

@@ -14,7 +14,12 @@ const POINTS: usize = 60;
 pub fn lines(points: &(impl ExactSizeIterator<Item = Point> + Clone)) -> Html {
     let mut html = Html::default();
     let most = points.clone().map(|point| point.requests).fold(0.0, f64::max);
-    let label = format!("Requests per second: {} at most", words::rate(most));
+    let failed = points.clone().map(|point| point.errors).fold(0.0, f64::max);
+    let label = format!(
+        "Requests per second: {} at most; answered 5xx (dashed): {} at most",
+        words::rate(most),
+        words::rate(failed)
+    );
     html.raw("<svg class=\"chart\" viewBox=\"0 0 600 60\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"");
     html.text(&label).raw("\"><path class=\"base\" d=\"M0 59.5H600\"/>");
     let first = POINTS.saturating_sub(points.len());
@@ -68,7 +73,10 @@ mod tests {
         let html = lines(&[at(5.0, 0.0), at(10.0, 5.0)].into_iter()).into_string();
         assert!(html.contains("class=\"all\" d=\"M590 30.0L600 1.0\""), "{html}");
         assert!(html.contains("class=\"errors\" d=\"M590 59.0L600 30.0\""), "{html}");
-        assert!(html.contains("aria-label=\"Requests per second: 10.0 at most\""), "{html}");
+        assert!(
+            html.contains("aria-label=\"Requests per second: 10.0 at most; answered 5xx (dashed): 5.0 at most\""),
+            "{html}"
+        );
     }
 
     #[test]

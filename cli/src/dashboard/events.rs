@@ -15,7 +15,7 @@ use http::{Response, StatusCode};
 use http_body_util::{BodyExt as _, Full, StreamBody};
 use hyper::body::Frame;
 use tokio::sync::{OwnedSemaphorePermit, watch};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until};
 
 use super::Dashboard;
 use super::answer::{Body, of_type};
@@ -23,9 +23,10 @@ use super::board::{Patch, Snapshot};
 use super::html::Html;
 use super::inspection::{Inspection, inspect};
 use super::one::{Known, Parts};
-use super::overview::patch;
+use super::overview::{patch, whole};
 
-/// A stream is never silent for longer: so both ends see when the other is gone.
+/// A stream is never silent for longer, but for the time that a look takes: so both ends see when
+/// the other is gone.
 const BEAT: Duration = Duration::from_secs(15);
 /// A comment, which browsers leave aside.
 const SILENCE: &str = ":\n\n";
@@ -33,7 +34,7 @@ const SILENCE: &str = ":\n\n";
 /// Changes of all clusters since the snapshot `version`.
 pub fn of_all(dashboard: &Arc<Dashboard>, version: u64) -> Response<Body> {
     let Some(permit) = permit(dashboard) else { return full() };
-    let known = dashboard.board.past(version).unwrap_or_default();
+    let known = dashboard.board.past(version);
     let reader = All { newest: dashboard.board.subscribe(), known, _permit: permit };
     let events = stream::unfold(reader, |mut reader| async move {
         let event = reader.next().await?;
@@ -47,8 +48,8 @@ pub fn of_one(dashboard: &Arc<Dashboard>, name: ClusterName) -> Response<Body> {
     let Some(permit) = permit(dashboard) else { return full() };
     let newest = dashboard.board.subscribe();
     let dashboard = Arc::clone(dashboard);
-    let sent = dashboard.page(&name, |page| page.parts.clone());
-    let reader = One { dashboard, name, newest, sent, due: Instant::now(), _permit: permit };
+    // Whoever comes back shows what nobody here knows: everything is sent once.
+    let reader = One { dashboard, name, newest, sent: Parts::new(), due: Instant::now(), _permit: permit };
     let events = stream::unfold(reader, |mut reader| async move { Some((reader.next().await, reader)) });
     streaming(events)
 }
@@ -56,7 +57,8 @@ pub fn of_one(dashboard: &Arc<Dashboard>, name: ClusterName) -> Response<Body> {
 /// Of a page with all clusters.
 struct All {
     newest: watch::Receiver<Arc<Snapshot>>,
-    known: Arc<Snapshot>,
+    /// `None`: a page of long ago, such as one whose connection broke for a while.
+    known: Option<Arc<Snapshot>>,
     _permit: OwnedSemaphorePermit,
 }
 
@@ -77,8 +79,11 @@ impl All {
         let beat = Instant::now() + BEAT;
         loop {
             let newest = Arc::clone(&self.newest.borrow_and_update());
-            let patch = patch(&self.known, &newest);
-            self.known = newest;
+            let patch = match &self.known {
+                Some(known) => patch(known, &newest),
+                None => whole(&newest),
+            };
+            self.known = Some(newest);
             if !patch.is_empty() {
                 return Some(event(&patch));
             }
@@ -101,11 +106,9 @@ impl One {
             return SILENCE.to_owned();
         }
         let snapshot = Arc::clone(&self.newest.borrow_and_update());
-        let cells = snapshot.clusters.get(self.name.as_str());
-        let is_tunnelled = cells.is_some_and(|cells| cells.reached == "tunnel");
-        let seen = timeout(BEAT, inspect(&self.dashboard.session, &self.name, is_tunnelled)).await;
+        let is_tunnelled = snapshot.clusters.get(self.name.as_str()).is_some_and(|cells| cells.is_tunnelled);
+        let seen = inspect(&self.dashboard.session, &self.name, is_tunnelled).await;
         self.due = Instant::now() + self.dashboard.interval;
-        let Ok(seen) = seen else { return SILENCE.to_owned() };
         let parts = self.keep(&snapshot, &seen);
         let changed: Parts = parts.iter().filter(|(id, part)| self.sent.get(*id) != Some(*part)).map(pair).collect();
         self.sent = parts;
@@ -116,7 +119,7 @@ impl One {
     fn keep(&self, snapshot: &Snapshot, seen: &Inspection) -> Parts {
         self.dashboard.page(&self.name, |page| {
             if let Ok(traffic) = &seen.traffic {
-                page.history.add(traffic.clone(), Instant::now());
+                page.history.add(traffic.clone(), Instant::now(), self.dashboard.interval);
             }
             let known = Known { name: &self.name, snapshot, inspection: Some(seen), history: &page.history };
             page.parts = known.parts();

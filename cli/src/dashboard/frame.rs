@@ -29,7 +29,7 @@ impl Frame<'_> {
         html.raw("<link rel=\"icon\" href=\"").raw(root).raw("icon.svg\">");
         html.raw("<script src=\"").raw(root).raw("page.js\" defer></script></head>");
         html.raw("<body data-events=\"").text(events).raw("\">");
-        html.raw("<a class=\"skip\" href=\"#main\">Skip to the clusters</a>");
+        html.raw("<a class=\"skip\" href=\"#main\">Skip to the content</a>");
         html.raw("<header><a class=\"home\" href=\"").raw(if root.is_empty() { "./" } else { root });
         html.raw("\">kubectl clusters</a><span class=\"hub\">hub <b>").text(hub).raw("</b></span>");
         html.raw("<span id=\"live\" role=\"status\">as of when this page was opened</span></header>");

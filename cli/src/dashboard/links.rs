@@ -4,13 +4,14 @@
 //! rights. A gateway that agents link to itself tells nothing of them there.
 
 use api::cluster_name::ClusterName;
+use futures_util::future::join_all;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
 use kube::api::{Api, ListParams};
 
+use crate::namespace;
 use crate::session::{self, Session};
 use crate::trouble::{Result, Trouble};
-use crate::{namespace, walk};
 
 /// As the gateway's chart labels them.
 const SELECTOR: &str = "app.kubernetes.io/name=tunnel-server";
@@ -35,13 +36,14 @@ pub async fn of(session: &Session, cluster: &ClusterName) -> Result<Vec<Links>> 
     let listed = session.within(pods.list(&ListParams::default().labels(SELECTOR).limit(MOST))).await;
     let may = format!("you need `list` of pods and `get` of pods/proxy in the namespace {namespace}");
     let listed = listed.map_err(|trouble| trouble.remedied(may.clone()))?;
+    let named = listed.items.iter().filter_map(|pod| Some((pod.name_any(), port(pod)?)));
+    let asked = join_all(named.map(async |(server, port)| {
+        let path = format!("/api/v1/namespaces/{namespace}/pods/{server}:{port}/proxy/metrics");
+        (server, session.bounded(session::get(session.hub(), &path, "*/*")).await)
+    }));
     let mut found = Vec::new();
     let mut last = None;
-    for pod in listed.items {
-        let server = pod.name_any();
-        let Some(port) = port(&pod) else { continue };
-        let path = format!("/api/v1/namespaces/{namespace}/pods/{server}:{port}/proxy/metrics");
-        let told = walk::bounded(session, session::get(session.hub(), &path, "*/*")).await;
+    for (server, told) in asked.await {
         let links = told.as_ref().ok().map(|text| count(&String::from_utf8_lossy(text), cluster.as_str()));
         last = told.err().or(last);
         found.push(Links { server, links });

@@ -1,20 +1,22 @@
 //! One cluster: the way to it, its traffic, its failures.
 
+mod counts;
+
 use std::collections::BTreeMap;
 
 use api::cluster_name::ClusterName;
 
 use super::board::{Notice, Snapshot};
 use super::cells::{Cells, State};
-use super::chart;
 use super::frame::{self, Frame, dot};
 use super::html::Html;
 use super::inspection::{Inspection, hops};
 use super::links::Links;
 use super::overview::notices;
-use super::traffic::{History, Sum};
+use super::traffic::History;
 use super::words;
 use crate::hops::{self, Hop};
+use crate::mark::Mark;
 use crate::trouble::{self, Trouble};
 
 /// Markup by the place where it goes: what a page is made of, and what changes.
@@ -95,7 +97,7 @@ impl Known<'_> {
     }
 
     fn is_tunnelled(&self) -> bool {
-        self.cells().is_some_and(|cells| cells.reached == "tunnel")
+        self.cells().is_some_and(|cells| cells.is_tunnelled)
     }
 
     fn state(&self) -> Html {
@@ -113,7 +115,9 @@ impl Known<'_> {
         html.raw("<span class=\"pill ").raw(state.word()).raw("\">");
         dot(&mut html, state);
         html.text(&status).raw("</span>");
-        for word in [&cells.alias, &cells.version, &cells.labels].into_iter().filter(|word| !word.is_empty()) {
+        // Why the way ends is told beside it.
+        let reason = if status == cells.status { &*cells.reason } else { "" };
+        for word in [reason, &cells.alias, &cells.version, &cells.labels].into_iter().filter(|word| !word.is_empty()) {
             html.raw(" <span class=\"muted\">").text(word).raw("</span>");
         }
         html
@@ -148,7 +152,8 @@ impl Known<'_> {
         };
         for step in &seen.steps {
             let took = step.took.map(words::took).unwrap_or_default();
-            hop(&mut html, State::Good, step.hop, &took, &step.told);
+            let state = if step.mark == Mark::Good { State::Good } else { State::Warning };
+            hop(&mut html, state, step.hop, &took, &step.told);
         }
         let Some(end) = &seen.end else {
             html.raw("</ol>");
@@ -160,57 +165,10 @@ impl Known<'_> {
         }
         html.raw("</ol><p class=\"cause\">");
         html.text(&trouble::cause(&end.failure)).raw("</p>");
-        let remedy = hops::remedy(&end.failure, self.name.as_str());
+        let remedy = hops::remedy(end.hop, &end.failure, self.name.as_str());
         html.raw("<p class=\"remedy\">");
         words::prose(&mut html, &remedy);
         html.raw("</p>");
-        html
-    }
-
-    fn sum(&self) -> Option<Sum> {
-        self.history.sum()
-    }
-
-    fn traffic(&self) -> Html {
-        let mut html = Html::default();
-        let Some(sum) = self.sum() else { return self.nothing("No count yet.") };
-        let now = self.history.points().last();
-        html.raw("<dl class=\"figures\">");
-        let figures = [
-            ("requests / s", now.map_or_else(|| "…".to_owned(), |now| words::rate(now.requests))),
-            ("5xx / s", now.map_or_else(|| "…".to_owned(), |now| words::rate(now.errors))),
-            ("median", now.map_or_else(|| "…".to_owned(), |now| words::millis(now.median))),
-            ("99 %", now.map_or_else(|| "…".to_owned(), |now| words::millis(now.slowest))),
-            ("under way", words::count(positive(sum.in_flight - sum.streams))),
-            ("open watches", words::count(positive(sum.streams))),
-            ("exec, port-forward", words::count(positive(sum.upgrades))),
-            ("connections", words::count(positive(sum.connections))),
-        ];
-        for (name, figure) in figures {
-            html.raw("<div><dt>").raw(name).raw("</dt><dd>").text(&figure).raw("</dd></div>");
-        }
-        html.raw("</dl>");
-        html.part(&chart::lines(&self.history.points()));
-        if sum.circuit_open {
-            html.raw("<p class=\"cause\">The last dials failed: the gateway does not dial it for a moment.</p>");
-        }
-        html.raw("<p class=\"muted\">Counted by ").text(&sum.replicas.join(", "));
-        html.raw(". The questions of this page are among them.</p>");
-        html
-    }
-
-    fn answers(&self) -> Html {
-        let Some(sum) = self.sum() else { return self.nothing("No count yet.") };
-        let mut html = Html::default();
-        let codes = sum.codes.iter().map(|(code, count)| (meaning(*code), code.to_string(), *count));
-        tally(&mut html, "Answers by code", ["Code", "Answers"], codes.collect());
-        let sides = sum.sides.iter().map(|(side, count)| (side.clone(), String::new(), *count));
-        let sides: Vec<_> = sides.collect();
-        if sides.is_empty() {
-            html.raw("<p class=\"muted\">The gateway answered none with a failure of its own.</p>");
-        } else {
-            tally(&mut html, "Failures by side", ["Side that failed", "Failures"], sides);
-        }
         html
     }
 
@@ -236,36 +194,6 @@ impl Known<'_> {
         html
     }
 
-    fn failures(&self) -> Html {
-        let Some(sum) = self.sum() else { return self.nothing("No failure is known yet.") };
-        let mut html = Html::default();
-        if sum.failures.is_empty() {
-            return self.nothing("None since the gateway counts.");
-        }
-        html.raw("<table><caption class=\"unseen\">Recent failures, newest first</caption><thead><tr>");
-        for name in ["Time", "Side", "Code", "Who asked for what", "Cause"] {
-            html.raw("<th scope=\"col\">").raw(name).raw("</th>");
-        }
-        html.raw("</tr></thead><tbody>");
-        for failure in &sum.failures {
-            html.raw("<tr><td>");
-            words::moment(&mut html, failure.time);
-            html.raw("</td><td>")
-                .text(&failure.side)
-                .raw("</td><td>")
-                .text(&failure.code.to_string())
-                .raw("</td><td><b>");
-            html.text(&failure.verb).raw(" ").text(&failure.resource).raw("</b> <span class=\"muted\">");
-            html.text(&failure.user).raw("</span></td><td>").text(&failure.text);
-            if failure.untold > 0 {
-                html.raw(" <span class=\"muted\">and ").text(&words::count(failure.untold)).raw(" before it</span>");
-            }
-            html.raw("</td></tr>");
-        }
-        html.raw("</tbody></table>");
-        html
-    }
-
     fn nothing(&self, otherwise: &'static str) -> Html {
         let mut html = Html::default();
         let asks = self.inspection.is_none();
@@ -281,45 +209,13 @@ fn hop(html: &mut Html, state: State, hop: Hop, took: &str, told: &str) {
     html.raw("</span></li>");
 }
 
-/// A table of counts with bars as long as their parts of the largest.
-fn tally(html: &mut Html, caption: &'static str, heads: [&'static str; 2], rows: Vec<(String, String, u64)>) {
-    let most = rows.iter().map(|(_, _, count)| *count).max().unwrap_or(1).max(1);
-    html.raw("<table class=\"tally\"><caption class=\"unseen\">").raw(caption).raw("</caption><thead><tr>");
-    for name in heads {
-        html.raw("<th scope=\"col\">").raw(name).raw("</th>");
-    }
-    html.raw("</tr></thead><tbody>");
-    for (name, code, count) in rows {
-        html.raw("<tr><th scope=\"row\">");
-        if !code.is_empty() {
-            html.raw("<b>").text(&code).raw("</b> ");
-        }
-        html.text(&name).raw("</th><td>").text(&words::count(count));
-        html.part(&chart::bar(count, most)).raw("</td></tr>");
-    }
-    html.raw("</tbody></table>");
-}
-
-fn meaning(code: u16) -> String {
-    // nginx's convention, as in metrics.
-    if code == 499 {
-        return "Client left".to_owned();
-    }
-    let known = http::StatusCode::from_u16(code).ok();
-    known.and_then(|code| code.canonical_reason()).unwrap_or_default().to_owned()
-}
-
 fn linked(links: &[Links]) -> String {
     let told = links.iter().map(|Links { server, links }| match links {
         Some(links) => format!("{links} at {server}"),
         None => format!("{server} does not answer"),
     });
-    let told: Vec<_> = told.collect();
-    if told.is_empty() { "no tunnel-server runs in the gateway's namespace".to_owned() } else { told.join(", ") }
-}
-
-fn positive(number: i64) -> u64 {
-    u64::try_from(number).unwrap_or(0)
+    // None: they run elsewhere, or agents link to the gateway itself.
+    told.collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

@@ -36,8 +36,9 @@ pub fn page(snapshot: &Snapshot, view: View, hub: &str) -> String {
     counts(&mut html, snapshot);
     html.raw("<input type=\"search\" id=\"filter\" class=\"script\" placeholder=\"Filter by name, label, status …\" ");
     html.raw(
-        "aria-label=\"Show clusters whose name, labels or status have\" autocomplete=\"off\" spellcheck=\"false\">",
+        "aria-label=\"Show clusters with these words in name, alias, labels, status, version or cause\" autocomplete=\"off\" spellcheck=\"false\">",
     );
+    sorting(&mut html);
     views(&mut html, view);
     html.raw("</div><div id=\"notices\" role=\"status\">").part(&notices(&snapshot.notices)).raw("</div>");
     match view {
@@ -50,15 +51,20 @@ pub fn page(snapshot: &Snapshot, view: View, hub: &str) -> String {
     frame::end(html)
 }
 
+/// What a page has to show, whatever it shows now.
+pub fn whole(after: &Snapshot) -> Patch {
+    let mut parts = BTreeMap::from([("notices", notices(&after.notices))]);
+    parts.extend(State::ALL.into_iter().zip(after.counts()).map(|(state, count)| (place(state), number(count))));
+    Patch { whole: true, parts, ..after.since(&Snapshot::default()) }
+}
+
 /// What a page that shows `before` has to change to show `after`.
 pub fn patch(before: &Snapshot, after: &Snapshot) -> Patch {
     let mut patch = after.since(before);
     let mut parts = BTreeMap::new();
     for ((state, count), before) in State::ALL.into_iter().zip(after.counts()).zip(before.counts()) {
         if count != before {
-            let mut html = Html::default();
-            html.text(&words::count(count as u64));
-            parts.insert(place(state), html);
+            parts.insert(place(state), number(count));
         }
     }
     if after.notices != before.notices {
@@ -66,6 +72,12 @@ pub fn patch(before: &Snapshot, after: &Snapshot) -> Patch {
     }
     patch.parts = parts;
     patch
+}
+
+fn number(count: usize) -> Html {
+    let mut html = Html::default();
+    html.text(&words::count(count as u64));
+    html
 }
 
 /// Where a page has the number of clusters in this state.
@@ -87,6 +99,16 @@ fn counts(html: &mut Html, snapshot: &Snapshot) {
         html.raw("</b></button>");
     }
     html.raw("</div>");
+}
+
+/// For layouts without headings: tiles, and the table in a narrow window.
+fn sorting(html: &mut Html) {
+    html.raw("<label id=\"sort\" class=\"script\">Sort by <select>");
+    for (name, class) in COLUMNS {
+        html.raw("<option value=\"").text(class.split(' ').next().unwrap_or_default()).raw("\">").text(name);
+        html.raw("</option>");
+    }
+    html.raw("</select></label>");
 }
 
 fn views(html: &mut Html, view: View) {
@@ -258,6 +280,16 @@ mod tests {
         ] {
             assert!(page.contains(expected), "{expected}: {page}");
         }
+    }
+
+    #[test]
+    fn a_page_of_long_ago_is_told_everything() {
+        let now = Snapshot { notices: Vec::new(), ..snapshot() };
+        let patch = whole(&now);
+        assert!(patch.whole && patch.clusters.len() == 1, "{patch:?}");
+        let parts: Vec<_> = patch.parts.iter().map(|(id, html)| (*id, html.as_str())).collect();
+        let counts = [("count-bad", "1"), ("count-good", "0"), ("count-unknown", "0"), ("count-warning", "0")];
+        assert_eq!(parts, [&counts[..], &[("notices", "")]].concat(), "old counts and notices go");
     }
 
     #[test]

@@ -18,6 +18,9 @@
 
   const UNITS = { ms: 1, s: 1000, m: 60e3, h: 3600e3, d: 86400e3 };
   const STATES = ["bad", "warning", "unknown", "good"];
+  // "v1.9" is before "v1.35".
+  const collator = new Intl.Collator("en", { numeric: true });
+  const order = (a, b) => (typeof a === "number" ? (a < b ? -1 : a > b ? 1 : 0) : collator.compare(a, b));
   const key = {
     name: (row) => row.id,
     status: (row) => STATES.indexOf(row.dataset.state) + field(row, "status"),
@@ -29,16 +32,24 @@
     if (found) return Number(found[1]) * UNITS[found[2]];
     return text === "expired" ? -1 : Infinity;
   }
-  function sort(button) {
-    const head = button.closest("th"), name = button.dataset.sort;
-    const down = head.getAttribute("aria-sort") === "ascending";
-    for (const other of head.parentNode.children) other.removeAttribute("aria-sort");
-    head.setAttribute("aria-sort", down ? "descending" : "ascending");
-    const of = key[name] || ((row) => field(row, name));
+  const sorting = { by: "name", down: false };
+  const choice = document.querySelector("#sort select");
+  function arrange() {
+    const of = key[sorting.by] || ((row) => field(row, sorting.by));
     const keyed = [...rows.children].map((row) => [of(row), row.id, row]);
-    const order = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
-    keyed.sort(([a, x], [b, y]) => (order(a, b) || order(x, y)) * (down ? -1 : 1));
-    rows.append(...keyed.map(([, , row]) => row));
+    keyed.sort(([a, x], [b, y]) => (order(a, b) || order(x, y)) * (sorting.down ? -1 : 1));
+    // What is in its place stays there: a row that is moved loses the focus.
+    keyed.forEach(([, , row], place) => {
+      if (rows.children[place] !== row) rows.insertBefore(row, rows.children[place] || null);
+    });
+  }
+  function sort(by, down) {
+    Object.assign(sorting, { by, down });
+    choice.value = by;
+    for (const head of document.querySelectorAll("#clusters thead th")) head.removeAttribute("aria-sort");
+    const head = document.querySelector(`#clusters [data-sort="${by}"]`)?.closest("th");
+    head?.setAttribute("aria-sort", down ? "descending" : "ascending");
+    arrange();
   }
   const shown = new Set();
   function matches(row, words) {
@@ -60,7 +71,8 @@
     document.addEventListener("click", (event) => {
       const button = event.target.closest("button");
       if (!button) return;
-      if (button.dataset.sort) sort(button);
+      const by = button.dataset.sort;
+      if (by) sort(by, sorting.by === by && !sorting.down);
       if (button.dataset.show) {
         const state = button.dataset.show;
         button.setAttribute("aria-pressed", shown.delete(state) ? "false" : (shown.add(state), "true"));
@@ -68,6 +80,8 @@
       }
     });
     filter.addEventListener("input", choose);
+    choice.addEventListener("change", () => sort(choice.value, false));
+    if (choice.value !== sorting.by) sort(choice.value, false); // as the browser remembers it
     if (filter.value) choose();
   }
 
@@ -79,8 +93,7 @@
     const link = row.querySelector("a");
     link.textContent = name;
     link.href = "clusters/" + encodeURIComponent(name);
-    const next = [...rows.children].find((other) => other.id > row.id);
-    rows.insertBefore(row, next || null);
+    rows.append(row); // and then to its place
     return row;
   }
   function change(name, fields, news) {
@@ -95,43 +108,74 @@
       if (field === "status" && words !== "Asking") news.push(`${name} is ${words}`);
     }
   }
-  const ZONE = { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false };
+  const CLOCK = { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false };
+  const DATE = { year: "numeric", month: "2-digit", day: "2-digit", ...CLOCK };
   function times(place) {
     for (const time of place.querySelectorAll("time")) {
       time.title = time.textContent;
-      time.textContent = new Date(time.dateTime).toLocaleTimeString([], ZONE);
+      const then = new Date(time.dateTime), is_today = then.toDateString() === new Date().toDateString();
+      time.textContent = then.toLocaleString([], is_today ? CLOCK : DATE);
     }
   }
+  // A part in which somebody selects text waits until they have done so.
+  const held = new Map();
+  function put(id) {
+    const place = byId(id), selection = getSelection();
+    if (place && !selection.isCollapsed && place.contains(selection.anchorNode)) return;
+    const markup = held.get(id);
+    held.delete(id);
+    if (!place) return;
+    place.innerHTML = markup; // from the program, which escapes what others say
+    times(place);
+  }
+  document.addEventListener("selectionchange", () => {
+    for (const id of [...held.keys()]) put(id);
+  });
   function apply(patch) {
     const news = [];
+    if (patch.whole) patch.gone = [...rows.children].map((row) => row.id.slice(2)).filter((name) => !patch.clusters?.[name]);
     for (const [name, fields] of Object.entries(patch.clusters || {})) change(name, fields, news);
     for (const name of patch.gone || []) {
       byId("c-" + name)?.remove();
       news.push(`${name} is gone`);
     }
     for (const [id, markup] of Object.entries(patch.parts || {})) {
-      const place = byId(id);
-      if (!place) continue;
-      place.innerHTML = markup; // from the program, which escapes what others say
-      times(place);
+      held.set(id, markup);
+      put(id);
     }
-    if (rows && (patch.clusters || patch.gone)) choose();
+    if (rows && (patch.clusters || patch.gone)) {
+      arrange();
+      choose();
+    }
     if (news.length) {
       const rest = news.length - MOST_SAID;
       said.textContent = news.slice(0, MOST_SAID).join(", ") + (rest > 0 ? `, and ${rest} more changes` : "");
     }
   }
 
-  const events = new EventSource(document.body.dataset.events);
   const state = (text, on) => {
     if (live.textContent !== text) live.textContent = text;
     live.className = on ? "on" : "off";
   };
-  events.onopen = () => state("live", true);
-  events.onmessage = (event) => {
-    apply(JSON.parse(event.data));
-    document.body.dataset.changes = Number(document.body.dataset.changes || 0) + 1;
-  };
-  events.onerror = () => state("not connected: is `kubectl clusters dashboard` still running?", false);
+  let events = null;
+  function connect() {
+    events = new EventSource(document.body.dataset.events);
+    events.onopen = () => state("live", true);
+    events.onmessage = (event) => {
+      apply(JSON.parse(event.data));
+      document.body.dataset.changes = Number(document.body.dataset.changes || 0) + 1;
+    };
+    // A browser that was answered does not ask again by itself.
+    events.onerror = () => state(events.readyState === EventSource.CLOSED
+      ? "not live: too many of these pages are open; close some, and load this one again"
+      : "not connected: is the program that printed this address still running?", false);
+  }
+  // A browser has six connections to a server for all its tabs: those that nobody sees give theirs back.
+  document.addEventListener("visibilitychange", () => {
+    events?.close();
+    events = null;
+    if (!document.hidden) connect();
+  });
+  if (!document.hidden) connect();
   times(document);
 })();

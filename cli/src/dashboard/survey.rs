@@ -125,7 +125,13 @@ impl Secrets {
             Ok(known) => (self.known, self.notice) = (known, None),
             Err(trouble) => {
                 let what = format!("Agents, aliases and when credentials end are not shown: {}", trouble.what);
-                self.notice = Some(Notice { what, remedy: trouble.remedy });
+                let remedy = match &*trouble.remedy {
+                    "" => {
+                        "you need `list` of Secrets in the namespace of the clusters: `kubectl clusters list` shows the same"
+                    }
+                    remedy => remedy,
+                };
+                self.notice = Some(Notice { what, remedy: remedy.to_owned() });
             }
         }
     }

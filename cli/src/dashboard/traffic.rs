@@ -13,8 +13,12 @@ use tokio::time::Instant;
 const POINTS: usize = 60;
 /// Replicas kept: more than there are.
 const REPLICAS: usize = 16;
-/// A replica that has not answered for so long is not counted.
+/// A replica that has not answered for so long is not counted, nor one that was not heard in so
+/// many looks.
 const LATELY: Duration = Duration::from_mins(1);
+const LOOKS: u32 = 6;
+/// Readings that are closer say nothing of a second: those of two pages of one cluster.
+const CLOSEST: Duration = Duration::from_millis(500);
 /// Failures shown.
 const FAILURES: usize = 20;
 
@@ -72,9 +76,14 @@ pub struct Sum {
 // === impl History ===
 
 impl History {
-    /// A replica answered at `now`.
-    pub fn add(&mut self, traffic: Traffic, now: Instant) {
-        self.replicas.retain(|_, replica| now.duration_since(replica.read) < LATELY);
+    /// A replica answered at `now`. Somebody looks each `interval`.
+    pub fn add(&mut self, traffic: Traffic, now: Instant, interval: Duration) {
+        let lately = LATELY.max(interval.saturating_mul(LOOKS));
+        self.replicas.retain(|_, replica| now.duration_since(replica.read) < lately);
+        let is_close = |known: &Replica| now.duration_since(known.read) < CLOSEST;
+        if self.replicas.get(&traffic.replica).is_some_and(is_close) {
+            return;
+        }
         let before = self.replicas.remove(&traffic.replica);
         let rates = before.as_ref().map(|before| Rates::between(before, &traffic, now)).unwrap_or_default();
         let has_rates = before.is_some();
@@ -206,6 +215,8 @@ mod tests {
 
     use super::*;
 
+    const EACH: Duration = Duration::from_secs(5);
+
     fn bucket(most: Option<u64>, count: u64) -> Bucket {
         Bucket { most_micros: most.map(|millis| millis * 1000), count }
     }
@@ -227,17 +238,17 @@ mod tests {
     async fn rates_are_of_two_readings_of_the_same_replica() {
         let (mut history, start) = (History::default(), Instant::now());
         let at = |seconds| start + Duration::from_secs(seconds);
-        history.add(reading("one", 1, 100, 0), at(0));
+        history.add(reading("one", 1, 100, 0), at(0), EACH);
         assert_eq!((history.points().len(), history.sum().unwrap().codes[&200]), (0, 100));
-        history.add(reading("other", 1, 7, 7), at(5));
+        history.add(reading("other", 1, 7, 7), at(5), EACH);
         assert_eq!(history.points().len(), 0, "each counts its own");
-        history.add(reading("one", 1, 190, 10), at(10));
+        history.add(reading("one", 1, 190, 10), at(10), EACH);
         let point = history.points().next().unwrap();
         assert_eq!((point.requests, point.errors), (10.0, 1.0));
         // Half of 100 is within the first bucket of 90, 99 within the second of 10.
         let near = |found: Option<f64>, expected: f64| (found.unwrap() - expected).abs() < 0.01;
         assert!(near(point.median, 10.0 * 50.0 / 90.0) && near(point.slowest, 10.0 + 90.0 * 9.0 / 10.0), "{point:?}");
-        history.add(reading("other", 1, 17, 7), at(15));
+        history.add(reading("other", 1, 17, 7), at(15), EACH);
         let point = history.points().last().unwrap();
         assert!(near(Some(point.requests), 11.0), "the sum over both");
         assert_eq!(history.sum().unwrap().replicas, ["one", "other"]);
@@ -246,11 +257,22 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_replica_that_began_anew_counts_from_nothing() {
         let (mut history, start) = (History::default(), Instant::now());
-        history.add(reading("one", 1, 100, 0), start);
-        history.add(reading("one", 2, 500, 0), start + Duration::from_secs(5));
+        history.add(reading("one", 1, 100, 0), start, EACH);
+        history.add(reading("one", 2, 500, 0), start + Duration::from_secs(5), EACH);
         assert_eq!(history.points().next().unwrap(), Point::default());
-        history.add(reading("other", 1, 5, 0), start + LATELY + Duration::from_secs(5));
+        history.add(reading("other", 1, 5, 0), start + LATELY + Duration::from_secs(5), EACH);
         assert_eq!(history.sum().unwrap().replicas, ["other"], "one is gone");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn rare_looks_have_rates_and_two_pages_make_no_spikes() {
+        let (mut history, start, each) = (History::default(), Instant::now(), Duration::from_mins(1));
+        history.add(reading("one", 1, 0, 0), start, each);
+        history.add(reading("one", 1, 120, 0), start + each, each);
+        history.add(reading("one", 1, 130, 0), start + each + Duration::from_millis(3), each);
+        history.add(reading("one", 1, 240, 0), start + 2 * each, each);
+        let rates: Vec<_> = history.points().map(|point| point.requests).collect();
+        assert_eq!(rates, [2.0, 2.0]);
     }
 
     #[tokio::test(start_paused = true)]
@@ -258,7 +280,7 @@ mod tests {
         let failed = |time, code, untold| RecentFailure { time, code, untold, ..RecentFailure::default() };
         let recent_failures = vec![failed(1, 503, 0), failed(2, 502, 0), failed(3, 503, 0), failed(4, 503, 5)];
         let mut history = History::default();
-        history.add(Traffic { recent_failures, ..Traffic::default() }, Instant::now());
+        history.add(Traffic { recent_failures, ..Traffic::default() }, Instant::now(), EACH);
         let told: Vec<_> = history.sum().unwrap().failures.iter().map(|one| (one.time, one.untold)).collect();
         assert_eq!(told, [(4, 6), (2, 0), (1, 0)]);
     }

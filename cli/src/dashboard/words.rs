@@ -30,7 +30,7 @@ pub fn rate(per_second: f64) -> String {
     }
 }
 
-/// `-` where there is none.
+/// `–` where there is none.
 pub fn millis(millis: Option<f64>) -> String {
     match millis {
         None => "–".to_owned(),
@@ -48,7 +48,7 @@ pub fn took(span: Duration) -> String {
 pub fn moment(html: &mut Html, millis: i64) {
     let time = OffsetDateTime::from_unix_timestamp(millis / 1000).unwrap_or(OffsetDateTime::UNIX_EPOCH);
     let whole = time.format(&Rfc3339).unwrap_or_default();
-    let clock = format!("{:02}:{:02}:{:02}", time.hour(), time.minute(), time.second());
+    let clock = format!("{} {:02}:{:02}:{:02}", time.date(), time.hour(), time.minute(), time.second());
     html.raw("<time datetime=\"").text(&whole).raw("\">").text(&clock).raw(" UTC</time>");
 }
 
@@ -79,7 +79,7 @@ mod tests {
     fn a_moment_is_told_in_utc() {
         let mut html = Html::default();
         moment(&mut html, 1_795_492_044_123);
-        assert_eq!(html.as_str(), "<time datetime=\"2026-11-24T03:47:24Z\">03:47:24 UTC</time>");
+        assert_eq!(html.as_str(), "<time datetime=\"2026-11-24T03:47:24Z\">2026-11-24 03:47:24 UTC</time>");
     }
 
     #[test]

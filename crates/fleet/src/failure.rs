@@ -65,7 +65,7 @@ impl Failure {
     }
 
     /// No answer `within` that time.
-    pub(crate) fn late(within: Duration) -> Self {
+    pub fn late(within: Duration) -> Self {
         Self::new(Kind::Late, format!("no answer within {within:?}"))
     }
 
@@ -124,6 +124,9 @@ impl Failure {
             (Some(Side::Caller), Kind::Answered(401)) => "renew the credential for the hub",
             (Some(Side::Caller), Kind::Unanswered) => {
                 "see that the credential in the kubeconfig can be got: `kubectl version`"
+            }
+            (Some(Side::Caller), Kind::Answered(403)) if self.cluster.is_none() => {
+                "ask the hub's administrator for that verb on that resource"
             }
             (Some(Side::Caller), Kind::Answered(403)) => {
                 "ask the hub's administrator for the verb on clustergateways/proxy, for this cluster"

@@ -8,10 +8,10 @@ use fleet::Failure;
 use super::unseen;
 use crate::expiry::now;
 use crate::findings::{self, Finding};
-use crate::hops;
+use crate::hops::{self, Hop};
 use crate::look::{registered, version};
 use crate::progress::Line;
-use crate::reach::whoami;
+use crate::reach::{is_refused_by_hub, whoami};
 use crate::row::{Facts, Row};
 use crate::session::Session;
 use crate::trouble::Result;
@@ -40,7 +40,10 @@ pub async fn look(session: &Session, name: Option<&ClusterName>) -> Result<Vec<F
     let names: Vec<_> = all.iter().map(|cluster| cluster.name.clone()).collect();
     let asked = session.fleet.each(names, session.limits(), |name, client| async move {
         let answer = version(&client).await?;
-        whoami(session, &name).await?;
+        match whoami(session, &name).await {
+            Err(failure) if is_refused_by_hub(&failure) => {} // it answers those who may only read
+            asked => drop(asked?),
+        }
         Ok::<_, Failure>(answer)
     });
     let mut line = Line::new("checked");
@@ -49,11 +52,9 @@ pub async fn look(session: &Session, name: Option<&ClusterName>) -> Result<Vec<F
     let mut known: HashMap<_, _> = known.unwrap_or_default();
     let found = all.into_iter().zip(outcomes).flat_map(|(cluster, outcome)| {
         let name = cluster.name.to_string();
-        let remedy = outcome
-            .result
-            .as_ref()
-            .err()
-            .map(|failure| format!("{}; `kubectl clusters probe {name}` tells more", hops::remedy(failure, &name)));
+        let remedy = outcome.result.as_ref().err().map(|failure| {
+            format!("{}; `kubectl clusters probe {name}` tells more", hops::remedy(Hop::of(failure), failure, &name))
+        });
         let remedy = remedy.unwrap_or_default();
         let insecure = cluster.insecure;
         let facts = Facts { registered: known.remove(&name), cluster, answer: Some(outcome.result), agents: None };

@@ -7,6 +7,7 @@
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::thread;
 
 use tempfile::NamedTempFile;
 
@@ -47,7 +48,13 @@ fn start(file: &Path) -> std::io::Result<()> {
         "xdg-open"
     };
     let quiet = Stdio::null;
-    Command::new(program).arg(file).stdin(quiet()).stdout(quiet()).stderr(quiet()).spawn().map(drop)
+    let mut opener = Command::new(program).arg(file).stdin(quiet()).stdout(quiet()).stderr(quiet()).spawn()?;
+    thread::spawn(move || {
+        if opener.wait().is_ok_and(|status| !status.success()) {
+            output::say(&format!("{program} failed to open a browser: open the address above"));
+        }
+    });
+    Ok(())
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ fn snapshot(reached: &str) -> Snapshot {
     let cells = Cells {
         status: "Ready",
         reached: reached.into(),
+        is_tunnelled: reached == "tunnel",
         alias: EVIL.into(),
         endpoint: EVIL.into(),
         ..Cells::default()
@@ -68,7 +69,7 @@ async fn what_others_say_is_no_markup() {
     };
     let traffic = Traffic { replica: text(), recent_failures: vec![failed], ..Traffic::default() };
     let mut history = History::default();
-    history.add(traffic.clone(), Instant::now());
+    history.add(traffic.clone(), Instant::now(), Duration::from_secs(5));
     let links = Some(Err(Trouble::failed(EVIL, EVIL)));
     let end = Some(End { hop: Hop::Member, failure: Failure::own(EVIL) });
     let seen = Inspection { steps: vec![step(Hop::Hub, EVIL)], end, traffic: Err(Trouble::failed(EVIL, EVIL)), links };
