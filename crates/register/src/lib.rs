@@ -5,6 +5,7 @@
 //! writes is data. Every refusal names the field at fault and the way out, and none repeats a
 //! value: refusals become Events, which more people read than Secrets.
 
+pub mod csr;
 pub mod endpoints;
 pub mod kubeconfig;
 mod refused;

@@ -33,6 +33,7 @@ pub const TARGETS: &[Target] = &[
     target!(audit_uri, 50_000),
     target!(cgroup, 5_000),
     target!(connect_head, 10_000),
+    target!(csr, 20_000),
     target!(destination, 50_000),
     target!(exec_output, 20_000),
     target!(exec_words, 10_000),

@@ -5,6 +5,7 @@ pub mod access;
 pub mod audit_uri;
 pub mod cgroup;
 pub mod connect_head;
+pub mod csr;
 pub mod destination;
 pub mod exec_output;
 pub mod exec_words;

@@ -25,6 +25,7 @@ targets!(
     audit_uri,
     cgroup,
     connect_head,
+    csr,
     destination,
     exec_output,
     exec_words,

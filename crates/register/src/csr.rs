@@ -1,0 +1,166 @@
+//! Which certificate requests (`certificates.k8s.io/v1`) are those of Open Cluster Management's
+//! agents, and what may be done about them without asking a person.
+//!
+//! A certificate that is signed for one of these is a cluster's identity on the hub. So a request
+//! is recognized when it is exactly what an agent writes, and nothing else: names are compared
+//! whole, for `c1` must not get a certificate as `c10`. What is not recognized is left to people.
+//! <https://github.com/open-cluster-management-io/ocm/tree/main/pkg/registration>
+
+mod request;
+
+use self::request::Subject;
+
+pub use self::request::Mistake;
+
+/// The signer of clients' certificates.
+pub const SIGNER: &str = "kubernetes.io/kube-apiserver-client";
+/// Label that names the cluster.
+pub const CLUSTER_LABEL: &str = "open-cluster-management.io/cluster-name";
+/// What the organization of a cluster's agents begins with, and their common name.
+const PREFIX: &str = "system:open-cluster-management:";
+/// The organization of all clusters' agents.
+const ALL_CLUSTERS: &str = "system:open-cluster-management:managed-clusters";
+const REQUIRED_USAGES: [&str; 2] = ["digital signature", "client auth"];
+const OPTIONAL_USAGE: &str = "key encipherment";
+/// Characters of a namespace's name, which a cluster's is too (RFC 1123 label).
+const LONGEST_CLUSTER: usize = 63;
+/// Characters of an agent's name.
+const LONGEST_AGENT: usize = 253;
+
+/// A request as its object has it.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// `spec.signerName`.
+    pub signer: &'a str,
+    /// The value of [`CLUSTER_LABEL`].
+    pub label: Option<&'a str>,
+    /// `spec.request`, decoded: PEM.
+    pub pem: &'a [u8],
+    /// `spec.usages`.
+    pub usages: &'a [String],
+}
+
+/// A request of a cluster's agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recognized {
+    pub cluster: String,
+    pub agent: String,
+}
+
+/// Why a request is not recognized. Whoever made it chose its words: none is repeated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Unrecognized {
+    #[error("spec.signerName is not {SIGNER}")]
+    Signer,
+    #[error("the label {CLUSTER_LABEL} is missing, or is not the cluster of the request")]
+    Label,
+    #[error("spec.usages are not \"digital signature\" and \"client auth\", with or without \"key encipherment\"")]
+    Usages,
+    #[error("spec.request: {0}")]
+    Request(#[from] Mistake),
+    #[error("the common name is not {PREFIX}<cluster>:<agent>")]
+    CommonName,
+    #[error(
+        "the organizations are not {PREFIX}<cluster>, with or without {ALL_CLUSTERS}, of the cluster in the common name"
+    )]
+    Organizations,
+}
+
+/// Whose request it is.
+#[derive(Debug, Clone, Copy)]
+pub struct Requester<'a> {
+    /// `spec.username`: as the hub authenticated them.
+    pub user: &'a str,
+    /// The `spec.hubAcceptsClient` of the cluster in the request.
+    pub is_accepted: bool,
+    /// Users whose requests for a first certificate are approved without a person.
+    pub trusted: &'a [String],
+}
+
+/// What may be done about a recognized request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Judgement {
+    /// An agent renews its own certificate: approved if the hub's review also allows it the verb
+    /// `renew`.
+    Renewal,
+    /// A first certificate, asked for by somebody who is trusted with that.
+    FirstJoin,
+    /// A person decides.
+    Person,
+}
+
+// === impl Request ===
+
+impl Request<'_> {
+    /// Whose agent it is of, if it is exactly what an agent writes.
+    pub fn recognize(&self) -> Result<Recognized, Unrecognized> {
+        if self.signer != SIGNER {
+            return Err(Unrecognized::Signer);
+        }
+        if !are_usages(self.usages) {
+            return Err(Unrecognized::Usages);
+        }
+        let subject = request::subject(self.pem)?;
+        let recognized = recognized(&subject.common_name).ok_or(Unrecognized::CommonName)?;
+        if !are_organizations(&subject, &recognized.cluster) {
+            return Err(Unrecognized::Organizations);
+        }
+        if self.label != Some(&recognized.cluster) {
+            return Err(Unrecognized::Label);
+        }
+        Ok(recognized)
+    }
+}
+
+/// All that are required, each once, and none that is not known.
+fn are_usages(usages: &[String]) -> bool {
+    let mut usages: Vec<_> = usages.iter().map(String::as_str).filter(|usage| *usage != OPTIONAL_USAGE).collect();
+    usages.sort_unstable();
+    let mut required = REQUIRED_USAGES;
+    required.sort_unstable();
+    usages == required
+}
+
+/// Reads `system:open-cluster-management:<cluster>:<agent>`.
+fn recognized(common_name: &str) -> Option<Recognized> {
+    let (cluster, agent) = common_name.strip_prefix(PREFIX)?.split_once(':')?;
+    let is_agent =
+        (1..=LONGEST_AGENT).contains(&agent.len()) && agent.bytes().all(|byte| byte.is_ascii_graphic() && byte != b':');
+    (is_label(cluster) && is_agent).then(|| Recognized { cluster: cluster.to_owned(), agent: agent.to_owned() })
+}
+
+/// RFC 1123, in lower case.
+fn is_label(name: &str) -> bool {
+    (1..=LONGEST_CLUSTER).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+        && !name.starts_with('-')
+        && !name.ends_with('-')
+}
+
+fn are_organizations(subject: &Subject, cluster: &str) -> bool {
+    let own = format!("{PREFIX}{cluster}");
+    let mut organizations: Vec<_> = subject.organizations.iter().map(String::as_str).collect();
+    organizations.sort_unstable();
+    let mut both = [&*own, ALL_CLUSTERS];
+    both.sort_unstable();
+    // A cluster called "managed-clusters" would have both in one.
+    own != ALL_CLUSTERS && (organizations == [&*own] || organizations == both)
+}
+
+// === impl Recognized ===
+
+impl Recognized {
+    /// What may be done, by whose request it is. Nothing is ever denied: a no is a person's.
+    pub fn judge(&self, requester: Requester<'_>) -> Judgement {
+        if requester.user == format!("{PREFIX}{}:{}", self.cluster, self.agent) {
+            return if requester.is_accepted { Judgement::Renewal } else { Judgement::Person };
+        }
+        if requester.trusted.iter().any(|trusted| trusted == requester.user) {
+            return Judgement::FirstJoin;
+        }
+        Judgement::Person
+    }
+}
+
+#[cfg(test)]
+mod tests;
