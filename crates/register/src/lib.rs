@@ -5,9 +5,11 @@
 //! writes is data. Every refusal names the field at fault and the way out, and none repeats a
 //! value: refusals become Events, which more people read than Secrets.
 
+pub mod claims;
 pub mod csr;
 pub mod endpoints;
 pub mod kubeconfig;
 mod refused;
+pub mod removals;
 
 pub use self::refused::Refused;

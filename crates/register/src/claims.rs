@@ -1,0 +1,165 @@
+//! One name, one owner: which object registers which cluster.
+//!
+//! Objects of several sources and namespaces may claim the same name. The first has it for as long
+//! as it lives, and a person's Secret always. What stands in the Secret decides over what is known
+//! here, so that a restart changes nobody's cluster.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// An object of the hub, as one source reads it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Object {
+    /// `capi`, `kubeconfig` and so on.
+    pub source: &'static str,
+    /// `group/Kind/namespace/name`.
+    pub reference: String,
+}
+
+/// What an object wants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    /// Of the cluster.
+    pub name: String,
+    pub uid: String,
+    /// RFC 3339, in UTC: texts that sort as the moments do.
+    pub created: String,
+    pub wish: Wish,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wish {
+    /// A Secret with this hash.
+    Register(String),
+    /// What it says makes no cluster. What was registered of it before stays.
+    Refused,
+    /// It is not to be followed for now.
+    Paused,
+}
+
+/// Who has the Secret of a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Holder {
+    Nobody,
+    /// It was not made here: it is never touched.
+    Person,
+    Object {
+        object: Object,
+        uid: String,
+        hash: String,
+        /// Whether it is certain that the object is no more.
+        is_gone: bool,
+    },
+}
+
+/// What is to be done about a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step<'a> {
+    /// Everything is as it should be, or is a person's.
+    Keep,
+    /// The Secret is to say what this object does.
+    Write(&'a Object),
+    /// This object has the name, and cannot use it.
+    Refuse(&'a Object),
+    /// Its object does not show, which is not yet to say that it is gone.
+    Wait,
+    /// Nobody claims it any more.
+    Remove,
+}
+
+/// What is to be done, and who claims a name that is another's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdict<'a> {
+    pub step: Step<'a>,
+    pub losers: Vec<&'a Object>,
+}
+
+/// All claims that are known.
+#[derive(Debug, Default)]
+pub struct Claims {
+    objects: HashMap<Object, Claim>,
+    names: BTreeMap<String, BTreeSet<Object>>,
+}
+
+// === impl Claims ===
+
+impl Claims {
+    /// An object was seen. Returns the names to judge anew.
+    pub fn put(&mut self, object: Object, claim: Claim) -> Vec<String> {
+        if self.objects.get(&object) == Some(&claim) {
+            return Vec::new();
+        }
+        let mut names = self.remove(&object);
+        names.retain(|name| *name != claim.name);
+        names.push(claim.name.clone());
+        self.names.entry(claim.name.clone()).or_default().insert(object.clone());
+        self.objects.insert(object, claim);
+        names
+    }
+
+    /// An object is not seen any more. Returns the name to judge anew, if it claimed one.
+    pub fn remove(&mut self, object: &Object) -> Vec<String> {
+        let Some(Claim { name, .. }) = self.objects.remove(object) else { return Vec::new() };
+        if let Some(objects) = self.names.get_mut(&name) {
+            objects.remove(object);
+            if objects.is_empty() {
+                self.names.remove(&name);
+            }
+        }
+        vec![name]
+    }
+
+    pub fn get(&self, object: &Object) -> Option<&Claim> {
+        self.objects.get(object)
+    }
+
+    /// Every object that is known.
+    pub fn objects(&self) -> impl Iterator<Item = (&Object, &Claim)> {
+        self.objects.iter()
+    }
+
+    /// What is to be done about `name`, whose Secret `holder` has.
+    pub fn judge(&self, name: &str, holder: &Holder) -> Verdict<'_> {
+        let mut candidates: Vec<_> = self.names.get(name).into_iter().flatten().collect();
+        candidates.sort_by_key(|object| {
+            let claim = &self.objects[*object];
+            (&claim.created, &claim.uid, *object)
+        });
+        let owner = match holder {
+            Holder::Person => return Verdict { step: Step::Keep, losers: candidates },
+            Holder::Nobody => candidates.first().copied(),
+            Holder::Object { object, uid, is_gone, .. } => {
+                // One that was made anew by the same name goes on; one that was only renamed, too.
+                let is_it = |candidate: &&&Object| **candidate == object || self.objects[**candidate].uid == *uid;
+                let same = candidates.iter().find(is_it).copied();
+                if same.is_none() && !is_gone {
+                    return Verdict { step: Step::Wait, losers: candidates };
+                }
+                same.or(candidates.first().copied())
+            }
+        };
+        let step = match owner {
+            None if *holder == Holder::Nobody => Step::Keep,
+            None => Step::Remove,
+            Some(owner) => self.step(owner, holder),
+        };
+        candidates.retain(|object| Some(*object) != owner);
+        Verdict { step, losers: candidates }
+    }
+
+    fn step<'a>(&self, owner: &'a Object, holder: &Holder) -> Step<'a> {
+        let claim = &self.objects[owner];
+        match (&claim.wish, holder) {
+            (Wish::Paused, _) => Step::Keep,
+            (Wish::Refused, _) => Step::Refuse(owner),
+            (Wish::Register(hash), Holder::Object { object, uid, hash: written, .. })
+                if hash == written && object == owner && *uid == claim.uid =>
+            {
+                Step::Keep
+            }
+            (Wish::Register(_), _) => Step::Write(owner),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,195 @@
+//! When the end of an object is the end of its cluster's registration.
+//!
+//! An object that is merely not listed may come back: its list was cut, its kind is being replaced,
+//! somebody pointed us at another hub. Many that go at once are rather a mistake than a wish. Who
+//! asks says what was seen, and when; nothing here looks at a clock.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use crate::claims::Object;
+
+/// Between two complete lists without an object, for it to be gone.
+pub const BETWEEN_LISTS: Duration = Duration::from_mins(1);
+/// A removal waits so long for others of the same moment: a namespace or a kind that is deleted
+/// takes its objects with it within this.
+pub const MOMENT: Duration = Duration::from_millis(700);
+/// In which removals are counted.
+pub const WINDOW: Duration = Duration::from_mins(1);
+/// What waits for having come with too many waits until it has been gone for so long.
+pub const HELD: Duration = Duration::from_mins(10);
+/// Of the clusters of a source, one in so many may go within [`WINDOW`], if that is more than the
+/// limit.
+const SHARE: usize = 10;
+
+/// A moment, since the program began.
+pub type Moment = Duration;
+
+/// Objects that are not there.
+#[derive(Debug)]
+pub struct Removals {
+    /// Removals of one source within [`WINDOW`].
+    limit: usize,
+    absent: HashMap<Object, Absence>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Absence {
+    /// Not in a list, first at this moment.
+    Missing(Moment),
+    Gone(Moment),
+}
+
+/// Whether a registration may be removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum May {
+    /// Its object may live.
+    No,
+    Now,
+    At(Moment),
+    /// Too many go at once.
+    Held {
+        until: Moment,
+    },
+}
+
+// === impl Removals ===
+
+impl Removals {
+    pub fn new(limit: usize) -> Self {
+        Self { limit, absent: HashMap::new() }
+    }
+
+    /// It is there, or is there again.
+    pub fn present(&mut self, object: &Object) {
+        self.absent.remove(object);
+    }
+
+    /// Its deletion was seen.
+    pub fn deleted(&mut self, object: Object, now: Moment) {
+        let absence = self.absent.entry(object).or_insert(Absence::Gone(now));
+        if let Absence::Missing(_) = absence {
+            *absence = Absence::Gone(now);
+        }
+    }
+
+    /// It is not in a complete list.
+    pub fn missing(&mut self, object: Object, now: Moment) {
+        let absence = self.absent.entry(object).or_insert(Absence::Missing(now));
+        if let Absence::Missing(first) = *absence
+            && now >= first + BETWEEN_LISTS
+        {
+            *absence = Absence::Gone(now);
+        }
+    }
+
+    pub fn is_gone(&self, object: &Object) -> bool {
+        matches!(self.absent.get(object), Some(Absence::Gone(_)))
+    }
+
+    /// Whether the registration of `object` may go, when its source has `registered` clusters.
+    pub fn may(&self, object: &Object, now: Moment, registered: usize) -> May {
+        let Some(Absence::Gone(since)) = self.absent.get(object).copied() else { return May::No };
+        if now < since + MOMENT {
+            return May::At(since + MOMENT);
+        }
+        // Around its own end: who came first is no safer from a mistake than who came last.
+        let together = self.absent.iter().filter(|(other, absence)| {
+            let near = |moment: Moment| moment.abs_diff(since) < WINDOW;
+            other.source == object.source && matches!(absence, Absence::Gone(moment) if near(*moment))
+        });
+        if together.count() <= self.limit.max(registered / SHARE) {
+            return May::Now;
+        }
+        let until = since + HELD;
+        if now >= until { May::Now } else { May::Held { until } }
+    }
+
+    /// Forgets those whose registrations are removed, once they no longer count.
+    pub fn forget(&mut self, now: Moment, is_registered: impl Fn(&Object) -> bool) {
+        let counts = |moment: &Moment| now < *moment + WINDOW;
+        self.absent.retain(|object, absence| match absence {
+            Absence::Missing(_) => is_registered(object),
+            Absence::Gone(moment) => counts(moment) || is_registered(object),
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn object(number: usize) -> Object {
+        Object { source: "capi", reference: number.to_string() }
+    }
+
+    #[test]
+    fn what_was_seen_deleted_goes_after_a_moment() {
+        let mut removals = Removals::new(20);
+        removals.deleted(object(1), SECOND);
+        assert_eq!(removals.may(&object(1), SECOND, 100), May::At(SECOND + MOMENT));
+        assert_eq!(removals.may(&object(1), SECOND + MOMENT, 100), May::Now);
+        assert!(MOMENT < SECOND, "streams end within a second");
+        removals.present(&object(1));
+        assert_eq!(removals.may(&object(1), 2 * SECOND, 100), May::No, "made anew");
+    }
+
+    #[test]
+    fn what_is_missing_counts_after_two_lists_a_minute_apart() {
+        let mut removals = Removals::new(20);
+        removals.missing(object(1), Duration::ZERO);
+        removals.missing(object(1), 59 * SECOND);
+        assert!(!removals.is_gone(&object(1)), "lists that follow one another");
+        assert_eq!(removals.may(&object(1), 600 * SECOND, 100), May::No, "one list");
+        removals.missing(object(1), 60 * SECOND);
+        assert_eq!(removals.may(&object(1), 61 * SECOND, 100), May::Now);
+        removals.missing(object(2), Duration::ZERO);
+        removals.present(&object(2));
+        removals.missing(object(2), 60 * SECOND);
+        assert!(!removals.is_gone(&object(2)), "it was there in between");
+        removals.deleted(object(2), 61 * SECOND);
+        assert!(removals.is_gone(&object(2)));
+    }
+
+    #[test]
+    fn a_fleet_that_goes_at_once_waits_all_of_it() {
+        let mut removals = Removals::new(20);
+        for number in 0..21 {
+            removals.deleted(object(number), u32::try_from(number).unwrap() * Duration::from_millis(10));
+        }
+        for number in 0..21 {
+            let may = removals.may(&object(number), SECOND, 100);
+            assert!(matches!(may, May::Held { .. }), "the first as well as the last: {may:?}");
+        }
+        assert_eq!(removals.may(&object(0), HELD, 100), May::Now, "gone for as long as that, it was meant");
+        assert_eq!(removals.may(&object(0), SECOND, 210), May::Now, "a tenth of a larger fleet");
+        let other = Object { source: "karmada", reference: "1".into() };
+        removals.deleted(other.clone(), SECOND);
+        assert_eq!(removals.may(&other, 2 * SECOND, 100), May::Now, "another source");
+    }
+
+    #[test]
+    fn what_comes_back_frees_the_others() {
+        let mut removals = Removals::new(1);
+        removals.deleted(object(1), Duration::ZERO);
+        removals.deleted(object(2), Duration::ZERO);
+        assert!(matches!(removals.may(&object(1), SECOND, 0), May::Held { .. }));
+        removals.present(&object(2));
+        assert_eq!(removals.may(&object(1), SECOND, 0), May::Now);
+    }
+
+    #[test]
+    fn removals_that_were_made_count_for_a_minute_and_are_forgotten() {
+        let mut removals = Removals::new(1);
+        removals.deleted(object(1), Duration::ZERO);
+        removals.forget(SECOND, |_| false);
+        removals.deleted(object(2), 30 * SECOND);
+        assert!(matches!(removals.may(&object(2), 31 * SECOND, 0), May::Held { .. }), "two in a minute");
+        removals.forget(61 * SECOND, |gone| *gone == object(2));
+        assert_eq!(removals.may(&object(2), 61 * SECOND, 0), May::Now);
+        removals.forget(600 * SECOND, |_| false);
+        assert!(removals.absent.is_empty());
+    }
+}
