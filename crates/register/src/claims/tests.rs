@@ -83,6 +83,16 @@ fn only_a_difference_is_written() {
 }
 
 #[test]
+fn an_object_that_another_source_reads_goes_on() {
+    let mut claims = two();
+    let other = Object { source: "capi", ..object("z/old") };
+    claims.remove(&object("z/old"));
+    claims.put(other.clone(), claim("c1", "9", "01"));
+    claims.put(object("a/first"), claim("c1", "1", "00"));
+    assert_eq!(claims.judge("c1", &holder("z/old", "9", "h", false)).step, Step::Write(&other));
+}
+
+#[test]
 fn another_name_leaves_the_old_one() {
     let mut claims = Claims::default();
     claims.put(object("a/one"), claim("c1", "1", "01"));
