@@ -23,7 +23,6 @@ use crate::trouble::{Result, Trouble};
 
 /// For the member's controller to put a token into a Secret.
 const TOKEN_LIMIT: Duration = Duration::from_secs(30);
-const LOOK_AGAIN: Duration = Duration::from_millis(200);
 const MANAGER: &str = "kubectl-clusters";
 
 /// How the person reaches a member.
@@ -148,7 +147,7 @@ impl Member {
 /// The failure of a request to a member: nothing in it is about the hub.
 fn on_member(error: kube::Error) -> Trouble {
     let trouble = Trouble::from(error);
-    let remedy = if trouble.what.contains("is forbidden") {
+    let remedy = if trouble.is_forbidden() {
         "use a context of the member that may do it: --member-context, --member-kubeconfig"
     } else if trouble.what.contains("Unauthorized") {
         "renew the credential for the member in your kubeconfig"

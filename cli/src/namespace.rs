@@ -22,7 +22,7 @@ pub async fn of_clusters(session: &Session) -> Result<String> {
         return Ok(namespace.clone());
     }
     let own = of_gateway(session).await.map_err(|trouble| {
-        let refused = trouble.what.contains("is forbidden");
+        let refused = trouble.is_forbidden();
         if refused {
             trouble.remedied("give the namespace of the clusters' Secrets: --clusters-namespace")
         } else {
@@ -53,7 +53,7 @@ pub async fn of_gateway(session: &Session) -> Result<String> {
 
 fn unknown(trouble: Trouble) -> Trouble {
     let trouble = trouble.when("cannot tell where the gateway is");
-    if !trouble.what.contains("is forbidden") {
+    if !trouble.is_forbidden() {
         return trouble;
     }
     trouble.remedied(format!("you need `get` of the APIService {API_SERVICE}"))

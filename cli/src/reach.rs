@@ -10,10 +10,8 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use crate::session::{self, Session};
+use crate::session::{self, LOOK_AGAIN, Session};
 use crate::trouble::{Result, Trouble};
-
-const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// Who the member takes the gateway for.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -176,7 +176,7 @@ impl Registrations {
     }
 
     fn refused(&self, trouble: Trouble, verb: &str) -> Trouble {
-        if !trouble.what.contains("is forbidden") {
+        if !trouble.is_forbidden() {
             return trouble;
         }
         let remedy =

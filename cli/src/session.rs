@@ -21,6 +21,8 @@ use crate::{contexts, span};
 
 /// Clusters asked at the same moment.
 pub const AT_ONCE: usize = 16;
+/// Between two looks at what takes some seconds to become true.
+pub const LOOK_AGAIN: Duration = Duration::from_millis(300);
 /// Longest answer to one request, in bytes.
 const LARGEST: usize = 64 << 20;
 const NAME: &str = concat!("kubectl-clusters/", env!("CARGO_PKG_VERSION"));
@@ -111,7 +113,7 @@ impl Session {
 /// Without it nobody knows which accounts on members are this hub's.
 fn unidentified(trouble: Trouble) -> Trouble {
     let trouble = trouble.when("cannot tell this hub from others");
-    if !trouble.what.contains("is forbidden") {
+    if !trouble.is_forbidden() {
         return trouble;
     }
     trouble.remedied("ask the hub's administrator for the verb get on the namespace kube-system")

@@ -54,6 +54,11 @@ impl Trouble {
         Self { what: format!("{doing}: {}", self.what), ..self }
     }
 
+    /// Whether the hub or a member refused it for lack of a right, in Kubernetes' own words.
+    pub fn is_forbidden(&self) -> bool {
+        self.what.contains("is forbidden")
+    }
+
     /// The same with another thing to do, where that is known better here.
     #[must_use]
     pub fn remedied(self, remedy: impl Into<String>) -> Self {

@@ -11,11 +11,9 @@ use tokio::time::{Instant, sleep};
 use crate::expiry::now;
 use crate::mark::Mark;
 use crate::namespace::API_SERVICE;
-use crate::session::{Options, Session};
+use crate::session::{LOOK_AGAIN, Options, Session};
 use crate::trouble::{Result, Trouble};
 use crate::{charts, findings, helm, output, span};
-
-const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// Install the gateway on the hub, by helm.
 ///

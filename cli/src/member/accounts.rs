@@ -7,10 +7,11 @@ use kube::api::{Api, DeleteParams, Preconditions, PropagationPolicy};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
-use super::{LOOK_AGAIN, Member, TOKEN_LIMIT};
+use super::{Member, TOKEN_LIMIT};
 use crate::account::Account;
 use crate::claim::{Claim, is_ours};
 use crate::rights::Rights;
+use crate::session::LOOK_AGAIN;
 use crate::trouble::{Result, Trouble};
 
 // === impl Member ===

@@ -5,8 +5,9 @@ use kube::ResourceExt as _;
 use kube::api::{Api, DeleteParams, ListParams, PostParams};
 use tokio::time::{Instant, sleep};
 
-use super::{LOOK_AGAIN, Member, TOKEN_LIMIT, Token};
+use super::{Member, TOKEN_LIMIT, Token};
 use crate::account::{ACCOUNT_ANNOTATION, Account, MANAGED_BY, TOKEN_TYPE};
+use crate::session::LOOK_AGAIN;
 use crate::trouble::{Result, Trouble};
 
 /// Token Secrets of an account that are looked at.

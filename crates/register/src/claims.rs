@@ -128,7 +128,7 @@ impl Claims {
             Holder::Person => return Verdict { step: Step::Keep, losers: candidates },
             Holder::Nobody => candidates.first().copied(),
             Holder::Object { object, uid, is_gone, .. } => {
-                // One that was made anew by the same name goes on, and one that another source reads now.
+                // One that was made anew goes on, and one that another source reads now.
                 let is_it = |candidate: &&&Object| **candidate == object || self.objects[**candidate].uid == *uid;
                 let same = candidates.iter().find(is_it).copied();
                 if same.is_none() && !is_gone {

@@ -17,13 +17,13 @@ use crate::account::Account;
 use crate::agent::{RELEASE, TOKEN};
 use crate::member::Member;
 use crate::output;
+use crate::session::LOOK_AGAIN;
 use crate::trouble::{Result, Trouble};
 
 /// For the agents' pods to be replaced, one after the other.
 const ROLLOUT: Duration = Duration::from_mins(5);
 /// For the hub to note that a token was used.
 const NOTED: Duration = Duration::from_secs(30);
-const LOOK_AGAIN: Duration = Duration::from_millis(500);
 /// What API servers write onto the Secret of a token that was used (KEP-2799, Kubernetes 1.26).
 const LAST_USED: &str = "kubernetes.io/legacy-token-last-used";
 /// What `kubectl rollout restart` changes in the pods' template.
