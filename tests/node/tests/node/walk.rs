@@ -103,7 +103,7 @@ impl Walk<'_> {
         scale(0)?;
         let probed = wait::until("the link to be gone", LIMIT, || self.operator.ended("probe oslo", 1))?;
         ensure!(probed.stdout.contains("✓ tunnel-server") && probed.stdout.contains("✗ tunnel-agent"), "{probed:?}");
-        ensure!(probed.stderr.contains("tunnel-agent runs and is linked"), "{probed:?}");
+        ensure!(probed.stderr.contains("are linked, and their log"), "{probed:?}");
         let checked = self.operator.ended("check oslo", 1)?.stdout;
         ensure!(
             checked.contains("✗ oslo: TunnelDown: ") && checked.contains("✓ Deployment cluster-gateway"),
@@ -112,7 +112,7 @@ impl Walk<'_> {
         wait::until("the page to show it", LIMIT, || {
             let page = self.page("clusters/oslo")?;
             ensure!(
-                page.contains("fails at the tunnel-agent") && page.contains("tunnel-agent runs and is linked"),
+                page.contains("fails at the tunnel-agent") && page.contains("are linked, and their log"),
                 "{page}"
             );
             Ok(())
