@@ -111,10 +111,7 @@ impl Walk<'_> {
         );
         wait::until("the page to show it", LIMIT, || {
             let page = self.page("clusters/oslo")?;
-            ensure!(
-                page.contains("fails at the tunnel-agent") && page.contains("are linked, and their log"),
-                "{page}"
-            );
+            ensure!(page.contains("fails at the tunnel-agent") && page.contains("are linked, and their log"), "{page}");
             Ok(())
         })?;
         let listed = self.operator.run("kubectl clusters list")?;
