@@ -34,6 +34,8 @@ pub enum Wish {
     Refused,
     /// It is not to be followed for now.
     Paused,
+    /// It was not read yet, or what it needs is not there yet.
+    Waiting,
 }
 
 /// Who has the Secret of a name.
@@ -80,9 +82,34 @@ pub struct Claims {
     names: BTreeMap<String, BTreeSet<Object>>,
 }
 
+// === impl Object ===
+
+impl Object {
+    /// `group` is empty for Kubernetes' own kinds, `namespace` for kinds without one.
+    pub fn new(source: &'static str, [group, kind]: [&str; 2], namespace: &str, name: &str) -> Self {
+        let group = if group.is_empty() { "core" } else { group };
+        Self { source, reference: format!("{group}/{kind}/{namespace}/{name}") }
+    }
+
+    /// Its namespace, which may be empty, and its name.
+    pub fn key(&self) -> (&str, &str) {
+        let mut parts = self.reference.rsplitn(3, '/');
+        let name = parts.next().unwrap_or_default();
+        (parts.next().unwrap_or_default(), name)
+    }
+}
+
 // === impl Claims ===
 
 impl Claims {
+    /// An object was seen, which is not to say that it was read: what it wanted before, it still
+    /// does. Returns the names to judge anew.
+    pub fn see(&mut self, object: Object, name: &str, uid: &str, created: &str) -> Vec<String> {
+        let known = self.objects.get(&object).filter(|claim| claim.name == name && claim.uid == uid);
+        let wish = known.map_or(Wish::Waiting, |claim| claim.wish.clone());
+        self.put(object, Claim { name: name.to_owned(), uid: uid.to_owned(), created: created.to_owned(), wish })
+    }
+
     /// An object was seen. Returns the names to judge anew.
     pub fn put(&mut self, object: Object, claim: Claim) -> Vec<String> {
         if self.objects.get(&object) == Some(&claim) {
@@ -149,7 +176,7 @@ impl Claims {
     fn step<'a>(&self, owner: &'a Object, holder: &Holder) -> Step<'a> {
         let claim = &self.objects[owner];
         match (&claim.wish, holder) {
-            (Wish::Paused, _) => Step::Keep,
+            (Wish::Paused | Wish::Waiting, _) => Step::Keep,
             (Wish::Refused, _) => Step::Refuse(owner),
             (Wish::Register(hash), Holder::Object { object, uid, hash: written, .. })
                 if hash == written && object == owner && *uid == claim.uid =>

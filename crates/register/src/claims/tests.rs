@@ -139,3 +139,25 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_was_only_seen_wants_what_it_wanted_before() {
+    let mut claims = Claims::default();
+    let one = object("a/one");
+    assert_eq!(claims.see(one.clone(), "c1", "1", "2026-11-24T10:00:01Z"), ["c1"]);
+    assert_eq!(claims.judge("c1", &Holder::Nobody).step, Step::Keep, "nobody has read it");
+    claims.put(one.clone(), claim("c1", "1", "01"));
+    assert!(claims.see(one.clone(), "c1", "1", &claim("c1", "1", "01").created).is_empty());
+    assert_eq!(claims.judge("c1", &Holder::Nobody).step, Step::Write(&one));
+    claims.see(one.clone(), "c1", "2", "2026-11-24T10:00:03Z");
+    assert_eq!(claims.judge("c1", &Holder::Nobody).step, Step::Keep, "another object of the same name");
+}
+
+#[test]
+fn a_reference_leads_back_to_the_object() {
+    let object = Object::new("capi", ["cluster.x-k8s.io", "Cluster"], "fleet", "c1");
+    assert_eq!((object.reference.as_str(), object.key()), ("cluster.x-k8s.io/Cluster/fleet/c1", ("fleet", "c1")));
+    assert_eq!(Object::new("kubeconfig", ["", "Secret"], "fleet", "c1").reference, "core/Secret/fleet/c1");
+    let cluster_scoped = Object::new("karmada", ["cluster.karmada.io", "Cluster"], "", "c1");
+    assert_eq!((cluster_scoped.reference.as_str(), cluster_scoped.key()), ("cluster.karmada.io/Cluster//c1", ("", "c1")));
+}
