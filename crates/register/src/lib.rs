@@ -8,8 +8,13 @@
 pub mod claims;
 pub mod csr;
 pub mod endpoints;
+mod fields;
 pub mod kubeconfig;
+pub mod reading;
 mod refused;
 pub mod removals;
+#[cfg(test)]
+mod samples;
 
+pub use self::kubeconfig::Rules;
 pub use self::refused::Refused;

@@ -51,14 +51,36 @@ pub enum Refused {
         "insecure-skip-tls-verify is set, which --allow-insecure would have to allow: set certificate-authority-data"
     )]
     Insecure,
-    #[error("server: {0}")]
-    Server(#[from] InvalidEndpoint),
-    #[error("proxy-url: {0}")]
-    ProxyUrl(#[from] InvalidProxyUrl),
+    #[error("{0}: {1}")]
+    Url(&'static str, #[source] InvalidEndpoint),
+    #[error("{0}: {1}")]
+    ProxyUrl(&'static str, #[source] InvalidProxyUrl),
     #[error("{0} is an address that --deny-endpoints denies: use one that other machines reach it by")]
     Denied(&'static str),
-    #[error("server leads through the gateway itself: use the cluster's own address")]
-    Loop,
+    #[error("{0} leads through the gateway itself: use the cluster's own address")]
+    Loop(&'static str),
     #[error("{0}")]
     Secret(#[from] SecretError),
+    #[error("it is of another kind than this source reads")]
+    Kind,
+    #[error("its apiVersion is none that this program knows ({}): serve one of them", .0.join(", "))]
+    Version(&'static [&'static str]),
+    #[error("{0} has another type than this program knows: is it of another version?")]
+    Shape(&'static str),
+    #[error("data of the Secret has a key that is none: letters, digits, '-', '_' and '.' make one")]
+    DataKey,
+    #[error("key {0:?} of the Secret is not base64")]
+    Data(String),
+    #[error("the Secret has no key {0:?}, or it is empty: set it")]
+    NoKey(&'static str),
+    #[error("the Secret is of another type than {0} and Opaque: store the credential in one of these")]
+    Type(&'static str),
+    #[error("the Secret is a cluster's already: leave its label out of the selector")]
+    IsCluster,
+    #[error("the Secret's label {0} does not name this cluster: set it")]
+    Label(&'static str),
+    #[error(
+        "the Secret has no owner reference to this Cluster, with its uid, or to its control plane: Cluster API sets one"
+    )]
+    Owner,
 }

@@ -13,14 +13,15 @@ use crate::Refused;
 
 impl Cluster {
     pub(super) fn url(&self, rules: &Rules) -> Result<Endpoint, Refused> {
-        let endpoint = Endpoint::parse(self.server.filled().ok_or(Refused::Empty("server"))?, false)?;
-        rules.endpoints.check(&endpoint)?;
+        let url = self.server.filled().ok_or(Refused::Empty("server"))?;
+        let endpoint = Endpoint::parse(url, false).map_err(|why| Refused::Url("server", why))?;
+        rules.endpoints.check("server", &endpoint)?;
         Ok(endpoint)
     }
 
     pub(super) fn proxy(&self, rules: &Rules) -> Result<Option<ProxyUrl>, Refused> {
         let Some(url) = self.proxy_url.filled() else { return Ok(None) };
-        let proxy = ProxyUrl::parse(url)?;
+        let proxy = ProxyUrl::parse(url).map_err(|why| Refused::ProxyUrl("proxy-url", why))?;
         rules.endpoints.check_host("proxy-url", &proxy.host)?;
         Ok(Some(proxy))
     }
