@@ -10,6 +10,7 @@ pub mod csr;
 pub mod endpoints;
 mod fields;
 pub mod kubeconfig;
+pub mod labels;
 pub mod naming;
 pub mod reading;
 mod refused;
