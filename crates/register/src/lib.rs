@@ -9,6 +9,7 @@ pub mod claims;
 pub mod csr;
 pub mod endpoints;
 mod fields;
+pub mod fingerprint;
 pub mod kubeconfig;
 pub mod labels;
 pub mod naming;
