@@ -11,6 +11,7 @@ pub mod endpoints;
 mod fields;
 pub mod fingerprint;
 pub mod kubeconfig;
+pub mod kubeconfig_secret;
 pub mod labels;
 pub mod naming;
 pub mod reading;
