@@ -6,6 +6,7 @@
 //! value: refusals become Events, which more people read than Secrets.
 
 pub mod claims;
+pub mod cluster_api;
 pub mod csr;
 pub mod endpoints;
 mod fields;
