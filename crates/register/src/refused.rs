@@ -35,8 +35,8 @@ pub enum Refused {
     Impersonation(&'static str),
     #[error("{0} is not base64")]
     NotBase64(&'static str),
-    #[error("certificate-authority-data: {0}")]
-    Authority(#[source] KeyPairError),
+    #[error("{0}: {1}")]
+    Authority(&'static str, #[source] KeyPairError),
     #[error("client-certificate-data and client-key-data: {0}")]
     KeyPair(#[source] KeyPairError),
     #[error("{0} is set without {1}: set both")]
@@ -47,10 +47,8 @@ pub enum Refused {
     ExecBesideOther,
     #[error("exec.command is not among --exec-commands: add it there, and to the gateway's own")]
     ExecCommand,
-    #[error(
-        "insecure-skip-tls-verify is set, which --allow-insecure would have to allow: set certificate-authority-data"
-    )]
-    Insecure,
+    #[error("{0} is set, which --allow-insecure would have to allow: set {1} instead")]
+    Insecure(&'static str, &'static str),
     #[error("{0}: {1}")]
     Url(&'static str, #[source] InvalidEndpoint),
     #[error("{0}: {1}")]
@@ -83,4 +81,18 @@ pub enum Refused {
         "the Secret has no owner reference to this Cluster, with its uid, or to its control plane: Cluster API sets one"
     )]
     Owner,
+    #[error("{0} names no Secret: set its name, and its namespace where there is one")]
+    Reference(&'static str),
+    #[error(
+        "the Secret that {0} names is the token of a ServiceAccount of the control plane it stands on, and no \
+         member's: copy the member's token into a Secret of type Opaque"
+    )]
+    OfHub(&'static str),
+    #[error("{0} is neither {1}")]
+    Choice(&'static str, &'static str),
+    #[error(
+        "spec.proxyHeader is supported with one header, Proxy-Authorization of scheme Basic, for proxies of http and \
+         https whose URL has no user: write user and password into spec.proxyURL"
+    )]
+    ProxyHeader,
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use api::cluster_name::ClusterName;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use secrecy::{ExposeSecret, SecretSlice};
@@ -11,6 +12,8 @@ use super::object::group_version;
 use crate::Refused;
 use crate::fields::{field, list, required, text, texts};
 
+/// Type of the Secrets that hold a token of the hub itself.
+const SERVICE_ACCOUNT_TOKEN: &str = "kubernetes.io/service-account-token";
 /// Characters of a key at most (`validation.IsConfigMapKey`).
 const LONGEST_KEY: usize = 253;
 
@@ -70,6 +73,13 @@ impl SecretObject {
         matches!(self.r#type.as_str(), "" | "Opaque")
     }
 
+    /// Whether it is the token of a ServiceAccount of the hub that it stands on: no member's
+    /// credential. Who may name a Secret, but not read it, would have it sent to an address of
+    /// theirs.
+    pub fn is_of_hub(&self) -> bool {
+        self.r#type == SERVICE_ACCOUNT_TOKEN
+    }
+
     pub fn reference(&self) -> SecretReference {
         SecretReference { namespace: self.namespace.clone(), name: self.name.clone() }
     }
@@ -102,5 +112,15 @@ impl Owner {
             name: text(reference, "name")?.to_owned(),
             uid: text(reference, "uid")?.to_owned(),
         })
+    }
+}
+
+// === impl SecretReference ===
+
+impl SecretReference {
+    /// `None` if a Secret cannot be there: names become segments of paths.
+    pub(crate) fn new(namespace: &str, name: &str) -> Option<Self> {
+        let valid = !namespace.contains('.') && [namespace, name].iter().all(|part| ClusterName::parse(part).is_ok());
+        valid.then(|| Self { namespace: namespace.to_owned(), name: name.to_owned() })
     }
 }
