@@ -9,9 +9,9 @@ use api::secret::ClusterSecret;
 use serde_json::Value;
 
 use crate::fields::{field, flag, text};
-use crate::kubeconfig::{self, Rules};
+use crate::kubeconfig;
 use crate::reading::{Object, Owner, Reading, SecretObject, SecretReference, Waiting, group_version};
-use crate::{Refused, labels};
+use crate::{Refused, Rules, labels};
 
 pub const GROUP: &str = "cluster.x-k8s.io";
 pub const KIND: &str = "Cluster";

@@ -3,7 +3,7 @@
 //! A Cluster names Secrets of any namespace, and an address that their tokens are sent to: whoever
 //! may create Clusters there gets at every token that this program may read there. So it should
 //! read Secrets of the namespace `karmada-cluster` alone, where `karmadactl` puts them; and tokens
-//! of the control plane's own ServiceAccounts are refused.
+//! of the control plane's own service accounts are refused.
 //! <https://github.com/karmada-io/karmada/blob/master/pkg/apis/cluster/types.go>
 
 mod proxy;
@@ -15,9 +15,8 @@ use api::selector::label::is_value;
 use serde_json::Value;
 
 use crate::fields::{field, flag, list, required, text};
-use crate::kubeconfig::Rules;
 use crate::reading::{Object, Reading, SecretObject, SecretReference};
-use crate::{Refused, labels, parts};
+use crate::{Refused, Rules, labels, parts};
 
 pub const GROUP: &str = "cluster.karmada.io";
 pub const KIND: &str = "Cluster";

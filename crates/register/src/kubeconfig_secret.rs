@@ -3,9 +3,9 @@
 
 use api::secret::CREDENTIAL_TYPE_LABEL;
 
-use crate::kubeconfig::{Rules, cluster};
+use crate::kubeconfig::cluster;
 use crate::reading::{Reading, SecretObject};
-use crate::{Refused, labels};
+use crate::{Refused, Rules, labels};
 
 /// Keys that may hold it: the first that does counts. multicluster-runtime's is `kubeconfig`,
 /// Cluster API's `value`, Argo CD's and others' `config`.

@@ -20,8 +20,9 @@ mod parts;
 pub mod reading;
 mod refused;
 pub mod removals;
+mod rules;
 #[cfg(test)]
 mod samples;
 
-pub use self::kubeconfig::Rules;
 pub use self::refused::Refused;
+pub use self::rules::Rules;

@@ -141,6 +141,8 @@ fn proxies_are_kept_with_basic_credentials() {
         ("http://proxy:3128", json!({"Proxy-Authorization": format!("Bearer {CANARY}")})),
         ("http://proxy:3128", json!({"Proxy-Authorization": format!("Basic {CANARY}")})),
         ("http://proxy:3128", json!({"Proxy-Authorization": format!("Basic {}", base64(CANARY))})),
+        ("http://proxy:3128", json!({"Proxy-Authorization": format!("Bearer {}", base64("u:c4n4ry"))})),
+        ("http://proxy:3128", json!({"X-Authorization": basic["proxy-Authorization"]})),
         ("http://u:p@proxy:3128", basic.clone()),
         ("socks5://proxy:3128", basic.clone()),
         ("http://proxy:3128", json!({"Proxy-Authorization": basic["proxy-Authorization"], "X-Token": CANARY})),
