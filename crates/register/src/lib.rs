@@ -14,6 +14,7 @@ pub mod fingerprint;
 pub mod karmada;
 pub mod kubeconfig;
 pub mod kubeconfig_secret;
+pub mod kubefed;
 pub mod labels;
 pub mod naming;
 mod parts;

@@ -95,4 +95,13 @@ pub enum Refused {
          https whose URL has no user: write user and password into spec.proxyURL"
     )]
     ProxyHeader,
+    #[error("spec.disabledTLSValidations has * beside others: leave * alone")]
+    AllAndOthers,
+    #[error(
+        "spec.disabledTLSValidations SubjectName is not supported: register the cluster by a kubeconfig with \
+         tls-server-name, the name that its certificate has"
+    )]
+    SubjectName,
+    #[error("spec.disabledTLSValidations ValidityPeriod is not supported: give the cluster a new certificate")]
+    ValidityPeriod,
 }
