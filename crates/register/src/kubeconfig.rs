@@ -12,20 +12,10 @@ use api::secret::{ClusterEndpoint, ClusterSecret, ConstEndpoint};
 
 use self::document::{Cluster, Document, Named, User};
 use crate::Refused;
-use crate::endpoints::Endpoints;
+pub use crate::rules::Rules;
 
 /// Bytes of a kubeconfig at most. One context with certificates takes 6 KiB.
 pub const MOST_BYTES: usize = 256 << 10;
-
-/// What an operator allows kubeconfigs to say.
-#[derive(Debug, Clone, Default)]
-pub struct Rules {
-    /// Programs that `exec` may name, as they are written there.
-    pub exec_commands: Vec<String>,
-    /// Whether `insecure-skip-tls-verify` may be set.
-    pub allow_insecure: bool,
-    pub endpoints: Endpoints,
-}
 
 /// The cluster of the current context, or of the only one.
 pub fn cluster(kubeconfig: &[u8], rules: &Rules) -> Result<ClusterSecret, Refused> {

@@ -3,26 +3,23 @@
 use api::secret::{Endpoint, ProxyUrl, Trust};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use net::tls::keypair::certificates;
 
 use super::document::Cluster;
 use super::{Filled as _, Rules};
-use crate::Refused;
+use crate::{Refused, parts};
+
+const CA: &str = "certificate-authority-data";
 
 // === impl Cluster ===
 
 impl Cluster {
     pub(super) fn url(&self, rules: &Rules) -> Result<Endpoint, Refused> {
-        let endpoint = Endpoint::parse(self.server.filled().ok_or(Refused::Empty("server"))?, false)?;
-        rules.endpoints.check(&endpoint)?;
-        Ok(endpoint)
+        let url = self.server.filled().ok_or(Refused::Empty("server"))?;
+        parts::endpoint("server", url, rules)
     }
 
     pub(super) fn proxy(&self, rules: &Rules) -> Result<Option<ProxyUrl>, Refused> {
-        let Some(url) = self.proxy_url.filled() else { return Ok(None) };
-        let proxy = ProxyUrl::parse(url)?;
-        rules.endpoints.check_host("proxy-url", &proxy.host)?;
-        Ok(Some(proxy))
+        self.proxy_url.filled().map(|url| parts::proxy("proxy-url", url, rules)).transpose()
     }
 
     /// Without a bundle, the system's roots.
@@ -31,13 +28,10 @@ impl Cluster {
             return Err(Refused::File("certificate-authority"));
         }
         let insecure = self.insecure_skip_tls_verify == Some(true);
-        match decoded("certificate-authority-data", self.certificate_authority_data.filled())? {
+        match decoded(CA, self.certificate_authority_data.filled())? {
             Some(_) if insecure => Err(api::secret::SecretError::InsecureWithCa.into()),
-            Some(bundle) => {
-                certificates(&bundle).map_err(Refused::Authority)?;
-                Ok(Trust::Bundle(bundle))
-            }
-            None if insecure && !rules.allow_insecure => Err(Refused::Insecure),
+            Some(bundle) => parts::bundle(CA, &bundle),
+            None if insecure && !rules.allow_insecure => Err(Refused::Insecure("insecure-skip-tls-verify", CA)),
             None if insecure => Ok(Trust::Insecure),
             None => Ok(Trust::SystemRoots),
         }
