@@ -17,6 +17,7 @@ pub mod kubeconfig_secret;
 pub mod kubefed;
 pub mod labels;
 pub mod naming;
+pub mod ocm;
 mod parts;
 pub mod reading;
 mod refused;
