@@ -7,6 +7,7 @@
 
 pub mod claims;
 pub mod cluster_api;
+pub mod cluster_profile;
 pub mod csr;
 pub mod endpoints;
 mod fields;

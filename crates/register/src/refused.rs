@@ -109,4 +109,16 @@ pub enum Refused {
          has not the label authentication.open-cluster-management.io/is-managed-serviceaccount=true"
     )]
     NotOfAccount,
+    #[error("the profile is one that this program writes: there is nothing to import")]
+    OwnProfile,
+    #[error(
+        "the extension client.authentication.k8s.io/exec is for the provider's program, and a cluster Secret has no \
+         place for it: use a provider whose program does without (provideClusterInfo: false)"
+    )]
+    ClusterConfig,
+    #[error(
+        "the extension clusterprofiles.multicluster.x-k8s.io/exec/additional-envs sets PATH or a variable of the \
+         dynamic loader (LD_*), which decide what is run: set it in the providers' file"
+    )]
+    Variable,
 }
