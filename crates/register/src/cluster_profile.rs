@@ -17,7 +17,7 @@ pub use self::providers::{InvalidProviders, Providers};
 use crate::fields::{field, list, text, texts};
 use crate::kubeconfig::stanza;
 use crate::reading::{Object, Reading, Waiting};
-use crate::{Refused, Rules, labels};
+use crate::{Refused, Rules, labels, parts};
 
 pub const GROUP: &str = "multicluster.x-k8s.io";
 pub const KIND: &str = "ClusterProfile";
@@ -109,9 +109,7 @@ fn arguments(extension: &Value) -> Result<Vec<String>, Refused> {
 fn set_variables(exec: &mut ExecConfig, policy: EnvPolicy, extension: &Value) -> Result<(), Refused> {
     let variables = texts(extension, "extension").map_err(|_| Refused::Shape(ENV))?;
     for (name, value) in variables {
-        if decides_what_runs(&name) {
-            return Err(Refused::Variable);
-        }
+        parts::variable(ENV, &name)?;
         let is_there = exec.env.iter().any(|(other, _)| *other == name);
         if is_there && policy == EnvPolicy::AppendIfNotExists {
             continue;
@@ -120,12 +118,6 @@ fn set_variables(exec: &mut ExecConfig, policy: EnvPolicy, extension: &Value) ->
         exec.env.push((name, value.into()));
     }
     Ok(())
-}
-
-/// The operator lists programs: where they are looked for, and what the loader puts into them
-/// (ld.so(8)), is part of what a program is. Upstream's library takes these too.
-fn decides_what_runs(variable: &str) -> bool {
-    variable == "PATH" || variable.starts_with("LD_")
 }
 
 #[cfg(test)]

@@ -117,8 +117,7 @@ pub enum Refused {
     )]
     ClusterConfig,
     #[error(
-        "the extension clusterprofiles.multicluster.x-k8s.io/exec/additional-envs sets PATH or a variable of the \
-         dynamic loader (LD_*), which decide what is run: set it in the providers' file"
+        "{0} sets PATH or a variable of the dynamic loader (LD_*), which decide what is run: set it where the gateway runs"
     )]
-    Variable,
+    Variable(&'static str),
 }
