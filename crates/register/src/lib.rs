@@ -7,6 +7,7 @@
 
 pub mod claims;
 pub mod cluster_api;
+pub mod cluster_profile;
 pub mod csr;
 pub mod endpoints;
 mod fields;
@@ -17,6 +18,7 @@ pub mod kubeconfig_secret;
 pub mod kubefed;
 pub mod labels;
 pub mod naming;
+pub mod ocm;
 mod parts;
 pub mod reading;
 mod refused;

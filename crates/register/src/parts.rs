@@ -51,6 +51,13 @@ pub(crate) fn token(field: &'static str, secret: &SecretObject) -> Result<Option
     Ok(Some(Credential::Token(SecretString::from(token))))
 }
 
+/// Refuses variables that decide what runs. The operator lists programs: where they are looked for,
+/// and what the loader puts into them (ld.so(8)), is part of what a program is. Upstream takes
+/// these, for its users choose whose kubeconfigs they use.
+pub(crate) fn variable(field: &'static str, name: &str) -> Result<(), Refused> {
+    if name == "PATH" || name.starts_with("LD_") { Err(Refused::Variable(field)) } else { Ok(()) }
+}
+
 /// The Secret that `field` names. An object that is being deleted does not get it any more.
 pub(crate) fn find<'a>(
     field: &'static str,

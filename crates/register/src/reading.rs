@@ -40,7 +40,7 @@ pub enum Waiting {
     NoAddress,
     #[error("its status names none of the providers of --clusterprofile-import-providers-file")]
     NoProvider,
-    #[error("it is being deleted, and its credential is gone")]
+    #[error("it is being deleted")]
     Leaving,
 }
 

@@ -84,8 +84,8 @@ pub enum Refused {
     #[error("{0} names no Secret: set its name, and its namespace where there is one")]
     Reference(&'static str),
     #[error(
-        "the Secret that {0} names is the token of a ServiceAccount of the control plane it stands on, and no \
-         member's: copy the member's token into a Secret of type Opaque"
+        "the Secret of {0} is the token of a ServiceAccount of the control plane it stands on, and no member's: copy \
+         the member's token into a Secret of type Opaque"
     )]
     OfHub(&'static str),
     #[error("{0} is neither {1}")]
@@ -104,4 +104,20 @@ pub enum Refused {
     SubjectName,
     #[error("spec.disabledTLSValidations ValidityPeriod is not supported: give the cluster a new certificate")]
     ValidityPeriod,
+    #[error(
+        "the Secret is no ManagedServiceAccount's of this cluster: it is in another namespace than the cluster's, or \
+         has not the label authentication.open-cluster-management.io/is-managed-serviceaccount=true"
+    )]
+    NotOfAccount,
+    #[error("the profile is one that this program writes: there is nothing to import")]
+    OwnProfile,
+    #[error(
+        "the extension client.authentication.k8s.io/exec is for the provider's program, and a cluster Secret has no \
+         place for it: use a provider whose program does without (provideClusterInfo: false)"
+    )]
+    ClusterConfig,
+    #[error(
+        "{0} sets PATH or a variable of the dynamic loader (LD_*), which decide what is run: set it where the gateway runs"
+    )]
+    Variable(&'static str),
 }

@@ -1,6 +1,6 @@
 //! Where a cluster is, and what its certificate is verified against.
 
-use api::secret::{Endpoint, ProxyUrl, Trust};
+use api::secret::{ConstEndpoint, Endpoint, ProxyUrl, Trust};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
@@ -13,17 +13,22 @@ const CA: &str = "certificate-authority-data";
 // === impl Cluster ===
 
 impl Cluster {
-    pub(super) fn url(&self, rules: &Rules) -> Result<Endpoint, Refused> {
+    pub(super) fn read(&self, rules: &Rules) -> Result<(ConstEndpoint, Trust, Option<String>), Refused> {
+        let endpoint = ConstEndpoint { url: self.url(rules)?, proxy: self.proxy(rules)?, fallbacks: Vec::new() };
+        Ok((endpoint, self.trust(rules)?, self.tls_server_name.filled().map(str::to_owned)))
+    }
+
+    fn url(&self, rules: &Rules) -> Result<Endpoint, Refused> {
         let url = self.server.filled().ok_or(Refused::Empty("server"))?;
         parts::endpoint("server", url, rules)
     }
 
-    pub(super) fn proxy(&self, rules: &Rules) -> Result<Option<ProxyUrl>, Refused> {
+    fn proxy(&self, rules: &Rules) -> Result<Option<ProxyUrl>, Refused> {
         self.proxy_url.filled().map(|url| parts::proxy("proxy-url", url, rules)).transpose()
     }
 
     /// Without a bundle, the system's roots.
-    pub(super) fn trust(&self, rules: &Rules) -> Result<Trust, Refused> {
+    fn trust(&self, rules: &Rules) -> Result<Trust, Refused> {
         if self.certificate_authority.filled().is_some() {
             return Err(Refused::File("certificate-authority"));
         }

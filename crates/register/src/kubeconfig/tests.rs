@@ -91,6 +91,18 @@ fn a_listed_program_is_taken_over_and_no_other() {
 }
 
 #[test]
+fn a_listed_program_runs_as_the_operator_has_it() {
+    for (variable, is_taken) in [("PATH", false), ("LD_PRELOAD", false), ("KEY", true), ("MY_PATH", true)] {
+        let text = user(json!({"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "/plugins/login",
+            "env": [{"name": variable, "value": CANARY}]}}));
+        match read(&text) {
+            Ok(_) => assert!(is_taken, "{variable}"),
+            Err(refused) => assert!(!is_taken && refused.starts_with("exec.env sets PATH"), "{variable}: {refused}"),
+        }
+    }
+}
+
+#[test]
 fn insecure_clusters_need_to_be_allowed() {
     let text = with(|document| {
         document["clusters"][0]["cluster"] = json!({"server": "https://c1", "insecure-skip-tls-verify": true});
