@@ -10,6 +10,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args as Group, Parser, ValueEnum};
+use register::ocm::Reach;
 use telemetry::flags::{self, LogFlags};
 
 pub use self::config::{Config, InvalidConfig};
@@ -18,10 +19,8 @@ pub use self::config::{Config, InvalidConfig};
 /// keeps them up to date.
 #[derive(Debug, Parser)]
 #[command(name = "cluster-gateway-controllers", version, max_term_width = 120)]
-#[command(
-    after_help = "Each flag is also read from the environment: --secret-namespace from \
-                  CLUSTER_GATEWAY_CONTROLLERS_SECRET_NAMESPACE, and so on; commas separate the values of repeatable flags."
-)]
+#[command(after_help = "Each flag is also read from the environment: --secret-namespace from \
+                  CLUSTER_GATEWAY_CONTROLLERS_SECRET_NAMESPACE, and so on; commas separate the values of repeatable flags.")]
 pub struct Args {
     #[command(flatten, next_help_heading = "Hub")]
     pub hub: Hub,
@@ -71,9 +70,14 @@ pub struct Sources {
     /// Name of the `ManagedServiceAccount` whose token the gateway uses for a `ManagedCluster`
     #[arg(long, default_value = "cluster-gateway", value_name = "NAME")]
     pub ocm_credential: String,
-    /// How a `ManagedCluster` is reached: auto takes the tunnel where it tells no address
-    #[arg(long, value_enum, default_value_t = OcmEndpoint::Auto, value_name = "WAY")]
-    pub ocm_endpoint: OcmEndpoint,
+    /// How a `ManagedCluster` is reached: auto, direct or tunnel. auto takes the tunnel where it tells
+    /// no address
+    #[arg(long, default_value = "auto", value_name = "WAY")]
+    pub ocm_endpoint: Reach,
+    /// Which programs issue credentials for other managers' `ClusterProfiles`, in the format of the
+    /// SIG's library
+    #[arg(long, value_name = "FILE")]
+    pub clusterprofile_import_providers_file: Option<PathBuf>,
     /// Removals of one source within a minute; more wait for 10 minutes. A tenth of the source's
     /// clusters may always go
     #[arg(long, default_value_t = 20, value_name = "NUMBER")]
@@ -112,13 +116,7 @@ pub enum SourceName {
     Karmada,
     Kubefed,
     Ocm,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum OcmEndpoint {
-    Auto,
-    Direct,
-    Tunnel,
+    ClusterprofileImport,
 }
 
 /// Parses the process's arguments; prints help or a usage error and ends the process where clap
@@ -146,6 +144,7 @@ impl SourceName {
             Self::Karmada => "karmada",
             Self::Kubefed => "kubefed",
             Self::Ocm => "ocm",
+            Self::ClusterprofileImport => "clusterprofile-import",
         }
     }
 }

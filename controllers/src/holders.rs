@@ -5,8 +5,8 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
-use kube::runtime::watcher::{self, Event};
 use kube::runtime::WatchStreamExt as _;
+use kube::runtime::watcher::{self, Event};
 
 use crate::registrar::Registrar;
 use crate::secrets::{Meta, Secrets};
@@ -22,7 +22,9 @@ pub async fn follow(secrets: Secrets, registrar: Arc<Registrar>) {
             Ok(Event::InitDone) => registrar.secrets_listed(&std::mem::take(&mut listed)),
             Ok(Event::Apply(secret)) => tell(&registrar, &secret, Some(&secret)),
             Ok(Event::Delete(secret)) => tell(&registrar, &secret, None),
-            Err(error) => tracing::warn!(%error, namespace = secrets.namespace(), "the Secrets of clusters cannot be followed"),
+            Err(error) => {
+                tracing::warn!(%error, namespace = secrets.namespace(), "the Secrets of clusters cannot be followed")
+            }
         }
     }
 }

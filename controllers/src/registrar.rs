@@ -109,7 +109,10 @@ impl Registrar {
         let Sighting { object, name, uid, created, reference } = sighting;
         self.reports.see(&object, &name, reference);
         let mut state = self.state.lock();
-        state.removals.present(&object);
+        state.present(&object, self.now());
+        if state.recount.is_some() {
+            self.due.notify_one();
+        }
         for name in state.claims.see(object, &name, &uid, &created) {
             self.settle(&mut state, &name);
         }
@@ -128,6 +131,11 @@ impl Registrar {
     /// A feed saw an object's deletion.
     pub fn deleted(&self, object: &Object) {
         self.reports.forget(object);
+        self.end(object);
+    }
+
+    /// An object registers nothing any more.
+    fn end(&self, object: &Object) {
         let mut state = self.state.lock();
         let now = self.now();
         let is_available = state.sources.get(object.source).is_some_and(Source::is_available);
@@ -140,9 +148,8 @@ impl Registrar {
     }
 
     fn unclaim(&self, state: &mut State, object: &Object) {
-        let registered = state.held.iter().filter(|(_, held)| {
-            held.origin.as_ref().is_some_and(|origin| origin.object == *object)
-        });
+        let registered =
+            state.held.iter().filter(|(_, held)| held.origin.as_ref().is_some_and(|origin| origin.object == *object));
         let mut names: Vec<String> = registered.map(|(name, _)| name.clone()).collect();
         names.extend(state.claims.remove(object));
         for name in names {
@@ -244,6 +251,13 @@ impl Registrar {
 
     /// Takes what was read of an object, and writes it if it is its turn.
     pub async fn take(&self, object: &Object, reading: Reading) -> Result<(), Retry> {
+        if let Reading::Waiting(why) = &reading
+            && why.ends()
+        {
+            self.reports.settle(object, Stage::Waiting, &why.to_string());
+            self.end(object);
+            return Ok(());
+        }
         let hash = match &reading {
             Reading::Register(secret) => {
                 let uid = self.state.lock().claims.get(object).map(|claim| claim.uid.clone());
@@ -286,10 +300,11 @@ impl Registrar {
             waiting.insert(object.clone());
             return None;
         }
-        let Judged { todo, losers } = state.judge(&name, self.now());
+        let Judged { todo, owner, losers } = state.judge(&name, self.now());
         self.due.notify_one();
         if losers.contains(object) {
-            let note = format!("cluster {name} is registered by {}", state.owner(&name));
+            let owner = owner.map_or_else(|| state.holder_in_words(&name), |owner| owner.reference);
+            let note = format!("cluster {name} is registered by {owner}");
             self.stand_back(&state, object, &note);
             return None;
         }

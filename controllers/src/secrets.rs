@@ -46,7 +46,9 @@ pub struct Wanted<'a> {
 /// Why a Secret was not written or removed. Nothing of its content is in these texts.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    #[error("another field manager has set fields of the Secret: {0}; remove them, or the Secret, to let it follow its source")]
+    #[error(
+        "another field manager has set fields of the Secret: {0}; remove them, or the Secret, to let it follow its source"
+    )]
     Conflict(String),
     /// By the time of the write, the Secret was not the one that was judged.
     #[error("the Secret changed meanwhile")]

@@ -1,9 +1,11 @@
 //! The sources: what is watched of each, and how an object of it is read.
 
 mod cluster_api;
+mod cluster_profile;
 mod karmada;
 mod kubeconfig;
 mod kubefed;
+mod ocm;
 mod references;
 
 use std::sync::Arc;
@@ -12,10 +14,10 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{ApiResource, DynamicObject};
 use kube::{Api, Client, Resource as _, ResourceExt as _};
+use register::Refused;
 use register::Rules;
 use register::naming::Template;
 use register::reading::{Reading, SecretObject, SecretReference};
-use register::Refused;
 use serde_json::Value;
 use tokio::time::timeout;
 
@@ -129,7 +131,17 @@ fn source(name: SourceName, config: &Config, rules: &Arc<Rules>, hub: &Client, k
             namespaces: vec![config.kubefed_namespace.clone()],
             ..on_hub(kubefed::KIND, Arc::new(kubefed::KubeFed::new(rules)))
         },
-        SourceName::Ocm => todo!(),
+        SourceName::Ocm => Source {
+            namespaces: Vec::new(),
+            ..on_hub(
+                ocm::KIND,
+                Arc::new(ocm::Ocm { rules, credential: config.ocm_credential.clone(), reach: config.ocm_endpoint }),
+            )
+        },
+        SourceName::ClusterprofileImport => {
+            let providers = Arc::clone(&config.providers);
+            on_hub(cluster_profile::KIND, Arc::new(cluster_profile::ClusterProfiles { rules, providers }))
+        }
     }
 }
 

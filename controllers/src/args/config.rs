@@ -3,16 +3,19 @@
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use api::secret::Endpoint;
 use clap::ValueEnum as _;
-use register::endpoints::Endpoints;
 use register::Rules;
+use register::cluster_profile::Providers;
+use register::endpoints::Endpoints;
 use register::naming::Template;
+use register::ocm::Reach;
 use telemetry::logs;
 
-use super::{Args, OcmEndpoint, SourceName};
+use super::{Args, SourceName};
 
 /// Controllers ready to be started.
 #[derive(Debug)]
@@ -27,7 +30,9 @@ pub struct Config {
     pub karmada_kubeconfig: Option<PathBuf>,
     pub kubefed_namespace: String,
     pub ocm_credential: String,
-    pub ocm_endpoint: OcmEndpoint,
+    pub ocm_endpoint: Reach,
+    /// None unless clusterprofile-import is enabled.
+    pub providers: Arc<Providers>,
     pub source_removal_limit: usize,
     pub rules: Rules,
     pub leader_elect: bool,
@@ -51,6 +56,8 @@ impl Config {
         }
         let templates = templates(&args.sources.name_template, &mut wrong);
         let rules = rules(args, &mut wrong);
+        let file = args.sources.clusterprofile_import_providers_file.as_deref();
+        let providers = providers(file, sources.contains(&SourceName::ClusterprofileImport), &mut wrong);
         let (hub, flags) = (&args.hub, &args.sources);
         for (flag, text) in [
             ("--secret-namespace", &hub.secret_namespace),
@@ -78,6 +85,7 @@ impl Config {
             kubefed_namespace: flags.kubefed_namespace.clone(),
             ocm_credential: flags.ocm_credential.clone(),
             ocm_endpoint: flags.ocm_endpoint,
+            providers: Arc::new(providers),
             source_removal_limit: flags.source_removal_limit,
             rules,
             leader_elect: args.process.leader_elect,
@@ -110,6 +118,21 @@ fn templates(texts: &[String], wrong: &mut Vec<String>) -> HashMap<SourceName, T
         }
     }
     templates
+}
+
+fn providers(file: Option<&Path>, is_enabled: bool, wrong: &mut Vec<String>) -> Providers {
+    let flag = "--clusterprofile-import-providers-file";
+    let Some(file) = file else {
+        if is_enabled {
+            wrong.push(format!("{flag} is required for clusterprofile-import: who issues credentials for profiles"));
+        }
+        return Providers::default();
+    };
+    let read = std::fs::read(file).map_err(|error| error.to_string());
+    read.and_then(|text| Providers::parse(&text).map_err(|invalid| invalid.to_string())).unwrap_or_else(|why| {
+        wrong.push(format!("{flag}={}: {why}", file.display()));
+        Providers::default()
+    })
 }
 
 fn rules(args: &Args, wrong: &mut Vec<String>) -> Rules {

@@ -7,12 +7,12 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::stream::BoxStream;
 use futures_util::StreamExt as _;
+use futures_util::stream::BoxStream;
 use kube::api::{ApiResource, DynamicObject};
+use kube::runtime::WatchStreamExt as _;
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::watcher::{self, Event};
-use kube::runtime::WatchStreamExt as _;
 use kube::{Api, ResourceExt as _};
 use net::backoff::Backoff;
 use register::claims::Object;
@@ -131,11 +131,7 @@ fn events(feed: &Feed, resource: &ApiResource) -> Events {
 }
 
 fn without_data(event: Event<Meta>) -> Event<DynamicObject> {
-    let object = |secret: Meta| DynamicObject {
-        types: None,
-        metadata: secret.metadata,
-        data: serde_json::Value::Null,
-    };
+    let object = |secret: Meta| DynamicObject { types: None, metadata: secret.metadata, data: serde_json::Value::Null };
     match event {
         Event::Init => Event::Init,
         Event::InitDone => Event::InitDone,

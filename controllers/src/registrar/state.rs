@@ -9,6 +9,9 @@ use register::removals::{May, Moment, Removals};
 use super::source::Source;
 use crate::secrets::{HASH_ANNOTATION, Meta, OBJECT_ANNOTATION, SOURCE_LABEL, UID_ANNOTATION};
 
+/// Objects that come back rarely come alone.
+const RECOUNT_AFTER: Duration = Duration::from_secs(1);
+
 /// A Secret of the namespace that holds clusters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Held {
@@ -39,6 +42,9 @@ pub(super) struct State {
     pub(super) due: BTreeSet<(Moment, String)>,
     /// Names whose removal waits for having come with too many.
     pub(super) delayed: BTreeSet<String>,
+    /// When to judge all of these anew: objects have come back, which may have been what made too
+    /// many. Once for many of them.
+    pub(super) recount: Option<Moment>,
 }
 
 /// What is to be done about a name, in values of its own.
@@ -53,6 +59,8 @@ pub(super) enum Todo {
 #[derive(Debug)]
 pub(super) struct Judged {
     pub(super) todo: Todo,
+    /// Whose the name is, if that is one of the claimants.
+    pub(super) owner: Option<Object>,
     pub(super) losers: Vec<Object>,
 }
 
@@ -69,6 +77,7 @@ impl State {
             busy: HashMap::new(),
             due: BTreeSet::new(),
             delayed: BTreeSet::new(),
+            recount: None,
         }
     }
 
@@ -87,7 +96,7 @@ impl State {
             Step::Refuse(object) => Todo::Refuse(object.clone()),
             Step::Remove => Todo::Remove,
         };
-        Judged { todo, losers: verdict.losers.into_iter().cloned().collect() }
+        Judged { todo, owner: verdict.owner.cloned(), losers: verdict.losers.into_iter().cloned().collect() }
     }
 
     /// Who has the name. If its object went away, but not for long enough, the name is due again.
@@ -119,23 +128,33 @@ impl State {
         self.held.values().filter(of_source).count()
     }
 
-    /// Whose the name is, in words.
-    pub(super) fn owner(&self, name: &str) -> String {
-        match self.held.get(name).map(|held| &held.origin) {
-            Some(Some(origin)) => origin.object.reference.clone(),
-            Some(None) => "a Secret that was not made by this program".to_owned(),
-            None => "another object".to_owned(),
+    /// Who has a name that none of its claimants has, in words.
+    pub(super) fn holder_in_words(&self, name: &str) -> String {
+        match self.held.get(name).and_then(|held| held.origin.as_ref()) {
+            Some(origin) => origin.object.reference.clone(),
+            None => "a Secret that was not made by this program".to_owned(),
+        }
+    }
+
+    /// An object is there. If it is there again, it makes no crowd with others any more.
+    pub(super) fn present(&mut self, object: &Object, now: Moment) {
+        if self.removals.present(object) && !self.delayed.is_empty() {
+            self.recount.get_or_insert(now + RECOUNT_AFTER);
         }
     }
 
     /// Names that are due by now.
     pub(super) fn take_due(&mut self, now: Moment) -> Vec<String> {
+        if self.recount.is_some_and(|moment| moment <= now) {
+            self.recount = None;
+            self.due.extend(self.delayed.iter().map(|name| (now, name.clone())));
+        }
         let later = self.due.split_off(&(now + Duration::from_nanos(1), String::new()));
         std::mem::replace(&mut self.due, later).into_iter().map(|(_, name)| name).collect()
     }
 
     pub(super) fn next_due(&self) -> Option<Moment> {
-        self.due.first().map(|(moment, _)| *moment)
+        self.due.first().map(|(moment, _)| *moment).into_iter().chain(self.recount).min()
     }
 }
 

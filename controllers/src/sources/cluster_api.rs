@@ -5,8 +5,8 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 use kube::api::DynamicObject;
 use kube::{Client, ResourceExt as _};
-use register::cluster_api;
 use register::Rules;
+use register::cluster_api;
 use register::reading::Reading;
 
 use super::{Kind, Read, Reader, Related, as_value, keep, secret};
@@ -18,7 +18,7 @@ pub const KIND: Kind = Kind {
     kind: cluster_api::KIND,
     plural: "clusters",
     versions: cluster_api::VERSIONS,
-   
+
     is_custom: true,
 };
 

@@ -17,7 +17,7 @@ pub const KIND: Kind = Kind {
     kind: kubefed::KIND,
     plural: "kubefedclusters",
     versions: kubefed::VERSIONS,
-   
+
     is_custom: true,
 };
 

@@ -37,8 +37,7 @@ impl References {
 
     /// The objects that refer to a Secret.
     pub fn of(&self, secret: &Meta) -> Vec<Key> {
-        let reference =
-            SecretReference { namespace: secret.namespace().unwrap_or_default(), name: secret.name_any() };
+        let reference = SecretReference { namespace: secret.namespace().unwrap_or_default(), name: secret.name_any() };
         self.0.lock().of_secret.get(&reference).into_iter().flatten().cloned().collect()
     }
 }

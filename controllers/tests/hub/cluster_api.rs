@@ -53,8 +53,9 @@ fn life(testbed: &Testbed) -> Result<()> {
     let controllers = Running::start(testbed, CLUSTERS, &["--enable=capi"])?;
     let (fleet, name) = ("fleet-life", "life");
     apply(testbed, &[namespace(fleet), cluster(fleet, name)])?;
-    let why = controllers.wait_state("fleet-life/life", "waiting")?;
-    ensure!(why.contains("kubeconfig"), "{why}");
+    wait::until_true("that it waits for a kubeconfig", SOON, || {
+        Ok(controllers.wait_state("fleet-life/life", "waiting")?.contains("kubeconfig Secret"))
+    })?;
     let first = testbed.member.create_admin("capi-first")?;
     let secret = kubeconfig(testbed, fleet, name, &first)?;
     wait::timely("from the kubeconfig to the first answer", AT_ONCE + SOON, || {
@@ -73,7 +74,8 @@ fn life(testbed: &Testbed) -> Result<()> {
 /// The Secret is deleted and made anew: the watch that is open goes on, and what comes after it is
 /// sent with the new credential.
 fn rotation(testbed: &Testbed, fleet: &str, name: &str) -> Result<()> {
-    let path = format!("{}/api/v1/namespaces/default/configmaps?watch=true&labelSelector=life", Testbed::proxy_path(name));
+    let path =
+        format!("{}/api/v1/namespaces/default/configmaps?watch=true&labelSelector=life", Testbed::proxy_path(name));
     let mut watch = testbed.hub.server.kubectl().args(["get", "--raw", &path]).start()?;
     let mark = |name: &str| {
         testbed.member.server.kubectl().apply(&format!(
@@ -100,9 +102,9 @@ fn rotation(testbed: &Testbed, fleet: &str, name: &str) -> Result<()> {
 }
 
 fn deletion(testbed: &Testbed, controllers: &Running, fleet: &str, name: &str) -> Result<()> {
-    let path = format!("{}/api/v1/namespaces/default/secrets?watch=true", Testbed::proxy_path(name));
+    let path = format!("{}/api/v1/namespaces/default/configmaps?watch=true", Testbed::proxy_path(name));
     let mut watch = testbed.hub.server.kubectl().args(["get", "--raw", &path]).start()?;
-    watch.next_line(SOON).context("a Secret of the member")?;
+    watch.next_line(SOON).context("a ConfigMap of the member")?;
     let started = Instant::now();
     testbed.hub.server.kubectl().ok(&format!("delete clusters.cluster.x-k8s.io {name} -n {fleet}"))?;
     watch.wait(SOON)?;

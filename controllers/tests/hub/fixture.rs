@@ -75,7 +75,14 @@ pub fn kubeconfig_secret(namespace: &str, name: &str, kubeconfig: &str) -> Value
 /// Applies objects to the hub.
 pub fn apply(testbed: &Testbed, objects: &[Value]) -> Result<()> {
     let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
-    testbed.hub.server.kubectl().args(["apply", "--server-side", "-f", "-"]).stdin(list.to_string()).run()?.success()?;
+    testbed
+        .hub
+        .server
+        .kubectl()
+        .args(["apply", "--server-side", "-f", "-"])
+        .stdin(list.to_string())
+        .run()?
+        .success()?;
     Ok(())
 }
 
@@ -90,18 +97,30 @@ pub fn secret_field(testbed: &Testbed, namespace: &str, name: &str, path: &str) 
 }
 
 pub fn wait_secret(testbed: &Testbed, namespace: &str, name: &str) -> Result<()> {
-    wait::until(&format!("Secret {name}"), SOON, || secret_field(testbed, namespace, name, "{.metadata.name}")).map(drop)
+    wait::until(&format!("Secret {name}"), SOON, || secret_field(testbed, namespace, name, "{.metadata.name}"))
+        .map(drop)
 }
 
 pub fn wait_gone(testbed: &Testbed, namespace: &str, name: &str) -> Result<()> {
     let line = format!("get secret {name} -n {namespace} --ignore-not-found -o name");
-    wait::until_true(&format!("the end of Secret {name}"), SOON, || Ok(testbed.hub.server.kubectl().ok(&line)?.is_empty()))
+    wait::until_true(&format!("the end of Secret {name}"), SOON, || {
+        Ok(testbed.hub.server.kubectl().ok(&line)?.is_empty())
+    })
 }
 
 /// The notes of Events with `reason` on objects called `name` in `namespace`.
 pub fn event(testbed: &Testbed, namespace: &str, name: &str, reason: &str) -> Result<String> {
     let selector = format!("regarding.name={name},reason={reason}");
-    let line = ["get", "events.v1.events.k8s.io", "-n", namespace, "--field-selector", &selector, "-o", "jsonpath={.items[*].note}"];
+    let line = [
+        "get",
+        "events.v1.events.k8s.io",
+        "-n",
+        namespace,
+        "--field-selector",
+        &selector,
+        "-o",
+        "jsonpath={.items[*].note}",
+    ];
     let notes = testbed.hub.server.kubectl().args(line).run()?.success()?;
     if notes.is_empty() { Err(anyhow!("no Event {reason} on {namespace}/{name}")) } else { Ok(notes) }
 }

@@ -20,8 +20,12 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(THREADS);
     let fixture = Arc::new(Fixture::default());
-    let trials =
-        [cluster_api::trials(&fixture), names::trials(&fixture), removal::trials(&fixture), stillness::trials(&fixture)];
+    let trials = [
+        cluster_api::trials(&fixture),
+        names::trials(&fixture),
+        removal::trials(&fixture),
+        stillness::trials(&fixture),
+    ];
     let conclusion = libtest_mimic::run(&arguments, trials.into_iter().flatten().collect());
     fixture.close(conclusion.has_failed());
     conclusion.exit_code()

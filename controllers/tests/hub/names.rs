@@ -44,7 +44,9 @@ fn owners(testbed: &Testbed) -> Result<()> {
     let note = wait::until("an Event", SOON, || event(testbed, one, "shared", "ClusterNameTaken"))?;
     ensure!(note.contains("core/Secret/names-two/shared"), "{note}");
     testbed.hub.server.kubectl().ok("delete secret shared -n names-two")?;
-    wait::until_true("the next to take over", SOON, || Ok(owner().is_ok_and(|owner| owner.ends_with("names-one/shared"))))?;
+    wait::until_true("the next to take over", SOON, || {
+        Ok(owner().is_ok_and(|owner| owner.ends_with("names-one/shared")))
+    })?;
     controllers.wait_state("names-one/shared", "registered")?;
     Ok(())
 }
@@ -80,12 +82,13 @@ fn refusals(testbed: &Testbed) -> Result<()> {
         ("files", good.replace("\"token\":\"c4n4ry\"", "\"tokenFile\":\"/etc/c4n4ry\""), "tokenFile names a file"),
         ("local-address", good.replace(&testbed.member.server.url(), "https://169.254.169.254"), "--deny-endpoints"),
         ("plain", good.replace("https://", "http://"), "http would send"),
-        ("exec", good.replace("\"token\":\"c4n4ry\"", "\"exec\":{\"command\":\"/bin/c4n4ry\"}"), "--exec-commands"),
+        ("exec", good.replace("\"token\":\"c4n4ry\"", "\"exec\":{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"command\":\"/bin/c4n4ry\",\"interactiveMode\":\"Never\"}"), "--exec-commands"),
         ("nothing", String::from("{}"), "no contexts"),
         ("twice", format!("token: {CANARY}\ntoken: {CANARY}"), "near line"),
     ];
     apply(testbed, &[namespace(fleet)])?;
-    let controllers = Running::start(testbed, "refused-clusters", &["--enable=kubeconfig", "--watch-namespaces=names-refused"])?;
+    let controllers =
+        Running::start(testbed, "refused-clusters", &["--enable=kubeconfig", "--watch-namespaces=names-refused"])?;
     let secrets: Vec<_> = tables.iter().map(|(name, text, _)| kubeconfig_secret(fleet, name, text)).collect();
     apply(testbed, &secrets)?;
     apply(testbed, &[kubeconfig_secret(fleet, "local", &good), kubeconfig_secret(fleet, "good", &good)])?;
@@ -95,7 +98,10 @@ fn refusals(testbed: &Testbed) -> Result<()> {
         ensure!(why.contains(expected), "{name}: {why}");
         let note = wait::until("an Event", SOON, || event(testbed, fleet, name, "ClusterRefused"))?;
         ensure!(note.contains(expected), "{name}: {note}");
-        ensure!(secret_field(testbed, &controllers.namespace, name, "{.metadata.name}").is_err(), "{name} is registered");
+        ensure!(
+            secret_field(testbed, &controllers.namespace, name, "{.metadata.name}").is_err(),
+            "{name} is registered"
+        );
     }
     wait::until("an Event", SOON, || event(testbed, fleet, "local", "InvalidClusterName"))?;
     let events = testbed.hub.server.kubectl().ok(&format!("get events -n {fleet} -o json"))?;

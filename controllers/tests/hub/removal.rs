@@ -71,10 +71,12 @@ fn kind(testbed: &Testbed) -> Result<()> {
 fn crowd(testbed: &Testbed) -> Result<()> {
     let fleet = "removal-crowd";
     let kubeconfig = member_kubeconfig(testbed, "token");
-    let all: Vec<_> = (0..FLEET).map(|number| kubeconfig_secret(fleet, &format!("crowd-{number}"), &kubeconfig)).collect();
+    let all: Vec<_> =
+        (0..FLEET).map(|number| kubeconfig_secret(fleet, &format!("crowd-{number}"), &kubeconfig)).collect();
     apply(testbed, &[namespace(fleet)])?;
     apply(testbed, &all)?;
-    let controllers = Running::start(testbed, "crowd-clusters", &["--enable=kubeconfig", "--watch-namespaces=removal-crowd"])?;
+    let controllers =
+        Running::start(testbed, "crowd-clusters", &["--enable=kubeconfig", "--watch-namespaces=removal-crowd"])?;
     let clusters = || clusters(testbed, &controllers.namespace);
     wait::until_true("all of them", SOON, || Ok(clusters()? == FLEET))?;
     testbed.hub.server.kubectl().ok(&format!("delete secrets -n {fleet} --all --wait=false"))?;

@@ -72,6 +72,8 @@ pub enum Step<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict<'a> {
     pub step: Step<'a>,
+    /// The claimant that has the name, or gets it.
+    pub owner: Option<&'a Object>,
     pub losers: Vec<&'a Object>,
 }
 
@@ -152,14 +154,14 @@ impl Claims {
             (&claim.created, &claim.uid, *object)
         });
         let owner = match holder {
-            Holder::Person => return Verdict { step: Step::Keep, losers: candidates },
+            Holder::Person => return Verdict { step: Step::Keep, owner: None, losers: candidates },
             Holder::Nobody => candidates.first().copied(),
             Holder::Object { object, uid, is_gone, .. } => {
                 // One that was made anew goes on, and one that another source reads now.
                 let is_it = |candidate: &&&Object| **candidate == object || self.objects[**candidate].uid == *uid;
                 let same = candidates.iter().find(is_it).copied();
                 if same.is_none() && !is_gone {
-                    return Verdict { step: Step::Wait, losers: candidates };
+                    return Verdict { step: Step::Wait, owner: None, losers: candidates };
                 }
                 same.or(candidates.first().copied())
             }
@@ -170,7 +172,7 @@ impl Claims {
             Some(owner) => self.step(owner, holder),
         };
         candidates.retain(|object| Some(*object) != owner);
-        Verdict { step, losers: candidates }
+        Verdict { step, owner, losers: candidates }
     }
 
     fn step<'a>(&self, owner: &'a Object, holder: &Holder) -> Step<'a> {

@@ -60,9 +60,9 @@ impl Removals {
         Self { limit, absent: HashMap::new() }
     }
 
-    /// It is there, or is there again.
-    pub fn present(&mut self, object: &Object) {
-        self.absent.remove(object);
+    /// It is there. True if it is there again.
+    pub fn present(&mut self, object: &Object) -> bool {
+        self.absent.remove(object).is_some()
     }
 
     /// Its deletion was seen.
@@ -93,9 +93,8 @@ impl Removals {
 
     /// Whether objects of a source are not listed, and must be missing from another list to be gone.
     pub fn are_missing(&self, source: &str) -> bool {
-        let missing = |(object, absence): (&Object, &Absence)| {
-            object.source == source && matches!(absence, Absence::Missing(_))
-        };
+        let missing =
+            |(object, absence): (&Object, &Absence)| object.source == source && matches!(absence, Absence::Missing(_));
         self.absent.iter().any(missing)
     }
 

@@ -12,7 +12,7 @@ const MOST_BYTES: usize = 1 << 20;
 const INTERACTIVE_MODE: &str = "interactiveMode";
 
 /// The providers that are known, in the order of the file.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Providers(Vec<Provider>);
 
 /// A way to get a credential.
