@@ -20,7 +20,7 @@ use crate::mark::Mark;
 use crate::needs::{self, OF_GATEWAY};
 use crate::output::{self, Format};
 use crate::session::Session;
-use crate::trouble::{Exit, Result, Trouble};
+use crate::trouble::{Exit, INSTALL, Result, Trouble};
 use crate::{namespace, selection, servers, span};
 
 /// Deployments looked at.
@@ -117,7 +117,7 @@ async fn hub_findings(session: &Session, found: &mut Vec<Finding>) -> Option<Gat
         }
         Ok(None) => {
             let what = format!("there is no APIService {}", namespace::API_SERVICE);
-            found.push(Finding::bad(what, "install the gateway: `kubectl clusters install`"));
+            found.push(Finding::bad(what, INSTALL));
             None
         }
         Ok(Some(service)) => {
