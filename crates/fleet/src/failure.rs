@@ -105,10 +105,10 @@ impl Failure {
         }
     }
 
-    fn new(kind: Kind, message: String) -> Self {
+    fn new(kind: Kind, mut message: String) -> Self {
         let (reason, cause) = (String::new(), String::new());
         // Also our own: errors of parsers quote what they were given.
-        let message = cut(&message, LONGEST_MESSAGE).to_owned();
+        message.truncate(cut(&message, LONGEST_MESSAGE).len());
         Self { cluster: None, side: None, kind, reason, message, cause, retry_after: None }
     }
 
