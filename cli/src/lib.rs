@@ -31,6 +31,7 @@ mod room;
 mod row;
 mod selection;
 mod servers;
+mod serving;
 mod session;
 mod span;
 mod tables;
