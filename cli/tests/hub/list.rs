@@ -137,7 +137,7 @@ fn unreachable(testbed: &Testbed) -> Result<()> {
 fn without_gateway(testbed: &Testbed) -> Result<()> {
     let admin = testbed.member.server.kubectl().kubeconfig;
     let program = clusters_as(testbed, &admin);
-    let join = format!("join bodo --rights view --member-kubeconfig {}", admin.display());
+    let join = format!("join bodo --rights view --member-kubeconfig {} --endpoint https://10.0.0.7", admin.display());
     for line in ["list", "get pods --all", "kubeconfig --all", "rotate bodo", "probe bodo", &join] {
         let told = ended(&program, line, 3)?.stderr;
         for part in ["this hub has no gateway", "remedy: choose the hub with --context", "--set image.repository="] {

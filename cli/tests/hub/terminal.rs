@@ -10,7 +10,7 @@ use hub_tests::kubectl::{Kubectl, Output};
 use hub_tests::testbed::{CLUSTER, Testbed};
 use libtest_mimic::Trial;
 
-use crate::fixture::{Fixture, clusters, ended, test};
+use crate::fixture::{Fixture, clusters, ended, joining, member, test};
 
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
@@ -29,8 +29,8 @@ fn at_terminal(program: &Kubectl, line: &str, answer: &str) -> Result<Output> {
 
 fn asked(testbed: &Testbed) -> Result<()> {
     let program = clusters(testbed);
-    let member = format!("--member-kubeconfig {}", testbed.member.server.kubectl().kubeconfig.display());
-    let joined = at_terminal(&program, &format!("join espoo {member} --account-namespace cli-espoo"), "view\n")?;
+    let (member, joining) = (member(testbed), joining(testbed));
+    let joined = at_terminal(&program, &format!("join espoo {joining} --account-namespace cli-espoo"), "view\n")?;
     let told = &joined.stdout;
     ensure!(joined.status == 0 && told.contains("What may the hub do") && told.contains("espoo joined"), "{joined:?}");
     let kept = at_terminal(&program, &format!("detach espoo {member}"), "n\n")?;
