@@ -8,6 +8,7 @@ mod agent;
 mod charts;
 mod claim;
 mod command;
+mod completion;
 mod contexts;
 mod dashboard;
 mod expiry;
