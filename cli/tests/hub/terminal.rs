@@ -1,6 +1,7 @@
 //! What only a terminal sees: questions, colours, progress. And how kubectl and shells find the
 //! program.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use hub_tests::kubectl::{Kubectl, Output};
 use hub_tests::testbed::{CLUSTER, Testbed};
 use libtest_mimic::Trial;
 
-use crate::fixture::{Fixture, clusters, ended, test};
+use crate::fixture::{Fixture, clusters, ended, joining, member, test};
 
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
@@ -29,8 +30,8 @@ fn at_terminal(program: &Kubectl, line: &str, answer: &str) -> Result<Output> {
 
 fn asked(testbed: &Testbed) -> Result<()> {
     let program = clusters(testbed);
-    let member = format!("--member-kubeconfig {}", testbed.member.server.kubectl().kubeconfig.display());
-    let joined = at_terminal(&program, &format!("join espoo {member} --account-namespace cli-espoo"), "view\n")?;
+    let (member, joining) = (member(testbed), joining(testbed));
+    let joined = at_terminal(&program, &format!("join espoo {joining} --account-namespace cli-espoo"), "view\n")?;
     let told = &joined.stdout;
     ensure!(joined.status == 0 && told.contains("What may the hub do") && told.contains("espoo joined"), "{joined:?}");
     let kept = at_terminal(&program, &format!("detach espoo {member}"), "n\n")?;
@@ -54,12 +55,35 @@ fn shown(testbed: &Testbed) -> Result<()> {
     Ok(())
 }
 
+/// By kubectl, as shells ask it.
+fn completed(testbed: &Testbed, kubectl: &Kubectl, path: &str) -> Result<()> {
+    let directory = testbed.directory("cli-completion")?;
+    let file = directory.join("kubectl_complete-clusters");
+    std::fs::write(&file, ended(&clusters(testbed), "completion kubectl", 0)?.stdout)?;
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755))?;
+    let path = format!("{}:{path}:/usr/bin:/bin", directory.display());
+    let offered = |line: &[&str]| -> Result<Vec<String>> {
+        let words = ["__complete", "clusters"].iter().chain(line);
+        let offered = kubectl.args(words).env("PATH", &path).run()?.success()?;
+        Ok(offered.lines().map(|line| line.split('\t').next().unwrap_or_default().to_owned()).collect())
+    };
+    ensure!(offered(&["ro"])? == ["rotate", ":4"], "{:?}", offered(&["ro"]));
+    let named = offered(&["get", "pods", "member"])?;
+    ensure!(named.contains(&CLUSTER.to_owned()) && named.last().is_some_and(|last| last == ":4"), "{named:?}");
+    ensure!(offered(&["probe", "no-such"])? == [":4"], "{:?}", offered(&["probe", "no-such"]));
+    // A hub that is away is no reason for words among what is typed.
+    let lost = offered(&["--context", "gone", "probe", "m"])?;
+    ensure!(lost == [":4"], "{lost:?}");
+    Ok(())
+}
+
 fn found(testbed: &Testbed) -> Result<()> {
     let program = clusters(testbed);
     let kubectl = testbed.hub.server.kubectl();
     let path = program.binary.parent().and_then(Path::to_str).context("a directory")?;
     let listed = kubectl.args(["clusters", "list", "--no-probe", "-o", "name"]).env("PATH", path).run()?.success()?;
     ensure!(listed.lines().any(|name| name == CLUSTER), "{listed}");
+    completed(testbed, &kubectl, path)?;
     let script = ended(&program, "completion bash", 0)?.stdout;
     let file = testbed.launcher().file("cli-completion.bash");
     std::fs::write(&file, &script)?;
