@@ -14,7 +14,7 @@ use tokio::runtime::Handle;
 use crate::reports::{Report, Reports};
 
 /// What keeps the controllers from being ready, as `/readyz` tells it.
-pub const CONDITIONS: &[&str] = &["hub", "shutdown"];
+pub const CONDITIONS: &[&str] = &["shutdown"];
 
 const SOURCES: &str = "/debug/sources";
 const HELP: &str = "there are:

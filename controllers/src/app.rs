@@ -67,7 +67,6 @@ impl Controllers {
         let reports = Arc::new(Reports::default());
         let metrics = Metrics::register(&mut registry, Arc::clone(&reports));
         let readiness = Readiness::default();
-        let starting = readiness.block("hub");
         let probes = Probes {
             readiness: readiness.clone(),
             conditions: CONDITIONS,
@@ -80,7 +79,7 @@ impl Controllers {
         );
         let end = CancellationToken::new();
         let engine = engine::Engine { config, hub, karmada, reports, metrics };
-        let work = handle.spawn(engine.run(end.clone(), starting));
+        let work = handle.spawn(engine.run(end.clone()));
         Ok(Self { admin, readiness, end, work, runtime })
     }
 

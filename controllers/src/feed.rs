@@ -65,7 +65,7 @@ impl Feed {
 
     fn resource(&self, version: &str) -> ApiResource {
         let kind = &self.source.kind;
-        let gvk = kube::core::GroupVersionKind::gvk(kind.group, version, kind.kind);
+        let gvk = kube::core::GroupVersionKind::gvk(kind.group, version, kind.name);
         ApiResource::from_gvk_with_plural(&gvk, kind.plural)
     }
 
@@ -112,7 +112,7 @@ impl Feed {
 
     fn object_called(&self, namespace: &str, name: &str) -> Object {
         let kind = &self.source.kind;
-        Object::new(self.source.name.as_str(), [kind.group, kind.kind], namespace, name)
+        Object::new(self.source.name.as_str(), [kind.group, kind.name], namespace, name)
     }
 
     /// What the registrar is to know of an object. One that no cluster can be called after is
@@ -142,7 +142,7 @@ impl Feed {
         let version = version.unwrap_or_else(|| self.resource(kind.versions[0]).api_version);
         ObjectReference {
             api_version: Some(version),
-            kind: Some(kind.kind.to_owned()),
+            kind: Some(kind.name.to_owned()),
             namespace: object.namespace(),
             name: Some(object.name_any()),
             uid: object.uid(),

@@ -29,8 +29,8 @@ use crate::reports::{Reports, Stage};
 use crate::secrets::{Meta, Secrets, Wanted, WriteError};
 use crate::wakes::Wakes;
 
-/// Whether this process may write now.
-pub type MayWrite = Arc<dyn Fn() -> bool + Send + Sync>;
+/// For how long this process may write from now on; zero if it does not lead.
+pub type MayWrite = Arc<dyn Fn() -> Duration + Send + Sync>;
 
 pub struct Registrar {
     state: Mutex<State>,
@@ -353,9 +353,6 @@ impl Registrar {
     }
 
     async fn write(&self, wanted: &Wanted<'_>) -> Result<Meta, WriteError> {
-        if !(self.may_write)() {
-            return Err(WriteError::NotLeading);
-        }
         let held = self.state.lock().held.get(wanted.name).cloned();
         let mut uid = held.as_ref().map(|held| held.uid.clone());
         if let Some(held) = held
@@ -365,11 +362,11 @@ impl Registrar {
         {
             // The name goes over to another cluster: whoever is connected to the old one is not
             // to find themselves at the new one.
-            self.secrets.remove(wanted.name, &held.uid, &held.version).await?;
+            self.secrets.remove(wanted.name, (&held.uid, &held.version), (self.may_write)()).await?;
             self.metrics.wrote(wanted.object.source, Operation::Delete);
             uid = None;
         }
-        let meta = self.secrets.write(wanted, uid.as_deref()).await?;
+        let meta = self.secrets.write(wanted, uid.as_deref(), (self.may_write)()).await?;
         let (source, object, cluster) = (wanted.object.source, &wanted.object.reference, wanted.name);
         let operation = if uid.is_some() { Operation::Update } else { Operation::Create };
         self.metrics.wrote(source, operation);

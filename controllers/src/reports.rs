@@ -9,6 +9,7 @@ use net::backoff::Backoff;
 use parking_lot::Mutex;
 use register::claims::Object;
 use serde::Serialize;
+use tokio::time::Instant;
 
 /// Between tries of one object that fails.
 const BACKOFF: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_mins(5));
@@ -46,7 +47,7 @@ pub struct Report {
     failures: u32,
     /// The first sight of a change that is not written yet.
     #[serde(skip)]
-    pub since: Option<std::time::Instant>,
+    pub since: Option<Instant>,
 }
 
 #[derive(Debug, Default)]
@@ -87,13 +88,13 @@ impl Reports {
         });
         cluster.clone_into(&mut report.cluster);
         report.reference = reference;
-        report.since.get_or_insert_with(std::time::Instant::now);
+        report.since.get_or_insert_with(Instant::now);
     }
 
     /// Something else that the object depends on has changed.
     pub fn changed(&self, object: &Object) {
         if let Some(report) = self.0.lock().get_mut(object) {
-            report.since.get_or_insert_with(std::time::Instant::now);
+            report.since.get_or_insert_with(Instant::now);
         }
     }
 

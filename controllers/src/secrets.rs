@@ -25,9 +25,10 @@ pub const OBJECT_ANNOTATION: &str = "cluster.core.oam.dev/source-object";
 pub const UID_ANNOTATION: &str = "cluster.core.oam.dev/source-uid";
 /// Annotation: `register::fingerprint` of what was written.
 pub const HASH_ANNOTATION: &str = "cluster.core.oam.dev/source-hash";
-/// For one call. Well below the 5 s between a leader's last renewal and its successor, so that no
-/// write of an old leader comes after a new one's.
-const WITHIN: Duration = Duration::from_secs(4);
+/// For one call, if its caller leads for so long.
+const WITHIN: Duration = Duration::from_secs(10);
+/// A call that ends this long after its caller's term ends before another's begins.
+const AFTER_TERM: Duration = Duration::from_secs(2);
 const CONFLICT: u16 = 409;
 const NOT_FOUND: u16 = 404;
 
@@ -56,7 +57,7 @@ pub enum WriteError {
     /// Another replica writes now.
     #[error("this replica does not lead")]
     NotLeading,
-    #[error("the hub gave no answer in {} s", WITHIN.as_secs())]
+    #[error("the hub gave no answer in time")]
     Timeout,
     #[error("the gateway could not use it: {0}")]
     Unusable(#[from] api::secret::SecretError),
@@ -87,43 +88,48 @@ impl Secrets {
         &self.namespace
     }
 
-    /// Writes a Secret; `uid` is that of the one which is there, if one is.
-    pub async fn write(&self, wanted: &Wanted<'_>, uid: Option<&str>) -> Result<Meta, WriteError> {
+    /// Writes a Secret; `uid` is that of the one which is there, if one is. `term` is for how long
+    /// we lead.
+    pub async fn write(&self, wanted: &Wanted<'_>, uid: Option<&str>, term: Duration) -> Result<Meta, WriteError> {
         let mut document = wanted.secret.document(Some(&self.namespace), wanted.name)?;
         mark(&mut document, wanted);
         if let Some(uid) = uid {
             // Of another uid it is another Secret, perhaps a person's: the hub answers 409.
             document["metadata"]["uid"] = uid.into();
         }
-        let written = self.apply(wanted.name, &document).await?;
+        let written = self.apply(wanted.name, &document, term).await?;
         if uid.is_none() && is_shared(&written) {
             let nothing = json!({"apiVersion": "v1", "kind": "Secret",
                 "metadata": {"name": wanted.name, "namespace": self.namespace, "uid": written.metadata.uid}});
-            self.apply(wanted.name, &nothing).await?;
+            self.apply(wanted.name, &nothing, term).await?;
             return Err(WriteError::Taken);
         }
         Ok(written)
     }
 
-    async fn apply(&self, name: &str, document: &Value) -> Result<Meta, WriteError> {
+    async fn apply(&self, name: &str, document: &Value, term: Duration) -> Result<Meta, WriteError> {
         let parameters = PatchParams::apply(MANAGER);
         // The answer is metadata: what was sent need not come back.
         let patch = Patch::Apply(document);
-        let answered = timeout(WITHIN, self.api.patch_metadata(name, &parameters, &patch)).await;
+        let answered = timeout(within(term)?, self.api.patch_metadata(name, &parameters, &patch)).await;
         answered.map_err(|_| WriteError::Timeout)?.map_err(WriteError::from)
     }
 
     /// Removes the Secret that was judged, and no later one of its name. One that is gone already
     /// is removed.
-    pub async fn remove(&self, name: &str, uid: &str, version: &str) -> Result<(), WriteError> {
+    pub async fn remove(&self, name: &str, (uid, version): (&str, &str), term: Duration) -> Result<(), WriteError> {
         let preconditions = Preconditions { uid: Some(uid.to_owned()), resource_version: Some(version.to_owned()) };
         let parameters = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
-        match timeout(WITHIN, self.api.delete(name, &parameters)).await.map_err(|_| WriteError::Timeout)? {
+        match timeout(within(term)?, self.api.delete(name, &parameters)).await.map_err(|_| WriteError::Timeout)? {
             Ok(_) => Ok(()),
             Err(kube::Error::Api(status)) if status.code == NOT_FOUND => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
+}
+
+fn within(term: Duration) -> Result<Duration, WriteError> {
+    if term.is_zero() { Err(WriteError::NotLeading) } else { Ok(term.saturating_add(AFTER_TERM).min(WITHIN)) }
 }
 
 /// Says where it comes from.

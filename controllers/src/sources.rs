@@ -47,11 +47,11 @@ pub struct Source {
 #[derive(Debug, Clone)]
 pub struct Kind {
     pub group: &'static str,
-    pub kind: &'static str,
+    pub name: &'static str,
     pub plural: &'static str,
     /// That are understood. The hub's own preference among them counts.
     pub versions: &'static [&'static str],
-    /// Whether the hub has it by a CustomResourceDefinition, whose end announces that of objects.
+    /// Whether the hub has it by a `CustomResourceDefinition`, whose end announces that of objects.
     pub is_custom: bool,
 }
 

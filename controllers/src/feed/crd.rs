@@ -1,4 +1,4 @@
-//! Whether a kind is there: the hub serves it, and its CustomResourceDefinition is not on its way
+//! Whether a kind is there: the hub serves it, and its `CustomResourceDefinition` is not on its way
 //! out, which takes all objects with it.
 
 use std::pin::pin;
@@ -53,7 +53,7 @@ async fn look(kind: &Kind, client: &Client) -> Option<ApiResource> {
     let versions = group.versions().map(str::to_owned).collect::<Vec<_>>();
     let understood = versions.iter().filter(|version| kind.versions.contains(&version.as_str()));
     understood.into_iter().find_map(|version| {
-        let found = group.versioned_resources(version).into_iter().find(|(resource, _)| resource.kind == kind.kind);
+        let found = group.versioned_resources(version).into_iter().find(|(resource, _)| resource.kind == kind.name);
         found.map(|(resource, _)| resource)
     })
 }

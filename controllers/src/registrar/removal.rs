@@ -12,7 +12,6 @@ use super::state::{Held, State, Todo};
 use super::{Registrar, wake};
 use crate::events::Reason;
 use crate::metrics::Operation;
-use crate::secrets::WriteError;
 
 /// Removals at a time.
 const AT_ONCE: usize = 16;
@@ -74,11 +73,7 @@ impl Registrar {
 
     async fn remove(&self, name: &str) {
         let Some((held, object)) = self.begin_removal(name) else { return };
-        let outcome = if (self.may_write)() {
-            self.secrets.remove(name, &held.uid, &held.version).await
-        } else {
-            Err(WriteError::NotLeading)
-        };
+        let outcome = self.secrets.remove(name, (&held.uid, &held.version), (self.may_write)()).await;
         let mut state = self.state.lock();
         let waiting = state.busy.remove(name).unwrap_or_default();
         match outcome {

@@ -15,7 +15,7 @@ use crate::wakes::Key;
 
 pub const KIND: Kind = Kind {
     group: cluster_api::GROUP,
-    kind: cluster_api::KIND,
+    name: cluster_api::KIND,
     plural: "clusters",
     versions: cluster_api::VERSIONS,
 

@@ -12,7 +12,7 @@ use super::{Kind, Read, Reader, as_value, keep};
 
 pub const KIND: Kind = Kind {
     group: cluster_profile::GROUP,
-    kind: cluster_profile::KIND,
+    name: cluster_profile::KIND,
     plural: "clusterprofiles",
     versions: cluster_profile::VERSIONS,
     is_custom: true,

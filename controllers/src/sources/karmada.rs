@@ -15,7 +15,7 @@ use crate::wakes::Key;
 /// Its API server has it by aggregation, without a definition.
 pub const KIND: Kind = Kind {
     group: karmada::GROUP,
-    kind: karmada::KIND,
+    name: karmada::KIND,
     plural: "clusters",
     versions: karmada::VERSIONS,
     is_custom: false,

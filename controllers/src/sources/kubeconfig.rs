@@ -11,7 +11,7 @@ use register::reading::{Reading, SecretReference, Waiting};
 
 use super::{Kind, Read, Reader, secret};
 
-pub const KIND: Kind = Kind { group: "", kind: "Secret", plural: "secrets", versions: &["v1"], is_custom: false };
+pub const KIND: Kind = Kind { group: "", name: "Secret", plural: "secrets", versions: &["v1"], is_custom: false };
 
 pub struct Kubeconfigs(pub Arc<Rules>);
 

@@ -14,7 +14,7 @@ use crate::wakes::Key;
 
 pub const KIND: Kind = Kind {
     group: kubefed::GROUP,
-    kind: kubefed::KIND,
+    name: kubefed::KIND,
     plural: "kubefedclusters",
     versions: kubefed::VERSIONS,
 

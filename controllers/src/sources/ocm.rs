@@ -15,7 +15,7 @@ use crate::secrets::Meta;
 use crate::wakes::Key;
 
 pub const KIND: Kind =
-    Kind { group: ocm::GROUP, kind: ocm::KIND, plural: "managedclusters", versions: ocm::VERSIONS, is_custom: true };
+    Kind { group: ocm::GROUP, name: ocm::KIND, plural: "managedclusters", versions: ocm::VERSIONS, is_custom: true };
 
 pub struct Ocm {
     pub rules: Arc<Rules>,

@@ -2,13 +2,14 @@
 //! their object.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use hub_tests::testbed::Testbed;
 use hub_tests::wait;
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::fixture::{Fixture, Running, SOON, apply, member_kubeconfig, namespace, secret_field, test};
 
@@ -59,7 +60,7 @@ fn life(testbed: &Testbed) -> Result<()> {
     let first = testbed.member.create_admin("capi-first")?;
     let secret = kubeconfig(testbed, fleet, name, &first)?;
     wait::timely("from the kubeconfig to the first answer", AT_ONCE + SOON, || {
-        apply(testbed, &[secret.clone()])?;
+        apply(testbed, std::slice::from_ref(&secret))?;
         let written = Instant::now();
         wait::until("an answer of the member", SOON, || through_hub(testbed, name, "/version"))?;
         Ok(written.elapsed())

@@ -2,6 +2,7 @@
 
 mod cluster_api;
 mod fixture;
+mod leaders;
 mod names;
 mod removal;
 mod stillness;
@@ -22,6 +23,7 @@ fn main() -> ExitCode {
     let fixture = Arc::new(Fixture::default());
     let trials = [
         cluster_api::trials(&fixture),
+        leaders::trials(&fixture),
         names::trials(&fixture),
         removal::trials(&fixture),
         stillness::trials(&fixture),

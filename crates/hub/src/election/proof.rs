@@ -81,9 +81,7 @@ impl Proof {
                 Ok(())
             }
             (Err(setback), None) if sent.claim => Err(Loss::Unclaimed(setback)),
-            (Err(Setback::Refused(cause)), Some(confirmed)) if sent.at >= confirmed.since => {
-                Err(Loss::Taken(cause))
-            }
+            (Err(Setback::Refused(cause)), Some(confirmed)) if sent.at >= confirmed.since => Err(Loss::Taken(cause)),
             (Err(_), _) => Ok(()),
         }
     }
