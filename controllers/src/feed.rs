@@ -99,7 +99,7 @@ impl Feed {
     fn retry(&self, object: &DynamicObject, failure: &Failure) -> Action {
         self.metrics.failed(self.source.name.as_str());
         let after = match failure {
-            Failure::Read(error) => self.reports.failed(&self.object(object), &error.to_string()),
+            Failure::Read(error) => self.reports.failed(&self.object(object), None, &error.to_string()),
             Failure::Write(retry) => retry.after,
         };
         tracing::warn!(source = self.source.name.as_str(), object = self.object(object).reference, ?after, "{failure}");

@@ -144,16 +144,10 @@ impl Registrar {
         } else {
             state.removals.missing(object.clone(), now);
         }
-        self.unclaim(&mut state, object);
-    }
-
-    fn unclaim(&self, state: &mut State, object: &Object) {
-        let registered =
-            state.held.iter().filter(|(_, held)| held.origin.as_ref().is_some_and(|origin| origin.object == *object));
-        let mut names: Vec<String> = registered.map(|(name, _)| name.clone()).collect();
-        names.extend(state.claims.remove(object));
+        let mut names = state.claims.remove(object);
+        names.extend(state.registered_by(|registrant| registrant == object).map(|(name, _)| name.clone()));
         for name in names {
-            self.settle(state, &name);
+            self.settle(&mut state, &name);
         }
     }
 
@@ -166,15 +160,19 @@ impl Registrar {
             let feed = state.sources.get(source).and_then(|source| source.feeds.get(feed));
             object.source == source && feed.is_some_and(|feed| feed.covers(object.key().0))
         };
-        let known = state.claims.objects().map(|(object, _)| object);
-        let held = state.held.values().filter_map(|held| Some(&held.origin.as_ref()?.object));
-        let absent: HashSet<Object> =
-            known.chain(held).filter(|object| covers(object) && !objects.contains(*object)).cloned().collect();
+        let is_absent = |object: &Object| covers(object) && !objects.contains(object);
+        let registered = state.registered_by(is_absent);
+        let (mut names, mut absent): (Vec<String>, HashSet<Object>) =
+            registered.map(|(name, object)| (name.clone(), object.clone())).unzip();
+        absent.extend(state.claims.objects().map(|(object, _)| object).filter(|object| is_absent(object)).cloned());
         self.set_feed(&mut state, source, feed, FeedState::Available);
         for object in absent {
             self.reports.forget(&object);
-            state.removals.missing(object.clone(), now);
-            self.unclaim(&mut state, &object);
+            names.extend(state.claims.remove(&object));
+            state.removals.missing(object, now);
+        }
+        for name in names {
+            self.settle(&mut state, &name);
         }
         state.removals.are_missing(source)
     }
@@ -277,6 +275,8 @@ impl Registrar {
             Ok(meta) => {
                 state.held.insert(name.clone(), Held::read(&meta, &self.names));
                 self.reports.settle(object, Stage::Registered, "");
+                // The object may have gone meanwhile.
+                self.settle(&mut state, &name);
                 Ok(())
             }
             Err(error) => Err(self.failed(&state, object, &error)),
@@ -383,10 +383,11 @@ impl Registrar {
 
     fn failed(&self, state: &State, object: &Object, error: &WriteError) -> Retry {
         let why = error.to_string();
-        if matches!(error, WriteError::Conflict(_)) {
+        let stage = matches!(error, WriteError::Conflict(_)).then(|| {
             self.tell(state, object, Reason::SecretConflict, &why);
-        }
-        Retry { after: self.reports.failed(object, &why), why }
+            Stage::Refused
+        });
+        Retry { after: self.reports.failed(object, stage, &why), why }
     }
 }
 

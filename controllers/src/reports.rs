@@ -119,11 +119,12 @@ impl Reports {
         report.since.take().map(|since| since.elapsed())
     }
 
-    /// A try failed. Returns how long to wait for the next.
-    pub fn failed(&self, object: &Object, reason: &str) -> Duration {
+    /// A try failed. Returns how long to wait for the next. Without `state`, it is what it was.
+    pub fn failed(&self, object: &Object, state: Option<Stage>, reason: &str) -> Duration {
         let mut reports = self.0.lock();
         let Some(report) = reports.get_mut(object) else { return BACKOFF.longest };
         report.failures = report.failures.saturating_add(1);
+        report.state = state.unwrap_or(report.state);
         reason.clone_into(&mut report.reason);
         BACKOFF.wait(report.failures - 1)
     }
@@ -169,10 +170,10 @@ mod tests {
     fn waits_grow_until_it_succeeds() {
         let reports = Reports::default();
         reports.see(&object(), "c1", ObjectReference::default());
-        let waits: Vec<_> = (0..10).map(|_| reports.failed(&object(), "timeout").as_secs_f64()).collect();
+        let waits: Vec<_> = (0..10).map(|_| reports.failed(&object(), None, "timeout").as_secs_f64()).collect();
         assert!(waits[0] <= 1.0 && waits[9] >= 150.0 && waits[9] <= 300.0, "{waits:?}");
         assert!(reports.settle(&object(), Stage::Registered, ""));
-        assert!(reports.failed(&object(), "timeout").as_secs_f64() <= 1.0, "from the start again");
+        assert!(reports.failed(&object(), None, "timeout").as_secs_f64() <= 1.0, "from the start again");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! quiet source would then not be known to be readable again, and removals wait for that.
 
 use std::collections::HashSet;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,6 +30,9 @@ use crate::sources::prune_metadata;
 const BACKOFF: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_secs(30));
 /// More than the time after which an object is missing for the second time.
 const LIST_AGAIN: Duration = BETWEEN_LISTS.saturating_add(Duration::from_secs(1));
+
+/// For the first list, before names are given away without it.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 type Events = BoxStream<'static, watcher::Result<Event<DynamicObject>>>;
 
@@ -89,6 +93,7 @@ async fn leaves(presence: &mut Receiver<Presence>) {
 
 async fn follow(feed: &Feed, writer: &mut Writer<DynamicObject>, resource: &ApiResource, seen: &mut Seen) -> End {
     let mut events = events(feed, resource);
+    let mut patience = pin!(sleep(PATIENCE));
     loop {
         let again = async {
             match seen.list_again {
@@ -99,6 +104,11 @@ async fn follow(feed: &Feed, writer: &mut Writer<DynamicObject>, resource: &ApiR
         let event = tokio::select! {
             event = events.next() => event,
             () = again => return End::ListAgain,
+            () = &mut patience, if !seen.is_listed && !patience.is_elapsed() => {
+                tracing::warn!(source = feed.source.name.as_str(), "the source gives no list yet: others do not wait for it");
+                feed.registrar.unavailable(feed.source.name.as_str(), feed.index);
+                continue;
+            }
         };
         match event {
             Some(Ok(event)) => take(feed, writer, event, seen),

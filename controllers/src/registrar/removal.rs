@@ -89,7 +89,7 @@ impl Registrar {
                     "the cluster's Secret is removed: its object is gone"
                 );
                 let registered: HashSet<Object> =
-                    state.held.values().filter_map(|held| Some(held.origin.as_ref()?.object.clone())).collect();
+                    state.registered_by(|_| true).map(|(_, object)| object.clone()).collect();
                 let now = self.now();
                 state.removals.forget(now, |object| registered.contains(object));
             }

@@ -124,8 +124,13 @@ impl State {
 
     /// Clusters of a source.
     fn registered(&self, source: &str) -> usize {
-        let of_source = |held: &&Held| held.origin.as_ref().is_some_and(|origin| origin.object.source == source);
-        self.held.values().filter(of_source).count()
+        self.registered_by(|object| object.source == source).count()
+    }
+
+    /// The names that such objects have, and the objects.
+    pub(super) fn registered_by(&self, is_such: impl Fn(&Object) -> bool) -> impl Iterator<Item = (&String, &Object)> {
+        let registered = self.held.iter().filter_map(|(name, held)| Some((name, &held.origin.as_ref()?.object)));
+        registered.filter(move |(_, object)| is_such(object))
     }
 
     /// Who has a name that none of its claimants has, in words.
