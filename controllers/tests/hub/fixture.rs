@@ -34,14 +34,14 @@ pub fn test(fixture: &Arc<Fixture>, name: &str, run: impl FnOnce(&Testbed) -> Re
     Trial::test(name, move || fixture.testbed().and_then(run).map_err(|error| Failed::from(format!("{error:#}"))))
 }
 
-/// A kind with any fields, as Cluster API's and `KubeFed`'s own definitions would have it.
-pub fn definition(group: &str, kind: &str, version: &str) -> Value {
+/// A kind with any fields, in place of its own definition.
+pub fn definition(group: &str, kind: &str, version: &str, scope: &str) -> Value {
     let plural = format!("{}s", kind.to_lowercase());
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": format!("{plural}.{group}")},
         "spec": {
-            "group": group, "scope": "Namespaced", "names": {"kind": kind, "plural": plural},
+            "group": group, "scope": scope, "names": {"kind": kind, "plural": plural},
             "versions": [{
                 "name": version, "served": true, "storage": true,
                 "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
@@ -147,7 +147,7 @@ impl Fixture {
 
 fn prepared() -> Result<Testbed> {
     let testbed = Testbed::start()?;
-    apply(&testbed, &[definition("cluster.x-k8s.io", "Cluster", "v1beta2")])?;
+    apply(&testbed, &[definition("cluster.x-k8s.io", "Cluster", "v1beta2", "Namespaced")])?;
     testbed.hub.server.kubectl().ok("wait --for=condition=Established crd/clusters.cluster.x-k8s.io --timeout=30s")?;
     Ok(testbed)
 }

@@ -4,6 +4,7 @@ mod cluster_api;
 mod fixture;
 mod leaders;
 mod names;
+mod others;
 mod removal;
 mod stillness;
 
@@ -25,6 +26,7 @@ fn main() -> ExitCode {
         cluster_api::trials(&fixture),
         leaders::trials(&fixture),
         names::trials(&fixture),
+        others::trials(&fixture),
         removal::trials(&fixture),
         stillness::trials(&fixture),
     ];

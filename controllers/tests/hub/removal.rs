@@ -37,7 +37,7 @@ fn clusters(testbed: &Testbed, namespace: &str) -> Result<usize> {
 
 fn kind(testbed: &Testbed) -> Result<()> {
     let kubectl = testbed.hub.server.kubectl();
-    let kind = definition("core.kubefed.io", "KubeFedCluster", "v1beta1");
+    let kind = definition("core.kubefed.io", "KubeFedCluster", "v1beta1", "Namespaced");
     let token = json!({
         "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "token", "namespace": "removal-kind"},
         "stringData": {"token": "token"},
