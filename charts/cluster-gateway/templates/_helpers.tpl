@@ -18,10 +18,10 @@
 {{- end }}
 
 {{/*
-Where the clusters' Secrets are. The gateway reads every Secret there, so with the tunnel on they have a namespace of their own, apart
-from agents' tokens and the keys of CAs. A release that has clusters keeps them: those in the release's namespace hold it there, and
-one that has the namespace of its own once keeps that too, whatever becomes of the tunnel. Without a hub to look at there is nothing
-to keep. Nothing in the other namespace says that the release has it: that would be the word of whoever may write there.
+The namespace of the clusters' Secrets. The gateway reads every Secret there, so with the tunnel on they have a separate namespace, apart
+from agents' tokens and the keys of CAs. A release that has clusters keeps its namespace: the release's own while clusters are registered
+there, and the separate one once the release has used it, even if the tunnel is turned off. Without a hub to read there is nothing to
+keep. Objects in the separate namespace do not decide, because anyone who may write there could forge them.
 */}}
 {{- define "cluster-gateway.secretNamespace" -}}
 {{- $own := include "cluster-gateway.clustersNamespace" . -}}
