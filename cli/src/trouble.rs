@@ -109,8 +109,8 @@ pub fn remedy(failure: &Failure) -> String {
     step.to_owned()
 }
 
-/// Whether the hub has no gateway to ask: so API servers answer for paths of an API that they do not
-/// have (kube-apiserver, `http.NotFound`). A failure of one cluster may be the member's own.
+/// Whether the hub has no gateway to ask: so API servers answer for paths of an API that they do
+/// not have (kube-apiserver, `http.NotFound`). A failure of one cluster may be the member's own.
 pub fn is_without_gateway(failure: &Failure) -> bool {
     failure.kind == Kind::Plain(404) && failure.cluster.is_none()
 }

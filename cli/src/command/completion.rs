@@ -27,8 +27,8 @@ const DIRECTIVES: (&str, &str) = (":4", ":0");
 /// Complete commands, options and names of clusters.
 ///
 /// For kubectl it prints a program that has to be in PATH as `kubectl_complete-clusters`: then
-/// `kubectl clusters` is completed wherever kubectl is, names of clusters too. For a shell it prints
-/// a script that completes commands and options of `kubectl-clusters`.
+/// `kubectl clusters` is completed wherever kubectl is, names of clusters too. For a shell it
+/// prints a script that completes commands and options of `kubectl-clusters`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -31,8 +31,8 @@ const UNHEARD_OF: &str = "NoSuchResource";
 
 /// Objects of many clusters in one table.
 ///
-/// The resource is looked up on the hub, and in each cluster that does not have it by that path. `-l`
-/// chooses clusters, in place of `--all`; objects are chosen by `--where`.
+/// The resource is looked up on the hub, and in each cluster that does not have it by that path.
+/// `-l` chooses clusters, in place of `--all`; objects are chosen by `--where`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

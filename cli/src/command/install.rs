@@ -131,8 +131,8 @@ fn hub(options: &Options) -> Vec<String> {
     kubeconfig.chain(options.context.iter().map(|context| format!("--kube-context={context}"))).collect()
 }
 
-/// What helm prints, without the chart's notes: they are for people who have nothing else, and would
-/// bury what was done.
+/// What helm prints, without the chart's notes: they are for people who have nothing else, and
+/// would bury what was done.
 fn without_notes(text: &str) -> &str {
     text.find("\nNOTES:").map_or(text, |end| &text[..=end])
 }

@@ -12,7 +12,8 @@ use crate::output;
 use crate::session::Session;
 use crate::trouble::Result;
 
-/// For a context that nobody named to show where it leads: one that leads nowhere is not waited for.
+/// For a context that nobody named to show where it leads: one that leads nowhere is not waited
+/// for.
 const LOOK: Duration = Duration::from_secs(3);
 
 /// How the person reaches it.

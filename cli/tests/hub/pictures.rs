@@ -194,14 +194,16 @@ fn filter(browser: &mut Chromium, words: &str) -> Result<()> {
     Ok(())
 }
 
-/// Whoever comes back to a page of long ago sees no cluster that is gone meanwhile.
+/// Whoever comes back to a page of long ago sees no cluster that is gone meanwhile, whatever it was
+/// called.
 fn returned(browser: &mut Chromium) -> Result<()> {
     browser.evaluate(
-        "{ const row = document.getElementById('c-turin').cloneNode(true); row.id = 'c-ghost'; \
+        "{ const row = document.getElementById('c-turin').cloneNode(true); row.id = 'c-constructor'; \
          document.querySelector('#clusters tbody').append(row); document.body.dataset.events = 'events?v=999999'; \
          document.dispatchEvent(new Event('visibilitychange')); }",
     )?;
-    browser.until("document.getElementById('c-ghost') === null && document.getElementById('c-turin') !== null")?;
+    browser
+        .until("document.getElementById('c-constructor') === null && document.getElementById('c-turin') !== null")?;
     browser.until("document.getElementById('live').textContent === 'live'")
 }
 

@@ -7,7 +7,9 @@ use std::process::Command;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
+use hub_tests::hub::MemberSecret;
 use hub_tests::kubectl::{Kubectl, Output};
+use hub_tests::ports;
 use hub_tests::testbed::{CLUSTER, Testbed};
 use libtest_mimic::Trial;
 
@@ -17,6 +19,7 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
         test(fixture, "terminal::rights and removals are asked for", asked),
         test(fixture, "terminal::colours and progress are for terminals", shown),
+        test(fixture, "terminal::progress is as the page shows it", progress),
         test(fixture, "terminal::kubectl finds it as a plugin, and shells complete it", found),
     ]
 }
@@ -40,6 +43,25 @@ fn asked(testbed: &Testbed) -> Result<()> {
     let gone = at_terminal(&program, &format!("detach espoo {member}"), "y\n")?;
     ensure!(gone.status == 0 && gone.stdout.contains("cluster espoo detached"), "{gone:?}");
     Ok(())
+}
+
+const PAGE: &str = include_str!("../../../docs/cli.md");
+
+/// What the page shows of it is a line as it really is.
+fn progress(testbed: &Testbed) -> Result<()> {
+    let command = "get pods --all    # while it asks";
+    let (_, rest) = PAGE.split_once(&format!("$ kubectl clusters {command}\n")).context("no such block")?;
+    let documented = rest.lines().next().context("an empty block")?;
+    let dead = format!("https://127.0.0.1:{}", ports::free()?);
+    let member = MemberSecret::with_token(&testbed.member.server, &testbed.member_token);
+    testbed.hub.register_member("terminal-dead", &member.at(&dead))?;
+    let seen = at_terminal(&clusters(testbed), &format!("get pods {CLUSTER},terminal-dead"), "")?.stdout;
+    let shape = |line: &str| line.split(char::is_numeric).filter(|part| !part.is_empty()).collect::<Vec<_>>().join("#");
+    let lines: Vec<_> = seen.split("\r\x1b[K").map(str::trim).collect();
+    ensure!(lines.iter().any(|line| shape(line) == shape(documented)), "{documented}: {lines:?}");
+    // It goes when there is something to show.
+    ensure!(seen.contains("\r\x1b[Kerror: ") || seen.contains("\r\x1b[KCLUSTER"), "{seen:?}");
+    testbed.hub.forget_member("terminal-dead")
 }
 
 fn shown(testbed: &Testbed) -> Result<()> {
