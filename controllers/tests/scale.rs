@@ -178,7 +178,8 @@ impl Program {
         let started = Instant::now();
         let clusters = u64::try_from(clusters)?;
         wait::until_true("all to be registered", LIMIT, || {
-            Ok(self.metric("source_objects{source=\"kubeconfig\",state=\"registered\"}").unwrap_or_default() == clusters)
+            Ok(self.metric("source_objects{source=\"kubeconfig\",state=\"registered\"}").unwrap_or_default()
+                == clusters)
         })?;
         let took = started.elapsed();
         Ok(Step { took, cpu: self.cpu()?.saturating_sub(already), writes: self.metric("secret_writes_total")? })
@@ -187,7 +188,10 @@ impl Program {
     /// The sum of the series whose lines begin so.
     fn metric(&self, name: &str) -> Result<u64> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port))?;
-        std::io::Write::write_all(&mut stream, b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+        std::io::Write::write_all(
+            &mut stream,
+            b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+        )?;
         let mut answer = String::new();
         std::io::Read::read_to_string(&mut stream, &mut answer)?;
         let name = format!("cluster_gateway_controllers_{name}");
