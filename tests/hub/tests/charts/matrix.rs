@@ -38,9 +38,9 @@ pub(crate) fn cases() -> Vec<Case> {
             json!({"secretNamespace": "clusters", "featureGates": {"HealthinessCheck": true, "ClientIdentityPenetration": true}}),
         ),
         case("ocm", json!({"ocm": {"enabled": true}})),
-        case("controllers", controllers(&json!({"watchNamespaces": ["fleet"]}))),
-        case("controllers of everything", controllers(&json!({
-            "karmadaKubeconfigSecret": "karmada", "execCommands": ["/plugins/login"], "allowInsecure": true,
+        case("controllers with policies", controllers(&json!({"watchNamespaces": ["fleet"]}))),
+        case("controllers of everything with policies", controllers(&json!({
+            "karmadaKubeconfigSecret": "mine-karmada", "execCommands": ["/plugins/login"], "allowInsecure": true,
             "nameTemplates": {"capi": "{namespace}.{name}"},
             "clusterProfileProviders": [{"name": "cloud", "execConfig": {"command": "/plugins/cloud"}}],
             "sources": {"kubeconfig": true, "karmada": true, "kubefed": true, "ocm": true, "clusterProfileImport": true}}))),
