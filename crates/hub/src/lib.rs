@@ -2,11 +2,13 @@
 //! the lines of watches.
 
 mod calls;
+mod certificate;
 pub mod client;
 mod failure;
 mod lines;
 mod watches;
 
 pub use self::calls::{Hub, Watching};
+pub use self::certificate::ClientCertificate;
 pub use self::failure::{Cause, Collection, HubFailure, Verb};
 pub use self::lines::Line;

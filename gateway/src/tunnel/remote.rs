@@ -79,6 +79,11 @@ impl Remote {
         Ok(Self { hosts, linking, replicas: Mutex::default(), turn: AtomicUsize::default(), links })
     }
 
+    /// What tunnel-servers are shown, if anything.
+    pub fn certificate(&self) -> &Arc<FollowedClient> {
+        &self.linking.tls
+    }
+
     /// Re-reads the files for ever; `failed` is called when they cannot be used.
     pub fn follow(&self, failed: impl Fn() + Send + 'static) -> impl Future<Output = ()> + Send + 'static {
         Arc::clone(&self.linking.tls).follow(failed)
