@@ -229,7 +229,7 @@ fn build(
         traces,
         readiness,
         drain: Drain::new(),
-        own_metrics: metrics.for_cluster("".into()),
+        own_metrics: metrics.of_none(),
         failure_log: crate::failures::FailureLog::default(),
         metrics,
         exposition: telemetry::metrics::Metrics::new(registry),

@@ -81,3 +81,53 @@ async fn only_who_may_is_told_and_only_of_clusters() {
     assert_eq!(connection.call("POST", &path(CLUSTER), &[], b"").await.status, 405);
     assert_eq!(connection.call("GET", &path(CLUSTER), &[("accept", "text/html")], b"").await.status, 406);
 }
+
+/// Whoever registers the name after it was given up begins at nothing, also while streams of the
+/// former cluster are open: what users asked for there is nobody else's business.
+#[tokio::test]
+async fn the_next_owner_of_a_name_is_told_nothing_of_the_former() {
+    for deletion_is_seen in [true, false] {
+        let (hub, member) = (FakeHub::start().await, FakeMember::start(Http::H2.member_options()).await);
+        member.on_any(|_| Reply::full(302, &[("location", "https://elsewhere.example/")], ""));
+        member.on("/version", |_| Reply::full(200, &[], "fine"));
+        let mut watches = member.streams(PODS);
+        hub.put_secret(cluster(CLUSTER, &member));
+        let testbed = Testbed::builder().hub(&hub).start().await;
+        hub.watching(Resource::Secrets, 1).await;
+        let mut connection = testbed.aggregator_as_admin(&hub, Http::H2).await;
+        let mut other = testbed.aggregator_as_admin(&hub, Http::H2).await;
+        let mut watch = other.open("GET", &proxied(CLUSTER, &format!("{PODS}?watch=true")), &[]).await.expect("a head");
+        let (_, events) = watches.next().await;
+        assert_eq!(connection.get(&proxied(CLUSTER, "/private")).await.status, 502);
+        let told = connection.get(&path(CLUSTER)).await.json();
+        assert_eq!(told["status"]["recentFailures"].as_array().map(Vec::len), Some(1), "{told}");
+
+        let held = Gate::new();
+        if !deletion_is_seen {
+            hub.hold_watches(Resource::Secrets, &held);
+        }
+        assert!(hub.delete_secret("vela-system", CLUSTER));
+        hub.put_secret(cluster(CLUSTER, &member));
+        if !deletion_is_seen {
+            hub.compact();
+            hub.break_watches();
+            held.open();
+        }
+        let empty = |answer: &Answer| answer.status == 200 && answer.json()["status"]["recentFailures"] == json!([]);
+        let told = connection.until(WAIT, &path(CLUSTER), empty).await.json();
+        assert_eq!((&told["status"]["requests"], &told["status"]["failures"]), (&json!([]), &json!([])), "{told}");
+        assert_eq!((&told["status"]["streamsInFlight"], &told["status"]["requestsInFlight"]), (&json!(0), &json!(0)));
+        let series = format!("{{cluster=\"{CLUSTER}\",verb=\"GET\",code=\"502\"}}");
+        assert!(!connection.get("/metrics").await.text().contains(&series), "it goes too");
+
+        assert!(events.send("still here\n").await);
+        assert_eq!(watch.chunk().await.expect("it goes on").expect("more to come"), "still here\n");
+        drop(watch);
+        drop(other);
+        member.cancelled().await;
+        assert_eq!(connection.get(&proxied(CLUSTER, "/version")).await.status, 200);
+        let counted = |answer: &Answer| answer.json()["status"]["requests"] != json!([]);
+        let told = connection.until(WAIT, &path(CLUSTER), counted).await.json();
+        assert_eq!(told["status"]["requests"], json!([{"method": "GET", "code": 200, "count": 1}]), "{told}");
+    }
+}
