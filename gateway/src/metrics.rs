@@ -10,6 +10,7 @@ pub mod recent;
 mod second_look;
 mod traffic;
 mod tunnel;
+mod tunnel_open;
 mod verb;
 
 use std::collections::HashMap;
@@ -35,6 +36,8 @@ use self::proxied::{OfCluster, Proxied, Topic};
 use self::recent::Recent;
 pub use self::second_look::SecondLooks;
 pub use self::tunnel::TunnelMetrics;
+use self::tunnel_open::LastTunnelOpen;
+pub use self::tunnel_open::TunnelOpen;
 pub use self::verb::Verb;
 
 /// Seconds. From a cached discovery answer to the 60 s an API server gives ordinary requests.
@@ -129,6 +132,7 @@ pub struct ClusterMetrics {
     /// As [`Side::ALL`].
     by_side: [AtomicU64; Side::ALL.len()],
     recent: Recent,
+    tunnel_open: LastTunnelOpen,
 }
 
 // === impl Metrics ===
@@ -322,6 +326,7 @@ impl Families {
             streams: Gauge::default(),
             by_side: Default::default(),
             recent: Recent::default(),
+            tunnel_open: LastTunnelOpen::default(),
         })
     }
 }
@@ -398,6 +403,11 @@ impl ClusterMetrics {
         &self.recent
     }
 
+    /// An attempt to open a byte stream to it through the tunnel has ended, after `took`.
+    pub fn tunnel_open_ended(&self, attempt: TunnelOpen, took: Duration) {
+        self.tunnel_open.set(attempt, took);
+    }
+
     pub fn upgrade_moved(&self, bytes: u64) {
         self.upgrade_bytes.inc_by(bytes);
     }
@@ -434,6 +444,10 @@ impl ClusterMetrics {
             families.dial_errors.remove(&DialErrorLabels { cluster: labels.cluster.clone(), kind });
         }
     }
+}
+
+fn micros(span: Duration) -> u64 {
+    u64::try_from(span.as_micros()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -35,6 +35,7 @@ fn what_the_former_owner_of_a_name_counts_is_not_the_next_ones() {
     let (open, _stream) = (former.request(), former.stream());
     former.failed(Side::Hub);
     former.recent().add(api::traffic::RecentFailure::default());
+    former.tunnel_open_ended(TunnelOpen::default(), Duration::ZERO);
 
     let next = metrics.for_cluster("c1".into(), Some("u-2"));
     count(&former);
@@ -44,7 +45,7 @@ fn what_the_former_owner_of_a_name_counts_is_not_the_next_ones() {
     assert!(counted.iter().all(none), "{counted:#?}");
     let told = next.traffic();
     assert!(told.requests.is_empty() && told.failures.is_empty() && told.recent_failures.is_empty(), "{told:?}");
-    assert_eq!((told.requests_in_flight, told.streams_in_flight), (0, 0));
+    assert_eq!((told.requests_in_flight, told.streams_in_flight, told.tunnel_open), (0, 0, None));
 
     count(&next);
     assert!(samples(&registry).len() > 20);
