@@ -71,8 +71,8 @@ pub struct Sources {
     /// Name of the `ManagedServiceAccount` whose token the gateway uses for a `ManagedCluster`
     #[arg(long, default_value = "cluster-gateway", value_name = "NAME")]
     pub ocm_credential: String,
-    /// How a `ManagedCluster` is reached: auto, direct or tunnel. auto takes the tunnel where it has
-    /// no address
+    /// How a `ManagedCluster` is reached: auto, direct or tunnel. auto takes the tunnel where it
+    /// has no address
     #[arg(long, default_value = "auto", value_name = "WAY")]
     pub ocm_endpoint: Reach,
     /// Which programs issue credentials for other managers' `ClusterProfiles`, in the format of the
@@ -87,8 +87,8 @@ pub struct Sources {
 
 #[derive(Debug, Group)]
 pub struct RuleFlags {
-    /// Programs that kubeconfigs may name in exec; repeatable. The gateway runs them and has its own
-    /// list
+    /// Programs that kubeconfigs may name in exec; repeatable. The gateway runs them and has its
+    /// own list
     #[arg(long, value_name = "PROGRAM", value_delimiter = ',')]
     pub exec_commands: Vec<String>,
     /// Register clusters whose certificate nobody verifies
