@@ -62,7 +62,7 @@ impl Hop {
                 if says(&[
                     "cannot reach any tunnel-server",
                     "the tunnel-server refused this gateway",
-                    "the tunnel-server takes no more",
+                    "the tunnel-server accepts no more",
                 ]) =>
             {
                 Self::TunnelServer

@@ -318,16 +318,16 @@ impl<T> Inbound<T> {
             return Err(io::Error::other("too many SETTINGS or GOAWAY frames"));
         }
         if self.is_too_long {
-            return Err(io::Error::other("a head that is longer than any is"));
+            return Err(io::Error::other("a head beyond the limit"));
         }
         if self.is_pushed {
-            return Err(io::Error::other("it pushes, which it was told not to"));
+            return Err(io::Error::other("it pushes, although push is disabled"));
         }
         if self.is_of_member() && self.marks.pinned() > PINNED_BY_MEMBER {
-            return Err(io::Error::other("pseudo-headers behind headers, again and again"));
+            return Err(io::Error::other("too many pseudo-headers behind headers"));
         }
         if self.owed.as_ref().is_some_and(Owed::is_exceeded) {
-            return Err(io::Error::other("it sends frames that are answered by resets, and does not read"));
+            return Err(io::Error::other("it sends frames that are answered with resets, and does not read these"));
         }
         Ok(())
     }

@@ -77,8 +77,10 @@ impl Known<'_> {
                 .raw("</td><td><b>");
             html.text(&failure.verb).raw(" ").text(&failure.resource).raw("</b> <span class=\"muted\">");
             html.text(&failure.user).raw("</span></td><td>").text(&failure.text);
-            if failure.untold > 0 {
-                html.raw(" <span class=\"muted\">and ").text(&words::count(failure.untold)).raw(" before it</span>");
+            if failure.suppressed > 0 {
+                html.raw(" <span class=\"muted\">and ")
+                    .text(&words::count(failure.suppressed))
+                    .raw(" before it</span>");
             }
             html.raw("</td></tr>");
         }
