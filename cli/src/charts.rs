@@ -93,6 +93,17 @@ impl Chart {
         }
     }
 
+    /// One of its files; empty: it has none of that name.
+    pub fn text(&self, file: &str) -> &'static str {
+        self.files.iter().find(|(name, _)| *name == file).map_or("", |(_, text)| *text)
+    }
+
+    /// Name and version, as its `Chart.yaml` has them.
+    pub fn told(&self) -> String {
+        let version = self.text("Chart.yaml").lines().find_map(|line| line.strip_prefix("version: "));
+        format!("{} {}", self.name, version.unwrap_or_default())
+    }
+
     fn unpacked(&self) -> std::io::Result<Placed> {
         let directory = tempfile::tempdir()?;
         let root = directory.path().join(self.name);
@@ -144,6 +155,7 @@ mod tests {
             drop(placed);
             assert!(!Path::new(&place).exists());
             assert_eq!(chart.or(Some("oci://x")).unwrap().place, "oci://x");
+            assert_eq!(chart.told(), format!("{} {}", chart.name, env!("CARGO_PKG_VERSION")));
         }
     }
 }

@@ -80,7 +80,7 @@ impl Cli {
 pub async fn run(cli: Cli) -> Result<ExitCode> {
     let Cli { options, command } = cli;
     match &command {
-        Command::Completion(completion) => return completion.run(),
+        Command::Completion(completion) => return completion.run(&options).await,
         Command::Install(install) => return install.run(&options).await,
         _ => {}
     }

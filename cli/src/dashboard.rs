@@ -35,6 +35,7 @@ use tokio::time::Instant;
 
 use self::access::{Door, Token};
 use self::board::Board;
+use self::frame::Server;
 use self::one::Parts;
 use self::traffic::History;
 use crate::session::Session;
@@ -74,7 +75,8 @@ pub struct Listening {
 /// Binds `port` of the loopback address (0: any), and serves nothing yet.
 pub async fn listen(session: &Session, port: u16, interval: Duration) -> Result<Listening> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let token = Token::random().map_err(|_| Trouble::failed("the system gives no random numbers", ""))?;
+    let random = || Token::random().map_err(|_| Trouble::failed("the system gives no random numbers", ""));
+    let (token, seal) = (random()?, random()?);
     let bound = async {
         let listener = TcpListener::bind(address).await?;
         let port = listener.local_addr()?.port();
@@ -85,7 +87,7 @@ pub async fn listen(session: &Session, port: u16, interval: Duration) -> Result<
     })?;
     let dashboard = Dashboard {
         session: session.clone(),
-        door: Door::new(token, port),
+        door: Door::new(token, seal, port),
         board: Board::new(),
         pages: Mutex::default(),
         streams: Arc::new(Semaphore::new(STREAMS)),
@@ -113,6 +115,11 @@ impl Listening {
 // === impl Dashboard ===
 
 impl Dashboard {
+    /// Whose pages they are.
+    fn server(&self) -> Server<'_> {
+        Server { hub: &self.session.context, seal: self.door.seal() }
+    }
+
     /// Changes what is remembered of a cluster's page.
     fn page<T>(&self, name: &ClusterName, change: impl FnOnce(&mut Page) -> T) -> T {
         let mut pages = self.pages.lock();

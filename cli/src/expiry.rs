@@ -6,6 +6,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use k8s_openapi::ByteString;
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use x509_parser::pem::Pem;
 
 use crate::span;
 
@@ -54,6 +55,15 @@ impl Expiry {
             Some(pem.parse_x509().ok()?.validity().not_after.timestamp())
         };
         end().map_or(Self::Unknown, Self::At)
+    }
+
+    /// Of each certificate in a PEM file, in seconds since 1970; `None`: one cannot be read.
+    pub fn of_bundle(pem: &[u8]) -> Option<Vec<i64>> {
+        let all = Pem::iter_from_buffer(pem).map(|pem| {
+            let pem = pem.ok()?;
+            Some(pem.parse_x509().ok()?.validity().not_after.timestamp())
+        });
+        all.collect()
     }
 
     /// What is left of it at `now`, in a word.

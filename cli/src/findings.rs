@@ -1,5 +1,7 @@
 //! What `check` finds, each with its remedy.
 
+mod bundle;
+
 use std::collections::BTreeMap;
 
 use api::secret::{ENDPOINT_TYPE_CLUSTER_PROXY, ENDPOINT_TYPE_CONST};
@@ -8,6 +10,7 @@ use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use kube::ResourceExt as _;
 use serde::Serialize;
 
+pub use self::bundle::bundle;
 use crate::expiry::Expiry;
 use crate::mark::Mark;
 use crate::row::Row;
@@ -69,13 +72,9 @@ pub fn api_service(service: &APIService, now: i64) -> Vec<Finding> {
             "the hub does not verify the gateway's certificate",
             "set caBundle in the APIService in place of insecureSkipTLSVerify",
         ));
-    } else if let Some(bundle) = spec.ca_bundle {
-        found.push(ending(
-            "the CA of the gateway's certificate",
-            Expiry::of_certificate(&bundle.0),
-            now,
-            "renew the gateway's certificate: see the chart's README",
-        ));
+    } else if let Some(pem) = spec.ca_bundle {
+        let remedy = "renew the gateway's certificate: see the chart's README";
+        found.push(bundle("the CA of the gateway's certificate", &pem.0, now, remedy));
     }
     found
 }
@@ -96,12 +95,10 @@ pub fn front_proxy(data: &BTreeMap<String, String>, now: i64) -> Vec<Finding> {
     let remedy = "start the hub's API servers with --requestheader-client-ca-file and --proxy-client-cert-file";
     match data.get("requestheader-client-ca-file").filter(|pem| !pem.is_empty()) {
         None => vec![Finding::bad("the hub has no front-proxy CA: the gateway cannot know its callers", remedy)],
-        Some(pem) => vec![ending(
-            "the hub's front-proxy CA",
-            Expiry::of_certificate(pem.as_bytes()),
-            now,
-            "renew the hub's front-proxy CA; the gateway follows without a restart",
-        )],
+        Some(pem) => {
+            let remedy = "renew the hub's front-proxy CA; the gateway follows without a restart";
+            vec![bundle("the hub's front-proxy CA", pem.as_bytes(), now, remedy)]
+        }
     }
 }
 

@@ -103,6 +103,8 @@ fn remedy(what: &str) -> &'static str {
          was deployed, or `helm uninstall` if there is none, and run the same command again"
     } else if says(&["reset-then-reuse-values"]) {
         "use helm 3.14 or later"
+    } else if says(&["cluster unreachable"]) {
+        "see that `kubectl version` works with this context, or choose another --context"
     } else if says(&["it was interrupted", "did not end", "timed out", "deadline exceeded"]) {
         "see the pods and events of its namespace; run the same command again to go on, with more time: --wait"
     } else {
@@ -120,6 +122,7 @@ mod tests {
         assert!(remedy(locked).contains("helm rollback"));
         assert!(remedy("Error: unknown flag: --reset-then-reuse-values").contains("3.14"));
         assert!(remedy("Error: UPGRADE FAILED: context deadline exceeded").contains("--wait"));
+        assert!(remedy("Error: Kubernetes cluster unreachable: dial tcp").contains("--context"));
         assert!(remedy("Error: path \"/no/chart\" not found").contains("--chart"));
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use api::cluster_name::ClusterName;
 use api::secret::{ALIAS_ANNOTATION, CREDENTIAL_TYPE_LABEL};
-use fleet::{Each, Failure};
+use fleet::{Each, Failure, Kind, bounded};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, ListParams};
@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use crate::expiry::Expiry;
 use crate::row::{Agents, Registered};
 use crate::session::{self, Session};
+use crate::text_table::cut;
 use crate::trouble::Result;
 use crate::{agent, namespace, registration};
 
@@ -23,6 +24,12 @@ use crate::{agent, namespace, registration};
 const PAGE: u32 = 500;
 /// Pages of them.
 const PAGES: usize = 1000;
+/// Longest version that is shown, in characters: `v1.35.4-gke.1234567` has 19.
+const LONGEST_VERSION: usize = 64;
+/// Longest answer with one Deployment, in bytes: etcd takes none of more than 1.5 MiB.
+const LARGEST_OBJECT: usize = 2 << 20;
+/// Longest alias that is shown, in characters.
+const LONGEST_ALIAS: usize = 256;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -55,15 +62,19 @@ pub type Asked = std::result::Result<((String, Duration), Option<Agents>), Failu
 /// What the API server says of its version, and how long that took.
 pub async fn version(client: &Client) -> Answer {
     let start = Instant::now();
-    let body = session::get(client, "/version", session::JSON).await?;
-    let version: Version = serde_json::from_slice(&body)
-        .map_err(|_| Failure::own("the server says no version: is it a Kubernetes API server?"))?;
-    Ok((version.git_version, start.elapsed()))
+    let unsaid = || Failure::own("the server says no version: is it a Kubernetes API server?");
+    let body = match session::get_small(client, "/version").await {
+        // What it does not have is not the gateway.
+        Err(failure) if failure.kind == Kind::Plain(404) => return Err(unsaid()),
+        answer => answer?,
+    };
+    let version: Version = serde_json::from_slice(&body).map_err(|_| unsaid())?;
+    Ok((cut(&version.git_version, LONGEST_VERSION), start.elapsed()))
 }
 
 /// The agents of a member, as it sees them itself: who asks by one of them needs no other source.
 async fn agents(client: &Client, namespace: &str) -> Option<Agents> {
-    let deployments = Api::<Deployment>::namespaced(client.clone(), namespace);
+    let deployments = Api::<Deployment>::namespaced(bounded(client.clone(), LARGEST_OBJECT), namespace);
     let deployment = deployments.get_opt(agent::RELEASE).await.ok()??;
     let wanted = deployment.spec.and_then(|spec| spec.replicas).unwrap_or(1);
     Some(Agents { linked: deployment.status.and_then(|status| status.ready_replicas).unwrap_or(0), wanted })
@@ -98,6 +109,7 @@ pub fn said(secret: Secret) -> Registered {
     let rotates = registration::account(&secret).is_some();
     let expiry = Expiry::of(&secret.data.unwrap_or_default());
     let alias = secret.metadata.annotations.unwrap_or_default().remove(ALIAS_ANNOTATION);
+    let alias = alias.map(|alias| cut(&alias, LONGEST_ALIAS));
     let labels = secret.metadata.labels.unwrap_or_default();
     let labels = labels.into_iter().filter(|(key, _)| !key.starts_with(api::GROUP)).collect();
     Registered { expiry, alias, labels, agents_in, rotates }

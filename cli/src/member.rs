@@ -1,6 +1,7 @@
 //! A member's API server, as somebody who may make accounts on it.
 
 mod accounts;
+mod acting;
 mod leftovers;
 mod objects;
 mod tokens;
@@ -17,6 +18,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+pub use self::acting::Acting;
 use crate::contexts;
 use crate::session::{self, Session};
 use crate::trouble::{Result, Trouble};
@@ -25,7 +27,7 @@ use crate::trouble::{Result, Trouble};
 const TOKEN_LIMIT: Duration = Duration::from_secs(30);
 const MANAGER: &str = "kubectl-clusters";
 
-/// How the person reaches a member.
+/// How the person reaches a member that is to be registered.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[group(skip)]
 pub struct Options {
@@ -57,11 +59,6 @@ pub struct Token {
 // === impl Options ===
 
 impl Options {
-    /// Whether they say anything.
-    pub fn is_given(&self) -> bool {
-        self.member_context.is_some() || self.member_kubeconfig.is_some()
-    }
-
     /// The kubeconfig, and the name of the context in it.
     pub fn read(&self, session: &Session, cluster: &str) -> Result<(Kubeconfig, String)> {
         let Some(file) = &self.member_kubeconfig else {

@@ -39,10 +39,7 @@ pub async fn of_clusters(session: &Session) -> Result<String> {
 pub async fn of_gateway(session: &Session) -> Result<String> {
     let service = session.within(Api::<APIService>::all(session.hub().clone()).get_opt(API_SERVICE)).await;
     let Some(service) = service.map_err(unknown)? else {
-        return Err(Trouble::failed(
-            format!("this hub has no gateway: there is no APIService {API_SERVICE}"),
-            "choose the hub with --context, or install the gateway: `kubectl clusters install`",
-        ));
+        return Err(Trouble::no_gateway(format_args!("there is no APIService {API_SERVICE}")));
     };
     let namespace = service.spec.and_then(|spec| spec.service).and_then(|service| service.namespace);
     namespace.ok_or_else(|| {

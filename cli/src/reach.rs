@@ -11,7 +11,12 @@ use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use crate::session::{self, LOOK_AGAIN, Session};
+use crate::text_table::cut;
 use crate::trouble::{Result, Trouble};
+
+/// Longest name of a user that is kept, in characters: that of a ServiceAccount has 306 at most,
+/// `system:serviceaccount:`, a namespace of 63 and a name of 220 (`account`).
+const LONGEST_USER: usize = 320;
 
 /// Who the member takes the gateway for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,11 +61,14 @@ pub async fn whoami(session: &Session, cluster: &ClusterName) -> std::result::Re
     let document = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
     let start = Instant::now();
     let asked = session::post(&client, "/apis/authentication.k8s.io/v1/selfsubjectreviews", &document);
-    let body = session.bounded(asked).await?;
-    let review: Review = serde_json::from_slice(&body).map_err(|_| {
-        Failure::own("the member does not say who asks: is it a Kubernetes API server of 1.28 or later?")
-    })?;
-    Ok(Seen { user: review.status.user_info.username, took: start.elapsed() })
+    let unsaid = || Failure::own("the member does not say who asks: is it a Kubernetes API server of 1.28 or later?");
+    let body = match session.bounded(asked).await {
+        // What it does not have is not the gateway.
+        Err(failure) if failure.kind == Kind::Plain(404) => return Err(unsaid()),
+        answer => answer?,
+    };
+    let review: Review = serde_json::from_slice(&body).map_err(|_| unsaid())?;
+    Ok(Seen { user: cut(&review.status.user_info.username, LONGEST_USER), took: start.elapsed() })
 }
 
 /// Whether the hub refused to ask the member: who may only read cannot ask, for it is a POST.

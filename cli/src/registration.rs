@@ -190,6 +190,11 @@ pub fn is_cluster(secret: &Secret) -> bool {
     secret.labels().contains_key(CREDENTIAL_TYPE_LABEL)
 }
 
+/// What tells the cluster's member from others; `None`: nobody said.
+pub fn member_uid(secret: &Secret) -> Option<&str> {
+    secret.annotations().get(MEMBER_UID_ANNOTATION).map(String::as_str)
+}
+
 /// The ServiceAccount on the member that it names.
 pub fn account(secret: &Secret) -> Option<Account> {
     Account::parse(secret.annotations().get(MEMBER_ACCOUNT_ANNOTATION)?)

@@ -74,6 +74,9 @@ pub struct Row {
     pub labels: BTreeMap<String, String>,
 }
 
+/// Longest reason that somebody reported, in characters.
+const LONGEST_REASON: usize = 4096;
+
 const HEADS: [&str; 9] =
     ["NAME", "STATUS", "VERSION", "LATENCY", "ENDPOINT-TYPE", "AGENTS", "CREDENTIAL", "EXPIRES", "ALIAS"];
 const MORE: [&str; 3] = ["ENDPOINT", "LABELS", "REASON"];
@@ -138,7 +141,9 @@ fn standing(facts: &Facts) -> (&'static str, String) {
     match (&facts.answer, reported) {
         (None, None) => ("Unknown", String::new()),
         (Some(Err(failure)), _) => (word(failure), trouble::cause(failure)),
-        (_, Some(health)) => ("Unhealthy", format!("reported: {}", health.healthy_reason)),
+        (_, Some(health)) => {
+            ("Unhealthy", format!("reported: {}", text_table::cut(&health.healthy_reason, LONGEST_REASON)))
+        }
         (Some(Ok(_)), None) => ("Ready", String::new()),
     }
 }

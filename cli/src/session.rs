@@ -25,6 +25,8 @@ pub const AT_ONCE: usize = 16;
 pub const LOOK_AGAIN: Duration = Duration::from_millis(300);
 /// Longest answer to one request, in bytes.
 const LARGEST: usize = 64 << 20;
+/// Longest answer that says one thing, in bytes: 16 clusters are asked for it at a time.
+const SMALL: usize = 64 << 10;
 const NAME: &str = concat!("kubectl-clusters/", env!("CARGO_PKG_VERSION"));
 
 /// Options of every command.
@@ -151,16 +153,26 @@ fn unusable(context: &str, what: &str) -> Trouble {
 
 /// The answer to a GET of `path`, in the form that `accept` asks for.
 pub async fn get(client: &Client, path: &str, accept: &str) -> std::result::Result<Bytes, Failure> {
-    let request = Request::get(path).header(ACCEPT, accept).body(Body::empty());
-    answer(client, request.map_err(|error| Failure::own(error.to_string()))?, LARGEST).await
+    send(client, Request::get(path).header(ACCEPT, accept).body(Body::empty()), LARGEST).await
 }
 
-/// The answer to a POST of a JSON document to `path`.
+/// The answer to a GET of `path`, in JSON and of 64 KiB at most.
+pub async fn get_small(client: &Client, path: &str) -> std::result::Result<Bytes, Failure> {
+    send(client, Request::get(path).header(ACCEPT, JSON).body(Body::empty()), SMALL).await
+}
+
+/// The answer to a POST of a JSON document to `path`, of 64 KiB at most.
 pub async fn post(client: &Client, path: &str, document: &serde_json::Value) -> std::result::Result<Bytes, Failure> {
-    let request = Request::builder().method(Method::POST).uri(path);
-    let request =
-        request.header(ACCEPT, JSON).header(CONTENT_TYPE, JSON).body(Body::from(document.to_string().into_bytes()));
-    answer(client, request.map_err(|error| Failure::own(error.to_string()))?, LARGEST).await
+    let request = Request::builder().method(Method::POST).uri(path).header(ACCEPT, JSON).header(CONTENT_TYPE, JSON);
+    send(client, request.body(Body::from(document.to_string().into_bytes())), SMALL).await
+}
+
+async fn send(
+    client: &Client,
+    request: http::Result<Request<Body>>,
+    most: usize,
+) -> std::result::Result<Bytes, Failure> {
+    answer(client, request.map_err(|error| Failure::own(error.to_string()))?, most).await
 }
 
 pub const JSON: &str = "application/json";

@@ -27,6 +27,15 @@ pub fn tame(cell: &str) -> String {
     cell.chars().map(|character| if is_command(character) { ' ' } else { character }).collect()
 }
 
+/// The beginning of what somebody else chose, of `most` characters; what is left out is told by a
+/// mark.
+pub fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
 /// What is obeyed in place of being shown: control characters, and those that turn the order
 /// of what follows (Unicode, UAX #9, 2: directional formatting characters).
 pub fn is_command(character: char) -> bool {
@@ -68,6 +77,11 @@ mod tests {
     fn colours_take_no_room() {
         let rows = [["\x1b[32m✓\x1b[0m hub".to_owned(), "1ms".to_owned()].to_vec()];
         assert_eq!(lay_out(&["HOP", "TIME"], &rows), "HOP     TIME\n\x1b[32m✓\x1b[0m hub   1ms\n");
+    }
+
+    #[test]
+    fn what_is_cut_says_so() {
+        assert_eq!([cut("Zürich", 6), cut("Zürich", 2), cut("", 0)], ["Zürich", "Zü…", ""]);
     }
 
     #[test]

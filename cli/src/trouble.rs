@@ -24,9 +24,14 @@ pub enum Exit {
     Failed = 1,
     /// The command line, a file or a name is wrong: nothing was done. clap ends with the same.
     Usage = 2,
-    /// The hub could not be asked: not reached, no answer in time, or it refused the person.
+    /// The hub could not be asked: not reached, no answer in time, no gateway, or it refused the
+    /// person.
     Hub = 3,
 }
+
+/// What to do about a hub without a gateway. No image of it is published.
+pub const INSTALL: &str = "choose the hub with --context, or install the gateway: `kubectl clusters install --set \
+                           image.repository=…`, with your registry's cluster-gateway";
 
 pub type Result<T> = std::result::Result<T, Trouble>;
 
@@ -46,6 +51,17 @@ impl Trouble {
         let what = format!("the hub gives no answer within {}", span::took(within));
         let remedy = "give it more time with --request-timeout, or see that `kubectl version` works with this context";
         Self { exit: Exit::Hub, what, remedy: remedy.to_owned() }
+    }
+
+    /// The hub has no gateway, as `why` shows.
+    pub fn no_gateway(why: impl fmt::Display) -> Self {
+        Self { exit: Exit::Hub, what: format!("this hub has no gateway: {why}"), remedy: INSTALL.to_owned() }
+    }
+
+    fn of(failure: &Failure) -> Self {
+        let unasked = matches!(failure.kind, Kind::Unanswered | Kind::Late | Kind::Answered(401 | 403));
+        let exit = if unasked && failure.cluster.is_none() { Exit::Hub } else { Exit::Failed };
+        Self { exit, what: cause(failure), remedy: remedy(failure) }
     }
 
     /// The same with `doing` before it: "cannot …".
@@ -80,6 +96,10 @@ pub fn cause(failure: &Failure) -> String {
 pub fn remedy(failure: &Failure) -> String {
     let step = match failure.kind {
         Kind::Answered(401) => "renew the credential in your kubeconfig, or choose another --context",
+        Kind::Plain(404) if failure.cluster.is_none() => INSTALL,
+        Kind::Plain(404) => {
+            "see whether this hub has a gateway (`kubectl clusters check`), or choose another --context"
+        }
         Kind::Unanswered if failure.side == Some(api::side::Side::Hub) => {
             "see that the hub's address in your kubeconfig is right and that it answers `kubectl version`, or choose \
              another --context"
@@ -89,17 +109,26 @@ pub fn remedy(failure: &Failure) -> String {
     step.to_owned()
 }
 
+/// Whether the hub has no gateway to ask: so API servers answer for paths of an API that they do
+/// not have (kube-apiserver, `http.NotFound`). A failure of one cluster may be the member's own.
+pub fn is_without_gateway(failure: &Failure) -> bool {
+    failure.kind == Kind::Plain(404) && failure.cluster.is_none()
+}
+
+/// Of a request for the gateway's API.
 impl From<Failure> for Trouble {
     fn from(failure: Failure) -> Self {
-        let unasked = matches!(failure.kind, Kind::Unanswered | Kind::Late | Kind::Answered(401 | 403));
-        let exit = if unasked && failure.cluster.is_none() { Exit::Hub } else { Exit::Failed };
-        Self { exit, what: cause(&failure), remedy: remedy(&failure) }
+        if is_without_gateway(&failure) {
+            return Self::no_gateway(format_args!("it does not know the API {}", api::GROUP));
+        }
+        Self::of(&failure)
     }
 }
 
+/// Of a request for Kubernetes' own APIs.
 impl From<kube::Error> for Trouble {
     fn from(error: kube::Error) -> Self {
-        Failure::from(error).into()
+        Self::of(&error.into())
     }
 }
 
@@ -128,6 +157,19 @@ mod tests {
         assert_eq!([Trouble::late(second).exit, Trouble::from(late.clone()).exit], [Exit::Hub; 2]);
         let berlin = api::cluster_name::ClusterName::parse("berlin").unwrap();
         assert_eq!(Trouble::from(late.at(&berlin)).exit, Exit::Failed);
+    }
+
+    #[test]
+    fn a_hub_without_a_gateway_is_told_from_a_cluster_that_lacks_something() {
+        let missing = Failure { kind: Kind::Plain(404), ..Failure::own("404: 404 page not found") };
+        let trouble = Trouble::from(missing.clone());
+        assert_eq!(trouble.exit, Exit::Hub);
+        assert!(trouble.what.contains("no gateway") && !trouble.what.contains("page"), "{trouble}");
+        assert!(trouble.remedy.contains("--context") && trouble.remedy.contains("image.repository"), "{trouble}");
+        let berlin = api::cluster_name::ClusterName::parse("berlin").unwrap();
+        let trouble = Trouble::from(missing.at(&berlin));
+        assert!(trouble.exit == Exit::Failed && trouble.what.contains("404 page not found"), "{trouble}");
+        assert!(trouble.remedy.contains("--context"), "{trouble}");
     }
 
     #[test]

@@ -16,6 +16,7 @@ use crate::mark::Mark;
 use crate::reach::{Seen, is_refused_by_hub, whoami};
 use crate::registration::Registrations;
 use crate::session::{self, Session};
+use crate::trouble::is_without_gateway;
 
 /// What is known of a hop.
 pub struct Step {
@@ -33,6 +34,8 @@ pub struct End {
 
 /// Of who may only read.
 const UNASKED: &str = "not known as whom: that takes the verb create on clustergateways/proxy";
+/// Of a hub that nobody installed one on.
+const ABSENT: &str = "this hub has no gateway";
 
 #[derive(Deserialize, Default)]
 struct Object {
@@ -75,8 +78,11 @@ pub async fn walk(session: &Session, name: &ClusterName, steps: &mut Vec<Step>) 
 }
 
 async fn gateway(session: &Session) -> Result<Duration, Failure> {
-    let start = Instant::now();
-    session.bounded(session::get(session.hub(), &format!("/apis/{GROUP}/{VERSION}"), session::JSON)).await?;
+    let (start, path) = (Instant::now(), format!("/apis/{GROUP}/{VERSION}"));
+    session.bounded(session::get(session.hub(), &path, session::JSON)).await.map_err(|failure| {
+        let message = if is_without_gateway(&failure) { ABSENT.to_owned() } else { failure.message.clone() };
+        Failure { message, ..failure }
+    })?;
     Ok(start.elapsed())
 }
 

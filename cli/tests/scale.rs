@@ -3,7 +3,10 @@
 #[allow(dead_code, reason = "the tests on a hub use the rest")]
 #[path = "hub/dashboard/http.rs"]
 mod http;
+#[path = "scale/others.rs"]
+mod others;
 
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::process::Stdio;
@@ -24,6 +27,7 @@ use tokio::process::Command;
 use tokio::time::{Instant, interval, sleep, timeout};
 
 use self::http::Address;
+use self::others::Moment;
 
 const CLUSTERS: usize = 1000;
 /// Each stands for many clusters.
@@ -31,11 +35,15 @@ const MEMBERS: usize = 8;
 /// Secrets that kubectl creates at once.
 const BATCH: usize = 250;
 const LIMIT: Duration = Duration::from_mins(1);
-/// On a machine that does other things too. On two free cores, which hub, gateway, members and
-/// program share, it takes 2 to 4 s.
+/// What is promised. On two free cores, which hub, gateway, members and program share, it takes 2
+/// to 4 s.
+const PROMISED: Duration = Duration::from_secs(5);
+/// On a machine that does other things too.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// As many clusters, of the 16, are asked at a time at least once.
-const AT_ONCE: usize = 8;
+/// The part of the machine that others may take where the promise is held.
+const QUIET: f64 = 0.1;
+/// As many clusters are asked at a time at least once, and no more than that.
+const AT_ONCE: RangeInclusive<usize> = 8..=16;
 /// How far members are from the hub: one after the other, they would not answer in time.
 const AWAY: Duration = Duration::from_millis(20);
 /// Between two looks at the memory of the program, whose peak only grows.
@@ -59,21 +67,30 @@ fn pods_of_a_thousand_clusters_are_one_table_soon() -> Result<()> {
     let members: Vec<_> = (0..MEMBERS).map(|_| runtime.block_on(member(&load))).collect();
     register(&testbed, &members)?;
     let kubeconfig = testbed.hub.server.kubectl().kubeconfig;
-    let line = ["get", "pods", "-l", "scale=yes"];
+    let line = ["get", "pods", "--all"];
+    let before = Moment::now()?;
     // The first run makes a connection to each cluster.
     let cold = runtime.block_on(run(&kubeconfig, &line))?;
     let warm = runtime.block_on(run(&kubeconfig, &line))?;
+    let others = before.others()?;
+    let at_once = load.most.load(Ordering::Relaxed);
     for run in [&cold, &warm] {
         ensure!(run.memory <= MEMORY, "{} KiB", run.memory);
         let rows: Vec<&str> = run.stdout.lines().skip(1).collect();
         ensure!(rows.len() == 2 * CLUSTERS && rows.is_sorted(), "{} rows, sorted: {}", rows.len(), rows.is_sorted());
     }
     let page = dashboard(&testbed)?;
-    let told = format!("cold {:?}, warm {:?}, {} KiB; {page}", cold.took, warm.took, cold.memory.max(warm.memory));
+    let told = format!(
+        "cold {:?}, warm {:?}, {} KiB, {at_once} at a time, {:.0} % of the machine for others; {page}",
+        cold.took,
+        warm.took,
+        cold.memory.max(warm.memory),
+        100.0 * others
+    );
     std::fs::write(testbed.launcher().directory.parent().context("a directory")?.join("cli-scale.txt"), &told)?;
-    ensure!(cold.took <= PATIENCE && warm.took <= PATIENCE, "{told}");
-    let at_once = load.most.load(Ordering::Relaxed);
-    ensure!(at_once >= AT_ONCE, "{at_once} clusters at a time");
+    let within = if others <= QUIET { PROMISED } else { PATIENCE };
+    ensure!(cold.took <= within && warm.took <= within, "{told}");
+    ensure!(AT_ONCE.contains(&at_once), "{told}");
     Ok(())
 }
 

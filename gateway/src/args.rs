@@ -6,6 +6,7 @@
 
 mod audit;
 mod config;
+mod dialects;
 mod dynamic;
 mod gates;
 mod help;
@@ -26,6 +27,7 @@ use telemetry::flags::duration;
 
 use self::audit::Audit;
 pub use self::config::InvalidConfig;
+use self::dialects::Dialects;
 use self::dynamic::Dynamic;
 pub use self::help::{parse, parse_from};
 use self::identity::Identity;
@@ -66,6 +68,8 @@ pub struct Args {
     pub tunnel: Links,
     #[command(flatten, next_help_heading = "Identity on the member")]
     pub identity: Identity,
+    #[command(flatten, next_help_heading = "Dialects")]
+    pub dialects: Dialects,
     #[command(flatten, next_help_heading = "Without a hub")]
     pub standalone: Standalone,
     #[command(flatten, next_help_heading = "Limits")]

@@ -35,9 +35,9 @@ impl Draft {
             return None;
         }
         let (uri, headers) = (request.uri(), request.headers());
-        let (cluster, may_act) = match &parsed.route {
-            Route::Proxy(proxy) => (Some(proxy.cluster.shared()), proxy.asks.may_act()),
-            _ => (None, path::may_act(uri.path())),
+        let (cluster, dialect, may_act) = match &parsed.route {
+            Route::Proxy(proxy) => (Some(proxy.cluster.shared()), proxy.dialect.word(), proxy.asks.may_act()),
+            _ => (None, None, path::may_act(uri.path())),
         };
         let detail = if may_act { Query::KeysOnly } else { Query::Usual };
         let mut event = Event {
@@ -54,6 +54,7 @@ impl Draft {
             received: SystemTime::now(),
             latency: Duration::ZERO,
             cluster,
+            dialect,
             decision: None,
             side: None,
         };

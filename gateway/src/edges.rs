@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use api::cluster_name::ClusterName;
 use auth::User;
 use http::header::{CONNECTION, LOCATION, TRANSFER_ENCODING};
 use http::request::Parts;
@@ -113,13 +112,13 @@ pub fn annotated(text: &str, cluster: &str, user: &User, on: &str) -> Result<Opt
     Ok(applied.is_ok().then_some(headers))
 }
 
-/// Where a redirect to `location` sends clients of the cluster `c1`, whose member is at
+/// Where a redirect to `location` sends clients that ask below `prefix` for a member at
 /// `https://member.example:6443` and `base_path`. `None`: nowhere, or it is no header.
-pub fn redirected(location: &[u8], base_path: &str) -> Option<String> {
-    let (cluster, authority) = (ClusterName::parse("c1").ok()?, Authority::from_static("member.example:6443"));
+pub fn redirected(prefix: &str, location: &[u8], base_path: &str) -> Option<String> {
+    let authority = Authority::from_static("member.example:6443");
     let mut headers = HeaderMap::from_iter([(LOCATION, HeaderValue::from_bytes(location).ok()?)]);
     let origin = Origin { scheme: &Scheme::HTTPS, authority: &authority, base_path };
-    rewrite(StatusCode::MOVED_PERMANENTLY, &mut headers, &cluster, origin).ok()?;
+    rewrite(StatusCode::MOVED_PERMANENTLY, &mut headers, prefix, origin).ok()?;
     headers[LOCATION].to_str().ok().map(str::to_owned)
 }
 

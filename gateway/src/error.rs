@@ -12,7 +12,7 @@ mod verdict;
 use api::accept::StatusForm;
 use api::cluster_name::ClusterName;
 use api::list_options::InvalidListOptions;
-use api::route::BadPath;
+use api::route::{BadPath, NoMember};
 use api::status::{Cause as Hop, Details, Reason, Status};
 use auth::{AuthenticationError, AuthorizationError};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
@@ -38,6 +38,9 @@ pub enum Error {
     BadRequest(&'static str),
     #[error(transparent)]
     BadPath(BadPath),
+    /// A path in the form of a dialect asks for no member.
+    #[error(transparent)]
+    NoMember(NoMember),
     #[error("the request has more than {} header lines: send fewer", headers::MOST_LINES)]
     TooManyHeaders,
     #[error("the request has {0}: send fewer or shorter headers")]
@@ -124,6 +127,12 @@ impl Error {
         }
     }
 
+    /// Whether it was found before anybody was asked who sent the request, and often: connections
+    /// on which nobody has said who he is are not worth keeping for it either.
+    pub fn is_untold_whose(&self) -> bool {
+        matches!(self, Self::NoMember(_))
+    }
+
     /// What the client reads. `details.causes` names the hop where it failed, so that programs need
     /// not read the message.
     pub fn into_status(self) -> Status {
@@ -146,6 +155,8 @@ impl Error {
             Self::Authorization(AuthorizationError::Review(reason)) => Status::internal_error(&reason),
             Self::BadRequest(message) => Status::bad_request(message),
             Self::BadPath(error) => Status::bad_request(error.to_string()),
+            Self::NoMember(NoMember::Off) => Status::path_not_found(),
+            Self::NoMember(error) => Status::bad_request(error.to_string()),
             Self::List(error) => error.into(),
             Self::TooManyHeaders | Self::UnfitHead(_) => {
                 Status::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, Reason::BadRequest, self.to_string())

@@ -34,7 +34,7 @@ pub async fn handle(
 ) -> Response<RecordedBody> {
     let gateway = connection.gateway();
     let line = Line::of(&request);
-    let head = Head::read(&line, &request, gateway.settings.upgrade_verb);
+    let head = Head::read(&line, &request, gateway.settings.dialects, gateway.settings.upgrade_verb);
     let audit = Draft::begin(&connection, &mut request, &head.parsed);
     let span = gateway.traces.as_ref().and_then(|traces| trace(traces, &connection, &mut request, &head));
     let mut record = Record::started(gateway, audit, span, &request, &head);
@@ -144,7 +144,8 @@ fn refuse(
     let (gateway, verdict) = (connection.gateway(), error.verdict());
     let side = verdict.side;
     gateway.metrics.failed(side.as_str());
-    if error.is_unauthenticated() && !connection.peer().is_front_proxy() {
+    let is_strangers = error.is_unauthenticated() || error.is_untold_whose() && !connection.is_known();
+    if is_strangers && !connection.peer().is_front_proxy() {
         connection.close_soon();
     }
     let due = if verdict.is_operational { gateway.failure_log.due(head.cluster(), side) } else { None };
@@ -194,6 +195,7 @@ async fn own(
         }
         Route::Traffic(cluster) => resources::traffic(gateway, permit, cluster, &request).await,
         Route::VirtualClusters(clusters) => resources::virtual_clusters(gateway, permit, clusters, &request).await,
+        Route::NoMember(why) => Err(Error::NoMember(*why)),
         Route::NotFound | Route::Proxy(_) => Err(Error::NotFound),
     }
 }

@@ -2,6 +2,7 @@
 
 mod circuit;
 mod credential;
+mod dialect;
 mod held;
 mod ledger;
 pub mod proxied;
@@ -16,6 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
+use api::route::Dialect;
 use api::side::Side;
 use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -27,6 +29,7 @@ use telemetry::histogram::Histogram;
 pub use telemetry::metrics::InFlight;
 
 pub use self::circuit::CircuitGauge;
+use self::dialect::DialectLabel;
 pub use self::held::Held;
 use self::ledger::Ledger;
 use self::proxied::{OfCluster, Proxied, Topic};
@@ -39,7 +42,8 @@ pub use self::verb::Verb;
 const DURATION_BUCKETS: [f64; 14] =
     [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0];
 
-/// Pairs of verb and code that a cluster has series for; codes beyond are counted as their class.
+/// Pairs of verb and code that a cluster has series for in one dialect; codes beyond are counted as
+/// their class.
 const MOST_OUTCOMES: usize = 100;
 /// Room for the classes of all verbs beside them.
 const CLASSES: usize = 80;
@@ -54,6 +58,8 @@ struct RequestLabels {
     cluster: Arc<str>,
     verb: &'static str,
     code: u16,
+    #[prometheus(flatten)]
+    dialect: DialectLabel,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -107,7 +113,9 @@ pub struct ClusterMetrics {
     circuit: Gauge,
     newest_circuit: Arc<AtomicU64>,
     proxied: Option<OfCluster>,
-    by_outcome: Ledger<(Verb, u16), Counter>,
+    /// As [`Dialect::ALL`]: apart, so that a walk through one is as short as if there were no
+    /// others.
+    by_outcome: [Ledger<(Verb, u16), Counter>; Dialect::ALL.len()],
     by_dial_error: Mutex<HashMap<&'static str, Counter>>,
     since: SystemTime,
     streams: Gauge,
@@ -163,7 +171,7 @@ impl Metrics {
     fn announce_requests(&self, registry: &mut Registry) {
         registry.register(
             "cluster_gateway_requests",
-            "Requests by cluster (empty: answered by the gateway itself), verb and HTTP status code",
+            "Requests by cluster (empty: answered by the gateway itself), verb, HTTP status code and dialect (absent: native)",
             self.requests.clone(),
         );
         registry.register(
@@ -248,7 +256,7 @@ impl Metrics {
                 .map(|all| all.of_cluster(&labels.cluster)),
             labels,
             families: self.clone(),
-            by_outcome: Ledger::default(),
+            by_outcome: Default::default(),
             by_dial_error: Mutex::default(),
             since: SystemTime::now(),
             streams: Gauge::default(),
@@ -288,19 +296,21 @@ impl Metrics {
 // === impl ClusterMetrics ===
 
 impl ClusterMetrics {
-    pub fn request_done(&self, verb: Verb, code: u16) {
-        let make = |code| {
-            let labels = RequestLabels { cluster: self.labels.cluster.clone(), verb: verb.method(), code };
-            self.families.requests.get_or_create_owned(&labels)
-        };
+    pub fn request_done(&self, dialect: Dialect, verb: Verb, code: u16) {
+        let make = |code| self.families.requests.get_or_create_owned(&self.labels_of(dialect, verb, code));
+        let outcomes = &self.by_outcome[dialect as usize];
         // Codes are the member's choice.
         let class = code / 100 * 100;
-        let known = self.by_outcome.get_or_add(MOST_OUTCOMES, (verb, code), || make(code));
-        let known =
-            known.or_else(|| self.by_outcome.get_or_add(MOST_OUTCOMES + CLASSES, (verb, class), || make(class)));
+        let known = outcomes.get_or_add(MOST_OUTCOMES, (verb, code), || make(code));
+        let known = known.or_else(|| outcomes.get_or_add(MOST_OUTCOMES + CLASSES, (verb, class), || make(class)));
         if let Some(counter) = known {
             counter.inc();
         }
+    }
+
+    fn labels_of(&self, dialect: Dialect, verb: Verb, code: u16) -> RequestLabels {
+        let (cluster, dialect) = (self.labels.cluster.clone(), DialectLabel(dialect));
+        RequestLabels { cluster, verb: verb.method(), code, dialect }
     }
 
     /// What requests for `resource` are about in the Go cluster-gateway's metrics.
@@ -386,9 +396,10 @@ impl Drop for ClusterMetrics {
         }
         families.circuits.remove(labels);
         families.credential.remove(labels);
-        for (verb, code) in self.by_outcome.keys() {
-            let verb = verb.method();
-            families.requests.remove(&RequestLabels { cluster: labels.cluster.clone(), verb, code });
+        for dialect in Dialect::ALL {
+            for (verb, code) in self.by_outcome[dialect as usize].keys() {
+                families.requests.remove(&self.labels_of(dialect, verb, code));
+            }
         }
         for kind in self.by_dial_error.get_mut().keys() {
             families.dial_errors.remove(&DialErrorLabels { cluster: labels.cluster.clone(), kind });

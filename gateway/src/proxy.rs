@@ -32,8 +32,8 @@ use crate::request_body::RequestBody;
 /// A permitted call to one cluster: what both the plain and the upgrading path need.
 pub struct Call<'a> {
     pub cluster: Arc<Cluster>,
-    /// Offset of the member's part in the request path.
-    pub remainder: usize,
+    /// The request's path up to the member's part.
+    pub prefix: &'a str,
     pub asks: &'a MemberRequest<'a>,
     pub permit: Permit,
     pub acting: ActingAs,
@@ -55,7 +55,7 @@ pub struct Answer {
 /// URI and headers as the member shall see them, but for the credential.
 fn to_member(call: &Call<'_>, request: Request<RequestBody>) -> Result<(Parts, RequestBody), Error> {
     let (mut parts, body) = request.into_parts();
-    parts.uri = Uri::from(uri::rewrite(call.cluster.endpoint(), &parts.uri, call.remainder)?);
+    parts.uri = Uri::from(uri::rewrite(call.cluster.endpoint(), &parts.uri, call.prefix.len())?);
     headers::to_member(&mut parts.headers, call.connection.address())
         .map_err(|_| Cause::Loop.at(call.cluster.name()))?;
     Ok((parts, body))
@@ -82,7 +82,7 @@ impl<'a> Call<'a> {
     ) -> Self {
         Self {
             cluster,
-            remainder: route.remainder,
+            prefix: route.prefix,
             asks: &route.asks,
             permit,
             acting,

@@ -10,6 +10,7 @@ mod body;
 
 use std::sync::Arc;
 
+use api::route::Dialect;
 use auth::{Identity, Permit};
 use http::{HeaderMap, Request, StatusCode};
 use tokio::time::Instant;
@@ -62,6 +63,7 @@ struct Open {
     /// Absent if it is not traced.
     span: Option<Span>,
     verb: Verb,
+    dialect: Dialect,
     kind: Option<Kind>,
     /// 0 until a response head was made: the client went away before.
     code: u16,
@@ -98,6 +100,7 @@ impl Record {
             access: AccessLine::begin(head),
             span,
             verb: request.method().into(),
+            dialect: head.dialect(),
             kind: head.kind,
             code: 0,
             side: None,
@@ -195,7 +198,7 @@ impl Drop for Open {
     fn drop(&mut self) {
         let code = if self.code == 0 { CLIENT_CLOSED_REQUEST } else { self.code };
         let took = self.started.elapsed();
-        self.metrics.request_done(self.verb, code);
+        self.metrics.request_done(self.dialect, self.verb, code);
         if !self.is_stream {
             self.metrics.observe_duration(took);
         }

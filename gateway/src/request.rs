@@ -7,7 +7,7 @@ pub mod upgrade;
 use api::accept::{self, LateForm};
 use api::access::{Attributes, ResourceAttributes, Verb};
 use api::cluster_name::ClusterName;
-use api::route::{self, Parsed, RawRequest, Route};
+use api::route::{self, Dialect, Dialects, Parsed, RawRequest, Route};
 use http::{Method, Request, Uri};
 
 use self::upgrade::Upgrade;
@@ -49,11 +49,12 @@ impl Line {
 impl<'a> Head<'a> {
     /// `line` is the request's own; `gained` is the verb that a read of a member gains by an
     /// upgrade.
-    pub fn read(line: &'a Line, request: &Request<RequestBody>, gained: Verb) -> Self {
+    pub fn read(line: &'a Line, request: &Request<RequestBody>, dialects: Dialects, gained: Verb) -> Self {
         let Line { method, uri } = line;
         let asks_upgrade = upgrade::is_asked_by(request);
         let gains = asks_upgrade.then_some(gained);
-        let parsed = route::parse(RawRequest { method, path: uri.path(), query: uri.query(), upgrade: gains });
+        let parsed =
+            route::parse(RawRequest { method, path: uri.path(), query: uri.query(), upgrade: gains, dialects });
         let kind = kind(&parsed, asks_upgrade);
         let form = accept::status(request.headers());
         Self { parsed, asks_upgrade, kind, form, is_bodyless: *method == Method::HEAD }
@@ -67,9 +68,20 @@ impl<'a> Head<'a> {
         }
     }
 
+    /// In which spelling a member is asked for.
+    pub fn dialect(&self) -> Dialect {
+        match &self.parsed.route {
+            Route::Proxy(route) => route.dialect,
+            _ => Dialect::Native,
+        }
+    }
+
     /// Refuses what we cannot act on, whoever sent it; the upgrade that `request` asks for.
     pub fn check(&self, request: &Request<RequestBody>) -> Result<Option<Upgrade>, Error> {
         framing::check(request)?;
+        if let Route::NoMember(why) = self.parsed.route {
+            return Err(Error::NoMember(why));
+        }
         if self.asks_upgrade { Upgrade::of(request).map(Some) } else { Ok(None) }
     }
 }

@@ -8,14 +8,14 @@
 mod command;
 mod table;
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use http::uri::Authority;
-use http::{HeaderValue, Method, Request, StatusCode, header};
+use http::{HeaderValue, Method, Request, StatusCode};
 use hyper::body::Incoming;
-use telemetry::admin::{self, Answer, Endpoint, PeerAddress, Probes, answer, method_not_allowed, text};
+use telemetry::admin::nearby::{refuse_remote, wants_json};
+use telemetry::admin::{self, Answer, Endpoint, Probes, answer, method_not_allowed, text};
 use tokio::runtime::Handle;
 
 use self::command::Command;
@@ -70,7 +70,7 @@ impl Endpoints {
         }
         let path = request.uri().path();
         if path.starts_with("/debug/")
-            && let Some(refused) = refused(request)
+            && let Some(refused) = refuse_remote(request)
         {
             return refused;
         }
@@ -107,32 +107,6 @@ impl Endpoints {
     }
 }
 
-/// The answer to somebody from elsewhere.
-fn refused<B>(request: &Request<B>) -> Option<Answer> {
-    let near = request
-        .extensions()
-        .get::<PeerAddress>()
-        .is_some_and(|PeerAddress(asker)| asker.ip().to_canonical().is_loopback());
-    // A page's script says its origin, but not when it reads what it takes for its own site: then
-    // it names that as the host.
-    let browsed = request.headers().contains_key(header::ORIGIN) || !names_this_machine(request);
-    let why = "only from the loopback interface, by its address or as localhost, and not from a web page: use curl there, or kubectl \
-               port-forward\n";
-    (!near || browsed).then(|| text(StatusCode::FORBIDDEN, why))
-}
-
-/// Whether the request is for an address or for localhost, not for a name that somebody's DNS may
-/// point anywhere.
-fn names_this_machine<B>(request: &Request<B>) -> bool {
-    let Some(host) = request.headers().get(header::HOST) else { return true };
-    let authority = host.to_str().ok().and_then(|host| host.parse::<Authority>().ok());
-    authority.is_some_and(|authority| {
-        let host = authority.host();
-        let address = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-        host.eq_ignore_ascii_case("localhost") || address.parse::<IpAddr>().is_ok()
-    })
-}
-
 const HELP: &str = "there are:
   GET  /livez /readyz[?verbose] /metrics
   GET  /debug/links[?format=json]            clusters, agents, links and streams
@@ -142,12 +116,6 @@ const HELP: &str = "there are:
   POST /debug/agents/AGENT/close
   POST /debug/streams/STREAM/close           it is reset
 ";
-
-fn wants_json(request: &Request<Incoming>) -> bool {
-    let by_query = request.uri().query().unwrap_or_default().split('&').find_map(|pair| pair.strip_prefix("format="));
-    let accept = request.headers().get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    by_query.map_or_else(|| accept.contains("application/json"), |format| format == "json")
-}
 
 #[cfg(test)]
 mod tests;

@@ -1,30 +1,28 @@
 //! `check`: hub, gateway, tunnel and members, with a remedy for what is wrong.
 
 mod clusters;
+mod gateway;
 mod rights;
 
 use std::process::ExitCode;
 
 use api::secret::TLS_CERT_KEY;
-use futures_util::future::join_all;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
-use kube::api::{Api, ListParams};
+use kube::api::Api;
 use serde_json::json;
 
+use self::gateway::Gateway;
 use crate::expiry::{Expiry, now};
 use crate::findings::{self, Finding};
 use crate::look::version;
 use crate::mark::Mark;
-use crate::needs::{self, OF_GATEWAY};
 use crate::output::{self, Format};
 use crate::session::Session;
-use crate::trouble::{Exit, Result, Trouble};
+use crate::trouble::{Exit, INSTALL, Result, Trouble};
 use crate::{namespace, selection, servers, span};
 
-/// Deployments looked at.
-const MOST: u32 = 100;
 /// A heading, and what was found below it.
 type Section = (&'static str, Vec<Finding>);
 
@@ -46,13 +44,6 @@ pub struct Check {
     output: Option<Format>,
 }
 
-/// What the hub has of the gateway.
-struct Gateway {
-    namespace: String,
-    deployments: std::result::Result<Vec<Deployment>, Trouble>,
-    selector: Vec<(String, String)>,
-}
-
 // === impl Check ===
 
 impl Check {
@@ -69,7 +60,7 @@ impl Check {
         hub.extend(rights::own(session, &clusters_namespace).await);
         sections.push(("hub", hub));
         if let Some(gateway) = &gateway {
-            sections.push(("gateway", gateway_findings(session, gateway, &clusters_namespace).await));
+            sections.push(("gateway", gateway.look(session, &clusters_namespace).await));
             let found = tunnel(session, gateway).await;
             sections.extend(Some(("tunnel", found)).filter(|(_, found)| !found.is_empty()));
         }
@@ -117,7 +108,7 @@ async fn hub_findings(session: &Session, found: &mut Vec<Finding>) -> Option<Gat
         }
         Ok(None) => {
             let what = format!("there is no APIService {}", namespace::API_SERVICE);
-            found.push(Finding::bad(what, "install the gateway: `kubectl clusters install`"));
+            found.push(Finding::bad(what, INSTALL));
             None
         }
         Ok(Some(service)) => {
@@ -127,7 +118,7 @@ async fn hub_findings(session: &Session, found: &mut Vec<Finding>) -> Option<Gat
                 .and_then(|spec| spec.service)
                 .and_then(|service| Some((service.namespace?, service.name?)));
             match place {
-                Some((namespace, name)) => Some(gateway(session, namespace, &name).await),
+                Some((namespace, name)) => Some(Gateway::behind(session, namespace, &name).await),
                 None => None,
             }
         }
@@ -138,54 +129,6 @@ async fn hub_findings(session: &Session, found: &mut Vec<Finding>) -> Option<Gat
         Err(trouble) => found.push(unseen("the hub's front-proxy CA", &trouble)),
     }
     gateway
-}
-
-async fn gateway(session: &Session, namespace: String, name: &str) -> Gateway {
-    let client = session.hub();
-    let services = Api::<Service>::namespaced(client.clone(), &namespace);
-    let service = session.within(services.get(name)).await;
-    let selector = service.ok().and_then(|service| service.spec?.selector).unwrap_or_default().into_iter().collect();
-    let deployments = Api::<Deployment>::namespaced(client.clone(), &namespace);
-    let deployments = session.within(deployments.list(&ListParams::default().limit(MOST))).await.map(|list| list.items);
-    Gateway { namespace, deployments, selector }
-}
-
-async fn gateway_findings(session: &Session, gateway: &Gateway, namespace: &str) -> Vec<Finding> {
-    let deployments = match &gateway.deployments {
-        Ok(deployments) => deployments,
-        Err(trouble) => return vec![unseen("its Deployments", trouble)],
-    };
-    let own: Vec<_> = deployments.iter().filter(|deployment| is_behind(deployment, &gateway.selector)).collect();
-    if own.is_empty() {
-        let what = format!("no Deployment is behind its Service in {}", gateway.namespace);
-        return vec![Finding::warning(what, "it runs elsewhere: look at it there")];
-    }
-    let mut found: Vec<_> = own.iter().map(|deployment| findings::replicas(deployment)).collect();
-    found.extend(own.iter().filter_map(|deployment| findings::age(deployment, env!("CARGO_PKG_VERSION"))));
-    let account = own
-        .iter()
-        .find_map(|deployment| deployment.spec.as_ref()?.template.spec.as_ref()?.service_account_name.clone());
-    let account = account.unwrap_or_else(|| "default".to_owned());
-    let user = &format!("system:serviceaccount:{}:{account}", gateway.namespace);
-    let asked = OF_GATEWAY.iter().map(|need| async move { (need, rights::may(session, user, need, namespace).await) });
-    for (need, allowed) in join_all(asked).await {
-        match allowed {
-            Ok(allowed) => found.push(needs::right("the gateway", need, namespace, allowed)),
-            Err(trouble) => {
-                found.push(unseen("the gateway's rights", &trouble));
-                break;
-            }
-        }
-    }
-    found
-}
-
-fn is_behind(deployment: &Deployment, selector: &[(String, String)]) -> bool {
-    let labels = deployment.spec.as_ref().and_then(|spec| spec.template.metadata.as_ref()?.labels.as_ref());
-    let matches = |labels: &std::collections::BTreeMap<String, String>| {
-        selector.iter().all(|(key, value)| labels.get(key) == Some(value))
-    };
-    !selector.is_empty() && labels.is_some_and(matches)
 }
 
 /// The Deployments of tunnel-servers, and what agents dial, if there are any.

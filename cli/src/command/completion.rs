@@ -1,31 +1,129 @@
-//! `completion`: a script for a shell.
+//! `completion`: how shells and kubectl complete commands.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
-use clap::CommandFactory as _;
+use clap::{CommandFactory as _, ValueEnum};
 use clap_complete::Shell;
 
 use super::Cli;
+use crate::completion::{Wanted, wanted};
 use crate::output;
+use crate::session::{Options, Session};
 use crate::trouble::Result;
 
-/// A script that completes commands in a shell.
+/// For the hub to tell of its clusters: somebody waits for what she types.
+const WITHIN: Duration = Duration::from_secs(2);
+/// What the program is that kubectl asks.
+const ASKED: &str = "\
+#!/bin/sh
+# kubectl asks this for what completes `kubectl clusters`. It has to be in PATH as kubectl_complete-clusters.
+exec kubectl-clusters completion kubectl -- \"$@\"
+";
+/// What a shell does with what it is offered (cobra, `ShellCompDirective`): nothing of its own, or
+/// offer files.
+const DIRECTIVES: (&str, &str) = (":4", ":0");
+
+/// Complete commands, options and names of clusters.
 ///
-/// Prints a script that completes commands and options of `kubectl-clusters`. kubectl completes
-/// plugins by a program called `kubectl_complete-clusters`, which this does not make.
+/// For kubectl it prints a program that has to be in PATH as `kubectl_complete-clusters`: then
+/// `kubectl clusters` is completed wherever kubectl is, names of clusters too. For a shell it
+/// prints a script that completes commands and options of `kubectl-clusters`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  source <(kubectl clusters completion bash)")]
+#[command(after_help = "\
+Examples:
+  kubectl clusters completion kubectl > ~/.local/bin/kubectl_complete-clusters
+  chmod +x ~/.local/bin/kubectl_complete-clusters
+  source <(kubectl-clusters completion bash)")]
 pub struct Completion {
-    shell: Shell,
+    /// Who completes
+    #[arg(value_name = "WHO")]
+    by: By,
+    /// What stands in the line, as kubectl tells it
+    #[arg(last = true, hide = true)]
+    words: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum By {
+    Kubectl,
+    Bash,
+    Elvish,
+    Fish,
+    Powershell,
+    Zsh,
+}
+
+// === impl By ===
+
+impl By {
+    fn shell(self) -> Option<Shell> {
+        match self {
+            Self::Kubectl => None,
+            Self::Bash => Some(Shell::Bash),
+            Self::Elvish => Some(Shell::Elvish),
+            Self::Fish => Some(Shell::Fish),
+            Self::Powershell => Some(Shell::PowerShell),
+            Self::Zsh => Some(Shell::Zsh),
+        }
+    }
 }
 
 // === impl Completion ===
 
 impl Completion {
-    pub fn run(&self) -> Result<ExitCode> {
-        let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut Cli::command(), "kubectl-clusters", &mut script);
-        output::print(&String::from_utf8_lossy(&script))?;
+    pub async fn run(&self, options: &Options) -> Result<ExitCode> {
+        let text = match self.by.shell() {
+            Some(shell) => {
+                let mut script = Vec::new();
+                clap_complete::generate(shell, &mut Cli::command(), "kubectl-clusters", &mut script);
+                String::from_utf8_lossy(&script).into_owned()
+            }
+            None if self.words.is_empty() => ASKED.to_owned(),
+            None => self.offered(options).await,
+        };
+        output::print(&text)?;
         Ok(ExitCode::SUCCESS)
     }
+
+    /// A word in each line, with what it means, and what the shell is to do with them.
+    async fn offered(&self, options: &Options) -> String {
+        let mut root = Cli::command();
+        root.build();
+        let (nothing, files) = DIRECTIVES;
+        let (words, directive) = match wanted(&root, &self.words) {
+            Wanted::Words(words) => (words, nothing),
+            Wanted::Cluster { before } => {
+                let names = names(&self.words, options).await.unwrap_or_default();
+                (names.into_iter().map(|name| (before.clone() + &name, String::new())).collect(), nothing)
+            }
+            Wanted::Files => (Vec::new(), files),
+            Wanted::Nothing => (Vec::new(), nothing),
+        };
+        let last = self.words.last().map(String::as_str).unwrap_or_default();
+        let fitting = words.iter().filter(|(word, _)| word.starts_with(last));
+        let line = |(word, meaning): &(String, String)| match &**meaning {
+            "" => format!("{word}\n"),
+            meaning => format!("{word}\t{meaning}\n"),
+        };
+        fitting.map(line).collect::<String>() + directive + "\n"
+    }
+}
+
+/// Of the hub that the line is about. Nobody is told why there are none: she is still typing.
+async fn names(words: &[String], options: &Options) -> Option<Vec<String>> {
+    let value = |flag: &str| {
+        let mut words = words.iter();
+        let word =
+            words.find(|word| word.strip_prefix(flag).is_some_and(|rest| rest.is_empty() || rest.starts_with('=')))?;
+        word.split_once('=').map(|(_, value)| value.to_owned()).or_else(|| words.next().cloned())
+    };
+    let session = Session::open(Options {
+        kubeconfig: value("--kubeconfig").map(Into::into),
+        context: value("--context"),
+        request_timeout: WITHIN,
+        ..options.clone()
+    });
+    let clusters = session.await.ok()?.fleet.clusters("").await.ok()?;
+    Some(clusters.into_iter().map(|cluster| cluster.name.to_string()).collect())
 }

@@ -6,8 +6,8 @@ use api::cluster_name::ClusterName;
 use k8s_openapi::api::core::v1::Secret;
 
 use crate::account::Account;
-use crate::member::{self, Member};
-use crate::registration::{Registrations, account, is_cluster};
+use crate::member::{Acting, Member};
+use crate::registration::{Registrations, account, is_cluster, member_uid};
 use crate::session::Session;
 use crate::trouble::{Result, Trouble};
 use crate::{agent, namespace, output, selection, target};
@@ -15,19 +15,20 @@ use crate::{agent, namespace, output, selection, target};
 /// Take a cluster from the hub, and what `join` made from the member.
 ///
 /// Removes the cluster's Secret from the hub, and from the member the ServiceAccount that `join`
-/// made. Shows both before it asks. On the member it acts as the registered credential, unless you
-/// name a context. With one, it also removes what a `join` left that did not come to its end.
+/// made. Shows both before it asks. On the member it acts by your context for it, or else as the
+/// registered credential, which after `join --rights view` may not do this. With a context that you
+/// name, it also removes what a `join` left that did not come to its end.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  kubectl clusters detach berlin
+  kubectl clusters detach berlin                 # by your context berlin, if there is one
   kubectl clusters detach berlin --member-context berlin-admin --yes
-  kubectl clusters detach berlin --hub-only --yes     # the member is gone")]
+  kubectl clusters detach berlin --hub-only --yes    # the member is gone")]
 pub struct Detach {
     /// The cluster
     name: String,
     #[command(flatten)]
-    member: member::Options,
+    member: Acting,
     /// Leave the member as it is
     #[arg(long, conflicts_with_all = ["member_context", "member_kubeconfig"])]
     hub_only: bool,
@@ -55,7 +56,7 @@ impl Detach {
         let parts = match found {
             Some(secret) => Parts::registered(secret, self.hub_only, session, &name).await?,
             // Of a join that did not come to its end.
-            None => match Parts::left(&name, self.given(session, &name).await?.as_ref(), session).await? {
+            None => match Parts::left(&name, self.member.given(session, &name).await?.as_ref(), session).await? {
                 Some(left) => left,
                 None => return Err(registrations.absent(&name)),
             },
@@ -95,23 +96,11 @@ impl Detach {
         parts: &Parts,
         account: &Account,
     ) -> Result<Option<String>> {
-        let member = match self.given(session, name).await? {
-            Some(member) => member,
-            None => Member::through(session, name).await?,
-        };
+        let member = self.member.on(session, name, parts.secret.as_ref().and_then(member_uid)).await?;
         if let Some(secret) = &parts.secret {
             target::verify(registrations, secret, account, &member).await?;
         }
         member.remove(account).await
-    }
-
-    /// The member, if the person says how it is reached.
-    async fn given(&self, session: &Session, name: &ClusterName) -> Result<Option<Member>> {
-        if !self.member.is_given() {
-            return Ok(None);
-        }
-        let (kubeconfig, context) = self.member.read(session, name.as_str())?;
-        Member::by(session, &kubeconfig, &context).await.map(Some)
     }
 }
 

@@ -32,11 +32,13 @@ const UNHEARD_OF: &str = "NoSuchResource";
 /// Objects of many clusters in one table.
 ///
 /// The resource is looked up on the hub, and in each cluster that does not have it by that path.
+/// `-l` chooses clusters, in place of `--all`; objects are chosen by `--where`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   kubectl clusters get pods --all -A
-  kubectl clusters get deploy -l env=prod -n web -o wide
+  kubectl clusters get deploy -l env=prod -n web -o wide     # of clusters with this label
+  kubectl clusters get pods --all --where app=web            # with this label themselves
   kubectl clusters get nodes berlin,munich --where kubernetes.io/arch=arm64
   kubectl clusters get configmap/settings --all -o yaml")]
 pub struct Get {

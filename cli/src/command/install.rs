@@ -1,5 +1,7 @@
 //! `install`: the gateway on the hub, by helm.
 
+mod image;
+
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -24,7 +26,8 @@ use crate::{charts, findings, helm, output, span};
 #[command(after_help = "\
 Examples:
   kubectl clusters install --set image.repository=registry.example/cluster-gateway
-  kubectl clusters install --print > gateway.yaml
+  kubectl clusters install --set image.repository=registry.example/cluster-gateway --print > gateway.yaml
+  kubectl clusters install --set replicas=3                    # again: the image stays
   kubectl clusters install --chart ./charts/cluster-gateway    # another chart than this program's")]
 pub struct Install {
     /// The chart cluster-gateway: a directory, or an address that helm knows [default: the one of
@@ -66,14 +69,31 @@ impl Install {
         }
         // A context that cannot be used is told before anything is made.
         let session = Session::open(options.clone()).await?;
+        self.refuse_imageless(options, &chart.place).await?;
+        output::say(&self.told(&session.context));
         let text = self.helm.output(&self.words(options, &chart.place), "", self.wait + helm::LIMIT).await?;
-        output::print(&text)?;
+        output::print(without_notes(&text))?;
+        output::say(&format!("The chart's notes: `helm get notes {} -n {}`.", self.release, self.namespace));
         available(&session, self.wait).await?;
         output::say("The hub reaches the gateway. Next: `kubectl clusters check`, then `kubectl clusters join`.");
         Ok(ExitCode::SUCCESS)
     }
 
+    /// What is about to happen, and where: helm says nothing before it is done.
+    fn told(&self, context: &str) -> String {
+        let chart = self.chart.clone().unwrap_or_else(|| charts::GATEWAY.told());
+        let (release, namespace) = (&self.release, &self.namespace);
+        let wait = span::rough(i64::try_from(self.wait.as_secs()).unwrap_or(i64::MAX));
+        format!(
+            "Installing the chart {chart} as {release} into the namespace {namespace} of the context {context}; its pods \
+             have {wait} to be ready"
+        )
+    }
+
     async fn print(&self, options: &Options, chart: &str) -> Result<ExitCode> {
+        if !self.is_image_said(chart).await? {
+            output::say("warning: these manifests name an image that is not published: --set image.repository=…");
+        }
         let mut words = self.words(options, chart);
         words.extend(version(options).await);
         let text = self.helm.output(&words, "", helm::LIMIT).await?;
@@ -100,10 +120,21 @@ impl Install {
         }
         words.extend(self.set.iter().map(|value| format!("--set={value}")));
         words.extend(self.values.iter().map(|file| format!("--values={file}")));
-        words.extend(options.kubeconfig.iter().map(|file| format!("--kubeconfig={}", file.display())));
-        words.extend(options.context.iter().map(|context| format!("--kube-context={context}")));
+        words.extend(hub(options));
         words
     }
+}
+
+/// What helm is told of the hub's place.
+fn hub(options: &Options) -> Vec<String> {
+    let kubeconfig = options.kubeconfig.iter().map(|file| format!("--kubeconfig={}", file.display()));
+    kubeconfig.chain(options.context.iter().map(|context| format!("--kube-context={context}"))).collect()
+}
+
+/// What helm prints, without the chart's notes: they are for people who have nothing else, and
+/// would bury what was done.
+fn without_notes(text: &str) -> &str {
+    text.find("\nNOTES:").map_or(text, |end| &text[..=end])
 }
 
 /// Waits until the hub reaches the gateway, for `span` at most: its pods are ready a moment before.
@@ -128,4 +159,15 @@ async fn version(options: &Options) -> Option<String> {
     let session = Session::open(options.clone()).await.ok()?;
     let (version, _) = session.within(crate::look::version(session.hub())).await.ok()?;
     Some(format!("--kube-version={version}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_helm_did_is_told_and_the_notes_are_not() {
+        let told = "NAME: x\nSTATUS: deployed\n";
+        assert_eq!([without_notes(told), without_notes(&format!("{told}NOTES:\nuse it\n"))], [told; 2]);
+    }
 }

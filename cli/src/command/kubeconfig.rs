@@ -25,8 +25,8 @@ use crate::{contexts, output};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  kubectl clusters kubeconfig --all --merge                 # into ~/.kube/config
-  kubectl --context berlin get pods
+  kubectl clusters kubeconfig --all --prefix hub/ --merge    # into ~/.kube/config
+  kubectl --context hub/berlin get pods
   kubectl clusters kubeconfig berlin --direct --user berlin-admin --prefix direct/ --merge
   kubectl clusters kubeconfig berlin,munich --prefix hub/ -o clusters.yaml
   KUBECONFIG=clusters.yaml:$HOME/.kube/config kubectl --context hub/berlin get pods")]
@@ -66,13 +66,14 @@ impl Contexts {
             self.refuse_shadows(&own, &made)?;
             contexts::merge(&mut own, made);
             write(&file, &text(&own)?)?;
-            output::say(&format!("{count} contexts in {}", file.display()));
+            output::say(&format!("{} in {}", output::count(count, "context"), file.display()));
         } else if let Some(file) = &self.output {
             self.refuse_shadows(&session.kubeconfig, &made)?;
             self.refuse_users(file)?;
             write(file, &text(&made)?)?;
             let file = file.display();
-            output::say(&format!("{count} contexts in {file}: put it before your own file in KUBECONFIG"));
+            let count = output::count(count, "context");
+            output::say(&format!("{count} in {file}: put it before your own file in KUBECONFIG"));
         } else {
             output::print(&text(&made)?)?;
         }

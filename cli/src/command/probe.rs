@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use crate::hops::{self, Hop};
 use crate::mark::Mark;
 use crate::session::Session;
-use crate::trouble::{self, Exit, Result};
+use crate::trouble::{self, Exit, Result, is_without_gateway};
 use crate::walk::{End, Step, walk};
 use crate::{output, selection, span, text_table};
 
@@ -34,7 +34,8 @@ impl Probe {
         };
         output::say(&format!("error: the way to {name} ends at the {}: {}", hop.name(), trouble::cause(&failure)));
         output::say(&format!("remedy: {}", hops::remedy(hop, &failure, name.as_str())));
-        Ok(ExitCode::from(if hop == Hop::Hub { Exit::Hub } else { Exit::Failed } as u8))
+        let unasked = hop == Hop::Hub || is_without_gateway(&failure);
+        Ok(ExitCode::from(if unasked { Exit::Hub } else { Exit::Failed } as u8))
     }
 }
 

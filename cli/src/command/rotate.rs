@@ -16,9 +16,9 @@ use serde_json::json;
 use tokio::time::sleep;
 
 use crate::account::Account;
-use crate::member::{self, Member};
+use crate::member::{Acting, Member};
 use crate::reach::{until_answered, until_read};
-use crate::registration::{Registrations, account};
+use crate::registration::{Registrations, account, member_uid};
 use crate::session::Session;
 use crate::trouble::{Result, Trouble};
 use crate::{output, selection, span, target};
@@ -31,19 +31,20 @@ const ANSWERS: usize = 4;
 /// Give a cluster a new token, and end the old one.
 ///
 /// Makes a new token of the cluster's ServiceAccount, registers it, and ends the old ones when the
-/// new one was seen to work. No request fails for it. On the member it acts as the registered
-/// credential, unless you name a context. Agents that `join --tunnel` made get a new token too:
-/// their pods are replaced, one after the other.
+/// new one was seen to work. No request fails for it. On the member it acts by your context for it,
+/// or else as the registered credential, which after `join --rights view` may not do this. Agents
+/// that `join --tunnel` made get a new token too: their pods are replaced, one after the other.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
+  kubectl clusters rotate berlin                 # by your context berlin, if there is one
   kubectl clusters rotate berlin --member-context berlin-admin
   kubectl clusters rotate berlin --grace 1m      # for hubs that are slow to tell their watchers")]
 pub struct Rotate {
     /// The cluster
     name: String,
     #[command(flatten)]
-    member: member::Options,
+    member: Acting,
     /// For all replicas of the gateway to have the new token before the old ones end
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = span::parse)]
     grace: Duration,
@@ -64,7 +65,7 @@ impl Rotate {
         };
         // Before anything is made, on either side: what the Secret says may be somebody's trick.
         let agent = target::agent_account(session, &before, &name).await?;
-        let member = self.member(session, &name).await?;
+        let member = self.member.on(session, &name, member_uid(&before)).await?;
         target::verify(&registrations, &before, &account, &member).await?;
         let owner = member.owner(&account).await?;
         let old = member.token_secrets(&account).await?;
@@ -121,14 +122,6 @@ impl Rotate {
             Ok(_) => trouble.when("nothing was revoked, and the old token is registered again"),
             Err(worse) => worse.when(format!("{}; the old token could not be registered again", trouble.what)),
         }
-    }
-
-    async fn member(&self, session: &Session, name: &ClusterName) -> Result<Member> {
-        if !self.member.is_given() {
-            return Member::through(session, name).await;
-        }
-        let (kubeconfig, context) = self.member.read(session, name.as_str())?;
-        Member::by(session, &kubeconfig, &context).await
     }
 }
 

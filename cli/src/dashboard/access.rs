@@ -4,6 +4,12 @@
 //! The first do not know the token; of the second, those that make their own name lead here (DNS
 //! rebinding) ask with that name. The token is a part of the path and no cookie, for cookies go to
 //! all ports of a host (RFC 6265 §8.5), and so to other users' servers.
+//!
+//! `localhost` is no name for it: browsers try `[::1]` first, where another user may listen on the
+//! same port, and would be handed the token.
+//!
+//! When the program has ended, its port is anybody's, and pages are still open. They know it by its
+//! seal, which they were given and which no request tells: see `page.js`.
 
 use std::fmt;
 
@@ -18,12 +24,16 @@ use http::{Method, Request, StatusCode};
 /// Random bytes of a token.
 const LENGTH: usize = 24;
 
-/// What the first part of each path must be.
+/// The port that browsers leave out of http's addresses (RFC 9110 §4.2.1).
+const HTTP: u16 = 80;
+
+/// What the first part of each path must be, and what each stream begins with.
 pub struct Token(String);
 
 /// What is answered, and who may ask for it.
 pub struct Door {
     token: Token,
+    seal: Token,
     port: u16,
 }
 
@@ -55,8 +65,13 @@ impl fmt::Debug for Token {
 // === impl Door ===
 
 impl Door {
-    pub fn new(token: Token, port: u16) -> Self {
-        Self { token, port }
+    pub fn new(token: Token, seal: Token, port: u16) -> Self {
+        Self { token, seal, port }
+    }
+
+    /// What only this program and the pages that it made know.
+    pub fn seal(&self) -> &str {
+        &self.seal.0
     }
 
     /// Where a browser finds it.
@@ -72,8 +87,8 @@ impl Door {
         if !self.is_ours(request) {
             return Err(Refused(
                 StatusCode::MISDIRECTED_REQUEST,
-                "Open the address that `kubectl clusters dashboard` printed, by 127.0.0.1 or localhost and with the same port: a \
-                 forwarded port (ssh -L) needs the same number on both ends.",
+                "Open the address that `kubectl clusters dashboard` printed, by 127.0.0.1 and with the same port: a forwarded port \
+                 (ssh -L) needs the same number on both ends.",
             ));
         }
         let path = request.uri().path().strip_prefix('/').unwrap_or_default();
@@ -87,10 +102,13 @@ impl Door {
     fn is_ours<B>(&self, request: &Request<B>) -> bool {
         let mut hosts = request.headers().get_all(HOST).iter();
         let (Some(host), None) = (hosts.next(), hosts.next()) else { return false };
-        let names = [format!("127.0.0.1:{}", self.port), format!("localhost:{}", self.port)];
-        let is_named = names.iter().any(|name| host.as_bytes() == name.as_bytes());
-        is_named
-            && request.uri().authority().is_none_or(|authority| names.iter().any(|name| authority == name.as_str()))
+        self.is_own(host.as_bytes())
+            && request.uri().authority().is_none_or(|authority| self.is_own(authority.as_str().as_bytes()))
+    }
+
+    fn is_own(&self, host: &[u8]) -> bool {
+        let bare = "127.0.0.1";
+        host == format!("{bare}:{}", self.port).as_bytes() || (self.port == HTTP && host == bare.as_bytes())
     }
 }
 
@@ -98,23 +116,42 @@ impl Door {
 mod tests {
     use super::*;
 
-    fn door() -> Door {
-        Door::new(Token("secret".to_owned()), 4000)
+    fn door(port: u16) -> Door {
+        Door::new(Token("secret".to_owned()), Token("seal".to_owned()), port)
     }
 
     fn ask(method: &str, uri: &str, hosts: &[&str]) -> Result<String, StatusCode> {
+        ask_at(4000, method, uri, hosts)
+    }
+
+    fn ask_at(port: u16, method: &str, uri: &str, hosts: &[&str]) -> Result<String, StatusCode> {
         let request = Request::builder().method(method).uri(uri);
         let request = hosts.iter().fold(request, |request, host| request.header(HOST, *host)).body(()).unwrap();
-        door().admit(&request).map(str::to_owned).map_err(|refused| refused.0)
+        door(port).admit(&request).map(str::to_owned).map_err(|refused| refused.0)
     }
 
     #[test]
     fn who_knows_the_address_is_answered() {
-        for host in ["127.0.0.1:4000", "localhost:4000"] {
-            assert_eq!(ask("GET", "/secret/", &[host]), Ok(String::new()));
-            assert_eq!(ask("GET", "/secret/clusters/berlin?x=y", &[host]), Ok("clusters/berlin".to_owned()));
+        let host = ["127.0.0.1:4000"];
+        assert_eq!(ask("GET", "/secret/", &host), Ok(String::new()));
+        assert_eq!(ask("GET", "/secret/clusters/berlin?x=y", &host), Ok("clusters/berlin".to_owned()));
+        assert_eq!(door(4000).address(), "http://127.0.0.1:4000/secret/");
+    }
+
+    #[test]
+    fn browsers_leave_the_port_of_http_out() {
+        for host in ["127.0.0.1", "127.0.0.1:80"] {
+            assert_eq!(ask_at(80, "GET", "/secret/", &[host]), Ok(String::new()), "{host}");
         }
-        assert_eq!(door().address(), "http://127.0.0.1:4000/secret/");
+        assert_eq!(ask_at(80, "GET", "/secret/", &["localhost"]), Err(StatusCode::MISDIRECTED_REQUEST));
+    }
+
+    /// Whoever listens on `[::1]` would be given the token by the same address.
+    #[test]
+    fn a_name_with_two_addresses_is_none_of_ours() {
+        for host in ["localhost:4000", "[::1]:4000", "ip6-localhost:4000"] {
+            assert_eq!(ask("GET", "/secret/", &[host]), Err(StatusCode::MISDIRECTED_REQUEST), "{host}");
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use api::cluster_name::ClusterName;
 use bytes::Bytes;
 use http::header::{self, HeaderName, HeaderValue};
-use http::{Request, Response, StatusCode};
+use http::{Response, StatusCode};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full};
 use tokio::time::timeout;
@@ -43,12 +43,19 @@ const HEADERS: [(HeaderName, &str); 7] = [
 
 pub type Body = UnsyncBoxBody<Bytes, Infallible>;
 
-/// The answer to `request`.
-pub async fn to<B>(dashboard: &Arc<Dashboard>, request: &Request<B>) -> Response<Body> {
-    let mut response = match dashboard.door.admit(request) {
-        Ok(path) => at(dashboard, path, request.uri().query().unwrap_or_default()).await,
-        Err(Refused(status, words)) => text(status, words),
-    };
+/// What is at `path`, behind the token.
+pub async fn to(dashboard: &Arc<Dashboard>, path: &str, query: Option<&str>) -> Response<Body> {
+    finished(at(dashboard, path, query.unwrap_or_default()).await)
+}
+
+/// Nothing, and that is the last of this connection: who is not admitted holds none.
+pub fn refusal(Refused(status, words): Refused) -> Response<Body> {
+    let mut response = finished(text(status, words));
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
+fn finished(mut response: Response<Body>) -> Response<Body> {
     for (name, value) in HEADERS {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
     }
@@ -86,7 +93,7 @@ async fn overview(dashboard: &Dashboard, view: View) -> String {
     // Late: it begins empty, and fills up by events.
     drop(timeout(FIRST, newest.wait_for(|snapshot| snapshot.asked)).await);
     let snapshot = Arc::clone(&newest.borrow());
-    overview::page(&snapshot, view, &dashboard.session.context)
+    overview::page(&snapshot, view, dashboard.server())
 }
 
 /// As it was seen last; its stream looks anew.
@@ -98,7 +105,7 @@ fn cluster(dashboard: &Dashboard, name: &ClusterName) -> String {
         }
         page.parts.clone()
     });
-    one::page(name, &dashboard.session.context, &parts)
+    one::page(name, dashboard.server(), &parts)
 }
 
 fn view(query: &str) -> View {

@@ -36,22 +36,23 @@ pub fn of_all(dashboard: &Arc<Dashboard>, version: u64) -> Response<Body> {
     let Some(permit) = permit(dashboard) else { return full() };
     let known = dashboard.board.past(version);
     let reader = All { newest: dashboard.board.subscribe(), known, _permit: permit };
+    let seal = seal(dashboard);
     let events = stream::unfold(reader, |mut reader| async move {
         let event = reader.next().await?;
         Some((event, reader))
     });
-    streaming(events)
+    streaming(seal, events)
 }
 
 /// Changes of one cluster's page.
 pub fn of_one(dashboard: &Arc<Dashboard>, name: ClusterName) -> Response<Body> {
     let Some(permit) = permit(dashboard) else { return full() };
-    let newest = dashboard.board.subscribe();
+    let (newest, seal) = (dashboard.board.subscribe(), seal(dashboard));
     let dashboard = Arc::clone(dashboard);
     // Whoever comes back shows what nobody here knows: everything is sent once.
     let reader = One { dashboard, name, newest, sent: Parts::new(), due: Instant::now(), _permit: permit };
     let events = stream::unfold(reader, |mut reader| async move { Some((reader.next().await, reader)) });
-    streaming(events)
+    streaming(seal, events)
 }
 
 /// Of a page with all clusters.
@@ -138,9 +139,14 @@ fn event(patch: &Patch) -> String {
     format!("data: {json}\n\n")
 }
 
-fn streaming(events: impl Stream<Item = String> + Send + 'static) -> Response<Body> {
+/// What a stream begins with, by which a page knows it for its own.
+fn seal(dashboard: &Dashboard) -> String {
+    format!("data: {{\"seal\":\"{}\"}}\n\n", dashboard.door.seal())
+}
+
+fn streaming(seal: String, events: impl Stream<Item = String> + Send + 'static) -> Response<Body> {
     use futures_util::StreamExt as _;
-    let frames = events.map(|event| Ok::<_, Infallible>(Frame::data(Bytes::from(event))));
+    let frames = stream::iter([seal]).chain(events).map(|event| Ok::<_, Infallible>(Frame::data(Bytes::from(event))));
     of_type("text/event-stream", StreamBody::new(frames).boxed_unsync())
 }
 

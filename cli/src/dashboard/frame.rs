@@ -3,11 +3,19 @@
 use super::cells::State;
 use super::html::Html;
 
+/// Whose a page is.
+#[derive(Clone, Copy)]
+pub struct Server<'a> {
+    /// Name of the hub's context.
+    pub hub: &'a str,
+    /// What its streams begin with.
+    pub seal: &'a str,
+}
+
 /// Around a page.
 pub struct Frame<'a> {
     pub title: &'a str,
-    /// Name of the hub's context.
-    pub hub: &'a str,
+    pub server: Server<'a>,
     /// The way back to the first page: `../`.
     pub root: &'static str,
     /// Where its changes come from.
@@ -19,7 +27,7 @@ pub struct Frame<'a> {
 impl Frame<'_> {
     /// Everything before the main part.
     pub fn begin(&self) -> Html {
-        let Self { title, hub, root, events } = *self;
+        let Self { title, server: Server { hub, seal }, root, events } = *self;
         let mut html = Html::default();
         html.raw("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>");
         html.text(title).raw(" · ").text(hub).raw("</title>");
@@ -28,7 +36,7 @@ impl Frame<'_> {
         html.raw("<link rel=\"stylesheet\" href=\"").raw(root).raw("page.css\">");
         html.raw("<link rel=\"icon\" href=\"").raw(root).raw("icon.svg\">");
         html.raw("<script src=\"").raw(root).raw("page.js\" defer></script></head>");
-        html.raw("<body data-events=\"").text(events).raw("\">");
+        html.raw("<body data-events=\"").text(events).raw("\" data-seal=\"").text(seal).raw("\">");
         html.raw("<a class=\"skip\" href=\"#main\">Skip to the content</a>");
         html.raw("<header><a class=\"home\" href=\"").raw(if root.is_empty() { "./" } else { root });
         html.raw("\">kubectl clusters</a><span class=\"hub\">hub <b>").text(hub).raw("</b></span>");

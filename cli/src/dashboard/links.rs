@@ -11,7 +11,7 @@ use kube::api::{Api, ListParams};
 
 use crate::namespace;
 use crate::session::{self, Session};
-use crate::trouble::{Result, Trouble};
+use crate::trouble::{self, Result, Trouble};
 
 /// As the gateway's chart labels them.
 const SELECTOR: &str = "app.kubernetes.io/name=tunnel-server";
@@ -49,7 +49,9 @@ pub async fn of(session: &Session, cluster: &ClusterName) -> Result<Vec<Links>> 
         found.push(Links { server, links });
     }
     match last {
-        Some(failure) if found.iter().all(|one| one.links.is_none()) => Err(Trouble::from(failure).remedied(may)),
+        Some(failure) if found.iter().all(|one| one.links.is_none()) => {
+            Err(Trouble::failed(trouble::cause(&failure), may))
+        }
         _ => Ok(found),
     }
 }

@@ -8,7 +8,7 @@ use api::cluster_name::ClusterName;
 
 use super::board::{Notice, Snapshot};
 use super::cells::{Cells, State};
-use super::frame::{self, Frame, dot};
+use super::frame::{self, Frame, Server, dot};
 use super::html::Html;
 use super::inspection::{Inspection, hops};
 use super::links::Links;
@@ -41,9 +41,9 @@ pub struct Known<'a> {
 }
 
 /// The page.
-pub fn page(name: &ClusterName, hub: &str, parts: &Parts) -> String {
+pub fn page(name: &ClusterName, server: Server<'_>, parts: &Parts) -> String {
     let events = format!("{name}/events");
-    let frame = Frame { title: name.as_str(), hub, root: "../", events: &events };
+    let frame = Frame { title: name.as_str(), server, root: "../", events: &events };
     let mut html = frame.begin();
     html.raw("<main id=\"main\" tabindex=\"-1\"><div class=\"bar\"><nav aria-label=\"Breadcrumb\">");
     html.raw("<a href=\"../\">Clusters</a> <span aria-hidden=\"true\">/</span></nav><h1>")

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::board::{Notice, Patch, Snapshot};
 use super::cells::{Cells, State};
-use super::frame::{self, Frame, dot};
+use super::frame::{self, Frame, Server, dot};
 use super::html::Html;
 use super::words;
 
@@ -28,9 +28,9 @@ const COLUMNS: [(&str, &str); 9] = [
     ("Labels, cause", "labels wide"),
 ];
 
-/// The page of `snapshot`; `hub` is the context's name.
-pub fn page(snapshot: &Snapshot, view: View, hub: &str) -> String {
-    let frame = Frame { title: "Clusters", hub, root: "", events: &format!("events?v={}", snapshot.version) };
+/// The page of `snapshot`.
+pub fn page(snapshot: &Snapshot, view: View, server: Server<'_>) -> String {
+    let frame = Frame { title: "Clusters", server, root: "", events: &format!("events?v={}", snapshot.version) };
     let mut html = frame.begin();
     html.raw("<main id=\"main\" tabindex=\"-1\"><div class=\"bar\"><h1>Clusters</h1>");
     counts(&mut html, snapshot);
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn what_clusters_say_is_no_markup() {
         for view in [View::Table, View::Tiles] {
-            let page = page(&snapshot(), view, EVIL);
+            let page = page(&snapshot(), view, Server { hub: EVIL, seal: "s" });
             assert!(
                 page.contains("&lt;script&gt;") && !page.contains("<script>") && !page.contains("' onclick"),
                 "{page}"
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_page_says_what_its_parts_are() {
-        let page = page(&snapshot(), View::Table, "it");
+        let page = page(&snapshot(), View::Table, Server { hub: "it", seal: "s" });
         for expected in [
             "<html lang=\"en\">",
             "<main id=\"main\"",

@@ -133,7 +133,9 @@
   });
   function apply(patch) {
     const news = [];
-    if (patch.whole) patch.gone = [...rows.children].map((row) => row.id.slice(2)).filter((name) => !patch.clusters?.[name]);
+    // A cluster may be called "constructor".
+    const known = (name) => Object.hasOwn(patch.clusters || {}, name);
+    if (patch.whole) patch.gone = [...rows.children].map((row) => row.id.slice(2)).filter((name) => !known(name));
     for (const [name, fields] of Object.entries(patch.clusters || {})) change(name, fields, news);
     for (const name of patch.gone || []) {
       byId("c-" + name)?.remove();
@@ -157,24 +159,42 @@
     if (live.textContent !== text) live.textContent = text;
     live.className = on ? "on" : "off";
   };
-  let events = null;
+  const ENDED = "ended: run `kubectl clusters dashboard` again, and open the address that it prints";
+  const REFUSED = "not live: too many of these pages are open, or the program that made this one has ended";
+  let events = null, ended = false;
+  function close() {
+    events?.close();
+    events = null;
+  }
+  // For good: whoever listens there from now on may be another user of this machine.
+  function end() {
+    ended = true;
+    close();
+    state(ENDED, false);
+  }
   function connect() {
-    events = new EventSource(document.body.dataset.events);
-    events.onopen = () => state("live", true);
-    events.onmessage = (event) => {
-      apply(JSON.parse(event.data));
+    const stream = events = new EventSource(document.body.dataset.events);
+    let known = false;
+    stream.onmessage = (event) => {
+      const patch = JSON.parse(event.data);
+      // What comes goes into this page as markup: only from the program that made it, which alone knows its seal.
+      known ||= patch.seal === document.body.dataset.seal;
+      if (!known) return end();
+      state("live", true);
+      apply(patch);
       document.body.dataset.changes = Number(document.body.dataset.changes || 0) + 1;
     };
-    // A browser that was answered does not ask again by itself.
-    events.onerror = () => state(events.readyState === EventSource.CLOSED
-      ? "not live: too many of these pages are open; close some, and load this one again"
-      : "not connected: is the program that printed this address still running?", false);
+    stream.onerror = () => {
+      if (known || stream.readyState !== EventSource.CLOSED) return end();
+      // It was answered, by something else than a stream: that may pass.
+      close();
+      state(REFUSED, false);
+    };
   }
   // A browser has six connections to a server for all its tabs: those that nobody sees give theirs back.
   document.addEventListener("visibilitychange", () => {
-    events?.close();
-    events = null;
-    if (!document.hidden) connect();
+    close();
+    if (!document.hidden && !ended) connect();
   });
   if (!document.hidden) connect();
   times(document);

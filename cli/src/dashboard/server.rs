@@ -8,14 +8,17 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use net::accept;
-use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use net::pending::{Pending, PendingPermit, Room};
+use parking_lot::Mutex;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinSet;
 
 use super::{Dashboard, answer};
 
-/// Connections at a time; more wait in the kernel. A browser has six, of which streams of events
-/// take one a tab.
+/// Connections at a time. A browser has six, of which streams of events take one a tab. When one
+/// more comes, the oldest gives way that has asked for nothing it may have: any user of this
+/// machine can open connections, and say nothing.
 const CONNECTIONS: usize = 64;
 /// For the head of a request.
 const HEAD: Duration = Duration::from_secs(10);
@@ -24,27 +27,37 @@ const LARGEST_HEAD: usize = 16 << 10;
 
 /// Serves for ever.
 pub async fn run(listener: TcpListener, dashboard: &Arc<Dashboard>) {
-    let room = Arc::new(Semaphore::new(CONNECTIONS));
+    let room = Room::new(CONNECTIONS, Pending::new(CONNECTIONS, CONNECTIONS));
     // They end with this future.
     let mut connections = JoinSet::new();
     let next = || async {
-        let permit = Arc::clone(&room).acquire_owned().await.expect("never closed");
-        Ok((accept::tcp(&listener).await?, permit))
+        let (stream, address) = accept::tcp(&listener).await?;
+        Ok((stream, room.enter(address.ip()).await))
     };
-    let take = |((stream, _), permit)| {
+    let take = |(stream, (place, pending))| {
         while connections.try_join_next().is_some() {}
-        let dashboard = Arc::clone(dashboard);
-        connections.spawn(async move {
-            let service = service_fn(|request| {
-                let dashboard = Arc::clone(&dashboard);
-                async move { Ok::<_, Infallible>(answer::to(&dashboard, &request).await) }
-            });
-            let mut server = http1::Builder::new();
-            server.timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(LARGEST_HEAD);
-            // A browser may leave at any moment: that is nobody's error.
-            drop(server.serve_connection(TokioIo::new(stream), service).await);
-            drop(permit);
-        });
+        connections.spawn(serve(Arc::clone(dashboard), stream, place, pending));
     };
     accept::each("browsers", next, take).await;
+}
+
+async fn serve(dashboard: Arc<Dashboard>, stream: TcpStream, _place: OwnedSemaphorePermit, pending: PendingPermit) {
+    let given_away = pending.token();
+    let pending = Mutex::new(Some(pending));
+    let service = service_fn(async |request: http::Request<hyper::body::Incoming>| {
+        Ok::<_, Infallible>(match dashboard.door.admit(&request) {
+            Ok(path) => {
+                drop(pending.lock().take());
+                answer::to(&dashboard, path, request.uri().query()).await
+            }
+            Err(refused) => answer::refusal(refused),
+        })
+    });
+    let mut server = http1::Builder::new();
+    server.timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(LARGEST_HEAD);
+    tokio::select! {
+        // A browser may leave at any moment: that is nobody's error.
+        _ = server.serve_connection(TokioIo::new(stream), service) => {}
+        () = given_away.cancelled() => {}
+    }
 }

@@ -9,10 +9,11 @@ use hub_tests::hub::{MemberSecret, SECRET_NAMESPACE};
 use hub_tests::testbed::{CLUSTER, Testbed};
 use hub_tests::tunnel::CLUSTER_TUNNEL;
 use hub_tests::{ports, wait};
+use kit::pki::{Authority, Leaf};
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
-use crate::fixture::{Fixture, alone_with_agents, clusters, ended, is_void, test};
+use crate::fixture::{Fixture, alone_with_agents, beside, clusters, clusters_as, ended, is_void, joining, test};
 use crate::screens::Screens;
 
 const LIMIT: Duration = Duration::from_secs(30);
@@ -21,6 +22,7 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
         test(fixture, "probe::the hop that fails is named, with its remedy", hops),
         test(fixture, "check::hub and clusters are looked at, and what is wrong has a remedy", checked),
+        test(fixture, "rotate::by the member's own context, if one is called as the cluster", by_context),
         test(fixture, "rotate::a new token takes the place of the old, and no request fails", rotated),
     ]
 }
@@ -108,11 +110,21 @@ fn deployed(testbed: &Testbed) -> Result<()> {
     hub.ok(&format!(
         r#"patch service gateway -n {SECRET_NAMESPACE} -p {{"spec":{{"selector":{{"app":"gateway"}}}}}}"#
     ))?;
+    let serving = |leaf: &Leaf| -> Result<()> {
+        let pair = Authority::new("cli-serving").issue(leaf).write_to(&testbed.launcher().directory, "cli-serving")?;
+        let (certificate, key) = (pair.certificate.display(), pair.key.display());
+        hub.ok(&format!("delete secret cli-serving -n {SECRET_NAMESPACE} --ignore-not-found"))?;
+        hub.ok(&format!("create secret tls cli-serving -n {SECRET_NAMESPACE} --cert={certificate} --key={key}"))
+            .map(drop)
+    };
     let told = |name: &str, container: &str, ready: i32, version: &str| -> Result<()> {
         let labels = json!({"app.kubernetes.io/version": version});
-        let containers =
-            json!([{"name": container, "image": "none", "args": [format!("--secret-namespace={SECRET_NAMESPACE}")]}]);
-        let pod = json!({"metadata": {"labels": {"app": name}}, "spec": {"serviceAccountName": "gateway", "containers": containers}});
+        let args = [&format!("--secret-namespace={SECRET_NAMESPACE}"), "--tls-cert-file=/etc/tls/tls.crt"];
+        let mounts = json!([{"name": "tls", "mountPath": "/etc/tls"}]);
+        let containers = json!([{"name": container, "image": "none", "args": args, "volumeMounts": mounts}]);
+        let volumes = json!([{"name": "tls", "secret": {"secretName": "cli-serving"}}]);
+        let pod = json!({"serviceAccountName": "gateway", "containers": containers, "volumes": volumes});
+        let pod = json!({"metadata": {"labels": {"app": name}}, "spec": pod});
         let spec = json!({"replicas": 2, "selector": {"matchLabels": {"app": name}}, "template": pod});
         let metadata = json!({"name": name, "namespace": SECRET_NAMESPACE, "labels": labels});
         let mut deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec});
@@ -122,6 +134,7 @@ fn deployed(testbed: &Testbed) -> Result<()> {
         let words = ["replace", "--subresource=status", "-f", "-"];
         hub.args(words).stdin(deployment.to_string()).run()?.success().map(drop)
     };
+    serving(&Leaf::server("gateway"))?;
     told("gateway", "cluster-gateway", 2, env!("CARGO_PKG_VERSION"))?;
     told("tunnel-server", "tunnel-server", 1, env!("CARGO_PKG_VERSION"))?;
     testbed.hub.register_member("munich", &MemberSecret::with_token(&testbed.member.server, "no-such-token"))?;
@@ -130,6 +143,7 @@ fn deployed(testbed: &Testbed) -> Result<()> {
     testbed.hub.forget_member("munich")?;
     // Of an age that this program was not made for; and a gateway that lost its rights.
     told("gateway", "cluster-gateway", 0, "0.0.1")?;
+    serving(&Leaf::server("gateway").expired())?;
     hub.ok(&format!("create serviceaccount cli-powerless -n {SECRET_NAMESPACE}"))?;
     hub.ok(&format!(
         r#"patch deployment gateway -n {SECRET_NAMESPACE} -p {{"spec":{{"template":{{"spec":{{"serviceAccountName":"cli-powerless"}}}}}}}}"#
@@ -138,20 +152,49 @@ fn deployed(testbed: &Testbed) -> Result<()> {
     for part in [
         "✗ Deployment gateway: 0 of 2 replicas are ready",
         "‼ Deployment gateway is of version 0.0.1, older than this program",
+        "✗ the gateway's serving certificate has expired",
         "✗ the gateway may not list secrets in",
         "remedy: `helm upgrade` the chart",
     ] {
         ensure!(bad.contains(part), "{part}: {bad}");
     }
     hub.ok(&format!("delete deployment gateway tunnel-server -n {SECRET_NAMESPACE}"))?;
+    hub.ok(&format!("delete secret cli-serving -n {SECRET_NAMESPACE}"))?;
     screens.finish()
+}
+
+/// The registered credential may only look: whoever has a context for the member need not name it.
+fn by_context(testbed: &Testbed) -> Result<()> {
+    let admin = testbed.member.server.kubectl();
+    let own = clusters_as(testbed, &beside(testbed, "tartu", &testbed.member.server)?);
+    let url = testbed.member.server.url();
+    ended(&own, &format!("join tartu --rights view --account-namespace cli-tartu --endpoint {url}"), 0)?;
+    let rotated = ended(&own, "rotate tartu --grace 1s", 0)?;
+    ensure!(
+        rotated.stderr.starts_with("Acting on the member by your context tartu\n")
+            && rotated.stdout.contains("1 old token ended"),
+        "{rotated:?}"
+    );
+    // One of that name that leads elsewhere is not the member's: the credential is taken.
+    let elsewhere = clusters_as(testbed, &beside(testbed, "tartu", &testbed.hub.server)?);
+    for (line, program) in
+        [("rotate tartu", &elsewhere), ("detach tartu --yes", &elsewhere), ("rotate tartu", &clusters(testbed))]
+    {
+        let told = ended(program, line, 1)?.stderr;
+        ensure!(!told.contains("Acting on") && told.contains("is forbidden"), "{line}: {told}");
+        ensure!(told.contains("remedy: use a context of the member") && told.contains("--member-context"), "{told}");
+    }
+    ended(&own, "detach tartu --yes", 0)?;
+    wait::until_true("the member to be as it was", LIMIT, || {
+        Ok(!admin.ok("get namespaces,clusterrolebindings -o name")?.contains("tartu"))
+    })
 }
 
 fn rotated(testbed: &Testbed) -> Result<()> {
     let program = clusters(testbed);
     let admin = testbed.member.server.kubectl();
-    let member = format!("--member-kubeconfig {}", admin.kubeconfig.display());
-    ended(&program, &format!("join bern {member} --rights cluster-admin --account-namespace cli-bern"), 0)?;
+    let joining = joining(testbed);
+    ended(&program, &format!("join bern {joining} --rights cluster-admin --account-namespace cli-bern"), 0)?;
     let tokens =
         || admin.ok("get secrets -n cli-bern --field-selector type=kubernetes.io/service-account-token -o name");
     let token =

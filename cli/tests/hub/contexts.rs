@@ -30,7 +30,8 @@ fn contexts(testbed: &Testbed) -> Result<()> {
     ensure!(printed.contains(&Testbed::proxy_path(CLUSTER)) && !printed.contains("token"), "{printed}");
     // Beside the person's own.
     let file = testbed.launcher().file("cli-contexts-made.yaml");
-    ended(&program, &format!("kubeconfig {CLUSTER} --prefix hub/ -o {}", file.display()), 0)?;
+    let told = ended(&program, &format!("kubeconfig {CLUSTER} --prefix hub/ -o {}", file.display()), 0)?.stderr;
+    ensure!(told.starts_with("1 context in "), "{told}");
     let both = format!("{}:{}", file.display(), own.display());
     let kubectl = testbed.hub.server.kubectl();
     let seen = kubectl
@@ -40,7 +41,8 @@ fn contexts(testbed: &Testbed) -> Result<()> {
     ensure!(seen.success()?.contains("namespace/kube-system"), "the member's namespaces");
     // Within it, twice.
     for _ in 0..2 {
-        ended(&program, &format!("kubeconfig {CLUSTER},{CLUSTER_X509} --merge"), 0)?;
+        let told = ended(&program, &format!("kubeconfig {CLUSTER},{CLUSTER_X509} --merge"), 0)?.stderr;
+        ensure!(told.starts_with("2 contexts in "), "{told}");
     }
     let merged = testbed.launcher().kubectl(&own);
     ensure!(merged.ok(&format!("--context {CLUSTER_X509} get namespaces -o name"))?.contains("kube-system"), "merged");

@@ -2,6 +2,7 @@
 
 mod http;
 
+use std::io::{self, Read as _};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,6 +24,7 @@ pub const LIMIT: Duration = Duration::from_secs(30);
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
         test(fixture, "dashboard::only who knows its address may read it", closed),
+        test(fixture, "dashboard::who is not admitted keeps nobody out", crowded),
         test(fixture, "dashboard::what happens to a cluster is seen at once, and nothing else is sent", live),
         test(fixture, "dashboard::a cluster's page tells of its way, its traffic and its failures", one),
         test(fixture, "dashboard::who may see less is told what, and sees the rest", unprivileged),
@@ -57,6 +59,8 @@ fn closed(testbed: &Testbed) -> Result<()> {
         ensure!(stranger.status == 403 && !stranger.body.contains(CLUSTER), "{path}: {stranger:?}");
         let rebound = address.get(path, &[("Host", "evil.example")])?;
         ensure!(rebound.status == 421 && !rebound.body.contains(CLUSTER), "{path}: {rebound:?}");
+        let elsewhere = address.get(path, &[("Host", &format!("localhost:{}", address.port()))])?;
+        ensure!(elsewhere.status == 421 && elsewhere.body.contains("by 127.0.0.1 and"), "{path}: {elsewhere:?}");
         let posted = address.send("POST", path, &[])?;
         ensure!(posted.status == 405, "{path}: {posted:?}");
     }
@@ -64,6 +68,22 @@ fn closed(testbed: &Testbed) -> Result<()> {
         ensure!(address.get(path, &[])?.status != 200, "{path}");
     }
     ensure!(address.is_refused_elsewhere()?, "it listens on more than loopback");
+    Ok(())
+}
+
+/// Connections that there may be at a time.
+const CONNECTIONS: usize = 64;
+
+fn crowded(testbed: &Testbed) -> Result<()> {
+    let (_running, address) = start(&clusters(testbed), "")?;
+    let stranger = address.with_token("AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA");
+    let refused = stranger.get("", &[("Connection", "keep-alive")])?;
+    ensure!(refused.status == 403 && refused.header("connection") == Some("close"), "it is kept: {refused:?}");
+    let mut silent = (0..CONNECTIONS).map(|_| address.silent()).collect::<Result<Vec<_>>>()?;
+    ensure!(address.get("", &[])?.status == 200, "nobody is answered");
+    let mut is_open =
+        |place: usize| silent[place].read(&mut [0]).is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
+    ensure!(!is_open(0) && is_open(CONNECTIONS - 1), "the oldest gives way, and no other");
     Ok(())
 }
 

@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use anyhow::{Result, anyhow, ensure};
+use anyhow::{Context as _, Result, anyhow, ensure};
+use hub_tests::control_plane::ApiServer;
 use hub_tests::kubeconfig::{Credential, Kubeconfig};
 use hub_tests::kubectl::{Kubectl, Output};
 use hub_tests::testbed::Testbed;
 use libtest_mimic::{Failed, Trial};
 use parking_lot::{Mutex, MutexGuard};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// The testbed, once somebody needs it.
 #[derive(Default)]
@@ -45,6 +46,32 @@ pub fn hub_user(testbed: &Testbed, name: &str, token: &str) -> Result<PathBuf> {
         credential: Credential::Token(token.to_owned()),
     };
     kubeconfig.write(testbed.launcher().file(&format!("cli-{name}.kubeconfig")))
+}
+
+/// The flags for the member, with its administrator's kubeconfig.
+pub fn member(testbed: &Testbed) -> String {
+    format!("--member-kubeconfig {}", testbed.member.server.kubectl().kubeconfig.display())
+}
+
+/// The same to join it: the gateway runs on this machine, where else nobody's members are.
+pub fn joining(testbed: &Testbed) -> String {
+    format!("{} --endpoint {}", member(testbed), testbed.member.server.url())
+}
+
+/// The administrator's kubeconfig of the hub, with another context called `name` that leads to
+/// `server`.
+pub fn beside(testbed: &Testbed, name: &str, server: &ApiServer) -> Result<PathBuf> {
+    let read = |path: &Path| Ok::<Value, anyhow::Error>(serde_json::from_slice(&std::fs::read(path)?)?);
+    let (mut own, mut other) = (read(&testbed.hub.server.kubectl().kubeconfig)?, read(&server.kubectl().kubeconfig)?);
+    other["contexts"][0]["context"] = json!({"cluster": name, "user": name});
+    for list in ["clusters", "users", "contexts"] {
+        let mut entry = other[list][0].take();
+        entry["name"] = json!(name);
+        own[list].as_array_mut().context("a list")?.push(entry);
+    }
+    let path = testbed.launcher().file(&format!("cli-{name}-{}.kubeconfig", server.address().port()));
+    std::fs::write(&path, own.to_string())?;
+    Ok(path)
 }
 
 /// What it printed, after it ended with `code`.

@@ -13,7 +13,7 @@ use hub_tests::tools::{Tool, provide};
 use hub_tests::wait;
 use libtest_mimic::Trial;
 
-use crate::fixture::{Fixture, clusters, ended, test};
+use crate::fixture::{Fixture, clusters, ended, member, test};
 
 const LIMIT: Duration = Duration::from_secs(30);
 const JOINED_BY: &str = "cluster.core.oam.dev/joined-by";
@@ -53,10 +53,15 @@ impl<'a> Joined<'a> {
     }
 
     fn member(&self) -> String {
-        format!("--member-kubeconfig {}", self.admin.kubeconfig.display())
+        member(self.testbed)
     }
 
     fn line(&self) -> String {
+        format!("{} --endpoint {}", self.line_anyhow(), self.testbed.member.server.url())
+    }
+
+    /// Without a word on how the gateway reaches it.
+    fn line_anyhow(&self) -> String {
         format!("join {0} {1} --rights view --account-namespace cli-{0}", self.cluster, self.member())
     }
 
@@ -185,7 +190,7 @@ fn not_overwritten(testbed: &Testbed) -> Result<()> {
     let (helm, chart) = (provide(Tool::Helm)?, Chart::Agent.directory());
     let tunnel = format!(
         "{} --tunnel --server 127.0.0.1:1 --server-ca {} --agent-chart {} --helm {} --wait 1s",
-        joined.line(),
+        joined.line_anyhow(),
         authority.display(),
         chart.display(),
         helm.display()

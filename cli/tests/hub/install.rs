@@ -1,6 +1,7 @@
 //! `install`: by helm, and for people without it.
 
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,6 +23,7 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
         test(fixture, "install::what it prints is what a hub takes", printed),
         test(fixture, "install::Ctrl-C lets helm end, and a second run goes on", interrupted),
+        test(fixture, "install::nobody waits for an image that is not published", imageless),
         test(fixture, "install::helm is run for the hub of the context, and its words are told", by_helm),
     ]
 }
@@ -112,10 +114,7 @@ fn by_helm(testbed: &Testbed) -> Result<()> {
     let helm = provide(Tool::Helm)?;
     let wrong = ended(&program, &format!("install --print --chart /no/chart --helm {}", helm.display()), 1)?.stderr;
     ensure!(wrong.contains("/no/chart") && wrong.contains("remedy: see that --chart"), "{wrong}");
-    // A helm that tells its words.
-    let told = testbed.launcher().file("cli-helm");
-    std::fs::write(&told, "#!/bin/sh\necho \"$@\"\n")?;
-    std::fs::set_permissions(&told, std::fs::Permissions::from_mode(0o755))?;
+    let told = telling(testbed, "cli-helm", "echo \"$@\"")?;
     let (kubeconfig, context) =
         (program.kubeconfig.display(), testbed.hub.server.kubectl().args(["config", "current-context"]).run()?.stdout);
     let context = context.trim();
@@ -140,4 +139,40 @@ fn by_helm(testbed: &Testbed) -> Result<()> {
     let nowhere = ended(&program, &line.replace(context, "no-such-context"), 2)?;
     ensure!(nowhere.stdout.is_empty() && nowhere.stderr.contains("no-such-context"), "{nowhere:?}");
     screens.finish()
+}
+
+/// A helm that does what `script` says.
+fn telling(testbed: &Testbed, name: &str, script: &str) -> Result<PathBuf> {
+    let told = testbed.launcher().file(name);
+    std::fs::write(&told, format!("#!/bin/sh\n{script}\n"))?;
+    std::fs::set_permissions(&told, std::fs::Permissions::from_mode(0o755))?;
+    Ok(told)
+}
+
+/// No image is published: nobody waits for one.
+fn imageless(testbed: &Testbed) -> Result<()> {
+    let (program, helm, chart) = (clusters(testbed), provide(Tool::Helm)?, Chart::Gateway.directory());
+    let none = format!("install --release cli-imageless --helm {}", helm.display());
+    for line in [none.clone(), format!("{none} --chart {}", chart.display()), format!("{none} --set replicas=3")] {
+        let told = ended(&program, &line, 2)?;
+        ensure!(told.stdout.is_empty() && told.stderr.contains("--set image.repository=REGISTRY/"), "{told:?}");
+    }
+    let printed = ended(&program, &format!("{none} --print"), 0)?.stderr;
+    ensure!(printed.contains("an image that is not published: --set image.repository="), "{printed}");
+    // An earlier run said it; and helm has much to say.
+    let script = "case $1 in get) echo '{\"image\": {\"repository\": \"r/x\"}}';; \
+                  *) echo \"$@\"; printf 'STATUS: deployed\\nNOTES:\\nread me\\n';; esac";
+    let helm = telling(testbed, "cli-helm-release", script)?;
+    let line = format!("install --helm {} --wait 90s", helm.display());
+    let again = ended(&program, &line, 0)?;
+    ensure!(again.stdout.ends_with("STATUS: deployed\n"), "{again:?}");
+    let first = again.stderr.lines().next().unwrap_or_default();
+    let version = env!("CARGO_PKG_VERSION");
+    for part in [&*format!("cluster-gateway {version}"), "namespace vela-system", "context it;", "90s to be ready"] {
+        ensure!(first.contains(part), "{part}: {first}");
+    }
+    ensure!(again.stderr.contains("`helm get notes cluster-gateway -n vela-system`"), "{again:?}");
+    let forgotten = ended(&program, &format!("{line} --reset-values"), 2)?.stderr;
+    ensure!(forgotten.contains("image.repository"), "{forgotten}");
+    Ok(())
 }

@@ -11,7 +11,7 @@ use libtest_mimic::Trial;
 use serde_json::Value;
 use std::time::Duration;
 
-use crate::fixture::{Fixture, clusters, ended, test};
+use crate::fixture::{Fixture, clusters, ended, joining, member, test};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -24,21 +24,16 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     ]
 }
 
-/// The flags for the member, with its administrator's kubeconfig.
-fn member(testbed: &Testbed) -> String {
-    format!("--member-kubeconfig {}", testbed.member.server.kubectl().kubeconfig.display())
-}
-
 fn secret(testbed: &Testbed, name: &str) -> Result<Value> {
     let text = testbed.hub.server.kubectl().ok(&format!("get secret {name} -n {SECRET_NAMESPACE} -o json"))?;
     Ok(serde_json::from_str(&text)?)
 }
 
 fn whole_life(testbed: &Testbed) -> Result<()> {
-    let (program, member) = (clusters(testbed), member(testbed));
+    let (program, member, joining) = (clusters(testbed), member(testbed), joining(testbed));
     let joined = ended(
         &program,
-        &format!("join paris {member} --rights view --account-namespace cli-paris -l env=paris --alias Paris"),
+        &format!("join paris {joining} --rights view --account-namespace cli-paris -l env=paris --alias Paris"),
         0,
     )?;
     ensure!(
@@ -94,7 +89,7 @@ fn nothing_left(testbed: &Testbed, cluster: &str, namespace: &str, account: &str
 }
 
 fn refused(testbed: &Testbed) -> Result<()> {
-    let (program, member) = (clusters(testbed), member(testbed));
+    let (program, alone, member) = (clusters(testbed), member(testbed), joining(testbed));
     let told = |line: &str, code: i32, parts: &[&str]| -> Result<()> {
         let told = ended(&program, line, code)?.stderr;
         ensure!(told.contains("remedy: ") && parts.iter().all(|part| told.contains(part)), "`{line}`: {told}");
@@ -105,10 +100,13 @@ fn refused(testbed: &Testbed) -> Result<()> {
     told(&format!("join bodo {member} --rights root"), 2, &["root"])?;
     told(&format!("join Oslo {member} --rights view"), 2, &["no name of a cluster"])?;
     told("join bodo --member-kubeconfig /nowhere --rights view", 2, &["/nowhere"])?;
-    told(&format!("join bodo {member} --rights view --endpoint 10.0.0.7"), 2, &["https://HOST:PORT"])?;
+    told(&format!("join bodo {alone} --rights view --endpoint 10.0.0.7"), 2, &["https://HOST:PORT"])?;
+    // As kind, minikube and port forwards have it.
+    let local = ["is this machine's own address", "--endpoint https://HOST:PORT"];
+    told(&format!("join bodo {alone} --rights view"), 2, &local)?;
     let hub = testbed.hub.server.kubectl().kubeconfig;
     told(
-        &format!("join {CLUSTER} --member-kubeconfig {} --rights view", hub.display()),
+        &format!("join {CLUSTER} --member-kubeconfig {} --rights view --endpoint https://10.0.0.7", hub.display()),
         2,
         &["is taken", "another name"],
     )?;
@@ -117,7 +115,7 @@ fn refused(testbed: &Testbed) -> Result<()> {
     let token = testbed.member.server.service_account_token("default", "cli-nobody")?;
     let nobody = testbed.member.server.kubeconfig("cli-nobody", Credential::Token(token))?;
     told(
-        &format!("join bodo --member-kubeconfig {} --rights view", nobody.display()),
+        &format!("join bodo --member-kubeconfig {} --rights view --endpoint https://10.0.0.7", nobody.display()),
         1,
         &["member: ", "is forbidden"],
     )?;
@@ -126,10 +124,12 @@ fn refused(testbed: &Testbed) -> Result<()> {
 }
 
 fn completed(testbed: &Testbed) -> Result<()> {
-    let (program, member) = (clusters(testbed), member(testbed));
-    let line = format!("join riga {member} --rights edit --account-namespace cli-riga");
+    let (program, member, joining) = (clusters(testbed), member(testbed), joining(testbed));
+    let line = format!("join riga {joining} --rights edit --account-namespace cli-riga");
     // An endpoint where the gateway finds nobody.
-    let half = ended(&program, &format!("{line} --wait 1s --endpoint https://127.0.0.1:{}", ports::free()?), 1)?.stderr;
+    let url = testbed.member.server.url();
+    let nowhere = || Ok::<_, anyhow::Error>(line.replace(&url, &format!("https://127.0.0.1:{}", ports::free()?)));
+    let half = ended(&program, &format!("{} --wait 1s", nowhere()?), 1)?.stderr;
     ensure!(
         half.contains("riga is registered, but the gateway could not use it") && half.contains("--endpoint"),
         "{half}"
@@ -142,8 +142,7 @@ fn completed(testbed: &Testbed) -> Result<()> {
         "another token"
     );
     // What worked before says nothing of another endpoint.
-    let nowhere = format!("{line} --wait 1s --endpoint https://127.0.0.1:{}", ports::free()?);
-    let lost = ended(&program, &nowhere, 1)?.stderr;
+    let lost = ended(&program, &format!("{} --wait 1s", nowhere()?), 1)?.stderr;
     ensure!(lost.contains("riga is registered, but the gateway could not use it"), "{lost}");
     ended(&program, &line, 0)?;
     // With other rights, by a role of its own.
@@ -152,12 +151,13 @@ fn completed(testbed: &Testbed) -> Result<()> {
         &rules,
         "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: any}\nrules:\n- {apiGroups: [''], resources: [namespaces], verbs: [list]}\n",
     )?;
-    ended(&program, &format!("join riga {member} --account-namespace cli-riga --rights {}", rules.display()), 0)?;
+    ended(&program, &format!("join riga {joining} --account-namespace cli-riga --rights {}", rules.display()), 0)?;
     wait::until("the new rights", LIMIT, || ended(&program, "get pods riga", 1))?;
     ended(&program, "get namespaces riga", 0)?;
     // Another member by that name, even so.
     let hub = testbed.hub.server.kubectl().kubeconfig;
-    let taken = ended(&program, &format!("join riga --member-kubeconfig {} --rights view", hub.display()), 2)?.stderr;
+    let another = format!("join riga --member-kubeconfig {} --rights view --endpoint https://10.0.0.7", hub.display());
+    let taken = ended(&program, &another, 2)?.stderr;
     ensure!(taken.contains("is taken"), "{taken}");
     ended(&program, &format!("detach riga {member} --yes"), 0)?;
     nothing_left(testbed, "riga", "cli-riga", "riga")
@@ -165,7 +165,7 @@ fn completed(testbed: &Testbed) -> Result<()> {
 
 fn own(testbed: &Testbed) -> Result<()> {
     let program = clusters(testbed);
-    let joined = ended(&program, &format!("join kyiv {} --use-own-credential", member(testbed)), 0)?;
+    let joined = ended(&program, &format!("join kyiv {} --use-own-credential", joining(testbed)), 0)?;
     ensure!(joined.stdout.contains("as member-admin") && joined.stderr.contains("warning"), "{joined:?}");
     let told = secret(testbed, "kyiv")?;
     let kind = told["metadata"]["labels"]["cluster.core.oam.dev/cluster-credential-type"].as_str().context("a type")?;

@@ -6,8 +6,9 @@ use anyhow::{Context as _, Result, bail, ensure};
 use hub_tests::hub::{MemberSecret, SECRET_NAMESPACE};
 use hub_tests::ports;
 use hub_tests::testbed::{ALL_VERBS, CLUSTER, CLUSTER_X509, Testbed};
+use kit::member::{FakeMember, MemberOptions, Recorded, Reply};
 use libtest_mimic::Trial;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::time::Duration;
 
 use crate::fixture::{Fixture, clusters, clusters_as, ended, hub_user, test};
@@ -20,6 +21,8 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         test(fixture, "list::what changes is shown while somebody watches", watched),
         test(fixture, "list::who may not read Secrets sees all but their dates", unprivileged),
         test(fixture, "list::a hub that cannot be asked is told from clusters that fail", unreachable),
+        test(fixture, "list::what a member says of itself has an end", endless),
+        test(fixture, "list::a cluster without a gateway is no hub, and says so", without_gateway),
     ]
 }
 
@@ -128,4 +131,64 @@ fn unreachable(testbed: &Testbed) -> Result<()> {
     let told = ended(&clusters_as(testbed, &stranger), "list", 3)?.stderr;
     ensure!(told.contains("renew the credential"), "{told}");
     Ok(())
+}
+
+/// As with the wrong context, or before anything is installed.
+fn without_gateway(testbed: &Testbed) -> Result<()> {
+    let admin = testbed.member.server.kubectl().kubeconfig;
+    let program = clusters_as(testbed, &admin);
+    let join = format!("join bodo --rights view --member-kubeconfig {} --endpoint https://10.0.0.7", admin.display());
+    for line in ["list", "get pods --all", "kubeconfig --all", "rotate bodo", "probe bodo", &join] {
+        let told = ended(&program, line, 3)?.stderr;
+        for part in ["this hub has no gateway", "remedy: choose the hub with --context", "--set image.repository="] {
+            ensure!(told.contains(part), "`{line}`: {part}: {told}");
+        }
+    }
+    // Of a cluster that is named nothing is known.
+    let named = ended(&program, "get pods bodo", 1)?.stderr;
+    ensure!(named.contains("remedy: see whether this hub has a gateway"), "{named}");
+    let checked = ended(&program, "check", 1)?.stdout;
+    ensure!(checked.contains("✗ there is no APIService") && checked.contains("--set image.repository="), "{checked}");
+    Ok(())
+}
+
+/// A member that says too much: of its version, of who asks, and of why it does not answer.
+fn endless(testbed: &Testbed) -> Result<()> {
+    let long = "x".repeat(20_000);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let start = || runtime.block_on(FakeMember::start(MemberOptions::default()));
+    let (talker, failing) = (start(), start());
+    let told = long.clone();
+    talker.on_any(move |request: &Recorded| match request.path() {
+        "/version" => Reply::json(200, &json!({"gitVersion": told})),
+        _ => Reply::json(201, &json!({"status": {"userInfo": {"username": told}}})),
+    });
+    let told = long.clone();
+    failing.on_any(move |_: &Recorded| {
+        Reply::json(500, &json!({"kind": "Status", "status": "Failure", "message": told, "code": 500}))
+    });
+    for (name, member) in [("list-talker", &talker), ("list-failing", &failing)] {
+        let secret =
+            MemberSecret::with_token(&testbed.member.server, "t").at(&member.url()).trusting(member.authority());
+        testbed.hub.register_member(name, &secret)?;
+    }
+    let hub = testbed.hub.server.kubectl();
+    let alias = format!("cluster.core.oam.dev/cluster-alias={long}");
+    hub.ok(&format!("annotate secret list-talker -n {SECRET_NAMESPACE} {alias}"))?;
+    let program = clusters(testbed);
+    let document: Value = serde_json::from_str(&ended(&program, "list -o json", 0)?.stdout)?;
+    let row = |name: &str| document["clusters"].as_array()?.iter().find(|row| row["name"] == name);
+    let length = |name: &str, field: &str| row(name).and_then(|row| Some(row[field].as_str()?.chars().count()));
+    let lengths = [("list-talker", "version"), ("list-talker", "alias"), ("list-failing", "reason")]
+        .map(|(name, field)| length(name, field));
+    ensure!(lengths == [Some(65), Some(257), Some(4096)], "{lengths:?}");
+    let probed = ended(&program, "probe list-talker", 0)?.stdout;
+    ensure!(probed.lines().all(|line| line.len() < 500), "{probed}");
+    // An answer that is longer than any version is not read to its end.
+    let told = "x".repeat(100_000);
+    talker.on_any(move |_: &Recorded| Reply::json(200, &json!({"gitVersion": told})));
+    let unread = ended(&program, "probe list-talker", 1)?.stderr;
+    ensure!(unread.contains("length limit exceeded") && unread.len() < 2000, "{unread}");
+    testbed.hub.forget_member("list-talker")?;
+    testbed.hub.forget_member("list-failing")
 }

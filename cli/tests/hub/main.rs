@@ -4,10 +4,12 @@ mod care;
 mod chromium;
 mod contexts;
 mod dashboard;
+mod expired;
 mod fixture;
 mod foreign;
 mod get;
 mod install;
+mod interrupted;
 mod join;
 mod list;
 mod mistakes;
@@ -33,6 +35,8 @@ fn main() -> ExitCode {
     let trials = [
         tunnel::trials(&fixture),
         mistakes::trials(&fixture),
+        expired::trials(&fixture),
+        interrupted::trials(&fixture),
         foreign::trials(&fixture),
         install::trials(&fixture),
         terminal::trials(&fixture),

@@ -50,6 +50,11 @@ impl<'a> Joining<'a> {
     }
 
     fn line(&self, member: &Path) -> String {
+        format!("{} --endpoint {}", self.line_anyhow(member), self.testbed.member.server.url())
+    }
+
+    /// Without a word on how the gateway reaches it.
+    fn line_anyhow(&self, member: &Path) -> String {
         let cluster = self.cluster;
         format!(
             "join {cluster} --member-kubeconfig {} --rights view --account-namespace cli-{cluster}",
@@ -114,7 +119,8 @@ fn wrong_words(testbed: &Testbed) -> Result<()> {
     ensure!(member.ok("get namespace default -o name").is_ok(), "a namespace that was there before stays");
     // By a name that another member has.
     let hub = testbed.hub.server.kubectl().kubeconfig;
-    let taken = format!("join {CLUSTER} --member-kubeconfig {} --rights view", hub.display());
+    let taken =
+        format!("join {CLUSTER} --member-kubeconfig {} --rights view --endpoint https://10.0.0.7", hub.display());
     joining.fails(program, &taken, 2, &["is taken", "another name", "detach"])?;
     joining.works()
 }
@@ -184,7 +190,7 @@ fn interrupted(testbed: &Testbed) -> Result<()> {
     let nobody = format!("https://127.0.0.1:{}", ports::free()?);
     // After the first thing it made, and while it waits for the member to answer.
     for last in ["on the member: made", "on the hub: registered"] {
-        let line = format!("{} --wait 1m --endpoint {nobody}", joining.line(&admin));
+        let line = format!("{} --wait 1m --endpoint {nobody}", joining.line_anyhow(&admin));
         let mut command = Command::new(&joining.program.binary);
         command.args(line.split(' ')).env("KUBECONFIG", &joining.program.kubeconfig);
         let mut running = LoggedProcess::start(&mut command);
@@ -210,7 +216,7 @@ fn half_done(testbed: &Testbed) -> Result<()> {
     let (authority, helm) = (testbed.tunnel.serving_authority_file(), provide(Tool::Helm)?);
     let line = |chart: &Path, helm: &Path| {
         let servers = format!("--server 127.0.0.1:1 --server-ca {}", authority.display());
-        let (line, chart, helm) = (joining.line(&admin), chart.display(), helm.display());
+        let (line, chart, helm) = (joining.line_anyhow(&admin), chart.display(), helm.display());
         format!("{line} --tunnel {servers} --agent-chart {chart} --helm {helm}")
     };
     let program = &joining.program;

@@ -2,6 +2,8 @@
 //!
 //! `SCREENSHOTS=docs/pictures` writes the pictures of `docs/cli.md`.
 
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -60,6 +62,8 @@ fn browsed(testbed: &Testbed) -> Result<()> {
     one(&mut browser, &address.url(), testbed)?;
     let complaints = browser.complaints()?;
     ensure!(complaints.is_empty(), "the console complains: {}", complaints.join("\n"));
+    // Of programs that end it complains, and rightly.
+    orphaned(&mut browser, testbed)?;
     CITIES.iter().try_for_each(|(city, ..)| testbed.hub.forget_member(city))
 }
 
@@ -190,15 +194,61 @@ fn filter(browser: &mut Chromium, words: &str) -> Result<()> {
     Ok(())
 }
 
-/// Whoever comes back to a page of long ago sees no cluster that is gone meanwhile.
+/// Whoever comes back to a page of long ago sees no cluster that is gone meanwhile, whatever it was
+/// called.
 fn returned(browser: &mut Chromium) -> Result<()> {
     browser.evaluate(
-        "{ const row = document.getElementById('c-turin').cloneNode(true); row.id = 'c-ghost'; \
+        "{ const row = document.getElementById('c-turin').cloneNode(true); row.id = 'c-constructor'; \
          document.querySelector('#clusters tbody').append(row); document.body.dataset.events = 'events?v=999999'; \
          document.dispatchEvent(new Event('visibilitychange')); }",
     )?;
-    browser.until("document.getElementById('c-ghost') === null && document.getElementById('c-turin') !== null")?;
+    browser
+        .until("document.getElementById('c-constructor') === null && document.getElementById('c-turin') !== null")?;
     browser.until("document.getElementById('live').textContent === 'live'")
+}
+
+/// The program has ended, and another user of the machine listens in its place.
+fn orphaned(browser: &mut Chromium, testbed: &Testbed) -> Result<()> {
+    let live = "document.getElementById('live').textContent";
+    // Somebody looks at it, or comes back to it when that has happened.
+    for is_hidden in [false, true] {
+        let (running, address) = start(&clusters(testbed), "")?;
+        browser.open(&address.url(), &format!("{live} === 'live'"))?;
+        if is_hidden {
+            browser.evaluate(&turned(true))?;
+        }
+        drop(running);
+        let impostor = TcpListener::bind(("127.0.0.1", address.port()))?;
+        std::thread::spawn(move || impostor.incoming().for_each(|asked| drop(asked.map(deceive))));
+        browser.evaluate(&turned(false))?;
+        browser.until(&format!("{live}.startsWith('ended: run ')"))?;
+        let shown = browser.evaluate("document.querySelector('#notices b') !== null")?;
+        ensure!(shown == false, "markup of another program is in the page");
+        browser.evaluate("window.EventSource = class { constructor() { window.asked = true; } }")?;
+        browser.evaluate(&turned(true))?;
+        browser.evaluate(&turned(false))?;
+        ensure!(browser.evaluate("window.asked === true")? == false, "it asks there again");
+    }
+    Ok(())
+}
+
+/// The page is turned away from, or back to.
+fn turned(is_hidden: bool) -> String {
+    format!(
+        "Object.defineProperty(document, 'hidden', {{ configurable: true, get: () => {is_hidden} }}); \
+         document.dispatchEvent(new Event('visibilitychange'))"
+    )
+}
+
+/// Answers whatever is asked with a stream of markup.
+fn deceive(mut stream: TcpStream) -> std::io::Result<()> {
+    let mut asked = [0; 4096];
+    let read = stream.read(&mut asked)?;
+    let event = json!({"seal": "?", "parts": {"notices": "<b>Log in again</b>"}});
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n";
+    stream.write_all(format!("{head}data: {event}\n\n").as_bytes())?;
+    // Until the page leaves.
+    if read > 0 { stream.read(&mut asked).map(drop) } else { Ok(()) }
 }
 
 fn sorted(browser: &mut Chromium) -> Result<()> {

@@ -1,21 +1,25 @@
 //! What only a terminal sees: questions, colours, progress. And how kubectl and shells find the
 //! program.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
+use hub_tests::hub::MemberSecret;
 use hub_tests::kubectl::{Kubectl, Output};
+use hub_tests::ports;
 use hub_tests::testbed::{CLUSTER, Testbed};
 use libtest_mimic::Trial;
 
-use crate::fixture::{Fixture, clusters, ended, test};
+use crate::fixture::{Fixture, clusters, ended, joining, member, test};
 
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
         test(fixture, "terminal::rights and removals are asked for", asked),
         test(fixture, "terminal::colours and progress are for terminals", shown),
+        test(fixture, "terminal::progress is as the page shows it", progress),
         test(fixture, "terminal::kubectl finds it as a plugin, and shells complete it", found),
     ]
 }
@@ -29,8 +33,8 @@ fn at_terminal(program: &Kubectl, line: &str, answer: &str) -> Result<Output> {
 
 fn asked(testbed: &Testbed) -> Result<()> {
     let program = clusters(testbed);
-    let member = format!("--member-kubeconfig {}", testbed.member.server.kubectl().kubeconfig.display());
-    let joined = at_terminal(&program, &format!("join espoo {member} --account-namespace cli-espoo"), "view\n")?;
+    let (member, joining) = (member(testbed), joining(testbed));
+    let joined = at_terminal(&program, &format!("join espoo {joining} --account-namespace cli-espoo"), "view\n")?;
     let told = &joined.stdout;
     ensure!(joined.status == 0 && told.contains("What may the hub do") && told.contains("espoo joined"), "{joined:?}");
     let kept = at_terminal(&program, &format!("detach espoo {member}"), "n\n")?;
@@ -39,6 +43,25 @@ fn asked(testbed: &Testbed) -> Result<()> {
     let gone = at_terminal(&program, &format!("detach espoo {member}"), "y\n")?;
     ensure!(gone.status == 0 && gone.stdout.contains("cluster espoo detached"), "{gone:?}");
     Ok(())
+}
+
+const PAGE: &str = include_str!("../../../docs/cli.md");
+
+/// What the page shows of it is a line as it really is.
+fn progress(testbed: &Testbed) -> Result<()> {
+    let command = "get pods --all    # while it asks";
+    let (_, rest) = PAGE.split_once(&format!("$ kubectl clusters {command}\n")).context("no such block")?;
+    let documented = rest.lines().next().context("an empty block")?;
+    let dead = format!("https://127.0.0.1:{}", ports::free()?);
+    let member = MemberSecret::with_token(&testbed.member.server, &testbed.member_token);
+    testbed.hub.register_member("terminal-dead", &member.at(&dead))?;
+    let seen = at_terminal(&clusters(testbed), &format!("get pods {CLUSTER},terminal-dead"), "")?.stdout;
+    let shape = |line: &str| line.split(char::is_numeric).filter(|part| !part.is_empty()).collect::<Vec<_>>().join("#");
+    let lines: Vec<_> = seen.split("\r\x1b[K").map(str::trim).collect();
+    ensure!(lines.iter().any(|line| shape(line) == shape(documented)), "{documented}: {lines:?}");
+    // It goes when there is something to show.
+    ensure!(seen.contains("\r\x1b[Kerror: ") || seen.contains("\r\x1b[KCLUSTER"), "{seen:?}");
+    testbed.hub.forget_member("terminal-dead")
 }
 
 fn shown(testbed: &Testbed) -> Result<()> {
@@ -54,12 +77,35 @@ fn shown(testbed: &Testbed) -> Result<()> {
     Ok(())
 }
 
+/// By kubectl, as shells ask it.
+fn completed(testbed: &Testbed, kubectl: &Kubectl, path: &str) -> Result<()> {
+    let directory = testbed.directory("cli-completion")?;
+    let file = directory.join("kubectl_complete-clusters");
+    std::fs::write(&file, ended(&clusters(testbed), "completion kubectl", 0)?.stdout)?;
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755))?;
+    let path = format!("{}:{path}:/usr/bin:/bin", directory.display());
+    let offered = |line: &[&str]| -> Result<Vec<String>> {
+        let words = ["__complete", "clusters"].iter().chain(line);
+        let offered = kubectl.args(words).env("PATH", &path).run()?.success()?;
+        Ok(offered.lines().map(|line| line.split('\t').next().unwrap_or_default().to_owned()).collect())
+    };
+    ensure!(offered(&["ro"])? == ["rotate", ":4"], "{:?}", offered(&["ro"]));
+    let named = offered(&["get", "pods", "member"])?;
+    ensure!(named.contains(&CLUSTER.to_owned()) && named.last().is_some_and(|last| last == ":4"), "{named:?}");
+    ensure!(offered(&["probe", "no-such"])? == [":4"], "{:?}", offered(&["probe", "no-such"]));
+    // A hub that is away is no reason for words among what is typed.
+    let lost = offered(&["--context", "gone", "probe", "m"])?;
+    ensure!(lost == [":4"], "{lost:?}");
+    Ok(())
+}
+
 fn found(testbed: &Testbed) -> Result<()> {
     let program = clusters(testbed);
     let kubectl = testbed.hub.server.kubectl();
     let path = program.binary.parent().and_then(Path::to_str).context("a directory")?;
     let listed = kubectl.args(["clusters", "list", "--no-probe", "-o", "name"]).env("PATH", path).run()?.success()?;
     ensure!(listed.lines().any(|name| name == CLUSTER), "{listed}");
+    completed(testbed, &kubectl, path)?;
     let script = ended(&program, "completion bash", 0)?.stdout;
     let file = testbed.launcher().file("cli-completion.bash");
     std::fs::write(&file, &script)?;

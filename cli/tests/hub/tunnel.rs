@@ -18,7 +18,7 @@ use hub_tests::wait;
 use libtest_mimic::Trial;
 use serde_json::Value;
 
-use crate::fixture::{Fixture, alone_with_agents, clusters, ended, is_void, test};
+use crate::fixture::{Fixture, alone_with_agents, clusters, ended, is_void, joining, member, test};
 use crate::screens::Screens;
 
 const LIMIT: Duration = Duration::from_mins(1);
@@ -64,7 +64,7 @@ fn tunnelled(testbed: &Testbed) -> Result<()> {
 
 impl Walk<'_> {
     fn member(&self) -> String {
-        format!("--member-kubeconfig {}", self.admin.kubeconfig.display())
+        member(self.testbed)
     }
 
     /// What `command` printed, which is on the page; `more` is what only tests need.
@@ -75,8 +75,8 @@ impl Walk<'_> {
     }
 
     fn join_directly(&mut self) -> Result<()> {
-        let member = self.member();
-        let joined = self.shown("join berlin --rights view -l env=prod", &member, 0)?;
+        let joining = joining(self.testbed);
+        let joined = self.shown("join berlin --rights view -l env=prod", &joining, 0)?;
         ensure!(joined.stdout.contains("as system:serviceaccount:cluster-gateway:berlin"), "{joined:?}");
         self.shown("alias berlin Customers", "", 0)?;
         self.shown("label berlin tier=web", "", 0).map(drop)

@@ -2,9 +2,11 @@
 //!
 //! Both answers come from the same bytes, because anything dispatched under another label than it
 //! was reviewed under is an authorization bypass. The parse never fails: what is not served is a
-//! [`Route`] too, so that a caller learns that only after it has been authenticated and authorized.
-//! Nothing here decodes, cleans or collapses: a path is served in exactly one spelling.
+//! [`Route`] too, so that a caller learns that only after it has been authenticated and authorized,
+//! [`Route::NoMember`] alone excepted. Nothing here decodes, cleans or collapses: in each dialect a
+//! path is served in exactly one spelling.
 
+mod dialect;
 mod member_request;
 mod request_info;
 
@@ -17,6 +19,8 @@ use crate::cluster_name::ClusterName;
 use crate::path::has_dot_segment;
 use crate::{GROUP, VERSION, query};
 
+pub use self::dialect::{Dialect, Dialects, NoMember};
+use self::dialect::{Member, Reading};
 pub use self::member_request::MemberRequest;
 
 /// What a request asks for and what its sender must be allowed to do.
@@ -35,12 +39,16 @@ pub struct RawRequest<'a> {
     /// The verb that a read of a member gains by opening a stream into something; `None` where the
     /// request does not ask to switch protocols.
     pub upgrade: Option<Verb>,
+    /// The dialects that are on.
+    pub dialects: Dialects,
 }
 
 /// Where a request goes after it was authorized.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Route<'a> {
     Proxy(ProxyRoute<'a>),
+    /// In the form of a dialect, and for no member: refused before anybody is asked who sends it.
+    NoMember(NoMember),
     Clusters(ClustersRoute),
     Health {
         cluster: ClusterName,
@@ -65,16 +73,17 @@ pub enum Route<'a> {
     BadRequest(BadPath),
 }
 
-/// A request for a member:
-/// `/apis/cluster.core.oam.dev/v1alpha1/clustergateways/<cluster>/proxy[/…]`.
+/// A request for a member, in any [`Dialect`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProxyRoute<'a> {
     pub cluster: ClusterName,
     /// What the member will do.
     pub asks: MemberRequest<'a>,
-    /// Byte offset in the path at which the member's part begins: the rest is empty or starts with
-    /// `/`, and is to be forwarded as it is.
-    pub remainder: usize,
+    /// The path up to the member's part: the rest is empty or starts with `/`, and is to be
+    /// forwarded as it is.
+    pub prefix: &'a str,
+    /// For metrics and the audit log, which tell spellings from each other.
+    pub dialect: Dialect,
 }
 
 /// A read of the `clustergateways` or `virtualclusters` resource.
@@ -166,10 +175,19 @@ const VIRTUAL_CLUSTERS: &str = "virtualclusters";
 /// The attributes follow Kubernetes' request-info rules. A `HEAD` of a resource is a `get`; of
 /// anything else it is a `head`.
 pub fn parse(asked: RawRequest<'_>) -> Parsed<'_> {
-    let RawRequest { method, path, query, .. } = asked;
-    if let Some((cluster, remainder)) = proxied_cluster(path) {
-        return proxied(asked, cluster, remainder);
+    match dialect::read(asked.path, asked.dialects) {
+        Reading::Member(member) => proxied(asked, member),
+        Reading::NoMember(why) => {
+            let attributes = request_info::attributes(asked.method, asked.path, asked.query);
+            Parsed { route: Route::NoMember(why), attributes }
+        }
+        Reading::Other => own(asked),
     }
+}
+
+/// What the gateway answers itself.
+fn own(asked: RawRequest<'_>) -> Parsed<'_> {
+    let RawRequest { method, path, query, .. } = asked;
     let attributes = request_info::attributes(method, path, query);
     let route = if let Some(rest) = path.strip_prefix(COLLECTION) {
         subresource(method, rest).unwrap_or_else(|| read(rest, &attributes, Route::Clusters))
@@ -186,9 +204,11 @@ pub fn parse(asked: RawRequest<'_>) -> Parsed<'_> {
     Parsed { route: if allowed { route } else { Route::MethodNotAllowed }, attributes }
 }
 
-fn proxied(asked: RawRequest<'_>, cluster: ClusterName, remainder: usize) -> Parsed<'_> {
-    let RawRequest { method, path, query, upgrade } = asked;
-    let asks = MemberRequest::read(method, &path[remainder..], query, upgrade.is_some());
+fn proxied<'a>(asked: RawRequest<'a>, member: Member<'a>) -> Parsed<'a> {
+    let RawRequest { method, path, query, upgrade, .. } = asked;
+    let Member { dialect, cluster, prefix } = member;
+    let remainder = &path[prefix.len()..];
+    let asks = MemberRequest::read(method, remainder, query, upgrade.is_some());
     let verb = asks.reviewed_verb(upgrade.unwrap_or(Verb::Get));
     let attributes = Attributes::Resource(ResourceAttributes {
         verb,
@@ -203,22 +223,14 @@ fn proxied(asked: RawRequest<'_>, cluster: ClusterName, remainder: usize) -> Par
     });
     let route = if verb == Verb::None && method != Method::OPTIONS {
         Route::MethodNotAllowed
-    } else if has_dot_segment(&path[remainder..]) {
+    } else if has_dot_segment(remainder) {
         Route::BadRequest(BadPath::DotSegment)
     } else if query.is_some_and(query::has_too_many_parameters) {
         Route::BadRequest(BadPath::Parameters)
     } else {
-        Route::Proxy(ProxyRoute { cluster, asks, remainder })
+        Route::Proxy(ProxyRoute { cluster, asks, prefix, dialect })
     };
     Parsed { route, attributes }
-}
-
-/// The cluster of a proxied path, and where the member's part begins.
-fn proxied_cluster(path: &str) -> Option<(ClusterName, usize)> {
-    let (name, tail) = path.strip_prefix(COLLECTION)?.strip_prefix('/')?.split_once('/')?;
-    let remainder = tail.strip_prefix(PROXY).filter(|rest| rest.is_empty() || rest.starts_with('/'))?;
-    let cluster = ClusterName::parse(name).ok()?;
-    Some((cluster, path.len() - remainder.len()))
 }
 
 /// `rest` is what follows the collection's path. One trailing slash is Kubernetes' habit for
@@ -295,19 +307,9 @@ fn probe(path: &str) -> Route<'static> {
 // === impl RawRequest ===
 
 impl<'a> RawRequest<'a> {
-    /// A request that does not ask to switch protocols.
+    /// A request that does not ask to switch protocols, with all dialects off.
     pub fn new(method: &'a Method, path: &'a str, query: Option<&'a str>) -> Self {
-        Self { method, path, query, upgrade: None }
-    }
-}
-
-// === impl ProxyRoute ===
-
-impl ProxyRoute<'_> {
-    /// The path of a cluster's proxy, up to and including `/proxy`: the one prefix that [`parse`]
-    /// accepts for it.
-    pub fn prefix(cluster: &ClusterName) -> String {
-        format!("{COLLECTION}/{cluster}/{PROXY}")
+        Self { method, path, query, upgrade: None, dialects: Dialects::default() }
     }
 }
 

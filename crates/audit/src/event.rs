@@ -78,6 +78,8 @@ pub struct Event {
     pub latency: Duration,
     /// The cluster a proxied request names; it may not exist.
     pub cluster: Option<Arc<str>>,
+    /// In which spelling the cluster was named. `None`: in the gateway's own.
+    pub dialect: Option<&'static str>,
     pub decision: Option<Decision>,
     /// Where it failed: `caller`, `hub`, `gateway`, `tunnel` or `member`. `None`: it did not, or
     /// the answer is a member's own.
@@ -227,6 +229,9 @@ fn annotations(event: &Event) -> BTreeMap<&'static str, Cow<'_, str>> {
     let mut annotations: BTreeMap<_, Cow<'_, str>> = BTreeMap::from([("cluster.core.oam.dev/latency", latency)]);
     if let Some(cluster) = &event.cluster {
         annotations.insert("cluster.core.oam.dev/cluster", Cow::Borrowed(cluster));
+    }
+    if let Some(dialect) = event.dialect {
+        annotations.insert("cluster.core.oam.dev/dialect", Cow::Borrowed(dialect));
     }
     if let Some(side) = event.side {
         annotations.insert("cluster.core.oam.dev/side", Cow::Borrowed(side));

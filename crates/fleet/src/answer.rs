@@ -7,18 +7,24 @@ use kube::Client;
 use kube::client::Body;
 use kube::core::Status;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, LONGEST_ERROR};
 use crate::retry_after;
 
-/// The body of the answer to `request`, of `most` bytes; anything but a 2xx is a failure. How long
-/// it takes is for the caller to bound.
+/// The body of the answer to `request`, of `most` bytes; anything but a 2xx is a failure, of which
+/// no more than 64 KiB are read. How long it takes is for the caller to bound.
 pub async fn answer(client: &Client, request: Request<Body>, most: usize) -> Result<Bytes, Failure> {
     let response = client.send(request).await?;
     let response = retry_after::into_status(response).await?;
     let code = response.status();
-    let body = Limited::new(response.into_body(), most).collect().await;
-    let body = body.map_err(|error| Failure::broken(&*error))?.to_bytes();
-    if code.is_success() { Ok(body) } else { Err(refusal(code, &body)) }
+    let is_error = !code.is_success();
+    let most = if is_error { most.min(LONGEST_ERROR) } else { most };
+    match Limited::new(response.into_body(), most).collect().await {
+        Ok(body) if is_error => Err(refusal(code, &body.to_bytes())),
+        Ok(body) => Ok(body.to_bytes()),
+        // The code says more than how its words ended.
+        Err(_) if is_error => Err(Failure::unread(code.as_u16())),
+        Err(error) => Err(Failure::broken(&*error)),
+    }
 }
 
 /// As kube reads errors.
@@ -26,5 +32,38 @@ fn refusal(code: StatusCode, body: &Bytes) -> Failure {
     match serde_json::from_slice::<Status>(body) {
         Ok(status) => Failure::answered(status),
         Err(_) => Failure::plain(code.as_u16(), String::from_utf8_lossy(body).trim()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Response;
+    use tower::service_fn;
+
+    use super::*;
+    use crate::failure::Kind;
+
+    #[tokio::test]
+    async fn of_an_error_only_the_beginning_is_read() {
+        const MOST: usize = 1 << 20;
+        let asked = |code: u16, length: usize| {
+            let answer = move |_: Request<Body>| async move {
+                let status = serde_json::json!({"kind": "Status", "message": "m".repeat(length), "code": code});
+                let mut response = Response::new(Body::from(status.to_string().into_bytes()));
+                *response.status_mut() = StatusCode::from_u16(code).unwrap();
+                Ok::<_, kube::Error>(response)
+            };
+            let client = Client::new(service_fn(answer), "default");
+            async move { answer_of(&client, MOST).await }
+        };
+        assert_eq!(asked(200, 2 * LONGEST_ERROR).await.unwrap().len() / LONGEST_ERROR, 2);
+        let short = asked(500, 10_000).await.unwrap_err();
+        assert_eq!((short.kind, short.message.len()), (Kind::Answered(500), 4096));
+        let long = asked(500, 2 * LONGEST_ERROR).await.unwrap_err();
+        assert_eq!((long.kind, long.message.contains("could not be read")), (Kind::Plain(500), true), "{long}");
+    }
+
+    async fn answer_of(client: &Client, most: usize) -> Result<Bytes, Failure> {
+        answer(client, Request::get("/").body(Body::empty()).unwrap(), most).await
     }
 }

@@ -10,6 +10,8 @@ use kube::Client;
 use kube::client::Body;
 use tower::Service;
 
+use crate::failure::LONGEST_ERROR;
+
 /// The client, behind what counts.
 #[derive(Clone)]
 struct Bounded {
@@ -17,8 +19,8 @@ struct Bounded {
     most: usize,
 }
 
-/// The same client; an answer of more than `most` bytes breaks off. Streams count too: whoever
-/// follows one for long begins it again.
+/// The same client; an answer of more than `most` bytes breaks off, an error of more than 64 KiB.
+/// Streams count too: whoever follows one for long begins it again.
 pub fn bounded(client: Client, most: usize) -> Client {
     let (namespace, end) = (client.default_namespace().to_owned(), *client.valid_until());
     Client::new(Bounded { client, most }, namespace).with_valid_until(end)
@@ -36,7 +38,13 @@ impl Service<Request<Body>> for Bounded {
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let Self { client, most } = self.clone();
-        async move { Ok(client.send(request).await?.map(|body| Limited::new(body, most))) }.boxed()
+        async move {
+            let response = client.send(request).await?;
+            let is_error = response.status().is_client_error() || response.status().is_server_error();
+            let most = if is_error { most.min(LONGEST_ERROR) } else { most };
+            Ok(response.map(|body| Limited::new(body, most)))
+        }
+        .boxed()
     }
 }
 

@@ -17,6 +17,10 @@ use kube::core::response::StatusDetails;
 
 /// Longest text kept of an error that is no Status, in bytes.
 const LONGEST: usize = 1024;
+/// Longest message, and longest cause: a member chooses them, and clients keep one of each cluster.
+const LONGEST_MESSAGE: usize = 4 << 10;
+/// Longest error that is read, in bytes. That of a Status with all it may name of one object.
+pub(crate) const LONGEST_ERROR: usize = 64 << 10;
 /// Causes told of one error: a chain that goes in circles ends all the same.
 const DEEPEST: usize = 16;
 /// A hub that could not be connected to is asked again after this.
@@ -76,8 +80,12 @@ impl Failure {
 
     /// An error without a Status.
     pub(crate) fn plain(code: u16, text: &str) -> Self {
-        let end = text.floor_char_boundary(LONGEST.min(text.len()));
-        Self::new(Kind::Plain(code), format!("{code}: {}", &text[..end]))
+        Self::new(Kind::Plain(code), format!("{code}: {}", cut(text, LONGEST)))
+    }
+
+    /// An error that is too long to be read, or broke off.
+    pub(crate) fn unread(code: u16) -> Self {
+        Self::new(Kind::Plain(code), format!("{code}, and words that could not be read"))
     }
 
     /// An error with one.
@@ -90,15 +98,17 @@ impl Failure {
             cluster: ours.and_then(|details| ClusterName::parse(&details.name).ok()),
             // A member's 401 arrives as the gateway's 502: this one is the hub's or the gateway's.
             side: hop.as_ref().map(|(side, _)| *side).or(refused.then_some(Side::Caller)),
-            cause: hop.map(|(_, said)| said).unwrap_or_default(),
+            cause: hop.map(|(_, said)| cut(&said, LONGEST_MESSAGE).to_owned()).unwrap_or_default(),
             retry_after: details.map(|details| details.retry_after_seconds).filter(|seconds| *seconds > 0).map(seconds),
-            reason: status.reason,
+            reason: cut(&status.reason, LONGEST).to_owned(),
             ..Self::new(Kind::Answered(status.code), status.message)
         }
     }
 
-    fn new(kind: Kind, message: String) -> Self {
+    fn new(kind: Kind, mut message: String) -> Self {
         let (reason, cause) = (String::new(), String::new());
+        // Also our own: errors of parsers quote what they were given.
+        message.truncate(cut(&message, LONGEST_MESSAGE).len());
         Self { cluster: None, side: None, kind, reason, message, cause, retry_after: None }
     }
 
@@ -143,6 +153,11 @@ impl Failure {
             (Some(Side::Caller) | None, _) => "",
         }
     }
+}
+
+/// The beginning of `text`, of `most` bytes.
+fn cut(text: &str, most: usize) -> &str {
+    &text[..text.floor_char_boundary(most.min(text.len()))]
 }
 
 /// The side that the Status names, and what was said there.

@@ -34,6 +34,8 @@ pub enum Wish {
     Refused,
     /// It is not to be followed for now.
     Paused,
+    /// It was not read yet, or what it needs is not there yet.
+    Waiting,
 }
 
 /// Who has the Secret of a name.
@@ -70,6 +72,8 @@ pub enum Step<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict<'a> {
     pub step: Step<'a>,
+    /// The claimant that has the name, or gets it.
+    pub owner: Option<&'a Object>,
     pub losers: Vec<&'a Object>,
 }
 
@@ -80,9 +84,34 @@ pub struct Claims {
     names: BTreeMap<String, BTreeSet<Object>>,
 }
 
+// === impl Object ===
+
+impl Object {
+    /// `group` is empty for Kubernetes' own kinds, `namespace` for kinds without one.
+    pub fn new(source: &'static str, [group, kind]: [&str; 2], namespace: &str, name: &str) -> Self {
+        let group = if group.is_empty() { "core" } else { group };
+        Self { source, reference: format!("{group}/{kind}/{namespace}/{name}") }
+    }
+
+    /// Its namespace, which may be empty, and its name.
+    pub fn key(&self) -> (&str, &str) {
+        let mut parts = self.reference.rsplitn(3, '/');
+        let name = parts.next().unwrap_or_default();
+        (parts.next().unwrap_or_default(), name)
+    }
+}
+
 // === impl Claims ===
 
 impl Claims {
+    /// An object was seen, which is not to say that it was read: what it wanted before, it still
+    /// does. Returns the names to judge anew.
+    pub fn see(&mut self, object: Object, name: &str, uid: &str, created: &str) -> Vec<String> {
+        let known = self.objects.get(&object).filter(|claim| claim.name == name && claim.uid == uid);
+        let wish = known.map_or(Wish::Waiting, |claim| claim.wish.clone());
+        self.put(object, Claim { name: name.to_owned(), uid: uid.to_owned(), created: created.to_owned(), wish })
+    }
+
     /// An object was seen. Returns the names to judge anew.
     pub fn put(&mut self, object: Object, claim: Claim) -> Vec<String> {
         if self.objects.get(&object) == Some(&claim) {
@@ -125,14 +154,14 @@ impl Claims {
             (&claim.created, &claim.uid, *object)
         });
         let owner = match holder {
-            Holder::Person => return Verdict { step: Step::Keep, losers: candidates },
+            Holder::Person => return Verdict { step: Step::Keep, owner: None, losers: candidates },
             Holder::Nobody => candidates.first().copied(),
             Holder::Object { object, uid, is_gone, .. } => {
                 // One that was made anew goes on, and one that another source reads now.
                 let is_it = |candidate: &&&Object| **candidate == object || self.objects[**candidate].uid == *uid;
                 let same = candidates.iter().find(is_it).copied();
                 if same.is_none() && !is_gone {
-                    return Verdict { step: Step::Wait, losers: candidates };
+                    return Verdict { step: Step::Wait, owner: None, losers: candidates };
                 }
                 same.or(candidates.first().copied())
             }
@@ -143,13 +172,13 @@ impl Claims {
             Some(owner) => self.step(owner, holder),
         };
         candidates.retain(|object| Some(*object) != owner);
-        Verdict { step, losers: candidates }
+        Verdict { step, owner, losers: candidates }
     }
 
     fn step<'a>(&self, owner: &'a Object, holder: &Holder) -> Step<'a> {
         let claim = &self.objects[owner];
         match (&claim.wish, holder) {
-            (Wish::Paused, _) => Step::Keep,
+            (Wish::Paused | Wish::Waiting, _) => Step::Keep,
             (Wish::Refused, _) => Step::Refuse(owner),
             (Wish::Register(hash), Holder::Object { object, uid, hash: written, .. })
                 if hash == written && object == owner && *uid == claim.uid =>

@@ -4,11 +4,12 @@ use std::net::IpAddr;
 
 use api::secret::Endpoint;
 use ipnet::IpNet;
+use percent_encoding::percent_decode_str;
 
 use crate::Refused;
 
-/// What every path of the gateway on a hub begins with, and its resource's further segment.
-const GATEWAY: (&str, &str) = ("/apis/cluster.core.oam.dev/", "/clustergateways/");
+/// Segments of every path of the gateway on a hub: `/apis/GROUP/VERSION/RESOURCE/…`.
+const GATEWAY: (&str, &str, &str) = ("apis", "cluster.core.oam.dev", "clustergateways");
 
 /// What an operator says of addresses.
 #[derive(Debug, Clone, Default)]
@@ -22,13 +23,14 @@ pub struct Endpoints {
 // === impl Endpoints ===
 
 impl Endpoints {
-    pub fn check(&self, endpoint: &Endpoint) -> Result<(), Refused> {
-        self.check_host("server", &endpoint.host)?;
+    /// Judges the URL that `field` holds.
+    pub fn check(&self, field: &'static str, endpoint: &Endpoint) -> Result<(), Refused> {
+        self.check_host(field, &endpoint.host)?;
         let same = |own: &Endpoint| {
             (&own.host, own.port) == (&endpoint.host, endpoint.port) && endpoint.base_path.starts_with(&own.base_path)
         };
         if leads_through_gateway(&endpoint.base_path) || self.own.iter().any(same) {
-            return Err(Refused::Loop);
+            return Err(Refused::Loop(field));
         }
         Ok(())
     }
@@ -42,8 +44,11 @@ impl Endpoints {
     }
 }
 
-/// Whether a base path is one of the gateway's, on whichever hub.
+/// Whether a base path is one of the gateway's, on whichever hub. API servers decode a path before
+/// they look where it leads.
 fn leads_through_gateway(path: &str) -> bool {
-    let (group, resource) = GATEWAY;
-    path.find(group).is_some_and(|at| path[at..].contains(resource))
+    let decoded = percent_decode_str(path).decode_utf8_lossy();
+    let segments: Vec<_> = decoded.split('/').filter(|segment| !segment.is_empty()).collect();
+    let (apis, group, resource) = GATEWAY;
+    segments.windows(4).any(|four| (four[0], four[1], four[3]) == (apis, group, resource))
 }

@@ -8,24 +8,16 @@ mod cluster;
 mod document;
 mod user;
 
-use api::secret::{ClusterEndpoint, ClusterSecret, ConstEndpoint};
+use api::secret::{ClusterEndpoint, ClusterSecret, ConstEndpoint, Trust};
+use serde::Deserialize as _;
+use serde_json::Value;
 
 use self::document::{Cluster, Document, Named, User};
 use crate::Refused;
-use crate::endpoints::Endpoints;
+pub use crate::rules::Rules;
 
 /// Bytes of a kubeconfig at most. One context with certificates takes 6 KiB.
 pub const MOST_BYTES: usize = 256 << 10;
-
-/// What an operator allows kubeconfigs to say.
-#[derive(Debug, Clone, Default)]
-pub struct Rules {
-    /// Programs that `exec` may name, as they are written there.
-    pub exec_commands: Vec<String>,
-    /// Whether `insecure-skip-tls-verify` may be set.
-    pub allow_insecure: bool,
-    pub endpoints: Endpoints,
-}
 
 /// The cluster of the current context, or of the only one.
 pub fn cluster(kubeconfig: &[u8], rules: &Rules) -> Result<ClusterSecret, Refused> {
@@ -34,15 +26,18 @@ pub fn cluster(kubeconfig: &[u8], rules: &Rules) -> Result<ClusterSecret, Refuse
     }
     let document = Document::parse(std::str::from_utf8(kubeconfig).map_err(|_| Refused::NotText)?)?;
     let (cluster, user) = document.selected()?;
-    let url = cluster.url(rules)?;
-    let proxy = cluster.proxy(rules)?;
-    let trust = cluster.trust(rules)?;
-    let endpoint = ClusterEndpoint::Const(ConstEndpoint { url, proxy, fallbacks: Vec::new() });
-    let mut secret = ClusterSecret::new(endpoint, trust, user.credential(rules)?);
-    secret.tls_server_name = cluster.tls_server_name.filled().map(str::to_owned);
+    let (endpoint, trust, tls_server_name) = cluster.read(rules)?;
+    let mut secret = ClusterSecret::new(ClusterEndpoint::Const(endpoint), trust, user.credential(rules)?);
+    secret.tls_server_name = tls_server_name;
     // What the gateway could not use is refused here, where somebody learns of it.
     secret.document(None, "cluster")?;
     Ok(secret)
+}
+
+/// What a cluster's part of a kubeconfig says where it stands in an object by itself: endpoint,
+/// trust and the name to verify.
+pub(crate) fn stanza(cluster: &Value, rules: &Rules) -> Result<(ConstEndpoint, Trust, Option<String>), Refused> {
+    Cluster::deserialize(cluster).map_err(|_| Refused::Shape("the provider's cluster"))?.read(rules)
 }
 
 // === impl Document ===

@@ -6,10 +6,26 @@
 //! value: refusals become Events, which more people read than Secrets.
 
 pub mod claims;
+pub mod cluster_api;
+pub mod cluster_profile;
 pub mod csr;
 pub mod endpoints;
+mod fields;
+pub mod fingerprint;
+pub mod karmada;
 pub mod kubeconfig;
+pub mod kubeconfig_secret;
+pub mod kubefed;
+pub mod labels;
+pub mod naming;
+pub mod ocm;
+mod parts;
+pub mod reading;
 mod refused;
 pub mod removals;
+mod rules;
+#[cfg(test)]
+mod samples;
 
 pub use self::refused::Refused;
+pub use self::rules::Rules;

@@ -35,8 +35,8 @@ pub enum Refused {
     Impersonation(&'static str),
     #[error("{0} is not base64")]
     NotBase64(&'static str),
-    #[error("certificate-authority-data: {0}")]
-    Authority(#[source] KeyPairError),
+    #[error("{0}: {1}")]
+    Authority(&'static str, #[source] KeyPairError),
     #[error("client-certificate-data and client-key-data: {0}")]
     KeyPair(#[source] KeyPairError),
     #[error("{0} is set without {1}: set both")]
@@ -47,18 +47,77 @@ pub enum Refused {
     ExecBesideOther,
     #[error("exec.command is not among --exec-commands: add it there, and to the gateway's own")]
     ExecCommand,
-    #[error(
-        "insecure-skip-tls-verify is set, which --allow-insecure would have to allow: set certificate-authority-data"
-    )]
-    Insecure,
-    #[error("server: {0}")]
-    Server(#[from] InvalidEndpoint),
-    #[error("proxy-url: {0}")]
-    ProxyUrl(#[from] InvalidProxyUrl),
+    #[error("{0} is set, which --allow-insecure would have to allow: set {1} instead")]
+    Insecure(&'static str, &'static str),
+    #[error("{0}: {1}")]
+    Url(&'static str, #[source] InvalidEndpoint),
+    #[error("{0}: {1}")]
+    ProxyUrl(&'static str, #[source] InvalidProxyUrl),
     #[error("{0} is an address that --deny-endpoints denies: use one that other machines reach it by")]
     Denied(&'static str),
-    #[error("server leads through the gateway itself: use the cluster's own address")]
-    Loop,
+    #[error("{0} leads through the gateway itself: use the cluster's own address")]
+    Loop(&'static str),
     #[error("{0}")]
     Secret(#[from] SecretError),
+    #[error("it is of another kind than this source reads")]
+    Kind,
+    #[error("its apiVersion is none that this program knows ({}): serve one of them", .0.join(", "))]
+    Version(&'static [&'static str]),
+    #[error("{0} has another type than this program knows: is it of another version?")]
+    Shape(&'static str),
+    #[error("data of the Secret has a key that is none: letters, digits, '-', '_' and '.' make one")]
+    DataKey,
+    #[error("key {0:?} of the Secret is not base64")]
+    Data(String),
+    #[error("the Secret has no key {0:?}, or it is empty: set it")]
+    NoKey(&'static str),
+    #[error("the Secret is of another type than {0} and Opaque: store the credential in one of these")]
+    Type(&'static str),
+    #[error("the Secret is a cluster's already: leave its label out of the selector")]
+    IsCluster,
+    #[error("the Secret's label {0} does not name this cluster: set it")]
+    Label(&'static str),
+    #[error(
+        "the Secret has no owner reference to this Cluster, with its uid, or to its control plane: Cluster API sets one"
+    )]
+    Owner,
+    #[error("{0} names no Secret: set its name, and its namespace where there is one")]
+    Reference(&'static str),
+    #[error(
+        "the Secret of {0} is the token of a ServiceAccount of the control plane it stands on, and no member's: copy \
+         the member's token into a Secret of type Opaque"
+    )]
+    OfHub(&'static str),
+    #[error("{0} is neither {1}")]
+    Choice(&'static str, &'static str),
+    #[error(
+        "spec.proxyHeader is supported with one header, Proxy-Authorization of scheme Basic, for proxies of http and \
+         https whose URL has no user: write user and password into spec.proxyURL"
+    )]
+    ProxyHeader,
+    #[error("spec.disabledTLSValidations has * beside others: leave * alone")]
+    AllAndOthers,
+    #[error(
+        "spec.disabledTLSValidations SubjectName is not supported: register the cluster by a kubeconfig with \
+         tls-server-name, the name that its certificate has"
+    )]
+    SubjectName,
+    #[error("spec.disabledTLSValidations ValidityPeriod is not supported: give the cluster a new certificate")]
+    ValidityPeriod,
+    #[error(
+        "the Secret is no ManagedServiceAccount's of this cluster: it is in another namespace than the cluster's, or \
+         has not the label authentication.open-cluster-management.io/is-managed-serviceaccount=true"
+    )]
+    NotOfAccount,
+    #[error("the profile is one that this program writes: there is nothing to import")]
+    OwnProfile,
+    #[error(
+        "the extension client.authentication.k8s.io/exec is for the provider's program, and a cluster Secret has no \
+         place for it: use a provider whose program does without (provideClusterInfo: false)"
+    )]
+    ClusterConfig,
+    #[error(
+        "{0} sets PATH or a variable of the dynamic loader (LD_*), which decide what is run: set it where the gateway runs"
+    )]
+    Variable(&'static str),
 }

@@ -60,9 +60,9 @@ impl Removals {
         Self { limit, absent: HashMap::new() }
     }
 
-    /// It is there, or is there again.
-    pub fn present(&mut self, object: &Object) {
-        self.absent.remove(object);
+    /// It is there. True if it is there again.
+    pub fn present(&mut self, object: &Object) -> bool {
+        self.absent.remove(object).is_some()
     }
 
     /// Its deletion was seen.
@@ -81,6 +81,21 @@ impl Removals {
         {
             *absence = Absence::Gone(now);
         }
+    }
+
+    /// Its source cannot be read any more, or is on its way out: what was seen of ends may have been
+    /// part of that, and has to be seen again.
+    pub fn doubt(&mut self, source: &str, now: Moment) {
+        for (_, absence) in self.absent.iter_mut().filter(|(object, _)| object.source == source) {
+            *absence = Absence::Missing(now);
+        }
+    }
+
+    /// Whether objects of a source are not listed, and must be missing from another list to be gone.
+    pub fn are_missing(&self, source: &str) -> bool {
+        let missing =
+            |(object, absence): (&Object, &Absence)| object.source == source && matches!(absence, Absence::Missing(_));
+        self.absent.iter().any(missing)
     }
 
     pub fn is_gone(&self, object: &Object) -> bool {
@@ -151,6 +166,17 @@ mod tests {
         assert!(!removals.is_gone(&object(2)), "it was there in between");
         removals.deleted(object(2), 61 * SECOND);
         assert!(removals.is_gone(&object(2)));
+    }
+
+    #[test]
+    fn ends_seen_while_a_source_goes_have_to_be_seen_again() {
+        let mut removals = Removals::new(20);
+        removals.deleted(object(1), SECOND);
+        removals.doubt("capi", SECOND);
+        assert!(removals.are_missing("capi") && !removals.are_missing("karmada"));
+        assert_eq!(removals.may(&object(1), 600 * SECOND, 100), May::No);
+        removals.missing(object(1), 61 * SECOND);
+        assert!(removals.is_gone(&object(1)) && !removals.are_missing("capi"));
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //! It holds few connections, each for a bounded time: whoever reaches it can slow down nobody but
 //! others who ask.
 
+pub mod nearby;
+
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;

@@ -94,6 +94,7 @@ fn settings(args: &Args) -> Settings {
         },
         authorize_subpath: args.authorization.authorize_proxy_subpath,
         max_streams: args.serving.http2_max_streams_per_connection,
+        dialects: args.dialects.served(),
     }
 }
 

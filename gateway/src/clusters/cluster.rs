@@ -7,6 +7,7 @@ use api::cluster_name::ClusterName;
 use api::secret::{ClusterSpec, ConstEndpoint, Credential, Endpoint};
 use net::tls::keypair::KeyPair;
 use secrecy::ExposeSecret;
+use tokio_util::sync::CancellationToken;
 
 use super::common::Common;
 use super::credential::{CredentialLease, MemberCredential, bearer};
@@ -28,14 +29,21 @@ pub struct Cluster {
     metrics: Arc<ClusterMetrics>,
     load: Arc<Load>,
     identity_rules: OwnRules,
+    /// The end of the registration: all generations of one Secret have the same.
+    ended: CancellationToken,
 }
 
 // === impl Cluster ===
 
 impl Cluster {
     /// Makes a cluster of `spec`. Connections of `previous` are kept if endpoint, trust and client
-    /// certificate are the same: a rotated token needs no new handshake.
-    pub fn new(spec: ClusterSpec, previous: Option<&Self>, common: &Common) -> Result<Self, ClusterError> {
+    /// certificate are the same: a rotated token needs no new handshake. They end with `ended`.
+    pub fn new(
+        spec: ClusterSpec,
+        previous: Option<&Self>,
+        ended: CancellationToken,
+        common: &Common,
+    ) -> Result<Self, ClusterError> {
         let authorization = match &spec.credential {
             Credential::Token(token) => Some(bearer(token.expose_secret())?),
             Credential::X509 { .. } | Credential::Exec(_) => None,
@@ -46,7 +54,7 @@ impl Cluster {
         let located = endpoint(&spec);
         let upstream = match previous {
             Some(previous) if connects_alike(&previous.spec, &spec) => Arc::clone(&previous.credential.upstream),
-            _ => connect(&spec, &located, identity(&spec)?.as_ref(), common, &metrics)?,
+            _ => connect(&spec, &located, identity(&spec)?.as_ref(), common, &metrics, &ended)?,
         };
         let dynamic = dynamic::config(&spec).map(|config| {
             let made = Dynamic::new(&spec, &located, config, common, &upstream, &metrics);
@@ -65,6 +73,7 @@ impl Cluster {
             metrics,
             load,
             identity_rules,
+            ended,
         })
     }
 
@@ -111,7 +120,13 @@ impl Cluster {
     }
 
     fn connect(&self, dynamic: &Dynamic, pair: &KeyPair) -> Result<Arc<Upstream>, ClusterError> {
-        connect(&self.spec, &endpoint(&self.spec), Some(pair), dynamic.common(), &self.metrics)
+        connect(&self.spec, &endpoint(&self.spec), Some(pair), dynamic.common(), &self.metrics, &self.ended)
+    }
+
+    /// The end of this registration, with which all connections to the member end, and the watches,
+    /// uploads and upgrades on them.
+    pub fn ended(&self) -> &CancellationToken {
+        &self.ended
     }
 
     pub fn metrics(&self) -> &Arc<ClusterMetrics> {
@@ -147,8 +162,9 @@ fn connect(
     identity: Option<&KeyPair>,
     common: &Common,
     metrics: &Arc<ClusterMetrics>,
+    ended: &CancellationToken,
 ) -> Result<Arc<Upstream>, ClusterError> {
-    let target = target(spec, located, identity, common, metrics)?;
+    let target = target(spec, located, identity, common, metrics, ended)?;
     Ok(Arc::new(Upstream::new(target, common.cores, metrics)))
 }
 

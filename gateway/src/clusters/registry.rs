@@ -7,6 +7,7 @@ use api::cluster_name::ClusterName;
 use api::secret::{ClusterSpec, SecretError, SecretRules, SecretView};
 use foldhash::quality::RandomState;
 use telemetry::readiness::NotReady;
+use tokio_util::sync::CancellationToken;
 
 use super::cluster::Cluster;
 use super::common::Common;
@@ -27,8 +28,17 @@ pub struct Registry {
     /// Where no API server gives objects versions, uids and creation times.
     stamps: Option<Stamps>,
     unconvertible: BTreeSet<ClusterName>,
+    registrations: HashMap<ClusterName, Registration, RandomState>,
+    /// Of registrations that are no more, to be cancelled when nobody finds them by their names.
+    ended: Vec<CancellationToken>,
     /// Where Open Cluster Management has a say in where clusters are.
     ocm: Option<Ocm>,
+}
+
+/// One Secret, as long as it lives, whatever it says meanwhile.
+struct Registration {
+    uid: String,
+    ended: CancellationToken,
 }
 
 // === impl Registry ===
@@ -44,6 +54,8 @@ impl Registry {
             not_ready: Some(not_ready),
             stamps: None,
             unconvertible: BTreeSet::new(),
+            registrations: HashMap::default(),
+            ended: Vec::new(),
             ocm: None,
         }
     }
@@ -110,14 +122,17 @@ impl Registry {
             Some(Entry::Ready(cluster)) => Some(Arc::clone(cluster)),
             _ => None,
         };
+        // A Secret of another uid is another registration, with nothing of the one before.
+        let previous = previous.filter(|previous| spec.as_ref().is_ok_and(|spec| spec.uid == previous.spec().uid));
         if spec.is_ok() {
             self.unconvertible.remove(&name);
         } else {
             self.unconvertible.insert(name.clone());
         }
-        let made = spec
-            .map_err(|error| error.to_string())
-            .and_then(|spec| Cluster::new(spec, previous.as_deref(), &self.common).map_err(|error| error.to_string()));
+        let made = spec.map_err(|error| error.to_string()).and_then(|spec| {
+            let ended = self.registration(&name, &spec.uid);
+            Cluster::new(spec, previous.as_deref(), ended, &self.common).map_err(|error| error.to_string())
+        });
         let entry = match made {
             Ok(cluster) => {
                 if previous.is_none() {
@@ -133,6 +148,17 @@ impl Registry {
         self.clusters.insert(name, entry);
     }
 
+    /// The end of the registration by the Secret `uid`. If another one had the name, that one ends.
+    fn registration(&mut self, name: &ClusterName, uid: &str) -> CancellationToken {
+        if let Some(known) = self.registrations.get(name).filter(|known| known.uid == uid) {
+            return known.ended.clone();
+        }
+        let registration = Registration { uid: uid.to_owned(), ended: CancellationToken::new() };
+        let ended = registration.ended.clone();
+        self.ended.extend(self.registrations.insert(name.clone(), registration).map(|before| before.ended));
+        ended
+    }
+
     /// A Secret is gone.
     pub fn remove(&mut self, name: &str) {
         if let Some(stamps) = &mut self.stamps {
@@ -142,9 +168,11 @@ impl Registry {
             ocm.forget(name);
         }
         self.unconvertible.remove(name);
-        if self.clusters.remove(name).is_some() {
+        let removed = self.clusters.remove(name);
+        if removed.is_some() {
             tracing::info!(cluster = name, "cluster removed");
         }
+        self.ended.extend(self.registrations.remove(name).map(|registration| registration.ended));
     }
 
     /// Keeps only the clusters of a complete list.
@@ -175,6 +203,10 @@ impl Registry {
             complete,
             unconvertible: self.unconvertible.iter().cloned().collect(),
         });
+        // After that: a request that still found the cluster would dial it anew.
+        for ended in self.ended.drain(..) {
+            ended.cancel();
+        }
         // Last: whoever hears that the gateway is ready must find the clusters there.
         self.not_ready = None;
     }

@@ -10,6 +10,7 @@ use net::tls::client;
 use net::tls::keypair::KeyPair;
 use rustls_pki_types::ServerName;
 use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 
 use super::common::Common;
 use super::error::ClusterError;
@@ -47,6 +48,7 @@ pub(super) fn target(
     identity: Option<&KeyPair>,
     common: &Common,
     metrics: &ClusterMetrics,
+    ended: &CancellationToken,
 ) -> Result<Target, ClusterError> {
     let url = &endpoint.url;
     let name = spec.tls_server_name.as_deref();
@@ -67,6 +69,7 @@ pub(super) fn target(
         dials: Semaphore::new(MAX_DIALS),
         circuit: Circuit::new(common.circuit_failures, metrics.circuit()),
         accounts: MemberAccounts::new(common.budget.clone(), spec.name.clone()),
+        ended: ended.clone(),
     })
 }
 

@@ -90,6 +90,7 @@ impl Error {
             },
             Self::BadRequest(_)
             | Self::BadPath(_)
+            | Self::NoMember(_)
             | Self::TooManyHeaders
             | Self::UnfitHead(_)
             | Self::NotFound

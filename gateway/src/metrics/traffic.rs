@@ -1,5 +1,6 @@
 //! The counts of one cluster, for whoever asks the gateway itself (`clustergateways/traffic`).
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -8,6 +9,7 @@ use api::side::Side;
 use api::traffic::{self, Bucket, Failures, Requests, Traffic};
 
 use super::ClusterMetrics;
+use super::ledger::Ledger;
 use super::recent::millis;
 
 /// What tells replicas apart: containers have the names of their pods.
@@ -20,12 +22,12 @@ static REPLICA: LazyLock<String> = LazyLock::new(|| {
 
 impl ClusterMetrics {
     pub fn traffic(&self) -> Traffic {
-        let requests = self.by_outcome.iter();
-        let requests = requests.map(|((verb, code), counter)| Requests {
-            method: verb.method().to_owned(),
-            code,
-            count: counter.get(),
-        });
+        let mut counts = BTreeMap::new();
+        for ((verb, code), counter) in self.by_outcome.iter().flat_map(Ledger::iter) {
+            *counts.entry((verb.method(), code)).or_default() += counter.get();
+        }
+        let requests = counts.into_iter();
+        let requests = requests.map(|((method, code), count)| Requests { method: method.to_owned(), code, count });
         let sides = Side::ALL.into_iter().map(|side| Failures {
             side: side.as_str().to_owned(),
             count: self.by_side[side as usize].load(Ordering::Relaxed),

@@ -32,7 +32,7 @@ pub async fn serve(call: &Call<'_>, request: Request<RequestBody>) -> Result<Res
     let target = lease.upstream().target();
     let base_path = &cluster.endpoint().base_path;
     let origin = Origin { scheme: &target.scheme, authority: &target.authority, base_path };
-    location::rewrite(head.status, &mut head.headers, cluster.name(), origin)
+    location::rewrite(head.status, &mut head.headers, call.prefix, origin)
         .map_err(|_| Cause::Redirected.at(cluster.name()))?;
     headers::to_client(&mut head.headers);
     let mut body = ResponseBody::member(body);

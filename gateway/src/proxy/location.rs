@@ -18,8 +18,6 @@
 
 use std::borrow::Cow;
 
-use api::cluster_name::ClusterName;
-use api::route::ProxyRoute;
 use http::header::LOCATION;
 use http::uri::{Authority, Scheme};
 use http::{HeaderMap, HeaderValue, StatusCode};
@@ -37,20 +35,21 @@ pub struct Origin<'a> {
 #[derive(Debug, PartialEq, Eq)]
 pub struct OutsideMember;
 
-/// Rewrites a `Location` of the member at `origin` to stay below the proxy path of `cluster`.
+/// Rewrites a `Location` of the member at `origin` to stay below `prefix`, the path up to the
+/// member's part as the client sent it.
 ///
 /// # Errors
 /// A redirect cannot be rewritten. With any other status the header is removed then.
 pub fn rewrite(
     status: StatusCode,
     headers: &mut HeaderMap,
-    cluster: &ClusterName,
+    prefix: &str,
     origin: Origin<'_>,
 ) -> Result<(), OutsideMember> {
     let Some(location) = headers.get(LOCATION) else {
         return Ok(());
     };
-    match below(location, cluster, origin) {
+    match below(location, prefix, origin) {
         Some(rewritten) => headers.insert(LOCATION, rewritten),
         None if status.is_redirection() => return Err(OutsideMember),
         None => headers.remove(LOCATION),
@@ -58,7 +57,7 @@ pub fn rewrite(
     Ok(())
 }
 
-fn below(location: &HeaderValue, cluster: &ClusterName, origin: Origin<'_>) -> Option<HeaderValue> {
+fn below(location: &HeaderValue, prefix: &str, origin: Origin<'_>) -> Option<HeaderValue> {
     let location = location.to_str().ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_graphic()))?;
     let reference = own_reference(location, origin)?;
     let path = reference.split(['?', '#']).next().unwrap_or_default();
@@ -67,7 +66,7 @@ fn below(location: &HeaderValue, cluster: &ClusterName, origin: Origin<'_>) -> O
         return None;
     }
     let below = reference.strip_prefix(origin.base_path).filter(|rest| rest.starts_with('/'))?;
-    HeaderValue::from_str(&format!("{}{below}", ProxyRoute::prefix(cluster))).ok()
+    HeaderValue::from_str(&format!("{prefix}{below}")).ok()
 }
 
 /// Path, query and fragment of a location on the member itself.
@@ -94,7 +93,7 @@ mod tests {
     fn told(status: StatusCode, headers: &mut HeaderMap, base_path: &str) -> Result<(), OutsideMember> {
         let authority = Authority::from_static("member.example:6443");
         let origin = Origin { scheme: &Scheme::HTTPS, authority: &authority, base_path };
-        rewrite(status, headers, &ClusterName::parse("c1").unwrap(), origin)
+        rewrite(status, headers, PREFIX, origin)
     }
 
     fn rewritten(location: &str, base_path: &str) -> Result<String, OutsideMember> {

@@ -14,6 +14,7 @@ use net::tls;
 use net::transport::Transport;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
+use tokio_util::sync::CancellationToken;
 use traces::{Span, Trace};
 
 pub use self::error::ConnectError;
@@ -40,6 +41,8 @@ pub struct Target {
     pub circuit: Circuit,
     /// For what connections hold by themselves.
     pub accounts: MemberAccounts,
+    /// The cluster is registered no more: all connections end, with whatever is on them.
+    pub ended: CancellationToken,
 }
 
 /// How the byte stream is opened that TLS runs in. Nothing else knows of it.
@@ -208,6 +211,7 @@ impl Target {
                 crate::holding::Budget::new(1 << 40),
                 api::cluster_name::ClusterName::parse("c1").unwrap(),
             ),
+            ended: CancellationToken::new(),
         }
     }
 }

@@ -147,8 +147,13 @@ impl Connection {
             .await
             .map_err(|error| ConnectError::Http2 { address: target.address(), reason: causes(&error) })?;
         let driver = Counted::new(driver, held.clone());
+        let ended = target.ended.clone().cancelled_owned();
         tokio::spawn(async move {
-            let reason = match driver.await {
+            let end = tokio::select! {
+                end = driver => end,
+                () = ended => return,
+            };
+            let reason = match end {
                 Ok(Ok(())) => return,
                 Ok(Err(error)) => causes(&error),
                 Err(gave_way) => gave_way.to_string(),

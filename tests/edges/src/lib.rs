@@ -6,6 +6,7 @@
 //! with so many cases and no clock.
 
 pub mod generated;
+mod spelling;
 mod targets;
 
 /// One parser or state machine.
@@ -35,6 +36,7 @@ pub const TARGETS: &[Target] = &[
     target!(connect_head, 10_000),
     target!(csr, 20_000),
     target!(destination, 50_000),
+    target!(dialect_kcp, 50_000),
     target!(exec_output, 20_000),
     target!(exec_words, 10_000),
     target!(front_proxy, 5_000),

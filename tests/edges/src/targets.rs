@@ -7,6 +7,7 @@ pub mod cgroup;
 pub mod connect_head;
 pub mod csr;
 pub mod destination;
+pub mod dialect_kcp;
 pub mod exec_output;
 pub mod exec_words;
 pub mod front_proxy;

@@ -27,6 +27,7 @@ targets!(
     connect_head,
     csr,
     destination,
+    dialect_kcp,
     exec_output,
     exec_words,
     front_proxy,

@@ -5,7 +5,7 @@
 pub const CRATES: &[&[&str]] = &[
     &["demo-real", "node-tests"],
     &["tunnel-tests", "chaos-tests", "demo", "bench", "count", "fuzz"],
-    &["kubectl-clusters"],
+    &["cluster-gateway-controllers", "kubectl-clusters"],
     &["dist"],
     &["harness"],
     &["edges", "hub-tests", "system-tests"],

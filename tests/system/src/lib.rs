@@ -6,6 +6,7 @@
 
 mod buffers;
 pub mod connection;
+pub mod dialects;
 pub mod frames;
 pub mod prelude;
 pub mod testbed;
@@ -13,5 +14,6 @@ pub mod versions;
 
 pub use self::buffers::socket_buffers;
 pub use self::connection::{Answer, Connection, Failure, Streamed, Upload};
+pub use self::dialects::Dialect;
 pub use self::testbed::{ADMIN, CLUSTER, MEMBER_TOKEN, Testbed, TestbedBuilder, VIEWER, cluster, proxied};
 pub use self::versions::{Http, Versions};

@@ -13,6 +13,6 @@ pub use serde_json::{Value, json};
 pub use tokio::time::Instant;
 
 pub use crate::{
-    ADMIN, Answer, CLUSTER, Connection, Http, MEMBER_TOKEN, Testbed, Versions, across_http, across_versions, cluster,
-    proxied,
+    ADMIN, Answer, CLUSTER, Connection, Dialect, Http, MEMBER_TOKEN, Testbed, Versions, across_dialects, across_http,
+    across_versions, cluster, proxied,
 };

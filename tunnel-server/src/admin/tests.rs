@@ -44,37 +44,6 @@ async fn probes_and_metrics_are_told() {
     assert!(status == 404 && body.contains("/debug/links"), "{body}");
 }
 
-#[test]
-fn links_are_told_of_to_the_same_machine_only() {
-    let from = |address: &str| {
-        let mut request = Request::new(());
-        request.extensions_mut().insert(PeerAddress(address.parse().expect("an address")));
-        request
-    };
-    for near in ["127.0.0.1:5", "[::1]:5", "[::ffff:127.0.0.1]:5"] {
-        assert!(refused(&from(near)).is_none(), "{near}");
-    }
-    for far in ["10.0.0.9:5", "[fd00::9]:5"] {
-        assert_eq!(refused(&from(far)).expect("refused").status(), StatusCode::FORBIDDEN, "{far}");
-    }
-    let mut by_a_page = from("127.0.0.1:5");
-    by_a_page.headers_mut().insert(header::ORIGIN, HeaderValue::from_static("https://evil.example"));
-    assert!(refused(&by_a_page).is_some());
-    assert!(refused(&Request::new(())).is_some(), "nobody knows who asks");
-    let named = |host: &'static str| {
-        let mut request = from("127.0.0.1:5");
-        request.headers_mut().insert(header::HOST, HeaderValue::from_static(host));
-        refused(&request).is_none()
-    };
-    for host in ["localhost", "localhost:8095", "127.0.0.1:8095", "[::1]:8095", "10.0.0.9"] {
-        assert!(named(host), "{host}");
-    }
-    // The names of sites that let a browser look them up here.
-    for host in ["evil.example", "evil.example:8095", "localhost.evil.example", "127.0.0.1.evil.example", ""] {
-        assert!(!named(host), "{host}");
-    }
-}
-
 #[tokio::test]
 async fn what_is_open_is_listed_and_can_be_ended() {
     let bench = Bench::start().await;

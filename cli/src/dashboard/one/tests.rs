@@ -81,8 +81,8 @@ async fn what_others_say_is_no_markup() {
         assert!(parts[id].as_str().contains("&lt;script&gt;"), "{id}: {:?}", parts[id]);
     }
     let name = ClusterName::parse("oslo").unwrap();
-    let page = page(&name, EVIL, &parts);
-    assert!(!page.contains("<script>") && page.contains("data-events=\"oslo/events\""), "{page}");
+    let page = page(&name, Server { hub: EVIL, seal: "seal" }, &parts);
+    assert!(!page.contains("<script>") && page.contains("data-events=\"oslo/events\" data-seal=\"seal\""), "{page}");
     assert!(page.contains("aria-labelledby=\"h-way\"") && page.contains("id=\"h-way\""), "{page}");
 }
 

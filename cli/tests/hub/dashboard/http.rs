@@ -91,6 +91,19 @@ impl Address {
         Ok(Events { reader, read: 0 })
     }
 
+    /// A connection of somebody who says nothing.
+    #[allow(dead_code, reason = "the test of many clusters has none")]
+    pub fn silent(&self) -> Result<TcpStream> {
+        let stream = TcpStream::connect(self.socket)?;
+        stream.set_nonblocking(true)?;
+        Ok(stream)
+    }
+
+    #[allow(dead_code, reason = "the test of many clusters has none")]
+    pub fn port(&self) -> u16 {
+        self.socket.port()
+    }
+
     /// Whether nobody listens there on another address of this machine.
     pub fn is_refused_elsewhere(&self) -> Result<bool> {
         // Nothing is sent: it only chooses the address that leads out.
@@ -106,9 +119,11 @@ impl Address {
     fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> Result<TcpStream> {
         let mut stream = TcpStream::connect(self.socket)?;
         stream.set_read_timeout(Some(WITHIN))?;
-        let mut head = format!("{method} /{}/{path} HTTP/1.1\r\nConnection: close\r\n", self.token);
-        if headers.iter().all(|(name, _)| *name != "Host") {
-            write!(head, "Host: {}\r\n", self.socket)?;
+        let mut head = format!("{method} /{}/{path} HTTP/1.1\r\n", self.token);
+        for (name, value) in [("Host", self.socket.to_string()), ("Connection", "close".to_owned())] {
+            if headers.iter().all(|(other, _)| *other != name) {
+                write!(head, "{name}: {value}\r\n")?;
+            }
         }
         for (name, value) in headers {
             write!(head, "{name}: {value}\r\n")?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use secrecy::ExposeSecret as _;
+use secrecy::{ExposeSecret as _, SecretSlice};
 use serde_json::{Value, json};
 
 use super::{
@@ -85,6 +85,17 @@ impl ClusterSecret {
             metadata["annotations"] = json!(annotations);
         }
         Ok(json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque", "data": data}))
+    }
+
+    /// All that the Secret says, in an order that does not change: the map (`labels`,
+    /// `annotations`, `data`), the key and the value. For whoever compares two of them without
+    /// keeping either: it holds the credential.
+    pub fn entries(&self) -> impl Iterator<Item = (&'static str, String, SecretSlice<u8>)> {
+        let texts = |map: &'static str, texts: BTreeMap<String, String>| {
+            texts.into_iter().map(move |(key, text)| (map, key, SecretSlice::from(text.into_bytes())))
+        };
+        let data = self.data().into_iter().map(|(key, value)| ("data", key, SecretSlice::from(value)));
+        texts("labels", self.all_labels()).chain(texts("annotations", self.annotations())).chain(data)
     }
 
     fn all_labels(&self) -> BTreeMap<String, String> {

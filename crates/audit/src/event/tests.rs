@@ -23,6 +23,7 @@ pub(crate) fn event(uri: &str) -> Box<Event> {
         received: SystemTime::UNIX_EPOCH + Duration::from_micros(1_782_907_445_000_042),
         latency: Duration::from_micros(1234),
         cluster: None,
+        dialect: None,
         decision: None,
         side: None,
     })
@@ -63,6 +64,14 @@ fn a_proxied_request_in_full() {
     event.cluster = Some("c1".into());
     event.decision = Some(Decision::Allow);
     insta::assert_snapshot!(text(&event));
+}
+
+#[test]
+fn a_spelling_that_is_not_the_gateways_own_is_named() {
+    let mut event = event("/clusters/c1/api");
+    assert!(!text(&event).contains("dialect"));
+    event.dialect = Some("kcp");
+    assert!(text(&event).contains(r#""cluster.core.oam.dev/dialect":"kcp""#), "{}", text(&event));
 }
 
 #[test]

@@ -72,6 +72,21 @@ fn a_hub_without_a_gateway_is_told_by_its_api_service() {
     assert!(Failure::plain(500, &"é".repeat(LONGEST)).message.len() <= LONGEST + "500: ".len());
 }
 
+/// A member chooses all of them.
+#[test]
+fn words_have_an_end() {
+    let long = "é".repeat(1 << 20);
+    let details = serde_json::json!({"group": GROUP, "kind": "clustergateways", "name": "berlin",
+        "causes": [{"reason": Side::Member.hop().unwrap(), "message": long}]});
+    let status =
+        serde_json::json!({"kind": "Status", "code": 502, "message": long, "reason": long, "details": details});
+    let failure = Failure::answered(serde_json::from_value(status).unwrap());
+    assert_eq!(failure.side, Some(Side::Member));
+    assert_eq!((failure.message.len(), failure.cause.len(), failure.reason.len()), (4096, 4096, 1024));
+    // As a parser quotes what it was given.
+    assert_eq!(Failure::own(long).message.len(), 4096);
+}
+
 #[test]
 fn a_failure_says_cluster_place_cause_and_next_step() {
     let failure = Failure {

@@ -27,7 +27,7 @@ fn two() -> Claims {
 fn the_first_has_the_name_and_the_others_are_told() {
     let (claims, old, young) = (two(), object("z/old"), object("b/young"));
     let verdict = claims.judge("c1", &Holder::Nobody);
-    assert_eq!(verdict, Verdict { step: Step::Write(&old), losers: vec![&young] });
+    assert_eq!(verdict, Verdict { step: Step::Write(&old), owner: Some(&old), losers: vec![&young] });
     let mut same_moment = Claims::default();
     same_moment.put(object("a"), claim("c1", "2", "01"));
     same_moment.put(object("b"), claim("c1", "1", "01"));
@@ -37,8 +37,9 @@ fn the_first_has_the_name_and_the_others_are_told() {
 #[test]
 fn who_has_it_keeps_it_though_somebody_older_comes() {
     let (claims, old) = (two(), object("z/old"));
+    let young = object("b/young");
     let verdict = claims.judge("c1", &holder("b/young", "2", "h", false));
-    assert_eq!(verdict, Verdict { step: Step::Keep, losers: vec![&old] });
+    assert_eq!(verdict, Verdict { step: Step::Keep, owner: Some(&young), losers: vec![&old] });
 }
 
 #[test]
@@ -54,9 +55,9 @@ fn an_owner_that_does_not_show_is_waited_for_and_one_that_is_gone_is_followed() 
     let (mut claims, old) = (two(), object("z/old"));
     assert_eq!(claims.remove(&object("b/young")), ["c1"]);
     let verdict = claims.judge("c1", &holder("b/young", "2", "h", false));
-    assert_eq!(verdict, Verdict { step: Step::Wait, losers: vec![&old] }, "after a restart, for example");
+    assert_eq!(verdict, Verdict { step: Step::Wait, owner: None, losers: vec![&old] }, "after a restart, for example");
     let verdict = claims.judge("c1", &holder("b/young", "2", "h", true));
-    assert_eq!(verdict, Verdict { step: Step::Write(&old), losers: vec![] });
+    assert_eq!(verdict, Verdict { step: Step::Write(&old), owner: Some(&old), losers: vec![] });
     claims.remove(&old);
     assert_eq!(claims.judge("c1", &holder("b/young", "2", "h", true)).step, Step::Remove);
     assert_eq!(claims.judge("c1", &holder("b/young", "2", "h", false)).step, Step::Wait);
@@ -138,4 +139,29 @@ proptest! {
             prop_assert!(holder != Holder::Person || verdict.step == Step::Keep);
         }
     }
+}
+
+#[test]
+fn what_was_only_seen_wants_what_it_wanted_before() {
+    let mut claims = Claims::default();
+    let one = object("a/one");
+    assert_eq!(claims.see(one.clone(), "c1", "1", "2026-11-24T10:00:01Z"), ["c1"]);
+    assert_eq!(claims.judge("c1", &Holder::Nobody).step, Step::Keep, "nobody has read it");
+    claims.put(one.clone(), claim("c1", "1", "01"));
+    assert!(claims.see(one.clone(), "c1", "1", &claim("c1", "1", "01").created).is_empty());
+    assert_eq!(claims.judge("c1", &Holder::Nobody).step, Step::Write(&one));
+    claims.see(one.clone(), "c1", "2", "2026-11-24T10:00:03Z");
+    assert_eq!(claims.judge("c1", &Holder::Nobody).step, Step::Keep, "another object of the same name");
+}
+
+#[test]
+fn a_reference_leads_back_to_the_object() {
+    let object = Object::new("capi", ["cluster.x-k8s.io", "Cluster"], "fleet", "c1");
+    assert_eq!((object.reference.as_str(), object.key()), ("cluster.x-k8s.io/Cluster/fleet/c1", ("fleet", "c1")));
+    assert_eq!(Object::new("kubeconfig", ["", "Secret"], "fleet", "c1").reference, "core/Secret/fleet/c1");
+    let cluster_scoped = Object::new("karmada", ["cluster.karmada.io", "Cluster"], "", "c1");
+    assert_eq!(
+        (cluster_scoped.reference.as_str(), cluster_scoped.key()),
+        ("cluster.karmada.io/Cluster//c1", ("", "c1"))
+    );
 }

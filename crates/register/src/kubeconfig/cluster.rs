@@ -1,43 +1,42 @@
 //! Where a cluster is, and what its certificate is verified against.
 
-use api::secret::{Endpoint, ProxyUrl, Trust};
+use api::secret::{ConstEndpoint, Endpoint, ProxyUrl, Trust};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use net::tls::keypair::certificates;
 
 use super::document::Cluster;
 use super::{Filled as _, Rules};
-use crate::Refused;
+use crate::{Refused, parts};
+
+const CA: &str = "certificate-authority-data";
 
 // === impl Cluster ===
 
 impl Cluster {
-    pub(super) fn url(&self, rules: &Rules) -> Result<Endpoint, Refused> {
-        let endpoint = Endpoint::parse(self.server.filled().ok_or(Refused::Empty("server"))?, false)?;
-        rules.endpoints.check(&endpoint)?;
-        Ok(endpoint)
+    pub(super) fn read(&self, rules: &Rules) -> Result<(ConstEndpoint, Trust, Option<String>), Refused> {
+        let endpoint = ConstEndpoint { url: self.url(rules)?, proxy: self.proxy(rules)?, fallbacks: Vec::new() };
+        Ok((endpoint, self.trust(rules)?, self.tls_server_name.filled().map(str::to_owned)))
     }
 
-    pub(super) fn proxy(&self, rules: &Rules) -> Result<Option<ProxyUrl>, Refused> {
-        let Some(url) = self.proxy_url.filled() else { return Ok(None) };
-        let proxy = ProxyUrl::parse(url)?;
-        rules.endpoints.check_host("proxy-url", &proxy.host)?;
-        Ok(Some(proxy))
+    fn url(&self, rules: &Rules) -> Result<Endpoint, Refused> {
+        let url = self.server.filled().ok_or(Refused::Empty("server"))?;
+        parts::endpoint("server", url, rules)
+    }
+
+    fn proxy(&self, rules: &Rules) -> Result<Option<ProxyUrl>, Refused> {
+        self.proxy_url.filled().map(|url| parts::proxy("proxy-url", url, rules)).transpose()
     }
 
     /// Without a bundle, the system's roots.
-    pub(super) fn trust(&self, rules: &Rules) -> Result<Trust, Refused> {
+    fn trust(&self, rules: &Rules) -> Result<Trust, Refused> {
         if self.certificate_authority.filled().is_some() {
             return Err(Refused::File("certificate-authority"));
         }
         let insecure = self.insecure_skip_tls_verify == Some(true);
-        match decoded("certificate-authority-data", self.certificate_authority_data.filled())? {
+        match decoded(CA, self.certificate_authority_data.filled())? {
             Some(_) if insecure => Err(api::secret::SecretError::InsecureWithCa.into()),
-            Some(bundle) => {
-                certificates(&bundle).map_err(Refused::Authority)?;
-                Ok(Trust::Bundle(bundle))
-            }
-            None if insecure && !rules.allow_insecure => Err(Refused::Insecure),
+            Some(bundle) => parts::bundle(CA, &bundle),
+            None if insecure && !rules.allow_insecure => Err(Refused::Insecure("insecure-skip-tls-verify", CA)),
             None if insecure => Ok(Trust::Insecure),
             None => Ok(Trust::SystemRoots),
         }

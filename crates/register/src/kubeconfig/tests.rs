@@ -1,50 +1,10 @@
-use api::secret::{Credential, Endpoint, ProxyScheme, Trust};
-use kit::pki::{Authority, Issued, Leaf};
+use api::secret::{Credential, ProxyScheme, Trust};
 use proptest::prelude::*;
 use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-
 use super::*;
-
-/// What must never be repeated.
-const CANARY: &str = "c4n4ry";
-
-fn rules() -> Rules {
-    let denied = ["169.254.0.0/16", "fe80::/10"].map(|network| network.parse().unwrap()).to_vec();
-    let own = vec![Endpoint::parse("https://gateway.example:9443", false).unwrap()];
-    Rules {
-        exec_commands: vec!["/plugins/login".to_owned()],
-        allow_insecure: false,
-        endpoints: Endpoints { denied, own },
-    }
-}
-
-fn base64(bytes: impl AsRef<[u8]>) -> String {
-    STANDARD.encode(bytes)
-}
-
-fn identity() -> (Authority, Issued) {
-    let authority = Authority::new("member-ca");
-    let issued = authority.issue(&Leaf::client("admin"));
-    (authority, issued)
-}
-
-/// A kubeconfig that is accepted, to be made worse.
-fn kubeconfig() -> Value {
-    let (authority, issued) = identity();
-    json!({
-        "apiVersion": "v1", "kind": "Config", "current-context": "admin@c1", "preferences": {},
-        "clusters": [{"name": "c1", "cluster": {
-            "server": "https://10.0.0.7:6443", "certificate-authority-data": base64(authority.certificate_pem())}}],
-        "contexts": [{"name": "admin@c1", "context": {"cluster": "c1", "user": "admin"}}],
-        "users": [{"name": "admin", "user": {
-            "client-certificate-data": base64(&issued.certificate_pem),
-            "client-key-data": base64(&issued.key_pem)}}],
-    })
-}
+use crate::samples::{CANARY, base64, identity, kubeconfig, rules};
 
 fn with(change: impl FnOnce(&mut Value)) -> String {
     let mut document = kubeconfig();
@@ -131,6 +91,18 @@ fn a_listed_program_is_taken_over_and_no_other() {
 }
 
 #[test]
+fn a_listed_program_runs_as_the_operator_has_it() {
+    for (variable, is_taken) in [("PATH", false), ("LD_PRELOAD", false), ("KEY", true), ("MY_PATH", true)] {
+        let text = user(json!({"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "/plugins/login",
+            "env": [{"name": variable, "value": CANARY}]}}));
+        match read(&text) {
+            Ok(_) => assert!(is_taken, "{variable}"),
+            Err(refused) => assert!(!is_taken && refused.starts_with("exec.env sets PATH"), "{variable}: {refused}"),
+        }
+    }
+}
+
+#[test]
 fn insecure_clusters_need_to_be_allowed() {
     let text = with(|document| {
         document["clusters"][0]["cluster"] = json!({"server": "https://c1", "insecure-skip-tls-verify": true});
@@ -210,8 +182,10 @@ fn nothing_leads_back_to_the_gateway() {
         "https://GATEWAY.example:9443/anything",
         "https://hub/apis/cluster.core.oam.dev/v1alpha1/clustergateways/c1/proxy",
         "https://hub/base/apis/cluster.core.oam.dev/v1alpha1/clustergateways/c1/proxy/",
+        "https://hub/apis/cluster.core.oam.dev/v1alpha1/cluster%67ateways/c1/proxy",
+        "https://hub//apis/cluster.core.oam.dev//v1alpha1/clustergateways/c1/proxy",
     ] {
-        assert_eq!(read(&in_cluster("server", server)).unwrap_err(), Refused::Loop.to_string(), "{server}");
+        assert_eq!(read(&in_cluster("server", server)).unwrap_err(), Refused::Loop("server").to_string(), "{server}");
     }
     assert!(read(&in_cluster("server", "https://gateway.example:6443")).is_ok(), "another port is another server");
 }

@@ -7,7 +7,7 @@ use secrecy::SecretSlice;
 use super::cluster::decoded;
 use super::document::User;
 use super::{Filled as _, Rules};
-use crate::Refused;
+use crate::{Refused, parts};
 
 const CERTIFICATE: &str = "client-certificate-data";
 const KEY: &str = "client-key-data";
@@ -71,7 +71,11 @@ impl User {
 }
 
 fn allowed(exec: ExecConfig, rules: &Rules) -> Result<Credential, Refused> {
-    if rules.exec_commands.contains(&exec.command) { Ok(Credential::Exec(exec)) } else { Err(Refused::ExecCommand) }
+    if !rules.exec_commands.contains(&exec.command) {
+        return Err(Refused::ExecCommand);
+    }
+    exec.env.iter().try_for_each(|(name, _)| parts::variable("exec.env", name))?;
+    Ok(Credential::Exec(exec))
 }
 
 fn pair(certificate: Vec<u8>, key: Vec<u8>) -> Result<Credential, Refused> {

@@ -19,6 +19,7 @@ use net::transport::Transport;
 use telemetry::causes::causes;
 use tokio::io::AsyncWriteExt;
 use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
 
 use super::super::{Answer, Call};
 use crate::body::{Peeked, ResponseBody};
@@ -48,6 +49,8 @@ pub struct UpgradedPair {
     metrics: Arc<ClusterMetrics>,
     user: String,
     account: Account,
+    /// The cluster is registered no more.
+    ended: CancellationToken,
     drain: Drain,
     guard: DrainGuard,
 }
@@ -141,6 +144,7 @@ impl UpgradedPair {
             metrics: Arc::clone(call.cluster.metrics()),
             user: call.permit.user().name.clone(),
             account: call.account.clone(),
+            ended: call.cluster.ended().clone(),
             guard: drain.guard(),
             drain,
         }
@@ -148,7 +152,7 @@ impl UpgradedPair {
 
     /// Copies between the two until one of them ends; `record` ends then.
     pub async fn carry(self: Box<Self>, record: Record) {
-        let Self { client, member, cluster, metrics, user, account, drain, guard: _guard } = *self;
+        let Self { client, member, cluster, metrics, user, account, ended, drain, guard: _guard } = *self;
         let open = metrics.upgrade();
         let started = Instant::now();
         tracing::info!(%cluster, user, "upgrade opened");
@@ -156,6 +160,7 @@ impl UpgradedPair {
         let end = tokio::select! {
             biased;
             () = drain.hard() => "gateway shutting down".to_owned(),
+            () = ended.cancelled() => "the cluster is registered no more".to_owned(),
             end = carry(client, member, &mut moved, &account) => end,
         };
         drop((open, record));

@@ -111,6 +111,13 @@ impl Connection {
         });
         // Weak, so that the connection ends when the pool and the last stream have let go of it.
         let retired = retired(leaving, Arc::downgrade(&connection), emptied);
+        let ended = target.ended.clone().cancelled_owned();
+        let retired = async move {
+            tokio::select! {
+                () = retired => {}
+                () = ended => {}
+            }
+        };
         tokio::spawn(drive(driver, pings, marks, Arc::downgrade(&connection), open, retired));
         Ok(connection)
     }

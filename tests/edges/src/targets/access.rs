@@ -11,7 +11,7 @@ mod request_info;
 
 use api::access::{Attributes, ResourceAttributes, Verb};
 use api::cluster_name::ClusterName;
-use api::route::{MemberRequest, ProxyRoute, RawRequest, Route, parse};
+use api::route::{Dialects, MemberRequest, RawRequest, Route, parse};
 use api::secret::Endpoint;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method, Uri};
@@ -77,6 +77,7 @@ pub const WORDS: &[&str] = &[
 ];
 
 const BASE: &str = "/base";
+const PREFIX: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/c1/proxy";
 
 pub fn check(input: &[u8]) {
     let (upgrade, line) = input.strip_prefix(b"!").map_or((false, input), |line| (true, line));
@@ -84,13 +85,14 @@ pub fn check(input: &[u8]) {
     let Ok(method) = Method::from_bytes(method.as_bytes()) else { return };
     let cluster = ClusterName::parse("c1").expect("a name");
     // As the servers take a target: what is none reaches nobody.
-    let Ok(uri) = format!("{}{target}", ProxyRoute::prefix(&cluster)).parse::<Uri>() else { return };
+    let Ok(uri) = format!("{PREFIX}{target}").parse::<Uri>() else { return };
     let gained = upgrade.then_some(Verb::Create);
-    let parsed = parse(RawRequest { method: &method, path: uri.path(), query: uri.query(), upgrade: gained });
+    let (path, query) = (uri.path(), uri.query());
+    let parsed = parse(RawRequest { method: &method, path, query, upgrade: gained, dialects: Dialects::default() });
     let Route::Proxy(proxy) = parsed.route else { return };
     assert_eq!(proxy.cluster, cluster);
 
-    let sent = forwarded(&uri, proxy.remainder);
+    let sent = forwarded(&uri, proxy.prefix.len());
     let (path, query) = sent.split_once('?').map_or((&*sent, None), |(path, query)| (path, Some(query)));
     // net/http answers 400 before anything is done.
     let Some(decoded) = request_info::decoded(path) else {

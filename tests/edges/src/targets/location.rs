@@ -1,7 +1,8 @@
 //! Any redirect of a member: what is told to clients stays on the hub and below the proxy path, for
 //! browsers too.
 //!
-//! Input: one byte (bit 0: the member has a base path), then `Location`.
+//! Input: one byte (bit 0: the member has a base path; the others choose in which dialect it was
+//! asked for), then `Location`.
 
 mod browser;
 
@@ -35,11 +36,16 @@ pub const WORDS: &[&str] = &[
     "[::1]",
 ];
 
+/// The paths of a proxied member.
+const PREFIXES: [&str; 3] =
+    ["/apis/cluster.core.oam.dev/v1alpha1/clustergateways/c1/proxy", "/clusters/c1", "/clusters/root:c1"];
+
 pub fn check(input: &[u8]) {
     let Some((first, location)) = input.split_first() else { return };
     let base_path = if first & 1 == 0 { "" } else { "/base" };
-    let Some(told) = gateway::edges::redirected(location, base_path) else { return };
-    let (authority, path) = browser::followed(&told);
+    let prefix = PREFIXES[usize::from(first >> 1) % PREFIXES.len()];
+    let Some(told) = gateway::edges::redirected(prefix, location, base_path) else { return };
+    let (authority, path) = browser::followed(&told, prefix);
     assert_eq!(authority, "hub", "{told:?}");
-    assert!(path.starts_with(&format!("{}/", browser::PREFIX)), "{told:?} leads to {path}");
+    assert!(path.starts_with(&format!("{prefix}/")), "{told:?} leads to {path}");
 }

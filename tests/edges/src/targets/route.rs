@@ -5,7 +5,7 @@
 //! Input: one byte for the method, then `path?query`.
 
 use api::access::{Attributes, Verb};
-use api::route::{MemberRequest, RawRequest, Route, parse};
+use api::route::{Dialect, Dialects, MemberRequest, RawRequest, Route, parse};
 use http::Method;
 
 const METHODS: [Method; 8] = [
@@ -49,13 +49,14 @@ pub fn check(input: &[u8]) {
     let (path, query) = text.split_once('?').map_or((text, None), |(path, query)| (path, Some(query)));
     let method = &METHODS[usize::from(*first) % METHODS.len()];
     let upgrade = first & 0x80 != 0;
-    let parsed = parse(RawRequest { method, path, query, upgrade: upgrade.then_some(Verb::Create) });
+    let dialects = Dialects::default();
+    let parsed = parse(RawRequest { method, path, query, upgrade: upgrade.then_some(Verb::Create), dialects });
     check_label(method, path, query, upgrade);
     let Route::Proxy(proxy) = parsed.route else { return };
 
     let prefix = format!("/apis/cluster.core.oam.dev/v1alpha1/clustergateways/{}/proxy", proxy.cluster);
-    let (head, remainder) = path.split_at(proxy.remainder);
-    assert_eq!(head, prefix);
+    assert_eq!((proxy.dialect, proxy.prefix), (Dialect::Native, &*prefix));
+    let remainder = &path[prefix.len()..];
     assert!(remainder.is_empty() || remainder.starts_with('/'));
     let decoded: Vec<u8> = percent_encoding::percent_decode_str(remainder).collect();
     for segment in decoded.split(|byte| matches!(byte, b'/' | b'\\')) {

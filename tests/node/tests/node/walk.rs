@@ -11,6 +11,10 @@ use node_tests::load::{self, Load};
 use node_tests::operator::Operator;
 use node_tests::prometheus::Prometheus;
 
+use crate::started::part;
+
+const README: &str = include_str!("../../../../README.md");
+
 const LIMIT: Duration = Duration::from_mins(1);
 /// Where `join` puts agents and accounts on members.
 const NAMESPACE: &str = "cluster-gateway";
@@ -41,14 +45,22 @@ pub(crate) fn walk(lab: &Lab) -> Result<()> {
     lab.hide_member(false)
 }
 
+/// One of the README's first commands, said of this place.
+fn first(number: usize) -> Result<String> {
+    let mut commands = part(README, "Two commands, ", "![Half a minute", "sh")?;
+    ensure!(commands.len() == 3, "{commands:?}");
+    Ok(commands.swap_remove(number))
+}
+
 // === impl Walk ===
 
 impl Walk<'_> {
+    /// By the README's first commands, of which this is the first; and then for agents too.
     fn install(&self) -> Result<()> {
-        let (gateway, server) = (repository("cluster-gateway"), repository("tunnel-server"));
+        self.operator.run(&first(0)?)?;
+        let server = repository("tunnel-server");
         self.operator.run(&format!(
-            "kubectl clusters install --chart charts/cluster-gateway --set image.repository={gateway} \
-             --set tunnel.server.enabled=true --set tunnel.server.image.repository={server}"
+            "kubectl clusters install --set tunnel.server.enabled=true,tunnel.server.image.repository={server}"
         ))?;
         // The hub looks every few seconds at an API that it could not use.
         wait::until("the hub to use the API", LIMIT, || {
@@ -59,8 +71,11 @@ impl Walk<'_> {
     }
 
     fn join(&self) -> Result<()> {
-        let joined = self.operator.run("kubectl clusters join berlin --rights view -l env=prod")?;
+        let joined = self.operator.run(&first(1)?)?;
         ensure!(joined.contains("berlin joined: it answers the gateway"), "{joined}");
+        // The second screen shows her own pods.
+        let pods = self.operator.run(&first(2)?)?;
+        ensure!(pods.starts_with("CLUSTER") && pods.contains("cluster-gateway-"), "{pods}");
         // Nobody can dial the other one. What this leaves, the next one completes.
         let unreached = self.operator.ended("join oslo --rights view -l env=prod --wait 2s", 1)?.stderr;
         ensure!(unreached.contains("oslo is registered, but") && unreached.contains("remedy:"), "{unreached}");
@@ -70,7 +85,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// All at a glance: the second screen shows her own pods.
+    /// All at a glance.
     fn look(&self) -> Result<()> {
         wait::until("both agents", LIMIT, || {
             let listed = self.operator.run("kubectl clusters list")?;

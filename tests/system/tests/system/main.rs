@@ -7,6 +7,7 @@ mod audit;
 mod circuit;
 mod clusters;
 mod contract;
+mod dialects;
 mod documents;
 mod dynamic;
 mod faults;

@@ -8,6 +8,8 @@ mod headers;
 mod heads;
 mod paths;
 
+pub(crate) use self::paths::{DOTTED, TARGETS};
+
 use system_tests::prelude::*;
 
 /// A member that says 200 to everything.

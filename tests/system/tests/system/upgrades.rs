@@ -11,19 +11,19 @@ mod rights;
 mod websocket;
 
 use ::bytes::Bytes;
-use kit::client::{H1Connection, H1Head};
+use kit::client::{Client, H1Connection, H1Head};
 use system_tests::{ADMIN, Answer, CLUSTER, Testbed, proxied};
 
 /// Path and query of an exec.
-const EXEC: &str = "/api/v1/namespaces/ns/pods/p/exec?command=sh&stdin=true&stdout=true";
+pub(crate) const EXEC: &str = "/api/v1/namespaces/ns/pods/p/exec?command=sh&stdin=true&stdout=true";
 /// The protocol of kubectl's fallback.
-const SPDY: &str = "SPDY/3.1";
+pub(crate) const SPDY: &str = "SPDY/3.1";
 
 /// A request head as a raw member received it.
 #[derive(Debug)]
-struct Head {
+pub(crate) struct Head {
     /// Method, target and version.
-    line: String,
+    pub(crate) line: String,
     /// Names in lower case.
     headers: Vec<(String, String)>,
 }
@@ -31,7 +31,7 @@ struct Head {
 // === impl Head ===
 
 impl Head {
-    fn parse(raw: &Bytes) -> Self {
+    pub(crate) fn parse(raw: &Bytes) -> Self {
         let text = std::str::from_utf8(raw).expect("the head is ASCII");
         let mut lines = text.trim_end().split("\r\n");
         let line = lines.next().expect("a request line").to_owned();
@@ -43,7 +43,7 @@ impl Head {
     }
 
     /// The values of all lines of a header, in order.
-    fn values(&self, name: &str) -> Vec<&str> {
+    pub(crate) fn values(&self, name: &str) -> Vec<&str> {
         self.headers.iter().filter(|(found, _)| found == name).map(|(_, value)| value.as_str()).collect()
     }
 
@@ -60,7 +60,18 @@ async fn upgrade_as(
     protocol: &str,
     headers: &[(&str, &str)],
 ) -> (H1Connection, H1Head) {
-    let mut connection = testbed.client().h1().await.expect("the gateway accepts connections");
+    upgrade_over(&testbed.client(), token, (method, target), protocol, headers).await
+}
+
+/// As [`upgrade_as`], by a client of any port.
+pub(crate) async fn upgrade_over(
+    client: &Client,
+    token: &str,
+    (method, target): (&str, &str),
+    protocol: &str,
+    headers: &[(&str, &str)],
+) -> (H1Connection, H1Head) {
+    let mut connection = client.h1().await.expect("the gateway accepts connections");
     let authorization = format!("Bearer {token}");
     let headers = [&[("Authorization", authorization.as_str())], headers].concat();
     let head = connection.upgrade(method, target, protocol, &headers).await.expect("an answer to the upgrade request");
@@ -80,7 +91,7 @@ async fn exec(testbed: &Testbed) -> H1Connection {
 }
 
 /// The whole answer to an upgrade that was refused; asserts that the connection is closed after it.
-async fn refusal((mut connection, head): (H1Connection, H1Head)) -> Answer {
+pub(crate) async fn refusal((mut connection, head): (H1Connection, H1Head)) -> Answer {
     assert_ne!(head.status, 101);
     let body = connection.body().await.expect("a whole body");
     assert_eq!(head.header("connection"), Some("close"), "{head:?}");

@@ -1,11 +1,8 @@
 //! Where a browser on the hub goes, as the WHATWG URL Standard has it for an `https` base (basic
 //! URL parser; its states are the steps below). By the standard, and not by the gateway's code.
 
-/// The path of the proxied member.
-pub(super) const PREFIX: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/c1/proxy";
-
-/// Authority and path that `location` leads to from a page below [`PREFIX`].
-pub(super) fn followed(location: &str) -> (String, String) {
+/// Authority and path that `location` leads to from a page below `prefix`.
+pub(super) fn followed(location: &str, prefix: &str) -> (String, String) {
     let text: String = location.trim_matches(|c: char| c <= ' ').chars().filter(|c| !"\t\n\r".contains(*c)).collect();
     let slash = |c: char| c == '/' || c == '\\';
     let scheme = text.split_once(':').filter(|(scheme, _)| {
@@ -21,7 +18,7 @@ pub(super) fn followed(location: &str) -> (String, String) {
         None => ("hub".into(), text),
     };
     let path = rest.split(['?', '#']).next().unwrap_or_default();
-    let base = if authority == "hub" { format!("{PREFIX}/dir/page") } else { "/".to_owned() };
+    let base = if authority == "hub" { format!("{prefix}/dir/page") } else { "/".to_owned() };
     let mut segments: Vec<&str> = if path.starts_with(slash) { Vec::new() } else { base[1..].split('/').collect() };
     segments.pop();
     let path = path.strip_prefix(slash).unwrap_or(path);
@@ -52,6 +49,8 @@ fn authority_of(rest: &str) -> (String, String) {
 mod tests {
     use super::*;
 
+    const PREFIX: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/c1/proxy";
+
     #[test]
     fn the_tests_browser_goes_where_browsers_go() {
         for (location, authority, path) in [
@@ -62,7 +61,7 @@ mod tests {
             ("https:\\\\evil", "evil", "/"),
             ("/a/..", "hub", "/"),
         ] {
-            assert_eq!(followed(location), (authority.to_owned(), path.to_owned()), "{location:?}");
+            assert_eq!(followed(location, PREFIX), (authority.to_owned(), path.to_owned()), "{location:?}");
         }
     }
 }

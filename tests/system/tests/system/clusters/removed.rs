@@ -40,20 +40,38 @@ async fn counted(testbed: &Testbed) -> u64 {
 }
 
 #[tokio::test]
-async fn an_open_exec_does_not_keep_the_connections_of_a_removed_cluster() {
-    let member = member(MemberOptions::default()).await;
+async fn the_streams_of_a_removed_cluster_end_over_http_2() {
+    streams_end(MemberOptions::default()).await;
+}
+
+#[tokio::test]
+async fn the_streams_of_a_removed_cluster_end_over_http_1() {
+    streams_end(MemberOptions { alpn: &["http/1.1"], ..MemberOptions::default() }).await;
+}
+
+/// A watch and an exec: they go on with another token, and end with the registration.
+async fn streams_end(options: MemberOptions) {
+    let member = member(options).await;
     member.on("/exec", |_| Reply::upgrade_echo("websocket"));
+    let mut watches = member.streams("/watch");
     let testbed = Testbed::with(&member).await;
-    assert_eq!(testbed.get(&proxied(CLUSTER, PATH)).await.status, 200);
+    let connection = testbed.connect(Http::H2).await;
+    let watch = connection.open_beside("GET", &proxied(CLUSTER, "/watch?watch=1")).await.expect("a head");
+    let (_, events) = watches.next().await;
     let mut exec = testbed.client().h1().await.expect("the gateway accepts connections");
     let bearer = format!("Bearer {ADMIN}");
     let headers = [("Authorization", bearer.as_str())];
     let head = exec.upgrade("GET", &proxied(CLUSTER, "/exec"), "websocket", &headers).await.expect("an answer");
     assert_eq!(head.status, 101);
-    // The member does not count what it upgraded.
-    eventually(WAIT, || member.connections_open() == 1).await;
-    testbed.unregister(CLUSTER);
-    eventually(WAIT, || member.connections_open() == 0).await;
+    testbed.register(CLUSTER, super::secret(&member, "another"));
+    let is_another =
+        || member.requests().last().is_some_and(|one| one.header("authorization") == Some("Bearer another"));
+    testbed.until(EFFECTIVE, &proxied(CLUSTER, PATH), |_| is_another()).await;
     exec.send("still here").await.expect("taken");
     assert_eq!(exec.read_exact(10).await.expect("the exec goes on"), "still here");
+    testbed.unregister(CLUSTER);
+    within(WAIT, "the end of the watch", events.gone()).await;
+    assert!(within(WAIT, "the end of the exec", exec.read_exact(1)).await.is_err());
+    eventually(WAIT, || member.connections_open() == 0).await;
+    drop(watch);
 }

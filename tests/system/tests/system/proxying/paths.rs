@@ -9,7 +9,7 @@ across_versions!(every_method_arrives, paths_and_queries_arrive_byte_for_byte);
 across_http!(dot_segments_are_refused_in_every_spelling, what_only_looks_like_the_proxy_path_is_not_found);
 
 /// What a client may ask of a member: nothing of it is decoded, cleaned, sorted or collapsed.
-const TARGETS: &[&str] = &[
+pub(crate) const TARGETS: &[&str] = &[
     "/",
     "/api/v1/pods",
     "/api/v1/namespaces/a%2Fb/pods/",
@@ -32,7 +32,7 @@ const TARGETS: &[&str] = &[
 ];
 
 /// Every spelling of a `.` or `..` segment that some server or intermediary would take for one.
-const DOTTED: &[&str] = &[
+pub(crate) const DOTTED: &[&str] = &[
     "/..",
     "/.",
     "/../secrets",

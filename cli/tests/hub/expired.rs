@@ -1,0 +1,121 @@
+//! Credentials that were good once: tokens that an API server signed, and whose time is over.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context as _, Result, anyhow, ensure};
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hub_tests::control_plane::ApiServer;
+use hub_tests::hub::{MemberSecret, SECRET_NAMESPACE};
+use hub_tests::kubeconfig::Credential;
+use hub_tests::testbed::{ALL_VERBS, CLUSTER, Testbed};
+use hub_tests::wait;
+use libtest_mimic::Trial;
+use serde_json::{Value, json};
+
+use crate::fixture::{Fixture, beside, clusters, clusters_as, ended, hub_user, is_void, joining, member, test};
+
+const LIMIT: Duration = Duration::from_secs(30);
+/// Since when a token is void, and how long others are good, in seconds.
+const HOUR: i64 = 3600;
+
+pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
+    vec![
+        test(fixture, "expired::one's own token for the hub, and the second try", of_hub),
+        test(fixture, "expired::one's own token for a member, and the second try", of_member),
+        test(fixture, "expired::a registered token, and what gives it another", registered),
+    ]
+}
+
+/// `token` of the API server called `name`, as it would have issued it to end in so many seconds.
+fn ending(testbed: &Testbed, name: &str, token: &str, seconds: i64) -> Result<String> {
+    let mut parts = token.split('.');
+    let (head, claims) = parts.next().zip(parts.next()).context("a JWT")?;
+    let mut claims: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims)?)?;
+    let now = i64::try_from(SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs())?;
+    for (claim, time) in [("iat", now - 2 * HOUR), ("nbf", now - 2 * HOUR), ("exp", now + seconds)] {
+        claims[claim] = json!(time);
+    }
+    let signed = format!("{head}.{}", URL_SAFE_NO_PAD.encode(claims.to_string()));
+    let pem = std::fs::read(testbed.launcher().file(&format!("{name}-service-accounts.key")))?;
+    let (_, pem) = x509_parser::pem::parse_x509_pem(&pem).map_err(|error| anyhow!("no PEM: {error}"))?;
+    let key = RsaKeyPair::from_pkcs8(&pem.contents).map_err(|error| anyhow!("no key: {error}"))?;
+    let mut signature = vec![0; key.public_modulus_len()];
+    key.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), signed.as_bytes(), &mut signature)
+        .map_err(|_| anyhow!("no signature"))?;
+    Ok(format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature)))
+}
+
+/// One that is good and one whose time is over, which differ in nothing else.
+fn pair(testbed: &Testbed, server: &ApiServer, name: &str, token: &str) -> Result<[String; 2]> {
+    let [good, expired] = [HOUR, -HOUR].map(|seconds| ending(testbed, name, token, seconds));
+    let (good, expired, admin) = (good?, expired?, server.kubectl());
+    ensure!(!is_void(&admin, &good)? && is_void(&admin, &expired)?, "not for its time");
+    Ok([good, expired])
+}
+
+fn of_hub(testbed: &Testbed) -> Result<()> {
+    let token = testbed.hub.create_user("cli-expired", &[CLUSTER], ALL_VERBS)?;
+    let [good, expired] = pair(testbed, &testbed.hub.server, "hub", &token)?;
+    let program = clusters_as(testbed, &hub_user(testbed, "expired", &expired)?);
+    let join = format!("join bergen {} --rights view", joining(testbed));
+    for line in ["list", "check", "probe member", "get pods --all", "rotate member", "detach member --yes", &join] {
+        let told = ended(&program, line, 3)?.stderr;
+        ensure!(told.contains("Unauthorized"), "`{line}`: {told}");
+        ensure!(told.contains("remedy: renew the credential in your kubeconfig"), "`{line}`: {told}");
+    }
+    let program = clusters_as(testbed, &hub_user(testbed, "expired", &good)?);
+    ended(&program, &format!("get namespaces {CLUSTER}"), 0).map(drop)
+}
+
+fn of_member(testbed: &Testbed) -> Result<()> {
+    let server = &testbed.member.server;
+    let token = testbed.member.create_admin("cli-bergen")?;
+    let [good, expired] = pair(testbed, server, "member", &token)?;
+    let line = |token: String| -> Result<String> {
+        let kubeconfig = server.kubeconfig("cli-bergen", Credential::Token(token))?;
+        let member = format!("--member-kubeconfig {} --endpoint {}", kubeconfig.display(), server.url());
+        Ok(format!("join bergen {member} --rights view --account-namespace cli-bergen-ns"))
+    };
+    let program = clusters(testbed);
+    let told = ended(&program, &line(expired)?, 1)?.stderr;
+    ensure!(told.contains("member: ") && told.contains("Unauthorized"), "{told}");
+    ensure!(told.contains("remedy: renew the credential for the member in your kubeconfig"), "{told}");
+    ensure!(!server.kubectl().ok("get namespaces -o name")?.contains("cli-bergen-ns"), "something was made");
+    ended(&program, &line(good)?, 0)?;
+    ended(&program, &format!("detach bergen {} --yes", member(testbed)), 0).map(drop)
+}
+
+/// The cluster is refused at once, and told apart from one that is away.
+fn registered(testbed: &Testbed) -> Result<()> {
+    let server = &testbed.member.server;
+    let token = testbed.member.create_admin("cli-drammen")?;
+    let [_, expired] = pair(testbed, server, "member", &token)?;
+    testbed.hub.register_member("drammen", &MemberSecret::with_token(server, &expired))?;
+    let program = clusters(testbed);
+    let listed: Value = serde_json::from_str(&ended(&program, "list -o json", 0)?.stdout)?;
+    let row = listed["clusters"].as_array().and_then(|rows| rows.iter().find(|row| row["name"] == "drammen"));
+    let row = row.context("a row")?;
+    ensure!(row["status"] == "CredentialRefused" && row["credentialExpiresIn"] == "expired", "{row}");
+    let probed = ended(&program, "probe drammen", 1)?;
+    ensure!(probed.stdout.contains("✗ credential") && probed.stderr.contains("`join drammen`"), "{probed:?}");
+    let checked = ended(&program, "check drammen", 1)?.stdout;
+    ensure!(checked.contains("✗ drammen: its credential has expired"), "{checked}");
+    // It has no account that could be given another token: a join makes one.
+    let unrotated = ended(&program, "rotate drammen", 2)?.stderr;
+    ensure!(unrotated.contains("`kubectl clusters join drammen --rights …`"), "{unrotated}");
+    // What the Secret does not say of the member, the member cannot say either now.
+    let join = format!("join drammen {} --rights view --account-namespace cli-drammen", joining(testbed));
+    let taken = ended(&program, &join, 2)?.stderr;
+    ensure!(taken.contains("does not answer which it is") && taken.contains("detach drammen"), "{taken}");
+    ended(&program, "detach drammen --yes", 0)?;
+    ended(&program, &join, 0)?;
+    ended(&clusters_as(testbed, &beside(testbed, "drammen", server)?), "detach drammen --yes", 0)?;
+    wait::until_true("its Secret to be gone", LIMIT, || {
+        let hub = testbed.hub.server.kubectl();
+        Ok(!hub.ok(&format!("get secrets -n {SECRET_NAMESPACE} -o name"))?.contains("drammen"))
+    })
+}

@@ -1,0 +1,152 @@
+//! Ctrl-C in the middle of what has more than one step, and a second try that works.
+
+use std::net::TcpListener;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use hub_tests::hub::SECRET_NAMESPACE;
+use hub_tests::kubectl::Kubectl;
+use hub_tests::testbed::Testbed;
+use hub_tests::{ports, wait};
+use kit::process::LoggedProcess;
+use libtest_mimic::Trial;
+use serde_json::json;
+
+use crate::fixture::{Fixture, clusters, ended, joining, member, test};
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
+    vec![
+        test(fixture, "interrupted::a rotate that waits, and the second try", rotate),
+        test(fixture, "interrupted::a rename whose cluster does not answer, and the second try", rename),
+        test(fixture, "interrupted::a detach half way, and the second try", detach),
+    ]
+}
+
+/// A cluster that is joined for one test.
+struct Joined<'a> {
+    testbed: &'a Testbed,
+    program: Kubectl,
+    cluster: &'static str,
+}
+
+// === impl Joined ===
+
+impl<'a> Joined<'a> {
+    fn new(testbed: &'a Testbed, cluster: &'static str) -> Result<Self> {
+        let joined = Self { testbed, program: clusters(testbed), cluster };
+        let line = format!("join {cluster} {} --rights view --account-namespace cli-{cluster}", joining(testbed));
+        ended(&joined.program, &line, 0)?;
+        Ok(joined)
+    }
+
+    fn start(&self, line: &str) -> LoggedProcess {
+        let mut command = Command::new(&self.program.binary);
+        command.args(line.split_whitespace()).env("KUBECONFIG", &self.program.kubeconfig);
+        LoggedProcess::start(&mut command)
+    }
+
+    /// As a person does it who has seen enough.
+    fn interrupt(mut running: LoggedProcess) -> Result<()> {
+        running.signal("INT");
+        let told = running.text_with("interrupted: what was made stays");
+        ensure!(told.contains("run the same command again"), "{told}");
+        ensure!(running.ended().code() == Some(130), "the code of shells for Ctrl-C");
+        Ok(())
+    }
+
+    fn works(&self) -> Result<()> {
+        ended(&self.program, &format!("get pods {}", self.cluster), 0).map(drop)
+    }
+
+    fn tokens(&self) -> Result<usize> {
+        let list = "--field-selector type=kubernetes.io/service-account-token -o name";
+        let listed = self.testbed.member.server.kubectl().ok(&format!("get secrets -n cli-{} {list}", self.cluster))?;
+        Ok(listed.lines().count())
+    }
+
+    fn detached(&self, name: &str) -> Result<()> {
+        ended(&self.program, &format!("detach {name} {} --yes", member(self.testbed)), 0)?;
+        self.nothing_left()
+    }
+
+    fn nothing_left(&self) -> Result<()> {
+        let (hub, admin) = (self.testbed.hub.server.kubectl(), self.testbed.member.server.kubectl());
+        wait::until_true("hub and member to be as they were", LIMIT, || {
+            let hub = hub.ok(&format!("get secrets -n {SECRET_NAMESPACE} -o name"))?;
+            let member = admin.ok("get clusterrolebindings,namespaces -o name")?;
+            Ok(!hub.contains(self.cluster) && !member.contains(self.cluster))
+        })
+    }
+}
+
+/// Both tokens are good then: the next one ends both.
+fn rotate(testbed: &Testbed) -> Result<()> {
+    let joined = Joined::new(testbed, "molde")?;
+    let line = |grace: &str| format!("rotate molde {} --grace {grace}", member(testbed));
+    let running = joined.start(&line("1m"));
+    running.text_with("a new token, registered");
+    Joined::interrupt(running)?;
+    joined.works()?;
+    ensure!(joined.tokens()? == 2, "{} tokens", joined.tokens()?);
+    let rotated = ended(&joined.program, &line("1s"), 0)?.stdout;
+    ensure!(rotated.contains("molde: rotated, 2 old tokens ended"), "{rotated}");
+    joined.works()?;
+    ensure!(joined.tokens()? == 1, "{} tokens", joined.tokens()?);
+    joined.detached("molde")
+}
+
+/// Both names are there then; the old one answers as before.
+fn rename(testbed: &Testbed) -> Result<()> {
+    let joined = Joined::new(testbed, "narvik")?;
+    let hub = testbed.hub.server.kubectl();
+    let lead = |url: &str| -> Result<()> {
+        let patch = json!({"stringData": {"endpoint": url}});
+        hub.args(["patch", "secret", "narvik", "-n", SECRET_NAMESPACE, "-p", &patch.to_string()]).run()?.success()?;
+        Ok(())
+    };
+    lead(&format!("https://127.0.0.1:{}", ports::free()?))?;
+    let running = joined.start("rename narvik narvik-1");
+    let there = || hub.ok(&format!("get secret narvik-1 -n {SECRET_NAMESPACE} -o name"));
+    wait::until("the new name", LIMIT, there)?;
+    Joined::interrupt(running)?;
+    hub.ok(&format!("get secret narvik -n {SECRET_NAMESPACE} -o name"))?;
+    lead(&testbed.member.server.url())?;
+    wait::until("the cluster to answer again", LIMIT, || joined.works())?;
+    ended(&joined.program, "rename narvik narvik-1", 0)?;
+    let listed = ended(&joined.program, "list --no-probe -o name", 0)?.stdout;
+    let names: Vec<_> = listed.lines().filter(|name| name.starts_with("narvik")).collect();
+    ensure!(names == ["narvik-1"], "{listed}");
+    ended(&joined.program, "get pods narvik-1", 0)?;
+    joined.detached("narvik-1")
+}
+
+/// The member's part is gone then, and the hub's is not: an admission webhook that says nothing
+/// holds its deletion up.
+fn detach(testbed: &Testbed) -> Result<()> {
+    let joined = Joined::new(testbed, "larvik")?;
+    ended(&joined.program, "label larvik cli-held=yes", 0)?;
+    let (hub, silent) = (testbed.hub.server.kubectl(), TcpListener::bind("127.0.0.1:0")?);
+    let rule = json!({"apiGroups": [""], "apiVersions": ["v1"], "operations": ["DELETE"], "resources": ["secrets"]});
+    let hook = json!({"name": "held.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"],
+        "failurePolicy": "Fail", "timeoutSeconds": 30, "rules": [rule],
+        "objectSelector": {"matchLabels": {"cli-held": "yes"}},
+        "clientConfig": {"url": format!("https://{}/", silent.local_addr()?)}});
+    let configuration = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "cli-held"}, "webhooks": [hook]});
+    hub.apply(&configuration.to_string())?;
+    let delete = format!("delete secret larvik -n {SECRET_NAMESPACE} --dry-run=server --request-timeout=1s");
+    wait::until_true("deletions to be held up", LIMIT, || Ok(hub.args(delete.split(' ')).run()?.status != 0))?;
+    let line = format!("detach larvik {} --yes", member(testbed));
+    let running = joined.start(&line);
+    running.text_with("ClusterRoleBinding cluster-gateway:larvik on the member: removed");
+    Joined::interrupt(running)?;
+    hub.ok("delete validatingwebhookconfiguration cli-held")?;
+    hub.ok(&format!("get secret larvik -n {SECRET_NAMESPACE} -o name"))?;
+    wait::until("deletions to be taken again", LIMIT, || hub.ok(&delete))?;
+    ended(&joined.program, &line, 0)?;
+    joined.nothing_left()
+}

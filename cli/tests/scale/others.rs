@@ -1,0 +1,70 @@
+//! How much of the machine others take: a time is a measure of the program only where nothing else
+//! runs.
+
+use std::collections::HashMap;
+use std::fs;
+
+use anyhow::{Context as _, Result};
+
+/// CPU time at one moment, in ticks (proc(5)).
+pub struct Moment {
+    /// Of all processors, idle or not.
+    all: u64,
+    busy: u64,
+    /// Of this process and all that it started.
+    own: u64,
+}
+
+/// What a process took, and whose child it is.
+struct Process {
+    parent: u32,
+    ticks: u64,
+}
+
+// === impl Moment ===
+
+impl Moment {
+    pub fn now() -> Result<Self> {
+        let text = fs::read_to_string("/proc/stat")?;
+        let line =
+            text.lines().next().and_then(|line| line.strip_prefix("cpu ")).context("no line of all processors")?;
+        let ticks: Vec<u64> = line.split_whitespace().take(8).map(str::parse).collect::<Result<_, _>>()?;
+        let all = ticks.iter().sum();
+        // The fourth and the fifth are those of idle processors.
+        let idle: u64 = ticks.iter().skip(3).take(2).sum();
+        Ok(Self { all, busy: all - idle, own: own()? })
+    }
+
+    /// The part of the machine that others have taken since, from 0 to 1.
+    #[allow(clippy::cast_precision_loss, reason = "ticks of minutes")]
+    pub fn others(&self) -> Result<f64> {
+        let now = Self::now()?;
+        let others = (now.busy - self.busy).saturating_sub(now.own.saturating_sub(self.own));
+        Ok(others as f64 / (now.all - self.all).max(1) as f64)
+    }
+}
+
+/// Those that ended are in the count of whoever waited for them.
+fn own() -> Result<u64> {
+    let processes: HashMap<u32, Process> = fs::read_dir("/proc")?
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter_map(|id| Some((id, process(id)?)))
+        .collect();
+    let is_own = |id: u32| {
+        let mut above = Some(id);
+        while let Some(id) = above.filter(|id| *id != std::process::id()) {
+            above = processes.get(&id).map(|process| process.parent);
+        }
+        above.is_some()
+    };
+    Ok(processes.iter().filter(|(id, _)| is_own(**id)).map(|(_, process)| process.ticks).sum())
+}
+
+/// `None`: it has just ended.
+fn process(id: u32) -> Option<Process> {
+    let text = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    // The name before it may hold anything.
+    let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
+    let ticks = fields.get(11..15)?.iter().map(|field| field.parse::<u64>().ok()).sum::<Option<u64>>()?;
+    Some(Process { parent: fields.get(1)?.parse().ok()?, ticks })
+}

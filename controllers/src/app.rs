@@ -1,0 +1,119 @@
+//! Wiring: everything is built in order, then it runs while this replica leads, then it ends.
+
+mod engine;
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use kube::Client;
+use net::process;
+use net::runtime::{BackgroundRuntime, block_on, builder};
+use prometheus_client::registry::Registry;
+use telemetry::admin::{Endpoint, Probes};
+use telemetry::readiness::Readiness;
+use tokio_util::sync::CancellationToken;
+
+use crate::admin::{self, CONDITIONS};
+use crate::args::{self, Config};
+use crate::metrics::Metrics;
+use crate::reports::Reports;
+
+/// How we call ourselves to hubs.
+const PROGRAM: &str = concat!("cluster-gateway-controllers/", env!("CARGO_PKG_VERSION"));
+/// For a write that is on its way when we are asked to end, and to give up the Lease.
+const LAST_CALLS: Duration = Duration::from_secs(6);
+/// What cannot be interrupted: name look-ups.
+const LAST_MOMENT: Duration = Duration::from_millis(500);
+
+/// Running controllers. Dropping them stops them at once: the Lease is left to run out.
+pub struct Controllers {
+    admin: Endpoint,
+    readiness: Readiness,
+    end: CancellationToken,
+    work: tokio::task::JoinHandle<()>,
+    /// The last field: the others live on it.
+    runtime: BackgroundRuntime,
+}
+
+// === impl Controllers ===
+
+impl Controllers {
+    /// Starts from command-line arguments, the program's name first. May be called inside or
+    /// outside an async runtime, since it brings its own.
+    pub fn start<I, T>(arguments: I) -> anyhow::Result<Self>
+    where
+        I: IntoIterator<Item = T>,
+        T: Into<OsString> + Clone,
+    {
+        Self::assemble(Config::new(&args::parse_from(arguments)?)?, runtime()?)
+    }
+
+    /// Runs as the process's only purpose: until SIGTERM or SIGINT. A second signal ends the
+    /// process at once.
+    pub fn run(config: Config) -> anyhow::Result<()> {
+        let runtime = runtime()?;
+        let signals = process::watch_signals(runtime.handle()).context("cannot watch for signals")?;
+        let controllers = Self::assemble(config, runtime)?;
+        process::until_signalled(controllers.runtime.handle(), signals, || ())?;
+        controllers.stop()
+    }
+
+    fn assemble(config: Config, runtime: BackgroundRuntime) -> anyhow::Result<Self> {
+        let handle = runtime.handle();
+        let mut registry = Registry::default();
+        let reports = Arc::new(Reports::default());
+        let metrics = Metrics::register(&mut registry, Arc::clone(&reports));
+        let readiness = Readiness::default();
+        let probes = Probes {
+            readiness: readiness.clone(),
+            conditions: CONDITIONS,
+            metrics: telemetry::metrics::Metrics::new(registry),
+        };
+        let admin = admin::start(config.admin_listen, probes, Arc::clone(&reports), handle)?;
+        let (hub, karmada) = clients(&config, &runtime)?;
+        tracing::info!(
+            sources = ?config.sources, namespace = config.secret_namespace, admin = %admin.address(), "running"
+        );
+        let end = CancellationToken::new();
+        let engine = engine::Engine { config, hub, karmada, reports, metrics };
+        let work = handle.spawn(engine.run(end.clone()));
+        Ok(Self { admin, readiness, end, work, runtime })
+    }
+
+    /// Where the admin endpoint listens: the port is the real one even if 0 was asked for.
+    pub fn admin_address(&self) -> SocketAddr {
+        self.admin.address()
+    }
+
+    /// Ends as SIGTERM does: gives up the Lease, and returns when everything has ended.
+    pub fn stop(self) -> anyhow::Result<()> {
+        let Self { admin, readiness, end, work, runtime } = self;
+        let not_ready = readiness.block("shutdown");
+        end.cancel();
+        let ended = process::drained(runtime.handle(), work, LAST_CALLS);
+        let _ = runtime.end(2 * LAST_MOMENT);
+        drop((admin, not_ready));
+        ended?.context("the controllers ended unasked")
+    }
+}
+
+fn runtime() -> anyhow::Result<BackgroundRuntime> {
+    BackgroundRuntime::start(builder(1), "controllers", LAST_MOMENT).context("cannot start a runtime")
+}
+
+/// Of the hub, and of Karmada's control plane.
+fn clients(config: &Config, runtime: &BackgroundRuntime) -> anyhow::Result<(Client, Client)> {
+    let (hub, karmada) = (config.kubeconfig.clone(), config.karmada_kubeconfig.clone());
+    let both = block_on(runtime.handle(), async move {
+        let hub = hub::client::client(hub.as_deref(), PROGRAM).await?;
+        let karmada = match karmada {
+            Some(path) => hub::client::client(Some(&path), PROGRAM).await?,
+            None => hub.clone(),
+        };
+        Ok::<_, hub::client::HubClientError>((hub, karmada))
+    })?;
+    both.context("the hub")
+}

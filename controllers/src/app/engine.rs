@@ -1,0 +1,123 @@
+//! What runs while this replica leads: the sources' feeds, and the registrar that they tell.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use hub::election::{Election, Identity, Leading, Timing};
+use kube::Client;
+use prometheus_client::metrics::gauge::Gauge;
+use tokio_util::sync::CancellationToken;
+
+use crate::args::Config;
+use crate::events::Events;
+use crate::feed::Feed;
+use crate::holders;
+use crate::metrics::Metrics;
+use crate::registrar::{self, FeedState, MayWrite, Registrar};
+use crate::reports::Reports;
+use crate::secrets::Secrets;
+use crate::sources::{self, Source};
+use crate::wakes::Wakes;
+
+/// Name of the Lease, in the namespace of the Secrets.
+const LEASE: &str = "cluster-gateway-controllers";
+
+pub struct Engine {
+    pub config: Config,
+    pub hub: Client,
+    pub karmada: Client,
+    pub reports: Arc<Reports>,
+    pub metrics: Metrics,
+}
+
+/// A gauge that is 1 until this is dropped.
+struct Sign<'a>(&'a Gauge);
+
+// === impl Engine ===
+
+impl Engine {
+    /// Writes while it leads, until `end`.
+    pub async fn run(self, end: CancellationToken) {
+        let end = end.cancelled();
+        if !self.config.leader_elect {
+            tokio::select! {
+                () = self.lead(Arc::new(|| Duration::MAX)) => {}
+                () = end => {}
+            }
+            return;
+        }
+        let (namespace, identity) = (&self.config.secret_namespace, Identity::of_this_process());
+        let mut election = Election::new(self.hub.clone(), namespace, LEASE, identity, Timing::default());
+        let lead = |leading: Leading| self.lead(Arc::new(move || leading.remaining()));
+        election.run(end, lead).await;
+    }
+
+    /// Everything that writes. It knows nothing of what ran before it: the hub has it all.
+    async fn lead(&self, may_write: MayWrite) {
+        let _sign = Sign::show(&self.metrics.leader);
+        self.reports.clear();
+        let (known, feeds) = self.sources();
+        let events = Events::start(self.hub.clone(), self.metrics.events_left_out.clone());
+        let secrets = Secrets::new(self.hub.clone(), &self.config.secret_namespace);
+        let told = (Arc::clone(&self.reports), self.metrics.clone());
+        let limit = self.config.source_removal_limit;
+        let registrar = Arc::new(Registrar::new((secrets.clone(), events), known, limit, told, may_write));
+        let feeds = feeds.into_iter().map(|(source, index, (namespace, wakes))| {
+            let (reports, metrics) = (Arc::clone(&self.reports), self.metrics.clone());
+            Feed { source, index, namespace, wakes, registrar: Arc::clone(&registrar), reports, metrics }.run()
+        });
+        tokio::join!(
+            join_all(feeds),
+            holders::follow(secrets, Arc::clone(&registrar)),
+            registrar.keep_time(),
+            registrar.remove_all()
+        );
+    }
+
+    /// The sources as the registrar sees them, and their feeds.
+    fn sources(&self) -> (HashMap<&'static str, registrar::Source>, Vec<Scoped>) {
+        let (mut known, mut feeds) = (HashMap::new(), Vec::new());
+        for source in sources::all(&self.config, &self.hub, &self.karmada) {
+            let source = Arc::new(source);
+            let events = Events::start(source.client.clone(), self.metrics.events_left_out.clone());
+            let scopes = scopes(&source);
+            let of_source = scopes.iter().map(|(namespace, wakes)| registrar::Feed {
+                namespace: namespace.clone(),
+                wakes: wakes.clone(),
+                state: FeedState::Starting,
+            });
+            known.insert(source.name.as_str(), registrar::Source { events, feeds: of_source.collect() });
+            feeds.extend(scopes.into_iter().enumerate().map(|(index, scope)| (Arc::clone(&source), index, scope)));
+        }
+        (known, feeds)
+    }
+}
+
+/// Where a feed looks, none for everywhere, and its queue.
+type Scope = (Option<String>, Wakes);
+/// A feed of a source: its number among them, and where it looks.
+type Scoped = (Arc<Source>, usize, Scope);
+
+fn scopes(source: &Source) -> Vec<Scope> {
+    if source.namespaces.is_empty() {
+        return vec![(None, Wakes::default())];
+    }
+    source.namespaces.iter().map(|namespace| (Some(namespace.clone()), Wakes::default())).collect()
+}
+
+// === impl Sign ===
+
+impl<'a> Sign<'a> {
+    fn show(gauge: &'a Gauge) -> Self {
+        gauge.set(1);
+        Self(gauge)
+    }
+}
+
+impl Drop for Sign<'_> {
+    fn drop(&mut self) {
+        self.0.set(0);
+    }
+}

@@ -1,0 +1,153 @@
+//! The command line.
+//!
+//! Every flag also reads an environment variable, `CLUSTER_GATEWAY_CONTROLLERS_` and its name in
+//! upper case with `_` for `-`; what may be given several times is separated by commas there.
+
+mod config;
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args as Group, Parser, ValueEnum};
+use register::ocm::Reach;
+use telemetry::flags::{self, LogFlags};
+
+pub use self::config::{Config, InvalidConfig};
+
+/// Registers clusters with a gateway: makes cluster Secrets of the objects of other systems, and
+/// keeps them up to date.
+#[derive(Debug, Parser)]
+#[command(name = "cluster-gateway-controllers", version, max_term_width = 120)]
+#[command(after_help = "Each flag is also read from the environment: --secret-namespace from \
+                  CLUSTER_GATEWAY_CONTROLLERS_SECRET_NAMESPACE, and so on; commas separate the values of repeatable flags.")]
+pub struct Args {
+    #[command(flatten, next_help_heading = "Hub")]
+    pub hub: Hub,
+    #[command(flatten, next_help_heading = "Sources")]
+    pub sources: Sources,
+    #[command(flatten, next_help_heading = "What objects may say")]
+    pub rules: RuleFlags,
+    #[command(flatten, next_help_heading = "Process")]
+    pub process: Process,
+    #[command(flatten, next_help_heading = "Logs")]
+    pub logs: LogFlags,
+}
+
+#[derive(Debug, Group)]
+pub struct Hub {
+    /// Kubeconfig of the hub (default in a pod: the pod's cluster)
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// Namespace of the cluster Secrets
+    #[arg(long, default_value = "vela-system", value_name = "NAMESPACE")]
+    pub secret_namespace: String,
+    /// URL of the gateway, so that no cluster is registered that leads back to it
+    #[arg(long, value_name = "URL")]
+    pub gateway_url: Option<String>,
+}
+
+#[derive(Debug, Group)]
+pub struct Sources {
+    /// Sources to register clusters from; repeatable. None by default
+    #[arg(long, value_enum, value_name = "SOURCE", value_delimiter = ',')]
+    pub enable: Vec<SourceName>,
+    /// Namespaces to read capi and kubeconfig objects from; repeatable (default: all)
+    #[arg(long, value_name = "NAMESPACE", value_delimiter = ',')]
+    pub watch_namespaces: Vec<String>,
+    /// Name of a source's clusters; repeatable. TEMPLATE has {namespace} and {name} (default: {name})
+    #[arg(long, value_name = "SOURCE=TEMPLATE", value_delimiter = ',')]
+    pub name_template: Vec<String>,
+    /// Labels of the Secrets that the source kubeconfig reads
+    #[arg(long, default_value = "cluster.core.oam.dev/kubeconfig=true", value_name = "SELECTOR")]
+    pub kubeconfig_selector: String,
+    /// Kubeconfig of Karmada's control plane (default: the hub)
+    #[arg(long, value_name = "FILE")]
+    pub karmada_kubeconfig: Option<PathBuf>,
+    /// Namespace of `KubeFed`'s clusters
+    #[arg(long, default_value = "kube-federation-system", value_name = "NAMESPACE")]
+    pub kubefed_namespace: String,
+    /// Name of the `ManagedServiceAccount` whose token the gateway uses for a `ManagedCluster`
+    #[arg(long, default_value = "cluster-gateway", value_name = "NAME")]
+    pub ocm_credential: String,
+    /// How a `ManagedCluster` is reached: auto, direct or tunnel. auto takes the tunnel where it tells
+    /// no address
+    #[arg(long, default_value = "auto", value_name = "WAY")]
+    pub ocm_endpoint: Reach,
+    /// Which programs issue credentials for other managers' `ClusterProfiles`, in the format of the
+    /// SIG's library
+    #[arg(long, value_name = "FILE")]
+    pub clusterprofile_import_providers_file: Option<PathBuf>,
+    /// Removals of one source within a minute; more wait for 10 minutes. A tenth of the source's
+    /// clusters may always go
+    #[arg(long, default_value_t = 20, value_name = "NUMBER")]
+    pub source_removal_limit: usize,
+}
+
+#[derive(Debug, Group)]
+pub struct RuleFlags {
+    /// Programs that kubeconfigs may name in exec; repeatable. The gateway runs them, and has a list
+    /// of its own
+    #[arg(long, value_name = "PROGRAM", value_delimiter = ',')]
+    pub exec_commands: Vec<String>,
+    /// Register clusters whose certificate nobody verifies
+    #[arg(long)]
+    pub allow_insecure: bool,
+    /// Networks that no cluster may be in; repeatable
+    #[arg(long, value_name = "CIDR", value_delimiter = ',', default_value = "169.254.0.0/16,fe80::/10")]
+    pub deny_endpoints: Vec<String>,
+}
+
+#[derive(Debug, Group)]
+pub struct Process {
+    /// Write only while holding the Lease cluster-gateway-controllers, so that replicas take turns
+    #[arg(long, default_value_t = true, action = clap::ArgAction::Set, value_name = "BOOL")]
+    pub leader_elect: bool,
+    /// Address of the admin listener: /livez, /readyz, /metrics and /debug/sources
+    #[arg(long, default_value = "127.0.0.1:8097", value_name = "ADDRESS:PORT")]
+    pub admin_listen: SocketAddr,
+}
+
+/// A source, as flags and labels name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, ValueEnum)]
+pub enum SourceName {
+    Capi,
+    Kubeconfig,
+    Karmada,
+    Kubefed,
+    Ocm,
+    ClusterprofileImport,
+}
+
+/// Parses the process's arguments; prints help or a usage error and ends the process where clap
+/// does.
+pub fn parse() -> Args {
+    flags::of_process(parse_from)
+}
+
+/// Parses `arguments`, the first being the program's name.
+pub fn parse_from<I, T>(arguments: I) -> Result<Args, clap::Error>
+where
+    I: IntoIterator<Item = T>,
+    T: Into<OsString> + Clone,
+{
+    flags::parse("CLUSTER_GATEWAY_CONTROLLERS_", arguments)
+}
+
+// === impl SourceName ===
+
+impl SourceName {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Capi => "capi",
+            Self::Kubeconfig => "kubeconfig",
+            Self::Karmada => "karmada",
+            Self::Kubefed => "kubefed",
+            Self::Ocm => "ocm",
+            Self::ClusterprofileImport => "clusterprofile-import",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,168 @@
+//! Arguments made into a configuration that hangs together; all mistakes are reported at once.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use api::secret::Endpoint;
+use clap::ValueEnum as _;
+use register::Rules;
+use register::cluster_profile::Providers;
+use register::endpoints::Endpoints;
+use register::naming::Template;
+use register::ocm::Reach;
+use telemetry::logs;
+
+use super::{Args, SourceName};
+
+/// Controllers ready to be started.
+#[derive(Debug)]
+pub struct Config {
+    pub kubeconfig: Option<PathBuf>,
+    pub secret_namespace: String,
+    /// Each once.
+    pub sources: Vec<SourceName>,
+    pub watch_namespaces: Vec<String>,
+    pub templates: HashMap<SourceName, Template>,
+    pub kubeconfig_selector: String,
+    pub karmada_kubeconfig: Option<PathBuf>,
+    pub kubefed_namespace: String,
+    pub ocm_credential: String,
+    pub ocm_endpoint: Reach,
+    /// None unless clusterprofile-import is enabled.
+    pub providers: Arc<Providers>,
+    pub source_removal_limit: usize,
+    pub rules: Rules,
+    pub leader_elect: bool,
+    pub admin_listen: SocketAddr,
+    pub log_format: logs::Format,
+    pub log_level: String,
+}
+
+/// Everything that is wrong with the arguments.
+#[derive(Debug)]
+pub struct InvalidConfig(Vec<String>);
+
+// === impl Config ===
+
+impl Config {
+    pub fn new(args: &Args) -> Result<Self, InvalidConfig> {
+        let mut wrong = Vec::new();
+        let sources: BTreeSet<SourceName> = args.sources.enable.iter().copied().collect();
+        if sources.is_empty() {
+            wrong.push("--enable is required: the sources to register clusters from, for example capi".to_owned());
+        }
+        let templates = templates(&args.sources.name_template, &mut wrong);
+        let rules = rules(args, &mut wrong);
+        let file = args.sources.clusterprofile_import_providers_file.as_deref();
+        let providers = providers(file, sources.contains(&SourceName::ClusterprofileImport), &mut wrong);
+        let (hub, flags) = (&args.hub, &args.sources);
+        for (flag, text) in [
+            ("--secret-namespace", &hub.secret_namespace),
+            ("--kubefed-namespace", &flags.kubefed_namespace),
+            ("--ocm-credential", &flags.ocm_credential),
+            ("--kubeconfig-selector", &flags.kubeconfig_selector),
+        ] {
+            if text.is_empty() {
+                wrong.push(format!("{flag} must not be empty"));
+            }
+        }
+        if !wrong.is_empty() {
+            return Err(InvalidConfig(wrong));
+        }
+        let namespaces: BTreeSet<String> =
+            flags.watch_namespaces.iter().filter(|name| !name.is_empty()).cloned().collect();
+        Ok(Self {
+            kubeconfig: hub.kubeconfig.clone(),
+            secret_namespace: hub.secret_namespace.clone(),
+            sources: sources.into_iter().collect(),
+            watch_namespaces: namespaces.into_iter().collect(),
+            templates,
+            kubeconfig_selector: flags.kubeconfig_selector.clone(),
+            karmada_kubeconfig: flags.karmada_kubeconfig.clone(),
+            kubefed_namespace: flags.kubefed_namespace.clone(),
+            ocm_credential: flags.ocm_credential.clone(),
+            ocm_endpoint: flags.ocm_endpoint,
+            providers: Arc::new(providers),
+            source_removal_limit: flags.source_removal_limit,
+            rules,
+            leader_elect: args.process.leader_elect,
+            admin_listen: args.process.admin_listen,
+            log_format: args.logs.log_format.into(),
+            log_level: args.logs.log_level.clone(),
+        })
+    }
+}
+
+fn templates(texts: &[String], wrong: &mut Vec<String>) -> HashMap<SourceName, Template> {
+    let mut templates = HashMap::new();
+    for text in texts {
+        let flag = format!("--name-template={text}");
+        let Some((source, template)) = text.split_once('=') else {
+            wrong.push(format!("{flag}: write SOURCE=TEMPLATE, for example capi={{namespace}}.{{name}}"));
+            continue;
+        };
+        match (SourceName::from_str(source, false), Template::parse(template)) {
+            (Err(_), _) => wrong.push(format!("{flag}: {source} is no source")),
+            (_, Err(invalid)) => wrong.push(format!("{flag}: {invalid}")),
+            (Ok(SourceName::Karmada | SourceName::Ocm), Ok(template)) if template.has_namespace() => {
+                wrong.push(format!("{flag}: objects of {source} are in no namespace: leave {{namespace}} out"));
+            }
+            (Ok(source), Ok(template)) => {
+                if templates.insert(source, template).is_some() {
+                    wrong.push(format!("{flag}: {} has two templates", source.as_str()));
+                }
+            }
+        }
+    }
+    templates
+}
+
+fn providers(file: Option<&Path>, is_enabled: bool, wrong: &mut Vec<String>) -> Providers {
+    let flag = "--clusterprofile-import-providers-file";
+    let Some(file) = file else {
+        if is_enabled {
+            wrong.push(format!("{flag} is required for clusterprofile-import: who issues credentials for profiles"));
+        }
+        return Providers::default();
+    };
+    let read = std::fs::read(file).map_err(|error| error.to_string());
+    read.and_then(|text| Providers::parse(&text).map_err(|invalid| invalid.to_string())).unwrap_or_else(|why| {
+        wrong.push(format!("{flag}={}: {why}", file.display()));
+        Providers::default()
+    })
+}
+
+fn rules(args: &Args, wrong: &mut Vec<String>) -> Rules {
+    let mut denied = Vec::new();
+    for text in args.rules.deny_endpoints.iter().filter(|text| !text.is_empty()) {
+        match text.parse() {
+            Ok(network) => denied.push(network),
+            Err(_) => wrong.push(format!("--deny-endpoints={text} is no network: write for example 10.0.0.0/8")),
+        }
+    }
+    let mut own = Vec::new();
+    if let Some(url) = &args.hub.gateway_url {
+        match Endpoint::parse(url, false) {
+            Ok(endpoint) => own.push(endpoint),
+            Err(error) => wrong.push(format!("--gateway-url: {error}")),
+        }
+    }
+    Rules {
+        exec_commands: args.rules.exec_commands.clone(),
+        allow_insecure: args.rules.allow_insecure,
+        endpoints: Endpoints { denied, own },
+    }
+}
+
+// === impl InvalidConfig ===
+
+impl fmt::Display for InvalidConfig {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0.join("; "))
+    }
+}
+
+impl std::error::Error for InvalidConfig {}

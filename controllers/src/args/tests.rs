@@ -1,0 +1,55 @@
+use super::*;
+
+fn parsed(arguments: &[&str]) -> Result<Config, String> {
+    let arguments = ["cluster-gateway-controllers"].iter().chain(arguments);
+    let args = parse_from(arguments).map_err(|error| error.to_string())?;
+    Config::new(&args).map_err(|invalid| invalid.to_string())
+}
+
+#[test]
+fn the_defaults_are_those_that_are_documented() {
+    let config = parsed(&["--enable=capi,kubeconfig,capi"]).unwrap();
+    assert_eq!(config.sources, [SourceName::Capi, SourceName::Kubeconfig], "each once");
+    assert_eq!(config.secret_namespace, "vela-system");
+    assert_eq!(config.kubefed_namespace, "kube-federation-system");
+    assert_eq!(config.ocm_credential, "cluster-gateway");
+    assert_eq!(config.source_removal_limit, 20);
+    assert_eq!(config.admin_listen.to_string(), "127.0.0.1:8097");
+    let denied: Vec<_> = config.rules.endpoints.denied.iter().map(ToString::to_string).collect();
+    assert_eq!(denied, ["169.254.0.0/16", "fe80::/10"]);
+    assert!(config.leader_elect && !config.rules.allow_insecure && config.rules.exec_commands.is_empty());
+}
+
+#[test]
+fn every_mistake_is_told_at_once_with_its_flag() {
+    let told = parsed(&[
+        "--name-template=capi",
+        "--name-template=capi={cluster}",
+        "--name-template=other={name}",
+        "--name-template=ocm={namespace}.{name}",
+        "--deny-endpoints=10.0.0.0/40",
+        "--gateway-url=http://gateway",
+        "--secret-namespace=",
+    ])
+    .unwrap_err();
+    for flag in [
+        "--enable is required",
+        "--name-template=capi: write",
+        "--name-template=capi={cluster}: ",
+        "other is no source",
+        "objects of ocm are in no namespace",
+        "--deny-endpoints=10.0.0.0/40",
+        "--gateway-url: ",
+        "--secret-namespace must not be empty",
+    ] {
+        assert!(told.contains(flag), "{flag}: {told}");
+    }
+}
+
+#[test]
+fn templates_are_the_sources_own() {
+    let config = parsed(&["--enable=capi", "--name-template=capi={namespace}.{name}"]).unwrap();
+    let name = config.templates[&SourceName::Capi].name(Some("fleet"), "c1").unwrap();
+    assert_eq!(name.as_str(), "fleet.c1");
+    assert!(parsed(&["--enable=capi", "--name-template=capi={name},capi=x-{name}"]).is_err());
+}

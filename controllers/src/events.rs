@@ -1,0 +1,179 @@
+//! Events on source objects, for whoever runs `kubectl describe`.
+//!
+//! Ten thousand objects may be refused at once: Events wait in a queue of fixed length and leave it
+//! at a fixed rate, and what an object was told minutes ago it is not told again. They are a
+//! courtesy: what finds no room is counted and left out, since the state of every object is in
+//! `/debug/sources`.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::Client;
+use kube::runtime::events::{Event, EventType, Recorder, Reporter};
+use prometheus_client::metrics::counter::Counter;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::secrets::MANAGER;
+
+/// Waiting to be sent.
+const MOST_WAITING: usize = 1024;
+/// Between two of them.
+const PAUSE: Duration = Duration::from_millis(50);
+/// What was told is not told again within this.
+const AGAIN_AFTER: Duration = Duration::from_mins(10);
+/// Remembered of what was told.
+const MOST_REMEMBERED: usize = 16_384;
+const WITHIN: Duration = Duration::from_secs(5);
+/// The longest note that the API takes (`events.k8s.io/v1`), in bytes.
+const LONGEST_NOTE: usize = 1024;
+
+/// Reasons of Events. Scripts and alerts match them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Reason {
+    /// Another object, or a person's Secret, has the name.
+    ClusterNameTaken,
+    InvalidClusterName,
+    /// What the object says makes no cluster.
+    ClusterRefused,
+    /// Somebody else has set fields of its Secret.
+    SecretConflict,
+    ClusterRegistered,
+    /// Too many removals at once.
+    RemovalHeld,
+}
+
+/// To one hub. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Events {
+    waiting: mpsc::Sender<(ObjectReference, Reason, String)>,
+    left_out: Counter,
+}
+
+// === impl Reason ===
+
+impl Reason {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::ClusterNameTaken => "ClusterNameTaken",
+            Self::InvalidClusterName => "InvalidClusterName",
+            Self::ClusterRefused => "ClusterRefused",
+            Self::SecretConflict => "SecretConflict",
+            Self::ClusterRegistered => "ClusterRegistered",
+            Self::RemovalHeld => "RemovalHeld",
+        }
+    }
+
+    fn type_(self) -> EventType {
+        match self {
+            Self::ClusterRegistered => EventType::Normal,
+            _ => EventType::Warning,
+        }
+    }
+
+    fn action(self) -> &'static str {
+        match self {
+            Self::RemovalHeld => "Remove",
+            _ => "Register",
+        }
+    }
+}
+
+// === impl Events ===
+
+impl Events {
+    /// Sends to `client`'s hub from a task that ends when all clones are dropped.
+    pub fn start(client: Client, left_out: Counter) -> Self {
+        let (waiting, queue) = mpsc::channel(MOST_WAITING);
+        tokio::spawn(send_all(client, queue));
+        Self { waiting, left_out }
+    }
+
+    /// Tells `note` about an object, soon.
+    pub fn tell(&self, object: ObjectReference, reason: Reason, mut note: String) {
+        let end = note.floor_char_boundary(LONGEST_NOTE);
+        note.truncate(end);
+        if self.waiting.try_send((object, reason, note)).is_err() {
+            self.left_out.inc();
+        }
+    }
+}
+
+async fn send_all(client: Client, mut queue: mpsc::Receiver<(ObjectReference, Reason, String)>) {
+    let instance = std::env::var("POD_NAME").ok();
+    let recorder = Recorder::new(client, Reporter { controller: MANAGER.to_owned(), instance });
+    let mut told = Told::default();
+    while let Some((object, reason, note)) = queue.recv().await {
+        if !told.is_news(&object, reason, &note, Instant::now()) {
+            continue;
+        }
+        let event = Event {
+            type_: reason.type_(),
+            reason: reason.as_str().to_owned(),
+            note: Some(note),
+            action: reason.action().to_owned(),
+            secondary: None,
+        };
+        match timeout(WITHIN, recorder.publish(&event, &object)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::debug!(%error, reason = reason.as_str(), "an Event was not taken"),
+            Err(_) => tracing::debug!(reason = reason.as_str(), "no answer to an Event in time"),
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+/// What was told, and when.
+#[derive(Default)]
+struct Told(HashMap<(String, Reason, String), Instant>);
+
+// === impl Told ===
+
+impl Told {
+    fn is_news(&mut self, object: &ObjectReference, reason: Reason, note: &str, now: Instant) -> bool {
+        if self.0.len() >= MOST_REMEMBERED {
+            self.0.retain(|_, told| now < *told + AGAIN_AFTER);
+            if self.0.len() >= MOST_REMEMBERED {
+                self.0.clear();
+            }
+        }
+        let key = (object.uid.clone().unwrap_or_default(), reason, note.to_owned());
+        match self.0.get(&key) {
+            Some(told) if now < *told + AGAIN_AFTER => false,
+            _ => {
+                self.0.insert(key, now);
+                true
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_same_is_told_again_after_a_while_only() {
+        let (mut told, object) = (Told::default(), ObjectReference { uid: Some("1".into()), ..Default::default() });
+        let start = Instant::now();
+        assert!(told.is_news(&object, Reason::ClusterRefused, "no token", start));
+        assert!(!told.is_news(&object, Reason::ClusterRefused, "no token", start + AGAIN_AFTER / 2));
+        assert!(told.is_news(&object, Reason::ClusterRefused, "no CA", start), "another mistake");
+        assert!(told.is_news(&object, Reason::ClusterRefused, "no token", start + AGAIN_AFTER));
+        for number in 0..2 * MOST_REMEMBERED {
+            told.is_news(&object, Reason::ClusterRefused, &number.to_string(), start);
+        }
+        assert!(told.0.len() <= MOST_REMEMBERED);
+    }
+
+    #[tokio::test]
+    async fn what_finds_no_room_is_counted() {
+        let (waiting, _queue) = mpsc::channel(1);
+        let events = Events { waiting, left_out: Counter::default() };
+        for _ in 0..3 {
+            events.tell(ObjectReference::default(), Reason::ClusterRefused, "é".repeat(LONGEST_NOTE));
+        }
+        assert_eq!(events.left_out.get(), 2);
+    }
+}

@@ -1,0 +1,159 @@
+//! One watch of source objects, and kube's queue behind it.
+//!
+//! What the watch sees goes to the registrar at once, so that names are claimed in the order of the
+//! objects' creation, and into the queue, which reads objects one by one: sixteen of a feed at a
+//! time, each with its own back-off.
+
+mod crd;
+mod watch;
+
+use std::sync::Arc;
+
+use futures_util::StreamExt as _;
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::ResourceExt as _;
+use kube::api::{ApiResource, DynamicObject};
+use kube::runtime::controller::{Action, Config as QueueConfig};
+use kube::runtime::reflector::store::Writer;
+use kube::runtime::reflector::{ObjectRef, Store};
+use kube::runtime::{applier, controller};
+use register::claims::Object;
+
+use crate::metrics::Metrics;
+use crate::registrar::{Registrar, Retry, Sighting};
+use crate::reports::Reports;
+use crate::sources::{ReadError, Source};
+use crate::wakes::Wakes;
+
+/// Objects of one feed that are read and written at a time.
+const AT_ONCE: u16 = 16;
+
+/// The watch of one namespace, or of all.
+pub struct Feed {
+    pub source: Arc<Source>,
+    /// Among those of its source.
+    pub index: usize,
+    pub namespace: Option<String>,
+    pub wakes: Wakes,
+    pub registrar: Arc<Registrar>,
+    pub reports: Arc<Reports>,
+    pub metrics: Metrics,
+}
+
+/// An object is tried again.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error(transparent)]
+    Write(#[from] Retry),
+}
+
+// === impl Feed ===
+
+impl Feed {
+    /// Runs the watches and the queue. Never ends.
+    pub async fn run(self) {
+        let resource = self.resource(self.source.kind.versions[0]);
+        let writer = Writer::new(resource.clone());
+        let store = writer.as_reader();
+        let feed = Arc::new(self);
+        let queue = feed.work(store, resource);
+        let related = watch::secrets(Arc::clone(&feed));
+        tokio::join!(watch::objects(Arc::clone(&feed), writer), related, queue);
+    }
+
+    fn resource(&self, version: &str) -> ApiResource {
+        let kind = &self.source.kind;
+        let gvk = kube::core::GroupVersionKind::gvk(kind.group, version, kind.name);
+        ApiResource::from_gvk_with_plural(&gvk, kind.plural)
+    }
+
+    fn work(self: &Arc<Self>, store: Store<DynamicObject>, resource: ApiResource) -> impl Future<Output = ()> + use<> {
+        let feed = Arc::clone(self);
+        let keys = feed.wakes.clone().stream().map(move |(namespace, name)| {
+            let reference = ObjectRef::new_with(&name, resource.clone());
+            let reference = if namespace.is_empty() { reference } else { reference.within(&namespace) };
+            Ok::<_, std::convert::Infallible>(reference)
+        });
+        let reconcile = |object: Arc<DynamicObject>, feed: Arc<Self>| {
+            Box::pin(async move { feed.reconcile(&object).await.map(|()| Action::await_change()) })
+        };
+        let retry = |object: Arc<DynamicObject>, failure: &Failure, feed: Arc<Self>| feed.retry(&object, failure);
+        async move {
+            feed.registrar.ready().await;
+            let config = QueueConfig::default().concurrency(AT_ONCE);
+            applier(reconcile, retry, feed, store, keys, config).for_each(|done| async move { log(&done) }).await;
+        }
+    }
+
+    async fn reconcile(&self, object: &DynamicObject) -> Result<(), Failure> {
+        let Some(sighting) = self.sight(object) else { return Ok(()) };
+        let claimant = sighting.object.clone();
+        self.registrar.see(sighting);
+        let reading = self.source.reader.read(object, &self.source.client).await?;
+        self.registrar.take(&claimant, reading).await?;
+        Ok(())
+    }
+
+    fn retry(&self, object: &DynamicObject, failure: &Failure) -> Action {
+        self.metrics.failed(self.source.name.as_str());
+        let after = match failure {
+            Failure::Read(error) => self.reports.failed(&self.object(object), None, &error.to_string()),
+            Failure::Write(retry) => retry.after,
+        };
+        tracing::warn!(source = self.source.name.as_str(), object = self.object(object).reference, ?after, "{failure}");
+        Action::requeue(after)
+    }
+
+    fn object(&self, object: &DynamicObject) -> Object {
+        self.object_called(&object.namespace().unwrap_or_default(), &object.name_any())
+    }
+
+    fn object_called(&self, namespace: &str, name: &str) -> Object {
+        let kind = &self.source.kind;
+        Object::new(self.source.name.as_str(), [kind.group, kind.name], namespace, name)
+    }
+
+    /// What the registrar is to know of an object. One that no cluster can be called after is
+    /// refused here.
+    fn sight(&self, object: &DynamicObject) -> Option<Sighting> {
+        let namespace = object.namespace();
+        let claimant = self.object(object);
+        let reference = self.reference(object);
+        match self.source.template.name(namespace.as_deref(), &object.name_any()) {
+            Ok(name) => Some(Sighting {
+                object: claimant,
+                name: name.as_str().to_owned(),
+                uid: object.uid().unwrap_or_default(),
+                created: object.creation_timestamp().map(|time| time.0.to_string()).unwrap_or_default(),
+                reference,
+            }),
+            Err(invalid) => {
+                self.registrar.see_nameless(&claimant, reference, &invalid.to_string());
+                None
+            }
+        }
+    }
+
+    fn reference(&self, object: &DynamicObject) -> ObjectReference {
+        let kind = &self.source.kind;
+        let version = object.types.as_ref().map(|types| types.api_version.clone());
+        let version = version.unwrap_or_else(|| self.resource(kind.versions[0]).api_version);
+        ObjectReference {
+            api_version: Some(version),
+            kind: Some(kind.name.to_owned()),
+            namespace: object.namespace(),
+            name: Some(object.name_any()),
+            uid: object.uid(),
+            ..ObjectReference::default()
+        }
+    }
+}
+
+/// What failed is logged where it is tried again; an object that went before its turn is nothing.
+fn log<T>(done: &Result<T, controller::Error<Failure, std::convert::Infallible>>) {
+    if let Err(error @ controller::Error::RunnerError(_)) = done {
+        tracing::error!(%error, "the queue does not run");
+    }
+}

@@ -1,0 +1,109 @@
+//! Whether a kind is there: the hub serves it, and its `CustomResourceDefinition` is not on its way
+//! out, which takes all objects with it.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::ApiResource;
+use kube::core::PartialObjectMeta;
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::watcher::{self, Event};
+use kube::{Api, Client, discovery};
+use net::backoff::Backoff;
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+
+use crate::sources::Kind;
+
+/// Between two looks for a kind that is not served.
+const LOOKS: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_secs(10));
+/// For one look.
+const WITHIN: Duration = Duration::from_secs(10);
+
+/// What is known of a kind's definition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Presence {
+    /// There is none to look at, or it cannot be read: what is served counts.
+    Unknown,
+    There,
+    /// Being deleted, or gone.
+    Leaving,
+}
+
+/// Completes when the hub serves one of the kind's versions: the one that it prefers, if it is
+/// understood.
+pub async fn served(kind: &Kind, client: &Client) -> ApiResource {
+    let mut failures = 0;
+    loop {
+        match timeout(WITHIN, look(kind, client)).await {
+            Ok(Some(resource)) => return resource,
+            Ok(None) | Err(_) => sleep(LOOKS.wait(failures)).await,
+        }
+        failures = failures.saturating_add(1);
+    }
+}
+
+async fn look(kind: &Kind, client: &Client) -> Option<ApiResource> {
+    if kind.group.is_empty() {
+        return Some(ApiResource::erase::<k8s_openapi::api::core::v1::Secret>(&()));
+    }
+    let group = discovery::group(client, kind.group).await.ok()?;
+    let versions = group.versions().map(str::to_owned).collect::<Vec<_>>();
+    let understood = versions.iter().filter(|version| kind.versions.contains(&version.as_str()));
+    understood.into_iter().find_map(|version| {
+        let found = group.versioned_resources(version).into_iter().find(|(resource, _)| resource.kind == kind.name);
+        found.map(|(resource, _)| resource)
+    })
+}
+
+/// Follows the kind's definition for as long as anybody listens.
+pub fn follow(kind: &Kind, client: Client) -> watch::Receiver<Presence> {
+    let (presence, followed) = watch::channel(Presence::Unknown);
+    if kind.is_custom {
+        let name = format!("{}.{}", kind.plural, kind.group);
+        tokio::spawn(async move {
+            tokio::select! {
+                () = tell(&presence, client, &name) => {}
+                () = presence.closed() => {}
+            }
+        });
+    }
+    followed
+}
+
+async fn tell(presence: &watch::Sender<Presence>, client: Client, name: &str) {
+    let api: Api<PartialObjectMeta<CustomResourceDefinition>> = Api::all(client);
+    let only = watcher::Config::default().fields(&format!("metadata.name={name}"));
+    let mut events = pin!(watcher::watcher(api, only).default_backoff());
+    let mut is_listed = false;
+    while let Some(event) = events.next().await {
+        match event {
+            Ok(Event::Init) => is_listed = false,
+            Ok(Event::InitApply(definition) | Event::Apply(definition)) => {
+                is_listed = true;
+                let is_leaving = definition.metadata.deletion_timestamp.is_some();
+                presence.send_replace(if is_leaving { Presence::Leaving } else { Presence::There });
+            }
+            Ok(Event::InitDone) if !is_listed => {
+                presence.send_replace(Presence::Leaving);
+            }
+            Ok(Event::InitDone) => {}
+            Ok(Event::Delete(_)) => {
+                presence.send_replace(Presence::Leaving);
+            }
+            Err(error) => {
+                tracing::debug!(%error, name, "the definition cannot be followed");
+                // What was seen to leave has not come back by that.
+                presence.send_if_modified(|now| {
+                    let is_there = *now == Presence::There;
+                    if is_there {
+                        *now = Presence::Unknown;
+                    }
+                    is_there
+                });
+            }
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! The watches of a feed: its objects, and the Secrets that belong to them.
+//!
+//! A watch that breaks is begun anew with a list. kube would go on from the last version, but a
+//! quiet source would then not be known to be readable again, and removals wait for that.
+
+use std::collections::HashSet;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::BoxStream;
+use kube::api::{ApiResource, DynamicObject};
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::reflector::store::Writer;
+use kube::runtime::watcher::{self, Event};
+use kube::{Api, ResourceExt as _};
+use net::backoff::Backoff;
+use register::claims::Object;
+use register::removals::BETWEEN_LISTS;
+use tokio::sync::watch::Receiver;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::Feed;
+use super::crd::{self, Presence};
+use crate::secrets::Meta;
+use crate::sources::prune_metadata;
+
+/// Between tries of a watch that breaks.
+const BACKOFF: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_secs(30));
+/// More than the time after which an object is missing for the second time.
+const LIST_AGAIN: Duration = BETWEEN_LISTS.saturating_add(Duration::from_secs(1));
+
+/// For the first list, before names are given away without it.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+type Events = BoxStream<'static, watcher::Result<Event<DynamicObject>>>;
+
+/// Why a watch ended.
+enum End {
+    /// Objects are missing, and are to be missing from another list.
+    ListAgain,
+    Broken,
+}
+
+/// What a watch has seen since it began.
+#[derive(Default)]
+struct Seen {
+    listed: HashSet<Object>,
+    list_again: Option<Instant>,
+    is_listed: bool,
+}
+
+/// Follows the feed's objects. Never ends.
+pub async fn objects(feed: Arc<Feed>, mut writer: Writer<DynamicObject>) {
+    let mut presence = crd::follow(&feed.source.kind, feed.source.client.clone());
+    let mut failures = 0;
+    loop {
+        // The sender lives as long as this does.
+        let _ = presence.wait_for(|presence| *presence != Presence::Leaving).await;
+        let resource = tokio::select! {
+            resource = crd::served(&feed.source.kind, &feed.source.client) => resource,
+            () = unavailable_after_a_moment(&feed) => continue,
+        };
+        let mut seen = Seen::default();
+        let end = tokio::select! {
+            end = follow(&feed, &mut writer, &resource, &mut seen) => end,
+            () = leaves(&mut presence) => End::Broken,
+        };
+        if seen.is_listed {
+            failures = 0;
+        }
+        if matches!(end, End::Broken) {
+            feed.registrar.unavailable(feed.source.name.as_str(), feed.index);
+            sleep(BACKOFF.wait(failures)).await;
+            failures += 1;
+        }
+    }
+}
+
+/// A kind that is not served holds up nobody for long.
+async fn unavailable_after_a_moment(feed: &Feed) {
+    sleep(Duration::from_secs(2)).await;
+    feed.registrar.unavailable(feed.source.name.as_str(), feed.index);
+    std::future::pending::<()>().await;
+}
+
+async fn leaves(presence: &mut Receiver<Presence>) {
+    if presence.wait_for(|presence| *presence == Presence::Leaving).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+async fn follow(feed: &Feed, writer: &mut Writer<DynamicObject>, resource: &ApiResource, seen: &mut Seen) -> End {
+    let mut events = events(feed, resource);
+    let mut patience = pin!(sleep(PATIENCE));
+    loop {
+        let again = async {
+            match seen.list_again {
+                Some(moment) => sleep_until(moment).await,
+                None => std::future::pending().await,
+            }
+        };
+        let event = tokio::select! {
+            event = events.next() => event,
+            () = again => return End::ListAgain,
+            () = &mut patience, if !seen.is_listed && !patience.is_elapsed() => {
+                tracing::warn!(source = feed.source.name.as_str(), "the source gives no list yet: others do not wait for it");
+                feed.registrar.unavailable(feed.source.name.as_str(), feed.index);
+                continue;
+            }
+        };
+        match event {
+            Some(Ok(event)) => take(feed, writer, event, seen),
+            Some(Err(error)) => {
+                tracing::warn!(%error, source = feed.source.name.as_str(), "the source cannot be followed");
+                return End::Broken;
+            }
+            None => return End::Broken,
+        }
+    }
+}
+
+/// Objects as they are kept. Of Secrets, which are read when it is their turn, no data.
+fn events(feed: &Feed, resource: &ApiResource) -> Events {
+    let mut config = watcher::Config::default();
+    config.label_selector.clone_from(&feed.source.labels);
+    let client = feed.source.client.clone();
+    if feed.source.kind.group.is_empty() {
+        let api = match &feed.namespace {
+            Some(namespace) => Api::<Meta>::namespaced(client, namespace),
+            None => Api::all(client),
+        };
+        return watcher::watcher(api, config).map(|event| event.map(without_data)).boxed();
+    }
+    let api = match &feed.namespace {
+        Some(namespace) => Api::<DynamicObject>::namespaced_with(client, namespace, resource),
+        None => Api::all_with(client, resource),
+    };
+    watcher::watcher(api, config).boxed()
+}
+
+fn without_data(event: Event<Meta>) -> Event<DynamicObject> {
+    let object = |secret: Meta| DynamicObject { types: None, metadata: secret.metadata, data: serde_json::Value::Null };
+    match event {
+        Event::Init => Event::Init,
+        Event::InitDone => Event::InitDone,
+        Event::InitApply(secret) => Event::InitApply(object(secret)),
+        Event::Apply(secret) => Event::Apply(object(secret)),
+        Event::Delete(secret) => Event::Delete(object(secret)),
+    }
+}
+
+fn take(feed: &Feed, writer: &mut Writer<DynamicObject>, event: Event<DynamicObject>, seen: &mut Seen) {
+    let event = event.modify(|object| {
+        prune_metadata(object);
+        feed.source.reader.prune(object);
+    });
+    writer.apply_watcher_event(&event);
+    match event {
+        Event::Init => seen.listed.clear(),
+        Event::InitApply(object) => {
+            seen.listed.insert(feed.object(&object));
+            see(feed, &object);
+        }
+        Event::InitDone => {
+            seen.is_listed = true;
+            let objects = std::mem::take(&mut seen.listed);
+            let are_missing = feed.registrar.listed(feed.source.name.as_str(), feed.index, &objects);
+            seen.list_again = are_missing.then(|| Instant::now() + LIST_AGAIN);
+        }
+        Event::Apply(object) => see(feed, &object),
+        Event::Delete(object) => {
+            feed.source.reader.forget(&(object.namespace().unwrap_or_default(), object.name_any()));
+            feed.registrar.deleted(&feed.object(&object));
+        }
+    }
+}
+
+/// Claims the object's name at once, and has it read.
+fn see(feed: &Feed, object: &DynamicObject) {
+    if let Some(sighting) = feed.sight(object) {
+        feed.registrar.see(sighting);
+    }
+    feed.wakes.push(&object.namespace().unwrap_or_default(), &object.name_any());
+}
+
+/// Follows the Secrets that the feed's objects refer to. Never ends.
+pub async fn secrets(feed: Arc<Feed>) {
+    let Some(related) = feed.source.reader.related() else { return };
+    let client = feed.source.client.clone();
+    let api = match related.namespace.as_ref().or(feed.namespace.as_ref()) {
+        Some(namespace) => Api::<Meta>::namespaced(client, namespace),
+        None => Api::all(client),
+    };
+    let config = watcher::Config { label_selector: related.labels, ..watcher::Config::default() };
+    let mut events = watcher::watcher(api, config).default_backoff().boxed();
+    while let Some(event) = events.next().await {
+        match event {
+            Ok(Event::InitApply(secret) | Event::Apply(secret) | Event::Delete(secret)) => {
+                for (namespace, name) in feed.source.reader.of_secret(&secret) {
+                    feed.reports.changed(&feed.object_called(&namespace, &name));
+                    feed.wakes.push(&namespace, &name);
+                }
+            }
+            Ok(Event::Init | Event::InitDone) => {}
+            Err(error) => {
+                tracing::warn!(%error, source = feed.source.name.as_str(), "the source's Secrets cannot be followed");
+            }
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! Registers clusters with a gateway: objects of other systems on a hub become the cluster Secrets
+//! that the gateway follows.
+//!
+//! A thin client of the hub: what an object means is decided in `register`, what is due when by
+//! kube's runtime, and the gateway has no idea that this exists.
+
+mod admin;
+mod app;
+pub mod args;
+mod events;
+mod feed;
+mod holders;
+mod metrics;
+mod registrar;
+mod reports;
+mod secrets;
+mod sources;
+mod wakes;
+
+pub use self::app::Controllers;

@@ -1,0 +1,21 @@
+//! The process: allocator, arguments, logs, then the library.
+
+use std::process::ExitCode;
+
+use controllers::Controllers;
+use controllers::args::{self, Config};
+use net::process;
+
+#[cfg(feature = "jemalloc")]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+fn main() -> ExitCode {
+    process::exit_code("cluster-gateway-controllers", run())
+}
+
+fn run() -> anyhow::Result<()> {
+    let config = Config::new(&args::parse())?;
+    let _level = telemetry::logs::start(&config.log_level, config.log_format)?;
+    Controllers::run(config)
+}

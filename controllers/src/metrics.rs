@@ -1,0 +1,166 @@
+//! `cluster_gateway_controllers_*`: counted where things happen; states of objects are read when
+//! somebody asks.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric as _};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
+use prometheus_client::registry::Registry;
+use telemetry::histogram::Histogram;
+
+use crate::registrar::Source;
+use crate::reports::{Reports, Stage};
+
+const PREFIX: &str = "cluster_gateway_controllers";
+/// Seconds: a hub's write takes milliseconds, a queue of ten thousand a minute.
+const BOUNDS: &[f64] = &[0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0];
+
+/// All of them. Clones share their values.
+#[derive(Debug, Clone)]
+pub struct Metrics {
+    available: Family<OfSource, Gauge>,
+    writes: Family<Write, Counter>,
+    registration_seconds: Histogram,
+    held: Family<OfSource, Gauge>,
+    failures: Family<OfSource, Counter>,
+    pub leader: Gauge,
+    /// Events that found no room in the queue.
+    pub events_left_out: Counter,
+}
+
+/// What was done to a Secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    Create,
+    Update,
+    Delete,
+}
+
+#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OfSource {
+    source: &'static str,
+}
+
+#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Write {
+    source: &'static str,
+    operation: &'static str,
+}
+
+#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OfState {
+    source: &'static str,
+    state: &'static str,
+}
+
+/// Objects by source and state.
+#[derive(Debug)]
+struct Objects(Arc<Reports>);
+
+// === impl Operation ===
+
+impl Operation {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Delete => "delete",
+        }
+    }
+}
+
+// === impl Metrics ===
+
+impl Metrics {
+    pub fn register(registry: &mut Registry, reports: Arc<Reports>) -> Self {
+        let metrics = Self {
+            available: Family::default(),
+            writes: Family::default(),
+            registration_seconds: Histogram::new(BOUNDS),
+            held: Family::default(),
+            failures: Family::default(),
+            leader: Gauge::default(),
+            events_left_out: Counter::default(),
+        };
+        let mut add = |name: &str, help: &str, metric: &Family<OfSource, Gauge>| {
+            registry.register(format!("{PREFIX}_{name}"), help, metric.clone());
+        };
+        add("source_available", "1 while the objects of a source can be read", &metrics.available);
+        add("removals_held", "Registrations whose objects went with too many others at once", &metrics.held);
+        registry.register(format!("{PREFIX}_secret_writes"), "Writes of cluster Secrets", metrics.writes.clone());
+        registry.register(
+            format!("{PREFIX}_registration_seconds"),
+            "From the first sight of a change to the written Secret",
+            metrics.registration_seconds.clone(),
+        );
+        registry.register(
+            format!("{PREFIX}_failures"),
+            "Objects that could not be read or written and are tried again",
+            metrics.failures.clone(),
+        );
+        registry.register(format!("{PREFIX}_leader"), "1 while this replica writes", metrics.leader.clone());
+        registry.register(
+            format!("{PREFIX}_events_left_out"),
+            "Events that found no room in the queue",
+            metrics.events_left_out.clone(),
+        );
+        registry.register_collector(Box::new(Objects(reports)));
+        metrics
+    }
+
+    pub fn source_available(&self, source: &'static str, is_available: bool) {
+        self.available.get_or_create(&OfSource { source }).set(is_available.into());
+    }
+
+    pub fn wrote(&self, source: &'static str, operation: Operation) {
+        self.writes.get_or_create(&Write { source, operation: operation.as_str() }).inc();
+    }
+
+    pub fn registered_after(&self, took: Duration) {
+        self.registration_seconds.observe(took);
+    }
+
+    pub fn failed(&self, source: &'static str) {
+        self.failures.get_or_create(&OfSource { source }).inc();
+    }
+
+    /// Counts the names whose removal is held, by source.
+    pub fn removals_held(
+        &self,
+        names: &BTreeSet<String>,
+        sources: &HashMap<&'static str, Source>,
+        source_of: impl Fn(&str) -> Option<&'static str>,
+    ) {
+        let mut counts: HashMap<&'static str, i64> = sources.keys().map(|source| (*source, 0)).collect();
+        for source in names.iter().filter_map(|name| source_of(name)) {
+            *counts.entry(source).or_default() += 1;
+        }
+        for (source, count) in counts {
+            self.held.get_or_create(&OfSource { source }).set(count);
+        }
+    }
+}
+
+// === impl Objects ===
+
+impl Collector for Objects {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let counts = self.0.counts();
+        let sources: BTreeSet<&'static str> = counts.keys().map(|(source, _)| *source).collect();
+        let (name, help) = (format!("{PREFIX}_source_objects"), "Objects of a source by what became of them");
+        let mut objects = encoder.encode_descriptor(&name, help, None, MetricType::Gauge)?;
+        for source in sources {
+            for state in Stage::ALL {
+                let count = ConstGauge::new(counts.get(&(source, state)).copied().unwrap_or_default());
+                count.encode(objects.encode_family(&OfState { source, state: state.as_str() })?)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,400 @@
+//! One decision for all sources: which object registers which cluster, and when a registration
+//! ends.
+//!
+//! Feeds say what they see, and hand over what they read; the Secrets' watch says who has which
+//! name. The rules are `register::claims` and `register::removals`. Here they meet a clock, and
+//! their results are written, by the leader only.
+
+mod removal;
+mod source;
+mod state;
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use parking_lot::Mutex;
+use register::claims::{Object, Wish};
+use register::reading::Reading;
+use register::removals::Moment;
+use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
+
+pub use self::source::{Feed, FeedState, Source};
+use self::state::{Held, Judged, State, Todo};
+use crate::events::{Events, Reason};
+use crate::metrics::{Metrics, Operation};
+use crate::reports::{Reports, Stage};
+use crate::secrets::{Meta, Secrets, Wanted, WriteError};
+use crate::wakes::Wakes;
+
+/// For how long this process may write from now on; zero if it does not lead.
+pub type MayWrite = Arc<dyn Fn() -> Duration + Send + Sync>;
+
+pub struct Registrar {
+    state: Mutex<State>,
+    /// As they are called in labels.
+    names: Vec<&'static str>,
+    secrets: Secrets,
+    /// Where the Secrets are.
+    events: Events,
+    reports: Arc<Reports>,
+    metrics: Metrics,
+    may_write: MayWrite,
+    /// Names of registrations to remove.
+    ends: Wakes,
+    due: Notify,
+    ready: watch::Sender<bool>,
+    started: Instant,
+}
+
+/// An object of a source, as it was seen.
+pub struct Sighting {
+    pub object: Object,
+    /// Of the cluster.
+    pub name: String,
+    pub uid: String,
+    /// RFC 3339.
+    pub created: String,
+    pub reference: ObjectReference,
+}
+
+/// Something is to be tried again.
+#[derive(Debug, thiserror::Error)]
+#[error("{why}")]
+pub struct Retry {
+    pub after: Duration,
+    pub why: String,
+}
+
+// === impl Registrar ===
+
+impl Registrar {
+    pub fn new(
+        (secrets, events): (Secrets, Events),
+        sources: HashMap<&'static str, Source>,
+        limit: usize,
+        (reports, metrics): (Arc<Reports>, Metrics),
+        may_write: MayWrite,
+    ) -> Self {
+        Self {
+            names: sources.keys().copied().collect(),
+            state: Mutex::new(State::new(limit, sources)),
+            secrets,
+            events,
+            reports,
+            metrics,
+            may_write,
+            ends: Wakes::default(),
+            due: Notify::new(),
+            ready: watch::Sender::new(false),
+            started: Instant::now(),
+        }
+    }
+
+    fn now(&self) -> Moment {
+        self.started.elapsed()
+    }
+
+    /// Completes when names may be given away: not before every source has been listed, for the
+    /// first object has the name, and not the first that was read.
+    pub async fn ready(&self) {
+        // The sender lives as long as this does.
+        let _ = self.ready.subscribe().wait_for(|ready| *ready).await;
+    }
+
+    /// A feed saw an object, new or changed.
+    pub fn see(&self, sighting: Sighting) {
+        let Sighting { object, name, uid, created, reference } = sighting;
+        self.reports.see(&object, &name, reference);
+        let mut state = self.state.lock();
+        state.present(&object, self.now());
+        if state.recount.is_some() {
+            self.due.notify_one();
+        }
+        for name in state.claims.see(object, &name, &uid, &created) {
+            self.settle(&mut state, &name);
+        }
+    }
+
+    /// A feed saw an object whose name no cluster can have.
+    pub fn see_nameless(&self, object: &Object, reference: ObjectReference, why: &str) {
+        self.reports.see(object, "", reference);
+        let mut state = self.state.lock();
+        for name in state.claims.remove(object) {
+            self.settle(&mut state, &name);
+        }
+        self.refuse(&state, object, Reason::InvalidClusterName, why);
+    }
+
+    /// A feed saw an object's deletion.
+    pub fn deleted(&self, object: &Object) {
+        self.reports.forget(object);
+        self.end(object);
+    }
+
+    /// An object registers nothing any more.
+    fn end(&self, object: &Object) {
+        let mut state = self.state.lock();
+        let now = self.now();
+        let is_available = state.sources.get(object.source).is_some_and(Source::is_available);
+        if is_available {
+            state.removals.deleted(object.clone(), now);
+        } else {
+            state.removals.missing(object.clone(), now);
+        }
+        let mut names = state.claims.remove(object);
+        names.extend(state.registered_by(|registrant| registrant == object).map(|(name, _)| name.clone()));
+        for name in names {
+            self.settle(&mut state, &name);
+        }
+    }
+
+    /// A feed has a complete list: what it does not have is missing. Returns whether it is to be
+    /// listed again to be certain of that.
+    pub fn listed(&self, source: &'static str, feed: usize, objects: &HashSet<Object>) -> bool {
+        let mut state = self.state.lock();
+        let now = self.now();
+        let covers = |object: &Object| {
+            let feed = state.sources.get(source).and_then(|source| source.feeds.get(feed));
+            object.source == source && feed.is_some_and(|feed| feed.covers(object.key().0))
+        };
+        let is_absent = |object: &Object| covers(object) && !objects.contains(object);
+        let registered = state.registered_by(is_absent);
+        let (mut names, mut absent): (Vec<String>, HashSet<Object>) =
+            registered.map(|(name, object)| (name.clone(), object.clone())).unzip();
+        absent.extend(state.claims.objects().map(|(object, _)| object).filter(|object| is_absent(object)).cloned());
+        self.set_feed(&mut state, source, feed, FeedState::Available);
+        for object in absent {
+            self.reports.forget(&object);
+            names.extend(state.claims.remove(&object));
+            state.removals.missing(object, now);
+        }
+        for name in names {
+            self.settle(&mut state, &name);
+        }
+        state.removals.are_missing(source)
+    }
+
+    /// A feed cannot be read. Nothing of its source is removed until it can.
+    pub fn unavailable(&self, source: &'static str, feed: usize) {
+        let mut state = self.state.lock();
+        let now = self.now();
+        state.removals.doubt(source, now);
+        self.set_feed(&mut state, source, feed, FeedState::Unavailable);
+    }
+
+    fn set_feed(&self, state: &mut State, source: &'static str, feed: usize, new: FeedState) {
+        if let Some(source) = state.sources.get_mut(source)
+            && let Some(feed) = source.feeds.get_mut(feed)
+        {
+            feed.state = new;
+        }
+        let is_available = state.sources.get(source).is_some_and(Source::is_available);
+        self.metrics.source_available(source, is_available);
+        if state.is_ready() {
+            self.ready.send_if_modified(|ready| !std::mem::replace(ready, true));
+        }
+    }
+
+    /// All Secrets of the namespace.
+    pub fn secrets_listed(&self, secrets: &[Meta]) {
+        let mut state = self.state.lock();
+        let read = |meta: &Meta| Some((meta.metadata.name.clone()?, Held::read(meta, &self.names)));
+        let held: HashMap<String, Held> = secrets.iter().filter_map(read).collect();
+        let before = std::mem::replace(&mut state.held, held);
+        let changed = |name: &&String| before.get(*name) != state.held.get(*name);
+        let names: HashSet<String> = before.keys().chain(state.held.keys()).filter(changed).cloned().collect();
+        if std::mem::replace(&mut state.is_held_known, true) {
+            for name in names {
+                self.settle(&mut state, &name);
+            }
+        }
+        if state.is_ready() {
+            self.ready.send_if_modified(|ready| !std::mem::replace(ready, true));
+        }
+    }
+
+    /// A Secret of the namespace came, changed, or went.
+    pub fn secret_changed(&self, name: &str, secret: Option<&Meta>) {
+        let mut state = self.state.lock();
+        let new = secret.map(|meta| Held::read(meta, &self.names));
+        let origin = |held: Option<&Held>| held.map(|held| (held.uid.clone(), held.origin.clone()));
+        let is_same = origin(state.held.get(name)) == origin(new.as_ref());
+        match new {
+            Some(new) => state.held.insert(name.to_owned(), new),
+            None => state.held.remove(name),
+        };
+        if !is_same {
+            self.settle(&mut state, name);
+        }
+    }
+
+    /// Judges a name anew, and has done what comes of it.
+    fn settle(&self, state: &mut State, name: &str) {
+        if !state.is_ready() {
+            return; // each object is read after that
+        }
+        let before = state.next_due();
+        match state.judge(name, self.now()).todo {
+            Todo::Nothing => {}
+            Todo::Write(object) | Todo::Refuse(object) => wake(state, &object),
+            Todo::Remove => self.ends.push("", name),
+        }
+        if state.next_due() != before {
+            self.due.notify_one();
+        }
+    }
+
+    /// Takes what was read of an object, and writes it if it is its turn.
+    pub async fn take(&self, object: &Object, reading: Reading) -> Result<(), Retry> {
+        if let Reading::Waiting(why) = &reading
+            && why.ends()
+        {
+            self.reports.settle(object, Stage::Waiting, &why.to_string());
+            self.end(object);
+            return Ok(());
+        }
+        let hash = match &reading {
+            Reading::Register(secret) => {
+                let uid = self.state.lock().claims.get(object).map(|claim| claim.uid.clone());
+                uid.map(|uid| register::fingerprint::of(secret, &uid))
+            }
+            _ => None,
+        };
+        let Some((name, uid)) = self.admit(object, &reading, hash.as_deref()) else { return Ok(()) };
+        let (Reading::Register(secret), Some(hash)) = (&reading, &hash) else { return Ok(()) };
+        let wanted = Wanted { name: &name, object, uid: &uid, hash, secret };
+        let outcome = self.write(&wanted).await;
+        let mut state = self.state.lock();
+        for waiting in state.busy.remove(&name).unwrap_or_default() {
+            wake(&state, &waiting);
+        }
+        match outcome {
+            Ok(meta) => {
+                state.held.insert(name.clone(), Held::read(&meta, &self.names));
+                self.reports.settle(object, Stage::Registered, "");
+                // The object may have gone meanwhile.
+                self.settle(&mut state, &name);
+                Ok(())
+            }
+            Err(error) => Err(self.failed(&state, object, &error)),
+        }
+    }
+
+    /// Judges the name of an object that was read. Returns the name and the object's uid if its
+    /// Secret is to be written: the name is busy from then on.
+    fn admit(&self, object: &Object, reading: &Reading, hash: Option<&str>) -> Option<(String, String)> {
+        let mut state = self.state.lock();
+        let mut claim = state.claims.get(object)?.clone();
+        claim.wish = match reading {
+            Reading::Register(_) => Wish::Register(hash?.to_owned()),
+            Reading::Refused(_) => Wish::Refused,
+            Reading::Paused => Wish::Paused,
+            Reading::Waiting(_) => Wish::Waiting,
+        };
+        let (name, uid) = (claim.name.clone(), claim.uid.clone());
+        state.claims.put(object.clone(), claim);
+        if let Some(waiting) = state.busy.get_mut(&name) {
+            waiting.insert(object.clone());
+            return None;
+        }
+        let Judged { todo, owner, losers } = state.judge(&name, self.now());
+        self.due.notify_one();
+        if losers.contains(object) {
+            let owner = owner.map_or_else(|| state.holder_in_words(&name), |owner| owner.reference);
+            let note = format!("cluster {name} is registered by {owner}");
+            self.stand_back(&state, object, &note);
+            return None;
+        }
+        match todo {
+            Todo::Write(owner) if owner == *object => {
+                state.busy.insert(name.clone(), BTreeSet::new());
+                return Some((name, uid));
+            }
+            Todo::Write(other) => wake(&state, &other),
+            Todo::Remove => self.ends.push("", &name),
+            Todo::Refuse(_) | Todo::Nothing => self.report(&state, object, reading),
+        }
+        None
+    }
+
+    fn report(&self, state: &State, object: &Object, reading: &Reading) {
+        match reading {
+            Reading::Register(_) => self.reports.settle(object, Stage::Registered, ""),
+            Reading::Paused => self.reports.settle(object, Stage::Paused, ""),
+            Reading::Waiting(why) => self.reports.settle(object, Stage::Waiting, &why.to_string()),
+            Reading::Refused(why) => {
+                self.refuse(state, object, Reason::ClusterRefused, &why.to_string());
+                false
+            }
+        };
+    }
+
+    fn stand_back(&self, state: &State, object: &Object, note: &str) {
+        if self.reports.settle(object, Stage::Taken, note) {
+            tracing::warn!(source = object.source, object = object.reference, "{note}");
+            self.tell(state, object, Reason::ClusterNameTaken, note);
+        }
+    }
+
+    fn refuse(&self, state: &State, object: &Object, reason: Reason, why: &str) {
+        if self.reports.settle(object, Stage::Refused, why) {
+            tracing::warn!(source = object.source, object = object.reference, "the object registers no cluster: {why}");
+            self.tell(state, object, reason, why);
+        }
+    }
+
+    fn tell(&self, state: &State, object: &Object, reason: Reason, note: &str) {
+        if let (Some(source), Some(reference)) = (state.sources.get(object.source), self.reports.reference(object)) {
+            source.events.tell(reference, reason, note.to_owned());
+        }
+    }
+
+    async fn write(&self, wanted: &Wanted<'_>) -> Result<Meta, WriteError> {
+        let held = self.state.lock().held.get(wanted.name).cloned();
+        let mut uid = held.as_ref().map(|held| held.uid.clone());
+        if let Some(held) = held
+            && let Some(origin) = &held.origin
+            && origin.object != *wanted.object
+            && origin.uid != wanted.uid
+        {
+            // The name goes over to another cluster: whoever is connected to the old one is not
+            // to find themselves at the new one.
+            self.secrets.remove(wanted.name, (&held.uid, &held.version), (self.may_write)()).await?;
+            self.metrics.wrote(wanted.object.source, Operation::Delete);
+            uid = None;
+        }
+        let meta = self.secrets.write(wanted, uid.as_deref(), (self.may_write)()).await?;
+        let (source, object, cluster) = (wanted.object.source, &wanted.object.reference, wanted.name);
+        let operation = if uid.is_some() { Operation::Update } else { Operation::Create };
+        self.metrics.wrote(source, operation);
+        if let Some(took) = self.reports.written(wanted.object) {
+            self.metrics.registered_after(took);
+        }
+        tracing::info!(source, object, cluster, operation = operation.as_str(), "the cluster's Secret is written");
+        if uid.is_none() {
+            let note = format!("cluster {cluster} is registered");
+            self.tell(&self.state.lock(), wanted.object, Reason::ClusterRegistered, &note);
+        }
+        Ok(meta)
+    }
+
+    fn failed(&self, state: &State, object: &Object, error: &WriteError) -> Retry {
+        let why = error.to_string();
+        let stage = matches!(error, WriteError::Conflict(_)).then(|| {
+            self.tell(state, object, Reason::SecretConflict, &why);
+            Stage::Refused
+        });
+        Retry { after: self.reports.failed(object, stage, &why), why }
+    }
+}
+
+/// Has an object looked at again.
+fn wake(state: &State, object: &Object) {
+    let (namespace, name) = object.key();
+    if let Some(source) = state.sources.get(object.source) {
+        source.wake(namespace, name);
+    }
+}

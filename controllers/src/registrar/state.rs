@@ -1,0 +1,186 @@
+//! What the registrar knows: who claims which name, who has it, and which objects went away.
+
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
+
+use register::claims::{Claims, Holder, Object, Step};
+use register::removals::{May, Moment, Removals};
+
+use super::source::Source;
+use crate::secrets::{HASH_ANNOTATION, Meta, OBJECT_ANNOTATION, SOURCE_LABEL, UID_ANNOTATION};
+
+/// Objects that come back rarely come alone.
+const RECOUNT_AFTER: Duration = Duration::from_secs(1);
+
+/// A Secret of the namespace that holds clusters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Held {
+    /// Of the Secret.
+    pub(super) uid: String,
+    pub(super) version: String,
+    /// Whose registration it is; none if it was not made here.
+    pub(super) origin: Option<Origin>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Origin {
+    pub(super) object: Object,
+    pub(super) uid: String,
+    pub(super) hash: String,
+}
+
+pub(super) struct State {
+    pub(super) claims: Claims,
+    pub(super) removals: Removals,
+    /// By name.
+    pub(super) held: HashMap<String, Held>,
+    pub(super) is_held_known: bool,
+    pub(super) sources: HashMap<&'static str, Source>,
+    /// Names whose Secret is being written or removed, and who waits for that.
+    pub(super) busy: HashMap<String, BTreeSet<Object>>,
+    /// Names to judge at a moment.
+    pub(super) due: BTreeSet<(Moment, String)>,
+    /// Names whose removal waits for having come with too many.
+    pub(super) delayed: BTreeSet<String>,
+    /// When to judge all of these anew: objects have come back, which may have been what made too
+    /// many. Once for many of them.
+    pub(super) recount: Option<Moment>,
+}
+
+/// What is to be done about a name, in values of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Todo {
+    Nothing,
+    Write(Object),
+    Refuse(Object),
+    Remove,
+}
+
+#[derive(Debug)]
+pub(super) struct Judged {
+    pub(super) todo: Todo,
+    /// Whose the name is, if that is one of the claimants.
+    pub(super) owner: Option<Object>,
+    pub(super) losers: Vec<Object>,
+}
+
+// === impl State ===
+
+impl State {
+    pub(super) fn new(limit: usize, sources: HashMap<&'static str, Source>) -> Self {
+        Self {
+            claims: Claims::default(),
+            removals: Removals::new(limit),
+            held: HashMap::new(),
+            is_held_known: false,
+            sources,
+            busy: HashMap::new(),
+            due: BTreeSet::new(),
+            delayed: BTreeSet::new(),
+            recount: None,
+        }
+    }
+
+    /// Whether who claims what is known well enough to give names away: every source that can be
+    /// read was listed once.
+    pub(super) fn is_ready(&self) -> bool {
+        self.is_held_known && self.sources.values().all(Source::is_settled)
+    }
+
+    pub(super) fn judge(&mut self, name: &str, now: Moment) -> Judged {
+        let holder = self.holder(name, now);
+        let verdict = self.claims.judge(name, &holder);
+        let todo = match verdict.step {
+            Step::Keep | Step::Wait => Todo::Nothing,
+            Step::Write(object) => Todo::Write(object.clone()),
+            Step::Refuse(object) => Todo::Refuse(object.clone()),
+            Step::Remove => Todo::Remove,
+        };
+        Judged { todo, owner: verdict.owner.cloned(), losers: verdict.losers.into_iter().cloned().collect() }
+    }
+
+    /// Who has the name. If its object went away, but not for long enough, the name is due again.
+    fn holder(&mut self, name: &str, now: Moment) -> Holder {
+        let Some(held) = self.held.get(name) else { return Holder::Nobody };
+        let Some(Origin { object, uid, hash }) = held.origin.clone() else { return Holder::Person };
+        let may = self.may_remove(&object, now);
+        if let May::At(moment) | May::Held { until: moment } = may {
+            self.due.insert((moment, name.to_owned()));
+        }
+        if matches!(may, May::Held { .. }) {
+            self.delayed.insert(name.to_owned());
+        } else {
+            self.delayed.remove(name);
+        }
+        Holder::Object { object, uid, hash, is_gone: may == May::Now }
+    }
+
+    fn may_remove(&self, object: &Object, now: Moment) -> May {
+        if !self.sources.get(object.source).is_some_and(Source::is_available) || !self.removals.is_gone(object) {
+            return May::No;
+        }
+        self.removals.may(object, now, self.registered(object.source))
+    }
+
+    /// Clusters of a source.
+    fn registered(&self, source: &str) -> usize {
+        self.registered_by(|object| object.source == source).count()
+    }
+
+    /// The names that such objects have, and the objects.
+    pub(super) fn registered_by(&self, is_such: impl Fn(&Object) -> bool) -> impl Iterator<Item = (&String, &Object)> {
+        let registered = self.held.iter().filter_map(|(name, held)| Some((name, &held.origin.as_ref()?.object)));
+        registered.filter(move |(_, object)| is_such(object))
+    }
+
+    /// Who has a name that none of its claimants has, in words.
+    pub(super) fn holder_in_words(&self, name: &str) -> String {
+        match self.held.get(name).and_then(|held| held.origin.as_ref()) {
+            Some(origin) => origin.object.reference.clone(),
+            None => "a Secret that was not made by this program".to_owned(),
+        }
+    }
+
+    /// An object is there. If it is there again, it makes no crowd with others any more.
+    pub(super) fn present(&mut self, object: &Object, now: Moment) {
+        if self.removals.present(object) && !self.delayed.is_empty() {
+            self.recount.get_or_insert(now + RECOUNT_AFTER);
+        }
+    }
+
+    /// Names that are due by now.
+    pub(super) fn take_due(&mut self, now: Moment) -> Vec<String> {
+        if self.recount.is_some_and(|moment| moment <= now) {
+            self.recount = None;
+            self.due.extend(self.delayed.iter().map(|name| (now, name.clone())));
+        }
+        let later = self.due.split_off(&(now + Duration::from_nanos(1), String::new()));
+        std::mem::replace(&mut self.due, later).into_iter().map(|(_, name)| name).collect()
+    }
+
+    pub(super) fn next_due(&self) -> Option<Moment> {
+        self.due.first().map(|(moment, _)| *moment).into_iter().chain(self.recount).min()
+    }
+}
+
+// === impl Held ===
+
+impl Held {
+    /// Reads who made a Secret; a source that this version does not know is somebody else.
+    pub(super) fn read(meta: &Meta, sources: &[&'static str]) -> Self {
+        let (labels, annotations) = (meta.metadata.labels.as_ref(), meta.metadata.annotations.as_ref());
+        let annotation = |key: &str| annotations.and_then(|annotations| annotations.get(key)).cloned();
+        let source = labels.and_then(|labels| labels.get(SOURCE_LABEL));
+        let source = source.and_then(|label| sources.iter().find(|source| *source == label).copied());
+        let origin = source.zip(annotation(OBJECT_ANNOTATION)).map(|(source, reference)| Origin {
+            object: Object { source, reference },
+            uid: annotation(UID_ANNOTATION).unwrap_or_default(),
+            hash: annotation(HASH_ANNOTATION).unwrap_or_default(),
+        });
+        Self {
+            uid: meta.metadata.uid.clone().unwrap_or_default(),
+            version: meta.metadata.resource_version.clone().unwrap_or_default(),
+            origin,
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! The sources: what is watched of each, and how an object of it is read.
+
+mod cluster_api;
+mod cluster_profile;
+mod karmada;
+mod kubeconfig;
+mod kubefed;
+mod ocm;
+mod references;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{ApiResource, DynamicObject};
+use kube::{Api, Client, Resource as _, ResourceExt as _};
+use register::Refused;
+use register::Rules;
+use register::naming::Template;
+use register::reading::{Reading, SecretObject, SecretReference};
+use serde_json::Value;
+use tokio::time::timeout;
+
+use self::references::References;
+
+use crate::args::{Config, SourceName};
+use crate::secrets::Meta;
+use crate::wakes::Key;
+
+/// For one read of a Secret.
+const WITHIN: Duration = Duration::from_secs(10);
+
+/// A source that was asked for.
+pub struct Source {
+    pub name: SourceName,
+    /// To the hub that its objects are on.
+    pub client: Client,
+    pub kind: Kind,
+    /// Namespaces that are read, each by a feed of its own; none: all of them.
+    pub namespaces: Vec<String>,
+    pub labels: Option<String>,
+    pub template: Template,
+    pub reader: Arc<dyn Reader>,
+}
+
+/// Of the objects that register clusters.
+#[derive(Debug, Clone)]
+pub struct Kind {
+    pub group: &'static str,
+    pub name: &'static str,
+    pub plural: &'static str,
+    /// That are understood. The hub's own preference among them counts.
+    pub versions: &'static [&'static str],
+    /// Whether the hub has it by a `CustomResourceDefinition`, whose end announces that of objects.
+    pub is_custom: bool,
+}
+
+/// A watch of Secrets beside the objects. Only their metadata is kept, and that only until it is
+/// known whose they are.
+pub struct Related {
+    /// None: all that the feed's objects may be in.
+    pub namespace: Option<String>,
+    pub labels: Option<String>,
+}
+
+/// An object could not be read; it is tried again.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    #[error("cannot read Secret {0}: the hub gave no answer in 10 s")]
+    Timeout(String),
+    #[error("cannot read Secret {0}: {1}")]
+    Hub(String, #[source] kube::Error),
+}
+
+pub type Read<'a> = futures_util::future::BoxFuture<'a, Result<Reading, ReadError>>;
+
+/// What is particular about a source.
+pub trait Reader: Send + Sync {
+    /// Reads an object, with the Secrets that it refers to.
+    fn read<'a>(&'a self, object: &'a DynamicObject, client: &'a Client) -> Read<'a>;
+
+    /// The Secrets to watch, if the objects are not Secrets themselves.
+    fn related(&self) -> Option<Related> {
+        None
+    }
+
+    /// The objects that were read with this Secret.
+    fn of_secret(&self, _secret: &Meta) -> Vec<Key> {
+        Vec::new()
+    }
+
+    /// An object is gone.
+    fn forget(&self, _key: &Key) {}
+
+    /// Leaves out what is not read of an object: thousands are kept.
+    fn prune(&self, _object: &mut DynamicObject) {}
+}
+
+/// All sources that `config` enables. `hub` is the client of the hub, `karmada` that of Karmada's
+/// control plane, which may be another.
+pub fn all(config: &Config, hub: &Client, karmada: &Client) -> Vec<Source> {
+    let rules = Arc::new(config.rules.clone());
+    config.sources.iter().map(|name| source(*name, config, &rules, hub, karmada)).collect()
+}
+
+fn source(name: SourceName, config: &Config, rules: &Arc<Rules>, hub: &Client, karmada: &Client) -> Source {
+    let rules = Arc::clone(rules);
+    let template = config.templates.get(&name).cloned().unwrap_or_default();
+    let namespaces = config.watch_namespaces.clone();
+    let on_hub = |kind, reader| Source {
+        name,
+        client: hub.clone(),
+        kind,
+        namespaces: namespaces.clone(),
+        labels: None,
+        template: template.clone(),
+        reader,
+    };
+    match name {
+        SourceName::Capi => on_hub(cluster_api::KIND, Arc::new(cluster_api::ClusterApi(rules))),
+        SourceName::Kubeconfig => Source {
+            labels: Some(config.kubeconfig_selector.clone()),
+            ..on_hub(kubeconfig::KIND, Arc::new(kubeconfig::Kubeconfigs(rules)))
+        },
+        SourceName::Karmada => Source {
+            client: karmada.clone(),
+            namespaces: Vec::new(),
+            ..on_hub(karmada::KIND, Arc::new(karmada::Karmada::new(rules)))
+        },
+        SourceName::Kubefed => Source {
+            namespaces: vec![config.kubefed_namespace.clone()],
+            ..on_hub(kubefed::KIND, Arc::new(kubefed::KubeFed::new(rules)))
+        },
+        SourceName::Ocm => Source {
+            namespaces: Vec::new(),
+            ..on_hub(
+                ocm::KIND,
+                Arc::new(ocm::Ocm { rules, credential: config.ocm_credential.clone(), reach: config.ocm_endpoint }),
+            )
+        },
+        SourceName::ClusterprofileImport => {
+            let providers = Arc::clone(&config.providers);
+            on_hub(cluster_profile::KIND, Arc::new(cluster_profile::ClusterProfiles { rules, providers }))
+        }
+    }
+}
+
+/// A Secret with its data, if there is one. It is read anew each time: none is kept.
+async fn secret(
+    client: &Client,
+    reference: &SecretReference,
+) -> Result<Option<Result<SecretObject, Refused>>, ReadError> {
+    let SecretReference { namespace, name } = reference;
+    let resource = ApiResource::erase::<Secret>(&());
+    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &resource);
+    let place = || format!("{namespace}/{name}");
+    let answer = timeout(WITHIN, api.get_opt(name)).await.map_err(|_| ReadError::Timeout(place()))?;
+    let object = answer.map_err(|error| ReadError::Hub(place(), error))?;
+    Ok(object.map(|object| SecretObject::read(&as_value(&object))))
+}
+
+/// Reads an object with the Secrets that it refers to, and remembers which those are.
+async fn with_secrets<'a>(
+    object: &'a DynamicObject,
+    client: &'a Client,
+    references: &'a References,
+    refers_to: impl Fn(&Value) -> Vec<SecretReference> + Send + 'a,
+    read: impl Fn(&Value, &[&SecretObject]) -> Reading + Send + 'a,
+) -> Result<Reading, ReadError> {
+    let value = as_value(object);
+    let secrets = refers_to(&value);
+    // Before they are read: a change meanwhile leads here again.
+    references.put(&(object.namespace().unwrap_or_default(), object.name_any()), &secrets);
+    let mut found = Vec::new();
+    for reference in &secrets {
+        match secret(client, reference).await? {
+            Some(Ok(secret)) => found.push(secret),
+            Some(Err(refused)) => return Ok(Reading::Refused(refused)),
+            None => {}
+        }
+    }
+    Ok(read(&value, &found.iter().collect::<Vec<_>>()))
+}
+
+/// An object as JSON, for those who read it.
+fn as_value(object: &DynamicObject) -> Value {
+    // An object that came as JSON is JSON.
+    serde_json::to_value(object).unwrap_or_default()
+}
+
+/// Labels and annotations that no reader looks at, and what grows with the number of writers.
+pub fn prune_metadata(object: &mut DynamicObject) {
+    object.managed_fields_mut().clear();
+    object.annotations_mut().remove("kubectl.kubernetes.io/last-applied-configuration");
+    object.meta_mut().owner_references = None;
+}
+
+/// Keeps only these fields of an object.
+fn keep(object: &mut DynamicObject, paths: &[&[&str]]) {
+    let mut kept = serde_json::Map::new();
+    for path in paths {
+        let pointer: String = path.iter().flat_map(|part| ["/", part]).collect();
+        let Some(value) = object.data.pointer(&pointer).cloned() else { continue };
+        let [outer @ .., last] = path else { continue };
+        let mut map = &mut kept;
+        for part in outer {
+            let inner = map.entry(*part).or_insert_with(|| Value::Object(serde_json::Map::new()));
+            let Some(inner) = inner.as_object_mut() else { return };
+            map = inner;
+        }
+        map.insert((*last).to_owned(), value);
+    }
+    object.data = Value::Object(kept);
+}

@@ -1,0 +1,37 @@
+//! Inventories of other managers: a `ClusterProfile`, and the operator's file of providers.
+
+use std::sync::Arc;
+
+use futures_util::{FutureExt as _, future};
+use kube::Client;
+use kube::api::DynamicObject;
+use register::Rules;
+use register::cluster_profile::{self, Providers};
+
+use super::{Kind, Read, Reader, as_value, keep};
+
+pub const KIND: Kind = Kind {
+    group: cluster_profile::GROUP,
+    name: cluster_profile::KIND,
+    plural: "clusterprofiles",
+    versions: cluster_profile::VERSIONS,
+    is_custom: true,
+};
+
+pub struct ClusterProfiles {
+    pub rules: Arc<Rules>,
+    pub providers: Arc<Providers>,
+}
+
+// === impl ClusterProfiles ===
+
+impl Reader for ClusterProfiles {
+    fn read<'a>(&'a self, object: &'a DynamicObject, _: &'a Client) -> Read<'a> {
+        future::ready(Ok(cluster_profile::read(&as_value(object), &self.providers, &self.rules))).boxed()
+    }
+
+    fn prune(&self, object: &mut DynamicObject) {
+        let status = [["status", "accessProviders"], ["status", "credentialProviders"]];
+        keep(object, &[&["spec"], &status[0], &status[1]]);
+    }
+}

@@ -1,0 +1,226 @@
+//! The one testbed that all tests share, the kinds of the sources on its hub, and controllers.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, anyhow};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use controllers::Controllers;
+use hub_tests::testbed::Testbed;
+use hub_tests::wait;
+use libtest_mimic::{Failed, Trial};
+use serde_json::{Value, json};
+
+/// What must be seen on a hub within a second is given more on a machine that does other things.
+pub const SOON: Duration = Duration::from_secs(20);
+
+#[derive(Default)]
+pub struct Fixture {
+    testbed: OnceLock<Result<Testbed, String>>,
+}
+
+/// A namespace that holds clusters, and the controllers that write there.
+pub struct Running {
+    pub namespace: String,
+    pub controllers: Option<Controllers>,
+    arguments: Vec<String>,
+}
+
+/// A test.
+pub fn test(fixture: &Arc<Fixture>, name: &str, run: impl FnOnce(&Testbed) -> Result<()> + Send + 'static) -> Trial {
+    let fixture = Arc::clone(fixture);
+    Trial::test(name, move || fixture.testbed().and_then(run).map_err(|error| Failed::from(format!("{error:#}"))))
+}
+
+/// A kind with any fields, in place of its own definition.
+pub fn definition(group: &str, kind: &str, version: &str, scope: &str) -> Value {
+    let plural = format!("{}s", kind.to_lowercase());
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.{group}")},
+        "spec": {
+            "group": group, "scope": scope, "names": {"kind": kind, "plural": plural},
+            "versions": [{
+                "name": version, "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+            }],
+        },
+    })
+}
+
+/// A kubeconfig of the member, whose user may do everything there.
+pub fn member_kubeconfig(testbed: &Testbed, token: &str) -> String {
+    let authority = std::fs::read(testbed.member.server.authority_file()).expect("a file of this testbed");
+    json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "it",
+        "clusters": [{"name": "it", "cluster": {
+            "server": testbed.member.server.url(), "certificate-authority-data": STANDARD.encode(authority)}}],
+        "users": [{"name": "it", "user": {"token": token}}],
+        "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
+    })
+    .to_string()
+}
+
+/// A Secret that is chosen by its label.
+pub fn kubeconfig_secret(namespace: &str, name: &str, kubeconfig: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Secret",
+        "metadata": {"name": name, "namespace": namespace, "labels": {"cluster.core.oam.dev/kubeconfig": "true"}},
+        "stringData": {"kubeconfig": kubeconfig},
+    })
+}
+
+/// Applies objects to the hub.
+pub fn apply(testbed: &Testbed, objects: &[Value]) -> Result<()> {
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
+    testbed
+        .hub
+        .server
+        .kubectl()
+        .args(["apply", "--server-side", "-f", "-"])
+        .stdin(list.to_string())
+        .run()?
+        .success()?;
+    Ok(())
+}
+
+pub fn namespace(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+}
+
+/// A field of a Secret's metadata, or an error if there is no such Secret.
+pub fn secret_field(testbed: &Testbed, namespace: &str, name: &str, path: &str) -> Result<String> {
+    let words = ["get", "secret", name, "-n", namespace, "-o", &format!("jsonpath={path}")].map(str::to_owned);
+    testbed.hub.server.kubectl().args(words).run()?.success()
+}
+
+pub fn wait_secret(testbed: &Testbed, namespace: &str, name: &str) -> Result<()> {
+    wait::until(&format!("Secret {name}"), SOON, || secret_field(testbed, namespace, name, "{.metadata.name}"))
+        .map(drop)
+}
+
+pub fn wait_gone(testbed: &Testbed, namespace: &str, name: &str) -> Result<()> {
+    let line = format!("get secret {name} -n {namespace} --ignore-not-found -o name");
+    wait::until_true(&format!("the end of Secret {name}"), SOON, || {
+        Ok(testbed.hub.server.kubectl().ok(&line)?.is_empty())
+    })
+}
+
+/// The notes of Events with `reason` on objects called `name` in `namespace`.
+pub fn event(testbed: &Testbed, namespace: &str, name: &str, reason: &str) -> Result<String> {
+    let selector = format!("regarding.name={name},reason={reason}");
+    let line = [
+        "get",
+        "events.v1.events.k8s.io",
+        "-n",
+        namespace,
+        "--field-selector",
+        &selector,
+        "-o",
+        "jsonpath={.items[*].note}",
+    ];
+    let notes = testbed.hub.server.kubectl().args(line).run()?.success()?;
+    if notes.is_empty() { Err(anyhow!("no Event {reason} on {namespace}/{name}")) } else { Ok(notes) }
+}
+
+// === impl Fixture ===
+
+impl Fixture {
+    pub fn testbed(&self) -> Result<&Testbed> {
+        let testbed = self.testbed.get_or_init(|| prepared().map_err(|error| format!("{error:#}")));
+        testbed.as_ref().map_err(|error| anyhow!("there is nothing to test on: {error}"))
+    }
+
+    /// Stops everything; after a failure the logs stay.
+    #[allow(clippy::print_stderr, reason = "the place of the logs belongs to the output of a failed run")]
+    pub fn close(self: Arc<Self>, failed: bool) {
+        let Some(fixture) = Arc::into_inner(self) else { return };
+        if let Some(Ok(mut testbed)) = fixture.testbed.into_inner()
+            && failed
+        {
+            eprintln!("the logs of this run are in {}", testbed.keep().display());
+        }
+    }
+}
+
+fn prepared() -> Result<Testbed> {
+    let testbed = Testbed::start()?;
+    apply(&testbed, &[definition("cluster.x-k8s.io", "Cluster", "v1beta2", "Namespaced")])?;
+    testbed.hub.server.kubectl().ok("wait --for=condition=Established crd/clusters.cluster.x-k8s.io --timeout=30s")?;
+    Ok(testbed)
+}
+
+// === impl Running ===
+
+impl Running {
+    /// Controllers that write into `namespace`, which is created unless it is there.
+    pub fn start(testbed: &Testbed, namespace: &str, more: &[&str]) -> Result<Self> {
+        apply(testbed, &[self::namespace(namespace)])?;
+        let kubeconfig = testbed.hub.server.kubectl().kubeconfig;
+        let mut arguments = vec![
+            "cluster-gateway-controllers".to_owned(),
+            format!("--kubeconfig={}", kubeconfig.display()),
+            format!("--secret-namespace={namespace}"),
+            "--admin-listen=127.0.0.1:0".to_owned(),
+        ];
+        arguments.extend(more.iter().map(|flag| (*flag).to_owned()));
+        let controllers = Some(Controllers::start(&arguments)?);
+        Ok(Self { namespace: namespace.to_owned(), controllers, arguments })
+    }
+
+    /// Ends them, and starts others.
+    pub fn restart(&mut self) -> Result<()> {
+        self.controllers.take().context("they run")?.stop()?;
+        self.controllers = Some(Controllers::start(&self.arguments)?);
+        Ok(())
+    }
+
+    fn address(&self) -> Result<SocketAddr> {
+        Ok(self.controllers.as_ref().context("they run")?.admin_address())
+    }
+
+    fn get(&self, path: &str) -> Result<String> {
+        let mut stream = std::net::TcpStream::connect(self.address()?)?;
+        std::io::Write::write_all(
+            &mut stream,
+            format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").as_bytes(),
+        )?;
+        let mut answer = String::new();
+        std::io::Read::read_to_string(&mut stream, &mut answer)?;
+        let (_, body) = answer.split_once("\r\n\r\n").context("a head")?;
+        Ok(body.to_owned())
+    }
+
+    /// The sum of a metric's series whose labels contain `labels`.
+    pub fn metric(&self, name: &str, labels: &str) -> Result<f64> {
+        let text = self.get("/metrics")?;
+        let series = text.lines().filter(|line| line.starts_with(name) && line.contains(labels));
+        Ok(series.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum())
+    }
+
+    /// What is told of an object whose reference ends in `object`.
+    pub fn report(&self, object: &str) -> Result<Value> {
+        let reports: Vec<Value> = serde_json::from_str(&self.get("/debug/sources?format=json")?)?;
+        let found = reports.into_iter().find(|report| report["object"].as_str().is_some_and(|it| it.ends_with(object)));
+        found.with_context(|| format!("nothing is told of {object}"))
+    }
+
+    /// Waits until an object is in `state`; returns the reason.
+    pub fn wait_state(&self, object: &str, state: &str) -> Result<String> {
+        wait::until(&format!("{object} to be {state}"), SOON, || {
+            let report = self.report(object)?;
+            anyhow::ensure!(report["state"] == state, "{report}");
+            Ok(report["reason"].as_str().unwrap_or_default().to_owned())
+        })
+    }
+
+    pub fn debug(&self) -> Result<String> {
+        self.get("/debug/sources")
+    }
+
+    pub fn metrics(&self) -> Result<String> {
+        self.get("/metrics")
+    }
+}

@@ -1,0 +1,56 @@
+//! Two replicas take turns, and write nothing twice.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use hub_tests::testbed::Testbed;
+use hub_tests::wait;
+use libtest_mimic::Trial;
+use tokio::time::Instant;
+
+use crate::fixture::{
+    Fixture, Running, SOON, apply, kubeconfig_secret, member_kubeconfig, namespace, secret_field, test, wait_secret,
+};
+
+/// From the death of a leader: its Lease's 15 s, and a look each 2.4 s.
+const TAKE_OVER: Duration = Duration::from_secs(20);
+const LEADER: &str = "cluster_gateway_controllers_leader";
+
+pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
+    vec![test(fixture, "leaders: a second replica takes over, and rewrites nothing", take_over)]
+}
+
+fn leads(running: &Running) -> Result<bool> {
+    Ok(running.metric(LEADER, "")? >= 1.0)
+}
+
+fn take_over(testbed: &Testbed) -> Result<()> {
+    let (fleet, clusters) = ("leaders-fleet", "leaders-clusters");
+    let kubeconfig = member_kubeconfig(testbed, "token");
+    apply(testbed, &[namespace(fleet), kubeconfig_secret(fleet, "one", &kubeconfig)])?;
+    let flags = ["--enable=kubeconfig", "--watch-namespaces=leaders-fleet"];
+    let mut first = Running::start(testbed, clusters, &flags)?;
+    wait::until_true("the first to lead", SOON, || leads(&first))?;
+    wait_secret(testbed, clusters, "one")?;
+    let second = Running::start(testbed, clusters, &flags)?;
+    let version = secret_field(testbed, clusters, "one", "{.metadata.resourceVersion}")?;
+    ensure!(!leads(&second)?, "two lead");
+    // As SIGKILL does it: the Lease is left to run out.
+    drop(first.controllers.take());
+    let died = Instant::now();
+    apply(testbed, &[kubeconfig_secret(fleet, "two", &kubeconfig)])?;
+    wait::until("the second to register", TAKE_OVER + SOON, || {
+        secret_field(testbed, clusters, "two", "{.metadata.name}").context("not yet")
+    })?;
+    let took = died.elapsed();
+    ensure!(took < TAKE_OVER + Duration::from_secs(5), "it took {took:?}");
+    ensure!(took > Duration::from_secs(5), "it wrote while the first had the Lease: {took:?}");
+    second.wait_state("leaders-fleet/one", "registered")?;
+    ensure!(secret_field(testbed, clusters, "one", "{.metadata.resourceVersion}")? == version, "written again");
+    // One that is stopped gives the Lease up: the next need not wait.
+    let mut second = second;
+    let third = Running::start(testbed, clusters, &flags)?;
+    second.controllers.take().context("it runs")?.stop()?;
+    wait::until_true("the third to lead", Duration::from_secs(10), || leads(&third))
+}

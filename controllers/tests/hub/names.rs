@@ -1,0 +1,112 @@
+//! One name, one owner; and what is refused says why, and nothing else.
+
+use std::sync::Arc;
+
+use anyhow::{Result, ensure};
+use hub_tests::testbed::Testbed;
+use hub_tests::wait;
+use libtest_mimic::Trial;
+use serde_json::json;
+
+use crate::fixture::{
+    Fixture, Running, SOON, apply, event, kubeconfig_secret, member_kubeconfig, namespace, secret_field, test,
+    wait_gone, wait_secret,
+};
+
+/// What must not be repeated.
+const CANARY: &str = "c4n4ry";
+
+pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
+    vec![
+        test(fixture, "names: the first has it, and the next after it", owners),
+        test(fixture, "names: a person's Secret is never touched", persons),
+        test(fixture, "names: what is refused says why", refusals),
+    ]
+}
+
+fn owners(testbed: &Testbed) -> Result<()> {
+    let kubeconfig = member_kubeconfig(testbed, "token");
+    let (one, two) = ("names-one", "names-two");
+    apply(testbed, &[namespace(one), namespace(two)])?;
+    apply(testbed, &[kubeconfig_secret(two, "shared", &kubeconfig)])?;
+    // Creation times have seconds: in the same one, the uid decides.
+    std::thread::park_timeout(std::time::Duration::from_millis(1100));
+    apply(testbed, &[kubeconfig_secret(one, "shared", &kubeconfig)])?;
+    // Both are there when the controllers start, and the younger comes first in the list.
+    let flags = ["--enable=kubeconfig", "--watch-namespaces=names-one,names-two"];
+    let controllers = Running::start(testbed, "names-clusters", &flags)?;
+    wait_secret(testbed, &controllers.namespace, "shared")?;
+    let origin = "{.metadata.annotations.cluster\\.core\\.oam\\.dev/source-object}";
+    let owner = || secret_field(testbed, &controllers.namespace, "shared", origin);
+    ensure!(owner()?.ends_with("names-two/shared"), "the younger has it: {}", owner()?);
+    let why = controllers.wait_state("names-one/shared", "taken")?;
+    ensure!(why.contains("core/Secret/names-two/shared"), "{why}");
+    let note = wait::until("an Event", SOON, || event(testbed, one, "shared", "ClusterNameTaken"))?;
+    ensure!(note.contains("core/Secret/names-two/shared"), "{note}");
+    testbed.hub.server.kubectl().ok("delete secret shared -n names-two")?;
+    wait::until_true("the next to take over", SOON, || {
+        Ok(owner().is_ok_and(|owner| owner.ends_with("names-one/shared")))
+    })?;
+    controllers.wait_state("names-one/shared", "registered")?;
+    Ok(())
+}
+
+fn persons(testbed: &Testbed) -> Result<()> {
+    let fleet = "names-person";
+    let by_hand = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "mine", "namespace": "person-clusters"},
+        "stringData": {"endpoint": "https://by.hand"},
+    });
+    apply(testbed, &[namespace(fleet), namespace("person-clusters"), by_hand])?;
+    let version = secret_field(testbed, "person-clusters", "mine", "{.metadata.resourceVersion}")?;
+    let flags = ["--enable=kubeconfig", "--watch-namespaces=names-person"];
+    let controllers = Running::start(testbed, "person-clusters", &flags)?;
+    apply(testbed, &[kubeconfig_secret(fleet, "mine", &member_kubeconfig(testbed, "token"))])?;
+    let why = controllers.wait_state("names-person/mine", "taken")?;
+    ensure!(why.contains("not made by this program"), "{why}");
+    testbed.hub.server.kubectl().ok("delete secret mine -n names-person")?;
+    // Another object comes and goes meanwhile, so that there was time to do wrong.
+    apply(testbed, &[kubeconfig_secret(fleet, "other", &member_kubeconfig(testbed, "token"))])?;
+    wait_secret(testbed, &controllers.namespace, "other")?;
+    testbed.hub.server.kubectl().ok("delete secret other -n names-person")?;
+    wait_gone(testbed, &controllers.namespace, "other")?;
+    let now = secret_field(testbed, "person-clusters", "mine", "{.metadata.resourceVersion}")?;
+    ensure!(now == version, "a person's Secret was written");
+    Ok(())
+}
+
+fn refusals(testbed: &Testbed) -> Result<()> {
+    let fleet = "names-refused";
+    let good = member_kubeconfig(testbed, CANARY);
+    let tables = [
+        ("files", good.replace("\"token\":\"c4n4ry\"", "\"tokenFile\":\"/etc/c4n4ry\""), "tokenFile names a file"),
+        ("local-address", good.replace(&testbed.member.server.url(), "https://169.254.169.254"), "--deny-endpoints"),
+        ("plain", good.replace("https://", "http://"), "http would send"),
+        ("exec", good.replace("\"token\":\"c4n4ry\"", "\"exec\":{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"command\":\"/bin/c4n4ry\",\"interactiveMode\":\"Never\"}"), "--exec-commands"),
+        ("nothing", String::from("{}"), "no contexts"),
+        ("twice", format!("token: {CANARY}\ntoken: {CANARY}"), "near line"),
+    ];
+    apply(testbed, &[namespace(fleet)])?;
+    let controllers =
+        Running::start(testbed, "refused-clusters", &["--enable=kubeconfig", "--watch-namespaces=names-refused"])?;
+    let secrets: Vec<_> = tables.iter().map(|(name, text, _)| kubeconfig_secret(fleet, name, text)).collect();
+    apply(testbed, &secrets)?;
+    apply(testbed, &[kubeconfig_secret(fleet, "local", &good), kubeconfig_secret(fleet, "good", &good)])?;
+    wait_secret(testbed, &controllers.namespace, "good")?;
+    for (name, _, expected) in tables {
+        let why = controllers.wait_state(&format!("{fleet}/{name}"), "refused")?;
+        ensure!(why.contains(expected), "{name}: {why}");
+        let note = wait::until("an Event", SOON, || event(testbed, fleet, name, "ClusterRefused"))?;
+        ensure!(note.contains(expected), "{name}: {note}");
+        ensure!(
+            secret_field(testbed, &controllers.namespace, name, "{.metadata.name}").is_err(),
+            "{name} is registered"
+        );
+    }
+    wait::until("an Event", SOON, || event(testbed, fleet, "local", "InvalidClusterName"))?;
+    let events = testbed.hub.server.kubectl().ok(&format!("get events -n {fleet} -o json"))?;
+    for told in [events, controllers.debug()?, controllers.metrics()?, testbed.log()?] {
+        ensure!(!told.contains(CANARY), "a credential is told: {told}");
+    }
+    Ok(())
+}

@@ -1,0 +1,146 @@
+//! Fleets of other systems move in: their objects, as their own commands write them.
+
+use std::sync::Arc;
+
+use anyhow::{Result, ensure};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hub_tests::testbed::Testbed;
+use hub_tests::wait;
+use libtest_mimic::Trial;
+use serde_json::{Value, json};
+
+use crate::fixture::{
+    Fixture, Running, SOON, apply, definition, namespace, secret_field, test, wait_gone, wait_secret,
+};
+
+pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
+    vec![
+        test(fixture, "others: Karmada's clusters, Push and Pull", karmada),
+        test(fixture, "others: Open Cluster Management's clusters, once they are accepted", ocm),
+        test(fixture, "others: another manager's ClusterProfiles", profiles),
+    ]
+}
+
+/// A key of a cluster's Secret.
+fn value(testbed: &Testbed, namespace: &str, name: &str, key: &str) -> Result<String> {
+    let path = format!("{{.data.{}}}", key.replace('.', "\\."));
+    Ok(String::from_utf8(STANDARD.decode(secret_field(testbed, namespace, name, &path)?)?)?)
+}
+
+fn authority(testbed: &Testbed) -> Result<String> {
+    Ok(std::fs::read_to_string(testbed.member.server.authority_file())?)
+}
+
+fn establish(testbed: &Testbed, kind: &Value) -> Result<()> {
+    apply(testbed, std::slice::from_ref(kind))?;
+    let name = kind["metadata"]["name"].as_str().unwrap_or_default();
+    testbed.hub.server.kubectl().ok(&format!("wait --for=condition=Established crd/{name} --timeout=30s"))?;
+    Ok(())
+}
+
+fn karmada(testbed: &Testbed) -> Result<()> {
+    establish(testbed, &definition("cluster.karmada.io", "Cluster", "v1alpha1", "Cluster"))?;
+    let secret = |token: &str| -> Result<Value> {
+        Ok(json!({
+            "apiVersion": "v1", "kind": "Secret",
+            "metadata": {"name": "pushed", "namespace": "karmada-cluster", "labels": {"karmada.io/system": "true"}},
+            "stringData": {"caBundle": authority(testbed)?, "token": token},
+        }))
+    };
+    let pushed = json!({
+        "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": "pushed"},
+        "spec": {"syncMode": "Push", "apiEndpoint": testbed.member.server.url(), "region": "north",
+            "secretRef": {"namespace": "karmada-cluster", "name": "pushed"},
+            "impersonatorSecretRef": {"namespace": "karmada-cluster", "name": "pushed-impersonator"}},
+    });
+    let pulled = json!({
+        "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": "pulled"},
+        "spec": {"syncMode": "Pull", "secretRef": {"namespace": "karmada-cluster", "name": "pushed"}},
+    });
+    apply(testbed, &[namespace("karmada-cluster"), secret("first")?])?;
+    let controllers = Running::start(testbed, "karmada-clusters", &["--enable=karmada"])?;
+    let clusters = controllers.namespace.as_str();
+    apply(testbed, &[pushed, pulled])?;
+    wait_secret(testbed, clusters, "pushed")?;
+    ensure!(value(testbed, clusters, "pushed", "endpoint")? == testbed.member.server.url());
+    ensure!(value(testbed, clusters, "pushed", "token")? == "first");
+    wait_secret(testbed, clusters, "pulled")?;
+    let way = "{.metadata.labels.cluster\\.core\\.oam\\.dev/cluster-endpoint-type}";
+    ensure!(
+        secret_field(testbed, clusters, "pulled", way)? == "ClusterProxy",
+        "a cluster without an address has no tunnel"
+    );
+    apply(testbed, &[secret("second")?])?;
+    wait::until_true("the new token", SOON, || Ok(value(testbed, clusters, "pushed", "token")? == "second"))?;
+    testbed.hub.server.kubectl().ok("delete clusters.cluster.karmada.io pushed")?;
+    wait_gone(testbed, clusters, "pushed")
+}
+
+fn ocm(testbed: &Testbed) -> Result<()> {
+    establish(testbed, &definition("cluster.open-cluster-management.io", "ManagedCluster", "v1", "Cluster"))?;
+    let managed = |accepted: bool| -> Result<Value> {
+        Ok(json!({
+            "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
+            "metadata": {"name": "managed"},
+            "spec": {"hubAcceptsClient": accepted, "managedClusterClientConfigs": [
+                {"url": testbed.member.server.url(), "caBundle": STANDARD.encode(authority(testbed)?)}]},
+        }))
+    };
+    let token = json!({
+        "apiVersion": "v1", "kind": "Secret",
+        "metadata": {"name": "cluster-gateway", "namespace": "managed",
+            "labels": {"authentication.open-cluster-management.io/is-managed-serviceaccount": "true"}},
+        "stringData": {"ca.crt": authority(testbed)?, "token": "token"},
+    });
+    let controllers = Running::start(testbed, "ocm-clusters", &["--enable=ocm"])?;
+    let clusters = controllers.namespace.as_str();
+    apply(testbed, &[namespace("managed"), managed(false)?, token])?;
+    wait::until_true("that it waits", SOON, || {
+        Ok(controllers.wait_state("ManagedCluster//managed", "waiting")?.contains("hubAcceptsClient"))
+    })?;
+    apply(testbed, &[managed(true)?])?;
+    wait_secret(testbed, clusters, "managed")?;
+    ensure!(value(testbed, clusters, "managed", "endpoint")? == testbed.member.server.url());
+    // A no is a no.
+    apply(testbed, &[managed(false)?])?;
+    wait_gone(testbed, clusters, "managed")?;
+    apply(testbed, &[managed(true)?])?;
+    wait_secret(testbed, clusters, "managed")
+}
+
+fn profiles(testbed: &Testbed) -> Result<()> {
+    establish(testbed, &definition("multicluster.x-k8s.io", "ClusterProfile", "v1alpha1", "Namespaced"))?;
+    let providers = testbed.launcher().file("providers.json");
+    let file = json!({"providers": [{"name": "cloud", "execConfig": {
+        "apiVersion": "client.authentication.k8s.io/v1", "command": "/plugins/cloud", "interactiveMode": "Never"}}]});
+    std::fs::write(&providers, file.to_string())?;
+    let providers = format!("--clusterprofile-import-providers-file={}", providers.display());
+    let flags = ["--enable=clusterprofile-import", &providers, "--exec-commands=/plugins/cloud"];
+    let controllers = Running::start(testbed, "profile-clusters", &flags)?;
+    let profile = |name: &str, manager: &str, url: &str| -> Result<Value> {
+        Ok(json!({
+            "apiVersion": "multicluster.x-k8s.io/v1alpha1", "kind": "ClusterProfile",
+            "metadata": {"name": name, "namespace": "profiles"},
+            "spec": {"clusterManager": {"name": manager}},
+            "status": {"accessProviders": [{"name": "cloud", "cluster": {
+                "server": url, "certificate-authority-data": STANDARD.encode(authority(testbed)?)}}]},
+        }))
+    };
+    let url = testbed.member.server.url();
+    let loops = format!("{}{}", testbed.hub.server.url(), Testbed::proxy_path("other"));
+    let all = [
+        profile("cloudy", "cloud", &url)?,
+        profile("own", "cluster-gateway", &url)?,
+        profile("loops", "cloud", &loops)?,
+    ];
+    apply(testbed, &[namespace("profiles")])?;
+    apply(testbed, &all)?;
+    wait_secret(testbed, &controllers.namespace, "cloudy")?;
+    let kind = "{.metadata.labels.cluster\\.core\\.oam\\.dev/cluster-credential-type}";
+    ensure!(secret_field(testbed, &controllers.namespace, "cloudy", kind)? == "Dynamic");
+    for refused in ["profiles/own", "profiles/loops"] {
+        controllers.wait_state(refused, "refused")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,92 @@
+//! A source that goes takes no cluster with it.
+
+use std::sync::Arc;
+
+use anyhow::{Result, ensure};
+use hub_tests::testbed::Testbed;
+use hub_tests::wait;
+use libtest_mimic::Trial;
+use serde_json::{Value, json};
+
+use crate::fixture::{
+    Fixture, Running, SOON, apply, definition, event, kubeconfig_secret, member_kubeconfig, namespace, test, wait_gone,
+};
+
+/// More than may go within a minute.
+const FLEET: usize = 24;
+
+pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
+    vec![
+        test(fixture, "removal: a kind that goes takes no cluster with it", kind),
+        test(fixture, "removal: too many at once wait", crowd),
+    ]
+}
+
+fn kubefed(name: &str) -> Value {
+    json!({
+        "apiVersion": "core.kubefed.io/v1beta1", "kind": "KubeFedCluster",
+        "metadata": {"name": name, "namespace": "removal-kind"},
+        "spec": {"apiEndpoint": "https://10.9.8.7", "caBundle": "", "secretRef": {"name": "token"}},
+    })
+}
+
+fn clusters(testbed: &Testbed, namespace: &str) -> Result<usize> {
+    let line = format!("get secrets -n {namespace} -l cluster.core.oam.dev/source -o name");
+    Ok(testbed.hub.server.kubectl().ok(&line)?.lines().count())
+}
+
+fn kind(testbed: &Testbed) -> Result<()> {
+    let kubectl = testbed.hub.server.kubectl();
+    let kind = definition("core.kubefed.io", "KubeFedCluster", "v1beta1", "Namespaced");
+    let token = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "token", "namespace": "removal-kind"},
+        "stringData": {"token": "token"},
+    });
+    apply(testbed, &[namespace("removal-kind"), token, kind.clone()])?;
+    let established = "wait --for=condition=Established crd/kubefedclusters.core.kubefed.io --timeout=30s";
+    kubectl.ok(established)?;
+    let flags = ["--enable=kubefed", "--kubefed-namespace=removal-kind"];
+    let controllers = Running::start(testbed, "removal-kind-clusters", &flags)?;
+    // Few: the limit is not what keeps them.
+    let few: Vec<_> = (0..5).map(|number| kubefed(&format!("fed-{number}"))).collect();
+    apply(testbed, &few)?;
+    let clusters = || clusters(testbed, &controllers.namespace);
+    wait::until_true("all of them", SOON, || Ok(clusters()? == 5))?;
+    kubectl.ok("delete crd kubefedclusters.core.kubefed.io")?;
+    let available = || controllers.metric("cluster_gateway_controllers_source_available", "kubefed");
+    wait::until_true("the source to be unavailable", SOON, || Ok(available()? < 1.0))?;
+    apply(testbed, &[kind])?;
+    kubectl.ok(established)?;
+    wait::until_true("the source to be back", SOON, || Ok(available()? >= 1.0))?;
+    ensure!(clusters()? == 5, "the end of a kind was the end of its clusters");
+    // One comes back, is deleted by itself, and that counts.
+    apply(testbed, &few[..1])?;
+    controllers.wait_state("removal-kind/fed-0", "registered")?;
+    kubectl.ok("delete kubefedclusters.core.kubefed.io fed-0 -n removal-kind")?;
+    wait_gone(testbed, &controllers.namespace, "fed-0")?;
+    ensure!(clusters()? == 4);
+    Ok(())
+}
+
+fn crowd(testbed: &Testbed) -> Result<()> {
+    let fleet = "removal-crowd";
+    let kubeconfig = member_kubeconfig(testbed, "token");
+    let all: Vec<_> =
+        (0..FLEET).map(|number| kubeconfig_secret(fleet, &format!("crowd-{number}"), &kubeconfig)).collect();
+    apply(testbed, &[namespace(fleet)])?;
+    apply(testbed, &all)?;
+    let controllers =
+        Running::start(testbed, "crowd-clusters", &["--enable=kubeconfig", "--watch-namespaces=removal-crowd"])?;
+    let clusters = || clusters(testbed, &controllers.namespace);
+    wait::until_true("all of them", SOON, || Ok(clusters()? == FLEET))?;
+    testbed.hub.server.kubectl().ok(&format!("delete secrets -n {fleet} --all --wait=false"))?;
+    let held = || controllers.metric("cluster_gateway_controllers_removals_held", "kubeconfig");
+    wait::until_true("their removal to be held", SOON, || Ok(held()? >= f64::from(u32::try_from(FLEET)?)))?;
+    ensure!(clusters()? == FLEET, "a fleet went at once");
+    let note = wait::until("an Event", SOON, || event(testbed, &controllers.namespace, "crowd-0", "RemovalHeld"))?;
+    ensure!(note.contains("--source-removal-limit"), "{note}");
+    // Most come back: the few that do not are no crowd.
+    apply(testbed, &all[4..])?;
+    wait::until_true("the few to go", SOON, || Ok(clusters()? == FLEET - 4))?;
+    Ok(())
+}

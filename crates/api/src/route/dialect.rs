@@ -1,0 +1,89 @@
+//! The spellings in which a member can be asked for: one parser each, and one route behind them.
+//!
+//! A parser finds the cluster and the member's part of the path, and nothing else. What the member
+//! does with the request, and what its sender is reviewed for, is found out behind it, alike for
+//! all. A path has a meaning in one dialect only, and none decodes, cleans or collapses.
+//!
+//! No dialect is on unless the operator says so. A path of one that is off, and one that names what
+//! could not be a cluster, is refused before anybody is asked who sends it: no cluster is looked
+//! up, so nothing is told of any.
+
+mod kcp;
+mod native;
+
+use crate::cluster_name::ClusterName;
+
+/// In which spelling a member was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Dialect {
+    /// `/apis/cluster.core.oam.dev/v1alpha1/clustergateways/<cluster>/proxy[/…]`
+    Native,
+    /// `/clusters/<cluster>[/…]`, kcp's.
+    Kcp,
+}
+
+/// The dialects that the gateway's own port serves beside the native one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Dialects {
+    pub kcp: bool,
+}
+
+/// Why a path in the form of a dialect asks for no member. Told to everybody.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NoMember {
+    /// The operator has not switched the dialect on.
+    #[error("nothing is served under this path")]
+    Off,
+    #[error(
+        "the path must name a cluster after /clusters/: lower-case DNS labels of at most 63 characters, separated by \
+         ':' (the cluster a.b.c is a:b:c)"
+    )]
+    Workspace,
+    #[error("'*' means all clusters at once, which is not served under /clusters/: name one cluster")]
+    Every,
+}
+
+/// What a path is in the dialects that are served.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Reading<'a> {
+    Member(Member<'a>),
+    NoMember(NoMember),
+    /// None of theirs.
+    Other,
+}
+
+/// A member that is asked for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Member<'a> {
+    pub(super) dialect: Dialect,
+    pub(super) cluster: ClusterName,
+    /// The path up to the member's part, which is empty or begins with a slash.
+    pub(super) prefix: &'a str,
+}
+
+/// Reads `path`, where `served` says which dialects are on.
+pub(super) fn read(path: &str, served: Dialects) -> Reading<'_> {
+    match native::read(path) {
+        Some(member) => Reading::Member(member),
+        None => kcp::read(path, served.kcp),
+    }
+}
+
+// === impl Dialect ===
+
+impl Dialect {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Self; 2] = [Self::Native, Self::Kcp];
+
+    /// A word for metrics and the audit log. `None` for the native one, so that what was written
+    /// before there were others is written still.
+    pub const fn word(self) -> Option<&'static str> {
+        match self {
+            Self::Native => None,
+            Self::Kcp => Some("kcp"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod golden;

@@ -1,0 +1,44 @@
+//! What tables of paths are in a dialect, as text to be compared.
+
+use std::fmt::Write as _;
+
+use http::Method;
+
+use crate::access::{Attributes, ResourceAttributes, Verb};
+use crate::route::{Dialects, RawRequest, Route, parse};
+
+/// Line by line: what `METHOD path` asks for, and what its sender has to be allowed to do. A `!` in
+/// front of the method asks to switch protocols.
+pub(super) fn table(dialects: Dialects, requests: &[&str]) -> String {
+    requests.iter().fold(String::new(), |mut text, request| {
+        writeln!(text, "{request}\n    {}", line(dialects, request)).expect("it is memory");
+        text
+    })
+}
+
+fn line(dialects: Dialects, request: &str) -> String {
+    let (is_upgrade, request) = request.strip_prefix('!').map_or((false, request), |rest| (true, rest));
+    let (method, target) = request.split_once(' ').expect("a method and a path");
+    let (path, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
+    let method: Method = method.parse().expect("a method");
+    let upgrade = is_upgrade.then_some(Verb::Create);
+    let parsed = parse(RawRequest { method: &method, path, query, upgrade, dialects });
+    let reviewed = reviewed(&parsed.attributes);
+    match parsed.route {
+        Route::Proxy(route) => {
+            let remainder = &path[route.prefix.len()..];
+            format!("{:?} {}, member's part {remainder:?}, review: {reviewed}", route.dialect, route.cluster)
+        }
+        Route::NoMember(why) => format!("{why:?}: nobody is asked"),
+        other => format!("{other:?}, review: {reviewed}"),
+    }
+}
+
+fn reviewed(attributes: &Attributes) -> String {
+    match attributes {
+        Attributes::NonResource { path, verb } => format!("{verb} {path}"),
+        Attributes::Resource(ResourceAttributes { verb, group, resource, subresource, name, .. }) => {
+            format!("{} {resource}/{subresource} of {group} named {:?}", verb.as_str(), name.as_deref())
+        }
+    }
+}

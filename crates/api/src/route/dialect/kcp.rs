@@ -1,0 +1,42 @@
+//! kcp's: `/clusters/<name>`, then the member's part
+//! (`github.com/kcp-dev/kcp/pkg/server/filters.ClusterPathFromAndStrip`).
+//!
+//! A workspace path `a:b:c` is the cluster `a.b.c`. The colon is the only separator: with the dot
+//! as another, one cluster would have several paths.
+
+use super::{Dialect, Member, NoMember, Reading};
+use crate::cluster_name::{ClusterName, is_label};
+
+const PREFIX: &str = "/clusters/";
+/// Of one part (`github.com/kcp-dev/logicalcluster.Path.IsValid`), as of any DNS label.
+const LONGEST_PART: usize = 63;
+
+pub(super) fn read(path: &str, is_on: bool) -> Reading<'_> {
+    let Some(rest) = path.strip_prefix(PREFIX) else { return Reading::Other };
+    if !is_on {
+        return Reading::NoMember(NoMember::Off);
+    }
+    let name = rest.split('/').next().unwrap_or_default();
+    match cluster(name) {
+        Ok(cluster) => {
+            Reading::Member(Member { dialect: Dialect::Kcp, cluster, prefix: &path[..PREFIX.len() + name.len()] })
+        }
+        Err(why) => Reading::NoMember(why),
+    }
+}
+
+fn cluster(name: &str) -> Result<ClusterName, NoMember> {
+    // As Go's clients write it, too.
+    if name == "*" || name.eq_ignore_ascii_case("%2a") {
+        return Err(NoMember::Every);
+    }
+    if !name.split(':').all(|part| part.len() <= LONGEST_PART && is_label(part)) {
+        return Err(NoMember::Workspace);
+    }
+    let parsed =
+        if name.contains(':') { ClusterName::parse(&name.replace(':', ".")) } else { ClusterName::parse(name) };
+    parsed.map_err(|_| NoMember::Workspace)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,42 @@
+//! Fields of an object's JSON, by path (`spec.apiEndpoint`).
+//!
+//! Absent, null and empty are the same, as Go has them. A field of another type than upstream's is
+//! refused by its path: the object may be of a version that nobody here knows.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::Refused;
+
+/// No name of a field has a dot in it, so paths need no escapes.
+pub(crate) fn field<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
+    path.split('.').try_fold(object, |value, name| value.get(name)).filter(|value| !value.is_null())
+}
+
+pub(crate) fn text<'a>(object: &'a Value, path: &'static str) -> Result<&'a str, Refused> {
+    field(object, path).map_or(Ok(""), |value| value.as_str().ok_or(Refused::Shape(path)))
+}
+
+/// A text that must be there.
+pub(crate) fn required<'a>(object: &'a Value, path: &'static str) -> Result<&'a str, Refused> {
+    text(object, path).and_then(|text| if text.is_empty() { Err(Refused::Empty(path)) } else { Ok(text) })
+}
+
+pub(crate) fn flag(object: &Value, path: &'static str) -> Result<bool, Refused> {
+    field(object, path).map_or(Ok(false), |value| value.as_bool().ok_or(Refused::Shape(path)))
+}
+
+pub(crate) fn list<'a>(object: &'a Value, path: &'static str) -> Result<&'a [Value], Refused> {
+    let list = field(object, path).map(|value| value.as_array().ok_or(Refused::Shape(path))).transpose()?;
+    Ok(list.map_or(&[], Vec::as_slice))
+}
+
+pub(crate) fn texts(object: &Value, path: &'static str) -> Result<BTreeMap<String, String>, Refused> {
+    let Some(value) = field(object, path) else { return Ok(BTreeMap::new()) };
+    let text = |(key, value): (&String, &Value)| {
+        let text = if value.is_null() { Some("") } else { value.as_str() };
+        Ok((key.clone(), text.ok_or(Refused::Shape(path))?.to_owned()))
+    };
+    value.as_object().ok_or(Refused::Shape(path))?.iter().map(text).collect()
+}

@@ -1,0 +1,33 @@
+//! Secrets with a kubeconfig, which people or tools label as clusters
+//! (`--kubeconfig-selector`): a workspace of kcp, a cluster of a cloud.
+
+use api::secret::CREDENTIAL_TYPE_LABEL;
+
+use crate::kubeconfig::cluster;
+use crate::reading::{Reading, SecretObject};
+use crate::{Refused, Rules, labels};
+
+/// Keys that may hold it: the first that does counts. multicluster-runtime's is `kubeconfig`,
+/// Cluster API's `value`, Argo CD's and others' `config`.
+const KEYS: [&str; 3] = ["kubeconfig", "value", "config"];
+
+/// The cluster of the kubeconfig in `secret`.
+pub fn read(secret: &SecretObject, rules: &Rules) -> Reading {
+    // A selector by a label that is taken over would have our own Secrets read here.
+    if secret.labels.contains_key(CREDENTIAL_TYPE_LABEL) {
+        return Refused::IsCluster.into();
+    }
+    let Some(kubeconfig) = KEYS.into_iter().find_map(|key| secret.value(key)) else {
+        return Refused::NoKey(KEYS[0]).into();
+    };
+    match cluster(kubeconfig, rules) {
+        Ok(mut cluster) => {
+            cluster.labels = labels::taken(&secret.labels);
+            Reading::Register(Box::new(cluster))
+        }
+        Err(refused) => refused.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,116 @@
+//! What clusters are called: a template a source (`--name-template=SOURCE=TEMPLATE`).
+
+use api::cluster_name::ClusterName;
+
+/// The one name that is the hub's own in clients (`api::cluster_name` allows it, KubeVela calls its
+/// hub so).
+const HUB: &str = "local";
+const NAMESPACE: &str = "namespace";
+const NAME: &str = "name";
+
+/// How a name is made of an object's namespace and name. [`Default`] takes the name alone.
+///
+/// Names of namespaces have no dot in them, so `{namespace}.{name}` makes different names of
+/// different objects. With other characters two objects may come to one name, and the first has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Template(Vec<Part>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Part {
+    Text(String),
+    Namespace,
+    Name,
+}
+
+/// Why a text is no template. The texts follow the flag.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidTemplate {
+    #[error("the template has a brace without its counterpart: write {{name}} or {{namespace}}")]
+    Brace,
+    #[error("the template has another placeholder than {{namespace}} and {{name}}")]
+    Placeholder,
+    #[error("the template has neither {{name}} nor {{namespace}}: all clusters would have one name")]
+    Constant,
+    #[error("the template has characters that no cluster's name has: lower-case letters, digits, '-' and '.' are")]
+    Characters,
+}
+
+/// Why an object has no name for a cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidClusterName {
+    #[error("its name by --name-template is none of a cluster: {0}")]
+    Name(#[from] api::cluster_name::InvalidClusterName),
+    #[error("no cluster can be called {HUB}, as the hub itself is: rename the object, or set --name-template")]
+    Hub,
+    #[error("--name-template has {{namespace}}, and the object is in none: leave it out for this source")]
+    NoNamespace,
+}
+
+// === impl Template ===
+
+impl Default for Template {
+    fn default() -> Self {
+        Self(vec![Part::Name])
+    }
+}
+
+impl Template {
+    /// Reads a text with the placeholders `{namespace}` and `{name}`.
+    pub fn parse(text: &str) -> Result<Self, InvalidTemplate> {
+        let (mut parts, mut rest) = (Vec::new(), text);
+        while let Some((before, after)) = rest.split_once('{') {
+            let (placeholder, after) = after.split_once('}').ok_or(InvalidTemplate::Brace)?;
+            parts.extend(Part::text(before)?);
+            parts.push(match placeholder {
+                NAMESPACE => Part::Namespace,
+                NAME => Part::Name,
+                _ => return Err(InvalidTemplate::Placeholder),
+            });
+            rest = after;
+        }
+        let is_constant = parts.is_empty();
+        parts.extend(Part::text(rest)?);
+        if is_constant {
+            return Err(InvalidTemplate::Constant);
+        }
+        Ok(Self(parts))
+    }
+
+    /// Whether objects need to be in a namespace: those of cluster-scoped kinds are not.
+    pub fn has_namespace(&self) -> bool {
+        self.0.contains(&Part::Namespace)
+    }
+
+    /// The name of an object's cluster.
+    pub fn name(&self, namespace: Option<&str>, name: &str) -> Result<ClusterName, InvalidClusterName> {
+        let mut made = String::new();
+        for part in &self.0 {
+            made.push_str(match part {
+                Part::Text(text) => text,
+                Part::Namespace => namespace.ok_or(InvalidClusterName::NoNamespace)?,
+                Part::Name => name,
+            });
+        }
+        if made == HUB {
+            return Err(InvalidClusterName::Hub);
+        }
+        Ok(ClusterName::parse(&made)?)
+    }
+}
+
+// === impl Part ===
+
+impl Part {
+    fn text(text: &str) -> Result<Option<Self>, InvalidTemplate> {
+        let is_valid = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
+        match text {
+            "" => Ok(None),
+            _ if text.contains('}') => Err(InvalidTemplate::Brace),
+            _ if text.bytes().all(is_valid) => Ok(Some(Self::Text(text.to_owned()))),
+            _ => Err(InvalidTemplate::Characters),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,71 @@
+//! Parts of a cluster that sources write in fields of their own, each read in one way.
+
+use api::secret::{Credential, Endpoint, InvalidEndpoint, ProxyUrl, Trust};
+use net::tls::keypair::certificates;
+use secrecy::SecretString;
+
+use crate::reading::{Reading, SecretObject, SecretReference, Waiting};
+use crate::{Refused, Rules};
+
+const TOKEN: &str = "token";
+
+/// A URL of an API server.
+pub(crate) fn endpoint(field: &'static str, url: &str, rules: &Rules) -> Result<Endpoint, Refused> {
+    let endpoint = Endpoint::parse(url, false).map_err(|why| Refused::Url(field, why))?;
+    rules.endpoints.check(field, &endpoint)?;
+    Ok(endpoint)
+}
+
+/// A URL, or a host with or without a port, of which Go's clients make one (client-go's
+/// `rest.DefaultServerURL`): only a URL has a path. Without a scheme it is https.
+pub(crate) fn address(field: &'static str, text: &str, rules: &Rules) -> Result<Endpoint, Refused> {
+    if text.contains("://") {
+        return endpoint(field, text, rules);
+    }
+    let host = text.strip_suffix('/').unwrap_or(text);
+    if host.contains('/') {
+        return Err(Refused::Url(field, InvalidEndpoint::NoScheme));
+    }
+    endpoint(field, &format!("https://{host}"), rules)
+}
+
+pub(crate) fn proxy(field: &'static str, url: &str, rules: &Rules) -> Result<ProxyUrl, Refused> {
+    let proxy = ProxyUrl::parse(url).map_err(|why| Refused::ProxyUrl(field, why))?;
+    rules.endpoints.check_host(field, &proxy.host)?;
+    Ok(proxy)
+}
+
+/// Certificates in PEM.
+pub(crate) fn bundle(field: &'static str, pem: &[u8]) -> Result<Trust, Refused> {
+    certificates(pem).map_err(|why| Refused::Authority(field, why))?;
+    Ok(Trust::Bundle(pem.to_vec()))
+}
+
+/// The token in the Secret that `field` names, if there is one.
+pub(crate) fn token(field: &'static str, secret: &SecretObject) -> Result<Option<Credential>, Refused> {
+    if secret.is_of_hub() {
+        return Err(Refused::OfHub(field));
+    }
+    let Some(token) = secret.value(TOKEN) else { return Ok(None) };
+    let token = std::str::from_utf8(token).map_err(|_| Refused::NotText)?.trim_ascii_end();
+    Ok(Some(Credential::Token(SecretString::from(token))))
+}
+
+/// Refuses variables that decide what runs. The operator lists programs: where they are looked for,
+/// and what the loader puts into them (ld.so(8)), is part of what a program is. Upstream takes
+/// these, for its users choose whose kubeconfigs they use.
+pub(crate) fn variable(field: &'static str, name: &str) -> Result<(), Refused> {
+    if name == "PATH" || name.starts_with("LD_") { Err(Refused::Variable(field)) } else { Ok(()) }
+}
+
+/// The Secret that `field` names. An object that is being deleted does not get it any more.
+pub(crate) fn find<'a>(
+    field: &'static str,
+    reference: &SecretReference,
+    secrets: &[&'a SecretObject],
+    is_deleting: bool,
+) -> Result<&'a SecretObject, Reading> {
+    let missing = if is_deleting { Waiting::Leaving } else { Waiting::NoSecret(field) };
+    let is_it = |secret: &&&SecretObject| secret.reference() == *reference;
+    Ok(secrets.iter().find(is_it).copied().ok_or(missing)?)
+}

@@ -1,0 +1,78 @@
+//! What a source object comes to, and the objects that readers are given.
+//!
+//! A reader is a function of objects: the one that registers a cluster, and the Secrets it refers
+//! to. It never fails: what it cannot take over is one of the readings.
+
+mod object;
+mod secret;
+
+use api::secret::ClusterSecret;
+
+pub use self::object::Object;
+pub(crate) use self::object::group_version;
+pub use self::secret::{Owner, SecretObject, SecretReference};
+use crate::Refused;
+
+/// What is to be registered of a source object.
+#[derive(Debug)]
+pub enum Reading {
+    Register(Box<ClusterSecret>),
+    /// It is no cluster yet, or none any more.
+    Waiting(Waiting),
+    /// Somebody asked for it to be left as it is: nothing is changed, nothing removed.
+    Paused,
+    /// It makes no cluster until its author corrects it. What was registered before stays.
+    Refused(Refused),
+}
+
+/// What a source object waits for. The texts follow "waiting: ".
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Waiting {
+    #[error("its kubeconfig Secret is not there yet")]
+    NoKubeconfig,
+    #[error("the Secret that {0} names is not there yet")]
+    NoSecret(&'static str),
+    #[error("an administrator has not accepted it (spec.hubAcceptsClient)")]
+    NotAccepted,
+    #[error("no ManagedServiceAccount has a token for it yet")]
+    NoToken,
+    #[error("it tells no address yet (spec.managedClusterClientConfigs)")]
+    NoAddress,
+    #[error("its status names none of the providers of --clusterprofile-import-providers-file")]
+    NoProvider,
+    #[error("it is being deleted")]
+    Leaving,
+}
+
+// === impl Reading ===
+
+impl From<Result<ClusterSecret, Self>> for Reading {
+    fn from(read: Result<ClusterSecret, Self>) -> Self {
+        read.map_or_else(|other| other, |secret| Self::Register(Box::new(secret)))
+    }
+}
+
+impl From<Refused> for Reading {
+    fn from(refused: Refused) -> Self {
+        Self::Refused(refused)
+    }
+}
+
+impl From<Waiting> for Reading {
+    fn from(waiting: Waiting) -> Self {
+        Self::Waiting(waiting)
+    }
+}
+
+// === impl Waiting ===
+
+impl Waiting {
+    /// Whether what was registered of the object before ends with this. What merely does not show
+    /// may be on its way back: a credential that is replaced is deleted and made again.
+    pub fn ends(self) -> bool {
+        matches!(self, Self::NotAccepted | Self::Leaving)
+    }
+}
+
+#[cfg(test)]
+mod tests;

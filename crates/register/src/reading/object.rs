@@ -1,0 +1,72 @@
+//! What all kinds of objects have.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::Refused;
+use crate::fields::{field, required, text, texts};
+
+/// A source object: its kind and its metadata.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Object {
+    /// Empty for the core group.
+    pub group: String,
+    pub version: String,
+    pub kind: String,
+    /// `None` of cluster-scoped kinds.
+    pub namespace: Option<String>,
+    pub name: String,
+    pub uid: String,
+    /// RFC 3339, in UTC, as the hub writes it.
+    pub created: String,
+    pub labels: BTreeMap<String, String>,
+    pub annotations: BTreeMap<String, String>,
+    /// Somebody deleted it, and finalizers hold it.
+    pub is_deleting: bool,
+}
+
+// === impl Object ===
+
+impl Object {
+    /// Reads any object of a hub. Refuses one without kind, name or uid.
+    pub fn read(object: &Value) -> Result<Self, Refused> {
+        let (group, version) = group_version(required(object, "apiVersion")?);
+        let namespace = text(object, "metadata.namespace")?;
+        Ok(Self {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            kind: required(object, "kind")?.to_owned(),
+            namespace: (!namespace.is_empty()).then(|| namespace.to_owned()),
+            name: required(object, "metadata.name")?.to_owned(),
+            uid: required(object, "metadata.uid")?.to_owned(),
+            created: text(object, "metadata.creationTimestamp")?.to_owned(),
+            labels: texts(object, "metadata.labels")?,
+            annotations: texts(object, "metadata.annotations")?,
+            is_deleting: field(object, "metadata.deletionTimestamp").is_some(),
+        })
+    }
+
+    /// `group/Kind/namespace/name`; the core group and the namespace of cluster-scoped objects are
+    /// empty.
+    pub fn reference(&self) -> String {
+        let namespace = self.namespace.as_deref().unwrap_or_default();
+        format!("{}/{}/{namespace}/{}", self.group, self.kind, self.name)
+    }
+
+    /// Refuses other kinds than `group`'s `kind` in one of `versions`.
+    pub(crate) fn check(&self, group: &str, kind: &str, versions: &'static [&'static str]) -> Result<(), Refused> {
+        if (self.group.as_str(), self.kind.as_str()) != (group, kind) {
+            return Err(Refused::Kind);
+        }
+        if !versions.contains(&self.version.as_str()) {
+            return Err(Refused::Version(versions));
+        }
+        Ok(())
+    }
+}
+
+/// Splits an `apiVersion`; the core group has no name.
+pub(crate) fn group_version(api_version: &str) -> (&str, &str) {
+    api_version.split_once('/').unwrap_or(("", api_version))
+}

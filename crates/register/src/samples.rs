@@ -1,0 +1,81 @@
+//! What tests of several readers begin with.
+
+use api::secret::Endpoint;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use kit::pki::{Authority, Issued, Leaf};
+use serde_json::{Value, json};
+
+use crate::Rules;
+use crate::endpoints::Endpoints;
+use crate::reading::{Reading, SecretObject};
+
+/// What must never be repeated.
+pub(crate) const CANARY: &str = "c4n4ry";
+
+pub(crate) fn rules() -> Rules {
+    let denied = ["169.254.0.0/16", "fe80::/10"].map(|network| network.parse().unwrap()).to_vec();
+    let own = vec![Endpoint::parse("https://gateway.example:9443", false).unwrap()];
+    Rules {
+        exec_commands: vec!["/plugins/login".to_owned()],
+        allow_insecure: false,
+        endpoints: Endpoints { denied, own },
+    }
+}
+
+pub(crate) fn base64(bytes: impl AsRef<[u8]>) -> String {
+    STANDARD.encode(bytes)
+}
+
+pub(crate) fn identity() -> (Authority, Issued) {
+    let authority = Authority::new("member-ca");
+    let issued = authority.issue(&Leaf::client("admin"));
+    (authority, issued)
+}
+
+/// A kubeconfig that is accepted, to be made worse.
+pub(crate) fn kubeconfig() -> Value {
+    let (authority, issued) = identity();
+    json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "admin@c1", "preferences": {},
+        "clusters": [{"name": "c1", "cluster": {
+            "server": "https://10.0.0.7:6443", "certificate-authority-data": base64(authority.certificate_pem())}}],
+        "contexts": [{"name": "admin@c1", "context": {"cluster": "c1", "user": "admin"}}],
+        "users": [{"name": "admin", "user": {
+            "client-certificate-data": base64(&issued.certificate_pem),
+            "client-key-data": base64(&issued.key_pem)}}],
+    })
+}
+
+/// A Secret `name` in the namespace `ns`, to be read.
+pub(crate) fn secret(name: &str, data: &[(&str, &str)]) -> Value {
+    let data: serde_json::Map<_, _> =
+        data.iter().map(|(key, value)| ((*key).to_owned(), base64(value).into())).collect();
+    json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "data": data,
+        "metadata": {"namespace": "ns", "name": name, "uid": "s-1", "labels": {}}})
+}
+
+/// `document` with the value at `pointer` (RFC 6901) exchanged; the last part may be new.
+pub(crate) fn with(mut document: Value, pointer: &str, value: impl Into<Value>) -> Value {
+    let (parent, field) = pointer.rsplit_once('/').unwrap();
+    let field = field.replace("~1", "/");
+    match document.pointer_mut(parent).unwrap() {
+        Value::Array(list) => list[field.parse::<usize>().unwrap()] = value.into(),
+        parent => parent[field] = value.into(),
+    }
+    document
+}
+
+pub(crate) fn read_secret(secret: &Value) -> SecretObject {
+    SecretObject::read(secret).unwrap()
+}
+
+/// A reading in one line, as people are told of it.
+pub(crate) fn told(reading: &Reading) -> String {
+    match reading {
+        Reading::Register(_) => "registered".to_owned(),
+        Reading::Waiting(waiting) => format!("waiting: {waiting}"),
+        Reading::Paused => "paused".to_owned(),
+        Reading::Refused(refused) => format!("refused: {refused}"),
+    }
+}

@@ -1,0 +1,57 @@
+//! Whatever is proxied in a dialect is what the same request is in the gateway's own spelling.
+
+use api::access::Verb;
+use api::route::{Dialect, Dialects, Parsed, ProxyRoute, RawRequest, Route, parse};
+use http::Method;
+
+const METHODS: [Method; 8] = [
+    Method::GET,
+    Method::HEAD,
+    Method::POST,
+    Method::PUT,
+    Method::PATCH,
+    Method::DELETE,
+    Method::OPTIONS,
+    Method::TRACE,
+];
+
+/// A request as targets have it: one byte for the method (bit 7: it asks to switch protocols), then
+/// `path?query`.
+pub struct Asked<'a> {
+    method: &'static Method,
+    pub path: &'a str,
+    query: Option<&'a str>,
+    upgrade: Option<Verb>,
+}
+
+// === impl Asked ===
+
+impl<'a> Asked<'a> {
+    pub fn of(input: &'a [u8]) -> Option<Self> {
+        let (first, rest) = input.split_first()?;
+        let text = std::str::from_utf8(rest).ok()?;
+        let (path, query) = text.split_once('?').map_or((text, None), |(path, query)| (path, Some(query)));
+        let method = &METHODS[usize::from(*first) % METHODS.len()];
+        Some(Self { method, path, query, upgrade: (first & 0x80 != 0).then_some(Verb::Create) })
+    }
+
+    pub fn parsed(&self, dialects: Dialects) -> Parsed<'a> {
+        let Self { method, path, query, upgrade } = *self;
+        parse(RawRequest { method, path, query, upgrade, dialects })
+    }
+
+    /// Checks what it is with `dialects` on; the route, if it is proxied in `dialect`.
+    pub fn check(&self, dialects: Dialects, dialect: Dialect) -> Option<ProxyRoute<'a>> {
+        let parsed = self.parsed(dialects);
+        let Route::Proxy(route) = parsed.route else { return None };
+        let (head, remainder) = self.path.split_at(route.prefix.len());
+        assert_eq!(head, route.prefix);
+        assert!(remainder.is_empty() || remainder.starts_with('/'));
+        let native = format!("/apis/cluster.core.oam.dev/v1alpha1/clustergateways/{}/proxy{remainder}", route.cluster);
+        let as_native = Asked { path: &native, ..*self }.parsed(Dialects::default());
+        assert_eq!(parsed.attributes, as_native.attributes);
+        let Route::Proxy(as_native) = as_native.route else { panic!("{native} is not proxied") };
+        assert_eq!((&route.cluster, &route.asks), (&as_native.cluster, &as_native.asks));
+        (route.dialect == dialect).then_some(route)
+    }
+}

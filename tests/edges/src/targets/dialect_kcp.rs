@@ -1,0 +1,51 @@
+//! Any path and query with kcp's dialect on: a cluster has one path in it, reviewed as the cluster's
+//! own, and with the dialect off nobody learns anything from one.
+//!
+//! Input: as [`crate::spelling::Asked`].
+
+use api::route::{Dialect, Dialects, NoMember, Route};
+
+use crate::spelling::Asked;
+
+pub const WORDS: &[&str] = &[
+    "/clusters/",
+    "/clusters",
+    "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/c1/proxy",
+    "c1",
+    "a:b",
+    ":",
+    ".",
+    "..",
+    "/",
+    "//",
+    "*",
+    "%2A",
+    "%2a",
+    "%2F",
+    "%3A",
+    "%2e",
+    "\\",
+    "?",
+    "watch=1",
+    "/api/v1/pods",
+    "-",
+    "A",
+    ";",
+];
+
+const ON: Dialects = Dialects { kcp: true };
+
+pub fn check(input: &[u8]) {
+    let Some(asked) = Asked::of(input) else { return };
+    if let Some(route) = asked.check(ON, Dialect::Kcp) {
+        assert_eq!(route.prefix, format!("/clusters/{}", route.cluster.as_str().replace('.', ":")));
+        assert!(route.cluster.as_str().split('.').all(|part| part.len() <= 63));
+    }
+    let (on, off) = (asked.parsed(ON).route, asked.parsed(Dialects::default()).route);
+    if asked.path.starts_with("/clusters/") {
+        assert!(!matches!(on, Route::NotFound | Route::NoMember(NoMember::Off)), "{on:?}");
+        assert_eq!(off, Route::NoMember(NoMember::Off));
+    } else {
+        assert_eq!(on, off);
+    }
+}

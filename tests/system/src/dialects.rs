@@ -1,0 +1,77 @@
+//! The spellings in which a gateway is asked for members, so that a scenario is written once for
+//! all.
+
+use kit::client::Client;
+
+use crate::{CLUSTER, Connection, Http, Testbed, TestbedBuilder, proxied};
+
+/// One spelling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    Native,
+    Kcp,
+}
+
+// === impl Dialect ===
+
+impl Dialect {
+    /// A gateway that serves it, and no other but the native one.
+    #[must_use]
+    pub fn on(self, builder: TestbedBuilder) -> TestbedBuilder {
+        match self {
+            Self::Native => builder,
+            Self::Kcp => builder.arg("--kcp-dialect"),
+        }
+    }
+
+    /// The gateway's path to `rest` (path and query) of [`CLUSTER`].
+    pub fn path(self, rest: &str) -> String {
+        self.path_of(CLUSTER, rest)
+    }
+
+    /// The gateway's path to `rest` of `cluster`, as one that knows the spelling writes it.
+    pub fn path_of(self, cluster: &str, rest: &str) -> String {
+        match self {
+            Self::Native => proxied(cluster, rest),
+            Self::Kcp => format!("/clusters/{}{rest}", cluster.replace('.', ":")),
+        }
+    }
+
+    /// A client without any credential, where `testbed` serves it.
+    pub fn client(self, testbed: &Testbed) -> Client {
+        testbed.client()
+    }
+
+    /// A new connection without any credential.
+    pub async fn connect(self, testbed: &Testbed, http: Http) -> Connection {
+        http.connect(&self.client(testbed)).await.expect("the gateway accepts connections")
+    }
+
+    /// As metrics and the audit log name it.
+    pub fn word(self) -> Option<&'static str> {
+        match self {
+            Self::Native => None,
+            Self::Kcp => Some("kcp"),
+        }
+    }
+}
+
+/// Makes one test of each named `async fn(Dialect)` for each spelling.
+#[macro_export]
+macro_rules! across_dialects {
+    ($($scenario:ident),+ $(,)?) => {$(
+        mod $scenario {
+            use $crate::Dialect;
+
+            #[tokio::test]
+            async fn native() {
+                Box::pin(super::$scenario(Dialect::Native)).await;
+            }
+
+            #[tokio::test]
+            async fn kcp() {
+                Box::pin(super::$scenario(Dialect::Kcp)).await;
+            }
+        }
+    )+};
+}

@@ -1,0 +1,55 @@
+//! The same member in every spelling: behind the parser all are one.
+
+mod paths;
+mod rights;
+mod streams;
+mod switched;
+mod told;
+mod upgrades;
+
+use system_tests::prelude::*;
+
+/// Whom the hub knows.
+const ALICE: &str = "alices-token";
+
+/// A hub that allows everything, a member registered there, and a gateway that serves one dialect.
+struct Fixture {
+    hub: FakeHub,
+    member: FakeMember,
+    testbed: Testbed,
+    dialect: Dialect,
+}
+
+// === impl Fixture ===
+
+impl Fixture {
+    async fn set(dialect: Dialect) -> Self {
+        Self::with(dialect, Http::H2).await
+    }
+
+    /// With a member that speaks `http` at best, and answers everything with 200.
+    async fn with(dialect: Dialect, http: Http) -> Self {
+        let (hub, member) = (hub().await, http.member().await);
+        member.on_any(|_| Reply::json(200, &json!({"kind": "PodList"})));
+        hub.put_secret(cluster(CLUSTER, &member));
+        let testbed = dialect.on(Testbed::builder().hub(&hub)).start().await;
+        Self { hub, member, testbed, dialect }
+    }
+
+    /// A connection of alice.
+    async fn connect(&self, http: Http) -> Connection {
+        self.dialect.connect(&self.testbed, http).await.bearer(ALICE)
+    }
+
+    fn path(&self, rest: &str) -> String {
+        self.dialect.path(rest)
+    }
+}
+
+/// A hub that knows alice and allows everything.
+async fn hub() -> FakeHub {
+    let hub = FakeHub::start().await;
+    hub.add_token(ALICE, TokenUser::new("alice", &["devs"]));
+    hub.allow_all();
+    hub
+}
