@@ -89,8 +89,7 @@ mod tests {
 
     #[test]
     fn watches_beyond_the_limit_are_told_to_come_again() {
-        for (cause, words) in
-            [(Cause::Busy, "in flight"), (Cause::TooManyWatches { most: 128 }, "serves 128 of one user")]
+        for (cause, words) in [(Cause::Busy, "in flight"), (Cause::TooManyWatches { most: 128 }, "serves 128 per user")]
         {
             let status = to_status(Verb::Watch, cause);
             assert_eq!(status.code(), StatusCode::TOO_MANY_REQUESTS);
