@@ -118,6 +118,9 @@ impl Feed {
     /// What the registrar is to know of an object. One that no cluster can be called after is
     /// refused here.
     fn sight(&self, object: &DynamicObject) -> Option<Sighting> {
+        if !self.source.reader.is_of_source(object) {
+            return None;
+        }
         let namespace = object.namespace();
         let claimant = self.object(object);
         let reference = self.reference(object);

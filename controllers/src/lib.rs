@@ -8,6 +8,7 @@ mod admin;
 mod app;
 pub mod args;
 mod events;
+mod failure;
 mod feed;
 mod holders;
 mod metrics;

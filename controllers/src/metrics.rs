@@ -1,7 +1,7 @@
 //! `cluster_gateway_controllers_*`: counted where things happen; states of objects are read when
 //! somebody asks.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +14,6 @@ use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::registry::Registry;
 use telemetry::histogram::Histogram;
 
-use crate::registrar::Source;
 use crate::reports::{Reports, Stage};
 
 const PREFIX: &str = "cluster_gateway_controllers";
@@ -134,20 +133,9 @@ impl Metrics {
         self.failures.get_or_create(&OfSource { source }).inc();
     }
 
-    /// Counts the names whose removal is held, by source.
-    pub fn removals_held(
-        &self,
-        names: &BTreeSet<String>,
-        sources: &HashMap<&'static str, Source>,
-        source_of: impl Fn(&str) -> Option<&'static str>,
-    ) {
-        let mut counts: HashMap<&'static str, i64> = sources.keys().map(|source| (*source, 0)).collect();
-        for source in names.iter().filter_map(|name| source_of(name)) {
-            *counts.entry(source).or_default() += 1;
-        }
-        for (source, count) in counts {
-            self.held.get_or_create(&OfSource { source }).set(count);
-        }
+    /// Of a source, so many registrations stay although their objects are gone.
+    pub fn removals_held(&self, source: &'static str, count: usize) {
+        self.held.get_or_create(&OfSource { source }).set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 }
 

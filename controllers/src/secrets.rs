@@ -16,6 +16,8 @@ use register::claims::Object;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
+use crate::failure;
+
 /// Whose fields these are.
 pub const MANAGER: &str = "cluster-gateway-controllers";
 /// Label: the source.
@@ -61,8 +63,8 @@ pub enum WriteError {
     Timeout,
     #[error("the gateway could not use it: {0}")]
     Unusable(#[from] api::secret::SecretError),
-    #[error(transparent)]
-    Hub(kube::Error),
+    #[error("{}", failure::told(.0))]
+    Hub(#[source] kube::Error),
 }
 
 /// Secrets of the namespace that holds clusters.

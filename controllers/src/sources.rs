@@ -11,6 +11,7 @@ mod references;
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::secret::CREDENTIAL_TYPE_LABEL;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{ApiResource, DynamicObject};
 use kube::{Api, Client, Resource as _, ResourceExt as _};
@@ -24,6 +25,7 @@ use tokio::time::timeout;
 use self::references::References;
 
 use crate::args::{Config, SourceName};
+use crate::failure;
 use crate::secrets::Meta;
 use crate::wakes::Key;
 
@@ -68,8 +70,8 @@ pub struct Related {
 pub enum ReadError {
     #[error("cannot read Secret {0}: the hub did not answer within 10 s")]
     Timeout(String),
-    #[error("cannot read Secret {0}: {1}")]
-    Hub(String, #[source] kube::Error),
+    #[error("cannot read Secret {place}: {}", failure::told(.source))]
+    Hub { place: String, source: kube::Error },
 }
 
 pub type Read<'a> = futures_util::future::BoxFuture<'a, Result<Reading, ReadError>>;
@@ -87,6 +89,11 @@ pub trait Reader: Send + Sync {
     /// The objects that were read with this Secret.
     fn of_secret(&self, _secret: &Meta) -> Vec<Key> {
         Vec::new()
+    }
+
+    /// Whether an object is of this source at all.
+    fn is_of_source(&self, _object: &DynamicObject) -> bool {
+        true
     }
 
     /// An object is gone.
@@ -119,7 +126,8 @@ fn source(name: SourceName, config: &Config, rules: &Arc<Rules>, hub: &Client, k
     match name {
         SourceName::Capi => on_hub(cluster_api::KIND, Arc::new(cluster_api::ClusterApi(rules))),
         SourceName::Kubeconfig => Source {
-            labels: Some(config.kubeconfig_selector.clone()),
+            // Ours take over labels of their objects, perhaps one of these.
+            labels: Some(format!("{},!{CREDENTIAL_TYPE_LABEL}", config.kubeconfig_selector)),
             ..on_hub(kubeconfig::KIND, Arc::new(kubeconfig::Kubeconfigs(rules)))
         },
         SourceName::Karmada => Source {
@@ -155,7 +163,7 @@ async fn secret(
     let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &resource);
     let place = || format!("{namespace}/{name}");
     let answer = timeout(WITHIN, api.get_opt(name)).await.map_err(|_| ReadError::Timeout(place()))?;
-    let object = answer.map_err(|error| ReadError::Hub(place(), error))?;
+    let object = answer.map_err(|source| ReadError::Hub { place: place(), source })?;
     Ok(object.map(|object| SecretObject::read(&as_value(&object))))
 }
 

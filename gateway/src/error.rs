@@ -155,13 +155,12 @@ impl Error {
             Self::Authorization(AuthorizationError::Review(reason)) => Status::internal_error(&reason),
             Self::BadRequest(message) => Status::bad_request(message),
             Self::BadPath(error) => Status::bad_request(error.to_string()),
-            Self::NoMember(NoMember::Off) => Status::path_not_found(),
+            Self::NotFound | Self::NoMember(NoMember::Off) => Status::path_not_found(),
             Self::NoMember(error) => Status::bad_request(error.to_string()),
             Self::List(error) => error.into(),
             Self::TooManyHeaders | Self::UnfitHead(_) => {
                 Status::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, Reason::BadRequest, self.to_string())
             }
-            Self::NotFound => Status::path_not_found(),
             Self::MethodNotAllowed => Status::method_not_allowed(),
             Self::NotAcceptable => {
                 Status::not_acceptable("application/json, application/json;as=Table;v=v1;g=meta.k8s.io")

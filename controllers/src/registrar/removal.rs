@@ -32,9 +32,9 @@ impl Registrar {
                         self.tell_delayed(&state, &name);
                     }
                 }
-                self.metrics.removals_held(&state.delayed, &state.sources, |name| {
-                    Some(state.held.get(name)?.origin.as_ref()?.object.source)
-                });
+                for source in &self.names {
+                    self.metrics.removals_held(source, state.delayed_of(source));
+                }
                 state.next_due()
             };
             let due = async {

@@ -122,6 +122,12 @@ impl State {
         self.removals.may(object, now, self.registered(object.source))
     }
 
+    /// Names whose removal waits, of clusters of a source.
+    pub(super) fn delayed_of(&self, source: &str) -> usize {
+        let origin = |name: &String| self.held.get(name).and_then(|held| held.origin.as_ref());
+        self.delayed.iter().filter_map(origin).filter(|origin| origin.object.source == source).count()
+    }
+
     /// Clusters of a source.
     fn registered(&self, source: &str) -> usize {
         self.registered_by(|object| object.source == source).count()

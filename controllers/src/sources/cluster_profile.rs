@@ -30,6 +30,11 @@ impl Reader for ClusterProfiles {
         future::ready(Ok(cluster_profile::read(&as_value(object), &self.providers, &self.rules))).boxed()
     }
 
+    /// Those that this program writes are none of another manager's.
+    fn is_of_source(&self, object: &DynamicObject) -> bool {
+        !cluster_profile::is_own(&as_value(object))
+    }
+
     fn prune(&self, object: &mut DynamicObject) {
         let status = [["status", "accessProviders"], ["status", "credentialProviders"]];
         keep(object, &[&["spec"], &status[0], &status[1]]);

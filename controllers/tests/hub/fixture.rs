@@ -1,6 +1,7 @@
 //! The one testbed that all tests share, the kinds of the sources on its hub, and controllers.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -158,14 +159,19 @@ impl Running {
     /// Controllers that write into `namespace`, which is created unless it is there.
     pub fn start(testbed: &Testbed, namespace: &str, more: &[&str]) -> Result<Self> {
         apply(testbed, &[self::namespace(namespace)])?;
-        let kubeconfig = testbed.hub.server.kubectl().kubeconfig;
+        Self::as_user(namespace, &testbed.hub.server.kubectl().kubeconfig, more)
+    }
+
+    /// The same with another kubeconfig. What stands twice counts as it stands here.
+    pub fn as_user(namespace: &str, kubeconfig: &Path, more: &[&str]) -> Result<Self> {
         let mut arguments = vec![
             "cluster-gateway-controllers".to_owned(),
             format!("--kubeconfig={}", kubeconfig.display()),
             format!("--secret-namespace={namespace}"),
             "--admin-listen=127.0.0.1:0".to_owned(),
         ];
-        arguments.extend(more.iter().map(|flag| (*flag).to_owned()));
+        let given = |flag: &str| flag.starts_with("--secret-namespace=") || flag.starts_with("--admin-listen=");
+        arguments.extend(more.iter().filter(|flag| !given(flag)).map(|flag| (*flag).to_owned()));
         let controllers = Some(Controllers::start(&arguments)?);
         Ok(Self { namespace: namespace.to_owned(), controllers, arguments })
     }

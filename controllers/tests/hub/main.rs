@@ -6,6 +6,7 @@ mod leaders;
 mod names;
 mod others;
 mod removal;
+mod rights;
 mod stillness;
 
 use std::process::ExitCode;
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
         names::trials(&fixture),
         others::trials(&fixture),
         removal::trials(&fixture),
+        rights::trials(&fixture),
         stillness::trials(&fixture),
     ];
     let conclusion = libtest_mimic::run(&arguments, trials.into_iter().flatten().collect());

@@ -215,7 +215,8 @@ impl Link {
         shared.ended().await
     }
 
-    /// Completes when the link accepts no new streams any more: GOAWAY, [`Link::leave`], or its end.
+    /// Completes when the link accepts no new streams any more: GOAWAY, [`Link::leave`], or its
+    /// end.
     pub async fn leaving(&self) {
         let mut phase = self.0.shared.phase.subscribe();
         let _ = phase.wait_for(|phase| !matches!(phase, Phase::Open)).await;

@@ -6,6 +6,7 @@
 //! with so many cases and no clock.
 
 pub mod generated;
+mod sources;
 mod spelling;
 mod targets;
 
@@ -33,6 +34,8 @@ pub const TARGETS: &[Target] = &[
     target!(access, 100_000),
     target!(audit_uri, 50_000),
     target!(cgroup, 5_000),
+    target!(cluster_api, 10_000),
+    target!(cluster_profile, 10_000),
     target!(connect_head, 10_000),
     target!(csr, 20_000),
     target!(destination, 50_000),
@@ -42,7 +45,9 @@ pub const TARGETS: &[Target] = &[
     target!(front_proxy, 5_000),
     target!(header_block, 20_000),
     target!(identity_rules, 5_000),
+    target!(karmada, 10_000),
     target!(kubeconfig, 5_000),
+    target!(kubefed, 10_000),
     target!(lengths, 5_000),
     target!(link, 3_000),
     target!(list_options, 30_000),

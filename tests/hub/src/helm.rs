@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::kubectl::Invocation;
 use crate::tools::{self, Tool};
 
-pub use self::release::Workload;
+pub use self::release::{Workload, account_kubeconfig};
 
 /// helm knows no hub while it renders: this is the one it supposes.
 const KUBE_VERSION: &str = "--kube-version=1.35.4";

@@ -22,6 +22,7 @@ fn dry_run(planes: &Planes) -> Result<()> {
         "{apiVersion: v1, kind: Namespace, metadata: {name: restricted, labels: {pod-security.kubernetes.io/warn: restricted}}}",
     )?;
     kubectl.ok("create namespace clusters")?;
+    kubectl.ok("create namespace fleet")?;
     // What is not made can hold nothing.
     kubectl.apply("{apiVersion: v1, kind: Namespace, metadata: {name: restricted-clusters}}")?;
     for case in matrix::cases() {

@@ -17,6 +17,8 @@ use crate::matrix;
 
 /// The gateway's program and its container.
 const GATEWAY: &str = "cluster-gateway";
+/// Tests of its own start it as the chart does.
+const CONTROLLERS: &str = "cluster-gateway-controllers";
 
 type Check = fn(&Objects<'_>) -> Result<()>;
 
@@ -97,6 +99,10 @@ fn least_rights(objects: &Objects<'_>) -> Result<()> {
     for role in objects.of("ClusterRole").chain(objects.of("Role")) {
         for rule in role["rules"].as_array().context("no rules")? {
             ensure!(!rule.to_string().contains('*'), "a wildcard: {rule}");
+            if role["metadata"]["labels"]["app.kubernetes.io/name"] == CONTROLLERS {
+                ensure!(rule["verbs"] == controllers_verbs(role, rule)?, "{rule}");
+                continue;
+            }
             let expected = match (role["kind"].as_str(), rule["resources"][0].as_str()) {
                 (Some("Role"), Some("secrets")) if objects.case == "health" => {
                     ensure!(role["metadata"]["namespace"] == "clusters");
@@ -132,6 +138,18 @@ fn least_rights(objects: &Objects<'_>) -> Result<()> {
         ensure!(own || known.contains(&(role, namespace)), "bound to {role} in {namespace:?}");
     }
     Ok(())
+}
+
+/// What the controllers may do: write clusters' Secrets and their Lease, tell Events, read sources.
+fn controllers_verbs(role: &Value, rule: &Value) -> Result<Value> {
+    Ok(match (role["kind"].as_str(), rule["resources"][0].as_str()) {
+        (Some("Role"), Some("secrets")) => json!(["get", "list", "watch", "create", "patch", "delete"]),
+        (Some("Role"), Some("leases")) if rule["resourceNames"].is_null() => json!(["create"]),
+        (Some("Role"), Some("leases")) => json!(["get", "patch"]),
+        (Some("ClusterRole"), Some("events")) => json!(["create", "patch"]),
+        (Some("ClusterRole"), Some(_)) => json!(["get", "list", "watch"]),
+        _ => bail!("a right that nobody needs: {role}"),
+    })
 }
 
 /// With the tunnel on, the Secrets that the gateway reads are in a namespace of their own, which
@@ -186,6 +204,9 @@ fn locked_down(pod: &Value) -> Result<()> {
             _ => json!({"path": path, "port": "admin"}),
         };
         ensure!(container[probe]["httpGet"] == expected, "{probe}: {}", container[probe]);
+    }
+    if container["name"] == CONTROLLERS {
+        return Ok(());
     }
     let seconds = |flag: &str| -> Result<u64> {
         let value = flags(container).find_map(|arg| arg.strip_prefix(flag)).with_context(|| format!("no {flag}"))?;
@@ -274,7 +295,8 @@ fn selected<'a>(workloads: &[&'a Value], selector: &Value) -> Result<&'a Value> 
 
 /// Whether what `pod` mounts is there.
 fn filled(objects: &Objects<'_>, pod: &Value) -> Result<()> {
-    for volume in pod["volumes"].as_array().context("no volumes")? {
+    ensure!(pod["volumes"].is_array() || pod["containers"][0]["name"] == CONTROLLERS, "no volumes");
+    for volume in pod["volumes"].as_array().into_iter().flatten() {
         if let Some(name) = volume["secret"]["secretName"].as_str() {
             let filled = objects.of("Certificate").any(|certificate| certificate["spec"]["secretName"] == name);
             ensure!(filled || name.starts_with("mine") || objects.has("Secret", name), "Secret {name} is not there");
@@ -310,6 +332,10 @@ fn arguments(objects: &Objects<'_>) -> Result<()> {
             "tunnel-agent" => {
                 let config = tunnel_agent::args::Config::new(&tunnel_agent::args::parse_from(words)?, in_pod)?;
                 ensure!(is_probed(config.admin_listen), "admin on {}", config.admin_listen);
+            }
+            CONTROLLERS => {
+                let listen = flags(container).find_map(|arg| arg.strip_prefix("--admin-listen="));
+                ensure!(is_probed(listen.context("no admin listener")?.parse()?), "admin on {listen:?}");
             }
             other => bail!("what is {other}?"),
         }

@@ -38,6 +38,12 @@ pub(crate) fn cases() -> Vec<Case> {
             json!({"secretNamespace": "clusters", "featureGates": {"HealthinessCheck": true, "ClientIdentityPenetration": true}}),
         ),
         case("ocm", json!({"ocm": {"enabled": true}})),
+        case("controllers with policies", controllers(&json!({"watchNamespaces": ["fleet"]}))),
+        case("controllers of everything with policies", controllers(&json!({
+            "karmadaKubeconfigSecret": "mine-karmada", "execCommands": ["/plugins/login"], "allowInsecure": true,
+            "nameTemplates": {"capi": "{namespace}.{name}"},
+            "clusterProfileProviders": [{"name": "cloud", "execConfig": {"command": "/plugins/cloud"}}],
+            "sources": {"kubeconfig": true, "karmada": true, "kubefed": true, "ocm": true, "clusterProfileImport": true}}))),
         case("autoscaled", json!({"autoscaling": {"enabled": true, "minReplicas": 3, "maxReplicas": 5, "targetCPUUtilizationPercentage": 60}})),
         case("policies", policies(&json!({"tunnel": {"server": {"enabled": true}}}))),
         case("policies with an embedded tunnel", policies(&json!({"tunnel": {"embedded": {"enabled": true}}}))),
@@ -48,6 +54,14 @@ pub(crate) fn cases() -> Vec<Case> {
     .chain(tunnel())
     .chain(agent())
     .collect()
+}
+
+/// Controllers that read Cluster API's objects, and what `values` add.
+fn controllers(values: &Value) -> Value {
+    let mut values = values.clone();
+    values["enabled"] = true.into();
+    values["sources"]["capi"] = true.into();
+    json!({"controllers": values, "metrics": {"annotations": true}, "networkPolicy": {"enabled": true}})
 }
 
 /// Network policies with a peer of each kind.

@@ -1,0 +1,40 @@
+{{- define "cluster-gateway.controllers.name" -}}
+{{ include "cluster-gateway.fullname" . | trunc 40 | trimSuffix "-" }}-controllers
+{{- end }}
+
+{{- define "cluster-gateway.controllers.selectorLabels" -}}
+app.kubernetes.io/name: cluster-gateway-controllers
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "cluster-gateway.controllers.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{ include "cluster-gateway.controllers.selectorLabels" . }}
+{{- end }}
+
+{{/* The sources as --enable names them, separated by commas. */}}
+{{- define "cluster-gateway.controllers.sources" -}}
+{{- $sources := list -}}
+{{- range $key, $on := .Values.controllers.sources -}}
+{{- if $on -}}
+{{- $sources = append $sources (eq $key "clusterProfileImport" | ternary "clusterprofile-import" $key) -}}
+{{- end -}}
+{{- end -}}
+{{- $sources | sortAlpha | join "," -}}
+{{- end }}
+
+{{/* Refuses values that contradict each other. */}}
+{{- define "cluster-gateway.controllers.check" -}}
+{{- $values := .Values.controllers -}}
+{{- if not (include "cluster-gateway.controllers.sources" .) -}}
+{{- fail "controllers.enabled needs a source: set controllers.sources.capi=true, or another" -}}
+{{- end -}}
+{{- if and $values.sources.clusterProfileImport (not $values.clusterProfileProviders) -}}
+{{- fail "controllers.sources.clusterProfileImport needs controllers.clusterProfileProviders: the programs that issue credentials" -}}
+{{- end -}}
+{{- if and $values.karmadaKubeconfigSecret (not $values.sources.karmada) -}}
+{{- fail "controllers.karmadaKubeconfigSecret has no effect without controllers.sources.karmada" -}}
+{{- end -}}
+{{- end }}

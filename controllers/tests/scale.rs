@@ -1,0 +1,224 @@
+//! Many clusters at once, by a real hub: how soon they are registered, and that nothing is written
+//! twice. `CLUSTERS=10000` measures what is promised, of a release build; figures go to
+//! `target/hub-tests/controllers-scale.txt`.
+
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use hub_tests::control_plane::{Etcd, Launcher};
+use hub_tests::hub::Hub;
+use hub_tests::scratch::Scratch;
+use hub_tests::tools::{Tool, Tools};
+use hub_tests::wait;
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{Api, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+/// Registered in the gate.
+const CLUSTERS: usize = 500;
+/// As many as a controller writes at a time.
+const AT_ONCE: usize = 16;
+const LIMIT: Duration = Duration::from_mins(3);
+/// Of the program at its peak, in KiB.
+const MEMORY: u64 = 120 << 10;
+/// Rotations of one cluster that are timed.
+const ROTATIONS: usize = 50;
+const SOURCES: &str = "scale-fleet";
+const WRITTEN: &str = "scale-clusters";
+
+/// The program, as a process.
+struct Program {
+    child: Child,
+    port: u16,
+}
+
+/// What a step took: of the clock, of a core, and writes.
+#[derive(Debug)]
+struct Step {
+    #[allow(dead_code, reason = "told")]
+    took: Duration,
+    #[allow(dead_code, reason = "told")]
+    cpu: Duration,
+    writes: u64,
+}
+
+#[test]
+fn many_clusters_are_registered_once() -> Result<()> {
+    let clusters = std::env::var("CLUSTERS").map_or(Ok(CLUSTERS), |text| text.parse())?;
+    let scratch = Scratch::create()?;
+    let tools = Tools::only(&[Tool::Etcd, Tool::ApiServer, Tool::ControllerManager, Tool::Kubectl])?;
+    let launcher = Launcher { tools, directory: scratch.path().to_path_buf() };
+    let etcd = Etcd::start(&launcher)?;
+    let mut hub = Hub::start(&launcher, &etcd)?;
+    hub.wait_ready()?;
+    for namespace in [SOURCES, WRITTEN] {
+        hub.server.create_namespace(namespace)?;
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let kubeconfig = hub.server.kubectl().kubeconfig;
+    let client = runtime.block_on(hub::client::client(Some(&kubeconfig), "scale"))?;
+    let sources = Api::<Secret>::namespaced(client.clone(), SOURCES);
+    let started = Instant::now();
+    runtime.block_on(create(&sources, clusters))?;
+    let hubs_own = started.elapsed();
+
+    let program = Program::start(&kubeconfig)?;
+    let first = program.until_registered(clusters, Duration::ZERO)?;
+    ensure!(first.writes == u64::try_from(clusters)?, "{first:?}");
+    let rotations = runtime.block_on(rotate(&sources, &Api::namespaced(client, WRITTEN)))?;
+    let memory = program.memory()?;
+    drop(program);
+
+    let program = Program::start(&kubeconfig)?;
+    let again = program.until_registered(clusters, Duration::ZERO)?;
+    ensure!(again.writes == 0, "a restart writes: {again:?}");
+    let before = program.cpu()?;
+    runtime.block_on(touch(&sources, clusters))?;
+    // One more change comes after all of those.
+    runtime.block_on(change(&sources, 0, "the-last"))?;
+    wait::until_true("the last change to be written", LIMIT, || Ok(program.metric("secret_writes_total")? >= 1))?;
+    let touched = program.cpu()?.saturating_sub(before);
+    ensure!(program.metric("secret_writes_total")? == 1, "what was only touched is written");
+    let told = format!(
+        "{clusters} clusters: the hub alone {hubs_own:?}, registered {first:?}, restart {again:?}, rewrite of all: \
+         {:?} a Secret, rotations {rotations}, {memory} KiB",
+        touched / u32::try_from(clusters)?
+    );
+    std::fs::write(scratch.path().parent().context("a directory")?.join("controllers-scale.txt"), &told)?;
+    ensure!(memory <= MEMORY, "{told}");
+    Ok(())
+}
+
+fn source(number: usize, token: &str) -> Value {
+    let kubeconfig = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "it",
+        "clusters": [{"name": "it", "cluster": {"server": format!("https://10.{}.{}.1:6443", number / 250, number % 250)}}],
+        "users": [{"name": "it", "user": {"token": token}}],
+        "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
+    });
+    json!({
+        "apiVersion": "v1", "kind": "Secret",
+        "metadata": {"name": format!("c{number}"), "labels": {"cluster.core.oam.dev/kubeconfig": "true"}},
+        "stringData": {"kubeconfig": kubeconfig.to_string()},
+    })
+}
+
+async fn create(sources: &Api<Secret>, clusters: usize) -> Result<()> {
+    let made = stream::iter(0..clusters).map(|number| async move {
+        let secret = serde_json::from_value(source(number, &format!("token-{number}")))?;
+        sources.create(&PostParams::default(), &secret).await?;
+        anyhow::Ok(())
+    });
+    made.buffer_unordered(AT_ONCE).try_collect().await
+}
+
+/// Writes all of them without changing what they say.
+async fn touch(sources: &Api<Secret>, clusters: usize) -> Result<()> {
+    let patch = json!({"metadata": {"annotations": {"touched": "yes"}}});
+    let patch = &patch;
+    let made = stream::iter(0..clusters).map(|number| async move {
+        sources.patch(&format!("c{number}"), &PatchParams::default(), &Patch::Merge(patch)).await?;
+        anyhow::Ok(())
+    });
+    made.buffer_unordered(AT_ONCE).try_collect().await
+}
+
+async fn change(sources: &Api<Secret>, number: usize, token: &str) -> Result<()> {
+    let patch = source(number, token);
+    sources.patch(&format!("c{number}"), &PatchParams::default(), &Patch::Merge(&patch)).await?;
+    Ok(())
+}
+
+/// From a source's write to its cluster's: the median and the longest.
+async fn rotate(sources: &Api<Secret>, written: &Api<Secret>) -> Result<String> {
+    let mut took = Vec::new();
+    for number in 0..ROTATIONS {
+        let token = format!("rotated-{number}");
+        let started = Instant::now();
+        change(sources, number, &token).await?;
+        loop {
+            let secret = written.get(&format!("c{number}")).await?;
+            let now = secret.data.and_then(|mut data| data.remove("token"));
+            if now.is_some_and(|now| now.0 == token.as_bytes()) {
+                break;
+            }
+            ensure!(started.elapsed() < LIMIT, "cluster c{number} keeps its old token");
+        }
+        took.push(started.elapsed());
+    }
+    took.sort_unstable();
+    Ok(format!("{:?} (longest {:?})", took[took.len() / 2], took[took.len() - 1]))
+}
+
+// === impl Program ===
+
+impl Program {
+    fn start(kubeconfig: &Path) -> Result<Self> {
+        let port = hub_tests::ports::free()?;
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cluster-gateway-controllers"));
+        command.args([
+            format!("--kubeconfig={}", kubeconfig.display()),
+            format!("--secret-namespace={WRITTEN}"),
+            format!("--watch-namespaces={SOURCES}"),
+            format!("--admin-listen=127.0.0.1:{port}"),
+            "--enable=kubeconfig".to_owned(),
+            "--leader-elect=false".to_owned(),
+            "--log-level=warn".to_owned(),
+        ]);
+        let child = command.stdin(Stdio::null()).spawn()?;
+        Ok(Self { child, port })
+    }
+
+    fn until_registered(&self, clusters: usize, already: Duration) -> Result<Step> {
+        let started = Instant::now();
+        let clusters = u64::try_from(clusters)?;
+        wait::until_true("all to be registered", LIMIT, || {
+            Ok(self.metric("source_objects{source=\"kubeconfig\",state=\"registered\"}").unwrap_or_default()
+                == clusters)
+        })?;
+        let took = started.elapsed();
+        Ok(Step { took, cpu: self.cpu()?.saturating_sub(already), writes: self.metric("secret_writes_total")? })
+    }
+
+    /// The sum of the series whose lines begin so.
+    fn metric(&self, name: &str) -> Result<u64> {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port))?;
+        std::io::Write::write_all(
+            &mut stream,
+            b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+        )?;
+        let mut answer = String::new();
+        std::io::Read::read_to_string(&mut stream, &mut answer)?;
+        let name = format!("cluster_gateway_controllers_{name}");
+        let series = answer.lines().filter(|line| line.starts_with(&name));
+        Ok(series.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum())
+    }
+
+    /// What it used of a core, in user and kernel (`proc_pid_stat(5)`, in hundredths of a second).
+    fn cpu(&self) -> Result<Duration> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+        let (_, fields) = stat.rsplit_once(") ").context("a stat line")?;
+        let ticks: u64 = fields.split(' ').skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
+        Ok(Duration::from_millis(10 * ticks))
+    }
+
+    /// At its peak, in KiB.
+    fn memory(&self) -> Result<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("a peak")?;
+        Ok(line.trim_end_matches("kB").trim().parse()?)
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // One that ended by itself is no more.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
