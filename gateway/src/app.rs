@@ -16,6 +16,7 @@ use net::runtime::block_on;
 use net::tls::server::ServingCertificates;
 use net::tls::{self, server as tls_server};
 use prometheus_client::registry::Registry as MetricsRegistry;
+use telemetry::certificates::Certificates;
 use telemetry::logs::LogLevel;
 use telemetry::readiness::{NotReady, Readiness};
 use tokio::runtime::Handle;
@@ -183,6 +184,9 @@ fn build(
     let mut registry = MetricsRegistry::default();
     let metrics = Metrics::register(&mut registry);
     let metrics = if config.ocm_proxy_metrics { metrics.with_proxied(&mut registry) } else { metrics };
+    let shown = Certificates::register("cluster_gateway", &mut registry);
+    shown.watch(Arc::clone(certificates) as _);
+    shown_to_hub(config, &shown);
     let auth_metrics = auth::Metrics::register(&mut registry);
     let audit_metrics = audit::Metrics::register(&mut registry);
     let audit = config.audit.as_ref().map(|log| audit::Log::start(log, audit_metrics)).transpose()?;
@@ -197,7 +201,7 @@ fn build(
     let (source, auth) = sources(config, control, &auth_metrics)?;
     control.spawn(ready_when_loaded(auth.loaded.clone(), unknown));
 
-    let (tunnel, tunnel_server) = tunnelling::start(config, control, &mut registry)?;
+    let (tunnel, tunnel_server) = tunnelling::start(config, control, &mut registry, &shown)?;
     let clusters = Arc::new(Clusters::default());
     let common = common(config, control, tunnel, &metrics, &budget)?;
     let registered = Registry::new(Arc::clone(&clusters), config.rules, common, unlisted);
@@ -225,7 +229,7 @@ fn build(
         traces,
         readiness,
         drain: Drain::new(),
-        own_metrics: metrics.for_cluster("".into()),
+        own_metrics: metrics.of_none(),
         failure_log: crate::failures::FailureLog::default(),
         metrics,
         exposition: telemetry::metrics::Metrics::new(registry),
@@ -285,6 +289,16 @@ fn sources(config: &Config, control: &Handle, metrics: &auth::Metrics) -> anyhow
         Source::Standalone { directory, kubeconfig } => {
             let auth = auth::Auth::build(&config.auth, None, control, metrics)?;
             Ok((ClusterSource::Files(Files { directory: directory.clone(), kubeconfig: kubeconfig.clone() }), auth))
+        }
+    }
+}
+
+/// What kubeconfigs have the gateway show to the hub.
+fn shown_to_hub(config: &Config, shown: &Certificates) {
+    let Source::Hub { secrets, authentication, authorization, .. } = &config.source else { return };
+    for path in [secrets, authentication, authorization].into_iter().flatten() {
+        if let Some(certificate) = hub::ClientCertificate::of(path) {
+            shown.watch(Arc::new(certificate));
         }
     }
 }

@@ -37,6 +37,7 @@ pub use self::dynamic::NotIssued;
 pub use self::registry::Registry;
 pub use self::second_look::SecondLook;
 pub use self::view::{Seen, View};
+use crate::metrics::ClusterMetrics;
 
 /// All clusters at one moment.
 #[derive(Default)]
@@ -56,8 +57,12 @@ pub struct Snapshot {
 #[derive(Clone)]
 pub enum Entry {
     Ready(Arc<Cluster>),
-    /// The Secret cannot be used; the text says which key is at fault and what to do.
-    Invalid(Arc<str>),
+    Invalid {
+        /// Why the Secret cannot be used: it names the key at fault, and what to do.
+        reason: Arc<str>,
+        /// Where requests for it count, and fail.
+        metrics: Arc<ClusterMetrics>,
+    },
 }
 
 /// Why there is no cluster to send a request to.
@@ -90,6 +95,11 @@ impl Clusters {
         self.current.load().get(name)
     }
 
+    /// What is counted for a registered name, usable or not.
+    pub fn metrics(&self, name: &ClusterName) -> Option<Arc<ClusterMetrics>> {
+        self.current.load().clusters.get(name).map(|entry| Arc::clone(entry.metrics()))
+    }
+
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.current.load_full()
     }
@@ -105,13 +115,24 @@ impl Clusters {
     }
 }
 
+// === impl Entry ===
+
+impl Entry {
+    fn metrics(&self) -> &Arc<ClusterMetrics> {
+        match self {
+            Self::Ready(cluster) => cluster.metrics(),
+            Self::Invalid { metrics, .. } => metrics,
+        }
+    }
+}
+
 // === impl Snapshot ===
 
 impl Snapshot {
     fn get(&self, name: &ClusterName) -> Result<Arc<Cluster>, LookupError> {
         match self.clusters.get(name) {
             Some(Entry::Ready(cluster)) => Ok(Arc::clone(cluster)),
-            Some(Entry::Invalid(reason)) => Err(LookupError::Invalid(Arc::clone(reason))),
+            Some(Entry::Invalid { reason, .. }) => Err(LookupError::Invalid(Arc::clone(reason))),
             // "No such cluster" makes clients give up what they have there: say it only when it is
             // known to be true.
             None if !self.complete => Err(LookupError::Unknown),
@@ -126,7 +147,7 @@ impl Snapshot {
             .values()
             .filter_map(|entry| match entry {
                 Entry::Ready(cluster) => Some(cluster),
-                Entry::Invalid(_) => None,
+                Entry::Invalid { .. } => None,
             })
             .collect();
         ready.sort_by(|a, b| a.name().cmp(b.name()));

@@ -16,7 +16,7 @@ use traces::{Span, Trace, Traces};
 use crate::audit::Draft;
 use crate::body::ResponseBody;
 use crate::connection::Connection;
-use crate::error::{Cause, Error, Refusal};
+use crate::error::{Cause, Error, Refusal, Side};
 use crate::holding::Account;
 use crate::proxy::{self, Answer, forward, subpath, upgrade};
 use crate::record::{Answered, Failed, Record, RecordedBody};
@@ -52,7 +52,7 @@ pub async fn handle(
     let (answer, refusal) = match responded {
         Ok(answer) => (answer, None),
         Err(error) => {
-            let (answer, refusal) = refuse(&connection, &head, error, account, &record);
+            let (answer, refusal) = refuse(&connection, &head, error, account, &mut record);
             (answer, Some(refusal))
         }
     };
@@ -139,11 +139,15 @@ fn refuse(
     head: &Head<'_>,
     error: Error,
     account: &Account,
-    record: &Record,
+    record: &mut Record,
 ) -> (Answer, Refusal) {
     let (gateway, verdict) = (connection.gateway(), error.verdict());
     let side = verdict.side;
     gateway.metrics.failed(side.as_str());
+    // What strangers do wrong says nothing about a cluster, whatever they name.
+    if side != Side::Caller {
+        record.concerns(head.cluster(), gateway);
+    }
     let is_strangers = error.is_unauthenticated() || error.is_untold_whose() && !connection.is_known();
     if is_strangers && !connection.peer().is_front_proxy() {
         connection.close_soon();

@@ -5,16 +5,18 @@ mod credential;
 mod dialect;
 mod held;
 mod ledger;
+mod life;
 pub mod proxied;
 pub mod recent;
 mod second_look;
 mod traffic;
 mod tunnel;
+mod tunnel_open;
 mod verb;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 
 use api::route::Dialect;
@@ -32,10 +34,13 @@ pub use self::circuit::CircuitGauge;
 use self::dialect::DialectLabel;
 pub use self::held::Held;
 use self::ledger::Ledger;
+use self::life::Life;
 use self::proxied::{OfCluster, Proxied, Topic};
 use self::recent::Recent;
 pub use self::second_look::SecondLooks;
 pub use self::tunnel::TunnelMetrics;
+use self::tunnel_open::LastTunnelOpen;
+pub use self::tunnel_open::TunnelOpen;
 pub use self::verb::Verb;
 
 /// Seconds. From a cached discovery answer to the 60 s an API server gives ordinary requests.
@@ -78,9 +83,23 @@ struct SideLabels {
     side: &'static str,
 }
 
-/// The families. Cheap to clone.
+/// All series there are. Cheap to clone.
 #[derive(Clone)]
 pub struct Metrics {
+    families: Families,
+    /// Those of registered clusters.
+    clusters: Arc<Mutex<HashMap<Arc<str>, Registered>>>,
+}
+
+/// The series of a cluster, and whose they are.
+struct Registered {
+    /// The uid of what registers the cluster.
+    owner: Box<str>,
+    metrics: Arc<ClusterMetrics>,
+}
+
+#[derive(Clone)]
+struct Families {
     requests: Family<RequestLabels, Counter>,
     duration: Family<ClusterLabels, Histogram, fn() -> Histogram>,
     in_flight: Family<ClusterLabels, Gauge>,
@@ -96,15 +115,14 @@ pub struct Metrics {
     failures: Family<SideLabels, Counter>,
     /// Absent if they are not wanted.
     proxied: Option<Proxied>,
-    /// The series in use, by cluster: a cluster that comes back while a request of its former self
-    /// is open goes on counting there.
-    live: Arc<Mutex<HashMap<Arc<str>, Weak<ClusterMetrics>>>>,
 }
 
-/// The series of one cluster; removed when the cluster is gone.
+/// The series of one cluster, until [`Metrics::forget`] removes them. Requests that are open then
+/// go on counting here, where nobody reads it.
 pub struct ClusterMetrics {
     labels: ClusterLabels,
-    families: Metrics,
+    families: Families,
+    life: Arc<Life>,
     duration: Histogram,
     in_flight: Gauge,
     upgrades: Gauge,
@@ -122,6 +140,7 @@ pub struct ClusterMetrics {
     /// As [`Side::ALL`].
     by_side: [AtomicU64; Side::ALL.len()],
     recent: Recent,
+    tunnel_open: LastTunnelOpen,
 }
 
 // === impl Metrics ===
@@ -129,7 +148,7 @@ pub struct ClusterMetrics {
 impl Metrics {
     /// Registers all families, their names prefixed `cluster_gateway_`.
     pub fn register(registry: &mut Registry) -> Self {
-        let metrics = Self {
+        let families = Families {
             requests: Family::default(),
             duration: Family::new_with_constructor(|| Histogram::new(&DURATION_BUCKETS)),
             in_flight: Family::default(),
@@ -144,20 +163,82 @@ impl Metrics {
             tls_failures: Counter::default(),
             failures: Family::default(),
             proxied: None,
-            live: Arc::default(),
         };
-        metrics.announce(registry);
-        metrics.credential.announce(registry);
-        metrics
+        families.announce(registry);
+        families.credential.announce(registry);
+        Self { families, clusters: Arc::default() }
     }
 
     /// Registers those of the Go cluster-gateway too, for clusters from now on.
     #[must_use]
     pub fn with_proxied(mut self, registry: &mut Registry) -> Self {
-        self.proxied = Some(Proxied::register(registry));
+        self.families.proxied = Some(Proxied::register(registry));
         self
     }
 
+    /// The series of the cluster that `owner`, the uid of what registers it, has under this name.
+    /// What another owner had there is forgotten. `None`: of whoever has it, where that cannot be
+    /// read.
+    pub fn for_cluster(&self, cluster: Arc<str>, owner: Option<&str>) -> Arc<ClusterMetrics> {
+        let mut clusters = self.clusters.lock();
+        if let Some(known) = clusters.get(&cluster) {
+            if owner.is_none_or(|owner| owner == &*known.owner) {
+                return Arc::clone(&known.metrics);
+            }
+            // Before the new ones are made: the names of both are the same.
+            known.metrics.remove();
+        }
+        let metrics = self.families.series(ClusterLabels { cluster: Arc::clone(&cluster) });
+        let registered = Registered { owner: owner.unwrap_or_default().into(), metrics: Arc::clone(&metrics) };
+        clusters.insert(cluster, registered);
+        metrics
+    }
+
+    /// The cluster is gone, and what was counted for it goes along.
+    pub fn forget(&self, cluster: &str) {
+        let mut clusters = self.clusters.lock();
+        if let Some(known) = clusters.remove(cluster) {
+            known.metrics.remove();
+        }
+    }
+
+    /// Of what concerns no registered cluster: what the gateway answers itself, and failures before
+    /// it is known whom they concern.
+    pub fn of_none(&self) -> Arc<ClusterMetrics> {
+        self.for_cluster("".into(), None)
+    }
+
+    pub fn set_clusters(&self, ready: usize, invalid: usize) {
+        for (state, count) in [("ready", ready), ("invalid", invalid)] {
+            self.families.clusters.get_or_create(&StateLabels { state }).set(i64::try_from(count).unwrap_or(i64::MAX));
+        }
+    }
+
+    /// A second review, of the proxied request's own attributes, has taken this long; `success` if
+    /// the hub answered it.
+    pub fn escalation_reviewed(&self, success: bool, took: Duration) {
+        if let Some(proxied) = &self.families.proxied {
+            proxied.escalation_reviewed(success, took);
+        }
+    }
+
+    pub fn client_connection(&self) -> InFlight {
+        InFlight::new(&self.families.client_connections)
+    }
+
+    pub fn tls_failed(&self) {
+        self.families.tls_failures.inc();
+    }
+
+    /// A request ended in a failure of this side: caller, hub, gateway, tunnel or member.
+    pub fn failed(&self, side: &'static str) {
+        self.families.failures.get_or_create(&SideLabels { side }).inc();
+    }
+}
+
+// === impl Families ===
+
+impl Families {
     fn announce(&self, registry: &mut Registry) {
         self.announce_requests(registry);
         self.announce_connections(registry);
@@ -229,18 +310,8 @@ impl Metrics {
         );
     }
 
-    /// The series of `cluster`; the empty name is for what the gateway answers itself.
-    pub fn for_cluster(&self, cluster: Arc<str>) -> Arc<ClusterMetrics> {
-        let mut live = self.live.lock();
-        if let Some(metrics) = live.get(&cluster).and_then(Weak::upgrade) {
-            return metrics;
-        }
-        let metrics = self.series(ClusterLabels { cluster: Arc::clone(&cluster) });
-        live.insert(cluster, Arc::downgrade(&metrics));
-        metrics
-    }
-
     fn series(&self, labels: ClusterLabels) -> Arc<ClusterMetrics> {
+        let life = Arc::<Life>::default();
         Arc::new(ClusterMetrics {
             duration: self.duration.get_or_create_owned(&labels),
             in_flight: self.in_flight.get_or_create_owned(&labels),
@@ -253,43 +324,18 @@ impl Metrics {
                 .proxied
                 .as_ref()
                 .filter(|_| !labels.cluster.is_empty())
-                .map(|all| all.of_cluster(&labels.cluster)),
+                .map(|all| all.of_cluster(&labels.cluster, &life)),
             labels,
             families: self.clone(),
+            life,
             by_outcome: Default::default(),
             by_dial_error: Mutex::default(),
             since: SystemTime::now(),
             streams: Gauge::default(),
             by_side: Default::default(),
             recent: Recent::default(),
+            tunnel_open: LastTunnelOpen::default(),
         })
-    }
-
-    pub fn set_clusters(&self, ready: usize, invalid: usize) {
-        for (state, count) in [("ready", ready), ("invalid", invalid)] {
-            self.clusters.get_or_create(&StateLabels { state }).set(i64::try_from(count).unwrap_or(i64::MAX));
-        }
-    }
-
-    /// A second review, of the proxied request's own attributes, has taken this long; `success` if
-    /// the hub answered it.
-    pub fn escalation_reviewed(&self, success: bool, took: Duration) {
-        if let Some(proxied) = &self.proxied {
-            proxied.escalation_reviewed(success, took);
-        }
-    }
-
-    pub fn client_connection(&self) -> InFlight {
-        InFlight::new(&self.client_connections)
-    }
-
-    pub fn tls_failed(&self) {
-        self.tls_failures.inc();
-    }
-
-    /// A request ended in a failure of this side: caller, hub, gateway, tunnel or member.
-    pub fn failed(&self, side: &'static str) {
-        self.failures.get_or_create(&SideLabels { side }).inc();
     }
 }
 
@@ -297,15 +343,23 @@ impl Metrics {
 
 impl ClusterMetrics {
     pub fn request_done(&self, dialect: Dialect, verb: Verb, code: u16) {
-        let make = |code| self.families.requests.get_or_create_owned(&self.labels_of(dialect, verb, code));
-        let outcomes = &self.by_outcome[dialect as usize];
+        if let Some(counter) = self.by_outcome[dialect as usize].get((verb, code)) {
+            counter.inc();
+        } else if let Some(counter) = self.new_outcome(dialect, verb, code) {
+            counter.inc();
+        }
+    }
+
+    fn new_outcome(&self, dialect: Dialect, verb: Verb, code: u16) -> Option<&Counter> {
+        let (held, outcomes) = (self.life.hold(), &self.by_outcome[dialect as usize]);
+        let make = |code| {
+            let labels = self.labels_of(dialect, verb, code);
+            held.series(|| self.families.requests.get_or_create_owned(&labels), Counter::default)
+        };
         // Codes are the member's choice.
         let class = code / 100 * 100;
         let known = outcomes.get_or_add(MOST_OUTCOMES, (verb, code), || make(code));
-        let known = known.or_else(|| outcomes.get_or_add(MOST_OUTCOMES + CLASSES, (verb, class), || make(class)));
-        if let Some(counter) = known {
-            counter.inc();
-        }
+        known.or_else(|| outcomes.get_or_add(MOST_OUTCOMES + CLASSES, (verb, class), || make(class)))
     }
 
     fn labels_of(&self, dialect: Dialect, verb: Verb, code: u16) -> RequestLabels {
@@ -330,14 +384,13 @@ impl ClusterMetrics {
     }
 
     pub fn dial_failed(&self, kind: &'static str) {
+        let held = self.life.hold();
         let mut known = self.by_dial_error.lock();
-        known
-            .entry(kind)
-            .or_insert_with(|| {
-                let labels = DialErrorLabels { cluster: self.labels.cluster.clone(), kind };
-                self.families.dial_errors.get_or_create_owned(&labels)
-            })
-            .inc();
+        let counter = known.entry(kind).or_insert_with(|| {
+            let labels = DialErrorLabels { cluster: self.labels.cluster.clone(), kind };
+            held.series(|| self.families.dial_errors.get_or_create_owned(&labels), Counter::default)
+        });
+        counter.inc();
     }
 
     pub fn request(&self) -> InFlight {
@@ -363,6 +416,11 @@ impl ClusterMetrics {
         &self.recent
     }
 
+    /// An attempt to open a byte stream to it through the tunnel has ended, after `took`.
+    pub fn tunnel_open_ended(&self, attempt: TunnelOpen, took: Duration) {
+        self.tunnel_open.set(attempt, took);
+    }
+
     pub fn upgrade_moved(&self, bytes: u64) {
         self.upgrade_bytes.inc_by(bytes);
     }
@@ -375,34 +433,36 @@ impl ClusterMetrics {
     pub fn circuit(&self) -> CircuitGauge {
         CircuitGauge::newest(&self.circuit, &self.newest_circuit)
     }
-}
 
-impl Drop for ClusterMetrics {
-    fn drop(&mut self) {
+    /// Removes its series.
+    fn remove(&self) {
         let (families, labels) = (&self.families, &self.labels);
-        let mut live = families.live.lock();
-        // Somebody may have begun to use the same series between the last handle's end and this.
-        if live.get(&labels.cluster).is_some_and(|other| !std::ptr::eq(other.as_ptr(), self)) {
-            return;
-        }
-        live.remove(&labels.cluster);
+        let mut held = self.life.hold();
+        held.end();
         families.duration.remove(labels);
         families.in_flight.remove(labels);
         families.upgrades.remove(labels);
         families.upgrade_bytes.remove(labels);
         families.connections.remove(labels);
-        if let Some(proxied) = &self.proxied {
-            proxied.forget();
-        }
         families.circuits.remove(labels);
         families.credential.remove(labels);
+        if let Some(proxied) = &self.proxied {
+            proxied.remove();
+        }
         for dialect in Dialect::ALL {
             for (verb, code) in self.by_outcome[dialect as usize].keys() {
                 families.requests.remove(&self.labels_of(dialect, verb, code));
             }
         }
-        for kind in self.by_dial_error.get_mut().keys() {
+        for kind in self.by_dial_error.lock().keys() {
             families.dial_errors.remove(&DialErrorLabels { cluster: labels.cluster.clone(), kind });
         }
     }
 }
+
+fn micros(span: Duration) -> u64 {
+    u64::try_from(span.as_micros()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

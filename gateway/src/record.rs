@@ -10,6 +10,7 @@ mod body;
 
 use std::sync::Arc;
 
+use api::cluster_name::ClusterName;
 use api::route::Dialect;
 use auth::{Identity, Permit};
 use http::{HeaderMap, Request, StatusCode};
@@ -124,6 +125,17 @@ impl Record {
     /// Where spans of its phases hang, if it is traced.
     pub fn trace(&self) -> Option<Trace> {
         self.0.span.as_ref().map(|span| span.trace().clone())
+    }
+
+    /// It has failed, and not by its caller. If that was before [`Admitted::sent_to`], the `cluster`
+    /// it names gets the counts, if there is one: a review that fails is a failure on the way to it.
+    pub fn concerns(&mut self, cluster: Option<&ClusterName>, gateway: &RequestNeeds) {
+        let open = &mut *self.0;
+        // Where it counts already, the name may be another owner's by now.
+        let uncounted = Arc::ptr_eq(&open.metrics, &gateway.own_metrics);
+        if let Some(metrics) = cluster.filter(|_| uncounted).and_then(|name| gateway.clusters.metrics(name)) {
+            open.metrics = metrics;
+        }
     }
 
     /// Tells the log of a failure that is not its caller's, and those who ask about the cluster.

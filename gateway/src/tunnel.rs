@@ -29,13 +29,16 @@ pub use self::error::TunnelError;
 use self::error::{Cause, Missing};
 pub use self::remote::{Remote, RemoteConfig};
 use self::stream::Tunnelled;
-use crate::metrics::TunnelMetrics;
+use crate::metrics::{ClusterMetrics, TunnelMetrics, TunnelOpen};
 use crate::spans;
 
 /// What a member's API server is called from inside its cluster: the name in its certificate, and
 /// what its agent takes to mean it.
 pub const HOST: &str = "kubernetes.default.svc";
 pub const PORT: u16 = 443;
+
+/// What came of asking for a stream, if it came about.
+const OPENED: &str = "opened";
 
 static API_SERVER: LazyLock<Destination> = LazyLock::new(|| Destination::new(HOST, PORT).expect("a name and a port"));
 
@@ -62,6 +65,8 @@ pub struct Tunnel {
 pub struct TunnelDialer {
     tunnel: Arc<Tunnel>,
     cluster: ClusterName,
+    /// What is told of the cluster.
+    metrics: Arc<ClusterMetrics>,
     /// The tunnel-server that opened the last stream: it is asked first.
     answered: Mutex<Option<SocketAddr>>,
 }
@@ -76,9 +81,10 @@ impl Tunnel {
     }
 
     /// `None` if `cluster` can be no name of one: those of Secrets always are.
-    pub fn through(self: &Arc<Self>, cluster: &str) -> Option<TunnelDialer> {
+    pub fn through(self: &Arc<Self>, cluster: &str, metrics: &Arc<ClusterMetrics>) -> Option<TunnelDialer> {
         let cluster = ClusterName::parse(cluster).ok()?;
-        Some(TunnelDialer { tunnel: Arc::clone(self), cluster, answered: Mutex::default() })
+        let (tunnel, metrics) = (Arc::clone(self), Arc::clone(metrics));
+        Some(TunnelDialer { tunnel, cluster, metrics, answered: Mutex::default() })
     }
 }
 
@@ -89,11 +95,14 @@ impl TunnelDialer {
     /// dial at the far end.
     pub async fn open(&self, deadline: Instant, trace: Option<&Trace>) -> Result<Opened, TunnelError> {
         let started = Instant::now();
-        let outcome = self.open_somewhere(deadline, trace).await;
+        let mut attempt = TunnelOpen::default();
+        let outcome = self.open_somewhere(deadline, trace, &mut attempt).await;
+        let took = started.elapsed();
         match &outcome {
-            Ok(_) => self.tunnel.metrics.opened(started.elapsed()),
-            Err(error) => self.tunnel.metrics.failed(error.outcome(), error.hop(), started.elapsed()),
+            Ok(_) => self.tunnel.metrics.opened(took),
+            Err(error) => self.tunnel.metrics.failed(error.outcome(), error.hop(), took),
         }
+        self.metrics.tunnel_open_ended(attempt, took);
         outcome.map(|stream| {
             let leaving = stream.leaving();
             Opened::other(stream, leaving)
@@ -101,12 +110,20 @@ impl TunnelDialer {
     }
 
     /// This process first: it knows at once.
-    async fn open_somewhere(&self, deadline: Instant, trace: Option<&Trace>) -> Result<Tunnelled, TunnelError> {
+    async fn open_somewhere(
+        &self,
+        deadline: Instant,
+        trace: Option<&Trace>,
+        attempt: &mut TunnelOpen,
+    ) -> Result<Tunnelled, TunnelError> {
         let mut missing = Missing::default();
         if let Some(embedded) = &self.tunnel.embedded {
             let span = spans::tunnel_hop(trace, self.cluster.as_str(), None);
+            let asked = Instant::now();
             let opened = embedded.open(&self.cluster, &API_SERVER, deadline).await;
             spans::ended(span, &opened, |refusal| refusal.reason.as_str());
+            let word = opened.as_ref().map_or_else(|refusal| refusal.reason.as_str(), |_| OPENED);
+            attempt.asked(None, word, asked.elapsed(), None);
             match opened {
                 Ok(stream) => return Ok(stream),
                 Err(refusal) if refusal.reason.is_worth_another_try() => missing.refused_here(refusal),
@@ -116,7 +133,7 @@ impl TunnelDialer {
         let Some(remote) = &self.tunnel.remote else { return Err(missing.into()) };
         let preferred = *self.answered.lock();
         let wanted = OpenRequest { cluster: &self.cluster, to: &API_SERVER, deadline, trace };
-        let (stream, address) = remote.open(wanted, preferred, missing).await?;
+        let (stream, address) = remote.open(wanted, preferred, missing, attempt).await?;
         *self.answered.lock() = Some(address);
         Ok(stream)
     }

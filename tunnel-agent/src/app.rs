@@ -13,6 +13,7 @@ use net::drain::Drain;
 use net::process::{self, Signals};
 use prometheus_client::registry::Registry;
 use telemetry::admin::{self, Endpoint, Probes};
+use telemetry::certificates::Certificates;
 use telemetry::readiness::Readiness;
 
 use self::runtime::Runtime;
@@ -68,6 +69,7 @@ impl Agent {
     fn assemble(config: Config, runtime: Runtime) -> anyhow::Result<Self> {
         let mut registry = Registry::default();
         let metrics = Metrics::register(&mut registry);
+        let certificates = Certificates::register("tunnel_agent", &mut registry);
         let readiness = Readiness::default();
         let links = Links::new(config.links, &readiness);
         let streams = Arc::new(Streams::new(config.max_held_bytes));
@@ -81,6 +83,7 @@ impl Agent {
         let drain = Drain::new();
         let token = config.token_file.map(TokenFile::new);
         let credentials = Arc::new(Credentials::new(config.files, token, metrics.clone()));
+        certificates.watch(Arc::clone(&credentials) as _);
         let agent = process_name(|name| std::env::var(name).ok());
         tracing::info!(
             cluster = %config.cluster, agent, api_server = %config.api_server.place, proxy = %config.outbound,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use net::follow::{self, Complaints, Look};
 use net::tls::client_files::{ClientFiles, ClientFilesError};
+use net::tls::end::{End, InUse};
 use parking_lot::Mutex;
 use rustls::ClientConfig;
 use secrecy::{ExposeSecret, SecretString};
@@ -122,6 +123,12 @@ impl Credentials {
         state.tls_number = number;
         state.last = Some(identity.clone());
         identity
+    }
+}
+
+impl InUse for Credentials {
+    fn ends(&self) -> Vec<End> {
+        self.tls.ends()
     }
 }
 

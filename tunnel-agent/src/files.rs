@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use net::follow::{self, Complaints};
 use net::tls::client_files::{ClientFiles, ClientFilesError, FollowedClient};
+use net::tls::end::{End, InUse};
 use parking_lot::Mutex;
 use rustls::ClientConfig;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -86,6 +87,12 @@ impl Followed {
                 Ok((Arc::clone(&current.config), current.number))
             }
         }
+    }
+}
+
+impl InUse for Followed {
+    fn ends(&self) -> Vec<End> {
+        self.state.lock().client.as_ref().map(|client| client.ends()).unwrap_or_default()
     }
 }
 

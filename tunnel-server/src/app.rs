@@ -14,6 +14,7 @@ use net::process;
 use net::runtime::block_on;
 use net::throttle::LogThrottle;
 use prometheus_client::registry::Registry as MetricsRegistry;
+use telemetry::certificates::Certificates;
 use telemetry::readiness::Readiness;
 use tunnel::Budget;
 
@@ -143,15 +144,23 @@ impl Parts {
         let starting = [readiness.block("agents"), readiness.block("frontends")];
         let mut registry = MetricsRegistry::default();
         let metrics = Metrics::register(&mut registry);
+        let certificates = Certificates::register("tunnel_server", &mut registry);
         let budget = Budget::new(config.max_held_bytes);
         Metrics::watch(&mut registry, &budget);
         let hub = hub(&config.hub, runtime)?;
         let agents = Agents::start(&config.agents, hub, handle, &mut registry)?;
+        if let Hub::Kubeconfig(path) = &config.hub
+            && let Some(certificate) = hub::ClientCertificate::of(path)
+        {
+            certificates.watch(Arc::new(certificate));
+        }
+        certificates.watch(Arc::clone(agents.certificate()) as _);
         let shared = Arc::new(Common {
             registry: Arc::clone(agents.registry()),
             readiness,
             drain: Drain::new(),
             metrics,
+            certificates,
             exposition: Arc::new(telemetry::metrics::Metrics::new(registry)),
             budget,
             limits: Limits::default(),

@@ -49,6 +49,7 @@ impl Frontends {
             let listener = tls::Listener::bind(config, shared.clone(), room.clone(), &mut workers)
                 .with_context(|| format!("the frontends' listener {}", config.listen))?;
             address = Some(listener.address()?);
+            shared.certificates.watch(Arc::clone(listener.certificate()) as _);
             workers.spawn(listener.run());
         }
         if let Some(path) = &config.uds {

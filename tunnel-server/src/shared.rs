@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use net::drain::Drain;
 use net::throttle::LogThrottle;
+use telemetry::certificates::Certificates;
 use telemetry::readiness::Readiness;
 use tunnel::{Budget, ClusterName, Settings};
 
@@ -24,6 +25,8 @@ pub struct Common {
     pub drain: Drain,
     /// Of frontends and relayed streams; the registry and the agents' listener count by themselves.
     pub metrics: Metrics,
+    /// Whatever is shown to peers is added to it.
+    pub certificates: Certificates,
     /// All metrics as text.
     pub exposition: Arc<telemetry::metrics::Metrics>,
     /// Lines of the log about refused streams; make it by `default()`.

@@ -10,6 +10,7 @@ use kit::pki::{Authority, Issued, Leaf, Trust, client_config};
 use net::tls::server::KeyPairFiles;
 use prometheus_client::registry::Registry as MetricsRegistry;
 use rustls_pki_types::ServerName;
+use telemetry::certificates::Certificates;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpStream, UnixStream};
@@ -125,11 +126,13 @@ pub fn shared(limits: Limits, default_cluster: Option<&str>) -> Shared {
     let links = links::Metrics::register(&mut registry);
     let budget = Budget::new(BUDGET);
     Metrics::watch(&mut registry, &budget);
+    let certificates = Certificates::register("tunnel_server", &mut registry);
     Arc::new(Common {
         registry: Arc::new(Registry::new(limits, links)),
         readiness: telemetry::readiness::Readiness::default(),
         drain: net::drain::Drain::new(),
         metrics,
+        certificates,
         exposition: Arc::new(telemetry::metrics::Metrics::new(registry)),
         refusals: net::throttle::LogThrottle::default(),
         budget,

@@ -170,6 +170,20 @@ certificates' Secrets that the hub has.
 {{- end -}}
 {{- end }}
 
+{{/*
+Objects of the Prometheus operator, where the hub does not know them: helm's own words name no value. Where a chart is rendered without
+a hub, nobody knows: then helm has a list of its own, which lacks the API that every hub with aggregation serves.
+*/}}
+{{- define "cluster-gateway.checkMonitoring" -}}
+{{- if and (.Capabilities.APIVersions.Has "apiregistration.k8s.io/v1") (not (.Capabilities.APIVersions.Has "monitoring.coreos.com/v1")) -}}
+{{- range $value := list "serviceMonitor" "prometheusRule" -}}
+{{- if dig $value "enabled" false $.Values.metrics -}}
+{{- fail (printf "metrics.%s.enabled: this hub has no API monitoring.coreos.com/v1. Install the Prometheus operator first, or set it to false" $value) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
 {{/* That Secret. Takes `root`, `secret`, `labels` and `authority`. */}}
 {{- define "cluster-gateway.authoritySecret" }}
 apiVersion: v1

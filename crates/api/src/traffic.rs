@@ -56,6 +56,10 @@ pub struct Traffic {
     pub duration: Duration,
     /// The last failures that were not their callers', oldest first. Floods are left out.
     pub recent_failures: Vec<RecentFailure>,
+    /// The last attempt to open a byte stream to the cluster through the tunnel. Absent if there
+    /// was none: it is reached otherwise, or nobody has asked for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tunnel_open: Option<TunnelOpen>,
 }
 
 /// Number of requests by method and code.
@@ -112,6 +116,34 @@ pub struct RecentFailure {
     pub text: String,
     /// Failures of the same side left out before this one.
     pub suppressed: u64,
+}
+
+/// An attempt to open a byte stream through the tunnel.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct TunnelOpen {
+    /// When it ended, in milliseconds since 1970.
+    pub time: i64,
+    /// Until the stream was open or refused, everything together.
+    pub took_micros: u64,
+    /// Who was asked, in the order of their answers. The last opened it, if anybody did.
+    pub hops: Vec<TunnelHop>,
+}
+
+/// A tunnel-server that was asked for a byte stream, as the span `tunnel hop` has it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct TunnelHop {
+    /// Address and port. Empty: the gateway itself, to which agents are linked.
+    pub server: String,
+    /// `opened`, the reason of a refusal (`docs/protocol.md`), `unreachable`, or `unanswered`.
+    pub outcome: String,
+    /// Until it answered: the way to the server, from there to the agent, and the agent's dial of
+    /// the API server.
+    pub took_micros: u64,
+    /// Of the last PING between gateway and server. Absent: none was measured yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub round_trip_micros: Option<u64>,
 }
 
 // === impl ClusterTraffic ===

@@ -6,6 +6,7 @@
 use std::time::SystemTime;
 
 use api::secret::ExecApiVersion;
+use net::tls::end;
 use net::tls::keypair::{KeyPair, KeyPairError};
 use secrecy::SecretString;
 use serde::Deserialize;
@@ -89,8 +90,7 @@ fn timestamp(text: &str) -> Result<SystemTime, ExecError> {
 fn end_of(pair: &KeyPair) -> Result<SystemTime, ExecError> {
     let chain = &pair.certified_key().cert;
     let leaf = chain.first().ok_or(KeyPairError::NoCertificate)?;
-    let (_, leaf) = x509_parser::parse_x509_certificate(leaf).map_err(|_| KeyPairError::Certificate)?;
-    Ok(leaf.validity().not_after.to_datetime().into())
+    Ok(end::of(leaf).ok_or(KeyPairError::Certificate)?)
 }
 
 fn shown(text: &str) -> String {

@@ -2,6 +2,7 @@
 //! lines of watches, and the election of one leader among replicas.
 
 mod calls;
+mod certificate;
 pub mod client;
 pub mod election;
 mod failure;
@@ -9,5 +10,6 @@ mod lines;
 mod watches;
 
 pub use self::calls::{Hub, Watching};
+pub use self::certificate::ClientCertificate;
 pub use self::failure::{Cause, Collection, HubFailure, Verb};
 pub use self::lines::Line;

@@ -56,6 +56,7 @@ pub struct AgentsConfig {
 #[derive(Debug)]
 pub struct Agents {
     address: SocketAddr,
+    certificate: Arc<ServingCertificate>,
     registry: Arc<Registry>,
     drain_timeout: Duration,
     /// Ends the links in order, what is under way sent.
@@ -109,6 +110,7 @@ impl Agents {
         let metrics = Metrics::register(metrics);
         let agents = Self {
             address,
+            certificate: Arc::clone(&certificate),
             registry: Arc::new(Registry::new(config.limits, metrics.clone())),
             drain_timeout: config.drain_timeout,
             leave: CancellationToken::new(),
@@ -142,6 +144,11 @@ impl Agents {
     /// Where it listens: the port is the real one even if 0 was asked for.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// What agents are shown.
+    pub fn certificate(&self) -> &Arc<ServingCertificate> {
+        &self.certificate
     }
 
     pub fn registry(&self) -> &Arc<Registry> {

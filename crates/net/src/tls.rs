@@ -3,6 +3,7 @@
 
 pub mod client;
 pub mod client_files;
+pub mod end;
 pub mod keypair;
 mod pinned;
 pub mod policy;

@@ -3,8 +3,10 @@
 
 pub mod admin;
 pub mod causes;
+pub mod certificates;
 pub mod flags;
 pub mod histogram;
 pub mod logs;
 pub mod metrics;
+mod process;
 pub mod readiness;

@@ -6,6 +6,8 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
+use crate::process::Process;
+
 /// Content type of [`Metrics::encode`] (OpenMetrics 1.0, which Prometheus asks for and reads).
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -35,7 +37,9 @@ impl Drop for InFlight {
 // === impl Metrics ===
 
 impl Metrics {
-    pub fn new(registry: Registry) -> Self {
+    /// Adds what the kernel says of the process.
+    pub fn new(mut registry: Registry) -> Self {
+        registry.register_collector(Box::new(Process::of_this()));
         Self(Arc::new(registry))
     }
 

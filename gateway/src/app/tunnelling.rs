@@ -10,6 +10,7 @@ use links::{Agents, AgentsConfig, Limits};
 use net::drain::Drain;
 use net::runtime::block_on;
 use prometheus_client::registry::Registry as MetricsRegistry;
+use telemetry::certificates::Certificates;
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::config::{Config, Source};
@@ -35,6 +36,7 @@ pub fn start(
     config: &Config,
     control: &Handle,
     metrics: &mut MetricsRegistry,
+    certificates: &Certificates,
 ) -> anyhow::Result<(Option<Arc<Tunnel>>, Option<TunnelServer>)> {
     let counted = TunnelMetrics::register(metrics);
     let settings = &config.tunnel.settings;
@@ -42,11 +44,15 @@ pub fn start(
     let remote = remote.map(|remote| Remote::new(remote, settings, config.dial_timeout, counted.links().clone()));
     let remote = remote.transpose()?;
     if let Some(remote) = &remote {
+        certificates.watch(Arc::clone(remote.certificate()) as _);
         let told = counted.clone();
         control.spawn(remote.follow(move || told.reload_failed()));
     }
     let server = config.tunnel.embedded.as_ref().map(|embedded| TunnelServer::start(embedded, config, metrics));
     let server = server.transpose().context("--tunnel-listen")?;
+    if let Some(server) = &server {
+        certificates.watch(Arc::clone(server.agents.certificate()) as _);
+    }
     let embedded = server.as_ref().map(|server| Embedded::new(Arc::clone(server.agents.registry())));
     Ok((Tunnel::new(embedded, remote, counted), server))
 }

@@ -37,19 +37,18 @@ pub struct Cluster {
 
 impl Cluster {
     /// Makes a cluster of `spec`. Connections of `previous` are kept if endpoint, trust and client
-    /// certificate are the same: a rotated token needs no new handshake. They end with `ended`.
+    /// certificate are the same: a rotated token needs no new handshake. Both count for `metrics`, and
+    /// end with `ended`.
     pub fn new(
         spec: ClusterSpec,
         previous: Option<&Self>,
-        ended: CancellationToken,
+        (metrics, ended): (Arc<ClusterMetrics>, CancellationToken),
         common: &Common,
     ) -> Result<Self, ClusterError> {
         let authorization = match &spec.credential {
             Credential::Token(token) => Some(bearer(token.expose_secret())?),
             Credential::X509 { .. } | Credential::Exec(_) => None,
         };
-        let metrics = previous
-            .map_or_else(|| common.metrics.for_cluster(spec.name.shared()), |previous| Arc::clone(&previous.metrics));
         let load = common.loads.of(spec.name.as_str());
         let located = endpoint(&spec);
         let upstream = match previous {

@@ -102,7 +102,8 @@ impl Registry {
             Some(ocm) => ocm.spec(&view, self.rules),
             None => ClusterSpec::from_secret(&view, self.rules),
         };
-        self.apply_spec(name, spec);
+        let uid = view.uid.to_owned();
+        self.apply_spec(name, &uid, spec);
     }
 
     /// A cluster is meant, but what describes it cannot be read as a Secret: whoever asks for it
@@ -114,24 +115,28 @@ impl Registry {
             stamps.unreadable(name.as_str());
         }
         self.unconvertible.insert(name.clone());
-        self.clusters.insert(name, Entry::Invalid(reason.into()));
+        // Whose it is cannot be read either.
+        let metrics = self.common.metrics.for_cluster(name.shared(), None);
+        self.clusters.insert(name, Entry::Invalid { reason: reason.into(), metrics });
     }
 
-    fn apply_spec(&mut self, name: ClusterName, spec: Result<ClusterSpec, SecretError>) {
+    fn apply_spec(&mut self, name: ClusterName, uid: &str, spec: Result<ClusterSpec, SecretError>) {
+        let metrics = self.common.metrics.for_cluster(name.shared(), Some(uid));
         let previous = match self.clusters.get(&name) {
-            Some(Entry::Ready(cluster)) => Some(Arc::clone(cluster)),
+            // One object deleted and another registered under its name, unseen between two looks,
+            // have nothing in common.
+            Some(Entry::Ready(cluster)) if Arc::ptr_eq(cluster.metrics(), &metrics) => Some(Arc::clone(cluster)),
             _ => None,
         };
-        // A Secret of another uid is another registration, with nothing of the one before.
-        let previous = previous.filter(|previous| spec.as_ref().is_ok_and(|spec| spec.uid == previous.spec().uid));
         if spec.is_ok() {
             self.unconvertible.remove(&name);
         } else {
             self.unconvertible.insert(name.clone());
         }
         let made = spec.map_err(|error| error.to_string()).and_then(|spec| {
-            let ended = self.registration(&name, &spec.uid);
-            Cluster::new(spec, previous.as_deref(), ended, &self.common).map_err(|error| error.to_string())
+            let life = (Arc::clone(&metrics), self.registration(&name, &spec.uid));
+            let made = Cluster::new(spec, previous.as_deref(), life, &self.common);
+            made.map_err(|error| error.to_string())
         });
         let entry = match made {
             Ok(cluster) => {
@@ -142,7 +147,7 @@ impl Registry {
             }
             Err(reason) => {
                 tracing::warn!(cluster = %name, reason, "cluster unusable: correct its Secret");
-                Entry::Invalid(reason.into())
+                Entry::Invalid { reason: reason.into(), metrics }
             }
         };
         self.clusters.insert(name, entry);
@@ -168,8 +173,8 @@ impl Registry {
             ocm.forget(name);
         }
         self.unconvertible.remove(name);
-        let removed = self.clusters.remove(name);
-        if removed.is_some() {
+        self.common.metrics.forget(name);
+        if self.clusters.remove(name).is_some() {
             tracing::info!(cluster = name, "cluster removed");
         }
         self.ended.extend(self.registrations.remove(name).map(|registration| registration.ended));
@@ -193,7 +198,7 @@ impl Registry {
     /// Makes what was applied visible to requests. With `complete`, names that are not in it are
     /// known not to be registered; without, something that was never read may hold them.
     pub fn publish(&mut self, complete: bool) {
-        let invalid = self.clusters.values().filter(|entry| matches!(entry, Entry::Invalid(_))).count();
+        let invalid = self.clusters.values().filter(|entry| matches!(entry, Entry::Invalid { .. })).count();
         self.common.metrics.set_clusters(self.clusters.len() - invalid, invalid);
         let resource_version = self.stamps.as_ref().map_or_else(|| self.resource_version.clone(), Stamps::version);
         self.published.publish(Snapshot {

@@ -1,6 +1,7 @@
 //! From a cluster's specification to the addresses its connections lead to, and the way there.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use api::secret::{ClusterEndpoint, ClusterSpec, ConstEndpoint, Endpoint, ProxyScheme, ProxyUrl, Scheme, Trust};
 use http::HeaderValue;
@@ -47,7 +48,7 @@ pub(super) fn target(
     endpoint: &ConstEndpoint,
     identity: Option<&KeyPair>,
     common: &Common,
-    metrics: &ClusterMetrics,
+    metrics: &Arc<ClusterMetrics>,
     ended: &CancellationToken,
 ) -> Result<Target, ClusterError> {
     let url = &endpoint.url;
@@ -64,7 +65,7 @@ pub(super) fn target(
         host_header: HeaderValue::from_str(authority.as_str()).map_err(|_| ClusterError::Endpoint)?,
         authority,
         addresses: MemberAddresses::new(first, others),
-        dialer: dialer(spec, endpoint, common)?,
+        dialer: dialer(spec, endpoint, common, metrics)?,
         dial_timeout: common.dial_timeout,
         dials: Semaphore::new(MAX_DIALS),
         circuit: Circuit::new(common.circuit_failures, metrics.circuit()),
@@ -73,11 +74,16 @@ pub(super) fn target(
     })
 }
 
-fn dialer(spec: &ClusterSpec, endpoint: &ConstEndpoint, common: &Common) -> Result<Dialer, ClusterError> {
+fn dialer(
+    spec: &ClusterSpec,
+    endpoint: &ConstEndpoint,
+    common: &Common,
+    metrics: &Arc<ClusterMetrics>,
+) -> Result<Dialer, ClusterError> {
     match (&spec.endpoint, &endpoint.proxy) {
         (ClusterEndpoint::ClusterProxy, _) => {
             let tunnel = common.tunnel.as_ref().ok_or(ClusterError::NoTunnel)?;
-            tunnel.through(spec.name.as_str()).map(Dialer::Tunnel).ok_or(ClusterError::NoTunnel)
+            tunnel.through(spec.name.as_str(), metrics).map(Dialer::Tunnel).ok_or(ClusterError::NoTunnel)
         }
         (ClusterEndpoint::Const(_), Some(url)) => proxy(url, common.proxy_ca.as_deref()).map(Dialer::Proxy),
         (ClusterEndpoint::Const(_), None) => Ok(Dialer::Direct),

@@ -56,12 +56,20 @@ impl Families {
 impl ClusterMetrics {
     /// The program ran; `result` is one of [`RESULTS`].
     pub fn credential_run(&self, result: &'static str) {
+        let held = self.life.hold();
+        if held.is_over() {
+            return;
+        }
         let labels = RunLabels { cluster: self.labels.cluster.clone(), result };
         self.families.credential.runs.get_or_create(&labels).inc();
     }
 
     /// A credential came into use.
     pub fn credential_expires(&self, at: Option<SystemTime>) {
+        let held = self.life.hold();
+        if held.is_over() {
+            return;
+        }
         let expiry = &self.families.credential.expiry;
         match at {
             None => drop(expiry.remove(&self.labels)),

@@ -39,6 +39,11 @@ impl<K: Copy + Eq, V> Ledger<K, V> {
         None
     }
 
+    /// The value of `key`, if it is known.
+    pub fn get(&self, key: K) -> Option<&V> {
+        self.iter().find(|(known, _)| *known == key).map(|(_, value)| value)
+    }
+
     pub fn keys(&self) -> impl Iterator<Item = K> {
         self.iter().map(|(key, _)| key)
     }
@@ -65,7 +70,9 @@ mod tests {
     #[test]
     fn a_key_keeps_its_value_and_too_many_are_refused() {
         let ledger = Ledger::default();
+        assert_eq!(ledger.get('a'), None);
         assert_eq!(ledger.get_or_add(2, 'a', || 1), Some(&1));
+        assert_eq!(ledger.get('a'), Some(&1));
         assert_eq!(ledger.get_or_add(2, 'b', || 2), Some(&2));
         assert_eq!(ledger.get_or_add(2, 'c', || 3), None);
         assert_eq!(ledger.get_or_add(2, 'a', || 4), Some(&1));

@@ -23,6 +23,7 @@ use telemetry::histogram::Histogram;
 
 use self::labels::{Labels, OTHER};
 use super::ledger::Ledger;
+use super::life::Life;
 use super::verb::Verb;
 
 /// Seconds.
@@ -78,6 +79,7 @@ pub struct Proxied {
 pub struct OfCluster {
     cluster: Arc<str>,
     families: Proxied,
+    life: Arc<Life>,
     /// Replaced whole when one is added, so that requests find theirs without a lock.
     resources: ArcSwap<Resources>,
     adding: Mutex<()>,
@@ -142,9 +144,9 @@ impl Proxied {
         proxied
     }
 
-    pub fn of_cluster(&self, cluster: &Arc<str>) -> OfCluster {
+    pub(super) fn of_cluster(&self, cluster: &Arc<str>, life: &Arc<Life>) -> OfCluster {
         let (resources, adding) = (ArcSwap::default(), Mutex::default());
-        OfCluster { cluster: Arc::clone(cluster), families: self.clone(), resources, adding }
+        OfCluster { cluster: Arc::clone(cluster), families: self.clone(), life: Arc::clone(life), resources, adding }
     }
 
     /// A second review, of the proxied request's own attributes, has taken this long; `success` if
@@ -181,8 +183,8 @@ impl OfCluster {
         }
     }
 
-    /// Removes the series of the cluster. Nothing may be counted any more.
-    pub fn forget(&self) {
+    /// Removes the series of the cluster, whose life the caller has ended.
+    pub(super) fn remove(&self) {
         for resource in self.resources.load().values() {
             for (verb, code) in resource.outcomes.keys() {
                 let (resource, cluster) = (Arc::clone(&resource.label), Arc::clone(&self.cluster));
@@ -213,10 +215,14 @@ impl OfCluster {
 
     fn outcome<'a>(&self, resource: &'a Resource, verb: Verb, code: u16) -> Option<&'a Outcome> {
         let outcomes = &resource.outcomes;
+        if let Some(known) = outcomes.get((verb, code)) {
+            return Some(known);
+        }
+        let held = self.life.hold();
+        let make = |code| held.series(|| self.series(&resource.label, verb, code), Outcome::unread);
         let class = code / 100 * 100;
-        outcomes.get_or_add(MOST_OUTCOMES, (verb, code), || self.series(&resource.label, verb, code)).or_else(|| {
-            outcomes.get_or_add(MOST_OUTCOMES + CLASSES, (verb, class), || self.series(&resource.label, verb, class))
-        })
+        let known = outcomes.get_or_add(MOST_OUTCOMES, (verb, code), || make(code));
+        known.or_else(|| outcomes.get_or_add(MOST_OUTCOMES + CLASSES, (verb, class), || make(class)))
     }
 
     fn series(&self, resource: &Arc<str>, verb: Verb, code: u16) -> Outcome {
@@ -227,6 +233,16 @@ impl OfCluster {
             by_cluster: by_cluster.get_or_create_owned(&ClusterLabels { cluster: cluster.clone(), code }),
             duration: duration.get_or_create_owned(&DurationLabels { resource, verb, cluster, code }),
         }
+    }
+}
+
+// === impl Outcome ===
+
+impl Outcome {
+    /// Of a cluster that is gone.
+    fn unread() -> Self {
+        let (by_resource, by_cluster) = (Counter::default(), Counter::default());
+        Self { by_resource, by_cluster, duration: Histogram::new(&BUCKETS) }
     }
 }
 

@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use api::side::Side;
 use api::traffic::{self, Bucket, Failures, Requests, Traffic};
 
-use super::ClusterMetrics;
 use super::ledger::Ledger;
 use super::recent::millis;
+use super::{ClusterMetrics, micros};
 
 /// What tells replicas apart: containers have the names of their pods.
 static REPLICA: LazyLock<String> = LazyLock::new(|| {
@@ -46,10 +45,7 @@ impl ClusterMetrics {
             failures: sides.filter(|side| side.count > 0).collect(),
             duration: traffic::Duration { sum_micros: micros(read.sum), buckets: buckets.collect() },
             recent_failures: self.recent.read(),
+            tunnel_open: self.tunnel_open.read(),
         }
     }
-}
-
-fn micros(span: Duration) -> u64 {
-    u64::try_from(span.as_micros()).unwrap_or(u64::MAX)
 }

@@ -1,5 +1,7 @@
 //! `clustergateways/traffic`: what this replica counted for a cluster, and its last failures there.
 
+use std::sync::Arc;
+
 use api::accept::Shape;
 use api::cluster_name::ClusterName;
 use api::traffic::ClusterTraffic;
@@ -8,6 +10,7 @@ use http::{Request, Response};
 
 use super::{asked, ok};
 use crate::body::ResponseBody;
+use crate::clusters::LookupError;
 use crate::error::Error;
 use crate::needs::RequestNeeds;
 use crate::request_body::RequestBody;
@@ -20,6 +23,11 @@ pub async fn serve(
     request: &Request<RequestBody>,
 ) -> Result<Response<ResponseBody>, Error> {
     asked::form_of(Shape::Object, request)?;
-    let found = gateway.cluster(cluster).await.map_err(|error| Error::lookup(cluster, error))?;
-    Ok(ok(ClusterTraffic::new(cluster, found.metrics().traffic()).to_json()))
+    let metrics = match (gateway.cluster(cluster).await, gateway.clusters.metrics(cluster)) {
+        (Ok(found), _) => Arc::clone(found.metrics()),
+        // Requests for it fail, and are told of.
+        (Err(LookupError::Invalid(_)), Some(metrics)) => metrics,
+        (Err(error), _) => return Err(Error::lookup(cluster, error)),
+    };
+    Ok(ok(ClusterTraffic::new(cluster, metrics.traffic()).to_json()))
 }

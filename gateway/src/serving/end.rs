@@ -2,7 +2,10 @@
 
 use std::time::{Duration, SystemTime};
 
+use net::tls::end;
 use rustls_pki_types::CertificateDer;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
 /// A pair that lies where we make pairs is renewed by nobody, so that its end is told this long
 /// before.
@@ -11,10 +14,9 @@ const SOON: Duration = Duration::from_hours(30 * 24);
 /// What the operator should know now about the end of `certificate`; `made` if it lies where we
 /// make some.
 pub(super) fn warning(certificate: &CertificateDer<'_>, made: bool, now: SystemTime) -> Option<String> {
-    let (_, certificate) = x509_parser::parse_x509_certificate(certificate).ok()?;
-    let end = certificate.validity().not_after;
-    let seconds = u64::try_from(end.timestamp()).unwrap_or(0);
-    let left = (SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)).duration_since(now);
+    let at = end::of(certificate)?;
+    let end = OffsetDateTime::from(at).format(&Rfc3339).ok()?;
+    let left = at.duration_since(now);
     let renew = if made { "delete both files and restart, and the gateway creates a new pair" } else { "renew it" };
     match left {
         Err(_) => Some(format!("the serving certificate expired at {end}, and clients reject it: {renew}")),

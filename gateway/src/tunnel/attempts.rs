@@ -14,13 +14,18 @@ use tokio::time::{Instant, sleep_until};
 use traces::Trace;
 use tunnel::{ClusterName, Destination};
 
+use super::OPENED;
 use super::error::{Cause, Missing, TunnelError, Unreachable};
 use super::replica::{NotOpened, Replica};
 use super::stream::Tunnelled;
+use crate::metrics::TunnelOpen;
 use crate::spans;
 
 /// Silence after which the next server is asked too.
 const STAGGER: Duration = Duration::from_secs(1);
+
+/// What came of asking a server that has not answered by the deadline.
+const UNANSWERED: &str = "unanswered";
 
 /// What is to be opened.
 #[derive(Clone, Copy)]
@@ -33,39 +38,45 @@ pub struct OpenRequest<'a> {
 }
 
 /// Asks `replicas` in their order. `Ok(None)`: none of them has the cluster, and `missing` says
-/// why.
+/// why. `attempt` gets what each answered.
 pub async fn ask(
     wanted: OpenRequest<'_>,
     replicas: Vec<Arc<Replica>>,
     missing: &mut Missing,
+    attempt: &mut TunnelOpen,
 ) -> Result<Option<(Tunnelled, SocketAddr)>, TunnelError> {
     let mut left = replicas.into_iter();
     let mut asked = FuturesUnordered::new();
-    let mut silent: Vec<Arc<Replica>> = Vec::new();
+    let mut silent: Vec<(Arc<Replica>, Instant)> = Vec::new();
     let mut next = Instant::now();
     loop {
         if next <= Instant::now()
             && let Some(replica) = left.next()
         {
-            silent.push(Arc::clone(&replica));
+            silent.push((Arc::clone(&replica), Instant::now()));
             asked.push(one(wanted, replica));
             next = Instant::now() + STAGGER;
         }
         if asked.is_empty() {
             return Ok(None);
         }
-        let (address, outcome) = tokio::select! {
+        let (replica, outcome) = tokio::select! {
             biased;
             Some(answer) = asked.next() => answer,
             () = sleep_until(next), if left.len() > 0 => continue,
             () = sleep_until(wanted.deadline) => {
-                for replica in silent {
+                for (replica, since) in silent {
+                    attempt.asked(Some(replica.address()), UNANSWERED, since.elapsed(), replica.round_trip());
                     missing.unreachable(Unreachable::Silent { address: replica.address(), linked: replica.has_link() });
                 }
                 return Ok(None);
             }
         };
-        silent.retain(|other| other.address() != address);
+        let address = replica.address();
+        let word = outcome.as_ref().map_or_else(NotOpened::word, |_| OPENED);
+        if let Some((_, since)) = silent.extract_if(.., |(other, _)| other.address() == address).next() {
+            attempt.asked(Some(address), word, since.elapsed(), replica.round_trip());
+        }
         match outcome {
             Ok(stream) => return Ok(Some((stream, address))),
             Err(NotOpened::Refused(refusal)) if !refusal.reason.is_worth_another_try() => {
@@ -78,9 +89,10 @@ pub async fn ask(
     }
 }
 
-async fn one(wanted: OpenRequest<'_>, replica: Arc<Replica>) -> (SocketAddr, Result<Tunnelled, NotOpened>) {
+async fn one(wanted: OpenRequest<'_>, replica: Arc<Replica>) -> (Arc<Replica>, Result<Tunnelled, NotOpened>) {
     let span = spans::tunnel_hop(wanted.trace, wanted.cluster.as_str(), Some(replica.address()));
     let outcome = replica.open(wanted.cluster, wanted.to).await;
     spans::ended(span, &outcome, NotOpened::word);
-    (replica.address(), outcome.map(|stream| Tunnelled::new(stream, replica.via())))
+    let outcome = outcome.map(|stream| Tunnelled::new(stream, replica.via()));
+    (replica, outcome)
 }

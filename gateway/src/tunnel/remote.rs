@@ -23,6 +23,7 @@ use super::error::{Missing, TunnelError};
 use super::link::Linking;
 use super::replica::Replica;
 use super::stream::Tunnelled;
+use crate::metrics::TunnelOpen;
 
 /// How long a look-up may take when nobody at the addresses known has the cluster.
 const SECOND_LOOK: Duration = Duration::from_secs(1);
@@ -79,17 +80,24 @@ impl Remote {
         Ok(Self { hosts, linking, replicas: Mutex::default(), turn: AtomicUsize::default(), links })
     }
 
+    /// What tunnel-servers are shown, if anything.
+    pub fn certificate(&self) -> &Arc<FollowedClient> {
+        &self.linking.tls
+    }
+
     /// Re-reads the files for ever; `failed` is called when they cannot be used.
     pub fn follow(&self, failed: impl Fn() + Send + 'static) -> impl Future<Output = ()> + Send + 'static {
         Arc::clone(&self.linking.tls).follow(failed)
     }
 
-    /// The stream that is `wanted`, and who opened it. `missing` says who was asked before.
+    /// The stream that is `wanted`, and who opened it. `missing` says who was asked before;
+    /// `attempt` gets who is asked now.
     pub async fn open(
         &self,
         wanted: OpenRequest<'_>,
         preferred: Option<SocketAddr>,
         mut missing: Missing,
+        attempt: &mut TunnelOpen,
     ) -> Result<(Tunnelled, SocketAddr), TunnelError> {
         let deadline = wanted.deadline;
         let (mut asked, mut nowhere) = (Vec::new(), Vec::new());
@@ -111,7 +119,7 @@ impl Remote {
             self.forget_all_but(&asked);
         }
         let order = self.in_order(&asked, preferred);
-        if let Some(opened) = attempts::ask(wanted, order, &mut missing).await? {
+        if let Some(opened) = attempts::ask(wanted, order, &mut missing, attempt).await? {
             return Ok(opened);
         }
         // The servers may have moved since they were last looked up.
@@ -123,7 +131,7 @@ impl Remote {
             }
         }
         newer.retain(|replica| !asked.iter().any(|other| other.address() == replica.address()));
-        if let Some(opened) = attempts::ask(wanted, newer, &mut missing).await? {
+        if let Some(opened) = attempts::ask(wanted, newer, &mut missing, attempt).await? {
             return Ok(opened);
         }
         for error in nowhere {

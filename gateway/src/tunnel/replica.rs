@@ -146,6 +146,13 @@ impl Replica {
         state.by_runtime.get(&Handle::current().id()).is_some_and(|links| !links.all.is_empty())
     }
 
+    /// Of the last PING on a link of the current runtime.
+    pub fn round_trip(&self) -> Option<Duration> {
+        let state = self.state.lock();
+        let links = state.by_runtime.get(&Handle::current().id())?;
+        links.all.iter().filter_map(|held| held.link.rtt()).min()
+    }
+
     /// Asks for a stream, on the current runtime. Dropping the future cancels the dial, not the
     /// making of a link.
     pub async fn open(&self, cluster: &ClusterName, to: &Destination) -> Result<Stream, NotOpened> {

@@ -194,7 +194,7 @@ impl Target {
     pub fn sample() -> Self {
         let authority = "member.example:6443";
         let mut registry = prometheus_client::registry::Registry::default();
-        let metrics = crate::metrics::Metrics::register(&mut registry).for_cluster("c1".into());
+        let metrics = crate::metrics::Metrics::register(&mut registry).for_cluster("c1".into(), None);
         Self {
             scheme: Scheme::HTTPS,
             authority: Authority::from_static(authority),

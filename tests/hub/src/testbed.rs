@@ -114,6 +114,7 @@ impl Testbed {
         let collector = SocketAddr::from((Ipv4Addr::LOCALHOST, ports::free()?));
         let mut flags = tunnel.gateway_flags();
         flags.push(format!("--tracing-endpoint={collector}"));
+        flags.push(format!("--audit-log-path={}", launcher.file("gateway-audit.log").display()));
         let (gateway, member_token) = std::thread::scope(|scope| {
             let gateway = scope.spawn(|| {
                 hub.wait_ready().context("the hub did not come up")?;

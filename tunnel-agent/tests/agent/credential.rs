@@ -30,8 +30,11 @@ async fn a_missing_token_file_is_waited_for() {
 async fn a_certificate_is_shown_and_followed() {
     let fixture = Fixture::new();
     let server = fixture.server(&["one"]).await;
-    let issue = || fixture.authority.issue(&Leaf::client("system:tunnel-agent:c1"));
-    let files = issue().write_to(fixture.directory.path(), "agent").unwrap();
+    let issue = |days| {
+        let leaf = Leaf::client("system:tunnel-agent:c1");
+        fixture.authority.issue(&leaf.valid(time::Duration::ZERO, time::Duration::days(days)))
+    };
+    let files = issue(5).write_to(fixture.directory.path(), "agent").unwrap();
     let mut arguments = fixture.arguments(&[&server], server.address);
     arguments.retain(|argument| !argument.starts_with("--token-file"));
     arguments.push(format!("--cert-file={}", files.certificate.display()));
@@ -40,9 +43,13 @@ async fn a_certificate_is_shown_and_followed() {
     ready(&agent);
     let links = server.linked(2).await;
     assert!(links.iter().all(|(seen, _)| seen.certificate && seen.authorization.is_none()), "{links:?}");
-    issue().write_to(fixture.directory.path(), "agent").unwrap();
+    let series =
+        format!("tunnel_agent_certificate_expiry_timestamp_seconds{{file=\"{}\"}}", files.certificate.display());
+    let first = metric(&agent, &series).await;
+    issue(50).write_to(fixture.directory.path(), "agent").unwrap();
     server.until("links with the new certificate", |server| (server.seen().len() >= 5).then_some(())).await;
     server.linked(2).await;
+    assert!(metric(&agent, &series).await > first + 44.0 * 24.0 * 60.0 * 60.0, "told of the one in use");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -168,6 +168,38 @@ async fn an_idle_server_stops_at_once_and_its_port_is_free_again() {
     fixture.start(&[&listen]).unwrap();
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_ends_of_both_listeners_certificates_are_told_and_follow_their_files() {
+    let fixture = Fixture::new();
+    let issue = |days| {
+        let leaf = Leaf::server("frontends").valid(time::Duration::ZERO, time::Duration::days(days));
+        Authority::new("frontends").issue(&leaf).write_to(fixture.directory.path(), "frontends").unwrap();
+    };
+    issue(5);
+    let file = |flag: &str, name: &str| format!("--{flag}={}", fixture.path(name).display());
+    let server = fixture
+        .start(&[
+            "--frontend-listen=127.0.0.1:0",
+            &file("frontend-tls-cert-file", "frontends.crt"),
+            &file("frontend-tls-private-key-file", "frontends.key"),
+            &file("frontend-client-ca-file", "agents-ca.crt"),
+        ])
+        .unwrap();
+    let series = |name: &str| {
+        format!("tunnel_server_certificate_expiry_timestamp_seconds{{file=\"{}\"}} ", fixture.path(name).display())
+    };
+    let end = async |name: &str| -> u64 {
+        let (_, text) = admin(server.admin_address(), "/metrics").await;
+        let line = text.lines().find_map(|line| line.strip_prefix(&series(name)));
+        line.unwrap_or_else(|| panic!("no {name}: {text}")).parse().unwrap()
+    };
+    assert!(end("serving.crt").await > 0);
+    let first = end("frontends.crt").await;
+    issue(50);
+    let moved = async || end("frontends.crt").await >= first + 44 * 24 * 60 * 60;
+    kit::wait::becomes(SOON, "the new end", moved).await;
+}
+
 #[test]
 fn what_cannot_be_bound_or_read_is_named() {
     let server = Fixture::new().start(&[]).unwrap();

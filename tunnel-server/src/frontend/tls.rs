@@ -47,6 +47,7 @@ struct Connections {
 /// A bound socket.
 pub struct Listener {
     socket: TcpListener,
+    certificate: Arc<ServingCertificate>,
     connections: Arc<Connections>,
 }
 
@@ -62,11 +63,12 @@ impl Listener {
         let metrics = shared.metrics.clone();
         workers.spawn(Arc::clone(&certificate).follow(|| {}, move || metrics.reload_failed("certificate")));
         let admission: Arc<dyn ClientAdmission> = clients.clone();
-        let acceptor = config_admitting(certificate, &Policy::default(), admission).into();
+        let acceptor = config_admitting(certificate.clone(), &Policy::default(), admission).into();
         let mut sockets = listen::reuse_port(config.listen, 1, Sharing::Refused)?;
         let socket = TcpListener::from_std(sockets.remove(0))?;
         let pending = Pending::new(shared.limits.handshakes, shared.limits.handshakes_per_address);
-        Ok(Self { socket, connections: Arc::new(Connections { shared, acceptor, clients, pending, room }) })
+        let connections = Arc::new(Connections { shared, acceptor, clients, pending, room });
+        Ok(Self { socket, certificate, connections })
     }
 
     /// The port is the real one even if 0 was asked for.
@@ -74,9 +76,14 @@ impl Listener {
         self.socket.local_addr()
     }
 
+    /// What frontends are shown.
+    pub fn certificate(&self) -> &Arc<ServingCertificate> {
+        &self.certificate
+    }
+
     /// Accepts until the server drains.
     pub async fn run(self) {
-        let Self { socket, connections } = self;
+        let Self { socket, connections, .. } = self;
         let drain = connections.shared.drain.clone();
         let take = |(stream, address): (TcpStream, SocketAddr)| {
             let (connections, guard) = (Arc::clone(&connections), drain.guard());

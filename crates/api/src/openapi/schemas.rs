@@ -138,6 +138,7 @@ const SCHEMAS: &[Schema] = &[
             Field::new("failures", List("ClusterTrafficFailures"), "The gateway's own failures, by side."),
             Field::new("duration", Object("ClusterTrafficDuration"), "Duration of requests, streams excluded."),
             Field::new("recentFailures", List("ClusterTrafficFailure"), "The last failures, oldest first."),
+            Field::new("tunnelOpen", Object("ClusterTrafficTunnelOpen"), "The last stream asked of the tunnel."),
         ],
     },
     Schema {
@@ -191,6 +192,35 @@ const SCHEMAS: &[Schema] = &[
             Field::new("tookMicros", Integer, "Duration of the request, in microseconds."),
             Field::new("text", Text, "The cause, as in the log."),
             Field::new("suppressed", Integer, "Failures of the same side that were omitted before this one."),
+        ],
+    },
+    Schema {
+        name: "ClusterTrafficTunnelOpen",
+        description: "An attempt to open a byte stream to the cluster through the tunnel.",
+        is_kind: false,
+        fields: &[
+            Field::new("time", Integer, "When it ended, in milliseconds since 1970."),
+            Field::new("tookMicros", Integer, "Until the stream was open or refused, in microseconds."),
+            Field::new("hops", List("ClusterTrafficTunnelHop"), "Who was asked, in the order of their answers."),
+        ],
+    },
+    Schema {
+        name: "ClusterTrafficTunnelHop",
+        description: "A tunnel-server that was asked for a byte stream.",
+        is_kind: false,
+        fields: &[
+            Field::new("server", Text, "Its address; empty: the gateway itself, to which agents are linked."),
+            Field::new("outcome", Text, "opened, the reason of a refusal, unreachable or unanswered."),
+            Field::new(
+                "tookMicros",
+                Integer,
+                "Until it answered, the agent's dial of the API server included, in microseconds.",
+            ),
+            Field::new(
+                "roundTripMicros",
+                Integer,
+                "Of the last PING between gateway and server; absent: none was measured yet.",
+            ),
         ],
     },
     Schema {

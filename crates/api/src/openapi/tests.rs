@@ -205,13 +205,17 @@ fn what_is_served_is_what_is_described() {
 
 /// With every field.
 fn traffic() -> crate::traffic::Traffic {
-    use crate::traffic::{Bucket, Duration, Failures, RecentFailure, Requests, Traffic};
+    use crate::traffic::{Bucket, Duration, Failures, RecentFailure, Requests, Traffic, TunnelHop, TunnelOpen};
     let bucket = |most_micros| Bucket { most_micros, count: 1 };
     Traffic {
         requests: vec![Requests::default()],
         failures: vec![Failures::default()],
         duration: Duration { sum_micros: 1, buckets: vec![bucket(Some(1_000)), bucket(None)] },
         recent_failures: vec![RecentFailure::default()],
+        tunnel_open: Some(TunnelOpen {
+            hops: vec![TunnelHop { round_trip_micros: Some(1), ..TunnelHop::default() }],
+            ..TunnelOpen::default()
+        }),
         ..Traffic::default()
     }
 }

@@ -11,6 +11,7 @@ use arc_swap::ArcSwap;
 use rustls::ClientConfig;
 
 use super::client::{self, Trust, TrustError};
+use super::end::{End, InUse};
 use super::keypair::{KeyPair, KeyPairError};
 use super::server::KeyPairFiles;
 use crate::follow;
@@ -90,6 +91,14 @@ impl FollowedClient {
     pub async fn follow(self: Arc<Self>, failed: impl Fn() + Send + 'static) {
         let files = self.files.paths();
         follow::follow("certificates for dialling", files, move || self.reload(), failed).await;
+    }
+}
+
+impl InUse for FollowedClient {
+    fn ends(&self) -> Vec<End> {
+        let current = self.current.load();
+        let shown = self.files.identity.iter().zip(&current.read.identity);
+        shown.filter_map(|(files, (certificate, _))| End::in_pem(&files.certificate, certificate)).collect()
     }
 }
 

@@ -24,6 +24,7 @@ use rustls::sign::CertifiedKey;
 
 pub use self::admission::{ClientAdmission, config_admitting};
 pub use self::names::{NamedFiles, ServingCertificates};
+use super::end::{End, InUse};
 use super::keypair::{KeyPair, KeyPairError};
 use super::policy::Policy;
 use super::verifier::{AcceptAny, ClientJudge, Verifier};
@@ -106,6 +107,12 @@ impl ServingCertificate {
         }
         self.current.store(Arc::new(Loaded::read(&self.files)?));
         Ok(true)
+    }
+}
+
+impl InUse for ServingCertificate {
+    fn ends(&self) -> Vec<End> {
+        End::in_pem(&self.files.certificate, &self.current.load().pem.0).into_iter().collect()
     }
 }
 

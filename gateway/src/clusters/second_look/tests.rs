@@ -17,6 +17,7 @@ use tokio::time::{Instant, advance, sleep};
 use super::question::{AT_A_TIME, KEPT, PER_SECOND, WITHIN};
 use super::*;
 use crate::clusters::Entry;
+use crate::metrics::Metrics;
 
 /// What the hub answers, after some time.
 #[derive(Clone)]
@@ -53,7 +54,9 @@ fn name(text: &str) -> ClusterName {
 
 /// A snapshot of `version` with these names, none of which can be used: that is enough to be there.
 fn snapshot(version: u64, names: &[&str]) -> Snapshot {
-    let entry = |text: &&str| (name(text), Entry::Invalid("there".into()));
+    let metrics = Metrics::register(&mut Registry::default()).of_none();
+    let invalid = || Entry::Invalid { reason: "there".into(), metrics: Arc::clone(&metrics) };
+    let entry = |text: &&str| (name(text), invalid());
     let clusters: HashMap<_, _, RandomState> = names.iter().map(entry).collect();
     let resource_version = version.to_string();
     Snapshot { clusters, resource_version, listed: true, complete: true, ..Snapshot::default() }

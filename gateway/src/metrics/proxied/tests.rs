@@ -7,6 +7,10 @@ fn count(cluster: &OfCluster, resource: &str, verb: Verb, code: u16) {
     cluster.done(&cluster.topic(resource), verb, code, Duration::ZERO);
 }
 
+fn of(proxied: &Proxied, cluster: &str) -> OfCluster {
+    proxied.of_cluster(&cluster.into(), &Arc::default())
+}
+
 const PODS: &str = "pods";
 
 fn registered() -> (Registry, Proxied) {
@@ -29,7 +33,7 @@ fn samples(registry: &Registry, family: &str) -> Vec<String> {
 #[test]
 fn the_exposition_is_the_one_dashboards_read() {
     let (registry, proxied) = registered();
-    let cluster = proxied.of_cluster(&"c1".into());
+    let cluster = of(&proxied, "c1");
     cluster.done(&cluster.topic(PODS), Verb::Get, 200, Duration::from_millis(30));
     proxied.escalation_reviewed(true, Duration::from_millis(3));
     // Series of one family come in any order.
@@ -41,7 +45,7 @@ fn the_exposition_is_the_one_dashboards_read() {
 #[test]
 fn each_outcome_counts_for_itself() {
     let (registry, proxied) = registered();
-    let (one, other) = (proxied.of_cluster(&"c1".into()), proxied.of_cluster(&"c2".into()));
+    let (one, other) = (of(&proxied, "c1"), of(&proxied, "c2"));
     for (cluster, path, verb, code) in [
         (&one, PODS, Verb::Get, 200),
         (&one, PODS, Verb::Head, 200),
@@ -81,14 +85,15 @@ fn each_outcome_counts_for_itself() {
 fn a_cluster_that_goes_takes_its_series_along() {
     let (registry, proxied) = registered();
     for cluster in ["c1", "c2"] {
-        let cluster = proxied.of_cluster(&cluster.into());
+        let cluster = of(&proxied, cluster);
         count(&cluster, PODS, Verb::Get, 200);
         count(&cluster, "", Verb::Get, 200);
     }
-    let gone = proxied.of_cluster(&"c1".into());
+    let gone = of(&proxied, "c1");
     count(&gone, PODS, Verb::Get, 200);
     count(&gone, "", Verb::Get, 200);
-    gone.forget();
+    gone.life.hold().end();
+    gone.remove();
     let text = text(&registry);
     assert!(!text.contains("c1"), "{text}");
     assert!(text.contains("by_cluster_total{cluster=\"c2\",code=\"200\"} 2"), "{text}");
@@ -97,7 +102,7 @@ fn a_cluster_that_goes_takes_its_series_along() {
 #[test]
 fn callers_make_no_labels_of_words_that_no_member_knows() {
     let (registry, proxied) = registered();
-    let cluster = proxied.of_cluster(&"c1".into());
+    let cluster = of(&proxied, "c1");
     for number in 0..5000 {
         count(&cluster, &format!("made-up-{number}"), Verb::Get, if number % 2 == 0 { 404 } else { 429 });
     }
@@ -108,7 +113,7 @@ fn callers_make_no_labels_of_words_that_no_member_knows() {
     // Hence there is room for what exists, and its failures are told apart from then on, of any
     // cluster.
     count(&cluster, PODS, Verb::Get, 200);
-    count(&proxied.of_cluster(&"c2".into()), PODS, Verb::Get, 403);
+    count(&of(&proxied, "c2"), PODS, Verb::Get, 403);
     let text = text(&registry);
     for code in [200, 403] {
         assert!(
@@ -121,7 +126,7 @@ fn callers_make_no_labels_of_words_that_no_member_knows() {
 #[test]
 fn a_member_that_knows_every_word_leaves_room_for_others() {
     let (registry, proxied) = registered();
-    let cluster = proxied.of_cluster(&"c1".into());
+    let cluster = of(&proxied, "c1");
     for number in 0..5000 {
         count(&cluster, &format!("made-up-{number}"), Verb::Get, 200);
     }
@@ -130,14 +135,14 @@ fn a_member_that_knows_every_word_leaves_room_for_others() {
     let other = by_resource.iter().find(|line| line.contains("\"other\"")).expect("the rest");
     assert!(other.ends_with(&format!(" {}", 5001 - MOST_RESOURCES)), "{other}");
     assert_eq!(samples(&registry, "ocm_proxy_proxied_requests_by_cluster_total").len(), 1);
-    count(&proxied.of_cluster(&"c2".into()), PODS, Verb::Get, 200);
+    count(&of(&proxied, "c2"), PODS, Verb::Get, 200);
     assert!(text(&registry).contains("resource=\"pods\""));
 }
 
 #[test]
 fn members_cannot_make_codes_without_end() {
     let (registry, proxied) = registered();
-    let cluster = proxied.of_cluster(&"c1".into());
+    let cluster = of(&proxied, "c1");
     count(&cluster, PODS, Verb::Get, 200);
     for code in 201..=999 {
         count(&cluster, PODS, Verb::Get, code);

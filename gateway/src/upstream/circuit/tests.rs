@@ -17,7 +17,7 @@ struct Tested {
 
 fn tested(limit: u32) -> Tested {
     let mut registry = Registry::default();
-    let cluster = Metrics::register(&mut registry).for_cluster("c1".into());
+    let cluster = Metrics::register(&mut registry).for_cluster("c1".into(), None);
     Tested { circuit: Circuit::new(limit, cluster.circuit()), registry, cluster }
 }
 

@@ -28,7 +28,7 @@ fn target(addresses: MemberAddresses, dial_timeout: Duration) -> Target {
 
 fn with_circuit(target: Target, failures: u32) -> Target {
     let mut registry = prometheus_client::registry::Registry::default();
-    let metrics = crate::metrics::Metrics::register(&mut registry).for_cluster("c1".into());
+    let metrics = crate::metrics::Metrics::register(&mut registry).for_cluster("c1".into(), None);
     Target { circuit: Circuit::new(failures, metrics.circuit()), ..target }
 }
 

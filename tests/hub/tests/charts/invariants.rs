@@ -216,6 +216,8 @@ fn locked_down(pod: &Value) -> Result<()> {
     let needed = before + seconds("--drain-timeout=")?;
     let grace = pod["terminationGracePeriodSeconds"].as_u64().context("no grace period")?;
     ensure!(grace > needed, "{grace} s of grace for {needed} s");
+    let stuck = &container["livenessProbe"]["terminationGracePeriodSeconds"];
+    ensure!(stuck.as_u64().is_some_and(|stuck| stuck < grace), "{stuck} s for one that hangs");
     ensure!(container["resources"]["requests"]["memory"].is_string(), "no memory is requested");
     Ok(())
 }

@@ -180,7 +180,7 @@ fn much() -> Value {
             "dashboard": {"enabled": true}},
         "tracing": {"endpoint": "collector.monitoring.svc:4317", "samplingRatePerMillion": 1_000_000, "parent": "none"},
         "log": {"format": "json", "level": "info,gateway=debug"},
-        "shutdownDelaySeconds": 15, "drainTimeoutSeconds": 120,
+        "shutdownDelaySeconds": 15, "drainTimeoutSeconds": 120, "livenessGracePeriodSeconds": 20,
         "extraArgs": ["--dial-timeout=5s"],
         "env": [{"name": "CLUSTER_GATEWAY_SERVING_THREADS", "value": "2"}],
         "serviceAccount": {"name": "door", "annotations": {"a": "b"}},

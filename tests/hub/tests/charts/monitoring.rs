@@ -8,13 +8,15 @@ use hub_tests::helm::{Chart, Helm};
 use libtest_mimic::Trial;
 use serde_json::Value;
 
-use crate::fixture::{Fixture, rendering};
+use crate::fixture::{Fixture, Planes, on_hub, rendering};
 
 const RULE: &str = "PrometheusRule";
 
 pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
         rendering(fixture, "monitoring::the alerts are those of the file, with runbooks where they are kept", alerts),
+        rendering(fixture, "monitoring::objects that the hub does not know are named by their values", named),
+        on_hub(fixture, "monitoring::a hub without their definitions is told so before anything is there", unknown),
         rendering(fixture, "monitoring::the dashboard is that of the file, where Grafana looks for it", dashboard),
     ]
 }
@@ -31,6 +33,49 @@ fn alerts(helm: &Helm, _: PathBuf) -> Result<()> {
     ensure!(rule["metadata"]["labels"]["release"] == "prometheus", "{}", rule["metadata"]);
     let default = helm.template("door", "vela-system", &[])?;
     ensure!(!default.iter().any(|object| object["kind"] == RULE), "nobody asked for it");
+    Ok(())
+}
+
+/// Values that want objects of the Prometheus operator.
+const WANTED: [(Chart, &str); 3] = [
+    (Chart::Gateway, "metrics.serviceMonitor.enabled"),
+    (Chart::Gateway, "metrics.prometheusRule.enabled"),
+    (Chart::Agent, "metrics.podMonitor.enabled"),
+];
+const AGENT: &str = "cluster=berlin,servers={hub.example.test:8091},credential.existingSecret=mine,";
+
+/// What helm knows of APIs, it is told here: nothing, as where there is no hub, or all of a hub's.
+fn named(helm: &Helm, _: PathBuf) -> Result<()> {
+    for (chart, value) in WANTED {
+        let before = if chart == Chart::Agent { AGENT } else { "" };
+        let render = |apis: &[&str]| {
+            let apis = apis.iter().map(|api| format!("--api-versions={api}"));
+            let words: Vec<_> = apis.chain([format!("--set={before}{value}=true")]).collect();
+            helm.with(chart).template("door", "vela-system", &words)
+        };
+        render(&[]).with_context(|| format!("{value}, without a hub"))?;
+        render(&["apiregistration.k8s.io/v1", "monitoring.coreos.com/v1"]).context(value)?;
+        let refused = render(&["apiregistration.k8s.io/v1"]).err().with_context(|| format!("{value} is accepted"))?;
+        let told = format!("{refused:#}");
+        ensure!(told.contains(value) && told.contains("has no API monitoring.coreos.com/v1. Install"), "{told}");
+    }
+    Ok(())
+}
+
+fn unknown(planes: &Planes) -> Result<()> {
+    let namespace = "unmonitored";
+    for value in ["metrics.serviceMonitor.enabled", "metrics.prometheusRule.enabled"] {
+        let more = ["--create-namespace".to_owned(), format!("--set=apiService.create=false,{value}=true")];
+        let refused = planes.helm.on_chart("install door", namespace, &more).err().context("installed")?;
+        let told = format!("{refused:#}");
+        ensure!(told.contains(value) && told.contains("this hub has no API"), "{told}");
+    }
+    let there = planes.hub.server.kubectl().ok(&format!("get all -n {namespace} -o name"))?;
+    ensure!(there.is_empty(), "{there}");
+    let member = planes.helm_of_member()?;
+    let more = ["--create-namespace".to_owned(), format!("--set={AGENT}metrics.podMonitor.enabled=true")];
+    let refused = member.on_chart("install door", namespace, &more).err().context("installed")?;
+    ensure!(format!("{refused:#}").contains("this cluster has no API"), "{refused:#}");
     Ok(())
 }
 

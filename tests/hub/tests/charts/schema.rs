@@ -11,7 +11,7 @@ use crate::fixture::{Fixture, rendering};
 use crate::matrix;
 
 /// Values of the gateway's chart, and what is told of them.
-const WRONG: [(&str, &str); 20] = [
+const WRONG: [(&str, &str); 21] = [
     ("replica=3", "'replica' not allowed"),
     ("tls.certmanager.enabled=true", "'certmanager' not allowed"),
     ("tls.insecureSkipTLSVerify=true", "'insecureSkipTLSVerify' not allowed"),
@@ -22,6 +22,7 @@ const WRONG: [(&str, &str); 20] = [
     ("tls.caKey=tls.key", "/tls/caKey"),
     ("replicas=many", "/replicas"),
     ("port=99999", "/port"),
+    ("livenessGracePeriodSeconds=0", "/livenessGracePeriodSeconds"),
     ("featureGates.HealthinessCheck=yes", "/featureGates/HealthinessCheck"),
     ("access[0].name=a,access[0].subjects[0].kind=User,access[0].subjects[0].name=b,access[0].verbs[0]=*", "verbs"),
     ("tunnel.server.enabled=true,tunnel.agentTokenGenerations.berlin=0", "agentTokenGenerations"),

@@ -90,6 +90,42 @@ async fn names_have_certificates_of_their_own_which_are_followed() {
 }
 
 #[tokio::test]
+async fn the_ends_of_certificates_are_told_and_follow_their_files() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let authority = Authority::new("other-ca");
+    let issue = |days| {
+        authority.issue(
+            &Leaf::server("other")
+                .without_sans()
+                .san("other.example")
+                .valid(time::Duration::ZERO, time::Duration::days(days)),
+        )
+    };
+    let files = issue(5).write_to(directory.path(), "other").expect("the directory is writable");
+    let pair = format!("--tls-sni-cert-key={},{}", files.certificate.display(), files.key.display());
+    let testbed = Testbed::builder().arg(&pair).start().await;
+    let now = || std::time::SystemTime::UNIX_EPOCH.elapsed().expect("after 1970").as_secs();
+    // By file, in days from now.
+    let ends = async || {
+        let text = testbed.get("/metrics").await.text();
+        let series = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("cluster_gateway_certificate_expiry_timestamp_seconds{file=\""));
+        let end = |line: &str| {
+            let (file, seconds) = line.split_once("\"} ").expect("a value");
+            let days = seconds.parse::<u64>().expect("seconds").saturating_sub(now()).div_ceil(24 * 60 * 60);
+            (Path::new(file).file_name().expect("a name").to_owned(), days)
+        };
+        series.map(end).collect::<Vec<_>>()
+    };
+    let first = ends().await;
+    assert_eq!(first.len(), 2, "{first:?}");
+    assert!(first.contains(&("other.crt".into(), 5)), "{first:?}");
+    issue(50).write_to(directory.path(), "other").expect("the directory is writable");
+    becomes(WAIT, "the new end", async || ends().await.contains(&("other.crt".into(), 50))).await;
+}
+
+#[tokio::test]
 async fn without_a_certificate_one_is_made_and_kept() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     std::fs::create_dir(directory.path().join("clusters")).expect("the directory is new");

@@ -15,6 +15,7 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
 use super::{KeyPairFiles, ServingCertificate};
+use crate::tls::end::{End, InUse};
 use crate::tls::keypair::KeyPairError;
 
 /// A further certificate and the names it is for; without any, those in the certificate.
@@ -69,6 +70,13 @@ impl ServingCertificates {
         }
         let (_, parent) = name.split_once('.')?;
         by_name.get(&format!("*.{parent}")).map(Arc::clone)
+    }
+}
+
+impl InUse for ServingCertificates {
+    fn ends(&self) -> Vec<End> {
+        let named = self.named.iter().map(|named| &named.certificate);
+        std::iter::once(&self.main).chain(named).flat_map(|certificate| certificate.ends()).collect()
     }
 }
 

@@ -81,3 +81,89 @@ async fn only_who_may_is_told_and_only_of_clusters() {
     assert_eq!(connection.call("POST", &path(CLUSTER), &[], b"").await.status, 405);
     assert_eq!(connection.call("GET", &path(CLUSTER), &[("accept", "text/html")], b"").await.status, 406);
 }
+
+/// Whoever registers the name after it was given up begins at nothing, also while streams of the
+/// former cluster are open: what users asked for there is nobody else's business.
+#[tokio::test]
+async fn the_next_owner_of_a_name_is_told_nothing_of_the_former() {
+    for deletion_is_seen in [true, false] {
+        let (hub, member) = (FakeHub::start().await, FakeMember::start(Http::H2.member_options()).await);
+        member.on_any(|_| Reply::full(302, &[("location", "https://elsewhere.example/")], ""));
+        member.on("/version", |_| Reply::full(200, &[], "fine"));
+        let mut watches = member.streams(PODS);
+        hub.put_secret(cluster(CLUSTER, &member));
+        let testbed = Testbed::builder().hub(&hub).start().await;
+        hub.watching(Resource::Secrets, 1).await;
+        let mut connection = testbed.aggregator_as_admin(&hub, Http::H2).await;
+        let mut other = testbed.aggregator_as_admin(&hub, Http::H2).await;
+        let mut watch = other.open("GET", &proxied(CLUSTER, &format!("{PODS}?watch=true")), &[]).await.expect("a head");
+        let (_, events) = watches.next().await;
+        assert_eq!(connection.get(&proxied(CLUSTER, "/private")).await.status, 502);
+        let told = connection.get(&path(CLUSTER)).await.json();
+        assert_eq!(told["status"]["recentFailures"].as_array().map(Vec::len), Some(1), "{told}");
+
+        let held = Gate::new();
+        if !deletion_is_seen {
+            hub.hold_watches(Resource::Secrets, &held);
+        }
+        assert!(hub.delete_secret("vela-system", CLUSTER));
+        hub.put_secret(cluster(CLUSTER, &member));
+        if !deletion_is_seen {
+            hub.compact();
+            hub.break_watches();
+            held.open();
+        }
+        let empty = |answer: &Answer| answer.status == 200 && answer.json()["status"]["recentFailures"] == json!([]);
+        let told = connection.until(WAIT, &path(CLUSTER), empty).await.json();
+        assert_eq!((&told["status"]["requests"], &told["status"]["failures"]), (&json!([]), &json!([])), "{told}");
+        assert_eq!((&told["status"]["streamsInFlight"], &told["status"]["requestsInFlight"]), (&json!(0), &json!(0)));
+        let series = format!("{{cluster=\"{CLUSTER}\",verb=\"GET\",code=\"502\"}}");
+        assert!(!connection.get("/metrics").await.text().contains(&series), "it goes too");
+
+        assert!(events.send("still here\n").await);
+        assert_eq!(watch.chunk().await.expect("it goes on").expect("more to come"), "still here\n");
+        drop(watch);
+        drop(other);
+        member.cancelled().await;
+        assert_eq!(connection.get(&proxied(CLUSTER, "/version")).await.status, 200);
+        let counted = |answer: &Answer| answer.json()["status"]["requests"] != json!([]);
+        let told = connection.until(WAIT, &path(CLUSTER), counted).await.json();
+        assert_eq!(told["status"]["requests"], json!([{"method": "GET", "code": 200, "count": 1}]), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn failures_on_the_way_to_a_cluster_are_told_with_it() {
+    let (hub, member) = (FakeHub::start().await, FakeMember::start(Http::H2.member_options()).await);
+    member.on_any(|_| Reply::full(200, &[], "fine"));
+    hub.put_secret(cluster(CLUSTER, &member));
+    hub.put_secret(ClusterSecret::new("vela-system", "invalid").endpoint("ftp://192.0.2.7").token("t"));
+    hub.on_access(|spec| if spec["user"] == "mallory" { Decision::deny("not she") } else { Decision::allow() });
+    let testbed = Testbed::builder().hub(&hub).start().await;
+    let user = async |name: &str| testbed.aggregator(&hub, Http::H2).await.with("x-remote-user", name);
+    let mut admin = testbed.aggregator_as_admin(&hub, Http::H2).await;
+
+    // What a stranger does wrong is not the cluster's.
+    assert_eq!(user("mallory").await.get(&proxied(CLUSTER, PODS)).await.status, 403);
+    hub.fail(Call::AccessReview, Fault::Status(500));
+    let mut alice = user("alice").await;
+    let refused = alice.get(&proxied(CLUSTER, PODS)).await.status;
+    assert!(refused >= 500, "{refused}");
+    assert!(alice.get(&proxied("made-up", PODS)).await.status >= 500);
+    assert_eq!(admin.get(&proxied("invalid", PODS)).await.status, 503);
+
+    let counted = |answer: &Answer| answer.json()["status"]["requests"] != json!([]);
+    for (name, code, user, cause) in
+        [(CLUSTER, refused, "alice", "review"), ("invalid", 503, "admin", "its Secret cannot be used")]
+    {
+        let told = admin.until(WAIT, &path(name), counted).await.json();
+        let status = &told["status"];
+        assert_eq!(status["requests"], json!([{"method": "GET", "code": code, "count": 1}]), "{told}");
+        assert_eq!(status["failures"], json!([{"side": "hub", "count": 1}]), "{told}");
+        let failure = &status["recentFailures"][0];
+        assert_eq!((&failure["user"], &failure["side"]), (&json!(user), &json!("hub")), "{failure}");
+        assert!(failure["text"].as_str().is_some_and(|text| text.contains(cause)), "{failure}");
+    }
+    assert_eq!(admin.get(&path("made-up")).await.status, 404);
+    assert!(!admin.get("/metrics").await.text().contains("made-up"), "names that callers make up leave nothing behind");
+}

@@ -30,6 +30,21 @@ async fn a_rotated_certificate_is_shown_on_new_links_and_old_ones_drain() {
 }
 
 #[tokio::test]
+async fn the_end_of_the_certificate_shown_is_told_and_follows_its_file() {
+    let fixture = Fixture::new(MemberOptions::default()).await;
+    let series = format!(
+        "cluster_gateway_certificate_expiry_timestamp_seconds{{file=\"{}\"}}",
+        fixture.pki.path("gateway.crt").display()
+    );
+    let now = || std::time::SystemTime::UNIX_EPOCH.elapsed().expect("after 1970").as_secs();
+    let long = metric(&fixture.testbed, &series).await;
+    assert!(long > now() + 24 * 60 * 60, "{long}");
+    let soon = Leaf::client("gateway-1").valid(time::Duration::ZERO, time::Duration::hours(1));
+    fixture.pki.frontends.issue(&soon).write_to(fixture.pki.directory.path(), "gateway").expect("a writable directory");
+    becomes(WAIT, "the other end", async || metric(&fixture.testbed, &series).await <= now() + 60 * 60).await;
+}
+
+#[tokio::test]
 async fn a_certificate_that_cannot_be_used_is_counted_and_changes_nothing() {
     let fixture = Fixture::new(MemberOptions { alpn: &["http/1.1"], ..MemberOptions::default() }).await;
     fixture.member.on_any(|_| Reply::full(200, &[("connection", "close")], "fine"));

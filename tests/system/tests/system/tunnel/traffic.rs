@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use system_tests::prelude::*;
 
+use super::server::refusal;
 use super::{API_SERVER, Answer, ENDPOINT_TYPE, Fixture, PATH, Pki, TunnelServer, direct, member, metric, tunnelled};
 
 across_http!(a_member_behind_the_tunnel_is_used_like_any_other);
@@ -23,6 +24,50 @@ async fn a_member_behind_the_tunnel_is_used_like_any_other(http: Http) {
     assert_eq!(metric(&fixture.testbed, "cluster_gateway_tunnel_links").await, 1);
     assert_eq!(metric(&fixture.testbed, "cluster_gateway_tunnel_opens_total{outcome=\"opened\",hop=\"\"}").await, 1);
     assert_eq!(metric(&fixture.testbed, "cluster_gateway_tunnel_open_seconds_count").await, 1);
+}
+
+#[tokio::test]
+async fn the_last_opening_of_a_stream_is_told_hop_by_hop() {
+    let (pki, member) = (Pki::new(), member(MemberOptions::default()).await);
+    let (without, with) = (TunnelServer::start(&pki).await, TunnelServer::start(&pki).await);
+    without.set(CLUSTER, refusal(tunnel::Hop::Server, tunnel::Reason::NoLink, "no agent"));
+    with.set(CLUSTER, Answer::LeadsTo(member.address()));
+    let testbed = pki
+        .gateway(&[&without, &with])
+        .cluster(CLUSTER, tunnelled(CLUSTER, &member))
+        .cluster("direct", direct(&member))
+        .start()
+        .await;
+    let traffic = async |name: &str| {
+        let path = format!("/apis/cluster.core.oam.dev/v1alpha1/clustergateways/{name}/traffic");
+        testbed.get(&path).await.json()["status"].take()
+    };
+    assert_eq!(traffic(CLUSTER).await["tunnelOpen"], Value::Null, "nobody has asked");
+    assert_eq!(testbed.get(&proxied(CLUSTER, PATH)).await.status, 200);
+    let told = traffic(CLUSTER).await;
+    let open = &told["tunnelOpen"];
+    let hops = open["hops"].as_array().expect("hops");
+    let answers: Vec<_> = hops.iter().map(|hop| (hop["server"].clone(), hop["outcome"].clone())).collect();
+    let address = |server: &TunnelServer| json!(server.address().to_string());
+    // Which is asked first is chance.
+    assert_eq!(answers.last(), Some(&(address(&with), json!("opened"))), "{open}");
+    assert!(answers.len() == 1 || answers[0] == (address(&without), json!("no-link")), "{open}");
+    let took = |of: &Value| of["tookMicros"].as_u64().expect("a time");
+    assert!(hops.iter().all(|hop| took(hop) > 0 && took(hop) <= took(open)), "{open}");
+    assert!(open["time"].as_i64() > Some(1_000_000_000_000), "{open}");
+
+    with.set(CLUSTER, refusal(tunnel::Hop::Agent, tunnel::Reason::Unreachable, "refused"));
+    member.close_connections();
+    testbed.until(WAIT, &proxied(CLUSTER, PATH), |answer| answer.status == 503).await;
+    let told = traffic(CLUSTER).await;
+    assert_eq!(
+        told["tunnelOpen"]["hops"].as_array().and_then(|hops| hops.last()).map(|hop| &hop["outcome"]),
+        Some(&json!("unreachable")),
+        "{told}"
+    );
+
+    assert_eq!(testbed.get(&proxied("direct", PATH)).await.status, 200);
+    assert_eq!(traffic("direct").await["tunnelOpen"], Value::Null);
 }
 
 #[tokio::test]
@@ -139,7 +184,7 @@ async fn probes_go_through() {
         secret["metadata"]["annotations"][format!("status.cluster.core.oam.dev/{name}")].as_str().map(str::to_owned)
     };
     eventually(WAIT, || annotation("healthy").as_deref() == Some("true")).await;
-    server.set(CLUSTER, super::server::refusal(tunnel::Hop::Server, tunnel::Reason::NoLink, "gone"));
+    server.set(CLUSTER, refusal(tunnel::Hop::Server, tunnel::Reason::NoLink, "gone"));
     eventually(WAIT, || annotation("healthy").as_deref() == Some("false")).await;
     assert_eq!(annotation("healthy-reason").as_deref(), Some("Unknown: dial tcp: no tunnel-agent is linked"));
     testbed.stop().await;

@@ -1,0 +1,76 @@
+//! The certificate that a kubeconfig has us show to the hub.
+
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use kube::config::{AuthInfo, Kubeconfig};
+use net::follow;
+use net::tls::end::{End, InUse};
+
+/// The client certificate of a kubeconfig, as it was when this was made: clients read it once, at
+/// the start, and show that one until the process ends.
+#[derive(Debug)]
+pub struct ClientCertificate(End);
+
+// === impl ClientCertificate ===
+
+impl ClientCertificate {
+    /// That of the current context, named by its own file, or by the kubeconfig if that holds it.
+    /// `None` if there is none, or none that can be read: whoever makes the client says why.
+    pub fn of(kubeconfig: &Path) -> Option<Self> {
+        let read = Kubeconfig::read_from(kubeconfig).ok()?;
+        let current = read.current_context.as_deref()?;
+        let context = read.contexts.iter().find(|context| context.name == current)?;
+        let user = context.context.as_ref()?.user.as_deref()?;
+        let user = read.auth_infos.iter().find(|info| info.name == user)?.auth_info.as_ref()?;
+        let (file, pem) = certificate(kubeconfig, user)?;
+        End::in_pem(&file, &pem).map(Self)
+    }
+}
+
+impl InUse for ClientCertificate {
+    fn ends(&self) -> Vec<End> {
+        vec![self.0.clone()]
+    }
+}
+
+/// What the file holds comes before what it names, as in client-go (`clientcmd/api/types.go`).
+fn certificate(kubeconfig: &Path, user: &AuthInfo) -> Option<(PathBuf, Vec<u8>)> {
+    if let Some(data) = &user.client_certificate_data {
+        return Some((kubeconfig.to_owned(), STANDARD.decode(data).ok()?));
+    }
+    let file = PathBuf::from(user.client_certificate.as_ref()?);
+    let pem = follow::read(&file, follow::LONGEST).ok()?;
+    Some((file, pem))
+}
+
+#[cfg(test)]
+mod tests {
+    use kit::pki::{Authority, Leaf};
+
+    use super::*;
+
+    #[test]
+    fn it_is_the_current_users_in_the_kubeconfig_or_beside_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let kubeconfig = directory.path().join("hub.yaml");
+        let issued = Authority::new("hub").issue(&Leaf::client("gateway"));
+        std::fs::write(directory.path().join("gateway.crt"), &issued.chain_pem).unwrap();
+        let end = |user: &str| {
+            let text = format!(
+                "{{current-context: here, contexts: [{{name: other, context: {{cluster: hub, user: nobody}}}}, \
+                 {{name: here, context: {{cluster: hub, user: gateway}}}}], \
+                 users: [{{name: gateway, user: {user}}}, {{name: nobody, user: {{}}}}]}}"
+            );
+            std::fs::write(&kubeconfig, text).unwrap();
+            ClientCertificate::of(&kubeconfig).map(|certificate| certificate.ends().remove(0))
+        };
+        let at = net::tls::end::of(&issued.certificate_der).unwrap();
+        let beside = End { file: directory.path().join("gateway.crt"), at };
+        assert_eq!(end("{client-certificate: gateway.crt}"), Some(beside));
+        let inside = format!("{{client-certificate-data: {}}}", STANDARD.encode(&issued.chain_pem));
+        assert_eq!(end(&inside), Some(End { file: kubeconfig.clone(), at }));
+        assert_eq!(end("{token: abc}"), None);
+    }
+}
