@@ -126,7 +126,7 @@ pub struct TunnelOpen {
     pub time: i64,
     /// Until the stream was open or refused, everything together.
     pub took_micros: u64,
-    /// Who was asked, in the order of their answers. The last opened it, if anybody did.
+    /// The hops tried, in the order of their answers. The last opened it, if anybody did.
     pub hops: Vec<TunnelHop>,
 }
 

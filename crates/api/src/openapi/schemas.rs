@@ -138,7 +138,7 @@ const SCHEMAS: &[Schema] = &[
             Field::new("failures", List("ClusterTrafficFailures"), "The gateway's own failures, by side."),
             Field::new("duration", Object("ClusterTrafficDuration"), "Duration of requests, streams excluded."),
             Field::new("recentFailures", List("ClusterTrafficFailure"), "The last failures, oldest first."),
-            Field::new("tunnelOpen", Object("ClusterTrafficTunnelOpen"), "The last stream asked of the tunnel."),
+            Field::new("tunnelOpen", Object("ClusterTrafficTunnelOpen"), "The last stream requested from the tunnel."),
         ],
     },
     Schema {
@@ -200,13 +200,13 @@ const SCHEMAS: &[Schema] = &[
         is_kind: false,
         fields: &[
             Field::new("time", Integer, "When it ended, in milliseconds since 1970."),
-            Field::new("tookMicros", Integer, "Until the stream was open or refused, in microseconds."),
-            Field::new("hops", List("ClusterTrafficTunnelHop"), "Who was asked, in the order of their answers."),
+            Field::new("tookMicros", Integer, "Time until the stream was open or refused, in microseconds."),
+            Field::new("hops", List("ClusterTrafficTunnelHop"), "The hops tried, in the order of their answers."),
         ],
     },
     Schema {
         name: "ClusterTrafficTunnelHop",
-        description: "A tunnel-server that was asked for a byte stream.",
+        description: "A tunnel-server that was tried for a byte stream.",
         is_kind: false,
         fields: &[
             Field::new("server", Text, "Its address; empty: the gateway itself, to which agents are linked."),
@@ -214,12 +214,12 @@ const SCHEMAS: &[Schema] = &[
             Field::new(
                 "tookMicros",
                 Integer,
-                "Until it answered, the agent's dial of the API server included, in microseconds.",
+                "Time until it answered, including the agent's dial of the API server, in microseconds.",
             ),
             Field::new(
                 "roundTripMicros",
                 Integer,
-                "Of the last PING between gateway and server; absent: none was measured yet.",
+                "Round trip of the last PING between gateway and server; absent: not measured yet.",
             ),
         ],
     },
