@@ -127,8 +127,9 @@ impl Record {
         self.0.span.as_ref().map(|span| span.trace().clone())
     }
 
-    /// It has failed, and not by its caller. If that was before [`Admitted::sent_to`], the `cluster`
-    /// it names gets the counts, if there is one: a review that fails is a failure on the way to it.
+    /// It has failed, and not by its caller. If that was before [`Admitted::sent_to`], the
+    /// `cluster` it names gets the counts, if there is one: a review that fails is a failure on the
+    /// way to it.
     pub fn concerns(&mut self, cluster: Option<&ClusterName>, gateway: &RequestNeeds) {
         let open = &mut *self.0;
         // Where it counts already, the name may be another owner's by now.

@@ -37,8 +37,8 @@ pub struct Cluster {
 
 impl Cluster {
     /// Makes a cluster of `spec`. Connections of `previous` are kept if endpoint, trust and client
-    /// certificate are the same: a rotated token needs no new handshake. Both count for `metrics`, and
-    /// end with `ended`.
+    /// certificate are the same: a rotated token needs no new handshake. Both count for `metrics`,
+    /// and end with `ended`.
     pub fn new(
         spec: ClusterSpec,
         previous: Option<&Self>,
