@@ -52,8 +52,8 @@ impl Claim {
     pub fn refusal<K: ResourceExt>(&self, object: &K) -> Option<&'static str> {
         match object.annotations().get(ANNOTATION) {
             _ if self.is_on(object) => None,
-            Some(_) if is_ours(object) => Some("was made for another hub, or for another cluster of this one"),
-            _ => Some("was not made by this program"),
+            Some(_) if is_ours(object) => Some("was created for another hub, or for another cluster of this hub"),
+            _ => Some("was not created by this program"),
         }
     }
 }
@@ -92,7 +92,7 @@ mod tests {
         let labelled = object(&json!({MANAGED_BY.0: MANAGED_BY.1}), &json!({}));
         let annotated = object(&json!({}), &json!({ANNOTATION: "hub/berlin"}));
         for foreign in [labelled, annotated] {
-            assert!(own.refusal(&foreign).unwrap().contains("not made by this program"));
+            assert!(own.refusal(&foreign).unwrap().contains("not created by this program"));
         }
     }
 }

@@ -32,7 +32,7 @@ Examples:
   kubectl clusters get pods --all -A
   kubectl clusters probe berlin
 
-Exit codes: 0 done; 1 failed, of one cluster or more; 2 the command line, a file or a name is wrong;
+Exit codes: 0 done; 1 failed for at least one cluster; 2 wrong command line, file or name;
 3 the hub could not be asked; 130 Ctrl-C.")]
 pub struct Cli {
     #[command(flatten)]

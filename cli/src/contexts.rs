@@ -15,7 +15,7 @@ pub fn read(file: Option<&Path>) -> Result<Kubeconfig> {
     let read = file.map_or_else(Kubeconfig::read, Kubeconfig::read_from);
     read.map_err(|error| {
         let place = file.map_or_else(|| "the kubeconfig".to_owned(), |path| format!("kubeconfig {}", path.display()));
-        let remedy = "give the file with --kubeconfig or KUBECONFIG, and see that `kubectl config view` reads it";
+        let remedy = "give the file with --kubeconfig or KUBECONFIG, and check that `kubectl config view` reads it";
         Trouble::usage(format!("{place}: {}", hub::client::mistake(&error)), remedy)
     })
 }

@@ -75,7 +75,7 @@ pub struct Listening {
 /// Binds `port` of the loopback address (0: any), and serves nothing yet.
 pub async fn listen(session: &Session, port: u16, interval: Duration) -> Result<Listening> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let random = || Token::random().map_err(|_| Trouble::failed("the system gives no random numbers", ""));
+    let random = || Token::random().map_err(|_| Trouble::failed("the system provides no random numbers", ""));
     let (token, seal) = (random()?, random()?);
     let bound = async {
         let listener = TcpListener::bind(address).await?;
@@ -83,7 +83,7 @@ pub async fn listen(session: &Session, port: u16, interval: Duration) -> Result<
         Ok::<_, io::Error>((listener, port))
     };
     let (listener, port) = bound.await.map_err(|error| {
-        Trouble::failed(format!("cannot listen on {address}: {error}"), "choose another --port, or leave it out")
+        Trouble::failed(format!("cannot listen on {address}: {error}"), "choose another --port, or omit it")
     })?;
     let dashboard = Dashboard {
         session: session.clone(),

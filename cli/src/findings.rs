@@ -63,14 +63,14 @@ pub fn api_service(service: &APIService, now: i64) -> Vec<Finding> {
             )
         }
         None => Finding::bad(
-            format!("APIService {name}: the hub says nothing of it"),
-            "see that the hub's aggregator is on: its API servers' log",
+            format!("APIService {name}: the hub reports no condition"),
+            "check that the hub's aggregator is enabled: see its API servers' log",
         ),
     }];
     if spec.insecure_skip_tls_verify == Some(true) {
         found.push(Finding::bad(
             "the hub does not verify the gateway's certificate",
-            "set caBundle in the APIService in place of insecureSkipTLSVerify",
+            "set caBundle in the APIService instead of insecureSkipTLSVerify",
         ));
     } else if let Some(pem) = spec.ca_bundle {
         let remedy = "renew the gateway's certificate: see the chart's README";
@@ -94,7 +94,9 @@ fn unavailable(reason: &str) -> &'static str {
 pub fn front_proxy(data: &BTreeMap<String, String>, now: i64) -> Vec<Finding> {
     let remedy = "start the hub's API servers with --requestheader-client-ca-file and --proxy-client-cert-file";
     match data.get("requestheader-client-ca-file").filter(|pem| !pem.is_empty()) {
-        None => vec![Finding::bad("the hub has no front-proxy CA: the gateway cannot know its callers", remedy)],
+        None => {
+            vec![Finding::bad("the hub has no front-proxy CA: the gateway cannot authenticate its callers", remedy)]
+        }
         Some(pem) => {
             let remedy = "renew the hub's front-proxy CA; the gateway follows without a restart";
             vec![bundle("the hub's front-proxy CA", pem.as_bytes(), now, remedy)]
@@ -115,7 +117,7 @@ pub fn replicas(deployment: &Deployment) -> Finding {
     match ready {
         _ if ready >= wanted && wanted > 1 => Finding::good(told),
         _ if ready >= wanted && wanted == 1 => {
-            Finding::warning(told, "one replica is away whenever its node is: run two")
+            Finding::warning(told, "one replica is unavailable whenever its node is: run two")
         }
         1.. => Finding::warning(told, remedy),
         _ => Finding::bad(told, remedy),
@@ -142,13 +144,15 @@ pub fn cluster(row: &Row, insecure: bool, remedy: &str, now: i64) -> Vec<Finding
             let through = if row.endpoint_type == ENDPOINT_TYPE_CLUSTER_PROXY { ", through the tunnel" } else { "" };
             Finding::good(format!("{name}: Kubernetes {}, {}{through}", row.version, row.latency))
         }
-        "Forbidden" => Finding::warning(format!("{name}: not looked at: {}", row.reason), remedy),
-        "Unhealthy" => Finding::warning(format!("{name}: {}", row.reason), "it answers: ask who reported it"),
+        "Forbidden" => Finding::warning(format!("{name}: not checked: {}", row.reason), remedy),
+        "Unhealthy" => {
+            Finding::warning(format!("{name}: {}", row.reason), "it answers: check what reported it unhealthy")
+        }
         status => Finding::bad(format!("{name}: {status}: {}", row.reason), remedy),
     }];
     if insecure {
         found.push(Finding::bad(
-            format!("{name}: nobody verifies its certificate: whoever is in between gets its credential"),
+            format!("{name}: its certificate is not verified: anyone in between can get its credential"),
             format!("register its CA: `kubectl clusters join {name}` with a kubeconfig that has it"),
         ));
     }
@@ -170,7 +174,10 @@ pub fn renewal(name: &str, rotates: bool) -> String {
     if rotates {
         return format!("`kubectl clusters rotate {name}`");
     }
-    format!("put another credential into its Secret, or `kubectl clusters join {name}`, which makes an account for it")
+    format!(
+        "put another credential into its Secret, or run `kubectl clusters join {name}`, which creates an account \
+             for it"
+    )
 }
 
 /// Of something that ends.
@@ -238,7 +245,7 @@ mod tests {
         assert_eq!(marks(&cluster(&row, false, "", 0)), [Mark::Good]);
         let found = cluster(&row, true, "", 0);
         assert_eq!(marks(&found), [Mark::Good, Mark::Bad]);
-        assert!(found[1].what.contains("nobody verifies") && found[1].remedy.contains("join berlin"), "{found:?}");
+        assert!(found[1].what.contains("is not verified") && found[1].remedy.contains("join berlin"), "{found:?}");
     }
 
     #[test]

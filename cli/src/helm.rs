@@ -62,8 +62,8 @@ impl Options {
     fn absent(&self, error: &io::Error) -> Trouble {
         Trouble::usage(
             format!("cannot run {}: {error}", self.helm.display()),
-            "install helm (https://helm.sh) or name it with --helm; without it, make manifests on a machine that has it, \
-             with --print, and `kubectl apply` them",
+            "install helm (https://helm.sh) or name it with --helm; without helm, render manifests with --print on a \
+             machine that has it, and `kubectl apply` them",
         )
     }
 }
@@ -104,11 +104,12 @@ fn remedy(what: &str) -> &'static str {
     } else if says(&["reset-then-reuse-values"]) {
         "use helm 3.14 or later"
     } else if says(&["cluster unreachable"]) {
-        "see that `kubectl version` works with this context, or choose another --context"
+        "check that `kubectl version` works with this context, or choose another --context"
     } else if says(&["it was interrupted", "did not end", "timed out", "deadline exceeded"]) {
-        "see the pods and events of its namespace; run the same command again to go on, with more time: --wait"
+        "see the pods and events of its namespace; run the same command again to continue, with more time: --wait"
     } else {
-        "see that --chart (of `join --tunnel`: --agent-chart) is the chart's directory or its address, and the values"
+        "check that --chart (of `join --tunnel`: --agent-chart) is the chart's directory or address, and check the \
+         values"
     }
 }
 

@@ -62,7 +62,7 @@ impl Hop {
                 if says(&[
                     "cannot reach any tunnel-server",
                     "the tunnel-server refused this gateway",
-                    "the tunnel-server takes no more",
+                    "the tunnel-server accepts no more",
                 ]) =>
             {
                 Self::TunnelServer
@@ -77,23 +77,23 @@ impl Hop {
     /// What to look at, where the failure itself does not say.
     pub fn remedy(self, cluster: &str) -> String {
         match self {
-            Self::Hub => "see that `kubectl version` works with this context".to_owned(),
+            Self::Hub => "check that `kubectl version` works with this context".to_owned(),
             Self::Gateway => "`kubectl clusters check` looks at the APIService and the gateway's replicas".to_owned(),
             Self::Registration => format!(
                 "`kubectl clusters join {cluster}` registers it; your right is the verb on clustergateways/proxy"
             ),
             Self::TunnelServer => {
-                "see that the tunnel-server's pods run, and the gateway's --proxy-host and --proxy-port".to_owned()
+                "check that the tunnel-server's pods run, and the gateway's --proxy-host and --proxy-port".to_owned()
             }
             Self::TunnelAgent => {
-                "see that the tunnel-agent's pods run on the member and are linked, and their log".to_owned()
+                "check that the tunnel-agent's pods run on the member and are linked, and their log".to_owned()
             }
             Self::Member => {
-                "see that the member's API server runs, and that the address in its Secret leads there".to_owned()
+                "check that the member's API server runs, and that the address in its Secret is right".to_owned()
             }
             Self::Credential => format!(
-                "a token that `join` made is renewed by `kubectl clusters rotate {cluster} --member-context …`; any other \
-                 credential in its Secret, or by `join {cluster}`, which makes an account"
+                "`kubectl clusters rotate {cluster} --member-context …` renews a token that `join` created; renew \
+                 any other credential in its Secret, or run `join {cluster}`, which creates an account"
             ),
         }
     }

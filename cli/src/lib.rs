@@ -91,7 +91,7 @@ fn interrupted(changes: bool) -> ExitCode {
     if changes {
         // Below what the terminal shows for Ctrl-C.
         output::say("");
-        output::say("interrupted: what was made stays; run the same command again to complete it");
+        output::say("interrupted: what was created stays; run the same command again to complete it");
     }
     ExitCode::from(INTERRUPTED)
 }

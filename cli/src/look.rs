@@ -62,7 +62,7 @@ pub type Asked = std::result::Result<((String, Duration), Option<Agents>), Failu
 /// What the API server says of its version, and how long that took.
 pub async fn version(client: &Client) -> Answer {
     let start = Instant::now();
-    let unsaid = || Failure::own("the server says no version: is it a Kubernetes API server?");
+    let unsaid = || Failure::own("the server reports no version: is it a Kubernetes API server?");
     let body = match session::get_small(client, "/version").await {
         // What it does not have is not the gateway.
         Err(failure) if failure.kind == Kind::Plain(404) => return Err(unsaid()),

@@ -31,7 +31,7 @@ const MANAGER: &str = "kubectl-clusters";
 #[derive(Debug, Clone, Default, clap::Args)]
 #[group(skip)]
 pub struct Options {
-    /// Context of the member [default: the one called as the cluster]
+    /// Context of the member [default: the context with the cluster's name]
     #[arg(long, value_name = "NAME")]
     pub member_context: Option<String>,
     /// Kubeconfig of the member [default: that of the hub]
@@ -135,7 +135,7 @@ impl Member {
             Ok(outcome) => outcome.map_err(on_member),
             Err(_) => Err(Trouble::failed(
                 "the member does not answer in time",
-                "see that it runs, and that you reach it from here",
+                "check that it runs, and that you can reach it from here",
             )),
         }
     }
@@ -145,11 +145,11 @@ impl Member {
 fn on_member(error: kube::Error) -> Trouble {
     let trouble = Trouble::from(error);
     let remedy = if trouble.is_forbidden() {
-        "use a context of the member that may do it: --member-context, --member-kubeconfig"
+        "use a context of the member with that right: --member-context, --member-kubeconfig"
     } else if trouble.what.contains("Unauthorized") {
         "renew the credential for the member in your kubeconfig"
     } else {
-        "see that `kubectl --context <member> get namespace kube-system` works from here"
+        "check that `kubectl --context <member> get namespace kube-system` works from here"
     };
     Trouble { exit: crate::trouble::Exit::Failed, remedy: remedy.to_owned(), what: format!("member: {}", trouble.what) }
 }

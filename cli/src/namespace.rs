@@ -49,7 +49,7 @@ pub async fn of_gateway(session: &Session) -> Result<String> {
 }
 
 fn unknown(trouble: Trouble) -> Trouble {
-    let trouble = trouble.when("cannot tell where the gateway is");
+    let trouble = trouble.when("cannot find the gateway");
     if !trouble.is_forbidden() {
         return trouble;
     }

@@ -20,9 +20,9 @@ pub fn trust(cluster: &Cluster, insecure: bool) -> Result<Trust> {
     }
     if cluster.insecure_skip_tls_verify == Some(true) {
         return Err(Trouble::usage(
-            "your kubeconfig does not verify the member's certificate, and the gateway would not either",
-            "give the context the member's CA (certificate-authority), or say --insecure-skip-tls-verify: whoever is \
-             between the gateway and the member gets its token then",
+            "your kubeconfig skips verification of the member's certificate, and the gateway needs its CA",
+            "give the context the member's CA (certificate-authority), or add --insecure-skip-tls-verify: anyone \
+             between the gateway and the member can then get its token",
         ));
     }
     let bundle = given(
@@ -50,7 +50,7 @@ fn credential(user: &AuthInfo) -> Result<Credential> {
     }
     if let Some(file) = &user.token_file {
         let token =
-            String::from_utf8(read(file, "tokenFile")?).map_err(|_| unstorable("has a tokenFile that is no text"))?;
+            String::from_utf8(read(file, "tokenFile")?).map_err(|_| unstorable("has a tokenFile that is not text"))?;
         return Ok(Credential::Token(token.trim().to_owned().into()));
     }
     let key = user.client_key_data.as_ref().map(ExposeSecret::expose_secret);
@@ -67,7 +67,7 @@ fn credential(user: &AuthInfo) -> Result<Credential> {
 fn unstorable(what: &str) -> Trouble {
     Trouble::usage(
         format!("your own credential for the member cannot be registered: the context {what}"),
-        "leave out --use-own-credential: a ServiceAccount is made on the member",
+        "omit --use-own-credential: join then creates a ServiceAccount on the member",
     )
 }
 

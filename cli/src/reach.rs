@@ -61,7 +61,8 @@ pub async fn whoami(session: &Session, cluster: &ClusterName) -> std::result::Re
     let document = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
     let start = Instant::now();
     let asked = session::post(&client, "/apis/authentication.k8s.io/v1/selfsubjectreviews", &document);
-    let unsaid = || Failure::own("the member does not say who asks: is it a Kubernetes API server of 1.28 or later?");
+    let unsaid =
+        || Failure::own("the member does not report the caller: is it a Kubernetes API server of 1.28 or later?");
     let body = match session.bounded(asked).await {
         // What it does not have is not the gateway.
         Err(failure) if failure.kind == Kind::Plain(404) => return Err(unsaid()),
@@ -126,7 +127,7 @@ pub async fn until_answered(
         let last = match outcome {
             Ok(seen) if user.is_none_or(|user| user == seen.user) => return Ok(seen),
             Ok(seen) => Trouble::failed(
-                format!("the member still takes the gateway for {}", seen.user),
+                format!("the member still sees the gateway as {}", seen.user),
                 "see the gateway's log: it has not read the cluster's new Secret",
             ),
             Err(failure) if failure.kind == Kind::Answered(403) => return Err(failure.into()),

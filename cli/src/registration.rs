@@ -86,7 +86,7 @@ impl Registrations {
         if answer.status.is_some_and(|status| status.allowed) {
             return Ok(());
         }
-        let what = format!("{verb} of secrets in the namespace {} is forbidden to you", self.namespace);
+        let what = format!("you may not {verb} secrets in the namespace {}", self.namespace);
         Err(self.refused(Trouble { exit: Exit::Hub, ..Trouble::failed(what, "") }, verb))
     }
 
@@ -122,7 +122,7 @@ impl Registrations {
     /// labels and annotations stay.
     pub async fn write(&self, document: &Value, old: Option<&Secret>) -> Result<Secret> {
         let mut secret: Secret = serde_json::from_value(document.clone())
-            .map_err(|_| Trouble::failed("cannot make the cluster's Secret", ""))?;
+            .map_err(|_| Trouble::failed("cannot create the cluster's Secret", ""))?;
         let Some(old) = old else {
             let created = self.session.within(self.secrets.create(&PostParams::default(), &secret)).await;
             return created.map_err(|trouble| self.refused(trouble, "create"));
@@ -215,7 +215,7 @@ fn is_named_by(annotations: &BTreeMap<String, String>, account: &Account, uid: &
 pub fn standing(existing: Option<&Secret>, uid: &str) -> Standing {
     let Some(secret) = existing else { return Standing::Free };
     if !is_cluster(secret) {
-        return Standing::Taken("a Secret of this name is there that is no cluster".to_owned());
+        return Standing::Taken("a Secret with this name exists and is not a cluster".to_owned());
     }
     match secret.annotations().get(MEMBER_UID_ANNOTATION) {
         Some(known) if known == uid => Standing::Own,
@@ -231,7 +231,7 @@ pub fn another(secret: &Secret) -> String {
         .and_then(|url| std::str::from_utf8(&url.0).ok())
         .and_then(|url| api::secret::Endpoint::parse(url.trim(), true).ok());
     let place = place.map(|url| format!(" ({url})")).unwrap_or_default();
-    format!("another member is registered by this name{place}")
+    format!("another member is registered under this name{place}")
 }
 
 #[cfg(test)]

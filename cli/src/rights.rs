@@ -64,7 +64,7 @@ impl Rights {
     pub fn told(&self) -> String {
         match self {
             Self::Role(role) => format!("the rights of the ClusterRole {role}"),
-            Self::Rules(rules) => format!("{} rules of its own", rules.len()),
+            Self::Rules(rules) => format!("{} custom rules", rules.len()),
         }
     }
 }

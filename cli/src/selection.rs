@@ -24,12 +24,11 @@ impl Selection {
         match (named, &self.selector, self.all) {
             (Some(_), None, false) => names(named.unwrap_or_default()),
             (None, None, false) => {
-                Err(Trouble::usage("no cluster is chosen", "say which: --all, -l SELECTOR or NAME,NAME"))
+                Err(Trouble::usage("no cluster is selected", "select clusters: --all, -l SELECTOR or NAME,NAME"))
             }
-            (Some(_), ..) => Err(Trouble::usage(
-                "clusters are chosen twice",
-                "give names, or --all, or -l SELECTOR, and not two of them",
-            )),
+            (Some(_), ..) => {
+                Err(Trouble::usage("clusters are selected twice", "give only one of names, --all and -l SELECTOR"))
+            }
             (None, selector, _) => {
                 let clusters = session.fleet.clusters(selector.as_deref().unwrap_or_default()).await?;
                 if clusters.is_empty() {
@@ -57,7 +56,7 @@ fn names(list: &str) -> Result<Vec<ClusterName>> {
 /// Reads one name.
 pub fn name(text: &str) -> Result<ClusterName> {
     ClusterName::parse(text)
-        .map_err(|error| Trouble::usage(format!("{text:?} is no name of a cluster"), error.to_string()))
+        .map_err(|error| Trouble::usage(format!("{text:?} is not a cluster name"), error.to_string()))
 }
 
 #[cfg(test)]

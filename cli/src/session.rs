@@ -39,10 +39,10 @@ pub struct Options {
     /// Context of the hub in it [default: the current one]
     #[arg(long, global = true, value_name = "NAME")]
     pub context: Option<String>,
-    /// Namespace of the clusters' Secrets on the hub [default: what the gateway was started with]
+    /// Namespace of the clusters' Secrets on the hub [default: read from the gateway's Deployment]
     #[arg(long, global = true, value_name = "NAMESPACE")]
     pub clusters_namespace: Option<String>,
-    /// For one request
+    /// Timeout per request
     #[arg(long, global = true, value_name = "TIME", default_value = "10s", value_parser = span::parse)]
     pub request_timeout: Duration,
 }
@@ -114,7 +114,7 @@ impl Session {
 
 /// Without it nobody knows which accounts on members are this hub's.
 fn unidentified(trouble: Trouble) -> Trouble {
-    let trouble = trouble.when("cannot tell this hub from others");
+    let trouble = trouble.when("cannot identify this hub");
     if !trouble.is_forbidden() {
         return trouble;
     }
@@ -147,7 +147,7 @@ async fn config(kubeconfig: &Kubeconfig, context: &str, connecting: Duration) ->
 fn unusable(context: &str, what: &str) -> Trouble {
     Trouble::usage(
         format!("context {context:?} cannot be used: {what}"),
-        format!("see that `kubectl --context {context} version` works"),
+        format!("check that `kubectl --context {context} version` works"),
     )
 }
 

@@ -26,8 +26,8 @@ pub async fn verify(registrations: &Registrations, secret: &Secret, account: &Ac
 fn refuse_another(secret: &Secret, uid: &str) -> Result<()> {
     match secret.annotations().get(MEMBER_UID_ANNOTATION) {
         Some(known) if known != uid => Err(Trouble::usage(
-            "this is another member than the registered one: its Namespace kube-system has another uid",
-            "choose the member's own context with --member-context; if the member was made anew, detach it with \
+            "this is another member, not the registered one: its Namespace kube-system has another uid",
+            "choose the member's own context with --member-context; if the member was recreated, detach it with \
              --hub-only and join it again",
         )),
         _ => Ok(()),
@@ -52,7 +52,7 @@ fn refuse_anothers(told: &Account, own: &Account, name: &ClusterName) -> Result<
     );
     Err(Trouble::usage(
         what,
-        format!("see who changed its annotation {AGENT_ACCOUNT_ANNOTATION}, and correct it or remove it"),
+        format!("find out what changed its annotation {AGENT_ACCOUNT_ANNOTATION}, and correct or remove it"),
     ))
 }
 

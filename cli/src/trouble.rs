@@ -48,8 +48,9 @@ impl Trouble {
 
     /// The hub has not answered for so long.
     pub fn late(within: Duration) -> Self {
-        let what = format!("the hub gives no answer within {}", span::took(within));
-        let remedy = "give it more time with --request-timeout, or see that `kubectl version` works with this context";
+        let what = format!("the hub does not answer within {}", span::took(within));
+        let remedy = "give it more time with --request-timeout, or check that `kubectl version` works with this \
+                      context";
         Self { exit: Exit::Hub, what, remedy: remedy.to_owned() }
     }
 
@@ -98,11 +99,11 @@ pub fn remedy(failure: &Failure) -> String {
         Kind::Answered(401) => "renew the credential in your kubeconfig, or choose another --context",
         Kind::Plain(404) if failure.cluster.is_none() => INSTALL,
         Kind::Plain(404) => {
-            "see whether this hub has a gateway (`kubectl clusters check`), or choose another --context"
+            "check whether this hub has a gateway (`kubectl clusters check`), or choose another --context"
         }
         Kind::Unanswered if failure.side == Some(api::side::Side::Hub) => {
-            "see that the hub's address in your kubeconfig is right and that it answers `kubectl version`, or choose \
-             another --context"
+            "check that the hub's address in your kubeconfig is right and that it answers `kubectl version`, or \
+             choose another --context"
         }
         _ => failure.next_step(),
     };
@@ -119,7 +120,7 @@ pub fn is_without_gateway(failure: &Failure) -> bool {
 impl From<Failure> for Trouble {
     fn from(failure: Failure) -> Self {
         if is_without_gateway(&failure) {
-            return Self::no_gateway(format_args!("it does not know the API {}", api::GROUP));
+            return Self::no_gateway(format_args!("it does not have the API {}", api::GROUP));
         }
         Self::of(&failure)
     }

@@ -33,7 +33,7 @@ pub struct End {
 }
 
 /// Of who may only read.
-const UNASKED: &str = "not known as whom: that takes the verb create on clustergateways/proxy";
+const UNASKED: &str = "user unknown: that needs the verb create on clustergateways/proxy";
 /// Of a hub that nobody installed one on.
 const ABSENT: &str = "this hub has no gateway";
 

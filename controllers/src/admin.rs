@@ -19,7 +19,7 @@ pub const CONDITIONS: &[&str] = &["shutdown"];
 const SOURCES: &str = "/debug/sources";
 const HELP: &str = "there are:
   GET  /livez /readyz[?verbose] /metrics
-  GET  /debug/sources[?format=json]          what became of each source object
+  GET  /debug/sources[?format=json]          the outcome of each source object
 ";
 
 /// Binds `listen` and answers on `runtime` from now on.

@@ -96,7 +96,7 @@ impl Controllers {
         let ended = process::drained(runtime.handle(), work, LAST_CALLS);
         let _ = runtime.end(2 * LAST_MOMENT);
         drop((admin, not_ready));
-        ended?.context("the controllers ended unasked")
+        ended?.context("the controllers ended unexpectedly")
     }
 }
 

@@ -15,7 +15,7 @@ use telemetry::flags::{self, LogFlags};
 
 pub use self::config::{Config, InvalidConfig};
 
-/// Registers clusters with a gateway: makes cluster Secrets of the objects of other systems, and
+/// Registers clusters with a gateway: creates cluster Secrets from objects of other systems, and
 /// keeps them up to date.
 #[derive(Debug, Parser)]
 #[command(name = "cluster-gateway-controllers", version, max_term_width = 120)]
@@ -26,7 +26,7 @@ pub struct Args {
     pub hub: Hub,
     #[command(flatten, next_help_heading = "Sources")]
     pub sources: Sources,
-    #[command(flatten, next_help_heading = "What objects may say")]
+    #[command(flatten, next_help_heading = "Rules for objects")]
     pub rules: RuleFlags,
     #[command(flatten, next_help_heading = "Process")]
     pub process: Process,
@@ -42,7 +42,7 @@ pub struct Hub {
     /// Namespace of the cluster Secrets
     #[arg(long, default_value = "vela-system", value_name = "NAMESPACE")]
     pub secret_namespace: String,
-    /// URL of the gateway, so that no cluster is registered that leads back to it
+    /// URL of the gateway, so that no cluster is registered that points back to it
     #[arg(long, value_name = "URL")]
     pub gateway_url: Option<String>,
 }
@@ -55,8 +55,8 @@ pub struct Sources {
     /// Namespaces to read capi and kubeconfig objects from; repeatable (default: all)
     #[arg(long, value_name = "NAMESPACE", value_delimiter = ',')]
     pub watch_namespaces: Vec<String>,
-    /// Name of a source's clusters; repeatable. TEMPLATE has {namespace} and {name} (default:
-    /// {name})
+    /// Template of the names of a source's clusters, with {namespace} and {name}; repeatable
+    /// (default: {name})
     #[arg(long, value_name = "SOURCE=TEMPLATE", value_delimiter = ',')]
     pub name_template: Vec<String>,
     /// Labels of the Secrets that the source kubeconfig reads
@@ -71,27 +71,27 @@ pub struct Sources {
     /// Name of the `ManagedServiceAccount` whose token the gateway uses for a `ManagedCluster`
     #[arg(long, default_value = "cluster-gateway", value_name = "NAME")]
     pub ocm_credential: String,
-    /// How a `ManagedCluster` is reached: auto, direct or tunnel. auto takes the tunnel where it
-    /// has no address
+    /// How to reach a `ManagedCluster`: auto, direct or tunnel. auto uses the tunnel if the
+    /// `ManagedCluster` has no address
     #[arg(long, default_value = "auto", value_name = "WAY")]
     pub ocm_endpoint: Reach,
-    /// Which programs issue credentials for other managers' `ClusterProfiles`, in the format of the
+    /// File with the credential plugins for other managers' `ClusterProfiles`, in the format of the
     /// SIG's library
     #[arg(long, value_name = "FILE")]
     pub clusterprofile_import_providers_file: Option<PathBuf>,
-    /// Removals of one source within a minute; more wait for 10 minutes. A tenth of the source's
-    /// clusters may always go
+    /// Removals allowed per source and minute; more wait for 10 minutes. A tenth of the source's
+    /// clusters may always be removed
     #[arg(long, default_value_t = 20, value_name = "NUMBER")]
     pub source_removal_limit: usize,
 }
 
 #[derive(Debug, Group)]
 pub struct RuleFlags {
-    /// Programs that kubeconfigs may name in exec; repeatable. The gateway runs them and has its
+    /// Programs that kubeconfigs may name in exec; repeatable. The gateway runs them, and has its
     /// own list
     #[arg(long, value_name = "PROGRAM", value_delimiter = ',')]
     pub exec_commands: Vec<String>,
-    /// Register clusters whose certificate nobody verifies
+    /// Register clusters whose certificate is not verified
     #[arg(long)]
     pub allow_insecure: bool,
     /// Networks that no cluster may be in; repeatable

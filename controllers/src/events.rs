@@ -117,7 +117,7 @@ async fn send_all(client: Client, mut queue: mpsc::Receiver<(ObjectReference, Re
         };
         match timeout(WITHIN, recorder.publish(&event, &object)).await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::debug!(%error, reason = reason.as_str(), "an Event was not taken"),
+            Ok(Err(error)) => tracing::debug!(%error, reason = reason.as_str(), "an Event was not accepted"),
             Err(_) => tracing::debug!(reason = reason.as_str(), "no answer to an Event in time"),
         }
         sleep(PAUSE).await;

@@ -23,7 +23,7 @@ pub async fn follow(secrets: Secrets, registrar: Arc<Registrar>) {
             Ok(Event::Apply(secret)) => tell(&registrar, &secret, Some(&secret)),
             Ok(Event::Delete(secret)) => tell(&registrar, &secret, None),
             Err(error) => {
-                tracing::warn!(%error, namespace = secrets.namespace(), "the Secrets of clusters cannot be followed");
+                tracing::warn!(%error, namespace = secrets.namespace(), "cannot watch the Secrets of clusters");
             }
         }
     }

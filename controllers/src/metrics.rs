@@ -29,7 +29,7 @@ pub struct Metrics {
     held: Family<OfSource, Gauge>,
     failures: Family<OfSource, Counter>,
     pub leader: Gauge,
-    /// Events that found no room in the queue.
+    /// Events dropped because the queue was full.
     pub events_left_out: Counter,
 }
 
@@ -91,22 +91,26 @@ impl Metrics {
             registry.register(format!("{PREFIX}_{name}"), help, metric.clone());
         };
         add("source_available", "1 while the objects of a source can be read", &metrics.available);
-        add("removals_held", "Registrations whose objects went with too many others at once", &metrics.held);
+        add(
+            "removals_held",
+            "Registrations kept because too many objects of their source were removed at once",
+            &metrics.held,
+        );
         registry.register(format!("{PREFIX}_secret_writes"), "Writes of cluster Secrets", metrics.writes.clone());
         registry.register(
             format!("{PREFIX}_registration_seconds"),
-            "From the first sight of a change to the written Secret",
+            "Time from the first sight of a change to the written Secret",
             metrics.registration_seconds.clone(),
         );
         registry.register(
             format!("{PREFIX}_failures"),
-            "Objects that could not be read or written and are tried again",
+            "Objects that could not be read or written and are retried",
             metrics.failures.clone(),
         );
         registry.register(format!("{PREFIX}_leader"), "1 while this replica writes", metrics.leader.clone());
         registry.register(
             format!("{PREFIX}_events_left_out"),
-            "Events that found no room in the queue",
+            "Events dropped because the queue was full",
             metrics.events_left_out.clone(),
         );
         registry.register_collector(Box::new(Objects(reports)));
@@ -141,7 +145,7 @@ impl Collector for Objects {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
         let counts = self.0.counts();
         let sources: BTreeSet<&'static str> = counts.keys().map(|(source, _)| *source).collect();
-        let (name, help) = (format!("{PREFIX}_source_objects"), "Objects of a source by what became of them");
+        let (name, help) = (format!("{PREFIX}_source_objects"), "Objects of a source, by outcome");
         let mut objects = encoder.encode_descriptor(&name, help, None, MetricType::Gauge)?;
         for source in sources {
             for state in Stage::ALL {

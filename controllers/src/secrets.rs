@@ -59,7 +59,7 @@ pub enum WriteError {
     /// Another replica writes now.
     #[error("this replica does not lead")]
     NotLeading,
-    #[error("the hub gave no answer in time")]
+    #[error("the hub did not answer in time")]
     Timeout,
     #[error("the gateway could not use it: {0}")]
     Unusable(#[from] api::secret::SecretError),

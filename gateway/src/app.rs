@@ -159,7 +159,7 @@ async fn shut_down(needs: &RequestNeeds, leaving: Option<Leaving>, delay: Durati
     if in_time {
         tracing::info!("drained");
     } else {
-        tracing::warn!(after = ?patience, "requests and upgrades that had not ended were cut off");
+        tracing::warn!(after = ?patience, "cut off unfinished requests and upgrades");
     }
     if let Some(traces) = &needs.traces {
         traces.shut_down().await;

@@ -84,10 +84,10 @@ pub struct Args {
 
 #[derive(Debug, Group)]
 pub struct Serving {
-    /// Port to serve HTTPS on; 0 takes a free one
+    /// Port to serve HTTPS on; 0 picks a free one
     #[arg(long, default_value_t = 443, value_name = "PORT")]
     pub secure_port: u16,
-    /// Address to listen on; 0.0.0.0 is every address, IPv6 ones too
+    /// Address to listen on; 0.0.0.0 listens on all addresses, IPv6 included
     #[arg(long, default_value = "0.0.0.0", value_name = "ADDRESS")]
     pub bind_address: IpAddr,
     /// PEM file of the serving certificate and its intermediates, re-read when it changes
@@ -105,11 +105,11 @@ pub struct Serving {
     /// Let other processes listen on the same port; the kernel spreads connections over them
     #[arg(long)]
     pub permit_port_sharing: bool,
-    /// How long to keep serving after SIGTERM while endpoints are updated (default 5s, 0s with
+    /// Time to keep serving after SIGTERM while endpoints are updated (default 5s, 0s with
     /// --standalone)
     #[arg(long, value_parser = duration, value_name = "DURATION")]
     pub shutdown_delay_duration: Option<Duration>,
-    /// How long requests in flight and open upgrades may take after that before they are cut off
+    /// Time for requests in flight and open upgrades to finish after that, before they are cut off
     #[arg(long, value_parser = duration, default_value = "30s", value_name = "DURATION")]
     pub drain_timeout: Duration,
 }
@@ -125,7 +125,7 @@ pub struct Hub {
     /// Feature gates, `Gate=true|false`; the log names those without effect
     #[arg(long, value_delimiter = ',', value_name = "GATES")]
     pub feature_gates: Vec<String>,
-    /// Take endpoints and CAs from accepted `ManagedCluster`s of Open Cluster Management
+    /// Read endpoints and CAs from accepted `ManagedCluster`s of Open Cluster Management
     #[arg(long)]
     pub ocm_integration: bool,
     /// Include credentials in reads of `clustergateways`, as the Go cluster-gateway does
@@ -195,7 +195,7 @@ pub struct Authorization {
     /// other except a watch of a collection
     #[arg(long, value_enum, default_value_t = UpgradeVerb::Create, value_name = "VERB")]
     pub upgrade_verb: UpgradeVerb,
-    /// Review each proxied request a second time, as what it does on the member
+    /// Review each proxied request a second time, for what it does on the member
     #[arg(long, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub authorize_proxy_subpath: bool,
     /// Allow every request without review; needs a loopback `--bind-address`
@@ -214,8 +214,8 @@ pub struct Members {
     /// CA bundle for `https://` proxies in `proxy-url` (default: the system's roots)
     #[arg(long, value_name = "FILE")]
     pub proxy_ca_file: Option<PathBuf>,
-    /// How to verify a member whose Secret has neither `ca.crt` nor `ca`: by the system's roots, or
-    /// not at all
+    /// How to verify a member whose Secret has neither `ca.crt` nor `ca`: with the system's roots,
+    /// or not at all
     #[arg(long, value_enum, default_value_t = MissingCa::System, value_name = "TRUST")]
     pub missing_ca: MissingCa,
     /// How often to probe each member's `/healthz` and write changes to its Secret's health
@@ -259,8 +259,7 @@ pub struct Logs {
     /// runtime
     #[arg(long, default_value = "info", value_name = "LEVEL")]
     pub log_level: String,
-    /// Log verbosity as in klog: 4 and above mean debug, 8 and above trace (which release builds
-    /// leave out)
+    /// Log verbosity as in klog: 4 and above mean debug, 8 and above trace (not in release builds)
     #[arg(long, value_name = "NUMBER")]
     pub v: Option<u8>,
 }

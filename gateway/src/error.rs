@@ -49,7 +49,7 @@ pub enum Error {
     NotFound,
     #[error("the method is not served under this path")]
     MethodNotAllowed,
-    #[error("the answer has no form that the request accepts")]
+    #[error("no media type of the response is acceptable to the request")]
     NotAcceptable,
     /// The parameters of a list cannot be met.
     #[error(transparent)]
@@ -64,8 +64,8 @@ pub enum Error {
     TooMany(#[from] TooMany),
     /// The request was the largest of whoever held the most when there was no room left.
     #[error(
-        "the gateway holds too many bytes for slow readers and writers (--max-held-bytes), and this request's user the \
-         most of them: read the responses that are open, or end what you do not read, before you send this again"
+        "the gateway holds too many bytes for slow readers and writers (--max-held-bytes), and this request's user \
+         holds the most: read the open responses, or cancel unread ones, before you retry"
     )]
     HeldTooMuch,
     /// Of a request for one cluster.

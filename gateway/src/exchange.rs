@@ -155,7 +155,7 @@ impl Annotations {
             }
             Err(error) => {
                 let reason = format!("annotation {IDENTITY_RULES_ANNOTATION}: {}", error.brief());
-                tracing::warn!(cluster, reason, "cluster unusable: its identity rules need to be corrected");
+                tracing::warn!(cluster, reason, "cluster unusable: correct its identity rules");
                 OwnRules::Invalid(reason.into())
             }
         }

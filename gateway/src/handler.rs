@@ -166,10 +166,10 @@ fn refuse(
     }
     let refusal = error.refusal();
     let response = error.into_response_as(head.form.pick());
-    if let (Some(untold), Some(text)) = (due, text) {
+    if let (Some(suppressed), Some(text)) = (due, text) {
         record.failed(
             head,
-            &Failed { user: account.holder().user(), side, code: response.status(), text: &text, untold },
+            &Failed { user: account.holder().user(), side, code: response.status(), text: &text, suppressed },
         );
     }
     (Answer::from(response), refusal)

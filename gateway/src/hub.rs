@@ -32,7 +32,8 @@ fn named(user_agent: &str) -> &str {
 fn explain(error: HubClientError) -> anyhow::Error {
     match error {
         HubClientError::InCluster(source) => anyhow::Error::from(source).context(
-            "no kubeconfig given and not running in a pod: name the hub with --kubeconfig, or run without one by --standalone",
+            "no kubeconfig given and not running in a pod: name the hub with --kubeconfig, or run without a hub with \
+             --standalone",
         ),
         HubClientError::UserAgent => anyhow!("--user-agent cannot be sent in a header"),
         HubClientError::Kubeconfig { .. } | HubClientError::Client(_) => error.into(),

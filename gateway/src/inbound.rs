@@ -329,10 +329,10 @@ impl<T> Inbound<T> {
             return Err(io::Error::other(why));
         }
         if self.is_of_member() && self.marks.pinned() > PINNED_BY_MEMBER {
-            return Err(io::Error::other("pseudo-headers behind headers, again and again"));
+            return Err(io::Error::other("too many pseudo-headers behind headers"));
         }
         if self.owed.as_ref().is_some_and(Owed::is_exceeded) {
-            return Err(io::Error::other("it sends frames that are answered by resets, and does not read"));
+            return Err(io::Error::other("it sends frames that are answered with resets, and does not read these"));
         }
         Ok(())
     }

@@ -114,7 +114,7 @@ impl Limits {
         let rejected = Family::<ReasonLabels, Counter>::default();
         registry.register(
             "cluster_gateway_requests_rejected",
-            "Requests answered 429 at a limit on requests in flight, by the limit reached",
+            "Requests answered with 429 at a limit on requests in flight, by limit",
             rejected.clone(),
         );
         let counter = |reason| rejected.get_or_create_owned(&ReasonLabels { reason });

@@ -272,12 +272,12 @@ impl Families {
         );
         registry.register(
             "cluster_gateway_upgrade_bytes",
-            "Bytes moved over upgraded connections, both ways",
+            "Bytes moved over upgraded connections, in both directions",
             self.upgrade_bytes.clone(),
         );
         registry.register(
             "cluster_gateway_failures",
-            "Requests that the gateway answered with a failure of its own, by the side that failed",
+            "Requests that the gateway answered with its own error, by the side that failed",
             self.failures.clone(),
         );
     }
@@ -295,7 +295,7 @@ impl Families {
         );
         registry.register(
             "cluster_gateway_upstream_circuit_open",
-            "1 while connections to the member are not tried because the last ones failed",
+            "1 while dials to the member are paused because the last ones failed",
             self.circuits.clone(),
         );
         registry.register(

@@ -114,7 +114,7 @@ impl Server {
         let shaken = tokio::select! {
             // First: its room is another's already.
             biased;
-            () = pending_permit.given_away() => Err("another took its place".to_owned()),
+            () = pending_permit.given_away() => Err("closed to make room".to_owned()),
             () = held.ended() => Err("the gateway holds too many bytes".to_owned()),
             shaken = handshake => match shaken {
                 Ok(shaken) => shaken.map_err(|error| error.to_string()),

@@ -56,8 +56,8 @@ impl MainCertificate {
             Self::Given(files) => Ok(files.clone()),
             Self::InDirectory { directory, names } => find_or_make(directory, names).with_context(|| {
                 format!(
-                    "no serving certificate in {}: give --tls-cert-file and --tls-private-key-file, or a --cert-dir \
-                     that can be written",
+                    "no serving certificate in {}: give --tls-cert-file and --tls-private-key-file, or a writable \
+                     --cert-dir",
                     directory.display()
                 )
             }),

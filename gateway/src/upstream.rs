@@ -54,8 +54,8 @@ pub enum SendError {
     Broken(String),
     /// The connection was ended for what it held; the member may have acted on the request.
     #[error(
-        "the gateway holds too many bytes (--max-held-bytes), and for heads that this member began and did not finish the \
-         most: it closed the connection"
+        "the gateway holds too many bytes (--max-held-bytes), and heads that this member began and did not finish \
+         hold the most: it closed the connection"
     )]
     Shed,
     /// The head or the trailers of the request would endanger the streams of others. Nothing of

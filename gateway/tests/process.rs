@@ -318,7 +318,7 @@ async fn each_failed_request_has_a_line_that_says_all_and_a_flood_of_them_a_few(
         }
     }
     assert_eq!(failed.len(), 20, "{failed:?}");
-    let fields = ["level", "user", "cluster", "verb", "resource", "code", "side", "untold"];
+    let fields = ["level", "user", "cluster", "verb", "resource", "code", "side", "suppressed"];
     let said: Vec<_> = fields.map(|field| failed[0][field].clone()).into();
     assert_eq!(
         serde_json::json!(said),

@@ -137,7 +137,7 @@ impl Agent {
         if matches!(in_time, Ok(true)) {
             tracing::info!("drained");
         } else {
-            tracing::warn!(after = ?patience, "streams that had not ended were cut off");
+            tracing::warn!(after = ?patience, "cut off unfinished streams");
         }
         self.runtime.end();
         drop(not_ready);

@@ -64,7 +64,7 @@ pub struct Servers {
     /// Silence on a link after which the agent sends a PING
     #[arg(long, value_parser = duration, default_value = "10s", value_name = "DURATION")]
     pub keepalive: Duration,
-    /// How long a link may stay silent after that PING before it counts as dead
+    /// Silence after that PING before a link counts as dead
     #[arg(long, value_parser = duration, default_value = "10s", value_name = "DURATION")]
     pub keepalive_timeout: Duration,
 }
@@ -95,7 +95,7 @@ pub struct Destinations {
     /// earlier
     #[arg(long, value_parser = duration, default_value = "10s", value_name = "DURATION")]
     pub dial_timeout: Duration,
-    /// Bytes that all streams together may buffer for slow readers; beyond it the agent resets the
+    /// Bytes that all streams together may hold for slow readers; beyond it, the agent resets the
     /// stream that holds the most
     #[arg(long, value_parser = bytes, default_value = "256Mi", value_name = "BYTES")]
     pub max_held_bytes: u64,
@@ -103,11 +103,11 @@ pub struct Destinations {
 
 #[derive(Debug, Group)]
 pub struct Process {
-    /// How long open streams may take after SIGTERM before they are reset
+    /// Time for open streams to finish after SIGTERM, before they are reset
     #[arg(long, value_parser = duration, default_value = "30s", value_name = "DURATION")]
     pub drain_timeout: Duration,
     /// Threads that relay bytes, about a gigabyte a second each; with more than one, small messages
-    /// cost twice the CPU time, so use more only where one is not enough
+    /// cost twice the CPU time, so use more only if one is not enough
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256), value_name = "NUMBER")]
     pub threads: u16,
     /// Address of the admin listener: /livez, /readyz and /metrics

@@ -91,7 +91,7 @@ impl Credentials {
                 if let Some(reason) = complaints.new_cause(&error) {
                     self.metrics.reload_failures.inc();
                     if last.is_some() {
-                        tracing::warn!(reason, "cannot reload the credential, going on with the one in use");
+                        tracing::warn!(reason, "cannot reload the credential, keeping the one in use");
                     }
                 }
                 Err(error)
@@ -115,7 +115,7 @@ impl Credentials {
         };
         if same.is_none() {
             if last.is_some() {
-                tracing::info!("the credential or the trust in tunnel-servers has changed, links are made anew");
+                tracing::info!("the credential or the tunnel-servers' CA has changed, replacing all links");
             }
             self.changes.send_replace(generation);
         }

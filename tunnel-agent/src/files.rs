@@ -81,7 +81,7 @@ impl Followed {
                 let mut state = self.state.lock();
                 let Some(client) = state.client.clone() else { return Err(error) };
                 if let Some(reason) = state.complaints.new_cause(&error) {
-                    tracing::warn!(reason, "cannot reload certificates, going on with those in use");
+                    tracing::warn!(reason, "cannot reload certificates, keeping those in use");
                 }
                 let current = client.current();
                 Ok((Arc::clone(&current.config), current.number))

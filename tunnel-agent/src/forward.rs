@@ -134,9 +134,9 @@ impl Forwarder {
         self.metrics.failed(failure.word());
         if matches!(failure, Failure::NotAllowed(_)) {
             self.metrics.refused_destinations.inc();
-            if let Some(untold) = self.refusals.due() {
+            if let Some(suppressed) = self.refusals.due() {
                 let destination = &incoming.destination;
-                tracing::warn!(%destination, untold, "destination refused: no --allow is about it");
+                tracing::warn!(%destination, suppressed, "destination refused: no --allow matches it");
             }
         } else {
             tracing::debug!(destination = %incoming.destination, reason = %failure, "not connected");

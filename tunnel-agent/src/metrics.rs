@@ -17,7 +17,7 @@ const DIAL_BOUNDS: &[f64] = &[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0
 /// All counters. Clones share their values.
 #[derive(Debug, Clone)]
 pub struct Metrics {
-    /// Links that came about.
+    /// Links established.
     pub registrations: Counter,
     registration_failures: Family<Reason, Counter>,
     /// Links that ended without anybody having asked for it.
@@ -29,7 +29,7 @@ pub struct Metrics {
     pub connected: Counter,
     pub cancelled: Counter,
     pub dial_seconds: Histogram,
-    /// Destinations the allow-list refused.
+    /// Destinations refused by the allow-list.
     pub refused_destinations: Counter,
     /// Streams that ended with a reset instead of both directions' ends.
     pub streams_broken: Counter,
@@ -81,10 +81,10 @@ impl Metrics {
         let mut add = |name: &str, help: &str, counter: &Counter| {
             registry.register(format!("tunnel_agent_{name}"), help, counter.clone());
         };
-        add("registrations", "Links that came about", &self.registrations);
-        add("links_lost", "Links that ended unasked", &self.links_lost);
+        add("registrations", "Links established", &self.registrations);
+        add("links_lost", "Links lost", &self.links_lost);
         add("links_replaced", "Links replaced for a leaving server or a changed credential", &self.links_replaced);
-        add("reload_failures", "Times that certificates or a token could not be read anew", &self.reload_failures);
+        add("reload_failures", "Failed reloads of certificates or tokens", &self.reload_failures);
         registry.register(
             "tunnel_agent_registration_failures",
             "Failed attempts to link, by reason",
@@ -102,7 +102,7 @@ impl Metrics {
         registry.register("tunnel_agent_dial_seconds", "Time to connect to a destination", self.dial_seconds.clone());
         registry.register(
             "tunnel_agent_refused_destinations",
-            "Destinations the allow-list refused",
+            "Destinations refused by the allow-list",
             self.refused_destinations.clone(),
         );
         registry.register("tunnel_agent_streams", "Streams open now", self.streams.clone());

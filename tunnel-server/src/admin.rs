@@ -110,9 +110,9 @@ impl Endpoints {
 const HELP: &str = "there are:
   GET  /livez /readyz[?verbose] /metrics
   GET  /debug/links[?format=json]            clusters, agents, links and streams
-  POST /debug/links/LINK/drain               its agent replaces it, its streams go on
+  POST /debug/links/LINK/drain               its agent replaces it, its streams continue
   POST /debug/links/LINK/close               its streams are reset
-  POST /debug/agents/AGENT/drain             as for each of its links
+  POST /debug/agents/AGENT/drain             the same for each of its links
   POST /debug/agents/AGENT/close
   POST /debug/streams/STREAM/close           it is reset
 ";

@@ -192,7 +192,7 @@ impl Parts {
         if all_ended && in_time {
             tracing::info!("drained");
         } else {
-            tracing::warn!(after = ?self.drain_timeout, "streams that had not ended were reset");
+            tracing::warn!(after = ?self.drain_timeout, "reset unfinished streams");
         }
         drop(not_ready);
     }

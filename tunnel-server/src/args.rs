@@ -38,7 +38,7 @@ pub struct Args {
 
 #[derive(Debug, Group)]
 pub struct Agents {
-    /// Address on which tunnel-agents link; port 0 takes a free one
+    /// Address on which tunnel-agents link; port 0 picks a free one
     #[arg(long, default_value = "0.0.0.0:8091", value_name = "ADDRESS:PORT")]
     pub agent_listen: SocketAddr,
     /// Serving certificate for agents, with its intermediates, PEM
@@ -55,13 +55,13 @@ pub struct Agents {
     /// hub, agents need a client certificate with the common name system:tunnel-agent:CLUSTER
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
-    /// How often the credential of a linked agent is checked again
+    /// Interval at which the credential of a linked agent is checked again
     #[arg(long, value_parser = duration, default_value = "30s", value_name = "DURATION")]
     pub recheck_interval: Duration,
     /// Silence on a link after which the server sends a PING
     #[arg(long, value_parser = duration, default_value = "10s", value_name = "DURATION")]
     pub keepalive: Duration,
-    /// How long a link may stay silent after that PING before it counts as dead
+    /// Silence after that PING before a link counts as dead
     #[arg(long, value_parser = duration, default_value = "10s", value_name = "DURATION")]
     pub keepalive_timeout: Duration,
 }
@@ -85,7 +85,7 @@ pub struct Frontends {
     /// Path of a Unix socket for frontends on this machine, created with mode 0660
     #[arg(long, value_name = "PATH")]
     pub frontend_uds: Option<PathBuf>,
-    /// Cluster of streams for which a frontend names none
+    /// Cluster of streams whose frontend names none
     #[arg(long, value_name = "NAME")]
     pub default_cluster: Option<String>,
     /// Timeout for an agent to connect to a destination
@@ -95,22 +95,22 @@ pub struct Frontends {
 
 #[derive(Debug, Group)]
 pub struct Limits {
-    /// Bytes that all streams together may buffer; beyond it the server resets the stream that
-    /// holds the most
+    /// Bytes that all streams together may hold; beyond it, the server resets the stream that holds
+    /// the most
     #[arg(long, value_parser = bytes, default_value = "512Mi", value_name = "BYTES")]
     pub max_held_bytes: u64,
 }
 
 #[derive(Debug, Group)]
 pub struct Process {
-    /// How long to keep serving after SIGTERM while load balancers and DNS remove this server
+    /// Time to keep serving after SIGTERM while load balancers and DNS remove this server
     #[arg(long, value_parser = duration, default_value = "0s", value_name = "DURATION")]
     pub shutdown_delay_duration: Duration,
-    /// How long open streams may take after that before they are reset
+    /// Time for open streams to finish after that, before they are reset
     #[arg(long, value_parser = duration, default_value = "30s", value_name = "DURATION")]
     pub drain_timeout: Duration,
     /// Threads that relay bytes, about a gigabyte a second each; with more than one, small messages
-    /// cost twice the CPU time, so use more only where one is not enough
+    /// cost twice the CPU time, so use more only if one is not enough
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256), value_name = "NUMBER")]
     pub threads: u16,
     /// Address of the admin listener: /livez, /readyz, /metrics and /debug/links

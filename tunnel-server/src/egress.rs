@@ -75,7 +75,7 @@ async fn open<S: AsyncRead + Unpin>(
         Ok(request) => connect(shared, origin, io, &request, read).await,
         Err(unserved) => {
             shared.metrics.turned_away(unserved.as_str());
-            tracing::debug!(frontend = %origin, reason = unserved.as_str(), "no CONNECT that can be served");
+            tracing::debug!(frontend = %origin, reason = unserved.as_str(), "not a CONNECT that can be served");
             Err(unserved)
         }
     }
@@ -146,8 +146,8 @@ async fn start<S: Front>(io: S, early: BytesMut) -> Option<Client<S>> {
     let early = if early.is_empty() { Bytes::new() } else { early.freeze() };
     match timeout(ANSWER_TIMEOUT, Client::connected(io, early, answer::ESTABLISHED)).await {
         Ok(Ok(client)) => return Some(client),
-        Ok(Err(error)) => tracing::debug!(%error, "the client went away before it was told of its tunnel"),
-        Err(_) => tracing::debug!("the client did not take the answer to its CONNECT"),
+        Ok(Err(error)) => tracing::debug!(%error, "the client left before the answer to its CONNECT"),
+        Err(_) => tracing::debug!("the client did not read the answer to its CONNECT"),
     }
     None
 }

@@ -108,8 +108,8 @@ impl Metrics {
         };
         registry.register(
             "tunnel_server_streams_opened",
-            "Streams that frontends asked for, by what became of it: opened, cancelled by the frontend, or the reason of the refusal \
-             and the hop that refused",
+            "Streams that frontends requested, by outcome: opened, cancelled by the frontend, or the reason of the \
+             refusal and the hop that refused",
             metrics.attempts.clone(),
         );
         registry.register(

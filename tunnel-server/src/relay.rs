@@ -47,7 +47,7 @@ pub async fn open(
         attempt.concerns(&cluster);
         if shared.drain.soft_token().is_cancelled() {
             let message = format!(
-                "cluster {cluster:?}: this tunnel-server is shutting down, ask another",
+                "cluster {cluster:?}: this tunnel-server is shutting down, try another",
                 cluster = cluster.as_str()
             );
             return Err(Refusal::new(Hop::Server, Reason::Draining, message));

@@ -26,10 +26,10 @@ use crate::{namespace, selection, servers, span};
 /// A heading, and what was found below it.
 type Section = (&'static str, Vec<Finding>);
 
-/// Whether hub, gateway, tunnel and clusters are as they should be.
+/// Check hub, gateway, tunnel and clusters.
 ///
-/// Looks at the hub (APIService, certificates, rights), at the gateway's replicas and rights, at
-/// tunnel-servers, and at each cluster. What you may not look at is a warning.
+/// Checks the hub (APIService, certificates, rights), the gateway's replicas and rights,
+/// tunnel-servers, and each cluster. A check that you have no rights for is a warning.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -49,7 +49,7 @@ pub struct Check {
 impl Check {
     pub async fn run(&self, session: &Session) -> Result<ExitCode> {
         if matches!(self.output, Some(Format::Wide | Format::Name)) {
-            return Err(Trouble::usage("check has no such output", "leave out -o, or give -o json or -o yaml"));
+            return Err(Trouble::usage("check does not support this output", "omit -o, or give -o json or -o yaml"));
         }
         let name = self.name.as_deref().map(selection::name).transpose()?;
         let mut sections: Vec<Section> = Vec::new();
@@ -167,5 +167,5 @@ async fn agents_certificate(session: &Session, service: &Service) -> Option<Find
 
 /// What the person may not look at may be as it should be.
 fn unseen(what: &str, trouble: &Trouble) -> Finding {
-    Finding::warning(format!("{what} could not be looked at: {}", trouble.what), trouble.remedy.clone())
+    Finding::warning(format!("cannot check {what}: {}", trouble.what), trouble.remedy.clone())
 }

@@ -17,7 +17,7 @@ const WITHIN: Duration = Duration::from_secs(2);
 /// What the program is that kubectl asks.
 const ASKED: &str = "\
 #!/bin/sh
-# kubectl asks this for what completes `kubectl clusters`. It has to be in PATH as kubectl_complete-clusters.
+# kubectl runs this to complete `kubectl clusters`. It must be in PATH as kubectl_complete-clusters.
 exec kubectl-clusters completion kubectl -- \"$@\"
 ";
 /// What a shell does with what it is offered (cobra, `ShellCompDirective`): nothing of its own, or
@@ -26,9 +26,9 @@ const DIRECTIVES: (&str, &str) = (":4", ":0");
 
 /// Complete commands, options and names of clusters.
 ///
-/// For kubectl it prints a program that has to be in PATH as `kubectl_complete-clusters`: then
-/// `kubectl clusters` is completed wherever kubectl is, names of clusters too. For a shell it
-/// prints a script that completes commands and options of `kubectl-clusters`.
+/// For kubectl, prints a program that must be in PATH as `kubectl_complete-clusters`: kubectl then
+/// completes `kubectl clusters`, cluster names included. For a shell, prints a script that
+/// completes commands and options of `kubectl-clusters`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -36,7 +36,7 @@ Examples:
   chmod +x ~/.local/bin/kubectl_complete-clusters
   source <(kubectl-clusters completion bash)")]
 pub struct Completion {
-    /// Who completes
+    /// What completes: kubectl or a shell
     #[arg(value_name = "WHO")]
     by: By,
     /// What stands in the line, as kubectl tells it

@@ -11,11 +11,11 @@ use crate::session::Session;
 use crate::trouble::Result;
 use crate::{output, span};
 
-/// A page with the clusters, in your browser.
+/// Open a page with all clusters in your browser.
 ///
-/// Serves a page with the clusters on this machine's loopback address, and opens it when run on a
-/// terminal. It asks the hub as you, and shows what you may see. Whoever has its address may read
-/// it as you: do not pass it on. Ctrl-C ends it.
+/// Serves a page with all clusters on this machine's loopback address, and opens it when run on a
+/// terminal. It uses your rights on the hub, and shows what you may see. Its address gives access
+/// to it as you: do not share it. Ctrl-C ends it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -23,13 +23,13 @@ Examples:
   kubectl clusters dashboard --context prod-hub --interval 30s
   kubectl clusters dashboard --no-open --port 8001     # over ssh -L 8001:127.0.0.1:8001")]
 pub struct Dashboard {
-    /// Of the loopback address; 0: any that is free
+    /// Port on the loopback address; 0 picks a free one
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     port: u16,
-    /// Print the address, and open no browser
+    /// Print the address, do not open a browser
     #[arg(long)]
     no_open: bool,
-    /// Between two looks, while somebody has the page open
+    /// Polling interval while the page is open
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = span::parse)]
     interval: Duration,
 }
@@ -41,7 +41,7 @@ impl Dashboard {
         let listening = dashboard::listen(session, self.port, self.interval).await?;
         let address = listening.address();
         output::print(&format!("{address}\n"))?;
-        output::say(&format!("the clusters of the hub {}, as you see them; Ctrl-C ends it", session.context));
+        output::say(&format!("the clusters of the hub {}, with your rights; Ctrl-C ends it", session.context));
         // It goes when the command ends: until then a browser may come back to it.
         let _page = if !self.no_open && io::stdout().is_terminal() { browser::open(&address) } else { None };
         listening.serve().await;

@@ -12,12 +12,12 @@ use crate::session::Session;
 use crate::trouble::{Result, Trouble};
 use crate::{agent, namespace, output, selection, target};
 
-/// Take a cluster from the hub, and what `join` made from the member.
+/// Remove a cluster from the hub, and what `join` created from the member.
 ///
-/// Removes the cluster's Secret from the hub, and from the member the ServiceAccount that `join`
-/// made. Shows both before it asks. On the member it acts by your context for it, or else as the
-/// registered credential, which after `join --rights view` may not do this. With a context that you
-/// name, it also removes what a `join` left that did not come to its end.
+/// Removes the cluster's Secret from the hub, and the ServiceAccount that `join` created from the
+/// member. Shows both and asks for confirmation. On the member it uses your context for it, or else
+/// the registered credential, which lacks the rights after `join --rights view`. With a context
+/// that you name, it also removes leftovers of an unfinished `join`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -29,10 +29,10 @@ pub struct Detach {
     name: String,
     #[command(flatten)]
     member: Acting,
-    /// Leave the member as it is
+    /// Change nothing on the member
     #[arg(long, conflicts_with_all = ["member_context", "member_kubeconfig"])]
     hub_only: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(short, long)]
     yes: bool,
 }
@@ -68,7 +68,7 @@ impl Detach {
         if let Some(account) = &parts.account {
             let removed = self.remove(session, &registrations, &name, &parts, account).await;
             let stays = removed.map_err(|trouble| {
-                let remedy = format!("{}; or leave the member as it is with --hub-only", trouble.remedy);
+                let remedy = format!("{}; or change nothing on the member with --hub-only", trouble.remedy);
                 trouble.when("nothing was removed").remedied(remedy)
             })?;
             output::say(&format!("ClusterRoleBinding {} on the member: removed, with what it owns", account.binding()));
@@ -131,7 +131,7 @@ impl Parts {
     fn told(&self, namespace: &str, name: &ClusterName) -> Vec<String> {
         let secret = self.secret.as_ref().map(|_| format!("  on the hub: Secret {namespace}/{name}"));
         let agent = self.agent.as_ref().map(|agent| {
-            format!("  on the hub: the agent's ServiceAccount {}, with its token and its right", agent.path())
+            format!("  on the hub: the agent's ServiceAccount {}, with its token and permission", agent.path())
         });
         let on_member = self.account.as_ref().map_or_else(|| "nothing".to_owned(), told);
         let lines = [Some("This removes".to_owned()), secret, agent, Some(format!("  on the member: {on_member}"))];
@@ -152,8 +152,8 @@ async fn agent_left(session: &Session, name: &ClusterName) -> Result<Option<Acco
 fn told(account: &Account) -> String {
     let Account { namespace, .. } = account;
     format!(
-        "ServiceAccount {} with its tokens, ClusterRoleBinding {} with its own ClusterRole, and the Namespace {namespace} \
-         if `join` made it and nothing else is in it",
+        "ServiceAccount {} with its tokens, ClusterRoleBinding {} with its own ClusterRole, and the Namespace \
+         {namespace} if `join` created it and nothing else is in it",
         account.path(),
         account.binding()
     )
@@ -163,8 +163,9 @@ fn confirm(name: &ClusterName) -> Result<()> {
     match output::ask("Remove them? [y/N]").as_deref() {
         Some("y" | "Y" | "yes") => Ok(()),
         Some(_) => Err(Trouble::failed("nothing was removed", "")),
-        None => {
-            Err(Trouble::usage("nobody is there to be asked", format!("say so: kubectl clusters detach {name} --yes")))
-        }
+        None => Err(Trouble::usage(
+            "detach needs confirmation, and standard input is not a terminal",
+            format!("confirm with --yes: kubectl clusters detach {name} --yes"),
+        )),
     }
 }

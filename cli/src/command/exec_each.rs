@@ -30,11 +30,10 @@ const LONGEST: usize = 4 << 20;
 /// What is kept of all of it, until it is its cluster's turn to be shown.
 const MOST: usize = 512 << 20;
 
-/// Run a command for each of many clusters.
+/// Run a command once per cluster.
 ///
-/// Runs a command with KUBECONFIG leading to the cluster, through the hub as you, and CLUSTER
-/// holding its name; 16 at a time. It reads nothing from standard input. What it prints is shown by
-/// cluster.
+/// Runs a command with a KUBECONFIG for the cluster, through the hub as you, and with the cluster's
+/// name in CLUSTER; 16 at a time. Standard input is empty. Output is grouped by cluster.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -46,10 +45,10 @@ pub struct ExecEach {
     clusters: Option<String>,
     #[command(flatten)]
     selection: Selection,
-    /// Put the cluster's name before each line, in place of a heading
+    /// Put the cluster's name before each line, instead of a heading
     #[arg(long)]
     prefix: bool,
-    /// For one cluster
+    /// Timeout per cluster
     #[arg(long, value_name = "TIME", default_value = "1m", value_parser = span::parse)]
     timeout: Duration,
     /// The command and its arguments
@@ -162,7 +161,7 @@ async fn kept(pipe: Option<impl AsyncRead + Unpin>) -> io::Result<Vec<u8>> {
     let mut kept = Vec::new();
     (&mut pipe).take(LONGEST as u64).read_to_end(&mut kept).await?;
     if kept.len() == LONGEST && tokio::io::copy(&mut pipe, &mut tokio::io::sink()).await? > 0 {
-        kept.extend_from_slice(b"\n[more was printed than is kept]\n");
+        kept.extend_from_slice(b"\n[output truncated]\n");
     }
     Ok(kept)
 }

@@ -29,10 +29,10 @@ const MOST: usize = 512 << 20;
 /// Reason of the failure of a cluster that has no such resource.
 const UNHEARD_OF: &str = "NoSuchResource";
 
-/// Objects of many clusters in one table.
+/// Show objects of many clusters in one table.
 ///
-/// The resource is looked up on the hub, and in each cluster that does not have it by that path.
-/// `-l` chooses clusters, in place of `--all`; objects are chosen by `--where`.
+/// Looks the resource up on the hub, and in each cluster that does not have it there. `-l` selects
+/// clusters, instead of `--all`; `--where` selects objects.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -75,7 +75,10 @@ enum Found {
 impl Get {
     pub async fn run(&self, session: &Session) -> Result<ExitCode> {
         let wanted = Wanted::parse(&self.resource).ok_or_else(|| {
-            Trouble::usage(format!("{:?} is no resource", self.resource), "write it as for kubectl: pods, or pods/NAME")
+            Trouble::usage(
+                format!("{:?} is not a resource", self.resource),
+                "write it as for kubectl: pods, or pods/NAME",
+            )
         })?;
         let clusters = self.selection.resolve(session, self.clusters.as_deref()).await?;
         // No cluster speaks for another: it could lead all others' requests elsewhere. A hub that
@@ -94,7 +97,7 @@ impl Get {
         drop(line);
         if outcomes.iter().all(|outcome| outcome.result.as_ref().is_err_and(is_unheard_of)) {
             let remedy = "see `kubectl api-resources` for their names";
-            return Err(Trouble::failed("no cluster knows this resource", remedy));
+            return Err(Trouble::failed("no cluster has this resource", remedy));
         }
         self.show(outcomes)
     }
@@ -225,7 +228,7 @@ async fn discover(client: &Client, wanted: &Wanted) -> std::result::Result<Optio
         let body = session::get(client, path, resource::ACCEPT).await?;
         let groups: Option<Groups> = serde_json::from_slice(&body).ok();
         groups.filter(Groups::is_complete).ok_or_else(|| {
-            Failure::own("its API server is too old to tell all its resources at once (it needs Kubernetes 1.27)")
+            Failure::own("its API server is too old to list all its resources at once (it needs Kubernetes 1.27)")
         })
     };
     let (core, others) = tokio::try_join!(document("/api"), document("/apis"))?;

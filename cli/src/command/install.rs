@@ -17,11 +17,11 @@ use crate::session::{LOOK_AGAIN, Options, Session};
 use crate::trouble::{Result, Trouble};
 use crate::{charts, findings, helm, output, span};
 
-/// Install the gateway on the hub, by helm.
+/// Install the gateway on the hub, with helm.
 ///
-/// Runs helm with the gateway's chart for the hub of your context. Without helm, `--print` on a
-/// machine that has it makes manifests for `kubectl apply`. Run it again to upgrade: values of
-/// earlier runs stay, unless you set them anew.
+/// Runs helm with the gateway's chart on the hub of your context. Without helm, run it with
+/// `--print` on a machine that has helm, and `kubectl apply` the manifests. Run it again to
+/// upgrade: values of earlier runs stay unless you set them again.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -30,8 +30,8 @@ Examples:
   kubectl clusters install --set replicas=3                    # again: the image stays
   kubectl clusters install --chart ./charts/cluster-gateway    # another chart than this program's")]
 pub struct Install {
-    /// The chart cluster-gateway: a directory, or an address that helm knows [default: the one of
-    /// this program's version]
+    /// The chart cluster-gateway: a directory, or an address for helm [default: the chart of this
+    /// program's version]
     #[arg(long, value_name = "CHART")]
     chart: Option<String>,
     /// Name of the release
@@ -49,10 +49,10 @@ pub struct Install {
     /// Forget the values of earlier runs
     #[arg(long, conflicts_with = "print")]
     reset_values: bool,
-    /// For the gateway's pods to be ready, and then for the hub to reach them
+    /// Timeout for the gateway's pods to be ready, and again for the hub to reach them
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = span::parse)]
     wait: Duration,
-    /// Print the manifests in place of installing them
+    /// Print the manifests instead of installing them
     #[arg(long)]
     print: bool,
     #[command(flatten)]
@@ -85,8 +85,8 @@ impl Install {
         let (release, namespace) = (&self.release, &self.namespace);
         let wait = span::rough(i64::try_from(self.wait.as_secs()).unwrap_or(i64::MAX));
         format!(
-            "Installing the chart {chart} as {release} into the namespace {namespace} of the context {context}; its pods \
-             have {wait} to be ready"
+            "Installing the chart {chart} as {release} into the namespace {namespace} of the context {context}; \
+             waiting up to {wait} for its pods"
         )
     }
 
@@ -102,8 +102,8 @@ impl Install {
         output::print(&format!("---\n{}{text}", output::to_yaml(&namespace)?))?;
         if text.contains("tls.key") {
             output::say(
-                "warning: these manifests hold private keys, made anew in each rendering: keep them secret, and apply \
-                 this one. With certificates of your own (--set tls.existingSecret=…) there are none.",
+                "warning: these manifests hold private keys, new in each rendering: keep them secret, and apply this \
+                 rendering. With your own certificates (--set tls.existingSecret=…) there are none.",
             );
         }
         Ok(ExitCode::SUCCESS)
@@ -148,7 +148,7 @@ async fn available(session: &Session, span: Duration) -> Result<()> {
             return Ok(());
         }
         if Instant::now() + LOOK_AGAIN > end {
-            return Err(Trouble::failed(found.what, found.remedy).when("installed, but of no use yet"));
+            return Err(Trouble::failed(found.what, found.remedy).when("installed, but not working yet"));
         }
         sleep(LOOK_AGAIN).await;
     }

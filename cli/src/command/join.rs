@@ -28,9 +28,9 @@ use crate::{labels, output, selection, span};
 
 /// Register a member.
 ///
-/// Makes a ServiceAccount on the member, with the rights you choose, and registers its token on the
-/// hub. Says done when the member has answered through the gateway. Run it again after a failure:
-/// it completes what is there.
+/// Creates a ServiceAccount on the member, with the rights that you choose, and registers its token
+/// on the hub. Succeeds when the member has answered through the gateway. Run it again after a
+/// failure to complete the rest.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -43,29 +43,30 @@ pub struct Join {
     name: String,
     #[command(flatten)]
     member: member::Options,
-    /// What the hub may do on the member: view, edit, admin, cluster-admin, or a file with rules
+    /// Rights of the gateway's callers on the member: view, edit, admin, cluster-admin, or a file
+    /// with rules
     #[arg(long, value_name = "ROLE|FILE")]
     rights: Option<String>,
-    /// URL of the member's API server for the gateway [default: the one in your kubeconfig]; an
-    /// agent dials what pods there dial
+    /// URL at which the gateway reaches the member's API server [default: the one in your
+    /// kubeconfig]; an agent dials the address that pods there use
     #[arg(long, value_name = "URL", conflicts_with = "tunnel")]
     endpoint: Option<String>,
-    /// Let the gateway not verify the member's certificate
+    /// Do not let the gateway verify the member's certificate
     #[arg(long, conflicts_with = "tunnel")]
     insecure_skip_tls_verify: bool,
     /// Namespace of the ServiceAccount on the member
     #[arg(long, value_name = "NAMESPACE", default_value = "cluster-gateway")]
     account_namespace: String,
-    /// Register your own credential for the member in place of a ServiceAccount's
+    /// Register your own credential for the member instead of a ServiceAccount's
     #[arg(long, conflicts_with_all = ["rights", "account_namespace", "tunnel"])]
     use_own_credential: bool,
     /// Label of the cluster, for selectors; may be given more than once
     #[arg(short = 'l', long = "label", value_name = "KEY=VALUE", value_parser = labels::parse)]
     labels: Vec<(String, String)>,
-    /// The name users know the cluster by
+    /// Display name of the cluster
     #[arg(long, value_name = "TEXT")]
     alias: Option<String>,
-    /// For the member to answer through the gateway [default: 30s, 3m with --tunnel]
+    /// Timeout for the member to answer through the gateway [default: 30s, 3m with --tunnel]
     #[arg(long, value_name = "TIME", value_parser = span::parse)]
     wait: Option<Duration>,
     #[command(flatten)]
@@ -156,7 +157,7 @@ impl Join {
             output::done(&joined)?;
         }
         if self.use_own_credential {
-            output::say("warning: everybody with the right to this cluster on the hub now acts as you on the member");
+            output::say("warning: everyone with the right to this cluster on the hub now acts as you on the member");
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -166,13 +167,15 @@ impl Join {
         let missing = || {
             Trouble::usage(
                 "--rights is missing",
-                format!("say what the hub may do on the member: {choices}, or a file with a ClusterRole"),
+                format!(
+                    "give the rights of the gateway's callers on the member: {choices}, or a file with a ClusterRole"
+                ),
             )
         };
         match &self.rights {
             Some(text) => Rights::read(text),
             None => Rights::read(
-                &output::ask(&format!("What may the hub do on the member ({choices}, or a file)?"))
+                &output::ask(&format!("Rights of the gateway's callers on the member ({choices}, or a file)?"))
                     .filter(|text| !text.is_empty())
                     .ok_or_else(missing)?,
             ),
@@ -209,7 +212,7 @@ pub async fn refuse_taken(session: &Session, name: &ClusterName, existing: Optio
         Standing::Unsaid => match Member::through(session, name).await?.uid().await {
             Ok(known) if known == uid => return Ok(()),
             Ok(_) => existing.map(another).unwrap_or_default(),
-            Err(_) => "a cluster is registered by this name, and does not answer which it is".to_owned(),
+            Err(_) => "a cluster is registered under this name, and does not reveal its identity".to_owned(),
         },
     };
     let remedy = format!("choose another name, or `kubectl clusters detach {name}` first");

@@ -20,8 +20,8 @@ use crate::{contexts, output};
 /// Contexts for clusters, through the hub.
 ///
 /// Prints a kubeconfig with a context for each cluster, which goes through the hub as the user of
-/// your hub's context, or straight to the member. It names that user and holds no credential: use
-/// it beside your own, or merge it into your own.
+/// your hub's context, or directly to the member. It names that user and holds no credential: use
+/// it beside your own kubeconfig, or merge it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -35,18 +35,18 @@ pub struct Contexts {
     clusters: Option<String>,
     #[command(flatten)]
     selection: Selection,
-    /// Before the cluster's name in that of its context
+    /// Prefix of context names
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     prefix: String,
     #[command(flatten)]
     direct: Direct,
-    /// Write to a file in place of standard output
+    /// Write to a file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Add to the kubeconfig that the hub's context is from
+    /// Merge into the kubeconfig of the hub's context
     #[arg(long, conflicts_with = "output")]
     merge: bool,
-    /// Go before contexts of the same name that lead elsewhere; write over a file with users
+    /// Overwrite contexts of the same name, and files that hold users
     #[arg(long)]
     force: bool,
 }
@@ -73,7 +73,7 @@ impl Contexts {
             write(file, &text(&made)?)?;
             let file = file.display();
             let count = output::count(count, "context");
-            output::say(&format!("{count} in {file}: put it before your own file in KUBECONFIG"));
+            output::say(&format!("{count} in {file}: put this file before your own in KUBECONFIG"));
         } else {
             output::print(&text(&made)?)?;
         }
@@ -94,7 +94,7 @@ impl Contexts {
         match contexts::shadowed(known, made).filter(|_| !self.force) {
             Some(name) => Err(Trouble::usage(
                 format!("the kubeconfig already has another {name:?}"),
-                "choose other names with --prefix, or put these before it with --force",
+                "choose other names with --prefix, or overwrite it with --force",
             )),
             None => Ok(()),
         }
@@ -106,8 +106,8 @@ impl Contexts {
             return Ok(());
         }
         Err(Trouble::usage(
-            format!("{} is there already, and holds users", file.display()),
-            "choose another file, add to it with --kubeconfig and --merge, or write over it with --force",
+            format!("{} exists, and holds users", file.display()),
+            "choose another file, add to it with --kubeconfig and --merge, or overwrite it with --force",
         ))
     }
 }

@@ -12,7 +12,7 @@ use crate::{labels, output, selection};
 
 /// Set or remove labels of a cluster.
 ///
-/// Sets labels of a cluster, for selectors, or removes them.
+/// Sets or removes labels of a cluster, for selectors.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -26,9 +26,9 @@ pub struct Label {
     labels: Vec<String>,
 }
 
-/// Set the name users know a cluster by.
+/// Set or remove the display name of a cluster.
 ///
-/// Sets the name users know a cluster by, or removes it.
+/// Sets or removes the display name of a cluster.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -39,7 +39,7 @@ pub struct Alias {
     name: String,
     #[arg(required_unless_present = "remove", value_name = "TEXT")]
     text: Option<String>,
-    /// Take it away
+    /// Remove the alias
     #[arg(long, conflicts_with = "text")]
     remove: bool,
 }

@@ -18,10 +18,10 @@ use crate::session::Session;
 use crate::span;
 use crate::trouble::{Result, Trouble};
 
-/// The clusters: whether they answer, what they are, when their credentials end.
+/// List the clusters, with status, version and the expiry of their credentials.
 ///
-/// Each cluster is asked for its version, through the gateway. AGENTS, EXPIRES and ALIAS need the
-/// right to list the clusters' Secrets, and are - without it.
+/// Asks each cluster for its version, through the gateway. AGENTS, EXPIRES and ALIAS need the right
+/// to list the clusters' Secrets, and are - without it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -35,13 +35,13 @@ pub struct List {
     selector: String,
     #[arg(short, long, value_name = "FORMAT")]
     output: Option<Format>,
-    /// Go on, and show the rows that change
+    /// Keep polling, and show the rows that change
     #[arg(short, long)]
     watch: bool,
-    /// Between two looks
+    /// Polling interval
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = span::parse, requires = "watch")]
     interval: Duration,
-    /// Ask the hub only, and no cluster
+    /// Ask only the hub, no cluster
     #[arg(long)]
     no_probe: bool,
 }
@@ -51,7 +51,7 @@ pub struct List {
 impl List {
     pub async fn run(&self, session: &Session) -> Result<ExitCode> {
         if self.watch && self.output.is_some_and(|format| format != Format::Wide) {
-            return Err(Trouble::usage("-w shows tables only", "leave out -o, or give -o wide"));
+            return Err(Trouble::usage("-w shows tables only", "omit -o, or give -o wide"));
         }
         let mut rows = self.rows(session).await?;
         self.show(&rows)?;

@@ -9,9 +9,9 @@ use crate::trouble::{self, Exit, Result, is_without_gateway};
 use crate::walk::{End, Step, walk};
 use crate::{output, selection, span, text_table};
 
-/// Each hop to a cluster, with times, and the one that fails.
+/// Check each hop to a cluster, with times, and name the one that fails.
 ///
-/// Asks the hub, the gateway and the member in turn, and says where the way ends. Times are of
+/// Asks the hub, the gateway and the member in turn, and names the hop that fails. Times are of
 /// whole requests from here: each includes the hops before it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  kubectl clusters probe berlin")]
@@ -32,7 +32,7 @@ impl Probe {
             output::print(&format!("cluster {name} answers\n"))?;
             return Ok(ExitCode::SUCCESS);
         };
-        output::say(&format!("error: the way to {name} ends at the {}: {}", hop.name(), trouble::cause(&failure)));
+        output::say(&format!("error: the path to {name} fails at the {}: {}", hop.name(), trouble::cause(&failure)));
         output::say(&format!("remedy: {}", hops::remedy(hop, &failure, name.as_str())));
         let unasked = hop == Hop::Hub || is_without_gateway(&failure);
         Ok(ExitCode::from(if unasked { Exit::Hub } else { Exit::Failed } as u8))
@@ -41,8 +41,7 @@ impl Probe {
 
 fn show(steps: &[Step], end: Option<&End>) {
     let coloured = output::is_coloured();
-    let failed =
-        end.map(|end| Step { mark: Mark::Bad, hop: end.hop, took: None, told: "the way ends here".to_owned() });
+    let failed = end.map(|end| Step { mark: Mark::Bad, hop: end.hop, took: None, told: "fails here".to_owned() });
     let rows: Vec<_> = steps
         .iter()
         .chain(&failed)

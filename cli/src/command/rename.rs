@@ -19,9 +19,9 @@ const LIMIT: Duration = Duration::from_secs(30);
 
 /// Register a cluster by another name.
 ///
-/// Registers the cluster by its new name, and takes the old one away when the cluster has answered
-/// by the new one. Roles that name the old one have to follow: the names of clusters in
-/// `resourceNames`. The ServiceAccount on the member stays.
+/// Registers the cluster under its new name, and removes the old name when the cluster has answered
+/// under the new one. Update the roles that name the old cluster in `resourceNames`. The
+/// ServiceAccount on the member stays.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  kubectl clusters rename berlin berlin-1")]
 pub struct Rename {
@@ -68,8 +68,8 @@ impl Rename {
             trouble.when(format!("{new} is registered, but does not answer")).remedied(remedy)
         })?;
         registrations.delete_unchanged(&secret).await.map_err(|trouble| {
-            let remedy = "see whether a rotate runs, and run the same command again";
-            trouble.when(format!("{old} was changed meanwhile, and stays beside {new}")).remedied(remedy)
+            let remedy = "check whether a rotate runs, and run the same command again";
+            trouble.when(format!("{old} changed meanwhile, and stays beside {new}")).remedied(remedy)
         })?;
         output::say(&format!("Roles that name {old} in resourceNames of clustergateways/proxy must name {new}."));
         output::print(&format!("cluster {old} is now {new}\n"))?;

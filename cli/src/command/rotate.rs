@@ -28,12 +28,12 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// Answers seen before and after the old tokens end: each may come by another replica.
 const ANSWERS: usize = 4;
 
-/// Give a cluster a new token, and end the old one.
+/// Give a cluster a new token, and revoke the old one.
 ///
-/// Makes a new token of the cluster's ServiceAccount, registers it, and ends the old ones when the
-/// new one was seen to work. No request fails for it. On the member it acts by your context for it,
-/// or else as the registered credential, which after `join --rights view` may not do this. Agents
-/// that `join --tunnel` made get a new token too: their pods are replaced, one after the other.
+/// Creates a new token of the cluster's ServiceAccount, registers it, and revokes the old ones once
+/// the new one works. No request fails. On the member it uses your context for it, or else the
+/// registered credential, which lacks the rights after `join --rights view`. Agents that
+/// `join --tunnel` created also get a new token: their pods are replaced one after the other.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -45,7 +45,7 @@ pub struct Rotate {
     name: String,
     #[command(flatten)]
     member: Acting,
-    /// For all replicas of the gateway to have the new token before the old ones end
+    /// Time for all replicas of the gateway to get the new token before the old ones are revoked
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = span::parse)]
     grace: Duration,
 }
@@ -59,8 +59,8 @@ impl Rotate {
         let before = registrations.get(&name).await?;
         let Some(account) = account(&before) else {
             return Err(Trouble::usage(
-                format!("{name} was not registered by `join` with a ServiceAccount of its own"),
-                format!("`kubectl clusters join {name} --rights …` gives it one, whose token can be rotated"),
+                format!("`join` did not register {name} with a ServiceAccount"),
+                format!("`kubectl clusters join {name} --rights …` creates one, whose token can be rotated"),
             ));
         };
         // Before anything is made, on either side: what the Secret says may be somebody's trick.
@@ -90,11 +90,11 @@ impl Rotate {
         for secret in &old {
             let secret = secret.name_any();
             member.revoke(&account, &secret).await?;
-            output::say(&format!("Secret {}/{secret}: removed, its token is void", account.namespace));
+            output::say(&format!("Secret {}/{secret}: removed, its token is revoked", account.namespace));
         }
         works(session, &name, &account, &version).await.map_err(|trouble| {
-            trouble.when("the old tokens are void, and the cluster does not answer").remedied(format!(
-                "`kubectl clusters probe {name}` tells where; `kubectl clusters join {name}` makes what is missing"
+            trouble.when("the old tokens are revoked, and the cluster does not answer").remedied(format!(
+                "`kubectl clusters probe {name}` names the hop; `kubectl clusters join {name}` creates what is missing"
             ))
         })?;
         let of_agents = match agent {
@@ -133,8 +133,10 @@ async fn withdrawn(member: &Member, account: &Account, secret: &str, trouble: Tr
     };
     let trouble = trouble.when(format!("the new token could not be registered, nothing was revoked{left}"));
     if trouble.what.contains("has been modified") {
-        return trouble
-            .remedied("somebody else changes the cluster's Secret: see whether another rotate runs, then again");
+        return trouble.remedied(
+            "another process changed the cluster's Secret: check whether another rotate runs, and run the \
+                       same command again",
+        );
     }
     trouble
 }
@@ -145,8 +147,8 @@ fn refuse_overtaken(registered: Option<&ByteString>, new: &str, name: &ClusterNa
         return Ok(());
     }
     Err(Trouble::failed(
-        format!("somebody else registered another token of {name} meanwhile: nothing was revoked"),
-        format!("run `kubectl clusters rotate {name}` again when no other runs: it ends what is left over"),
+        format!("another process registered another token of {name} meanwhile: nothing was revoked"),
+        format!("run `kubectl clusters rotate {name}` again when no other runs: it revokes what is left over"),
     ))
 }
 

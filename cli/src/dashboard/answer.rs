@@ -75,7 +75,7 @@ async fn at(dashboard: &Arc<Dashboard>, path: &str, query: &str) -> Response<Bod
 }
 
 fn of_cluster(dashboard: &Arc<Dashboard>, path: &str) -> Response<Body> {
-    let nothing = || text(StatusCode::NOT_FOUND, "There is no such page.");
+    let nothing = || text(StatusCode::NOT_FOUND, "Page not found.");
     let Some(rest) = path.strip_prefix("clusters/") else { return nothing() };
     let (name, is_stream) = match rest.strip_suffix("/events") {
         Some(name) => (name, true),

@@ -57,7 +57,7 @@ impl State {
     pub fn name(self) -> &'static str {
         match self {
             Self::Bad => "Failing",
-            Self::Warning => "Needs a look",
+            Self::Warning => "Needs attention",
             Self::Good => "Ready",
             Self::Unknown => "Not known",
         }

@@ -60,7 +60,7 @@ async fn traffic(session: &Session, cluster: &ClusterName) -> Result<Traffic, Tr
     let asked = session::get(session.hub(), &path, session::JSON);
     let body = session.bounded(asked).await.map_err(|failure| untold(&failure, cluster))?;
     let told = serde_json::from_slice::<ClusterTraffic>(&body);
-    let mistake = |error| Trouble::failed(format!("the gateway's counts cannot be read: {error}"), "");
+    let mistake = |error| Trouble::failed(format!("the gateway's counters cannot be read: {error}"), "");
     told.map(|told| told.status).map_err(mistake)
 }
 
@@ -71,7 +71,7 @@ fn untold(failure: &Failure, cluster: &ClusterName) -> Trouble {
             "ask the hub's administrator for the verb get on clustergateways/traffic.{GROUP}, for {cluster} or for all"
         ),
         Answered(404) | Plain(404) if failure.side != Some(Side::Caller) => {
-            "upgrade the gateway: this one does not count for others".to_owned()
+            "upgrade the gateway: this version does not serve its counters".to_owned()
         }
         _ => trouble::remedy(failure),
     };

@@ -24,7 +24,7 @@ pub type Parts = BTreeMap<&'static str, Html>;
 
 /// The places, in the order of the page, with their headings.
 const PLACES: [(&str, &str); 5] = [
-    ("way", "The way to it"),
+    ("way", "Path to the cluster"),
     ("traffic", "Traffic"),
     ("answers", "Answers"),
     ("facts", "Registration"),
@@ -159,7 +159,7 @@ impl Known<'_> {
             html.raw("</ol>");
             return html;
         };
-        hop(&mut html, State::Bad, end.hop, "", "the way ends here");
+        hop(&mut html, State::Bad, end.hop, "", "fails here");
         for unseen in hops(self.is_tunnelled()).into_iter().filter(|unseen| *unseen > end.hop) {
             hop(&mut html, State::Unknown, unseen, "", "not reached");
         }

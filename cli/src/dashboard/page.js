@@ -160,7 +160,7 @@
     live.className = on ? "on" : "off";
   };
   const ENDED = "ended: run `kubectl clusters dashboard` again, and open the address that it prints";
-  const REFUSED = "not live: too many of these pages are open, or the program that made this one has ended";
+  const REFUSED = "not live: too many pages are open, or the program has ended";
   let events = null, ended = false;
   function close() {
     events?.close();

@@ -46,7 +46,7 @@ async fn once(session: &Session, board: &Board, secrets: &mut Secrets) {
     let mut clusters = match session.fleet.clusters("").await.map_err(Trouble::from) {
         Ok(clusters) => clusters,
         Err(trouble) => {
-            let what = format!("The hub does not tell of its clusters: {}", trouble.what);
+            let what = format!("The hub does not list its clusters: {}", trouble.what);
             board.show(before.clusters.clone(), vec![Notice { what, remedy: trouble.remedy }]);
             return;
         }
@@ -124,7 +124,7 @@ impl Secrets {
         match registered(session, "").await {
             Ok(known) => (self.known, self.notice) = (known, None),
             Err(trouble) => {
-                let what = format!("Agents, aliases and when credentials end are not shown: {}", trouble.what);
+                let what = format!("Agents, aliases and expiry of credentials are not shown: {}", trouble.what);
                 let remedy = match &*trouble.remedy {
                     "" => {
                         "you need `list` of Secrets in the namespace of the clusters: `kubectl clusters list` shows the same"

@@ -148,7 +148,7 @@ impl History {
         sum.failures.dedup_by(|older, newer| {
             let is_same = is_same(older, newer);
             if is_same {
-                newer.untold = newer.untold.saturating_add(older.untold).saturating_add(1);
+                newer.suppressed = newer.suppressed.saturating_add(older.suppressed).saturating_add(1);
             }
             is_same
         });
@@ -159,7 +159,7 @@ impl History {
 
 /// But for when it happened and how long it took.
 fn is_same(one: &RecentFailure, other: &RecentFailure) -> bool {
-    let lasting = |failure: &RecentFailure| RecentFailure { time: 0, took_micros: 0, untold: 0, ..failure.clone() };
+    let lasting = |failure: &RecentFailure| RecentFailure { time: 0, took_micros: 0, suppressed: 0, ..failure.clone() };
     lasting(one) == lasting(other)
 }
 
@@ -277,11 +277,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_same_failure_again_is_told_once() {
-        let failed = |time, code, untold| RecentFailure { time, code, untold, ..RecentFailure::default() };
+        let failed = |time, code, suppressed| RecentFailure { time, code, suppressed, ..RecentFailure::default() };
         let recent_failures = vec![failed(1, 503, 0), failed(2, 502, 0), failed(3, 503, 0), failed(4, 503, 5)];
         let mut history = History::default();
         history.add(Traffic { recent_failures, ..Traffic::default() }, Instant::now(), EACH);
-        let told: Vec<_> = history.sum().unwrap().failures.iter().map(|one| (one.time, one.untold)).collect();
+        let told: Vec<_> = history.sum().unwrap().failures.iter().map(|one| (one.time, one.suppressed)).collect();
         assert_eq!(told, [(4, 6), (2, 0), (1, 0)]);
     }
 

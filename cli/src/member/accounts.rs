@@ -85,14 +85,14 @@ impl Member {
             self.until_gone(&bindings, &name).await?;
         }
         let binding = self.claimed(&bindings, &name, account, account.binding_document(rights)).await?;
-        binding.uid().ok_or_else(|| Trouble::failed("the binding that was made has no uid", ""))
+        binding.uid().ok_or_else(|| Trouble::failed("the created binding has no uid", ""))
     }
 
     async fn until_gone(&self, bindings: &Api<ClusterRoleBinding>, name: &str) -> Result<()> {
         let end = Instant::now() + TOKEN_LIMIT;
         while self.ask(bindings.get_opt(name)).await?.is_some() {
             if Instant::now() > end {
-                let what = format!("the ClusterRoleBinding {name} does not go");
+                let what = format!("the ClusterRoleBinding {name} is not removed");
                 return Err(Trouble::failed(what, "see its finalizers, and run the same command again"));
             }
             sleep(LOOK_AGAIN).await;
@@ -104,7 +104,7 @@ impl Member {
     pub async fn owner(&self, account: &Account) -> Result<String> {
         self.binding(account).await?.and_then(|binding| binding.uid()).ok_or_else(|| {
             let what = format!("member: there is no ClusterRoleBinding {}", account.binding());
-            Trouble::failed(what, format!("`kubectl clusters join {}` makes it again", account.name))
+            Trouble::failed(what, format!("`kubectl clusters join {}` creates it again", account.name))
         })
     }
 
@@ -151,7 +151,7 @@ fn this(binding: &ClusterRoleBinding) -> DeleteParams {
 
 fn foreign_to(what: &str, why: &str) -> Trouble {
     Trouble::usage(
-        format!("member: the {what} is there already, and {why}"),
-        "choose another name or another --account-namespace, or delete it there if nobody needs it",
+        format!("member: the {what} exists, and {why}"),
+        "choose another name or another --account-namespace, or delete it there if it is not needed",
     )
 }

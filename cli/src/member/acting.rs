@@ -20,8 +20,8 @@ const LOOK: Duration = Duration::from_secs(3);
 #[derive(Debug, Clone, Default, clap::Args)]
 #[group(skip)]
 pub struct Acting {
-    /// Context of the member [default: the one called as the cluster, if it leads to the registered
-    /// member; else it acts as the registered credential]
+    /// Context of the member [default: the context with the cluster's name, if it leads to the
+    /// registered member, else the registered credential]
     #[arg(long, value_name = "NAME")]
     member_context: Option<String>,
     /// Kubeconfig of the member [default: that of the hub]
@@ -39,7 +39,7 @@ impl Acting {
         }
         match called_so(session, cluster, uid).await {
             Some(member) => {
-                output::say(&format!("Acting on the member by your context {cluster}"));
+                output::say(&format!("Using your context {cluster} for the member"));
                 Ok(member)
             }
             None => Member::through(session, cluster).await,

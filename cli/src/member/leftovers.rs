@@ -47,7 +47,7 @@ impl Member {
                 return self.apply(&namespaces, &account.namespace, &document).await.map(|_| None);
             }
             Ok(Some(other)) => format!("it holds {other}"),
-            Err(trouble) => format!("what it holds could not be listed: {}", trouble.what),
+            Err(trouble) => format!("cannot list its objects: {}", trouble.what),
         };
         Ok(Some(format!("Namespace {} on the member: stays, {other}", account.namespace)))
     }

@@ -49,8 +49,8 @@ impl Member {
             if !trouble.what.contains("404") {
                 return trouble;
             }
-            let what = format!("member: it has no {} of {}", kind.kind, kind.api_version());
-            Trouble::failed(what, "choose another chart, or its values, so that the member knows all its kinds")
+            let what = format!("member: it has no {} in {}", kind.kind, kind.api_version());
+            Trouble::failed(what, "choose another chart or other values, so that the member supports all its kinds")
         })?;
         let namespace = text(&document["metadata"]["namespace"]);
         Ok(match capabilities.scope {
@@ -68,8 +68,8 @@ fn foreign(document: &Value, name: &str) -> Trouble {
     let (kind, namespace) = (text(&document["kind"]), text(&document["metadata"]["namespace"]));
     let place = if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") };
     Trouble::usage(
-        format!("member: the {kind} {place} is there already, and was not made for this cluster of this hub"),
-        "choose another --account-namespace for this cluster's agents, or remove what is there (`helm uninstall`, \
-         `kubectl clusters detach` of the other cluster)",
+        format!("member: the {kind} {place} exists, and was not created for this cluster of this hub"),
+        "choose another --account-namespace for this cluster's agents, or remove it (`helm uninstall`, `kubectl \
+         clusters detach` of the other cluster)",
     )
 }

@@ -31,7 +31,7 @@ impl Member {
         let mut document = account.token_document(owner);
         self.claim(account).put_on(&mut document);
         let document: Secret = serde_json::from_value(document)
-            .map_err(|error| Trouble::failed(format!("cannot make a Secret: {error}"), ""))?;
+            .map_err(|error| Trouble::failed(format!("cannot create a Secret: {error}"), ""))?;
         let made = self.ask(secrets.create(&PostParams::default(), &document)).await?;
         self.filled(account, made.name_any()).await
     }
@@ -67,7 +67,7 @@ impl Member {
             }
             if Instant::now() > end {
                 let what = format!("the member put no token into the Secret {}/{secret}", account.namespace);
-                let remedy = "see that its kube-controller-manager runs, and run the same command again";
+                let remedy = "check that its kube-controller-manager runs, and run the same command again";
                 return Err(Trouble::failed(what, remedy));
             }
             sleep(LOOK_AGAIN).await;

@@ -90,7 +90,7 @@ fn checked(testbed: &Testbed) -> Result<()> {
     let bad = ended(&program, "check", 1)?.stdout;
     ensure!(
         bad.contains("✗ check-dead: Unreachable: ")
-            && bad.contains("remedy: see whether the member answers")
+            && bad.contains("remedy: check whether the member answers")
             && bad.contains("probe check-dead"),
         "{bad}"
     );

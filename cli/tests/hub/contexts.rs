@@ -95,7 +95,7 @@ fn not_shadowed(testbed: &Testbed, program: &Kubectl, own: &Path) -> Result<()> 
     let lock = PathBuf::from(format!("{}.lock", own.display()));
     std::fs::write(&lock, "")?;
     let locked = ended(program, &format!("kubeconfig {CLUSTER} --prefix x/ --merge"), 1)?.stderr;
-    ensure!(locked.contains("somebody else is changing") && locked.contains("remedy: "), "{locked}");
+    ensure!(locked.contains("another process is changing") && locked.contains("remedy: "), "{locked}");
     std::fs::remove_file(&lock)?;
     ended(program, &format!("kubeconfig {CLUSTER} --prefix x/ --merge"), 0)?;
     ensure!(!lock.exists(), "the lock stays");

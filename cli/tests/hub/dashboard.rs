@@ -181,7 +181,7 @@ fn unprivileged(testbed: &Testbed) -> Result<()> {
     let mut events = address.events("events?v=0")?;
     let refused = events.until(LIMIT, |patch| patch["parts"]["notices"].is_string())?;
     let notice = refused["parts"]["notices"].as_str().unwrap_or_default();
-    ensure!(notice.contains("does not tell of its clusters") && notice.contains("clustergateways"), "{notice}");
+    ensure!(notice.contains("does not list its clusters") && notice.contains("clustergateways"), "{notice}");
     ensure!(notice.contains("for that verb on that resource"), "not the right that is lacking: {notice}");
     let hub = testbed.hub.server.kubectl();
     let group = "cluster.core.oam.dev";
@@ -237,10 +237,10 @@ fn mistakes(testbed: &Testbed) -> Result<()> {
     ensure!(page.status == 200, "{page:?}");
     let told = wait::until("the page to tell", LIMIT, || {
         let page = address.get("", &[])?.body;
-        ensure!(page.contains("does not tell of its clusters"), "{page}");
+        ensure!(page.contains("does not list its clusters"), "{page}");
         Ok(page)
     })?;
-    ensure!(told.contains("refused") && told.contains("see that the hub&#39;s address"), "{told}");
+    ensure!(told.contains("refused") && told.contains("check that the hub&#39;s address"), "{told}");
     Ok(())
 }
 

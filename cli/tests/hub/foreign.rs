@@ -135,7 +135,7 @@ fn another_hub(testbed: &Testbed) -> Result<()> {
     // As another hub would have made it.
     joined.admin.ok(&format!("annotate {binding} --overwrite {JOINED_BY}=another-hub/kerava"))?;
     let higher = joined.line().replace("view", "cluster-admin");
-    let foreign = "made for another hub";
+    let foreign = "created for another hub";
     joined.refused(&higher, 2, &["ClusterRoleBinding cluster-gateway:kerava", foreign, "another name"])?;
     joined.refused(&format!("rotate kerava {}", joined.member()), 2, &[foreign])?;
     joined.refused(&format!("detach kerava {} --yes", joined.member()), 2, &[foreign, "--hub-only"])?;
@@ -206,7 +206,7 @@ fn not_overwritten(testbed: &Testbed) -> Result<()> {
         ("create deployment tunnel-agent --image=own --replicas=0", "Deployment"),
     ] {
         admin.ok(&format!("{create} -n cli-forssa"))?;
-        let what = format!("the {kind} cli-forssa/tunnel-agent is there already");
+        let what = format!("the {kind} cli-forssa/tunnel-agent exists");
         joined.refused(&tunnel, 2, &[&what, "--account-namespace"])?;
         nothing_made()?;
         admin.ok(&format!("delete {kind} tunnel-agent -n cli-forssa"))?;
@@ -216,7 +216,7 @@ fn not_overwritten(testbed: &Testbed) -> Result<()> {
     let rules = testbed.launcher().file("cli-forssa.yaml");
     std::fs::write(&rules, "kind: ClusterRole\nrules:\n- {apiGroups: [''], resources: [secrets], verbs: [list]}\n")?;
     let line = joined.line().replace("view", &rules.to_string_lossy());
-    joined.refused(&line, 2, &["ClusterRole cluster-gateway:forssa is there already"])?;
+    joined.refused(&line, 2, &["ClusterRole cluster-gateway:forssa exists"])?;
     nothing_made()?;
     let role = admin.ok("get clusterrole cluster-gateway:forssa -o jsonpath={.rules[0].resources[0]}")?;
     ensure!(role == "pods", "{role}");
@@ -253,7 +253,7 @@ fn insecure(testbed: &Testbed) -> Result<()> {
     ensure!(!joined.admin.ok("get clusterrolebindings -o name")?.contains("imatra"), "something was made");
     ended(&joined.program, &format!("{line} --insecure-skip-tls-verify"), 0)?;
     let checked = ended(&joined.program, "check imatra", 1)?.stdout;
-    ensure!(checked.contains("✗ imatra: nobody verifies its certificate"), "{checked}");
+    ensure!(checked.contains("✗ imatra: its certificate is not verified"), "{checked}");
     joined.detached()
 }
 

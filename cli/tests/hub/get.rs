@@ -38,14 +38,14 @@ fn many(testbed: &Testbed) -> Result<()> {
     ensure!(some.stdout.contains("NAMESPACE") && some.stdout.lines().count() == 3, "{some:?}");
     ensure!(
         some.stderr.contains("error: cluster get-dead is unreachable: ")
-            && some.stderr.contains("remedy: see whether the member"),
+            && some.stderr.contains("remedy: check whether the member"),
         "{some:?}"
     );
     let named: Value =
         serde_json::from_str(&ended(&program, &format!("get pods/web {CLUSTER} -n cli-get -o json"), 0)?.stdout)?;
     ensure!(named["clusters"][0]["items"][0]["metadata"]["name"] == "web", "{named}");
     let unknown = ended(&program, &format!("get widgets {both}"), 1)?.stderr;
-    ensure!(unknown.contains("no cluster knows this resource"), "{unknown}");
+    ensure!(unknown.contains("no cluster has this resource"), "{unknown}");
     let none = ended(&program, "get pods", 2)?.stderr;
     ensure!(none.contains("--all"), "{none}");
     let absent = ended(&program, &format!("get pods/gone {CLUSTER} -n cli-get"), 1)?.stderr;

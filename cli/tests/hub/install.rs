@@ -93,7 +93,7 @@ fn interrupted(testbed: &Testbed) -> Result<()> {
     wait::until_true("helm's release", LIMIT, || Ok(status()?.contains("pending-install")))?;
     running.signal("INT");
     running.text_with("error: helm: it was interrupted");
-    running.text_with("interrupted: what was made stays");
+    running.text_with("interrupted: what was created stays");
     ensure!(running.ended().code() == Some(130), "the code of shells for Ctrl-C");
     ensure!(status()? == "failed", "helm was killed half-way: {}", status()?);
     // With the first run's value, and without a lock in its way.
@@ -113,7 +113,7 @@ fn by_helm(testbed: &Testbed) -> Result<()> {
     screens.compare("install    # no helm here", &lost)?;
     let helm = provide(Tool::Helm)?;
     let wrong = ended(&program, &format!("install --print --chart /no/chart --helm {}", helm.display()), 1)?.stderr;
-    ensure!(wrong.contains("/no/chart") && wrong.contains("remedy: see that --chart"), "{wrong}");
+    ensure!(wrong.contains("/no/chart") && wrong.contains("remedy: check that --chart"), "{wrong}");
     let told = telling(testbed, "cli-helm", "echo \"$@\"")?;
     let (kubeconfig, context) =
         (program.kubeconfig.display(), testbed.hub.server.kubectl().args(["config", "current-context"]).run()?.stdout);

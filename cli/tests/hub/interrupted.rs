@@ -52,7 +52,7 @@ impl<'a> Joined<'a> {
     /// As a person does it who has seen enough.
     fn interrupt(mut running: LoggedProcess) -> Result<()> {
         running.signal("INT");
-        let told = running.text_with("interrupted: what was made stays");
+        let told = running.text_with("interrupted: what was created stays");
         ensure!(told.contains("run the same command again"), "{told}");
         ensure!(running.ended().code() == Some(130), "the code of shells for Ctrl-C");
         Ok(())

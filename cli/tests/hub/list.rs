@@ -126,7 +126,7 @@ fn unreachable(testbed: &Testbed) -> Result<()> {
     };
     let dead = dead.write(testbed.launcher().file("cli-dead.kubeconfig"))?;
     let told = ended(&clusters_as(testbed, &dead), "list", 3)?.stderr;
-    ensure!(told.contains("refused") && told.contains("remedy: see that the hub's address"), "{told}");
+    ensure!(told.contains("refused") && told.contains("remedy: check that the hub's address"), "{told}");
     let stranger = hub_user(testbed, "stranger", "no-such-token")?;
     let told = ended(&clusters_as(testbed, &stranger), "list", 3)?.stderr;
     ensure!(told.contains("renew the credential"), "{told}");
@@ -146,7 +146,7 @@ fn without_gateway(testbed: &Testbed) -> Result<()> {
     }
     // Of a cluster that is named nothing is known.
     let named = ended(&program, "get pods bodo", 1)?.stderr;
-    ensure!(named.contains("remedy: see whether this hub has a gateway"), "{named}");
+    ensure!(named.contains("remedy: check whether this hub has a gateway"), "{named}");
     let checked = ended(&program, "check", 1)?.stdout;
     ensure!(checked.contains("✗ there is no APIService") && checked.contains("--set image.repository="), "{checked}");
     Ok(())

@@ -111,7 +111,7 @@ fn wrong_words(testbed: &Testbed) -> Result<()> {
     let member = testbed.member.server.kubectl();
     member.ok("create serviceaccount vaasa -n default")?;
     let foreign = line.replace("cli-vaasa", "default");
-    let told = ["ServiceAccount default/vaasa is there already", "--account-namespace"];
+    let told = ["ServiceAccount default/vaasa exists", "--account-namespace"];
     joining.fails(program, &foreign, 2, &told)?;
     member.ok("delete serviceaccount vaasa -n default")?;
     ended(program, &foreign, 0)?;
@@ -142,13 +142,13 @@ fn no_rights(testbed: &Testbed) -> Result<()> {
     let to_see = "--verb=get --resource=namespaces --resource-name=kube-system";
     grant("cli-reader", "get,list")?;
     wait::until("the right to read", LIMIT, || {
-        joining.fails(&program, &line, 3, &["cannot tell this hub from others", "the namespace kube-system"])
+        joining.fails(&program, &line, 3, &["cannot identify this hub", "the namespace kube-system"])
     })?;
     hub.ok(&format!("create clusterrole cli-identifies {to_see}"))?;
     let subject = "--clusterrole=cli-identifies --serviceaccount=default:cli-nobody-yet";
     hub.ok(&format!("create clusterrolebinding cli-identifies {subject}"))?;
     wait::until("the right to know the hub", LIMIT, || {
-        joining.fails(&program, &line, 3, &["forbidden to you", &remedy("create")])
+        joining.fails(&program, &line, 3, &["you may not", &remedy("create")])
     })?;
     // With the rights that were missing.
     grant("cli-writer", "create")?;
@@ -189,7 +189,7 @@ fn interrupted(testbed: &Testbed) -> Result<()> {
     let admin = joining.admin();
     let nobody = format!("https://127.0.0.1:{}", ports::free()?);
     // After the first thing it made, and while it waits for the member to answer.
-    for last in ["on the member: made", "on the hub: registered"] {
+    for last in ["on the member: created", "on the hub: registered"] {
         let line = format!("{} --wait 1m --endpoint {nobody}", joining.line_anyhow(&admin));
         let mut command = Command::new(&joining.program.binary);
         command.args(line.split(' ')).env("KUBECONFIG", &joining.program.kubeconfig);

@@ -36,7 +36,10 @@ fn asked(testbed: &Testbed) -> Result<()> {
     let (member, joining) = (member(testbed), joining(testbed));
     let joined = at_terminal(&program, &format!("join espoo {joining} --account-namespace cli-espoo"), "view\n")?;
     let told = &joined.stdout;
-    ensure!(joined.status == 0 && told.contains("What may the hub do") && told.contains("espoo joined"), "{joined:?}");
+    ensure!(
+        joined.status == 0 && told.contains("Rights of the gateway's callers") && told.contains("espoo joined"),
+        "{joined:?}"
+    );
     let kept = at_terminal(&program, &format!("detach espoo {member}"), "n\n")?;
     ensure!(kept.status == 1 && kept.stdout.contains("nothing was removed"), "{kept:?}");
     ended(&program, "get pods espoo", 0)?;

@@ -92,7 +92,7 @@ impl Walk<'_> {
     fn join_without_servers(&mut self) -> Result<()> {
         let (command, line) = ("join oslo --tunnel --rights view -l env=prod", self.line());
         let lost = self.shown(command, &line, 1)?.stderr;
-        ensure!(lost.contains("takes no agents") && lost.contains("--server"), "{lost}");
+        ensure!(lost.contains("accepts no agents") && lost.contains("--server"), "{lost}");
         self.join_by_chart(&format!("{command} {line} --wait 1s"))?;
         let line = format!("{line} {} --wait 1s", self.server());
         let unlinked = ended(&self.program, &format!("{command} {line}"), 1)?.stderr;
@@ -213,7 +213,7 @@ impl Walk<'_> {
         self.testbed.launcher().kubectl(&own).ok("config set-credentials member --token=none")?;
         let direct = format!("kubeconfig oslo --direct --user member --kubeconfig {}", own.display());
         let absent = ended(&self.program, &direct, 1)?.stderr;
-        ensure!(absent.contains("oslo is left out") && absent.contains("leave out --direct"), "{absent}");
+        ensure!(absent.contains("oslo is omitted") && absent.contains("omit --direct"), "{absent}");
         self.shown("probe berlin", "", 0)?;
         self.shown("probe oslo", "", 0).map(drop)
     }

@@ -105,10 +105,10 @@ fn templates(texts: &[String], wrong: &mut Vec<String>) -> HashMap<SourceName, T
             continue;
         };
         match (SourceName::from_str(source, false), Template::parse(template)) {
-            (Err(_), _) => wrong.push(format!("{flag}: {source} is no source")),
+            (Err(_), _) => wrong.push(format!("{flag}: {source} is not a source")),
             (_, Err(invalid)) => wrong.push(format!("{flag}: {invalid}")),
             (Ok(SourceName::Karmada | SourceName::Ocm), Ok(template)) if template.has_namespace() => {
-                wrong.push(format!("{flag}: objects of {source} are in no namespace: leave {{namespace}} out"));
+                wrong.push(format!("{flag}: objects of {source} are in no namespace: omit {{namespace}}"));
             }
             (Ok(source), Ok(template)) => {
                 if templates.insert(source, template).is_some() {
@@ -124,7 +124,9 @@ fn providers(file: Option<&Path>, is_enabled: bool, wrong: &mut Vec<String>) -> 
     let flag = "--clusterprofile-import-providers-file";
     let Some(file) = file else {
         if is_enabled {
-            wrong.push(format!("{flag} is required for clusterprofile-import: who issues credentials for profiles"));
+            wrong.push(format!(
+                "{flag} is required for clusterprofile-import: it names the credential plugins for profiles"
+            ));
         }
         return Providers::default();
     };
@@ -140,7 +142,7 @@ fn rules(args: &Args, wrong: &mut Vec<String>) -> Rules {
     for text in args.rules.deny_endpoints.iter().filter(|text| !text.is_empty()) {
         match text.parse() {
             Ok(network) => denied.push(network),
-            Err(_) => wrong.push(format!("--deny-endpoints={text} is no network: write for example 10.0.0.0/8")),
+            Err(_) => wrong.push(format!("--deny-endpoints={text} is not a network: write for example 10.0.0.0/8")),
         }
     }
     let mut own = Vec::new();

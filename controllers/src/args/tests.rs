@@ -36,7 +36,7 @@ fn every_mistake_is_told_at_once_with_its_flag() {
         "--enable is required",
         "--name-template=capi: write",
         "--name-template=capi={cluster}: ",
-        "other is no source",
+        "other is not a source",
         "objects of ocm are in no namespace",
         "--deny-endpoints=10.0.0.0/40",
         "--gateway-url: ",

@@ -94,7 +94,7 @@ async fn tell(presence: &watch::Sender<Presence>, client: Client, name: &str) {
                 presence.send_replace(Presence::Leaving);
             }
             Err(error) => {
-                tracing::debug!(%error, name, "the definition cannot be followed");
+                tracing::debug!(%error, name, "cannot watch the definition");
                 // What was seen to leave has not come back by that.
                 presence.send_if_modified(|now| {
                     let is_there = *now == Presence::There;

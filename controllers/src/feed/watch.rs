@@ -105,7 +105,8 @@ async fn follow(feed: &Feed, writer: &mut Writer<DynamicObject>, resource: &ApiR
             event = events.next() => event,
             () = again => return End::ListAgain,
             () = &mut patience, if !seen.is_listed && !patience.is_elapsed() => {
-                tracing::warn!(source = feed.source.name.as_str(), "the source gives no list yet: others do not wait for it");
+                tracing::warn!(source = feed.source.name.as_str(), "the source returns no list yet: others do not \
+                    wait for it");
                 feed.registrar.unavailable(feed.source.name.as_str(), feed.index);
                 continue;
             }
@@ -113,7 +114,7 @@ async fn follow(feed: &Feed, writer: &mut Writer<DynamicObject>, resource: &ApiR
         match event {
             Some(Ok(event)) => take(feed, writer, event, seen),
             Some(Err(error)) => {
-                tracing::warn!(%error, source = feed.source.name.as_str(), "the source cannot be followed");
+                tracing::warn!(%error, source = feed.source.name.as_str(), "cannot watch the source");
                 return End::Broken;
             }
             None => return End::Broken,
@@ -205,7 +206,7 @@ pub async fn secrets(feed: Arc<Feed>) {
             }
             Ok(Event::Init | Event::InitDone) => {}
             Err(error) => {
-                tracing::warn!(%error, source = feed.source.name.as_str(), "the source's Secrets cannot be followed");
+                tracing::warn!(%error, source = feed.source.name.as_str(), "cannot watch the source's Secrets");
             }
         }
     }

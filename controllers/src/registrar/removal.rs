@@ -51,8 +51,8 @@ impl Registrar {
     }
 
     fn tell_delayed(&self, state: &State, name: &str) {
-        let note = "the object that registers this cluster is gone, with too many others of its source at once: the \
-                    cluster stays for 10 minutes (--source-removal-limit)";
+        let note = "the object of this cluster was removed together with too many others of its source: the cluster \
+                    stays for 10 minutes (--source-removal-limit)";
         tracing::warn!(cluster = name, "{note}");
         let secret = ObjectReference {
             api_version: Some("v1".to_owned()),
@@ -86,7 +86,7 @@ impl Registrar {
                     source = object.source,
                     object = object.reference,
                     cluster = name,
-                    "the cluster's Secret is removed: its object is gone"
+                    "the cluster's Secret is removed, because its object is gone"
                 );
                 let registered: HashSet<Object> =
                     state.registered_by(|_| true).map(|(_, object)| object.clone()).collect();

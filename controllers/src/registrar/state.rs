@@ -143,7 +143,7 @@ impl State {
     pub(super) fn holder_in_words(&self, name: &str) -> String {
         match self.held.get(name).and_then(|held| held.origin.as_ref()) {
             Some(origin) => origin.object.reference.clone(),
-            None => "a Secret that was not made by this program".to_owned(),
+            None => "a Secret that was not created by this program".to_owned(),
         }
     }
 

@@ -63,7 +63,7 @@ fn persons(testbed: &Testbed) -> Result<()> {
     let controllers = Running::start(testbed, "person-clusters", &flags)?;
     apply(testbed, &[kubeconfig_secret(fleet, "mine", &member_kubeconfig(testbed, "token"))])?;
     let why = controllers.wait_state("names-person/mine", "taken")?;
-    ensure!(why.contains("not made by this program"), "{why}");
+    ensure!(why.contains("not created by this program"), "{why}");
     testbed.hub.server.kubectl().ok("delete secret mine -n names-person")?;
     // Another object comes and goes meanwhile, so that there was time to do wrong.
     apply(testbed, &[kubeconfig_secret(fleet, "other", &member_kubeconfig(testbed, "token"))])?;

@@ -126,7 +126,7 @@ impl Served for ClusterGateway<'_> {
         Column::text("Provider", "Provider of the cluster."),
         Column::text("Credential-Type", "How the gateway authenticates to the cluster."),
         Column::text("Endpoint-Type", "How the gateway reaches the cluster."),
-        Column::text("Healthy", "Whether the cluster was reported healthy; Unknown if nobody has reported it."),
+        Column::text("Healthy", "Whether the cluster was reported healthy; Unknown if it was not reported."),
     ];
 
     fn metadata(&self) -> ObjectMeta<'_> {

@@ -36,7 +36,7 @@ struct Metadata {
 pub struct Traffic {
     /// Which replica counted: its host's name, which is that of its pod.
     pub replica: String,
-    /// Since when, in milliseconds since 1970.
+    /// Start of counting, in milliseconds since 1970.
     pub since: i64,
     /// Under way: requests, streams included, upgrades excluded.
     pub requests_in_flight: i64,
@@ -46,7 +46,7 @@ pub struct Traffic {
     pub upgrades_in_flight: i64,
     /// Pooled connections to the member.
     pub connections: i64,
-    /// Whether dials are not tried, because the last ones failed.
+    /// Whether dials are paused, because the last ones failed.
     pub circuit_open: bool,
     /// Requests that ended.
     pub requests: Vec<Requests>,
@@ -62,7 +62,7 @@ pub struct Traffic {
     pub tunnel_open: Option<TunnelOpen>,
 }
 
-/// How many requests ended so.
+/// Number of requests by method and code.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Requests {
@@ -90,7 +90,7 @@ pub struct Duration {
     pub buckets: Vec<Bucket>,
 }
 
-/// How many requests took longer than the bucket before, and no longer than this.
+/// Number of requests that took longer than the previous bucket's bound, and no longer than this.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Bucket {
@@ -115,7 +115,7 @@ pub struct RecentFailure {
     pub took_micros: u64,
     pub text: String,
     /// Failures of the same side left out before this one.
-    pub untold: u64,
+    pub suppressed: u64,
 }
 
 /// An attempt to open a byte stream through the tunnel.
@@ -126,7 +126,7 @@ pub struct TunnelOpen {
     pub time: i64,
     /// Until the stream was open or refused, everything together.
     pub took_micros: u64,
-    /// Who was asked, in the order of their answers. The last opened it, if anybody did.
+    /// The hops tried, in the order of their answers. The last opened it, if anybody did.
     pub hops: Vec<TunnelHop>,
 }
 

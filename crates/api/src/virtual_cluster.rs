@@ -204,9 +204,9 @@ impl Served for VirtualCluster {
     const TYPED_ITEMS: bool = true;
     const COLUMNS: &'static [Column] = &[
         Column { format: "name", ..Column::text("Name", "Name of the cluster.") },
-        Column::text("Alias", "The name users know the cluster by."),
+        Column::text("Alias", "Display name of the cluster."),
         Column::text("Credential_Type", "How the gateway authenticates to the cluster."),
-        Column::text("Endpoint", "Where, or how, the cluster is reached."),
+        Column::text("Endpoint", "Address of the cluster, or how it is reached."),
         Column { r#type: "boolean", ..Column::text("Accepted", "Whether the cluster may be used.") },
         Column::text("Labels", "Labels of the cluster."),
         Column {

@@ -108,7 +108,7 @@ impl Drop for Log {
     fn drop(&mut self) {
         if !self.queue.close(FLUSH_WITHIN) {
             // The thread hangs in a write and ends with the process.
-            return tracing::warn!(after = ?FLUSH_WITHIN, "audit events were left unwritten");
+            return tracing::warn!(after = ?FLUSH_WITHIN, "audit events were not written");
         }
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();

@@ -162,7 +162,7 @@ impl Authenticator {
     fn anonymous(&self, rejections: Rejections) -> Result<Arc<User>, NotAuthenticated> {
         rejections.into_result()?;
         self.metrics.authenticated(Method::Anonymous, self.anonymous.is_some());
-        let off = || NotAuthenticated::Refused("no credential, and anonymous requests are switched off".to_owned());
+        let off = || NotAuthenticated::Refused("no credential, and anonymous requests are disabled".to_owned());
         self.anonymous.clone().ok_or_else(off)
     }
 

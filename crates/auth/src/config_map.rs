@@ -130,7 +130,8 @@ impl ConfigMapSource {
         if self.tolerant && !self.loaded.send_replace(true) {
             tracing::warn!(
                 config_map = CONFIG_MAP,
-                "ConfigMap not read: going on without, until it can be read the hub's own requests are not recognized"
+                "ConfigMap not read: continuing without it; until it can be read, the hub's own requests are not \
+                 recognized"
             );
         }
     }
@@ -187,7 +188,7 @@ impl ConfigMapSource {
     fn publish_clients(&self) {
         if let Some(clients) = &self.clients {
             self.trust.publish_clients(Arc::clone(&clients.bundle));
-            tracing::info!(config_map = CONFIG_MAP, "client authorities loaded");
+            tracing::info!(config_map = CONFIG_MAP, "client CAs loaded");
         }
     }
 }
@@ -206,7 +207,7 @@ fn update(known: &mut Option<Authorities>, key: &str, pem: &str) -> Change {
             Change::New
         }
         Err(error) => {
-            tracing::warn!(config_map = CONFIG_MAP, key, %error, "authorities not usable: the last good ones stay in force");
+            tracing::warn!(config_map = CONFIG_MAP, key, %error, "CAs not usable: the last good ones stay in use");
             Change::Broken
         }
     }

@@ -61,7 +61,7 @@ pub enum ReviewError {
     #[error("too many reviews are waiting for the hub")]
     Busy,
     /// The runtime that asks the hub is shutting down.
-    #[error("the review on the hub was given up")]
+    #[error("the review on the hub was abandoned")]
     Lost,
 }
 

@@ -50,14 +50,14 @@ pub enum ExecError {
     NoCredential,
     #[error("exec plugin returned only certificate or key, not both")]
     HalfPair,
-    #[error("exec plugin returned a token with characters no bearer token has")]
+    #[error("exec plugin returned a token with characters that are invalid in a bearer token")]
     Token,
     #[error("exec plugin returned an unusable client certificate: {0}")]
     Certificate(#[from] KeyPairError),
-    #[error("exec plugin returned an expirationTimestamp that is no RFC 3339 time")]
+    #[error("exec plugin returned an expirationTimestamp that is not an RFC 3339 time")]
     Expiration,
     /// The gateway stops, or the cluster is gone.
-    #[error("exec: the run was given up")]
+    #[error("exec: the run was abandoned")]
     Ended,
 }
 

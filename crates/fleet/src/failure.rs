@@ -75,7 +75,7 @@ impl Failure {
 
     /// A body that broke off.
     pub(crate) fn broken(error: &(dyn StdError + 'static)) -> Self {
-        Self::new(Kind::Unanswered, format!("the answer broke off: {}", chain(error)))
+        Self::new(Kind::Unanswered, format!("the answer was cut off: {}", chain(error)))
     }
 
     /// An error without a Status.
@@ -85,7 +85,7 @@ impl Failure {
 
     /// An error that is too long to be read, or broke off.
     pub(crate) fn unread(code: u16) -> Self {
-        Self::new(Kind::Plain(code), format!("{code}, and words that could not be read"))
+        Self::new(Kind::Plain(code), format!("{code}, with an unreadable body"))
     }
 
     /// An error with one.
@@ -133,7 +133,7 @@ impl Failure {
         match (self.side, self.kind) {
             (Some(Side::Caller), Kind::Answered(401)) => "renew the credential for the hub",
             (Some(Side::Caller), Kind::Unanswered) => {
-                "see that the credential in the kubeconfig can be got: `kubectl version`"
+                "check that kubectl gets the credential of the kubeconfig: `kubectl version`"
             }
             (Some(Side::Caller), Kind::Answered(403)) if self.cluster.is_none() => {
                 "ask the hub's administrator for that verb on that resource"
@@ -142,10 +142,12 @@ impl Failure {
                 "ask the hub's administrator for the verb on clustergateways/proxy, for this cluster"
             }
             (Some(Side::Caller), Kind::Answered(404)) => "see `kubectl get clustergateways` for the registered names",
-            (Some(Side::Hub), _) => "see whether the hub answers, then the gateway's log",
+            (Some(Side::Hub), _) => "check whether the hub answers, then see the gateway's log",
             (Some(Side::Gateway), _) => "see the gateway's log",
-            (Some(Side::Tunnel), _) => "see whether the cluster's tunnel-agent runs and is linked",
-            (Some(Side::Member), _) => "see whether the member answers where its Secret says, with that credential",
+            (Some(Side::Tunnel), _) => "check whether the cluster's tunnel-agent runs and is linked",
+            (Some(Side::Member), _) => {
+                "check whether the member answers at its Secret's endpoint, with that credential"
+            }
             (None, Kind::Plain(502..=504)) => {
                 "see `kubectl get apiservice v1alpha1.cluster.core.oam.dev` on the hub, then the gateway's log"
             }
@@ -257,7 +259,7 @@ impl fmt::Display for Failure {
             write!(f, " ({})", self.cause)?;
         }
         if let Some(after) = self.retry_after {
-            write!(f, "; it may be sent again after {after:?}")?;
+            write!(f, "; retry after {after:?}")?;
         }
         match self.next_step() {
             "" => Ok(()),

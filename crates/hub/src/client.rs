@@ -21,7 +21,7 @@ pub enum HubClientError {
     InCluster(#[source] InClusterError),
     #[error("kubeconfig {path}: {what}")]
     Kubeconfig { path: PathBuf, what: String },
-    #[error("the name we go by cannot be sent in a header")]
+    #[error("the User-Agent cannot be sent in a header")]
     UserAgent,
     #[error("cannot set up the client for the hub")]
     Client(#[source] kube::Error),

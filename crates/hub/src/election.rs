@@ -1,18 +1,19 @@
 //! One leader among replicas, elected by a `coordination.k8s.io/v1` Lease. Others may contend for
 //! the same Lease by client-go's `tools/leaderelection`, whose rules these are:
 //!
-//! - A holder that changes nothing in its Lease for `leaseDurationSeconds` is gone. That time passes
-//!   on the clock of whoever watches, from when it *saw* the last change: clocks are never compared.
+//! - A holder that changes nothing in its Lease for `leaseDurationSeconds` is gone. That time
+//!   passes on the clock of whoever watches, from when it *saw* the last change: clocks are never
+//!   compared.
 //! - Who takes over says which version of the Lease it takes, so that one of many does.
 //! - Who cannot renew stops in time, before others may begin.
 //!
-//! One thing is done otherwise. client-go renews once at a time, and counts from the answers. If the
-//! API server is slow, a leader does not know which of its renewals others have seen, and counting
-//! from the answers it leads beyond the end of its Lease; counting from when it asked it loses a
-//! Lease that it renews all the time, by renewals that take 9 s. Here a renewal counts from when it
-//! was *sent*, and the next one goes out a retry period later, answered or not. For this a renewal
-//! depends on who holds the Lease (a JSON patch with a `test`), and not on the version, which only
-//! the answer to the one before would tell.
+//! One thing is done otherwise. client-go renews once at a time, and counts from the answers. If
+//! the API server is slow, a leader does not know which of its renewals others have seen, and
+//! counting from the answers it leads beyond the end of its Lease; counting from when it asked it
+//! loses a Lease that it renews all the time, by renewals that take 9 s. Here a renewal counts
+//! from when it was *sent*, and the next one goes out a retry period later, answered or not. For
+//! this a renewal depends on who holds the Lease (a JSON patch with a `test`), and not on the
+//! version, which only the answer to the one before would tell.
 //!
 //! Needs `get`, `create` and `patch` of the Lease.
 

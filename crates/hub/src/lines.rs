@@ -77,7 +77,7 @@ impl Lines {
                 }
                 Ok(None) => return Line::End,
                 Ok(Some(Err(error))) => {
-                    tracing::debug!(%error, "a watch of the hub broke off");
+                    tracing::debug!(%error, "a watch of the hub was cut off");
                     return Line::End;
                 }
                 Err(_) => {

@@ -88,8 +88,8 @@ impl Agents {
     ) -> anyhow::Result<Self> {
         if hub.is_none() && config.client_ca_file.is_none() {
             bail!(
-                "tunnel-agents could not be authenticated: there must be a CA file for their client certificates, or a hub that knows \
-                 their tokens"
+                "tunnel-agents cannot be authenticated: give a CA file for their client certificates, or a hub that \
+                 issued their tokens"
             );
         }
         let judge = Judge::new(config.client_ca_file.clone(), config.recheck, hub, runtime, metrics)?;
@@ -175,7 +175,7 @@ impl Agents {
         if all_ended {
             self.finish().await;
         } else {
-            tracing::warn!(streams = self.registry.streams(), "streams that had not ended are reset");
+            tracing::warn!(streams = self.registry.streams(), "resetting unfinished streams");
         }
         self.end.cancel();
         self.links.close();

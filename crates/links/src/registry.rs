@@ -189,8 +189,8 @@ impl Registry {
         let links = self.0.clusters.read().get(cluster).map(|cluster| cluster.links.len());
         if let Some(links) = links {
             let message = format!(
-                "none of the {links} links to tunnel-agents of cluster \"{cluster}\" takes new streams now: they are leaving, full or \
-                 silent; retry shortly"
+                "none of the {links} links to tunnel-agents of cluster \"{cluster}\" accepts new streams now: they \
+                 are leaving, full or silent; retry shortly"
             );
             return Refusal::new(Hop::Server, Reason::NoLink, message);
         }
@@ -202,8 +202,8 @@ impl Registry {
             return Refusal::new(Hop::Server, Reason::NoLink, message);
         }
         let message = format!(
-            "no tunnel-agent of a cluster \"{cluster}\" has linked to this tunnel-server lately: check that its agent runs with \
-             --cluster={cluster} and this server's address"
+            "no tunnel-agent of a cluster \"{cluster}\" has linked to this tunnel-server recently: check that its \
+             agent runs with --cluster={cluster} and this server's address"
         );
         Refusal::new(Hop::Server, Reason::UnknownCluster, message)
     }

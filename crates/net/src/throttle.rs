@@ -6,7 +6,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// Lines within one [`PERIOD`]; what comes beyond is counted and told of with the next line.
+/// Lines within one [`PERIOD`]; further ones are counted, and the next line reports them.
 const MOST: u32 = 20;
 /// After which as many lines are written again.
 pub const PERIOD: Duration = Duration::from_secs(10);
@@ -18,8 +18,8 @@ pub struct LogThrottle(Arc<Mutex<State>>);
 #[derive(Debug, Default)]
 struct State {
     since: Option<Instant>,
-    told: u32,
-    untold: u64,
+    written: u32,
+    suppressed: u64,
 }
 
 // === impl LogThrottle ===
@@ -31,14 +31,14 @@ impl LogThrottle {
         let mut state = self.0.lock();
         if state.since.is_none_or(|since| now.duration_since(since) >= PERIOD) {
             state.since = Some(now);
-            state.told = 0;
+            state.written = 0;
         }
-        if state.told >= MOST {
-            state.untold += 1;
+        if state.written >= MOST {
+            state.suppressed += 1;
             return None;
         }
-        state.told += 1;
-        Some(std::mem::take(&mut state.untold))
+        state.written += 1;
+        Some(std::mem::take(&mut state.suppressed))
     }
 
     /// No line was asked for in this [`PERIOD`].

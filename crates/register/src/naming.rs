@@ -31,18 +31,21 @@ pub enum InvalidTemplate {
     Placeholder,
     #[error("the template has neither {{name}} nor {{namespace}}: all clusters would have one name")]
     Constant,
-    #[error("the template has characters that no cluster's name has: lower-case letters, digits, '-' and '.' are")]
+    #[error(
+        "the template has characters that are invalid in a cluster's name: use lower-case letters, digits, '-' \
+             and '.'"
+    )]
     Characters,
 }
 
 /// Why an object has no name for a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidClusterName {
-    #[error("its name by --name-template is none of a cluster: {0}")]
+    #[error("its name according to --name-template is not a cluster name: {0}")]
     Name(#[from] api::cluster_name::InvalidClusterName),
-    #[error("no cluster can be called {HUB}, as the hub itself is: rename the object, or set --name-template")]
+    #[error("no cluster can have the name {HUB}, which is the hub's own: rename the object, or set --name-template")]
     Hub,
-    #[error("--name-template has {{namespace}}, and the object is in none: leave it out for this source")]
+    #[error("--name-template has {{namespace}}, but the object is in no namespace: omit it for this source")]
     NoNamespace,
 }
 

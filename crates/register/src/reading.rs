@@ -28,15 +28,15 @@ pub enum Reading {
 /// What a source object waits for. The texts follow "waiting: ".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Waiting {
-    #[error("its kubeconfig Secret is not there yet")]
+    #[error("its kubeconfig Secret does not exist yet")]
     NoKubeconfig,
-    #[error("the Secret that {0} names is not there yet")]
+    #[error("the Secret that {0} names does not exist yet")]
     NoSecret(&'static str),
     #[error("an administrator has not accepted it (spec.hubAcceptsClient)")]
     NotAccepted,
     #[error("no ManagedServiceAccount has a token for it yet")]
     NoToken,
-    #[error("it tells no address yet (spec.managedClusterClientConfigs)")]
+    #[error("it has no address yet (spec.managedClusterClientConfigs)")]
     NoAddress,
     #[error("its status names none of the providers of --clusterprofile-import-providers-file")]
     NoProvider,

@@ -61,7 +61,7 @@ impl Certificates {
 
 impl Collector for Family {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let help = "When the certificate in use from this file, which peers are shown, ends";
+        let help = "Expiry of the certificate in use from this file, which peers see";
         let mut family = encoder.encode_descriptor(&self.name, help, None, MetricType::Gauge)?;
         for (file, at) in self.certificates.ends() {
             let seconds = at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();

@@ -88,9 +88,12 @@ impl Exporter {
         let was_failing = self.is_failing.swap(outcome.is_err(), Ordering::Relaxed);
         match outcome {
             Err(error) if !was_failing => {
-                tracing::warn!(endpoint, %error, "the trace collector does not take spans: those of this time are lost");
+                tracing::warn!(
+                    endpoint, %error,
+                    "the trace collector does not accept spans: they are lost until it does"
+                );
             }
-            Ok(()) if was_failing => tracing::info!(endpoint, "the trace collector takes spans again"),
+            Ok(()) if was_failing => tracing::info!(endpoint, "the trace collector accepts spans again"),
             _ => {}
         }
     }

@@ -19,9 +19,9 @@ impl Metrics {
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self::default();
         for (name, help, counter) in [
-            ("exported", "Spans that the collector took", &metrics.exported),
+            ("exported", "Spans that the collector accepted", &metrics.exported),
             ("dropped", "Spans dropped because the queue was full", &metrics.dropped),
-            ("failed", "Spans lost because the collector did not take them", &metrics.failed),
+            ("failed", "Spans lost because the collector did not accept them", &metrics.failed),
         ] {
             registry.register(format!("cluster_gateway_trace_spans_{name}"), help, counter.clone());
         }

@@ -101,7 +101,7 @@ impl Traces {
         // It waits for the thread of the queue.
         let ended = tokio::task::spawn_blocking(move || provider.shutdown_with_timeout(FLUSH_WITHIN));
         if let Ok(Err(error)) = ended.await {
-            tracing::warn!(%error, "spans were left unsent");
+            tracing::warn!(%error, "spans were not sent");
         }
     }
 }

@@ -54,7 +54,7 @@ enum Subscriber {
 // === impl Leaving ===
 
 impl Leaving {
-    /// The link takes no new streams.
+    /// The link accepts no new streams.
     pub fn all(&self) {
         self.link.cancel();
     }
@@ -76,8 +76,8 @@ impl Leaving {
         match answered(answer).await {
             Ok(answer) if answer.status() == StatusCode::OK => self.listen(answer.into_body()).await,
             // A server that does not know of this: its streams end without notice.
-            Ok(answer) => tracing::debug!(status = %answer.status(), "not told of leaving streams"),
-            Err(error) => tracing::debug!(%error, "not told of leaving streams"),
+            Ok(answer) => tracing::debug!(status = %answer.status(), "no notice of leaving streams"),
+            Err(error) => tracing::debug!(%error, "no notice of leaving streams"),
         }
     }
 

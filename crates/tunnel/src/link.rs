@@ -57,7 +57,7 @@ struct Inner {
 pub enum LinkError {
     #[error("no HTTP/2 SETTINGS within {0:?}")]
     HandshakeTimeout(Duration),
-    #[error("nothing heard for {0:?}")]
+    #[error("nothing received for {0:?}")]
     Silent(Duration),
     #[error("{0}")]
     Broken(String),
@@ -72,7 +72,7 @@ pub enum OpenError {
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// Nothing was sent: the link is leaving, has ended, or is full. Another may be tried.
-    #[error("the link takes no new streams: {0}")]
+    #[error("the link accepts no new streams: {0}")]
     NotSent(String),
     /// The link ended while the stream was being opened: the destination may have been dialled.
     #[error("the link was lost while the stream was being opened: {0}")]
@@ -210,7 +210,7 @@ impl Link {
             Ok(Ok(answer)) if answer.status().is_success() => {}
             Ok(Ok(answer)) => tracing::debug!(status = %answer.status(), "a peer refused to leave"),
             Ok(Err(error)) => tracing::debug!(%error, "a link was lost while leaving"),
-            Err(_) => tracing::debug!("a peer did not answer that it is to leave"),
+            Err(_) => tracing::debug!("a peer did not answer the request to leave"),
         }
     }
 
@@ -227,7 +227,8 @@ impl Link {
         shared.ended().await
     }
 
-    /// Completes when the link takes no new streams any more: GOAWAY, [`Link::leave`], or its end.
+    /// Completes when the link accepts no new streams any more: GOAWAY, [`Link::leave`], or its
+    /// end.
     pub async fn leaving(&self) {
         let mut phase = self.0.shared.phase.subscribe();
         let _ = phase.wait_for(|phase| !matches!(phase, Phase::Open)).await;

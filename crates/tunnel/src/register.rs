@@ -71,7 +71,7 @@ pub enum RegisterError {
     /// it said so.
     #[error("the server answered {status}: {message}")]
     Refused { status: StatusCode, message: String, retry_after: Option<Duration> },
-    #[error("the answer is no registration's: {0}")]
+    #[error("not an answer to a registration: {0}")]
     Malformed(String),
     /// What the agent would send is not fit for a header; nothing was sent.
     #[error("cannot be sent: {0}")]

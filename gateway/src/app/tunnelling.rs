@@ -81,7 +81,7 @@ impl TunnelServer {
             limits: Limits::default(),
         };
         let agents = Arc::new(Agents::start(&agents, reviews(config, &handle)?, &handle, metrics)?);
-        tracing::info!(address = %agents.address(), "taking links of tunnel-agents");
+        tracing::info!(address = %agents.address(), "accepting links of tunnel-agents");
         Ok(Self { agents, drain: Drain::new(), runtime: server.0.take() })
     }
 
@@ -120,7 +120,7 @@ impl Leaving {
         let ended = requests.await;
         drain.finish(Duration::ZERO).await;
         if tokio::time::timeout(LAST_WORDS, leaving).await.is_err() {
-            tracing::debug!("agents had not all ended their links");
+            tracing::debug!("links of some agents had not ended");
         }
         ended
     }

@@ -124,7 +124,7 @@ fn source(args: &Args, wrong: &mut Vec<String>) -> Source {
             wrong.push("--standalone needs --clusters-dir or --clusters-from-kubeconfig, or both".into());
         }
         if hub.kubeconfig.is_some() {
-            wrong.push("--kubeconfig names a hub, which --standalone runs without: drop one of the two".into());
+            wrong.push("--kubeconfig names a hub, but --standalone runs without one: remove one of the two".into());
         }
         return Source::Standalone {
             directory: standalone.clusters_dir.clone(),
@@ -153,9 +153,10 @@ fn gates(args: &Args, wrong: &mut Vec<String>) -> (Gates, Vec<String>, Vec<Strin
     let mut idle: Vec<_> = passed.iter().map(|word| format!("argument {word:?}")).collect();
     idle.extend(args.inherited.iter().cloned());
     idle.extend(parsed.idle.iter().map(|gate| format!("feature gate {gate}")));
-    let stray =
-        stray.iter().map(|word| format!("argument {word:?} has no effect: if it is a flag's, write --flag={word}"));
-    let unknown = |gate: &String| format!("feature gate {gate} is not known and has no effect");
+    let stray = stray
+        .iter()
+        .map(|word| format!("argument {word:?} has no effect: if it is a flag's value, write --flag={word}"));
+    let unknown = |gate: &String| format!("feature gate {gate} is unknown and has no effect");
     let warnings = stray.chain(parsed.unknown.iter().map(unknown)).collect();
     (parsed.gates, idle, warnings)
 }
@@ -169,7 +170,7 @@ fn debug_mode(args: &Args, wrong: &mut Vec<String>, warnings: &mut Vec<String>) 
         warnings.push("--standalone-debug-mode: EVERYBODY on this machine may do EVERYTHING on every cluster".into());
     } else {
         wrong.push(
-            "--standalone-debug-mode needs --bind-address=127.0.0.1 or ::1: it allows everything to everybody".into(),
+            "--standalone-debug-mode needs --bind-address=127.0.0.1 or ::1: it allows everything to everyone".into(),
         );
     }
 }

@@ -10,7 +10,7 @@ use crate::clusters::IssuingOptions;
 
 #[derive(Debug, Group)]
 pub struct Dynamic {
-    /// Credential programs that cluster Secrets may name, with any arguments: names or absolute
+    /// Credential plugins that cluster Secrets may name, with any arguments: names or absolute
     /// paths; `*` allows any, empty none
     #[arg(long = "exec-commands", value_delimiter = ',', default_value = "*", value_name = "COMMANDS")]
     pub commands: Vec<String>,
@@ -18,7 +18,7 @@ pub struct Dynamic {
     /// there, they may set any
     #[arg(long = "exec-env", value_delimiter = ',', default_value = VARIABLES, value_name = "NAMES")]
     pub variables: Vec<String>,
-    /// Timeout for one run of a credential program
+    /// Timeout for one run of a credential plugin
     #[arg(long = "exec-timeout", value_parser = duration, default_value = "60s", value_name = "DURATION")]
     pub timeout: Duration,
 }

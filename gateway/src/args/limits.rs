@@ -8,22 +8,22 @@ use crate::limits::{Budgets, Caps};
 
 #[derive(Debug, Group)]
 pub struct Limits {
-    /// Requests in flight for one cluster, watches, followed logs and upgrades not counted; 0 means
+    /// Requests in flight for one cluster, excluding watches, followed logs and upgrades; 0 means
     /// no limit
     #[arg(long = "max-requests-per-cluster", default_value_t = 4000, value_name = "NUMBER")]
     pub requests_per_cluster: u32,
     /// Watches, followed logs and upgrades in flight for one cluster; 0 means no limit
     #[arg(long = "max-long-requests-per-cluster", default_value_t = 20_000, value_name = "NUMBER")]
     pub long_requests_per_cluster: u32,
-    /// Requests in flight of one user, watches, followed logs and upgrades not counted; 0 means no
+    /// Requests in flight of one user, excluding watches, followed logs and upgrades; 0 means no
     /// limit
     #[arg(long = "max-requests-per-user", default_value_t = 2000, value_name = "NUMBER")]
     pub requests_per_user: u32,
     /// Watches, followed logs and upgrades in flight of one user; 0 means no limit
     #[arg(long = "max-long-requests-per-user", default_value_t = 20_000, value_name = "NUMBER")]
     pub long_requests_per_user: u32,
-    /// Bytes held for all clients together: heads, unread bodies, unsent answers; beyond, the
-    /// requests and connections of whoever holds the most end (default: a quarter of the memory
+    /// Bytes held for all clients together: heads, unread bodies, unsent responses; beyond it,
+    /// requests and connections of the owner with the most end (default: a quarter of the memory
     /// that the process may use, 1Gi if that has no limit)
     #[arg(long, value_parser = bytes, value_name = "BYTES")]
     pub max_held_bytes: Option<u64>,

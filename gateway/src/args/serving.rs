@@ -103,7 +103,7 @@ fn suites(names: &[String], wrong: &mut Vec<String>, warnings: &mut Vec<String>)
     }
     match Suites::named(names.iter().map(|name| name.trim())) {
         Ok((suites, missing)) => {
-            let left_out = |name: &String| format!("--tls-cipher-suites: {name} is not available and left out");
+            let left_out = |name: &String| format!("--tls-cipher-suites: {name} is not available and is ignored");
             warnings.extend(missing.iter().map(left_out));
             suites
         }

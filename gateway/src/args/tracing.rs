@@ -6,15 +6,15 @@ use traces::{Config, PerMillion};
 
 #[derive(Debug, Group)]
 pub struct Tracing {
-    /// HOST:PORT of an OpenTelemetry collector that takes OTLP over gRPC, in the clear; without it
+    /// HOST:PORT of an OpenTelemetry collector that accepts OTLP over gRPC without TLS; when empty,
     /// nothing is traced
     #[arg(long = "tracing-endpoint", value_name = "HOST:PORT")]
     pub endpoint: Option<String>,
-    /// Requests per million that are traced where no believed `traceparent` decides
+    /// Requests to trace per million, unless a trusted `traceparent` decides
     #[arg(long = "tracing-sampling-rate-per-million", value_name = "NUMBER", default_value = "0")]
     pub sampling_rate_per_million: PerMillion,
-    /// Whose `traceparent` is continued and decides; none for a hub without traces, which passes on
-    /// its callers'
+    /// Whose `traceparent` to trust and continue; none for a hub without traces, which forwards its
+    /// callers' headers
     #[arg(long = "tracing-parent", value_enum, default_value_t = Parent::Hub, value_name = "WHOSE")]
     pub parent: Parent,
 }
@@ -43,7 +43,8 @@ impl Tracing {
         };
         if self.sampling_rate_per_million == PerMillion::NONE && self.parent == Parent::None {
             warnings.push(
-                "nothing is traced: --tracing-parent=none leaves it to --tracing-sampling-rate-per-million, which is 0"
+                "nothing is traced: with --tracing-parent=none only --tracing-sampling-rate-per-million decides, and \
+                 it is 0"
                     .into(),
             );
         }

@@ -45,14 +45,14 @@ pub struct Links {
     /// CA bundle for agents' client certificates; without it agents need a token of the hub
     #[arg(long, value_name = "FILE", requires = "tunnel_listen")]
     pub tunnel_client_ca_file: Option<PathBuf>,
-    /// How long streams of agents may take at shutdown, after agents are asked to link elsewhere
+    /// Time for streams of agents to finish at shutdown, after agents are asked to link elsewhere
     /// (default: --drain-timeout)
     #[arg(long, value_parser = duration, value_name = "DURATION", requires = "tunnel_listen")]
     pub tunnel_drain_timeout: Option<Duration>,
     /// Silence on a link after which the gateway sends a PING
     #[arg(long, value_parser = duration, default_value = "10s", value_name = "DURATION")]
     pub tunnel_keepalive: Duration,
-    /// How long a link may stay silent after that PING before the gateway gives it up
+    /// Silence after that PING before the gateway closes the link
     #[arg(long, value_parser = duration, default_value = "10s", value_name = "DURATION")]
     pub tunnel_keepalive_timeout: Duration,
 }

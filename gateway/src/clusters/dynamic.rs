@@ -40,7 +40,7 @@ pub type Connect<'a> = &'a (dyn Fn(&KeyPair) -> Result<Arc<Upstream>, ClusterErr
 pub enum NotIssued {
     #[error(transparent)]
     Plugin(#[from] Arc<ExecError>),
-    #[error("what was issued cannot be used: {0}")]
+    #[error("the issued credential cannot be used: {0}")]
     Unusable(#[from] ClusterError),
 }
 

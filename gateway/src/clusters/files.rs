@@ -53,7 +53,11 @@ impl Files {
             Err(reason) => {
                 // An unreadable directory does not mean that the clusters are gone either.
                 let directory = self.directory.as_deref().map(|path| path.display().to_string());
-                return tracing::error!(directory, reason, "cannot list the clusters directory, the last state stays");
+                return tracing::error!(
+                    directory,
+                    reason,
+                    "cannot list the clusters directory, keeping the last state"
+                );
             }
         };
         let mut now = NamesByFile::new();
@@ -85,7 +89,7 @@ fn names(read: Result<Vec<String>, String>, path: &Path, held: &mut NamesByFile)
     match read {
         Ok(names) => Some(names),
         Err(reason) => {
-            tracing::warn!(file = %path.display(), reason, "file skipped, clusters it held before stay as they are");
+            tracing::warn!(file = %path.display(), reason, "file skipped, its clusters stay unchanged");
             held.remove(path)
         }
     }

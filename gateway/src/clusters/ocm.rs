@@ -52,7 +52,7 @@ impl Ocm {
             tracing::warn!(
                 cluster = view.name,
                 next_step = "if it is the right one, accept it (spec.hubAcceptsClient: true), otherwise delete it",
-                "the ManagedCluster of this name is not accepted: the cluster is where its Secret says"
+                "the ManagedCluster of this name is not accepted: the Secret's endpoint applies"
             );
         }
         self.kept.insert(view.name.to_owned(), LocatedSecret { secret: SecretObject::of(view), state });

@@ -146,7 +146,7 @@ impl Registry {
                 Entry::Ready(Arc::new(cluster))
             }
             Err(reason) => {
-                tracing::warn!(cluster = %name, reason, "cluster unusable: its Secret needs to be corrected");
+                tracing::warn!(cluster = %name, reason, "cluster unusable: correct its Secret");
                 Entry::Invalid { reason: reason.into(), metrics }
             }
         };

@@ -206,14 +206,11 @@ fn sending(f: &mut fmt::Formatter<'_>, cluster: &ClusterName, error: &SendError)
         // disconnected cluster.
         SendError::Connect(error) => write!(f, "cluster {cluster} is unreachable: {error}"),
         SendError::Exhausted(_) | SendError::Refused => {
-            write!(f, "cluster {cluster} takes no more requests: {error}; retry shortly")
+            write!(f, "cluster {cluster} accepts no more requests: {error}; retry shortly")
         }
         SendError::Broken(reason) => broken(f, cluster, reason),
         SendError::Shed => {
-            write!(
-                f,
-                "the response of cluster {cluster} cannot be waited for; the request may have been processed: {error}"
-            )
+            write!(f, "the response of cluster {cluster} was abandoned; the request may have been processed: {error}")
         }
         SendError::Unfit(unfit @ (Unfit::TooLarge | Unfit::TooMany | Unfit::LongName)) => write!(
             f,

@@ -14,9 +14,9 @@ pub fn status(failure: HubFailure, resource: &'static str) -> Status {
     let (verb, plural) = (failure.verb.as_str(), failure.collection.plural());
     match failure.cause {
         Cause::Status(status) => match status.code {
-            401 => Status::internal_error(
-                "the hub does not accept the gateway's own credential: renew its token or kubeconfig",
-            ),
+            401 => {
+                Status::internal_error("the hub rejects the gateway's own credential: renew its token or kubeconfig")
+            }
             403 => Status::internal_error(&format!(
                 "the hub does not let the gateway {verb} {plural}: grant its ServiceAccount {verb} on {plural} in the \
                  namespace of the cluster Secrets, or see the gateway's log for another cause"
@@ -30,8 +30,8 @@ pub fn status(failure: HubFailure, resource: &'static str) -> Status {
         }
         Cause::Busy => too_many(format!("too many requests to the hub for {resource} in flight; retry shortly")),
         Cause::TooManyWatches { most } => too_many(format!(
-            "you have too many watches open: this gateway serves {most} of one user at once, and one of \
-             virtualclusters counts twice; close some before you open another"
+            "too many watches open: this gateway serves {most} per user, and a watch of virtualclusters counts \
+             twice; close some before you open another"
         )),
         Cause::Timeout => Status::new(
             StatusCode::GATEWAY_TIMEOUT,
@@ -89,8 +89,7 @@ mod tests {
 
     #[test]
     fn watches_beyond_the_limit_are_told_to_come_again() {
-        for (cause, words) in
-            [(Cause::Busy, "in flight"), (Cause::TooManyWatches { most: 128 }, "serves 128 of one user")]
+        for (cause, words) in [(Cause::Busy, "in flight"), (Cause::TooManyWatches { most: 128 }, "serves 128 per user")]
         {
             let status = to_status(Verb::Watch, cause);
             assert_eq!(status.code(), StatusCode::TOO_MANY_REQUESTS);

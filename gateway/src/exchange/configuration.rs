@@ -196,7 +196,8 @@ impl Compiler<'_> {
         let source = if let Some(source) = written.source {
             self.source(&label, source)
         } else {
-            let remark = format!("{label} has no source and matches nobody: write `source: {{}}` for everybody");
+            let remark =
+                format!("{label} has no source and matches no caller: write `source: {{}}` to match every caller");
             self.remarks.push(remark);
             None
         };
@@ -204,7 +205,8 @@ impl Compiler<'_> {
             && let Some(what) = privilege(outcome)
         {
             self.remarks.push(format!(
-                "{label} is ignored: {what} in the annotation of a Secret count only with --allow-privileged-annotations"
+                "{label} is ignored: {what} in a Secret's annotation take effect only with \
+                 --allow-privileged-annotations"
             ));
             return None;
         }
@@ -261,7 +263,7 @@ impl Compiler<'_> {
 fn privilege(outcome: &Outcome) -> Option<&'static str> {
     match outcome {
         Outcome::Privileged => Some("privileged rules"),
-        Outcome::Mapped(target) => target.is_of_the_system().then_some("mappings to users or groups of the system"),
+        Outcome::Mapped(target) => target.is_of_the_system().then_some("mappings to system: users or groups"),
     }
 }
 
@@ -270,7 +272,7 @@ fn mapping(target: Option<Target>) -> Result<Impersonation, String> {
     if target.user.is_empty() {
         // Without a user a member would take the request for one of the credential itself, or
         // refuse it.
-        return Err("target needs a user: a member impersonates no groups without one".to_owned());
+        return Err("target needs a user: members impersonate no groups without a user".to_owned());
     }
     let uid = Some(&*target.uid).filter(|uid| !uid.is_empty());
     Impersonation::new(&target.user, &target.groups, uid)

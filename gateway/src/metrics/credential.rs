@@ -33,12 +33,12 @@ impl Families {
     pub(super) fn announce(&self, registry: &mut Registry) {
         registry.register(
             "cluster_gateway_credential_refreshes",
-            "Runs of the program that issues the cluster's credential, by result",
+            "Runs of the cluster's credential plugin, by result",
             self.runs.clone(),
         );
         registry.register(
             "cluster_gateway_credential_expiry_timestamp_seconds",
-            "Expiry of the credential in use, for clusters whose program-issued credential has one",
+            "Expiry of the credential in use, for clusters whose issued credential has one",
             self.expiry.clone(),
         );
     }

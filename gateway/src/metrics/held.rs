@@ -24,7 +24,7 @@ impl Collector for Held {
                 "Bytes held for clients: heads, unread bodies, unsent answers",
                 budget.held(),
             ),
-            ("cluster_gateway_held_bytes_limit", "Bytes that may be held, --max-held-bytes", budget.limit()),
+            ("cluster_gateway_held_bytes_limit", "Limit on the bytes held, --max-held-bytes", budget.limit()),
         ] {
             let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
             ConstGauge::new(bytes).encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
@@ -32,12 +32,12 @@ impl Collector for Held {
         for (name, help, ended) in [
             (
                 "cluster_gateway_sheds",
-                "Requests and connections that ended because too many bytes were held, and theirs were the most",
+                "Requests and connections ended because too many bytes were held and their owner held the most",
                 budget.sheds(),
             ),
             (
                 "cluster_gateway_client_connections_shed",
-                "Client connections that ended because too many were open, most of them by the same user",
+                "Client connections closed because too many were open and their user had the most",
                 budget.thinned(),
             ),
         ] {

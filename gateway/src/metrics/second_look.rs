@@ -22,8 +22,8 @@ impl SecondLooks {
         let looks = Self(Family::default());
         registry.register(
             "cluster_gateway_second_looks",
-            "Names that were not among the clusters, and what the hub said of their Secrets (found, absent, forbidden, failed; \
-             limited: not asked), and requests for found ones that the watch did not bring in time (late)",
+            "Queries to the hub about names that are not among the clusters, by result (found, absent, forbidden, \
+             failed; limited: not sent), and requests for found ones that the watch did not deliver in time (late)",
             looks.0.clone(),
         );
         looks

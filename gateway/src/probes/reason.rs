@@ -59,13 +59,13 @@ impl Reason {
     fn of_tls(error: &io::Error) -> Self {
         match error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>()) {
             Some(rustls::Error::InvalidCertificate(error)) => Self::CertificateMismatch(certificate(error)),
-            Some(rustls::Error::NoCertificatesPresented) => Self::CertificateMismatch("none was shown"),
+            Some(rustls::Error::NoCertificatesPresented) => Self::CertificateMismatch("no certificate"),
             Some(rustls::Error::AlertReceived(alert)) if is_of_certificate(*alert) => {
-                Self::CertificateMismatch("the member does not take the client certificate")
+                Self::CertificateMismatch("client certificate rejected")
             }
             Some(rustls::Error::AlertReceived(_)) => Self::dialling("tls: refused by the member"),
             Some(_) => Self::dialling("tls: protocol"),
-            None => Self::dialling("tls: broken off"),
+            None => Self::dialling("tls: connection closed"),
         }
     }
 }
@@ -96,7 +96,7 @@ fn proxy(error: &ProxyError) -> &'static str {
         Refusal::Timeout => "proxy: timeout",
         Refusal::CredentialsWanted | Refusal::CredentialsRefused => "proxy: credentials",
         Refusal::Status { .. } | Refusal::Socks(_) => "proxy: refused",
-        Refusal::Closed | Refusal::Broken(_) => "proxy: broken off",
+        Refusal::Closed | Refusal::Broken(_) => "proxy: connection closed",
         Refusal::Malformed { .. } | Refusal::TooLarge(_) => "proxy: protocol",
     }
 }
@@ -173,7 +173,7 @@ mod tests {
             (tls(CertificateError::NotValidForName.into()), "CertificateMismatch: wrong name"),
             (
                 tls(rustls::Error::AlertReceived(AlertDescription::CertificateRequired)),
-                "CertificateMismatch: the member does not take the client certificate",
+                "CertificateMismatch: client certificate rejected",
             ),
             (
                 tls(rustls::Error::AlertReceived(AlertDescription::InternalError)),

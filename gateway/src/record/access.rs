@@ -37,7 +37,7 @@ pub struct Failed<'a> {
     pub code: StatusCode,
     pub text: &'a str,
     /// Lines left out before this one, about the same cluster and side.
-    pub untold: u64,
+    pub suppressed: u64,
 }
 
 // === impl AccessLine ===
@@ -88,7 +88,7 @@ impl AccessLine {
             side = failed.side.as_str(),
             seconds = took.as_secs_f64(),
             error = failed.text,
-            untold = failed.untold,
+            suppressed = failed.suppressed,
             "request failed"
         );
     }
@@ -104,7 +104,7 @@ impl AccessLine {
             side: failed.side.as_str().to_owned(),
             took_micros: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
             text: failed.text.to_owned(),
-            untold: failed.untold,
+            suppressed: failed.suppressed,
         }
     }
 }

@@ -103,7 +103,7 @@ async fn list(hub: &Hub, view: &View, options: &ListOptions, form: Form) -> Resu
 /// One Secret that cannot be read must not take the others with it.
 fn logged(view: &View, secret: &SecretObject) -> Option<Seen> {
     let read = view.read(secret);
-    read.inspect_err(|error| tracing::debug!(cluster = secret.metadata.name, %error, "left out of a list")).ok()
+    read.inspect_err(|error| tracing::debug!(cluster = secret.metadata.name, %error, "omitted from a list")).ok()
 }
 
 async fn watch(

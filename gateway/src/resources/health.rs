@@ -158,7 +158,7 @@ async fn body(request: Request<RequestBody>, limit: usize, permits: &Permits) ->
 async fn collect(mut body: RequestBody, limit: usize, permits: &Permits, mut weight: Weight) -> Result<Body, Error> {
     let (mut bytes, mut permit) = (BytesMut::new(), None);
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|_| Error::BadRequest("the body broke off"))?;
+        let frame = frame.map_err(|_| Error::BadRequest("the body was cut off"))?;
         let Ok(data) = frame.into_data() else { continue };
         let length = bytes.len() + data.len();
         if length > limit {

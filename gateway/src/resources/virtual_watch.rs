@@ -211,6 +211,6 @@ fn check_start(kinds: &ManagedClusters, version: &str) -> Result<(), Error> {
 
 fn list_anew() -> Bytes {
     let reason =
-        InvalidListOptions::TooOld("what came of Secrets and ManagedClusters has no version in common".to_owned());
+        InvalidListOptions::TooOld("the events of Secrets and ManagedClusters have no version in common".to_owned());
     EventWriter::error(&Status::from(reason))
 }

@@ -96,7 +96,7 @@ impl net::observed::ActivityObserver for Reader {
 
     fn check(&self) -> io::Result<()> {
         if self.is_blank() {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "empty lines in the place of a request"));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "empty lines instead of a request"));
         }
         Ok(())
     }

@@ -19,8 +19,8 @@ pub(super) fn warning(certificate: &CertificateDer<'_>, made: bool, now: SystemT
     let left = at.duration_since(now);
     let renew = if made { "delete both files and restart, and the gateway creates a new pair" } else { "renew it" };
     match left {
-        Err(_) => Some(format!("the serving certificate ended at {end}, no client accepts it any more: {renew}")),
-        Ok(left) if made && left < SOON => Some(format!("the serving certificate ends at {end}: {renew}")),
+        Err(_) => Some(format!("the serving certificate expired at {end}, and clients reject it: {renew}")),
+        Ok(left) if made && left < SOON => Some(format!("the serving certificate expires at {end}: {renew}")),
         Ok(_) => None,
     }
 }
@@ -38,9 +38,9 @@ mod tests {
             Authority::new("ca").issue(&Leaf::server("gateway").valid(time::Duration::ZERO, time::Duration::days(90)));
         let told = |made, days| warning(&issued.certificate_der, made, day(days)).unwrap_or_default();
         assert_eq!((told(true, 59), told(false, 89)), (String::new(), String::new()));
-        assert!(told(true, 61).contains(" ends at ") && told(true, 61).contains("delete both files"));
+        assert!(told(true, 61).contains(" expires at ") && told(true, 61).contains("delete both files"));
         for made in [true, false] {
-            assert!(told(made, 91).contains(" ended at "), "{}", told(made, 91));
+            assert!(told(made, 91).contains(" expired at "), "{}", told(made, 91));
         }
     }
 }

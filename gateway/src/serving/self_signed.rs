@@ -31,7 +31,7 @@ pub(super) enum MakeError {
     Read { path: PathBuf, source: io::Error },
     #[error("{} has no certificate and is not a usable private key: remove it", .0.display())]
     NoKey(PathBuf),
-    #[error("cannot make a certificate: {0}")]
+    #[error("cannot create a certificate: {0}")]
     Generate(#[from] rcgen::Error),
 }
 

@@ -68,5 +68,5 @@ fn a_directory_that_cannot_be_written_is_told_with_the_way_out() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("made"), "a file in the way").unwrap();
     let error = main(directory.path()).files().unwrap_err();
-    assert!(format!("{error:#}").contains("--cert-dir that can be written"), "{error:#}");
+    assert!(format!("{error:#}").contains("a writable --cert-dir"), "{error:#}");
 }

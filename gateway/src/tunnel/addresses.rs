@@ -69,7 +69,7 @@ impl Addresses {
         // One at a time is enough.
         let Ok(_looking) = self.looking.try_lock() else { return };
         if let Err(error) = self.look_up(Instant::now() + PATIENCE).await {
-            tracing::warn!(%error, "cannot look up the tunnel-servers, going on with the addresses known");
+            tracing::warn!(%error, "cannot resolve the tunnel-servers, keeping the known addresses");
         }
     }
 

@@ -109,7 +109,7 @@ impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.foremost() {
             Some(refusal) if refusal.reason == Reason::Limit => {
-                write!(f, "the tunnel-{} takes no more streams: {refusal}; retry shortly", refusal.hop)
+                write!(f, "the tunnel-{} accepts no more streams: {refusal}; retry shortly", refusal.hop)
             }
             Some(refusal) if refusal.reason == Reason::Draining => {
                 write!(f, "the tunnel-{} is shutting down: {refusal}; retry shortly", refusal.hop)
@@ -243,7 +243,7 @@ impl TunnelError {
         match self.reason() {
             None => "no tunnel-server is reached",
             Some(Reason::UnknownCluster | Reason::NoLink) => "no tunnel-agent is linked",
-            Some(Reason::Limit | Reason::Draining) => "the tunnel takes no more streams",
+            Some(Reason::Limit | Reason::Draining) => "the tunnel accepts no more streams",
             Some(Reason::Lookup | Reason::Unreachable) => "the tunnel-agent cannot connect",
             Some(Reason::Forbidden | Reason::Malformed) => "the tunnel refuses",
             Some(Reason::DialTimeout | Reason::AgentTimeout) => "timeout",

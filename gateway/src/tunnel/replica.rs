@@ -263,12 +263,12 @@ async fn make(replica: Weak<Replica>, runtime: Id) -> LinkOutcome {
             replica.forget(runtime, number);
         }
         drop(open);
-        tracing::info!(%address, reason = why, "link to a tunnel-server is not used any more");
+        tracing::info!(%address, reason = why, "link to a tunnel-server is no longer used");
     });
     Ok(())
 }
 
-/// Until the link takes no new streams, nobody has wanted one for long, or its certificate is of
+/// Until the link accepts no new streams, nobody has wanted one for long, or its certificate is of
 /// yesterday.
 async fn look_after(replica: &Weak<Replica>, runtime: Id, released: CancellationToken, link: Link) -> String {
     let mut look = interval(LOOK);

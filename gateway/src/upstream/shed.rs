@@ -14,7 +14,7 @@ pub struct Counted<D> {
 
 /// The connection gave way.
 #[derive(Debug, thiserror::Error)]
-#[error("the gateway holds too many bytes, and for heads that the member does not finish the most")]
+#[error("the gateway holds too many bytes, and heads that the member does not finish hold the most")]
 pub struct GaveWay;
 
 // === impl Counted ===

@@ -1,5 +1,5 @@
-//! The election of a leader (`hub::election`) on a real API server, with no more rights than it says
-//! that it needs.
+//! The election of a leader (`hub::election`) on a real API server, with no more rights than it
+//! says that it needs.
 
 use std::path::PathBuf;
 

@@ -115,7 +115,7 @@ impl LinkKeeper {
         }
     }
 
-    /// Until the drain, or until the name no longer leads here and the last link has ended.
+    /// Until the drain, or until the name no longer resolves here and the last link has ended.
     pub(super) async fn run(mut self) {
         let drain = self.connector.drain.clone();
         let mut links = self.connector.links.changed();
@@ -172,7 +172,7 @@ impl LinkKeeper {
         [more, renew].into_iter().flatten().min_by_key(|(due, _)| *due)
     }
 
-    /// Links there ought to be: none of those are missed that would only lead where enough are.
+    /// Links wanted: none of those are missed that would only lead where enough are.
     fn wanted(&self) -> usize {
         let resting = self.rest.until().is_some() || self.gone_since.is_some();
         if resting { self.live.len() } else { self.connector.links.per_server().max(self.live.len()) }
@@ -310,7 +310,7 @@ impl LinkKeeper {
             // One more link is of no use; those that there are stay for a while, and need the
             // credential of the day.
             self.attempt.take_if(|attempt| !attempt.replaces);
-            tracing::info!(address = %self, server = %self.server.name, "the name no longer leads here");
+            tracing::info!(address = %self, server = %self.server.name, "the name no longer resolves here");
         }
     }
 

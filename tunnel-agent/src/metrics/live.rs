@@ -41,7 +41,7 @@ impl Collector for Live {
         };
         let number = |count: usize| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
         gauge("tunnel_agent_links", "Usable links", number(found.links))?;
-        gauge("tunnel_agent_links_wanted", "Links there ought to be", number(found.wanted))?;
+        gauge("tunnel_agent_links_wanted", "Links wanted", number(found.wanted))?;
         gauge("tunnel_agent_servers", "Tunnel-servers with a usable link", number(found.servers))?;
         if let Some(rtt) = found.slowest {
             gauge("tunnel_agent_link_rtt_seconds", "Round trip of the slowest link", rtt.as_secs_f64())?;
@@ -54,7 +54,7 @@ impl Collector for Live {
         for (direction, bytes) in [("to-destination", forth), ("from-destination", back)] {
             ConstCounter::new(bytes).encode(family.encode_family(&Direction { direction })?)?;
         }
-        let help = "Streams that were reset because too much was held";
+        let help = "Streams reset because too many bytes were held";
         let sheds = encoder.encode_descriptor("tunnel_agent_sheds", help, None, MetricType::Counter)?;
         ConstCounter::new(budget.sheds()).encode(sheds)
     }

@@ -83,7 +83,7 @@ async fn stream(shared: &Shared, origin: &Origin, serving: &Serving, mut incomin
                 telling(splice, leaving, || serving.tell_leaving(id)).await;
             }
             Err(error) => {
-                tracing::debug!(frontend = %origin, %error, "the frontend went away before it was told of its stream");
+                tracing::debug!(frontend = %origin, %error, "the frontend left before the answer to its CONNECT");
             }
         },
     }

@@ -106,7 +106,7 @@ impl Connections {
         let admitted = tokio::select! {
             biased;
             admitted = Box::pin(self.admit(stream)) => admitted,
-            () = pending_permit.given_away() => Err(("shed", "another took its place".to_owned())),
+            () = pending_permit.given_away() => Err(("shed", "closed to make room".to_owned())),
         };
         drop(pending_permit);
         match admitted {

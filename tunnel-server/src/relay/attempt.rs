@@ -25,8 +25,8 @@ fn log_refusal(lines: &LogThrottle, cluster: &str, to: &Destination, frontend: &
     match lines.due() {
         None => tracing::debug!(cluster, %to, %frontend, hop, reason, "{refusal}"),
         Some(0) => tracing::info!(cluster, %to, %frontend, hop, reason, "stream refused: {refusal}"),
-        Some(untold) => {
-            tracing::info!(cluster, %to, %frontend, hop, reason, untold, "stream refused: {refusal}");
+        Some(suppressed) => {
+            tracing::info!(cluster, %to, %frontend, hop, reason, suppressed, "stream refused: {refusal}");
         }
     }
 }

@@ -41,7 +41,7 @@ impl Origin {
     pub fn judge(&self) -> Result<(), Refusal> {
         let ClientIdentity::Certified { peer, authorities } = &self.who else { return Ok(()) };
         authorities.judge(peer).map_err(|why| {
-            let message = format!("the frontend's certificate is not accepted any more: {why}; connect with a new one");
+            let message = format!("the frontend's certificate is no longer accepted: {why}; connect with a new one");
             Refusal::new(Hop::Server, Reason::Forbidden, message)
         })
     }
@@ -49,7 +49,7 @@ impl Origin {
     /// For one stream more, if there are less than `most`.
     pub fn permit(&self, most: usize) -> Result<Permit<AtomicUsize>, Refusal> {
         Permit::of(&self.open, most).ok_or_else(|| {
-            let message = format!("this connection has {most} streams open, the most it may have: use another");
+            let message = format!("this connection has {most} streams open, which is its limit: use another");
             Refusal::new(Hop::Server, Reason::Limit, message)
         })
     }

@@ -27,10 +27,7 @@ pub async fn look(session: &Session, name: Option<&ClusterName>) -> Result<Vec<F
     match name {
         Some(name) if all.is_empty() => {
             let what = format!("{name} is not registered, or the gateway cannot use its Secret");
-            return Ok(vec![Finding::bad(
-                what,
-                format!("`kubectl get clustergateway {name}` tells what is wrong with it"),
-            )]);
+            return Ok(vec![Finding::bad(what, format!("`kubectl get clustergateway {name}` gives the reason"))]);
         }
         None if all.is_empty() => {
             return Ok(vec![Finding::warning("none is registered", "register one: `kubectl clusters join`")]);
@@ -53,7 +50,10 @@ pub async fn look(session: &Session, name: Option<&ClusterName>) -> Result<Vec<F
     let found = all.into_iter().zip(outcomes).flat_map(|(cluster, outcome)| {
         let name = cluster.name.to_string();
         let remedy = outcome.result.as_ref().err().map(|failure| {
-            format!("{}; `kubectl clusters probe {name}` tells more", hops::remedy(Hop::of(failure), failure, &name))
+            format!(
+                "{}; `kubectl clusters probe {name}` gives more details",
+                hops::remedy(Hop::of(failure), failure, &name)
+            )
         });
         let remedy = remedy.unwrap_or_default();
         let insecure = cluster.insecure;

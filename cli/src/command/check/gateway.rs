@@ -48,7 +48,7 @@ impl Gateway {
         let own: Vec<_> = deployments.iter().filter(|deployment| is_behind(deployment, &self.selector)).collect();
         if own.is_empty() {
             let what = format!("no Deployment is behind its Service in {}", self.namespace);
-            return vec![Finding::warning(what, "it runs elsewhere: look at it there")];
+            return vec![Finding::warning(what, "it runs elsewhere: check it there")];
         }
         let mut found: Vec<_> = own.iter().map(|deployment| findings::replicas(deployment)).collect();
         found.extend(own.iter().filter_map(|deployment| findings::age(deployment, env!("CARGO_PKG_VERSION"))));

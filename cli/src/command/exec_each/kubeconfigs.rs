@@ -31,7 +31,7 @@ impl Kubeconfigs {
     /// Writes the shared one.
     pub fn new(session: &Session) -> Result<Self> {
         let directory = tempfile::tempdir()
-            .map_err(|error| Trouble::failed(format!("no place for files: {error}"), "see TMPDIR"))?;
+            .map_err(|error| Trouble::failed(format!("cannot create temporary files: {error}"), "see TMPDIR"))?;
         write(&directory.path().join(SHARED), &without_context(session.kubeconfig.clone()))?;
         Ok(Self { directory })
     }
@@ -51,7 +51,7 @@ impl Kubeconfigs {
         // The first file says which context is meant, the other has the credential.
         let both = [path, self.directory.path().join(SHARED)];
         std::env::join_paths(both)
-            .map_err(|error| Trouble::failed(format!("no place for files: {error}"), "see TMPDIR"))
+            .map_err(|error| Trouble::failed(format!("cannot create temporary files: {error}"), "see TMPDIR"))
     }
 }
 

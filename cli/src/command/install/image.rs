@@ -24,8 +24,8 @@ impl Install {
             return Ok(());
         }
         Err(Trouble::usage(
-            "nothing says where the gateway's image is, and none is published",
-            "build it into your registry, and name that: --set image.repository=REGISTRY/cluster-gateway",
+            "the gateway's image is not set, and no image is published",
+            "build it, push it to your registry and set it: --set image.repository=REGISTRY/cluster-gateway",
         ))
     }
 

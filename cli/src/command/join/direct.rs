@@ -26,7 +26,7 @@ impl Direct {
         // A port forward's or a local cluster's address says nothing of where the gateway is.
         if url.is_none() && is_local(&endpoint.host) {
             return Err(Trouble::usage(
-                format!("{endpoint} is this machine's own address, where the gateway would look for its own"),
+                format!("{endpoint} is this machine's own address: the gateway would dial its own machine"),
                 format!("{ELSEWHERE} (of a cluster of kind: https://NAME-control-plane:6443)"),
             ));
         }
@@ -36,7 +36,7 @@ impl Direct {
 }
 
 /// What to do about an address that only this machine can use.
-const ELSEWHERE: &str = "give the one that the gateway reaches with --endpoint https://HOST:PORT";
+const ELSEWHERE: &str = "give an address that the gateway can reach, with --endpoint https://HOST:PORT";
 
 fn parsed(url: &str) -> Result<Endpoint> {
     Endpoint::parse(url, false).map_err(|error| {

@@ -17,27 +17,28 @@ use crate::{charts, helm, namespace, output, servers};
 /// Options of `join --tunnel`.
 #[derive(Debug, clap::Args)]
 pub struct Tunnel {
-    /// The member cannot be reached: install an agent there that dials out
+    /// Install an agent on the member that dials out, for members that the gateway cannot reach
     #[arg(id = "tunnel", long)]
     pub wanted: bool,
-    /// Where agents link to; may be given more than once [default: the agents' Service on the hub]
+    /// Address that agents dial; may be given more than once [default: the agents' Service on the
+    /// hub]
     #[arg(long = "server", value_name = "HOST:PORT", requires = "tunnel")]
     servers: Vec<String>,
-    /// Name in the certificate there [default: that of the agents' Service]
+    /// Name in its certificate [default: the name of the agents' Service]
     #[arg(long, value_name = "NAME", requires = "tunnel")]
     server_name: Option<String>,
-    /// PEM of the CA of the certificate there [default: what the gateway's chart generated]
+    /// PEM of the CA of its certificate [default: the CA that the gateway's chart generated]
     #[arg(long, value_name = "FILE", requires = "tunnel")]
     server_ca: Option<PathBuf>,
-    /// The chart tunnel-agent: a directory, or an address that helm knows [default: the one of this
+    /// The chart tunnel-agent: a directory, or an address for helm [default: the chart of this
     /// program's version]
     #[arg(long, value_name = "CHART", requires = "tunnel")]
     agent_chart: Option<String>,
-    /// The agent's image [default: `tunnel-agent` of the registry and tag that the hub's programs
-    /// have, else the chart's]
+    /// The agent's image [default: `tunnel-agent` with the registry and tag of the hub's programs,
+    /// else the chart's]
     #[arg(long, value_name = "IMAGE", requires = "tunnel")]
     agent_image: Option<String>,
-    /// Print the agent's manifests in place of applying them; its Secret is applied
+    /// Print the agent's manifests instead of applying them; its Secret is still applied
     #[arg(long, requires = "tunnel")]
     pub print: bool,
     #[command(flatten)]
@@ -73,8 +74,9 @@ impl Tunnel {
         let hub = Member::hub(session).await?;
         let account = agent::account(name, &namespace::of_gateway(session).await?)?;
         hub.refuse_foreign(&account).await.map(drop).map_err(|trouble| {
-            let remedy =
-                format!("take {name} from tunnel.agents of the gateway's chart, if that made it, or delete it");
+            let remedy = format!(
+                "remove {name} from tunnel.agents of the gateway's chart, if the chart created it, or delete it"
+            );
             on_hub(trouble).remedied(remedy)
         })
     }
@@ -85,7 +87,7 @@ impl Tunnel {
         let account = agent::account(name, &namespace::of_gateway(session).await?)?;
         let owner = hub.make(&account, &agent::rights(name)).await.map_err(on_hub)?;
         let token = hub.token(&account, &owner).await.map_err(on_hub)?;
-        output::say(&format!("ServiceAccount {} on the hub: made, may link {name}", account.path()));
+        output::say(&format!("ServiceAccount {} on the hub: created, may link {name}", account.path()));
         Ok((account, token))
     }
 
@@ -109,7 +111,7 @@ impl Tunnel {
         let values = agent::values(name, servers, image.as_deref());
         let text = self.helm.output(&words, &values.to_string(), helm::LIMIT).await?;
         let documents: Vec<Value> = serde_saphyr::from_multiple(&text)
-            .map_err(|_| Trouble::failed("helm renders what is no YAML", "see the chart"))?;
+            .map_err(|_| Trouble::failed("helm rendered invalid YAML", "see the chart"))?;
         Ok(documents.into_iter().filter(Value::is_object).collect())
     }
 
@@ -157,7 +159,7 @@ async fn service(session: &Session) -> Result<Service> {
     let namespace = namespace::of_gateway(session).await?;
     servers::service(session, &namespace).await?.ok_or_else(|| {
         Trouble::failed(
-            format!("the hub takes no agents: the namespace {namespace} has no Service for them"),
+            format!("the hub accepts no agents: the namespace {namespace} has no Service for them"),
             "`kubectl clusters install --set tunnel.server.enabled=true,tunnel.server.image.repository=…`, with your registry's tunnel-server, or give --server and --server-ca",
         )
     })

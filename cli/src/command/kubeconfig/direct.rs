@@ -13,17 +13,17 @@ use crate::{contexts, output};
 /// Whose credential goes to the members, and to which of them.
 #[derive(Debug, clap::Args)]
 pub struct Direct {
-    /// Straight to the members, not through the hub
+    /// Directly to the members, not through the hub
     #[arg(id = "direct", long, requires = "user")]
     pub wanted: bool,
-    /// With --direct: user of your kubeconfig as whom
+    /// With --direct: user of your kubeconfig for the members
     #[arg(long, value_name = "NAME", requires = "direct")]
     user: Option<String>,
-    /// With --direct: that user for more than one cluster
+    /// With --direct: use that user for more than one cluster
     #[arg(long, requires = "direct")]
     one_user: bool,
-    /// With --direct: also where nothing proves that it is the member: http, and certificates that
-    /// are not verified
+    /// With --direct: also members whose identity is not verified: http, or certificates that are
+    /// not verified
     #[arg(long, requires = "direct")]
     insecure: bool,
 }
@@ -43,7 +43,7 @@ impl Direct {
         if clusters.len() > 1 && !self.one_user {
             return Err(Trouble::usage(
                 format!("{} clusters would all get the credential of {user:?}", clusters.len()),
-                "give each cluster a user of its own, one command each, or say --one-user",
+                "give each cluster its own user, one command each, or add --one-user",
             ));
         }
         let mut places = Vec::new();
@@ -52,19 +52,16 @@ impl Direct {
                 Some(place) if self.insecure || is_proven(&place) => places.push((call(&name), place)),
                 Some(_) => {
                     return Err(Trouble::usage(
-                        format!("nothing would prove that {name} is who gets the credential of {user:?}"),
-                        "it is registered with http or without verified certificates: go through the hub, or say \
+                        format!("the identity of {name}, which gets the credential of {user:?}, would not be verified"),
+                        "it is registered with http or without verified certificates: go through the hub, or add \
                          --insecure",
                     ));
                 }
-                None => output::say(&format!("{name} is left out: it has no address, its agents dial out")),
+                None => output::say(&format!("{name} is omitted: it has no address, its agents dial out")),
             }
         }
         if places.is_empty() {
-            return Err(Trouble::failed(
-                "no cluster can be reached directly",
-                "leave out --direct: go through the hub",
-            ));
+            return Err(Trouble::failed("no cluster can be reached directly", "omit --direct: go through the hub"));
         }
         Ok(contexts::leading(places, Some(user)))
     }
@@ -87,7 +84,7 @@ fn refuse_user(kubeconfig: &Kubeconfig, context: &str, user: &str) -> Result<()>
     if user == hubs || find(hubs).and_then(|named| named.auth_info.as_ref()).is_some_and(same) {
         return Err(Trouble::usage(
             format!("{user:?} is your user of the hub, whose credential the member would get"),
-            "name your user of the member with --user, or leave out --direct: go through the hub",
+            "name your user of the member with --user, or omit --direct: go through the hub",
         ));
     }
     Ok(())

@@ -23,8 +23,8 @@ impl Lock {
         match OpenOptions::new().write(true).create_new(true).open(&path) {
             Ok(File { .. }) => Ok(Self { path }),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(Trouble::failed(
-                format!("somebody else is changing {}: there is {}", file.display(), path.display()),
-                "run the same command again; delete that file if nobody is",
+                format!("another process is changing {}: {} exists", file.display(), path.display()),
+                "run the same command again; delete that file if no process is changing it",
             )),
             Err(error) => Err(unwritable(file, &error)),
         }
@@ -65,7 +65,7 @@ fn resolved(path: &Path) -> PathBuf {
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Trouble {
-    Trouble::failed(format!("cannot write {}: {error}", path.display()), "see that you may write there")
+    Trouble::failed(format!("cannot write {}: {error}", path.display()), "check that you may write there")
 }
 
 #[cfg(test)]

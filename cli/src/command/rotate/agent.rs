@@ -49,8 +49,10 @@ pub async fn rotate(
     let claim = member.claim(joined);
     if !claim.is_named_by(&deployment) || !secret.is_some_and(|secret| claim.is_named_by(&secret)) {
         return Err(Trouble::failed(
-            format!("the Deployment or the Secret {namespace}/{RELEASE} on the member is not of {name}'s agents"),
-            format!("its agents keep their token; `kubectl clusters join {name} --tunnel` tells what is in the way"),
+            format!(
+                "the Deployment or the Secret {namespace}/{RELEASE} on the member does not belong to {name}'s agents"
+            ),
+            format!("its agents keep their token; `kubectl clusters join {name} --tunnel` names the conflict"),
         ));
     }
     let owner = hub.owner(account).await?;
@@ -65,7 +67,7 @@ pub async fn rotate(
     for secret in &old {
         hub.revoke(account, &secret.name_any()).await?;
         output::say(&format!(
-            "Secret {}/{} on the hub: removed, its token is void",
+            "Secret {}/{} on the hub: removed, its token is revoked",
             account.namespace,
             secret.name_any()
         ));

@@ -34,10 +34,10 @@ impl Known<'_> {
         html.raw("</dl>");
         html.part(&chart::lines(&self.history.points()));
         if sum.circuit_open {
-            html.raw("<p class=\"cause\">The last dials failed: the gateway does not dial it for a moment.</p>");
+            html.raw("<p class=\"cause\">The last dials failed: the gateway has paused dials to it.</p>");
         }
         html.raw("<p class=\"muted\">Counted by ").text(&sum.replicas.join(", "));
-        html.raw(". The questions of this page are among them.</p>");
+        html.raw(". Requests of this page are included.</p>");
         html
     }
 
@@ -49,7 +49,7 @@ impl Known<'_> {
         let sides = sum.sides.iter().map(|(side, count)| (side.clone(), String::new(), *count));
         let sides: Vec<_> = sides.collect();
         if sides.is_empty() {
-            html.raw("<p class=\"muted\">The gateway answered none with a failure of its own.</p>");
+            html.raw("<p class=\"muted\">The gateway answered none with its own error.</p>");
         } else {
             tally(&mut html, "Failures by side", ["Side that failed", "Failures"], sides);
         }
@@ -60,10 +60,10 @@ impl Known<'_> {
         let Some(sum) = self.sum() else { return self.nothing("No failure is known yet.") };
         let mut html = Html::default();
         if sum.failures.is_empty() {
-            return self.nothing("None since the gateway counts.");
+            return self.nothing("None since the gateway started counting.");
         }
         html.raw("<table><caption class=\"unseen\">Recent failures, newest first</caption><thead><tr>");
-        for name in ["Time", "Side", "Code", "Who asked for what", "Cause"] {
+        for name in ["Time", "Side", "Code", "Request and user", "Cause"] {
             html.raw("<th scope=\"col\">").raw(name).raw("</th>");
         }
         html.raw("</tr></thead><tbody>");
@@ -77,8 +77,10 @@ impl Known<'_> {
                 .raw("</td><td><b>");
             html.text(&failure.verb).raw(" ").text(&failure.resource).raw("</b> <span class=\"muted\">");
             html.text(&failure.user).raw("</span></td><td>").text(&failure.text);
-            if failure.untold > 0 {
-                html.raw(" <span class=\"muted\">and ").text(&words::count(failure.untold)).raw(" before it</span>");
+            if failure.suppressed > 0 {
+                html.raw(" <span class=\"muted\">and ")
+                    .text(&words::count(failure.suppressed))
+                    .raw(" before it</span>");
             }
             html.raw("</td></tr>");
         }

@@ -64,7 +64,7 @@ async fn what_others_say_is_no_markup() {
         resource: text(),
         side: text(),
         text: text(),
-        untold: 3,
+        suppressed: 3,
         ..RecentFailure::default()
     };
     let traffic = Traffic { replica: text(), recent_failures: vec![failed], ..Traffic::default() };

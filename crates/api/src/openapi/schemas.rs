@@ -17,7 +17,7 @@ const SCHEMAS: &[Schema] = &[
         fields: &[
             Field::new("metadata", Object("ObjectMeta"), "Metadata of the cluster's Secret."),
             Field::new("spec", Object("ClusterGatewaySpec"), "How the cluster is reached."),
-            Field::new("status", Object("ClusterGatewayStatus"), "What is known of the cluster's health."),
+            Field::new("status", Object("ClusterGatewayStatus"), "The cluster's health."),
         ],
     },
     Schema {
@@ -43,13 +43,13 @@ const SCHEMAS: &[Schema] = &[
         description: "Endpoint and credential of a cluster.",
         is_kind: false,
         fields: &[
-            Field::new("endpoint", Object("ClusterEndpoint"), "Where the cluster's API server is."),
+            Field::new("endpoint", Object("ClusterEndpoint"), "Address of the cluster's API server."),
             Field::new("credential", Object("ClusterAccessCredential"), "What the gateway authenticates with."),
         ],
     },
     Schema {
         name: "ClusterEndpoint",
-        description: "Where a cluster's API server is.",
+        description: "Address of a cluster's API server.",
         is_kind: false,
         fields: &[
             Field::new("type", Text, "Const for an address, ClusterProxy for a cluster behind a tunnel.").required(),
@@ -73,8 +73,8 @@ const SCHEMAS: &[Schema] = &[
     },
     Schema {
         name: "ClusterAccessCredential",
-        description: "What the gateway authenticates to a cluster with. Its secret part is shown only where the operator of \
-                      the gateway asked for that.",
+        description: "What the gateway authenticates to a cluster with. Its secret part is shown only if the \
+                      operator of the gateway enabled that.",
         is_kind: false,
         fields: &[
             Field::new("type", Text, "ServiceAccountToken, X509Certificate or Dynamic.").required(),
@@ -93,10 +93,14 @@ const SCHEMAS: &[Schema] = &[
     },
     Schema {
         name: "ClusterGatewayStatus",
-        description: "What is known of a cluster's health, as written through the health subresource.",
+        description: "A cluster's health, as written through the health subresource.",
         is_kind: false,
         fields: &[
-            Field::new("healthy", Boolean, "Whether the cluster was last found healthy; false also if nobody looked."),
+            Field::new(
+                "healthy",
+                Boolean,
+                "Whether the cluster was last found healthy; also false if its health is unknown.",
+            ),
             Field::new("healthyReason", Text, "Why the cluster is healthy or not."),
         ],
     },
@@ -106,88 +110,88 @@ const SCHEMAS: &[Schema] = &[
         is_kind: true,
         fields: &[
             Field::new("path", Text, "The path on the member cluster."),
-            Field::new("impersonate", Boolean, "Whether the member is asked to act as the caller."),
+            Field::new("impersonate", Boolean, "Whether the gateway impersonates the caller on the member."),
         ],
     },
     Schema {
         name: "ClusterTraffic",
-        description: "What passed one replica of the gateway on its way to a cluster. Each replica counts its own.",
+        description: "Traffic of one replica of the gateway to a cluster. Each replica counts its own.",
         is_kind: true,
         fields: &[
             Field::new("metadata", Object("ObjectMeta"), "The cluster's name."),
-            Field::new("status", Object("ClusterTrafficStatus"), "What was counted.").required(),
+            Field::new("status", Object("ClusterTrafficStatus"), "The counters.").required(),
         ],
     },
     Schema {
         name: "ClusterTrafficStatus",
-        description: "What one replica of the gateway counted for a cluster.",
+        description: "One replica's counters for a cluster.",
         is_kind: false,
         fields: &[
-            Field::new("replica", Text, "Which replica counted: the name of its pod.").required(),
-            Field::new("since", Integer, "Since when, in milliseconds since 1970.").required(),
-            Field::new("requestsInFlight", Integer, "Requests under way, streams included, upgrades excluded."),
-            Field::new("streamsInFlight", Integer, "Watches and followed logs under way."),
-            Field::new("upgradesInFlight", Integer, "Exec, attach and port-forward under way."),
+            Field::new("replica", Text, "The replica that counted: the name of its pod.").required(),
+            Field::new("since", Integer, "Start of counting, in milliseconds since 1970.").required(),
+            Field::new("requestsInFlight", Integer, "Requests in flight, streams included, upgrades excluded."),
+            Field::new("streamsInFlight", Integer, "Open watches and followed logs."),
+            Field::new("upgradesInFlight", Integer, "Open upgrades: exec, attach, port-forward."),
             Field::new("connections", Integer, "Pooled connections to the member."),
-            Field::new("circuitOpen", Boolean, "Whether dials are not tried, because the last ones failed."),
+            Field::new("circuitOpen", Boolean, "Whether dials are paused, because the last ones failed."),
             Field::new("requests", List("ClusterTrafficRequests"), "Requests that ended, by method and code."),
             Field::new("failures", List("ClusterTrafficFailures"), "The gateway's own failures, by side."),
-            Field::new("duration", Object("ClusterTrafficDuration"), "How long requests took, streams excluded."),
+            Field::new("duration", Object("ClusterTrafficDuration"), "Duration of requests, streams excluded."),
             Field::new("recentFailures", List("ClusterTrafficFailure"), "The last failures, oldest first."),
-            Field::new("tunnelOpen", Object("ClusterTrafficTunnelOpen"), "The last stream asked of the tunnel."),
+            Field::new("tunnelOpen", Object("ClusterTrafficTunnelOpen"), "The last stream requested from the tunnel."),
         ],
     },
     Schema {
         name: "ClusterTrafficRequests",
-        description: "How many requests ended so.",
+        description: "Number of requests by method and code.",
         is_kind: false,
         fields: &[
             Field::new("method", Text, "The HTTP method."),
             Field::new("code", Integer, "The HTTP status code."),
-            Field::new("count", Integer, "How many there were."),
+            Field::new("count", Integer, "Number of requests."),
         ],
     },
     Schema {
         name: "ClusterTrafficFailures",
-        description: "How many requests failed on one side.",
+        description: "Number of requests that failed on one side.",
         is_kind: false,
         fields: &[
             Field::new("side", Text, "caller, hub, gateway, tunnel or member."),
-            Field::new("count", Integer, "How many there were."),
+            Field::new("count", Integer, "Number of requests."),
         ],
     },
     Schema {
         name: "ClusterTrafficDuration",
-        description: "A histogram of how long requests took.",
+        description: "A histogram of the duration of requests.",
         is_kind: false,
         fields: &[
-            Field::new("sumMicros", Integer, "All together, in microseconds."),
+            Field::new("sumMicros", Integer, "Sum of all durations, in microseconds."),
             Field::new("buckets", List("ClusterTrafficBucket"), "Ascending, not cumulative."),
         ],
     },
     Schema {
         name: "ClusterTrafficBucket",
-        description: "How many requests took longer than the bucket before, and no longer than this.",
+        description: "Number of requests that took longer than the previous bucket's bound, and no longer than this.",
         is_kind: false,
         fields: &[
-            Field::new("mostMicros", Integer, "In microseconds; absent: no bound."),
-            Field::new("count", Integer, "How many there were."),
+            Field::new("mostMicros", Integer, "Upper bound in microseconds; absent: none."),
+            Field::new("count", Integer, "Number of requests."),
         ],
     },
     Schema {
         name: "ClusterTrafficFailure",
-        description: "A failure that was not its caller's, as the gateway's log has it.",
+        description: "A failure that the caller did not cause, as in the gateway's log.",
         is_kind: false,
         fields: &[
-            Field::new("time", Integer, "In milliseconds since 1970."),
-            Field::new("user", Text, "Who asked for it."),
-            Field::new("verb", Text, "What was asked: the verb."),
-            Field::new("resource", Text, "What was asked: the resource, as kubectl auth can-i takes it."),
-            Field::new("code", Integer, "The HTTP status code of the answer."),
+            Field::new("time", Integer, "Time of the failure, in milliseconds since 1970."),
+            Field::new("user", Text, "The caller."),
+            Field::new("verb", Text, "The verb of the request."),
+            Field::new("resource", Text, "The resource of the request, in the format of kubectl auth can-i."),
+            Field::new("code", Integer, "The HTTP status code of the response."),
             Field::new("side", Text, "Where it failed: hub, gateway, tunnel or member."),
-            Field::new("tookMicros", Integer, "How long it took, in microseconds."),
-            Field::new("text", Text, "The cause, as the log has it."),
-            Field::new("untold", Integer, "Failures of the same side that were left out before this one."),
+            Field::new("tookMicros", Integer, "Duration of the request, in microseconds."),
+            Field::new("text", Text, "The cause, as in the log."),
+            Field::new("suppressed", Integer, "Failures of the same side that were omitted before this one."),
         ],
     },
     Schema {
@@ -196,13 +200,13 @@ const SCHEMAS: &[Schema] = &[
         is_kind: false,
         fields: &[
             Field::new("time", Integer, "When it ended, in milliseconds since 1970."),
-            Field::new("tookMicros", Integer, "Until the stream was open or refused, in microseconds."),
-            Field::new("hops", List("ClusterTrafficTunnelHop"), "Who was asked, in the order of their answers."),
+            Field::new("tookMicros", Integer, "Time until the stream was open or refused, in microseconds."),
+            Field::new("hops", List("ClusterTrafficTunnelHop"), "The hops tried, in the order of their answers."),
         ],
     },
     Schema {
         name: "ClusterTrafficTunnelHop",
-        description: "A tunnel-server that was asked for a byte stream.",
+        description: "A tunnel-server that was tried for a byte stream.",
         is_kind: false,
         fields: &[
             Field::new("server", Text, "Its address; empty: the gateway itself, to which agents are linked."),
@@ -210,12 +214,12 @@ const SCHEMAS: &[Schema] = &[
             Field::new(
                 "tookMicros",
                 Integer,
-                "Until it answered, the agent's dial of the API server included, in microseconds.",
+                "Time until it answered, including the agent's dial of the API server, in microseconds.",
             ),
             Field::new(
                 "roundTripMicros",
                 Integer,
-                "Of the last PING between gateway and server; absent: none was measured yet.",
+                "Round trip of the last PING between gateway and server; absent: not measured yet.",
             ),
         ],
     },
@@ -225,8 +229,8 @@ const SCHEMAS: &[Schema] = &[
                       details and credentials.",
         is_kind: true,
         fields: &[
-            Field::new("metadata", Object("ObjectMeta"), "Metadata of what the cluster is known from."),
-            Field::new("spec", Object("VirtualClusterSpec"), "What is known of the cluster."),
+            Field::new("metadata", Object("ObjectMeta"), "Metadata of the object that defines the cluster."),
+            Field::new("spec", Object("VirtualClusterSpec"), "Description of the cluster."),
         ],
     },
     Schema {
@@ -240,12 +244,12 @@ const SCHEMAS: &[Schema] = &[
     },
     Schema {
         name: "VirtualClusterSpec",
-        description: "What is known of a cluster.",
+        description: "Description of a cluster.",
         is_kind: false,
         fields: &[
             Field::new("alias", Text, "Another name of the cluster, for display."),
             Field::new("accepted", Boolean, "Whether the hub accepted the cluster."),
-            Field::new("endpoint", Text, "Address of the API server, or how it is reached; - if that is not known."),
+            Field::new("endpoint", Text, "Address of the API server, or how it is reached; - if unknown."),
             Field::new(
                 "credential-type",
                 Text,
@@ -260,11 +264,11 @@ const SCHEMAS: &[Schema] = &[
         is_kind: false,
         fields: &[
             Field::new("name", Text, "Name of the cluster."),
-            Field::new("uid", Text, "Identifies the object even among those that had its name before."),
+            Field::new("uid", Text, "Distinguishes the object from earlier ones with the same name."),
             Field::new("resourceVersion", Text, "Changes whenever the object does."),
-            Field::new("creationTimestamp", Time, "When the object was made."),
-            Field::new("labels", TextMap, "Labels that selectors choose by."),
-            Field::new("annotations", TextMap, "Further facts about the object."),
+            Field::new("creationTimestamp", Time, "When the object was created."),
+            Field::new("labels", TextMap, "Labels for selectors."),
+            Field::new("annotations", TextMap, "Annotations of the object."),
         ],
     },
     Schema {
@@ -274,7 +278,7 @@ const SCHEMAS: &[Schema] = &[
         fields: &[
             Field::new("resourceVersion", Text, "Where a watch that continues this list begins."),
             Field::new("continue", Text, "Where the next page begins, if this one is not the last."),
-            Field::new("remainingItemCount", Integer, "Number of objects on the pages to come, if known."),
+            Field::new("remainingItemCount", Integer, "Number of objects on the following pages, if known."),
         ],
     },
 ];

@@ -73,8 +73,8 @@ pub enum SecretError {
     #[error("key {0:?} is missing or empty: the credential type needs it")]
     NoCredential(&'static str),
     #[error(
-        "key {TOKEN_KEY:?} holds characters no bearer token has (white space, control or non-ASCII characters): store \
-         the decoded token alone, on one line"
+        "key {TOKEN_KEY:?} holds characters that are invalid in a bearer token (white space, control or non-ASCII \
+         characters): store the decoded token alone, on one line"
     )]
     TokenNotVisible,
     #[error("key {TLS_CERT_KEY:?} holds no PEM certificate: store the client certificate in PEM form")]

@@ -48,7 +48,7 @@ impl RotatingFile {
         let (size, file) = opened.map_err(|source| OpenError::Open { path: config.path.clone(), source })?;
         let log = Self { config, names, file, size };
         if let Err(error) = log.prune() {
-            tracing::warn!(%error, "old audit logs cannot be deleted");
+            tracing::warn!(%error, "cannot delete old audit logs");
         }
         Ok(log)
     }

@@ -78,7 +78,7 @@ impl<O: Output> Writer<O> {
 
     fn hand_over(&mut self) {
         if let Err(error) = self.output.prepare(self.piece.len()) {
-            self.complain(&error, "the audit log cannot be rotated, it goes on in the same file");
+            self.complain(&error, "cannot rotate the audit log, continuing in the same file");
         }
         let (written, failure) = write_all(&mut self.output, &self.piece);
         let whole = self.ends.partition_point(|end| *end <= written);

@@ -86,9 +86,9 @@ fn every_refusal_has_its_words() {
             status(json!({"clientCertificateData": "canary", "clientKeyData": "canary"})),
             "exec plugin returned an unusable client certificate: no certificate found",
         ),
-        (status(json!({"token": "can ary"})), "characters no bearer token has"),
-        (status(json!({"token": " \n"})), "characters no bearer token has"),
-        (status(json!({"token": "t", "expirationTimestamp": "canary"})), "is no RFC 3339 time"),
+        (status(json!({"token": "can ary"})), "characters that are invalid in a bearer token"),
+        (status(json!({"token": " \n"})), "characters that are invalid in a bearer token"),
+        (status(json!({"token": "t", "expirationTimestamp": "canary"})), "is not an RFC 3339 time"),
         (status(json!({"token": "t", "expirationTimestamp": 7})), "decoding stdout: no JSON object"),
     ] {
         let refusal = refusal(&stdout);

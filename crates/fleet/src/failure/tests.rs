@@ -97,8 +97,8 @@ fn a_failure_says_cluster_place_cause_and_next_step() {
     };
     assert_eq!(
         failure.to_string(),
-        "cluster berlin: failed at the tunnel: unreachable (no link); it may be sent again after 1s; see whether the \
-         cluster's tunnel-agent runs and is linked"
+        "cluster berlin: failed at the tunnel: unreachable (no link); retry after 1s; check whether \
+         the cluster's tunnel-agent runs and is linked"
     );
 }
 

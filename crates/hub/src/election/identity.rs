@@ -14,8 +14,8 @@ pub struct Identity(Arc<str>);
 // === impl Identity ===
 
 impl Identity {
-    /// `HOST_RANDOM`, as core components call themselves: the host so that people recognize the pod,
-    /// the rest since a restarted process is another one, and does not lead.
+    /// `HOST_RANDOM`, as core components call themselves: the host so that people recognize the
+    /// pod, the rest since a restarted process is another one, and does not lead.
     pub fn of_this_process() -> Self {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let (host, random) = (host.trim(), identifier());

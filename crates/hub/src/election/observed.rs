@@ -47,8 +47,8 @@ impl Observed {
 
     /// `record` was read; the answer was there at `now`, so that it was written before.
     ///
-    /// A Lease that is deleted while another holds it is as good as one that is not renewed: client-go
-    /// makes a new one at once, and two lead until the other looks again.
+    /// A Lease that is deleted while another holds it is as good as one that is not renewed:
+    /// client-go makes a new one at once, and two lead until the other looks again.
     pub(super) fn see(&mut self, record: Option<Record>, now: Instant) -> Verdict {
         let gone = record.is_none();
         if let Some(record) = record

@@ -57,8 +57,8 @@ impl Proof {
     ///
     /// The holder is the same in all that others read from a write that was acknowledged until its
     /// next change, so it counts from when it was sent, whenever it was answered. A refusal counts
-    /// only of a write that was sent after the first acknowledgment: an earlier one may have come to
-    /// the hub before our claim did.
+    /// only of a write that was sent after the first acknowledgment: an earlier one may have come
+    /// to the hub before our claim did.
     ///
     /// # Errors
     /// When the term is over. It is also over, for good, if `now` is after [`Proof::until`]: those

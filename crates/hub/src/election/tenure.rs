@@ -80,8 +80,8 @@ impl<'a> Tenure<'a> {
         }
     }
 
-    /// Renewals begin while the claim is under way: if it takes as long as it may, the first of them
-    /// would come too late otherwise.
+    /// Renewals begin while the claim is under way: if it takes as long as it may, the first of
+    /// them would come too late otherwise.
     fn send(&mut self, write: Write, claim: bool) {
         let sent = Sent { at: Instant::now(), claim };
         self.next = sent.at + self.timing.retry();
@@ -117,8 +117,8 @@ impl Drop for Tenure<'_> {
     }
 }
 
-/// `now` in whole microseconds, as it is written, and after `last` even if the clock was set back: a
-/// renewal that looks like the one before is none to others.
+/// `now` in whole microseconds, as it is written, and after `last` even if the clock was set back:
+/// a renewal that looks like the one before is none to others.
 fn later(now: Timestamp, last: Timestamp) -> Timestamp {
     let micros = now.as_microsecond().max(last.as_microsecond().saturating_add(1));
     Timestamp::from_microsecond(micros).unwrap_or(now)

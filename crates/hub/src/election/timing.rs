@@ -30,8 +30,8 @@ pub enum TimingError {
 // === impl Timing ===
 
 impl Timing {
-    /// `lease`: what others wait for after the last change that they saw. `renew`: how long renewing
-    /// may take. `retry`: between two tries.
+    /// `lease`: what others wait for after the last change that they saw. `renew`: how long
+    /// renewing may take. `retry`: between two tries.
     ///
     /// # Errors
     /// client-go asks for `lease > renew > 1.2 × retry` (`NewLeaderElector`). There a leader may
@@ -76,9 +76,9 @@ impl Timing {
     }
 
     /// How long a write proves leadership, from when it was *sent*: the next renewal begins a retry
-    /// period later, and has the renew deadline to succeed. Others begin a lease duration after they
-    /// saw the write, hence after it was sent: what lies between the two is the margin for clocks
-    /// that run at different speeds, and for what the leader has under way.
+    /// period later, and has the renew deadline to succeed. Others begin a lease duration after
+    /// they saw the write, hence after it was sent: what lies between the two is the margin for
+    /// clocks that run at different speeds, and for what the leader has under way.
     pub(super) fn term(&self) -> Duration {
         self.retry + self.renew
     }

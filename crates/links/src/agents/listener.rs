@@ -151,8 +151,11 @@ impl Listener {
     }
 
     fn shed(&self, peer: SocketAddr) -> Failed {
-        if let Some(untold) = self.sheds.due() {
-            tracing::warn!(%peer, untold, "too many connections that do not register: the oldest of the address that has the most is closed");
+        if let Some(suppressed) = self.sheds.due() {
+            tracing::warn!(
+                %peer, suppressed,
+                "too many unregistered connections: closing the oldest of the address with the most"
+            );
         }
         Failed(Outcome::Shed)
     }
@@ -166,7 +169,7 @@ impl Listener {
 
     async fn welcome(&self, applicant: Applicant<Io>) -> Result<Link, String> {
         let io = timeout(self.settings.handshake_timeout, applicant.welcome(&self.server)).await;
-        let io = io.map_err(|_| "it did not take our answer".to_owned())?.map_err(|error| error.to_string())?;
+        let io = io.map_err(|_| "it did not read our answer".to_owned())?.map_err(|error| error.to_string())?;
         Link::start(io, &self.settings, Hop::Agent).await.map_err(|error| error.to_string())
     }
 
@@ -186,7 +189,7 @@ impl Listener {
 
     async fn answer(&self, applicant: Applicant<Io>, claim: &Claim, refused: &Refused) {
         let registration = &claim.registration;
-        if let Some(untold) = self.refusals.due() {
+        if let Some(suppressed) = self.refusals.due() {
             tracing::warn!(
                 cluster = %registration.cluster,
                 agent = registration.agent,
@@ -194,7 +197,7 @@ impl Listener {
                 status = refused.status.as_u16(),
                 message = refused.message,
                 why = refused.why,
-                untold,
+                suppressed,
                 "agent refused"
             );
         }

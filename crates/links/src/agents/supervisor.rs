@@ -65,13 +65,13 @@ impl LinkSupervisor<'_> {
             () = link.leaving() => {
                 self.linked.withdrawn();
                 let (id, streams) = (self.linked.id(), self.linked.streams());
-                tracing::info!(link = %self.linked.named(), id, streams, "link takes no new streams");
+                tracing::info!(link = %self.linked.named(), id, streams, "link accepts no new streams");
                 (true, link.ended().await)
             }
         };
         match error {
             LinkError::Closed if said_so => (Ended::Left, String::new()),
-            LinkError::Closed => (Ended::Lost, "closed without a word".to_owned()),
+            LinkError::Closed => (Ended::Lost, "closed without notice".to_owned()),
             error => (Ended::Lost, error.to_string()),
         }
     }
@@ -131,7 +131,7 @@ async fn judge_again(judge: &Judge, claim: &Claim, named: &Named, sure: &mut Ins
         Err(refused) if refused.is_verdict() => Some((Ended::Revoked, refused.describe())),
         Err(refused) if sure.elapsed() >= UNREVIEWED => Some((Ended::Unreviewed, refused.describe())),
         Err(refused) => {
-            tracing::debug!(link = %named, why = refused.why, "not judged anew: the hub cannot be asked");
+            tracing::debug!(link = %named, why = refused.why, "not reviewed again: the hub cannot be reached");
             None
         }
     }
@@ -159,7 +159,7 @@ impl Drop for Closing {
 impl Refused {
     /// The judgement took too long.
     pub fn late(after: Duration) -> Self {
-        let mut refused = super::judge::not_asked(format!("no word within {after:?}"));
+        let mut refused = super::judge::not_asked(format!("no answer within {after:?}"));
         refused.retry_after = refused.retry_after.map(|wait| wait + wait);
         refused
     }

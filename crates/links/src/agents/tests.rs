@@ -391,7 +391,7 @@ async fn nothing_starts_that_could_authenticate_nobody() {
         Agents::start(&config, None, &Handle::current(), &mut MetricsRegistry::default()).unwrap_err().to_string()
     };
     let shown = start(config(None));
-    assert!(shown.contains("could not be authenticated") && shown.contains("CA file"), "{shown}");
+    assert!(shown.contains("cannot be authenticated") && shown.contains("CA file"), "{shown}");
     let shown = start(config(Some(Path::new("/nowhere/ca.crt"))));
     assert!(shown.contains("/nowhere/ca.crt"), "{shown}");
 }

@@ -83,7 +83,7 @@ impl Core {
 
 impl RegisteredLink {
     pub(super) fn passed_over(&self, why: &str) {
-        tracing::debug!(link = %self.named, id = self.id, why, "link takes no stream, another is tried");
+        tracing::debug!(link = %self.named, id = self.id, why, "link accepts no stream, trying another");
     }
 }
 
@@ -107,7 +107,7 @@ impl Linked {
         self.held.streams()
     }
 
-    /// Tells who watches that the link takes no new streams.
+    /// Tells who watches that the link accepts no new streams.
     pub fn withdrawn(&self) {
         self.core.changed();
     }

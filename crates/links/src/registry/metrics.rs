@@ -98,8 +98,8 @@ impl Metrics {
         );
         registry.register(
             "tunnel_server_links_ended",
-            "Links that ended, by whether the agent left in order, was lost, had its credential or permission revoked, could not be \
-             reviewed for too long, or this server shut down",
+            "Links that ended, by reason: the agent left in order, the link was lost, its credential or permission \
+             was revoked, it could not be reviewed for too long, or this server shut down",
             metrics.ended.clone(),
         );
         registry.register(

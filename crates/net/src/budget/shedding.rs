@@ -53,7 +53,12 @@ impl<H: Holder> Budget<H> {
             {
                 let group = &mut groups[at];
                 let Some((held, part)) = group.parts.pop() else { continue };
-                self.tell(&part, held, &self.0.sheds, "too many bytes are held: what holds the most of them ends");
+                self.tell(
+                    &part,
+                    held,
+                    &self.0.sheds,
+                    "too many bytes held: ending requests or connections of the owner with the most",
+                );
                 group.held -= held;
                 order.push((group.weighs(), Reverse(at)));
             }
@@ -83,7 +88,7 @@ impl<H: Holder> Budget<H> {
                 part,
                 part.holder.counters().held(),
                 &self.0.thinned,
-                "too many are open: some of who has the most end",
+                "too many connections: closing some of the owner with the most",
             );
         }
         told
@@ -95,8 +100,8 @@ impl<H: Holder> Budget<H> {
         part.leaving.store(held, Ordering::Relaxed);
         part.told.store(true, Ordering::Relaxed);
         counted.fetch_add(1, Ordering::Relaxed);
-        if let Some(untold) = self.0.log.due() {
-            tracing::warn!(held, limit = self.0.limit, owner = ?part.holder.owner(), untold, "{why}");
+        if let Some(suppressed) = self.0.log.due() {
+            tracing::warn!(held, limit = self.0.limit, owner = ?part.holder.owner(), suppressed, "{why}");
         }
         part.holder.end();
     }

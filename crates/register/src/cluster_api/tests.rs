@@ -81,7 +81,7 @@ fn what_cluster_api_would_not_write_is_refused() {
         (owned(owner("v1", "ConfigMap", "c1", "u-1")), "no owner reference"),
         (labelled(json!(null)), "label cluster.x-k8s.io/cluster-name"),
         (labelled(json!({"cluster.x-k8s.io/cluster-name": "c2"})), "label cluster.x-k8s.io/cluster-name"),
-        (with(secret(), "/type", "kubernetes.io/tls"), "another type than cluster.x-k8s.io/secret"),
+        (with(secret(), "/type", "kubernetes.io/tls"), "is neither cluster.x-k8s.io/secret"),
         (with(secret(), "/metadata/name", "c2-kubeconfig"), "another kind"),
         (with(secret(), "/metadata/namespace", "other"), "another kind"),
         (with(secret(), "/data", json!({"kubeconfig": "e30="})), "no key \"value\""),

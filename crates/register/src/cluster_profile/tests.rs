@@ -101,7 +101,7 @@ fn our_own_profiles_are_not_imported() {
     let own = with(profile(), "/spec/clusterManager/name", "cluster-gateway");
     let labelled = with(profile(), "/metadata/labels/x-k8s.io~1cluster-manager", "cluster-gateway");
     for profile in [own, labelled] {
-        assert!(is_own(&profile) && told(&reading(&profile)).contains("one that this program writes"));
+        assert!(is_own(&profile) && told(&reading(&profile)).contains("this program writes the profile"));
     }
     assert!(!is_own(&profile()));
 }
@@ -167,10 +167,10 @@ fn what_makes_no_cluster_is_refused_by_its_field() {
         (in_cluster("server", json!([CANARY])), "the provider's cluster has another type"),
         (in_cluster("server", json!("")), "server is empty"),
         (in_cluster("server", json!("http://c4n4ry")), "server: http would send"),
-        (in_cluster("server", json!("https://gateway.example:9443/c4n4ry")), "server leads through the gateway"),
+        (in_cluster("server", json!("https://gateway.example:9443/c4n4ry")), "server points to the gateway"),
         (
             in_cluster("server", json!("https://h/apis/cluster.core.oam.dev/v1alpha1/clustergateways/c4n4ry/proxy")),
-            "server leads through the gateway",
+            "server points to the gateway",
         ),
         (in_cluster("server", json!("https://169.254.169.254")), "server is an address that --deny-endpoints"),
         (in_cluster("proxy-url", json!("http://169.254.169.254:1")), "proxy-url is an address that --deny-endpoints"),

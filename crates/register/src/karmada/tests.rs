@@ -87,7 +87,7 @@ fn the_impersonators_token_counts_where_there_is_no_other() {
     assert!(matches!(cluster_without.trust, Trust::Bundle(_)));
     // A Secret that does not show is no reason to take the other.
     let waiting = told(&read_with(&cluster(), &[impersonator()], &rules()));
-    assert_eq!(waiting, "waiting: the Secret that spec.secretRef names is not there yet");
+    assert_eq!(waiting, "waiting: the Secret that spec.secretRef names does not exist yet");
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn proxies_are_kept_with_basic_credentials() {
         ("http://proxy:3128", json!({"Proxy-Authorization": basic["proxy-Authorization"], "X-Token": CANARY})),
     ] {
         let told = told(&proxied(url, headers));
-        assert!(told.contains("spec.proxyHeader is supported with one header") && !told.contains(CANARY), "{told}");
+        assert!(told.contains("spec.proxyHeader supports only one header") && !told.contains(CANARY), "{told}");
     }
     assert_eq!(told(&proxied("", json!({"X-Token": "a"}))), "registered", "headers of no proxy");
 }
@@ -182,7 +182,7 @@ fn what_makes_no_cluster_is_refused_by_its_field() {
         ("/spec/apiEndpoint", json!("https://u:c4n4ry@m"), "spec.apiEndpoint: the URL must not have a user"),
         ("/spec/apiEndpoint", json!("c4n4ry/path"), "spec.apiEndpoint: the URL has no scheme"),
         ("/spec/apiEndpoint", json!("169.254.169.254"), "spec.apiEndpoint is an address that --deny-endpoints"),
-        ("/spec/apiEndpoint", json!("gateway.example:9443"), "spec.apiEndpoint leads through the gateway"),
+        ("/spec/apiEndpoint", json!("gateway.example:9443"), "spec.apiEndpoint points to the gateway"),
         ("/spec/proxyURL", json!("ftp://u:c4n4ry@p"), "spec.proxyURL: the URL's scheme"),
         ("/spec/proxyURL", json!("http://u:c4n4ry@[fe80::1]:1"), "spec.proxyURL is an address that --deny-endpoints"),
         ("/spec/proxyHeader", json!(CANARY), "registered"),

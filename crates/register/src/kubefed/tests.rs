@@ -77,7 +77,7 @@ fn its_secret_is_waited_for_and_its_end_counts_for_a_cluster_that_goes() {
     assert_eq!(references(&cluster()), [secret().reference()]);
     let other = read_secret(&with(plain("c1-token", &[]), "/metadata/namespace", "other"));
     let waiting = told(&read(&cluster(), &[&other], &rules()));
-    assert_eq!(waiting, "waiting: the Secret that spec.secretRef.name names is not there yet");
+    assert_eq!(waiting, "waiting: the Secret that spec.secretRef.name names does not exist yet");
     let deleted = with(cluster(), "/metadata/deletionTimestamp", "2026-01-01T00:00:00Z");
     assert_eq!(told(&reading(&deleted)), "registered");
     let Reading::Waiting(gone) = read(&deleted, &[], &rules()) else { panic!("not waiting") };
@@ -118,7 +118,7 @@ fn what_makes_no_cluster_is_refused_by_its_field() {
         ("/spec/apiEndpoint", json!("u:c4n4ry@m"), "spec.apiEndpoint: the URL must not have a user"),
         ("/spec/apiEndpoint", json!("m?c4n4ry"), "spec.apiEndpoint: the URL must not have a query"),
         ("/spec/apiEndpoint", json!("169.254.169.254:80"), "spec.apiEndpoint is an address that --deny-endpoints"),
-        ("/spec/apiEndpoint", json!("gateway.example:9443"), "spec.apiEndpoint leads through the gateway"),
+        ("/spec/apiEndpoint", json!("gateway.example:9443"), "spec.apiEndpoint points to the gateway"),
         ("/spec/caBundle", json!("c4n4ry~"), "spec.caBundle is not base64"),
         ("/spec/caBundle", json!(base64(CANARY)), "spec.caBundle: no certificate"),
         ("/spec/proxyURL", json!("ftp://u:c4n4ry@p"), "spec.proxyURL: the URL's scheme"),

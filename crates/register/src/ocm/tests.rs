@@ -89,7 +89,7 @@ fn the_tunnel_is_for_clusters_without_an_address() {
         assert!(matches!(registered.trust, Trust::Bundle(_)));
     }
     let waiting = told(&reading(&none, &secret(), Reach::Direct));
-    assert_eq!(waiting, "waiting: it tells no address yet (spec.managedClusterClientConfigs)");
+    assert_eq!(waiting, "waiting: it has no address yet (spec.managedClusterClientConfigs)");
     let denied = cluster(&[json!({"url": "https://169.254.169.254"})]);
     assert!(told(&reading(&denied, &secret(), Reach::Auto)).contains("--deny-endpoints"), "no reason for the tunnel");
 }
@@ -124,7 +124,7 @@ fn what_makes_no_cluster_is_refused() {
         ("/spec/managedClusterClientConfigs", json!([CANARY]), "Configs' url: the URL has no scheme"),
         ("/spec/managedClusterClientConfigs/0/url", json!("http://c4n4ry"), "Configs' url: http would send"),
         ("/spec/managedClusterClientConfigs/0/url", json!([CANARY]), "Configs' url has another type"),
-        ("/spec/managedClusterClientConfigs/0/url", json!("https://gateway.example:9443"), "leads through the gateway"),
+        ("/spec/managedClusterClientConfigs/0/url", json!("https://gateway.example:9443"), "points to the gateway"),
         ("/spec/managedClusterClientConfigs/0/caBundle", json!("c4n4ry~"), "Configs' caBundle is not base64"),
         ("/spec/managedClusterClientConfigs/0/caBundle", json!(base64(CANARY)), "Configs' caBundle: no certificate"),
     ] {
@@ -136,9 +136,9 @@ fn what_makes_no_cluster_is_refused() {
 #[test]
 fn only_a_managed_service_accounts_token_counts() {
     for (pointer, value, reach, expected) in [
-        ("/metadata/namespace", json!("c2"), Reach::Auto, "no ManagedServiceAccount's of this cluster"),
-        ("/metadata/labels", json!({}), Reach::Auto, "no ManagedServiceAccount's of this cluster"),
-        ("/metadata/labels", json!({TOKEN_LABEL: "false"}), Reach::Auto, "no ManagedServiceAccount's of this cluster"),
+        ("/metadata/namespace", json!("c2"), Reach::Auto, "does not belong to a ManagedServiceAccount"),
+        ("/metadata/labels", json!({}), Reach::Auto, "does not belong to a ManagedServiceAccount"),
+        ("/metadata/labels", json!({TOKEN_LABEL: "false"}), Reach::Auto, "does not belong to a ManagedServiceAccount"),
         ("/type", json!("kubernetes.io/service-account-token"), Reach::Auto, "a ServiceAccount of the control plane"),
         ("/data/token", json!(""), Reach::Auto, "no key \"token\""),
         ("/data/token", json!(base64("c4n4ry c4n4ry")), Reach::Auto, "\"token\" holds characters"),

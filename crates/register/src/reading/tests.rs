@@ -57,7 +57,7 @@ fn a_secret_that_is_none_is_refused_by_the_key() {
         ("/data/token", json!("c4n4ry~"), "key \"token\" of the Secret is not base64"),
         ("/data/token", json!(format!("{}\n", base64(CANARY))), "key \"token\" of the Secret is not base64"),
         ("/data/token", json!([CANARY]), "key \"token\" of the Secret is not base64"),
-        ("/data/c4n4ry c4n4ry", json!(""), "has a key that is none"),
+        ("/data/c4n4ry c4n4ry", json!(""), "has an invalid key"),
         ("/data", json!(CANARY), "data has another type"),
         ("/type", json!({"a": CANARY}), "type has another type"),
         ("/metadata/ownerReferences", json!(CANARY), "metadata.ownerReferences has another type"),

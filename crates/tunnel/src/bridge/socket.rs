@@ -81,6 +81,6 @@ impl<S: Socket> Socket for Prefixed<S> {
 /// The RST leaves when the socket is dropped. What was written and not yet sent is void.
 fn reset(socket: &TcpStream) {
     if let Err(error) = SockRef::from(socket).set_linger(Some(Duration::ZERO)) {
-        tracing::debug!(%error, "a socket could not be told to reset");
+        tracing::debug!(%error, "cannot set a socket to reset");
     }
 }

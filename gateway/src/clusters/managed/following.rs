@@ -141,11 +141,9 @@ impl Following {
     fn absent(&mut self) -> Duration {
         match self.purpose {
             _ if self.managed.kind.is_none() => {}
-            Purpose::Display => tracing::info!("the hub has no ManagedClusters any more"),
+            Purpose::Display => tracing::info!("the hub no longer has ManagedClusters"),
             Purpose::Location(_) => {
-                tracing::warn!(
-                    "the hub has no ManagedClusters any more: clusters are where their Secrets say from now on"
-                );
+                tracing::warn!("the hub no longer has ManagedClusters: from now on the Secrets' endpoints apply");
             }
         }
         self.forget();
@@ -155,7 +153,10 @@ impl Following {
 
     fn refused(&mut self, failure: &HubFailure) -> Duration {
         // The ordinary case: without `--ocm-integration` the chart grants no such right.
-        tracing::debug!(answer = %failure, "virtualclusters are without ManagedClusters, which the gateway may not read");
+        tracing::debug!(
+            answer = %failure,
+            "virtualclusters omits ManagedClusters, because the gateway may not read them"
+        );
         self.forget();
         let pause = REFUSED_AGAIN.wait(self.refusals);
         self.refusals = self.refusals.saturating_add(1);
@@ -166,9 +167,9 @@ impl Following {
         self.absence = Absence::default();
         let consequence = match &self.purpose {
             Purpose::Location(_) if !self.managed.known => {
-                "where clusters are is not known: not ready before ManagedClusters are read"
+                "the clusters' endpoints are unknown: not ready until ManagedClusters are read"
             }
-            _ => "ManagedClusters stay as they were last read",
+            _ => "keeping the last known ManagedClusters",
         };
         tracing::warn!(error = %failure, next_step = absence::next_step(failure), "{consequence}");
         let pause = PAUSES.wait(self.failures);

@@ -115,9 +115,12 @@ impl Questions {
     /// A request has waited in vain for a cluster that is there.
     pub(super) fn late(&self, name: &ClusterName, waited: Duration) {
         self.metrics.count("late");
-        if let Some(left_out) = self.throttle.due() {
-            let next_step = "see what the log says of the watch of cluster Secrets";
-            tracing::warn!(cluster = %name, ?waited, next_step, left_out, "the hub has the cluster's Secret, and the watch has not brought it");
+        if let Some(suppressed) = self.throttle.due() {
+            let next_step = "see the log lines about the watch of cluster Secrets";
+            tracing::warn!(
+                cluster = %name, ?waited, next_step, suppressed,
+                "the hub has the cluster's Secret, but the watch has not delivered it"
+            );
         }
     }
 
@@ -141,8 +144,11 @@ impl Questions {
     }
 
     fn complain(&self, name: &ClusterName, reason: &str, next_step: Option<&str>) {
-        if let Some(left_out) = self.throttle.due() {
-            tracing::warn!(cluster = %name, reason, next_step, left_out, "cannot tell whether the cluster was registered just now");
+        if let Some(suppressed) = self.throttle.due() {
+            tracing::warn!(
+                cluster = %name, reason, next_step, suppressed,
+                "cannot ask the hub whether the cluster was just registered"
+            );
         }
     }
 }

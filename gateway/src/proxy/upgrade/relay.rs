@@ -160,7 +160,7 @@ impl UpgradedPair {
         let end = tokio::select! {
             biased;
             () = drain.hard() => "gateway shutting down".to_owned(),
-            () = ended.cancelled() => "the cluster is registered no more".to_owned(),
+            () = ended.cancelled() => "the cluster is no longer registered".to_owned(),
             end = carry(client, member, &mut moved, &account) => end,
         };
         drop((open, record));

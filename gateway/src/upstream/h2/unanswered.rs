@@ -168,7 +168,9 @@ impl Exchange {
         loop {
             match self.response.poll_informational(cx) {
                 Poll::Ready(Some(Ok(head))) if head.status() == StatusCode::SWITCHING_PROTOCOLS => {
-                    return Err(Failure::Interim("it switched protocols, which HTTP/2 does not know (RFC 9113 §8.6)"));
+                    return Err(Failure::Interim(
+                        "it switched protocols, which HTTP/2 does not support (RFC 9113 §8.6)",
+                    ));
                 }
                 Poll::Ready(Some(Ok(_))) => *interim += 1,
                 // An error comes again with the answer.

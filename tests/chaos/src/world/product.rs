@@ -133,7 +133,7 @@ impl Program {
         let (log, name) = (std::fs::read_to_string(self.process.log())?, file.display().to_string());
         let of_file = |line: &&str| {
             line.contains("changed files are in use now") && line.contains(&name)
-                || line.contains("links are made anew")
+                || line.contains("replacing all links")
         };
         Ok(log.lines().filter(of_file).count())
     }

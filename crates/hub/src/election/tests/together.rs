@@ -1,5 +1,5 @@
-//! Several contenders on a hub that delays, loses and refuses what it likes: never two lead, and one
-//! does when it is well again.
+//! Several contenders on a hub that delays, loses and refuses what it likes: never two lead, and
+//! one does when it is well again.
 
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -58,7 +58,7 @@ impl Absence {
             Ok(false) => {}
         }
         if self.since.is_none() {
-            tracing::warn!("the hub has no ManagedClusters now: they stay as they were last read for {GONE_AFTER:?}");
+            tracing::warn!("the hub has no ManagedClusters now: keeping the last known ones for {GONE_AFTER:?}");
         }
         let since = *self.since.get_or_insert_with(Instant::now);
         let left = GONE_AFTER.saturating_sub(since.elapsed());

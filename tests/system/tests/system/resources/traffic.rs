@@ -48,7 +48,7 @@ async fn a_gateway_tells_what_it_counted_for_a_cluster(http: Http) {
         (&failure["verb"], &failure["resource"], &failure["side"]),
         (&json!("list"), &json!("pods"), &json!("member"))
     );
-    assert_eq!((&failure["code"], &failure["untold"]), (&json!(503), &json!(0)));
+    assert_eq!((&failure["code"], &failure["suppressed"]), (&json!(503), &json!(0)));
     assert!(
         failure["text"].as_str().is_some_and(|text| text.contains("down") && text.contains("dial tcp")),
         "{failure}"

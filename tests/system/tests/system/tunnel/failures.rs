@@ -36,7 +36,7 @@ async fn each_refusal_names_its_hop_and_what_to_do() {
             unavailable,
             "no tunnel-agent of the cluster is linked to the tunnel-server: check",
         ),
-        (Hop::Server, Reason::Limit, unavailable, "the tunnel-server takes no more streams: why; retry shortly"),
+        (Hop::Server, Reason::Limit, unavailable, "the tunnel-server accepts no more streams: why; retry shortly"),
         (Hop::Server, Reason::Draining, unavailable, "the tunnel-server is shutting down: why"),
         (
             Hop::Server,
