@@ -257,7 +257,7 @@ impl<T> Inbound<T> {
             // We allow no member to push, and no client may (RFC 9113 §8.4). h2 would take in the
             // head first, however long, and then refuse it.
             if frame.kind == PUSH_PROMISE {
-                self.broken = Some("it pushes, which it was told not to");
+                self.broken = Some("it pushes, although push is disabled");
                 return;
             }
             if !frame.begins_a_long_block() {

@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use kit::client::{Client, H2Connection};
 use kit::hub::ClusterSecret;
-use kit::member::{Act, FakeMember, MemberOptions, RawMember, Reply};
+use kit::member::raw::{Act, RawMember};
+use kit::member::{FakeMember, MemberOptions, Reply};
 use kit::pki::{ALPN_H2, Authority, Leaf, Trust};
 use kit::process::LoggedProcess;
 use kit::wait::{WAIT, becomes};

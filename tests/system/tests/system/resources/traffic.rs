@@ -122,7 +122,10 @@ async fn the_next_owner_of_a_name_is_told_nothing_of_the_former() {
         assert!(!connection.get("/metrics").await.text().contains(&series), "it goes too");
 
         within(WAIT, "the end of the former watch", events.gone()).await;
-        assert!(within(WAIT, "its end at the client", watch.chunk()).await.is_err(), "a watch that was cut off looks whole");
+        assert!(
+            within(WAIT, "its end at the client", watch.chunk()).await.is_err(),
+            "a watch that was cut off looks whole"
+        );
         assert_eq!(connection.get(&proxied(CLUSTER, "/version")).await.status, 200);
         let counted = |answer: &Answer| answer.json()["status"]["requests"] != json!([]);
         let told = connection.until(WAIT, &path(CLUSTER), counted).await.json();
