@@ -158,7 +158,7 @@ async fn read(response: Response<Body>, most: usize, deadline: Instant) -> Resul
 }
 
 /// The whole story of an error, for the log.
-fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }

@@ -1,8 +1,9 @@
-//! The hub as programs use it: clients set up alike, calls bounded in size, time and number, and
-//! the lines of watches.
+//! The hub as programs use it: clients set up alike, calls bounded in size, time and number, the
+//! lines of watches, and the election of one leader among replicas.
 
 mod calls;
 pub mod client;
+pub mod election;
 mod failure;
 mod lines;
 mod watches;

@@ -1,0 +1,194 @@
+//! The Lease on the hub: looked at and written, one bounded call at a time.
+
+use std::fmt;
+use std::future::Future;
+
+use api::hub_status::HubStatus;
+use json_patch::jsonptr::PointerBuf;
+use json_patch::{AddOperation, PatchOperation, TestOperation};
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use k8s_openapi::jiff::Timestamp;
+use kube::api::{Api, ObjectMeta, Patch, PatchParams, PostParams};
+use kube::{Client, Error};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use super::identity::Identity;
+use super::record::Record;
+use super::timing::Timing;
+use crate::calls::chain;
+use crate::failure::Cause;
+
+/// One Lease, as one contender writes it.
+pub(super) struct Lock {
+    leases: Api<Lease>,
+    namespace: String,
+    name: String,
+    me: Identity,
+    timing: Timing,
+}
+
+/// A Lease that was read.
+pub(super) struct Seen {
+    pub(super) record: Record,
+    pub(super) version: String,
+}
+
+/// Each is atomic on the hub, and says there on what it depends.
+#[derive(Debug, Clone)]
+pub(super) enum Write {
+    /// There is none.
+    Create,
+    /// It is of this version. Labels, annotations and fields that we do not know stay.
+    Take { version: String, transitions: i32 },
+    /// We hold it. It depends on no version, other than client-go's, so that several may be under
+    /// way: see the module of elections. How long it lasts is written again, since others go by
+    /// that, whoever changed it.
+    Renew,
+    /// We hold it. It names nobody then, for a second: the least that is valid.
+    Release,
+}
+
+/// A write that was not acknowledged.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Setback {
+    /// The Lease is not what the write depends on: nothing was written.
+    #[error("{0}")]
+    Refused(Cause),
+    /// Written or not.
+    #[error("{0}")]
+    Failed(Cause),
+}
+
+// === impl Lock ===
+
+impl Lock {
+    pub(super) fn new(client: Client, namespace: &str, name: &str, me: Identity, timing: Timing) -> Self {
+        let leases = Api::namespaced(client, namespace);
+        Self { leases, namespace: namespace.to_owned(), name: name.to_owned(), me, timing }
+    }
+
+    pub(super) fn me(&self) -> &Identity {
+        &self.me
+    }
+
+    /// The Lease as it is now: the hub's answer is never older than what it has acknowledged.
+    pub(super) async fn look(&self) -> Result<Option<Seen>, Cause> {
+        let Some(lease) = self.bounded(self.leases.get_opt(&self.name)).await? else { return Ok(None) };
+        let version = lease.metadata.resource_version.ok_or(Cause::Unreadable)?;
+        Ok(Some(Seen { record: lease.spec.map(Record::from).unwrap_or_default(), version }))
+    }
+
+    /// `now` is for people, and must differ from write to write: others see a renewal by that.
+    pub(super) async fn write(&self, write: Write, now: Timestamp) -> Result<(), Setback> {
+        let patch = PatchParams::default();
+        let written = match &write {
+            Write::Create => self.bounded(self.leases.create(&PostParams::default(), &self.lease(now))).await,
+            Write::Take { version, transitions } => {
+                let taken = Patch::Merge(self.taken(version, *transitions, now));
+                self.bounded(self.leases.patch(&self.name, &patch, &taken)).await
+            }
+            Write::Renew => {
+                let lasts = ("leaseDurationSeconds", json!(self.timing.lease_seconds()));
+                let renewed = Patch::Json::<()>(self.if_ours([lasts, ("renewTime", text(now))]));
+                self.bounded(self.leases.patch(&self.name, &patch, &renewed)).await
+            }
+            Write::Release => {
+                let times = [("acquireTime", text(now)), ("renewTime", text(now))];
+                let nobody = [("holderIdentity", json!("")), ("leaseDurationSeconds", json!(1))];
+                let released = Patch::Json::<()>(self.if_ours(nobody.into_iter().chain(times)));
+                self.bounded(self.leases.patch(&self.name, &patch, &released)).await
+            }
+        };
+        written.map(drop).map_err(|cause| write.setback(cause))
+    }
+
+    fn lease(&self, now: Timestamp) -> Lease {
+        let spec = LeaseSpec {
+            holder_identity: Some(self.me.as_str().to_owned()),
+            lease_duration_seconds: Some(self.timing.lease_seconds()),
+            acquire_time: Some(MicroTime(now)),
+            renew_time: Some(MicroTime(now)),
+            lease_transitions: Some(0),
+            ..LeaseSpec::default()
+        };
+        let metadata = ObjectMeta { name: Some(self.name.clone()), ..ObjectMeta::default() };
+        Lease { metadata, spec: Some(spec) }
+    }
+
+    /// A merge patch of that very version: the hub answers 409 if there is another by now.
+    fn taken(&self, version: &str, transitions: i32, now: Timestamp) -> Value {
+        json!({
+            "metadata": {"resourceVersion": version},
+            "spec": {
+                "holderIdentity": self.me.as_str(),
+                "leaseDurationSeconds": self.timing.lease_seconds(),
+                "acquireTime": text(now),
+                "renewTime": text(now),
+                "leaseTransitions": transitions,
+            },
+        })
+    }
+
+    /// A JSON patch that the hub applies if we are the holder, and answers with 422 otherwise.
+    fn if_ours(&self, fields: impl IntoIterator<Item = (&'static str, Value)>) -> json_patch::Patch {
+        let path = |field| PointerBuf::from_tokens(["spec", field]);
+        let ours = TestOperation { path: path("holderIdentity"), value: json!(self.me.as_str()) };
+        let set = |(field, value)| PatchOperation::Add(AddOperation { path: path(field), value });
+        json_patch::Patch(std::iter::once(PatchOperation::Test(ours)).chain(fields.into_iter().map(set)).collect())
+    }
+
+    async fn bounded<T>(&self, call: impl Future<Output = Result<T, Error>>) -> Result<T, Cause> {
+        timeout(self.timing.renew(), call).await.map_err(|_| Cause::Timeout)?.map_err(cause)
+    }
+}
+
+impl fmt::Display for Lock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+// === impl Write ===
+
+impl Write {
+    /// What an answer means: a code says something else of each.
+    fn setback(&self, cause: Cause) -> Setback {
+        let code = if let Cause::Status(status) = &cause { status.code } else { 0 };
+        let refused = match self {
+            Self::Create => code == 409,
+            Self::Take { .. } => matches!(code, 404 | 409),
+            // A 409 is one that the hub had with itself, several times over: it applies the patch
+            // again to what is there then (`patchResource` of k8s.io/apiserver).
+            Self::Renew | Self::Release => matches!(code, 404 | 422),
+        };
+        if refused { Setback::Refused(cause) } else { Setback::Failed(cause) }
+    }
+}
+
+fn cause(error: Error) -> Cause {
+    match error {
+        Error::Api(status) => {
+            Cause::Status(HubStatus { code: status.code, message: status.message, ..HubStatus::default() })
+        }
+        Error::SerdeError(_) => Cause::Unreadable,
+        other => Cause::Unreachable(chain(&other)),
+    }
+}
+
+/// With the six digits that kube-apiserver takes (`metav1.RFC3339Micro`), no more and no fewer.
+fn text(time: Timestamp) -> Value {
+    Value::String(format!("{time:.6}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_six_digits_also_where_these_are_zero() {
+        let time = Timestamp::from_microsecond(1_500_000).expect("a time");
+        assert_eq!(text(time), "1970-01-01T00:00:01.500000Z");
+    }
+}

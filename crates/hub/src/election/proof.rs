@@ -1,0 +1,91 @@
+//! Which writes prove that we lead, and until when.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::lock::Setback;
+use crate::failure::Cause;
+
+/// The answers to the writes of one term. Pure: time is an argument.
+#[derive(Debug)]
+pub(super) struct Proof {
+    term: Duration,
+    confirmed: Option<Confirmed>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Confirmed {
+    /// When the first acknowledgment was there.
+    since: Instant,
+    until: Instant,
+}
+
+/// A write under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Sent {
+    pub(super) at: Instant,
+    /// It is the claim, with which the term begins.
+    pub(super) claim: bool,
+}
+
+/// Why a term is over, or never began.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Loss {
+    #[error("nothing was renewed within the renew deadline")]
+    Lapsed,
+    #[error("the Lease is not ours: {0}")]
+    Taken(Cause),
+    #[error("the Lease could not be claimed: {0}")]
+    Unclaimed(Setback),
+}
+
+// === impl Proof ===
+
+impl Proof {
+    /// `term`: for how long an acknowledged write counts, from when it was sent.
+    pub(super) fn new(term: Duration) -> Self {
+        Self { term, confirmed: None }
+    }
+
+    /// Until when we lead; `None` before the first acknowledgment.
+    pub(super) fn until(&self) -> Option<Instant> {
+        self.confirmed.map(|confirmed| confirmed.until)
+    }
+
+    /// A write has its answer, at `now`.
+    ///
+    /// The holder is the same in all that others read from a write that was acknowledged until its
+    /// next change, so it counts from when it was sent, whenever it was answered. A refusal counts
+    /// only of a write that was sent after the first acknowledgment: an earlier one may have come
+    /// to the hub before our claim did.
+    ///
+    /// # Errors
+    /// When the term is over. It is also over, for good, if `now` is after [`Proof::until`]: those
+    /// who asked meanwhile were told so.
+    pub(super) fn answered(&mut self, sent: Sent, answer: Result<(), Setback>, now: Instant) -> Result<(), Loss> {
+        if self.until().is_some_and(|until| until <= now) {
+            return Err(Loss::Lapsed);
+        }
+        match (answer, &mut self.confirmed) {
+            (Ok(()), Some(confirmed)) => {
+                confirmed.until = confirmed.until.max(sent.at + self.term);
+                Ok(())
+            }
+            (Ok(()), first @ None) => {
+                let until = sent.at + self.term;
+                if until <= now {
+                    return Err(Loss::Lapsed);
+                }
+                *first = Some(Confirmed { since: now, until });
+                Ok(())
+            }
+            (Err(setback), None) if sent.claim => Err(Loss::Unclaimed(setback)),
+            (Err(Setback::Refused(cause)), Some(confirmed)) if sent.at >= confirmed.since => Err(Loss::Taken(cause)),
+            (Err(_), _) => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
