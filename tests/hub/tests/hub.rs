@@ -13,6 +13,7 @@ mod clusters;
 mod compare;
 mod crowd;
 mod egress;
+mod election;
 mod exported;
 mod fixture;
 mod fleet;
@@ -65,6 +66,7 @@ fn main() -> ExitCode {
         streams::trials(&fixture, Ways::Dialled),
         terminal::trials(&fixture, Ways::Dialled),
         egress::trials(&fixture),
+        election::trials(&fixture),
         tunnel::trials(&fixture),
         crowd::trials(&fixture),
         heads::trials(&fixture),
