@@ -49,7 +49,7 @@ impl Engine {
             return;
         }
         let (namespace, identity) = (&self.config.secret_namespace, Identity::of_this_process());
-        let mut election = Election::new(self.hub.clone(), namespace, LEASE, identity, Timing::default());
+        let election = Election::new(self.hub.clone(), namespace, LEASE, identity, Timing::default());
         let lead = |leading: Leading| self.lead(Arc::new(move || leading.remaining()));
         election.run(end, lead).await;
     }

@@ -7,16 +7,17 @@
 //! - Who takes over says which version of the Lease it takes, so that one of many does.
 //! - Who cannot renew stops in time, before others may begin.
 //!
-//! One thing is done otherwise. client-go renews once at a time, and counts from the answers. If
-//! the API server is slow, a leader does not know which of its renewals others have seen, and
-//! counting from the answers it leads beyond the end of its Lease; counting from when it asked it
-//! loses a Lease that it renews all the time, by renewals that take 9 s. Here a renewal counts
-//! from when it was *sent*, and the next one goes out a retry period later, answered or not. For
-//! this a renewal depends on who holds the Lease (a JSON patch with a `test`), and not on the
-//! version, which only the answer to the one before would tell.
+//! One thing is done otherwise. client-go sends one renewal at a time, and counts its deadline from
+//! the answer to the one before. A slow API server may have carried that out long before it
+//! answered: others count from then, and the leader leads beyond the end of its Lease. Counting
+//! from when a renewal was sent is safe, but then renewals of 9 s, one after the other, are too
+//! slow for a Lease of 15 s. Here each counts from when it was *sent*, and the next one goes out a
+//! retry period later, answered or not. So a renewal depends on who holds the Lease (a JSON patch
+//! with a `test`), and not on its version, which only the answer to the one before would tell.
 //!
 //! Needs `get`, `create` and `patch` of the Lease.
 
+mod candidacy;
 mod identity;
 mod leading;
 mod lock;
@@ -33,14 +34,14 @@ use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use net::follow::Complaints;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{sleep, timeout};
 
 pub use self::identity::Identity;
 pub use self::leading::Leading;
 pub use self::timing::{Timing, TimingError};
 
-use self::lock::{Lock, Seen, Setback, Write};
-use self::observed::{Observed, Verdict};
+use self::candidacy::Candidacy;
+use self::lock::{Lock, Setback, Write};
 use self::proof::Loss;
 use self::tenure::Tenure;
 
@@ -48,11 +49,10 @@ use self::tenure::Tenure;
 pub struct Election {
     lock: Lock,
     timing: Timing,
-    observed: Observed,
+    candidacy: Candidacy,
     leads: watch::Sender<bool>,
-    /// Of looking at the Lease, and of claiming it.
-    unseen: Complaints,
-    unclaimed: Complaints,
+    /// Of claims.
+    complaints: Complaints,
 }
 
 /// Says that we lead, until dropped.
@@ -64,16 +64,15 @@ impl Election {
     /// A contender for the Lease `name` in `namespace`, which is created when it is missing. Asks
     /// nothing yet.
     ///
-    /// `client` must not try again by itself, as those of [`crate::client`] do not: a hidden retry
-    /// would be counted from when the first try was sent, which only makes leadership shorter.
+    /// `client` should not try again by itself, as those of [`crate::client`] do not: what a hidden
+    /// retry gets counts from when the first try was sent.
     pub fn new(client: Client, namespace: &str, name: &str, identity: Identity, timing: Timing) -> Self {
         Self {
-            observed: Observed::new(identity.clone(), timing.lease()),
+            candidacy: Candidacy::new(identity.clone(), timing),
             lock: Lock::new(client, namespace, name, identity, timing),
             timing,
             leads: watch::Sender::new(false),
-            unseen: Complaints::default(),
-            unclaimed: Complaints::default(),
+            complaints: Complaints::default(),
         }
     }
 
@@ -95,9 +94,10 @@ impl Election {
     /// finish before that watches for a signal of its own, such as the soft one of
     /// [`net::drain::Drain`], and returns; the hard one is `stop`.
     ///
-    /// The Lease is not given up when this future is dropped: others wait for its end.
+    /// The Lease is not given up when this future is dropped: others wait for its end. Who contends
+    /// again does so as another [`Identity`].
     pub async fn run<T, F: Future<Output = T>>(
-        &mut self,
+        mut self,
         stop: impl Future<Output = ()>,
         mut work: impl FnMut(Leading) -> F,
     ) -> Option<T> {
@@ -106,7 +106,7 @@ impl Election {
             let claim = tokio::select! {
                 biased;
                 () = &mut stop => return None,
-                claim = self.contend() => claim,
+                claim = self.candidacy.wait(&self.lock) => claim,
             };
             match self.lead(claim, stop.as_mut(), &mut work).await {
                 Ok(end) => {
@@ -119,48 +119,6 @@ impl Election {
                 biased;
                 () = &mut stop => return None,
                 () = sleep(self.timing.pause()) => {}
-            }
-        }
-    }
-
-    /// Waits until the Lease may be claimed. Nothing is lost when the future is dropped before.
-    async fn contend(&mut self) -> Write {
-        loop {
-            let seen = self.lock.look().await;
-            let now = Instant::now();
-            let next = match seen {
-                Ok(seen) => {
-                    self.unseen.clear();
-                    match self.judge(seen, now) {
-                        Ok(claim) => return claim,
-                        Err(held) => held.min(now + self.timing.pause()),
-                    }
-                }
-                Err(cause) => {
-                    if let Some(reason) = self.unseen.new_cause(&cause) {
-                        tracing::warn!(lease = %self.lock, reason, "the Lease cannot be read");
-                    }
-                    now + self.timing.pause()
-                }
-            };
-            sleep_until(next).await;
-        }
-    }
-
-    /// How to claim what was seen, or until when it is another's.
-    fn judge(&mut self, seen: Option<Seen>, now: Instant) -> Result<Write, Instant> {
-        let (record, version) = seen.map(|Seen { record, version }| (record, version)).unzip();
-        let before = self.observed.holder().map(str::to_owned);
-        match self.observed.see(record, now) {
-            Verdict::Create => Ok(Write::Create),
-            Verdict::Resume => Ok(Write::Renew),
-            Verdict::Take { transitions } => Ok(Write::Take { version: version.unwrap_or_default(), transitions }),
-            Verdict::Held(until) => {
-                let holder = self.observed.holder();
-                if holder != before.as_deref() {
-                    tracing::info!(lease = %self.lock, holder, "another leads");
-                }
-                Err(until)
             }
         }
     }
@@ -178,7 +136,7 @@ impl Election {
             () = stop.as_mut() => return Ok(None),
             confirmed = tenure.confirmed() => confirmed?,
         };
-        self.unclaimed.clear();
+        self.complaints.clear();
         tracing::info!(lease = %self.lock, identity = %self.lock.me(), "leading");
         let _sign = Sign::show(&self.leads);
         let mut work = pin!(work(leading));
@@ -194,7 +152,7 @@ impl Election {
         match loss {
             Loss::Unclaimed(Setback::Refused(_)) => tracing::debug!(lease = %self.lock, "another was faster"),
             Loss::Unclaimed(setback) => {
-                if let Some(reason) = self.unclaimed.new_cause(setback) {
+                if let Some(reason) = self.complaints.new_cause(setback) {
                     tracing::warn!(lease = %self.lock, reason, "the Lease cannot be claimed");
                 }
             }

@@ -41,7 +41,7 @@ impl Contender {
     async fn start(kubeconfig: &PathBuf, name: &'static str) -> Result<Self> {
         let client = hub::client::client(Some(kubeconfig), NAME).await?;
         let identity = Identity::named(name).context("a name")?;
-        let mut election = Election::new(client, "default", NAME, identity, Timing::default());
+        let election = Election::new(client, "default", NAME, identity, Timing::default());
         let leads = election.leads();
         let (stop, stopped) = oneshot::channel::<()>();
         let task = tokio::spawn(async move {

@@ -7,15 +7,17 @@ use net::random::identifier;
 
 /// The name of one contender, never empty: an empty holder is nobody. Cheap to clone.
 ///
-/// Two that have the same name take each other's leadership for their own.
+/// No two may have the same one, not even one after the other: they take each other's leadership
+/// for their own, and a call of the first that is still on its way, such as its release, would be
+/// carried out as the second's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity(Arc<str>);
 
 // === impl Identity ===
 
 impl Identity {
-    /// `HOST_RANDOM`, as core components call themselves: the host so that people recognize the
-    /// pod, the rest since a restarted process is another one, and does not lead.
+    /// `HOST_RANDOM`, as core components call themselves, another each time: the host so that
+    /// people recognize the pod.
     pub fn of_this_process() -> Self {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let (host, random) = (host.trim(), identifier());
@@ -43,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_restarted_process_is_another() {
+    fn each_is_another_of_the_same_host() {
         let [one, other] = [Identity::of_this_process(), Identity::of_this_process()];
         assert_ne!(one, other);
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").expect("a host name");

@@ -20,7 +20,8 @@ impl Leading {
 
     /// Whether we lead now: to be asked before each write. One look at the clock and a lock that
     /// nobody holds for long. True ends by itself when renewing gets stuck, with its task or with
-    /// the hub.
+    /// the hub. Only the clock must run: of a machine that was suspended, it says so until the next
+    /// renewal is refused.
     pub fn is_held(&self) -> bool {
         !self.remaining().is_zero()
     }
@@ -54,4 +55,24 @@ fn remaining(until: &mut Option<Instant>) -> Duration {
         *until = None;
     }
     remaining
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::advance;
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_not_held_once_is_never_held_again() {
+        let leading = Leading::until(Instant::now() + SECOND);
+        assert!(leading.extend(Instant::now() + 2 * SECOND));
+        advance(SECOND + SECOND / 2).await;
+        assert_eq!(leading.remaining(), SECOND / 2);
+        advance(SECOND / 2).await;
+        assert!(!leading.extend(Instant::now() + SECOND));
+        assert!(!leading.is_held());
+    }
 }

@@ -43,7 +43,8 @@ pub(super) enum Write {
     /// It is of this version. Labels, annotations and fields that we do not know stay.
     Take { version: String, transitions: i32 },
     /// We hold it. It depends on no version, other than client-go's, so that several may be under
-    /// way: see the module of elections.
+    /// way: see the module of elections. How long it lasts is written again, since others go by
+    /// that, whoever changed it.
     Renew,
     /// We hold it. It names nobody then, for a second: the least that is valid.
     Release,
@@ -89,7 +90,8 @@ impl Lock {
                 self.bounded(self.leases.patch(&self.name, &patch, &taken)).await
             }
             Write::Renew => {
-                let renewed = Patch::Json::<()>(self.if_ours([("renewTime", text(now))]));
+                let lasts = ("leaseDurationSeconds", json!(self.timing.lease_seconds()));
+                let renewed = Patch::Json::<()>(self.if_ours([lasts, ("renewTime", text(now))]));
                 self.bounded(self.leases.patch(&self.name, &patch, &renewed)).await
             }
             Write::Release => {
@@ -178,4 +180,15 @@ fn cause(error: Error) -> Cause {
 /// With the six digits that kube-apiserver takes (`metav1.RFC3339Micro`), no more and no fewer.
 fn text(time: Timestamp) -> Value {
     Value::String(format!("{time:.6}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_six_digits_also_where_these_are_zero() {
+        let time = Timestamp::from_microsecond(1_500_000).expect("a time");
+        assert_eq!(text(time), "1970-01-01T00:00:01.500000Z");
+    }
 }

@@ -32,8 +32,9 @@ pub(super) struct Contender {
     task: JoinHandle<Option<()>>,
 }
 
-pub(super) fn election(hub: &Arc<Hub>, who: &'static str) -> Election {
-    let identity = Identity::named(who).expect("a name");
+/// Who is called `name`, with the client of `who`.
+pub(super) fn election(hub: &Arc<Hub>, who: &'static str, name: &str) -> Election {
+    let identity = Identity::named(name).expect("a name");
     Election::new(hub.client(who), "default", "leader", identity, Timing::default())
 }
 
@@ -82,7 +83,11 @@ impl Drop for Open {
 
 impl Contender {
     pub(super) fn start(hub: &Arc<Hub>, who: &'static str, journal: &Journal) -> Self {
-        let mut election = election(hub, who);
+        Self::start_as(hub, who, who, journal)
+    }
+
+    pub(super) fn start_as(hub: &Arc<Hub>, who: &'static str, name: &str, journal: &Journal) -> Self {
+        let election = election(hub, who, name);
         let (leads, journal) = (election.leads(), journal.clone());
         let (stop, stopped) = oneshot::channel::<()>();
         let stopped = async move { drop(stopped.await) };

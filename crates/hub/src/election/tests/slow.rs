@@ -121,7 +121,7 @@ async fn few_renewals_are_under_way_at_a_time() {
     let hub = Hub::new();
     let timing = Timing::new(LEASE, 10 * SECOND, SECOND / 10).expect("a timing");
     let identity = Identity::named("first").expect("a name");
-    let mut election = Election::new(hub.client("first"), "default", "leader", identity, timing);
+    let election = Election::new(hub.client("first"), "default", "leader", identity, timing);
     let asked = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&asked);
     hub.script(move |call| {

@@ -59,7 +59,7 @@ async fn play(weather: [Vec<(u64, Fate)>; 3], events: Vec<(u64, Event)>) {
         fate_at(&weather[who], start.elapsed())
     });
     let mut contenders = NAMES.map(|who| Some(Contender::start(&hub, who, &journal)));
-    for (pause, event) in events {
+    for (number, (pause, event)) in events.into_iter().enumerate() {
         sleep(Duration::from_millis(pause)).await;
         let (Event::Kill(who) | Event::Stop(who)) = event;
         let one = contenders[who].take().expect("it contends");
@@ -67,7 +67,9 @@ async fn play(weather: [Vec<(u64, Fate)>; 3], events: Vec<(u64, Event)>) {
             Event::Kill(_) => one.kill().await,
             Event::Stop(_) => one.stop().await,
         }
-        contenders[who] = Some(Contender::start(&hub, NAMES[who], &journal));
+        // Another each time, as each process is: calls of the one before may be on their way.
+        let name = format!("{}-{number}", NAMES[who]);
+        contenders[who] = Some(Contender::start_as(&hub, NAMES[who], &name, &journal));
         journal.check();
     }
     sleep(200 * SECOND).await;
