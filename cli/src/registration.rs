@@ -259,7 +259,7 @@ mod tests {
         };
         assert!(why.contains("https://10.0.0.7:6443"), "{why}");
         let Standing::Taken(why) = standing(Some(&secret(&json!({}), &json!({}))), "u") else { panic!("free") };
-        assert!(why.contains("no cluster"), "{why}");
+        assert!(why.contains("not a cluster"), "{why}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Wiring: everything is bound and built in order, then it runs, then it drains.
 
 mod cluster_source;
+mod ports;
 mod threads;
 mod tunnelling;
 
@@ -10,7 +11,6 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use net::drain::Drain;
-use net::listen;
 use net::process::{self, Signals};
 use net::runtime::block_on;
 use net::tls::server::ServingCertificates;
@@ -24,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 use traces::Traces;
 
 use self::cluster_source::{ClusterSource, HubContext, HubSource};
+use self::ports::Ports;
 use self::threads::Threads;
 use self::tunnelling::{Leaving, TunnelServer};
 use crate::clusters::files::Files;
@@ -36,12 +37,12 @@ use crate::limits::{Limits, reports};
 use crate::metrics::{Held, Metrics, SecondLooks};
 use crate::needs::RequestNeeds;
 use crate::probes;
-use crate::server::Server;
 use crate::tunnel::Tunnel;
 
 /// A running gateway. Dropping it stops it without draining.
 pub struct Gateway {
     address: SocketAddr,
+    user_server: Option<SocketAddr>,
     needs: Arc<RequestNeeds>,
     threads: Threads,
     shutdown_delay: Duration,
@@ -79,18 +80,17 @@ impl Gateway {
             tracing::warn!("{warning}");
         }
         let certificates = config.serving.load()?;
-        let listeners = listen::reuse_port(config.listen, config.threads, config.sharing)
-            .with_context(|| format!("cannot listen on {}", config.listen))?;
-        let address = listeners[0].local_addr()?;
+        let ports = Ports::bind(config)?;
+        let (address, user_server) = (ports.address()?, ports.user_server_address()?);
         let Built { needs, auth, tunnel_server, audit } = build(config, threads.control(), log_level, &certificates)?;
-        let tls = tls_server::config(certificates, &config.serving.policy);
-        for (core, listener) in listeners.into_iter().enumerate() {
-            let server = Server::new(Arc::clone(&needs), Arc::clone(&tls), core);
-            threads.serve(core, listener, server);
-        }
+        ports.serve(&mut threads, &needs, &tls_server::config(certificates, &config.serving.policy));
         tracing::info!(%address, threads = config.threads, "serving");
+        if let Some(address) = user_server {
+            tracing::info!(%address, "serving members as Open Cluster Management's user server does");
+        }
         Ok(Self {
             address,
+            user_server,
             needs,
             threads,
             shutdown_delay: config.shutdown_delay,
@@ -104,6 +104,11 @@ impl Gateway {
     /// Where it listens: the port is the real one even if 0 was asked for.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Where it serves members as Open Cluster Management's user server does, if it does.
+    pub fn user_server_address(&self) -> Option<SocketAddr> {
+        self.user_server
     }
 
     /// Where tunnel-agents may link to it, if they may.

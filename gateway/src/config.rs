@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use api::cluster_gateway::Credentials;
+use api::route::Served;
 use api::secret::SecretRules;
 use net::listen::Sharing;
 use telemetry::logs;
@@ -21,6 +22,11 @@ use crate::tunnel::TunnelConfig;
 #[derive(Debug)]
 pub struct Config {
     pub listen: SocketAddr,
+    /// What is served there.
+    pub served: Served,
+    /// Where members are served as Open Cluster Management's user server serves them. Absent:
+    /// nowhere.
+    pub user_server: Option<SocketAddr>,
     pub serving: Serving,
     pub sharing: Sharing,
     pub threads: usize,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use api::route::Served;
 use auth::{Peer, User};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Uri};
@@ -18,6 +19,7 @@ use crate::needs::RequestNeeds;
 pub struct Connection {
     gateway: Arc<RequestNeeds>,
     peer: Peer,
+    served: Served,
     core: usize,
     address: HeaderValue,
     close: Notify,
@@ -34,12 +36,21 @@ pub struct Connection {
 // === impl Connection ===
 
 impl Connection {
-    pub fn new(gateway: Arc<RequestNeeds>, peer: Peer, core: usize, held: Account, permit: PendingPermit) -> Self {
+    /// `served` is what is on its port.
+    pub fn new(
+        gateway: Arc<RequestNeeds>,
+        peer: Peer,
+        served: Served,
+        core: usize,
+        held: Account,
+        permit: PendingPermit,
+    ) -> Self {
         let address = peer.address().ip().to_canonical().to_string();
         let address = HeaderValue::from_maybe_shared(Bytes::from(address)).expect("an address is ASCII");
         Self {
             gateway,
             peer,
+            served,
             core,
             address,
             close: Notify::new(),
@@ -57,6 +68,11 @@ impl Connection {
 
     pub fn peer(&self) -> &Peer {
         &self.peer
+    }
+
+    /// What is served on its port.
+    pub fn served(&self) -> Served {
+        self.served
     }
 
     /// The client's address as `X-Forwarded-For` has it: written once, for all requests.

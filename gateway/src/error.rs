@@ -41,6 +41,11 @@ pub enum Error {
     /// A path in the form of a dialect asks for no member.
     #[error(transparent)]
     NoMember(NoMember),
+    /// Open Cluster Management's way to a Service of the member.
+    #[error(
+        "the gateway reaches API servers, not what runs behind them: .../proxy-service/ is not served; the member's own          API server serves .../services/<name>:<port>/proxy/"
+    )]
+    WorkloadService,
     #[error("the request has more than {} header lines: send fewer", headers::MOST_LINES)]
     TooManyHeaders,
     #[error("the request has {0}: send fewer or shorter headers")]
@@ -155,6 +160,7 @@ impl Error {
             Self::Authorization(AuthorizationError::Review(reason)) => Status::internal_error(&reason),
             Self::BadRequest(message) => Status::bad_request(message),
             Self::BadPath(error) => Status::bad_request(error.to_string()),
+            Self::WorkloadService => Status::new(StatusCode::FORBIDDEN, Reason::Forbidden, self.to_string()),
             Self::NotFound | Self::NoMember(NoMember::Off) => Status::path_not_found(),
             Self::NoMember(error) => Status::bad_request(error.to_string()),
             Self::List(error) => error.into(),

@@ -34,7 +34,7 @@ pub async fn handle(
 ) -> Response<RecordedBody> {
     let gateway = connection.gateway();
     let line = Line::of(&request);
-    let head = Head::read(&line, &request, gateway.settings.dialects, gateway.settings.upgrade_verb);
+    let head = Head::read(&line, &request, connection.served(), gateway.settings.upgrade_verb);
     let audit = Draft::begin(&connection, &mut request, &head.parsed);
     let span = gateway.traces.as_ref().and_then(|traces| trace(traces, &connection, &mut request, &head));
     let mut record = Record::started(gateway, audit, span, &request, &head);
@@ -200,6 +200,7 @@ async fn own(
         Route::Traffic(cluster) => resources::traffic(gateway, permit, cluster, &request).await,
         Route::VirtualClusters(clusters) => resources::virtual_clusters(gateway, permit, clusters, &request).await,
         Route::NoMember(why) => Err(Error::NoMember(*why)),
+        Route::WorkloadService => Err(Error::WorkloadService),
         Route::NotFound | Route::Proxy(_) => Err(Error::NotFound),
     }
 }

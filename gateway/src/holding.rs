@@ -54,9 +54,9 @@ struct Request {
     owns_connection: AtomicBool,
 }
 
-/// Keeps a head counted for as long as HTTP/2 keeps its `Date` value.
+/// Keeps a head, or trailers, counted for as long as HTTP/2 keeps one of their values.
 struct HeldHead {
-    date: Bytes,
+    value: Bytes,
     bytes: usize,
     account: Account,
 }
@@ -141,12 +141,25 @@ pub fn hold_head(account: &Account, headers: &mut HeaderMap, is_all: bool) {
     }
     // Each answer has one by now (RFC 9110 §6.6.1).
     let Some(value) = headers.get_mut(DATE) else { return };
+    hold_with(account, bytes, value);
+}
+
+/// Trailers, as [`hold_head`]: whoever sends them is done then, and has let go of the request.
+pub fn hold_trailers(account: &Account, trailers: &mut HeaderMap) {
+    let bytes = size(trailers);
+    if let Some(value) = trailers.values_mut().next() {
+        hold_with(account, bytes, value);
+    }
+}
+
+/// So many bytes count until `value` is let go of.
+fn hold_with(account: &Account, bytes: usize, value: &mut HeaderValue) {
     account.take(bytes);
-    let held = HeldHead { date: Bytes::copy_from_slice(value.as_bytes()), bytes, account: account.clone() };
-    if let Ok(mut date) = HeaderValue::from_maybe_shared(Bytes::from_owner(held)) {
+    let held = HeldHead { value: Bytes::copy_from_slice(value.as_bytes()), bytes, account: account.clone() };
+    if let Ok(mut held) = HeaderValue::from_maybe_shared(Bytes::from_owner(held)) {
         // Or HPACK's table would keep it.
-        date.set_sensitive(true);
-        *value = date;
+        held.set_sensitive(true);
+        *value = held;
     }
 }
 
@@ -283,7 +296,7 @@ impl Request {
 
 impl AsRef<[u8]> for HeldHead {
     fn as_ref(&self) -> &[u8] {
-        &self.date
+        &self.value
     }
 }
 

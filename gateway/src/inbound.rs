@@ -18,7 +18,7 @@ mod frames;
 mod mark;
 mod owed;
 mod reach;
-mod surplus;
+mod turn;
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -28,14 +28,15 @@ use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, BytesMut};
 use http::HeaderMap;
+use net::budget::Holder as _;
 use net::seal::Seal;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use self::block::Mended;
 use self::costly::Costly;
 use self::owed::Owed;
-use self::reach::{Block, Reach, block};
-use self::surplus::Surplus;
+use self::reach::{Reach, block};
+use self::turn::Turn;
 use crate::headers::size::Unfit;
 use crate::holding::{Account, Tally};
 use crate::unread::Collector;
@@ -69,16 +70,16 @@ pub struct Inbound<T> {
     costly: Costly,
     /// To members, and to clients that speak for nobody else: a hub reads.
     owed: Option<Owed>,
-    surplus: Surplus,
-    /// A head was longer than any is.
-    is_too_long: bool,
-    /// A member pushed. h2 would take in the head first, however long, and then refuse it.
-    is_pushed: bool,
-    /// In this turn, see [`OF_A_TURN`].
-    frames: usize,
+    turn: Turn,
+    /// What ends the connection.
+    broken: Option<&'static str>,
+    /// Turns so far, if no collector counts them.
+    turns: usize,
+    /// Looks in a row that were given up because too much is held, see [`MOST_WAITS`].
+    waits: usize,
     /// Told of frames for streams.
     collector: Option<Arc<Collector>>,
-    /// Of what is held and owed, and of the surplus.
+    /// Of what is held and owed, and of what h2 has taken.
     tally: Option<Tally>,
 }
 
@@ -97,10 +98,9 @@ const CONTINUATION: u8 = 9;
 const ACK: u8 = 1;
 const END_HEADERS: u8 = 4;
 
-/// Frames of one turn of the connection: what they are about waits in h2 until the turn is over,
-/// 250 bytes for a piece of a body, 700 for a reset that goes out. Those of one more read come with
-/// them.
-const OF_A_TURN: usize = 4096;
+/// While more is held than may be, those that were told to give way go first: nothing is read
+/// before their tasks have run. Not for ever, as HTTP/2 keeps what a peer does not take.
+const MOST_WAITS: usize = 64;
 /// Bytes of header blocks that a member may have kept by pseudo-headers behind headers, which no
 /// server of ours sends: Go's begins with `:status`.
 const PINNED_BY_MEMBER: usize = 8 * 1024 * 1024;
@@ -168,9 +168,14 @@ impl Frame {
         matches!(self.kind, HEADERS | PRIORITY)
     }
 
-    /// Or trailers: h2 has it until somebody reads.
+    /// Or a head, or trailers: h2 has it until somebody reads.
     fn is_of_a_body(&self) -> bool {
         matches!(self.kind, DATA | HEADERS)
+    }
+
+    /// Of a header block.
+    fn bytes_of_a_head(&self) -> usize {
+        if matches!(self.kind, HEADERS | CONTINUATION) { self.length } else { 0 }
     }
 
     fn size(&self) -> usize {
@@ -218,10 +223,10 @@ impl<T> Inbound<T> {
             ready,
             costly: Costly::default(),
             owed,
-            surplus: Surplus::default(),
-            is_too_long: false,
-            is_pushed: false,
-            frames: 0,
+            turn: Turn::default(),
+            broken: None,
+            turns: 0,
+            waits: 0,
             collector: None,
             tally: None,
         }
@@ -236,8 +241,9 @@ impl<T> Inbound<T> {
             at += here;
             self.passing -= here;
             match Frame::read(&bytes[at..]) {
-                Some(frame) if !frame.begins_a_long_block() && !self.is_push(&frame) => {
+                Some(frame) if !frame.begins_a_long_block() && frame.kind != PUSH_PROMISE => {
                     self.count(&frame);
+                    self.turn.head(frame.bytes_of_a_head());
                     self.passing = frame.size();
                 }
                 _ => return at,
@@ -248,35 +254,41 @@ impl<T> Inbound<T> {
     /// Passes on what is held as far as it is decided.
     fn decide(&mut self) {
         while let Some(frame) = Frame::read(&self.held) {
-            if self.is_push(&frame) {
-                self.is_pushed = true;
+            // We allow no member to push, and no client may (RFC 9113 §8.4). h2 would take in the
+            // head first, however long, and then refuse it.
+            if frame.kind == PUSH_PROMISE {
+                self.broken = Some("it pushes, although push is disabled");
                 return;
             }
-            let block = if frame.begins_a_long_block() { block(&self.held, self.reach) } else { Block::Beyond };
-            match block {
-                Block::Part => return,
-                Block::TooLong => {
-                    self.is_too_long = true;
-                    return;
-                }
-                Block::Whole(end) => {
+            if !frame.begins_a_long_block() {
+                self.count(&frame);
+                self.turn.head(frame.bytes_of_a_head());
+                self.passing = frame.size().saturating_sub(self.held.len());
+                let end = frame.size().min(self.held.len());
+                self.ready.unsplit(self.held.split_to(end));
+                continue;
+            }
+            match block(&self.held, self.reach) {
+                Ok(Some(end)) => {
                     self.count(&frame);
                     self.pass_block(end);
                 }
-                Block::Beyond => {
-                    self.count(&frame);
-                    self.passing = frame.size().saturating_sub(self.held.len());
-                    let end = frame.size().min(self.held.len());
-                    self.ready.unsplit(self.held.split_to(end));
+                Ok(None) => return,
+                Err(why) => {
+                    self.broken = Some(why);
+                    return;
                 }
             }
         }
     }
 
     fn count(&mut self, frame: &Frame) {
-        self.frames += 1;
-        if let Some(collector) = self.collector.as_ref().filter(|_| frame.is_of_a_body()) {
-            collector.frame(frame.length);
+        self.turn.frame();
+        if frame.is_of_a_body() {
+            self.turn.kept();
+            if let Some(collector) = &self.collector {
+                collector.frame(frame.length);
+            }
         }
         if frame.is_costly() {
             self.costly.take();
@@ -290,11 +302,6 @@ impl<T> Inbound<T> {
         }
     }
 
-    /// We allow no member to push (RFC 9113 §8.4).
-    fn is_push(&self, frame: &Frame) -> bool {
-        frame.kind == PUSH_PROMISE && self.is_of_member()
-    }
-
     fn is_of_member(&self) -> bool {
         self.owed.as_ref().is_some_and(Owed::is_to_member)
     }
@@ -303,12 +310,13 @@ impl<T> Inbound<T> {
     fn tally(&mut self) {
         if let Some(tally) = &mut self.tally {
             let owed = self.owed.as_ref().map_or(0, Owed::bytes);
-            tally.set(self.held.capacity() + self.ready.capacity() + owed + self.surplus.bytes());
+            tally.set(self.held.capacity() + self.ready.capacity() + owed + self.turn.bytes());
         }
     }
 
-    fn tally_owed(&mut self) {
-        if self.owed.as_ref().is_some_and(|owed| owed.bytes() > 0) {
+    /// Of bytes that pass as they are: what is owed and what h2 will have taken, if that is more.
+    fn tally_passed(&mut self, before: usize) {
+        if self.turn.bytes() != before || self.owed.as_ref().is_some_and(|owed| owed.bytes() > 0) {
             self.tally();
         }
     }
@@ -317,17 +325,22 @@ impl<T> Inbound<T> {
         if self.costly.is_exceeded() {
             return Err(io::Error::other("too many SETTINGS or GOAWAY frames"));
         }
-        if self.is_too_long {
-            return Err(io::Error::other("a head beyond the limit"));
-        }
-        if self.is_pushed {
-            return Err(io::Error::other("it pushes, although push is disabled"));
+        if let Some(why) = self.broken {
+            return Err(io::Error::other(why));
         }
         if self.is_of_member() && self.marks.pinned() > PINNED_BY_MEMBER {
             return Err(io::Error::other("too many pseudo-headers behind headers"));
         }
         if self.owed.as_ref().is_some_and(Owed::is_exceeded) {
             return Err(io::Error::other("it sends frames that are answered with resets, and does not read these"));
+        }
+        Ok(())
+    }
+
+    /// Before h2 has what was counted just now: its task would see that it is to end after that.
+    fn check_room(&self) -> io::Result<()> {
+        if self.tally.as_ref().is_some_and(|tally| tally.account().is_ended()) {
+            return Err(io::Error::other("the gateway had no room left, and it has the most"));
         }
         Ok(())
     }
@@ -352,28 +365,38 @@ impl<T> Inbound<T> {
         match block::mended(&frames, self.reach.frame) {
             Some(mended) => {
                 self.marks.note(&mended);
-                self.surplus.add(mended.surplus);
+                self.turn.head_of(mended.frames.len(), mended.fields, mended.surplus);
                 self.ready.extend_from_slice(&mended.frames);
             }
-            None => self.ready.unsplit(frames),
+            // h2 would say so when it has taken in what is before that.
+            None => self.broken = Some("a head that is no header block"),
         }
     }
 }
 
 impl<T: AsyncRead + Unpin> Inbound<T> {
-    /// Reads what has come, unless the turn has had its part.
+    /// Reads what has come, unless the turn has had its part, or others are to give way first.
     fn poll_stream(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let read = if self.frames > OF_A_TURN {
-            cx.waker().wake_by_ref();
-            Poll::Pending
-        } else {
-            Pin::new(&mut self.stream).poll_read(cx, buf)
-        };
+        let waits = self.turn.is_over() || self.must_wait();
+        let read = if waits { Poll::Pending } else { Pin::new(&mut self.stream).poll_read(cx, buf) };
         if read.is_pending() {
-            self.frames = 0;
-            self.surplus.end_turn();
+            self.turns += usize::from(self.collector.is_none());
+            if waits || self.turn.is_much() {
+                cx.waker().wake_by_ref();
+            }
         }
         read
+    }
+
+    fn must_wait(&mut self) -> bool {
+        let waits = self.waits < MOST_WAITS
+            && self
+                .tally
+                .as_ref()
+                .map(Tally::account)
+                .is_some_and(|account| account.is_overdrawn() && account.holder().may_be_ended());
+        self.waits = if waits { self.waits + 1 } else { 0 };
+        waits
     }
 }
 
@@ -382,6 +405,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Inbound<T> {
         let this = &mut *self;
         loop {
             this.check()?;
+            this.check_room()?;
             if !this.ready.is_empty() {
                 let here = this.ready.len().min(buf.remaining());
                 buf.put_slice(&this.ready[..here]);
@@ -393,11 +417,13 @@ impl<T: AsyncRead + Unpin> AsyncRead for Inbound<T> {
                 }
                 return Poll::Ready(Ok(()));
             }
-            if this.surplus.is_gone() {
+            let turn = this.collector.as_ref().map_or(this.turns, |collector| collector.turn());
+            if this.turn.begin(turn) {
                 this.tally();
             }
             let before = buf.filled().len();
             ready!(this.poll_stream(cx, buf))?;
+            let taken = this.turn.bytes();
             let bytes = &buf.filled()[before..];
             if bytes.is_empty() {
                 return Poll::Ready(Ok(()));
@@ -405,7 +431,8 @@ impl<T: AsyncRead + Unpin> AsyncRead for Inbound<T> {
             this.marks.0.bytes.fetch_add(bytes.len(), Ordering::Relaxed);
             let passed = if this.held.is_empty() { this.pass(bytes) } else { 0 };
             if passed == bytes.len() {
-                this.tally_owed();
+                this.tally_passed(taken);
+                this.check_room()?;
                 return Poll::Ready(Ok(()));
             }
             this.held.extend_from_slice(&bytes[passed..]);
@@ -416,6 +443,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Inbound<T> {
             }
             this.tally();
             if passed > 0 {
+                this.check_room()?;
                 return Poll::Ready(Ok(()));
             }
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use api::access::Verb;
 use api::cluster_name::ClusterName;
-use api::route::{Dialects, MemberRequest};
+use api::route::MemberRequest;
 use auth::{Authenticator, Authorizer, User};
 use net::drain::Drain;
 use telemetry::logs::LogLevel;
@@ -69,8 +69,6 @@ pub struct Settings {
     pub authorize_subpath: bool,
     /// HTTP/2 streams per client connection.
     pub max_streams: u32,
-    /// In which spellings members can be asked for, beside the native one.
-    pub dialects: Dialects,
 }
 
 // === impl RequestNeeds ===

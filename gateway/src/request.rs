@@ -7,7 +7,7 @@ pub mod upgrade;
 use api::accept::{self, LateForm};
 use api::access::{Attributes, ResourceAttributes, Verb};
 use api::cluster_name::ClusterName;
-use api::route::{self, Dialect, Dialects, Parsed, RawRequest, Route};
+use api::route::{self, Dialect, Parsed, RawRequest, Route, Served};
 use http::{Method, Request, Uri};
 
 use self::upgrade::Upgrade;
@@ -47,14 +47,13 @@ impl Line {
 // === impl Head ===
 
 impl<'a> Head<'a> {
-    /// `line` is the request's own; `gained` is the verb that a read of a member gains by an
-    /// upgrade.
-    pub fn read(line: &'a Line, request: &Request<RequestBody>, dialects: Dialects, gained: Verb) -> Self {
+    /// `line` is the request's own, `served` what is on the port to which it came; `gained` is the
+    /// verb that a read of a member gains by an upgrade.
+    pub fn read(line: &'a Line, request: &Request<RequestBody>, served: Served, gained: Verb) -> Self {
         let Line { method, uri } = line;
         let asks_upgrade = upgrade::is_asked_by(request);
         let gains = asks_upgrade.then_some(gained);
-        let parsed =
-            route::parse(RawRequest { method, path: uri.path(), query: uri.query(), upgrade: gains, dialects });
+        let parsed = route::parse(RawRequest { method, path: uri.path(), query: uri.query(), upgrade: gains, served });
         let kind = kind(&parsed, asks_upgrade);
         let form = accept::status(request.headers());
         Self { parsed, asks_upgrade, kind, form, is_bodyless: *method == Method::HEAD }

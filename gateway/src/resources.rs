@@ -13,6 +13,7 @@ mod virtual_sources;
 mod virtual_tracker;
 mod virtual_watch;
 mod watch;
+mod weight;
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};

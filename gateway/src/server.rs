@@ -12,6 +12,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::route::Served;
 use auth::Peer;
 use net::accept;
 use net::large_reads::LargeReads;
@@ -32,12 +33,14 @@ use crate::needs::RequestNeeds;
 
 type Stream = TlsStream<LargeReads<TcpStream>>;
 
-/// Accepts connections on one core until the gateway drains.
+/// Accepts connections to one port on one core until the gateway drains.
 pub struct Server {
     gateway: Arc<RequestNeeds>,
     tls: TlsAcceptor,
     core: usize,
+    /// The core's: a further port brings no further room.
     room: Room,
+    served: Served,
 }
 
 /// How a connection ended, if not in good order.
@@ -62,13 +65,16 @@ enum Ended {
 // === impl Server ===
 
 impl Server {
-    pub fn new(gateway: Arc<RequestNeeds>, tls: Arc<ServerConfig>, core: usize) -> Self {
-        Self {
-            gateway,
-            tls: tls.into(),
-            core,
-            room: Room::new(Limits::CONNECTIONS, Pending::new(Limits::STRANGERS, Limits::STRANGERS_OF_ONE)),
-        }
+    /// For the port on which `served` is.
+    pub fn new(gateway: Arc<RequestNeeds>, tls: Arc<ServerConfig>, core: usize, served: Served) -> Self {
+        let room = Room::new(Limits::CONNECTIONS, Pending::new(Limits::STRANGERS, Limits::STRANGERS_OF_ONE));
+        Self { gateway, tls: tls.into(), core, room, served }
+    }
+
+    /// The same core's for another port: with the same certificates, and in the same room.
+    pub fn beside(&self, served: Served) -> Self {
+        let (gateway, tls, room) = (Arc::clone(&self.gateway), self.tls.clone(), self.room.clone());
+        Self { gateway, tls, core: self.core, room, served }
     }
 
     pub async fn run(self, listener: TcpListener) {
@@ -134,7 +140,9 @@ impl Server {
         held.take(holding::certificates(session.peer_certificates().unwrap_or_default()));
         let http2 = session.alpn_protocol() == Some(tls::H2);
         let peer = Peer::new(address, certificates);
-        let connection = Arc::new(Connection::new(Arc::clone(&self.gateway), peer, self.core, held, pending_permit));
+        let peer = if self.served == Served::UserServer { peer.without_front_proxy() } else { peer };
+        let (gateway, served) = (Arc::clone(&self.gateway), self.served);
+        let connection = Arc::new(Connection::new(gateway, peer, served, self.core, held, pending_permit));
         let end = if http2 { http2::serve(stream, connection).await } else { http1::serve(stream, connection).await };
         if let Err(error) = end {
             tracing::debug!(%address, %error, "client connection ended");

@@ -77,6 +77,8 @@ pub struct Collector {
     listed: Mutex<Option<Vec<Arc<Unread>>>>,
     /// Of the frames of this turn, see [`MOST_LEFT`].
     left: AtomicUsize,
+    /// Turns of the connection so far.
+    turns: AtomicUsize,
 }
 
 /// Drives a connection, and before each turn takes what its readers have left since the last.
@@ -347,6 +349,18 @@ impl Collector {
         self.left.fetch_add(if bytes < SHORT { SHORT_COUNTS } else { bytes }, Ordering::Relaxed);
     }
 
+    /// The number of this turn. What the connection hands on in the middle of one is not taken up
+    /// before its end.
+    pub fn turn(&self) -> usize {
+        self.turns.load(Ordering::Relaxed)
+    }
+
+    pub fn begin_turn(&self) {
+        self.left.store(0, Ordering::Relaxed);
+        // The connection's task alone writes.
+        self.turns.store(self.turn().wrapping_add(1), Ordering::Relaxed);
+    }
+
     fn list(&self, unread: Arc<Unread>) {
         if let Some(listed) = &mut *self.listed.lock() {
             listed.push(unread);
@@ -356,7 +370,7 @@ impl Collector {
 
 impl Default for Collector {
     fn default() -> Self {
-        Self { listed: Mutex::new(Some(Vec::new())), left: AtomicUsize::new(0) }
+        Self { listed: Mutex::new(Some(Vec::new())), left: AtomicUsize::new(0), turns: AtomicUsize::new(0) }
     }
 }
 
@@ -384,7 +398,7 @@ impl<D: Future + Unpin> Future for Collecting<D> {
             std::mem::swap(listed, &mut this.due);
         }
         this.due.drain(..).for_each(Unread::collect);
-        this.collector.left.store(0, Ordering::Relaxed);
+        this.collector.begin_turn();
         let polled = Pin::new(&mut this.driver).poll(cx);
         if polled.is_pending() && this.collector.left.load(Ordering::Relaxed) > MOST_LEFT {
             // After the readers, which were woken before. Without it h2 would have what they leave

@@ -19,7 +19,7 @@ use crate::cluster_name::ClusterName;
 use crate::path::has_dot_segment;
 use crate::{GROUP, VERSION, query};
 
-pub use self::dialect::{Dialect, Dialects, NoMember};
+pub use self::dialect::{Dialect, Dialects, NoMember, Served};
 use self::dialect::{Member, Reading};
 pub use self::member_request::MemberRequest;
 
@@ -39,8 +39,8 @@ pub struct RawRequest<'a> {
     /// The verb that a read of a member gains by opening a stream into something; `None` where the
     /// request does not ask to switch protocols.
     pub upgrade: Option<Verb>,
-    /// The dialects that are on.
-    pub dialects: Dialects,
+    /// On the port to which it came.
+    pub served: Served,
 }
 
 /// Where a request goes after it was authorized.
@@ -49,6 +49,9 @@ pub enum Route<'a> {
     Proxy(ProxyRoute<'a>),
     /// In the form of a dialect, and for no member: refused before anybody is asked who sends it.
     NoMember(NoMember),
+    /// `…/services/<service>/proxy-service/…` of Open Cluster Management's user server: what runs
+    /// behind a member's API server, which the gateway does not reach.
+    WorkloadService,
     Clusters(ClustersRoute),
     Health {
         cluster: ClusterName,
@@ -175,7 +178,7 @@ const VIRTUAL_CLUSTERS: &str = "virtualclusters";
 /// The attributes follow Kubernetes' request-info rules. A `HEAD` of a resource is a `get`; of
 /// anything else it is a `head`.
 pub fn parse(asked: RawRequest<'_>) -> Parsed<'_> {
-    match dialect::read(asked.path, asked.dialects) {
+    match dialect::read(asked.path, asked.served) {
         Reading::Member(member) => proxied(asked, member),
         Reading::NoMember(why) => {
             let attributes = request_info::attributes(asked.method, asked.path, asked.query);
@@ -227,6 +230,8 @@ fn proxied<'a>(asked: RawRequest<'a>, member: Member<'a>) -> Parsed<'a> {
         Route::BadRequest(BadPath::DotSegment)
     } else if query.is_some_and(query::has_too_many_parameters) {
         Route::BadRequest(BadPath::Parameters)
+    } else if dialect == Dialect::UserServer && asks.is_of_a_workload() {
+        Route::WorkloadService
     } else {
         Route::Proxy(ProxyRoute { cluster, asks, prefix, dialect })
     };
@@ -307,9 +312,9 @@ fn probe(path: &str) -> Route<'static> {
 // === impl RawRequest ===
 
 impl<'a> RawRequest<'a> {
-    /// A request that does not ask to switch protocols, with all dialects off.
+    /// A request that does not ask to switch protocols, on a port with all dialects off.
     pub fn new(method: &'a Method, path: &'a str, query: Option<&'a str>) -> Self {
-        Self { method, path, query, upgrade: None, dialects: Dialects::default() }
+        Self { method, path, query, upgrade: None, served: Served::default() }
     }
 }
 

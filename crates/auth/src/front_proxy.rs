@@ -24,7 +24,7 @@ pub(crate) fn authenticate(
     settings: &Snapshot<FrontProxySettings>,
     now: u64,
 ) -> Opinion {
-    if peer.certificates().is_empty() {
+    if !peer.may_be_front_proxy() {
         return Opinion::None;
     }
     match recognize(peer, settings, now) {
@@ -38,7 +38,7 @@ pub(crate) fn authenticate(
 
 /// Judges the peer's certificate, and has the peer remember it.
 pub(crate) fn recognize(peer: &Peer, settings: &Snapshot<FrontProxySettings>, now: u64) -> Result<(), Arc<str>> {
-    if peer.certificates().is_empty() {
+    if !peer.may_be_front_proxy() {
         return Err(Arc::from("front proxy: no certificate"));
     }
     let known = &mut peer.memory().front_proxy;

@@ -29,6 +29,8 @@ const REFUSAL_SECONDS: u64 = 10;
 pub struct Peer {
     address: SocketAddr,
     certificates: Vec<CertificateDer<'static>>,
+    /// Its certificate may be the hub's front proxy's.
+    may_be_front_proxy: bool,
     front_proxy: AtomicBool,
     memory: Mutex<Memory>,
 }
@@ -56,7 +58,15 @@ pub(crate) struct Verdict<T> {
 impl Peer {
     /// `certificates` is the chain the client presented, its own first; empty if it presented none.
     pub fn new(address: SocketAddr, certificates: Vec<CertificateDer<'static>>) -> Self {
-        Self { address, certificates, front_proxy: AtomicBool::new(false), memory: Mutex::default() }
+        let (front_proxy, memory) = (AtomicBool::new(false), Mutex::default());
+        Self { address, certificates, may_be_front_proxy: true, front_proxy, memory }
+    }
+
+    /// The same on a port to which no front proxy comes: whatever its certificate, nobody's word is
+    /// taken for another's.
+    #[must_use]
+    pub fn without_front_proxy(self) -> Self {
+        Self { may_be_front_proxy: false, ..self }
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -68,6 +78,10 @@ impl Peer {
     /// before.
     pub fn is_front_proxy(&self) -> bool {
         self.front_proxy.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn may_be_front_proxy(&self) -> bool {
+        self.may_be_front_proxy && !self.certificates.is_empty()
     }
 
     pub(crate) fn set_front_proxy(&self, verified: bool) {

@@ -41,6 +41,12 @@ pub struct Hub {
     permits: Arc<Semaphore>,
     lists: Arc<Semaphore>,
     watching: Watches,
+    meter: Option<Arc<dyn Meter>>,
+}
+
+/// Is told of answers while they come, long before they are whole: of every piece.
+pub trait Meter: Send + Sync {
+    fn received(&self, bytes: usize);
 }
 
 /// An open watch.
@@ -61,7 +67,14 @@ impl Hub {
             permits: Arc::new(Semaphore::new(CALLS)),
             lists: Arc::new(Semaphore::new(LISTS)),
             watching: Watches::new(),
+            meter: None,
         }
+    }
+
+    /// The same hub, with the same limits, whose answers are told to `meter`.
+    #[must_use]
+    pub fn metered(&self, meter: Arc<dyn Meter>) -> Self {
+        Self { meter: Some(meter), ..self.clone() }
     }
 
     pub async fn get(&self, collection: Collection, name: &str, query: &str) -> Result<Bytes, HubFailure> {
@@ -114,7 +127,7 @@ impl Hub {
             let _list = if verb == Verb::List { Some(permit(&self.lists, deadline).await?) } else { None };
             let _permit = permit(&self.permits, deadline).await?;
             let response = send(&self.calls, request, deadline).await?;
-            read(response, LARGEST, deadline).await
+            read(response, LARGEST, deadline, self.meter.as_deref()).await
         };
         call.await.map_err(|cause| HubFailure { verb, collection, cause })
     }
@@ -144,12 +157,23 @@ async fn send(client: &Client, request: Request<Body>, deadline: Instant) -> Res
         return Ok(response);
     }
     let headers = response.headers().clone();
-    let body = read(response, LARGEST_ERROR, deadline).await.unwrap_or_default();
+    let body = read(response, LARGEST_ERROR, deadline, None).await.unwrap_or_default();
     Err(Cause::Status(HubStatus::parse(code, &headers, &body)))
 }
 
-async fn read(response: Response<Body>, most: usize, deadline: Instant) -> Result<Bytes, Cause> {
-    let read = timeout_at(deadline, Limited::new(response.into_body(), most).collect()).await;
+async fn read(
+    response: Response<Body>,
+    most: usize,
+    deadline: Instant,
+    meter: Option<&dyn Meter>,
+) -> Result<Bytes, Cause> {
+    let body = response.into_body().map_frame(|frame| {
+        if let (Some(meter), Some(data)) = (meter, frame.data_ref()) {
+            meter.received(data.len());
+        }
+        frame
+    });
+    let read = timeout_at(deadline, Limited::new(body, most).collect()).await;
     match read.map_err(|_| Cause::Timeout)? {
         Ok(body) => Ok(body.to_bytes()),
         Err(error) if error.is::<http_body_util::LengthLimitError>() => Err(Cause::TooLarge),
@@ -196,7 +220,7 @@ mod tests {
     async fn an_answer_has_a_limit() {
         let answer = |length| Response::new(Body::from(vec![b'x'; length]));
         let deadline = Instant::now() + WITHIN;
-        assert_eq!(read(answer(10), 10, deadline).await.expect("taken").len(), 10);
-        assert!(matches!(read(answer(11), 10, deadline).await, Err(Cause::TooLarge)));
+        assert_eq!(read(answer(10), 10, deadline, None).await.expect("taken").len(), 10);
+        assert!(matches!(read(answer(11), 10, deadline, None).await, Err(Cause::TooLarge)));
     }
 }

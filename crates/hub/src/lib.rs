@@ -9,7 +9,7 @@ mod failure;
 mod lines;
 mod watches;
 
-pub use self::calls::{Hub, Watching};
+pub use self::calls::{Hub, Meter, Watching};
 pub use self::certificate::ClientCertificate;
 pub use self::failure::{Cause, Collection, HubFailure, Verb};
 pub use self::lines::Line;

@@ -36,11 +36,25 @@ pub enum Line {
     End,
 }
 
+// === impl Line ===
+
+impl Line {
+    /// Bytes of a whole one.
+    pub fn length(&self) -> usize {
+        if let Self::Whole(line) = self { line.len() } else { 0 }
+    }
+}
+
 // === impl Lines ===
 
 impl Lines {
     pub fn new(body: Body) -> Self {
         Self { body, read: BytesMut::new(), scanned: 0 }
+    }
+
+    /// Bytes of lines that are not whole, or not taken yet.
+    pub fn held(&self) -> usize {
+        self.read.capacity()
     }
 
     /// The next line. Nothing is lost when the future is dropped before it is done.

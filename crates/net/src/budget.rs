@@ -271,6 +271,11 @@ impl<H: Holder> Budget<H> {
     fn is_exceeded(&self) -> bool {
         self.staying() > self.0.limit
     }
+
+    /// As settled.
+    fn is_overdrawn(&self) -> bool {
+        u64::try_from(self.0.settled.load(Ordering::Relaxed)).unwrap_or(0) > self.0.limit
+    }
 }
 
 impl<H: Holder> Clone for Budget<H> {
@@ -361,6 +366,11 @@ impl<H: Holder> Account<H> {
     pub fn lent(&self) -> u64 {
         self.0.awaited.store(true, Ordering::SeqCst);
         self.0.lent.load(Ordering::SeqCst)
+    }
+
+    /// More is held than may be, by those that were told to give way and have not yet among others.
+    pub fn is_overdrawn(&self) -> bool {
+        self.0.within.as_ref().is_some_and(|(budget, ..)| budget.is_overdrawn())
     }
 
     /// The holder is to end.

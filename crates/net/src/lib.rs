@@ -9,6 +9,7 @@ pub mod drain;
 pub mod flight;
 pub mod follow;
 mod forward;
+pub mod frames;
 pub mod gather;
 pub mod head;
 pub mod http2;

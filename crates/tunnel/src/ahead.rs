@@ -5,6 +5,8 @@
 //! cannot send it while a DATA frame is partly written (`Connection::poll_ready` in its
 //! `proto/connection.rs`). With both ends there at the same moment, neither reads, and neither's
 //! frame gets through unless the path has room for the rest of it.
+//!
+//! Reads pass on no more of what comes than a [`Turn`] may have.
 
 use std::io;
 use std::pin::{Pin, pin};
@@ -12,6 +14,8 @@ use std::task::{Context, Poll};
 
 use bytes::{Buf, BufMut, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+
+use crate::turn::{Turn, Turns};
 
 /// A connection below h2. Holds nothing unless it had to read ahead.
 #[derive(Debug)]
@@ -25,6 +29,7 @@ pub(crate) struct ReadAhead<T> {
     stuck: bool,
     /// A read has found nothing: its task waits for more.
     reader_waits: bool,
+    turn: Turn,
 }
 
 // === impl ReadAhead ===
@@ -36,13 +41,16 @@ impl<T> ReadAhead<T> {
     const MOST: usize = 1024 * 1024;
     const STEP: usize = 16 * 1024;
 
-    pub fn new(io: T) -> Self {
-        Self { io, early: BytesMut::new(), end: None, stuck: false, reader_waits: false }
+    /// Frames begin behind a `preface` of so many bytes.
+    pub fn new(io: T, turns: Turns, preface: usize) -> Self {
+        let turn = Turn::new(turns, preface);
+        Self { io, early: BytesMut::new(), end: None, stuck: false, reader_waits: false, turn }
     }
 
     fn poll_early(&mut self, buf: &mut ReadBuf<'_>) -> Option<io::Result<()>> {
         if !self.early.is_empty() {
             let bytes = self.early.len().min(buf.remaining());
+            let bytes = self.turn.part(&self.early[..bytes]);
             buf.put_slice(&self.early[..bytes]);
             self.early.advance(bytes);
             if self.early.is_empty() {
@@ -97,11 +105,23 @@ impl<T: AsyncRead + Unpin> ReadAhead<T> {
 impl<T: AsyncRead + Unpin> AsyncRead for ReadAhead<T> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         self.stuck = false;
+        if self.turn.is_over() {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         if let Some(early) = self.poll_early(buf) {
             return Poll::Ready(early);
         }
+        let before = buf.filled().len();
         let read = Pin::new(&mut self.io).poll_read(cx, buf);
         self.reader_waits = read.is_pending();
+        let this = &mut *self;
+        let bytes = &buf.filled()[before..];
+        let part = this.turn.part(bytes);
+        if part < bytes.len() {
+            this.early.extend_from_slice(&bytes[part..]);
+            buf.set_filled(before + part);
+        }
         read
     }
 }

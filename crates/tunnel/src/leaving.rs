@@ -16,6 +16,8 @@ use http::StatusCode;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
+use crate::answered::answered;
+
 /// Path of the request to be told.
 pub const LEAVING: &str = "/leaving";
 /// Digits of the largest stream identifier.
@@ -71,7 +73,7 @@ impl Leaving {
 
     /// Hears the answer to the request to be told, until there is nothing more to hear.
     pub async fn follow(self: Arc<Self>, answer: ResponseFuture) {
-        match answer.await {
+        match answered(answer).await {
             Ok(answer) if answer.status() == StatusCode::OK => self.listen(answer.into_body()).await,
             // A server that does not know of this: its streams end without notice.
             Ok(answer) => tracing::debug!(status = %answer.status(), "no notice of leaving streams"),

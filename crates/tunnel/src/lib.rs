@@ -8,6 +8,7 @@
 
 mod activity;
 mod ahead;
+mod answered;
 pub mod bridge;
 mod cluster_name;
 mod deferred_reset;
@@ -28,6 +29,7 @@ pub mod splice;
 mod stream;
 #[cfg(test)]
 mod testing;
+mod turn;
 
 pub use self::cluster_name::{ClusterName, ClusterNameError};
 pub use self::destination::{Destination, DestinationError};

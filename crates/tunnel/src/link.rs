@@ -22,10 +22,12 @@ use tracing::Instrument;
 use self::driver::{Driver, Shared};
 use crate::activity::{Activity, ActivityRecorder};
 use crate::ahead::ReadAhead;
+use crate::answered::{NoAnswer, answered};
 use crate::keepalive::Keepalive;
 use crate::leaving::{LEAVING, Leaving, Notice};
 use crate::signals::Signal;
 use crate::stream::{Open, UnattendedStreams};
+use crate::turn::Turns;
 use crate::{ClusterName, Destination, Hop, Refusal, Settings, Stream};
 
 /// Header of a `CONNECT` that names the cluster.
@@ -102,7 +104,9 @@ impl Link {
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let activity = Arc::new(Activity::default());
-        let io = ReadAhead::new(Observed::new(Linger::new(io), ActivityRecorder(Arc::clone(&activity))));
+        let turns = Turns::default();
+        let io = Observed::new(Linger::new(io), ActivityRecorder(Arc::clone(&activity)));
+        let io = ReadAhead::new(io, turns.clone(), 0);
         let started = async {
             let (sender, mut connection) = settings.client().handshake::<_, Bytes>(io).await.map_err(broken)?;
             let settled = http2::settled(&mut connection, |connection| connection.max_concurrent_send_streams()).await;
@@ -118,7 +122,7 @@ impl Link {
         let unattended = Arc::new(UnattendedStreams::new(Arc::clone(&activity)));
         let phase = watch::Sender::new(Phase::Open);
         let shared = Arc::new(Shared { activity, phase, streams: Arc::clone(&streams), unattended });
-        let driver = Driver::new(connection, sender.clone(), keepalive, Arc::clone(&shared));
+        let driver = Driver::new(connection, sender.clone(), keepalive, turns, Arc::clone(&shared));
         tokio::spawn(driver.run().in_current_span());
         // Behind an agent there is no further link.
         let ears = if peer == Hop::Server { listen(&sender, streams) } else { None };
@@ -147,7 +151,15 @@ impl Link {
         let sent = inner.sender.clone().send_request(request, false);
         let (answer, mut send) = sent.map_err(|error| OpenError::NotSent(error.to_string()))?;
         let _unanswered = Unanswered { activity: Arc::clone(&inner.shared.activity), sent: Instant::now() };
-        let (head, body) = answer.await.map_err(|error| not_opened(&error))?.into_parts();
+        let (head, body) = match answered(answer).await {
+            Ok(answer) => answer.into_parts(),
+            Err(NoAnswer::Failed(error)) => return Err(not_opened(&error)),
+            Err(error @ NoAnswer::Interim) => {
+                // Work for all of its streams, for as long as somebody waits.
+                self.close();
+                return Err(OpenError::Lost(error.to_string()));
+            }
+        };
         if head.status == StatusCode::OK {
             let notice = inner.notice(body.stream_id());
             return Ok(Stream::new(send, body, Queue::default(), open)
@@ -194,7 +206,7 @@ impl Link {
         self.0.shared.leaving();
         let request = Request::post(format!("http://tunnel{LEAVE}")).body(()).expect("a constant");
         let Ok((answer, _)) = self.0.sender.clone().send_request(request, true) else { return };
-        match timeout(self.0.settings.handshake_timeout, answer).await {
+        match timeout(self.0.settings.handshake_timeout, answered(answer)).await {
             Ok(Ok(answer)) if answer.status().is_success() => {}
             Ok(Ok(answer)) => tracing::debug!(status = %answer.status(), "a peer refused to leave"),
             Ok(Err(error)) => tracing::debug!(%error, "a link was lost while leaving"),

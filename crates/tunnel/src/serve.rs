@@ -21,6 +21,7 @@ use crate::keepalive::Keepalive;
 use crate::leaving::Notices;
 use crate::link::broken;
 use crate::signals::Signal;
+use crate::turn::Turns;
 use crate::{LinkError, Settings};
 
 /// Controls one connection that is being served. Cheap to clone; make one with [`Serving::default`]
@@ -36,6 +37,9 @@ struct Inner {
     notices: Notices,
 }
 
+/// What a client says before its first frame (RFC 9113 §3.4).
+const PREFACE: usize = 24;
+
 /// Serves the peer's streams until the connection ends. Each `CONNECT` that parses goes to
 /// `handler`, whose future is spawned on the current runtime; malformed ones are answered 400 here;
 /// `POST /leave`, `GET /leaving` and other requests too. Returns when the connection has ended and
@@ -47,13 +51,15 @@ where
     F: Future<Output = ()> + Send + 'static,
 {
     let activity = &serving.0.activity;
-    let io = ReadAhead::new(Observed::new(Linger::new(io), ActivityRecorder(Arc::clone(activity))));
+    let turns = Turns::default();
+    let io = Observed::new(Linger::new(io), ActivityRecorder(Arc::clone(activity)));
+    let io = ReadAhead::new(io, turns.clone(), PREFACE);
     let handshake = timeout(settings.handshake_timeout, settings.server().handshake::<_, Bytes>(io));
     let mut connection =
         handshake.await.map_err(|_| LinkError::HandshakeTimeout(settings.handshake_timeout))?.map_err(broken)?;
     let pings = connection.ping_pong().expect("taken once");
     let keepalive = Keepalive::new(Arc::clone(activity), pings, settings);
-    driver::Driver { connection, keepalive, serving: &serving, settings, handler, draining: false }.run().await
+    driver::Driver { connection, keepalive, turns, serving: &serving, settings, handler, draining: false }.run().await
 }
 
 // === impl Serving ===

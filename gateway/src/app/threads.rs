@@ -18,9 +18,12 @@ use crate::server::Server;
 
 const LOOKUPS: Duration = Duration::from_secs(1);
 
+/// One port of one core.
+pub type Listening = (std::net::TcpListener, Server);
+
 pub struct Threads {
     control: Handle,
-    cores: Vec<mpsc::Sender<(std::net::TcpListener, Server)>>,
+    cores: Vec<mpsc::Sender<Vec<Listening>>>,
     running: Vec<JoinHandle<()>>,
     /// Ends all runtimes.
     end: CancellationToken,
@@ -54,10 +57,10 @@ impl Threads {
         &self.control
     }
 
-    /// Hands a core its listener.
-    pub fn serve(&mut self, core: usize, listener: std::net::TcpListener, server: Server) {
+    /// Hands a core its listeners.
+    pub fn serve(&mut self, core: usize, listening: Vec<Listening>) {
         // A thread that ended already has nobody to tell; joining it reports why.
-        let _ = self.cores[core].send((listener, server));
+        let _ = self.cores[core].send(listening);
     }
 
     /// Waits for `done`, ends the runtimes and waits for the threads.
@@ -94,20 +97,16 @@ fn spawn(
         .context("cannot start a thread")
 }
 
-fn serve(
-    runtime: &tokio::runtime::Runtime,
-    end: &CancellationToken,
-    work: &mpsc::Receiver<(std::net::TcpListener, Server)>,
-) {
-    let Ok((listener, server)) = work.recv() else { return };
+fn serve(runtime: &tokio::runtime::Runtime, end: &CancellationToken, work: &mpsc::Receiver<Vec<Listening>>) {
+    let Ok(listening) = work.recv() else { return };
     runtime.block_on(async move {
-        match TcpListener::from_std(listener) {
-            Ok(listener) => {
-                tokio::spawn(server.run(listener));
-                // Connections live in tasks of this runtime: it stays until everything has drained.
-                end.cancelled().await;
+        for (listener, server) in listening {
+            match TcpListener::from_std(listener) {
+                Ok(listener) => drop(tokio::spawn(server.run(listener))),
+                Err(error) => tracing::error!(%error, "cannot listen on this core"),
             }
-            Err(error) => tracing::error!(%error, "cannot listen on this core"),
         }
+        // Connections live in tasks of this runtime: it stays until everything has drained.
+        end.cancelled().await;
     });
 }

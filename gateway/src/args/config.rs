@@ -65,6 +65,8 @@ impl TryFrom<Args> for Config {
             },
             proxy_ca_file: args.members.proxy_ca_file.clone(),
             settings: settings(&args),
+            served: args.dialects.served(),
+            user_server: args.dialects.ocm_user_server_listen,
             credentials: if args.hub.expose_credentials { Credentials::Exposed } else { Credentials::Redacted },
             log_format: match args.logs.log_format {
                 LogFormat::Text => logs::Format::Text,
@@ -94,7 +96,6 @@ fn settings(args: &Args) -> Settings {
         },
         authorize_subpath: args.authorization.authorize_proxy_subpath,
         max_streams: args.serving.http2_max_streams_per_connection,
-        dialects: args.dialects.served(),
     }
 }
 
@@ -165,6 +166,14 @@ fn gates(args: &Args, wrong: &mut Vec<String>) -> (Gates, Vec<String>, Vec<Strin
 fn debug_mode(args: &Args, wrong: &mut Vec<String>, warnings: &mut Vec<String>) {
     if !args.authorization.standalone_debug_mode {
         return;
+    }
+    let also = args.dialects.ocm_user_server_listen;
+    if also.is_some_and(|address| !address.ip().is_loopback()) {
+        wrong.push(
+            "--standalone-debug-mode needs an address of 127.0.0.1 or ::1 in --ocm-user-server-listen too: it allows \
+             everything to everybody"
+                .into(),
+        );
     }
     if args.serving.bind_address.is_loopback() {
         warnings.push("--standalone-debug-mode: EVERYBODY on this machine may do EVERYTHING on every cluster".into());
@@ -287,6 +296,12 @@ mod tests {
             let config = with(address).unwrap();
             assert!(config.auth.authorization.allow_everything && config.warnings[0].contains("EVERYBODY"));
         }
+        let and = |address: &str| {
+            let files = ["--tls-cert-file=c", "--tls-private-key-file=k", "--bind-address=::1"];
+            config(&[&files[..], &["--standalone-debug-mode", address]].concat())
+        };
+        assert!(and("--ocm-user-server-listen=0.0.0.0:9092").unwrap_err().contains("--ocm-user-server-listen"));
+        assert!(and("--ocm-user-server-listen=127.0.0.1:9092").is_ok());
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! Flags of the spellings in which members can be asked for, beside our own.
 
+use std::net::SocketAddr;
+
+use api::route::Served;
 use clap::Args as Group;
 
 #[derive(Debug, Group)]
@@ -9,13 +12,17 @@ pub struct Dialects {
     /// `a.b.c`
     #[arg(long, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub kcp_dialect: bool,
+    /// Address of a further port that serves members alone, under the paths of Open Cluster
+    /// Management's user server: `/<cluster>/…`, for tokens and client certificates of the hub
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub ocm_user_server_listen: Option<SocketAddr>,
 }
 
 // === impl Dialects ===
 
 impl Dialects {
-    /// Those of the gateway's own port.
-    pub(super) fn served(&self) -> api::route::Dialects {
-        api::route::Dialects { kcp: self.kcp_dialect }
+    /// What the gateway's own port serves.
+    pub(super) fn served(&self) -> Served {
+        Served::Gateway(api::route::Dialects { kcp: self.kcp_dialect })
     }
 }

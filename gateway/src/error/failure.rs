@@ -105,7 +105,7 @@ fn of_sending(error: &SendError) -> (StatusCode, Reason) {
         SendError::Broken(_) | SendError::Shed | SendError::UnfitAnswer(_) => {
             (StatusCode::BAD_GATEWAY, Reason::InternalError)
         }
-        SendError::Unfit(Unfit::TooLarge | Unfit::LongName) => {
+        SendError::Unfit(Unfit::TooLarge | Unfit::TooMany | Unfit::LongName) => {
             (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, Reason::BadRequest)
         }
         SendError::Unfit(Unfit::Name) | SendError::ClientGone(_) => (StatusCode::BAD_REQUEST, Reason::BadRequest),
@@ -212,7 +212,7 @@ fn sending(f: &mut fmt::Formatter<'_>, cluster: &ClusterName, error: &SendError)
         SendError::Shed => {
             write!(f, "the response of cluster {cluster} was abandoned; the request may have been processed: {error}")
         }
-        SendError::Unfit(unfit @ (Unfit::TooLarge | Unfit::LongName)) => write!(
+        SendError::Unfit(unfit @ (Unfit::TooLarge | Unfit::TooMany | Unfit::LongName)) => write!(
             f,
             "the request for cluster {cluster} has {unfit}, including the member's credential and the groups of an \
              impersonated user: send fewer or shorter headers"

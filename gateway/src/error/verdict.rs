@@ -91,6 +91,7 @@ impl Error {
             Self::BadRequest(_)
             | Self::BadPath(_)
             | Self::NoMember(_)
+            | Self::WorkloadService
             | Self::TooManyHeaders
             | Self::UnfitHead(_)
             | Self::NotFound

@@ -18,6 +18,8 @@
 
 use http::{HeaderMap, Request};
 
+use super::MOST_LINES;
+
 /// Bytes of a head or of trailers: names, values, method, path and query, and [`FIELD`] for each;
 /// and again as HPACK encodes them.
 pub const MOST_BYTES: usize = 512 * 1024;
@@ -40,6 +42,9 @@ pub enum Unfit {
     /// `http` takes `"` in names that came over HTTP/2, which is no token (RFC 9110 §5.6.2).
     #[error("a header name with a quotation mark, which is invalid")]
     Name,
+    /// Of trailers. Heads are counted where they are read ([`MOST_LINES`]).
+    #[error("more than {MOST_LINES} lines")]
+    TooMany,
     /// It was taken out before the head was read.
     #[error("a header name of more than 32 KiB")]
     LongName,
@@ -51,9 +56,14 @@ pub fn of_request<B>(request: &Request<B>) -> Result<(), Unfit> {
     check([request.method().as_str(), path], request.headers())
 }
 
-/// The head of an answer, or trailers.
+/// The head of an answer.
 pub fn of_fields(headers: &HeaderMap) -> Result<(), Unfit> {
     check(["", ""], headers)
+}
+
+/// Trailers, which nobody has counted the lines of.
+pub fn of_trailers(trailers: &HeaderMap) -> Result<(), Unfit> {
+    if trailers.len() > MOST_LINES { Err(Unfit::TooMany) } else { of_fields(trailers) }
 }
 
 fn check(first: [&str; 2], headers: &HeaderMap) -> Result<(), Unfit> {

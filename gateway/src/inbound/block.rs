@@ -15,8 +15,6 @@ const TABLE: usize = 4096;
 /// Each counts for 32 bytes and its own (RFC 9113 §6.5.2): a head of more is refused. h2 would take
 /// all of them in first, and turns a field of one byte into a hundred.
 const MOST_FIELDS: usize = MOST_BYTES / 32;
-/// What h2 takes for a short field until its head is refused.
-const SHORT_FIELD: usize = 144;
 const PADDED: u8 = 8;
 const PRIORITY: u8 = 0x20;
 
@@ -49,7 +47,9 @@ pub struct Mended {
     /// slices of the block they came in. In honest blocks they stand at the beginning, which is
     /// read before the rest has come.
     pub pinned: usize,
-    /// Bytes that h2 takes for fields beyond [`MOST_FIELDS`], which had to be passed on.
+    /// Fields that are passed on: [`MOST_FIELDS`],
+    pub fields: usize,
+    /// and those beyond, which had to be passed on.
     pub surplus: usize,
 }
 
@@ -68,7 +68,7 @@ pub fn mended(frames: &[u8], most: usize) -> Option<Mended> {
         // What changes the table is passed on, or later heads would mean something else.
         let is_spare = fields > MOST_FIELDS && field.entry == Entry::No;
         if fields > MOST_FIELDS && field.entry == Entry::New {
-            surplus += SHORT_FIELD;
+            surplus += 1;
         }
         if !field.is_long && !is_spare {
             mended.put(&block[at..field.end]);
@@ -86,7 +86,13 @@ pub fn mended(frames: &[u8], most: usize) -> Option<Mended> {
         mended.put(&mark(Unfit::TooLarge));
     }
     let (frames, is_marked) = mended.end(found || spared);
-    Some(Mended { frames, is_marked, pinned: if pins { block.len() } else { 0 }, surplus })
+    Some(Mended {
+        frames,
+        is_marked,
+        pinned: if pins { block.len() } else { 0 },
+        fields: fields.min(MOST_FIELDS),
+        surplus,
+    })
 }
 
 /// The block without frames, padding and priority.

@@ -1,8 +1,10 @@
-//! How far a head is followed: where its block ends, and when that is not looked for.
+//! How far a head is followed: where its block ends, and what is none.
+//!
+//! h2 would say so as well, but only when it has taken to memory what comes before.
 
 use super::{CONTINUATION, END_HEADERS, FRAME, Frame};
 
-/// How far heads are followed. Beyond, they pass as they are, frame by frame, and h2 judges them.
+/// How far heads are followed. One that goes further ends the connection, as it would in h2.
 #[derive(Clone, Copy)]
 pub struct Reach {
     /// Frames of one head: what is held is looked through again at each read.
@@ -14,41 +16,36 @@ pub struct Reach {
     pub held: usize,
 }
 
-/// A header block, as far as it is there.
-pub enum Block {
-    Part,
-    /// It ends here.
-    Whole(usize),
-    TooLong,
-    /// It is not followed any further, or is none: its frames pass like any others.
-    Beyond,
-}
-
 /// We announce no larger frames; h2 takes 80 CONTINUATION frames (1 MiB of 16 KiB, and a quarter).
 pub const OF_CLIENTS: Reach = Reach { frames: 100, frame: FRAME, held: 2 * 1024 * 1024 };
 /// API servers relay heads of up to 10 MiB (`net/http.Transport.MaxResponseHeaderBytes`), which
 /// their frames make a little longer. The size of frames is what we announce to members.
 pub const OF_MEMBERS: Reach = Reach { frames: 1024, frame: 64 * 1024, held: 12 * 1024 * 1024 };
 
-/// The block that `bytes` begin with.
-pub fn block(bytes: &[u8], reach: Reach) -> Block {
+/// Where the block ends that `bytes` begin with; `None` if that has not come yet.
+///
+/// # Errors
+/// Why it is none.
+pub fn block(bytes: &[u8], reach: Reach) -> Result<Option<usize>, &'static str> {
     let mut at = 0;
     for number in 0..reach.frames {
-        let Some(frame) = Frame::read(&bytes[at..]) else { return Block::Part };
-        let follows = number > 0;
+        let Some(frame) = Frame::read(&bytes[at..]) else { return Ok(None) };
         if at > reach.held {
-            return Block::TooLong;
+            return Err("a head that is longer than any is");
         }
-        if frame.length > reach.frame || (follows && frame.kind != CONTINUATION) {
-            return Block::Beyond;
+        if frame.length > reach.frame {
+            return Err("a frame that is larger than we take");
+        }
+        if number > 0 && frame.kind != CONTINUATION {
+            return Err("another frame within a head");
         }
         at += frame.size();
         if bytes.len() < at {
-            return Block::Part;
+            return Ok(None);
         }
         if frame.flags & END_HEADERS != 0 {
-            return Block::Whole(at);
+            return Ok(Some(at));
         }
     }
-    Block::Beyond
+    Err("a head in more frames than any has")
 }

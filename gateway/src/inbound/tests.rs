@@ -143,13 +143,15 @@ async fn resets_that_a_client_does_not_read_count_for_it() {
     requests.write_all(&[&[b' '; PREFACE][..], &broken.repeat(FRAMES)].concat()).await.unwrap();
     let mut read = vec![0; PREFACE + FRAMES * broken.len()];
     inbound.read_exact(&mut read).await.unwrap();
-    let owed = account.held() - before;
-    assert!((FRAMES as u64 / 2 * 600..FRAMES as u64 / 2 * 800).contains(&owed), "{owed}, and no more than are kept");
+    let held = account.held();
     let mut taken = [0; ROOM];
     unread.read_exact(&mut taken).await.unwrap();
     inbound.write_all(&[0; ROOM / 2]).await.unwrap();
     inbound.flush().await.unwrap();
-    assert_eq!(account.held(), before);
+    let owed = held - account.held();
+    assert!((FRAMES as u64 / 2 * 600..FRAMES as u64 / 2 * 800).contains(&owed), "{owed}, and no more than are kept");
+    // What is left are places of frames.
+    assert!(account.held() - before < FRAMES as u64 * 250);
     drop((answers.read(&mut []).await, requests));
 }
 
@@ -185,7 +187,8 @@ async fn data_of_a_member_for_forgotten_streams_counts_once_a_stream() {
     assert!(owed_to_member(&many).await.0.is_err(), "33,000 streams");
     let one = frame(DATA, 1).repeat(100_000);
     let (read, held) = owed_to_member(&one).await;
-    assert!(read.is_ok() && held < 100_000, "one stream: {read:?}, {held}");
+    // What is left are places of frames, as many as one read brings here.
+    assert!(read.is_ok() && held < 100_000 * 250, "one stream: {read:?}, {held}");
 }
 
 #[tokio::test]
@@ -285,20 +288,26 @@ async fn a_turn_ends_after_some_thousand_frames_and_another_follows_at_once() {
     assert_eq!(read, FRAMES * FRAME_HEAD);
 }
 
-/// Looking through what is held again at each of its bytes would cost a core.
+/// What h2 has taken in of a head before it says so is up to 160 MB, of a member's.
 #[tokio::test]
-async fn a_head_of_many_small_frames_is_not_held() {
-    let small = [0, 0, 1, CONTINUATION, 0, 0, 0, 0, 1, b'x'];
-    let mut bytes = [preface(), vec![0, 0, 1, HEADERS, 0, 0, 0, 0, 1, 0x82]].concat();
-    bytes.extend(small.repeat(2 * OF_CLIENTS.frames));
-    let (ours, mut theirs) = duplex(1 << 20);
-    theirs.write_all(&bytes).await.unwrap();
-    let (mut inbound, mut read) = (Inbound::of_client(ours, Marks::default()), vec![0; bytes.len()]);
-    tokio::time::timeout(std::time::Duration::from_secs(20), inbound.read_exact(&mut read))
-        .await
-        .expect("passed on")
-        .unwrap();
-    assert!(read == bytes);
+async fn what_is_no_head_ends_its_connection_before_it_is_taken_in() {
+    let begun = [&[0, 0x40, 0, HEADERS, 0, 0, 0, 0, 1][..], &[0x8f; FRAME]].concat();
+    let one = [0, 0, 1, CONTINUATION, 0, 0, 0, 0, 1, 0x8f];
+    let cut = [0, 0, 2, CONTINUATION, END_HEADERS, 0, 0, 0, 1, 0x40, 0x7f];
+    let large = [&[2, 0, 0, CONTINUATION, 0, 0, 0, 0, 1][..], &[0x8f; 2 << 16]].concat();
+    for (what, rest) in [
+        ("many small frames", one.repeat(2 * OF_MEMBERS.frames)),
+        ("a field that is cut off", cut.to_vec()),
+        ("another frame within it", frame(PING, 0)),
+        ("a frame larger than we take", large),
+    ] {
+        let (ours, mut theirs) = duplex(1 << 20);
+        theirs.write_all(&[&frame(PING, 0)[..], &begun, &rest].concat()).await.unwrap();
+        let mut read = Vec::new();
+        let mut inbound = Inbound::of_member(ours, Marks::default());
+        let end = kit::wait::within(kit::wait::WAIT, what, inbound.read_to_end(&mut read)).await;
+        assert!(end.is_err() && read == frame(PING, 0), "{what}: {end:?} after {} bytes", read.len());
+    }
 }
 
 #[tokio::test]
@@ -329,18 +338,17 @@ proptest! {
     ) {
         let bytes = [preface(), parts.concat()].concat();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let read = runtime.block_on(async {
+        let (end, read) = runtime.block_on(async {
             let (ours, mut theirs) = duplex(pieces);
             let sent = bytes.clone();
             tokio::spawn(async move { theirs.write_all(&sent).await });
             let mut read = Vec::new();
-            Inbound::of_client(ours, Marks::default()).read_to_end(&mut read).await.unwrap();
-            read
+            (Inbound::of_client(ours, Marks::default()).read_to_end(&mut read).await, read)
         });
         let (bytes, read) = (joined(&bytes), joined(&read));
-        // A head that never becomes whole goes with its connection.
+        // A head that never becomes whole goes with its connection, and one that is none ends it.
         prop_assert!(bytes.starts_with(&read));
-        prop_assert!(bytes.len() - read.len() <= OF_CLIENTS.held);
+        prop_assert!(end.is_err() || bytes.len() - read.len() <= OF_CLIENTS.held);
     }
 
     #[test]

@@ -20,6 +20,7 @@ use http::{Request, Response};
 
 use super::translate::Clusters;
 use super::watch::{self, Flow};
+use super::weight::{self, Weight};
 use super::{asked, memory, ok};
 use crate::body::ResponseBody;
 use crate::clusters::{Seen, View};
@@ -44,14 +45,14 @@ pub async fn serve(
         }
         (ClustersRoute::List, Some(hub)) => {
             let options = ListOptions::from_query(query).map_err(Error::List)?;
-            list(hub, &gateway.view, &options, form).await.map(ok)
+            list(&weight::asked_by(request, hub), &gateway.view, &options, form).await.map(ok)
         }
         (ClustersRoute::Watch, Some(hub)) => {
             let options = WatchOptions::from_query(query).map_err(Error::List)?;
-            let flow = watch(gateway, hub, permit, options, form).await?;
+            let flow = watch(gateway, hub, permit, options, form, Weight::of(request)).await?;
             Ok(watch::response(gateway, request.method(), flow.stream()))
         }
-        (route, None) => memory::clusters(gateway, route, query, form, request.method()),
+        (route, None) => memory::clusters(gateway, route, form, request),
     }
 }
 
@@ -111,6 +112,7 @@ async fn watch(
     permit: &Permit,
     options: WatchOptions,
     form: Form,
+    weight: Weight,
 ) -> Result<Flow<Clusters>, Error> {
     let lifetime = watch::lifetime(options.timeout_seconds);
     let query = options.to_hub(CREDENTIAL_TYPE_LABEL, true, lifetime.as_secs());
@@ -123,5 +125,5 @@ async fn watch(
         gateway.clusters.snapshot().unconvertible().map(ToString::to_string).collect()
     };
     let translator = Clusters::new(EventWriter::new(form), gateway.view.clone(), options, unseen);
-    Ok(Flow::new(watching, translator, lifetime))
+    Ok(Flow::new(watching, translator, lifetime, weight))
 }

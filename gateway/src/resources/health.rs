@@ -23,6 +23,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
 use super::clusters::{parsed, read, secret, serve as serve_clusters};
+use super::weight::Weight;
 use super::{asked, ok};
 use crate::body::ResponseBody;
 use crate::error::Error;
@@ -139,20 +140,22 @@ fn body_kind(action: HealthAction, headers: &HeaderMap) -> Result<Reader, Error>
     }
 }
 
-/// A body, and its permit if it is a long one.
+/// A body, its permit if it is a long one, and what it counts for.
 struct Body {
     bytes: Bytes,
     _permit: Option<OwnedSemaphorePermit>,
+    _weight: Weight,
 }
 
 async fn body(request: Request<RequestBody>, limit: usize, permits: &Permits) -> Result<Body, Error> {
-    match timeout(WITHIN, collect(request.into_body(), limit, permits)).await {
+    let weight = Weight::of(&request);
+    match timeout(WITHIN, collect(request.into_body(), limit, permits, weight)).await {
         Ok(body) => body,
         Err(_) => Err(Error::BadRequest("the body did not arrive in time")),
     }
 }
 
-async fn collect(mut body: RequestBody, limit: usize, permits: &Permits) -> Result<Body, Error> {
+async fn collect(mut body: RequestBody, limit: usize, permits: &Permits, mut weight: Weight) -> Result<Body, Error> {
     let (mut bytes, mut permit) = (BytesMut::new(), None);
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|_| Error::BadRequest("the body was cut off"))?;
@@ -165,8 +168,9 @@ async fn collect(mut body: RequestBody, limit: usize, permits: &Permits) -> Resu
             permit = Some(permits.long_body().map_err(busy)?);
         }
         bytes.extend_from_slice(&data);
+        weight.set(bytes.capacity());
     }
-    Ok(Body { bytes: bytes.freeze(), _permit: permit })
+    Ok(Body { bytes: bytes.freeze(), _permit: permit, _weight: weight })
 }
 
 fn busy(failure: HubFailure) -> Error {

@@ -27,6 +27,8 @@ pub struct InOrder {
     /// The highest version that had its turn.
     taken: u64,
     arrivals: u64,
+    /// Of the lines that wait.
+    bytes: usize,
 }
 
 struct Waiting {
@@ -40,7 +42,13 @@ struct Waiting {
 impl InOrder {
     /// `both`: there are two streams; of one alone nothing waits.
     pub fn new(both: bool) -> Self {
-        Self { waiting: BTreeMap::new(), received: [0, if both { 0 } else { u64::MAX }], taken: 0, arrivals: 0 }
+        Self {
+            waiting: BTreeMap::new(),
+            received: [0, if both { 0 } else { u64::MAX }],
+            taken: 0,
+            arrivals: 0,
+            bytes: 0,
+        }
     }
 
     /// A line with its version. One without is the last of all: an error, or the end.
@@ -48,6 +56,7 @@ impl InOrder {
         let received = &mut self.received[source as usize];
         *received = version.unwrap_or_default().max(*received);
         self.arrivals += 1;
+        self.bytes += line.length();
         self.waiting.insert((version.unwrap_or(u64::MAX), self.arrivals), Waiting { source, line, arrived: now });
     }
 
@@ -63,7 +72,13 @@ impl InOrder {
         if version != u64::MAX {
             self.taken = version.max(self.taken);
         }
+        self.bytes -= waiting.line.length();
         Some((waiting.source, waiting.line))
+    }
+
+    /// Bytes of the lines that wait.
+    pub fn held(&self) -> usize {
+        self.bytes
     }
 
     /// Whether one stream may still hold what is older than something that had its turn: who goes

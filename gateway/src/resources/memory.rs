@@ -7,24 +7,26 @@ use api::list_options::{ListOptions, Selectors, WatchOptions};
 use api::route::ClustersRoute;
 use api::served::{Form, ListMeta};
 use api::virtual_cluster::{LOCAL, VirtualCluster};
-use http::{Method, Response};
+use http::{Request, Response};
 
 use super::memory_watch::{MemoryWatch, Subject};
 use super::virtual_sources::{not_found, sorted};
+use super::weight::Weight;
 use super::{ok, watch};
 use crate::body::ResponseBody;
 use crate::clusters::{Cluster, LookupError, Snapshot};
 use crate::error::{Cause, Error};
 use crate::needs::RequestNeeds;
+use crate::request_body::RequestBody;
 
 /// `get`, `list` and `watch`.
 pub fn clusters(
     gateway: &RequestNeeds,
     route: &ClustersRoute,
-    query: Option<&str>,
     form: Form,
-    method: &Method,
+    request: &Request<RequestBody>,
 ) -> Result<Response<ResponseBody>, Error> {
+    let query = request.uri().query();
     let snapshot = listed(gateway)?;
     let view = &gateway.view;
     match route {
@@ -43,8 +45,14 @@ pub fn clusters(
         }
         ClustersRoute::Watch => {
             let options = WatchOptions::from_query(query).map_err(Error::List)?;
-            let watch = MemoryWatch::begin(gateway, Subject::ClusterGateways(view.clone()), options, form)?;
-            Ok(watch::response(gateway, method, watch.stream()))
+            let watch = MemoryWatch::begin(
+                gateway,
+                Subject::ClusterGateways(view.clone()),
+                options,
+                form,
+                Weight::of(request),
+            )?;
+            Ok(watch::response(gateway, request.method(), watch.stream()))
         }
     }
 }
@@ -77,10 +85,10 @@ fn registered(
 pub fn virtual_clusters(
     gateway: &RequestNeeds,
     route: &ClustersRoute,
-    query: Option<&str>,
     form: Form,
-    method: &Method,
+    request: &Request<RequestBody>,
 ) -> Result<Response<ResponseBody>, Error> {
+    let query = request.uri().query();
     let snapshot = listed(gateway)?;
     match route {
         ClustersRoute::Get(name) if name.as_str() == LOCAL => Ok(ok(form.object(&VirtualCluster::local()))),
@@ -99,8 +107,8 @@ pub fn virtual_clusters(
         }
         ClustersRoute::Watch => {
             let options = WatchOptions::from_query(query).map_err(Error::List)?;
-            let watch = MemoryWatch::begin(gateway, Subject::VirtualClusters, options, form)?;
-            Ok(watch::response(gateway, method, watch.stream()))
+            let watch = MemoryWatch::begin(gateway, Subject::VirtualClusters, options, form, Weight::of(request))?;
+            Ok(watch::response(gateway, request.method(), watch.stream()))
         }
     }
 }

@@ -5,7 +5,7 @@
 //! whoever has seen only a part of a snapshot's changes has a version that is not current:
 //! deletions first, with numbers that later changes exceed.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +20,8 @@ use futures_util::stream::unfold;
 use tokio::sync::watch::Receiver;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
-use super::watch::{self, Events};
+use super::watch::{self, Events, Queued};
+use super::weight::Weight;
 use crate::clusters::{Cluster, Clusters, Snapshot, View};
 use crate::error::Error;
 use crate::needs::RequestNeeds;
@@ -44,7 +45,7 @@ pub struct MemoryWatch {
     /// What the watcher has seen, by name.
     seen: BTreeMap<String, Arc<Cluster>>,
     version: u64,
-    lines: VecDeque<Bytes>,
+    lines: Queued,
     bookmarks: Option<Interval>,
     until: Instant,
 }
@@ -58,7 +59,14 @@ enum Next {
 // === impl MemoryWatch ===
 
 impl MemoryWatch {
-    pub fn begin(gateway: &RequestNeeds, subject: Subject, options: WatchOptions, form: Form) -> Result<Self, Error> {
+    /// What waits for the watcher is of this `weight`.
+    pub fn begin(
+        gateway: &RequestNeeds,
+        subject: Subject,
+        options: WatchOptions,
+        form: Form,
+        weight: Weight,
+    ) -> Result<Self, Error> {
         // Subscribed before the first look, so that a change in between is seen.
         let mut changed = gateway.clusters.subscribe();
         changed.mark_unchanged();
@@ -75,7 +83,7 @@ impl MemoryWatch {
             changed,
             seen: BTreeMap::new(),
             version: number(snapshot.resource_version()),
-            lines: VecDeque::new(),
+            lines: Queued::new(weight),
             bookmarks: options.bookmarks.then(|| {
                 let mut ticks = interval_at(Instant::now() + BOOKMARKS, BOOKMARKS);
                 ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -101,7 +109,7 @@ impl MemoryWatch {
 
     async fn next(&mut self) -> Option<Bytes> {
         loop {
-            if let Some(line) = self.lines.pop_front() {
+            if let Some(line) = self.lines.pop() {
                 return Some(line);
             }
             match self.wait().await {
@@ -137,7 +145,7 @@ impl MemoryWatch {
         let local = VirtualCluster::local();
         let selected = self.selectors.matches(&local.name, &local.labels);
         if matches!(self.subject, Subject::VirtualClusters) && selected {
-            self.lines.push_back(self.writer.change(Change::Added, &local));
+            self.lines.push(self.writer.change(Change::Added, &local));
         }
     }
 
@@ -183,7 +191,7 @@ impl MemoryWatch {
             Subject::ClusterGateways(view) => self.writer.change(change, &view.show(spec, view.health_of(spec))),
             Subject::VirtualClusters => self.writer.change(change, &VirtualCluster::of_spec(spec)),
         };
-        self.lines.push_back(line);
+        self.lines.push(line);
     }
 
     fn bookmark(&mut self, initial_events_end: bool) {
@@ -192,7 +200,7 @@ impl MemoryWatch {
             Subject::ClusterGateways(_) => self.writer.bookmark::<ClusterGateway<'_>>(&version, initial_events_end),
             Subject::VirtualClusters => self.writer.bookmark::<VirtualCluster>(&version, initial_events_end),
         };
-        self.lines.push_back(line);
+        self.lines.push(line);
     }
 }
 

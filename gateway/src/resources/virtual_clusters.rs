@@ -19,6 +19,7 @@ use serde::de::DeserializeOwned;
 
 use super::virtual_sources::{Sources, not_found, parsed};
 use super::virtual_watch::VirtualWatch;
+use super::weight;
 use super::{asked, memory, ok, watch};
 use crate::body::ResponseBody;
 use crate::clusters::managed::is_absence;
@@ -42,14 +43,14 @@ pub async fn serve(
         }
         (ClustersRoute::List, Some(hub)) => {
             let options = ListOptions::from_query(query).map_err(Error::List)?;
-            list(gateway, hub, options, form).await.map(ok)
+            list(gateway, &weight::asked_by(request, hub), options, form).await.map(ok)
         }
         (ClustersRoute::Watch, Some(hub)) => {
             let options = WatchOptions::from_query(query).map_err(Error::List)?;
-            let watch = VirtualWatch::begin(gateway, hub, permit, options, form).await?;
+            let watch = VirtualWatch::begin(gateway, hub, permit, options, form, request).await?;
             Ok(watch::response(gateway, request.method(), watch.stream()))
         }
-        (route, None) => memory::virtual_clusters(gateway, route, query, form, request.method()),
+        (route, None) => memory::virtual_clusters(gateway, route, form, request),
     }
 }
 

@@ -14,6 +14,7 @@ use api::watch_event::{self, EventWriter};
 use auth::Permit;
 use bytes::Bytes;
 use futures_util::stream::unfold;
+use http::Request;
 use tokio::sync::watch::Receiver;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::WaitForCancellationFutureOwned;
@@ -22,10 +23,12 @@ use super::in_order::InOrder;
 use super::virtual_sources::Sources;
 use super::virtual_tracker::{Known, Source, Tracker};
 use super::watch::{self, Events, Step};
+use super::weight::{self, Weight};
 use crate::clusters::managed::{Kind, ManagedClusters, is_absence};
 use crate::error::Error;
 use crate::hub::{Collection, Hub, Line, Watching};
 use crate::needs::RequestNeeds;
+use crate::request_body::RequestBody;
 
 /// Both watches on their way to the watcher.
 pub struct VirtualWatch {
@@ -43,6 +46,8 @@ pub struct VirtualWatch {
     drain: Pin<Box<WaitForCancellationFutureOwned>>,
     closing: bool,
     over: bool,
+    /// Of what came of the hub and was not told yet.
+    weight: Weight,
 }
 
 enum Next {
@@ -65,6 +70,7 @@ impl VirtualWatch {
         permit: &Permit,
         options: WatchOptions,
         form: Form,
+        request: &Request<RequestBody>,
     ) -> Result<Self, Error> {
         let kinds = gateway.managed.clone().unwrap_or_default();
         let kinds_changed = kinds.subscribe();
@@ -83,7 +89,11 @@ impl VirtualWatch {
             check_start(&kinds, &options.resource_version)?;
         }
         // After the watches have begun, so that what this does not show is still to come.
-        let known = if initial || managed.is_none() { Known::default() } else { known(hub).await? };
+        let known = if initial || managed.is_none() {
+            Known::default()
+        } else {
+            known(&weight::asked_by(request, hub)).await?
+        };
         let mut tracker = Tracker::new(EventWriter::new(form), options, managed.is_some(), known);
         let lines = if initial { tracker.local().into_iter().collect() } else { VecDeque::new() };
         let until = Instant::now() + lifetime + watch::GRACE;
@@ -100,6 +110,7 @@ impl VirtualWatch {
             drain: Box::pin(gateway.drain.soft_token().cancelled_owned()),
             closing: false,
             over: false,
+            weight: Weight::of(request),
         })
     }
 
@@ -151,6 +162,8 @@ impl VirtualWatch {
     }
 
     async fn wait(&mut self) -> Next {
+        let managed = self.managed.as_ref().map_or(0, |watching| watching.lines.held());
+        self.weight.set(self.secrets.lines.held() + managed + self.order.held());
         if let Some((source, line)) = self.order.take(Instant::now()) {
             return Next::Turn(source, line);
         }

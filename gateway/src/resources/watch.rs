@@ -1,6 +1,7 @@
 //! What watches of our resources have in common: they answer at once, go on line by line, and end
 //! in their own time.
 
+use std::collections::VecDeque;
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use http::{Method, Response};
 use tokio::time::{Instant, timeout_at};
 
 use super::ok;
+use super::weight::Weight;
 use crate::body::ResponseBody;
 use crate::hub::{Line, Watching};
 use crate::needs::RequestNeeds;
@@ -61,6 +63,14 @@ pub struct Flow<T> {
     translator: T,
     until: Instant,
     over: bool,
+    weight: Weight,
+}
+
+/// Lines that wait for the watcher.
+pub struct Queued {
+    lines: VecDeque<Bytes>,
+    bytes: usize,
+    weight: Weight,
 }
 
 /// Lines for a watcher.
@@ -91,8 +101,9 @@ pub fn too_long() -> Bytes {
 // === impl Flow ===
 
 impl<T: Translate> Flow<T> {
-    pub fn new(watching: Watching, translator: T, lifetime: Duration) -> Self {
-        Self { watching, translator, until: Instant::now() + lifetime + GRACE, over: false }
+    /// What it has of lines that are not whole is of this `weight`.
+    pub fn new(watching: Watching, translator: T, lifetime: Duration, weight: Weight) -> Self {
+        Self { watching, translator, until: Instant::now() + lifetime + GRACE, over: false, weight }
     }
 
     pub fn stream(self) -> Events {
@@ -101,6 +112,7 @@ impl<T: Translate> Flow<T> {
 
     async fn next(&mut self) -> Option<Bytes> {
         while !self.over {
+            self.weight.set(self.watching.lines.held());
             let step = match timeout_at(self.until, self.watching.lines.next()).await {
                 Ok(Line::Whole(line)) => self.translator.line(&line),
                 Ok(Line::TooLong) => Step::Last(too_long()),
@@ -111,6 +123,27 @@ impl<T: Translate> Flow<T> {
             }
         }
         None
+    }
+}
+
+// === impl Queued ===
+
+impl Queued {
+    pub fn new(weight: Weight) -> Self {
+        Self { lines: VecDeque::new(), bytes: 0, weight }
+    }
+
+    pub fn push(&mut self, line: Bytes) {
+        self.bytes += line.len();
+        self.weight.set(self.bytes);
+        self.lines.push_back(line);
+    }
+
+    pub fn pop(&mut self) -> Option<Bytes> {
+        let line = self.lines.pop_front()?;
+        self.bytes -= line.len();
+        self.weight.set(self.bytes);
+        Some(line)
     }
 }
 

@@ -36,7 +36,7 @@ impl Body for UpstreamBody {
             Self::H1(body) => body.poll_frame(cx),
         };
         if let Poll::Ready(Some(Ok(frame))) = &polled
-            && let Some(Err(unfit)) = frame.trailers_ref().map(size::of_fields)
+            && let Some(Err(unfit)) = frame.trailers_ref().map(size::of_trailers)
         {
             return Poll::Ready(Some(Err(Truncated(format!("its trailers have {unfit}")))));
         }

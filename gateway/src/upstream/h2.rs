@@ -57,7 +57,7 @@ pub async fn send(
     let (response, stream) =
         lease.sender().send_request(head, ends).map_err(|error| SendError::Broken(error.to_string()))?;
     let (upload, unread) = if ends { (None, Some(body)) } else { (Some(Upload::new(body, stream)), None) };
-    let mut unanswered = Unanswered::new(response, upload, lease, lingers);
+    let mut unanswered = Unanswered::new(response, upload, lease, lingers, account.clone());
     let answer = poll_fn(|cx| unanswered.poll(cx)).await;
     match answer {
         Ok((answer, upload, lease)) => {

@@ -40,6 +40,7 @@ pub const TARGETS: &[Target] = &[
     target!(csr, 20_000),
     target!(destination, 50_000),
     target!(dialect_kcp, 50_000),
+    target!(dialect_ocm, 50_000),
     target!(exec_output, 20_000),
     target!(exec_words, 10_000),
     target!(front_proxy, 5_000),

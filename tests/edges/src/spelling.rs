@@ -1,7 +1,7 @@
 //! Whatever is proxied in a dialect is what the same request is in the gateway's own spelling.
 
 use api::access::Verb;
-use api::route::{Dialect, Dialects, Parsed, ProxyRoute, RawRequest, Route, parse};
+use api::route::{Dialect, Parsed, ProxyRoute, RawRequest, Route, Served, parse};
 use http::Method;
 
 const METHODS: [Method; 8] = [
@@ -35,20 +35,20 @@ impl<'a> Asked<'a> {
         Some(Self { method, path, query, upgrade: (first & 0x80 != 0).then_some(Verb::Create) })
     }
 
-    pub fn parsed(&self, dialects: Dialects) -> Parsed<'a> {
+    pub fn parsed(&self, served: Served) -> Parsed<'a> {
         let Self { method, path, query, upgrade } = *self;
-        parse(RawRequest { method, path, query, upgrade, dialects })
+        parse(RawRequest { method, path, query, upgrade, served })
     }
 
-    /// Checks what it is with `dialects` on; the route, if it is proxied in `dialect`.
-    pub fn check(&self, dialects: Dialects, dialect: Dialect) -> Option<ProxyRoute<'a>> {
-        let parsed = self.parsed(dialects);
+    /// Checks what it is where `served` is; the route, if it is proxied in `dialect`.
+    pub fn check(&self, served: Served, dialect: Dialect) -> Option<ProxyRoute<'a>> {
+        let parsed = self.parsed(served);
         let Route::Proxy(route) = parsed.route else { return None };
         let (head, remainder) = self.path.split_at(route.prefix.len());
         assert_eq!(head, route.prefix);
         assert!(remainder.is_empty() || remainder.starts_with('/'));
         let native = format!("/apis/cluster.core.oam.dev/v1alpha1/clustergateways/{}/proxy{remainder}", route.cluster);
-        let as_native = Asked { path: &native, ..*self }.parsed(Dialects::default());
+        let as_native = Asked { path: &native, ..*self }.parsed(Served::default());
         assert_eq!(parsed.attributes, as_native.attributes);
         let Route::Proxy(as_native) = as_native.route else { panic!("{native} is not proxied") };
         assert_eq!((&route.cluster, &route.asks), (&as_native.cluster, &as_native.asks));

@@ -10,6 +10,7 @@ pub mod connect_head;
 pub mod csr;
 pub mod destination;
 pub mod dialect_kcp;
+pub mod dialect_ocm;
 pub mod exec_output;
 pub mod exec_words;
 pub mod front_proxy;

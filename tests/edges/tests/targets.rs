@@ -30,6 +30,7 @@ targets!(
     csr,
     destination,
     dialect_kcp,
+    dialect_ocm,
     exec_output,
     exec_words,
     front_proxy,

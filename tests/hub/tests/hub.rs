@@ -12,6 +12,7 @@ mod bytes;
 mod clusters;
 mod compare;
 mod crowd;
+mod dialects;
 mod egress;
 mod election;
 mod exported;
@@ -82,6 +83,7 @@ fn main() -> ExitCode {
         bytes::trials(&fixture),
         answers::trials(&fixture),
         exported::trials(&fixture),
+        dialects::trials(&fixture),
         monitoring::trials(&fixture),
         traces::trials(&fixture),
         request_info::trials(),

@@ -10,6 +10,7 @@ use crate::{CLUSTER, Connection, Http, Testbed, TestbedBuilder, proxied};
 pub enum Dialect {
     Native,
     Kcp,
+    UserServer,
 }
 
 // === impl Dialect ===
@@ -21,6 +22,7 @@ impl Dialect {
         match self {
             Self::Native => builder,
             Self::Kcp => builder.arg("--kcp-dialect"),
+            Self::UserServer => builder.arg("--ocm-user-server-listen=127.0.0.1:0"),
         }
     }
 
@@ -34,12 +36,16 @@ impl Dialect {
         match self {
             Self::Native => proxied(cluster, rest),
             Self::Kcp => format!("/clusters/{}{rest}", cluster.replace('.', ":")),
+            Self::UserServer => format!("/{cluster}{rest}"),
         }
     }
 
     /// A client without any credential, where `testbed` serves it.
     pub fn client(self, testbed: &Testbed) -> Client {
-        testbed.client()
+        match self {
+            Self::UserServer => testbed.user_server_client(None),
+            Self::Native | Self::Kcp => testbed.client(),
+        }
     }
 
     /// A new connection without any credential.
@@ -52,6 +58,7 @@ impl Dialect {
         match self {
             Self::Native => None,
             Self::Kcp => Some("kcp"),
+            Self::UserServer => Some("ocm-user-server"),
         }
     }
 }
@@ -71,6 +78,11 @@ macro_rules! across_dialects {
             #[tokio::test]
             async fn kcp() {
                 Box::pin(super::$scenario(Dialect::Kcp)).await;
+            }
+
+            #[tokio::test]
+            async fn user_server() {
+                Box::pin(super::$scenario(Dialect::UserServer)).await;
             }
         }
     )+};

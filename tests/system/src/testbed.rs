@@ -134,6 +134,13 @@ impl Testbed {
         Client::new(self.address, Trust::Authority(&self.serving), Some(identity))
     }
 
+    /// A client of the port of Open Cluster Management's user server, which presents a certificate
+    /// or none.
+    pub fn user_server_client(&self, identity: Option<&Issued>) -> Client {
+        let address = self.gateway.user_server_address().expect("the port is asked for");
+        Client::new(address, Trust::Authority(&self.serving), identity)
+    }
+
     /// A new connection of the administrator.
     pub async fn connect(&self, http: Http) -> Connection {
         self.anonymous(http).await.bearer(ADMIN)

@@ -10,6 +10,7 @@
 
 mod kcp;
 mod native;
+mod ocm;
 
 use crate::cluster_name::ClusterName;
 
@@ -20,6 +21,17 @@ pub enum Dialect {
     Native,
     /// `/clusters/<cluster>[/…]`, kcp's.
     Kcp,
+    /// `/<cluster>[/…]` on a port of its own, that of Open Cluster Management's user server.
+    UserServer,
+}
+
+/// What a port serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Served {
+    /// The gateway's own paths, and members in these dialects beside the native one.
+    Gateway(Dialects),
+    /// Members alone, as Open Cluster Management's user server.
+    UserServer,
 }
 
 /// The dialects that the gateway's own port serves beside the native one.
@@ -39,6 +51,8 @@ pub enum NoMember {
          ':' (the cluster a.b.c is a:b:c)"
     )]
     Workspace,
+    #[error("the path must begin with the name of a cluster: /<cluster>/<path on the member>")]
+    UserServer,
     #[error("'*' means all clusters at once, which is not served under /clusters/: name one cluster")]
     Every,
 }
@@ -61,11 +75,12 @@ pub(super) struct Member<'a> {
     pub(super) prefix: &'a str,
 }
 
-/// Reads `path`, where `served` says which dialects are on.
-pub(super) fn read(path: &str, served: Dialects) -> Reading<'_> {
+/// Reads `path` on a port where `served` is.
+pub(super) fn read(path: &str, served: Served) -> Reading<'_> {
+    let Served::Gateway(dialects) = served else { return ocm::read(path) };
     match native::read(path) {
         Some(member) => Reading::Member(member),
-        None => kcp::read(path, served.kcp),
+        None => kcp::read(path, dialects.kcp),
     }
 }
 
@@ -73,7 +88,7 @@ pub(super) fn read(path: &str, served: Dialects) -> Reading<'_> {
 
 impl Dialect {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 2] = [Self::Native, Self::Kcp];
+    pub const ALL: [Self; 3] = [Self::Native, Self::Kcp, Self::UserServer];
 
     /// A word for metrics and the audit log. `None` for the native one, so that what was written
     /// before there were others is written still.
@@ -81,7 +96,17 @@ impl Dialect {
         match self {
             Self::Native => None,
             Self::Kcp => Some("kcp"),
+            Self::UserServer => Some("ocm-user-server"),
         }
+    }
+}
+
+// === impl Served ===
+
+impl Default for Served {
+    /// A gateway's port with all dialects off.
+    fn default() -> Self {
+        Self::Gateway(Dialects::default())
     }
 }
 

@@ -120,6 +120,16 @@ impl<'a> MemberRequest<'a> {
         path::is_behind_proxy(self.raw)
     }
 
+    /// Whether it is Open Cluster Management's way to a Service of the member, for which no API
+    /// server has a meaning: `services/<service>/proxy-service`.
+    pub fn is_of_a_workload(&self) -> bool {
+        decoded(self.raw).is_some_and(|path| {
+            Parts::of(self.method, &path).is_some_and(|parts| {
+                (parts.group, parts.resource, parts.subresource) == ("", "services", "proxy-service")
+            })
+        })
+    }
+
     /// Whether its query may hold what is to be kept from logs: commands, or words for a workload.
     /// Errs as [`MemberRequest::is_behind_proxy`].
     pub fn may_act(&self) -> bool {

@@ -51,6 +51,20 @@ async fn without_a_certificate_identity_headers_mean_nothing() {
 }
 
 #[tokio::test]
+async fn where_no_front_proxy_comes_its_certificate_makes_nothing_count_either() {
+    let proxies = Authority::new("proxies");
+    let authenticator = authenticator(&proxies);
+    let chain = proxies.issue(&Leaf::client(NAME)).chain_der;
+    assert!(authenticator.recognize(&peer(&chain)));
+    let peer = peer(&chain).without_front_proxy();
+    assert!(!authenticator.recognize(&peer));
+    let mut headers = admin();
+    let user = authenticator.authenticate(&peer, &mut headers).await.expect("anonymous");
+    assert_eq!((&*user, peer.is_front_proxy()), (&User::anonymous(), false));
+    assert_eq!(headers.len(), 1, "only Accept is left: {headers:?}");
+}
+
+#[tokio::test]
 async fn no_other_certificate_makes_identity_headers_count() {
     let proxies = Authority::new("proxies");
     let strangers = [

@@ -11,7 +11,13 @@ use tokio::time::sleep;
 
 use super::*;
 use crate::testing::Pair;
+use crate::turn::{FRAMES, HEADS};
 use crate::{Settings, Stream};
+
+/// What comes are no frames.
+fn no_frames<T>(io: T) -> ReadAhead<T> {
+    ReadAhead::new(io, Turns::default(), usize::MAX)
+}
 
 /// As h2 does when it owes something: writes all it has, trying twice in each turn, before it
 /// reads.
@@ -28,7 +34,7 @@ async fn write_all(io: &mut ReadAhead<DuplexStream>, mut bytes: &[u8]) {
 #[tokio::test(start_paused = true)]
 async fn two_ends_that_write_before_they_read_both_get_through() {
     let (near, far) = duplex(1000);
-    let (mut near, mut far) = (ReadAhead::new(near), ReadAhead::new(far));
+    let (mut near, mut far) = (no_frames(near), no_frames(far));
     let talk = |end: &'static str, said: &'static str| {
         move |mut io: ReadAhead<DuplexStream>| async move {
             write_all(&mut io, said.repeat(100_000).as_bytes()).await;
@@ -56,7 +62,7 @@ async fn no_more_is_read_ahead_than_the_limit_and_an_error_comes_after_it() {
         let (near, mut far) = duplex(4 * most);
         far.write_all(&vec![7; sent]).await.unwrap();
         let near = Faulty::new(near).fail_reads_after(sent as u64, io::ErrorKind::ConnectionReset);
-        let mut near = ReadAhead::new(near);
+        let mut near = no_frames(near);
         // A write that finds no room, twice.
         poll_fn(|cx| {
             for _ in 0..2 {
@@ -122,4 +128,57 @@ async fn a_slow_link_that_is_full_both_ways_lives() {
         assert!(pair.link.is_usable() && !pair.served.is_finished(), "seed {seed}");
         pair.link.close();
     }
+}
+
+/// What a turn reads of `frames`, each of which has so many bytes.
+async fn read_in_turns(frames: &[u8]) -> Vec<usize> {
+    let (near, mut far) = duplex(2 << 20);
+    far.write_all(frames).await.unwrap();
+    drop(far);
+    let turns = Turns::default();
+    let mut near = ReadAhead::new(near, turns.clone(), 0);
+    let (mut read, mut parts) = (Vec::new(), Vec::new());
+    turns.end_one();
+    loop {
+        let mut piece = BytesMut::with_capacity(32 << 10);
+        let before = read.len();
+        let is_over = loop {
+            match futures_util::poll!(pin!(near.read_buf(&mut piece))) {
+                Poll::Ready(bytes) => {
+                    if bytes.unwrap() == 0 {
+                        break true;
+                    }
+                    read.extend(piece.split());
+                    piece.reserve(32 << 10);
+                }
+                Poll::Pending => break false,
+            }
+        };
+        parts.push(read.len() - before);
+        turns.end_one();
+        if is_over {
+            assert!(read == frames, "nothing is lost, and nothing else comes");
+            return parts;
+        }
+    }
+}
+
+/// h2 keeps 250 bytes for each that nobody has read, and never gives the room back.
+#[tokio::test]
+async fn a_turn_has_a_thousand_frames_and_no_more() {
+    let byte = [0, 0, 1, 0, 0, 0, 0, 0, 1, b'x'];
+    let parts = read_in_turns(&byte.repeat(10_000)).await;
+    assert!(parts.len() >= 10_000 / FRAMES, "{parts:?}");
+    assert!(parts.iter().all(|part| *part <= (FRAMES + 1) * byte.len()), "{parts:?}");
+    let large = [&[0, 0x40, 0, 0, 0, 0, 0, 0, 1][..], &[0; 16 << 10]].concat();
+    assert_eq!(read_in_turns(&large.repeat(64)).await.len(), 1, "large ones pass at once");
+}
+
+/// h2 makes 72 bytes of each byte of them.
+#[tokio::test]
+async fn a_turn_has_few_bytes_of_heads() {
+    const BLOCK: usize = 1000;
+    let head = [&[0, 3, 0xe8, 1, 4, 0, 0, 0, 1][..], &[0x8f; BLOCK]].concat();
+    let parts = read_in_turns(&head.repeat(200)).await;
+    assert!(parts.iter().all(|part| *part <= HEADS + 2 * head.len()), "{parts:?}");
 }

@@ -16,6 +16,7 @@ use crate::keepalive::{Keepalive, KeepaliveAction};
 use crate::leaving::Leaving;
 use crate::signals::Signal;
 use crate::stream::UnattendedStreams;
+use crate::turn::Turns;
 
 /// What the driver and the handles know of the link.
 #[derive(Debug)]
@@ -33,6 +34,7 @@ pub(super) struct Driver<T> {
     /// connection that could be asked for streams.
     sender: Option<SendRequest<Bytes>>,
     keepalive: Keepalive,
+    turns: Turns,
     end: End,
 }
 
@@ -69,10 +71,11 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Driver<T> {
         connection: Connection<T, Bytes>,
         sender: SendRequest<Bytes>,
         keepalive: Keepalive,
+        turns: Turns,
         shared: Arc<Shared>,
     ) -> Self {
         let end = End(shared, LinkError::Broken("its task was ended".into()));
-        Self { connection, sender: Some(sender), keepalive, end }
+        Self { connection, sender: Some(sender), keepalive, turns, end }
     }
 
     pub async fn run(mut self) {
@@ -111,7 +114,10 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Driver<T> {
                 Poll::Ready(KeepaliveAction::Window(window)) => {
                     let _ = self.connection.set_initial_window_size(window);
                 }
-                Poll::Pending => return Poll::Pending,
+                Poll::Pending => {
+                    self.turns.end_one();
+                    return Poll::Pending;
+                }
             }
         }
     }

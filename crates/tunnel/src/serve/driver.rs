@@ -18,12 +18,14 @@ use crate::link::LEAVE;
 use crate::refusal::HOP;
 use crate::signals::Signal;
 use crate::stream::Open;
+use crate::turn::Turns;
 use crate::{Hop, Reason, Refusal, Settings};
 
 /// Owns the connection.
 pub(super) struct Driver<'a, T, H> {
     pub connection: Connection<T, Bytes>,
     pub keepalive: Keepalive,
+    pub turns: Turns,
     pub serving: &'a Serving,
     pub settings: &'a Settings,
     pub handler: H,
@@ -72,7 +74,10 @@ where
                 Poll::Ready(KeepaliveAction::Window(window)) => {
                     let _ = self.connection.set_initial_window_size(window);
                 }
-                Poll::Pending => return Poll::Pending,
+                Poll::Pending => {
+                    self.turns.end_one();
+                    return Poll::Pending;
+                }
             }
         }
     }

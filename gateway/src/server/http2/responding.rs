@@ -147,7 +147,8 @@ impl Sending {
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(data) => self.put(data),
                     Err(frame) => {
-                        if let Ok(trailers) = frame.into_trailers() {
+                        if let Ok(mut trailers) = frame.into_trailers() {
+                            holding::hold_trailers(&self.account, &mut trailers);
                             let _ = self.stream.send_trailers(trailers);
                             return Poll::Ready(());
                         }

@@ -80,8 +80,10 @@ impl Connection {
         let handshake = Settings::builder().handshake::<_, Bytes>(io);
         let started = async {
             let (sender, driver) = handshake.await.map_err(|error| failed(error.to_string()))?;
-            let mut driver = outlet.drive(driver).reading_at_most(Settings::TURN);
-            let settled = http2::settled(&mut driver, |driver| driver.connection().max_concurrent_send_streams()).await;
+            let driver = outlet.drive(driver).reading_at_most(Settings::TURN);
+            let mut driver = Collecting::new(driver, Arc::clone(&collector));
+            let streams = |driver: &mut Driver<Inbound<T>>| driver.driver().connection().max_concurrent_send_streams();
+            let settled = http2::settled(&mut driver, streams).await;
             settled.map_err(|error| {
                 failed(error.map_or_else(|| "closed by the member at once".into(), |error| error.to_string()))
             })?;
@@ -94,9 +96,9 @@ impl Connection {
         if sender.current_max_send_streams() == 0 {
             return Err(ConnectError::NoStreams { address: target.address() });
         }
-        let pings = driver.connection().ping_pong().expect("taken once");
+        let pings = driver.driver().connection().ping_pong().expect("taken once");
         let emptied = Arc::<Notify>::default();
-        let driver = Counted::new(Collecting::new(driver, Arc::clone(&collector)), held.clone());
+        let driver = Counted::new(driver, held.clone());
         let connection = Arc::new(Self {
             sender,
             in_use: AtomicUsize::new(0),

@@ -29,6 +29,7 @@ use tokio::time::timeout;
 use super::upload::UploadEnd;
 use super::{Lease, Upload};
 use crate::headers::size::Unfit;
+use crate::holding::Account;
 use crate::limits::Slots;
 
 /// What a request is counted as while the member goes on with it though its caller has left. Asked
@@ -50,6 +51,8 @@ pub struct Unanswered<'a> {
     /// `None` once it was answered.
     exchange: Option<Exchange>,
     lingers: Lingers<'a>,
+    /// Of the request: h2 has its head for as long as the member does not read.
+    account: Option<Account>,
 }
 
 struct Exchange {
@@ -77,8 +80,14 @@ pub enum Failure {
 // === impl Unanswered ===
 
 impl<'a> Unanswered<'a> {
-    pub fn new(response: ResponseFuture, upload: Option<Upload>, lease: Lease, lingers: Lingers<'a>) -> Self {
-        Self { exchange: Some(Exchange { response, upload, lease, interim: None }), lingers }
+    pub fn new(
+        response: ResponseFuture,
+        upload: Option<Upload>,
+        lease: Lease,
+        lingers: Lingers<'a>,
+        account: Option<Account>,
+    ) -> Self {
+        Self { exchange: Some(Exchange { response, upload, lease, interim: None }), lingers, account }
     }
 
     /// The head of the answer, with the rest of the upload. The request body moves meanwhile.
@@ -113,9 +122,17 @@ impl Drop for Unanswered<'_> {
             return;
         }
         match Handle::try_current() {
-            Ok(runtime) => drop(runtime.spawn(exchange.linger((self.lingers)()))),
+            Ok(runtime) => drop(runtime.spawn(exchange.linger((self.lingers)(), self.account.take()))),
             Err(_) => connection.close(),
         }
+    }
+}
+
+/// The request holds too much, for what it is.
+async fn ended(account: Option<&Account>) {
+    match account {
+        Some(account) => account.ended().await,
+        None => std::future::pending().await,
     }
 }
 
@@ -179,23 +196,35 @@ impl Exchange {
         }
     }
 
-    /// Keeps the place, and what the request is counted as, for as long as the member may go on
-    /// with it.
-    async fn linger(self, slots: Slots) {
+    /// Keeps the place, and what the request is counted as and holds, for as long as the member may
+    /// go on with it.
+    async fn linger(self, slots: Slots, account: Option<Account>) {
         let stream = self.stream();
         let Self { mut response, upload, lease, .. } = self;
         let resets = lease.connection().resets();
-        let passed = if upload.is_some() {
+        let answer = async {
             // The rest of its body will never come: waiting for an answer would only hold up the
             // member.
-            drop((response, upload));
-            timeout(ANSWERED_WITHIN, resets.passed(stream)).await.is_ok()
-        } else {
-            let answer = timeout(ANSWERED_WITHIN, &mut response).await;
-            if matches!(answer, Ok(Ok(_))) {
-                resets.answered(stream);
+            if upload.is_some() {
+                return None;
             }
-            answer.is_ok() || resets.admit(stream, lease.connection().max_streams())
+            tokio::select! {
+                answer = timeout(ANSWERED_WITHIN, &mut response) => Some(answer),
+                // The reset takes its head back from h2.
+                () = ended(account.as_ref()) => None,
+            }
+        };
+        let passed = match answer.await {
+            Some(answer) => {
+                if matches!(answer, Ok(Ok(_))) {
+                    resets.answered(stream);
+                }
+                answer.is_ok() || resets.admit(stream, lease.connection().max_streams())
+            }
+            None => {
+                drop((response, upload, account));
+                timeout(ANSWERED_WITHIN, resets.passed(stream)).await.is_ok()
+            }
         };
         if !passed {
             lease.connection().close();

@@ -87,9 +87,12 @@ impl Upload {
                     Err(frame) => {
                         let Ok(mut trailers) = frame.into_trailers() else { continue };
                         headers::trailers_to_member(&mut trailers);
-                        if let Err(unfit) = size::of_fields(&trailers) {
+                        if let Err(unfit) = size::of_trailers(&trailers) {
                             self.stream.send_reset(Reason::CANCEL);
                             return Poll::Ready(UploadEnd::Unfit(unfit));
+                        }
+                        if let Some(account) = self.body.account() {
+                            holding::hold_trailers(account, &mut trailers);
                         }
                         let sent = self.stream.send_trailers(trailers);
                         return Poll::Ready(if sent.is_ok() { UploadEnd::Sent } else { UploadEnd::Stopped });

@@ -11,7 +11,7 @@ mod request_info;
 
 use api::access::{Attributes, ResourceAttributes, Verb};
 use api::cluster_name::ClusterName;
-use api::route::{Dialects, MemberRequest, RawRequest, Route, parse};
+use api::route::{MemberRequest, RawRequest, Route, Served, parse};
 use api::secret::Endpoint;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method, Uri};
@@ -88,7 +88,7 @@ pub fn check(input: &[u8]) {
     let Ok(uri) = format!("{PREFIX}{target}").parse::<Uri>() else { return };
     let gained = upgrade.then_some(Verb::Create);
     let (path, query) = (uri.path(), uri.query());
-    let parsed = parse(RawRequest { method: &method, path, query, upgrade: gained, dialects: Dialects::default() });
+    let parsed = parse(RawRequest { method: &method, path, query, upgrade: gained, served: Served::default() });
     let Route::Proxy(proxy) = parsed.route else { return };
     assert_eq!(proxy.cluster, cluster);
 

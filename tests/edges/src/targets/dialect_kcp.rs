@@ -3,7 +3,7 @@
 //!
 //! Input: as [`crate::spelling::Asked`].
 
-use api::route::{Dialect, Dialects, NoMember, Route};
+use api::route::{Dialect, Dialects, NoMember, Route, Served};
 
 use crate::spelling::Asked;
 
@@ -33,7 +33,7 @@ pub const WORDS: &[&str] = &[
     ";",
 ];
 
-const ON: Dialects = Dialects { kcp: true };
+const ON: Served = Served::Gateway(Dialects { kcp: true });
 
 pub fn check(input: &[u8]) {
     let Some(asked) = Asked::of(input) else { return };
@@ -41,7 +41,7 @@ pub fn check(input: &[u8]) {
         assert_eq!(route.prefix, format!("/clusters/{}", route.cluster.as_str().replace('.', ":")));
         assert!(route.cluster.as_str().split('.').all(|part| part.len() <= 63));
     }
-    let (on, off) = (asked.parsed(ON).route, asked.parsed(Dialects::default()).route);
+    let (on, off) = (asked.parsed(ON).route, asked.parsed(Served::default()).route);
     if asked.path.starts_with("/clusters/") {
         assert!(!matches!(on, Route::NotFound | Route::NoMember(NoMember::Off)), "{on:?}");
         assert_eq!(off, Route::NoMember(NoMember::Off));

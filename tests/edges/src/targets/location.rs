@@ -37,8 +37,8 @@ pub const WORDS: &[&str] = &[
 ];
 
 /// The paths of a proxied member.
-const PREFIXES: [&str; 3] =
-    ["/apis/cluster.core.oam.dev/v1alpha1/clustergateways/c1/proxy", "/clusters/c1", "/clusters/root:c1"];
+const PREFIXES: [&str; 4] =
+    ["/apis/cluster.core.oam.dev/v1alpha1/clustergateways/c1/proxy", "/clusters/c1", "/clusters/root:c1", "/c1"];
 
 pub fn check(input: &[u8]) {
     let Some((first, location)) = input.split_first() else { return };

@@ -5,7 +5,7 @@
 //! Input: one byte for the method, then `path?query`.
 
 use api::access::{Attributes, Verb};
-use api::route::{Dialect, Dialects, MemberRequest, RawRequest, Route, parse};
+use api::route::{Dialect, MemberRequest, RawRequest, Route, Served, parse};
 use http::Method;
 
 const METHODS: [Method; 8] = [
@@ -49,8 +49,8 @@ pub fn check(input: &[u8]) {
     let (path, query) = text.split_once('?').map_or((text, None), |(path, query)| (path, Some(query)));
     let method = &METHODS[usize::from(*first) % METHODS.len()];
     let upgrade = first & 0x80 != 0;
-    let dialects = Dialects::default();
-    let parsed = parse(RawRequest { method, path, query, upgrade: upgrade.then_some(Verb::Create), dialects });
+    let served = Served::default();
+    let parsed = parse(RawRequest { method, path, query, upgrade: upgrade.then_some(Verb::Create), served });
     check_label(method, path, query, upgrade);
     let Route::Proxy(proxy) = parsed.route else { return };
 

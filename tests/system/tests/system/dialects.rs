@@ -6,6 +6,7 @@ mod streams;
 mod switched;
 mod told;
 mod upgrades;
+mod user_server;
 
 use system_tests::prelude::*;
 

@@ -3,6 +3,7 @@
 
 mod exempt;
 mod held;
+mod library;
 mod members;
 mod reviews;
 mod strangers;

@@ -5,24 +5,24 @@ use std::fmt::Write as _;
 use http::Method;
 
 use crate::access::{Attributes, ResourceAttributes, Verb};
-use crate::route::{Dialects, RawRequest, Route, parse};
+use crate::route::{RawRequest, Route, Served, parse};
 
 /// Line by line: what `METHOD path` asks for, and what its sender has to be allowed to do. A `!` in
 /// front of the method asks to switch protocols.
-pub(super) fn table(dialects: Dialects, requests: &[&str]) -> String {
+pub(super) fn table(served: Served, requests: &[&str]) -> String {
     requests.iter().fold(String::new(), |mut text, request| {
-        writeln!(text, "{request}\n    {}", line(dialects, request)).expect("it is memory");
+        writeln!(text, "{request}\n    {}", line(served, request)).expect("it is memory");
         text
     })
 }
 
-fn line(dialects: Dialects, request: &str) -> String {
+fn line(served: Served, request: &str) -> String {
     let (is_upgrade, request) = request.strip_prefix('!').map_or((false, request), |rest| (true, rest));
     let (method, target) = request.split_once(' ').expect("a method and a path");
     let (path, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
     let method: Method = method.parse().expect("a method");
     let upgrade = is_upgrade.then_some(Verb::Create);
-    let parsed = parse(RawRequest { method: &method, path, query, upgrade, dialects });
+    let parsed = parse(RawRequest { method: &method, path, query, upgrade, served });
     let reviewed = reviewed(&parsed.attributes);
     match parsed.route {
         Route::Proxy(route) => {

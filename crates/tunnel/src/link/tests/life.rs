@@ -1,5 +1,7 @@
 //! How links start, leave and end.
 
+use kit::frames::{END_HEADERS, Frames, HEADERS, encode};
+
 use super::*;
 use crate::{Serving, serve};
 
@@ -35,6 +37,30 @@ async fn closing_resets_the_streams_at_both_ends() {
     let opened = pair.link.open(&to("db:5432"), None).await;
     assert!(matches!(&opened, Err(OpenError::NotSent(why)) if why.contains("ended")), "{opened:?}");
     within(SOON, "the other end", pair.served).await.unwrap().unwrap();
+}
+
+/// For as long as the caller waits, and on a link that is many callers'.
+#[tokio::test]
+async fn a_peer_that_answers_a_dial_by_interim_answers_alone_loses_its_link() {
+    let (near, far) = duplex(256 * 1024);
+    let peer = tokio::spawn(async move {
+        let mut frames = Frames::server(far, 100).await.unwrap();
+        let asked = loop {
+            let frame = frames.read().await.unwrap();
+            if frame.kind == HEADERS {
+                break frame.stream;
+            }
+        };
+        let hint = encode(HEADERS, END_HEADERS, asked, &[0x08, 3, b'1', b'0', b'3']);
+        while frames.send_all(&hint).await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+    });
+    let link = Link::start(near, &Settings::default(), Hop::Agent).await.unwrap();
+    let opened = within(SOON, "an answer", link.open(&to("db:443"), None)).await;
+    assert!(matches!(&opened, Err(OpenError::Lost(why)) if why.contains("interim")), "{opened:?}");
+    within(SOON, "the link's end", link.ended()).await;
+    within(SOON, "the peer's end", peer).await.unwrap();
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ mod http2;
 
 use kit::frames::{RST_STREAM, Seen, encode};
 use system_tests::prelude::*;
+use tokio::sync::Notify;
 
 use super::{Fixture, Victim};
 
@@ -26,19 +27,32 @@ enum Expected {
     Silence,
 }
 
+/// A member, and what whoever asks it gets.
+struct Asked {
+    row: &'static str,
+    secret: ClusterSecret,
+    expected: &'static [Expected],
+    /// Told when the gateway has read all that the member says, if the member can see that.
+    is_read: Option<Arc<Notify>>,
+}
+
 /// Asks each of these clusters in turn, beside a victim of another.
-async fn beside_a_victim(hub: FakeHub, rows: &[(&str, ClusterSecret, &[Expected])]) {
-    for (_, secret, _) in rows {
-        hub.put_secret(secret.clone());
+async fn beside_a_victim(hub: FakeHub, rows: &[Asked]) {
+    for asked in rows {
+        hub.put_secret(asked.secret.clone());
     }
     let fixture = Fixture::with(hub, &[]).await;
     let mut wire = fixture.shared("victim").await;
     let mut victim = Victim::begin(&mut wire, &fixture).await;
     let (mut wrong, mut open) = (Vec::new(), Vec::new());
-    for (number, (row, _, expected)) in rows.iter().enumerate() {
+    for (number, Asked { row, expected, is_read, .. }) in rows.iter().enumerate() {
         let name = name(number);
         let stream = wire.request("GET", &proxied(&name, "/x"), &[], true).await;
         if let [goes_on @ (Expected::Open(_) | Expected::Silence)] = expected {
+            if *goes_on == Expected::Silence {
+                let is_read = is_read.as_ref().expect("silence alone says nothing");
+                within(WAIT, format!("{row}, read"), is_read.notified()).await;
+            }
             wire.until(row, |wire| goes_on.is_met(&name, wire.seen(stream))).await;
             open.push((*row, name, stream, goes_on));
         } else {

@@ -82,8 +82,9 @@ async fn only_who_may_is_told_and_only_of_clusters() {
     assert_eq!(connection.call("GET", &path(CLUSTER), &[("accept", "text/html")], b"").await.status, 406);
 }
 
-/// Whoever registers the name after it was given up begins at nothing, also while streams of the
-/// former cluster are open: what users asked for there is nobody else's business.
+/// Whoever registers the name after it was given up begins at nothing, and the streams of the
+/// former cluster, which end, count for it no more: what users asked for there is nobody else's
+/// business.
 #[tokio::test]
 async fn the_next_owner_of_a_name_is_told_nothing_of_the_former() {
     for deletion_is_seen in [true, false] {
@@ -120,11 +121,11 @@ async fn the_next_owner_of_a_name_is_told_nothing_of_the_former() {
         let series = format!("{{cluster=\"{CLUSTER}\",verb=\"GET\",code=\"502\"}}");
         assert!(!connection.get("/metrics").await.text().contains(&series), "it goes too");
 
-        assert!(events.send("still here\n").await);
-        assert_eq!(watch.chunk().await.expect("it goes on").expect("more to come"), "still here\n");
-        drop(watch);
-        drop(other);
-        member.cancelled().await;
+        within(WAIT, "the end of the former watch", events.gone()).await;
+        assert!(
+            within(WAIT, "its end at the client", watch.chunk()).await.is_err(),
+            "a watch that was cut off looks whole"
+        );
         assert_eq!(connection.get(&proxied(CLUSTER, "/version")).await.status, 200);
         let counted = |answer: &Answer| answer.json()["status"]["requests"] != json!([]);
         let told = connection.until(WAIT, &path(CLUSTER), counted).await.json();

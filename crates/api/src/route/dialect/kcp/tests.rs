@@ -3,12 +3,12 @@ use proptest::prelude::*;
 
 use crate::access::Attributes;
 use crate::route::dialect::golden;
-use crate::route::{Dialect, Dialects, NoMember, ProxyRoute, RawRequest, Route, parse, request_info};
+use crate::route::{Dialect, Dialects, NoMember, ProxyRoute, RawRequest, Route, Served, parse, request_info};
 
-const ON: Dialects = Dialects { kcp: true };
+const ON: Served = Served::Gateway(Dialects { kcp: true });
 
-fn route(path: &str, dialects: Dialects) -> Route<'_> {
-    parse(RawRequest { dialects, ..RawRequest::new(&Method::GET, path, None) }).route
+fn route(path: &str, served: Served) -> Route<'_> {
+    parse(RawRequest { served, ..RawRequest::new(&Method::GET, path, None) }).route
 }
 
 fn proxied(path: &str) -> Option<ProxyRoute<'_>> {
@@ -76,15 +76,15 @@ fn a_workspace_is_a_cluster_with_dots() {
 #[test]
 fn what_is_off_is_not_told_from_what_never_was() {
     for path in ["/clusters/berlin/api", "/clusters/*/api", "/clusters//", "/clusters/..", "/clusters/"] {
-        assert_eq!(route(path, Dialects::default()), Route::NoMember(NoMember::Off), "{path}");
+        assert_eq!(route(path, Served::default()), Route::NoMember(NoMember::Off), "{path}");
     }
-    assert_eq!(route("/clusters", Dialects::default()), Route::NotFound);
+    assert_eq!(route("/clusters", Served::default()), Route::NotFound);
 }
 
 proptest! {
     #[test]
     fn what_is_proxied_has_one_spelling_and_is_reviewed_as_its_cluster(path in any_path(), query in prop::option::of(".*")) {
-        let asked = RawRequest { dialects: ON, ..RawRequest::new(&Method::GET, &path, query.as_deref()) };
+        let asked = RawRequest { served: ON, ..RawRequest::new(&Method::GET, &path, query.as_deref()) };
         let parsed = parse(asked);
         let attributes = request_info::attributes(&Method::GET, &path, query.as_deref());
         let Route::Proxy(proxied) = parsed.route else {

@@ -2,7 +2,7 @@
 
 use system_tests::prelude::*;
 
-use super::{Expected, beside_a_victim, name};
+use super::{Asked, Expected, beside_a_victim, name};
 
 const REFUSED: &[Expected] = &[Expected::Refused];
 const CUT: &[Expected] = &[Expected::Cut];
@@ -86,7 +86,7 @@ async fn no_attack_of_a_member_in_http1_is_anybody_elses() {
     let rows_of = once.map(|row| (row, Act::Close)).chain(endless.map(|row| (row, Act::Hold)));
     for (number, ((row, answer, expected), end)) in rows_of.enumerate() {
         let member = RawMember::always(Act::answer(answer, end)).await;
-        rows.push((row, cluster(&name(number), &member), expected));
+        rows.push(Asked { row, secret: cluster(&name(number), &member), expected, is_read: None });
         members.push(member);
     }
     Box::pin(beside_a_victim(FakeHub::start().await, &rows)).await;

@@ -7,8 +7,9 @@ use system_tests::frames::{
     RST_STREAM, SETTINGS, STATUS_200, WINDOW_UPDATE, encode, in_frames, literals, setting,
 };
 use system_tests::prelude::*;
+use tokio::sync::Notify;
 
-use super::{Expected, beside_a_victim, name};
+use super::{Asked, Expected, beside_a_victim, name};
 
 /// What a member does with a request: this, then that so many times.
 struct Row {
@@ -201,7 +202,7 @@ fn only(stream: u32, status: &str) -> Vec<u8> {
     in_frames(0, stream, &literals(&[(":status", status)]))
 }
 
-async fn serve(mut frames: MemberFrames, row: &Row) -> io::Result<()> {
+async fn serve(mut frames: MemberFrames, row: &Row, is_read: &Notify) -> io::Result<()> {
     loop {
         let frame = frames.read().await?;
         if frame.kind != HEADERS {
@@ -212,6 +213,8 @@ async fn serve(mut frames: MemberFrames, row: &Row) -> io::Result<()> {
         for _ in 0..row.times {
             frames.send_all(&again).await?;
         }
+        frames.settled().await?;
+        is_read.notify_one();
     }
 }
 
@@ -219,8 +222,15 @@ async fn serve(mut frames: MemberFrames, row: &Row) -> io::Result<()> {
 async fn no_attack_of_a_member_in_http2_is_anybody_elses() {
     let (mut members, mut rows) = (Vec::new(), Vec::new());
     for (number, row) in ROWS.iter().enumerate() {
-        let member = FrameMember::start(move |_, frames| serve(frames, row)).await;
-        rows.push((row.name, cluster(&name(number), &member), row.expected));
+        let is_read = Arc::<Notify>::default();
+        let told = Arc::clone(&is_read);
+        let member = FrameMember::start(move |_, frames| {
+            let told = Arc::clone(&told);
+            async move { serve(frames, row, &told).await }
+        })
+        .await;
+        let secret = cluster(&name(number), &member);
+        rows.push(Asked { row: row.name, secret, expected: row.expected, is_read: Some(is_read) });
         members.push(member);
     }
     Box::pin(beside_a_victim(FakeHub::start().await, &rows)).await;

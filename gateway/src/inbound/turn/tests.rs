@@ -1,0 +1,123 @@
+//! What a client has h2 take in at once.
+
+use std::sync::Arc;
+use std::task::Poll;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
+
+use super::*;
+use crate::holding::{self, Account, Budget};
+use crate::inbound::{Inbound, Marks};
+use crate::unread::Collector;
+
+/// As h2 reads.
+const READ: usize = 32 * 1024;
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+
+/// A client's connection, from the gateway's side.
+struct Received {
+    inbound: Inbound<DuplexStream>,
+    collector: Arc<Collector>,
+    account: Account,
+    /// What the account holds of a connection at rest.
+    rest: u64,
+}
+
+// === impl Received ===
+
+impl Received {
+    /// The client has sent `bytes`; the gateway may hold so many.
+    async fn with(budget: &Budget, bytes: &[u8]) -> Self {
+        let account = holding::open(budget, 0, [10, 0, 0, 1].into());
+        let collector = Arc::<Collector>::default();
+        let (ours, mut theirs) = duplex(PREFACE.len() + bytes.len());
+        theirs.write_all(&[PREFACE, bytes].concat()).await.unwrap();
+        let inbound = Inbound::of_client(ours, Marks::default()).attended_by(Arc::clone(&collector)).held_for(&account);
+        let rest = account.held();
+        Self { inbound, collector, account, rest }
+    }
+
+    /// Reads until there is nothing for now. Bytes, and what they count for.
+    async fn turn(&mut self) -> std::io::Result<(usize, u64)> {
+        self.collector.begin_turn();
+        let mut read = 0;
+        let mut buffer = vec![0; READ];
+        loop {
+            match futures_util::poll!(std::pin::pin!(self.inbound.read(&mut buffer))) {
+                Poll::Ready(Ok(0)) | Poll::Pending => return Ok((read, self.account.held() - self.rest)),
+                Poll::Ready(bytes) => read += bytes?,
+            }
+        }
+    }
+}
+
+/// Requests with a field of a byte (`accept-charset` in the static table), 16,378 times.
+fn heads(number: u32) -> Vec<u8> {
+    let block = [&[0x82, 0x87, 0x84, 0x41, 1, b'a'][..], &[0x8f; 16_378]].concat();
+    let head = |at: u32| [&[0, 0x40, 0, 1, 4][..], &(2 * at + 1).to_be_bytes(), &block].concat();
+    (0..number).flat_map(head).collect()
+}
+
+/// h2 makes 1.18 MB of each: 75 MB of these, on each connection of a stranger.
+#[tokio::test]
+async fn a_turn_takes_in_few_heads_and_they_count_before_anybody_has_seen_them() {
+    let budget = Budget::new(1 << 30);
+    let mut received = Received::with(&budget, &heads(64)).await;
+    let (bytes, held) = received.turn().await.unwrap();
+    assert!(bytes <= HEADS + 2 * READ, "{bytes} bytes in one turn");
+    assert!(held >= 72 * (bytes as u64 - READ as u64), "{held} are counted for {bytes}");
+    let (more, _) = received.turn().await.unwrap();
+    assert!(more > 0, "the rest comes in the turns after it");
+    while received.turn().await.unwrap().0 > 0 {}
+    let (_, held) = received.turn().await.unwrap();
+    assert_eq!(held, 0, "they are others' by now");
+}
+
+/// They are taken in by the same look that finds out.
+#[tokio::test]
+async fn heads_for_which_there_is_no_room_never_reach_h2() {
+    let budget = Budget::new(1 << 20);
+    let mut received = Received::with(&budget, &heads(64)).await;
+    let end = received.turn().await;
+    assert!(end.is_err(), "{end:?}");
+}
+
+/// What h2 has for frames it never gives back.
+#[tokio::test]
+async fn frames_of_a_byte_count_for_as_long_as_the_connection_lasts() {
+    const FRAMES_SENT: usize = 4096;
+    let budget = Budget::new(1 << 30);
+    let byte = [0, 0, 1, 0, 0, 0, 0, 0, 1, b'x'];
+    let mut received = Received::with(&budget, &byte.repeat(FRAMES_SENT)).await;
+    let (bytes, _) = received.turn().await.unwrap();
+    assert!(bytes > 40_000, "{bytes}");
+    let (_, held) = received.turn().await.unwrap();
+    assert!(held >= 240 * (FRAMES_SENT as u64 - 64), "{held} are counted");
+    // As many again, and no more at once, take no more.
+    drop(received);
+    assert_eq!(budget.held(), 0);
+}
+
+/// Told to give way is not gone.
+#[tokio::test]
+async fn nothing_is_read_before_those_that_give_way_are_gone() {
+    let budget = Budget::new(1 << 20);
+    let mut received = Received::with(&budget, &heads(1)).await;
+    let greedy = holding::open(&budget, 0, [10, 0, 0, 2].into());
+    greedy.take(2 << 20);
+    assert!(greedy.is_ended());
+    for _ in 0..3 {
+        assert_eq!(received.turn().await.unwrap().0, 0, "it would be more still");
+    }
+    drop(greedy);
+    assert!(received.turn().await.is_err() || budget.held() > 1 << 20, "its own is too much by itself");
+    // HTTP/2 may keep what somebody does not take, for long: others go on.
+    let mut received = Received::with(&budget, b"").await;
+    let stays = holding::open(&budget, 0, [10, 0, 0, 2].into());
+    stays.take(2 << 20);
+    let mut turns = 0;
+    while received.turn().await.unwrap().0 == 0 {
+        turns += 1;
+        assert!(turns < 1000, "it waits for ever");
+    }
+}

@@ -1,0 +1,223 @@
+//! What each attacker does, again and again.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Method;
+use kit::client::{BoxedIo, Client, H2Connection, H2Options};
+use kit::frames::{DATA, END_HEADERS, END_STREAM, Frames, HEADERS, RST_STREAM, encode, in_frames, literals};
+use kit::pki::ALPN_H2;
+use kit::wait::{WAIT, unless_quiet};
+use tokio::time::{sleep, timeout};
+
+use super::{DEAF, MEMBER};
+
+/// How long an attacker keeps what it has before it begins anew.
+pub const KEEP: Duration = Duration::from_secs(2);
+/// Streams of one connection.
+const STREAMS: usize = 200;
+const QUIET: Duration = Duration::from_millis(200);
+/// `:method: GET`, `:scheme: https`, `:path: /`, `:authority: a`.
+const REQUEST: [u8; 6] = [0x82, 0x87, 0x84, 0x41, 1, b'a'];
+/// A field of one byte (`accept-charset`, RFC 7541 appendix A).
+const FIELD: u8 = 0x8f;
+/// Of a frame's payload.
+const FRAME: usize = 16 << 10;
+const CANCEL: [u8; 4] = [0, 0, 0, 8];
+
+/// A connection whose streams take next to nothing.
+async fn narrow(client: Client) -> Option<H2Connection> {
+    client.h2_options(H2Options { stream_window: 1 << 10, ..H2Options::default() }).h2().await.ok()
+}
+
+async fn frames(client: &Client) -> Option<Frames<BoxedIo>> {
+    Frames::client(client.raw(ALPN_H2).await.ok()?).await.ok()
+}
+
+/// Sends, and keeps the connection for as long as it lasts.
+async fn send_and_stay(frames: &mut Frames<BoxedIo>, bytes: &[u8], stay: Duration) {
+    if timeout(WAIT, frames.send_all(bytes)).await.is_ok_and(|sent| sent.is_ok()) {
+        let _ = timeout(stay, frames.ignore()).await;
+    }
+}
+
+/// Of `user`'s request.
+fn block(user: &str, method: &str, target: &str) -> Vec<u8> {
+    let authorization = format!("Bearer {user}");
+    let lines = [
+        (":method", method),
+        (":scheme", "https"),
+        (":authority", "localhost"),
+        (":path", target),
+        ("authorization", &authorization),
+    ];
+    literals(&lines)
+}
+
+/// Answers that nobody reads, over HTTP/2: of requests that are no watches, and of such.
+pub async fn unread_answers(client: Client, user: &'static str, target: String) {
+    let Some(connection) = narrow(client).await else { return };
+    let authorization = format!("Bearer {user}");
+    let headers = [("authorization", authorization.as_str())];
+    loop {
+        let mut open = Vec::new();
+        for _ in 0..STREAMS {
+            let stream = connection.send(Method::GET, &target, &headers, true).await;
+            let Ok(stream) = stream else { return };
+            open.push(stream);
+        }
+        sleep(KEEP).await;
+    }
+}
+
+/// The same over HTTP/1.1: a connection each.
+pub async fn unread_streams(client: Client) {
+    let mut open = Vec::new();
+    for _ in 0..STREAMS / 4 {
+        let Ok(mut connection) = client.h1().await else { break };
+        let headers = [("authorization", "Bearer streams")];
+        let _ = connection.request("GET", &format!("{MEMBER}/endless"), &headers, b"").await;
+        open.push(connection);
+    }
+    sleep(3 * KEEP).await;
+}
+
+/// Uploads that the member does not read, in short frames and in long ones.
+pub async fn unread_uploads(client: Client) {
+    let Ok(connection) = client.h2().await else { return };
+    let headers = [("authorization", "Bearer uploads")];
+    loop {
+        let mut open = Vec::new();
+        // Its windows, the gateway's and the member's, are filled.
+        for _ in 0..STREAMS / 4 {
+            let upload = connection.send(Method::POST, &format!("{MEMBER}/never"), &headers, false).await;
+            let Ok(mut upload) = upload else { return };
+            for _ in 0..50 {
+                let Some(Ok(())) = unless_quiet(QUIET, upload.send(&b"0123456789"[..], false)).await else { break };
+            }
+            let _ = upload.fill(QUIET / 10).await;
+            open.push(upload);
+        }
+        sleep(KEEP).await;
+    }
+}
+
+/// Uploads of one byte a frame that the member does not read.
+pub async fn bytewise_uploads(client: Client) {
+    const BYTES: usize = 60_000;
+    let Some(mut frames) = frames(&client).await else { return };
+    let head = block("bytewise", "POST", &format!("{MEMBER}/never"));
+    for stream in (1..).step_by(2).take(16) {
+        let upload = [in_frames(0, stream, &head), encode(DATA, 0, stream, b"x").repeat(BYTES)].concat();
+        if !timeout(WAIT, frames.send_all(&upload)).await.is_ok_and(|sent| sent.is_ok()) {
+            return;
+        }
+    }
+    let _ = timeout(KEEP, frames.ignore()).await;
+}
+
+/// Requests with large heads that the member does not answer.
+pub async fn large_heads(client: Client) {
+    let Ok(connection) = client.h2().await else { return };
+    let value = "x".repeat(300 << 10);
+    let headers = [("authorization", "Bearer heads"), ("x-large", value.as_str())];
+    loop {
+        let mut open = Vec::new();
+        for _ in 0..STREAMS {
+            let stream = connection.send(Method::GET, &format!("{MEMBER}/never"), &headers, true).await;
+            let Ok(stream) = stream else { return };
+            open.push(stream);
+        }
+        sleep(KEEP).await;
+    }
+}
+
+/// As large as heads may be, of which the last frame is missing.
+pub async fn largest_heads(client: Client) {
+    let Some(mut frames) = frames(&client).await else { return };
+    let line = literals(&[("x-large", &"x".repeat(1000 << 10))]);
+    let head = [block("largest", "GET", &format!("{MEMBER}/never")), line].concat();
+    for stream in (1..).step_by(2).take(16) {
+        if !timeout(WAIT, frames.send_all(&in_frames(END_STREAM, stream, &head))).await.is_ok_and(|sent| sent.is_ok()) {
+            return;
+        }
+    }
+    let mut begun = in_frames(END_STREAM, 33, &head);
+    begun.truncate(begun.len() - FRAME);
+    send_and_stay(&mut frames, &begun, KEEP).await;
+}
+
+/// Heads of a field for each byte, as many as one turn reads. Without any credential.
+pub async fn heads_of_fields(client: Client) {
+    let Some(mut frames) = frames(&client).await else { return };
+    let block = [&REQUEST[..], &vec![FIELD; FRAME - REQUEST.len()]].concat();
+    let head = |stream| encode(HEADERS, END_HEADERS, stream, &block);
+    let heads: Vec<u8> = (1..).step_by(2).take(64).flat_map(head).collect();
+    send_and_stay(&mut frames, &heads, KEEP).await;
+}
+
+/// Frames of a byte, as many as one turn reads, for which the library keeps room. Without any
+/// credential.
+pub async fn frames_of_a_byte(client: Client) {
+    let Some(mut frames) = frames(&client).await else { return };
+    let lines = [(":method", "GET"), (":scheme", "https"), (":authority", "a"), (":path", "/healthz")];
+    let bytes = [in_frames(0, 1, &literals(&lines)), encode(DATA, 0, 1, b"x").repeat(4096)].concat();
+    send_and_stay(&mut frames, &bytes, 3 * KEEP).await;
+}
+
+/// Requests with as many fields as are taken, given up at once, to a member that reads nothing.
+pub async fn cancelled_heads(client: Client) {
+    const FIELDS: usize = 8150;
+    let Some(mut frames) = frames(&client).await else { return };
+    let head = block("cancelled", "GET", &format!("{DEAF}/x"));
+    // What the member's socket takes.
+    let large = [&head[..], &literals(&[("x-large", &"x".repeat(400 << 10))])].concat();
+    let many = [&head[..], &[FIELD; FIELDS]].concat();
+    let mut streams = (1..).step_by(2);
+    for stream in streams.by_ref().take(30) {
+        if frames.send_all(&in_frames(END_STREAM, stream, &large)).await.is_err() {
+            return;
+        }
+    }
+    for stream in streams.take(2000) {
+        let cancelled = [in_frames(END_STREAM, stream, &many), encode(RST_STREAM, 0, stream, &CANCEL)].concat();
+        if !timeout(WAIT, frames.send_all(&cancelled)).await.is_ok_and(|sent| sent.is_ok()) {
+            return;
+        }
+    }
+    let _ = timeout(KEEP, frames.ignore()).await;
+}
+
+/// A head that is not finished, an idle connection, or a preface and nothing else.
+pub async fn stranger(client: Client, number: usize) {
+    let until_closed = async {
+        match number % 3 {
+            0 => {
+                let Ok(mut connection) = client.h1().await else { return };
+                let head = [b"GET / HTTP/1.1\r\nHost: a\r\nX: ".to_vec(), vec![b'x'; 700 << 10]].concat();
+                if connection.send(head).await.is_ok() {
+                    let _ = connection.read_to_end().await;
+                }
+            }
+            1 => {
+                let Ok(mut connection) = client.h1().await else { return };
+                let _ = connection.read_to_end().await;
+            }
+            _ => {
+                let Ok(connection) = client.h2().await else { return };
+                let _ = connection.closed().await;
+            }
+        }
+    };
+    let _ = timeout(WAIT, until_closed).await;
+    // Its handshakes are to cost the machine less than everything else.
+    sleep(KEEP).await;
+}
+
+/// What the member feeds those who do not read.
+pub async fn feed(stream: kit::member::StreamSender) {
+    let piece = Bytes::from(vec![b'x'; 64 << 10]);
+    while !stream.is_gone() {
+        let _ = unless_quiet(QUIET, stream.send(piece.clone())).await;
+    }
+}

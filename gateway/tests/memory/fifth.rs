@@ -1,0 +1,78 @@
+//! The user who does nothing of the kind.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+
+use kit::client::Client;
+use kit::member::{FakeMember, MemberOptions, Reply, Streams};
+use kit::wait::{WAIT, becomes, within};
+use tokio::sync::oneshot;
+
+const FIFTH: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/fifth/proxy";
+
+/// With a member of its own, on a thread of its own: how long it waits is not to be how busy the
+/// attackers are.
+pub struct Fifth {
+    pub url: String,
+    pub ca: String,
+    pub start: oneshot::Sender<Client>,
+    pub answers: Arc<AtomicU64>,
+    pub is_over: Arc<AtomicBool>,
+    pub thread: JoinHandle<()>,
+}
+
+// === impl Fifth ===
+
+impl Fifth {
+    pub fn prepare() -> Self {
+        let ((where_, found), (start, started)) = (mpsc::channel(), oneshot::channel());
+        let answers = Arc::<AtomicU64>::default();
+        let is_over = Arc::<AtomicBool>::default();
+        let (counted, ends) = (Arc::clone(&answers), Arc::clone(&is_over));
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            runtime.block_on(async {
+                let member = FakeMember::start(MemberOptions::default()).await;
+                member.on("/small", |_| Reply::full(200, &[], "small"));
+                where_.send((member.url(), member.ca_pem())).expect("the test goes on");
+                let Ok(client) = started.await else { return };
+                Self::go_on(client, member.streams("/api/v1/pods"), &counted, &ends).await;
+            });
+        });
+        let (url, ca) = found.recv().expect("the member starts");
+        Self { url, ca, start, answers, is_over, thread }
+    }
+
+    /// Gets and watches until all is over; whatever is not answered in time fails.
+    async fn go_on(client: Client, mut watches: Streams, answers: &AtomicU64, is_over: &AtomicBool) {
+        let connection = client.h2().await.expect("a connection");
+        let headers = [("authorization", "Bearer fifth")];
+        let (small, watch) = (format!("{FIFTH}/small"), format!("{FIFTH}/api/v1/pods?watch=true"));
+        let is_there = async || connection.get(&small, &headers).await.is_ok_and(|head| head.status() == 200);
+        becomes(WAIT, "a member", is_there).await;
+        let mut watch = connection.get(&watch, &headers).await.expect("a head").body;
+        let (_, events) = watches.next().await;
+        for number in 0_u64.. {
+            if is_over.load(Ordering::Relaxed) {
+                return;
+            }
+            let event = format!("{number:>20}\n");
+            assert!(events.send(event.clone()).await, "the watch was ended");
+            let mut line = Vec::new();
+            while line.len() < event.len() {
+                let piece = within(WAIT, "an event", watch.chunk()).await;
+                let Some(Ok(piece)) = piece else { panic!("the watch ended: {piece:?}") };
+                line.extend_from_slice(&piece);
+            }
+            assert_eq!(line, event.into_bytes());
+            let answer = async {
+                let answer = connection.get(&small, &headers).await.expect("a head");
+                (answer.status(), answer.text().await.expect("a body"))
+            };
+            assert_eq!(within(WAIT, "an answer", answer).await, (200, "small".to_owned()));
+            answers.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! The binary under everything at once that makes it hold memory, with the flags it has by default:
+//! it stays within what it may have, and who does nothing of the kind does not notice.
+//!
+//! Some seconds here; for longer by hand: `ATTACK_SECONDS=60 cargo test -p gateway --release --test
+//! memory -- --nocapture`.
+
+mod attacks;
+mod fifth;
+
+use std::process::Command;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use kit::client::{Client, H2Connection};
+use kit::hub::ClusterSecret;
+use kit::member::raw::{Act, RawMember};
+use kit::member::{FakeMember, MemberOptions, Reply};
+use kit::pki::{ALPN_H2, Authority, Leaf, Trust};
+use kit::process::LoggedProcess;
+use kit::wait::{WAIT, becomes};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::task::{JoinSet, LocalSet};
+use tokio::time::sleep;
+
+use self::attacks::KEEP;
+use self::fifth::Fifth;
+
+/// What the process may come to use. Its kernel refuses it more, so it would not end by a figure
+/// alone (`RLIMIT_DATA`).
+const MEMORY: u64 = 512 << 20;
+const STRANGERS: usize = 1000;
+/// Of those, who say as much as they can have taken in.
+const LOUD: usize = 64;
+/// Of the user who does nothing of the kind, meanwhile: a thousand a second on two free cores.
+const LEAST_ANSWERS: u64 = 50;
+const MEMBER: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/c1/proxy";
+/// Of a member that reads nothing.
+const DEAF: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/deaf/proxy";
+const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
+
+const USERS: [&str; 9] =
+    ["answers", "watches", "uploads", "bytewise", "streams", "heads", "largest", "cancelled", "fifth"];
+
+/// The gateway, its members, and whoever comes.
+struct Siege {
+    process: LoggedProcess,
+    client: Client,
+    #[allow(dead_code, reason = "they are there for the gateway")]
+    members: (FakeMember, RawMember),
+    fifth: Fifth,
+    #[allow(dead_code, reason = "the files of the process live in it")]
+    directory: TempDir,
+}
+
+// === impl Siege ===
+
+impl Siege {
+    async fn begin() -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (member, fifth) = (member().await, Fifth::prepare());
+        let deaf = RawMember::always(vec![Act::Tls(ALPN_H2), Act::Write(SETTINGS.into()), Act::Hold]).await;
+        let authority = Authority::new("gateway-ca");
+        let files = authority.issue(&Leaf::server("gateway")).write_to(directory.path(), "gateway").expect("written");
+        let write = |name: &str, text: &str| {
+            let path = directory.path().join(name);
+            std::fs::write(&path, text).expect("the directory is writable");
+            path.display().to_string()
+        };
+        let tokens = USERS.map(|user| format!("{user},{user},{user}\n"));
+        // All of them may use every cluster.
+        let policy = format!(r#"rules: [{{users: {USERS:?}, clusters: ["*"], verbs: ["*"]}}]"#);
+        let clusters = directory.path().join("clusters");
+        std::fs::create_dir(&clusters).expect("the directory is writable");
+        let registered = [
+            ("c1", &member.url(), &member.ca_pem()),
+            ("deaf", &deaf.url(), &deaf.ca_pem()),
+            ("fifth", &fifth.url, &fifth.ca),
+        ];
+        for (name, url, ca) in registered {
+            let secret = ClusterSecret::new("vela-system", name).endpoint(url).ca(ca).token("t");
+            let mut manifest = Value::from(secret);
+            manifest["apiVersion"] = "v1".into();
+            manifest["kind"] = "Secret".into();
+            write(&format!("clusters/{name}.json"), &manifest.to_string());
+        }
+        let mut command = Command::new("sh");
+        command
+            .env_clear()
+            .args(["-c", &format!("ulimit -d {} && exec \"$0\" \"$@\"", MEMORY >> 10)])
+            .arg(env!("CARGO_BIN_EXE_cluster-gateway"))
+            .args(["--standalone", "--secure-port=0", "--bind-address=127.0.0.1", "--log-format=json"])
+            .arg(format!("--clusters-dir={}", clusters.display()))
+            .arg(format!(
+                "--token-auth-file={}",
+                write("tokens.csv", &(tokens.concat() + "root,root,root,system:masters\n"))
+            ))
+            .arg(format!("--standalone-policy={}", write("policy.yaml", &policy)))
+            .arg(format!("--tls-cert-file={}", files.certificate.display()))
+            .arg(format!("--tls-private-key-file={}", files.key.display()));
+        let process = LoggedProcess::start(&mut command);
+        let address = process.line("serving")["address"].as_str().expect("text").parse().expect("an address");
+        let client = Client::new(address, Trust::Authority(&authority), None);
+        Self { process, client, members: (member, deaf), fifth, directory }
+    }
+}
+
+/// All attackers but those that only come and stay.
+fn attack(attackers: &mut JoinSet<()>, client: &Client) {
+    for _ in 0..3 {
+        let endless = |client| attacks::unread_answers(client, "answers", format!("{MEMBER}/endless"));
+        keep_on(attackers, client, endless);
+        let watches = |client| attacks::unread_answers(client, "watches", format!("{MEMBER}/api/v1/pods?watch=1"));
+        keep_on(attackers, client, watches);
+        keep_on(attackers, client, attacks::unread_streams);
+        keep_on(attackers, client, attacks::unread_uploads);
+        keep_on(attackers, client, attacks::bytewise_uploads);
+        keep_on(attackers, client, attacks::large_heads);
+        keep_on(attackers, client, attacks::largest_heads);
+        keep_on(attackers, client, attacks::cancelled_heads);
+    }
+    for _ in 0..LOUD {
+        keep_on(attackers, client, attacks::heads_of_fields);
+        keep_on(attackers, client, attacks::frames_of_a_byte);
+    }
+}
+
+/// Does it again and again.
+fn keep_on<F: Future<Output = ()> + 'static>(
+    attackers: &mut JoinSet<()>,
+    client: &Client,
+    attack: impl Fn(Client) -> F + 'static,
+) {
+    let client = client.clone();
+    attackers.spawn_local(async move {
+        loop {
+            attack(client.clone()).await;
+            // One that is refused at once does not spin.
+            tokio::task::yield_now().await;
+        }
+    });
+}
+
+/// Answers that have no end, answers that never come, and small ones.
+async fn member() -> FakeMember {
+    let member = FakeMember::start(MemberOptions::default()).await;
+    for endless in ["/endless", "/api/v1/pods"] {
+        member.on(endless, |_| {
+            let (sender, reply) = Reply::stream(200, &[]);
+            tokio::spawn(attacks::feed(sender));
+            reply
+        });
+    }
+    member.on("/never", |_| Reply::Never);
+    member
+}
+
+#[tokio::test]
+async fn everything_at_once_stays_within_memory_and_disturbs_nobody_else() {
+    // What the kit waits for stays on its thread.
+    LocalSet::new().run_until(siege()).await;
+}
+
+#[expect(clippy::print_stderr, reason = "what it is run for by hand")]
+fn print_figures(resident: u64, answers: u64) {
+    eprintln!("{} MiB resident at most; the fifth user had {answers} answers and as many events", resident >> 20);
+}
+
+async fn siege() {
+    let seconds = std::env::var("ATTACK_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(8);
+    let siege = Siege::begin().await;
+    let Fifth { start, answers, is_over, thread, .. } = siege.fifth;
+    assert!(start.send(siege.client.clone()).is_ok(), "it waits for this");
+    // Strangers of the same address would have their places before they are known.
+    becomes(WAIT, "an answer", async || answers.load(Ordering::Relaxed) > 0).await;
+    let root = siege.client.h2().await.expect("a connection");
+    assert_eq!(sheds(&root).await, 0);
+    let mut attackers = JoinSet::new();
+    attack(&mut attackers, &siege.client);
+    sleep(KEEP).await;
+    for number in 0..STRANGERS {
+        keep_on(&mut attackers, &siege.client, move |client| attacks::stranger(client, number));
+    }
+    becomes(WAIT, "somebody who gives way", async || sheds(&root).await > 0).await;
+    let before = answers.load(Ordering::Relaxed);
+    sleep(Duration::from_secs(seconds)).await;
+    is_over.store(true, Ordering::Relaxed);
+    // The attack goes on meanwhile: the last answer is one of under attack, too.
+    let joined = tokio::task::spawn_blocking(|| thread.join()).await.expect("no panic");
+    assert!(joined.is_ok(), "the fifth user was disturbed");
+    let (resident, answers) = (siege.process.most_resident(), answers.load(Ordering::Relaxed) - before);
+    attackers.shutdown().await;
+    print_figures(resident, answers);
+    assert!(resident < MEMORY, "{} MiB", resident >> 20);
+    assert!(answers >= LEAST_ANSWERS, "{answers} answers");
+}
+
+/// How often something had to give way.
+async fn sheds(root: &H2Connection) -> u64 {
+    let metrics = root.get("/metrics", &[("authorization", "Bearer root")]).await.expect("a head");
+    let text = metrics.text().await.expect("a body");
+    let count = text.lines().find_map(|line| line.strip_prefix("cluster_gateway_sheds_total ")?.parse().ok());
+    count.expect("a metric")
+}
