@@ -23,7 +23,7 @@ impl Known<'_> {
             ("5xx / s", now.map_or_else(|| "…".to_owned(), |now| words::rate(now.errors))),
             ("median", now.map_or_else(|| "…".to_owned(), |now| words::millis(now.median))),
             ("99 %", now.map_or_else(|| "…".to_owned(), |now| words::millis(now.slowest))),
-            ("under way", words::count(positive(sum.in_flight - sum.streams))),
+            ("in flight", words::count(positive(sum.in_flight - sum.streams))),
             ("open watches", words::count(positive(sum.streams))),
             ("exec, port-forward", words::count(positive(sum.upgrades))),
             ("connections", words::count(positive(sum.connections))),
