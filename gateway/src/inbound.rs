@@ -369,7 +369,7 @@ impl<T> Inbound<T> {
                 self.ready.extend_from_slice(&mended.frames);
             }
             // h2 would say so when it has taken in what is before that.
-            None => self.broken = Some("a head that is no header block"),
+            None => self.broken = Some("a head that is not a header block"),
         }
     }
 }

@@ -31,10 +31,10 @@ pub fn block(bytes: &[u8], reach: Reach) -> Result<Option<usize>, &'static str> 
     for number in 0..reach.frames {
         let Some(frame) = Frame::read(&bytes[at..]) else { return Ok(None) };
         if at > reach.held {
-            return Err("a head that is longer than any is");
+            return Err("a head beyond the limit");
         }
         if frame.length > reach.frame {
-            return Err("a frame that is larger than we take");
+            return Err("a frame beyond the limit");
         }
         if number > 0 && frame.kind != CONTINUATION {
             return Err("another frame within a head");
@@ -47,5 +47,5 @@ pub fn block(bytes: &[u8], reach: Reach) -> Result<Option<usize>, &'static str> 
             return Ok(Some(at));
         }
     }
-    Err("a head in more frames than any has")
+    Err("a head in too many frames")
 }
