@@ -87,7 +87,7 @@ impl Registrations {
             return Ok(());
         }
         let what = format!("you may not {verb} secrets in the namespace {}", self.namespace);
-        Err(self.refused(Trouble { exit: Exit::Hub, ..Trouble::failed(what, "") }, verb))
+        Err(Trouble { exit: Exit::Hub, ..Trouble::failed(what, self.missing_right(verb)) })
     }
 
     /// Refuses an account on the member with `uid` that another cluster than `name` names too: who
@@ -179,9 +179,11 @@ impl Registrations {
         if !trouble.is_forbidden() {
             return trouble;
         }
-        let remedy =
-            format!("ask the hub's administrator for the verb {verb} on secrets in the namespace {}", self.namespace);
-        trouble.remedied(remedy)
+        trouble.remedied(self.missing_right(verb))
+    }
+
+    fn missing_right(&self, verb: &str) -> String {
+        format!("ask the hub's administrator for the verb {verb} on secrets in the namespace {}", self.namespace)
     }
 }
 

@@ -55,7 +55,7 @@ fn hops(testbed: &Testbed) -> Result<()> {
     let ends = |name: &str, hop: &str, remedy: &str| -> Result<()> {
         let told = ended(&program, &format!("probe {name}"), 1)?;
         ensure!(
-            told.stdout.contains(&format!("✗ {hop} ")) && told.stderr.contains(&format!("ends at the {hop}")),
+            told.stdout.contains(&format!("✗ {hop} ")) && told.stderr.contains(&format!("fails at the {hop}")),
             "{told:?}"
         );
         ensure!(told.stderr.contains("remedy: ") && told.stderr.contains(remedy), "{told:?}");
@@ -171,7 +171,7 @@ fn by_context(testbed: &Testbed) -> Result<()> {
     ended(&own, &format!("join tartu --rights view --account-namespace cli-tartu --endpoint {url}"), 0)?;
     let rotated = ended(&own, "rotate tartu --grace 1s", 0)?;
     ensure!(
-        rotated.stderr.starts_with("Acting on the member by your context tartu\n")
+        rotated.stderr.starts_with("Using your context tartu for the member\n")
             && rotated.stdout.contains("1 old token ended"),
         "{rotated:?}"
     );
@@ -231,7 +231,7 @@ fn rotated(testbed: &Testbed) -> Result<()> {
     ensure!(registered == token(after.trim())?, "the new token is not the registered one");
     ended(&program, "get namespaces bern", 0)?;
     let foreign = ended(&program, &format!("rotate {CLUSTER}"), 2)?.stderr;
-    ensure!(foreign.contains("was not registered by `join`"), "{foreign}");
+    ensure!(foreign.contains("`join` did not register"), "{foreign}");
     // All rights: also that to end itself.
     ended(&program, "detach bern --yes", 0)?;
     wait::until_true("the member to be as it was", LIMIT, || {

@@ -192,7 +192,7 @@ fn unprivileged(testbed: &Testbed) -> Result<()> {
     let own = events.until(LIMIT, |patch| patch["clusters"][CLUSTER]["status"] == "Ready")?;
     ensure!(own["clusters"][CLUSTER]["expires"].as_str().unwrap_or_default().is_empty(), "{own}");
     let page = address.get("", &[])?.body;
-    ensure!(page.contains("Agents, aliases and when credentials end are not shown"), "{page}");
+    ensure!(page.contains("Agents, aliases and expiry of credentials are not shown"), "{page}");
     // Without the right to it, traffic is not shown; everything else is.
     let mut events = address.events(&format!("clusters/{CLUSTER}/events"))?;
     let mut parts = Parts::default();

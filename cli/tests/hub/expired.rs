@@ -110,7 +110,7 @@ fn registered(testbed: &Testbed) -> Result<()> {
     // What the Secret does not say of the member, the member cannot say either now.
     let join = format!("join drammen {} --rights view --account-namespace cli-drammen", joining(testbed));
     let taken = ended(&program, &join, 2)?.stderr;
-    ensure!(taken.contains("does not answer which it is") && taken.contains("detach drammen"), "{taken}");
+    ensure!(taken.contains("does not reveal its identity") && taken.contains("detach drammen"), "{taken}");
     ended(&program, "detach drammen --yes", 0)?;
     ended(&program, &join, 0)?;
     ended(&clusters_as(testbed, &beside(testbed, "drammen", server)?), "detach drammen --yes", 0)?;

@@ -249,7 +249,7 @@ fn insecure(testbed: &Testbed) -> Result<()> {
     kubectl.ok(&format!("config unset clusters.{cluster}.certificate-authority"))?;
     kubectl.ok(&format!("config set clusters.{cluster}.insecure-skip-tls-verify true"))?;
     let line = joined.line().replace(&*joined.admin.kubeconfig.to_string_lossy(), &own.to_string_lossy());
-    joined.refused(&line, 2, &["does not verify the member's certificate", "--insecure-skip-tls-verify"])?;
+    joined.refused(&line, 2, &["skips verification of the member's certificate", "--insecure-skip-tls-verify"])?;
     ensure!(!joined.admin.ok("get clusterrolebindings -o name")?.contains("imatra"), "something was made");
     ended(&joined.program, &format!("{line} --insecure-skip-tls-verify"), 0)?;
     let checked = ended(&joined.program, "check imatra", 1)?.stdout;

@@ -98,7 +98,7 @@ fn refused(testbed: &Testbed) -> Result<()> {
     told("join bodo --rights view", 2, &["no context \"bodo\"", "--member-context"])?;
     told(&format!("join bodo {member}"), 2, &["--rights is missing", "cluster-admin"])?;
     told(&format!("join bodo {member} --rights root"), 2, &["root"])?;
-    told(&format!("join Oslo {member} --rights view"), 2, &["no name of a cluster"])?;
+    told(&format!("join Oslo {member} --rights view"), 2, &["is not a cluster name"])?;
     told("join bodo --member-kubeconfig /nowhere --rights view", 2, &["/nowhere"])?;
     told(&format!("join bodo {alone} --rights view --endpoint 10.0.0.7"), 2, &["https://HOST:PORT"])?;
     // As kind, minikube and port forwards have it.
