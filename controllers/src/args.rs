@@ -55,7 +55,8 @@ pub struct Sources {
     /// Namespaces to read capi and kubeconfig objects from; repeatable (default: all)
     #[arg(long, value_name = "NAMESPACE", value_delimiter = ',')]
     pub watch_namespaces: Vec<String>,
-    /// Name of a source's clusters; repeatable. TEMPLATE has {namespace} and {name} (default: {name})
+    /// Name of a source's clusters; repeatable. TEMPLATE has {namespace} and {name} (default:
+    /// {name})
     #[arg(long, value_name = "SOURCE=TEMPLATE", value_delimiter = ',')]
     pub name_template: Vec<String>,
     /// Labels of the Secrets that the source kubeconfig reads
@@ -70,8 +71,8 @@ pub struct Sources {
     /// Name of the `ManagedServiceAccount` whose token the gateway uses for a `ManagedCluster`
     #[arg(long, default_value = "cluster-gateway", value_name = "NAME")]
     pub ocm_credential: String,
-    /// How a `ManagedCluster` is reached: auto, direct or tunnel. auto takes the tunnel where it tells
-    /// no address
+    /// How a `ManagedCluster` is reached: auto, direct or tunnel. auto takes the tunnel where it
+    /// tells no address
     #[arg(long, default_value = "auto", value_name = "WAY")]
     pub ocm_endpoint: Reach,
     /// Which programs issue credentials for other managers' `ClusterProfiles`, in the format of the
@@ -86,8 +87,8 @@ pub struct Sources {
 
 #[derive(Debug, Group)]
 pub struct RuleFlags {
-    /// Programs that kubeconfigs may name in exec; repeatable. The gateway runs them, and has a list
-    /// of its own
+    /// Programs that kubeconfigs may name in exec; repeatable. The gateway runs them, and has a
+    /// list of its own
     #[arg(long, value_name = "PROGRAM", value_delimiter = ',')]
     pub exec_commands: Vec<String>,
     /// Register clusters whose certificate nobody verifies

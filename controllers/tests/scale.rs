@@ -1,6 +1,6 @@
 //! Many clusters at once, by a real hub: how soon they are registered, and that nothing is written
-//! twice. `CLUSTERS=10000 cargo test --release -p cluster-gateway-controllers --test scale` measures
-//! what is promised; figures go to `target/hub-tests/controllers-scale.txt`.
+//! twice. `CLUSTERS=10000 cargo test --release -p cluster-gateway-controllers --test scale`
+//! measures what is promised; figures go to `target/hub-tests/controllers-scale.txt`.
 
 use std::net::TcpStream;
 use std::path::Path;

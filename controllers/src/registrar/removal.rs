@@ -32,7 +32,7 @@ impl Registrar {
                         self.tell_delayed(&state, &name);
                     }
                 }
-                self.metrics.removals_held(&state.delayed, &state.sources, |name| {
+                self.metrics.removals_held(&state.delayed, &self.names, |name| {
                     Some(state.held.get(name)?.origin.as_ref()?.object.source)
                 });
                 state.next_due()
@@ -82,6 +82,7 @@ impl Registrar {
                     state.held.remove(name);
                 }
                 self.metrics.wrote(object.source, Operation::Delete);
+                self.metrics.ended(name);
                 tracing::info!(
                     source = object.source,
                     object = object.reference,

@@ -83,15 +83,16 @@ impl Removals {
         }
     }
 
-    /// Its source cannot be read any more, or is on its way out: what was seen of ends may have been
-    /// part of that, and has to be seen again.
+    /// Its source cannot be read any more, or is on its way out: what was seen of ends may have
+    /// been part of that, and has to be seen again.
     pub fn doubt(&mut self, source: &str, now: Moment) {
         for (_, absence) in self.absent.iter_mut().filter(|(object, _)| object.source == source) {
             *absence = Absence::Missing(now);
         }
     }
 
-    /// Whether objects of a source are not listed, and must be missing from another list to be gone.
+    /// Whether objects of a source are not listed, and must be missing from another list to be
+    /// gone.
     pub fn are_missing(&self, source: &str) -> bool {
         let missing =
             |(object, absence): (&Object, &Absence)| object.source == source && matches!(absence, Absence::Missing(_));
