@@ -1,10 +1,11 @@
 # syntax=docker/dockerfile:1
 
-# The images of the three programs, one target each; without a target it is the gateway's:
+# The images of the four programs, one target each; without a target it is the gateway's:
 #
 #     docker build -t cluster-gateway .
 #     docker build -t tunnel-server --target tunnel-server .
 #     docker build -t tunnel-agent --target tunnel-agent .
+#     docker build -t cluster-gateway-controllers --target cluster-gateway-controllers .
 #
 # Each is its program, the libraries that it links to, root certificates, and nothing else: no shell, no package manager.
 # `/apiserver` and `/patch` in the gateway's are what KubeVela's chart starts.
@@ -14,13 +15,14 @@ FROM rust:1.95-bookworm AS build
 ENV RUSTUP_TOOLCHAIN=$RUST_VERSION
 WORKDIR /src
 COPY . .
-# Each is built twice: what the first build does most is what the second is optimized for (docs/performance.md).
+# Those that requests go through are built twice: what the first build does most is what the second is optimized for
+# (docs/performance.md).
 RUN --mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,target=/src/target \
     cargo run --locked --release --package dist -- /programs \
-    && for program in cluster-gateway tunnel-server tunnel-agent; do \
+    && for program in cluster-gateway tunnel-server tunnel-agent cluster-gateway-controllers; do \
         install -D --strip "/programs/$program" "/image/$program/$program" || exit 1; \
     done
-RUN for program in cluster-gateway tunnel-server tunnel-agent; do \
+RUN for program in cluster-gateway tunnel-server tunnel-agent cluster-gateway-controllers; do \
         image="/image/$program"; \
         ldd "$image/$program" | grep -o '/lib[^ ]*' | xargs cp -L --parents -t "$image" \
         && cp --parents /etc/ssl/certs/ca-certificates.crt "$image" \
@@ -40,6 +42,11 @@ FROM scratch AS tunnel-agent
 COPY --from=build /image/tunnel-agent /
 USER 65532:65532
 ENTRYPOINT ["/tunnel-agent"]
+
+FROM scratch AS cluster-gateway-controllers
+COPY --from=build /image/cluster-gateway-controllers /
+USER 65532:65532
+ENTRYPOINT ["/cluster-gateway-controllers"]
 
 FROM scratch AS cluster-gateway
 COPY --from=build /image/cluster-gateway /

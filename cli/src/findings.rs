@@ -11,7 +11,7 @@ use kube::ResourceExt as _;
 use serde::Serialize;
 
 pub use self::bundle::bundle;
-use crate::expiry::Expiry;
+use crate::expiry::{self, Expiry};
 use crate::mark::Mark;
 use crate::row::Row;
 
@@ -182,7 +182,7 @@ pub fn renewal(name: &str, rotates: bool) -> String {
 
 /// Of something that ends.
 pub fn ending(what: &str, expiry: Expiry, now: i64, remedy: &str) -> Finding {
-    let left = expiry.left(now);
+    let left = expiry::left(expiry, now);
     match expiry {
         Expiry::At(end) if end <= now => Finding::bad(format!("{what} has expired"), remedy),
         Expiry::At(end) if end - now < SOON => Finding::warning(format!("{what} expires in {left}"), remedy),

@@ -13,7 +13,7 @@ use kube::{Client, ResourceExt as _};
 use serde::Deserialize;
 use tokio::time::Instant;
 
-use crate::expiry::Expiry;
+use crate::expiry;
 use crate::row::{Agents, Registered};
 use crate::session::{self, Session};
 use crate::text_table::cut;
@@ -107,7 +107,7 @@ pub fn said(secret: Secret) -> Registered {
     let agents_in =
         registration::agent_account(&secret).and(registration::account(&secret)).map(|account| account.namespace);
     let rotates = registration::account(&secret).is_some();
-    let expiry = Expiry::of(&secret.data.unwrap_or_default());
+    let expiry = expiry::registered(&secret.data.unwrap_or_default());
     let alias = secret.metadata.annotations.unwrap_or_default().remove(ALIAS_ANNOTATION);
     let alias = alias.map(|alias| cut(&alias, LONGEST_ALIAS));
     let labels = secret.metadata.labels.unwrap_or_default();

@@ -7,7 +7,7 @@ use api::side::Side;
 use fleet::{Cluster, Failure, Kind};
 use serde::Serialize;
 
-use crate::expiry::Expiry;
+use crate::expiry::{self, Expiry};
 use crate::hops::Hop;
 use crate::{span, text_table, trouble};
 
@@ -101,7 +101,7 @@ impl Row {
             endpoint: cluster.address.clone().unwrap_or_default(),
             credential_type: cluster.credential.clone().unwrap_or_default(),
             credential_expires_at: if let Expiry::At(end) = expiry { Some(end) } else { None },
-            credential_expires_in: expiry.left(now),
+            credential_expires_in: expiry::left(expiry, now),
             rotates: registered.as_ref().is_some_and(|registered| registered.rotates),
             agents: *agents,
             alias: registered.as_ref().and_then(|registered| registered.alias.clone()).unwrap_or_default(),

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::expiry::{Expiry, now};
+use crate::expiry::{self, Expiry, now};
 use crate::hops::Hop;
 use crate::look::version;
 use crate::mark::Mark;
@@ -108,10 +108,10 @@ async fn registered(session: &Session, name: &ClusterName) -> Result<(Option<End
 /// When the credential ends, if the person may read it.
 async fn ends(session: &Session, name: &ClusterName) -> String {
     let secret = async { Registrations::of(session).await?.get(name).await }.await;
-    let expiry = secret.map_or(Expiry::Unknown, |secret| Expiry::of(&secret.data.unwrap_or_default()));
+    let expiry = secret.map_or(Expiry::Unknown, |secret| expiry::registered(&secret.data.unwrap_or_default()));
     match expiry {
         Expiry::Unknown => String::new(),
         Expiry::Never => "; it does not expire".to_owned(),
-        Expiry::At(_) => format!("; {} left", expiry.left(now())),
+        Expiry::At(_) => format!("; {} left", expiry::left(expiry, now())),
     }
 }

@@ -12,6 +12,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::registry::Registry;
+use register::expiry::Expiry;
 use telemetry::histogram::Histogram;
 
 use crate::reports::{Reports, Stage};
@@ -28,6 +29,7 @@ pub struct Metrics {
     registration_seconds: Histogram,
     held: Family<OfSource, Gauge>,
     failures: Family<OfSource, Counter>,
+    expiry: Family<OfCluster, Gauge>,
     pub leader: Gauge,
     /// Events dropped because the queue was full.
     pub events_left_out: Counter,
@@ -44,6 +46,11 @@ pub enum Operation {
 #[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct OfSource {
     source: &'static str,
+}
+
+#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OfCluster {
+    cluster: String,
 }
 
 #[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -84,6 +91,7 @@ impl Metrics {
             registration_seconds: Histogram::new(BOUNDS),
             held: Family::default(),
             failures: Family::default(),
+            expiry: Family::default(),
             leader: Gauge::default(),
             events_left_out: Counter::default(),
         };
@@ -106,6 +114,11 @@ impl Metrics {
             format!("{PREFIX}_failures"),
             "Objects that could not be read or written and are retried",
             metrics.failures.clone(),
+        );
+        registry.register(
+            format!("{PREFIX}_credential_expiry_timestamp_seconds"),
+            "When a registered credential expires, as far as it says",
+            metrics.expiry.clone(),
         );
         registry.register(format!("{PREFIX}_leader"), "1 while this replica writes", metrics.leader.clone());
         registry.register(
@@ -133,6 +146,32 @@ impl Metrics {
         self.failures.get_or_create(&OfSource { source }).inc();
     }
 
+    /// A cluster is registered with a credential that ends so.
+    pub fn expires(&self, cluster: &str, expiry: Expiry) {
+        let cluster = OfCluster { cluster: cluster.to_owned() };
+        match expiry {
+            Expiry::At(end) => {
+                self.expiry.get_or_create(&cluster).set(end);
+            }
+            Expiry::Never | Expiry::Unknown => {
+                self.expiry.remove(&cluster);
+            }
+        }
+    }
+
+    /// A cluster is no registration of ours any more.
+    pub fn ended(&self, cluster: &str) {
+        self.expires(cluster, Expiry::Unknown);
+    }
+
+    /// Another replica writes: what this one saw is true no longer.
+    pub fn retire(&self) {
+        self.leader.set(0);
+        self.available.clear();
+        self.held.clear();
+        self.expiry.clear();
+    }
+
     /// Of a source, so many registrations stay although their objects are gone.
     pub fn removals_held(&self, source: &'static str, count: usize) {
         self.held.get_or_create(&OfSource { source }).set(i64::try_from(count).unwrap_or(i64::MAX));
@@ -154,5 +193,32 @@ impl Collector for Objects {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_replica_that_leads_no_more_says_nothing_of_sources_and_clusters() {
+        let mut registry = Registry::default();
+        let metrics = Metrics::register(&mut registry, Arc::default());
+        let told = || {
+            let mut text = String::new();
+            prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+            text
+        };
+        metrics.leader.set(1);
+        metrics.source_available("capi", false);
+        metrics.expires("c1", Expiry::At(1_900_000_000));
+        metrics.expires("c2", Expiry::Never);
+        let text = told();
+        assert!(text.contains("source_available{source=\"capi\"} 0"), "{text}");
+        assert!(text.contains("expiry_timestamp_seconds{cluster=\"c1\"} 1900000000"), "{text}");
+        assert!(!text.contains("c2") && text.contains("leader 1"), "{text}");
+        metrics.retire();
+        let text = told();
+        assert!(!text.contains("capi") && !text.contains("c1") && text.contains("leader 0"), "{text}");
     }
 }

@@ -16,6 +16,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::ObjectReference;
 use parking_lot::Mutex;
 use register::claims::{Object, Wish};
+use register::expiry::Expiry;
 use register::reading::Reading;
 use register::removals::Moment;
 use tokio::sync::{Notify, watch};
@@ -206,6 +207,9 @@ impl Registrar {
         let before = std::mem::replace(&mut state.held, held);
         let changed = |name: &&String| before.get(*name) != state.held.get(*name);
         let names: HashSet<String> = before.keys().chain(state.held.keys()).filter(changed).cloned().collect();
+        for name in &names {
+            self.forget_foreign(name, state.held.get(name));
+        }
         if std::mem::replace(&mut state.is_held_known, true) {
             for name in names {
                 self.settle(&mut state, &name);
@@ -222,12 +226,20 @@ impl Registrar {
         let new = secret.map(|meta| Held::read(meta, &self.names));
         let origin = |held: Option<&Held>| held.map(|held| (held.uid.clone(), held.origin.clone()));
         let is_same = origin(state.held.get(name)) == origin(new.as_ref());
+        self.forget_foreign(name, new.as_ref());
         match new {
             Some(new) => state.held.insert(name.to_owned(), new),
             None => state.held.remove(name),
         };
         if !is_same {
             self.settle(&mut state, name);
+        }
+    }
+
+    /// What is told of a cluster ends when its name has no Secret of ours.
+    fn forget_foreign(&self, name: &str, held: Option<&Held>) {
+        if held.is_none_or(|held| held.origin.is_none()) {
+            self.metrics.ended(name);
         }
     }
 
@@ -275,6 +287,7 @@ impl Registrar {
             Ok(meta) => {
                 state.held.insert(name.clone(), Held::read(&meta, &self.names));
                 self.reports.settle(object, Stage::Registered, "");
+                self.metrics.expires(&name, Expiry::of(&secret.credential));
                 // The object may have gone meanwhile.
                 self.settle(&mut state, &name);
                 Ok(())
@@ -322,7 +335,12 @@ impl Registrar {
 
     fn report(&self, state: &State, object: &Object, reading: &Reading) {
         match reading {
-            Reading::Register(_) => self.reports.settle(object, Stage::Registered, ""),
+            Reading::Register(secret) => {
+                if let Some(claim) = state.claims.get(object) {
+                    self.metrics.expires(&claim.name, Expiry::of(&secret.credential));
+                }
+                self.reports.settle(object, Stage::Registered, "")
+            }
             Reading::Paused => self.reports.settle(object, Stage::Paused, ""),
             Reading::Waiting(why) => self.reports.settle(object, Stage::Waiting, &why.to_string()),
             Reading::Refused(why) => {

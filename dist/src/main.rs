@@ -9,8 +9,8 @@ use anyhow::Result;
 use clap::Parser;
 use harness::program::Program;
 
-/// Builds the gateway, the tunnel-server and the tunnel-agent as in images, with profile-guided
-/// optimization. Takes many minutes
+/// Builds the programs as in images: those that requests go through (gateway, tunnel-server,
+/// tunnel-agent) with profile-guided optimization, the controllers without. Takes many minutes
 #[derive(Debug, Parser)]
 #[command(name = "dist")]
 struct Args {
@@ -33,10 +33,12 @@ fn main() -> ExitCode {
 }
 
 fn build(directory: &Path) -> Result<()> {
-    let built = dist::build()?;
+    let trained = dist::build()?;
+    let plain = dist::plain()?;
     fs::create_dir_all(directory)?;
     for program in Program::ALL {
-        fs::copy(built.join(program.binary()), directory.join(program.binary()))?;
+        fs::copy(trained.join(program.binary()), directory.join(program.binary()))?;
     }
+    fs::copy(plain.join(dist::CONTROLLERS), directory.join(dist::CONTROLLERS))?;
     Ok(())
 }

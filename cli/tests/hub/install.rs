@@ -168,7 +168,12 @@ fn imageless(testbed: &Testbed) -> Result<()> {
     ensure!(again.stdout.ends_with("STATUS: deployed\n"), "{again:?}");
     let first = again.stderr.lines().next().unwrap_or_default();
     let version = env!("CARGO_PKG_VERSION");
-    for part in [&*format!("cluster-gateway {version}"), "namespace vela-system", "context it;", "waiting up to 90s for its pods"] {
+    for part in [
+        &*format!("cluster-gateway {version}"),
+        "namespace vela-system",
+        "context it;",
+        "waiting up to 90s for its pods",
+    ] {
         ensure!(first.contains(part), "{part}: {first}");
     }
     ensure!(again.stderr.contains("`helm get notes cluster-gateway -n vela-system`"), "{again:?}");

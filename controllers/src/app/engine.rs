@@ -7,7 +7,6 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use hub::election::{Election, Identity, Leading, Timing};
 use kube::Client;
-use prometheus_client::metrics::gauge::Gauge;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::Config;
@@ -32,8 +31,8 @@ pub struct Engine {
     pub metrics: Metrics,
 }
 
-/// A gauge that is 1 until this is dropped.
-struct Sign<'a>(&'a Gauge);
+/// Says that this replica leads, until it is dropped.
+struct Sign<'a>(&'a Engine);
 
 // === impl Engine ===
 
@@ -56,8 +55,7 @@ impl Engine {
 
     /// Everything that writes. It knows nothing of what ran before it: the hub has it all.
     async fn lead(&self, may_write: MayWrite) {
-        let _sign = Sign::show(&self.metrics.leader);
-        self.reports.clear();
+        let _sign = Sign::show(self);
         let (known, feeds) = self.sources();
         let events = Events::start(self.hub.clone(), self.metrics.events_left_out.clone());
         let secrets = Secrets::new(self.hub.clone(), &self.config.secret_namespace);
@@ -110,14 +108,15 @@ fn scopes(source: &Source) -> Vec<Scope> {
 // === impl Sign ===
 
 impl<'a> Sign<'a> {
-    fn show(gauge: &'a Gauge) -> Self {
-        gauge.set(1);
-        Self(gauge)
+    fn show(engine: &'a Engine) -> Self {
+        engine.metrics.leader.set(1);
+        Self(engine)
     }
 }
 
 impl Drop for Sign<'_> {
     fn drop(&mut self) {
-        self.0.set(0);
+        self.0.metrics.retire();
+        self.0.reports.clear();
     }
 }

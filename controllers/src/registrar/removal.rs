@@ -82,6 +82,7 @@ impl Registrar {
                     state.held.remove(name);
                 }
                 self.metrics.wrote(object.source, Operation::Delete);
+                self.metrics.ended(name);
                 tracing::info!(
                     source = object.source,
                     object = object.reference,

@@ -3,8 +3,10 @@
 mod cluster_api;
 mod fixture;
 mod leaders;
+mod monitoring;
 mod names;
 mod others;
+mod page;
 mod removal;
 mod rights;
 mod stillness;
@@ -26,8 +28,10 @@ fn main() -> ExitCode {
     let trials = [
         cluster_api::trials(&fixture),
         leaders::trials(&fixture),
+        monitoring::trials(&fixture),
         names::trials(&fixture),
         others::trials(&fixture),
+        page::trials(&fixture),
         removal::trials(&fixture),
         rights::trials(&fixture),
         stillness::trials(&fixture),

@@ -10,6 +10,7 @@ pub mod cluster_api;
 pub mod cluster_profile;
 pub mod csr;
 pub mod endpoints;
+pub mod expiry;
 mod fields;
 pub mod fingerprint;
 pub mod karmada;

@@ -54,11 +54,14 @@ pub fn pause(directory: &Path, program: &Path) -> Result<PathBuf> {
     archive(directory, PAUSE, &root, &json!({"Entrypoint": ["/pause"], "User": "65535:65535"}))
 }
 
-/// The shell's part of [`STEP`].
+/// The shell's part of [`STEP`], for the programs that run here.
 fn step() -> Result<String> {
     let (_, rest) = DOCKERFILE.split_once(&format!("\n{STEP}")).context("the Dockerfile has another last step")?;
     let (step, _) = rest.split_once("\n\n").context("nothing follows the Dockerfile's last step")?;
-    Ok(STEP.trim_start_matches("RUN ").to_owned() + step)
+    let (all, step) = step.split_once("; do").context("no loop over programs")?;
+    let missing = programs::IMAGES.iter().find(|program| !all.split(' ').any(|one| one == **program));
+    ensure!(missing.is_none(), "the Dockerfile makes no image of {missing:?}");
+    Ok(format!("{}{}; do{step}", STEP.trim_start_matches("RUN "), programs::IMAGES.join(" ")))
 }
 
 /// What the stage called `program` says of the image.
@@ -135,6 +138,9 @@ mod tests {
         assert!(step.contains("chroot \"$image\""), "{step}");
         let expected = json!({"User": "65532:65532", "Entrypoint": ["/apiserver"]});
         assert_eq!(stage("cluster-gateway").unwrap(), expected);
-        assert_eq!(stage("tunnel-agent").unwrap()["Entrypoint"], json!(["/tunnel-agent"]));
+        for program in ["tunnel-agent", "cluster-gateway-controllers"] {
+            let expected = json!({"User": "65532:65532", "Entrypoint": [format!("/{program}")]});
+            assert_eq!(stage(program).unwrap(), expected);
+        }
     }
 }

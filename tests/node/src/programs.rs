@@ -13,7 +13,8 @@ use tunnel_server::Server;
 
 /// What people work with.
 pub const CLI: &str = "kubectl-clusters";
-/// What images are made of.
+/// What images are made of here. The controllers have one too: they are tested without nodes
+/// (`controllers/tests/hub`).
 pub const IMAGES: [&str; 3] = ["cluster-gateway", "tunnel-server", "tunnel-agent"];
 
 /// Runs the program that this process is called. `None`: it is called something else.

@@ -1,0 +1,84 @@
+//! What docs/registration.md shows, done as it stands.
+
+use std::process::Command;
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, ensure};
+use hub_tests::testbed::Testbed;
+use hub_tests::wait;
+use libtest_mimic::Trial;
+use serde_json::Value;
+
+use crate::fixture::{
+    Fixture, Running, SOON, apply, definition, kubeconfig_secret, member_kubeconfig, namespace, secret_field, test,
+    wait_secret,
+};
+
+const PAGE: &str = include_str!("../../../docs/registration.md");
+/// Where the page has clusters.
+const CLUSTERS: &str = "vela-system";
+
+pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
+    vec![
+        test(fixture, "page: a kubeconfig in a Secret, and what one sees of it", kubeconfig),
+        test(fixture, "page: a cluster of Karmada", karmada),
+    ]
+}
+
+/// The blocks in `language` of the section `title`.
+fn blocks(title: &str, language: &str) -> Result<Vec<String>> {
+    let (_, text) = PAGE.split_once(&format!("\n## {title}\n")).with_context(|| format!("no section {title}"))?;
+    let text = text.split("\n## ").next().unwrap_or_default();
+    let (begin, end) = (format!("```{language}\n"), "\n```");
+    let blocks = text.split(&begin).skip(1).filter_map(|rest| rest.split(end).next());
+    Ok(blocks.map(str::to_owned).collect())
+}
+
+fn kubeconfig(testbed: &Testbed) -> Result<()> {
+    let directory = testbed.directory("registration-page")?;
+    std::fs::write(directory.join("berlin.kubeconfig"), member_kubeconfig(testbed, "token"))?;
+    let run = |script: &str| -> Result<String> {
+        let kubectl = testbed.hub.server.kubectl();
+        let programs = kubectl.binary.parent().context("kubectl is nowhere")?.display();
+        let output = Command::new("sh")
+            .args(["-ec", script])
+            .current_dir(&directory)
+            .env("PATH", format!("{programs}:{}", std::env::var("PATH")?))
+            .env("KUBECONFIG", &kubectl.kubeconfig)
+            .env("HOME", &kubectl.cache)
+            .output()?;
+        ensure!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
+        Ok(String::from_utf8(output.stdout)?)
+    };
+    apply(testbed, &[namespace("fleet")])?;
+    let flags = ["--enable=kubeconfig", "--watch-namespaces=fleet"];
+    let controllers = Running::start(testbed, "page-clusters", &flags)?;
+    let commands = blocks("A kubeconfig in a Secret", "sh")?;
+    run(commands.first().context("commands that register it")?)?;
+    wait_secret(testbed, &controllers.namespace, "berlin")?;
+    apply(testbed, &[kubeconfig_secret("fleet", "munich", "{}")])?;
+    controllers.wait_state("fleet/munich", "refused")?;
+    let look = blocks("See what happened", "sh")?;
+    let look = look.first().context("commands that look")?.replace(CLUSTERS, &controllers.namespace);
+    wait::until_true("an Event about munich, and the source of berlin", SOON, || {
+        let seen = run(&look)?;
+        let berlin = seen.lines().find(|line| line.starts_with("berlin ")).unwrap_or_default();
+        Ok(seen.contains("munich") && seen.contains("contexts") && berlin.ends_with("kubeconfig"))
+    })
+}
+
+fn karmada(testbed: &Testbed) -> Result<()> {
+    let kind = definition("cluster.karmada.io", "Cluster", "v1alpha1", "Cluster");
+    apply(testbed, &[kind, namespace("karmada-cluster")])?;
+    let kubectl = || testbed.hub.server.kubectl();
+    kubectl().ok("wait --for=condition=Established crd/clusters.cluster.karmada.io --timeout=30s")?;
+    let authority = Value::from(std::fs::read_to_string(testbed.member.server.authority_file())?);
+    let objects = blocks("Karmada", "yaml")?.concat();
+    let objects = objects.replace("<token>", "token-of-paris").replace("<CA>", &authority.to_string());
+    kubectl().apply(&objects)?;
+    let controllers = Running::start(testbed, "page-karmada-clusters", &["--enable=karmada"])?;
+    wait_secret(testbed, &controllers.namespace, "paris")?;
+    let region = "{.metadata.labels.topology\\.kubernetes\\.io/region}";
+    ensure!(secret_field(testbed, &controllers.namespace, "paris", region)? == "north");
+    Ok(())
+}
