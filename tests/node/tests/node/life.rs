@@ -81,8 +81,18 @@ impl Life<'_> {
         )?;
         rolled_out(&self.operator)?;
         ensure!(self.pods()?.iter().all(|pod| !before.contains(pod)), "not replaced");
+        self.spread()?;
         let logs = self.operator.run("kubectl -n vela-system logs deployment/cluster-gateway")?;
         ensure!(!logs.starts_with('{'), "still the other format: {logs}");
+        Ok(())
+    }
+
+    /// What the drain has put on one node, the next rollout spreads again.
+    fn spread(&self) -> Result<()> {
+        for (context, namespace, name) in DEPLOYMENTS.iter().filter(|(context, ..)| *context == "hub") {
+            let nodes = self.each_pod(context, namespace, name, ".spec.nodeName")?;
+            ensure!(nodes.len() == 2 && nodes[0] != nodes[1], "{name} is on {nodes:?}");
+        }
         Ok(())
     }
 
@@ -114,10 +124,16 @@ impl Life<'_> {
         Ok(pods)
     }
 
-    /// Those that are not ending.
     fn pods_of(&self, context: &str, namespace: &str, name: &str) -> Result<Vec<String>> {
+        self.each_pod(context, namespace, name, ".metadata.name")
+    }
+
+    /// A field of each pod that is not ending.
+    fn each_pod(&self, context: &str, namespace: &str, name: &str, field: &str) -> Result<Vec<String>> {
         let program = name.trim_start_matches("cluster-gateway-");
-        let template = "{{range .items}}{{if not .metadata.deletionTimestamp}}{{.metadata.name}} {{end}}{{end}}";
+        let template = format!(
+            "{{{{range .items}}}}{{{{if not .metadata.deletionTimestamp}}}}{{{{{field}}}}} {{{{end}}}}{{{{end}}}}"
+        );
         let words = format!("-l app.kubernetes.io/name={program} -o go-template='{template}'");
         let listed = self.operator.run(&format!("kubectl --context {context} -n {namespace} get pods {words}"))?;
         let pods: Vec<String> = listed.split_whitespace().map(str::to_owned).collect();

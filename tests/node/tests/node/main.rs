@@ -5,6 +5,7 @@
 //! are the programs under test.
 
 mod fixture;
+mod host_network;
 mod life;
 mod pods;
 mod policy;
@@ -42,19 +43,25 @@ fn main() -> ExitCode {
     conclusion.exit_code()
 }
 
-/// In this order. All but the first two use what the README makes, which the first of them follows
+/// In this order. All but the first three use what the README makes, which the first of them follows
 /// and the last one removes.
 fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
         test(fixture, "walk::two clusters are joined, lost, found, rotated and detached", walk::walk),
         test(fixture, "started::getting started, word for word", started::follow),
+        test(
+            fixture,
+            "host_network::gateways with a port of their node are installed and replaced",
+            host_network::replaced,
+        ),
         installed(fixture, "readme::installing, and a cluster that cannot be reached, word for word", |_| Ok(())),
         installed(fixture, "pods::what the charts say of security, the kernel does", pods::confined),
-        installed(fixture, "pods::many watches fit into a gateway's memory", pods::crowded),
+        installed(fixture, "pods::many watches fit into the programs' memory", pods::crowded),
         installed(fixture, "life::clients notice no upgrade, rollback, deletion or drain", life::changed),
         installed(fixture, "policy::a pod that may not connect cannot, and what has to works on", policy::enforced),
         installed(fixture, "pods::nobody evicts two of a program at a time", pods::evicted),
         installed(fixture, "pods::a program that hangs gets no requests", pods::probed),
+        installed(fixture, "pods::a program that hangs for good is killed soon", pods::killed),
         trial("six::pods are ready where there is IPv6 alone", six::nested),
         removed(fixture, "readme::nothing is left but what the documentation says"),
     ]

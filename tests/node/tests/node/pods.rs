@@ -18,8 +18,13 @@ const PROGRAMS: [&str; 3] = ["/apiserver", "/tunnel-server", "/tunnel-agent"];
 const SETTLED: Duration = Duration::from_secs(90);
 /// Watches through hub, gateway and tunnel.
 const WATCHES: usize = 2000;
-/// What a gateway holds for them at most: a fraction of its limit of 1 GiB.
-const GATEWAY: u64 = 150 << 20;
+/// What each program holds for them at most: fractions of the limits of 1 GiB, 2 GiB and 1 GiB.
+const HELD: [u64; 3] = [150 << 20, 60 << 20, 60 << 20];
+/// For a pod to be found stuck (three probes, ten seconds apart, of five), killed, and started.
+const STARTED_AGAIN: Duration = Duration::from_secs(150);
+/// From the decision that it is stuck to its end: what the charts say, and some for the kubelet.
+/// The pods' own grace period is 45 s, and 40 s for agents.
+const STUCK: Duration = Duration::from_secs(25);
 
 /// A process of a pod, seen from outside.
 struct Inmate {
@@ -168,20 +173,66 @@ pub(crate) fn probed(lab: &Lab) -> Result<()> {
     settled(lab)
 }
 
-/// Many watches fit into a gateway's memory.
+/// A program that hangs for good is killed soon, without the time that others get to end in order.
+pub(crate) fn killed(lab: &Lab) -> Result<()> {
+    settled(lab)?;
+    let hanging = PROGRAMS.map(|program| Ok(inmates(program)?.swap_remove(0)));
+    let hanging = hanging.into_iter().collect::<Result<Vec<_>>>()?;
+    hanging.iter().try_for_each(|inmate| inmate.signal("STOP"))?;
+    for (cluster, namespace, count) in [(&lab.hub, "vela-system", 2), (&lab.member, "default", 1)] {
+        let again = wait::until("those that hang to be started again", STARTED_AGAIN, || {
+            let pods = cluster.get(&format!("pods -n {namespace}"))?;
+            let mut again = pods["items"].as_array().context("no list")?.clone();
+            again.retain(|pod| pod["status"]["containerStatuses"][0]["restartCount"] == 1);
+            ensure!(again.len() == count, "{} of {count}", again.len());
+            Ok(again)
+        })?;
+        again.iter().try_for_each(|pod| at_once(cluster, namespace, pod))?;
+    }
+    settled(lab)
+}
+
+/// By what the kubelet tells: when it decided, and when the program had ended.
+fn at_once(cluster: &Cluster, namespace: &str, pod: &Value) -> Result<()> {
+    let name = name_of(pod).context("no name")?;
+    let field = format!("involvedObject.name={name},reason=Killing");
+    let events = cluster.get(&format!("events -n {namespace} --field-selector {field}"))?;
+    let stuck = |event: &&Value| event["message"].as_str().is_some_and(|text| text.contains("failed liveness probe"));
+    let decided = events["items"].as_array().into_iter().flatten().find(stuck).with_context(|| events.to_string())?;
+    let ended = &pod["status"]["containerStatuses"][0]["lastState"]["terminated"];
+    ensure!(ended["exitCode"] == 137, "{ended}");
+    let took = seconds(&ended["finishedAt"])? - seconds(&decided["lastTimestamp"])?;
+    ensure!(took < i64::try_from(STUCK.as_secs())?, "{name} had {took} s to end");
+    Ok(())
+}
+
+/// Of the day, from `2026-01-31T12:34:56Z`. Around midnight the test fails.
+fn seconds(time: &Value) -> Result<i64> {
+    let text = time.as_str().context("no time")?;
+    let (_, clock) = text.trim_end_matches('Z').split_once('T').context("no clock")?;
+    clock.split(':').try_fold(0, |sum, part| Ok(60 * sum + part.parse::<i64>()?))
+}
+
+/// Many watches fit into the programs' memory.
 pub(crate) fn crowded(lab: &Lab) -> Result<()> {
     let before = memory()?;
     let crowd = Crowd::start(&lab.hub, ("berlin", &lab.member), WATCHES)?;
     let after = memory()?;
-    ensure!(after.iter().all(|bytes| *bytes < GATEWAY), "{before:?}, and with {WATCHES} watches {after:?}");
+    for ((program, most), held) in PROGRAMS.iter().zip(HELD).zip(&after) {
+        let fits = held.iter().all(|bytes| *bytes < most);
+        ensure!(fits, "{program}: {before:?}, and with {WATCHES} watches {after:?}");
+    }
     crowd.check()?;
-    let pods = lab.hub.get("pods -n vela-system -l app.kubernetes.io/name=cluster-gateway")?;
-    let killed =
-        |pod: &Value| pod["status"]["containerStatuses"][0]["lastState"]["terminated"]["reason"] == "OOMKilled";
-    ensure!(!pods["items"].as_array().into_iter().flatten().any(killed), "out of memory");
+    for (cluster, namespace) in [(&lab.hub, "vela-system"), (&lab.member, "default")] {
+        let pods = cluster.get(&format!("pods -n {namespace}"))?;
+        let killed =
+            |pod: &Value| pod["status"]["containerStatuses"][0]["lastState"]["terminated"]["reason"] == "OOMKilled";
+        ensure!(!pods["items"].as_array().into_iter().flatten().any(killed), "out of memory");
+    }
     load::clean(&[&lab.hub, &lab.member])
 }
 
-fn memory() -> Result<Vec<u64>> {
-    inmates("/apiserver")?.iter().map(Inmate::resident).collect()
+/// Of both processes of each program.
+fn memory() -> Result<Vec<Vec<u64>>> {
+    PROGRAMS.iter().map(|program| inmates(program)?.iter().map(Inmate::resident).collect()).collect()
 }

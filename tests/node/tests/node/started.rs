@@ -17,6 +17,9 @@ pub(crate) fn follow(lab: &Lab) -> Result<()> {
         let told = operator.run(&line)?;
         ensure!(!told.contains('✗'), "{line}: {told}");
     }
+    // What the chart's defaults do not grant is not asked for in vain, nor told every time.
+    let logs = operator.run("kubectl -n vela-system logs --tail=-1 -l app.kubernetes.io/name=cluster-gateway")?;
+    ensure!(logs.contains("serving") && !logs.to_lowercase().contains("managedclusters"), "{logs}");
     // Again: an upgrade.
     operator.run(&part(INSTALL, "## With kubectl clusters", "## With helm", "sh")?.join("\n"))?;
     // The other commands there are for a member behind the tunnel.
