@@ -16,7 +16,7 @@ use std::task::{Context, Poll};
 use self::inward::Inward;
 use self::outward::Outward;
 pub use self::socket::Socket;
-use crate::deferred_reset::DeferredReset;
+use crate::deferred_reset::{DeferredReset, Joined};
 use crate::gauge::{self, Account};
 use crate::{Budget, Gauge, Stream};
 
@@ -64,7 +64,7 @@ struct Bridge<S: Socket> {
     stream_asks: bool,
     inward: Inward,
     outward: Outward,
-    /// A side has broken. Boxed: rare.
+    /// A side has broken.
     deferred_reset: Option<Box<DeferredReset>>,
 }
 
@@ -78,38 +78,7 @@ impl<S: Socket> Bridge<S> {
         Self { stream, socket: Guarded(Some(socket)), account, stream_asks, inward, outward, deferred_reset: None }
     }
 
-    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.account.check(cx)?;
-        while let Err(broke) = self.poll_both(cx) {
-            let error = match broke {
-                BrokenSide::Stream(error) => {
-                    self.inward.cut();
-                    self.outward.discard(&self.account);
-                    error
-                }
-                BrokenSide::Socket(error) => {
-                    self.inward.discard(&mut self.stream, &self.account);
-                    self.outward.cut();
-                    error
-                }
-            };
-            if self.deferred_reset.is_some() {
-                return Poll::Ready(Err(error));
-            }
-            self.deferred_reset = Some(Box::new(DeferredReset::new(error)));
-        }
-        let over = self.inward.is_over() && self.outward.done();
-        match &mut self.deferred_reset {
-            Some(words) => {
-                let on_its_way = self.inward.held() + self.outward.held() + self.account.lent();
-                words.poll(cx, on_its_way + u64::from(!over)).map(Err)
-            }
-            None if over && self.account.lent() == 0 => Poll::Ready(Ok(())),
-            None => Poll::Pending,
-        }
-    }
-
-    fn poll_both(&mut self, cx: &mut Context<'_>) -> Result<(), BrokenSide> {
+    fn move_both(&mut self, cx: &mut Context<'_>) -> Result<(), BrokenSide> {
         let socket = self.socket.0.as_mut().expect("taken at the end");
         let gauge = self.account.holder();
         let (to_socket, from_socket) =
@@ -133,6 +102,39 @@ impl<S: Socket> Bridge<S> {
             Poll::Ready(error) => Err(error),
             Poll::Pending => Ok(()),
         }
+    }
+}
+
+impl<S: Socket> Joined for Bridge<S> {
+    fn account(&self) -> &Account {
+        &self.account
+    }
+
+    fn poll_both(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        self.move_both(cx).map_err(|broke| match broke {
+            BrokenSide::Stream(error) => {
+                self.inward.cut();
+                self.outward.discard(&self.account);
+                error
+            }
+            BrokenSide::Socket(error) => {
+                self.inward.discard(&mut self.stream, &self.account);
+                self.outward.cut();
+                error
+            }
+        })
+    }
+
+    fn is_over(&self) -> bool {
+        self.inward.is_over() && self.outward.done()
+    }
+
+    fn held(&self) -> u64 {
+        self.inward.held() + self.outward.held()
+    }
+
+    fn deferred_reset(&mut self) -> &mut Option<Box<DeferredReset>> {
+        &mut self.deferred_reset
     }
 }
 

@@ -11,6 +11,46 @@ use std::time::Duration;
 
 use tokio::time::{Sleep, sleep};
 
+use crate::gauge::Account;
+
+/// Two sides joined both ways.
+pub(crate) trait Joined {
+    fn account(&self) -> &Account;
+
+    /// Moves what can be moved. When a side breaks, what it was to be sent is given up, what it
+    /// sent goes on, and the error is returned: once for each side.
+    fn poll_both(&mut self, cx: &mut Context<'_>) -> io::Result<()>;
+
+    /// Nothing more will be moved.
+    fn is_over(&self) -> bool;
+
+    /// Bytes that are not passed on yet.
+    fn held(&self) -> u64;
+
+    /// Set once a side has broken. Boxed: rare.
+    fn deferred_reset(&mut self) -> &mut Option<Box<DeferredReset>>;
+
+    /// Ready when both directions have ended and all was sent, or when a side broke and the other
+    /// may be told.
+    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.account().check(cx)?;
+        while let Err(error) = self.poll_both(cx) {
+            let deferred_reset = self.deferred_reset();
+            if deferred_reset.is_some() {
+                return Poll::Ready(Err(error));
+            }
+            *deferred_reset = Some(Box::new(DeferredReset::new(error)));
+        }
+        let (over, held) = (self.is_over(), self.held());
+        let lent = self.account().lent();
+        match self.deferred_reset() {
+            Some(deferred_reset) => deferred_reset.poll(cx, held + lent + u64::from(!over)).map(Err),
+            None if over && lent == 0 => Poll::Ready(Ok(())),
+            None => Poll::Pending,
+        }
+    }
+}
+
 /// One side's end, for the other.
 pub(crate) struct DeferredReset {
     error: Option<io::Error>,

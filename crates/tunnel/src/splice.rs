@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
-use crate::deferred_reset::DeferredReset;
+use crate::deferred_reset::{DeferredReset, Joined};
 use crate::gauge::{self, Account};
 use crate::inbox::Inbox;
 use crate::{Budget, Gauge, Stream};
@@ -34,7 +34,7 @@ struct Splice {
     account: Account,
     forth: Direction,
     back: Direction,
-    /// A stream has broken. Boxed: rare.
+    /// A stream has broken.
     deferred_reset: Option<Box<DeferredReset>>,
 }
 
@@ -67,39 +67,41 @@ impl Future for Splice {
     }
 }
 
-impl Splice {
-    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.account.check(cx)?;
-        while let Err(broke) = self.poll_both(cx) {
-            let error = match broke {
-                BrokenSide::A(error) => {
-                    self.forth.cut = true;
-                    self.back.give_up(&mut self.b, &self.account);
-                    error
-                }
-                BrokenSide::B(error) => {
-                    self.back.cut = true;
-                    self.forth.give_up(&mut self.a, &self.account);
-                    error
-                }
-            };
-            if self.deferred_reset.is_some() {
-                return Poll::Ready(Err(error));
-            }
-            self.deferred_reset = Some(Box::new(DeferredReset::new(error)));
-        }
-        let over = self.forth.is_over() && self.back.is_over();
-        match &mut self.deferred_reset {
-            Some(words) => {
-                let on_its_way = self.forth.held() + self.back.held() + self.account.lent();
-                words.poll(cx, on_its_way + u64::from(!over)).map(Err)
-            }
-            None if over && self.account.lent() == 0 => Poll::Ready(Ok(())),
-            None => Poll::Pending,
-        }
+impl Joined for Splice {
+    fn account(&self) -> &Account {
+        &self.account
     }
 
-    fn poll_both(&mut self, cx: &mut Context<'_>) -> Result<(), BrokenSide> {
+    fn poll_both(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        self.move_both(cx).map_err(|broke| match broke {
+            BrokenSide::A(error) => {
+                self.forth.cut = true;
+                self.back.give_up(&mut self.b, &self.account);
+                error
+            }
+            BrokenSide::B(error) => {
+                self.back.cut = true;
+                self.forth.give_up(&mut self.a, &self.account);
+                error
+            }
+        })
+    }
+
+    fn is_over(&self) -> bool {
+        self.forth.is_over() && self.back.is_over()
+    }
+
+    fn held(&self) -> u64 {
+        self.forth.held() + self.back.held()
+    }
+
+    fn deferred_reset(&mut self) -> &mut Option<Box<DeferredReset>> {
+        &mut self.deferred_reset
+    }
+}
+
+impl Splice {
+    fn move_both(&mut self, cx: &mut Context<'_>) -> Result<(), BrokenSide> {
         let Self { a, b, account, forth, back, .. } = self;
         let gauge = account.holder();
         forth.fill(cx, a, account).map_err(BrokenSide::A)?;
