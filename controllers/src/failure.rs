@@ -1,15 +1,13 @@
 //! What went wrong at a hub, for people: kube's own text repeats a Status as the program has it.
 
 use kube::Error;
+use net::words::causes;
 
 /// The hub's answer, or why there was none.
 pub fn told(error: &Error) -> String {
     match error {
         Error::Api(status) => format!("the hub answered {}: {}", status.code, status.message),
-        other => {
-            let causes = std::iter::successors(Some(other as &dyn std::error::Error), |error| error.source());
-            causes.last().map_or_else(|| other.to_string(), ToString::to_string)
-        }
+        other => causes(other),
     }
 }
 
@@ -28,6 +26,7 @@ mod tests {
     #[test]
     fn no_answer_is_its_cause() {
         let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
-        assert_eq!(told(&Error::Service(Box::new(refused))), "connection refused");
+        let told = told(&Error::Service(Box::new(refused)));
+        assert!(told.ends_with("connection refused"), "{told}");
     }
 }

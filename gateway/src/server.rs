@@ -18,6 +18,7 @@ use net::accept;
 use net::large_reads::LargeReads;
 use net::pending::{Pending, PendingPermit, Room};
 use net::tls;
+use net::words;
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::OwnedSemaphorePermit;
@@ -123,7 +124,7 @@ impl Server {
             () = pending_permit.given_away() => Err("closed to make room".to_owned()),
             () = held.ended() => Err("the gateway holds too many bytes".to_owned()),
             shaken = handshake => match shaken {
-                Ok(shaken) => shaken.map_err(|error| error.to_string()),
+                Ok(shaken) => shaken.map_err(|error| words::io(&error)),
                 Err(_) => Err(format!("not finished within {:?}", Limits::TLS_HANDSHAKE)),
             },
         };
@@ -145,7 +146,7 @@ impl Server {
         let connection = Arc::new(Connection::new(gateway, peer, served, self.core, held, pending_permit));
         let end = if http2 { http2::serve(stream, connection).await } else { http1::serve(stream, connection).await };
         if let Err(error) = end {
-            tracing::debug!(%address, %error, "client connection ended");
+            tracing::debug!(%address, error = words::causes(&error), "client connection ended");
         }
     }
 }

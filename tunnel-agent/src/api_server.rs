@@ -21,8 +21,8 @@ use net::opened::Opened;
 use net::tls;
 use net::tls::client::{Trust, TrustError, config};
 use net::transport::Transport;
+use net::words::{self, causes};
 use rustls_pki_types::ServerName;
-use telemetry::causes::causes;
 use telemetry::readiness::{NotReady, Readiness};
 use tokio::time::{Instant, interval, timeout};
 
@@ -39,7 +39,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// Why it does not count as answering.
 #[derive(Debug, thiserror::Error)]
 enum NotAnswering {
-    #[error("the CA of this cluster cannot be read: {0}")]
+    #[error("the CA of this cluster cannot be read: {}", words::io(.0))]
     Ca(io::Error),
     #[error(transparent)]
     Trust(#[from] TrustError),
@@ -47,7 +47,7 @@ enum NotAnswering {
     Name,
     #[error(transparent)]
     Dial(#[from] DialError),
-    #[error("TLS: {0}")]
+    #[error("TLS: {}", words::io(.0))]
     Tls(io::Error),
     #[error("no HTTP answer: {0}")]
     Http(#[source] hyper::Error),

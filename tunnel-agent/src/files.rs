@@ -8,6 +8,7 @@ use std::sync::Arc;
 use net::follow::{self, Complaints};
 use net::tls::client_files::{ClientFiles, ClientFilesError, FollowedClient};
 use net::tls::end::{End, InUse};
+use net::words;
 use parking_lot::Mutex;
 use rustls::ClientConfig;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -37,7 +38,7 @@ pub struct TokenFile {
 /// Why there is no token. Texts hold nothing of the file.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
-    #[error("cannot read the token file {path}: {source}")]
+    #[error("cannot read the token file {path}: {}", words::io(.source))]
     Read { path: PathBuf, source: io::Error },
     #[error("the token file {0} is empty")]
     Empty(PathBuf),

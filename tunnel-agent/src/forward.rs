@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use net::dial::DialError;
 use net::throttle::LogThrottle;
+use net::words;
 use telemetry::metrics::InFlight;
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
@@ -125,7 +126,7 @@ impl Forwarder {
             let _counted = (listed, open);
             if let Err(error) = bridge.await {
                 broken.inc();
-                tracing::debug!(%destination, %error, "stream broken");
+                tracing::debug!(%destination, error = words::io(&error), "stream broken");
             }
         }))
     }

@@ -16,6 +16,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use net::drain::Drain;
 use net::linger::Linger;
+use net::words;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::time::timeout;
 
@@ -146,7 +147,9 @@ async fn start<S: Front>(io: S, early: BytesMut) -> Option<Client<S>> {
     let early = if early.is_empty() { Bytes::new() } else { early.freeze() };
     match timeout(ANSWER_TIMEOUT, Client::connected(io, early, answer::ESTABLISHED)).await {
         Ok(Ok(client)) => return Some(client),
-        Ok(Err(error)) => tracing::debug!(%error, "the client left before the answer to its CONNECT"),
+        Ok(Err(error)) => {
+            tracing::debug!(error = words::io(&error), "the client left before the answer to its CONNECT")
+        }
         Err(_) => tracing::debug!("the client did not read the answer to its CONNECT"),
     }
     None

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 use net::permit::Permit;
+use net::words;
 use tokio_util::sync::CancellationToken;
 use tunnel::bridge::Socket;
 use tunnel::{ClusterName, Destination, Gauge, Hop, Reason, Refusal, Stream};
@@ -137,6 +138,6 @@ fn report_end(shared: &Shared, cluster: &ClusterName, to: &Destination, end: &io
     shared.metrics.ended(cluster, end.as_ref().err().map(io::Error::kind));
     match end {
         Ok(()) => tracing::debug!(%cluster, %to, "stream ended"),
-        Err(error) => tracing::debug!(%cluster, %to, %error, "stream was cut"),
+        Err(error) => tracing::debug!(%cluster, %to, error = words::io(error), "stream was cut"),
     }
 }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use kube::Client;
 use net::follow::{File, LONGEST};
+use net::words;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -44,7 +45,7 @@ pub struct Auth {
 /// A setting does not work. The first one found is reported.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
-    #[error("cannot read {path}: {source}")]
+    #[error("cannot read {path}: {}", words::io(.source))]
     Read { path: PathBuf, source: std::io::Error },
     #[error("{path}: {source}")]
     CaBundle { path: PathBuf, source: CaBundleError },

@@ -14,7 +14,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{Config, Event, watcher};
 use kube::{Api, Client};
-use telemetry::causes::causes;
+use net::words::causes;
 use tokio::sync::watch;
 use tokio::time::timeout;
 

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use net::tls::keypair::KeyPairError;
+use net::words;
 
 /// Why no credential was issued. Commands are as the Secret writes them.
 #[derive(Debug, thiserror::Error)]
@@ -22,7 +23,7 @@ pub enum ExecError {
     /// `hint` is empty or `: ` and the Secret's `installHint`.
     #[error("exec: executable {command} not found{hint}")]
     NotFound { command: String, hint: String },
-    #[error("exec: executable {command} cannot be started: {source}")]
+    #[error("exec: executable {command} cannot be started: {}", words::io(.source))]
     Start { command: String, source: std::io::Error },
     /// `slow`: it was tried for a moment, and not done by then.
     #[error("exec: {limit} other plugins have been running for {after:?}: find the one that hangs, or retry")]
@@ -32,7 +33,7 @@ pub enum ExecError {
     Timeout { command: String, after: Duration, stderr: String },
     #[error("exec: executable {command} wrote more than {limit} bytes to stdout and was killed")]
     TooMuchOutput { command: String, limit: usize },
-    #[error("exec: executable {command} cannot be read from: {source}")]
+    #[error("exec: executable {command} cannot be read from: {}", words::io(.source))]
     Read { command: String, source: std::io::Error },
     #[error("exec: executable {command} failed with exit code {code}{stderr}")]
     ExitCode { command: String, code: i32, stderr: String },

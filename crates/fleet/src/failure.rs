@@ -14,6 +14,7 @@ use hyper_util::client::legacy;
 use kube::client::AuthError;
 use kube::core::Status;
 use kube::core::response::StatusDetails;
+use net::words::causes;
 
 /// Longest text kept of an error that is no Status, in bytes.
 const LONGEST: usize = 1024;
@@ -202,22 +203,9 @@ fn is_connecting(error: &kube::Error) -> bool {
     error.downcast_ref::<legacy::Error>().is_some_and(legacy::Error::is_connect)
 }
 
-/// An error and its causes; one whose text the causes repeat is told once.
+/// An error and its causes.
 fn chain(error: &(dyn StdError + 'static)) -> String {
-    if let Some(told) = of_program(error) {
-        return told;
-    }
-    let (mut told, mut next) = (error.to_string(), error.source());
-    for _ in 0..DEEPEST {
-        let Some(cause) = next else { break };
-        let text = cause.to_string();
-        if !told.ends_with(&text) {
-            told.push_str(": ");
-            told.push_str(&text);
-        }
-        next = cause.source();
-    }
-    told
+    of_program(error).unwrap_or_else(|| causes(error))
 }
 
 /// The failure of a program that a kubeconfig names for its credential, if that is among the

@@ -13,6 +13,7 @@ use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use kube::Client;
 use kube::client::Body;
+use net::words::causes;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout_at};
 
@@ -151,7 +152,7 @@ fn request(method: Method, target: &str, body: Body) -> Request<Body> {
 /// A successful answer's head; any other answer is read and told.
 async fn send(client: &Client, request: Request<Body>, deadline: Instant) -> Result<Response<Body>, Cause> {
     let sent = timeout_at(deadline, client.send(request)).await.map_err(|_| Cause::Timeout)?;
-    let response = sent.map_err(|error| Cause::Unreachable(chain(&error)))?;
+    let response = sent.map_err(|error| Cause::Unreachable(causes(&error)))?;
     let code = response.status();
     if code == StatusCode::OK {
         return Ok(response);
@@ -177,14 +178,8 @@ async fn read(
     match read.map_err(|_| Cause::Timeout)? {
         Ok(body) => Ok(body.to_bytes()),
         Err(error) if error.is::<http_body_util::LengthLimitError>() => Err(Cause::TooLarge),
-        Err(error) => Err(Cause::Unreachable(chain(&*error))),
+        Err(error) => Err(Cause::Unreachable(causes(&*error))),
     }
-}
-
-/// The whole story of an error, for the log.
-pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 #[cfg(test)]

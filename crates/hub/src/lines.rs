@@ -10,6 +10,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use kube::client::Body;
+use net::words::causes;
 use tokio::time::timeout;
 
 /// Longest line taken, in bytes.
@@ -77,7 +78,7 @@ impl Lines {
                 }
                 Ok(None) => return Line::End,
                 Ok(Some(Err(error))) => {
-                    tracing::debug!(%error, "a watch of the hub was cut off");
+                    tracing::debug!(error = causes(&error), "a watch of the hub was cut off");
                     return Line::End;
                 }
                 Err(_) => {

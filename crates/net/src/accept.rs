@@ -10,6 +10,7 @@ use tokio::time::sleep;
 use crate::backoff::Backoff;
 use crate::dial;
 use crate::follow::Complaints;
+use crate::words;
 
 /// After an accept that failed for want of something, file descriptors most often.
 const AGAIN: Backoff = Backoff::doubling(Duration::from_millis(10), Duration::from_secs(1));
@@ -36,8 +37,8 @@ pub async fn each<T, F: Future<Output = io::Result<T>>>(
                     // As often as it goes on after some success: what is missing comes and goes.
                     complaints.clear();
                 }
-                if complaints.new_cause(&error).is_some() {
-                    tracing::error!(%error, "cannot accept {whom}, trying again");
+                if let Some(error) = complaints.new_cause(&words::io(&error)) {
+                    tracing::error!(error, "cannot accept {whom}, trying again");
                 }
                 sleep(AGAIN.wait(failures)).await;
                 failures = failures.saturating_add(1);

@@ -6,6 +6,8 @@ use std::io;
 use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
+use crate::words;
+
 /// Why there is no head.
 #[derive(Debug, thiserror::Error)]
 pub enum HeadError {
@@ -13,7 +15,7 @@ pub enum HeadError {
     TooLong(usize),
     #[error("closed before the end of the head")]
     Closed,
-    #[error(transparent)]
+    #[error("{}", words::io(.0))]
     Io(#[from] io::Error),
 }
 

@@ -32,3 +32,4 @@ pub mod seal;
 pub mod throttle;
 pub mod tls;
 pub mod transport;
+pub mod words;

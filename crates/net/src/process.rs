@@ -12,6 +12,7 @@ use tokio::runtime::Handle;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::runtime::{EndedEarly, block_on};
+use crate::words;
 
 /// After the time given for draining, what has not ended is left behind.
 const AFTER_DRAIN: Duration = Duration::from_secs(5);
@@ -52,7 +53,7 @@ pub fn exit_code<E: Display>(program: &str, outcome: Result<(), E>) -> ExitCode 
     let Err(error) = outcome else { return ExitCode::SUCCESS };
     #[expect(clippy::print_stderr, reason = "logs may not be set up, and the operator must see why nothing starts")]
     {
-        eprintln!("{program}: {error:#}");
+        eprintln!("{program}: {}", words::plain(&format!("{error:#}")));
     }
     ExitCode::FAILURE
 }

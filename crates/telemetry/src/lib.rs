@@ -2,7 +2,6 @@
 //! operator sees.
 
 pub mod admin;
-pub mod causes;
 pub mod certificates;
 pub mod flags;
 pub mod histogram;

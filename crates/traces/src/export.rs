@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use net::words::causes;
 use opentelemetry_otlp::{WithExportConfig as _, WithTonicConfig as _};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::{OTelSdkError, OTelSdkResult};
@@ -89,7 +90,8 @@ impl Exporter {
         match outcome {
             Err(error) if !was_failing => {
                 tracing::warn!(
-                    endpoint, %error,
+                    endpoint,
+                    error = causes(error),
                     "the trace collector does not accept spans: they are lost until it does"
                 );
             }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use http::HeaderMap;
 use http::uri::Authority;
+use net::words::causes;
 use opentelemetry::trace::TracerProvider as _;
 use opentelemetry::{InstrumentationScope, KeyValue};
 use opentelemetry_sdk::Resource;
@@ -101,7 +102,7 @@ impl Traces {
         // It waits for the thread of the queue.
         let ended = tokio::task::spawn_blocking(move || provider.shutdown_with_timeout(FLUSH_WITHIN));
         if let Ok(Err(error)) = ended.await {
-            tracing::warn!(%error, "spans were not sent");
+            tracing::warn!(error = causes(&error), "spans were not sent");
         }
     }
 }

@@ -13,6 +13,7 @@ use foldhash::quality::RandomState;
 use h2::client::ResponseFuture;
 use h2::{RecvStream, SendStream};
 use http::StatusCode;
+use net::words;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -77,7 +78,7 @@ impl Leaving {
             Ok(answer) if answer.status() == StatusCode::OK => self.listen(answer.into_body()).await,
             // A server that does not know of this: its streams end without notice.
             Ok(answer) => tracing::debug!(status = %answer.status(), "no notice of leaving streams"),
-            Err(error) => tracing::debug!(%error, "no notice of leaving streams"),
+            Err(error) => tracing::debug!(error = words::causes(&error), "no notice of leaving streams"),
         }
     }
 

@@ -13,6 +13,7 @@ use net::http2;
 use net::linger::Linger;
 use net::observed::Observed;
 use net::queue::Queue;
+use net::words;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
@@ -149,7 +150,7 @@ impl Link {
         }
         let request = request.body(()).map_err(|error| OpenError::NotSent(error.to_string()))?;
         let sent = inner.sender.clone().send_request(request, false);
-        let (answer, mut send) = sent.map_err(|error| OpenError::NotSent(error.to_string()))?;
+        let (answer, mut send) = sent.map_err(|error| OpenError::NotSent(words::causes(&error)))?;
         let _unanswered = Unanswered { activity: Arc::clone(&inner.shared.activity), sent: Instant::now() };
         let (head, body) = match answered(answer).await {
             Ok(answer) => answer.into_parts(),
@@ -209,7 +210,7 @@ impl Link {
         match timeout(self.0.settings.handshake_timeout, answered(answer)).await {
             Ok(Ok(answer)) if answer.status().is_success() => {}
             Ok(Ok(answer)) => tracing::debug!(status = %answer.status(), "a peer refused to leave"),
-            Ok(Err(error)) => tracing::debug!(%error, "a link was lost while leaving"),
+            Ok(Err(error)) => tracing::debug!(error = words::causes(&error), "a link was lost while leaving"),
             Err(_) => tracing::debug!("a peer did not answer the request to leave"),
         }
     }
@@ -249,16 +250,16 @@ fn listen(sender: &SendRequest<Bytes>, streams: Arc<Leaving>) -> Option<AbortHan
 
 #[allow(clippy::needless_pass_by_value, reason = "for `map_err`")]
 pub(crate) fn broken(error: h2::Error) -> LinkError {
-    LinkError::Broken(error.to_string())
+    LinkError::Broken(words::causes(&error))
 }
 
 fn not_opened(error: &h2::Error) -> OpenError {
     // RFC 9113 §8.7: a refused stream, and one beyond the last of a GOAWAY, was not looked at.
     let refused = error.is_remote() && error.is_reset() && error.reason() == Some(h2::Reason::REFUSED_STREAM);
     if refused || error.is_remote() && error.is_go_away() {
-        OpenError::NotSent(error.to_string())
+        OpenError::NotSent(words::causes(error))
     } else {
-        OpenError::Lost(error.to_string())
+        OpenError::Lost(words::causes(error))
     }
 }
 

@@ -12,6 +12,7 @@ use std::io;
 use std::time::Duration;
 
 use http::StatusCode;
+use net::words;
 
 pub use self::agent::register;
 pub use self::server::{Applicant, applicant};
@@ -78,7 +79,7 @@ pub enum RegisterError {
     Unfit(&'static str),
     #[error("no answer within {0:?}")]
     Timeout(Duration),
-    #[error(transparent)]
+    #[error("{}", words::io(.0))]
     Io(#[from] io::Error),
 }
 
@@ -92,7 +93,7 @@ pub enum ApplicationError {
     Cluster(#[from] ClusterNameError),
     #[error("no request within {0:?}")]
     Timeout(Duration),
-    #[error(transparent)]
+    #[error("{}", words::io(.0))]
     Io(#[from] io::Error),
 }
 

@@ -12,6 +12,7 @@ use bytes::Bytes;
 use h2::{Reason, RecvStream, SendStream};
 use net::permit::Permit;
 use net::queue::Queue;
+use net::words;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::sync::CancellationToken;
 
@@ -168,7 +169,7 @@ impl Stream {
 
 /// Whatever ended it, the peer has not ended it in order.
 fn lost(error: &h2::Error) -> io::Error {
-    io::Error::new(io::ErrorKind::ConnectionReset, error.to_string())
+    io::Error::new(io::ErrorKind::ConnectionReset, words::causes(error))
 }
 
 fn was_reset(reason: Reason) -> io::Error {

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use net::process::drained;
+use net::words;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Handle};
 use tokio_util::sync::CancellationToken;
@@ -103,7 +104,7 @@ fn serve(runtime: &tokio::runtime::Runtime, end: &CancellationToken, work: &mpsc
         for (listener, server) in listening {
             match TcpListener::from_std(listener) {
                 Ok(listener) => drop(tokio::spawn(server.run(listener))),
-                Err(error) => tracing::error!(%error, "cannot listen on this core"),
+                Err(error) => tracing::error!(error = words::io(&error), "cannot listen on this core"),
             }
         }
         // Connections live in tasks of this runtime: it stays until everything has drained.

@@ -9,6 +9,7 @@ use api::secret::{CREDENTIAL_TYPE_LABEL, SecretView};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use net::follow::Look;
+use net::words;
 use serde::Deserialize;
 
 use super::Registry;
@@ -91,11 +92,11 @@ pub fn apply(registry: &mut Registry, path: &Path, generation: u64) -> Result<Ve
 }
 
 fn read(path: &Path) -> Result<Vec<Manifest>, String> {
-    let len = fs::metadata(path).map_err(|error| error.to_string())?.len();
+    let len = fs::metadata(path).map_err(|error| words::io(&error))?.len();
     if len > LARGEST {
         return Err(format!("larger than {LARGEST} bytes"));
     }
-    let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
+    let text = fs::read_to_string(path).map_err(|error| words::io(&error))?;
     if text.trim().is_empty() {
         // An editor or a copy that truncated the file and has not written it yet.
         return Err("empty: remove the file to remove its clusters".into());

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use net::follow::{self, Look};
+use net::words;
 
 use super::{Registry, directory, kubeconfig};
 
@@ -40,7 +41,7 @@ type Looked = (Result<Vec<Look>, String>, Option<Look>);
 impl Files {
     fn look(&self) -> Looked {
         let manifests = match &self.directory {
-            Some(directory) => directory::look(directory).map_err(|error| error.to_string()),
+            Some(directory) => directory::look(directory).map_err(|error| words::io(&error)),
             None => Ok(Vec::new()),
         };
         (manifests, self.kubeconfig.as_deref().map(Look::at))

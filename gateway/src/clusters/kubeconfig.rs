@@ -12,6 +12,7 @@ use api::secret::{
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use kube::config::{AuthInfo, Cluster, Kubeconfig};
+use net::words;
 use secrecy::ExposeSecret;
 
 use super::Registry;
@@ -117,5 +118,5 @@ fn inline_or_file(inline: Option<&str>, file: Option<&str>) -> Result<Option<Vec
 }
 
 fn read(path: &str) -> Result<Vec<u8>, String> {
-    fs::read(path).map_err(|error| format!("cannot read {path}: {error}"))
+    fs::read(path).map_err(|error| format!("cannot read {path}: {}", words::io(&error)))
 }

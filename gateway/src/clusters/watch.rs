@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client};
-use telemetry::causes::causes;
+use net::words::causes;
 use tokio::sync::watch::Receiver;
 use tokio::time::{Instant, timeout_at};
 

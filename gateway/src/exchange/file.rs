@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use net::follow::File;
+use net::words;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -30,7 +31,7 @@ pub struct RulesFile {
 /// The file cannot be used at the start. The texts hold their cause.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    #[error("cannot read {path}: {source}", path = .0.display(), source = .1)]
+    #[error("cannot read {path}: {source}", path = .0.display(), source = words::io(.1))]
     Read(PathBuf, std::io::Error),
     #[error("{path}:{problems}", path = .0.display(), problems = lines(.1))]
     Invalid(PathBuf, InvalidConfiguration),

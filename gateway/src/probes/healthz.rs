@@ -12,7 +12,7 @@ use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use net::tls;
-use telemetry::causes::causes;
+use net::words::causes;
 use tokio::time::timeout;
 
 use super::reason::Reason;

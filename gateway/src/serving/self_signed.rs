@@ -12,6 +12,7 @@ use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use net::tls::server::KeyPairFiles;
+use net::words;
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
 };
@@ -25,9 +26,9 @@ const SKEW: Duration = Duration::hours(1);
 /// Why no pair was made. Texts hold no key material.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum MakeError {
-    #[error("cannot write {}: {source}", path.display())]
+    #[error("cannot write {}: {}", path.display(), words::io(.source))]
     Write { path: PathBuf, source: io::Error },
-    #[error("cannot read {}: {source}", path.display())]
+    #[error("cannot read {}: {}", path.display(), words::io(.source))]
     Read { path: PathBuf, source: io::Error },
     #[error("{} has no certificate and is not a usable private key: remove it", .0.display())]
     NoKey(PathBuf),

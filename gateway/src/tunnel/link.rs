@@ -1,5 +1,6 @@
 //! Making one link to a tunnel-server: TCP, mutual TLS, HTTP/2.
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,6 +9,7 @@ use net::dial::{self, DialError};
 use net::large_reads::LargeReads;
 use net::tls;
 use net::tls::client_files::FollowedClient;
+use net::words;
 use rustls_pki_types::ServerName;
 use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
@@ -27,8 +29,8 @@ pub struct Linking {
 pub enum Unlinked {
     #[error(transparent)]
     Dial(#[from] DialError),
-    #[error("dial tcp {address}: tls: {reason}")]
-    Tls { address: SocketAddr, reason: String },
+    #[error("dial tcp {address}: tls: {}", words::io(.source))]
+    Tls { address: SocketAddr, source: io::Error },
     #[error("dial tcp {address}: tls: handshake timeout")]
     TlsTimeout { address: SocketAddr },
     #[error("dial tcp {address}: it does not support HTTP/2, so it is not the frontend port of a tunnel-server")]
@@ -57,7 +59,7 @@ impl Linking {
         });
         let stream = match timeout_at(deadline, connecting).await {
             Ok(Ok(stream)) => stream,
-            Ok(Err(error)) => return Err(Unlinked::Tls { address, reason: error.to_string() }),
+            Ok(Err(source)) => return Err(Unlinked::Tls { address, source }),
             Err(_) => return Err(Unlinked::TlsTimeout { address }),
         };
         if stream.get_ref().1.alpn_protocol() != Some(tls::H2) {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 
+use net::words;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::sync::CancellationToken;
 use tunnel::{Gauge, Stream};
@@ -45,7 +46,9 @@ impl Tunnelled {
     }
 
     fn explain<T>(&self, outcome: io::Result<T>) -> io::Result<T> {
-        outcome.map_err(|error| io::Error::new(error.kind(), format!("the tunnel through {} broke: {error}", self.via)))
+        outcome.map_err(|error| {
+            io::Error::new(error.kind(), format!("the tunnel through {} broke: {}", self.via, words::io(&error)))
+        })
     }
 }
 

@@ -15,7 +15,7 @@ use http::{Request, Response, Version};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use net::transport::Transport;
-use telemetry::causes::causes;
+use net::words::causes;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 

@@ -12,6 +12,7 @@ use net::proxy::ProxyError;
 use net::tls;
 use net::tls::client_files::ClientFilesError;
 use net::transport::Transport;
+use net::words;
 use tokio::time::{Instant, timeout_at};
 use tunnel::Settings;
 use tunnel::register::{RegisterError, Registered, Registration, register};
@@ -38,7 +39,7 @@ pub(super) enum AttemptError {
     Dial(#[from] DialError),
     #[error(transparent)]
     Proxy(#[from] ProxyError),
-    #[error("TLS: {0}")]
+    #[error("TLS: {}", words::io(.0))]
     Tls(io::Error),
     #[error("TLS: no answer within {0:?}")]
     TlsTimeout(Duration),

@@ -6,6 +6,7 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _}
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
+use net::words;
 use socket2::{Domain, SockAddr, Socket, Type};
 
 /// Its owner and group may connect.
@@ -28,11 +29,11 @@ pub enum SocketFileError {
     InUse,
     #[error("another file exists at that path: give another path")]
     NoSocket,
-    #[error("cannot examine the existing file: {0}")]
+    #[error("cannot examine the existing file: {}", words::io(.0))]
     Look(#[source] io::Error),
-    #[error("cannot remove the socket of an earlier process: {0}")]
+    #[error("cannot remove the socket of an earlier process: {}", words::io(.0))]
     Remove(#[source] io::Error),
-    #[error("cannot bind: {0}")]
+    #[error("cannot bind: {}", words::io(.0))]
     Bind(#[source] io::Error),
 }
 
@@ -83,7 +84,7 @@ impl Drop for SocketFile {
         if fs::symlink_metadata(&self.path).is_ok_and(ours)
             && let Err(error) = fs::remove_file(&self.path)
         {
-            tracing::warn!(path = %self.path.display(), %error, "the Unix socket's file could not be removed");
+            tracing::warn!(path = %self.path.display(), error = words::io(&error), "the Unix socket's file could not be removed");
         }
     }
 }

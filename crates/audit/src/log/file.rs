@@ -11,6 +11,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use net::words;
+
 use super::writer::Output;
 use super::{FileConfig, OpenError};
 use crate::timestamp::FileStamp;
@@ -48,7 +50,7 @@ impl RotatingFile {
         let (size, file) = opened.map_err(|source| OpenError::Open { path: config.path.clone(), source })?;
         let log = Self { config, names, file, size };
         if let Err(error) = log.prune() {
-            tracing::warn!(%error, "cannot delete old audit logs");
+            tracing::warn!(error = words::io(&error), "cannot delete old audit logs");
         }
         Ok(log)
     }

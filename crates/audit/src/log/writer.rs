@@ -4,6 +4,7 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
+use net::words;
 use tokio::time::Instant;
 
 use super::Metrics;
@@ -99,7 +100,7 @@ impl<O: Output> Writer<O> {
     fn complain(&mut self, error: &io::Error, what: &'static str) {
         if self.complained.is_none_or(|last| last.elapsed() >= COMPLAIN_EVERY) {
             self.complained = Some(Instant::now());
-            tracing::error!(%error, "{what}");
+            tracing::error!(error = words::io(error), "{what}");
         }
     }
 }

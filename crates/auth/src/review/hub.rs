@@ -14,9 +14,9 @@ use k8s_openapi::api::authorization::v1::{SubjectAccessReview, SubjectAccessRevi
 use kube::Client;
 use kube::client::Body;
 use kube::core::Status;
+use net::words::causes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use telemetry::causes::causes;
 
 use super::{Retry, ReviewError, Reviews};
 

@@ -17,8 +17,8 @@ use tokio::time::timeout;
 use super::identity::Identity;
 use super::record::Record;
 use super::timing::Timing;
-use crate::calls::chain;
 use crate::failure::Cause;
+use net::words::causes;
 
 /// One Lease, as one contender writes it.
 pub(super) struct Lock {
@@ -173,7 +173,7 @@ fn cause(error: Error) -> Cause {
             Cause::Status(HubStatus { code: status.code, message: status.message, ..HubStatus::default() })
         }
         Error::SerdeError(_) => Cause::Unreadable,
-        other => Cause::Unreachable(chain(&other)),
+        other => Cause::Unreachable(causes(&other)),
     }
 }
 

@@ -8,6 +8,7 @@ use http::StatusCode;
 use net::accept;
 use net::large_reads::LargeReads;
 use net::pending::{Pending, PendingPermit};
+use net::words;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
@@ -140,7 +141,7 @@ impl Listener {
     async fn application(&self, stream: TcpStream, peer: SocketAddr) -> Result<(Applicant<Io>, Claim), String> {
         let accepted =
             self.tls.accept_with(LargeReads::new(stream), |tls| tls.set_buffer_limit(Some(Settings::TLS_BUFFER)));
-        let stream = accepted.await.map_err(|error| format!("TLS: {error}"))?;
+        let stream = accepted.await.map_err(|error| format!("TLS: {}", words::io(&error)))?;
         let session = stream.get_ref().1;
         let certificates = session.peer_certificates().unwrap_or_default();
         let certificates = certificates.iter().map(|der| der.clone().into_owned()).collect();
@@ -169,7 +170,7 @@ impl Listener {
 
     async fn welcome(&self, applicant: Applicant<Io>) -> Result<Link, String> {
         let io = timeout(self.settings.handshake_timeout, applicant.welcome(&self.server)).await;
-        let io = io.map_err(|_| "it did not read our answer".to_owned())?.map_err(|error| error.to_string())?;
+        let io = io.map_err(|_| "it did not read our answer".to_owned())?.map_err(|error| words::io(&error))?;
         Link::start(io, &self.settings, Hop::Agent).await.map_err(|error| error.to_string())
     }
 

@@ -4,6 +4,7 @@
 use std::io;
 
 use super::{HostPort, Tried};
+use crate::words;
 
 /// Why no TCP connection came about. The texts begin with `dial tcp`, which clients of the Go
 /// cluster-gateway look for.
@@ -13,7 +14,7 @@ pub enum DialError {
     Resolve { host: String, source: io::Error },
     #[error("dial tcp: lookup {host}: no addresses")]
     NoAddress { host: String },
-    #[error("dial tcp {address}: connect: {}", words(.source))]
+    #[error("dial tcp {address}: connect: {}", words::io(.source))]
     Connect { address: String, source: io::Error },
     #[error("dial tcp {address}: i/o timeout")]
     Timeout { address: String },
@@ -52,29 +53,15 @@ impl DialError {
 fn each(tried: &[Tried]) -> String {
     let told = tried.iter().map(|Tried { address, failure }| match failure {
         None => format!("no answer from {address}"),
-        Some(error) => format!("{address}: {}", words(error)),
+        Some(error) => format!("{address}: {}", words::io(error)),
     });
     told.collect::<Vec<_>>().join(", ")
-}
-
-/// As the C library and Go word it, whatever libc: without the number.
-fn words(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::ConnectionRefused => "connection refused".into(),
-        io::ErrorKind::HostUnreachable => "no route to host".into(),
-        io::ErrorKind::NetworkUnreachable => "network is unreachable".into(),
-        io::ErrorKind::ConnectionReset => "connection reset by peer".into(),
-        _ => {
-            let text = error.to_string();
-            text.split(" (os error ").next().unwrap_or_default().to_lowercase()
-        }
-    }
 }
 
 /// What the resolver's error means. The standard library hands on the text of `gai_strerror`, and
 /// nothing else.
 fn lookup_words(error: &io::Error) -> String {
-    let text = error.to_string();
+    let text = words::io(error);
     let unknown =
         ["Name or service not known", "No address associated with hostname", "nodename nor servname provided"];
     if unknown.iter().any(|unknown| text.contains(unknown)) {

@@ -7,6 +7,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use super::follow;
+use crate::words;
 
 /// Longest file read, in bytes: the size limit of a ConfigMap or Secret, several times over.
 pub const LONGEST: u64 = 8 * 1024 * 1024;
@@ -74,7 +75,7 @@ impl File {
                 // What comes next is applied, whatever it is: who was told of a failure learns that
                 // it is over.
                 known = None;
-                error.to_string()
+                words::io(&error)
             })?;
             let now = Some(hasher.hash_one(&contents));
             if now == known {

@@ -3,6 +3,7 @@
 use std::io;
 
 use crate::dial::DialError;
+use crate::words;
 
 /// A failed dial through a proxy. The text begins with `dial tcp`, as those of all dials.
 #[derive(Debug, thiserror::Error)]
@@ -20,7 +21,7 @@ pub struct ProxyError {
 pub enum Refusal {
     #[error("the proxy is unreachable: {0}")]
     Unreachable(DialError),
-    #[error("TLS to the proxy: {0}")]
+    #[error("TLS to the proxy: {}", words::io(.0))]
     Tls(io::Error),
     #[error("the proxy's host cannot be verified: it is not a DNS name or IP address")]
     Name,
@@ -28,7 +29,7 @@ pub enum Refusal {
     Timeout,
     #[error("the proxy closed the connection instead of answering")]
     Closed,
-    #[error("the connection to the proxy broke: {0}")]
+    #[error("the connection to the proxy broke: {}", words::io(.0))]
     Broken(io::Error),
     #[error("the proxy requires a user and password: write them into the proxy's URL, http://USER:PASSWORD@HOST:PORT")]
     CredentialsWanted,

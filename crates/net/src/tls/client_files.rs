@@ -15,6 +15,7 @@ use super::end::{End, InUse};
 use super::keypair::{KeyPair, KeyPairError};
 use super::server::KeyPairFiles;
 use crate::follow;
+use crate::words;
 
 /// Where trust and identity are.
 #[derive(Debug, Clone, Default)]
@@ -28,7 +29,7 @@ pub struct ClientFiles {
 /// Why files cannot be used. Texts never contain key material.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientFilesError {
-    #[error("cannot read {path}: {source}")]
+    #[error("cannot read {path}: {}", words::io(.source))]
     Read { path: PathBuf, source: std::io::Error },
     #[error("{path}: {source}")]
     Trust { path: PathBuf, source: TrustError },

@@ -8,10 +8,12 @@ use rustls::sign::CertifiedKey;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
+use crate::words;
+
 /// What is wrong with a certificate and key. Texts never contain key material.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyPairError {
-    #[error("cannot read {path}: {source}")]
+    #[error("cannot read {path}: {}", words::io(.source))]
     Read { path: PathBuf, source: std::io::Error },
     #[error("no certificate found: expected PEM blocks labelled CERTIFICATE")]
     NoCertificate,

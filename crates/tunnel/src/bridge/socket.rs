@@ -4,6 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use net::large_reads::LargeReads;
+use net::words;
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
@@ -81,6 +82,6 @@ impl<S: Socket> Socket for Prefixed<S> {
 /// The RST leaves when the socket is dropped. What was written and not yet sent is void.
 fn reset(socket: &TcpStream) {
     if let Err(error) = SockRef::from(socket).set_linger(Some(Duration::ZERO)) {
-        tracing::debug!(%error, "cannot set a socket to reset");
+        tracing::debug!(error = words::io(&error), "cannot set a socket to reset");
     }
 }

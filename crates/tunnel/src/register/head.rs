@@ -5,6 +5,7 @@ use std::io;
 use bytes::{Bytes, BytesMut};
 use http::header::{AUTHORIZATION, CONNECTION, CONTENT_LENGTH, HOST, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderMap, HeaderName, HeaderValue};
+use net::words;
 use tokio::io::AsyncRead;
 
 use super::PROTOCOL;
@@ -21,7 +22,7 @@ pub(super) enum HeadError {
     TooLong,
     #[error("{0}")]
     Malformed(String),
-    #[error(transparent)]
+    #[error("{}", words::io(.0))]
     Io(#[from] io::Error),
 }
 

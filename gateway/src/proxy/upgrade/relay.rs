@@ -16,7 +16,7 @@ use hyper_util::rt::TokioIo;
 use net::drain::{Drain, DrainGuard};
 use net::pump::{Moved, pump_observed};
 use net::transport::Transport;
-use telemetry::causes::causes;
+use net::words::{self, causes};
 use tokio::io::AsyncWriteExt;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
@@ -182,7 +182,7 @@ async fn carry(client: OnUpgrade, member: OnUpgrade, moved: &mut Moved, account:
     let both = timeout(JOIN_WITHIN, async { tokio::try_join!(client, member) });
     let (client, member): (Upgraded, Upgraded) = match both.await {
         Ok(Ok(both)) => both,
-        Ok(Err(error)) => return format!("not joined: {error}"),
+        Ok(Err(error)) => return format!("not joined: {}", causes(&error)),
         Err(_) => return format!("not joined within {JOIN_WITHIN:?}"),
     };
     // The client's connection gives back what it had as HTTP's.
@@ -194,6 +194,6 @@ async fn carry(client: OnUpgrade, member: OnUpgrade, moved: &mut Moved, account:
     };
     match pump_observed(&mut TokioIo::new(client), &mut TokioIo::new(member), moved, observe).await {
         Ok(()) => "closed".to_owned(),
-        Err(error) => error.to_string(),
+        Err(error) => words::io(&error),
     }
 }

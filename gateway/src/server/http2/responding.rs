@@ -10,6 +10,7 @@ use h2::{Reason, SendStream};
 use http::header::{CONTENT_LENGTH, DATE};
 use http::{HeaderValue, Response};
 use hyper::body::Body;
+use net::words;
 
 use crate::holding::{self, Account};
 use crate::record::RecordedBody;
@@ -87,7 +88,7 @@ fn begin(respond: &mut SendResponse<Bytes>, response: Response<RecordedBody>, ac
             (!is_whole).then_some(Sending { body, stream, waiting: None, is_apart: false, account, is_told })
         }
         Err(error) => {
-            tracing::debug!(%error, "cannot send a response");
+            tracing::debug!(error = words::causes(&error), "cannot send a response");
             respond.send_reset(Reason::INTERNAL_ERROR);
             None
         }

@@ -40,7 +40,7 @@ pub fn every_kind() -> Vec<TunnelError> {
     let draining = || refusal(Hop::Server, Reason::Draining, "the last link of cluster berlin is being drained");
     let nowhere = vec!["dial tcp: lookup tunnel.example: no such host".to_owned()];
     let address = "10.0.0.3:8090".parse().unwrap();
-    let tls = Unlinked::Tls { address, reason: "received fatal alert: CertificateExpired".into() };
+    let tls = Unlinked::Tls { address, source: io::Error::other("received fatal alert: CertificateExpired") };
     vec![
         Missing { nowhere, ..Missing::default() }.into(),
         missing(false, vec![], vec![refused_connection(), silent()]),

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use net::dial::DialError;
 use net::proxy::ProxyError;
+use net::words;
 
 use crate::tunnel::TunnelError;
 use crate::upstream::circuit::CircuitOpen;
@@ -19,7 +20,7 @@ pub enum ConnectError {
     #[error("dial tcp {address}: {source}")]
     Tunnel { address: String, source: TunnelError },
     /// `advice` is empty or follows the error.
-    #[error("dial tcp {address}: tls: {source}{advice}")]
+    #[error("dial tcp {address}: tls: {}{advice}", words::io(.source))]
     Tls { address: String, source: io::Error, advice: &'static str },
     #[error("dial tcp {address}: tls: handshake timeout after {after:?}")]
     TlsTimeout { address: String, after: Duration },

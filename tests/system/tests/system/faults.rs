@@ -11,6 +11,7 @@ mod self_signed;
 mod smuggling;
 mod switching;
 mod unreachable;
+mod words;
 
 use system_tests::prelude::*;
 

@@ -1,0 +1,117 @@
+//! Errors in the words of Go, which clients and operators of clusters know and search for:
+//! `connection reset by peer`, without `(os error 104)`, whatever the C library calls it.
+
+use std::error::Error as StdError;
+use std::io::{Error, ErrorKind};
+use std::iter::successors;
+
+/// Causes told of one error: a chain that goes in circles ends all the same.
+const MOST: usize = 16;
+/// What the standard library puts between the system's words and its number.
+const NUMBER: &str = " (os error ";
+
+/// An error of the system, or of what stands in for it.
+pub fn io(error: &Error) -> String {
+    let is_own = error.get_ref().is_some();
+    match error.kind() {
+        _ if is_own => plain(&error.to_string()),
+        ErrorKind::ConnectionRefused => "connection refused".into(),
+        ErrorKind::HostUnreachable => "no route to host".into(),
+        ErrorKind::NetworkUnreachable => "network is unreachable".into(),
+        ErrorKind::ConnectionReset => "connection reset by peer".into(),
+        // Go's word for a deadline of the program's own; the system's reads as the system has it.
+        ErrorKind::TimedOut if error.raw_os_error().is_none() => "i/o timeout".into(),
+        _ => {
+            let text = error.to_string();
+            text.split(NUMBER).next().unwrap_or_default().to_lowercase()
+        }
+    }
+}
+
+/// `error` and its causes, `: ` between them; a cause that the text ends with already is not told
+/// twice. Texts of a transport can name addresses.
+pub fn causes(error: &(dyn StdError + 'static)) -> String {
+    let mut text = one(error);
+    for cause in successors(error.source(), |error| (*error).source()).take(MOST) {
+        let cause = one(cause);
+        if !text.ends_with(&cause) {
+            text.push_str(": ");
+            text.push_str(&cause);
+        }
+    }
+    text
+}
+
+fn one(error: &(dyn StdError + 'static)) -> String {
+    error.downcast_ref().map_or_else(|| plain(&error.to_string()), io)
+}
+
+/// The text of an error that quotes errors of the system, with those in these words.
+pub fn plain(text: &str) -> String {
+    let mut pieces = text.split(NUMBER);
+    let mut plain = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        match piece.split_once(')').map(|(number, after)| (number.parse(), after)) {
+            Some((Ok(number), after)) => {
+                let error = Error::from_raw_os_error(number);
+                if let Some(before) = plain.strip_suffix(error.to_string().split(NUMBER).next().unwrap_or_default()) {
+                    plain.truncate(before.len());
+                    plain.push_str(&io(&error));
+                }
+                plain.push_str(after);
+            }
+            _ => {
+                plain.push_str(NUMBER);
+                plain.push_str(piece);
+            }
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("connect")]
+    struct Outer(#[source] Inner);
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("tcp: {0}")]
+    struct Inner(#[source] Error);
+
+    #[test]
+    fn every_cause_is_told_once() {
+        assert_eq!(causes(&Outer(Inner(Error::other("refused")))), "connect: tcp: refused");
+        assert_eq!(causes(&Error::other("alone")), "alone");
+    }
+
+    #[test]
+    fn systems_are_told_in_go_s_words_without_numbers() {
+        for (number, words) in [
+            (101, "network is unreachable"),
+            (104, "connection reset by peer"),
+            (110, "connection timed out"),
+            (111, "connection refused"),
+            (13, "permission denied"),
+        ] {
+            let error = || Error::from_raw_os_error(number);
+            assert_eq!(io(&error()), words);
+            assert_eq!(io(&Error::other(error())), words, "within another");
+            assert_eq!(causes(&Outer(Inner(error()))), format!("connect: tcp: {words}"));
+        }
+        assert_eq!(io(&ErrorKind::TimedOut.into()), "i/o timeout");
+        assert_eq!(io(&ErrorKind::ConnectionReset.into()), "connection reset by peer");
+    }
+
+    #[test]
+    fn texts_that_quote_the_system_keep_the_rest() {
+        let quoted = format!("a: {}, b: {}.", Error::from_raw_os_error(104), Error::from_raw_os_error(32));
+        assert_eq!(plain(&quoted), "a: connection reset by peer, b: broken pipe.");
+        for text in ["none of it", "odd (os error ", "odd (os error x) more", "of another (os error 104)"] {
+            let expected = text.strip_suffix(" (os error 104)").unwrap_or(text);
+            assert_eq!(plain(text), expected);
+        }
+    }
+}
