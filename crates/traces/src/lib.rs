@@ -7,17 +7,35 @@
 //! A request never waits for the collector: finished spans queue, what finds no room is dropped,
 //! and both that and what the collector did not take are counted.
 
+#[cfg(not(feature = "otlp"))]
+mod absent;
+mod config;
+#[cfg(feature = "otlp")]
 mod export;
+#[cfg(feature = "otlp")]
 mod metrics;
+#[cfg(feature = "otlp")]
 mod parent;
+#[cfg(feature = "otlp")]
 mod queue;
+#[cfg(feature = "otlp")]
 mod span;
+#[cfg(feature = "otlp")]
 mod traces;
 
+#[cfg(feature = "otlp")]
 pub use opentelemetry::Value;
+#[cfg(feature = "otlp")]
 pub use opentelemetry::trace::SpanKind as Kind;
 
+#[cfg(not(feature = "otlp"))]
+pub use self::absent::{Kind, Metrics, Span, StartError, Trace, Traces};
+pub use self::config::{Config, Parent, PerMillion};
+#[cfg(feature = "otlp")]
 pub use self::export::StartError;
+#[cfg(feature = "otlp")]
 pub use self::metrics::Metrics;
+#[cfg(feature = "otlp")]
 pub use self::span::{Span, Trace};
-pub use self::traces::{Config, Parent, PerMillion, Traces};
+#[cfg(feature = "otlp")]
+pub use self::traces::Traces;

@@ -1,10 +1,8 @@
 //! Tracing as an operator switched it on, and the decision about each request.
 
-use std::str::FromStr;
 use std::time::Duration;
 
 use http::HeaderMap;
-use http::uri::Authority;
 use net::words::causes;
 use opentelemetry::trace::TracerProvider as _;
 use opentelemetry::{InstrumentationScope, KeyValue};
@@ -13,6 +11,7 @@ use opentelemetry_sdk::resource::{EnvResourceDetector, TelemetryResourceDetector
 use opentelemetry_sdk::trace::{Sampler, SdkTracer, SdkTracerProvider};
 use tokio::runtime::Handle;
 
+use crate::config::{Config, Parent};
 use crate::export::{Exporter, StartError};
 use crate::metrics::Metrics;
 use crate::parent;
@@ -21,30 +20,6 @@ use crate::span::Span;
 
 /// What is queued at the end is sent within this.
 const FLUSH_WITHIN: Duration = Duration::from_secs(3);
-
-/// As kube-apiserver's `TracingConfiguration` (`k8s.io/component-base/tracing/api/v1`) has it, and
-/// whom to believe.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Config {
-    /// `host:port` of a collector that takes OTLP over gRPC, in the clear.
-    pub endpoint: Authority,
-    /// Of the requests that nobody decided about before.
-    pub sampling: PerMillion,
-    pub parent: Parent,
-}
-
-/// A part of a whole.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PerMillion(u32);
-
-/// Whose `traceparent` is continued, and decides whether a request is recorded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Parent {
-    /// The hub's.
-    Hub,
-    /// Nobody's.
-    Nobody,
-}
 
 /// Tracing, switched on.
 #[derive(Debug)]
@@ -119,24 +94,4 @@ fn process(service: &'static str, version: &'static str) -> Resource {
         Err(_) => about,
     };
     about.with_detector(Box::new(EnvResourceDetector::new())).build()
-}
-
-// === impl PerMillion ===
-
-impl PerMillion {
-    pub const NONE: Self = Self(0);
-    const WHOLE: u32 = 1_000_000;
-
-    fn as_ratio(self) -> f64 {
-        f64::from(self.0) / f64::from(Self::WHOLE)
-    }
-}
-
-impl FromStr for PerMillion {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let number = text.parse().ok().filter(|number| *number <= Self::WHOLE);
-        number.map(Self).ok_or_else(|| format!("not a number from 0 to {}", Self::WHOLE))
-    }
 }

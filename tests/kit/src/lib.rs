@@ -5,6 +5,7 @@
 //! with a sentence that says what was awaited: a panic here is a failed test.
 
 pub mod client;
+#[cfg(feature = "collector")]
 pub mod collector;
 pub mod frames;
 pub mod hostile;
