@@ -1,5 +1,6 @@
 //! What each attacker does, again and again.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -7,6 +8,7 @@ use http::Method;
 use kit::client::{BoxedIo, Client, H2Connection, H2Options};
 use kit::frames::{DATA, END_HEADERS, END_STREAM, Frames, HEADERS, RST_STREAM, encode, in_frames, literals};
 use kit::pki::ALPN_H2;
+use kit::process::LoggedProcess;
 use kit::wait::{WAIT, unless_quiet};
 use tokio::time::{sleep, timeout};
 
@@ -28,6 +30,22 @@ const CANCEL: [u8; 4] = [0, 0, 0, 8];
 /// A connection whose streams take next to nothing.
 async fn narrow(client: Client) -> Option<H2Connection> {
     client.h2_options(H2Options { stream_window: 1 << 10, ..H2Options::default() }).h2().await.ok()
+}
+
+/// So many connections that say `bytes`, all at once, and stay for a while: `process` finds them
+/// all there when it goes on.
+pub async fn at_once(client: &Client, process: &LoggedProcess, connections: usize, bytes: &[u8]) {
+    let mut open = Vec::new();
+    for _ in 0..connections {
+        open.push(frames(client).await.expect("a connection"));
+    }
+    process.signal("STOP");
+    let go_on = async {
+        sleep(KEEP / 4).await;
+        process.signal("CONT");
+    };
+    let stay = open.iter_mut().map(|frames| send_and_stay(frames, bytes, KEEP));
+    futures_util::join!(futures_util::future::join_all(stay), go_on);
 }
 
 async fn frames(client: &Client) -> Option<Frames<BoxedIo>> {
@@ -148,20 +166,22 @@ pub async fn largest_heads(client: Client) {
 }
 
 /// Heads of a field for each byte, as many as one turn reads. Without any credential.
-pub async fn heads_of_fields(client: Client) {
-    let Some(mut frames) = frames(&client).await else { return };
+pub fn heads_of_fields() -> Vec<u8> {
     let block = [&REQUEST[..], &vec![FIELD; FRAME - REQUEST.len()]].concat();
     let head = |stream| encode(HEADERS, END_HEADERS, stream, &block);
-    let heads: Vec<u8> = (1..).step_by(2).take(64).flat_map(head).collect();
-    send_and_stay(&mut frames, &heads, KEEP).await;
+    (1..).step_by(2).take(64).flat_map(head).collect()
 }
 
 /// Frames of a byte, as many as one turn reads, for which the library keeps room. Without any
 /// credential.
-pub async fn frames_of_a_byte(client: Client) {
-    let Some(mut frames) = frames(&client).await else { return };
+pub fn frames_of_a_byte() -> Vec<u8> {
     let lines = [(":method", "GET"), (":scheme", "https"), (":authority", "a"), (":path", "/healthz")];
-    let bytes = [in_frames(0, 1, &literals(&lines)), encode(DATA, 0, 1, b"x").repeat(4096)].concat();
+    [in_frames(0, 1, &literals(&lines)), encode(DATA, 0, 1, b"x").repeat(4096)].concat()
+}
+
+/// Says `bytes` on a connection of its own.
+pub async fn say(client: Client, bytes: Arc<[u8]>) {
+    let Some(mut frames) = frames(&client).await else { return };
     send_and_stay(&mut frames, &bytes, 3 * KEEP).await;
 }
 
