@@ -148,7 +148,7 @@ async fn start<S: Front>(io: S, early: BytesMut) -> Option<Client<S>> {
     match timeout(ANSWER_TIMEOUT, Client::connected(io, early, answer::ESTABLISHED)).await {
         Ok(Ok(client)) => return Some(client),
         Ok(Err(error)) => {
-            tracing::debug!(error = words::io(&error), "the client left before the answer to its CONNECT")
+            tracing::debug!(error = words::io(&error), "the client left before the answer to its CONNECT");
         }
         Err(_) => tracing::debug!("the client did not read the answer to its CONNECT"),
     }

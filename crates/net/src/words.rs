@@ -51,20 +51,18 @@ pub fn plain(text: &str) -> String {
     let mut pieces = text.split(NUMBER);
     let mut plain = pieces.next().unwrap_or_default().to_owned();
     for piece in pieces {
-        match piece.split_once(')').map(|(number, after)| (number.parse(), after)) {
-            Some((Ok(number), after)) => {
-                let error = Error::from_raw_os_error(number);
-                if let Some(before) = plain.strip_suffix(error.to_string().split(NUMBER).next().unwrap_or_default()) {
-                    plain.truncate(before.len());
-                    plain.push_str(&io(&error));
-                }
-                plain.push_str(after);
-            }
-            _ => {
-                plain.push_str(NUMBER);
-                plain.push_str(piece);
-            }
+        let numbered = piece.split_once(')').and_then(|(number, after)| Some((number.parse().ok()?, after)));
+        let Some((number, after)) = numbered else {
+            plain.push_str(NUMBER);
+            plain.push_str(piece);
+            continue;
+        };
+        let error = Error::from_raw_os_error(number);
+        if let Some(before) = plain.strip_suffix(error.to_string().split(NUMBER).next().unwrap_or_default()) {
+            plain.truncate(before.len());
+            plain.push_str(&io(&error));
         }
+        plain.push_str(after);
     }
     plain
 }

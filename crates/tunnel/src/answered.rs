@@ -8,8 +8,8 @@ use h2::RecvStream;
 use h2::client::ResponseFuture;
 use http::Response;
 
-/// Interim answers (1xx) before the answer. Neither agents nor tunnel-servers send any, and h2 would
-/// throw them away uncounted for as long as somebody waits.
+/// Interim answers (1xx) before the answer. Neither agents nor tunnel-servers send any, and h2
+/// would throw them away uncounted for as long as somebody waits.
 const MOST_INTERIM: usize = 100;
 
 /// Why there is no answer.

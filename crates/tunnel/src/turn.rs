@@ -55,7 +55,8 @@ impl Turn {
     /// To be called before a read: whether there is to be none.
     pub fn is_over(&mut self) -> bool {
         let (number, is_full) = (self.turns.number(), self.is_full());
-        // Before there is a driver, somebody waits for the peer's first frames and for nothing else.
+        // Before there is a driver, somebody waits for the peer's first frames and for nothing
+        // else.
         let is_next = number != self.number || (number == 0 && is_full);
         if is_next {
             (self.number, self.frames, self.heads) = (number, 0, 0);

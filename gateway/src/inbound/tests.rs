@@ -294,7 +294,7 @@ async fn what_is_no_head_ends_its_connection_before_it_is_taken_in() {
     let begun = [&[0, 0x40, 0, HEADERS, 0, 0, 0, 0, 1][..], &[0x8f; FRAME]].concat();
     let one = [0, 0, 1, CONTINUATION, 0, 0, 0, 0, 1, 0x8f];
     let cut = [0, 0, 2, CONTINUATION, END_HEADERS, 0, 0, 0, 1, 0x40, 0x7f];
-    let large = [&[2, 0, 0, CONTINUATION, 0, 0, 0, 0, 1][..], &[0x8f; 2 << 16]].concat();
+    let large = [&[2, 0, 0, CONTINUATION, 0, 0, 0, 0, 1][..], &vec![0x8f; 2 << 16]].concat();
     for (what, rest) in [
         ("many small frames", one.repeat(2 * OF_MEMBERS.frames)),
         ("a field that is cut off", cut.to_vec()),

@@ -1,7 +1,7 @@
 //! The election of a leader (`hub::election`) on a real API server, with no more rights than it
 //! says that it needs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use hub::election::{Election, Identity, Timing};
 use hub_tests::prelude::*;
@@ -38,7 +38,7 @@ struct Contender {
 // === impl Contender ===
 
 impl Contender {
-    async fn start(kubeconfig: &PathBuf, name: &'static str) -> Result<Self> {
+    async fn start(kubeconfig: &Path, name: &'static str) -> Result<Self> {
         let client = hub::client::client(Some(kubeconfig), NAME).await?;
         let identity = Identity::named(name).context("a name")?;
         let election = Election::new(client, "default", NAME, identity, Timing::default());

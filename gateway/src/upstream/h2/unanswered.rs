@@ -214,17 +214,14 @@ impl Exchange {
                 () = ended(account.as_ref()) => None,
             }
         };
-        let passed = match answer.await {
-            Some(answer) => {
-                if matches!(answer, Ok(Ok(_))) {
-                    resets.answered(stream);
-                }
-                answer.is_ok() || resets.admit(stream, lease.connection().max_streams())
+        let passed = if let Some(answer) = answer.await {
+            if matches!(answer, Ok(Ok(_))) {
+                resets.answered(stream);
             }
-            None => {
-                drop((response, upload, account));
-                timeout(ANSWERED_WITHIN, resets.passed(stream)).await.is_ok()
-            }
+            answer.is_ok() || resets.admit(stream, lease.connection().max_streams())
+        } else {
+            drop((response, upload, account));
+            timeout(ANSWERED_WITHIN, resets.passed(stream)).await.is_ok()
         };
         if !passed {
             lease.connection().close();

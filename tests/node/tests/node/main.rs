@@ -43,8 +43,8 @@ fn main() -> ExitCode {
     conclusion.exit_code()
 }
 
-/// In this order. All but the first three use what the README makes, which the first of them follows
-/// and the last one removes.
+/// In this order. All but the first three use what the README makes, which the first of them
+/// follows and the last one removes.
 fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
         test(fixture, "walk::two clusters are joined, lost, found, rotated and detached", walk::walk),
